@@ -1,0 +1,142 @@
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+/// An IPv4 or IPv6 address in sixteen bytes, network order; IPv4 is kept IPv4-mapped
+/// (`::ffff:a.b.c.d`), so that both kinds compare, hash and sort alike.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Addr([u8; 16]);
+
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+impl Addr {
+    /// From four bytes in network order.
+    #[inline]
+    pub const fn v4(b: [u8; 4]) -> Self {
+        Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, b[0], b[1], b[2], b[3]])
+    }
+
+    /// From sixteen bytes in network order. An IPv4-mapped address becomes an IPv4 one.
+    #[inline]
+    pub const fn v6(b: [u8; 16]) -> Self {
+        Self(b)
+    }
+
+    /// From four or sixteen bytes; `None` for any other length.
+    pub fn from_slice(b: &[u8]) -> Option<Self> {
+        match b.len() {
+            4 => Some(Self::v4([b[0], b[1], b[2], b[3]])),
+            16 => <[u8; 16]>::try_from(b).ok().map(Self),
+            _ => None,
+        }
+    }
+
+    /// The sixteen bytes, IPv4 as mapped.
+    #[inline]
+    pub const fn octets(self) -> [u8; 16] {
+        self.0
+    }
+
+    /// The four bytes of an IPv4 address.
+    #[inline]
+    pub fn as_v4(self) -> Option<[u8; 4]> {
+        self.is_v4().then(|| [self.0[12], self.0[13], self.0[14], self.0[15]])
+    }
+
+    /// Whether this is an IPv4 address.
+    #[inline]
+    pub fn is_v4(self) -> bool {
+        self.0[..12] == MAPPED
+    }
+
+    /// 224.0.0.0/4 or ff00::/8.
+    pub fn is_multicast(self) -> bool {
+        match self.as_v4() {
+            Some(b) => b[0] & 0xf0 == 0xe0,
+            None => self.0[0] == 0xff,
+        }
+    }
+
+    /// 255.255.255.255.
+    pub fn is_broadcast(self) -> bool {
+        self.as_v4() == Some([255; 4])
+    }
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_v4() {
+            Some(b) => Ipv4Addr::from(b).fmt(f),
+            None => Ipv6Addr::from(self.0).fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Addr {
+    type Err = std::net::AddrParseError;
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        s.parse::<std::net::IpAddr>().map(|a| match a {
+            std::net::IpAddr::V4(a) => Self::v4(a.octets()),
+            std::net::IpAddr::V6(a) => Self::v6(a.octets()),
+        })
+    }
+}
+
+/// An address prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Subnet {
+    base: Addr,
+    /// Length over the sixteen bytes: an IPv4 /8 is 104.
+    bits: u8,
+}
+
+impl Subnet {
+    /// From an address and its own prefix length (at most 32 for IPv4, 128 for IPv6).
+    pub fn new(base: Addr, len: u8) -> Option<Self> {
+        let (max, lead) = if base.is_v4() { (32, 96) } else { (128, 0) };
+        (len <= max).then(|| Self { base, bits: len + lead })
+    }
+
+    /// Whether the prefix holds the address.
+    pub fn contains(&self, a: Addr) -> bool {
+        let mask = if self.bits == 0 { 0 } else { u128::MAX << (128 - u32::from(self.bits)) };
+        (u128::from_be_bytes(a.0) ^ u128::from_be_bytes(self.base.0)) & mask == 0
+    }
+}
+
+impl FromStr for Subnet {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Self, String> {
+        let bad = || format!("'{s}' is no subnet; expected ADDRESS/LENGTH, like 10.0.0.0/8");
+        let (a, n) = s.split_once('/').ok_or_else(bad)?;
+        Self::new(a.parse().map_err(|_| bad())?, n.parse().map_err(|_| bad())?).ok_or_else(bad)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_as_logs_do() {
+        assert_eq!(Addr::v4([10, 0, 0, 1]).to_string(), "10.0.0.1");
+        assert_eq!("fe80::1".parse::<Addr>().map(|a| a.to_string()), Ok("fe80::1".into()));
+    }
+
+    #[test]
+    fn subnets_hold_their_own_kind() {
+        let n: Subnet = "10.0.0.0/8".parse().unwrap();
+        assert!(n.contains(Addr::v4([10, 9, 8, 7])));
+        assert!(!n.contains(Addr::v4([11, 0, 0, 0])));
+        assert!(!n.contains("fe80::1".parse().unwrap()));
+        assert!("10.0.0.0/33".parse::<Subnet>().is_err());
+        assert!("::/0".parse::<Subnet>().unwrap().contains("2001:db8::1".parse().unwrap()));
+    }
+}

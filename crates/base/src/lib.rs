@@ -1,0 +1,49 @@
+//! Words that every room of gannet shares.
+//!
+//! Nothing here knows of packets or protocols: [`Time`] and [`Interval`] in nanoseconds,
+//! [`Addr`] (IPv4 and IPv6 in one comparable form), transport [`Proto`], and [`Uid`], the
+//! short printable names that logs give to connections and files.
+//!
+//! ```
+//! use gannet_base::{Addr, Interval, Time};
+//! let t = Time::from_secs(1_300_475_167) + Interval::from_micros(96_535);
+//! assert_eq!(t.as_nanos(), 1_300_475_167_096_535_000);
+//! assert_eq!(Addr::v4([192, 0, 2, 1]).to_string(), "192.0.2.1");
+//! ```
+
+mod addr;
+mod time;
+mod uid;
+
+pub use addr::Addr;
+pub use addr::Subnet;
+pub use time::Interval;
+pub use time::Time;
+pub use uid::Uid;
+pub use uid::UidSource;
+
+/// Transport of a connection, as conn.log's `proto` column names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Proto {
+    /// Transmission Control Protocol (IP protocol 6).
+    Tcp,
+    /// User Datagram Protocol (IP protocol 17).
+    Udp,
+    /// ICMP and ICMPv6 (IP protocols 1 and 58).
+    Icmp,
+    /// Any other IP protocol.
+    Unknown,
+}
+
+impl Proto {
+    /// The name used in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Icmp => "icmp",
+            Self::Unknown => "unknown_transport",
+        }
+    }
+}

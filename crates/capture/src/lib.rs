@@ -1,0 +1,1 @@
+//! Packets in and out: pcap and pcapng, mapped, streamed and compressed.

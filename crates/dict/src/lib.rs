@@ -1,0 +1,1 @@
+//! The clustered dictionary.

@@ -1,0 +1,1 @@
+//! Puts the stages together: front, shards, merge, limits, statistics.

@@ -1,0 +1,1 @@
+//! File analysis: type sniffing, hashes, X.509, OCSP, PE.

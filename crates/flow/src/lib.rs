@@ -1,0 +1,1 @@
+//! Connections: keys, table, TCP state, reassembly, fragments, timers on packet time.

@@ -1,0 +1,1 @@
+//! Row schemas and the writers of logs: TSV and JSON.

@@ -1,0 +1,1 @@
+//! Application protocols: messages, analyzers, rows.

@@ -1,0 +1,1 @@
+//! Makes traffic: deterministic captures for tests and benchmarks.

@@ -1,0 +1,1 @@
+//! Header views from the link layer to transport and tunnels.
