@@ -19,6 +19,7 @@ pub use addr::Addr;
 pub use addr::Subnet;
 pub use time::Interval;
 pub use time::Time;
+pub use uid::UID_TEXT_MAX;
 pub use uid::Uid;
 pub use uid::UidSource;
 

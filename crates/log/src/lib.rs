@@ -1,1 +1,60 @@
-//! Row schemas and the writers of logs: TSV and JSON.
+//! Row schemas and the writers of logs.
+//!
+//! A log stream is declared once, with [`row!`]: a struct whose fields carry their column name,
+//! type and documentation. From that one declaration come the TSV header, the JSON keys and the
+//! manual. A row knows how to [encode](Row::encode) itself with any [`Encoder`]; [`Logs`] owns one
+//! buffered file a stream, opened when its first row is written.
+//!
+//! ```
+//! use gannet_base::Time;
+//! use gannet_log::{Format, Row, TsvEncoder};
+//!
+//! gannet_log::row! {
+//!     /// One row a greeting.
+//!     pub struct Greeting<'a> = "greeting" {
+//!         /// When it was said.
+//!         ts: Time = "ts",
+//!         /// What was said.
+//!         words: Option<&'a [u8]> = "words",
+//!     }
+//! }
+//!
+//! let row = Greeting { ts: Time::from_secs(1), words: Some(b"ahoy\tyou") };
+//! let mut line = Vec::new();
+//! row.encode(&mut TsvEncoder::new(&mut line, Greeting::LIMITS));
+//! assert_eq!(line, b"1.000000\tahoy\\x09you");
+//! ```
+
+mod escape;
+mod json;
+mod logs;
+mod number;
+mod row;
+mod tsv;
+mod value;
+
+pub use escape::escape_json;
+pub use escape::escape_tsv;
+pub use json::JsonEncoder;
+pub use json::JsonTimes;
+pub use logs::Format;
+pub use logs::Logs;
+pub use logs::Options;
+pub use logs::StreamCount;
+pub use number::write_addr;
+pub use number::write_count;
+pub use number::write_fixed6;
+pub use row::Column;
+pub use row::ConnId;
+pub use row::Field;
+pub use row::Limits;
+pub use row::Row;
+pub use row::slot;
+pub use tsv::TsvEncoder;
+pub use value::Encoder;
+pub use value::Enum;
+pub use value::Port;
+pub use value::Set;
+pub use value::Type;
+pub use value::Value;
+pub use value::Vector;

@@ -1,0 +1,152 @@
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+fn hex(out: &mut Vec<u8>, lead: &[u8], b: u8) {
+    out.extend_from_slice(lead);
+    out.extend_from_slice(&[b'x', HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
+}
+
+/// Length of the UTF-8 sequence at the start of `s`, if it is one that logs show as it is:
+/// no control characters, nothing from the private use area, no specials.
+fn utf8_len(s: &[u8]) -> Option<usize> {
+    let len = match s[0] {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => return None,
+    };
+    let c = std::str::from_utf8(s.get(..len)?).ok()?.chars().next()? as u32;
+    let hidden = matches!(c, 0x80..=0x9f | 0xe000..=0xf8ff | 0xfff0..=0xffff);
+    (!hidden).then_some(len)
+}
+
+/// Whether every byte is printable ASCII and none is among the two given.
+#[inline]
+fn is_plain(s: &[u8], a: u8, b: u8) -> bool {
+    s.iter().all(|&c| (0x20..0x7f).contains(&c) && c != a && c != b)
+}
+
+/// Appends a string as TSV logs show it: tab, backslash and (in lists) comma escaped; other bytes
+/// as they are where the segment between such escapes is clean UTF-8, else in hexadecimal.
+pub fn escape_tsv(out: &mut Vec<u8>, s: &[u8], in_list: bool) {
+    let comma = if in_list { b',' } else { b'\\' };
+    if is_plain(s, b'\\', comma) {
+        out.extend_from_slice(s);
+        return;
+    }
+    let stop = |c: &u8| *c == b'\\' || *c == b'\t' || *c == comma;
+    let mut rest = s;
+    loop {
+        let n = rest.iter().position(stop).unwrap_or(rest.len());
+        segment(out, &rest[..n], b"\\");
+        match rest.get(n) {
+            Some(b'\\') => out.extend_from_slice(b"\\\\"),
+            Some(&c) => hex(out, b"\\", c),
+            None => return,
+        }
+        rest = &rest[n + 1..];
+    }
+}
+
+fn segment(out: &mut Vec<u8>, s: &[u8], lead: &[u8]) {
+    let mark = out.len();
+    let mut i = 0;
+    while i < s.len() {
+        if (0x20..0x7f).contains(&s[i]) {
+            out.push(s[i]);
+            i += 1;
+        } else if let Some(n) = utf8_len(&s[i..]) {
+            out.extend_from_slice(&s[i..i + n]);
+            i += n;
+        } else {
+            // One bad byte: none of the others beyond ASCII is trusted either.
+            out.truncate(mark);
+            for &c in s {
+                if (0x20..0x7f).contains(&c) { out.push(c) } else { hex(out, lead, c) }
+            }
+            return;
+        }
+    }
+}
+
+/// Appends the inside of a JSON string (without the quotes). Bytes that are not clean UTF-8 become
+/// the text `\xNN`, its backslash escaped as JSON wants.
+pub fn escape_json(out: &mut Vec<u8>, s: &[u8]) {
+    if is_plain(s, b'"', b'\\') {
+        out.extend_from_slice(s);
+        return;
+    }
+    let kept = |c: u8| matches!(c, 8 | 9 | 10 | 12 | 13);
+    let mut clean = true;
+    let mut i = 0;
+    while i < s.len() {
+        if (0x20..0x7f).contains(&s[i]) || kept(s[i]) {
+            i += 1;
+        } else if let Some(n) = utf8_len(&s[i..]) {
+            i += n;
+        } else {
+            clean = false;
+            break;
+        }
+    }
+    for &c in s {
+        match c {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            8 => out.extend_from_slice(b"\\b"),
+            9 => out.extend_from_slice(b"\\t"),
+            10 => out.extend_from_slice(b"\\n"),
+            12 => out.extend_from_slice(b"\\f"),
+            13 => out.extend_from_slice(b"\\r"),
+            0x20..=0x7e => out.push(c),
+            0x80.. if clean => out.push(c),
+            _ => hex(out, b"\\\\", c),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tsv(s: &[u8], in_list: bool) -> String {
+        let mut out = Vec::new();
+        escape_tsv(&mut out, s, in_list);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn json(s: &[u8]) -> String {
+        let mut out = Vec::new();
+        escape_json(&mut out, s);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn tsv_cases_as_zeek_prints_them() {
+        assert_eq!(tsv("é".as_bytes(), false), "é");
+        assert_eq!(tsv(b"\xc3\xa9\x01", false), "\\xc3\\xa9\\x01");
+        assert_eq!(tsv(b"\xc3\xa9\xff", false), "\\xc3\\xa9\\xff");
+        assert_eq!(tsv(b"\xc3\xa9\\\x01\xc3\xa9", false), "é\\\\\\x01\\xc3\\xa9");
+        assert_eq!(tsv(b"a,b\tc\\", true), "a\\x2cb\\x09c\\\\");
+        assert_eq!(tsv(b"a,b", false), "a,b");
+        assert_eq!(tsv(b"\n", false), "\\x0a");
+        assert_eq!(tsv("\u{e000}".as_bytes(), false), "\\xee\\x80\\x80");
+    }
+
+    #[test]
+    fn json_cases_as_zeek_prints_them() {
+        assert_eq!(json(b"a\"b\\c\n"), "a\\\"b\\\\c\\n");
+        assert_eq!(json(b"\xc3\xa9\x01"), "\\\\xc3\\\\xa9\\\\x01");
+        assert_eq!(json("é\n".as_bytes()), "é\\n");
+    }
+
+    proptest! {
+        #[test]
+        fn output_is_one_clean_field(s: Vec<u8>) {
+            let t = tsv(&s, true);
+            prop_assert!(!t.bytes().any(|c| c < 0x20 || c == b',' || c == 0x7f));
+            let j = json(&s);
+            prop_assert!(!j.bytes().any(|c| c < 0x20 || c == 0x7f));
+        }
+    }
+}

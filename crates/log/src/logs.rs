@@ -1,0 +1,312 @@
+use std::fs::File;
+use std::io;
+use std::io::Write;
+use std::path::PathBuf;
+
+use gannet_base::Time;
+
+use crate::json::JsonEncoder;
+use crate::json::JsonTimes;
+use crate::json::civil;
+use crate::row::Field;
+use crate::row::Row;
+use crate::row::slot;
+use crate::tsv::TsvEncoder;
+
+/// Text format of the logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Zeek's tab-separated values, with its header lines.
+    #[default]
+    Tsv,
+    /// One JSON object a line.
+    Json(JsonTimes),
+}
+
+/// How and where logs are written.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Folder of the log files; it must exist. `None` formats the rows and throws them away.
+    pub dir: Option<PathBuf>,
+    /// Text format.
+    pub format: Format,
+    /// Streams to write; all when `None`.
+    pub only: Option<Vec<String>>,
+}
+
+/// How much of one stream was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamCount {
+    /// Name of the stream.
+    pub path: &'static str,
+    /// Rows written.
+    pub rows: u64,
+    /// Bytes written, header lines included.
+    pub bytes: u64,
+}
+
+/// A buffer goes to its file when it holds this much.
+const FLUSH_AT: usize = 256 << 10;
+
+const SLOTS: usize = 256;
+
+/// All log streams of a run: one buffered file each, opened at its first row.
+///
+/// Writing never fails where rows are made; the first error of a file is kept for
+/// [`check`](Self::check) and [`close`](Self::close) to report.
+pub struct Logs {
+    options: Options,
+    streams: Vec<Stream>,
+    /// Open-addressed by [`slot`]: index into `streams` plus one, 0 for none.
+    slots: [u8; SLOTS],
+    now: Time,
+    error: Option<io::Error>,
+}
+
+struct Stream {
+    path: &'static str,
+    enabled: bool,
+    file: Option<File>,
+    buffer: Vec<u8>,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Logs {
+    /// Nothing is opened before the first row.
+    pub fn new(options: Options) -> Self {
+        Self { options, streams: Vec::new(), slots: [0; SLOTS], now: Time::ZERO, error: None }
+    }
+
+    /// Sets the packet time that header and footer lines show.
+    pub fn set_time(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// Writes a row; returns whether a value had to be cut to the stream's limits.
+    #[inline]
+    pub fn write<R: Row>(&mut self, row: &R) -> bool {
+        let stream = self.stream::<R>();
+        let format = self.options.format;
+        let stream = &mut self.streams[stream];
+        if !stream.enabled {
+            return false;
+        }
+        stream.rows += 1;
+        let out = &mut stream.buffer;
+        let cut = match format {
+            Format::Tsv => {
+                let mut e = TsvEncoder::new(out, R::LIMITS);
+                row.encode(&mut e);
+                e.cut
+            }
+            Format::Json(times) => {
+                let mut e = JsonEncoder::new(out, R::LIMITS, times);
+                row.encode(&mut e);
+                e.finish();
+                e.cut
+            }
+        };
+        stream.buffer.push(b'\n');
+        if stream.buffer.len() >= FLUSH_AT {
+            stream.flush(&self.options, &mut self.error);
+        }
+        cut
+    }
+
+    /// The first error of any file since the last call.
+    pub fn check(&mut self) -> io::Result<()> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Rows and bytes by stream, in order of their first rows.
+    pub fn counts(&self) -> Vec<StreamCount> {
+        let count = |s: &Stream| StreamCount {
+            path: s.path,
+            rows: s.rows,
+            bytes: s.bytes + s.buffer.len() as u64,
+        };
+        self.streams.iter().filter(|s| s.enabled).map(count).collect()
+    }
+
+    /// Writes footers and everything that is still buffered.
+    pub fn close(&mut self) -> io::Result<()> {
+        let now = stamp(self.now);
+        for stream in self.streams.iter_mut().filter(|s| s.enabled) {
+            if self.options.format == Format::Tsv {
+                stream.buffer.extend_from_slice(b"#close\t");
+                stream.buffer.extend_from_slice(now.as_bytes());
+                stream.buffer.push(b'\n');
+            }
+            stream.flush(&self.options, &mut self.error);
+            stream.file = None;
+        }
+        self.streams.clear();
+        self.slots = [0; SLOTS];
+        self.check()
+    }
+
+    #[inline]
+    fn stream<R: Row>(&mut self) -> usize {
+        let mut at = const { slot(R::PATH) };
+        loop {
+            match self.slots[at] {
+                0 => return self.open::<R>(at),
+                i => {
+                    let i = usize::from(i) - 1;
+                    let path = self.streams[i].path;
+                    if std::ptr::eq(path, R::PATH) || path == R::PATH {
+                        return i;
+                    }
+                }
+            }
+            at = (at + 1) % SLOTS;
+        }
+    }
+
+    #[cold]
+    fn open<R: Row>(&mut self, at: usize) -> usize {
+        let enabled = self.options.only.as_ref().is_none_or(|o| o.iter().any(|p| p == R::PATH));
+        let mut buffer = Vec::new();
+        if enabled && self.options.format == Format::Tsv {
+            header(&mut buffer, R::PATH, &R::fields(), self.now);
+        }
+        let i = self.streams.len();
+        self.streams.push(Stream { path: R::PATH, enabled, file: None, buffer, rows: 0, bytes: 0 });
+        self.slots[at] = (i + 1) as u8;
+        i
+    }
+}
+
+impl Stream {
+    #[cold]
+    fn flush(&mut self, options: &Options, error: &mut Option<io::Error>) {
+        self.bytes += self.buffer.len() as u64;
+        if let Some(dir) = &options.dir {
+            let path = dir.join(format!("{}.log", self.path));
+            let file = match self.file.take() {
+                Some(file) => Ok(file),
+                None => File::create(&path),
+            };
+            let done = file.and_then(|mut file| {
+                file.write_all(&self.buffer)?;
+                self.file = Some(file);
+                Ok(())
+            });
+            if let Err(e) = done {
+                let named = io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+                error.get_or_insert(named);
+            }
+        }
+        self.buffer.clear();
+    }
+}
+
+fn header(out: &mut Vec<u8>, path: &str, fields: &[Field], now: Time) {
+    let mut line = |name: &str, values: &mut dyn Iterator<Item = String>| {
+        out.extend_from_slice(name.as_bytes());
+        for v in values {
+            out.push(b'\t');
+            out.extend_from_slice(v.as_bytes());
+        }
+        out.push(b'\n');
+    };
+    let one = |v: &str| std::iter::once(v.to_owned());
+    line("#separator \\x09", &mut std::iter::empty());
+    line("#set_separator", &mut one(","));
+    line("#empty_field", &mut one("(empty)"));
+    line("#unset_field", &mut one("-"));
+    line("#path", &mut one(path));
+    line("#open", &mut one(&stamp(now)));
+    line("#fields", &mut fields.iter().map(|f| f.name.to_owned()));
+    line("#types", &mut fields.iter().map(|f| f.ty.to_string()));
+}
+
+/// `2026-11-21-08-47-00`, UTC.
+fn stamp(t: Time) -> String {
+    let s = t.as_nanos().div_euclid(1_000_000_000);
+    let (y, m, d) = civil(s.div_euclid(86_400));
+    let s = s.rem_euclid(86_400);
+    format!("{y:04}-{m:02}-{d:02}-{:02}-{:02}-{:02}", s / 3600, s / 60 % 60, s % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ConnId;
+    use gannet_base::Addr;
+
+    crate::row! {
+        /// For the tests.
+        struct Sample = "sample" {
+            /// When.
+            ts: Time = "ts",
+            /// Who.
+            id: ConnId = "id",
+            /// How many.
+            n: Option<u64> = "n",
+        }
+    }
+
+    fn row() -> Sample {
+        let id = ConnId {
+            orig_h: Addr::v4([10, 0, 0, 1]),
+            orig_p: 1024,
+            resp_h: Addr::v4([10, 0, 0, 2]),
+            resp_p: 80,
+        };
+        Sample { ts: Time::from_secs(1), id, n: None }
+    }
+
+    fn written(format: Format, name: &str) -> String {
+        let dir = std::env::temp_dir().join(format!("gannet-log-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut logs = Logs::new(Options { dir: Some(dir.clone()), format, only: None });
+        logs.set_time(Time::from_secs(86_400));
+        assert!(!logs.write(&row()));
+        logs.close().unwrap();
+        let text = std::fs::read_to_string(dir.join("sample.log")).unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+        text
+    }
+
+    #[test]
+    fn tsv_file_to_the_byte() {
+        assert_eq!(
+            written(Format::Tsv, "tsv"),
+            "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n\
+             #path\tsample\n#open\t1970-01-02-00-00-00\n\
+             #fields\tts\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tn\n\
+             #types\ttime\taddr\tport\taddr\tport\tcount\n\
+             1.000000\t10.0.0.1\t1024\t10.0.0.2\t80\t-\n#close\t1970-01-02-00-00-00\n"
+        );
+    }
+
+    #[test]
+    fn json_file_has_no_header() {
+        assert_eq!(
+            written(Format::Json(JsonTimes::Epoch), "json"),
+            "{\"ts\":1.0,\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":1024,\
+             \"id.resp_h\":\"10.0.0.2\",\"id.resp_p\":80}\n"
+        );
+    }
+
+    #[test]
+    fn unwanted_streams_cost_no_file() {
+        let only = Some(vec!["conn".to_owned()]);
+        let mut logs =
+            Logs::new(Options { dir: Some("/nonexistent".into()), only, ..Options::default() });
+        logs.write(&row());
+        assert!(logs.counts().is_empty());
+        logs.close().unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_named() {
+        let dir = Some("/nonexistent".into());
+        let mut logs = Logs::new(Options { dir, ..Options::default() });
+        logs.write(&row());
+        let error = logs.close().unwrap_err().to_string();
+        assert!(error.starts_with("/nonexistent/sample.log: "), "{error}");
+    }
+}

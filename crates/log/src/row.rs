@@ -1,0 +1,165 @@
+use gannet_base::Addr;
+
+use crate::value::Encoder;
+use crate::value::Port;
+use crate::value::Type;
+use crate::value::Value;
+
+/// One column of a log: what the header, the manual and column writers need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Full name, nested records joined by dots (`id.orig_h`).
+    pub name: &'static str,
+    /// Type as the header spells it.
+    pub ty: Type,
+    /// One sentence for the manual.
+    pub doc: &'static str,
+}
+
+/// What a row may hold at the most, so that one hostile value cannot make a log unreadable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one string, before escaping.
+    pub string: usize,
+    /// Elements of one set or vector.
+    pub elements: usize,
+}
+
+impl Limits {
+    /// Zeek's defaults: 4,096 bytes, 100 elements.
+    pub const DEFAULT: Self = Self { string: 4096, elements: 100 };
+}
+
+/// A row of a log stream. Declare it with [`row!`](crate::row!).
+pub trait Row {
+    /// Name of the stream and of its file (`conn` makes `conn.log`).
+    const PATH: &'static str;
+    /// One sentence for the manual.
+    const DOC: &'static str;
+    /// Size limits of this stream.
+    const LIMITS: Limits = Limits::DEFAULT;
+    /// The columns in order.
+    fn fields() -> Vec<Field>;
+    /// Writes all columns in order.
+    fn encode<E: Encoder>(&self, e: &mut E);
+}
+
+/// Something that fills one or more columns.
+pub trait Column {
+    /// Appends the columns' descriptions.
+    fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>);
+    /// Writes the columns' values.
+    fn encode<E: Encoder>(&self, name: &'static str, e: &mut E);
+}
+
+impl<T: Value> Column for T {
+    fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>) {
+        out.push(Field { name, ty: T::TYPE, doc });
+    }
+
+    #[inline]
+    fn encode<E: Encoder>(&self, name: &'static str, e: &mut E) {
+        e.field(name, self);
+    }
+}
+
+/// The four columns that name a connection: `id.orig_h`, `id.orig_p`, `id.resp_h`, `id.resp_p`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnId {
+    /// Originator's address.
+    pub orig_h: Addr,
+    /// Originator's port; ICMP: the type.
+    pub orig_p: u16,
+    /// Responder's address.
+    pub resp_h: Addr,
+    /// Responder's port; ICMP: the counterpart's type, or the code.
+    pub resp_p: u16,
+}
+
+impl Column for ConnId {
+    fn describe(_name: &'static str, _doc: &'static str, out: &mut Vec<Field>) {
+        out.extend([
+            Field { name: "id.orig_h", ty: Addr::TYPE, doc: "The originator's address." },
+            Field { name: "id.orig_p", ty: Port::TYPE, doc: "The originator's port." },
+            Field { name: "id.resp_h", ty: Addr::TYPE, doc: "The responder's address." },
+            Field { name: "id.resp_p", ty: Port::TYPE, doc: "The responder's port." },
+        ]);
+    }
+
+    #[inline]
+    fn encode<E: Encoder>(&self, _name: &'static str, e: &mut E) {
+        e.field("id.orig_h", &self.orig_h);
+        e.field("id.orig_p", &Port(self.orig_p));
+        e.field("id.resp_h", &self.resp_h);
+        e.field("id.resp_p", &Port(self.resp_p));
+    }
+}
+
+impl Column for Option<ConnId> {
+    fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>) {
+        ConnId::describe(name, doc, out);
+    }
+
+    fn encode<E: Encoder>(&self, name: &'static str, e: &mut E) {
+        match self {
+            Some(id) => id.encode(name, e),
+            None => {
+                e.field("id.orig_h", &None::<Addr>);
+                e.field("id.orig_p", &None::<Port>);
+                e.field("id.resp_h", &None::<Addr>);
+                e.field("id.resp_p", &None::<Port>);
+            }
+        }
+    }
+}
+
+/// Where a stream of this name starts looking for its place in the table of open logs: computed
+/// by the compiler, so that writing a row looks nothing up by name.
+pub const fn slot(path: &str) -> usize {
+    let b = path.as_bytes();
+    let mut h: u32 = 0x811c_9dc5;
+    let mut i = 0;
+    while i < b.len() {
+        h = (h ^ b[i] as u32).wrapping_mul(0x0100_0193);
+        i += 1;
+    }
+    (h ^ (h >> 15)) as usize & 0xff
+}
+
+/// Declares a log stream: `struct NAME = "path" { field: Type = "column", … }`.
+///
+/// Doc comments on the struct and its fields become the manual. A field's type is anything that
+/// implements [`Value`](crate::Value) (or [`ConnId`](crate::ConnId), which makes four columns; its
+/// column name is ignored, write `"id"`).
+/// `limits(EXPR)` after the path changes the stream's [`Limits`](crate::Limits).
+#[macro_export]
+macro_rules! row {
+    (
+        $(#[doc = $sdoc:literal])* $(#[derive($($derive:ident),* $(,)?)])?
+        $vis:vis struct $name:ident $(<$lt:lifetime>)? = $path:literal $(limits($limits:expr))? {
+            $( $(#[doc = $doc:literal])* $field:ident : $ty:ty = $col:literal ),* $(,)?
+        }
+    ) => {
+        $(#[doc = $sdoc])* $(#[derive($($derive),*)])?
+        $vis struct $name $(<$lt>)? {
+            $( $(#[doc = $doc])* pub $field: $ty, )*
+        }
+
+        impl $(<$lt>)? $crate::Row for $name $(<$lt>)? {
+            const PATH: &'static str = $path;
+            const DOC: &'static str = concat!($($sdoc, "\n"),*);
+            $( const LIMITS: $crate::Limits = $limits; )?
+
+            fn fields() -> Vec<$crate::Field> {
+                let mut out = Vec::new();
+                $( <$ty as $crate::Column>::describe($col, concat!($($doc, "\n"),*), &mut out); )*
+                out
+            }
+
+            #[inline]
+            fn encode<E: $crate::Encoder>(&self, e: &mut E) {
+                $( $crate::Column::encode(&self.$field, $col, e); )*
+            }
+        }
+    };
+}

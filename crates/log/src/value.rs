@@ -1,0 +1,173 @@
+use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_base::Uid;
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A single value: `count`, `string`, `addr`, …
+    Scalar(&'static str),
+    /// `set[…]`.
+    Set(&'static str),
+    /// `vector[…]`.
+    Vector(&'static str),
+}
+
+impl std::fmt::Display for Type {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Scalar(t) => f.write_str(t),
+            Self::Set(t) => write!(f, "set[{t}]"),
+            Self::Vector(t) => write!(f, "vector[{t}]"),
+        }
+    }
+}
+
+/// Takes the values of one row, column by column.
+pub trait Encoder {
+    /// One column.
+    fn field<V: Value>(&mut self, name: &'static str, value: &V);
+    /// `T` or `F`.
+    fn bool(&mut self, v: bool);
+    /// An unsigned number.
+    fn count(&mut self, v: u64);
+    /// A signed number.
+    fn int(&mut self, v: i64);
+    /// A floating point number.
+    fn double(&mut self, v: f64);
+    /// A point in time.
+    fn time(&mut self, v: Time);
+    /// A span of time.
+    fn interval(&mut self, v: Interval);
+    /// An address.
+    fn addr(&mut self, v: Addr);
+    /// Bytes from the wire, escaped as needed.
+    fn string(&mut self, v: &[u8]);
+    /// Text that is known to need no escaping: enum names, uids.
+    fn plain(&mut self, v: &[u8]);
+    /// A set or vector. An unset element of a vector is allowed.
+    fn list<V: Value>(&mut self, v: &[V]);
+}
+
+/// A value that fits one column.
+pub trait Value {
+    /// Its type in the header.
+    const TYPE: Type;
+    /// Whether the column is unset.
+    #[inline]
+    fn is_unset(&self) -> bool {
+        false
+    }
+    /// Writes the value (never called when unset).
+    fn put<E: Encoder>(&self, e: &mut E);
+}
+
+/// A port; logged as the number alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Port(pub u16);
+
+/// A name from a fixed list, as Zeek spells it (`Tunnel::DISCOVER`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Enum(pub &'static str);
+
+/// A column of type `set[…]`. The writer keeps the order given; give a fixed one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set<T>(pub Vec<T>);
+
+/// A column of type `vector[…]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vector<T>(pub Vec<T>);
+
+macro_rules! scalar {
+    ($($ty:ty, $name:literal, |$v:ident, $e:ident| $put:expr;)*) => {
+        $(impl Value for $ty {
+            const TYPE: Type = Type::Scalar($name);
+            #[inline]
+            fn put<E: Encoder>(&self, $e: &mut E) {
+                let $v = self;
+                $put
+            }
+        })*
+    };
+}
+
+scalar! {
+    bool, "bool", |v, e| e.bool(*v);
+    u8, "count", |v, e| e.count(u64::from(*v));
+    u16, "count", |v, e| e.count(u64::from(*v));
+    u32, "count", |v, e| e.count(u64::from(*v));
+    u64, "count", |v, e| e.count(*v);
+    i64, "int", |v, e| e.int(*v);
+    f64, "double", |v, e| e.double(*v);
+    Time, "time", |v, e| e.time(*v);
+    Interval, "interval", |v, e| e.interval(*v);
+    Addr, "addr", |v, e| e.addr(*v);
+    Port, "port", |v, e| e.count(u64::from(v.0));
+    Enum, "enum", |v, e| e.plain(v.0.as_bytes());
+    Proto, "enum", |v, e| e.plain(v.name().as_bytes());
+    &[u8], "string", |v, e| e.string(v);
+    Vec<u8>, "string", |v, e| e.string(v);
+    Box<[u8]>, "string", |v, e| e.string(v);
+    &str, "string", |v, e| e.string(v.as_bytes());
+    String, "string", |v, e| e.string(v.as_bytes());
+}
+
+impl Value for Uid {
+    const TYPE: Type = Type::Scalar("string");
+    #[inline]
+    fn put<E: Encoder>(&self, e: &mut E) {
+        let mut text = [0; gannet_base::UID_TEXT_MAX];
+        let n = self.write(&mut text);
+        e.plain(&text[..n]);
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    const TYPE: Type = T::TYPE;
+    #[inline]
+    fn is_unset(&self) -> bool {
+        self.as_ref().is_none_or(Value::is_unset)
+    }
+    #[inline]
+    fn put<E: Encoder>(&self, e: &mut E) {
+        if let Some(v) = self {
+            v.put(e);
+        }
+    }
+}
+
+impl<T: Value> Value for &T {
+    const TYPE: Type = T::TYPE;
+    #[inline]
+    fn is_unset(&self) -> bool {
+        (**self).is_unset()
+    }
+    #[inline]
+    fn put<E: Encoder>(&self, e: &mut E) {
+        (**self).put(e);
+    }
+}
+
+const fn element(t: Type) -> &'static str {
+    match t {
+        Type::Scalar(t) | Type::Set(t) | Type::Vector(t) => t,
+    }
+}
+
+impl<T: Value> Value for Set<T> {
+    const TYPE: Type = Type::Set(element(T::TYPE));
+    #[inline]
+    fn put<E: Encoder>(&self, e: &mut E) {
+        e.list(&self.0);
+    }
+}
+
+impl<T: Value> Value for Vector<T> {
+    const TYPE: Type = Type::Vector(element(T::TYPE));
+    #[inline]
+    fn put<E: Encoder>(&self, e: &mut E) {
+        e.list(&self.0);
+    }
+}
