@@ -12,11 +12,14 @@
 //! ```
 
 mod addr;
+mod conn_id;
 mod time;
 mod uid;
 
 pub use addr::Addr;
 pub use addr::Subnet;
+pub use conn_id::ConnId;
+pub use conn_id::Dir;
 pub use time::Interval;
 pub use time::Time;
 pub use uid::UID_TEXT_MAX;

@@ -45,7 +45,6 @@ pub use number::write_addr;
 pub use number::write_count;
 pub use number::write_fixed6;
 pub use row::Column;
-pub use row::ConnId;
 pub use row::Field;
 pub use row::Limits;
 pub use row::Row;

@@ -233,8 +233,8 @@ fn stamp(t: Time) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ConnId;
     use gannet_base::Addr;
+    use gannet_base::ConnId;
 
     crate::row! {
         /// For the tests.

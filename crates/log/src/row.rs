@@ -1,4 +1,5 @@
 use gannet_base::Addr;
+use gannet_base::ConnId;
 
 use crate::value::Encoder;
 use crate::value::Port;
@@ -63,19 +64,6 @@ impl<T: Value> Column for T {
     }
 }
 
-/// The four columns that name a connection: `id.orig_h`, `id.orig_p`, `id.resp_h`, `id.resp_p`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ConnId {
-    /// Originator's address.
-    pub orig_h: Addr,
-    /// Originator's port; ICMP: the type.
-    pub orig_p: u16,
-    /// Responder's address.
-    pub resp_h: Addr,
-    /// Responder's port; ICMP: the counterpart's type, or the code.
-    pub resp_p: u16,
-}
-
 impl Column for ConnId {
     fn describe(_name: &'static str, _doc: &'static str, out: &mut Vec<Field>) {
         out.extend([
@@ -129,7 +117,7 @@ pub const fn slot(path: &str) -> usize {
 /// Declares a log stream: `struct NAME = "path" { field: Type = "column", … }`.
 ///
 /// Doc comments on the struct and its fields become the manual. A field's type is anything that
-/// implements [`Value`](crate::Value) (or [`ConnId`](crate::ConnId), which makes four columns; its
+/// implements [`Value`](crate::Value) (or [`ConnId`](gannet_base::ConnId), which makes four columns; its
 /// column name is ignored, write `"id"`).
 /// `limits(EXPR)` after the path changes the stream's [`Limits`](crate::Limits).
 #[macro_export]

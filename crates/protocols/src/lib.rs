@@ -1,1 +1,40 @@
-//! Application protocols: messages, analyzers, rows.
+//! Application protocols: one folder each.
+//!
+//! A folder holds `message.rs` (bytes → borrowed messages, no state), `analyzer.rs` (the state
+//! machine of one connection, an [`Analyze`]) and `rows.rs` (what it logs). The driver gives an
+//! analyzer in-order stream bytes or datagrams of one connection together with a [`Context`]: the
+//! connection's facts, the logs, the files, and the ways to speak to the rest of the engine
+//! ([`confirm`](Context::confirm), [`violation`](Context::violation), [`weird`](Context::weird),
+//! [`start`](Context::start)). What an analyzer asks for takes effect when the packet is done, in
+//! the order asked.
+//!
+//! A new protocol is a new folder and one line in [`registry`].
+
+mod analyze;
+mod context;
+mod env;
+pub mod registry;
+pub mod support;
+pub mod weird;
+
+pub mod detect;
+pub mod dhcp;
+pub mod dns;
+pub mod ftp;
+pub mod http;
+pub mod irc;
+pub mod ntp;
+pub mod smtp;
+pub mod ssh;
+pub mod ssl;
+pub mod syslog;
+
+pub use analyze::Analyze;
+pub use context::Context;
+pub use context::Replay;
+pub use context::Request;
+pub use env::Env;
+pub use env::Expected;
+pub use env::Options;
+pub use registry::Analyzer;
+pub use registry::Tag;

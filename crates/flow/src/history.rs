@@ -1,0 +1,73 @@
+/// What happened on a connection, one letter an event in order: conn.log's `history`.
+///
+/// Upper case is the originator. Twenty-two letters fit without allocation, which holds for nearly
+/// every connection.
+#[derive(Clone, Debug)]
+pub struct History(Repr);
+
+#[derive(Clone, Debug)]
+enum Repr {
+    Inline { len: u8, text: [u8; INLINE] },
+    Heap(Vec<u8>),
+}
+
+const INLINE: usize = 22;
+
+impl Default for History {
+    fn default() -> Self {
+        Self(Repr::Inline { len: 0, text: [0; INLINE] })
+    }
+}
+
+impl History {
+    /// The letters so far.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Inline { len, text } => &text[..usize::from(*len)],
+            Repr::Heap(text) => text,
+        }
+    }
+
+    /// Appends a letter.
+    #[inline]
+    pub fn push(&mut self, letter: u8) {
+        match &mut self.0 {
+            Repr::Inline { len, text } if usize::from(*len) < INLINE => {
+                text[usize::from(*len)] = letter;
+                *len += 1;
+            }
+            Repr::Inline { text, .. } => {
+                let mut long = text.to_vec();
+                long.push(letter);
+                self.0 = Repr::Heap(long);
+            }
+            Repr::Heap(text) => text.push(letter),
+        }
+    }
+
+    /// Replaces all letters.
+    pub fn replace(&mut self, letters: &[u8]) {
+        *self = Self::default();
+        for &l in letters {
+            self.push(l);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grows_past_the_inline_letters() {
+        let mut h = History::default();
+        let letters: Vec<u8> = (0..60).map(|i| b'a' + i % 26).collect();
+        for &l in &letters {
+            h.push(l);
+        }
+        assert_eq!(h.as_bytes(), letters);
+        h.replace(b"^h");
+        assert_eq!(h.as_bytes(), b"^h");
+    }
+}

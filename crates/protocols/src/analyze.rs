@@ -1,0 +1,30 @@
+use gannet_base::Dir;
+
+use crate::Context;
+
+/// The state machine of one protocol on one connection.
+///
+/// No method may panic or loop beyond its input, whatever the bytes.
+pub trait Analyze {
+    /// In-order bytes of a TCP stream (any cut: one byte or many messages).
+    fn stream(&mut self, _cx: &mut Context<'_>, _from: Dir, _data: &[u8]) {}
+
+    /// `len` bytes of the stream were never seen and will not come.
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {}
+
+    /// This side sends no more (FIN or RST, everything before it delivered).
+    fn end(&mut self, _cx: &mut Context<'_>, _from: Dir) {}
+
+    /// A datagram's payload. `data` is what was captured; `len` what was on the wire.
+    fn datagram(&mut self, _cx: &mut Context<'_>, _from: Dir, _data: &[u8], _len: u32) {}
+
+    /// Originator and responder were exchanged.
+    fn flip(&mut self, _cx: &mut Context<'_>) {}
+
+    /// The connection was reset by one side.
+    fn reset(&mut self, _cx: &mut Context<'_>) {}
+
+    /// The analyzer goes: its connection ended or timed out, or it was disabled by a violation.
+    /// Rows still open are written here. Called exactly once.
+    fn finish(&mut self, _cx: &mut Context<'_>) {}
+}

@@ -1,0 +1,125 @@
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Time;
+use gannet_files::FileId;
+use gannet_files::FileStart;
+use gannet_flow::Conn;
+use gannet_log::Row;
+
+use crate::Env;
+use crate::Tag;
+
+/// Bytes that a freshly started analyzer is given before anything else, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    /// Chunks of the stream, each from one side.
+    pub chunks: Vec<(Dir, Vec<u8>)>,
+}
+
+/// What an analyzer asked for; carried out by the driver when the packet is done.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// The protocol is what it seemed: its name goes into `service`.
+    Confirm(Tag),
+    /// The protocol is not what it seemed.
+    Violation {
+        /// Who says so.
+        tag: Tag,
+        /// In words, for analyzer.log.
+        reason: String,
+        /// The first bytes that show it.
+        data: Vec<u8>,
+    },
+    /// Originator and responder are the wrong way round.
+    Flip,
+}
+
+/// One call's view of the world for an analyzer.
+pub struct Context<'a> {
+    /// Time of the packet at hand (network time).
+    pub now: Time,
+    /// The connection.
+    pub conn: &'a mut Conn,
+    /// What all connections share.
+    pub env: &'a mut Env,
+    /// Requests so far, in order.
+    pub requests: &'a mut Vec<Request>,
+    /// Analyzers to start as soon as the current call returns.
+    pub starts: &'a mut Vec<(Tag, Replay)>,
+}
+
+impl Context<'_> {
+    /// Originator and responder.
+    pub fn id(&self) -> ConnId {
+        self.conn.id
+    }
+
+    /// Writes a row.
+    pub fn log<R: Row>(&mut self, row: &R) {
+        let cut = self.env.logs.write(row);
+        if cut {
+            self.env.weirds.net(
+                &mut self.env.logs,
+                self.now,
+                "log_string_field_truncated",
+                R::PATH,
+            );
+        }
+    }
+
+    /// The protocol is recognised. May be called often; counts once an analyzer.
+    pub fn confirm(&mut self, tag: Tag) {
+        self.requests.push(Request::Confirm(tag));
+    }
+
+    /// The bytes are not this protocol: early in a connection the analyzer is taken off (its
+    /// [`finish`](crate::Analyze::finish) is called when the packet is done), later it stays.
+    pub fn violation(&mut self, tag: Tag, reason: &str, data: &[u8]) {
+        let data = data[..data.len().min(40)].to_vec();
+        self.requests.push(Request::Violation { tag, reason: reason.to_owned(), data });
+    }
+
+    /// Originator and responder are the wrong way round.
+    pub fn flip(&mut self) {
+        self.requests.push(Request::Flip);
+    }
+
+    /// Starts another analyzer on this connection: it is given `replay` first and all later
+    /// stream data (not the chunk at hand, unless it is in `replay`).
+    pub fn start(&mut self, tag: Tag, replay: Replay) {
+        self.starts.push((tag, replay));
+    }
+
+    /// Something odd on this connection, by the name Zeek gives it. `source` is the upper-case name of
+    /// the analyzer that saw it where Zeek fills weird.log's `source` column with one.
+    pub fn weird(&mut self, name: &'static str, addl: &str, source: Option<&'static str>) {
+        self.env.weirds.conn(&mut self.env.logs, self.now, self.conn, name, addl, source);
+    }
+
+    /// A file begins on this connection.
+    pub fn file_start(&mut self, start: FileStart) -> FileId {
+        let local_orig = self.env.is_local(match start.from {
+            Dir::Orig => self.conn.id.orig_h,
+            Dir::Resp => self.conn.id.resp_h,
+        });
+        self.env.files.start(self.now, self.conn.uid, self.conn.id, local_orig, start)
+    }
+
+    /// More of a file, in order.
+    pub fn file_data(&mut self, file: FileId, data: &[u8]) {
+        self.env.files.data(&mut self.env.logs, self.now, file, data);
+    }
+
+    /// A part of a file that is missing.
+    pub fn file_gap(&mut self, file: FileId, len: u64) {
+        self.env.files.gap(self.now, file, len);
+    }
+
+    /// The file is complete, or nothing more will come: its row is written. After this, its
+    /// [`fuid`](Files::fuid) and type are gone: ask before.
+    ///
+    /// [`Files::fuid`]: gannet_files::Files::fuid
+    pub fn file_end(&mut self, file: FileId) {
+        self.env.files.end(&mut self.env.logs, self.now, file);
+    }
+}

@@ -1,0 +1,20 @@
+//! DHCP.
+
+use crate::Analyze;
+use crate::Context;
+
+/// The analyzer of one connection.
+pub struct Analyzer {}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {}
+    }
+}
+
+impl Analyze for Analyzer {}
+
+/// What all connections of a shard share for this protocol.
+#[derive(Debug, Default)]
+pub struct Shared {}

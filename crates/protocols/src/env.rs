@@ -1,0 +1,119 @@
+use std::collections::HashMap;
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Proto;
+use gannet_base::Subnet;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_base::UidSource;
+use gannet_files::Files;
+use gannet_log::Logs;
+
+use crate::Tag;
+use crate::weird::Weirds;
+
+/// Options of the protocol stage.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Networks that count as local. Private and link-local addresses, unless overridden.
+    pub local_nets: Vec<Subnet>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        // What Zeek's base/utils/site.zeek counts as private address space.
+        let nets = [
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "127.0.0.0/8",
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.0.0.0/24",
+            "192.0.2.0/24",
+            "192.168.0.0/16",
+            "198.18.0.0/15",
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+            "240.0.0.0/4",
+            "255.255.255.255/32",
+            "0.0.0.0/8",
+            "::/128",
+            "::1/128",
+            "64:ff9b:1::/48",
+            "100::/64",
+            "2001:2::/48",
+            "2001:db8::/32",
+            "fc00::/7",
+            "fe80::/10",
+        ];
+        Self { local_nets: nets.iter().filter_map(|n| n.parse().ok()).collect() }
+    }
+}
+
+/// What a connection that was announced by another one (FTP data, IRC DCC) is.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    /// Analyzer to start on it.
+    pub tag: Tag,
+    /// The connection that announced it.
+    pub parent: Uid,
+    /// Forget it after this time.
+    pub expires: Time,
+}
+
+/// What all connections of a shard share.
+pub struct Env {
+    /// Options.
+    pub options: Options,
+    /// The log streams.
+    pub logs: Logs,
+    /// Files carried by connections.
+    pub files: Files,
+    /// Oddities, with their suppression.
+    pub weirds: Weirds,
+    /// Names of connections and files.
+    pub uids: UidSource,
+    /// Announced connections, by (originator if known, responder, responder's port, transport).
+    pub expected: HashMap<(Option<Addr>, Addr, u16, Proto), Expected, foldhash::fast::FixedState>,
+    /// FTP control connections' view of their data connections.
+    pub ftp: crate::ftp::Shared,
+    /// DHCP transactions, which span connections.
+    pub dhcp: crate::dhcp::Shared,
+}
+
+impl Env {
+    /// A fresh environment.
+    pub fn new(options: Options, logs: Logs, files: Files, uids: UidSource) -> Self {
+        Self {
+            options,
+            logs,
+            files,
+            weirds: Weirds::default(),
+            uids,
+            expected: HashMap::default(),
+            ftp: crate::ftp::Shared::default(),
+            dhcp: crate::dhcp::Shared::default(),
+        }
+    }
+
+    /// Whether an address counts as local.
+    pub fn is_local(&self, a: Addr) -> bool {
+        self.options.local_nets.iter().any(|n| n.contains(a))
+    }
+
+    /// The announcement that covers a new connection, if any; it is used up.
+    pub fn take_expected(&mut self, id: &ConnId, proto: Proto, now: Time) -> Option<Expected> {
+        if self.expected.is_empty() {
+            return None;
+        }
+        for orig in [Some(id.orig_h), None] {
+            if let Some(e) = self.expected.remove(&(orig, id.resp_h, id.resp_p, proto))
+                && e.expires >= now
+            {
+                return Some(e);
+            }
+        }
+        None
+    }
+}

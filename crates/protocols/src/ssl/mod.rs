@@ -1,0 +1,28 @@
+//! SSL.
+
+use crate::Analyze;
+use crate::Context;
+
+/// The analyzer of one connection.
+pub struct Analyzer {}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {}
+    }
+}
+
+impl Analyze for Analyzer {}
+
+/// The analyzer of one connection.
+pub struct Dtls {}
+
+impl Dtls {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {}
+    }
+}
+
+impl Analyze for Dtls {}

@@ -1,0 +1,195 @@
+//! Lines out of a byte stream, cut anywhere.
+
+use memchr::memchr2;
+
+/// A line without its end, or plain bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// The bytes, without CR or LF.
+    pub text: &'a [u8],
+    /// Whether the line was longer than the limit, and is given up to it.
+    pub cut: bool,
+}
+
+/// Cuts one direction of a stream into lines ended by LF, CR LF or (unless told otherwise) CR.
+///
+/// A line that lies within one chunk is borrowed from it; only a line over several chunks is
+/// copied.
+///
+/// ```
+/// use gannet_protocols::support::Lines;
+/// let mut lines = Lines::new(1024);
+/// let mut data: &[u8] = b"one\r\ntwo\nthr";
+/// assert_eq!(lines.next(&mut data).map(|l| l.text), Some(&b"one"[..]));
+/// assert_eq!(lines.next(&mut data).map(|l| l.text), Some(&b"two"[..]));
+/// assert_eq!(lines.next(&mut data), None);
+/// let mut data: &[u8] = b"ee\r\n";
+/// assert_eq!(lines.next(&mut data).map(|l| l.text), Some(&b"three"[..]));
+/// ```
+#[derive(Debug)]
+pub struct Lines {
+    partial: Vec<u8>,
+    /// The partial line was handed out: clear it before going on.
+    spent: bool,
+    /// The last line ended with CR: a LF that follows belongs to it.
+    after_cr: bool,
+    cr_ends: bool,
+    limit: usize,
+}
+
+impl Lines {
+    /// Lines of at most `limit` bytes; longer ones come in pieces marked [`cut`](Line::cut).
+    pub fn new(limit: usize) -> Self {
+        Self {
+            partial: Vec::new(),
+            spent: false,
+            after_cr: false,
+            cr_ends: true,
+            limit: limit.max(1),
+        }
+    }
+
+    /// Whether a lone CR ends a line (it does by default).
+    pub fn set_cr_ends(&mut self, yes: bool) {
+        self.cr_ends = yes;
+    }
+
+    /// Whether the beginning of a line is waiting for its end.
+    pub fn has_partial(&self) -> bool {
+        !self.spent && !self.partial.is_empty()
+    }
+
+    /// Forgets the beginning of a line, after a gap.
+    pub fn reset(&mut self) {
+        self.partial.clear();
+        self.spent = false;
+        self.after_cr = false;
+    }
+
+    /// Takes what waits for its end: the last line of a stream that ended without one.
+    pub fn take_partial(&mut self) -> Vec<u8> {
+        if self.spent {
+            self.partial.clear();
+            self.spent = false;
+        }
+        std::mem::take(&mut self.partial)
+    }
+
+    /// Call before reading plain bytes: skips the LF of a CR LF that was cut in two.
+    pub fn skip_lf(&mut self, data: &mut &[u8]) {
+        if self.after_cr
+            && let Some((first, rest)) = data.split_first()
+        {
+            if *first == b'\n' {
+                *data = rest;
+            }
+            self.after_cr = false;
+        }
+    }
+
+    /// The next line; takes it off `data`. `None` when `data` holds no further line end: what is
+    /// left is kept, and `data` is empty.
+    pub fn next<'s, 'd: 's>(&'s mut self, data: &mut &'d [u8]) -> Option<Line<'s>> {
+        if self.spent {
+            self.partial.clear();
+            self.spent = false;
+        }
+        self.skip_lf(data);
+        let mut from = 0;
+        loop {
+            let bytes: &'d [u8] = data;
+            let room = self.limit - self.partial.len().min(self.limit);
+            let found = memchr2(b'\r', b'\n', &bytes[from..]).map(|n| from + n);
+            let end = found.unwrap_or(bytes.len());
+            if end > room {
+                // Too long: give what fits.
+                *data = &bytes[room..];
+                return Some(self.give(&bytes[..room], true));
+            }
+            let Some(at) = found else {
+                self.partial.extend_from_slice(bytes);
+                *data = &[];
+                return None;
+            };
+            if bytes[at] == b'\n' {
+                *data = &bytes[at + 1..];
+                let mut line = &bytes[..at];
+                if !self.cr_ends && line.is_empty() && self.partial.last() == Some(&b'\r') {
+                    self.partial.pop();
+                } else if !self.cr_ends && line.last() == Some(&b'\r') {
+                    line = &line[..line.len() - 1];
+                }
+                return Some(self.give(line, false));
+            }
+            if bytes.get(at + 1) == Some(&b'\n') {
+                *data = &bytes[at + 2..];
+                return Some(self.give(&bytes[..at], false));
+            }
+            if self.cr_ends {
+                *data = &bytes[at + 1..];
+                self.after_cr = true;
+                return Some(self.give(&bytes[..at], false));
+            }
+            from = at + 1;
+        }
+    }
+
+    fn give<'s>(&'s mut self, tail: &'s [u8], cut: bool) -> Line<'s> {
+        if self.partial.is_empty() {
+            return Line { text: tail, cut };
+        }
+        self.partial.extend_from_slice(tail);
+        self.spent = true;
+        Line { text: &self.partial, cut }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(lines: &mut Lines, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        for chunk in chunks {
+            let mut data = *chunk;
+            while let Some(line) = lines.next(&mut data) {
+                out.push(line.text.to_vec());
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn every_line_end() {
+        let got = all(&mut Lines::new(100), &[b"a\rb\nc\r\nd\r", b"\ne\r", b"f\n"]);
+        assert_eq!(got, [b"a", b"b", b"c", b"d", b"e", b"f"]);
+    }
+
+    #[test]
+    fn lone_cr_may_be_text() {
+        let mut lines = Lines::new(100);
+        lines.set_cr_ends(false);
+        assert_eq!(all(&mut lines, &[b"a\rb\r\nc\r", b"\nd\n"]), [&b"a\rb"[..], b"c", b"d"]);
+    }
+
+    #[test]
+    fn long_lines_come_in_pieces() {
+        let mut lines = Lines::new(4);
+        let mut data: &[u8] = b"abcdefghij\n";
+        assert_eq!(lines.next(&mut data), Some(Line { text: b"abcd", cut: true }));
+        assert_eq!(lines.next(&mut data), Some(Line { text: b"efgh", cut: true }));
+        assert_eq!(lines.next(&mut data), Some(Line { text: b"ij", cut: false }));
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_do_not_matter(text in "[ab\r\n]{0,40}", at in 0usize..40) {
+            let bytes = text.as_bytes();
+            let at = at.min(bytes.len());
+            let whole = all(&mut Lines::new(100), &[bytes]);
+            let cut = all(&mut Lines::new(100), &[&bytes[..at], &bytes[at..]]);
+            prop_assert_eq!(whole, cut);
+        }
+    }
+}
