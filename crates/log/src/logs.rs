@@ -129,6 +129,11 @@ impl Logs {
         self.streams.iter().filter(|s| s.enabled).map(count).collect()
     }
 
+    /// What one stream holds that has not gone to its file yet: for tests of rows.
+    pub fn pending(&self, path: &str) -> &[u8] {
+        self.streams.iter().find(|s| s.path == path).map_or(&[], |s| &s.buffer)
+    }
+
     /// Writes footers and everything that is still buffered.
     pub fn close(&mut self) -> io::Result<()> {
         let now = stamp(self.now);

@@ -15,6 +15,8 @@ mod context;
 mod env;
 pub mod registry;
 pub mod support;
+#[cfg(test)]
+mod testing;
 pub mod weird;
 
 pub mod detect;

@@ -1,0 +1,80 @@
+#![allow(dead_code)] // each protocol uses its part
+//! A connection, an environment and their rows, for tests of analyzers.
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_base::UidSource;
+use gannet_files::Files;
+use gannet_flow::Conn;
+use gannet_log::Logs;
+
+use crate::Context;
+use crate::Env;
+use crate::Options;
+use crate::Replay;
+use crate::Request;
+use crate::Tag;
+
+/// Everything a [`Context`] borrows.
+pub(crate) struct Harness {
+    pub(crate) now: Time,
+    pub(crate) conn: Conn,
+    pub(crate) env: Env,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) starts: Vec<(Tag, Replay)>,
+}
+
+impl Harness {
+    /// A connection 10.0.0.1:1024 → 192.0.2.1:`port` that starts at 1.0.
+    pub(crate) fn new(proto: Proto, port: u16) -> Self {
+        let uids = UidSource::new(0);
+        let id = ConnId {
+            orig_h: Addr::v4([10, 0, 0, 1]),
+            orig_p: 1024,
+            resp_h: Addr::v4([192, 0, 2, 1]),
+            resp_p: port,
+        };
+        let now = Time::from_secs(1);
+        let logs = Logs::new(gannet_log::Options::default());
+        Self {
+            now,
+            conn: Conn::new(uids.connection(1, 0), id, proto, 6, now),
+            env: Env::new(Options::default(), logs, Files::new(uids), uids),
+            requests: Vec::new(),
+            starts: Vec::new(),
+        }
+    }
+
+    /// The view an analyzer gets.
+    pub(crate) fn cx(&mut self) -> Context<'_> {
+        Context {
+            now: self.now,
+            conn: &mut self.conn,
+            env: &mut self.env,
+            requests: &mut self.requests,
+            starts: &mut self.starts,
+        }
+    }
+
+    /// The rows of a log so far: one map from column to text each.
+    pub(crate) fn rows(&self, path: &str) -> Vec<std::collections::BTreeMap<String, String>> {
+        let text = String::from_utf8_lossy(self.env.logs.pending(path)).into_owned();
+        let fields = text.lines().find_map(|l| l.strip_prefix("#fields\t")).unwrap_or_default();
+        let names: Vec<_> = fields.split('\t').map(str::to_owned).collect();
+        let rows = text.lines().filter(|l| !l.starts_with('#'));
+        rows.map(|l| names.iter().cloned().zip(l.split('\t').map(str::to_owned)).collect())
+            .collect()
+    }
+
+    /// Whether a protocol was confirmed.
+    pub(crate) fn confirmed(&self, tag: Tag) -> bool {
+        self.requests.iter().any(|r| matches!(r, Request::Confirm(t) if *t == tag))
+    }
+
+    /// Whether a violation was reported.
+    pub(crate) fn violated(&self, tag: Tag) -> bool {
+        self.requests.iter().any(|r| matches!(r, Request::Violation { tag: t, .. } if *t == tag))
+    }
+}
