@@ -18,9 +18,44 @@ pub struct Counts {
     pub payload: u64,
 }
 
+/// A short ordered list of protocol numbers, inline up to seven.
+#[derive(Clone, Debug, Default)]
+pub struct Services {
+    len: u8,
+    inline: [u8; 7],
+}
+
+impl Services {
+    /// The protocols in order.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.inline[..usize::from(self.len)]
+    }
+
+    /// Appends one unless it is there (or seven others are).
+    pub fn insert(&mut self, service: u8) {
+        if !self.contains(service) && usize::from(self.len) < self.inline.len() {
+            self.inline[usize::from(self.len)] = service;
+            self.len += 1;
+        }
+    }
+
+    /// Takes one out.
+    pub fn remove(&mut self, service: u8) {
+        if let Some(at) = self.as_slice().iter().position(|s| *s == service) {
+            self.inline.copy_within(at + 1..usize::from(self.len), at);
+            self.len -= 1;
+        }
+    }
+
+    /// Whether it is there.
+    pub fn contains(&self, service: u8) -> bool {
+        self.as_slice().contains(&service)
+    }
+}
+
 /// The facts of a connection that every stage may read: who, when, how much.
 ///
-/// Transport state (sequence numbers, reassembly) lives beside it in the table;
+/// Transport state (sequence numbers, reassembly) lives beside it in [`Tcp`](crate::tcp::Tcp);
 /// protocol state lives with the analyzers.
 #[derive(Clone, Debug)]
 pub struct Conn {
@@ -32,7 +67,7 @@ pub struct Conn {
     pub proto: Proto,
     /// IP protocol number.
     pub ip_proto: u8,
-    /// Bits for letters that were seen once a side or once a connection.
+    /// Bits for letters of the history that count once, and for oddities told once.
     pub seen: u32,
     /// Time of the first packet.
     pub start: Time,
@@ -46,14 +81,12 @@ pub struct Conn {
     pub missed_bytes: u64,
     /// What happened.
     pub history: History,
-    /// Uids of the tunnels that carried it, in the order seen. Mostly empty.
-    pub tunnel_parents: Vec<Uid>,
-    /// Confirmed protocols, in order of confirmation: indices of `protocols::Tag`.
-    pub services: Vec<u8>,
-    /// Protocols that were confirmed and failed later.
-    pub failed: Vec<u8>,
-    /// How often it was flipped.
-    pub flips: u32,
+    /// Uids of the tunnels that carried it, in the order seen.
+    pub tunnel_parents: Option<Box<Vec<Uid>>>,
+    /// Confirmed protocols, in order of confirmation.
+    pub services: Services,
+    /// Protocols that were confirmed and failed later, one bit each.
+    pub failed: u128,
 }
 
 impl Conn {
@@ -71,10 +104,9 @@ impl Conn {
             sent: [Counts::default(); 2],
             missed_bytes: 0,
             history: History::default(),
-            tunnel_parents: Vec::new(),
-            services: Vec::new(),
-            failed: Vec::new(),
-            flips: 0,
+            tunnel_parents: None,
+            services: Services::default(),
+            failed: 0,
         }
     }
 
@@ -87,13 +119,49 @@ impl Conn {
         });
     }
 
-    /// Exchanges originator and responder.
+    /// Notes a letter the first time only; returns whether it had been noted before. `bit` is the
+    /// originator's (below 16).
+    #[inline]
+    pub fn note_once(&mut self, from: Dir, bit: u32, letter: u8) -> bool {
+        let mask = match from {
+            Dir::Orig => 1 << bit,
+            Dir::Resp => 1 << (bit + 16),
+        };
+        let before = self.seen & mask != 0;
+        if !before {
+            self.seen |= mask;
+            self.note(from, letter);
+        }
+        before
+    }
+
+    /// Sets a flag of [`seen`](Self::seen) without a letter; returns whether it was set before.
+    #[inline]
+    pub fn note_flag(&mut self, bit: u32) -> bool {
+        let before = self.seen & 1 << bit != 0;
+        self.seen |= 1 << bit;
+        before
+    }
+
+    /// Whether anything odd was told of this connection.
+    pub fn did_weird(&self) -> bool {
+        self.seen & 1 << WEIRD_BIT != 0
+    }
+
+    /// Remembers that something odd was told of this connection.
+    pub fn set_weird(&mut self) {
+        self.seen |= 1 << WEIRD_BIT;
+    }
+
+    /// Notes that a limit was reached, once: always an upper-case `X`.
+    pub fn note_limit(&mut self) {
+        self.note_once(Dir::Orig, LIMIT_BIT, b'X');
+    }
+
+    /// Exchanges originator and responder. What was noted once a side stays noted.
     pub fn flip(&mut self) {
         self.id = self.id.flipped();
         self.sent.swap(0, 1);
-        // Once-a-side bits live in two halves of sixteen.
-        self.seen = self.seen.rotate_left(16);
-        self.flips += 1;
         self.history.push(b'^');
     }
 
@@ -101,4 +169,19 @@ impl Conn {
     pub fn payload(&self) -> u64 {
         self.sent[0].payload.saturating_add(self.sent[1].payload)
     }
+}
+
+/// Bit of [`Conn::note_limit`].
+const LIMIT_BIT: u32 = 10;
+
+/// Bit of [`Conn::did_weird`].
+const WEIRD_BIT: u32 = 31;
+
+/// Whether the `n`th occurrence is worth another letter: 1, 10, 100, …
+#[inline]
+pub fn is_power_of_ten(n: u32) -> bool {
+    matches!(
+        n,
+        1 | 10 | 100 | 1_000 | 10_000 | 100_000 | 1_000_000 | 10_000_000 | 100_000_000 | 1_000_000_000
+    )
 }

@@ -1,0 +1,283 @@
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::VecDeque;
+
+use foldhash::fast::RandomState;
+use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_wire::Ip;
+
+/// A fragment shorter than this, headers included, that is not the last is odd.
+const SMALL: u32 = 64;
+/// A datagram longer than this is odd.
+const LARGE: u64 = 64_000;
+/// An unfinished datagram is forgotten after this time.
+const TIMEOUT: Interval = Interval::from_secs(300);
+/// Unfinished datagrams kept at the most; at more the oldest go.
+const MAX_DATAGRAMS: usize = 65_536;
+/// Bytes of unfinished datagrams kept at the most; at more the oldest go.
+const MAX_BYTES: usize = 64 << 20;
+
+/// What [`Fragments::add`] tells of.
+pub type FragmentEvent = &'static str;
+
+/// IP datagrams in pieces (RFC 791 §3.2, RFC 8200 §4.5).
+///
+/// Pieces may come in any order; where they overlap the first wins.
+#[derive(Debug, Default)]
+pub struct Fragments {
+    datagrams: HashMap<(Addr, Addr, u32), Datagram, RandomState>,
+    /// Keys in order of their first fragment, with its time.
+    order: VecDeque<(Time, (Addr, Addr, u32))>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Datagram {
+    started: Time,
+    /// All headers of the first fragment seen, then replaced by those of the first piece.
+    header: Vec<u8>,
+    protocol: u8,
+    header_len: u16,
+    /// Payload bytes, 0 when not known.
+    size: u64,
+    pieces: BTreeMap<u64, Box<[u8]>>,
+}
+
+impl Fragments {
+    /// Adds a fragment. When it completes its datagram, the bytes of the whole IP packet are
+    /// appended to `out` and the answer is true.
+    pub fn add(
+        &mut self,
+        now: Time,
+        ip: &Ip<'_>,
+        out: &mut Vec<u8>,
+        mut odd: impl FnMut(FragmentEvent),
+    ) -> bool {
+        self.expire(now);
+        let Some(fragment) = ip.fragment else { return false };
+        let key = (ip.src, ip.dst, fragment.id);
+        let known = self.datagrams.contains_key(&key);
+        if !known {
+            self.order.push_back((now, key));
+        }
+        let d = self.datagrams.entry(key).or_insert_with(|| Datagram {
+            started: now,
+            header: ip.header.to_vec(),
+            protocol: ip.protocol,
+            header_len: ip.header_len,
+            size: 0,
+            pieces: BTreeMap::new(),
+        });
+        if known && (ip.protocol != d.protocol || ip.header_len != d.header_len) {
+            odd("fragment_protocol_inconsistency");
+        }
+        if fragment.dont_fragment {
+            odd("fragment_with_DF");
+        }
+        let offset = u64::from(fragment.offset);
+        let upper = offset + u64::from(ip.payload_len);
+        if !fragment.more {
+            if d.size == 0 {
+                d.size = upper;
+            } else if upper != d.size {
+                odd("fragment_size_inconsistency");
+                d.size = d.size.max(upper);
+            }
+        } else if ip.total_len < SMALL {
+            odd("excessively_small_fragment");
+        }
+        if upper > LARGE {
+            odd("excessively_large_fragment");
+        }
+        if d.size != 0 && upper > d.size {
+            odd("fragment_size_inconsistency");
+            d.size = upper;
+        }
+        let kept = d.insert(offset, ip.payload, &mut odd);
+        let Some(end) = d.complete(&mut odd) else {
+            self.bytes += kept;
+            self.shrink();
+            return false;
+        };
+        let Some(d) = self.datagrams.remove(&key) else { return false };
+        self.bytes = self.bytes.saturating_sub(d.held() - kept);
+        let first = Ip { header: &d.header, protocol: d.protocol, ..*ip };
+        first.write_reassembled_header(end as usize, out);
+        for (at, piece) in &d.pieces {
+            if *at >= end {
+                break;
+            }
+            out.extend_from_slice(piece);
+        }
+        true
+    }
+
+    /// Bytes held for unfinished datagrams.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn expire(&mut self, now: Time) {
+        while let Some((started, key)) = self.order.front().copied()
+            && started + TIMEOUT <= now
+        {
+            self.order.pop_front();
+            self.forget(started, key);
+        }
+    }
+
+    fn shrink(&mut self) {
+        while self.datagrams.len() > MAX_DATAGRAMS || self.bytes > MAX_BYTES {
+            let Some((started, key)) = self.order.pop_front() else { return };
+            self.forget(started, key);
+        }
+    }
+
+    /// Forgets the datagram of this key if it is the one that began then.
+    fn forget(&mut self, started: Time, key: (Addr, Addr, u32)) {
+        if self.datagrams.get(&key).is_some_and(|d| d.started == started)
+            && let Some(d) = self.datagrams.remove(&key)
+        {
+            self.bytes = self.bytes.saturating_sub(d.held());
+        }
+    }
+}
+
+impl Datagram {
+    fn held(&self) -> usize {
+        self.pieces.values().map(|p| p.len()).sum()
+    }
+
+    /// Keeps what is new of a piece; returns how many bytes that were.
+    fn insert(&mut self, at: u64, data: &[u8], odd: &mut impl FnMut(FragmentEvent)) -> usize {
+        let end = at + data.len() as u64;
+        let from = self.pieces.range(..=at).next_back().map_or(at, |(s, _)| *s);
+        for (s, piece) in self.pieces.range(from..end) {
+            let (lo, hi) = (at.max(*s), end.min(s + piece.len() as u64));
+            if lo < hi {
+                let old = &piece[(lo - s) as usize..(hi - s) as usize];
+                let new = &data[(lo - at) as usize..(hi - at) as usize];
+                odd(if old == new { "fragment_overlap" } else { "fragment_inconsistency" });
+            }
+        }
+        let (mut seq, mut rest, mut kept) = (at, data, 0);
+        while !rest.is_empty() {
+            if let Some((s, piece)) = self.pieces.range(..=seq).next_back() {
+                let upper = s + piece.len() as u64;
+                if upper > seq {
+                    let skip = (upper - seq).min(rest.len() as u64);
+                    seq += skip;
+                    rest = &rest[skip as usize..];
+                    continue;
+                }
+            }
+            let until = self.pieces.range(seq..).next().map_or(u64::MAX, |(s, _)| *s);
+            let n = (until - seq).min(rest.len() as u64) as usize;
+            self.pieces.insert(seq, rest[..n].into());
+            kept += n;
+            seq += n as u64;
+            rest = &rest[n..];
+        }
+        kept
+    }
+
+    /// The end of the datagram if all of it is here.
+    fn complete(&mut self, odd: &mut impl FnMut(FragmentEvent)) -> Option<u64> {
+        if self.size == 0 {
+            return None;
+        }
+        let mut upper = 0;
+        let mut hole = false;
+        for (s, piece) in &self.pieces {
+            if *s != upper {
+                hole = true;
+                break;
+            }
+            upper = s + piece.len() as u64;
+        }
+        if hole {
+            if upper == 0 || upper < self.size {
+                return None;
+            }
+            // Contiguous up to the expected end, with more beyond: two datagrams intermingled.
+            odd("fragment_size_inconsistency");
+            self.size = upper;
+        } else if upper > self.size {
+            odd("fragment_size_inconsistency");
+            self.size = upper;
+        } else if upper < self.size {
+            return None;
+        }
+        Some(upper)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An IPv4 packet with the payload bytes at `offset` of a datagram.
+    fn packet(id: u8, offset: usize, more: bool, payload: &[u8]) -> Vec<u8> {
+        let len = (20 + payload.len()) as u16;
+        let word = (offset / 8) as u16 | u16::from(more) << 13;
+        let mut p = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, id];
+        p.extend([(word >> 8) as u8, word as u8, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        p.extend_from_slice(payload);
+        p
+    }
+
+    fn add(f: &mut Fragments, p: &[u8], odd: &mut Vec<&'static str>) -> Option<Vec<u8>> {
+        let ip = gannet_wire::ip(p, p.len() as u32, false).unwrap();
+        let mut out = Vec::new();
+        f.add(Time::from_secs(1), &ip, &mut out, |w| odd.push(w)).then_some(out)
+    }
+
+    #[test]
+    fn out_of_order_with_overlap() {
+        let mut f = Fragments::default();
+        let mut odd = Vec::new();
+        let text: Vec<u8> = (0..100).collect();
+        assert_eq!(add(&mut f, &packet(1, 64, false, &text[64..]), &mut odd), None);
+        assert_eq!(add(&mut f, &packet(1, 0, true, &text[..48]), &mut odd), None);
+        let mut other = text[40..72].to_vec();
+        other[0] = 0xff;
+        let whole = add(&mut f, &packet(1, 40, true, &other), &mut odd).unwrap();
+        assert_eq!(&whole[20..], text);
+        assert_eq!(odd, ["excessively_small_fragment", "fragment_inconsistency", "fragment_overlap"]);
+        assert_eq!(f.bytes(), 0);
+        let ip = gannet_wire::ip(&whole, whole.len() as u32, false).unwrap();
+        assert_eq!((ip.fragment, ip.total_len), (None, 120));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut f = Fragments::default();
+        for n in 0..(MAX_DATAGRAMS + 10) as u32 {
+            let mut p = packet(1, 0, true, &[0; 64]);
+            p[12..16].copy_from_slice(&n.to_be_bytes());
+            assert_eq!(add(&mut f, &p, &mut Vec::new()), None);
+        }
+        assert_eq!(f.datagrams.len(), MAX_DATAGRAMS);
+        assert_eq!(f.bytes(), MAX_DATAGRAMS * 64);
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_gives_the_datagram(
+            order in Just((0usize..6).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            let text: Vec<u8> = (0..=255).cycle().take(6 * 64).collect();
+            let mut f = Fragments::default();
+            let mut got = None;
+            for i in order {
+                prop_assert_eq!(&got, &None);
+                let p = packet(2, i * 64, i < 5, &text[i * 64..(i + 1) * 64]);
+                got = add(&mut f, &p, &mut Vec::new());
+            }
+            prop_assert_eq!(&got.unwrap()[20..], &text[..]);
+        }
+    }
+}

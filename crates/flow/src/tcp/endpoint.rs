@@ -1,0 +1,198 @@
+use gannet_base::Time;
+
+use super::stream::Stream;
+
+/// State of one side, as Zeek's scripts number them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Nothing seen.
+    #[default]
+    Inactive,
+    /// Sent a SYN.
+    SynSent,
+    /// Sent a SYN-ACK as the first thing.
+    SynAckSent,
+    /// Seen without a SYN.
+    Partial,
+    /// Handshake seen.
+    Established,
+    /// Sent a FIN.
+    Closed,
+    /// Sent a RST.
+    Reset,
+}
+
+impl State {
+    pub(super) fn is_handshake(self) -> bool {
+        matches!(self, Self::Inactive | Self::SynSent | Self::SynAckSent)
+    }
+}
+
+/// One side of a TCP connection.
+///
+/// Sequence numbers are kept as seen with a count of wraps; relative ones start with 1 after the
+/// SYN.
+#[derive(Debug, Default)]
+pub struct Endpoint {
+    /// State now.
+    pub state: State,
+    /// State before the last change.
+    pub prev: State,
+    pub(super) did_close: bool,
+    pub(super) window_scale: u8,
+    pub(super) start_seq: u32,
+    pub(super) last_seq: u32,
+    pub(super) seq_wraps: u32,
+    pub(super) ack_seq: u32,
+    pub(super) ack_wraps: u32,
+    pub(super) window: u32,
+    pub(super) window_seq: u32,
+    pub(super) window_ack_seq: u32,
+    pub(super) fins: u32,
+    pub(super) rsts: u32,
+    pub(super) fin_seq: u64,
+    pub(super) last_syn: u32,
+    pub(super) last_fin: u32,
+    pub(super) last_rst: u32,
+    pub(super) gaps: u32,
+    pub(super) bad_checksums: u32,
+    pub(super) retransmissions: u32,
+    pub(super) zero_windows: u32,
+    pub(super) last_time: Time,
+    pub(super) stream: Stream,
+}
+
+/// `a - b` in sequence space.
+#[inline]
+pub(super) fn delta(a: u32, b: u32) -> i32 {
+    a.wrapping_sub(b) as i32
+}
+
+fn full(seq: u32, wraps: u32) -> u64 {
+    u64::from(wraps) << 32 | u64::from(seq)
+}
+
+impl Endpoint {
+    /// Relative sequence number of `seq` seen `wraps` times round.
+    pub(super) fn relative_in(&self, seq: u32, wraps: u32) -> u64 {
+        full(seq, wraps).wrapping_sub(u64::from(self.start_seq))
+    }
+
+    /// Relative sequence number of `seq`, taken as near to `last` (seen `wraps` times round), and
+    /// whether it lies before the start.
+    pub(super) fn relative(&self, seq: u32, last: u32, mut wraps: u32) -> (u64, bool) {
+        let d = delta(seq, last);
+        if d < 0 {
+            if wraps > 0 && seq > last {
+                wraps -= 1;
+            }
+        } else if d > 0 && seq < last {
+            wraps += 1;
+        }
+        if wraps == 0 {
+            let d = delta(seq, self.start_seq);
+            return (i64::from(d) as u64, d < 0);
+        }
+        (self.relative_in(seq, wraps), false)
+    }
+
+    pub(super) fn init_start(&mut self, seq: u32) {
+        self.start_seq = seq;
+    }
+
+    pub(super) fn init(&mut self, start: u32, last: u32) {
+        self.start_seq = start;
+        self.ack_seq = start;
+        self.last_seq = last;
+    }
+
+    pub(super) fn advance_last(&mut self, seq: u32) {
+        if seq < self.last_seq {
+            self.seq_wraps += 1;
+        }
+        self.last_seq = seq;
+    }
+
+    pub(super) fn advance_ack(&mut self, seq: u32) {
+        if seq < self.ack_seq {
+            self.ack_wraps += 1;
+        }
+        self.ack_seq = seq;
+    }
+
+    pub(super) fn acked(&self) -> u64 {
+        self.relative_in(self.ack_seq, self.ack_wraps)
+    }
+
+    pub(super) fn no_data_acked(&self) -> bool {
+        matches!(self.acked(), 0 | 1)
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.state != State::Inactive && !self.did_close
+    }
+
+    /// Payload bytes in sequence space, SYN and FIN not counted.
+    pub(super) fn size(&self, peer: &Self) -> u64 {
+        let aborted = self.prev == State::SynSent && self.state == State::Reset;
+        if aborted && peer.state == State::Inactive && !self.no_data_acked() {
+            return 0; // the other side's half-open connection was found and dropped
+        }
+        let last = full(self.last_seq, self.seq_wraps);
+        let ack = full(self.ack_seq, self.ack_wraps);
+        let mut size = last.max(ack).wrapping_sub(u64::from(self.start_seq));
+        size = size.saturating_sub(1);
+        if self.fins > 0 {
+            size = size.saturating_sub(1);
+        }
+        size
+    }
+
+    /// Whether bytes that were sent are still to be delivered.
+    pub(super) fn data_pending(&self, peer: &Self) -> bool {
+        if self.stream.skips() {
+            return false;
+        }
+        let delivered = u64::from(self.start_seq).wrapping_add(self.stream.next());
+        let last = full(self.last_seq, self.seq_wraps);
+        if last < delivered {
+            return false;
+        }
+        // A FIN takes a sequence number and a RST does not: both ends count as the end.
+        if delivered != last.wrapping_sub(1) && delivered != last {
+            return true;
+        }
+        self.state != State::Reset && peer.stream.has_undelivered()
+    }
+
+    pub(super) fn is_clean(&self) -> bool {
+        self.state == State::Established
+            || self.state == State::Closed && self.prev == State::Established
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_wrap() {
+        let mut e = Endpoint::default();
+        e.init(u32::MAX - 10, u32::MAX - 9);
+        e.advance_last(5);
+        assert_eq!(e.seq_wraps, 1);
+        assert_eq!(e.relative(3, e.last_seq, e.seq_wraps), (14, false));
+        assert_eq!(e.relative(u32::MAX - 9, e.last_seq, e.seq_wraps), (1, false));
+        assert!(e.relative(u32::MAX - 20, e.last_seq, 0).1);
+    }
+
+    #[test]
+    fn size_counts_neither_syn_nor_fin() {
+        let mut e = Endpoint::default();
+        let peer = Endpoint { state: State::Established, ..Endpoint::default() };
+        e.init(100, 101);
+        e.advance_last(100 + 1 + 50 + 1);
+        e.fins = 1;
+        assert_eq!(e.size(&peer), 50);
+    }
+}

@@ -1,0 +1,643 @@
+//! TCP: the state of both sides, sizes, history, and streams in order.
+//!
+//! [`Tcp::segment`] takes one segment after the other and tells a [`Consumer`] what follows from
+//! it: bytes in order, gaps, ends, oddities. It follows the state machine of Zeek's conn.log to the
+//! letter, including what it makes of half-seen and broken connections (RFC 9293 names the states;
+//! it does not say what an observer should think).
+
+mod endpoint;
+mod state;
+mod stream;
+
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Time;
+
+pub use endpoint::Endpoint;
+pub use endpoint::State;
+pub use stream::Limits;
+
+use crate::Conn;
+use crate::conn::is_power_of_ten;
+use endpoint::delta;
+use stream::Piece;
+
+/// Flag bits of a TCP header.
+pub mod flag {
+    /// No more data from the sender.
+    pub const FIN: u8 = 0x01;
+    /// Synchronise sequence numbers.
+    pub const SYN: u8 = 0x02;
+    /// Reset.
+    pub const RST: u8 = 0x04;
+    /// The acknowledgement number counts.
+    pub const ACK: u8 = 0x10;
+    /// The urgent pointer counts.
+    pub const URG: u8 = 0x20;
+}
+
+/// One segment, its lengths already checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// Flag bits.
+    pub flags: u8,
+    /// Window, unscaled.
+    pub window: u16,
+    /// Options, raw.
+    pub options: &'a [u8],
+    /// Payload as captured.
+    pub data: &'a [u8],
+    /// Payload length on the wire.
+    pub len: u32,
+}
+
+impl Segment<'_> {
+    fn has(&self, bits: u8) -> bool {
+        self.flags & bits != 0
+    }
+}
+
+/// What a connection's bytes and events are told to.
+pub trait Consumer {
+    /// Bytes in order.
+    fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]);
+    /// Bytes that will never come.
+    fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64);
+    /// A side sends no more, and all it sent was delivered.
+    fn end(&mut self, conn: &mut Conn, from: Dir);
+    /// A side reset the connection.
+    fn reset(&mut self, conn: &mut Conn);
+    /// Originator and responder were exchanged.
+    fn flipped(&mut self, conn: &mut Conn);
+    /// Something odd, by Zeek's name.
+    fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str);
+    /// Both sides agreed to talk (or one was seen to).
+    fn established(&mut self, conn: &mut Conn, orig: State);
+    /// Whether anybody wants the bytes of the streams.
+    fn wants_data(&self) -> bool;
+}
+
+const ATTEMPT_DELAY: Interval = Interval::from_secs(5);
+const SESSION_TIMER: Interval = Interval::from_secs(6);
+const LINGER: Interval = Interval::from_secs(5);
+const CLOSE_DELAY: Interval = Interval::from_secs(5);
+const INACTIVITY: Interval = Interval::from_secs(300);
+const STORM: u32 = 1_000;
+const STORM_WITHIN: Interval = Interval::from_secs(1);
+/// A jump in sequence space that SYN and RST are not believed.
+const TOO_LARGE_JUMP: i32 = 1 << 20;
+
+/// Bits of [`Conn::seen`], the originator's; the responder's are sixteen higher.
+mod bit {
+    pub(super) const SYN: u32 = 0;
+    pub(super) const FIN: u32 = 1;
+    pub(super) const RST: u32 = 2;
+    pub(super) const DATA: u32 = 3;
+    pub(super) const ACK: u32 = 4;
+    pub(super) const MULTI: u32 = 5;
+    pub(super) const FIN_RST: u32 = 6;
+}
+
+/// The TCP part of a connection.
+#[derive(Debug)]
+pub struct Tcp {
+    side: [Endpoint; 2],
+    /// By direction: whether a packet was seen.
+    first_seen: [bool; 2],
+    partial: bool,
+    close_deferred: bool,
+    is_active: bool,
+    limits: Limits,
+    /// When the two chains of liveness checks are due.
+    expire: [Time; 2],
+    attempt: Time,
+    close: Time,
+}
+
+impl Tcp {
+    /// A connection whose first packet is at `start`.
+    pub fn new(start: Time, limits: Limits) -> Self {
+        Self {
+            side: Default::default(),
+            first_seen: [false; 2],
+            partial: false,
+            close_deferred: false,
+            is_active: true,
+            limits,
+            expire: [start + ATTEMPT_DELAY, Time::MAX],
+            attempt: Time::MAX,
+            close: Time::MAX,
+        }
+    }
+
+    /// The side that sends in a direction.
+    pub fn endpoint(&self, side: Dir) -> &Endpoint {
+        &self.side[side.index()]
+    }
+
+    fn end(&mut self, side: Dir) -> &mut Endpoint {
+        &mut self.side[side.index()]
+    }
+
+    /// Payload bytes that a side sent, in sequence space.
+    pub fn size(&self, side: Dir) -> u64 {
+        self.endpoint(side).size(self.endpoint(side.other()))
+    }
+
+    /// Whether the handshake was not seen.
+    pub fn is_partial(&self) -> bool {
+        self.partial
+    }
+
+    /// A segment failed its checksum: noted, and nothing else is done with it.
+    pub fn bad_checksum(&mut self, conn: &mut Conn, from: Dir) {
+        let e = self.end(from);
+        e.bad_checksums += 1;
+        if is_power_of_ten(e.bad_checksums) {
+            conn.note(from, b'C');
+        }
+    }
+
+    /// Whether a segment begins another connection with the same addresses and ports; the
+    /// oddities that shows are told.
+    pub fn is_reuse(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> bool {
+        if !s.has(flag::SYN) {
+            return false;
+        }
+        let (orig, resp) = (&self.side[0], &self.side[1]);
+        let mut starter = orig;
+        if s.has(flag::ACK) {
+            if orig.state != State::Inactive {
+                return false;
+            }
+            starter = resp;
+        }
+        let reset = orig.state == State::Reset || resp.state == State::Reset;
+        if !orig.did_close && !resp.did_close {
+            if s.seq == starter.start_seq {
+                return false;
+            }
+            let reversed = !s.has(flag::ACK)
+                && starter.state == State::SynAckSent
+                && resp.state == State::Inactive
+                && s.seq == resp.start_seq;
+            if reversed {
+                return false; // the SYN of a handshake whose SYN-ACK was seen first
+            }
+            let syn_again = starter.state == State::SynSent;
+            c.weird(conn, if syn_again { "SYN_seq_jump" } else { "active_connection_reuse" }, "");
+        } else if (orig.is_active() || resp.is_active()) && !reset {
+            c.weird(conn, "active_connection_reuse", "");
+        } else if (now - conn.last).as_nanos() < LINGER.as_nanos() && !reset {
+            c.weird(conn, "premature_connection_reuse", "");
+        }
+        true
+    }
+
+    /// The next segment; returns the direction as it is after a possible flip.
+    pub fn segment(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        mut from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> Dir {
+        self.set_partial(from, s);
+        let control = u32::from(s.has(flag::SYN)) + u32::from(s.has(flag::FIN));
+        let seg_len = control + if s.has(flag::RST) { 0 } else { s.len };
+        let past = s.seq.wrapping_add(seg_len);
+        self.init_endpoint(conn, from, s, past, c);
+        let e = self.endpoint(from);
+        let (rel_seq, underflow) = e.relative(s.seq, e.last_seq, e.seq_wraps);
+        if underflow && !s.has(flag::RST) {
+            c.weird(conn, "TCP_seq_underflow_or_misorder", "");
+        }
+        from = self.update_history(conn, from, s, rel_seq, c);
+        self.update_window(conn, from, s, c);
+        if !self.side[0].did_close || !self.side[1].did_close {
+            conn.last = now;
+        }
+        if s.has(flag::SYN) {
+            self.syn_weirds(conn, s, c);
+            self.init_window(conn, from, s, c);
+        }
+        let e = self.end(from);
+        let storm = (now - e.last_time).as_nanos() < STORM_WITHIN.as_nanos();
+        if s.has(flag::FIN) {
+            e.fins += 1;
+            e.fin_seq = rel_seq.wrapping_add(u64::from(seg_len));
+            if e.fins >= STORM && storm {
+                c.weird(conn, "FIN_storm", "");
+            }
+        }
+        if s.has(flag::RST) {
+            e.rsts += 1;
+            if e.rsts >= STORM && storm {
+                c.weird(conn, "RST_storm", "");
+            }
+        }
+        let mut rel_ack = 0;
+        if s.has(flag::ACK) {
+            rel_ack = self.process_ack(conn, from, s, c);
+        }
+        let advance = self.update_last_seq(conn, from, past, s);
+        self.end(from).last_time = now;
+        let (from, do_close) = self.update_state(conn, now, from, s, advance, c);
+        if s.has(flag::ACK) {
+            self.ack_received(conn, now, from.other(), rel_ack, c);
+        }
+        self.first_seen[from.index()] = true;
+        let data_seq = rel_seq.wrapping_add(u64::from(s.has(flag::SYN)));
+        if s.len > 0 && !s.has(flag::RST) && !underflow {
+            self.data_sent(conn, from, data_seq, s, c);
+        }
+        self.check_end(conn, now, from, c);
+        if do_close {
+            self.connection_closed(now, conn, from);
+        }
+        from
+    }
+
+    fn set_partial(&mut self, from: Dir, s: &Segment<'_>) {
+        match from {
+            Dir::Orig if !self.first_seen[0] => {
+                self.partial = !s.has(flag::SYN) || s.has(flag::ACK);
+            }
+            Dir::Resp if !self.first_seen[1] && !self.partial => {
+                self.partial = !s.has(flag::SYN);
+            }
+            _ => {}
+        }
+    }
+
+    fn flip(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
+        conn.flip();
+        self.side.swap(0, 1);
+        self.first_seen.swap(0, 1);
+        self.partial = false;
+        c.flipped(conn);
+    }
+
+    /// Exchanges originator and responder because an analyzer knows better.
+    pub fn flip_roles(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
+        self.flip(conn, c);
+    }
+
+    fn update_history(
+        &mut self,
+        conn: &mut Conn,
+        mut from: Dir,
+        s: &Segment<'_>,
+        rel_seq: u64,
+        c: &mut impl Consumer,
+    ) -> Dir {
+        let (syn, fin, rst) = (s.has(flag::SYN), s.has(flag::FIN), s.has(flag::RST));
+        let bits = u8::from(syn) + u8::from(fin) + u8::from(rst);
+        let rel = rel_seq as u32;
+        if bits > 1 {
+            if fin && rst {
+                conn.note_once(from, bit::FIN_RST, b'I');
+            } else {
+                conn.note_once(from, bit::MULTI, b'Q');
+            }
+        } else if syn {
+            let letter = if s.has(flag::ACK) { b'H' } else { b'S' };
+            if conn.note_once(from, bit::SYN, letter) && rel != self.end(from).last_syn {
+                conn.note(from, letter);
+            }
+            self.end(from).last_syn = rel;
+        } else if fin {
+            let at = rel.wrapping_add(s.len);
+            if conn.note_once(from, bit::FIN, b'F') && at != self.end(from).last_fin {
+                conn.note(from, b'F');
+            }
+            self.end(from).last_fin = at;
+        } else if rst {
+            if conn.note_once(from, bit::RST, b'R') && rel != self.end(from).last_rst {
+                conn.note(from, b'R');
+            }
+            self.end(from).last_rst = rel;
+        } else if s.len > 0 || s.has(flag::ACK) {
+            if conn.history.as_bytes() == b"H" {
+                // It began with a SYN-ACK, which a stealth scan may send. Now that traffic
+                // follows, its sender was the responder after all.
+                self.flip(conn, c);
+                conn.history.replace(b"^h");
+                self.first_seen[0] = true;
+                from = from.other();
+            }
+            if s.len > 0 {
+                conn.note_once(from, bit::DATA, b'D');
+            } else {
+                conn.note_once(from, bit::ACK, b'A');
+            }
+        }
+        from
+    }
+
+    fn update_window(&mut self, conn: &mut Conn, from: Dir, s: &Segment<'_>, c: &mut impl Consumer) {
+        let peer_state = self.endpoint(from.other()).state;
+        let e = self.end(from);
+        let window = u32::from(s.window) << e.window_scale;
+        let rst = s.has(flag::RST);
+        if window == 0 && !rst && peer_state != State::Closed && e.state != State::Reset {
+            e.zero_windows += 1;
+            if is_power_of_ten(e.zero_windows) {
+                conn.note(from, b'W');
+            }
+        }
+        let e = self.end(from);
+        let quiet = !s.has(flag::SYN | flag::FIN | flag::RST);
+        if quiet
+            && e.state != State::Closed
+            && e.state != State::Reset
+            && delta(s.seq, e.window_seq) >= 0
+            && delta(s.ack, e.window_ack_seq) >= 0
+        {
+            let new = s.ack.wrapping_add(window);
+            let old = e.window_ack_seq.wrapping_add(e.window);
+            let advance = delta(new, old);
+            e.window = window;
+            e.window_ack_seq = s.ack;
+            e.window_seq = s.seq;
+            if advance < 0 && advance.wrapping_neg() >= 1 << e.window_scale {
+                c.weird(conn, "window_recision", "");
+            }
+        }
+    }
+
+    fn syn_weirds(&mut self, conn: &mut Conn, s: &Segment<'_>, c: &mut impl Consumer) {
+        if s.has(flag::RST) {
+            c.weird(conn, "TCP_christmas", "");
+        }
+        if s.has(flag::URG) {
+            c.weird(conn, "baroque_SYN", "");
+        }
+        if s.len > 0 {
+            c.weird(conn, "SYN_with_data", "");
+        }
+    }
+
+    fn init_window(&mut self, conn: &mut Conn, from: Dir, s: &Segment<'_>, c: &mut impl Consumer) {
+        match window_scale(s.options) {
+            None => {
+                self.end(from).window_scale = 0;
+                if s.has(flag::ACK) {
+                    self.end(from.other()).window_scale = 0;
+                }
+            }
+            Some(scale) => {
+                if scale > 14 && !conn.did_weird() {
+                    c.weird(conn, "TCP_scale_range", &scale.to_string());
+                }
+                let e = self.end(from);
+                e.window_scale = scale.min(14);
+                e.window_seq = s.seq;
+                e.window_ack_seq = s.ack;
+                let peer = self.end(from.other());
+                peer.window_seq = s.ack;
+                peer.window_ack_seq = s.seq;
+            }
+        }
+    }
+
+    fn process_ack(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> u64 {
+        let state = self.endpoint(from).state;
+        let peer = self.end(from.other());
+        if peer.state == State::Inactive {
+            let plain = !s.has(flag::SYN | flag::FIN | flag::RST);
+            let spoke = matches!(state, State::SynSent | State::SynAckSent | State::Established);
+            // As if its SYN had been seen, so that later numbers fit.
+            let start = s.ack.wrapping_sub(1);
+            peer.init(start, start);
+            if plain && spoke && !conn.did_weird() {
+                c.weird(conn, "possible_split_routing", "");
+            }
+            return 1;
+        }
+        let (rel_ack, underflow) = peer.relative(s.ack, peer.ack_seq, peer.ack_wraps);
+        if underflow {
+            c.weird(conn, "TCP_ack_underflow_or_misorder", "");
+            return 0;
+        }
+        if !s.has(flag::RST) {
+            let d = delta(s.ack, peer.ack_seq);
+            let broken = s.ack == 0 && d > TOO_LARGE_JUMP;
+            if d > 0 && !broken {
+                peer.advance_ack(s.ack);
+            }
+        }
+        rel_ack
+    }
+
+    /// Returns how far the segment goes beyond what its sender had sent.
+    fn update_last_seq(&mut self, conn: &mut Conn, from: Dir, past: u32, s: &Segment<'_>) -> i32 {
+        let e = self.end(from);
+        let d = delta(past, e.last_seq);
+        let jump = !(-TOO_LARGE_JUMP..=TOO_LARGE_JUMP).contains(&d);
+        if s.has(flag::SYN | flag::RST) && jump {
+            // Not to be believed.
+        } else if s.has(flag::FIN) && e.last_seq == e.start_seq.wrapping_add(1) {
+            e.advance_last(past); // only SYN and FIN were seen of more than 2 GB
+        } else if e.state == State::Reset {
+            // Nothing after a RST is to be believed.
+        } else if d > 0 {
+            e.advance_last(past);
+        } else if s.len > 0 {
+            e.retransmissions += 1;
+            if is_power_of_ten(e.retransmissions) {
+                conn.note(from, b'T');
+            }
+        }
+        d
+    }
+
+    fn ack_received(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        side: Dir,
+        mut seq: u64,
+        c: &mut impl Consumer,
+    ) {
+        let clean = self.side[0].is_clean() && self.side[1].is_clean();
+        let partial = self.partial;
+        let e = self.end(side);
+        if e.fins > 0 && seq >= e.fin_seq {
+            seq = e.fin_seq.wrapping_sub(1);
+        }
+        let mut gaps = e.gaps;
+        e.stream.ack(seq, partial, |piece| match piece {
+            Piece::Data(data) => c.data(conn, side, data),
+            Piece::Gap(len) => {
+                if clean {
+                    gaps += 1;
+                    if is_power_of_ten(gaps) {
+                        conn.note(side, b'G');
+                    }
+                    conn.missed_bytes = conn.missed_bytes.saturating_add(len);
+                }
+                c.gap(conn, side, len);
+            }
+        });
+        self.end(side).gaps = gaps;
+        self.check_end(conn, now, side, c);
+    }
+
+    fn data_sent(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        seq: u64,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) {
+        if (s.data.len() as u64) < u64::from(s.len) {
+            c.weird(conn, "truncated_tcp_payload", "");
+            return;
+        }
+        let keep = c.wants_data();
+        let limits = self.limits;
+        let size = self.size(from);
+        let e = self.end(from);
+        if e.stream.skips() {
+            return;
+        }
+        let acked = e.acked();
+        let data = &s.data[..s.len as usize];
+        e.stream.insert(seq, data, acked, keep, |piece| {
+            if let Piece::Data(data) = piece {
+                c.data(conn, from, data);
+            }
+        });
+        let quiet = e.no_data_acked();
+        if quiet && size > limits.initial_window {
+            e.stream.forget_delivered();
+        }
+        if quiet && e.stream.above_hole() > limits.above_hole_without_acks {
+            e.stream.give_up();
+            c.weird(conn, "above_hole_data_without_any_acks", "");
+        } else if e.stream.unacked() > limits.without_further_acks {
+            e.stream.give_up();
+            c.weird(conn, "excessive_data_without_further_acks", "");
+        }
+    }
+
+    fn check_end(&mut self, conn: &mut Conn, now: Time, side: Dir, c: &mut impl Consumer) {
+        let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
+        let over = e.fins > 0 || matches!(e.state, State::Closed | State::Reset);
+        if e.stream.did_end || !over || e.data_pending(peer) {
+            return;
+        }
+        self.end(side).stream.did_end = true;
+        c.end(conn, side);
+        if self.close_deferred {
+            let pending = self.endpoint(side).data_pending(self.endpoint(side.other()));
+            if pending && self.side[0].did_close && self.side[1].did_close {
+                c.weird(conn, "pending_data_when_closed", "");
+            }
+            self.connection_closed(now, conn, side);
+            self.close_deferred = false;
+        }
+    }
+
+    fn connection_closed(&mut self, _now: Time, conn: &mut Conn, side: Dir) {
+        let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
+        if e.data_pending(peer) {
+            self.close_deferred = true;
+            return;
+        }
+        self.close_deferred = false;
+        if e.did_close {
+            return;
+        }
+        let complete =
+            e.state == State::Reset || peer.did_close || peer.state == State::Inactive;
+        let first = e.prev == State::Inactive;
+        self.end(side).did_close = true;
+        if complete {
+            self.expire = [Time::MAX; 2];
+            self.attempt = Time::MAX;
+            self.close = self.close.min(conn.last + CLOSE_DELAY);
+        } else if !first {
+            self.expire[1] = self.expire[1].min(conn.last + SESSION_TIMER);
+        }
+    }
+
+    /// When [`is_over`](Self::is_over) is to be asked next, idle time left aside.
+    pub fn due(&self) -> Time {
+        self.expire[0].min(self.expire[1]).min(self.attempt).min(self.close)
+    }
+
+    /// Whether the connection is over at time `now`, because it closed, failed or never began.
+    pub fn is_over(&mut self, conn: &Conn, now: Time) -> bool {
+        let (orig, resp) = (&self.side[0], &self.side[1]);
+        if self.close <= now {
+            return true;
+        }
+        if self.attempt <= now {
+            self.attempt = Time::MAX;
+            let tried = matches!(orig.state, State::SynSent | State::SynAckSent);
+            if self.is_active && tried && resp.state == State::Inactive {
+                return true;
+            }
+        }
+        for chain in 0..2 {
+            if self.expire[chain] > now {
+                continue;
+            }
+            let states = [orig.state, resp.state];
+            if self.is_active && conn.last + LINGER < now {
+                let both = orig.did_close && resp.did_close;
+                let any = orig.did_close || resp.did_close;
+                let half = states.contains(&State::Reset) || states.contains(&State::Inactive);
+                if any && (both || half) || states == [State::Inactive; 2] {
+                    return true;
+                }
+            }
+            // A finished connection is not looked at again: its close timer or idleness ends it.
+            let again = if self.is_active { now + SESSION_TIMER } else { Time::MAX };
+            self.expire[chain] = again;
+        }
+        false
+    }
+}
+
+/// Shift count of the window scale option (RFC 7323), if there is one.
+fn window_scale(mut options: &[u8]) -> Option<u8> {
+    let mut found = None;
+    while let [kind, rest @ ..] = options {
+        match kind {
+            0 => break,
+            1 => options = rest,
+            _ => {
+                let len = usize::from(*rest.first()?);
+                if len == 0 || len > options.len() {
+                    break;
+                }
+                if *kind == 3 && len >= 3 {
+                    found = Some(options[2]);
+                }
+                options = &options[len..];
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,291 @@
+//! How a segment changes the state of its sender.
+
+use gannet_base::Dir;
+use gannet_base::Time;
+
+use super::ATTEMPT_DELAY;
+use super::Consumer;
+use super::INACTIVITY;
+use super::Segment;
+use super::State;
+use super::Tcp;
+use super::delta;
+use super::flag;
+use crate::Conn;
+
+impl Tcp {
+    pub(super) fn init_endpoint(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        s: &Segment<'_>,
+        past: u32,
+        c: &mut impl Consumer,
+    ) {
+        let size = self.size(from);
+        let e = self.end(from);
+        let syn = s.has(flag::SYN);
+        match e.state {
+            State::Inactive if syn => e.init(s.seq, past),
+            State::Inactive => {
+                // As if there had been a SYN. That the first packet is not marked as one sent
+                // again, it starts where it starts.
+                e.init(s.seq.wrapping_sub(1), s.seq);
+            }
+            State::SynSent | State::SynAckSent if syn && s.seq != e.start_seq => {
+                e.init(s.seq, past);
+                c.weird(conn, "SYN_seq_jump", "");
+            }
+            State::Established | State::Partial if syn => {
+                // Perhaps this SYN is the one that sets the connection up.
+                let jump = s.seq != e.start_seq;
+                e.init(s.seq, past);
+                if size > 0 {
+                    c.weird(conn, "SYN_inside_connection", "");
+                }
+                if jump {
+                    c.weird(conn, "SYN_seq_jump", "");
+                }
+            }
+            // Numbers set by a RST that may have been forged.
+            State::Reset if syn && e.prev == State::Inactive => e.init(s.seq, past),
+            _ => {}
+        }
+    }
+
+    fn set_state(&mut self, conn: &mut Conn, side: Dir, new: State) {
+        let peer = self.endpoint(side.other()).state;
+        let e = self.end(side);
+        if new == e.state {
+            return;
+        }
+        if !new.is_handshake() && e.state.is_handshake() && peer.is_handshake() {
+            conn.timeout = INACTIVITY;
+        }
+        e.prev = e.state;
+        e.state = new;
+    }
+
+    /// Returns the direction after a possible flip, and whether the sender closed.
+    pub(super) fn update_state(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        from: Dir,
+        s: &Segment<'_>,
+        advance: i32,
+        c: &mut impl Consumer,
+    ) -> (Dir, bool) {
+        match self.endpoint(from).state {
+            State::Inactive => self.from_inactive(conn, now, from, s, c),
+            State::SynSent | State::SynAckSent => (from, self.from_syn_sent(conn, from, s, c)),
+            State::Established | State::Partial => (from, self.from_established(conn, from, s, c)),
+            State::Closed => (from, self.from_closed(conn, from, s, advance, c)),
+            State::Reset => {
+                if s.has(flag::SYN) {
+                    c.weird(conn, "SYN_after_reset", "");
+                }
+                if s.has(flag::FIN) {
+                    c.weird(conn, "FIN_after_reset", "");
+                }
+                if s.len > 0 && !s.has(flag::RST) {
+                    c.weird(conn, "data_after_reset", "");
+                }
+                (from, false)
+            }
+        }
+    }
+
+    fn from_inactive(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        mut from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> (Dir, bool) {
+        let mut do_close = false;
+        if s.has(flag::SYN) {
+            if from.is_orig() {
+                if s.has(flag::ACK) {
+                    c.weird(conn, "connection_originator_SYN_ack", "");
+                    self.set_state(conn, from, State::SynAckSent);
+                } else {
+                    self.set_state(conn, from, State::SynSent);
+                }
+                self.attempt = now + ATTEMPT_DELAY;
+            } else {
+                from = self.syn_reply(conn, from, s, c);
+            }
+        }
+        if s.has(flag::FIN) {
+            self.set_state(conn, from, State::Closed);
+            do_close = true;
+            if self.endpoint(from.other()).state != State::Partial && !s.has(flag::SYN) {
+                c.weird(conn, "spontaneous_FIN", "");
+            }
+        }
+        if s.has(flag::RST) {
+            self.set_state(conn, from, State::Reset);
+            do_close = true;
+            let peer = self.endpoint(from.other()).state;
+            let reject = match from {
+                // A SYN-ACK was seen but no SYN: somebody scans backwards.
+                Dir::Orig => peer == State::Established,
+                Dir::Resp => matches!(peer, State::SynSent | State::SynAckSent),
+            };
+            if !reject && peer == State::Inactive {
+                c.weird(conn, "spontaneous_RST", "");
+            }
+        }
+        if self.endpoint(from).state == State::Inactive {
+            let peer = self.endpoint(from.other()).state;
+            if !from.is_orig() && s.len == 0 && self.side[0].state == State::SynSent {
+                // Some stacks ack a SYN before they answer it.
+            } else if s.has(flag::ACK) && peer == State::Established {
+                // The SYN was missed, the rest of the handshake was not.
+                self.set_state(conn, from, State::Established);
+                self.partial = false;
+                self.first_seen[from.index()] = true;
+            } else {
+                self.set_state(conn, from, State::Partial);
+            }
+        }
+        (from, do_close)
+    }
+
+    /// A SYN or SYN-ACK from the responder.
+    fn syn_reply(
+        &mut self,
+        conn: &mut Conn,
+        mut from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> Dir {
+        let (e, peer) = (self.endpoint(from), self.endpoint(from.other()));
+        let peer_state = peer.state;
+        if s.has(flag::ACK) {
+            let known = !matches!(peer_state, State::Inactive | State::Partial);
+            let between = delta(s.ack, peer.start_seq) >= 0 && delta(peer.last_seq, s.ack) >= 0;
+            if known && !between {
+                c.weird(conn, "bad_SYN_ack", "");
+            }
+        } else if peer_state == State::SynAckSent && s.seq == e.start_seq {
+            // SYN and SYN-ACK came in the wrong order.
+            self.partial = false;
+            self.flip(conn, c);
+            from = from.other();
+            self.set_state(conn, from.other(), State::Established);
+            self.first_seen[0] = true;
+        } else {
+            c.weird(conn, "simultaneous_open", "");
+        }
+        match self.endpoint(from.other()).state {
+            State::SynSent => self.set_state(conn, from.other(), State::Established),
+            State::Inactive => c.weird(conn, "unsolicited_SYN_response", ""),
+            _ => {}
+        }
+        self.set_state(conn, from, State::Established);
+        if self.endpoint(from.other()).state != State::Partial {
+            c.established(conn, self.side[0].state);
+        }
+        from
+    }
+
+    fn from_syn_sent(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> bool {
+        let state = self.endpoint(from).state;
+        let mut do_close = false;
+        if s.has(flag::SYN) {
+            let plain = s.has(flag::ACK) && !s.has(flag::FIN | flag::RST);
+            if from.is_orig() && plain && state != State::SynAckSent {
+                c.weird(conn, "repeated_SYN_with_ack", "");
+            }
+            if !from.is_orig() && !s.has(flag::ACK) && state != State::SynSent {
+                c.weird(conn, "repeated_SYN_reply_wo_ack", "");
+            }
+        }
+        if s.has(flag::FIN) {
+            if matches!(self.endpoint(from.other()).state, State::Inactive | State::SynSent) {
+                c.weird(conn, "inappropriate_FIN", "");
+            }
+            self.set_state(conn, from, State::Closed);
+            do_close = true;
+        }
+        if s.has(flag::RST) {
+            self.set_state(conn, from, State::Reset);
+            self.reset(conn, c);
+            do_close = true;
+        } else if s.len > 0 {
+            c.weird(conn, "data_before_established", "");
+        }
+        do_close
+    }
+
+    fn from_established(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> bool {
+        let mut do_close = false;
+        let peer = self.endpoint(from.other());
+        let (peer_state, peer_prev) = (peer.state, peer.prev);
+        if s.has(flag::SYN)
+            && !s.has(flag::ACK)
+            && self.endpoint(from).state == State::Partial
+            && peer_state == State::Inactive
+        {
+            c.weird(conn, "SYN_after_partial", "");
+            self.set_state(conn, from, State::SynSent);
+        }
+        if s.has(flag::FIN) && !s.has(flag::RST) {
+            self.set_state(conn, from, State::Closed);
+            if peer_state == State::Reset && peer_prev == State::Closed {
+                // FIN, then RST: a normal end after all.
+                self.set_state(conn, from.other(), State::Closed);
+            }
+            do_close = true;
+        }
+        if s.has(flag::RST) {
+            self.set_state(conn, from, State::Reset);
+            do_close = true;
+            if peer_state != State::Reset || peer_prev != State::Established {
+                self.reset(conn, c);
+            }
+        }
+        do_close
+    }
+
+    fn from_closed(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        s: &Segment<'_>,
+        advance: i32,
+        c: &mut impl Consumer,
+    ) -> bool {
+        if s.has(flag::SYN) {
+            c.weird(conn, "SYN_after_close", "");
+        }
+        if s.has(flag::FIN) && advance > 0 {
+            c.weird(conn, "FIN_advanced_last_seq", "");
+        }
+        if s.has(flag::RST) && self.endpoint(from.other()).state != State::Closed {
+            self.set_state(conn, from, State::Reset);
+            return !self.endpoint(from).did_close;
+        }
+        false
+    }
+
+    fn reset(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
+        c.reset(conn);
+        self.is_active = false;
+    }
+}

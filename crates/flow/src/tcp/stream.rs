@@ -1,0 +1,259 @@
+use std::collections::BTreeMap;
+
+/// Reassembly of one direction: which bytes were delivered, acked, and what waits above a hole.
+///
+/// Data in order is handed on as it lies in the packet; only data above a hole is copied. When
+/// nobody wants the bytes, only their extents are kept.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// First byte not delivered yet.
+    next: u64,
+    /// Everything below is acked or given up.
+    trim: u64,
+    /// Bytes held in `blocks`.
+    held: u64,
+    /// Data above the hole at `next`, by relative sequence number; no two overlap.
+    blocks: BTreeMap<u64, Block>,
+    skip: bool,
+    pub(crate) did_end: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    len: u64,
+    /// Empty when nobody wanted the bytes.
+    bytes: Box<[u8]>,
+}
+
+/// What reassembly found, in order.
+pub(crate) enum Piece<'a> {
+    /// In-order bytes.
+    Data(&'a [u8]),
+    /// A hole that was acked: nobody will fill it.
+    Gap(u64),
+}
+
+/// Limits of reassembly.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes above a hole while the peer acks nothing.
+    pub above_hole_without_acks: u64,
+    /// Bytes sent beyond what the peer acked, delivered ones included.
+    pub without_further_acks: u64,
+    /// Bytes delivered while nothing is acked, after which acks are not waited for.
+    pub initial_window: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            above_hole_without_acks: 16_384,
+            without_further_acks: 10 << 20,
+            initial_window: 16_384,
+        }
+    }
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self { next: 1, trim: 1, held: 0, blocks: BTreeMap::new(), skip: false, did_end: false }
+    }
+}
+
+impl Stream {
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(crate) fn skips(&self) -> bool {
+        self.skip
+    }
+
+    /// Gives up: nothing is delivered any more.
+    pub(crate) fn give_up(&mut self) {
+        self.blocks = BTreeMap::new();
+        self.held = 0;
+        self.skip = true;
+    }
+
+    pub(crate) fn has_undelivered(&self) -> bool {
+        !self.blocks.is_empty()
+    }
+
+    /// Bytes from the hole to the end of what is held.
+    pub(crate) fn above_hole(&self) -> u64 {
+        self.blocks.last_key_value().map_or(0, |(seq, b)| seq + b.len - self.next)
+    }
+
+    /// Bytes held, and delivered but not acked.
+    pub(crate) fn unacked(&self) -> u64 {
+        self.next.saturating_sub(self.trim) + self.held
+    }
+
+    /// Does not wait for acks of what was delivered.
+    pub(crate) fn forget_delivered(&mut self) {
+        self.trim = self.trim.max(self.next);
+    }
+
+    /// Bytes of a segment at relative sequence number `seq`, of which everything below `acked` is
+    /// old news. First data wins where segments overlap.
+    pub(crate) fn insert(
+        &mut self,
+        seq: u64,
+        data: &[u8],
+        acked: u64,
+        keep: bool,
+        mut give: impl FnMut(Piece<'_>),
+    ) {
+        let Some(upper) = seq.checked_add(data.len() as u64) else { return };
+        let from = seq.max(acked).max(self.trim).max(self.next);
+        if self.skip || upper <= from {
+            return;
+        }
+        let mut data = &data[(from - seq) as usize..];
+        if from > self.next {
+            self.store(from, data, keep);
+            return;
+        }
+        while !data.is_empty() {
+            let until = self.blocks.keys().next().map_or(upper, |&b| b.min(upper));
+            let n = (until - self.next) as usize;
+            self.next = until;
+            give(Piece::Data(&data[..n]));
+            data = &data[n..];
+            let before = self.next;
+            self.deliver_held(&mut give);
+            let skip = (self.next - before).min(data.len() as u64) as usize;
+            data = &data[skip..];
+        }
+    }
+
+    /// Keeps data above the hole, around what is held already.
+    fn store(&mut self, mut seq: u64, mut data: &[u8], keep: bool) {
+        while !data.is_empty() {
+            // Inside a held block: skip to its end.
+            if let Some((s, b)) = self.blocks.range(..=seq).next_back() {
+                let end = s + b.len;
+                if end > seq {
+                    let skip = (end - seq).min(data.len() as u64);
+                    seq += skip;
+                    data = &data[skip as usize..];
+                    continue;
+                }
+            }
+            let until = self.blocks.range(seq..).next().map_or(u64::MAX, |(s, _)| *s);
+            let n = (until - seq).min(data.len() as u64) as usize;
+            let bytes = if keep { data[..n].into() } else { Box::default() };
+            self.blocks.insert(seq, Block { len: n as u64, bytes });
+            self.held += n as u64;
+            seq += n as u64;
+            data = &data[n..];
+        }
+    }
+
+    fn deliver_held(&mut self, give: &mut impl FnMut(Piece<'_>)) {
+        while let Some(entry) = self.blocks.first_entry() {
+            if *entry.key() != self.next {
+                return;
+            }
+            let block = entry.remove();
+            self.held -= block.len;
+            self.next += block.len;
+            if !block.bytes.is_empty() {
+                give(Piece::Data(&block.bytes));
+            }
+        }
+    }
+
+    /// The peer acked everything below `seq`: holes below it stay holes.
+    pub(crate) fn ack(&mut self, seq: u64, partial: bool, mut give: impl FnMut(Piece<'_>)) {
+        if seq <= self.trim {
+            return;
+        }
+        // A partial connection's numbers were made up as if there had been a SYN: an ack of one
+        // octet beyond them is no hole.
+        if seq > self.next && !(partial && seq <= 2) {
+            self.undelivered(seq, &mut give);
+        }
+        self.trim = seq;
+    }
+
+    fn undelivered(&mut self, up_to: u64, give: &mut impl FnMut(Piece<'_>)) {
+        if !self.skip {
+            while let Some(&seq) = self.blocks.keys().next()
+                && seq < up_to
+            {
+                let len = seq - self.next;
+                self.next = seq;
+                give(Piece::Gap(len));
+                self.deliver_held(give);
+            }
+            if up_to > self.next {
+                let len = up_to - self.next;
+                self.next = up_to;
+                give(Piece::Gap(len));
+                self.deliver_held(give);
+            }
+        }
+        self.next = self.next.max(up_to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn take(out: &mut Vec<u8>) -> impl FnMut(Piece<'_>) {
+        |p| match p {
+            Piece::Data(d) => out.extend_from_slice(d),
+            Piece::Gap(n) => out.extend(std::iter::repeat_n(b'?', n as usize)),
+        }
+    }
+
+    #[test]
+    fn first_data_wins_and_holes_become_gaps() {
+        let mut s = Stream::default();
+        let mut out = Vec::new();
+        s.insert(1, b"abc", 0, true, take(&mut out));
+        s.insert(6, b"fgh", 0, true, take(&mut out));
+        s.insert(5, b"EFG", 0, true, take(&mut out));
+        assert_eq!(out, b"abc");
+        assert_eq!(s.above_hole(), 5);
+        s.ack(9, false, take(&mut out));
+        assert_eq!(out, b"abc?Efgh");
+        assert!(!s.has_undelivered());
+        s.insert(2, b"bcdefghi", 0, true, take(&mut out));
+        assert_eq!(out, b"abc?Efghi");
+    }
+
+    #[test]
+    fn extents_are_enough_when_nobody_wants_the_bytes() {
+        let mut s = Stream::default();
+        let mut out = Vec::new();
+        s.insert(3, b"cd", 0, false, take(&mut out));
+        assert_eq!(s.unacked(), 2);
+        s.insert(1, b"ab", 0, false, take(&mut out));
+        assert_eq!(s.next(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_gives_the_stream(
+            text in proptest::collection::vec(any::<u8>(), 1..60),
+            cuts in proptest::collection::vec((0usize..60, 1usize..20), 0..30),
+        ) {
+            let mut s = Stream::default();
+            let mut out = Vec::new();
+            for (at, len) in cuts {
+                let at = at.min(text.len() - 1);
+                let end = (at + len).min(text.len());
+                s.insert(1 + at as u64, &text[at..end], 0, true, take(&mut out));
+                prop_assert_eq!(&out[..], &text[..out.len()]);
+            }
+            s.insert(1, &text, 0, true, take(&mut out));
+            prop_assert_eq!(&out, &text);
+            prop_assert_eq!(s.held, 0);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use gannet_base::Time;
+
+/// When connections are to be looked at next, on packet time.
+///
+/// One entry a connection: being touched costs nothing, since an entry that comes up early is put
+/// back. Entries fire in order of time, and of creation where times are equal, so that the order
+/// never depends on what else is going on.
+#[derive(Debug, Default)]
+pub struct Timers {
+    heap: BinaryHeap<Reverse<(Time, u64, u32)>>,
+}
+
+impl Timers {
+    /// Asks for the connection with this number and index at `due`.
+    #[inline]
+    pub fn add(&mut self, due: Time, number: u64, index: u32) {
+        self.heap.push(Reverse((due, number, index)));
+    }
+
+    /// The next entry due at or before `now`: its time, number and index. It may be out of date:
+    /// the connection gone, or its timer moved.
+    #[inline]
+    pub fn pop(&mut self, now: Time) -> Option<(Time, u64, u32)> {
+        let Reverse((due, ..)) = self.heap.peek()?;
+        if *due > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(e)| e)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_order_of_time_then_creation() {
+        let mut t = Timers::default();
+        for (s, n) in [(3, 1), (1, 5), (1, 4), (2, 9)] {
+            t.add(Time::from_secs(s), n, 0);
+        }
+        let fired: Vec<_> =
+            std::iter::from_fn(|| t.pop(Time::from_secs(2))).map(|(_, n, _)| n).collect();
+        assert_eq!(fired, [4, 5, 9]);
+    }
+}
