@@ -1,0 +1,159 @@
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443).
+
+use crate::bytes;
+use crate::ip::Ip;
+use crate::protocol;
+use crate::weird::Weird;
+
+const SOURCE: &str = "ICMP";
+/// Bytes of the common header: type, code, checksum, and four that depend on the type.
+const LEN: usize = 8;
+
+mod field {
+    pub(super) const TYPE: usize = 0;
+    pub(super) const CODE: usize = 1;
+    pub(super) const CHECKSUM: usize = 2;
+    pub(super) const REST: usize = 4;
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Icmp<'a> {
+    /// Message type.
+    pub kind: u8,
+    /// Message code.
+    pub code: u8,
+    /// The checksum field; [`crate::checksum::icmp`] checks it.
+    pub checksum: u16,
+    /// Four bytes that depend on the type: for echoes identifier and sequence number.
+    pub rest: u32,
+    /// Whether this is ICMPv6.
+    pub v6: bool,
+    /// What follows the common header, as far as captured.
+    pub payload: &'a [u8],
+    /// Bytes of it on the wire.
+    pub payload_len: u32,
+}
+
+impl Icmp<'_> {
+    /// The message type that answers this one; for one-way messages the code instead. With the
+    /// type it takes the place of ports in a connection's key.
+    pub fn counterpart(&self) -> Counterpart {
+        let answer = if self.v6 { answer_v6(self.kind) } else { answer_v4(self.kind) };
+        match answer {
+            Some(kind) => Counterpart { value: kind, one_way: false },
+            None => Counterpart { value: self.code, one_way: true },
+        }
+    }
+}
+
+/// What stands in for the responder's port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counterpart {
+    /// The answering type, or the code.
+    pub value: u8,
+    /// Whether nothing answers messages of this type.
+    pub one_way: bool,
+}
+
+fn answer_v4(kind: u8) -> Option<u8> {
+    Some(match kind {
+        // Echo, router discovery, timestamp, information, address mask.
+        8 => 0,
+        0 => 8,
+        10 => 9,
+        9 => 10,
+        13 => 14,
+        14 => 13,
+        15 => 16,
+        16 => 15,
+        17 => 18,
+        18 => 17,
+        _ => return None,
+    })
+}
+
+fn answer_v6(kind: u8) -> Option<u8> {
+    Some(match kind {
+        // Echo, multicast listener, router and neighbour discovery, node information, home
+        // agent discovery.
+        128 => 129,
+        129 => 128,
+        130 => 131,
+        131 => 130,
+        133 => 134,
+        134 => 133,
+        135 => 136,
+        136 => 135,
+        139 => 140,
+        140 => 139,
+        144 => 145,
+        145 => 144,
+        _ => return None,
+    })
+}
+
+/// Reads the ICMP header of a datagram.
+///
+/// # Errors
+/// `truncated_header` if the IP payload is shorter than the header, and
+/// `internally_truncated_header` if the capture is.
+#[inline]
+pub fn icmp<'a>(ip: &Ip<'a>) -> Result<Icmp<'a>, Weird> {
+    ip.check_transport(LEN, SOURCE)?;
+    let data = ip.payload;
+    Ok(Icmp {
+        kind: bytes::u8_at(data, field::TYPE),
+        code: bytes::u8_at(data, field::CODE),
+        checksum: bytes::u16_at(data, field::CHECKSUM),
+        rest: bytes::u32_at(data, field::REST),
+        v6: ip.protocol == protocol::ICMP6,
+        payload: bytes::from(data, LEN),
+        payload_len: ip.transport_len() - LEN as u32,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checksum;
+    use crate::checksum::Checksum;
+    use crate::ip;
+
+    use super::*;
+
+    fn packet(message: &[u8]) -> Vec<u8> {
+        let mut p = vec![0x45, 0, 0, 20 + message.len() as u8, 0, 1, 0, 0, 64, 1, 0, 0];
+        p.extend_from_slice(&[192, 0, 2, 1, 192, 0, 2, 2]);
+        p.extend_from_slice(message);
+        p
+    }
+
+    #[test]
+    fn an_echo_and_its_checksum() {
+        let p = packet(&[8, 0, 0xf6, 0xf8, 0, 1, 0, 2, 1, 4]);
+        let i = ip(&p, 30, false).unwrap();
+        let m = icmp(&i).unwrap();
+        assert_eq!((m.kind, m.code, m.rest, m.payload), (8, 0, 0x0001_0002, &[1, 4][..]));
+        assert_eq!(m.counterpart(), Counterpart { value: 0, one_way: false });
+        assert_eq!(checksum::icmp(&i), Checksum::Valid);
+        let bad = packet(&[8, 0, 0xf6, 0xf9, 0, 1, 0, 2, 1, 4]);
+        assert_eq!(checksum::icmp(&ip(&bad, 30, false).unwrap()), Checksum::Invalid);
+    }
+
+    #[test]
+    fn one_way_messages_have_their_code() {
+        let p = packet(&[3, 13, 0, 0, 0, 0, 0, 0]);
+        let m = icmp(&ip(&p, 28, false).unwrap()).unwrap();
+        assert_eq!(m.counterpart(), Counterpart { value: 13, one_way: true });
+        let p = packet(&[3, 13, 0, 0]);
+        assert_eq!(icmp(&ip(&p, 24, false).unwrap()).unwrap_err().name, "truncated_header");
+    }
+
+    #[test]
+    fn every_answer_is_answered() {
+        for kind in 0..=255 {
+            assert!(answer_v4(kind).is_none_or(|a| answer_v4(a) == Some(kind)));
+            assert!(answer_v6(kind).is_none_or(|a| answer_v6(a) == Some(kind)));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! IP of either version: the one view that everything above works on.
+
+use gannet_base::Addr;
+
+use crate::bytes;
+use crate::ipv4;
+use crate::ipv6;
+use crate::weird::Weird;
+
+pub(crate) const SOURCE: &str = "IP";
+
+/// A datagram, or a fragment of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ip<'a> {
+    /// Who sent it; the home address where IPv6 destination options name one (RFC 6275 §6.3).
+    pub src: Addr,
+    /// Whom it is for in the end; for IPv6 routing headers with segments left, their last address.
+    pub dst: Addr,
+    /// All IP headers as captured, extension headers and options included.
+    pub header: &'a [u8],
+    /// What follows the headers, as captured, cut to the length the header promises. Where it
+    /// promises no payload at all, whatever was captured.
+    pub payload: &'a [u8],
+    /// Bytes of payload on the wire. With a zeroed total length the captured ones.
+    pub payload_len: u32,
+    /// Headers and payload on the wire, as the header says: zero where segmentation offload
+    /// left the field empty.
+    pub total_len: u32,
+    /// Bytes of all IP headers.
+    pub header_len: u16,
+    /// What the payload is, after the extension headers.
+    pub protocol: u8,
+    /// Time to live or hop limit.
+    pub ttl: u8,
+    /// 4 or 6.
+    pub version: u8,
+    /// What the IPv6 headers lead to.
+    pub upper: Upper,
+    /// Set if this is a fragment.
+    pub fragment: Option<Fragment>,
+}
+
+/// What the IPv6 extension headers lead to. IPv4 always leads to its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upper {
+    /// The payload, of type [`Ip::protocol`].
+    Payload,
+    /// Encryption (RFC 4303): there is nothing more to see.
+    Esp,
+    /// A mobility header (RFC 6275), counted among the headers; nothing should follow.
+    Mobility,
+}
+
+/// Where a fragment belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// Identification: sixteen bits for IPv4, thirty-two for IPv6.
+    pub id: u32,
+    /// Bytes of the datagram before this fragment.
+    pub offset: u32,
+    /// Whether more fragments follow.
+    pub more: bool,
+    /// Whether IPv4 forbids fragmenting all the same.
+    pub dont_fragment: bool,
+}
+
+impl Ip<'_> {
+    /// Bytes of the transport header and its payload on the wire, as transports take it: where
+    /// the IP header promises none, all that was captured.
+    #[inline]
+    pub fn transport_len(&self) -> u32 {
+        if self.payload_len == 0 { self.payload.len() as u32 } else { self.payload_len }
+    }
+
+    /// Whether the capture holds the whole of it.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        self.payload.len() >= self.payload_len as usize
+    }
+
+    /// IPv6 flow label (RFC 6437); zero for IPv4.
+    pub fn flow_label(&self) -> u32 {
+        if self.version == 6 { bytes::u32_at(self.header, 0) & 0x000f_ffff } else { 0 }
+    }
+
+    /// A transport header of `min` bytes must fit: into the payload, and into what was captured.
+    #[inline]
+    pub(crate) fn check_transport(&self, min: usize, source: &'static str) -> Result<(), Weird> {
+        if self.payload.len() >= min && self.payload_len as usize >= min {
+            return Ok(());
+        }
+        self.short_transport(min, source)
+    }
+
+    #[cold]
+    fn short_transport(&self, min: usize, source: &'static str) -> Result<(), Weird> {
+        let addrs = Some((self.src, self.dst));
+        if self.total_len != 0 && self.payload_len != 0 && (self.payload_len as usize) < min {
+            return Err(Weird::flow("truncated_header", source, addrs));
+        }
+        if self.payload.len() < min {
+            return Err(Weird::flow("internally_truncated_header", source, addrs));
+        }
+        Ok(())
+    }
+
+    /// Writes a header for the whole datagram, given the header of its first fragment: without
+    /// the marks of a fragment and with the length of `payload_len` bytes. Appending the payload
+    /// gives bytes that [`ip`] reads (without checking the header checksum, which is left alone).
+    pub fn write_reassembled_header(&self, payload_len: usize, out: &mut Vec<u8>) {
+        if self.version == 4 {
+            ipv4::write_reassembled_header(self.header, payload_len, out);
+        } else {
+            ipv6::write_reassembled_header(self.header, self.protocol, payload_len, out);
+        }
+    }
+}
+
+/// Reads the IP headers of `data`. `wire_len` is the number of bytes from here to the end of the
+/// packet on the wire; more than `data` holds if the capture cut the packet.
+///
+/// Without `verify_checksum` the IPv4 and mobility header checksums are not looked at, and a
+/// zeroed total length (segmentation offload) is taken for what was captured.
+///
+/// # Errors
+/// The oddity that stops the dissection. Those that do not stop it are dropped: see [`ip_with`].
+#[inline]
+pub fn ip(data: &[u8], wire_len: u32, verify_checksum: bool) -> Result<Ip<'_>, Weird> {
+    ip_with(data, wire_len, verify_checksum, &mut |_| {})
+}
+
+/// [`ip`], telling `odd` of the oddities that do not stop the dissection, in their order. Those
+/// of IPv6 extension headers come even if an error follows.
+///
+/// # Errors
+/// The oddity that stops the dissection.
+#[inline]
+pub fn ip_with<'a>(
+    data: &'a [u8],
+    wire_len: u32,
+    verify_checksum: bool,
+    odd: &mut impl FnMut(Weird),
+) -> Result<Ip<'a>, Weird> {
+    if data.len() < ipv4::MIN_LEN {
+        return Err(Weird::packet("truncated_IP", SOURCE));
+    }
+    match bytes::u8_at(data, 0) >> 4 {
+        4 => ipv4::parse(data, wire_len, verify_checksum, odd),
+        6 => ipv6::parse(data, wire_len, verify_checksum, odd),
+        _ => Err(Weird::packet("unknown_ip_version", SOURCE)),
+    }
+}

@@ -1,0 +1,151 @@
+//! Ethernet II, IEEE 802.3 and Cisco FabricPath.
+
+use super::Frame;
+use super::IPV4;
+use super::IPV6;
+use super::Kind;
+use super::Network;
+use super::Step;
+use super::mac;
+use super::network;
+use crate::bytes;
+use crate::weird::Weird;
+
+pub(super) const SOURCE: &str = "ETHERNET";
+/// Bytes of the header.
+const LEN: usize = 14;
+/// Frames must be longer than this.
+const TOO_SHORT: usize = 16;
+/// Bytes that FabricPath puts before the frame proper.
+const FABRIC_PATH_LEN: usize = 16;
+const FABRIC_PATH: u16 = 0x8903;
+
+mod field {
+    pub(super) const DST: usize = 0;
+    pub(super) const SRC: usize = 6;
+    pub(super) const ETHERTYPE: usize = 12;
+}
+
+/// IP right after the Ethernet header; `None` for everything else.
+#[inline]
+pub(super) fn direct(data: &[u8], wire_len: u32, depth: u8) -> Option<Frame<'_>> {
+    if data.len() <= TOO_SHORT {
+        return None;
+    }
+    let (head, inner) = data.split_first_chunk::<LEN>()?;
+    if !matches!(bytes::u16_at(head, field::ETHERTYPE), IPV4 | IPV6) {
+        return None;
+    }
+    Some(Frame {
+        network: Network::Ip(inner),
+        wire_len: wire_len.saturating_sub(LEN as u32),
+        depth: depth + 2,
+        vlan: None,
+        inner_vlan: None,
+        src_mac: mac(head, field::SRC),
+        dst_mac: mac(head, field::DST),
+    })
+}
+
+pub(super) fn step<'a>(mut data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>, Weird> {
+    if data.len() <= TOO_SHORT {
+        return Err(Weird::packet("truncated_ethernet_frame", SOURCE));
+    }
+    if bytes::u16_at(data, field::ETHERTYPE) == FABRIC_PATH {
+        if data.len() <= FABRIC_PATH_LEN + LEN {
+            return Err(Weird::packet("truncated_link_header_cfp", SOURCE));
+        }
+        data = bytes::from(data, FABRIC_PATH_LEN);
+    }
+    frame.dst_mac = mac(data, field::DST);
+    frame.src_mac = mac(data, field::SRC);
+    let kind = bytes::u16_at(data, field::ETHERTYPE);
+    let inner = bytes::from(data, LEN);
+    match kind {
+        1536.. => Ok(ethertype(kind, inner)),
+        0..=1500 => {
+            ieee8023(kind, inner).ok_or_else(|| Weird::packet("truncated_ethernet_frame", SOURCE))
+        }
+        _ => Err(Weird::packet("undefined_ether_type", SOURCE)),
+    }
+}
+
+fn ethertype(kind: u16, inner: &[u8]) -> Step<'_> {
+    match kind {
+        0x8100 | 0x88a8 | 0x9100 => Step::Into(Kind::Vlan, inner),
+        _ => tagged(kind, inner),
+    }
+}
+
+/// What may follow the Ethernet header or a VLAN tag, other than (further) tags.
+pub(super) fn tagged(kind: u16, inner: &[u8]) -> Step<'_> {
+    match kind {
+        0x8847 => Step::Into(Kind::Mpls, inner),
+        0x8864 => Step::Into(Kind::Pppoe, inner),
+        0x88e7 => Step::Into(Kind::Pbb, inner),
+        0x8926 => Step::Into(Kind::VnTag, inner),
+        _ => network(kind, inner),
+    }
+}
+
+/// IEEE 802.3: a length in place of the EtherType, and a service access point in the first two
+/// bytes. `None` if those are missing.
+pub(super) fn ieee8023(len: u16, inner: &[u8]) -> Option<Step<'_>> {
+    let access = inner.first_chunk::<2>()?;
+    let inner = bytes::cut(inner, usize::from(len));
+    Some(match access {
+        [0xaa, 0xaa] => Step::Into(Kind::Snap, inner),
+        [0xff, 0xff] => Step::Into(Kind::Novell, inner),
+        _ => Step::Into(Kind::Llc, inner),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link;
+
+    fn frame(ethertype: [u8; 2], payload: &[u8]) -> Vec<u8> {
+        let mut f = vec![1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2];
+        f.extend_from_slice(&ethertype);
+        f.extend_from_slice(payload);
+        f
+    }
+
+    #[test]
+    fn ip_and_arp() {
+        let f = frame([8, 0], &[0x45; 30]);
+        let v = link(1, &f, 80).unwrap();
+        assert_eq!((v.network, v.wire_len), (Network::Ip(&[0x45; 30]), 66));
+        assert_eq!((v.dst_mac, v.src_mac), (Some([1; 6]), Some([2; 6])));
+        let f = frame([8, 6], &[7; 28]);
+        assert_eq!(link(1, &f, 42).unwrap().network, Network::Arp(&[7; 28]));
+        let f = frame([0x88, 0xcc], &[7; 28]);
+        assert_eq!(link(1, &f, 42).unwrap().network, Network::Other { ethertype: 0x88cc });
+    }
+
+    #[test]
+    fn short_and_undefined_frames() {
+        let e = |f: &[u8]| link(1, f, f.len() as u32).unwrap_err().name;
+        assert_eq!(e(&frame([8, 0], &[0x45, 0])), "truncated_ethernet_frame");
+        assert_eq!(e(&frame([0x05, 0xdd], &[0; 20])), "undefined_ether_type");
+        assert_eq!(e(&frame([0x89, 0x03], &[0; 16])), "truncated_link_header_cfp");
+        assert_eq!(e(&frame([0, 9], &[0xff; 20])), "no_suitable_analyzer_found");
+    }
+
+    #[test]
+    fn fabric_path_is_skipped() {
+        let mut f = frame([0x89, 0x03], &[0, 0]);
+        f.extend_from_slice(&frame([8, 0], &[0x45; 4]));
+        let v = link(1, &f, f.len() as u32).unwrap();
+        assert_eq!((v.network, v.wire_len), (Network::Ip(&[0x45; 4]), 4));
+        assert_eq!(v.src_mac, Some([2; 6]));
+    }
+
+    #[test]
+    fn snap_is_cut_to_the_stated_length() {
+        let f = frame([0, 12], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45, 1, 2, 3, 9, 9, 9]);
+        let v = link(1, &f, f.len() as u32).unwrap();
+        assert_eq!((v.network, v.wire_len), (Network::Ip(&[0x45, 1, 2, 3]), 7));
+    }
+}

@@ -1,0 +1,274 @@
+//! IEEE 802.11 data frames, and the radiotap header some captures put before them.
+
+use super::Frame;
+use super::Kind;
+use super::Network;
+use super::Step;
+use super::mac;
+use super::network;
+use crate::bytes;
+use crate::weird::Weird;
+
+pub(super) const SOURCE: &str = "IEEE802_11";
+pub(super) const RADIO: &str = "IEEE802_11_RADIO";
+/// Bytes of the header of a data frame with three addresses.
+const LEN: usize = 24;
+const ADDR_LEN: usize = 6;
+const QOS_LEN: usize = 2;
+/// Bytes of destination, source and length before each frame of an aggregate.
+const SUBFRAME_LEN: usize = 14;
+/// Bytes of LLC and SNAP before the network layer.
+const SNAP_LEN: usize = 8;
+/// LLC and SNAP of an EtherType that follows.
+const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
+
+mod field {
+    pub(super) const CONTROL: usize = 0;
+    pub(super) const FLAGS: usize = 1;
+    pub(super) const ADDR_1: usize = 4;
+    pub(super) const ADDR_2: usize = 10;
+    pub(super) const ADDR_3: usize = 16;
+    pub(super) const ADDR_4: usize = 24;
+    pub(super) const RADIOTAP_LEN: usize = 2;
+    pub(super) const SUBFRAME_LEN: usize = 12;
+}
+
+/// Bits of the frame control's first byte: data frames, those of them without data, and those
+/// with a QoS field.
+const DATA: u8 = 0x08;
+const NO_DATA: u8 = 0x40;
+const QOS: u8 = 0x80;
+/// Bits of the second: to and from the distribution system, and encrypted.
+const TO_DS: u8 = 0x01;
+const FROM_DS: u8 = 0x02;
+const PROTECTED: u8 = 0x40;
+/// Bit of the QoS field: an aggregate follows.
+const AGGREGATE: u8 = 0x80;
+
+pub(super) fn step_radiotap(data: &[u8]) -> Result<Step<'_>, Weird> {
+    let len = usize::from(bytes::u16_at(data, field::RADIOTAP_LEN).swap_bytes());
+    if data.len() <= 3 || data.len() <= len {
+        return Err(Weird::packet("truncated_radiotap_header", RADIO));
+    }
+    Ok(Step::Into(Kind::Ieee80211, bytes::from(data, len)))
+}
+
+pub(super) fn step<'a>(data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>, Weird> {
+    let truncated = || Weird::packet("truncated_802_11_header", SOURCE);
+    let mut len = LEN;
+    if data.len() <= len {
+        return Err(truncated());
+    }
+    let control = bytes::u8_at(data, field::CONTROL);
+    if control & DATA == 0 || control & NO_DATA != 0 {
+        return Ok(Step::Stop(Network::Nothing));
+    }
+    let flags = bytes::u8_at(data, field::FLAGS);
+    let direction = flags & (TO_DS | FROM_DS);
+    if direction == TO_DS | FROM_DS {
+        len += ADDR_LEN;
+    }
+    if data.len() <= len {
+        return Err(truncated());
+    }
+    let mut aggregate = false;
+    if control & QOS != 0 {
+        aggregate = bytes::u8_at(data, len) & AGGREGATE != 0;
+        if flags & PROTECTED != 0 {
+            return Ok(Step::Stop(Network::Nothing));
+        }
+        len += QOS_LEN;
+    }
+    if data.len() <= len {
+        return Err(truncated());
+    }
+    let (src, dst) = match direction {
+        TO_DS => (field::ADDR_2, field::ADDR_3),
+        FROM_DS => (field::ADDR_3, field::ADDR_1),
+        0 => (field::ADDR_2, field::ADDR_1),
+        _ => (field::ADDR_4, field::ADDR_3),
+    };
+    frame.src_mac = mac(data, src);
+    frame.dst_mac = mac(data, dst);
+    let inner = bytes::from(data, len);
+    if aggregate { Ok(Step::Stop(Network::Aggregate(inner))) } else { snap(inner) }
+}
+
+/// What follows an 802.11 header; control frames of the link are passed over.
+fn snap(data: &[u8]) -> Result<Step<'_>, Weird> {
+    if data.len() < SNAP_LEN {
+        return Err(Weird::packet("truncated_802_11_llc_header", SOURCE));
+    }
+    if !data.starts_with(&SNAP) {
+        return Ok(Step::Stop(Network::Nothing));
+    }
+    Ok(network(bytes::u16_at(data, SNAP.len()), bytes::from(data, SNAP_LEN)))
+}
+
+/// The frames of an A-MSDU (IEEE 802.11-2016 §9.3.2.2), in their order. The first that does not
+/// hold ends the aggregate: its oddity is the last item but for `invalid_802_11_amsdu_inner_packet`,
+/// which says so.
+#[derive(Clone, Debug)]
+pub struct Subframes<'a> {
+    outer: Frame<'a>,
+    data: &'a [u8],
+    whole_len: usize,
+    failed: bool,
+}
+
+impl<'a> Subframes<'a> {
+    pub(super) fn new(outer: &Frame<'a>) -> Self {
+        let data = match outer.network {
+            Network::Aggregate(data) => data,
+            _ => &[],
+        };
+        Self { outer: *outer, data, whole_len: data.len(), failed: false }
+    }
+
+    /// Ends the aggregate, as its user must after a subframe whose network layer does not hold.
+    pub fn fail(&mut self) {
+        self.data = &[];
+        self.failed = true;
+    }
+
+    fn end(&mut self, weird: Weird) -> Option<Result<Frame<'a>, Weird>> {
+        self.data = &[];
+        Some(Err(weird))
+    }
+
+    fn frame(&self, network: Network<'a>, at: usize) -> Frame<'a> {
+        let wire_len = self.outer.wire_len.saturating_sub(at as u32);
+        Frame { network, wire_len, depth: self.outer.depth + 1, ..self.outer }
+    }
+}
+
+impl<'a> Iterator for Subframes<'a> {
+    type Item = Result<Frame<'a>, Weird>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            self.failed = false;
+            return self.end(Weird::packet("invalid_802_11_amsdu_inner_packet", SOURCE));
+        }
+        if self.data.is_empty() {
+            return None;
+        }
+        if self.data.len() < SUBFRAME_LEN {
+            return self.end(Weird::packet("truncated_802_11_amsdu_header", SOURCE));
+        }
+        let len = usize::from(bytes::u16_at(self.data, field::SUBFRAME_LEN));
+        let Some(inner) = self.data.get(SUBFRAME_LEN..SUBFRAME_LEN + len) else {
+            return self.end(Weird::packet("truncated_802_11_amsdu_packet", SOURCE));
+        };
+        let at = self.whole_len - self.data.len() + SUBFRAME_LEN + SNAP_LEN;
+        let rest = bytes::from(self.data, SUBFRAME_LEN + len);
+        // The last frame has no padding; of the others, as many bytes as the length is over a
+        // multiple of four are passed over.
+        self.data = rest.get(len % 4..).unwrap_or(rest);
+        match snap(inner) {
+            Ok(Step::Network(network @ (Network::Ip(_) | Network::Arp(_)))) => {
+                Some(Ok(self.frame(network, at)))
+            }
+            Ok(_) => {
+                self.fail();
+                self.next()
+            }
+            Err(weird) => {
+                self.fail();
+                Some(Err(weird))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link;
+
+    /// A header with addresses of 1s, 2s, 3s and, as far as asked for, more bytes.
+    fn header(control: u8, flags: u8, more: &[u8]) -> Vec<u8> {
+        let mut h = vec![control, flags, 0, 0];
+        for a in [1, 2, 3] {
+            h.extend_from_slice(&[a; 6]);
+        }
+        h.extend_from_slice(&[0, 0]);
+        h.extend_from_slice(more);
+        h
+    }
+
+    const IP: [u8; 9] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45];
+
+    #[test]
+    fn addresses_by_direction() {
+        let macs = |flags| {
+            let more = [&[4; 6][..], &IP].concat();
+            let f = header(DATA, flags, if flags == 3 { &more } else { &IP });
+            let v = link(105, &f, f.len() as u32).unwrap();
+            assert_eq!(v.network, Network::Ip(&[0x45]));
+            (v.src_mac.unwrap()[0], v.dst_mac.unwrap()[0])
+        };
+        assert_eq!([0, 1, 2, 3].map(macs), [(2, 1), (2, 3), (3, 1), (4, 3)]);
+    }
+
+    #[test]
+    fn frames_of_no_interest() {
+        let nothing = |f: &[u8]| link(105, f, f.len() as u32).unwrap().network == Network::Nothing;
+        assert!(nothing(&header(0x80, 0, &[0; 9])));
+        assert!(nothing(&header(DATA | NO_DATA, 0, &[0; 9])));
+        assert!(nothing(&header(DATA | QOS, PROTECTED, &[0; 9])));
+        assert!(nothing(&header(DATA, 0, &[0x42; 9])));
+        let e = |f: &[u8]| link(105, f, f.len() as u32).unwrap_err().name;
+        assert_eq!(e(&header(DATA, 0, &[])), "truncated_802_11_header");
+        assert_eq!(e(&header(DATA, 3, &[0; 6])), "truncated_802_11_header");
+        assert_eq!(e(&header(DATA | QOS, 0, &[0; 2])), "truncated_802_11_header");
+        assert_eq!(e(&header(DATA, 0, &[0; 7])), "truncated_802_11_llc_header");
+    }
+
+    #[test]
+    fn radiotap_is_skipped() {
+        let mut f = vec![0, 0, 5, 0, 9];
+        assert_eq!(link(127, &f, 5).unwrap_err().name, "truncated_radiotap_header");
+        f.extend_from_slice(&header(DATA | QOS, 0, &[&[0, 0][..], &IP].concat()));
+        assert_eq!(link(127, &f, 99).unwrap().network, Network::Ip(&[0x45]));
+    }
+
+    #[test]
+    fn aggregates() {
+        let sub = |inner: &[u8]| {
+            let mut s = vec![0; 12];
+            s.extend_from_slice(&(inner.len() as u16).to_be_bytes());
+            s.extend_from_slice(inner);
+            s
+        };
+        let mut subs = vec![AGGREGATE, 0];
+        subs.extend_from_slice(&sub(&IP));
+        subs.push(0);
+        subs.extend_from_slice(&sub(&IP));
+        subs.extend_from_slice(&[0]);
+        subs.extend_from_slice(&sub(&[0x42; 8]));
+        subs.extend_from_slice(&sub(&IP));
+        let f = header(DATA | QOS, 0, &subs);
+        let v = link(105, &f, f.len() as u32).unwrap();
+        assert_eq!(v.wire_len as usize, subs.len() - 2);
+        let got: Vec<_> =
+            v.subframes().map(|s| s.map(|f| (f.network, f.wire_len)).map_err(|w| w.name)).collect();
+        let left = |at: usize| (subs.len() - 2 - at) as u32;
+        let ip = Network::Ip(&[0x45]);
+        assert_eq!(
+            got,
+            [Ok((ip, left(22))), Ok((ip, left(46))), Err("invalid_802_11_amsdu_inner_packet")]
+        );
+        let names = |more: &[u8]| {
+            let f = header(DATA | QOS, 0, &[&[AGGREGATE, 0][..], more].concat());
+            let v = link(105, &f, f.len() as u32).unwrap();
+            v.subframes().filter_map(|s| s.err()).map(|w| w.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[0; 13]), ["truncated_802_11_amsdu_header"]);
+        assert_eq!(names(&[1; 15]), ["truncated_802_11_amsdu_packet"]);
+        assert_eq!(
+            names(&[0; 14]),
+            ["truncated_802_11_llc_header", "invalid_802_11_amsdu_inner_packet"]
+        );
+    }
+}

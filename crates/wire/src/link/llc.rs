@@ -1,0 +1,76 @@
+//! IEEE 802.2 LLC, SNAP, and Novell's raw IEEE 802.3.
+
+use super::Network;
+use super::Step;
+use super::network;
+use crate::bytes;
+use crate::weird::Weird;
+
+pub(super) const LLC: &str = "LLC";
+pub(super) const SNAP: &str = "SNAP";
+pub(super) const NOVELL: &str = "NOVELL_802_3";
+
+/// Bytes of organisation and protocol after the LLC header.
+const SNAP_LEN: usize = 5;
+
+/// Bytes of the LLC header, `None` if it is cut before one can tell: unnumbered frames have one
+/// byte of control, the others two.
+fn header_len(data: &[u8]) -> Option<usize> {
+    data.get(2).map(|control| if control & 3 == 3 { 3 } else { 4 })
+}
+
+/// No service access point leads to anything we read.
+pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
+    match header_len(data) {
+        Some(len) if len <= data.len() => Ok(Step::Network(Network::Nothing)),
+        _ => Err(Weird::packet("truncated_llc_header", LLC)),
+    }
+}
+
+pub(super) fn step_snap(data: &[u8]) -> Result<Step<'_>, Weird> {
+    let Some(llc) = header_len(data) else {
+        return Err(Weird::packet("truncated_snap_llc_header", SNAP));
+    };
+    if data.len() < llc + SNAP_LEN {
+        return Err(Weird::packet("truncated_snap_header", SNAP));
+    }
+    let kind = bytes::u16_at(data, llc + 3);
+    // Numbers are EtherTypes only in organisation 0.
+    if bytes::u24_at(data, llc) != 0 {
+        return Ok(Step::Network(Network::Other { ethertype: kind }));
+    }
+    Ok(network(kind, bytes::from(data, llc + SNAP_LEN)))
+}
+
+/// IPX would follow, which nothing here reads.
+pub(super) fn novell() -> Weird {
+    Weird::packet("no_suitable_analyzer_found", NOVELL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(step: Result<Step<'_>, Weird>) -> &'static str {
+        step.err().map_or("fine", |w| w.name)
+    }
+
+    #[test]
+    fn llc_leads_nowhere() {
+        assert_eq!(name(step(&[0x42, 0x42, 3])), "fine");
+        assert_eq!(name(step(&[0x42, 0x42, 0])), "truncated_llc_header");
+        assert_eq!(name(step(&[0x42, 0x42])), "truncated_llc_header");
+    }
+
+    #[test]
+    fn snap_leads_to_ip_in_organisation_zero() {
+        let snap = |oui: u8| [0xaa, 0xaa, 3, 0, 0, oui, 8, 0, 0x45];
+        let d = snap(0);
+        assert!(matches!(step_snap(&d), Ok(Step::Network(Network::Ip(&[0x45])))));
+        let d = snap(0x0c);
+        let other = step_snap(&d);
+        assert!(matches!(other, Ok(Step::Network(Network::Other { ethertype: 0x0800 }))));
+        assert_eq!(name(step_snap(&d[..7])), "truncated_snap_header");
+        assert_eq!(name(step_snap(&d[..2])), "truncated_snap_llc_header");
+    }
+}

@@ -1,0 +1,331 @@
+//! The link layer: from a captured frame to the network layer it carries.
+//!
+//! Every encapsulation is one file with a `step` function: bytes in, what they contain out. The
+//! loop in [`link_with`] goes from step to step until it meets IP, ARP or something unknown.
+//! Ethernet that carries IP directly, nearly all of what is seen, does not enter the loop.
+
+mod ethernet;
+mod fddi;
+mod ieee80211;
+mod llc;
+mod mpls;
+mod nflog;
+mod null;
+mod pbb;
+mod ppp;
+mod pppoe;
+mod sll;
+mod vlan;
+mod vntag;
+
+pub use ieee80211::Subframes;
+
+use crate::MAX_DEPTH;
+use crate::bytes;
+use crate::weird::Weird;
+
+/// Link types of captures (the LINKTYPE_ and DLT_ numbers of tcpdump.org). Types that are not
+/// among them are read as bare IP.
+pub mod link_type {
+    /// BSD loopback, address family in the byte order of the capturing host.
+    pub const NULL: u16 = 0;
+    /// Ethernet.
+    pub const ETHERNET: u16 = 1;
+    /// PPP, with or without HDLC framing.
+    pub const PPP: u16 = 9;
+    /// FDDI.
+    pub const FDDI: u16 = 10;
+    /// PPP in HDLC framing.
+    pub const PPP_SERIAL: u16 = 50;
+    /// Bare IPv4 or IPv6.
+    pub const RAW: u16 = 101;
+    /// IEEE 802.11.
+    pub const IEEE802_11: u16 = 105;
+    /// OpenBSD loopback, address family in network byte order.
+    pub const LOOP: u16 = 108;
+    /// Linux "cooked" capture.
+    pub const LINUX_SLL: u16 = 113;
+    /// IEEE 802.11 after a radiotap header.
+    pub const IEEE802_11_RADIO: u16 = 127;
+    /// Linux netfilter log.
+    pub const NFLOG: u16 = 239;
+    /// Linux "cooked" capture, second version.
+    pub const LINUX_SLL2: u16 = 276;
+}
+
+pub(crate) const IPV4: u16 = 0x0800;
+pub(crate) const IPV6: u16 = 0x86dd;
+const ARP: u16 = 0x0806;
+const RARP: u16 = 0x8035;
+
+/// What a frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network<'a> {
+    /// What should be IP of either version.
+    Ip(&'a [u8]),
+    /// ARP or RARP.
+    Arp(&'a [u8]),
+    /// A network layer that nothing here reads.
+    Other {
+        /// Its number: an EtherType, PPP protocol or address family.
+        ethertype: u16,
+    },
+    /// Several frames in one (IEEE 802.11 A-MSDU): go on with [`Frame::subframes`].
+    Aggregate(&'a [u8]),
+    /// Nothing of interest: management, encryption, link control.
+    Nothing,
+}
+
+/// A dissected link layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// What it carries, as captured, cut where the link layer states a length.
+    pub network: Network<'a>,
+    /// Bytes from the start of the network layer to the end of the frame on the wire.
+    pub wire_len: u32,
+    /// Layers seen up to and including the network layer (see [`MAX_DEPTH`]).
+    pub depth: u8,
+    /// Outermost VLAN.
+    pub vlan: Option<u16>,
+    /// Second, or if there are more the innermost, VLAN.
+    pub inner_vlan: Option<u16>,
+    /// Link-layer source.
+    pub src_mac: Option<[u8; 6]>,
+    /// Link-layer destination.
+    pub dst_mac: Option<[u8; 6]>,
+}
+
+impl<'a> Frame<'a> {
+    /// The frames of a [`Network::Aggregate`]; of any other frame, none.
+    pub fn subframes(&self) -> Subframes<'a> {
+        Subframes::new(self)
+    }
+}
+
+/// The encapsulations that a step can lead to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ethernet,
+    Fddi,
+    Ieee80211,
+    Llc,
+    Loop,
+    Mpls,
+    Nflog,
+    Novell,
+    Null,
+    Pbb,
+    Ppp,
+    PppSerial,
+    Pppoe,
+    Radiotap,
+    Sll,
+    Sll2,
+    Snap,
+    Vlan,
+    VnTag,
+}
+
+impl Kind {
+    /// As weird.log's `source` column has it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ethernet => ethernet::SOURCE,
+            Self::Fddi => fddi::SOURCE,
+            Self::Ieee80211 => ieee80211::SOURCE,
+            Self::Llc => llc::LLC,
+            Self::Loop | Self::Null => null::SOURCE,
+            Self::Mpls => mpls::SOURCE,
+            Self::Nflog => nflog::SOURCE,
+            Self::Novell => llc::NOVELL,
+            Self::Pbb => pbb::SOURCE,
+            Self::Ppp => ppp::PPP,
+            Self::PppSerial => ppp::PPP_SERIAL,
+            Self::Pppoe => pppoe::SOURCE,
+            Self::Radiotap => ieee80211::RADIO,
+            Self::Sll => sll::SLL,
+            Self::Sll2 => sll::SLL2,
+            Self::Snap => llc::SNAP,
+            Self::Vlan => vlan::SOURCE,
+            Self::VnTag => vntag::SOURCE,
+        }
+    }
+}
+
+/// Where a step leads.
+enum Step<'a> {
+    /// Another encapsulation.
+    Into(Kind, &'a [u8]),
+    /// A network layer, known or not.
+    Network(Network<'a>),
+    /// The end, without handing anything on.
+    Stop(Network<'a>),
+}
+
+/// IP and ARP by their EtherType, as most encapsulations carry them.
+#[inline]
+fn network(ethertype: u16, data: &[u8]) -> Step<'_> {
+    Step::Network(match ethertype {
+        IPV4 | IPV6 => Network::Ip(data),
+        ARP | RARP => Network::Arp(data),
+        _ => Network::Other { ethertype },
+    })
+}
+
+/// Reads the link layer of a frame of the given link type. `wire_len` is the frame's length on
+/// the wire, in bytes.
+///
+/// # Errors
+/// The oddity that stops the dissection. Those that do not stop it are dropped: see
+/// [`link_with`].
+#[inline]
+pub fn link(link_type: u16, data: &[u8], wire_len: u32) -> Result<Frame<'_>, Weird> {
+    link_with(link_type, data, wire_len, 0, &mut |_| {})
+}
+
+/// [`link`] for a frame found inside of `depth` layers already, telling `odd` of the oddities
+/// that do not stop the dissection, in their order.
+///
+/// # Errors
+/// The oddity that stops the dissection; also that there are more than [`MAX_DEPTH`] layers.
+#[inline]
+pub fn link_with<'a>(
+    link_type: u16,
+    data: &'a [u8],
+    wire_len: u32,
+    depth: u8,
+    odd: &mut impl FnMut(Weird),
+) -> Result<Frame<'a>, Weird> {
+    if link_type == link_type::ETHERNET
+        && depth + 2 <= MAX_DEPTH
+        && let Some(frame) = ethernet::direct(data, wire_len, depth)
+    {
+        return Ok(frame);
+    }
+    walk(link_type, data, wire_len, depth, odd)
+}
+
+fn walk<'a>(
+    link_type: u16,
+    data: &'a [u8],
+    wire_len: u32,
+    depth: u8,
+    odd: &mut impl FnMut(Weird),
+) -> Result<Frame<'a>, Weird> {
+    let mut frame = Frame {
+        network: Network::Nothing,
+        wire_len,
+        depth,
+        vlan: None,
+        inner_vlan: None,
+        src_mac: None,
+        dst_mac: None,
+    };
+    let mut source = "ROOT";
+    let mut step = match first(link_type) {
+        Some(kind) => Step::Into(kind, data),
+        None => Step::Network(Network::Ip(data)),
+    };
+    // Every turn goes one layer deeper, so MAX_DEPTH bounds the loop.
+    loop {
+        if !matches!(step, Step::Stop(_)) {
+            if frame.depth >= MAX_DEPTH {
+                return Err(Weird::packet("max_packet_analyzer_depth_exceeded", source));
+            }
+            frame.depth += 1;
+        }
+        let (kind, inner) = match step {
+            Step::Into(kind, inner) => (kind, inner),
+            Step::Network(network) | Step::Stop(network) => {
+                frame.network = network;
+                break;
+            }
+        };
+        source = kind.name();
+        step = match kind {
+            Kind::Ethernet => ethernet::step(inner, &mut frame)?,
+            Kind::Fddi => fddi::step(inner)?,
+            Kind::Ieee80211 => ieee80211::step(inner, &mut frame)?,
+            Kind::Llc => llc::step(inner)?,
+            Kind::Loop => null::step_loop(inner)?,
+            Kind::Mpls => mpls::step(inner)?,
+            Kind::Nflog => nflog::step(inner)?,
+            Kind::Novell => return Err(llc::novell()),
+            Kind::Null => null::step(inner)?,
+            Kind::Pbb => pbb::step(inner)?,
+            Kind::Ppp => ppp::step(inner)?,
+            Kind::PppSerial => ppp::step_serial(inner)?,
+            Kind::Pppoe => pppoe::step(inner, odd)?,
+            Kind::Radiotap => ieee80211::step_radiotap(inner)?,
+            Kind::Sll => sll::step(inner, &mut frame)?,
+            Kind::Sll2 => sll::step_2(inner, &mut frame)?,
+            Kind::Snap => llc::step_snap(inner)?,
+            Kind::Vlan => vlan::step(inner, &mut frame, odd)?,
+            Kind::VnTag => vntag::step(inner)?,
+        };
+    }
+    if let Network::Ip(inner) | Network::Arp(inner) | Network::Aggregate(inner) = frame.network {
+        frame.wire_len = wire_len.saturating_sub(offset(data, inner));
+    }
+    Ok(frame)
+}
+
+fn first(link_type: u16) -> Option<Kind> {
+    Some(match link_type {
+        link_type::NULL => Kind::Null,
+        link_type::ETHERNET => Kind::Ethernet,
+        link_type::PPP => Kind::Ppp,
+        link_type::FDDI => Kind::Fddi,
+        link_type::PPP_SERIAL => Kind::PppSerial,
+        link_type::IEEE802_11 => Kind::Ieee80211,
+        link_type::LOOP => Kind::Loop,
+        link_type::LINUX_SLL => Kind::Sll,
+        link_type::IEEE802_11_RADIO => Kind::Radiotap,
+        link_type::NFLOG => Kind::Nflog,
+        link_type::LINUX_SLL2 => Kind::Sll2,
+        _ => return None,
+    })
+}
+
+/// Bytes of `whole` before `part`, which is a slice of it.
+fn offset(whole: &[u8], part: &[u8]) -> u32 {
+    (part.as_ptr().addr().saturating_sub(whole.as_ptr().addr())) as u32
+}
+
+fn mac(data: &[u8], at: usize) -> Option<[u8; 6]> {
+    bytes::array_at(data, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_link_types_are_bare_ip() {
+        let d = [0x45; 20];
+        for link_type in [12, 14, 101, 228, 229, 147] {
+            let f = link(link_type, &d, 60).unwrap();
+            assert_eq!((f.network, f.wire_len, f.depth), (Network::Ip(&d), 60, 1));
+        }
+    }
+
+    #[test]
+    fn the_depth_is_limited() {
+        let mut d = vec![0; 12];
+        for _ in 0..40 {
+            d.extend_from_slice(&[0x81, 0, 0, 1]);
+        }
+        let mut names = Vec::new();
+        let e = link_with(1, &d, d.len() as u32, 0, &mut |w| names.push(w.name)).unwrap_err();
+        assert_eq!((e.name, e.source), ("max_packet_analyzer_depth_exceeded", "VLAN"));
+        // Twenty-five layers: one Ethernet, the rest tags, two of which can be kept.
+        assert_eq!(names, ["triple_tagged_vlan_unsupported"; 22]);
+        let mut ip = vec![0; 12];
+        ip.extend_from_slice(&[8, 0, 0x45, 0, 0, 20]);
+        assert!(link_with(1, &ip, 18, 23, &mut |_| {}).is_ok());
+        let e = link_with(1, &ip, 18, 24, &mut |_| {}).unwrap_err();
+        assert_eq!((e.name, e.source), ("max_packet_analyzer_depth_exceeded", "ETHERNET"));
+        let e = link_with(1, &ip, 18, 25, &mut |_| {}).unwrap_err();
+        assert_eq!((e.name, e.source), ("max_packet_analyzer_depth_exceeded", "ROOT"));
+    }
+}

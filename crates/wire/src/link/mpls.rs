@@ -1,0 +1,37 @@
+//! MPLS label stacks (RFC 3032). What they carry is not encoded: IP is hoped for.
+
+use super::Network;
+use super::Step;
+use crate::bytes;
+use crate::weird::Weird;
+
+pub(super) const SOURCE: &str = "MPLS";
+/// Bytes of one label stack entry.
+const LEN: usize = 4;
+const BOTTOM_OF_STACK: u8 = 0x01;
+
+pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
+    loop {
+        if data.len() <= LEN {
+            return Err(Weird::packet("truncated_link_header", SOURCE));
+        }
+        let bottom = bytes::u8_at(data, 2) & BOTTOM_OF_STACK != 0;
+        data = bytes::from(data, LEN);
+        if bottom {
+            return Ok(Step::Network(Network::Ip(data)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_popped() {
+        let d = [0, 1, 0x00, 64, 0, 2, 0x01, 64, 0x45, 0];
+        assert!(matches!(step(&d), Ok(Step::Network(Network::Ip(&[0x45, 0])))));
+        assert!(step(&d[..8]).is_err_and(|w| w.name == "truncated_link_header"));
+        assert!(step(&[0; 64]).is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! Linux netfilter log (LINKTYPE_NFLOG): a header and typed values, one of them the packet.
+
+use super::Network;
+use super::Step;
+use crate::bytes;
+use crate::weird::Addl;
+use crate::weird::Weird;
+
+pub(super) const SOURCE: &str = "NFLOG";
+/// Bytes of family, version and resource id, and of each value's length and type.
+const LEN: usize = 4;
+const PAYLOAD: u16 = 9;
+/// Linux address families.
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+
+pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
+    if data.len() <= LEN {
+        return Err(Weird::packet("truncated_nflog_header", SOURCE));
+    }
+    let family = bytes::u8_at(data, 0);
+    if bytes::u8_at(data, 1) != 0 {
+        return Err(Weird::packet("unknown_nflog_version", SOURCE));
+    }
+    data = bytes::from(data, LEN);
+    loop {
+        if data.len() <= LEN {
+            return Err(Weird::packet("nflog_no_pcap_payload", SOURCE));
+        }
+        // In the capturing host's byte order, which on what we know of is little-endian.
+        let len = usize::from(bytes::u16_at(data, 0).swap_bytes());
+        if bytes::u16_at(data, 2).swap_bytes() == PAYLOAD {
+            let inner = bytes::from(data, LEN);
+            return Ok(Step::Network(match family {
+                AF_INET | AF_INET6 => Network::Ip(inner),
+                _ => Network::Other { ethertype: u16::from(family) },
+            }));
+        }
+        let bad = Weird::packet("nflog_bad_tlv_len", SOURCE);
+        if len < LEN {
+            return Err(bad);
+        }
+        // The stated length leaves out the padding to four bytes.
+        let skip = len.next_multiple_of(4);
+        if skip > data.len() {
+            return Err(bad.with(Addl::Above(skip, data.len())));
+        }
+        data = bytes::from(data, skip);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(d: &[u8]) -> String {
+        step(d).err().map_or(String::new(), |w| w.to_string())
+    }
+
+    #[test]
+    fn the_packet_is_found_among_the_values() {
+        let d = [2, 0, 0, 0, 5, 0, 1, 0, 7, 0, 0, 0, 6, 0, 9, 0, 0x45, 1];
+        assert!(matches!(step(&d), Ok(Step::Network(Network::Ip(&[0x45, 1])))));
+        assert_eq!(name(&d[..12]), "nflog_no_pcap_payload");
+    }
+
+    #[test]
+    fn values_that_do_not_fit() {
+        assert_eq!(name(&[2, 0, 0, 0]), "truncated_nflog_header");
+        assert_eq!(name(&[2, 1, 0, 0, 0]), "unknown_nflog_version");
+        assert_eq!(name(&[2, 0, 0, 0, 3, 0, 1, 0, 0]), "nflog_bad_tlv_len");
+        assert_eq!(name(&[2, 0, 0, 0, 9, 0, 1, 0, 0]), "nflog_bad_tlv_len ((12 > 5))");
+    }
+}

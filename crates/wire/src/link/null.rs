@@ -1,0 +1,49 @@
+//! BSD loopback (LINKTYPE_NULL and LINKTYPE_LOOP): four bytes of address family.
+
+use super::Network;
+use super::Step;
+use crate::bytes;
+use crate::weird::Weird;
+
+pub(super) const SOURCE: &str = "NULL";
+const LEN: usize = 4;
+
+/// The address family in little-endian order.
+pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
+    family(data, u32::swap_bytes)
+}
+
+/// The address family in network order.
+pub(super) fn step_loop(data: &[u8]) -> Result<Step<'_>, Weird> {
+    family(data, |f| f)
+}
+
+fn family(data: &[u8], order: impl Fn(u32) -> u32) -> Result<Step<'_>, Weird> {
+    if data.len() <= LEN {
+        return Err(Weird::packet("null_analyzer_failed", SOURCE));
+    }
+    let inner = bytes::from(data, LEN);
+    Ok(Step::Network(match order(bytes::u32_at(data, 0)) {
+        // AF_INET, and the AF_INET6 of NetBSD and OpenBSD, FreeBSD, and macOS.
+        2 | 24 | 28 | 30 => Network::Ip(inner),
+        other => Network::Other { ethertype: other as u16 },
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link;
+
+    #[test]
+    fn families_in_either_order() {
+        let ip = Network::Ip(&[0x60]);
+        for af in [2, 24, 28, 30] {
+            assert_eq!(link(0, &[af, 0, 0, 0, 0x60], 5).unwrap().network, ip);
+            assert_eq!(link(108, &[0, 0, 0, af, 0x60], 5).unwrap().network, ip);
+        }
+        let other = Network::Other { ethertype: 7 };
+        assert_eq!(link(0, &[7, 0, 0, 0, 0x60], 5).unwrap().network, other);
+        assert_eq!(link(0, &[2, 0, 0, 0], 4).unwrap_err().name, "null_analyzer_failed");
+    }
+}

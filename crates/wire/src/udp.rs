@@ -1,0 +1,125 @@
+//! UDP (RFC 768).
+
+use crate::bytes;
+use crate::ip::Ip;
+use crate::weird::Addl;
+use crate::weird::Weird;
+
+const SOURCE: &str = "UDP";
+/// Bytes of the header.
+const LEN: usize = 8;
+
+mod field {
+    pub(super) const SRC_PORT: usize = 0;
+    pub(super) const DST_PORT: usize = 2;
+    pub(super) const LENGTH: usize = 4;
+    pub(super) const CHECKSUM: usize = 6;
+}
+
+/// A datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Udp<'a> {
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// The length field: header and data, as the sender says. Jumbograms and offload say 0.
+    pub length: u16,
+    /// The checksum field; [`crate::checksum::udp`] checks it.
+    pub checksum: u16,
+    /// The data, as far as captured.
+    pub payload: &'a [u8],
+    /// Bytes of data on the wire, by the length of the IP header.
+    pub payload_len: u32,
+}
+
+impl Udp<'_> {
+    /// The oddity of a length field that does not agree with the IP header. The datagram is
+    /// read all the same.
+    #[inline]
+    pub fn length_mismatch(&self) -> Option<Weird> {
+        let by_ip = i64::from(self.payload_len) + LEN as i64;
+        (i64::from(self.length) != by_ip).then(|| {
+            Weird::connection("UDP_datagram_length_mismatch", SOURCE)
+                .with(Addl::Unequal(i64::from(self.length), by_ip))
+        })
+    }
+
+    /// Bytes of data by the length field, which is what connections count; negative where the
+    /// field is shorter than the header itself.
+    #[inline]
+    pub fn stated_len(&self) -> i32 {
+        i32::from(self.length) - LEN as i32
+    }
+}
+
+/// Reads the UDP header of a datagram.
+///
+/// # Errors
+/// `truncated_header` if the IP payload is shorter than the header, and
+/// `internally_truncated_header` if the capture is.
+#[inline]
+pub fn udp<'a>(ip: &Ip<'a>) -> Result<Udp<'a>, Weird> {
+    ip.check_transport(LEN, SOURCE)?;
+    let data = ip.payload;
+    Ok(Udp {
+        src_port: bytes::u16_at(data, field::SRC_PORT),
+        dst_port: bytes::u16_at(data, field::DST_PORT),
+        length: bytes::u16_at(data, field::LENGTH),
+        checksum: bytes::u16_at(data, field::CHECKSUM),
+        payload: bytes::from(data, LEN),
+        payload_len: ip.transport_len() - LEN as u32,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checksum;
+    use crate::checksum::Checksum;
+    use crate::ip;
+
+    use super::*;
+
+    /// 192.0.2.1:53 → 192.0.2.2:1234, "hi!".
+    fn datagram() -> Vec<u8> {
+        let mut p = vec![0x45, 0, 0, 31, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+        p.extend_from_slice(&[0, 53, 0x04, 0xd2, 0, 11, 0, 0, b'h', b'i', b'!']);
+        p
+    }
+
+    #[test]
+    fn reads_every_field() {
+        let p = datagram();
+        let u = udp(&ip(&p, 31, false).unwrap()).unwrap();
+        assert_eq!((u.src_port, u.dst_port, u.length, u.payload_len), (53, 1234, 11, 3));
+        assert_eq!((u.payload, u.stated_len(), u.length_mismatch()), (&b"hi!"[..], 3, None));
+    }
+
+    #[test]
+    fn lengths_that_disagree() {
+        let mut p = datagram();
+        p[25] = 4;
+        let u = udp(&ip(&p, 31, false).unwrap()).unwrap();
+        let w = u.length_mismatch().unwrap();
+        assert_eq!((w.name, w.addl), ("UDP_datagram_length_mismatch", Addl::Unequal(4, 11)));
+        assert_eq!((u.stated_len(), u.payload), (-4, &b"hi!"[..]));
+        p[3] = 27;
+        assert_eq!(udp(&ip(&p, 31, false).unwrap()).unwrap_err().name, "truncated_header");
+    }
+
+    #[test]
+    fn checksums() {
+        let mut p = datagram();
+        assert_eq!(checksum::udp(&ip(&p, 31, false).unwrap()), Checksum::Valid);
+        let mut sum = checksum::Sum::default();
+        let i = ip(&p, 31, false).unwrap();
+        sum.add_pseudo(i.src, i.dst, 17, 11);
+        sum.add(&p[20..]);
+        let c = sum.checksum();
+        p[26..28].copy_from_slice(&c);
+        assert_eq!(checksum::udp(&ip(&p, 31, false).unwrap()), Checksum::Valid);
+        p[30] ^= 1;
+        assert_eq!(checksum::udp(&ip(&p, 31, false).unwrap()), Checksum::Invalid);
+        assert_eq!(checksum::udp(&ip(&p[..30], 31, false).unwrap()), Checksum::Unverifiable);
+    }
+}
