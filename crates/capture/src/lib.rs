@@ -12,7 +12,9 @@ mod pcap;
 mod pcapng;
 mod reader;
 mod source;
+mod stream;
 mod ticks;
+mod write;
 
 pub use compress::Compression;
 pub use error::Error;
@@ -28,3 +30,8 @@ pub use packet::Iter;
 pub use packet::MAX_PACKET;
 pub use packet::Packet;
 pub use reader::Reader;
+pub use stream::Options;
+pub use stream::Stream;
+pub use write::Precision;
+pub use write::WriteOptions;
+pub use write::Writer;

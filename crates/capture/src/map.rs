@@ -1,4 +1,5 @@
-//! Files mapped into memory: the one place of this crate that needs `unsafe`.
+//! Files mapped into memory, and what the processor is told about them: the one place of this
+//! crate that needs `unsafe`.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -24,6 +25,9 @@ const AHEAD: usize = 4 << 20;
 
 /// How much lies behind the reader before its pages are given back.
 const BEHIND: usize = 16 << 20;
+
+/// Advice starts at page borders: a multiple of every page size in use.
+const PAGE: usize = 64 << 10;
 
 impl Map {
     /// Maps `file` as long as it is now; what is appended later is not seen.
@@ -74,5 +78,36 @@ impl Map {
     }
 }
 
-/// Advice starts at page borders; a multiple of every page size in use.
-const PAGE: usize = 64 << 10;
+/// How far ahead of a record reader lines are fetched: a few dozen small packets.
+const FETCH_AHEAD: usize = 4096;
+
+/// The lines of a record that are worth fetching: its headers.
+const FETCH_RECORD: usize = 256;
+
+/// Starts loading what lies a little beyond the record `data[from..to]`.
+///
+/// Where a record begins is known only once the one before it has come from memory, so the
+/// processor cannot look ahead by itself; small packets are walked twice as fast for this.
+#[inline(always)]
+pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
+    let mut at = from.max(to.saturating_sub(FETCH_RECORD));
+    while at < to {
+        if let Some(byte) = data.get(at + FETCH_AHEAD) {
+            fetch(byte);
+        }
+        at += 64;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn fetch(byte: &u8) {
+    use std::arch::x86_64::_MM_HINT_T0;
+    use std::arch::x86_64::_mm_prefetch;
+    // SAFETY: SSE is part of x86-64, and a prefetch only hints; the address is of a live byte.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn fetch(_byte: &u8) {}

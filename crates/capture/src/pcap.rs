@@ -12,6 +12,7 @@ use crate::format::Interface;
 use crate::format::Origin;
 use crate::format::Stop;
 use crate::format::Walk;
+use crate::map::fetch_beyond;
 use crate::packet::BATCH_BYTES;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::MAX_PACKET;
@@ -154,6 +155,7 @@ impl Records {
                 link_type,
                 interface: 0,
             });
+            fetch_beyond(data, at, end);
             at = end;
         };
         Walk { used: at, stop }

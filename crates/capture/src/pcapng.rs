@@ -16,6 +16,7 @@ use crate::format::Interface;
 use crate::format::Origin;
 use crate::format::Stop;
 use crate::format::Walk;
+use crate::map::fetch_beyond;
 use crate::options::Options;
 use crate::packet::BATCH_BYTES;
 use crate::packet::BATCH_PACKETS;
@@ -130,6 +131,7 @@ impl Records {
             if let Err(flaw) = self.block(u32_at(head, 0, big), body, at + 8, out) {
                 break Stop::Damage(flaw);
             }
+            fetch_beyond(data, at, at + len);
             at += len;
         };
         Walk { used: at, stop }
