@@ -4,6 +4,8 @@ mod bytes;
 mod compress;
 mod error;
 mod format;
+mod info;
+mod json;
 mod link;
 mod map;
 mod options;
@@ -13,6 +15,8 @@ mod pcapng;
 mod reader;
 mod source;
 mod stream;
+#[cfg(test)]
+mod test;
 mod ticks;
 mod write;
 
@@ -22,6 +26,7 @@ pub use format::Endian;
 pub use format::Format;
 pub use format::Interface;
 pub use format::Origin;
+pub use info::Info;
 pub use link::LinkType;
 pub use packet::BATCH_BYTES;
 pub use packet::BATCH_PACKETS;

@@ -22,7 +22,6 @@ use crate::packet::PacketRef;
 
 /// How a [`Stream`] takes its files.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct Options {
     /// Whether directories within directories are entered too. Links to directories never are.
     pub recurse: bool,

@@ -30,7 +30,6 @@ pub enum Precision {
 
 /// How a [`Writer`] writes.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct WriteOptions {
     /// By default pcapng for paths that end in `.pcapng` or `.ntar` before any suffix of
     /// compression, else pcap.
