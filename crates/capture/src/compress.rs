@@ -1,0 +1,249 @@
+//! Compressed captures: told by their first bytes, written by their suffix.
+
+use std::io;
+use std::io::BufReader;
+use std::io::Read;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+/// A compressed file format around a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Compression {
+    /// gzip (RFC 1952), also of several members.
+    Gzip,
+    /// Zstandard (RFC 8878).
+    Zstd,
+    /// xz.
+    Xz,
+    /// LZ4 frames.
+    Lz4,
+}
+
+/// Memory that decompressing xz may take: what its strongest preset needs, several times over.
+const XZ_MEMORY: u64 = 512 << 20;
+
+/// What is read of a compressed file at a time.
+const INPUT: usize = 128 << 10;
+
+impl Compression {
+    /// The format's usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Xz => "xz",
+            Self::Lz4 => "lz4",
+        }
+    }
+
+    /// Tells by the first bytes of a file.
+    pub fn sniff(head: &[u8]) -> Option<Self> {
+        match head {
+            [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
+            // Skippable frames, which LZ4 has too, are how parallel zstd starts its files.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
+            [0x04, 0x22, 0x4d, 0x18, ..] => Some(Self::Lz4),
+            _ => None,
+        }
+    }
+
+    /// Tells by the suffix of a file that is to be written.
+    pub fn from_suffix(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "gz" => Some(Self::Gzip),
+            "zst" => Some(Self::Zstd),
+            "xz" => Some(Self::Xz),
+            "lz4" => Some(Self::Lz4),
+            _ => None,
+        }
+    }
+
+    /// What `input` holds, decompressed.
+    pub(crate) fn decoder<'a>(
+        self,
+        input: Box<dyn Read + Send + 'a>,
+    ) -> io::Result<Box<dyn Read + Send + 'a>> {
+        let input = BufReader::with_capacity(INPUT, input);
+        Ok(match self {
+            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
+            Self::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(input)?),
+            Self::Xz => {
+                let stream = liblzma::stream::Stream::new_stream_decoder(
+                    XZ_MEMORY,
+                    liblzma::stream::CONCATENATED,
+                )?;
+                Box::new(liblzma::bufread::XzDecoder::new_stream(input, stream))
+            }
+            Self::Lz4 => Box::new(Lz4::new(input)),
+        })
+    }
+
+    /// Compresses into `output`.
+    pub(crate) fn encoder(self, output: Box<dyn Write + Send>) -> io::Result<Encoder> {
+        Ok(match self {
+            Self::Gzip => {
+                Encoder::Gzip(flate2::write::GzEncoder::new(output, flate2::Compression::default()))
+            }
+            Self::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(output, 3)?),
+            Self::Xz => Encoder::Xz(liblzma::write::XzEncoder::new(output, 6)),
+            Self::Lz4 => Encoder::Lz4(Box::new(lz4_flex::frame::FrameEncoder::new(output))),
+        })
+    }
+}
+
+/// Output that may be compressed, and knows how to end.
+pub(crate) enum Encoder {
+    Plain(Box<dyn Write + Send>),
+    Gzip(flate2::write::GzEncoder<Box<dyn Write + Send>>),
+    Zstd(zstd::stream::write::Encoder<'static, Box<dyn Write + Send>>),
+    Xz(liblzma::write::XzEncoder<Box<dyn Write + Send>>),
+    Lz4(Box<lz4_flex::frame::FrameEncoder<Box<dyn Write + Send>>>),
+}
+
+impl Encoder {
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(w) => w.write_all(bytes),
+            Self::Gzip(w) => w.write_all(bytes),
+            Self::Zstd(w) => w.write_all(bytes),
+            Self::Xz(w) => w.write_all(bytes),
+            Self::Lz4(w) => w.write_all(bytes),
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(w) => w.flush(),
+            Self::Gzip(w) => w.flush(),
+            Self::Zstd(w) => w.flush(),
+            Self::Xz(w) => w.flush(),
+            Self::Lz4(w) => w.flush(),
+        }
+    }
+
+    /// Writes what the compressed format needs at its end, and flushes.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Plain(w) => Ok(w),
+            Self::Gzip(w) => w.finish(),
+            Self::Zstd(w) => w.finish(),
+            Self::Xz(w) => w.finish(),
+            Self::Lz4(w) => w.finish().map_err(io::Error::other),
+        }?
+        .flush()
+    }
+}
+
+/// LZ4 frames one after the other, with an error where the input ends within one: the decoder
+/// below takes that for the end.
+struct Lz4<R: Read> {
+    decoder: lz4_flex::frame::FrameDecoder<Tail<R>>,
+    /// Whether a frame has begun that has not ended.
+    inside: bool,
+}
+
+/// Notes whether bytes came, and whether the end did.
+struct Tail<R> {
+    input: R,
+    came: bool,
+    ended: bool,
+}
+
+impl<R: Read> Read for Tail<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.input.read(buf)?;
+        self.came |= n > 0;
+        self.ended |= n == 0 && !buf.is_empty();
+        Ok(n)
+    }
+}
+
+impl<R: Read> Lz4<R> {
+    fn new(input: R) -> Self {
+        let tail = Tail { input, came: false, ended: false };
+        Self { decoder: lz4_flex::frame::FrameDecoder::new(tail), inside: false }
+    }
+}
+
+impl<R: Read> Read for Lz4<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if buf.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            self.decoder.get_mut().came = false;
+            let n = self.decoder.read(buf)?;
+            if n > 0 {
+                self.inside = true;
+                return Ok(n);
+            }
+            let tail = self.decoder.get_mut();
+            if !tail.ended {
+                // The end mark of a frame; another frame may follow.
+                self.inside = false;
+                if !tail.came {
+                    return Ok(0);
+                }
+            } else if self.inside || tail.came {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            } else {
+                return Ok(0);
+            }
+        }
+    }
+}
+
+/// What is known of raw input while decoders and buffers stand in front of it.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    /// Bytes read so far.
+    bytes: AtomicU64,
+    /// Whether reading failed, so that an error is the system's and not the decoder's.
+    failed: AtomicBool,
+}
+
+impl Meter {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// Input with a [`Meter`] on it.
+pub(crate) struct Metered<R> {
+    input: R,
+    meter: Arc<Meter>,
+}
+
+impl<R: Read> Metered<R> {
+    pub(crate) fn new(input: R) -> (Self, Arc<Meter>) {
+        let meter = Arc::new(Meter::default());
+        (Self { input, meter: Arc::clone(&meter) }, meter)
+    }
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.input.read(buf) {
+            Ok(n) => {
+                self.meter.bytes.fetch_add(n as u64, Ordering::Relaxed);
+                Ok(n)
+            }
+            Err(e) => {
+                if e.kind() != io::ErrorKind::Interrupted {
+                    self.meter.failed.store(true, Ordering::Relaxed);
+                }
+                Err(e)
+            }
+        }
+    }
+}

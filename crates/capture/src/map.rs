@@ -1,0 +1,113 @@
+//! Files mapped into memory, and what the processor is told about them: the one place of this
+//! crate that needs `unsafe`.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+
+use memmap2::Advice;
+use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
+
+/// A whole file, mapped for reading from front to back.
+#[derive(Debug)]
+pub(crate) struct Map {
+    map: Mmap,
+    /// Up to here pages were asked for in advance.
+    wanted: usize,
+    /// Up to here pages were given back.
+    released: usize,
+}
+
+/// How far ahead of the reader pages are mapped in one call, instead of one fault for every 64 KiB.
+const AHEAD: usize = 4 << 20;
+
+/// How much lies behind the reader before its pages are given back.
+const BEHIND: usize = 16 << 20;
+
+/// Advice starts at page borders: a multiple of every page size in use.
+const PAGE: usize = 64 << 10;
+
+impl Map {
+    /// Maps `file` as long as it is now; what is appended later is not seen.
+    pub(crate) fn new(file: &File) -> io::Result<Self> {
+        // SAFETY: the mapping is shared and read-only, and nothing here writes to the file.
+        // Another process may: bytes that change under the reader give wrong packets but no
+        // undefined lengths, because every length is read once and checked against the map
+        // before it is used. If another process cuts the file below what is mapped, touching the
+        // lost pages ends this process with SIGBUS, as with every program that maps its input;
+        // reading such files through standard input avoids it.
+        let map = unsafe { Mmap::map(file) }?;
+        // Advice only: a kernel that knows it not loses speed, nothing else.
+        let _ = map.advise(Advice::Sequential);
+        Ok(Self { map, wanted: 0, released: 0 })
+    }
+
+    /// All its bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    /// Tells that everything before `at` has been read and that what follows is next.
+    pub(crate) fn reading_at(&mut self, at: usize) {
+        let len = self.map.len();
+        #[cfg(target_os = "linux")]
+        if at + AHEAD / 2 > self.wanted && self.wanted < len {
+            let from = self.wanted.max(at) & !(PAGE - 1);
+            let to = (from + AHEAD).min(len);
+            // One call maps what would be dozens of page faults.
+            let _ = self.map.advise_range(Advice::PopulateRead, from, to - from);
+            self.wanted = to;
+        }
+        #[cfg(unix)]
+        if at.saturating_sub(self.released) >= 2 * BEHIND {
+            let to = (at - BEHIND) & !(PAGE - 1);
+            // SAFETY: in a shared mapping of a file, dropped pages come back from the file with
+            // the same bytes when they are touched again, so even a view that outlived its use
+            // would stay valid. It keeps the resident size small on captures of many gigabytes.
+            let _ = unsafe {
+                self.map.unchecked_advise_range(
+                    UncheckedAdvice::DontNeed,
+                    self.released,
+                    to - self.released,
+                )
+            };
+            self.released = to;
+        }
+    }
+}
+
+/// How far ahead of a record reader lines are fetched: a few dozen small packets.
+const FETCH_AHEAD: usize = 4096;
+
+/// The lines of a record that are worth fetching: its headers.
+const FETCH_RECORD: usize = 256;
+
+/// Starts loading what lies a little beyond the record `data[from..to]`.
+///
+/// Where a record begins is known only once the one before it has come from memory, so the
+/// processor cannot look ahead by itself; small packets are walked twice as fast for this.
+#[inline(always)]
+pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
+    let mut at = from.max(to.saturating_sub(FETCH_RECORD));
+    while at < to {
+        if let Some(byte) = data.get(at + FETCH_AHEAD) {
+            fetch(byte);
+        }
+        at += 64;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn fetch(byte: &u8) {
+    use std::arch::x86_64::_MM_HINT_T0;
+    use std::arch::x86_64::_mm_prefetch;
+    // SAFETY: SSE is part of x86-64, and a prefetch only hints; the address is of a live byte.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn fetch(_byte: &u8) {}

@@ -1,0 +1,142 @@
+//! Packets and the batches that carry them.
+
+use gannet_base::Time;
+
+use crate::LinkType;
+
+/// The most packets one batch holds.
+pub const BATCH_PACKETS: usize = 1024;
+
+/// The bytes of capture one batch spans at most, save that one bigger packet makes a batch alone.
+///
+/// About what stays in a core's second-level cache while the packets are looked at.
+pub const BATCH_BYTES: usize = 1 << 20;
+
+/// The longest packet that is believed: a record that claims more is damage.
+///
+/// Far above what links carry (libpcap's own limit is 256 KiB), so that odd captures still read,
+/// and low enough that a flipped length byte cannot make a stream buffer eat the machine.
+pub const MAX_PACKET: usize = 256 << 20;
+
+/// One packet of a batch, borrowed from the mapped file or from the reader's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// When it was captured. 0 where the capture does not say (Simple Packet Blocks).
+    pub time: Time,
+    /// Bytes it had on the wire; `data` is shorter where the capture kept less.
+    pub wire_len: u32,
+    /// What `data` starts with.
+    pub link_type: LinkType,
+    /// Index of the interface among those of its file, see [`Reader::interfaces`](crate::Reader::interfaces).
+    pub interface: u32,
+    /// 1 for the first packet of the whole stream.
+    pub number: u64,
+    /// The bytes that were kept.
+    pub data: &'a [u8],
+}
+
+/// Where a packet lies in its batch's bytes: what record readers produce.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketRef {
+    /// Nanoseconds since the epoch.
+    pub(crate) time: i64,
+    /// From the start of the batch's bytes. A batch spans less than 4 GiB by [`BATCH_BYTES`] and
+    /// [`MAX_PACKET`].
+    pub(crate) offset: u32,
+    pub(crate) cap_len: u32,
+    pub(crate) wire_len: u32,
+    pub(crate) link_type: u16,
+    /// Index into the file's interfaces; readers keep fewer than 65,536 of them.
+    pub(crate) interface: u16,
+}
+
+/// Up to [`BATCH_PACKETS`] packets in the order of the capture, borrowed from the reader that
+/// made it; never empty when a reader hands it out.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    refs: &'a [PacketRef],
+    data: &'a [u8],
+    /// Number of the first packet.
+    first: u64,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(refs: &'a [PacketRef], data: &'a [u8], first: u64) -> Self {
+        Self { refs, data, first }
+    }
+
+    /// How many packets it holds.
+    pub fn len(&self) -> usize {
+        self.refs.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.refs.is_empty()
+    }
+
+    /// The packet at `index`, counted from 0.
+    pub fn get(&self, index: usize) -> Option<Packet<'a>> {
+        self.refs.get(index).map(|r| view(r, self.data, self.first + index as u64))
+    }
+
+    /// The packets in order.
+    pub fn iter(&self) -> Iter<'a> {
+        Iter { refs: self.refs.iter(), data: self.data, number: self.first }
+    }
+}
+
+impl<'a> IntoIterator for Batch<'a> {
+    type Item = Packet<'a>;
+    type IntoIter = Iter<'a>;
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &Batch<'a> {
+    type Item = Packet<'a>;
+    type IntoIter = Iter<'a>;
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterates over the packets of a [`Batch`].
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    refs: std::slice::Iter<'a, PacketRef>,
+    data: &'a [u8],
+    number: u64,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Packet<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Packet<'a>> {
+        let packet = view(self.refs.next()?, self.data, self.number);
+        self.number += 1;
+        Some(packet)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.refs.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+#[inline]
+fn view<'a>(r: &PacketRef, data: &'a [u8], number: u64) -> Packet<'a> {
+    let start = r.offset as usize;
+    Packet {
+        time: Time::from_nanos(r.time),
+        wire_len: r.wire_len,
+        link_type: LinkType(r.link_type),
+        interface: u32::from(r.interface),
+        number,
+        // Record readers only note ranges they have seen inside `data`.
+        data: data.get(start..start + r.cap_len as usize).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,251 @@
+//! The classic pcap format (draft-ietf-opsawg-pcap).
+//!
+//! A header of 24 bytes, then for each packet 16 bytes (seconds, fraction, kept length, wire
+//! length) and the data. The magic number tells byte order and fraction: µs or ns. In Kuznetzov's
+//! variant ("modified") a record header has 8 bytes more: interface, protocol and packet type.
+
+use crate::LinkType;
+use crate::bytes::u16_at;
+use crate::bytes::u32_at;
+use crate::format::Endian;
+use crate::format::Interface;
+use crate::format::Origin;
+use crate::format::Stop;
+use crate::format::Walk;
+use crate::map::fetch_beyond;
+use crate::packet::BATCH_BYTES;
+use crate::packet::BATCH_PACKETS;
+use crate::packet::MAX_PACKET;
+use crate::packet::PacketRef;
+
+/// Bytes of the file header.
+pub(crate) const HEADER: usize = 24;
+/// Bytes before the data of a packet.
+pub(crate) const RECORD: usize = 16;
+/// Likewise in the modified variant.
+const MODIFIED_RECORD: usize = 24;
+
+/// Time stamps in µs.
+pub(crate) const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
+/// Time stamps in ns.
+pub(crate) const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
+/// Kuznetzov's variant, in µs.
+const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
+
+/// Whether `head` starts with a pcap magic number of either byte order.
+pub(crate) fn is_magic(head: &[u8]) -> bool {
+    head.len() >= 4 && magic(head).is_some()
+}
+
+fn magic(head: &[u8]) -> Option<(u32, Endian)> {
+    [Endian::Little, Endian::Big].into_iter().find_map(|endian| {
+        let m = u32_at(head, 0, endian.is_big());
+        matches!(m, MAGIC_MICROS | MAGIC_NANOS | MAGIC_MODIFIED).then_some((m, endian))
+    })
+}
+
+/// Which of the two lengths of a record comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lengths {
+    /// Kept, then wire: since version 2.4.
+    KeptFirst,
+    /// Wire, then kept: before version 2.3.
+    WireFirst,
+    /// Version 2.3 was written both ways: the kept length is the smaller.
+    SmallerKept,
+}
+
+/// Reads the records of a pcap file.
+#[derive(Debug)]
+pub(crate) struct Records {
+    endian: Endian,
+    /// Nanoseconds a unit of the fraction.
+    unit: i64,
+    record: usize,
+    lengths: Lengths,
+    interface: [Interface; 1],
+    origin: Origin,
+}
+
+impl Records {
+    /// Reads the file header of [`HEADER`] bytes.
+    pub(crate) fn open(head: &[u8]) -> Result<Self, String> {
+        let (magic, endian) = magic(head).ok_or("no pcap magic number")?;
+        let big = endian.is_big();
+        let (major, minor) = (u16_at(head, 4, big), u16_at(head, 6, big));
+        // 543.0 is what one vendor's embedded writer puts there; libpcap takes it too.
+        if major != 2 && (major, minor) != (543, 0) {
+            return Err(format!("pcap version {major}.{minor} is not known, only 2.x is"));
+        }
+        let lengths = match (major, minor) {
+            (2, 0..=2) => Lengths::WireFirst,
+            (2, 3) => Lengths::SmallerKept,
+            _ => Lengths::KeptFirst,
+        };
+        let nanos = magic == MAGIC_NANOS;
+        let interface = Interface {
+            // The upper half holds the length of frame checksums and reserved bits.
+            link_type: LinkType((u32_at(head, 20, big) & 0xffff) as u16),
+            snaplen: u32_at(head, 16, big),
+            digits: if nanos { 9 } else { 6 },
+            ..Interface::default()
+        };
+        Ok(Self {
+            endian,
+            unit: if nanos { 1 } else { 1_000 },
+            record: if magic == MAGIC_MODIFIED { MODIFIED_RECORD } else { RECORD },
+            lengths,
+            interface: [interface],
+            origin: Origin { sections: 1, ..Origin::default() },
+        })
+    }
+
+    pub(crate) fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    pub(crate) fn interfaces(&self) -> &[Interface] {
+        &self.interface
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// See [`crate::format::Records::walk`].
+    pub(crate) fn walk(&self, data: &[u8], out: &mut Vec<PacketRef>) -> Walk {
+        // Two copies of the loop, so that no packet pays for the question.
+        match self.endian {
+            Endian::Little => self.walk_in::<false>(data, out),
+            Endian::Big => self.walk_in::<true>(data, out),
+        }
+    }
+
+    fn walk_in<const BIG: bool>(&self, data: &[u8], out: &mut Vec<PacketRef>) -> Walk {
+        let link_type = self.interface[0].link_type.0;
+        let mut at = 0;
+        let stop = loop {
+            if out.len() >= BATCH_PACKETS || at >= BATCH_BYTES {
+                break Stop::Full;
+            }
+            let Some(head) = data.get(at..).and_then(|rest| rest.first_chunk::<RECORD>()) else {
+                break Stop::More(self.record);
+            };
+            let (first, second) = (u32_at(head, 8, BIG), u32_at(head, 12, BIG));
+            let (cap_len, wire_len) = match self.lengths {
+                Lengths::KeptFirst => (first, second),
+                Lengths::WireFirst => (second, first),
+                Lengths::SmallerKept => (first.min(second), first.max(second)),
+            };
+            let len = cap_len as usize;
+            if len > MAX_PACKET {
+                break Stop::Damage(format!("a record claims {cap_len} bytes").into());
+            }
+            let start = at + self.record;
+            let end = start + len;
+            if end > data.len() {
+                break Stop::More(self.record + len);
+            }
+            let fraction = i64::from(u32_at(head, 4, BIG)) * self.unit;
+            out.push(PacketRef {
+                time: i64::from(u32_at(head, 0, BIG)) * 1_000_000_000 + fraction,
+                offset: start as u32,
+                cap_len,
+                wire_len,
+                link_type,
+                interface: 0,
+            });
+            fetch_beyond(data, at, end);
+            at = end;
+        };
+        Walk { used: at, stop }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    fn w(v: u32, big: bool) -> [u8; 4] {
+        if big { v.to_be_bytes() } else { v.to_le_bytes() }
+    }
+
+    pub(crate) fn header(magic: u32, minor: u16, big: bool) -> Vec<u8> {
+        let mut b = w(magic, big).to_vec();
+        b.extend(if big { 2u16.to_be_bytes() } else { 2u16.to_le_bytes() });
+        b.extend(if big { minor.to_be_bytes() } else { minor.to_le_bytes() });
+        for v in [0, 0, 65535, 0x1400_0001] {
+            b.extend(w(v, big));
+        }
+        b
+    }
+
+    fn walk(file: &[u8]) -> (Vec<PacketRef>, Walk) {
+        let records = Records::open(file).unwrap();
+        let mut out = Vec::new();
+        let walk = records.walk(&file[HEADER..], &mut out);
+        (out, walk)
+    }
+
+    #[test]
+    fn both_orders_and_both_fractions() {
+        for big in [false, true] {
+            for (magic, unit) in [(MAGIC_MICROS, 1_000), (MAGIC_NANOS, 1)] {
+                let mut file = header(magic, 4, big);
+                for v in [7, 999_999, 3, 60] {
+                    file.extend(w(v, big));
+                }
+                file.extend(b"abc");
+                let (out, walk) = walk(&file);
+                assert_eq!(out.len(), 1);
+                assert_eq!(out[0].time, 7_000_000_000 + 999_999 * unit);
+                assert_eq!((out[0].cap_len, out[0].wire_len, out[0].offset), (3, 60, 16));
+                assert_eq!(out[0].link_type, 1, "checksum bits are no part of the link type");
+                assert_eq!(walk.used, 19);
+                assert!(matches!(walk.stop, Stop::More(16)));
+            }
+        }
+    }
+
+    #[test]
+    fn modified_records_are_longer() {
+        let mut file = header(MAGIC_MODIFIED, 4, false);
+        for v in [1, 2, 4, 4, 3, 0x0008] {
+            file.extend(w(v, false));
+        }
+        file.extend(b"wxyz");
+        let (out, walk) = walk(&file);
+        assert_eq!((out[0].offset, walk.used), (24, 28));
+    }
+
+    #[test]
+    fn old_versions_swap_the_lengths() {
+        for (minor, first, second) in [(2, 60, 3), (3, 60, 3), (3, 3, 60), (4, 3, 60)] {
+            let mut file = header(MAGIC_MICROS, minor, true);
+            for v in [1, 2, first, second] {
+                file.extend(w(v, true));
+            }
+            file.extend(b"abc");
+            let (out, _) = walk(&file);
+            assert_eq!((out[0].cap_len, out[0].wire_len), (3, 60), "2.{minor}");
+        }
+    }
+
+    #[test]
+    fn absurd_lengths_are_damage_and_long_ones_want_more() {
+        let mut file = header(MAGIC_MICROS, 4, false);
+        for v in [1, 2, 1000, 1000] {
+            file.extend(w(v, false));
+        }
+        assert!(matches!(walk(&file).1.stop, Stop::More(1016)));
+        file[HEADER + 8..HEADER + 12].fill(0xff);
+        assert!(matches!(walk(&file).1.stop, Stop::Damage(_)));
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        let mut file = header(MAGIC_MICROS, 4, false);
+        file[4] = 3;
+        assert!(Records::open(&file).unwrap_err().contains("3.4"));
+    }
+}

@@ -1,0 +1,293 @@
+//! The pcapng format (draft-ietf-opsawg-pcapng).
+//!
+//! A file is a row of blocks: type, length, body, length again. A section header sets the byte
+//! order and forgets the interfaces before it; interface descriptions set link type and time unit
+//! for the packets that name them; packets come as Enhanced, Simple and (obsolete) Packet Blocks.
+//! Blocks of other types are stepped over.
+
+use std::borrow::Cow;
+
+use crate::LinkType;
+use crate::bytes::u16_at;
+use crate::bytes::u32_at;
+use crate::bytes::u64_at;
+use crate::format::Endian;
+use crate::format::Interface;
+use crate::format::Origin;
+use crate::format::Stop;
+use crate::format::Walk;
+use crate::map::fetch_beyond;
+use crate::options::Options;
+use crate::packet::BATCH_BYTES;
+use crate::packet::BATCH_PACKETS;
+use crate::packet::MAX_PACKET;
+use crate::packet::PacketRef;
+use crate::ticks::Ticks;
+
+/// Section Header Block; reads the same in both byte orders.
+pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
+/// Interface Description Block.
+pub(crate) const INTERFACE: u32 = 1;
+/// Packet Block, obsolete.
+const OLD_PACKET: u32 = 2;
+/// Simple Packet Block.
+const SIMPLE_PACKET: u32 = 3;
+/// Enhanced Packet Block.
+pub(crate) const ENHANCED_PACKET: u32 = 6;
+/// What a section header holds after its length, in the byte order of the section.
+pub(crate) const ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+
+/// The longest block that is believed: a packet of the longest kind with room for its options.
+const MAX_BLOCK: usize = MAX_PACKET + (1 << 20);
+
+/// Interfaces of one file, over all its sections; more are damage. Packets note theirs in 16 bits.
+const MAX_INTERFACES: usize = 16_384;
+
+/// Comments that are kept of one file.
+const MAX_COMMENTS: usize = 16;
+
+/// Whether `head` starts with a section header of either byte order.
+pub(crate) fn is_magic(head: &[u8]) -> bool {
+    head.len() >= 12 && u32_at(head, 0, false) == SECTION && order(head).is_some()
+}
+
+fn order(block: &[u8]) -> Option<Endian> {
+    [Endian::Little, Endian::Big].into_iter().find(|e| u32_at(block, 8, e.is_big()) == ORDER_MAGIC)
+}
+
+/// What the packets of an interface need, kept small and together.
+#[derive(Clone, Copy, Debug)]
+struct Port {
+    ticks: Ticks,
+    snaplen: u32,
+    link_type: u16,
+    index: u16,
+}
+
+/// Reads the records of a pcapng file.
+#[derive(Debug)]
+pub(crate) struct Records {
+    endian: Endian,
+    /// Interfaces of this section.
+    ports: Vec<Port>,
+    /// Interfaces of the file.
+    interfaces: Vec<Interface>,
+    origin: Origin,
+}
+
+/// What is wrong with a block.
+type Flaw = Cow<'static, str>;
+
+impl Records {
+    /// A reader for a file that starts with `head`, of which nothing is used up.
+    pub(crate) fn open(head: &[u8]) -> Result<Self, String> {
+        let endian = order(head).ok_or("no pcapng byte order")?;
+        known_version(head.get(8..).unwrap_or_default(), endian)?;
+        Ok(Self { endian, ports: Vec::new(), interfaces: Vec::new(), origin: Origin::default() })
+    }
+
+    pub(crate) fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    pub(crate) fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// See [`crate::format::Records::walk`].
+    pub(crate) fn walk(&mut self, data: &[u8], out: &mut Vec<PacketRef>) -> Walk {
+        let mut at = 0;
+        let stop = loop {
+            if out.len() >= BATCH_PACKETS || at >= BATCH_BYTES {
+                break Stop::Full;
+            }
+            let rest = data.get(at..).unwrap_or_default();
+            let Some(head) = rest.first_chunk::<12>() else {
+                break Stop::More(12);
+            };
+            if u32_at(head, 0, false) == SECTION {
+                // Its length can be read only after its byte order is known.
+                match order(head) {
+                    Some(endian) => self.endian = endian,
+                    None => break Stop::Damage("a section header without byte order".into()),
+                }
+            }
+            let big = self.endian.is_big();
+            let len = u32_at(head, 4, big) as usize;
+            if len < 12 || len % 4 != 0 || len > MAX_BLOCK {
+                break Stop::Damage(format!("a block claims {len} bytes").into());
+            }
+            let Some(block) = rest.get(..len) else {
+                break Stop::More(len);
+            };
+            if u32_at(block, len - 4, big) as usize != len {
+                break Stop::Damage("the two lengths of a block differ".into());
+            }
+            let body = block.get(8..len - 4).unwrap_or_default();
+            if let Err(flaw) = self.block(u32_at(head, 0, big), body, at + 8, out) {
+                break Stop::Damage(flaw);
+            }
+            fetch_beyond(data, at, at + len);
+            at += len;
+        };
+        Walk { used: at, stop }
+    }
+
+    /// Takes one block, whose `body` lies at `at` in the batch.
+    #[inline]
+    fn block(
+        &mut self,
+        kind: u32,
+        body: &[u8],
+        at: usize,
+        out: &mut Vec<PacketRef>,
+    ) -> Result<(), Flaw> {
+        let big = self.endian.is_big();
+        match kind {
+            ENHANCED_PACKET | OLD_PACKET => {
+                let Some(head) = body.first_chunk::<20>() else {
+                    return Err("a packet block is too short".into());
+                };
+                // The obsolete block has a count of drops in the upper half of this word's place.
+                let id = if kind == ENHANCED_PACKET {
+                    u32_at(head, 0, big)
+                } else {
+                    u32::from(u16_at(head, 0, big))
+                };
+                let Some(port) = self.ports.get(id as usize) else {
+                    return Err(format!("a packet names interface {id}, which is not there").into());
+                };
+                let cap_len = u32_at(head, 12, big);
+                if cap_len as usize > body.len() - 20 {
+                    return Err(format!("a packet of {cap_len} bytes in a shorter block").into());
+                }
+                let ticks = u64::from(u32_at(head, 4, big)) << 32 | u64::from(u32_at(head, 8, big));
+                out.push(PacketRef {
+                    time: port.ticks.nanos(ticks),
+                    offset: (at + 20) as u32,
+                    cap_len,
+                    wire_len: u32_at(head, 16, big),
+                    link_type: port.link_type,
+                    interface: port.index,
+                });
+                Ok(())
+            }
+            SIMPLE_PACKET => {
+                let Some(head) = body.first_chunk::<4>() else {
+                    return Err("a packet block is too short".into());
+                };
+                let Some(port) = self.ports.first() else {
+                    return Err("a simple packet before any interface".into());
+                };
+                // The block has no kept length: it follows from the others.
+                let wire_len = u32_at(head, 0, big);
+                let limit = if port.snaplen == 0 { u32::MAX } else { port.snaplen };
+                let cap_len = wire_len.min(limit).min((body.len() - 4) as u32);
+                out.push(PacketRef {
+                    time: 0,
+                    offset: (at + 4) as u32,
+                    cap_len,
+                    wire_len,
+                    link_type: port.link_type,
+                    interface: port.index,
+                });
+                Ok(())
+            }
+            SECTION => self.section(body),
+            INTERFACE => self.interface(body),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn section(&mut self, body: &[u8]) -> Result<(), Flaw> {
+        let big = self.endian.is_big();
+        if body.len() < 16 {
+            return Err("a section header is too short".into());
+        }
+        known_version(body, self.endian)?;
+        self.ports.clear();
+        self.origin.sections = self.origin.sections.saturating_add(1);
+        for (code, value) in Options::new(body.get(16..).unwrap_or_default(), big) {
+            match code {
+                1 if self.origin.comments.len() < MAX_COMMENTS => {
+                    self.origin.comments.push(text(value));
+                }
+                2 => keep(&mut self.origin.hardware, value),
+                3 => keep(&mut self.origin.os, value),
+                4 => keep(&mut self.origin.application, value),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn interface(&mut self, body: &[u8]) -> Result<(), Flaw> {
+        let big = self.endian.is_big();
+        if body.len() < 8 {
+            return Err("an interface description is too short".into());
+        }
+        if self.interfaces.len() >= MAX_INTERFACES {
+            return Err(format!("more than {MAX_INTERFACES} interfaces").into());
+        }
+        let mut interface = Interface {
+            link_type: LinkType(u16_at(body, 0, big)),
+            snaplen: u32_at(body, 4, big),
+            ..Interface::default()
+        };
+        let (mut resolution, mut offset) = (6, 0);
+        for (code, value) in Options::new(body.get(8..).unwrap_or_default(), big) {
+            match (code, value) {
+                (1, _) => keep(&mut interface.comment, value),
+                (2, _) => keep(&mut interface.name, value),
+                (3, _) => keep(&mut interface.description, value),
+                (8, [_, _, _, _, _, _, _, _]) => interface.speed = Some(u64_at(value, 0, big)),
+                (9, [r]) => resolution = *r,
+                // A first byte of 0 says that the filter is a string.
+                (11, [0, filter @ ..]) => keep(&mut interface.filter, filter),
+                (12, _) => keep(&mut interface.os, value),
+                (14, [_, _, _, _, _, _, _, _]) => offset = u64_at(value, 0, big) as i64,
+                (15, _) => keep(&mut interface.hardware, value),
+                _ => {}
+            }
+        }
+        let ticks = Ticks::new(resolution, offset);
+        interface.digits = ticks.digits();
+        self.ports.push(Port {
+            ticks,
+            snaplen: interface.snaplen,
+            link_type: interface.link_type.0,
+            index: self.interfaces.len() as u16,
+        });
+        self.interfaces.push(interface);
+        Ok(())
+    }
+}
+
+/// Checks the version in the body of a section header.
+fn known_version(body: &[u8], endian: Endian) -> Result<(), String> {
+    let (major, minor) = (u16_at(body, 4, endian.is_big()), u16_at(body, 6, endian.is_big()));
+    // 1.2 differs from 1.0 in nothing a reader sees.
+    if major != 1 {
+        return Err(format!("pcapng version {major}.{minor} is not known, only 1.x is"));
+    }
+    Ok(())
+}
+
+/// Bytes of an option's text that are kept.
+const MAX_TEXT: usize = 1024;
+
+fn text(value: &[u8]) -> String {
+    let value = value.get(..MAX_TEXT).unwrap_or(value);
+    // Some writers end their texts with a NUL, which the format neither asks for nor forbids.
+    String::from_utf8_lossy(value).trim_end_matches('\0').to_owned()
+}
+
+fn keep(slot: &mut Option<String>, value: &[u8]) {
+    slot.get_or_insert_with(|| text(value));
+}

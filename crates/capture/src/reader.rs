@@ -1,0 +1,357 @@
+//! One capture, whatever its source and compression.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::io::Cursor;
+use std::io::Read;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::Batch;
+use crate::Compression;
+use crate::Endian;
+use crate::Error;
+use crate::Format;
+use crate::Interface;
+use crate::Origin;
+use crate::compress::Meter;
+use crate::compress::Metered;
+use crate::format::Records;
+use crate::format::SNIFF;
+use crate::format::Sniffed;
+use crate::format::Stop;
+use crate::format::sniff;
+use crate::map::Map;
+use crate::packet::BATCH_PACKETS;
+use crate::packet::PacketRef;
+use crate::source::Mapped;
+use crate::source::Source;
+use crate::source::Streamed;
+
+/// The path that stands for standard input.
+pub(crate) const STDIN: &str = "-";
+
+/// Reads the packets of one capture in the order they stand there.
+///
+/// [`Reader::open`] maps files into memory and streams what cannot be mapped or is compressed;
+/// [`Reader::from_read`] takes any other source. Both are the same record reader over different
+/// bytes.
+pub struct Reader {
+    file: PathBuf,
+    source: Box<dyn Source>,
+    records: Records,
+    compression: Option<Compression>,
+    /// Absent for mapped files.
+    meter: Option<Arc<Meter>>,
+    total: Option<u64>,
+    /// The packets of the current batch.
+    refs: Vec<PacketRef>,
+    /// Bytes the current batch spans, at the start of the window.
+    used: usize,
+    /// Where the window starts in the capture.
+    base: u64,
+    /// Packets before the current batch.
+    before: u64,
+    /// Comes after the current batch.
+    pending: Option<Error>,
+    ended: bool,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("file", &self.file).field("base", &self.base).finish()
+    }
+}
+
+impl Reader {
+    /// Opens a capture by its path; `-` is standard input.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it cannot be opened or read, [`Error::NotACapture`] when it is something
+    /// else, [`Error::Unsupported`] when it is a capture of a kind that is not read, and
+    /// [`Error::Cut`] when it ends within the file header.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        if path == Path::new(STDIN) {
+            return Self::from_read(Box::new(io::stdin()), "standard input");
+        }
+        let io = |source| Error::Io { file: path.to_owned(), source };
+        let file = File::open(path).map_err(io)?;
+        let meta = file.metadata().map_err(io)?;
+        if meta.is_dir() {
+            return Err(io(io::ErrorKind::IsADirectory.into()));
+        }
+        // Files of the kernel (/proc) say they are empty and are not: they are streamed.
+        let len = if meta.is_file() { meta.len() } else { 0 };
+        if len > 0
+            && let Ok(map) = Map::new(&file)
+            && Compression::sniff(map.bytes()).is_none()
+        {
+            let source = Box::new(Mapped::new(map));
+            return Self::start(path.to_owned(), source, None, None, Some(len));
+        }
+        Self::stream(Box::new(file), path.to_owned(), (len > 0).then_some(len))
+    }
+
+    /// Reads a capture, compressed or not, from any source; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn from_read(input: Box<dyn Read + Send>, name: impl Into<PathBuf>) -> Result<Self, Error> {
+        Self::stream(input, name.into(), None)
+    }
+
+    fn stream(
+        input: Box<dyn Read + Send>,
+        file: PathBuf,
+        total: Option<u64>,
+    ) -> Result<Self, Error> {
+        let (input, meter) = Metered::new(input);
+        let mut source = Streamed::new(Box::new(input) as Box<dyn Read + Send>);
+        if let Err(source) = source.fill(SNIFF) {
+            return Err(Error::Io { file, source });
+        }
+        let compression = Compression::sniff(source.window());
+        if let Some(compression) = compression {
+            let (head, input) = source.into_parts();
+            let input = Box::new(Cursor::new(head).chain(input));
+            match compression.decoder(input) {
+                Ok(decoder) => source = Streamed::new(decoder),
+                Err(source) => return Err(Error::Io { file, source }),
+            }
+        }
+        Self::start(file, Box::new(source), compression, Some(meter), total)
+    }
+
+    /// Reads the file header.
+    fn start(
+        file: PathBuf,
+        mut source: Box<dyn Source>,
+        compression: Option<Compression>,
+        meter: Option<Arc<Meter>>,
+        total: Option<u64>,
+    ) -> Result<Self, Error> {
+        let mut failed = source.fill(SNIFF).err();
+        let head = source.window();
+        let format = match sniff(head) {
+            Sniffed::Capture(format) => format,
+            Sniffed::Foreign(what) => return Err(Error::Unsupported { file, what: what.into() }),
+            Sniffed::Nothing(_) if failed.is_some() => {
+                let at = Place { file, packet: 1, offset: 0 };
+                return Err(at.unreadable(failed, compression, meter.as_deref(), 0, SNIFF));
+            }
+            Sniffed::Nothing(_) if Compression::sniff(head).is_some() => {
+                let what = "compressed twice: unpack it once first".into();
+                return Err(Error::Unsupported { file, what });
+            }
+            Sniffed::Nothing(found) => return Err(Error::NotACapture { file, found }),
+        };
+        let want = Records::header_len(format);
+        if failed.is_none() {
+            failed = source.fill(want).err();
+        }
+        let head = source.window();
+        if head.len() < want {
+            let have = head.len();
+            let at = Place { file, packet: 1, offset: 0 };
+            return Err(at.unreadable(failed, compression, meter.as_deref(), have, want));
+        }
+        let (records, used) = match Records::open(format, head) {
+            Ok(opened) => opened,
+            Err(what) => return Err(Error::Unsupported { file, what }),
+        };
+        Ok(Self {
+            file,
+            source,
+            records,
+            compression,
+            meter,
+            total,
+            refs: Vec::with_capacity(BATCH_PACKETS),
+            used,
+            base: 0,
+            before: 0,
+            pending: None,
+            ended: false,
+        })
+    }
+
+    /// The next packets, or `None` after the last.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Cut`] and [`Error::Io`] come once, after the batches with all
+    /// packets before the damage; then the capture has ended.
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Error> {
+        Ok(if self.read_batch()? { Some(self.batch()) } else { None })
+    }
+
+    /// Moves on to the next batch; false after the last.
+    pub(crate) fn read_batch(&mut self) -> Result<bool, Error> {
+        self.before += self.refs.len() as u64;
+        self.refs.clear();
+        self.step(self.used);
+        self.used = 0;
+        if let Some(error) = self.pending.take() {
+            self.ended = true;
+            return Err(error);
+        }
+        while !self.ended {
+            let walk = self.records.walk(self.source.window(), &mut self.refs);
+            if !self.refs.is_empty() {
+                self.used = walk.used;
+                if let Stop::Damage(what) = walk.stop {
+                    self.pending = Some(self.damaged(walk.used, what));
+                }
+                return Ok(true);
+            }
+            // Headers and blocks without packets: nobody looks at these bytes.
+            self.step(walk.used);
+            match walk.stop {
+                Stop::Full => {}
+                Stop::Damage(what) => {
+                    self.ended = true;
+                    return Err(self.damaged(0, what));
+                }
+                Stop::More(want) => {
+                    let failed = self.source.fill(want).err();
+                    let have = self.source.window().len();
+                    if have >= want {
+                        continue;
+                    }
+                    self.ended = true;
+                    if have > 0 || failed.is_some() {
+                        let (compression, meter) = (self.compression, self.meter.as_deref());
+                        return Err(self.place(0).unreadable(
+                            failed,
+                            compression,
+                            meter,
+                            have,
+                            want,
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The batch that [`Reader::read_batch`] moved to.
+    pub(crate) fn batch(&self) -> Batch<'_> {
+        Batch::new(&self.refs, self.source.window(), self.before + 1)
+    }
+
+    /// Its packets, where only their places matter.
+    pub(crate) fn refs(&self) -> &[PacketRef] {
+        &self.refs
+    }
+
+    /// The bytes that [`Reader::refs`] point into.
+    pub(crate) fn window(&self) -> &[u8] {
+        self.source.window()
+    }
+
+    fn step(&mut self, bytes: usize) {
+        self.source.advance(bytes);
+        self.base += bytes as u64;
+    }
+
+    fn place(&self, ahead: usize) -> Place {
+        Place {
+            file: self.file.clone(),
+            packet: self.packets() + 1,
+            offset: self.base + ahead as u64,
+        }
+    }
+
+    fn damaged(&self, ahead: usize, what: Cow<'static, str>) -> Error {
+        let Place { file, packet, offset } = self.place(ahead);
+        Error::Damaged { file, packet, offset, what: what.into_owned() }
+    }
+
+    /// The file as it was named.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The capture's format.
+    pub fn format(&self) -> Format {
+        self.records.format()
+    }
+
+    /// What the capture is wrapped in.
+    pub fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+
+    /// Byte order of the capture, or of the section that is being read.
+    pub fn endian(&self) -> Endian {
+        self.records.endian()
+    }
+
+    /// The interfaces described so far, over all sections.
+    pub fn interfaces(&self) -> &[Interface] {
+        self.records.interfaces()
+    }
+
+    /// What the headers read so far say about the capture's making.
+    pub fn origin(&self) -> &Origin {
+        self.records.origin()
+    }
+
+    /// Packets handed out so far.
+    pub fn packets(&self) -> u64 {
+        self.before + self.refs.len() as u64
+    }
+
+    /// Bytes read so far of the file as it lies on disk, compressed or not.
+    pub fn bytes_done(&self) -> u64 {
+        match &self.meter {
+            Some(meter) => meter.bytes(),
+            None => self.base + self.used as u64,
+        }
+    }
+
+    /// Bytes of the file as it lies on disk; `None` for pipes and the like.
+    pub fn bytes_total(&self) -> Option<u64> {
+        self.total
+    }
+}
+
+/// Where reading failed.
+struct Place {
+    file: PathBuf,
+    packet: u64,
+    offset: u64,
+}
+
+impl Place {
+    /// The error for a record of `want` bytes of which only `have` could be read.
+    fn unreadable(
+        self,
+        failed: Option<io::Error>,
+        compression: Option<Compression>,
+        meter: Option<&Meter>,
+        have: usize,
+        want: usize,
+    ) -> Error {
+        let Self { file, packet, offset } = self;
+        match (failed, compression) {
+            (None, _) => {
+                let what = format!("a record needs {want} bytes and {have} are left");
+                Error::Cut { file, packet, offset, what }
+            }
+            (Some(source), Some(compression)) if !meter.is_some_and(Meter::failed) => {
+                if source.kind() == io::ErrorKind::UnexpectedEof {
+                    let what = format!("the {} data end too early", compression.name());
+                    Error::Cut { file, packet, offset, what }
+                } else {
+                    let what = format!("the {} data do not unpack: {source}", compression.name());
+                    Error::Damaged { file, packet, offset, what }
+                }
+            }
+            (Some(source), _) => Error::Io { file, source },
+        }
+    }
+}

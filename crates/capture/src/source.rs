@@ -1,0 +1,157 @@
+//! Where bytes come from: a mapped file, or anything that can be read.
+
+use std::io;
+use std::io::Read;
+
+use crate::map::Map;
+
+/// A run of bytes that is looked at through a window and used up from its front.
+///
+/// Record readers walk over the window without copying. When it ends within a record they ask for
+/// more, and only then may bytes move.
+pub(crate) trait Source: Send {
+    /// The bytes at hand.
+    fn window(&self) -> &[u8];
+
+    /// Drops `n` bytes from the front of the window.
+    fn advance(&mut self, n: usize);
+
+    /// Tries to widen the window to at least `want` bytes; the window stays shorter only at the
+    /// end of the input or after an error, which later calls do not repeat.
+    fn fill(&mut self, want: usize) -> io::Result<()>;
+}
+
+/// A mapped file: the window is all that is left of it.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    map: Map,
+    at: usize,
+}
+
+impl Mapped {
+    pub(crate) fn new(mut map: Map) -> Self {
+        map.reading_at(0);
+        Self { map, at: 0 }
+    }
+}
+
+impl Source for Mapped {
+    fn window(&self) -> &[u8] {
+        self.map.bytes().get(self.at..).unwrap_or_default()
+    }
+
+    fn advance(&mut self, n: usize) {
+        self.at = self.at.saturating_add(n).min(self.map.bytes().len());
+        self.map.reading_at(self.at);
+    }
+
+    fn fill(&mut self, _want: usize) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Size the stream buffer starts with.
+const BUFFER: usize = 1 << 20;
+
+/// Anything readable, through one buffer that is reused and grows only for a record that does not
+/// fit in it, and only as far as bytes have really come.
+pub(crate) struct Streamed<R> {
+    input: R,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+}
+
+impl<R: Read + Send> Streamed<R> {
+    pub(crate) fn new(input: R) -> Self {
+        Self { input, buffer: vec![0; BUFFER], start: 0, end: 0, ended: false }
+    }
+
+    /// The bytes at hand, and the input they came from.
+    pub(crate) fn into_parts(mut self) -> (Vec<u8>, R) {
+        self.buffer.truncate(self.end);
+        self.buffer.drain(..self.start);
+        (self.buffer, self.input)
+    }
+}
+
+impl<R: Read + Send> Source for Streamed<R> {
+    fn window(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    fn advance(&mut self, n: usize) {
+        self.start = self.start.saturating_add(n).min(self.end);
+    }
+
+    fn fill(&mut self, want: usize) -> io::Result<()> {
+        if self.end - self.start >= want || self.ended {
+            return Ok(());
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < want {
+            if self.end == self.buffer.len() {
+                // Doubling follows the bytes that came, never the length a record claims.
+                self.buffer.resize(self.buffer.len() * 2, 0);
+            }
+            let spare = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.input.read(spare) {
+                Ok(0) => {
+                    self.ended = true;
+                    break;
+                }
+                Ok(n) => self.end += n.min(spare.len()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    self.ended = true;
+                    return Err(e);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte a call, as a slow pipe does.
+    struct Drip<'a>(&'a [u8]);
+
+    impl Read for Drip<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let n = self.0.len().min(buf.len()).min(1);
+            buf[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    #[test]
+    fn window_grows_by_what_came() {
+        let mut s = Streamed::new(Drip(b"abcdef"));
+        s.fill(2).unwrap();
+        assert_eq!(s.window(), b"ab");
+        s.advance(1);
+        s.fill(3).unwrap();
+        assert_eq!(s.window(), b"bcd");
+        s.fill(usize::MAX).unwrap();
+        assert_eq!(s.window(), b"bcdef");
+        assert_eq!(s.buffer.len(), BUFFER);
+        s.advance(100);
+        assert!(s.window().is_empty());
+    }
+
+    #[test]
+    fn one_big_record_makes_the_buffer_grow() {
+        let bytes = vec![7; 3 * BUFFER];
+        let mut s = Streamed::new(&bytes[..]);
+        s.fill(2 * BUFFER + 1).unwrap();
+        assert!(s.window().len() > 2 * BUFFER);
+        assert_eq!(s.buffer.len(), 4 * BUFFER);
+    }
+}

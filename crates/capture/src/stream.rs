@@ -1,0 +1,400 @@
+//! Many captures as one stream in the order of time.
+//!
+//! Files are sorted by their first packet. A file joins when the stream reaches that packet, so
+//! rotated captures are read one after the other, without a copy; while files overlap in time
+//! their packets are merged, by time and then by the order in which the files were given. Within a
+//! file the order is the file's own, even where its times run backwards.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::Batch;
+use crate::Error;
+use crate::Reader;
+use crate::packet::BATCH_BYTES;
+use crate::packet::BATCH_PACKETS;
+use crate::packet::PacketRef;
+
+/// How a [`Stream`] takes its files.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether directories within directories are entered too. Links to directories never are.
+    pub recurse: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { recurse: true }
+    }
+}
+
+/// Captures read as one.
+///
+/// Damage ends its file and not the stream: after the error, [`Stream::next_batch`] goes on with
+/// the other files.
+#[derive(Debug)]
+pub struct Stream {
+    /// Files that have not begun, the next one last.
+    waiting: Vec<Waiting>,
+    /// Files that are being read, by slot.
+    active: Vec<Option<Active>>,
+    /// The next packet of each active file.
+    heads: BinaryHeap<Reverse<Head>>,
+    /// Packets of several files brought together.
+    merged: Merged,
+    current: Current,
+    /// Packets before the current batch.
+    before: u64,
+    /// Errors that are due before any further packet.
+    failed: VecDeque<Error>,
+    skipped: Vec<Error>,
+    /// Bytes of files that have ended.
+    finished: u64,
+    total: Option<u64>,
+}
+
+/// A packet's place in the stream: time, order of its file; then the slot of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    time: i64,
+    order: usize,
+    slot: usize,
+}
+
+/// A file whose first packet is known.
+#[derive(Debug)]
+struct Waiting {
+    first: i64,
+    order: usize,
+    path: PathBuf,
+    /// Kept open for the first files, and where opening again would lose what was read.
+    reader: Option<Reader>,
+}
+
+#[derive(Debug)]
+struct Active {
+    reader: Reader,
+    order: usize,
+    /// Index of the next packet in the reader's batch.
+    at: usize,
+}
+
+#[derive(Debug, Default)]
+struct Merged {
+    refs: Vec<PacketRef>,
+    data: Vec<u8>,
+}
+
+/// What the current batch is.
+#[derive(Clone, Copy, Debug)]
+enum Current {
+    Nothing,
+    /// Packets `from..to` of the batch of the file in a slot.
+    Run {
+        slot: usize,
+        from: usize,
+        to: usize,
+    },
+    Merged,
+}
+
+/// Runs of this many packets from one file are handed out as they lie; shorter ones are copied
+/// together, because batches of a few packets would cost more than the copy.
+const RUN: usize = 64;
+
+/// Files that stay open between looking at their first packet and reading them.
+const KEEP_OPEN: usize = 16;
+
+impl Stream {
+    /// Opens files and directories as one stream; `-` is standard input. Of directories all
+    /// captures are taken, in the order of their names; what else they hold is skipped and noted
+    /// in [`Stream::skipped`].
+    ///
+    /// A single capture is not looked into before it is read.
+    ///
+    /// # Errors
+    /// As [`Reader::open`] for files named in `paths`, and [`Error::NotACapture`] when there is no
+    /// capture at all.
+    pub fn open(paths: &[PathBuf], options: Options) -> Result<Self, Error> {
+        let mut files = Vec::new();
+        for path in paths {
+            if path.is_dir() {
+                list(path, options, &mut files)
+                    .map_err(|source| Error::Io { file: path.clone(), source })?;
+            } else {
+                files.push((path.clone(), true));
+            }
+        }
+        let alone = files.len() == 1;
+        let mut stream = Self::empty();
+        let mut captures = 0;
+        for (order, (path, named)) in files.into_iter().enumerate() {
+            match Reader::open(&path) {
+                Ok(reader) => {
+                    captures += 1;
+                    if alone {
+                        stream.take(i64::MIN, order, path, Some(reader));
+                    } else {
+                        stream.look(order, path, reader);
+                    }
+                }
+                Err(e) if e.is_partial() => {
+                    captures += 1;
+                    stream.failed.push_back(e);
+                }
+                Err(e) if named => return Err(e),
+                Err(e) => stream.skipped.push(e),
+            }
+        }
+        if captures == 0 {
+            let file = paths.first().cloned().unwrap_or_default();
+            return Err(Error::NotACapture { file, found: "a directory without captures" });
+        }
+        stream.waiting.sort_by_key(|w| Reverse((w.first, w.order)));
+        Ok(stream)
+    }
+
+    /// One capture that is open already.
+    pub fn from_reader(reader: Reader) -> Self {
+        let mut stream = Self::empty();
+        stream.take(i64::MIN, 0, reader.file().to_owned(), Some(reader));
+        stream
+    }
+
+    fn empty() -> Self {
+        Self {
+            waiting: Vec::new(),
+            active: Vec::new(),
+            heads: BinaryHeap::new(),
+            merged: Merged::default(),
+            current: Current::Nothing,
+            before: 0,
+            failed: VecDeque::new(),
+            skipped: Vec::new(),
+            finished: 0,
+            total: Some(0),
+        }
+    }
+
+    /// Looks for the first packet of one of many files.
+    fn look(&mut self, order: usize, path: PathBuf, mut reader: Reader) {
+        match reader.read_batch() {
+            Ok(true) => {
+                let first = reader.refs().first().map_or(i64::MIN, |r| r.time);
+                let keep = self.waiting.len() < KEEP_OPEN || reader.bytes_total().is_none();
+                if !keep {
+                    self.total = add(self.total, reader.bytes_total());
+                }
+                self.take(first, order, path, keep.then_some(reader));
+            }
+            Ok(false) => {}
+            Err(e) => self.failed.push_back(e),
+        }
+    }
+
+    fn take(&mut self, first: i64, order: usize, path: PathBuf, reader: Option<Reader>) {
+        if let Some(reader) = &reader {
+            self.total = add(self.total, reader.bytes_total());
+        }
+        self.waiting.push(Waiting { first, order, path, reader });
+    }
+
+    /// The next packets, or `None` after the last.
+    ///
+    /// # Errors
+    /// As [`Reader::next_batch`]; each error comes once, after all packets of its file and of the
+    /// others up to that time. The next call goes on with the other files.
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Error> {
+        Ok(if self.step()? { Some(self.batch()) } else { None })
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        let (refs, data) = match self.current {
+            Current::Nothing => (&[][..], &[][..]),
+            Current::Merged => (&self.merged.refs[..], &self.merged.data[..]),
+            Current::Run { slot, from, to } => match self.active.get(slot) {
+                Some(Some(a)) => {
+                    (a.reader.refs().get(from..to).unwrap_or_default(), a.reader.window())
+                }
+                _ => (&[][..], &[][..]),
+            },
+        };
+        Batch::new(refs, data, self.before + 1)
+    }
+
+    /// Moves on to the next batch; false after the last.
+    fn step(&mut self) -> Result<bool, Error> {
+        self.settle();
+        loop {
+            while let Some(next) = self.waiting.last()
+                && self.heads.peek().is_none_or(|Reverse(h)| next.first <= h.time)
+            {
+                self.begin();
+            }
+            let full = self.merged.refs.len() >= BATCH_PACKETS;
+            if full || !self.failed.is_empty() || self.heads.is_empty() {
+                if !self.merged.refs.is_empty() {
+                    self.current = Current::Merged;
+                    return Ok(true);
+                }
+                return self.failed.pop_front().map_or(Ok(false), Err);
+            }
+            let Some(Reverse(head)) = self.heads.pop() else { return Ok(false) };
+            let (from, to) = self.run(head);
+            let long = to - from >= RUN || self.heads.is_empty();
+            if long && self.merged.refs.is_empty() {
+                self.current = Current::Run { slot: head.slot, from, to };
+                return Ok(true);
+            }
+            if long || !self.copy(head.slot, to) {
+                self.heads.push(Reverse(head));
+                self.current = Current::Merged;
+                return Ok(true);
+            }
+            self.next_head(head.slot);
+        }
+    }
+
+    /// Leaves the current batch behind.
+    fn settle(&mut self) {
+        self.before += self.batch().len() as u64;
+        match std::mem::replace(&mut self.current, Current::Nothing) {
+            Current::Nothing => {}
+            Current::Merged => {
+                self.merged.refs.clear();
+                self.merged.data.clear();
+            }
+            Current::Run { slot, to, .. } => {
+                if let Some(Some(active)) = self.active.get_mut(slot) {
+                    active.at = to;
+                }
+                self.next_head(slot);
+            }
+        }
+    }
+
+    /// Starts reading the next waiting file.
+    fn begin(&mut self) {
+        let Some(Waiting { order, path, reader, .. }) = self.waiting.pop() else { return };
+        let reader = match reader.map_or_else(|| Reader::open(&path), Ok) {
+            Ok(reader) => reader,
+            Err(e) => return self.failed.push_back(e),
+        };
+        let slot = self.active.iter().position(Option::is_none).unwrap_or(self.active.len());
+        if slot == self.active.len() {
+            self.active.push(None);
+        }
+        if let Some(free) = self.active.get_mut(slot) {
+            *free = Some(Active { reader, order, at: 0 });
+        }
+        self.next_head(slot);
+    }
+
+    /// Notes the next packet of the file in `slot`, reading on where its batch is used up.
+    fn next_head(&mut self, slot: usize) {
+        let Some(Some(active)) = self.active.get_mut(slot) else { return };
+        if active.at >= active.reader.refs().len() {
+            active.at = 0;
+            let more = active.reader.read_batch().unwrap_or_else(|e| {
+                self.failed.push_back(e);
+                false
+            });
+            if !more {
+                let reader = &active.reader;
+                self.finished += reader.bytes_total().unwrap_or(reader.bytes_done());
+                self.active[slot] = None;
+                return;
+            }
+        }
+        if let Some(next) = active.reader.refs().get(active.at) {
+            self.heads.push(Reverse(Head { time: next.time, order: active.order, slot }));
+        }
+    }
+
+    /// The packets of the file in `head`'s slot that come before those of all other files.
+    fn run(&self, head: Head) -> (usize, usize) {
+        let Some(Some(active)) = self.active.get(head.slot) else { return (0, 0) };
+        let refs = active.reader.refs().get(active.at..).unwrap_or_default();
+        let heads = self.heads.peek().map(|Reverse(h)| (h.time, h.order));
+        let waiting = self.waiting.last().map(|w| (w.first, w.order));
+        let len = match (heads, waiting) {
+            (None, None) => refs.len(),
+            (a, b) => {
+                let last = (i64::MAX, usize::MAX);
+                let limit = a.unwrap_or(last).min(b.unwrap_or(last));
+                // The first one is the least of all heads, so there is always one.
+                refs.iter().skip(1).take_while(|r| (r.time, head.order) < limit).count() + 1
+            }
+        };
+        (active.at, active.at + len)
+    }
+
+    /// Copies packets of the file in `slot`, up to the one at `to`, while there is room; false
+    /// when there was none for the first.
+    fn copy(&mut self, slot: usize, to: usize) -> bool {
+        let Some(Some(active)) = self.active.get_mut(slot) else { return true };
+        let (refs, data) = (active.reader.refs(), active.reader.window());
+        let from = active.at;
+        for r in refs.get(from..to).unwrap_or_default() {
+            let start = r.offset as usize;
+            let bytes = data.get(start..start + r.cap_len as usize).unwrap_or_default();
+            let offset = self.merged.data.len();
+            let fits = self.merged.refs.len() < BATCH_PACKETS
+                && (offset == 0 || offset + bytes.len() <= BATCH_BYTES);
+            if !fits {
+                break;
+            }
+            self.merged.data.extend_from_slice(bytes);
+            self.merged.refs.push(PacketRef { offset: offset as u32, ..*r });
+            active.at += 1;
+        }
+        active.at > from
+    }
+
+    /// Files of directories that are no captures, and why.
+    pub fn skipped(&self) -> &[Error] {
+        &self.skipped
+    }
+
+    /// Packets handed out so far.
+    pub fn packets(&self) -> u64 {
+        self.before + self.batch().len() as u64
+    }
+
+    /// Bytes read so far of all files as they lie on disk.
+    pub fn bytes_done(&self) -> u64 {
+        self.finished + self.active.iter().flatten().map(|a| a.reader.bytes_done()).sum::<u64>()
+    }
+
+    /// Bytes of all files as they lie on disk; `None` where one is a pipe or the like.
+    pub fn bytes_total(&self) -> Option<u64> {
+        self.total
+    }
+}
+
+fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a? + b?)
+}
+
+/// Adds the files of a directory, and whether each was named by the caller.
+fn list(dir: &Path, options: Options, files: &mut Vec<(PathBuf, bool)>) -> io::Result<()> {
+    let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            if options.recurse {
+                list(&path, options, files)?;
+            }
+        } else if fs::metadata(&path).is_ok_and(|m| m.is_file()) {
+            // Opening a pipe or a device because it lies in a directory could hang.
+            files.push((path, false));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,372 @@
+//! Captures written.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+
+use gannet_base::Time;
+
+use crate::Compression;
+use crate::Error;
+use crate::Format;
+use crate::LinkType;
+use crate::Packet;
+use crate::compress::Encoder;
+use crate::pcap;
+use crate::pcapng;
+use crate::reader::STDIN;
+
+/// What a pcap file's time stamps resolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// Microseconds: what every tool reads. Finer times are cut.
+    Micros,
+    /// Nanoseconds.
+    Nanos,
+}
+
+/// How a [`Writer`] writes.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// By default pcapng for paths that end in `.pcapng` or `.ntar` before any suffix of
+    /// compression, else pcap.
+    pub format: Option<Format>,
+    /// By default nanoseconds, which lose nothing.
+    pub precision: Option<Precision>,
+    /// Bytes kept of each packet; by default all, and the header says 262,144 as libpcap does.
+    pub snaplen: Option<u32>,
+    /// Link type of a pcap file without packets; by default Ethernet.
+    pub link_type: Option<LinkType>,
+    /// Name of the writing program in pcapng.
+    pub application: Option<String>,
+}
+
+/// Writes packets to a capture.
+///
+/// Call [`Writer::finish`] at the end: dropping a writer also writes what is left, but hides
+/// errors.
+pub struct Writer {
+    file: PathBuf,
+    output: Option<Encoder>,
+    format: Format,
+    options: WriteOptions,
+    /// Bytes not yet given to `output`.
+    buffer: Vec<u8>,
+    /// The link type of a pcap file, once it has a header.
+    link_type: Option<LinkType>,
+    /// Interfaces described in a pcapng file.
+    interfaces: HashMap<(u32, LinkType), u32>,
+    packets: u64,
+    bytes: u64,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("file", &self.file).field("packets", &self.packets).finish()
+    }
+}
+
+/// What is gathered before it is written.
+const BUFFER: usize = 256 << 10;
+
+/// What libpcap puts into headers for "all".
+const SNAPLEN: u32 = 262_144;
+
+impl Writer {
+    /// Creates or empties a file; its suffix `.gz`, `.zst`, `.xz` or `.lz4` says how it is
+    /// compressed. `-` is standard output.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file cannot be created.
+    pub fn create(path: impl AsRef<Path>, options: WriteOptions) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let compression = Compression::from_suffix(path);
+        let output: Box<dyn Write + Send> = if path == Path::new(STDIN) {
+            Box::new(io::stdout())
+        } else {
+            match File::create(path) {
+                Ok(file) => Box::new(file),
+                Err(source) => return Err(Error::Io { file: path.to_owned(), source }),
+            }
+        };
+        Self::start(output, path.to_owned(), compression, options)
+    }
+
+    /// Writes to any sink, uncompressed; `name` stands for it in errors and says the format as a
+    /// path would.
+    pub fn to_write(
+        output: Box<dyn Write + Send>,
+        name: impl Into<PathBuf>,
+        options: WriteOptions,
+    ) -> Self {
+        Self::new(Encoder::Plain(output), name.into(), options)
+    }
+
+    fn start(
+        output: Box<dyn Write + Send>,
+        file: PathBuf,
+        compression: Option<Compression>,
+        options: WriteOptions,
+    ) -> Result<Self, Error> {
+        let encoder = match compression {
+            None => Encoder::Plain(output),
+            Some(compression) => match compression.encoder(output) {
+                Ok(encoder) => encoder,
+                Err(source) => return Err(Error::Io { file, source }),
+            },
+        };
+        Ok(Self::new(encoder, file, options))
+    }
+
+    fn new(output: Encoder, file: PathBuf, options: WriteOptions) -> Self {
+        let format = options.format.unwrap_or_else(|| by_suffix(&file));
+        let mut writer = Self {
+            file,
+            output: Some(output),
+            format,
+            options,
+            buffer: Vec::with_capacity(BUFFER),
+            link_type: None,
+            interfaces: HashMap::new(),
+            packets: 0,
+            bytes: 0,
+        };
+        if format == Format::PcapNg {
+            writer.section();
+        }
+        writer
+    }
+
+    /// Adds a packet.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from writing; [`Error::Unsupported`] for what pcap cannot hold: a second link
+    /// type, or times before 1970 or after 2106 (pcapng: before 1970).
+    pub fn write(&mut self, packet: &Packet<'_>) -> Result<(), Error> {
+        let limit = self.options.snaplen.map_or(usize::MAX, |s| s as usize);
+        let data = packet.data.get(..limit).unwrap_or(packet.data);
+        let Ok(cap_len) = u32::try_from(data.len()) else {
+            return Err(self.unsupported("a packet of 4 GiB or more".into()));
+        };
+        match self.format {
+            Format::Pcap => self.record(packet, cap_len)?,
+            Format::PcapNg => self.block(packet, cap_len)?,
+        }
+        self.buffer.extend_from_slice(data);
+        if self.format == Format::PcapNg {
+            let padding = data.len().next_multiple_of(4) - data.len();
+            self.buffer.extend_from_slice(&[0; 3][..padding]);
+            let len = ENHANCED + cap_len + padding as u32;
+            self.buffer.extend_from_slice(&len.to_le_bytes());
+        }
+        self.packets += 1;
+        if self.buffer.len() >= BUFFER { self.drain() } else { Ok(()) }
+    }
+
+    /// The part of a pcap record before its data.
+    #[inline]
+    fn record(&mut self, packet: &Packet<'_>, cap_len: u32) -> Result<(), Error> {
+        if self.link_type != Some(packet.link_type) {
+            if let Some(first) = self.link_type {
+                let second = packet.link_type;
+                return Err(self.unsupported(format!(
+                    "pcap holds one link type, and after {first} came {second}: write pcapng \
+                     (name the file .pcapng)"
+                )));
+            }
+            self.header(packet.link_type);
+        }
+        let nanos = packet.time.as_nanos();
+        let Ok(secs) = u32::try_from(nanos.div_euclid(1_000_000_000)) else {
+            return Err(self.unsupported("pcap holds times from 1970 to 2106 only".into()));
+        };
+        let rest = nanos.rem_euclid(1_000_000_000) as u32;
+        let fraction = match self.options.precision {
+            Some(Precision::Micros) => rest / 1_000,
+            _ => rest,
+        };
+        put(&mut self.buffer, &[secs, fraction, cap_len, packet.wire_len]);
+        Ok(())
+    }
+
+    /// The part of an enhanced packet block before its data.
+    #[inline]
+    fn block(&mut self, packet: &Packet<'_>, cap_len: u32) -> Result<(), Error> {
+        let Ok(ticks) = u64::try_from(self.cut(packet.time).as_nanos()) else {
+            return Err(self.unsupported("pcapng holds times from 1970 on only".into()));
+        };
+        let key = (packet.interface, packet.link_type);
+        let id = match self.interfaces.get(&key) {
+            Some(id) => *id,
+            None => self.interface(key),
+        };
+        let len = ENHANCED + cap_len.next_multiple_of(4);
+        let (high, low) = ((ticks >> 32) as u32, ticks as u32);
+        let words = [pcapng::ENHANCED_PACKET, len, id, high, low, cap_len, packet.wire_len];
+        put(&mut self.buffer, &words);
+        Ok(())
+    }
+
+    fn cut(&self, time: Time) -> Time {
+        match self.options.precision {
+            Some(Precision::Micros) => {
+                Time::from_nanos(time.as_nanos() - time.as_nanos().rem_euclid(1_000))
+            }
+            _ => time,
+        }
+    }
+
+    fn snaplen(&self) -> u32 {
+        self.options.snaplen.unwrap_or(SNAPLEN)
+    }
+
+    /// The header of a pcap file.
+    fn header(&mut self, link_type: LinkType) {
+        self.link_type = Some(link_type);
+        let magic = match self.options.precision {
+            Some(Precision::Micros) => pcap::MAGIC_MICROS,
+            _ => pcap::MAGIC_NANOS,
+        };
+        // Version 2.4 in two halves of a word.
+        let version = 2 | 4 << 16;
+        let words = [magic, version, 0, 0, self.snaplen(), u32::from(link_type.0)];
+        put(&mut self.buffer, &words);
+    }
+
+    /// The section header of a pcapng file: version 1.0, length not known.
+    fn section(&mut self) {
+        let mut options = Vec::new();
+        if let Some(application) = &self.options.application {
+            option(&mut options, 4, application.as_bytes());
+            option(&mut options, 0, &[]);
+        }
+        let len = 28 + options.len() as u32;
+        let words = [pcapng::SECTION, len, pcapng::ORDER_MAGIC, 1, u32::MAX, u32::MAX];
+        put(&mut self.buffer, &words);
+        self.buffer.extend_from_slice(&options);
+        put(&mut self.buffer, &[len]);
+    }
+
+    /// Describes an interface in a pcapng file.
+    #[cold]
+    fn interface(&mut self, key: (u32, LinkType)) -> u32 {
+        let id = self.interfaces.len() as u32;
+        self.interfaces.insert(key, id);
+        // Times in ns: option 9 of one byte. 20 bytes of block, 8 of this option, 4 of the end.
+        let len = 32;
+        let words = [pcapng::INTERFACE, len, u32::from(key.1.0), self.snaplen()];
+        put(&mut self.buffer, &words);
+        option(&mut self.buffer, 9, &[9]);
+        option(&mut self.buffer, 0, &[]);
+        put(&mut self.buffer, &[len]);
+        id
+    }
+
+    fn unsupported(&self, what: String) -> Error {
+        Error::Unsupported { file: self.file.clone(), what }
+    }
+
+    fn drain(&mut self) -> Result<(), Error> {
+        let Some(output) = &mut self.output else { return Ok(()) };
+        let written = output.write_all(&self.buffer);
+        self.bytes += self.buffer.len() as u64;
+        self.buffer.clear();
+        written.map_err(|source| Error::Io { file: self.file.clone(), source })
+    }
+
+    /// Writes out what is gathered, so that a reader of a pipe sees it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from writing.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.drain()?;
+        match &mut self.output {
+            Some(output) => {
+                output.flush().map_err(|source| Error::Io { file: self.file.clone(), source })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the file, also one without packets.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from writing.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        if self.output.is_none() {
+            return Ok(());
+        }
+        let link_type = self.options.link_type.unwrap_or(LinkType::ETHERNET);
+        if self.format == Format::Pcap && self.link_type.is_none() {
+            self.header(link_type);
+        }
+        if self.format == Format::PcapNg && self.interfaces.is_empty() {
+            self.interface((0, link_type));
+        }
+        self.drain()?;
+        match self.output.take() {
+            Some(output) => {
+                output.finish().map_err(|source| Error::Io { file: self.file.clone(), source })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Packets written so far.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Bytes written so far, before compression.
+    pub fn bytes(&self) -> u64 {
+        self.bytes + self.buffer.len() as u64
+    }
+
+    /// The format that is written.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Errors have nowhere to go from here; `finish` is for those who ask.
+        let _ = self.end();
+    }
+}
+
+/// Bytes of an enhanced packet block without its data and padding.
+const ENHANCED: u32 = 32;
+
+fn put(buffer: &mut Vec<u8>, words: &[u32]) {
+    for word in words {
+        buffer.extend_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// Adds an option, padded to four bytes; values beyond 65,535 bytes are cut.
+fn option(buffer: &mut Vec<u8>, code: u16, value: &[u8]) {
+    let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
+    buffer.extend_from_slice(&code.to_le_bytes());
+    buffer.extend_from_slice(&len.to_le_bytes());
+    buffer.extend_from_slice(value.get(..usize::from(len)).unwrap_or(value));
+    buffer.resize(buffer.len().next_multiple_of(4), 0);
+}
+
+fn by_suffix(path: &Path) -> Format {
+    let inner = match Compression::from_suffix(path) {
+        Some(_) => path.file_stem().map(Path::new).unwrap_or(path),
+        None => path,
+    };
+    match inner.extension().and_then(|e| e.to_str()) {
+        Some("pcapng" | "ntar") => Format::PcapNg,
+        _ => Format::Pcap,
+    }
+}
