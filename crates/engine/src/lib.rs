@@ -1,1 +1,71 @@
-//! Puts the stages together: front, shards, merge, limits, statistics.
+//! Puts the stages together: packets in, rows out.
+//!
+//! [`Engine`] takes batches of packets. Its shard walks each packet through the layers (link, IP,
+//! fragments, tunnels, transport), finds the connection, drives its TCP state and its analyzers,
+//! and writes the rows of connections that end. Time is packet time: timers fire when they are
+//! due, before the first packet that is not older, so that the rows do not depend on how packets
+//! were batched.
+
+mod conn_log;
+mod options;
+mod shard;
+mod tunnels;
+mod walk;
+
+use std::io;
+
+use gannet_capture::Batch;
+use gannet_filter::Filter;
+use gannet_log::StreamCount;
+
+pub use options::Options;
+pub use options::Statistics;
+
+use shard::Shard;
+
+/// The analysis of one stream of packets.
+pub struct Engine {
+    shard: Shard,
+    filter: Option<Filter>,
+    statistics: Statistics,
+}
+
+impl Engine {
+    /// A fresh analysis.
+    pub fn new(options: Options) -> Self {
+        Self {
+            filter: options.filter.clone(),
+            shard: Shard::new(options),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// The next packets.
+    ///
+    /// # Errors
+    /// When a log could not be written.
+    pub fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
+        for packet in batch.iter() {
+            self.statistics.packets += 1;
+            self.statistics.bytes += u64::from(packet.wire_len);
+            let passes = |f: &Filter| f.matches(packet.link_type.0, packet.data);
+            if self.filter.as_ref().is_none_or(passes) {
+                self.shard.packet(&packet);
+            } else {
+                self.statistics.filtered += 1;
+            }
+        }
+        self.shard.check()
+    }
+
+    /// The end of input: every connection still open is logged, and the logs are closed. Returns
+    /// what was done.
+    ///
+    /// # Errors
+    /// When a log could not be written.
+    pub fn finish(mut self) -> io::Result<(Statistics, Vec<StreamCount>)> {
+        let counts = self.shard.finish()?;
+        self.statistics.connections = self.shard.connections();
+        Ok((self.statistics, counts))
+    }
+}

@@ -246,7 +246,10 @@ mod tests {
         other[0] = 0xff;
         let whole = add(&mut f, &packet(1, 40, true, &other), &mut odd).unwrap();
         assert_eq!(&whole[20..], text);
-        assert_eq!(odd, ["excessively_small_fragment", "fragment_inconsistency", "fragment_overlap"]);
+        assert_eq!(
+            odd,
+            ["excessively_small_fragment", "fragment_inconsistency", "fragment_overlap"]
+        );
         assert_eq!(f.bytes(), 0);
         let ip = gannet_wire::ip(&whole, whole.len() as u32, false).unwrap();
         assert_eq!((ip.fragment, ip.total_len), (None, 120));

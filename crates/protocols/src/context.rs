@@ -93,6 +93,7 @@ impl Context<'_> {
     /// Something odd on this connection, by the name Zeek gives it. `source` is the upper-case name of
     /// the analyzer that saw it where Zeek fills weird.log's `source` column with one.
     pub fn weird(&mut self, name: &'static str, addl: &str, source: Option<&'static str>) {
+        self.conn.set_weird();
         self.env.weirds.conn(&mut self.env.logs, self.now, self.conn, name, addl, source);
     }
 

@@ -97,6 +97,13 @@ impl Env {
         }
     }
 
+    /// Packet time went on: what is due is done.
+    #[inline]
+    pub fn expire(&mut self, _now: Time) {}
+
+    /// The end of input: what is still open is written.
+    pub fn finish(&mut self, _now: Time) {}
+
     /// Whether an address counts as local.
     pub fn is_local(&self, a: Addr) -> bool {
         self.options.local_nets.iter().any(|n| n.contains(a))

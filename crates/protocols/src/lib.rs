@@ -13,7 +13,9 @@
 mod analyze;
 mod context;
 mod env;
+pub mod failure;
 pub mod registry;
+mod stack;
 pub mod support;
 #[cfg(test)]
 mod testing;
@@ -40,3 +42,6 @@ pub use env::Expected;
 pub use env::Options;
 pub use registry::Analyzer;
 pub use registry::Tag;
+pub use stack::Scratch;
+pub use stack::Session;
+pub use stack::Stack;

@@ -109,3 +109,80 @@ registry! {
         Vxlan, "VXLAN", "vxlan";
     }
 }
+
+/// Ports that servers of known protocols use: what tells the originator from the responder where
+/// the first packet does not. Zeek's `likely_server_ports`.
+const LIKELY_TCP: &[u16] = &[
+    21, 22, 25, 53, 79, 80, 81, 88, 135, 139, 143, 389, 443, 445, 465, 502, 514, 563, 585, 587,
+    614, 631, 636, 989, 990, 992, 993, 995, 1080, 1434, 1883, 2811, 3128, 3268, 3306, 3389, 5222,
+    5223, 5269, 5432, 6379, 6666, 6667, 6668, 6669, 8000, 8080, 8888, 20000,
+];
+
+/// See [`LIKELY_TCP`].
+const LIKELY_UDP: &[u16] = &[
+    53, 67, 88, 123, 137, 161, 162, 389, 443, 514, 1812, 2123, 2152, 3389, 3544, 4011, 4754, 4789,
+    5060, 5072, 5353, 5355, 6081, 20000,
+];
+
+/// Whether a server of a known protocol is likely to have this port.
+#[inline]
+pub fn is_likely_server_port(proto: gannet_base::Proto, port: u16) -> bool {
+    let map = match proto {
+        gannet_base::Proto::Tcp => &TCP_MAP,
+        gannet_base::Proto::Udp => &UDP_MAP,
+        _ => return false,
+    };
+    map[usize::from(port >> 6)] >> (port & 63) & 1 != 0
+}
+
+static TCP_MAP: [u64; 1024] = bitmap(LIKELY_TCP);
+static UDP_MAP: [u64; 1024] = bitmap(LIKELY_UDP);
+
+const fn bitmap(ports: &[u16]) -> [u64; 1024] {
+    let mut map = [0; 1024];
+    let mut i = 0;
+    while i < ports.len() {
+        map[(ports[i] >> 6) as usize] |= 1 << (ports[i] & 63);
+        i += 1;
+    }
+    map
+}
+
+/// Protocols tried at once on a responder's port.
+#[inline]
+pub fn by_port(proto: gannet_base::Proto, port: u16) -> impl Iterator<Item = Tag> {
+    let known = is_known_port(proto, port);
+    let all = if known { Tag::ALL } else { &[] };
+    all.iter().copied().filter(move |t| {
+        let ports = match proto {
+            gannet_base::Proto::Tcp => t.tcp_ports(),
+            _ => t.udp_ports(),
+        };
+        ports.contains(&port)
+    })
+}
+
+/// Whether some protocol is tried at once on a port: the likely server ports and a few more.
+fn is_known_port(proto: gannet_base::Proto, port: u16) -> bool {
+    is_likely_server_port(proto, port)
+        || proto == gannet_base::Proto::Udp && matches!(port, 68 | 784 | 853)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_base::Proto;
+
+    #[test]
+    fn every_registered_port_is_found() {
+        for tag in Tag::ALL {
+            for p in tag.tcp_ports() {
+                assert!(by_port(Proto::Tcp, *p).any(|t| t == *tag), "{tag:?} {p}");
+            }
+            for p in tag.udp_ports() {
+                assert!(by_port(Proto::Udp, *p).any(|t| t == *tag), "{tag:?} {p}");
+            }
+        }
+        assert_eq!(by_port(Proto::Tcp, 12_345).count(), 0);
+    }
+}

@@ -96,10 +96,6 @@ impl Endpoint {
         (self.relative_in(seq, wraps), false)
     }
 
-    pub(super) fn init_start(&mut self, seq: u32) {
-        self.start_seq = seq;
-    }
-
     pub(super) fn init(&mut self, start: u32, last: u32) {
         self.start_seq = start;
         self.ack_seq = start;

@@ -73,8 +73,8 @@ pub trait Consumer {
     fn reset(&mut self, conn: &mut Conn);
     /// Originator and responder were exchanged.
     fn flipped(&mut self, conn: &mut Conn);
-    /// Something odd, by Zeek's name.
-    fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str);
+    /// Something odd, by Zeek's name and with the layer that it says saw it (or none).
+    fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str, source: &'static str);
     /// Both sides agreed to talk (or one was seen to).
     fn established(&mut self, conn: &mut Conn, orig: State);
     /// Whether anybody wants the bytes of the streams.
@@ -195,11 +195,12 @@ impl Tcp {
                 return false; // the SYN of a handshake whose SYN-ACK was seen first
             }
             let syn_again = starter.state == State::SynSent;
-            c.weird(conn, if syn_again { "SYN_seq_jump" } else { "active_connection_reuse" }, "");
+            let name = if syn_again { "SYN_seq_jump" } else { "active_connection_reuse" };
+            c.weird(conn, name, "", "TCP");
         } else if (orig.is_active() || resp.is_active()) && !reset {
-            c.weird(conn, "active_connection_reuse", "");
+            c.weird(conn, "active_connection_reuse", "", "TCP");
         } else if (now - conn.last).as_nanos() < LINGER.as_nanos() && !reset {
-            c.weird(conn, "premature_connection_reuse", "");
+            c.weird(conn, "premature_connection_reuse", "", "TCP");
         }
         true
     }
@@ -221,7 +222,7 @@ impl Tcp {
         let e = self.endpoint(from);
         let (rel_seq, underflow) = e.relative(s.seq, e.last_seq, e.seq_wraps);
         if underflow && !s.has(flag::RST) {
-            c.weird(conn, "TCP_seq_underflow_or_misorder", "");
+            c.weird(conn, "TCP_seq_underflow_or_misorder", "", "TCP");
         }
         from = self.update_history(conn, from, s, rel_seq, c);
         self.update_window(conn, from, s, c);
@@ -238,13 +239,13 @@ impl Tcp {
             e.fins += 1;
             e.fin_seq = rel_seq.wrapping_add(u64::from(seg_len));
             if e.fins >= STORM && storm {
-                c.weird(conn, "FIN_storm", "");
+                c.weird(conn, "FIN_storm", "", "TCP");
             }
         }
         if s.has(flag::RST) {
             e.rsts += 1;
             if e.rsts >= STORM && storm {
-                c.weird(conn, "RST_storm", "");
+                c.weird(conn, "RST_storm", "", "TCP");
             }
         }
         let mut rel_ack = 0;
@@ -346,7 +347,13 @@ impl Tcp {
         from
     }
 
-    fn update_window(&mut self, conn: &mut Conn, from: Dir, s: &Segment<'_>, c: &mut impl Consumer) {
+    fn update_window(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) {
         let peer_state = self.endpoint(from.other()).state;
         let e = self.end(from);
         let window = u32::from(s.window) << e.window_scale;
@@ -372,20 +379,20 @@ impl Tcp {
             e.window_ack_seq = s.ack;
             e.window_seq = s.seq;
             if advance < 0 && advance.wrapping_neg() >= 1 << e.window_scale {
-                c.weird(conn, "window_recision", "");
+                c.weird(conn, "window_recision", "", "");
             }
         }
     }
 
     fn syn_weirds(&mut self, conn: &mut Conn, s: &Segment<'_>, c: &mut impl Consumer) {
         if s.has(flag::RST) {
-            c.weird(conn, "TCP_christmas", "");
+            c.weird(conn, "TCP_christmas", "", "TCP");
         }
         if s.has(flag::URG) {
-            c.weird(conn, "baroque_SYN", "");
+            c.weird(conn, "baroque_SYN", "", "TCP");
         }
         if s.len > 0 {
-            c.weird(conn, "SYN_with_data", "");
+            c.weird(conn, "SYN_with_data", "", "TCP");
         }
     }
 
@@ -399,7 +406,7 @@ impl Tcp {
             }
             Some(scale) => {
                 if scale > 14 && !conn.did_weird() {
-                    c.weird(conn, "TCP_scale_range", &scale.to_string());
+                    c.weird(conn, "TCP_scale_range", &scale.to_string(), "TCP");
                 }
                 let e = self.end(from);
                 e.window_scale = scale.min(14);
@@ -428,13 +435,13 @@ impl Tcp {
             let start = s.ack.wrapping_sub(1);
             peer.init(start, start);
             if plain && spoke && !conn.did_weird() {
-                c.weird(conn, "possible_split_routing", "");
+                c.weird(conn, "possible_split_routing", "", "");
             }
             return 1;
         }
         let (rel_ack, underflow) = peer.relative(s.ack, peer.ack_seq, peer.ack_wraps);
         if underflow {
-            c.weird(conn, "TCP_ack_underflow_or_misorder", "");
+            c.weird(conn, "TCP_ack_underflow_or_misorder", "", "TCP");
             return 0;
         }
         if !s.has(flag::RST) {
@@ -510,7 +517,7 @@ impl Tcp {
         c: &mut impl Consumer,
     ) {
         if (s.data.len() as u64) < u64::from(s.len) {
-            c.weird(conn, "truncated_tcp_payload", "");
+            c.weird(conn, "truncated_tcp_payload", "", "TCP");
             return;
         }
         let keep = c.wants_data();
@@ -533,10 +540,10 @@ impl Tcp {
         }
         if quiet && e.stream.above_hole() > limits.above_hole_without_acks {
             e.stream.give_up();
-            c.weird(conn, "above_hole_data_without_any_acks", "");
+            c.weird(conn, "above_hole_data_without_any_acks", "", "TCP");
         } else if e.stream.unacked() > limits.without_further_acks {
             e.stream.give_up();
-            c.weird(conn, "excessive_data_without_further_acks", "");
+            c.weird(conn, "excessive_data_without_further_acks", "", "TCP");
         }
     }
 
@@ -551,7 +558,7 @@ impl Tcp {
         if self.close_deferred {
             let pending = self.endpoint(side).data_pending(self.endpoint(side.other()));
             if pending && self.side[0].did_close && self.side[1].did_close {
-                c.weird(conn, "pending_data_when_closed", "");
+                c.weird(conn, "pending_data_when_closed", "", "TCP");
             }
             self.connection_closed(now, conn, side);
             self.close_deferred = false;
@@ -559,17 +566,12 @@ impl Tcp {
     }
 
     fn connection_closed(&mut self, _now: Time, conn: &mut Conn, side: Dir) {
+        self.close_deferred = self.endpoint(side).data_pending(self.endpoint(side.other()));
         let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
-        if e.data_pending(peer) {
-            self.close_deferred = true;
+        if self.close_deferred || e.did_close {
             return;
         }
-        self.close_deferred = false;
-        if e.did_close {
-            return;
-        }
-        let complete =
-            e.state == State::Reset || peer.did_close || peer.state == State::Inactive;
+        let complete = e.state == State::Reset || peer.did_close || peer.state == State::Inactive;
         let first = e.prev == State::Inactive;
         self.end(side).did_close = true;
         if complete {

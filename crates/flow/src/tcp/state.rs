@@ -34,17 +34,17 @@ impl Tcp {
             }
             State::SynSent | State::SynAckSent if syn && s.seq != e.start_seq => {
                 e.init(s.seq, past);
-                c.weird(conn, "SYN_seq_jump", "");
+                c.weird(conn, "SYN_seq_jump", "", "");
             }
             State::Established | State::Partial if syn => {
                 // Perhaps this SYN is the one that sets the connection up.
                 let jump = s.seq != e.start_seq;
                 e.init(s.seq, past);
                 if size > 0 {
-                    c.weird(conn, "SYN_inside_connection", "");
+                    c.weird(conn, "SYN_inside_connection", "", "");
                 }
                 if jump {
-                    c.weird(conn, "SYN_seq_jump", "");
+                    c.weird(conn, "SYN_seq_jump", "", "");
                 }
             }
             // Numbers set by a RST that may have been forged.
@@ -83,13 +83,13 @@ impl Tcp {
             State::Closed => (from, self.from_closed(conn, from, s, advance, c)),
             State::Reset => {
                 if s.has(flag::SYN) {
-                    c.weird(conn, "SYN_after_reset", "");
+                    c.weird(conn, "SYN_after_reset", "", "TCP");
                 }
                 if s.has(flag::FIN) {
-                    c.weird(conn, "FIN_after_reset", "");
+                    c.weird(conn, "FIN_after_reset", "", "TCP");
                 }
                 if s.len > 0 && !s.has(flag::RST) {
-                    c.weird(conn, "data_after_reset", "");
+                    c.weird(conn, "data_after_reset", "", "TCP");
                 }
                 (from, false)
             }
@@ -108,7 +108,7 @@ impl Tcp {
         if s.has(flag::SYN) {
             if from.is_orig() {
                 if s.has(flag::ACK) {
-                    c.weird(conn, "connection_originator_SYN_ack", "");
+                    c.weird(conn, "connection_originator_SYN_ack", "", "TCP");
                     self.set_state(conn, from, State::SynAckSent);
                 } else {
                     self.set_state(conn, from, State::SynSent);
@@ -122,7 +122,7 @@ impl Tcp {
             self.set_state(conn, from, State::Closed);
             do_close = true;
             if self.endpoint(from.other()).state != State::Partial && !s.has(flag::SYN) {
-                c.weird(conn, "spontaneous_FIN", "");
+                c.weird(conn, "spontaneous_FIN", "", "TCP");
             }
         }
         if s.has(flag::RST) {
@@ -135,7 +135,7 @@ impl Tcp {
                 Dir::Resp => matches!(peer, State::SynSent | State::SynAckSent),
             };
             if !reject && peer == State::Inactive {
-                c.weird(conn, "spontaneous_RST", "");
+                c.weird(conn, "spontaneous_RST", "", "TCP");
             }
         }
         if self.endpoint(from).state == State::Inactive {
@@ -168,7 +168,7 @@ impl Tcp {
             let known = !matches!(peer_state, State::Inactive | State::Partial);
             let between = delta(s.ack, peer.start_seq) >= 0 && delta(peer.last_seq, s.ack) >= 0;
             if known && !between {
-                c.weird(conn, "bad_SYN_ack", "");
+                c.weird(conn, "bad_SYN_ack", "", "TCP");
             }
         } else if peer_state == State::SynAckSent && s.seq == e.start_seq {
             // SYN and SYN-ACK came in the wrong order.
@@ -178,11 +178,11 @@ impl Tcp {
             self.set_state(conn, from.other(), State::Established);
             self.first_seen[0] = true;
         } else {
-            c.weird(conn, "simultaneous_open", "");
+            c.weird(conn, "simultaneous_open", "", "TCP");
         }
         match self.endpoint(from.other()).state {
             State::SynSent => self.set_state(conn, from.other(), State::Established),
-            State::Inactive => c.weird(conn, "unsolicited_SYN_response", ""),
+            State::Inactive => c.weird(conn, "unsolicited_SYN_response", "", "TCP"),
             _ => {}
         }
         self.set_state(conn, from, State::Established);
@@ -204,15 +204,15 @@ impl Tcp {
         if s.has(flag::SYN) {
             let plain = s.has(flag::ACK) && !s.has(flag::FIN | flag::RST);
             if from.is_orig() && plain && state != State::SynAckSent {
-                c.weird(conn, "repeated_SYN_with_ack", "");
+                c.weird(conn, "repeated_SYN_with_ack", "", "TCP");
             }
             if !from.is_orig() && !s.has(flag::ACK) && state != State::SynSent {
-                c.weird(conn, "repeated_SYN_reply_wo_ack", "");
+                c.weird(conn, "repeated_SYN_reply_wo_ack", "", "TCP");
             }
         }
         if s.has(flag::FIN) {
             if matches!(self.endpoint(from.other()).state, State::Inactive | State::SynSent) {
-                c.weird(conn, "inappropriate_FIN", "");
+                c.weird(conn, "inappropriate_FIN", "", "TCP");
             }
             self.set_state(conn, from, State::Closed);
             do_close = true;
@@ -222,7 +222,7 @@ impl Tcp {
             self.reset(conn, c);
             do_close = true;
         } else if s.len > 0 {
-            c.weird(conn, "data_before_established", "");
+            c.weird(conn, "data_before_established", "", "TCP");
         }
         do_close
     }
@@ -242,7 +242,7 @@ impl Tcp {
             && self.endpoint(from).state == State::Partial
             && peer_state == State::Inactive
         {
-            c.weird(conn, "SYN_after_partial", "");
+            c.weird(conn, "SYN_after_partial", "", "TCP");
             self.set_state(conn, from, State::SynSent);
         }
         if s.has(flag::FIN) && !s.has(flag::RST) {
@@ -272,10 +272,10 @@ impl Tcp {
         c: &mut impl Consumer,
     ) -> bool {
         if s.has(flag::SYN) {
-            c.weird(conn, "SYN_after_close", "");
+            c.weird(conn, "SYN_after_close", "", "TCP");
         }
         if s.has(flag::FIN) && advance > 0 {
-            c.weird(conn, "FIN_advanced_last_seq", "");
+            c.weird(conn, "FIN_advanced_last_seq", "", "TCP");
         }
         if s.has(flag::RST) && self.endpoint(from.other()).state != State::Closed {
             self.set_state(conn, from, State::Reset);

@@ -1,0 +1,173 @@
+//! conn.log: one row a connection, written when it is removed.
+
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_flow::Conn;
+use gannet_flow::tcp::State;
+use gannet_flow::tcp::Tcp;
+use gannet_log::Encoder;
+use gannet_log::Set;
+use gannet_log::Type;
+use gannet_log::Value;
+use gannet_protocols::Tag;
+
+gannet_log::row! {
+    /// One row a connection: TCP by its handshake and end, others by idleness.
+    pub(crate) struct ConnRow<'a> = "conn" {
+        /// Time of the first packet.
+        ts: Time = "ts",
+        /// The connection's name in all logs.
+        uid: Uid = "uid",
+        /// Originator and responder.
+        id: ConnId = "id",
+        /// Transport.
+        proto: Proto = "proto",
+        /// Recognised protocols, in order of confirmation.
+        service: Services<'a> = "service",
+        /// From the first to the last packet; unset for a single packet.
+        duration: Option<Interval> = "duration",
+        /// Payload bytes of the originator; TCP: by sequence numbers.
+        orig_bytes: Option<u64> = "orig_bytes",
+        /// Payload bytes of the responder.
+        resp_bytes: Option<u64> = "resp_bytes",
+        /// How it began and ended: S0, S1, SF, REJ, S2, S3, RSTO, RSTR, RSTOS0, RSTRH, SH, SHR, OTH.
+        conn_state: &'a str = "conn_state",
+        /// Whether the originator is local.
+        local_orig: Option<bool> = "local_orig",
+        /// Whether the responder is local.
+        local_resp: Option<bool> = "local_resp",
+        /// Bytes missing in gaps.
+        missed_bytes: u64 = "missed_bytes",
+        /// What happened, a letter an event.
+        history: Option<&'a [u8]> = "history",
+        /// Packets of the originator.
+        orig_pkts: u64 = "orig_pkts",
+        /// Bytes of its IP packets.
+        orig_ip_bytes: u64 = "orig_ip_bytes",
+        /// Packets of the responder.
+        resp_pkts: u64 = "resp_pkts",
+        /// Bytes of its IP packets.
+        resp_ip_bytes: u64 = "resp_ip_bytes",
+        /// Tunnels that carried it.
+        tunnel_parents: Option<Set<Uid>> = "tunnel_parents",
+        /// IP protocol number.
+        ip_proto: u8 = "ip_proto",
+    }
+}
+
+/// The `service` column: names joined by commas, as one string.
+pub(crate) struct Services<'a>(pub(crate) &'a [u8]);
+
+impl Value for Services<'_> {
+    const TYPE: Type = Type::Scalar("string");
+
+    fn is_unset(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn put<E: Encoder>(&self, e: &mut E) {
+        for (i, service) in self.0.iter().enumerate() {
+            if i > 0 {
+                e.plain(b",");
+            }
+            if let Some(tag) = Tag::ALL.get(usize::from(*service)) {
+                e.plain(tag.service().as_bytes());
+            }
+        }
+    }
+}
+
+/// The row of a connection; `local` tells whether its two ends are local.
+pub(crate) fn row<'a>(
+    conn: &'a Conn,
+    tcp: Option<&Tcp>,
+    local: (Option<bool>, Option<bool>),
+) -> ConnRow<'a> {
+    let duration = conn.last - conn.start;
+    let lasted = duration > Interval::ZERO;
+    let [orig, resp] = conn.sent;
+    let history = conn.history.as_bytes();
+    ConnRow {
+        ts: conn.start,
+        uid: conn.uid,
+        id: conn.id,
+        proto: conn.proto,
+        service: Services(conn.services.as_slice()),
+        duration: lasted.then_some(duration),
+        orig_bytes: lasted.then_some(orig.payload),
+        resp_bytes: lasted.then_some(resp.payload),
+        conn_state: match (conn.proto, tcp) {
+            (Proto::Tcp, Some(tcp)) => tcp_state(conn, tcp),
+            (Proto::Udp, _) => udp_state(conn),
+            _ => "OTH",
+        },
+        local_orig: local.0,
+        local_resp: local.1,
+        missed_bytes: conn.missed_bytes,
+        history: (!history.is_empty()).then_some(history),
+        orig_pkts: orig.packets,
+        orig_ip_bytes: orig.ip_bytes,
+        resp_pkts: resp.packets,
+        resp_ip_bytes: resp.ip_bytes,
+        tunnel_parents: conn.tunnel_parents.as_deref().map(|p| Set(p.clone())),
+        ip_proto: conn.ip_proto,
+    }
+}
+
+fn udp_state(conn: &Conn) -> &'static str {
+    let h = conn.history.as_bytes();
+    match (h.contains(&b'D'), h.contains(&b'd')) {
+        (true, true) => "SF",
+        (true, false) => "S0",
+        (false, true) => "SHR",
+        (false, false) => "OTH",
+    }
+}
+
+fn tcp_state(conn: &Conn, tcp: &Tcp) -> &'static str {
+    let (orig, resp) = (tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state);
+    let idle = |s| matches!(s, State::Inactive | State::Partial);
+    match (orig, resp) {
+        (State::SynSent | State::SynAckSent, State::Reset) => "REJ",
+        (State::Reset, State::Reset) if conn.payload() == 0 => "REJ",
+        (o, State::Reset) if idle(o) => "RSTRH",
+        (_, State::Reset) => "RSTR",
+        (State::Reset, r) if idle(r) && was_syn_then_reset(conn.history.as_bytes()) => "RSTOS0",
+        (State::Reset, r) if idle(r) => "OTH",
+        (State::Reset, _) => "RSTO",
+        (State::Closed, State::Closed) => "SF",
+        (State::Closed, r) if idle(r) => "SH",
+        (State::Closed, _) => "S2",
+        (o, State::Closed) if idle(o) => "SHR",
+        (_, State::Closed) => "S3",
+        (State::SynSent, State::Inactive) => "S0",
+        (State::Established, State::Established) => "S1",
+        _ => "OTH",
+    }
+}
+
+/// A SYN, then a RST of the originator with nothing of substance of its between.
+fn was_syn_then_reset(history: &[u8]) -> bool {
+    let h = history.strip_prefix(b"^").unwrap_or(history);
+    let Some(rest) = h.strip_prefix(b"S") else { return false };
+    let until = rest.iter().position(|c| b"HAFGIQ".contains(c)).unwrap_or(rest.len());
+    rest[..until].contains(&b'R')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reset_after_syn() {
+        assert!(was_syn_then_reset(b"SR"));
+        assert!(was_syn_then_reset(b"^STR"));
+        assert!(!was_syn_then_reset(b"SAR"));
+        assert!(!was_syn_then_reset(b"R"));
+        assert!(was_syn_then_reset(b"SRA"));
+    }
+}

@@ -1,0 +1,33 @@
+use gannet_base::Subnet;
+use gannet_filter::Filter;
+use gannet_flow::tcp;
+
+/// What the analysis is told to do.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Do not verify checksums (`-C`).
+    pub ignore_checksums: bool,
+    /// Only packets that match are analysed.
+    pub filter: Option<Filter>,
+    /// Where and how logs are written.
+    pub logs: gannet_log::Options,
+    /// Networks that count as local, instead of the private ones.
+    pub local_nets: Option<Vec<Subnet>>,
+    /// Seed of uids.
+    pub seed: u64,
+    /// Limits of TCP reassembly.
+    pub reassembly: tcp::Limits,
+}
+
+/// What was done, for the table at the end of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Statistics {
+    /// Packets read.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// Packets that the filter held back.
+    pub filtered: u64,
+    /// Connections seen.
+    pub connections: u64,
+}

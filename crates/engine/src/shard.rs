@@ -1,0 +1,305 @@
+use std::io;
+
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_base::UidSource;
+use gannet_capture::Packet;
+use gannet_files::Files;
+use gannet_flow::Conn;
+use gannet_flow::Fragments;
+use gannet_flow::Slot;
+use gannet_flow::Table;
+use gannet_flow::Timers;
+use gannet_flow::tcp::Tcp;
+use gannet_log::Logs;
+use gannet_log::StreamCount;
+use gannet_protocols::Env;
+use gannet_protocols::Scratch;
+use gannet_protocols::Session;
+use gannet_protocols::Stack;
+
+use crate::Options;
+use crate::conn_log;
+use crate::tunnels::Encapsulation;
+use crate::tunnels::Tunnels;
+
+/// Changes of the tunnels around one connection that are followed.
+const MAX_TUNNEL_CHANGES: u8 = 5;
+
+/// What the engine keeps beside a connection.
+#[derive(Default)]
+pub(crate) struct Ext {
+    pub(crate) stack: Stack,
+    /// The tunnels around its last packet and how often they changed.
+    pub(crate) around: Option<Box<(Encapsulation, u8)>>,
+    /// Tunnel protocols that were confirmed on it, one bit a `Tag`.
+    pub(crate) tunnels_confirmed: u128,
+    /// Tunnel protocols that failed on it.
+    pub(crate) tunnels_failed: u128,
+    /// Bad checksums of each side, UDP.
+    pub(crate) bad_checksums: [u32; 2],
+    /// Bits of the sides from which valid Teredo was seen.
+    pub(crate) teredo_sides: u8,
+}
+
+/// One part of the connection table with everything that belongs to it.
+pub(crate) struct Shard {
+    pub(crate) options: Options,
+    pub(crate) env: Env,
+    pub(crate) table: Table<Ext>,
+    pub(crate) fragments: Fragments,
+    pub(crate) tunnels: Tunnels,
+    timers: Timers,
+    scratch: Scratch,
+    /// Network time: never goes back.
+    pub(crate) now: Time,
+    /// Time of the packet at hand.
+    pub(crate) time: Time,
+    /// Number of the packet at hand.
+    pub(crate) packet_number: u64,
+    /// Uids given out for the packet at hand.
+    pub(crate) ordinal: u32,
+    created: u64,
+}
+
+impl Shard {
+    pub(crate) fn new(options: Options) -> Self {
+        let uids = UidSource::new(options.seed);
+        let mut protocol_options = gannet_protocols::Options::default();
+        if let Some(nets) = &options.local_nets {
+            protocol_options.local_nets = nets.clone();
+        }
+        let logs = Logs::new(options.logs.clone());
+        Self {
+            env: Env::new(protocol_options, logs, Files::new(uids), uids),
+            options,
+            table: Table::default(),
+            fragments: Fragments::default(),
+            tunnels: Tunnels::default(),
+            timers: Timers::default(),
+            scratch: Scratch::default(),
+            now: Time::from_nanos(i64::MIN),
+            time: Time::ZERO,
+            packet_number: 0,
+            ordinal: 0,
+            created: 0,
+        }
+    }
+
+    pub(crate) fn connections(&self) -> u64 {
+        self.created
+    }
+
+    pub(crate) fn check(&mut self) -> io::Result<()> {
+        self.env.logs.check()
+    }
+
+    /// One packet.
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
+        self.packet_number = packet.number;
+        self.ordinal = 0;
+        self.time = packet.time;
+        self.advance(packet.time);
+        if packet.data.is_empty() || packet.wire_len == 0 {
+            self.env.weirds.net(&mut self.env.logs, self.now, "empty_pcap_header", "");
+            return;
+        }
+        self.walk_link(packet.link_type.0, packet.data, packet.wire_len);
+    }
+
+    /// Network time goes on: what is due before is done first.
+    fn advance(&mut self, to: Time) {
+        if to <= self.now {
+            return;
+        }
+        while let Some((due, number, index)) = self.timers.pop(to) {
+            self.now = self.now.max(due);
+            self.fire(due, number, index);
+        }
+        self.now = to;
+        self.env.logs.set_time(to);
+        self.tunnels.expire(&mut self.env.logs, to);
+        self.env.expire(to);
+    }
+
+    fn fire(&mut self, due: Time, number: u64, index: u32) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        if slot.number != number || slot.due != due {
+            return;
+        }
+        let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, due));
+        if over || slot.conn.last + slot.conn.timeout <= due {
+            self.remove(index);
+            return;
+        }
+        slot.due = next_due(slot);
+        self.timers.add(slot.due, number, index);
+    }
+
+    /// A new connection from a packet's sender, or to it if `flip`.
+    pub(crate) fn create(
+        &mut self,
+        id: ConnId,
+        proto: Proto,
+        ip_proto: u8,
+        one_way: bool,
+        flip: bool,
+        around: &Encapsulation,
+    ) -> u32 {
+        let uid = self.uid();
+        let mut conn = Conn::new(uid, id, proto, ip_proto, self.time);
+        if flip && !id.resp_h.is_broadcast() {
+            conn.flip();
+        }
+        let mut ext = Ext::default();
+        if around.depth() > 0 {
+            self.tunnels.register(&mut self.env.logs, self.now, around);
+            conn.tunnel_parents = around.last().map(|t| Box::new(vec![t.uid]));
+            ext.around = Some(Box::new((*around, 0)));
+        }
+        ext.stack.prepare(&mut self.env, &conn, self.now);
+        let tcp = (proto == Proto::Tcp)
+            .then(|| Box::new(Tcp::new(self.time, self.options.reassembly)));
+        let number = self.created;
+        self.created += 1;
+        let mut slot = Slot::new(conn, tcp, ext, number, one_way);
+        slot.due = next_due(&slot);
+        let due = slot.due;
+        let index = self.table.insert(slot);
+        self.timers.add(due, number, index);
+        index
+    }
+
+    /// The uid of what the packet at hand starts.
+    pub(crate) fn uid(&mut self) -> gannet_base::Uid {
+        let uid = self.env.uids.connection(self.packet_number, self.ordinal);
+        self.ordinal += 1;
+        uid
+    }
+
+    /// Follows the tunnels around a known connection.
+    pub(crate) fn check_around(&mut self, index: u32, around: &Encapsulation) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        let had = slot.ext.around.as_deref();
+        let same = match had {
+            Some((old, _)) => old == around,
+            None => around.depth() == 0,
+        };
+        if same {
+            return;
+        }
+        let changes = had.map_or(0, |(_, n)| *n);
+        let allowed = changes < MAX_TUNNEL_CHANGES;
+        slot.ext.around = Some(Box::new((*around, changes + u8::from(allowed))));
+        if !allowed {
+            slot.conn.set_weird();
+            let name = "tunnel_max_changes_per_connection_exceeded";
+            let addl = MAX_TUNNEL_CHANGES.to_string();
+            let env = &mut self.env;
+            env.weirds.conn(&mut env.logs, self.now, &mut slot.conn, name, &addl, None);
+            slot.conn.note_limit();
+            return;
+        }
+        if let Some(tunnel) = around.last() {
+            let parents = slot.conn.tunnel_parents.get_or_insert_default();
+            if !parents.contains(&tunnel.uid) {
+                parents.push(tunnel.uid);
+            }
+        }
+        self.tunnels.register(&mut self.env.logs, self.now, around);
+    }
+
+    /// A connection's slot and its analyzers at work.
+    pub(crate) fn with_session<R>(
+        &mut self,
+        index: u32,
+        work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
+    ) -> Option<R> {
+        let slot = self.table.get_mut(index)?;
+        let mut session = Session {
+            now: self.now,
+            env: &mut self.env,
+            stack: &mut slot.ext.stack,
+            scratch: &mut self.scratch,
+        };
+        Some(work(&mut slot.conn, &mut slot.tcp, &mut session))
+    }
+
+    /// The packet at hand is done with a connection: requests of its analyzers are carried out.
+    pub(crate) fn settle(&mut self, index: u32) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        let mut session = Session {
+            now: self.now,
+            env: &mut self.env,
+            stack: &mut slot.ext.stack,
+            scratch: &mut self.scratch,
+        };
+        if session.has_requests() {
+            count_payload(slot.tcp.as_deref(), &mut slot.conn);
+            if session.settle(&mut slot.conn) {
+                match &mut slot.tcp {
+                    Some(tcp) => tcp.flip_roles(&mut slot.conn, &mut session),
+                    None => {
+                        slot.conn.flip();
+                        gannet_flow::tcp::Consumer::flipped(&mut session, &mut slot.conn);
+                    }
+                }
+                session.settle(&mut slot.conn);
+            }
+        }
+        // A timer that moved ahead of its entry needs another; one that moved back waits for it.
+        let due = next_due(slot);
+        if due < slot.due {
+            slot.due = due;
+            let number = slot.number;
+            self.timers.add(due, number, index);
+        }
+    }
+
+    /// A connection ends: its rows are written.
+    pub(crate) fn remove(&mut self, index: u32) {
+        let Some(mut slot) = self.table.remove(index) else { return };
+        count_payload(slot.tcp.as_deref(), &mut slot.conn);
+        let mut session = Session {
+            now: self.now,
+            env: &mut self.env,
+            stack: &mut slot.ext.stack,
+            scratch: &mut self.scratch,
+        };
+        session.finish(&mut slot.conn);
+        self.tunnels.close(&mut self.env.logs, self.now, &slot.conn.id, slot.conn.uid);
+        let id = slot.conn.id;
+        let local = if self.env.options.local_nets.is_empty() {
+            (None, None)
+        } else {
+            (Some(self.env.is_local(id.orig_h)), Some(self.env.is_local(id.resp_h)))
+        };
+        self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local));
+    }
+
+    /// The end of input.
+    pub(crate) fn finish(&mut self) -> io::Result<Vec<StreamCount>> {
+        for index in self.table.in_order() {
+            self.remove(index);
+        }
+        self.env.finish(self.now);
+        let counts = self.env.logs.counts();
+        self.env.logs.close()?;
+        Ok(counts)
+    }
+}
+
+/// TCP counts payload in sequence space, which is only worked out where it is asked for.
+fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
+    if let Some(tcp) = tcp {
+        conn.sent[0].payload = tcp.size(Dir::Orig);
+        conn.sent[1].payload = tcp.size(Dir::Resp);
+    }
+}
+
+fn next_due(slot: &Slot<Ext>) -> Time {
+    let idle = slot.conn.last + slot.conn.timeout;
+    slot.tcp.as_ref().map_or(idle, |t| idle.min(t.due()))
+}

@@ -1,0 +1,340 @@
+//! The way of a packet: link layer, IP, fragments, transport.
+
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Proto;
+use gannet_flow::Key;
+use gannet_flow::is_power_of_ten;
+use gannet_flow::tcp::Consumer;
+use gannet_flow::tcp::Segment;
+use gannet_flow::tcp::flag;
+use gannet_protocols::registry::is_likely_server_port;
+use gannet_wire::Frame;
+use gannet_wire::Ip;
+use gannet_wire::Network;
+use gannet_wire::Scope;
+use gannet_wire::Upper;
+use gannet_wire::Weird;
+use gannet_wire::checksum;
+use gannet_wire::protocol;
+
+use crate::shard::Shard;
+use crate::tunnels::Encapsulation;
+
+impl Shard {
+    /// A frame as captured.
+    pub(crate) fn walk_link(&mut self, link_type: u16, data: &[u8], wire_len: u32) {
+        let around = Encapsulation::default();
+        self.walk_frame(link_type, data, wire_len, &around);
+    }
+
+    /// A frame, perhaps inside of tunnels.
+    pub(crate) fn walk_frame(
+        &mut self,
+        link_type: u16,
+        data: &[u8],
+        wire_len: u32,
+        around: &Encapsulation,
+    ) {
+        let mut odd = Vec::new();
+        let frame = gannet_wire::link_with(link_type, data, wire_len, &mut |w| odd.push(w));
+        for w in odd {
+            self.weird(&w, around, None);
+        }
+        match frame {
+            Ok(frame) => self.walk_network(&frame, around, 0),
+            Err(w) => self.weird(&w, around, None),
+        }
+    }
+
+    fn walk_network(&mut self, frame: &Frame<'_>, around: &Encapsulation, nested: u8) {
+        match frame.network {
+            Network::Ip(data) => self.walk_ip(data, frame.wire_len, around),
+            Network::Arp(data) => {
+                if let Err(w) = gannet_wire::arp(data) {
+                    self.weird(&w, around, None);
+                }
+            }
+            Network::Aggregate(_) if nested < gannet_wire::MAX_DEPTH => {
+                for sub in frame.subframes() {
+                    match sub {
+                        Ok(sub) => self.walk_network(&sub, around, nested + 1),
+                        Err(w) => self.weird(&w, around, None),
+                    }
+                }
+            }
+            Network::Aggregate(_) | Network::Other { .. } | Network::Nothing => {}
+        }
+    }
+
+    /// An IP packet.
+    pub(crate) fn walk_ip(&mut self, data: &[u8], wire_len: u32, around: &Encapsulation) {
+        let verify = !self.options.ignore_checksums;
+        // Nothing is allocated while nothing is odd.
+        let mut odd = Vec::new();
+        let ip = gannet_wire::ip_with(data, wire_len, verify, &mut |w| odd.push(w));
+        for w in odd {
+            self.weird(&w, around, None);
+        }
+        let ip = match ip {
+            Ok(ip) => ip,
+            Err(w) => return self.weird(&w, around, None),
+        };
+        let Some(fragment) = ip.fragment else { return self.walk_transport(&ip, around) };
+        if !ip.is_complete() {
+            self.flow_weird("incompletely_captured_fragment", &ip, "IP", around);
+            if fragment.offset == 0 {
+                self.walk_transport(&ip, around);
+            }
+            return;
+        }
+        let mut whole = Vec::new();
+        let mut odd = Vec::new();
+        let complete = self.fragments.add(self.now, &ip, &mut whole, |name| odd.push(name));
+        for name in odd {
+            self.flow_weird(name, &ip, "", around);
+        }
+        if complete && let Ok(ip) = gannet_wire::ip(&whole, whole.len() as u32, false) {
+            // A datagram whose pieces claim to be a piece goes no further.
+            if ip.fragment.is_none() {
+                self.walk_transport(&ip, around);
+            }
+        }
+    }
+
+    fn walk_transport(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+        if ip.upper != Upper::Payload {
+            return;
+        }
+        match ip.protocol {
+            protocol::TCP => self.tcp(ip, around),
+            protocol::UDP => self.udp(ip, around),
+            protocol::ICMP | protocol::ICMP6 => self.icmp(ip, around),
+            protocol::IPV4 | protocol::IPV6 | protocol::GRE => self.ip_tunnel(ip, around),
+            protocol::NONE => {
+                if around.last().is_none_or(|t| t.kind != "Tunnel::TEREDO") {
+                    self.flow_weird("ipv6_no_next", ip, "IP", around);
+                }
+            }
+            _ => self.unknown(ip, around),
+        }
+    }
+
+    /// The connection of a packet and the packet's direction.
+    fn connection(
+        &mut self,
+        id: ConnId,
+        ip: &Ip<'_>,
+        proto: Proto,
+        one_way: bool,
+        around: &Encapsulation,
+        flip: impl FnOnce() -> bool,
+    ) -> (u32, Dir) {
+        let key = Key::new(&id, ip.protocol, one_way);
+        let index = match self.table.find(&key) {
+            Some(index) => {
+                self.check_around(index, around);
+                index
+            }
+            None => self.create(id, proto, ip.protocol, one_way, flip(), around),
+        };
+        (index, self.direction(index, &id))
+    }
+
+    fn direction(&self, index: u32, id: &ConnId) -> Dir {
+        let orig = |i: &ConnId| i.orig_h == id.orig_h && i.orig_p == id.orig_p;
+        let is_orig = self.table.get(index).is_some_and(|s| orig(&s.conn.id));
+        if is_orig { Dir::Orig } else { Dir::Resp }
+    }
+
+    fn tcp(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+        let parsed = gannet_wire::tcp(ip);
+        let segment = match &parsed {
+            Ok(t) => Segment {
+                seq: t.seq,
+                ack: t.ack,
+                flags: t.flags.0,
+                window: t.window,
+                options: t.options,
+                data: t.payload,
+                len: t.payload_len,
+            },
+            // The ports are there, the rest of the header is not: there is a connection.
+            Err(w) if w.scope == Scope::Connection => {
+                let flags = ip.payload.get(13).copied().unwrap_or_default();
+                Segment { seq: 0, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 }
+            }
+            Err(w) => return self.weird(w, around, Some(ip)),
+        };
+        let port = |at: usize| {
+            ip.payload.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
+        };
+        let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
+        let key = Key::new(&id, ip.protocol, false);
+        if let (Some(index), Ok(_)) = (self.table.find(&key), &parsed) {
+            let time = self.time;
+            let reuse = self.with_session(index, |conn, tcp, session| {
+                tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, &segment, session))
+            });
+            if reuse == Some(true) {
+                self.remove(index);
+            }
+        }
+        let syn = segment.flags & flag::SYN != 0;
+        let (index, from) = self.connection(id, ip, Proto::Tcp, false, around, || {
+            if syn && segment.flags & flag::ACK == 0 {
+                return false;
+            }
+            let likely = |p| is_likely_server_port(Proto::Tcp, p);
+            // Where both ports may be a server's, a SYN-ACK is left alone (stealth scans), and
+            // of others the lower port is the server's.
+            likely(id.orig_p) && (!likely(id.resp_p) || !syn && id.orig_p < id.resp_p)
+        });
+        if let Err(w) = &parsed {
+            return self.conn_weird(index, w);
+        }
+        let bad = !self.options.ignore_checksums
+            && ip.is_complete()
+            && checksum::tcp(ip) == gannet_wire::Checksum::Bad;
+        let (time, ip_bytes) = (self.time, u64::from(ip.total_len));
+        self.with_session(index, |conn, tcp, session| {
+            let Some(tcp) = tcp else { return };
+            if bad {
+                session.weird(conn, "bad_TCP_checksum", "", "TCP");
+                tcp.bad_checksum(conn, from);
+                return;
+            }
+            let from = tcp.segment(conn, time, from, &segment, session);
+            let sent = &mut conn.sent[from.index()];
+            sent.packets += 1;
+            sent.ip_bytes += ip_bytes;
+        });
+        self.settle(index);
+    }
+
+    fn udp(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+        let udp = match gannet_wire::udp(ip) {
+            Ok(udp) => udp,
+            Err(w) => return self.weird(&w, around, Some(ip)),
+        };
+        let id =
+            ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
+        let (index, from) = self.connection(id, ip, Proto::Udp, false, around, || {
+            let likely = |p| is_likely_server_port(Proto::Udp, p);
+            likely(id.orig_p) && !likely(id.resp_p)
+        });
+        if !self.options.ignore_checksums && checksum::udp(ip) == gannet_wire::Checksum::Bad {
+            self.bad_udp_checksum(index, from);
+            return;
+        }
+        if let Some(w) = udp.length_mismatch() {
+            self.conn_weird(index, &w);
+        }
+        let (time, ip_bytes) = (self.time, u64::from(ip.total_len));
+        let Some(slot) = self.table.get_mut(index) else { return };
+        slot.conn.last = time;
+        slot.conn.note_once(from, UDP_DATA_BIT, b'D');
+        let payload = &mut slot.conn.sent[from.index()].payload;
+        *payload = payload.wrapping_add_signed(i64::from(udp.stated_len()));
+        let tunneled = self.udp_tunnel(index, from, &udp, around);
+        let _ = tunneled;
+        self.with_session(index, |conn, _, session| {
+            session.datagram(conn, from, udp.payload, udp.payload_len);
+            let sent = &mut conn.sent[from.index()];
+            sent.packets += 1;
+            sent.ip_bytes += ip_bytes;
+        });
+        self.settle(index);
+    }
+
+    #[cold]
+    fn bad_udp_checksum(&mut self, index: u32, from: Dir) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        let count = &mut slot.ext.bad_checksums[from.index()];
+        *count = count.saturating_add(1);
+        let note = is_power_of_ten(*count);
+        self.with_session(index, |conn, _, session| {
+            session.weird(conn, "bad_UDP_checksum", "", "UDP");
+            if note {
+                conn.note(from, b'C');
+            }
+        });
+    }
+
+    fn icmp(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+        let icmp = match gannet_wire::icmp(ip) {
+            Ok(icmp) => icmp,
+            Err(w) => return self.weird(&w, around, Some(ip)),
+        };
+        let counterpart = icmp.counterpart();
+        let id = ConnId {
+            orig_h: ip.src,
+            orig_p: u16::from(icmp.kind),
+            resp_h: ip.dst,
+            resp_p: u16::from(counterpart.value),
+        };
+        let (index, from) =
+            self.connection(id, ip, Proto::Icmp, counterpart.one_way, around, || false);
+        let bad = !self.options.ignore_checksums
+            && checksum::icmp(ip) == gannet_wire::Checksum::Bad;
+        let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
+        let complete = icmp.payload.len() as u64 >= u64::from(len);
+        self.with_session(index, |conn, _, session| {
+            if bad {
+                session.weird(conn, "bad_ICMP_checksum", "", "ICMP");
+                return;
+            }
+            conn.last = time;
+            let sent = &mut conn.sent[from.index()];
+            sent.payload += u64::from(len);
+            if complete {
+                sent.packets += 1;
+                sent.ip_bytes += u64::from(ip_bytes);
+            }
+        });
+    }
+
+    /// Any other transport: who talked to whom, and how much.
+    fn unknown(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+        let id = ConnId { orig_h: ip.src, orig_p: 0, resp_h: ip.dst, resp_p: 0 };
+        let (index, from) = self.connection(id, ip, Proto::Unknown, false, around, || false);
+        let Some(slot) = self.table.get_mut(index) else { return };
+        slot.conn.last = self.time;
+        let sent = &mut slot.conn.sent[from.index()];
+        sent.packets += 1;
+        sent.ip_bytes += u64::from(ip.total_len);
+    }
+
+    /// An oddity of a packet, told of what it is about.
+    #[cold]
+    pub(crate) fn weird(&mut self, w: &Weird, around: &Encapsulation, ip: Option<&Ip<'_>>) {
+        let in_tunnel = around.depth() > 0 && w.scope.suffixed();
+        let addl = w.addl.to_string();
+        let addrs = w.addrs.or(ip.map(|ip| (ip.src, ip.dst)));
+        let env = &mut self.env;
+        env.weirds.packet(&mut env.logs, self.now, w.name, in_tunnel, &addl, w.source, addrs);
+    }
+
+    #[cold]
+    fn flow_weird(
+        &mut self,
+        name: &'static str,
+        ip: &Ip<'_>,
+        source: &'static str,
+        around: &Encapsulation,
+    ) {
+        let in_tunnel = around.depth() > 0 && !source.is_empty();
+        let addrs = Some((ip.src, ip.dst));
+        let env = &mut self.env;
+        env.weirds.packet(&mut env.logs, self.now, name, in_tunnel, "", source, addrs);
+    }
+
+    #[cold]
+    fn conn_weird(&mut self, index: u32, w: &Weird) {
+        let addl = w.addl.to_string();
+        self.with_session(index, |conn, _, session| session.weird(conn, w.name, &addl, w.source));
+    }
+}
+
+/// Bit of a UDP connection's `seen` for `D`.
+const UDP_DATA_BIT: u32 = 3;

@@ -1,0 +1,50 @@
+//! analyzer.log: protocols that were recognised and then were not.
+
+use gannet_base::ConnId;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_flow::Conn;
+
+use crate::Env;
+use crate::Tag;
+
+gannet_log::row! {
+    /// One row a protocol, tunnel or file that violated what its analyzer knows of it.
+    pub struct AnalyzerRow<'a> = "analyzer" {
+        /// When.
+        ts: Time = "ts",
+        /// `protocol`, `packet` or `file`.
+        analyzer_kind: &'a str = "analyzer_kind",
+        /// Its name.
+        analyzer_name: &'a str = "analyzer_name",
+        /// The connection.
+        uid: Option<Uid> = "uid",
+        /// The file.
+        fuid: Option<Uid> = "fuid",
+        /// The connection's originator and responder.
+        id: Option<ConnId> = "id",
+        /// Transport.
+        proto: Option<Proto> = "proto",
+        /// What was wrong.
+        failure_reason: &'a str = "failure_reason",
+        /// The first bytes that show it.
+        failure_data: Option<&'a [u8]> = "failure_data",
+    }
+}
+
+/// Writes a row for a connection.
+pub fn log(env: &mut Env, now: Time, conn: &Conn, kind: &str, tag: Tag, reason: &str, data: &[u8]) {
+    let row = AnalyzerRow {
+        ts: now,
+        analyzer_kind: kind,
+        analyzer_name: tag.name(),
+        uid: Some(conn.uid),
+        fuid: None,
+        id: Some(conn.id),
+        proto: Some(conn.proto),
+        failure_reason: reason,
+        failure_data: (!data.is_empty()).then_some(data),
+    };
+    env.logs.write(&row);
+}

@@ -1,0 +1,283 @@
+//! The analyzers of one connection, and what they ask for.
+
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_flow::Conn;
+use gannet_flow::tcp;
+
+use crate::Analyze;
+use crate::Analyzer;
+use crate::Context;
+use crate::Env;
+use crate::Replay;
+use crate::Request;
+use crate::Tag;
+use crate::failure;
+use crate::registry::by_port;
+
+/// Sessions of people idle for long.
+const INTERACTIVE_TIMEOUT: Interval = Interval::from_secs(3600);
+/// Their ports.
+const INTERACTIVE_PORTS: [u16; 4] = [21, 22, 23, 513];
+/// Beyond so many bytes a protocol that was right so far is not given up for a violation.
+const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
+/// Analyzers that one connection may start in all, one inside the other.
+const MAX_STARTS: u16 = 32;
+
+/// Requests of the call at hand, kept between calls for their memory.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    requests: Vec<Request>,
+    starts: Vec<(Tag, Replay)>,
+}
+
+/// The analyzers of one connection.
+///
+/// Which they are to be is settled when the connection begins; they are made when the first bytes
+/// need them, since most connections of a scan or a flood never carry any.
+#[derive(Default)]
+pub struct Stack {
+    entries: Vec<Entry>,
+    started: u16,
+    /// The responder's port when the connection began.
+    port: u16,
+    waiting: Waiting,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Waiting {
+    /// Everything is started.
+    #[default]
+    No,
+    /// Analyzers by port are still to be made.
+    ByPort,
+    /// The one that another connection announced.
+    Expected(Tag),
+}
+
+struct Entry {
+    analyzer: Analyzer,
+    confirmed: bool,
+}
+
+impl Stack {
+    /// Decides what a new connection is analysed as.
+    pub fn prepare(&mut self, env: &mut Env, conn: &Conn, now: Time) {
+        if !matches!(conn.proto, Proto::Tcp | Proto::Udp) {
+            return;
+        }
+        self.port = conn.id.resp_p;
+        self.waiting = match env.take_expected(&conn.id, conn.proto, now) {
+            Some(expected) => Waiting::Expected(expected.tag),
+            None => Waiting::ByPort,
+        };
+    }
+}
+
+/// A connection's analyzers at work on one packet.
+pub struct Session<'a> {
+    /// Time of the packet.
+    pub now: Time,
+    /// What all connections share.
+    pub env: &'a mut Env,
+    /// The analyzers.
+    pub stack: &'a mut Stack,
+    /// Requests.
+    pub scratch: &'a mut Scratch,
+}
+
+impl Session<'_> {
+    /// Adds an analyzer, unless one of its kind is there.
+    pub fn add(&mut self, conn: &mut Conn, tag: Tag) {
+        self.scratch.starts.push((tag, Replay::default()));
+        self.run_starts(conn);
+    }
+
+    /// Whether an analyzer asked for something.
+    pub fn has_requests(&self) -> bool {
+        !self.scratch.requests.is_empty()
+    }
+
+    fn start_waiting(&mut self, conn: &mut Conn) {
+        let waiting = std::mem::take(&mut self.stack.waiting);
+        match waiting {
+            Waiting::No => return,
+            Waiting::Expected(tag) => self.add(conn, tag),
+            Waiting::ByPort => {
+                for tag in by_port(conn.proto, self.stack.port) {
+                    self.add(conn, tag);
+                }
+            }
+        }
+        self.add(conn, Tag::Detector);
+    }
+
+    /// Gives a datagram to all analyzers.
+    pub fn datagram(&mut self, conn: &mut Conn, from: Dir, data: &[u8], len: u32) {
+        self.start_waiting(conn);
+        self.each(conn, |a, cx| a.datagram(cx, from, data, len));
+    }
+
+    /// Takes leave of all analyzers.
+    pub fn finish(&mut self, conn: &mut Conn) {
+        self.each(conn, |a, cx| a.finish(cx));
+        self.stack.entries.clear();
+        self.settle(conn);
+    }
+
+    /// Carries out what was asked for; returns whether the roles are to be exchanged.
+    pub fn settle(&mut self, conn: &mut Conn) -> bool {
+        if self.scratch.requests.is_empty() {
+            return false;
+        }
+        let mut flip = false;
+        // Finishing a failed analyzer may ask for more: bounded, as every round takes one off.
+        while !self.scratch.requests.is_empty() {
+            for request in std::mem::take(&mut self.scratch.requests) {
+                match request {
+                    Request::Confirm(tag) => self.confirm(conn, tag),
+                    Request::Violation { tag, reason, data } => {
+                        self.violation(conn, tag, &reason, &data);
+                    }
+                    Request::Flip => flip = true,
+                }
+            }
+        }
+        flip
+    }
+
+    fn each(&mut self, conn: &mut Conn, mut call: impl FnMut(&mut Analyzer, &mut Context<'_>)) {
+        for entry in &mut self.stack.entries {
+            let mut cx = Context {
+                now: self.now,
+                conn,
+                env: self.env,
+                requests: &mut self.scratch.requests,
+                starts: &mut self.scratch.starts,
+            };
+            call(&mut entry.analyzer, &mut cx);
+        }
+        if !self.scratch.starts.is_empty() {
+            self.run_starts(conn);
+        }
+    }
+
+    fn run_starts(&mut self, conn: &mut Conn) {
+        while let Some((tag, replay)) = self.scratch.starts.pop() {
+            let there = self.stack.entries.iter().any(|e| e.analyzer.tag() == tag);
+            // A detector inside a tunnel stands beside the one of the connection.
+            if there && tag != Tag::Detector || self.stack.started >= MAX_STARTS {
+                continue;
+            }
+            let mut cx = Context {
+                now: self.now,
+                conn,
+                env: self.env,
+                requests: &mut self.scratch.requests,
+                starts: &mut self.scratch.starts,
+            };
+            let Some(mut analyzer) = Analyzer::new(tag, &mut cx) else { continue };
+            let is_udp = cx.conn.proto == Proto::Udp;
+            for (from, chunk) in &replay.chunks {
+                if is_udp {
+                    analyzer.datagram(&mut cx, *from, chunk, chunk.len() as u32);
+                } else {
+                    analyzer.stream(&mut cx, *from, chunk);
+                }
+            }
+            self.stack.started += 1;
+            self.stack.entries.push(Entry { analyzer, confirmed: false });
+        }
+    }
+
+    fn confirm(&mut self, conn: &mut Conn, tag: Tag) {
+        if let Some(entry) = self.stack.entries.iter_mut().find(|e| e.analyzer.tag() == tag) {
+            if entry.confirmed {
+                return;
+            }
+            entry.confirmed = true;
+        }
+        conn.services.insert(tag as u8);
+        if matches!(tag, Tag::Ssh | Tag::Ftp) {
+            conn.timeout = INTERACTIVE_TIMEOUT;
+        }
+    }
+
+    fn violation(&mut self, conn: &mut Conn, tag: Tag, reason: &str, data: &[u8]) {
+        if conn.payload() > IGNORE_VIOLATIONS_AFTER {
+            return;
+        }
+        if let Some(at) = self.stack.entries.iter().position(|e| e.analyzer.tag() == tag) {
+            let mut entry = self.stack.entries.remove(at);
+            let mut cx = Context {
+                now: self.now,
+                conn,
+                env: self.env,
+                requests: &mut self.scratch.requests,
+                starts: &mut self.scratch.starts,
+            };
+            entry.analyzer.finish(&mut cx);
+            self.scratch.starts.clear();
+        }
+        let service = tag as u8;
+        if !conn.services.contains(service) {
+            return;
+        }
+        let bit = 1 << service;
+        if conn.failed & bit == 0 {
+            failure::log(self.env, self.now, conn, "protocol", tag, reason, data);
+        }
+        conn.services.remove(service);
+        conn.failed |= bit;
+    }
+}
+
+impl tcp::Consumer for Session<'_> {
+    fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
+        self.start_waiting(conn);
+        self.each(conn, |a, cx| a.stream(cx, from, data));
+    }
+
+    fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64) {
+        self.start_waiting(conn);
+        self.each(conn, |a, cx| a.gap(cx, from, len));
+    }
+
+    fn end(&mut self, conn: &mut Conn, from: Dir) {
+        self.start_waiting(conn);
+        self.each(conn, |a, cx| a.end(cx, from));
+    }
+
+    fn reset(&mut self, conn: &mut Conn) {
+        self.each(conn, |a, cx| a.reset(cx));
+    }
+
+    fn flipped(&mut self, conn: &mut Conn) {
+        self.each(conn, |a, cx| a.flip(cx));
+    }
+
+    fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str, source: &'static str) {
+        conn.set_weird();
+        let source = (!source.is_empty()).then_some(source);
+        self.env.weirds.conn(&mut self.env.logs, self.now, conn, name, addl, source);
+    }
+
+    fn established(&mut self, conn: &mut Conn, orig: tcp::State) {
+        // A half-established connection is judged by the originator's port where only that one
+        // is known.
+        let likely = |p| crate::registry::is_likely_server_port(Proto::Tcp, p);
+        let mut port = conn.id.resp_p;
+        if orig == tcp::State::Inactive && !likely(port) && likely(conn.id.orig_p) {
+            port = conn.id.orig_p;
+        }
+        if INTERACTIVE_PORTS.contains(&port) {
+            conn.timeout = INTERACTIVE_TIMEOUT;
+        }
+    }
+
+    fn wants_data(&self) -> bool {
+        self.stack.waiting != Waiting::No || !self.stack.entries.is_empty()
+    }
+}
