@@ -195,7 +195,7 @@ fn element(data: &[u8]) -> Option<(Element<'_>, &[u8])> {
 fn fixed_len(kind: u8) -> Option<usize> {
     Some(match kind {
         1 | 8 | 11 | 13 | 14 | 15 | 19 | 20 | 21 | 23 | 24 | 29 => 1,
-        25 | 26 | 27 | 28 => 2,
+        25..=28 => 2,
         12 => 3,
         4 | 5 | 16 | 17 | 127 => 4,
         18 => 5,
