@@ -267,6 +267,15 @@ fn mobility(
     Ok(())
 }
 
+/// What the extension headers of a whole packet lead to, and how many bytes of it there are by
+/// the fixed header.
+pub(crate) fn outline(data: &[u8]) -> (u8, usize) {
+    let Some(head) = data.first_chunk::<FIXED_LEN>() else { return (protocol::NONE, 0) };
+    let chain = Chain::walk(head, data, &mut |_| {});
+    let total_len = usize::from(bytes::u16_at(head, field::PAYLOAD_LEN)) + FIXED_LEN;
+    (chain.next, total_len.saturating_sub(chain.len))
+}
+
 pub(crate) fn write_reassembled_header(
     header: &[u8],
     next: u8,

@@ -125,7 +125,27 @@ pub struct Tcp<'a> {
     pub payload_len: u32,
     /// Why the header does not hold. Ports, numbers and flags are still those of the fixed
     /// header: the connection exists, but the segment says nothing more about it.
-    pub bad: Option<Weird>,
+    pub bad: Option<BadHeader>,
+}
+
+/// Why a TCP header does not hold although its fixed part is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadHeader {
+    /// The data offset is smaller than the fixed header.
+    Offset,
+    /// The options reach beyond the segment, or beyond what was captured of it.
+    Options,
+}
+
+impl BadHeader {
+    /// As weird.log has it.
+    pub fn weird(self) -> Weird {
+        let name = match self {
+            Self::Offset => "bad_TCP_header_len",
+            Self::Options => "truncated_header",
+        };
+        Weird::connection(name, SOURCE)
+    }
 }
 
 /// Reads the TCP header of a datagram.
@@ -141,9 +161,9 @@ pub fn tcp<'a>(ip: &Ip<'a>) -> Result<Tcp<'a>, Weird> {
     let header_len = usize::from(bytes::u8_at(data, field::DATA_OFFSET) >> 4) * 4;
     let mut bad = None;
     if header_len < MIN_LEN {
-        bad = Some(Weird::connection("bad_TCP_header_len", SOURCE));
+        bad = Some(BadHeader::Offset);
     } else if header_len > ip.payload_len as usize || header_len > data.len() {
-        bad = Some(Weird::connection("truncated_header", SOURCE));
+        bad = Some(BadHeader::Options);
     }
     let (options, payload) = match data.get(MIN_LEN..header_len) {
         Some(options) if bad.is_none() => (options, bytes::from(data, header_len)),
@@ -262,7 +282,7 @@ mod tests {
             s[12] = offset;
             let p = segment(&s);
             let t = tcp(&ip(&p, p.len() as u32, false).unwrap()).unwrap();
-            (t.bad.unwrap().name, t.payload_len, t.src_port)
+            (t.bad.unwrap().weird().name, t.payload_len, t.src_port)
         };
         assert_eq!(bad(0x40), ("bad_TCP_header_len", 0, 4000));
         assert_eq!(bad(0xf0), ("truncated_header", 0, 4000));

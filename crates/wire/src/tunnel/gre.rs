@@ -1,0 +1,228 @@
+//! GRE (RFC 2784, RFC 2890), with Ethernet, ERSPAN and Aruba payloads, and the enhanced GRE of
+//! PPTP (RFC 2637).
+
+use super::Inner;
+use super::ip_in_ip;
+use crate::bytes;
+use crate::protocol;
+use crate::weird::Addl;
+use crate::weird::Weird;
+
+const SOURCE: &str = "GRE";
+/// Bytes of flags, version and protocol.
+const MIN_LEN: usize = 4;
+const ETHERNET_LEN: usize = 14;
+/// Bytes of the ERSPAN header of type II, and of type III with and without its sub-header.
+const ERSPAN_2_LEN: usize = 8;
+const ERSPAN_3_LEN: usize = 12;
+const ERSPAN_3_SUB_LEN: usize = 8;
+/// Bytes of the PPP header in enhanced GRE.
+const PPP_LEN: usize = 4;
+
+mod flag {
+    pub(super) const CHECKSUM: u16 = 0x8000;
+    pub(super) const ROUTING: u16 = 0x4000;
+    pub(super) const KEY: u16 = 0x2000;
+    pub(super) const SEQUENCE: u16 = 0x1000;
+    pub(super) const ACK: u16 = 0x0080;
+    pub(super) const RESERVED: u16 = 0x0078;
+    pub(super) const VERSION: u16 = 0x0007;
+}
+
+/// A GRE packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gre<'a> {
+    /// 0, or 1 for the enhanced GRE of PPTP.
+    pub version: u8,
+    /// The protocol type: an EtherType or one of its extensions.
+    pub protocol: u16,
+    /// The key, if there is one (for version 1, payload length and call).
+    pub key: Option<u32>,
+    /// What it carries. Version 0 vouches for nothing: IP here may be anything.
+    pub inner: Inner<'a>,
+}
+
+/// Reads a GRE packet: an IP payload of protocol 47, or a UDP payload to port 4754. The
+/// addresses of a failure are those of the enclosing IP header.
+///
+/// # Errors
+/// The oddity that stops the dissection: `truncated_GRE`, `unknown_gre_version`,
+/// `egre_protocol_type`, `gre_routing`, `unknown_gre_flags`, `non_ip_packet_in_encap`, and for
+/// version 1 those of [`ip_in_ip`].
+pub fn gre(data: &[u8]) -> Result<Gre<'_>, Weird> {
+    let weird = |name| Weird::flow(name, SOURCE, None);
+    if data.len() < MIN_LEN {
+        return Err(weird("truncated_GRE"));
+    }
+    let flags = bytes::u16_at(data, 0);
+    let kind = bytes::u16_at(data, 2);
+    let version = flags & flag::VERSION;
+    let len = header_len(flags);
+    let carried = match version {
+        0 => carried(data, flags, kind, len).ok_or_else(|| weird("truncated_GRE"))?,
+        1 if kind == 0x880b => Carried { skip: PPP_LEN, need: 0, what: What::Ppp },
+        1 => {
+            let addl = Addl::Field("proto", u32::from(kind));
+            return Err(weird("egre_protocol_type").with(addl));
+        }
+        other => {
+            let addl = Addl::Field("version", u32::from(other));
+            return Err(weird("unknown_gre_version").with(addl));
+        }
+    };
+    if flags & flag::ROUTING != 0 {
+        return Err(weird("gre_routing"));
+    }
+    if flags & flag::RESERVED != 0 {
+        return Err(weird("unknown_gre_flags"));
+    }
+    let start = len + carried.skip;
+    if data.len() < start + carried.need {
+        return Err(weird("truncated_GRE"));
+    }
+    let payload = bytes::from(data, start);
+    let inner = match carried.what {
+        What::Ip => Inner::Ip(payload),
+        What::Ethernet => Inner::Ethernet(payload),
+        What::Ieee80211 => Inner::Ieee80211(payload),
+        What::Ppp => {
+            let protocol = match bytes::u16_at(data, len + 2) {
+                0x0021 => protocol::IPV4,
+                0x0057 => protocol::IPV6,
+                _ => return Err(weird("non_ip_packet_in_encap")),
+            };
+            Inner::Ip(ip_in_ip(payload, protocol)?)
+        }
+    };
+    let key_at = if flags & flag::CHECKSUM != 0 { MIN_LEN + 4 } else { MIN_LEN };
+    let key = (flags & flag::KEY != 0).then(|| bytes::u32_at(data, key_at));
+    Ok(Gre { version: version as u8, protocol: kind, key, inner })
+}
+
+/// Bytes of the header with the optional fields that the flags announce. Routing is deprecated
+/// and refused, so its length does not matter.
+fn header_len(flags: u16) -> usize {
+    let optional = [flag::CHECKSUM, flag::KEY, flag::SEQUENCE, flag::ACK];
+    MIN_LEN + 4 * optional.iter().filter(|f| flags & **f != 0).count()
+}
+
+enum What {
+    Ip,
+    Ethernet,
+    Ieee80211,
+    Ppp,
+}
+
+/// What follows the GRE header: bytes to skip, bytes that must then be there.
+struct Carried {
+    skip: usize,
+    need: usize,
+    what: What,
+}
+
+/// The payloads of version 0; `None` if they are cut.
+fn carried(data: &[u8], flags: u16, kind: u16, len: usize) -> Option<Carried> {
+    let ethernet = |skip, more_than: usize| {
+        let fits = data.len() > len + more_than;
+        fits.then_some(Carried { skip, need: ETHERNET_LEN, what: What::Ethernet })
+    };
+    match kind {
+        0x6558 => ethernet(0, ETHERNET_LEN),
+        // Type II has a sequence number and a header, type I neither.
+        0x88be if flags & flag::SEQUENCE != 0 => {
+            ethernet(ERSPAN_2_LEN, ERSPAN_2_LEN + ETHERNET_LEN - 1)
+        }
+        0x88be => ethernet(0, ETHERNET_LEN),
+        0x22eb => {
+            let last = data.get(len + ERSPAN_3_LEN - 1)?;
+            let sub = if last & 1 == 1 { ERSPAN_3_SUB_LEN } else { 0 };
+            ethernet(ERSPAN_3_LEN + sub, ERSPAN_3_LEN + sub + ETHERNET_LEN)
+        }
+        _ if is_aruba(kind) => {
+            (data.len() > len).then_some(Carried { skip: 0, need: 0, what: What::Ieee80211 })
+        }
+        _ => Some(Carried { skip: 0, need: 0, what: What::Ip }),
+    }
+}
+
+/// The types with which Aruba access points send what they hear.
+fn is_aruba(kind: u16) -> bool {
+    kind == 0x9000 || (kind & 0x8200 == 0x8200 && kind & 0x000f == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(flags: u16, kind: u16, rest: &[u8]) -> Vec<u8> {
+        let mut p = flags.to_be_bytes().to_vec();
+        p.extend_from_slice(&kind.to_be_bytes());
+        p.extend_from_slice(rest);
+        p
+    }
+
+    fn name(p: &[u8]) -> String {
+        gre(p).map_or_else(|w| w.to_string(), |_| "fine".into())
+    }
+
+    fn v4() -> Vec<u8> {
+        let mut p = vec![0x45, 0, 0, 20];
+        p.resize(20, 0);
+        p
+    }
+
+    #[test]
+    fn ip_with_optional_fields() {
+        let p = packet(0xb000, 0x0800, &[0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1, 0x45, 9]);
+        let g = gre(&p).unwrap();
+        assert_eq!((g.version, g.protocol, g.key), (0, 0x0800, Some(7)));
+        assert_eq!(g.inner, Inner::Ip(&[0x45, 9]));
+        assert_eq!(name(&p[..15]), "truncated_GRE");
+        assert_eq!(name(&p[..3]), "truncated_GRE");
+    }
+
+    #[test]
+    fn ethernet_and_erspan() {
+        let inner = |p: &[u8]| gre(p).unwrap().inner.data().len();
+        assert_eq!(inner(&packet(0, 0x6558, &[1; 15])), 15);
+        assert_eq!(name(&packet(0, 0x6558, &[1; 14])), "truncated_GRE");
+        assert_eq!(inner(&packet(0, 0x88be, &[1; 15])), 15);
+        assert_eq!(inner(&packet(0x1000, 0x88be, &[1; 4 + 8 + 14])), 14);
+        assert_eq!(name(&packet(0x1000, 0x88be, &[1; 4 + 8 + 13])), "truncated_GRE");
+        assert_eq!(inner(&packet(0, 0x22eb, &[0; 12 + 15])), 15);
+        assert_eq!(inner(&packet(0, 0x22eb, &[1; 12 + 8 + 15])), 15);
+        assert_eq!(name(&packet(0, 0x22eb, &[1; 12 + 8 + 14])), "truncated_GRE");
+        assert!(matches!(gre(&packet(0, 0x6558, &[1; 15])).unwrap().inner, Inner::Ethernet(_)));
+    }
+
+    #[test]
+    fn aruba_is_ieee80211() {
+        for kind in [0x8200, 0x8210, 0x82f0, 0x8300, 0x8370, 0x9000] {
+            assert_eq!(gre(&packet(0, kind, &[1])).unwrap().inner, Inner::Ieee80211(&[1]));
+        }
+        assert_eq!(gre(&packet(0, 0x8201, &[1])).unwrap().inner, Inner::Ip(&[1]));
+        assert_eq!(name(&packet(0, 0x8200, &[])), "truncated_GRE");
+    }
+
+    #[test]
+    fn pptp() {
+        let mut rest = vec![0, 24, 0, 1, 0xff, 3, 0, 0x21];
+        rest.extend_from_slice(&v4());
+        let p = packet(0x2001, 0x880b, &rest);
+        assert_eq!(gre(&p).unwrap().inner, Inner::Ip(&v4()));
+        assert_eq!(name(&p[..31]), "invalid_inner_IP_version");
+        let mut longer = p.clone();
+        longer[15] = 21;
+        assert_eq!(name(&longer), "truncated_inner_IP");
+        assert_eq!(name(&packet(0x2001, 0x0800, &rest)), "egre_protocol_type (proto=2048)");
+        rest[6] = 0xc0;
+        assert_eq!(name(&packet(0x2001, 0x880b, &rest)), "non_ip_packet_in_encap");
+    }
+
+    #[test]
+    fn headers_that_are_refused() {
+        assert_eq!(name(&packet(0x0002, 0x0800, &v4())), "unknown_gre_version (version=2)");
+        assert_eq!(name(&packet(0x4000, 0x0800, &v4())), "gre_routing");
+        assert_eq!(name(&packet(0x0008, 0x0800, &v4())), "unknown_gre_flags");
+    }
+}

@@ -1,0 +1,297 @@
+//! GTP version 1 (3GPP TS 29.060, TS 29.281): user packets, and the control messages beside them.
+
+use super::Inner;
+use super::Refusal;
+use super::ip_in_ip::Misfit;
+use super::ip_in_ip::fit;
+use crate::bytes;
+use crate::protocol;
+
+/// Bytes of the fixed header, and of the optional fields that any of three flags brings.
+const LEN: usize = 8;
+const OPTIONAL_LEN: usize = 4;
+
+mod field {
+    pub(super) const FLAGS: usize = 0;
+    pub(super) const MESSAGE: usize = 1;
+    pub(super) const LENGTH: usize = 2;
+    pub(super) const TEID: usize = 4;
+    pub(super) const SEQUENCE: usize = 8;
+    pub(super) const N_PDU: usize = 10;
+    pub(super) const NEXT: usize = 11;
+}
+
+mod flag {
+    pub(super) const PROTOCOL_TYPE: u8 = 0x10;
+    pub(super) const EXTENSION: u8 = 0x04;
+    pub(super) const SEQUENCE: u8 = 0x02;
+    pub(super) const N_PDU: u8 = 0x01;
+    pub(super) const OPTIONAL: u8 = EXTENSION | SEQUENCE | N_PDU;
+}
+
+/// Message types that are looked into: creating, updating and deleting of PDP contexts, and
+/// user packets.
+const CONTROL: std::ops::RangeInclusive<u8> = 16..=21;
+const G_PDU: u8 = 255;
+
+/// A GTPv1 message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gtpv1<'a> {
+    /// Message type; 255 carries a packet.
+    pub message: u8,
+    /// The length field: bytes after the first eight.
+    pub length: u16,
+    /// Tunnel endpoint identifier.
+    pub teid: u32,
+    /// Sequence number, if its flag is set.
+    pub sequence: Option<u16>,
+    /// N-PDU number, if its flag is set.
+    pub n_pdu: Option<u8>,
+    /// Type of the first extension header, if their flag is set.
+    pub extension: Option<u8>,
+    /// Bytes of all headers.
+    pub header_len: usize,
+    /// What follows them.
+    pub body: Body<'a>,
+}
+
+/// What a message consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// A user's packet: always IP, of the length its header says.
+    Packet(Inner<'a>),
+    /// The information elements of a control message that is looked into: for [`elements`].
+    Control(&'a [u8]),
+    /// Any other message.
+    Other(&'a [u8]),
+}
+
+/// An information element (3GPP TS 29.060 §7.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Element<'a> {
+    /// Its type.
+    pub kind: u8,
+    /// Its value.
+    pub value: &'a [u8],
+}
+
+/// Reads a UDP payload as GTPv1. A G-PDU inside of a GTP tunnel is for the caller to refuse:
+/// GTP is never tunnelled in GTP.
+///
+/// # Errors
+/// A violation for what is not GTPv1 or carries no sound packet, and nothing at all for GTP'
+/// (charging), which shares the header.
+pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
+    if data.len() < LEN {
+        return Err(Refusal::out_of_bound("GTPv1_Header:teid", LEN, data.len()));
+    }
+    let flags = bytes::u8_at(data, field::FLAGS);
+    let message = bytes::u8_at(data, field::MESSAGE);
+    let mut header_len = LEN;
+    if flags & flag::OPTIONAL != 0 {
+        header_len += OPTIONAL_LEN;
+        if data.len() < header_len {
+            let have = data.len() - LEN;
+            return Err(Refusal::out_of_bound("GTPv1_Opt_Header:next_type", OPTIONAL_LEN, have));
+        }
+    }
+    let mut rest = bytes::from(data, header_len);
+    if flags & flag::EXTENSION != 0 {
+        let after = extensions(rest)?;
+        header_len += rest.len() - after.len();
+        rest = after;
+    }
+    if CONTROL.contains(&message) {
+        check_elements(rest)?;
+    }
+    if flags >> 5 != 1 {
+        return Err(Refusal::violation("GTPv1 bad Version", &[]));
+    }
+    if flags & flag::PROTOCOL_TYPE == 0 {
+        return Err(Refusal::Ignored);
+    }
+    let body = match message {
+        G_PDU => Body::Packet(packet(rest)?),
+        _ if CONTROL.contains(&message) => Body::Control(rest),
+        _ => Body::Other(rest),
+    };
+    let given = |f: u8| flags & f != 0;
+    Ok(Gtpv1 {
+        message,
+        length: bytes::u16_at(data, field::LENGTH),
+        teid: bytes::u32_at(data, field::TEID),
+        sequence: given(flag::SEQUENCE).then(|| bytes::u16_at(data, field::SEQUENCE)),
+        n_pdu: given(flag::N_PDU).then(|| bytes::u8_at(data, field::N_PDU)),
+        extension: given(flag::EXTENSION).then(|| bytes::u8_at(data, field::NEXT)),
+        header_len,
+        body,
+    })
+}
+
+/// Passes over extension headers: a length in words, contents, and the type of the next, up to
+/// the one that announces none.
+fn extensions(mut rest: &[u8]) -> Result<&[u8], Refusal<'_>> {
+    loop {
+        let Some((&words, after)) = rest.split_first() else {
+            return Err(Refusal::out_of_bound("GTPv1_Ext_Header:length", 1, 0));
+        };
+        let Some(contents) = (usize::from(words) * 4).checked_sub(2) else {
+            return Err(Refusal::out_of_bound("GTPv1_Ext_Header:contents", 2, 0));
+        };
+        let Some((_, after)) = after.split_at_checked(contents) else {
+            return Err(Refusal::out_of_bound("GTPv1_Ext_Header:contents", contents, after.len()));
+        };
+        let Some((&next, after)) = after.split_first() else {
+            return Err(Refusal::out_of_bound("GTPv1_Ext_Header:next_type", 1, 0));
+        };
+        rest = after;
+        if next == 0 {
+            return Ok(rest);
+        }
+    }
+}
+
+fn packet(data: &[u8]) -> Result<Inner<'_>, Refusal<'_>> {
+    if data.len() < 20 {
+        return Err(Refusal::violation("Truncated GTPv1", &[]));
+    }
+    let version = match bytes::u8_at(data, 0) >> 4 {
+        4 => protocol::IPV4,
+        6 => protocol::IPV6,
+        _ => return Err(Refusal::violation("non-IP packet in GTPv1", &[])),
+    };
+    let reason = match fit(data, version) {
+        Ok(()) => return Ok(Inner::Ip(data)),
+        Err(Misfit::Version) => "Invalid IP version in wrapped packet",
+        Err(Misfit::Short) => "Truncated GTPv1",
+        Err(Misfit::Long) => "GTPv1 payload length",
+    };
+    Err(Refusal::violation(reason, &[]))
+}
+
+/// The information elements of a control message, up to the first that does not fit.
+pub fn elements(body: &[u8]) -> impl Iterator<Item = Element<'_>> {
+    let mut rest = body;
+    std::iter::from_fn(move || {
+        let (element, after) = element(rest)?;
+        rest = after;
+        Some(element)
+    })
+}
+
+fn element(data: &[u8]) -> Option<(Element<'_>, &[u8])> {
+    let (&kind, rest) = data.split_first()?;
+    let (len, rest) = if kind & 0x80 != 0 {
+        let (len, rest) = rest.split_first_chunk::<2>()?;
+        (usize::from(u16::from_be_bytes(*len)), rest)
+    } else {
+        (fixed_len(kind)?, rest)
+    };
+    let (value, rest) = rest.split_at_checked(len)?;
+    Some((Element { kind, value }, rest))
+}
+
+/// Bytes of the elements that state no length (3GPP TS 29.060 table 37).
+fn fixed_len(kind: u8) -> Option<usize> {
+    Some(match kind {
+        1 | 8 | 11 | 13 | 14 | 15 | 19 | 20 | 21 | 23 | 24 | 29 => 1,
+        25..=28 => 2,
+        12 => 3,
+        4 | 5 | 16 | 17 | 127 => 4,
+        18 => 5,
+        3 => 6,
+        2 => 8,
+        22 => 9,
+        9 => 28,
+        _ => return None,
+    })
+}
+
+fn check_elements(mut rest: &[u8]) -> Result<(), Refusal<'_>> {
+    while !rest.is_empty() {
+        let Some((_, after)) = element(rest) else {
+            return Err(Refusal::out_of_bound("InformationElement", rest.len() + 1, rest.len()));
+        };
+        rest = after;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tunnel::Reason;
+
+    fn v4(len: u8) -> Vec<u8> {
+        let mut p = vec![0x45, 0, 0, len];
+        p.resize(usize::from(len), 0);
+        p
+    }
+
+    fn message(flags: u8, kind: u8, rest: &[u8]) -> Vec<u8> {
+        let mut p = vec![flags, kind, 0, rest.len() as u8, 0, 0, 0, 9];
+        p.extend_from_slice(rest);
+        p
+    }
+
+    fn reason(data: &[u8]) -> String {
+        match gtpv1(data) {
+            Err(Refusal::Violation { reason: Reason::Text(t), .. }) => t.into(),
+            Err(Refusal::Violation { reason, .. }) => {
+                reason.to_string().rsplit("out_of_bound: ").next().unwrap().into()
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn user_packets() {
+        let p = message(0x30, 255, &v4(24));
+        let g = gtpv1(&p).unwrap();
+        assert_eq!((g.message, g.teid, g.length, g.header_len), (255, 9, 24, 8));
+        assert_eq!(g.body, Body::Packet(Inner::Ip(&v4(24))));
+        assert_eq!((g.sequence, g.n_pdu, g.extension), (None, None, None));
+    }
+
+    #[test]
+    fn optional_fields_and_extension_headers() {
+        let mut rest = vec![0, 7, 0, 0x85];
+        rest.extend_from_slice(&[1, 1, 2, 0xc0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        rest.extend_from_slice(&v4(20));
+        let p = message(0x36, 255, &rest);
+        let g = gtpv1(&p).unwrap();
+        assert_eq!((g.sequence, g.n_pdu, g.extension), (Some(7), None, Some(0x85)));
+        assert_eq!((g.header_len, g.body), (24, Body::Packet(Inner::Ip(&v4(20)))));
+    }
+
+    #[test]
+    fn what_is_refused() {
+        assert_eq!(reason(&[0x30; 6]), "GTPv1_Header:teid: 8 > 6");
+        assert_eq!(reason(&message(0x32, 255, &[0; 3])), "GTPv1_Opt_Header:next_type: 4 > 3");
+        let cut = message(0x34, 255, &[0, 0, 0, 1, 2, 0]);
+        assert_eq!(reason(&cut), "GTPv1_Ext_Header:contents: 6 > 1");
+        let zero = message(0x34, 255, &[0, 0, 0, 1, 0, 0]);
+        assert_eq!(reason(&zero), "GTPv1_Ext_Header:contents: 2 > 0");
+        assert_eq!(reason(&message(0x48, 32, &[])), "GTPv1 bad Version");
+        assert_eq!(reason(&message(0x30, 255, &v4(20)[..19])), "Truncated GTPv1");
+        assert_eq!(reason(&message(0x30, 255, &[0; 20])), "non-IP packet in GTPv1");
+        let mut long = message(0x30, 255, &v4(24));
+        assert_eq!(reason(&long[..31]), "Truncated GTPv1");
+        long.push(0);
+        assert_eq!(reason(&long), "GTPv1 payload length");
+        assert_eq!(gtpv1(&message(0x20, 255, &v4(20))), Err(Refusal::Ignored));
+    }
+
+    #[test]
+    fn control_messages() {
+        let p = message(0x30, 16, &[14, 3, 131, 0, 2, 8, 9]);
+        let Body::Control(body) = gtpv1(&p).unwrap().body else { panic!("no control") };
+        let got: Vec<_> = elements(body).collect();
+        assert_eq!(got[0], Element { kind: 14, value: &[3] });
+        assert_eq!(got[1], Element { kind: 131, value: &[8, 9] });
+        assert_eq!(reason(&message(0x30, 16, &[131, 0, 2, 8])), "InformationElement: 5 > 4");
+        assert_eq!(reason(&message(0x30, 16, &[7, 1])), "InformationElement: 3 > 2");
+        let echo = message(0x30, 1, &[1, 2]);
+        assert_eq!(gtpv1(&echo).unwrap().body, Body::Other(&[1, 2]));
+    }
+}

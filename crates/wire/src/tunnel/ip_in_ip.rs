@@ -1,0 +1,80 @@
+//! IPv4 and IPv6 right inside of IP (RFC 2003, RFC 2473, RFC 4213), and the check of such
+//! packets wherever a tunnel claims to carry one.
+
+use crate::bytes;
+use crate::protocol;
+use crate::weird::Weird;
+
+const SOURCE: &str = "IPTUNNEL";
+
+/// Why bytes are no IP packet of the given version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misfit {
+    /// They are of another version, or too few for IPv4.
+    Version,
+    /// Fewer than the header says.
+    Short,
+    /// More than the header says.
+    Long,
+}
+
+/// Whether `data` is a packet of IP protocol `protocol` (4 or 41) and of the stated length.
+pub(super) fn fit(data: &[u8], protocol: u8) -> Result<(), Misfit> {
+    let version = bytes::u8_at(data, 0) >> 4;
+    let total = match protocol {
+        protocol::IPV6 => {
+            if data.len() < 40 {
+                return Err(Misfit::Short);
+            }
+            if version != 6 {
+                return Err(Misfit::Version);
+            }
+            usize::from(bytes::u16_at(data, 4)) + 40
+        }
+        protocol::IPV4 if data.len() >= 20 && version == 4 => usize::from(bytes::u16_at(data, 2)),
+        _ => return Err(Misfit::Version),
+    };
+    match data.len() {
+        len if len < total => Err(Misfit::Short),
+        len if len > total => Err(Misfit::Long),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the packet in an IP payload of protocol 4 or 41. The addresses of a failure are those
+/// of the enclosing header.
+///
+/// # Errors
+/// `invalid_inner_IP_version`, `truncated_inner_IP` or `inner_IP_payload_length_mismatch`.
+pub fn ip_in_ip(data: &[u8], protocol: u8) -> Result<&[u8], Weird> {
+    let name = match fit(data, protocol) {
+        Ok(()) => return Ok(data),
+        Err(Misfit::Version) => "invalid_inner_IP_version",
+        Err(Misfit::Short) => "truncated_inner_IP",
+        Err(Misfit::Long) => "inner_IP_payload_length_mismatch",
+    };
+    Err(Weird::flow(name, SOURCE, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_and_versions() {
+        let mut v4 = vec![0x45, 0, 0, 24];
+        v4.resize(24, 0);
+        let name = |d: &[u8], p| ip_in_ip(d, p).err().map(|w| w.name);
+        assert_eq!(name(&v4, 4), None);
+        assert_eq!(name(&v4[..23], 4), Some("truncated_inner_IP"));
+        assert_eq!(name(&v4[..19], 4), Some("invalid_inner_IP_version"));
+        let mut v6 = vec![0x60, 0, 0, 0, 0, 4];
+        v6.resize(44, 0);
+        assert_eq!(name(&v6, 41), None);
+        assert_eq!(name(&v6, 4), Some("invalid_inner_IP_version"));
+        assert_eq!(name(&v6[..39], 41), Some("truncated_inner_IP"));
+        v6.push(0);
+        assert_eq!(name(&v6, 41), Some("inner_IP_payload_length_mismatch"));
+        assert_eq!(name(&v4, 47), Some("invalid_inner_IP_version"));
+    }
+}

@@ -1,0 +1,53 @@
+//! VXLAN (RFC 7348): Ethernet in UDP.
+
+use super::Inner;
+use super::Refusal;
+use crate::bytes;
+
+const SOURCE: &str = "VXLAN";
+const LEN: usize = 8;
+/// The flag of a valid network identifier.
+const VALID: u8 = 0x08;
+const VNI: usize = 4;
+
+/// A VXLAN packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vxlan<'a> {
+    /// VXLAN network identifier, twenty-four bits.
+    pub vni: u32,
+    /// The Ethernet frame.
+    pub inner: Inner<'a>,
+}
+
+/// Reads a UDP payload as VXLAN.
+///
+/// # Errors
+/// A violation for a header that is cut or lacks the flag, and `vxlan_empty_packet` if nothing
+/// follows it.
+pub fn vxlan(data: &[u8]) -> Result<Vxlan<'_>, Refusal<'_>> {
+    let Some((head, inner)) = data.split_first_chunk::<LEN>() else {
+        return Err(Refusal::violation("VXLAN header truncation", data));
+    };
+    if head[0] & VALID == 0 {
+        return Err(Refusal::violation("VXLAN 'I' flag not set", data));
+    }
+    if inner.is_empty() {
+        return Err(Refusal::empty("vxlan_empty_packet", SOURCE));
+    }
+    Ok(Vxlan { vni: bytes::u24_at(head, VNI), inner: Inner::Ethernet(inner) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_and_what_are_none() {
+        let p = [8, 0, 0, 0, 0, 1, 2, 0, 9];
+        let v = vxlan(&p).unwrap();
+        assert_eq!((v.vni, v.inner), (0x0102, Inner::Ethernet(&[9])));
+        assert_eq!(vxlan(&p[..7]), Err(Refusal::violation("VXLAN header truncation", &p[..7])));
+        assert!(matches!(vxlan(&p[..8]), Err(Refusal::Weird { confirmed: true, .. })));
+        assert_eq!(vxlan(&[0; 9]), Err(Refusal::violation("VXLAN 'I' flag not set", &[0; 9])));
+    }
+}
