@@ -1,29 +1,513 @@
-//! Oddities: weird.log and its suppression.
+//! Oddities: weird.log, its sampling and its suppression.
 //!
-//! Zeek logs an oddity once for each name and identifier within ten minutes (some names once a
-//! connection or an originator, some never), and samples the loud ones.
+//! An oddity has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
+//! stages decide whether it becomes a row, the same two that Zeek has:
+//!
+//! 1. *Sampling* by name and subject: after [`SAMPLE_AFTER`] of a kind only each
+//!    [`SAMPLE_EACH`]th goes on, until [`WINDOW`] has passed.
+//! 2. *Policy* by name (the private `Action`): most names make one row for each subject within [`WINDOW`];
+//!    some only one for each originator or connection a day, a few none, and a few a notice.log
+//!    row as well.
+//!
+//! An oddity that repeats costs one look-up in a table. The table remembers at most
+//! [`REMEMBERED`] pairs of name and subject; beyond that the oldest half is forgotten, and
+//! what was forgotten is logged again.
 
+use std::collections::HashMap;
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_base::Uid;
 use gannet_flow::Conn;
+use gannet_log::Enum;
 use gannet_log::Logs;
+use gannet_log::Set;
+
+/// Oddities of one name and subject that all count, before sampling begins.
+pub const SAMPLE_AFTER: u64 = 25;
+/// Of the further ones only each so-manieth counts.
+pub const SAMPLE_EACH: u64 = 1000;
+/// How long sampling lasts, and how long an oddity that was logged stays suppressed.
+pub const WINDOW: Interval = Interval::from_secs(600);
+/// How long a name that is logged once an originator or connection stays silent.
+pub const DAY: Interval = Interval::from_secs(86_400);
+/// Most pairs of name and subject that are remembered.
+pub const REMEMBERED: usize = 1 << 17;
+
+gannet_log::row! {
+    /// One row an oddity, after suppression.
+    pub struct WeirdRow<'a> = "weird" {
+        /// When it was seen.
+        ts: Time = "ts",
+        /// The connection it concerns.
+        uid: Option<Uid> = "uid",
+        /// Its ends; ports are 0 for a pair of hosts.
+        id: Option<ConnId> = "id",
+        /// The oddity.
+        name: &'a str = "name",
+        /// Details.
+        addl: Option<&'a str> = "addl",
+        /// Whether it made a notice, too.
+        notice: bool = "notice",
+        /// Who saw it: always `zeek`, the name of a process that is no part of a cluster.
+        peer: &'a str = "peer",
+        /// The analyzer that saw it.
+        source: Option<&'static str> = "source",
+    }
+}
+
+gannet_log::row! {
+    /// One row a notice. Only oddities raise any.
+    pub struct NoticeRow<'a> = "notice" {
+        /// When it was raised.
+        ts: Time = "ts",
+        /// The connection it concerns.
+        uid: Option<Uid> = "uid",
+        /// Its ends.
+        id: Option<ConnId> = "id",
+        /// The file it concerns.
+        fuid: Option<Uid> = "fuid",
+        /// The file's type.
+        file_mime_type: Option<&'a str> = "file_mime_type",
+        /// The file in words.
+        file_desc: Option<&'a str> = "file_desc",
+        /// Transport.
+        proto: Option<Proto> = "proto",
+        /// Kind of notice.
+        note: Enum = "note",
+        /// In words.
+        msg: &'a str = "msg",
+        /// Details.
+        sub: Option<&'a str> = "sub",
+        /// Source address.
+        src: Option<Addr> = "src",
+        /// Destination address.
+        dst: Option<Addr> = "dst",
+        /// Port.
+        p: Option<gannet_log::Port> = "p",
+        /// A count.
+        n: Option<u64> = "n",
+        /// Who raised it.
+        peer_descr: Option<&'a str> = "peer_descr",
+        /// What was done about it.
+        actions: Set<Enum> = "actions",
+        /// Who is told by mail.
+        email_dest: Set<&'a str> = "email_dest",
+        /// How long its like stays suppressed.
+        suppress_for: Interval = "suppress_for",
+        /// Where the remote host stands: country.
+        country: Option<&'a str> = "remote_location.country_code",
+        /// Region.
+        region: Option<&'a str> = "remote_location.region",
+        /// City.
+        city: Option<&'a str> = "remote_location.city",
+        /// Latitude.
+        latitude: Option<f64> = "remote_location.latitude",
+        /// Longitude.
+        longitude: Option<f64> = "remote_location.longitude",
+    }
+}
+
+/// An oddity seen outside the analyzer of a connection: in a packet or by a packet analyzer.
+#[derive(Clone, Copy, Debug)]
+pub struct Oddity<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// Details, may be empty.
+    pub addl: &'a str,
+    /// The packet analyzer that saw it, in upper case, where Zeek names one.
+    pub source: Option<&'static str>,
+    /// Whether the packet came through a tunnel: `_in_tunnel` is appended to the name.
+    pub in_tunnel: bool,
+}
+
+/// What is done about an oddity, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Ignore,
+    Log,
+    LogPerConn,
+    LogPerOrig,
+    NoticePerOrig,
+}
+
+/// The names that are treated specially; all others are logged.
+fn action(name: &str) -> Action {
+    match name {
+        "unsolicited_SYN_response" | "FIN_after_reset" | "spontaneous_FIN" | "spontaneous_RST" => {
+            Action::Ignore
+        }
+        "FTP_max_command_length_exceeded"
+        | "FTP_too_many_pending_commands"
+        | "FTP_user_too_long"
+        | "FTP_reply_msg_too_long"
+        | "FTP_arg_too_long"
+        | "FTP_password_too_long"
+        | "simultaneous_open"
+        | "smtp_mail_transaction_invalid"
+        | "smtp_excessive_invalid_mail_transactions"
+        | "smb_tree_connect_andx_response_without_tree" => Action::LogPerConn,
+        "bad_IP_checksum"
+        | "bad_ICMP_checksum"
+        | "bad_TCP_checksum"
+        | "bad_UDP_checksum"
+        | "bad_RPC"
+        | "excess_RPC"
+        | "originator_RPC_reply"
+        | "partial_RPC"
+        | "responder_RPC_call"
+        | "connection_originator_SYN_ack"
+        | "SYN_with_data"
+        | "UDP_datagram_length_mismatch"
+        | "DNS_label_forward_compress_offset"
+        | "DNS_label_len_gt_name_len"
+        | "DNS_label_len_gt_pkt"
+        | "DNS_label_too_long"
+        | "excessively_small_fragment"
+        | "fragment_inconsistency"
+        | "fragment_overlap"
+        | "fragment_size_inconsistency"
+        | "SSH_max_packet_length_exceeded"
+        | "SSH_max_string_length_exceeded" => Action::LogPerOrig,
+        "FIN_storm" | "SYN_after_partial" | "successful_RPC_reply_to_invalid_request" => {
+            Action::NoticePerOrig
+        }
+        _ => Action::Log,
+    }
+}
+
+/// Names that are not suppressed within [`WINDOW`].
+fn repeats(name: &str) -> bool {
+    matches!(
+        name,
+        "bad_IP_checksum" | "bad_TCP_checksum" | "bad_UDP_checksum" | "bad_ICMP_checksum"
+    )
+}
+
+/// Name and subject.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    name: &'static str,
+    in_tunnel: bool,
+    /// Remembers what was logged for a day, not the sampling.
+    daily: bool,
+    /// All zero for an oddity of nothing; ports 0 for a pair of hosts.
+    id: ConnId,
+}
+
+#[derive(Clone, Copy)]
+struct Seen {
+    /// The connection that sampling counts for: its ends may be used again by another one.
+    uid: Option<Uid>,
+    /// How often, for sampling.
+    count: u64,
+    /// When sampling began.
+    sampling: Time,
+    /// Suppressed until then.
+    quiet: Time,
+}
+
+type Table = HashMap<Key, Seen, foldhash::fast::FixedState>;
 
 /// Decides which oddities become rows.
-#[derive(Debug, Default)]
-pub struct Weirds {}
+#[derive(Default)]
+pub struct Weirds {
+    young: Table,
+    old: Table,
+}
+
+const NOTHING: ConnId =
+    ConnId { orig_h: Addr::v6([0; 16]), resp_h: Addr::v6([0; 16]), orig_p: 0, resp_p: 0 };
+
+/// What an oddity concerns.
+struct Subject {
+    uid: Option<Uid>,
+    id: Option<ConnId>,
+    /// Transport, where there is a connection.
+    proto: Option<Proto>,
+}
 
 impl Weirds {
     /// An oddity of a connection.
     pub fn conn(
         &mut self,
-        _logs: &mut Logs,
-        _now: Time,
-        _conn: &mut Conn,
-        _name: &'static str,
-        _addl: &str,
-        _source: Option<&'static str>,
+        logs: &mut Logs,
+        now: Time,
+        conn: &mut Conn,
+        name: &'static str,
+        addl: &str,
+        source: Option<&'static str>,
     ) {
+        let subject = Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto) };
+        self.any(logs, now, &subject, &Oddity { name, addl, source, in_tunnel: false });
+    }
+
+    /// An oddity of a connection that is gone.
+    pub fn gone(&mut self, logs: &mut Logs, now: Time, uid: Uid, id: ConnId, what: &Oddity<'_>) {
+        self.any(logs, now, &Subject { uid: Some(uid), id: Some(id), proto: None }, what);
+    }
+
+    /// An oddity of two hosts.
+    pub fn flow(&mut self, logs: &mut Logs, now: Time, src: Addr, dst: Addr, what: &Oddity<'_>) {
+        let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
+        let subject = Subject { uid: None, id: Some(id), proto: Some(Proto::Unknown) };
+        self.any(logs, now, &subject, what);
     }
 
     /// An oddity of no connection.
-    pub fn net(&mut self, _logs: &mut Logs, _now: Time, _name: &'static str, _addl: &str) {}
+    pub fn net(&mut self, logs: &mut Logs, now: Time, name: &'static str, addl: &str) {
+        self.packet(logs, now, &Oddity { name, addl, source: None, in_tunnel: false });
+    }
+
+    /// An oddity of a packet without IP header.
+    pub fn packet(&mut self, logs: &mut Logs, now: Time, what: &Oddity<'_>) {
+        self.any(logs, now, &Subject { uid: None, id: None, proto: None }, what);
+    }
+
+    /// An oddity of a file.
+    pub fn file(
+        &mut self,
+        logs: &mut Logs,
+        now: Time,
+        fuid: Uid,
+        name: &'static str,
+        addl: &str,
+        source: Option<&'static str>,
+    ) {
+        // Suppression takes no notice of the file: one row a name.
+        let addl = if addl.is_empty() { fuid.to_string() } else { format!("{fuid}: {addl}") };
+        self.packet(logs, now, &Oddity { name, addl: &addl, source, in_tunnel: false });
+    }
+
+    #[inline]
+    fn any(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Oddity<'_>) {
+        let id = subject.id.unwrap_or(NOTHING);
+        let key = Key { name: what.name, in_tunnel: what.in_tunnel, daily: false, id };
+        let seen = self.seen(key);
+        if sampled_out(seen, now, subject.uid) || now < seen.quiet {
+            return;
+        }
+        self.policy(logs, now, subject, what, key);
+    }
+
+    /// The name's action, for an oddity that is neither sampled out nor suppressed.
+    #[cold]
+    fn policy(
+        &mut self,
+        logs: &mut Logs,
+        now: Time,
+        subject: &Subject,
+        what: &Oddity<'_>,
+        key: Key,
+    ) {
+        let action = if what.in_tunnel { Action::Log } else { action(what.name) };
+        match action {
+            Action::Ignore => {
+                // Nothing ever comes of it: spare the next one the way here.
+                self.seen(key).quiet = Time::MAX;
+                return;
+            }
+            Action::Log => {}
+            Action::LogPerConn | Action::LogPerOrig | Action::NoticePerOrig => {
+                let id = if action == Action::LogPerConn {
+                    key.id
+                } else {
+                    ConnId { orig_h: key.id.orig_h, ..NOTHING }
+                };
+                let daily = self.seen(Key { daily: true, id, ..key });
+                if now < daily.quiet {
+                    return;
+                }
+                daily.quiet = now + DAY;
+            }
+        }
+        let long;
+        let name = if what.in_tunnel {
+            long = format!("{}_in_tunnel", what.name);
+            &long
+        } else {
+            what.name
+        };
+        let addl = (!what.addl.is_empty()).then_some(what.addl);
+        let notice = action == Action::NoticePerOrig;
+        if notice {
+            logs.write(&notice_row(now, subject, name, addl));
+        }
+        if !repeats(what.name) {
+            self.seen(key).quiet = now + WINDOW;
+        }
+        let (uid, id) = (subject.uid, subject.id);
+        let source = what.source;
+        logs.write(&WeirdRow { ts: now, uid, id, name, addl, notice, peer: "zeek", source });
+    }
+
+    /// The memory of a name and subject, made if there is none.
+    fn seen(&mut self, key: Key) -> &mut Seen {
+        if self.young.len() >= REMEMBERED / 2 && !self.young.contains_key(&key) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        let old = &mut self.old;
+        self.young.entry(key).or_insert_with(|| {
+            let kept = if old.is_empty() { None } else { old.remove(&key) };
+            let (quiet, sampling) = (Time::from_nanos(i64::MIN), Time::ZERO);
+            kept.unwrap_or(Seen { uid: None, count: 0, sampling, quiet })
+        })
+    }
+}
+
+/// Counts an oddity; whether it is to be left out.
+fn sampled_out(seen: &mut Seen, now: Time, uid: Option<Uid>) -> bool {
+    if seen.uid != uid {
+        seen.uid = uid;
+        seen.count = 0;
+    }
+    seen.count += 1;
+    if seen.count <= SAMPLE_AFTER {
+        return false;
+    }
+    if seen.count == SAMPLE_AFTER + 1 {
+        seen.sampling = now;
+    } else if now > seen.sampling + WINDOW {
+        seen.count = 1;
+        return false;
+    }
+    !(seen.count - SAMPLE_AFTER).is_multiple_of(SAMPLE_EACH)
+}
+
+fn notice_row<'a>(
+    ts: Time,
+    subject: &Subject,
+    msg: &'a str,
+    sub: Option<&'a str>,
+) -> NoticeRow<'a> {
+    NoticeRow {
+        ts,
+        uid: subject.uid,
+        id: subject.id,
+        fuid: None,
+        file_mime_type: None,
+        file_desc: None,
+        proto: subject.proto,
+        note: Enum("Weird::Activity"),
+        msg,
+        sub,
+        src: subject.id.map(|id| id.orig_h),
+        dst: subject.id.map(|id| id.resp_h),
+        p: subject.id.map(|id| gannet_log::Port(id.resp_p)),
+        n: None,
+        peer_descr: None,
+        actions: Set(vec![Enum("Notice::ACTION_LOG")]),
+        email_dest: Set(Vec::new()),
+        suppress_for: Interval::from_secs(3600),
+        country: None,
+        region: None,
+        city: None,
+        latitude: None,
+        longitude: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+
+    fn weird(h: &mut Harness, at: i64, name: &'static str) {
+        h.now = Time::from_secs(at);
+        h.cx().weird(name, "", Some("TCP"));
+    }
+
+    #[test]
+    fn one_row_within_ten_minutes() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        for at in [10, 11, 609, 610] {
+            weird(&mut h, at, "inappropriate_FIN");
+        }
+        weird(&mut h, 12, "TCP_christmas");
+        let rows = h.rows("weird");
+        assert_eq!(rows.len(), 3);
+        assert_eq!(rows[0]["name"], "inappropriate_FIN");
+        assert_eq!(rows[0]["ts"], "10.000000");
+        assert_eq!(rows[0]["source"], "TCP");
+        assert_eq!(rows[0]["addl"], "-");
+        assert_eq!(rows[0]["peer"], "zeek");
+        assert_eq!(rows[1]["ts"], "610.000000");
+    }
+
+    #[test]
+    fn some_names_once_an_originator_or_never() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        weird(&mut h, 10, "SYN_with_data");
+        h.conn.id.resp_p = 81;
+        weird(&mut h, 11, "SYN_with_data");
+        weird(&mut h, 11, "spontaneous_RST");
+        h.conn.id.orig_h = Addr::v4([10, 0, 0, 2]);
+        weird(&mut h, 12, "SYN_with_data");
+        assert_eq!(h.rows("weird").len(), 2);
+    }
+
+    #[test]
+    fn a_few_make_notices() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        weird(&mut h, 10, "FIN_storm");
+        weird(&mut h, 700, "FIN_storm");
+        assert_eq!(h.rows("weird").len(), 1);
+        assert_eq!(h.rows("weird")[0]["notice"], "T");
+        let notices = h.rows("notice");
+        assert_eq!(notices.len(), 1);
+        assert_eq!(notices[0]["note"], "Weird::Activity");
+        assert_eq!(notices[0]["msg"], "FIN_storm");
+        assert_eq!(notices[0]["proto"], "tcp");
+    }
+
+    #[test]
+    fn loud_ones_are_sampled() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        // The row at 0 suppresses to 600; the 26th at 599 begins sampling, to 1199.
+        for _ in 0..26 {
+            weird(&mut h, 599, "TCP_christmas");
+        }
+        weird(&mut h, 1199, "TCP_christmas");
+        assert_eq!(h.rows("weird").len(), 1);
+        weird(&mut h, 1200, "TCP_christmas");
+        assert_eq!(h.rows("weird").len(), 2);
+    }
+
+    #[test]
+    fn hosts_packets_and_files() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let (a, b) = (Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2]));
+        let mut what =
+            Oddity { name: "truncated_IP", addl: "", source: Some("IP"), in_tunnel: true };
+        let env = &mut h.env;
+        env.weirds.flow(&mut env.logs, h.now, a, b, &what);
+        env.weirds.flow(&mut env.logs, h.now, a, b, &what);
+        what.in_tunnel = false;
+        env.weirds.packet(&mut env.logs, h.now, &what);
+        let fuid = gannet_base::UidSource::new(0).file(h.conn.uid, 0);
+        env.weirds.file(&mut env.logs, h.now, fuid, "odd_file", "detail", None);
+        let rows = h.rows("weird");
+        assert_eq!(rows.len(), 3);
+        assert_eq!(rows[0]["name"], "truncated_IP_in_tunnel");
+        assert_eq!((&*rows[0]["id.orig_h"], &*rows[0]["id.resp_p"]), ("10.0.0.1", "0"));
+        assert_eq!((&*rows[1]["name"], &*rows[1]["id.orig_h"]), ("truncated_IP", "-"));
+        assert_eq!(rows[2]["addl"], format!("{fuid}: detail"));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut weirds = Weirds::default();
+        for n in 0..REMEMBERED as u32 + 1000 {
+            let id = ConnId { orig_h: Addr::v4(n.to_be_bytes()), ..NOTHING };
+            weirds.seen(Key { name: "x", in_tunnel: false, daily: false, id }).count += 1;
+        }
+        assert!(weirds.young.len() + weirds.old.len() <= REMEMBERED);
+        // The latest is still known.
+        let n = REMEMBERED as u32 + 999;
+        let id = ConnId { orig_h: Addr::v4(n.to_be_bytes()), ..NOTHING };
+        assert_eq!(weirds.seen(Key { name: "x", in_tunnel: false, daily: false, id }).count, 1);
+    }
 }
