@@ -11,6 +11,7 @@ mod options;
 mod shard;
 mod tunnels;
 mod walk;
+mod walk_tunnel;
 
 use std::io;
 

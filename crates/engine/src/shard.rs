@@ -34,9 +34,7 @@ pub(crate) struct Ext {
     pub(crate) stack: Stack,
     /// The tunnels around its last packet and how often they changed.
     pub(crate) around: Option<Box<(Encapsulation, u8)>>,
-    /// Tunnel protocols that were confirmed on it, one bit a `Tag`.
-    pub(crate) tunnels_confirmed: u128,
-    /// Tunnel protocols that failed on it.
+    /// Tunnel protocols that failed on it, one bit a `Tag`.
     pub(crate) tunnels_failed: u128,
     /// Bad checksums of each side, UDP.
     pub(crate) bad_checksums: [u32; 2],
@@ -62,6 +60,8 @@ pub(crate) struct Shard {
     /// Uids given out for the packet at hand.
     pub(crate) ordinal: u32,
     created: u64,
+    /// Bytes of the packet at hand that were not captured.
+    pub(crate) missing: u32,
 }
 
 impl Shard {
@@ -85,6 +85,7 @@ impl Shard {
             packet_number: 0,
             ordinal: 0,
             created: 0,
+            missing: 0,
         }
     }
 
@@ -101,6 +102,7 @@ impl Shard {
         self.packet_number = packet.number;
         self.ordinal = 0;
         self.time = packet.time;
+        self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
         self.advance(packet.time);
         if packet.data.is_empty() || packet.wire_len == 0 {
             self.env.weirds.net(&mut self.env.logs, self.now, "empty_pcap_header", "");
@@ -160,8 +162,8 @@ impl Shard {
             ext.around = Some(Box::new((*around, 0)));
         }
         ext.stack.prepare(&mut self.env, &conn, self.now);
-        let tcp = (proto == Proto::Tcp)
-            .then(|| Box::new(Tcp::new(self.time, self.options.reassembly)));
+        let tcp =
+            (proto == Proto::Tcp).then(|| Box::new(Tcp::new(self.time, self.options.reassembly)));
         let number = self.created;
         self.created += 1;
         let mut slot = Slot::new(conn, tcp, ext, number, one_way);

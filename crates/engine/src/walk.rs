@@ -9,6 +9,7 @@ use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
 use gannet_protocols::registry::is_likely_server_port;
+use gannet_protocols::weird::Oddity;
 use gannet_wire::Frame;
 use gannet_wire::Ip;
 use gannet_wire::Network;
@@ -37,7 +38,7 @@ impl Shard {
         around: &Encapsulation,
     ) {
         let mut odd = Vec::new();
-        let frame = gannet_wire::link_with(link_type, data, wire_len, &mut |w| odd.push(w));
+        let frame = gannet_wire::link_with(link_type, data, wire_len, 0, &mut |w| odd.push(w));
         for w in odd {
             self.weird(&w, around, None);
         }
@@ -97,7 +98,9 @@ impl Shard {
         if complete && let Ok(ip) = gannet_wire::ip(&whole, whole.len() as u32, false) {
             // A datagram whose pieces claim to be a piece goes no further.
             if ip.fragment.is_none() {
+                let missing = std::mem::take(&mut self.missing);
                 self.walk_transport(&ip, around);
+                self.missing = missing;
             }
         }
     }
@@ -166,9 +169,8 @@ impl Shard {
             }
             Err(w) => return self.weird(w, around, Some(ip)),
         };
-        let port = |at: usize| {
-            ip.payload.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
-        };
+        let port =
+            |at: usize| ip.payload.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
         let key = Key::new(&id, ip.protocol, false);
         if let (Some(index), Ok(_)) = (self.table.find(&key), &parsed) {
@@ -195,7 +197,7 @@ impl Shard {
         }
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
-            && checksum::tcp(ip) == gannet_wire::Checksum::Bad;
+            && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes) = (self.time, u64::from(ip.total_len));
         self.with_session(index, |conn, tcp, session| {
             let Some(tcp) = tcp else { return };
@@ -223,7 +225,7 @@ impl Shard {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)
         });
-        if !self.options.ignore_checksums && checksum::udp(ip) == gannet_wire::Checksum::Bad {
+        if !self.options.ignore_checksums && checksum::udp(ip) == gannet_wire::Checksum::Invalid {
             self.bad_udp_checksum(index, from);
             return;
         }
@@ -236,8 +238,7 @@ impl Shard {
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         let payload = &mut slot.conn.sent[from.index()].payload;
         *payload = payload.wrapping_add_signed(i64::from(udp.stated_len()));
-        let tunneled = self.udp_tunnel(index, from, &udp, around);
-        let _ = tunneled;
+        self.udp_tunnel(index, from, ip, &udp, around);
         self.with_session(index, |conn, _, session| {
             session.datagram(conn, from, udp.payload, udp.payload_len);
             let sent = &mut conn.sent[from.index()];
@@ -275,8 +276,8 @@ impl Shard {
         };
         let (index, from) =
             self.connection(id, ip, Proto::Icmp, counterpart.one_way, around, || false);
-        let bad = !self.options.ignore_checksums
-            && checksum::icmp(ip) == gannet_wire::Checksum::Bad;
+        let bad =
+            !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
         self.with_session(index, |conn, _, session| {
@@ -308,25 +309,41 @@ impl Shard {
     /// An oddity of a packet, told of what it is about.
     #[cold]
     pub(crate) fn weird(&mut self, w: &Weird, around: &Encapsulation, ip: Option<&Ip<'_>>) {
-        let in_tunnel = around.depth() > 0 && w.scope.suffixed();
         let addl = w.addl.to_string();
-        let addrs = w.addrs.or(ip.map(|ip| (ip.src, ip.dst)));
+        let what = Oddity {
+            name: w.name,
+            addl: &addl,
+            source: (!w.source.is_empty()).then_some(w.source),
+            in_tunnel: around.depth() > 0 && w.scope.suffixed(),
+        };
+        let addrs = match w.scope {
+            Scope::Flow | Scope::Header => w.addrs.or(ip.map(|ip| (ip.src, ip.dst))),
+            _ => None,
+        };
         let env = &mut self.env;
-        env.weirds.packet(&mut env.logs, self.now, w.name, in_tunnel, &addl, w.source, addrs);
+        match addrs {
+            Some((src, dst)) => env.weirds.flow(&mut env.logs, self.now, src, dst, &what),
+            None => env.weirds.packet(&mut env.logs, self.now, &what),
+        }
     }
 
     #[cold]
-    fn flow_weird(
+    pub(crate) fn flow_weird(
         &mut self,
         name: &'static str,
         ip: &Ip<'_>,
         source: &'static str,
         around: &Encapsulation,
     ) {
-        let in_tunnel = around.depth() > 0 && !source.is_empty();
-        let addrs = Some((ip.src, ip.dst));
+        let named = !source.is_empty();
+        let what = Oddity {
+            name,
+            addl: "",
+            source: named.then_some(source),
+            in_tunnel: around.depth() > 0 && named,
+        };
         let env = &mut self.env;
-        env.weirds.packet(&mut env.logs, self.now, name, in_tunnel, "", source, addrs);
+        env.weirds.flow(&mut env.logs, self.now, ip.src, ip.dst, &what);
     }
 
     #[cold]

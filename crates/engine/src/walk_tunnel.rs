@@ -1,0 +1,235 @@
+//! The way of a packet through tunnels.
+
+use gannet_base::Dir;
+use gannet_protocols::Tag;
+use gannet_protocols::failure;
+use gannet_wire::Ip;
+use gannet_wire::Udp;
+use gannet_wire::protocol;
+use gannet_wire::tunnel;
+use gannet_wire::tunnel::Body;
+use gannet_wire::tunnel::Inner;
+use gannet_wire::tunnel::Refusal;
+use gannet_wire::tunnel::port;
+
+use crate::shard::Shard;
+use crate::tunnels::Encapsulation;
+use crate::tunnels::Tunnel;
+
+const GRE: &str = "Tunnel::GRE";
+const GTPV1: &str = "Tunnel::GTPv1";
+
+impl Shard {
+    /// IP-in-IP and GRE: tunnels between two hosts, without a connection of their own.
+    pub(crate) fn ip_tunnel(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+        if ip.protocol != protocol::GRE {
+            return self.in_hosts_tunnel(ip, around, "Tunnel::IP", |ip| {
+                tunnel::ip_in_ip(ip.payload, ip.protocol).map(Inner::Ip)
+            });
+        }
+        self.in_hosts_tunnel(ip, around, GRE, |ip| tunnel::gre(ip.payload).map(|g| g.inner));
+    }
+
+    fn in_hosts_tunnel<'a>(
+        &mut self,
+        ip: &Ip<'a>,
+        around: &Encapsulation,
+        kind: &'static str,
+        open: impl FnOnce(&Ip<'a>) -> Result<Inner<'a>, gannet_wire::Weird>,
+    ) {
+        if around.is_full() {
+            return self.too_deep(ip, around);
+        }
+        let inner = match open(ip) {
+            Ok(inner) => inner,
+            Err(w) => return self.weird(&w, around, Some(ip)),
+        };
+        let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.ordinal);
+        let uid = || uids.connection(packet, ordinal);
+        let around = around.with(self.tunnels.between(self.now, ip.src, ip.dst, kind, uid));
+        self.ordinal += 1;
+        self.walk_inner(inner, inner.data().len() as u32, &around);
+    }
+
+    fn walk_inner(&mut self, inner: Inner<'_>, wire_len: u32, around: &Encapsulation) {
+        match (inner, inner.link_type()) {
+            (Inner::Ip(data), _) => self.walk_ip(data, wire_len, around),
+            (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, around),
+            (Inner::Arp(data), _) => {
+                if let Err(w) = gannet_wire::arp(data) {
+                    self.weird(&w, around, None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn too_deep(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+        self.flow_weird("exceeded_tunnel_max_depth", ip, "IPTUNNEL", around);
+    }
+
+    /// UDP payload that may be a tunnel: by the responder's port, else by content.
+    pub(crate) fn udp_tunnel(
+        &mut self,
+        index: u32,
+        from: Dir,
+        ip: &Ip<'_>,
+        udp: &Udp<'_>,
+        around: &Encapsulation,
+    ) {
+        let Some(slot) = self.table.get(index) else { return };
+        let data = udp.payload;
+        let (tag, kind, opened) = match slot.conn.id.resp_p {
+            port::VXLAN => {
+                let inner = tunnel::vxlan(data).map(|v| v.inner);
+                (Tag::Vxlan, "Tunnel::VXLAN", inner)
+            }
+            port::GENEVE => {
+                let inner = tunnel::geneve(data).map(|g| g.inner);
+                (Tag::Geneve, "Tunnel::GENEVE", inner)
+            }
+            port::GTPV1_C | port::GTPV1_U => {
+                let inner = tunnel::gtpv1(data).and_then(|g| match g.body {
+                    Body::Packet(inner) => Ok(inner),
+                    _ => Err(Refusal::Ignored),
+                });
+                (Tag::Gtpv1, GTPV1, inner)
+            }
+            port::GRE => {
+                return self
+                    .in_hosts_tunnel(ip, around, GRE, |_| tunnel::gre(data).map(|g| g.inner));
+            }
+            p if p == port::TEREDO || tunnel::looks_like_teredo(data) => {
+                return self.teredo(index, from, udp, around);
+            }
+            p if p == port::AYIYA || tunnel::looks_like_ayiya(data) => {
+                (Tag::Ayiya, "Tunnel::AYIYA", tunnel::ayiya(data))
+            }
+            _ => return,
+        };
+        let failed = slot.ext.tunnels_failed & 1 << tag as u8 != 0;
+        if failed && tag != Tag::Gtpv1 {
+            return;
+        }
+        if around.is_full() {
+            self.udp_too_deep(index, ip, tag, around);
+            return;
+        }
+        if tag == Tag::Gtpv1 && around.last().is_some_and(|t| t.kind == GTPV1) {
+            self.refuse(index, tag, "GTP-in-GTP", &[]);
+            return;
+        }
+        let inner = match opened {
+            Ok(inner) => inner,
+            Err(refusal) => {
+                self.refused(index, ip, tag, &refusal, around);
+                return;
+            }
+        };
+        self.confirm_tunnel(index, tag);
+        self.enter(index, kind, inner, around);
+    }
+
+    /// Teredo counts once sound packets were seen both ways; what it carries is looked at anyway.
+    fn teredo(&mut self, index: u32, from: Dir, udp: &Udp<'_>, around: &Encapsulation) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        if slot.ext.tunnels_failed & 1 << Tag::Teredo as u8 != 0 {
+            return;
+        }
+        if around.is_full() {
+            slot.conn.note_limit();
+            return;
+        }
+        let teredo = match tunnel::teredo(udp.payload) {
+            Ok(teredo) => teredo,
+            Err(Refusal::Violation { reason, data, if_confirmed }) => {
+                let confirmed = slot.conn.services.contains(Tag::Teredo as u8);
+                if let Some(name) = if_confirmed
+                    && confirmed
+                {
+                    self.tunnel_weird(index, name, "TEREDO");
+                }
+                self.refuse(index, Tag::Teredo, &reason.to_string(), data);
+                return;
+            }
+            Err(_) => return,
+        };
+        slot.ext.teredo_sides |= 1 << from.index();
+        let both = slot.ext.teredo_sides == 3;
+        if teredo.bubble_with_payload {
+            self.tunnel_weird(index, "Teredo_bubble_with_payload", "TEREDO");
+        }
+        if both {
+            self.confirm_tunnel(index, Tag::Teredo);
+        }
+        self.enter(index, "Tunnel::TEREDO", teredo.inner, around);
+    }
+
+    fn enter(&mut self, index: u32, kind: &'static str, inner: Inner<'_>, around: &Encapsulation) {
+        let Some(slot) = self.table.get(index) else { return };
+        let around = around.with(Tunnel { uid: slot.conn.uid, id: slot.conn.id, kind });
+        let wire_len = (inner.data().len() as u32).saturating_add(self.missing);
+        self.walk_inner(inner, wire_len, &around);
+    }
+
+    fn confirm_tunnel(&mut self, index: u32, tag: Tag) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        if slot.ext.tunnels_failed & 1 << tag as u8 == 0 {
+            slot.conn.services.insert(tag as u8);
+        }
+    }
+
+    #[cold]
+    fn udp_too_deep(&mut self, index: u32, ip: &Ip<'_>, tag: Tag, around: &Encapsulation) {
+        if let Some(slot) = self.table.get_mut(index) {
+            slot.conn.note_limit();
+        }
+        self.flow_weird("exceeded_tunnel_max_depth", ip, tag.name(), around);
+    }
+
+    #[cold]
+    fn tunnel_weird(&mut self, index: u32, name: &'static str, source: &'static str) {
+        self.with_session(index, |conn, _, session| {
+            gannet_flow::tcp::Consumer::weird(session, conn, name, "", source);
+        });
+    }
+
+    #[cold]
+    fn refused(
+        &mut self,
+        index: u32,
+        ip: &Ip<'_>,
+        tag: Tag,
+        refusal: &Refusal<'_>,
+        around: &Encapsulation,
+    ) {
+        match refusal {
+            Refusal::Violation { reason, data, .. } => {
+                self.refuse(index, tag, &reason.to_string(), data);
+            }
+            Refusal::Weird { weird, confirmed } => {
+                if *confirmed {
+                    self.confirm_tunnel(index, tag);
+                }
+                self.weird(weird, around, Some(ip));
+            }
+            Refusal::Ignored => {
+                // AYIYA, GTP': nothing wrong, nothing inside.
+            }
+        }
+    }
+
+    /// The first violation of a tunnel protocol on a connection is logged.
+    #[cold]
+    fn refuse(&mut self, index: u32, tag: Tag, reason: &str, data: &[u8]) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        let bit = 1 << tag as u8;
+        if slot.ext.tunnels_failed & bit != 0 {
+            return;
+        }
+        slot.ext.tunnels_failed |= bit;
+        let data = &data[..data.len().min(40)];
+        failure::log(&mut self.env, self.now, &slot.conn, "packet", tag, reason, data);
+    }
+}
