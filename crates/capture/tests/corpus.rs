@@ -1,6 +1,7 @@
 //! Reads every capture of the conformance corpus, which lies beside the project, and compares the
 //! packets with those that pcap-parser finds. Without the corpus this says so and does nothing.
-#![allow(clippy::print_stderr)]
+// Tests may unwrap and print; the lints know that only of functions that are tests themselves.
+#![allow(clippy::print_stderr, clippy::unwrap_used)]
 
 use std::fs;
 use std::fs::File;
