@@ -1,4 +1,57 @@
 //! Packets in and out: pcap and pcapng, mapped, streamed and compressed.
+//!
+//! A [`Reader`] reads one capture from a file, from standard input or from anything that is
+//! [`Read`](std::io::Read); a [`Stream`] reads many files and directories as one capture in the
+//! order of time. Both hand out [`Batch`]es: up to [`BATCH_PACKETS`] [`Packet`]s with time (ns),
+//! wire length, link type, interface and bytes. A [`Writer`] writes them again, and [`Info`] sums
+//! a capture up.
+//!
+//! # How data moves
+//!
+//! ```text
+//! file ──map──▶ window ─┐
+//! pipe ─┐               ├──records──▶ places of packets ──▶ Batch (places + the window's bytes)
+//! gzip ─┴buffer▶ window ┘
+//! ```
+//!
+//! A source is a window over bytes: all that is left of a mapped file, or the filled part of one
+//! buffer that is used again and again. The record reader walks over the window and notes where
+//! packets lie, in a list that is used again too. So a packet costs neither a copy nor an
+//! allocation: a batch borrows the reader until the next one is asked for. Only packets of files
+//! that overlap in time are copied, to be merged.
+//!
+//! # Bad input
+//!
+//! Captures are cut off, damaged or no captures at all. Everything before the damage is delivered;
+//! then an [`Error`] tells file, packet and byte. No length that a file claims is believed before
+//! the bytes are there.
+//!
+//! ```
+//! use gannet_base::Time;
+//! use gannet_capture::{Error, LinkType, Packet, Reader, WriteOptions, Writer};
+//!
+//! let path = std::env::temp_dir().join(format!("gannet-doc-{}.pcapng.zst", std::process::id()));
+//! let mut writer = Writer::create(&path, WriteOptions::default())?;
+//! writer.write(&Packet {
+//!     time: Time::from_secs(1_300_475_167),
+//!     wire_len: 5,
+//!     link_type: LinkType::RAW,
+//!     interface: 0,
+//!     number: 1,
+//!     data: b"hello",
+//! })?;
+//! writer.finish()?;
+//!
+//! let mut reader = Reader::open(&path)?;
+//! while let Some(batch) = reader.next_batch()? {
+//!     for packet in batch {
+//!         assert_eq!(packet.data, b"hello");
+//!     }
+//! }
+//! assert_eq!(reader.packets(), 1);
+//! # std::fs::remove_file(path).ok();
+//! # Ok::<(), Error>(())
+//! ```
 
 mod bytes;
 mod compress;

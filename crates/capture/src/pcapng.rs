@@ -118,7 +118,7 @@ impl Records {
             }
             let big = self.endian.is_big();
             let len = u32_at(head, 4, big) as usize;
-            if len < 12 || len % 4 != 0 || len > MAX_BLOCK {
+            if len < 12 || !len.is_multiple_of(4) || len > MAX_BLOCK {
                 break Stop::Damage(format!("a block claims {len} bytes").into());
             }
             let Some(block) = rest.get(..len) else {
@@ -290,4 +290,159 @@ fn text(value: &[u8]) -> String {
 
 fn keep(slot: &mut Option<String>, value: &[u8]) {
     slot.get_or_insert_with(|| text(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn w(v: u32, big: bool) -> [u8; 4] {
+        if big { v.to_be_bytes() } else { v.to_le_bytes() }
+    }
+
+    fn h(v: u16, big: bool) -> [u8; 2] {
+        if big { v.to_be_bytes() } else { v.to_le_bytes() }
+    }
+
+    /// A block of `kind` around `body`, padded.
+    fn block(kind: u32, body: &[u8], big: bool) -> Vec<u8> {
+        let len = 12 + body.len().next_multiple_of(4);
+        let mut b = [w(kind, big), w(len as u32, big)].concat();
+        b.extend(body);
+        b.resize(len - 4, 0);
+        b.extend(w(len as u32, big));
+        b
+    }
+
+    fn section(big: bool, options: &[u8]) -> Vec<u8> {
+        let mut body = [&w(ORDER_MAGIC, big)[..], &h(1, big), &h(0, big), &[0xff; 8]].concat();
+        body.extend(options);
+        block(SECTION, &body, big)
+    }
+
+    fn interface(link_type: u16, snaplen: u32, options: &[u8], big: bool) -> Vec<u8> {
+        let mut body = [&h(link_type, big)[..], &h(0, big), &w(snaplen, big)].concat();
+        body.extend(options);
+        block(INTERFACE, &body, big)
+    }
+
+    fn enhanced(id: u32, ticks: u64, data: &[u8], wire_len: u32, big: bool) -> Vec<u8> {
+        let words = [id, (ticks >> 32) as u32, ticks as u32, data.len() as u32, wire_len];
+        let mut body = words.map(|v| w(v, big)).concat();
+        body.extend(data);
+        block(ENHANCED_PACKET, &body, big)
+    }
+
+    fn walk(file: &[u8]) -> (Records, Vec<PacketRef>, Walk) {
+        let mut records = Records::open(file).unwrap();
+        let mut out = Vec::new();
+        let walk = records.walk(file, &mut out);
+        (records, out, walk)
+    }
+
+    fn flaw(file: &[u8]) -> String {
+        match walk(file).2.stop {
+            Stop::Damage(what) => what.into_owned(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn sections_of_both_orders_with_their_own_interfaces() {
+        let mut file = section(false, &[]);
+        file.extend(interface(1, 96, &[9, 0, 1, 0, 9, 0, 0, 0], false));
+        file.extend(interface(101, 0, &[14, 0, 8, 0, 10, 0, 0, 0, 0, 0, 0, 0], false));
+        file.extend(enhanced(0, 5_000_000_007, b"abcde", 60, false));
+        file.extend(enhanced(1, 1_000_001, b"xyz", 3, false));
+        file.extend(block(0x0bad_cafe, &[1; 20], false));
+        file.extend(section(true, &[]));
+        file.extend(interface(113, 0, &[], true));
+        file.extend(enhanced(0, 2_500_000, b"", 9, true));
+        let (records, out, walk) = walk(&file);
+        assert_eq!(walk.used, file.len());
+        let times: Vec<_> = out.iter().map(|r| r.time).collect();
+        assert_eq!(times, [5_000_000_007, 11_000_001_000, 2_500_000_000]);
+        let kinds: Vec<_> = out.iter().map(|r| (r.link_type, r.interface)).collect();
+        assert_eq!(kinds, [(1, 0), (101, 1), (113, 2)]);
+        let at = out[0].offset as usize;
+        assert_eq!(&file[at..at + 5], b"abcde");
+        assert_eq!((out[2].cap_len, out[2].wire_len), (0, 9));
+        assert_eq!(records.interfaces().len(), 3);
+        assert_eq!((records.interfaces()[0].digits, records.interfaces()[1].digits), (9, 6));
+        assert_eq!(records.origin().sections, 2);
+        assert_eq!(records.endian(), Endian::Big);
+    }
+
+    #[test]
+    fn simple_and_old_packet_blocks() {
+        let mut file = section(true, &[]);
+        file.extend(interface(1, 4, &[], true));
+        let simple = [&w(6, true)[..], b"abcd"].concat();
+        file.extend(block(SIMPLE_PACKET, &simple, true));
+        let old =
+            [&h(0, true)[..], &h(77, true), &[0, 3, 2, 1].map(|v| w(v, true)).concat(), b"zz"]
+                .concat();
+        let words = [0, 3, 2, 1];
+        assert_eq!(old.len(), 4 + 4 * words.len() + 2);
+        file.extend(block(OLD_PACKET, &old, true));
+        let (_, out, _) = walk(&file);
+        assert_eq!((out[0].time, out[0].cap_len, out[0].wire_len), (0, 4, 6), "cut at snaplen");
+        assert_eq!((out[1].time, out[1].cap_len, out[1].wire_len), (3_000, 2, 1));
+    }
+
+    #[test]
+    fn options_tell_the_origin() {
+        let mut options = vec![];
+        for (code, text) in [(1, "two\0"), (1, "notes"), (2, "cpu"), (3, "os"), (4, "app")] {
+            options.extend(h(code, false));
+            options.extend(h(text.len() as u16, false));
+            options.extend(text.as_bytes());
+            options.resize(options.len().next_multiple_of(4), 0);
+        }
+        let mut file = section(false, &options);
+        let name = [2, 0, 4, 0, b'e', b't', b'h', b'0', 11, 0, 4, 0, 0, b't', b'c', b'p'];
+        file.extend(interface(1, 0, &name, false));
+        let (records, _, _) = walk(&file);
+        let origin = records.origin();
+        assert_eq!(origin.comments, ["two", "notes"]);
+        assert_eq!(origin.hardware.as_deref(), Some("cpu"));
+        assert_eq!(origin.application.as_deref(), Some("app"));
+        assert_eq!(records.interfaces()[0].name.as_deref(), Some("eth0"));
+        assert_eq!(records.interfaces()[0].filter.as_deref(), Some("tcp"));
+    }
+
+    #[test]
+    fn every_lie_is_damage() {
+        let start = section(false, &[]);
+        let with = |tail: Vec<u8>| [start.clone(), tail].concat();
+        assert!(flaw(&with(enhanced(0, 0, b"", 0, false))).contains("interface 0"));
+        assert!(flaw(&with(block(SIMPLE_PACKET, &[0; 8], false))).contains("before any interface"));
+        let mut mismatched = block(99, &[0; 4], false);
+        mismatched[12] = 20;
+        assert!(flaw(&with(mismatched)).contains("differ"));
+        let mut odd = block(99, &[0; 4], false);
+        odd[4] = 17;
+        assert!(flaw(&with(odd)).contains("17 bytes"));
+        let ports = with(interface(1, 0, &[], false));
+        let mut long = enhanced(0, 0, b"abcd", 4, false);
+        long[20] = 5;
+        assert!(flaw(&[ports.clone(), long].concat()).contains("5 bytes"));
+        assert!(flaw(&[ports, block(ENHANCED_PACKET, &[0; 16], false)].concat()).contains("short"));
+        let mut next = section(false, &[]);
+        next[12] = 9;
+        assert!(flaw(&with(next.clone())).contains("version 9.0"));
+        assert!(Records::open(&next).is_err());
+    }
+
+    #[test]
+    fn interfaces_are_limited() {
+        let mut records = Records::open(&section(false, &[])).unwrap();
+        let one = interface(1, 0, &[], false);
+        let mut out = Vec::new();
+        let mut damage = 0;
+        for _ in 0..MAX_INTERFACES + 1 {
+            damage += usize::from(matches!(records.walk(&one, &mut out).stop, Stop::Damage(_)));
+        }
+        assert_eq!((damage, records.interfaces().len()), (1, MAX_INTERFACES));
+    }
 }

@@ -398,3 +398,148 @@ fn list(dir: &Path, options: Options, files: &mut Vec<(PathBuf, bool)>) -> io::R
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::test::Dir;
+    use crate::test::Owned;
+    use crate::test::drained_stream;
+    use crate::test::written;
+
+    /// A capture of one-byte packets at `times`, whose byte names their file.
+    fn capture(mark: u8, times: impl IntoIterator<Item = i64>) -> Vec<u8> {
+        let packets: Vec<_> = times.into_iter().map(|t| Owned::new(t, &[mark])).collect();
+        let packets: Vec<_> = packets.iter().map(Owned::packet).collect();
+        written("x.pcap", &packets)
+    }
+
+    fn open(paths: &[PathBuf]) -> Stream {
+        Stream::open(paths, Options::default()).unwrap()
+    }
+
+    fn marks(all: &[Owned]) -> Vec<(i64, u8)> {
+        all.iter().map(|p| (p.nanos, p.data[0])).collect()
+    }
+
+    #[test]
+    fn rotated_files_follow_each_other_uncopied() {
+        let dir = Dir::new("rotated");
+        let b = dir.file("a", &capture(b'b', 2_000..4_000));
+        let a = dir.file("b", &capture(b'a', 0..2_000));
+        let mut stream = open(&[b, a]);
+        let mut times = Vec::new();
+        while let Some(batch) = stream.next_batch().unwrap() {
+            times.extend(batch.iter().map(|p| p.time.as_nanos()));
+            assert!(stream.merged.refs.is_empty());
+        }
+        assert!(times.into_iter().eq(0..4_000));
+        assert_eq!(stream.packets(), 4_000);
+        assert_eq!(Some(stream.bytes_done()), stream.bytes_total());
+    }
+
+    #[test]
+    fn overlapping_files_are_merged_and_ties_keep_the_order_given() {
+        let dir = Dir::new("merged");
+        let a = dir.file("a", &capture(b'a', [1, 3, 3, 9]));
+        let b = dir.file("b", &capture(b'b', [2, 3, 10, 4]));
+        let (all, errors) = drained_stream(open(&[b, a]));
+        assert!(errors.is_empty());
+        let expected = [
+            (1, b'a'),
+            (2, b'b'),
+            (3, b'b'),
+            (3, b'a'),
+            (3, b'a'),
+            (9, b'a'),
+            (10, b'b'),
+            (4, b'b'),
+        ];
+        assert_eq!(marks(&all), expected, "a file keeps its own order");
+    }
+
+    #[test]
+    fn damage_ends_one_file_only() {
+        let dir = Dir::new("damaged");
+        let mut cut = capture(b'a', [1, 5, 6]);
+        cut.pop();
+        let a = dir.file("a", &cut);
+        let b = dir.file("b", &capture(b'b', [2, 7]));
+        let empty = dir.file("c", &capture(b'c', []));
+        let head = dir.file("d", &capture(b'd', [])[..20]);
+        let mut stream = open(&[a.clone(), b, empty, head]);
+        let mut seen = Vec::new();
+        for _ in 0..7 {
+            match stream.next_batch() {
+                Ok(Some(batch)) => seen.extend(batch.iter().map(|p| p.data[0])),
+                Ok(None) => seen.push(b'.'),
+                Err(Error::Cut { file, .. }) => seen.push(if file == a { b'!' } else { b'?' }),
+                Err(e) => panic!("{e}"),
+            }
+        }
+        assert_eq!(seen, b"?aba!b..");
+    }
+
+    #[test]
+    fn directories_give_their_captures() {
+        let dir = Dir::new("directory");
+        dir.file("2.pcap", &capture(b'2', [5]));
+        dir.file("1.pcap", &capture(b'1', [5]));
+        dir.file("notes.txt", b"no capture");
+        dir.file("empty", b"");
+        fs::create_dir_all(dir.0.join("sub")).unwrap();
+        dir.file("sub/3.pcap", &capture(b'3', [5]));
+        let stream = open(std::slice::from_ref(&dir.0));
+        let skipped: Vec<_> = stream.skipped().iter().map(ToString::to_string).collect();
+        assert_eq!(skipped.len(), 2, "{skipped:?}");
+        assert!(skipped[0].contains("empty file") && skipped[1].contains("text"), "{skipped:?}");
+        assert_eq!(marks(&drained_stream(stream).0), [(5, b'1'), (5, b'2'), (5, b'3')]);
+        let flat = Stream::open(std::slice::from_ref(&dir.0), Options { recurse: false }).unwrap();
+        assert_eq!(drained_stream(flat).0.len(), 2);
+    }
+
+    #[test]
+    fn no_capture_is_an_error_at_once() {
+        let dir = Dir::new("none");
+        let text = dir.file("notes.txt", b"no capture");
+        for paths in [vec![dir.0.clone()], vec![text], vec![]] {
+            let error = Stream::open(&paths, Options::default()).unwrap_err();
+            assert!(matches!(error, Error::NotACapture { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn more_files_than_are_kept_open() {
+        let dir = Dir::new("many");
+        let paths: Vec<_> = (0..3 * KEEP_OPEN as i64)
+            .map(|i| dir.file(&i.to_string(), &capture(b'm', [i, 1_000 - i])))
+            .collect();
+        let (all, errors) = drained_stream(open(&paths));
+        assert!(errors.is_empty());
+        assert_eq!(all.len(), 6 * KEEP_OPEN);
+        assert!(all.is_sorted_by_key(|p| p.nanos));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn merging_is_a_stable_sort(
+            files in prop::collection::vec(prop::collection::vec(0..5_000_i64, 0..1_500), 1..5),
+        ) {
+            let dir = Dir::new("stable");
+            let mut expected = Vec::new();
+            let mut paths = Vec::new();
+            for (index, mut times) in files.into_iter().enumerate() {
+                times.sort_unstable();
+                paths.push(dir.file(&index.to_string(), &capture(index as u8, times.clone())));
+                expected.extend(times.into_iter().map(|t| (t, index as u8)));
+            }
+            expected.sort();
+            let (all, errors) = drained_stream(open(&paths));
+            prop_assert!(errors.is_empty());
+            prop_assert_eq!(marks(&all), expected);
+        }
+    }
+}

@@ -370,3 +370,150 @@ fn by_suffix(path: &Path) -> Format {
         _ => Format::Pcap,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Reader;
+    use crate::test::Dir;
+    use crate::test::Owned;
+    use crate::test::Shared;
+    use crate::test::drained;
+    use crate::test::written;
+    use crate::test::written_with;
+
+    fn read(bytes: Vec<u8>) -> Vec<Owned> {
+        let (all, error) =
+            drained(Reader::from_read(Box::new(io::Cursor::new(bytes)), "w").unwrap());
+        assert!(error.is_none(), "{error:?}");
+        all
+    }
+
+    #[test]
+    fn bytes_of_a_pcap_file() {
+        let bytes = written("x.pcap", &[Owned::new(7_000_000_009, b"ab").packet()]);
+        let expected =
+            [
+                &[
+                    0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0,
+                    0, 0,
+                ][..],
+                &[7, 0, 0, 0, 9, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, b'a', b'b'],
+            ]
+            .concat();
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn bytes_of_a_pcapng_file() {
+        let options = WriteOptions { application: Some("me".into()), ..WriteOptions::default() };
+        let bytes = written_with("x.pcapng", &[Owned::new(9, b"ab").packet()], options);
+        let expected = [
+            &[0x0a, 0x0d, 0x0d, 0x0a, 40, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0][..],
+            &[0xff; 8],
+            &[4, 0, 2, 0, b'm', b'e', 0, 0, 0, 0, 0, 0, 40, 0, 0, 0],
+            &[1, 0, 0, 0, 32, 0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0],
+            &[9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0],
+            &[6, 0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0],
+            &[b'a', b'b', 0, 0, 36, 0, 0, 0],
+        ]
+        .concat();
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn microseconds_and_snaplen_when_asked() {
+        let packet = Owned::new(1_999_999_999, b"abcdef");
+        for name in ["x.pcap", "x.pcapng"] {
+            let options = WriteOptions {
+                precision: Some(Precision::Micros),
+                snaplen: Some(4),
+                ..WriteOptions::default()
+            };
+            let read = read(written_with(name, &[packet.packet()], options));
+            assert_eq!((read[0].nanos, read[0].wire_len), (1_999_999_000, 6));
+            assert_eq!(read[0].data, b"abcd");
+        }
+    }
+
+    #[test]
+    fn pcap_refuses_what_it_cannot_hold() {
+        let sink = Shared::default();
+        let mut writer = Writer::to_write(Box::new(sink), "x.pcap", WriteOptions::default());
+        writer.write(&Owned::new(1, b"a").packet()).unwrap();
+        let other = Owned { link_type: 101, ..Owned::new(2, b"a") };
+        let error = writer.write(&other.packet()).unwrap_err();
+        assert!(error.to_string().contains(".pcapng"), "{error}");
+        assert!(writer.write(&Owned::new(-1, b"a").packet()).is_err());
+        assert!(writer.write(&Owned::new(i64::MAX, b"a").packet()).is_err());
+        assert_eq!(writer.packets(), 1);
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn suffixes_choose_format_and_compression() {
+        let dir = Dir::new("suffixes");
+        for (name, format, compression) in [
+            ("a.pcap", Format::Pcap, None),
+            ("a.cap.gz", Format::Pcap, Some(Compression::Gzip)),
+            ("a.pcapng.zst", Format::PcapNg, Some(Compression::Zstd)),
+            ("a.ntar.xz", Format::PcapNg, Some(Compression::Xz)),
+            ("a.pcapng.lz4", Format::PcapNg, Some(Compression::Lz4)),
+        ] {
+            let path = dir.0.join(name);
+            let packet = Owned::new(77, b"payload");
+            let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
+            writer.write(&packet.packet()).unwrap();
+            // Dropped, not finished: the file is whole all the same.
+            drop(writer);
+            let reader = Reader::open(&path).unwrap();
+            assert_eq!((reader.format(), reader.compression()), (format, compression), "{name}");
+            let (all, error) = drained(reader);
+            assert!(error.is_none(), "{name}");
+            assert_eq!(all, [packet], "{name}");
+        }
+        let nowhere = Writer::create(dir.0.join("no/such/dir.pcap"), WriteOptions::default());
+        assert!(matches!(nowhere, Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn flush_shows_what_was_written() {
+        let sink = Shared::default();
+        let mut writer =
+            Writer::to_write(Box::new(sink.clone()), "x.pcap", WriteOptions::default());
+        writer.write(&Owned::new(1, b"a").packet()).unwrap();
+        writer.flush().unwrap();
+        assert_eq!(sink.take().len() as u64, writer.bytes());
+        writer.finish().unwrap();
+    }
+
+    prop_compose! {
+        fn any_packet()(
+            nanos in 0..(i64::from(u32::MAX) * 1_000_000_000),
+            wire_len in any::<u32>(),
+            interface in 0..3_u32,
+            data in prop::collection::vec(any::<u8>(), 0..100),
+        ) -> Owned {
+            Owned { nanos, wire_len, link_type: 1, interface, data }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            ng in any::<bool>(),
+            mut packets in prop::collection::vec(any_packet(), 0..80),
+        ) {
+            let name = if ng { "x.pcapng" } else { "x.pcap" };
+            let views: Vec<_> = packets.iter().map(Owned::packet).collect();
+            let mut all = read(written(name, &views));
+            // Interfaces are numbered anew, in the order they appear.
+            for p in packets.iter_mut().chain(&mut all) {
+                p.interface = 0;
+            }
+            prop_assert_eq!(all, packets);
+        }
+    }
+}
