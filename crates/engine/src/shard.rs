@@ -112,13 +112,17 @@ impl Shard {
     }
 
     /// Network time goes on: what is due before is done first.
+    ///
+    /// A packet from the past does not turn it back; timers that such packets set lie in the past
+    /// as well, and are due at once.
     fn advance(&mut self, to: Time) {
-        if to <= self.now {
-            return;
-        }
+        let to = to.max(self.now);
         while let Some((due, number, index)) = self.timers.pop(to) {
             self.now = self.now.max(due);
             self.fire(due, number, index);
+        }
+        if to == self.now {
+            return;
         }
         self.now = to;
         self.env.logs.set_time(to);
@@ -131,8 +135,9 @@ impl Shard {
         if slot.number != number || slot.due != due {
             return;
         }
-        let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, due));
-        if over || slot.conn.last + slot.conn.timeout <= due {
+        let now = self.now;
+        let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
+        if over || slot.conn.last + slot.conn.timeout <= now {
             self.remove(index);
             return;
         }

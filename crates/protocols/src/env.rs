@@ -22,32 +22,48 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        // What Zeek's base/utils/site.zeek counts as private address space.
-        let nets = [
-            "10.0.0.0/8",
-            "100.64.0.0/10",
-            "127.0.0.0/8",
-            "169.254.0.0/16",
-            "172.16.0.0/12",
-            "192.0.0.0/24",
-            "192.0.2.0/24",
-            "192.168.0.0/16",
-            "198.18.0.0/15",
-            "198.51.100.0/24",
-            "203.0.113.0/24",
-            "240.0.0.0/4",
-            "255.255.255.255/32",
-            "0.0.0.0/8",
+        // Address space that is not routed on the Internet (the IANA special-purpose registries),
+        // IPv4 also as 6to4 addresses.
+        let v4 = [
+            ([0, 0, 0, 0], 8),
+            ([10, 0, 0, 0], 8),
+            ([100, 64, 0, 0], 10),
+            ([127, 0, 0, 0], 8),
+            ([169, 254, 0, 0], 16),
+            ([172, 16, 0, 0], 12),
+            ([192, 0, 0, 0], 24),
+            ([192, 0, 2, 0], 24),
+            ([192, 168, 0, 0], 16),
+            ([198, 18, 0, 0], 15),
+            ([198, 51, 100, 0], 24),
+            ([203, 0, 113, 0], 24),
+            ([224, 0, 0, 0], 24),
+            ([239, 0, 0, 0], 8),
+            ([240, 0, 0, 0], 4),
+            ([255, 255, 255, 255], 32),
+        ];
+        let v6 = [
             "::/128",
             "::1/128",
             "64:ff9b:1::/48",
             "100::/64",
+            "2001::/23",
             "2001:2::/48",
             "2001:db8::/32",
             "fc00::/7",
             "fe80::/10",
+            "fec0::/10",
         ];
-        Self { local_nets: nets.iter().filter_map(|n| n.parse().ok()).collect() }
+        let sixtofour = |b: [u8; 4]| {
+            let mut a = [0; 16];
+            a[..2].copy_from_slice(&[0x20, 0x02]);
+            a[2..6].copy_from_slice(&b);
+            Addr::v6(a)
+        };
+        let plain = v4.iter().filter_map(|(b, n)| Subnet::new(Addr::v4(*b), *n));
+        let mapped = v4.iter().filter_map(|(b, n)| Subnet::new(sixtofour(*b), 16 + n));
+        let local_nets = plain.chain(mapped).chain(v6.iter().filter_map(|n| n.parse().ok()));
+        Self { local_nets: local_nets.collect() }
     }
 }
 
