@@ -3,4 +3,5 @@
 pub mod der;
 pub mod hash;
 pub mod oid;
+pub mod sniff;
 pub mod x509;
