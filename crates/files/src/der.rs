@@ -1,0 +1,628 @@
+//! A reader of BER and DER that is exactly as lax as the library whose verdicts the logs repeat.
+//!
+//! Certificates on the wire are not all DER: some carry indefinite lengths, lengths with leading
+//! zeros, or strings in pieces. [`Reader`] takes such bytes one [`Element`] at a time and borrows
+//! everything from its input; only a string in pieces is ever copied ([`Element::octets`]).
+//! Nothing here recurses deeper than [`MAX_STRING_NEST`], and every length is held against what
+//! is left before it is used (ITU-T X.690 §8.1).
+
+use std::borrow::Cow;
+
+/// How deep a string may be cut into pieces of pieces.
+pub const MAX_STRING_NEST: u8 = 5;
+
+/// Universal tag numbers that certificates and OCSP messages use (ITU-T X.680 §8.6).
+pub mod tag {
+    /// BOOLEAN.
+    pub const BOOLEAN: u32 = 1;
+    /// INTEGER.
+    pub const INTEGER: u32 = 2;
+    /// BIT STRING.
+    pub const BIT_STRING: u32 = 3;
+    /// OCTET STRING.
+    pub const OCTET_STRING: u32 = 4;
+    /// NULL.
+    pub const NULL: u32 = 5;
+    /// OBJECT IDENTIFIER.
+    pub const OID: u32 = 6;
+    /// ENUMERATED.
+    pub const ENUMERATED: u32 = 10;
+    /// UTF8String.
+    pub const UTF8_STRING: u32 = 12;
+    /// SEQUENCE.
+    pub const SEQUENCE: u32 = 16;
+    /// SET.
+    pub const SET: u32 = 17;
+    /// NumericString.
+    pub const NUMERIC_STRING: u32 = 18;
+    /// PrintableString.
+    pub const PRINTABLE_STRING: u32 = 19;
+    /// TeletexString.
+    pub const T61_STRING: u32 = 20;
+    /// IA5String.
+    pub const IA5_STRING: u32 = 22;
+    /// UTCTime.
+    pub const UTC_TIME: u32 = 23;
+    /// GeneralizedTime.
+    pub const GENERALIZED_TIME: u32 = 24;
+    /// VisibleString.
+    pub const VISIBLE_STRING: u32 = 26;
+    /// UniversalString.
+    pub const UNIVERSAL_STRING: u32 = 28;
+    /// BMPString.
+    pub const BMP_STRING: u32 = 30;
+}
+
+/// What is wrong with the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DerError {
+    /// The input ends inside a header or before the end its header promised.
+    Truncated,
+    /// A tag or length that no reader can hold, or an indefinite length on a primitive.
+    BadHeader,
+    /// Another tag than the structure has at this place.
+    UnexpectedTag,
+    /// Contents that their type does not allow.
+    BadValue,
+    /// Bytes after the last member of a structure.
+    TrailingData,
+}
+
+impl std::fmt::Display for DerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "the element is cut off",
+            Self::BadHeader => "the tag or length is malformed",
+            Self::UnexpectedTag => "another tag was expected",
+            Self::BadValue => "the contents do not fit the type",
+            Self::TrailingData => "bytes follow the last member",
+        })
+    }
+}
+
+impl std::error::Error for DerError {}
+
+/// Shorthand for results of this module.
+pub type Result<T> = std::result::Result<T, DerError>;
+
+/// Class of a tag (ITU-T X.690 §8.1.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Types of X.680 itself.
+    Universal,
+    /// Types of one application.
+    Application,
+    /// Places in a structure: `[0]`, `[1]`, ….
+    Context,
+    /// Types of one enterprise.
+    Private,
+}
+
+/// One tag, length and value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Element<'a> {
+    /// Class of the tag.
+    pub class: Class,
+    /// Number of the tag.
+    pub tag: u32,
+    /// Whether the contents are elements themselves.
+    pub constructed: bool,
+    /// The contents, without the end marker of an indefinite length.
+    pub content: &'a [u8],
+    /// Header and contents, with the end marker of an indefinite length.
+    pub raw: &'a [u8],
+}
+
+/// Header of an element: what stands before the contents.
+struct Header {
+    class: Class,
+    tag: u32,
+    constructed: bool,
+    /// Octets the header takes.
+    size: usize,
+    /// Octets of contents; `None` where an end marker tells.
+    length: Option<usize>,
+}
+
+/// Reads the header at the start of `data` and makes sure that a definite length fits.
+fn header(data: &[u8]) -> Result<Header> {
+    let first = *data.first().ok_or(DerError::Truncated)?;
+    let class = match first >> 6 {
+        0 => Class::Universal,
+        1 => Class::Application,
+        2 => Class::Context,
+        _ => Class::Private,
+    };
+    let constructed = first & 0x20 != 0;
+    let mut at = 1;
+    let mut tag = u32::from(first & 0x1f);
+    if tag == 0x1f {
+        tag = 0;
+        loop {
+            let octet = *data.get(at).ok_or(DerError::Truncated)?;
+            at += 1;
+            tag = (tag << 7) | u32::from(octet & 0x7f);
+            if octet & 0x80 == 0 {
+                break;
+            }
+            if tag > 0x7fff_ffff >> 7 {
+                return Err(DerError::BadHeader);
+            }
+        }
+    }
+    let first = *data.get(at).ok_or(DerError::Truncated)?;
+    at += 1;
+    let length = if first == 0x80 {
+        if !constructed {
+            return Err(DerError::BadHeader);
+        }
+        None
+    } else if first & 0x80 == 0 {
+        Some(usize::from(first))
+    } else {
+        let octets = data.get(at..at + usize::from(first & 0x7f)).ok_or(DerError::Truncated)?;
+        at += octets.len();
+        let mut length = 0usize;
+        for &octet in octets {
+            if length >> (usize::BITS - 9) != 0 {
+                return Err(DerError::BadHeader);
+            }
+            length = (length << 8) | usize::from(octet);
+        }
+        Some(length)
+    };
+    if length.is_some_and(|length| length > data.len() - at) {
+        return Err(DerError::Truncated);
+    }
+    Ok(Header { class, tag, constructed, size: at, length })
+}
+
+/// Octets before the end marker that closes the indefinite length whose contents `data` begins with.
+fn indefinite_length(data: &[u8]) -> Result<usize> {
+    let mut at = 0;
+    let mut open = 1usize;
+    loop {
+        let rest = data.get(at..).ok_or(DerError::Truncated)?;
+        if rest.starts_with(&[0, 0]) {
+            open -= 1;
+            if open == 0 {
+                return Ok(at);
+            }
+            at += 2;
+            continue;
+        }
+        let header = header(rest)?;
+        at += header.size;
+        match header.length {
+            Some(length) => at += length,
+            None => open += 1,
+        }
+    }
+}
+
+/// Cuts the elements of its input off, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the start of `data`.
+    pub fn new(data: &'a [u8]) -> Self {
+        Self { rest: data }
+    }
+
+    /// Whether every octet was read.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next element.
+    ///
+    /// # Errors
+    /// Where the header is malformed, or where the input ends before the element does.
+    pub fn element(&mut self) -> Result<Element<'a>> {
+        let data = self.rest;
+        let header = header(data)?;
+        let body = &data[header.size..];
+        let (content, end) = match header.length {
+            Some(length) => (&body[..length], header.size + length),
+            None => {
+                let length = indefinite_length(body)?;
+                (&body[..length], header.size + length + 2)
+            }
+        };
+        // An end marker where none is open.
+        if header.tag == 0 && header.class == Class::Universal {
+            return Err(DerError::BadHeader);
+        }
+        self.rest = &data[end..];
+        Ok(Element {
+            class: header.class,
+            tag: header.tag,
+            constructed: header.constructed,
+            content,
+            raw: &data[..end],
+        })
+    }
+
+    /// The next element, which must have the universal tag `tag`.
+    ///
+    /// # Errors
+    /// As [`Reader::element`], and where the tag is another.
+    pub fn universal(&mut self, tag: u32) -> Result<Element<'a>> {
+        let element = self.element()?;
+        if element.class == Class::Universal && element.tag == tag {
+            Ok(element)
+        } else {
+            Err(DerError::UnexpectedTag)
+        }
+    }
+
+    /// The next element if it has this class and tag; otherwise nothing is read.
+    ///
+    /// # Errors
+    /// As [`Reader::element`].
+    pub fn optional(&mut self, class: Class, tag: u32) -> Result<Option<Element<'a>>> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let mut ahead = *self;
+        let element = ahead.element()?;
+        if element.class == class && element.tag == tag {
+            *self = ahead;
+            Ok(Some(element))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// A reader of the members of the next element, which must be a SEQUENCE.
+    ///
+    /// # Errors
+    /// As [`Reader::universal`], and where it is not constructed.
+    pub fn sequence(&mut self) -> Result<Reader<'a>> {
+        self.universal(tag::SEQUENCE)?.members()
+    }
+
+    /// Makes sure that nothing is left.
+    ///
+    /// # Errors
+    /// [`DerError::TrailingData`].
+    pub fn finish(&self) -> Result<()> {
+        if self.rest.is_empty() { Ok(()) } else { Err(DerError::TrailingData) }
+    }
+}
+
+impl<'a> Element<'a> {
+    /// A reader of the elements inside.
+    ///
+    /// # Errors
+    /// Where the element is primitive.
+    pub fn members(&self) -> Result<Reader<'a>> {
+        if self.constructed { Ok(Reader::new(self.content)) } else { Err(DerError::BadValue) }
+    }
+
+    /// The one element inside an explicit tag.
+    ///
+    /// # Errors
+    /// Where there is none, or more than one.
+    pub fn explicit(&self) -> Result<Element<'a>> {
+        let mut inner = self.members()?;
+        let element = inner.element()?;
+        inner.finish()?;
+        Ok(element)
+    }
+
+    /// Contents of a primitive type that must not come in pieces.
+    ///
+    /// # Errors
+    /// Where the element is constructed.
+    pub fn primitive(&self) -> Result<&'a [u8]> {
+        if self.constructed { Err(DerError::BadValue) } else { Ok(self.content) }
+    }
+
+    /// Contents of a string type; the pieces of a constructed one are put together.
+    ///
+    /// # Errors
+    /// Where pieces are nested deeper than [`MAX_STRING_NEST`], or are malformed.
+    pub fn octets(&self) -> Result<Cow<'a, [u8]>> {
+        if !self.constructed {
+            return Ok(Cow::Borrowed(self.content));
+        }
+        let mut joined = Vec::new();
+        join(self.content, 1, &mut joined)?;
+        Ok(Cow::Owned(joined))
+    }
+
+    /// Value octets and count of unused bits of a BIT STRING.
+    ///
+    /// # Errors
+    /// Where it is empty, or claims more than seven unused bits.
+    pub fn bits(&self) -> Result<(Cow<'a, [u8]>, u8)> {
+        let octets = self.octets()?;
+        let unused = *octets.first().ok_or(DerError::BadValue)?;
+        if unused > 7 {
+            return Err(DerError::BadValue);
+        }
+        let value = match octets {
+            Cow::Borrowed(octets) => Cow::Borrowed(&octets[1..]),
+            Cow::Owned(mut octets) => {
+                octets.remove(0);
+                Cow::Owned(octets)
+            }
+        };
+        Ok((value, unused))
+    }
+
+    /// Contents of an OBJECT IDENTIFIER: whole arcs, none of them padded.
+    ///
+    /// # Errors
+    /// [`DerError::BadValue`].
+    pub fn oid(&self) -> Result<&'a [u8]> {
+        let octets = self.primitive()?;
+        let ends = octets.last().is_some_and(|&last| last & 0x80 == 0);
+        let padded = octets.first() == Some(&0x80)
+            || octets.windows(2).any(|pair| pair[0] & 0x80 == 0 && pair[1] == 0x80);
+        if ends && !padded { Ok(octets) } else { Err(DerError::BadValue) }
+    }
+
+    /// Value of a BOOLEAN: any octet but zero is true.
+    ///
+    /// # Errors
+    /// Where it is not one octet.
+    pub fn boolean(&self) -> Result<bool> {
+        match self.primitive()? {
+            [value] => Ok(*value != 0),
+            _ => Err(DerError::BadValue),
+        }
+    }
+
+    /// Value of an INTEGER or ENUMERATED.
+    ///
+    /// # Errors
+    /// Where it is empty, or longer than its value needs.
+    pub fn integer(&self) -> Result<Integer<'a>> {
+        Integer::new(self.primitive()?)
+    }
+}
+
+/// Appends the pieces of a constructed string.
+fn join(content: &[u8], depth: u8, into: &mut Vec<u8>) -> Result<()> {
+    if depth > MAX_STRING_NEST {
+        return Err(DerError::BadValue);
+    }
+    let mut pieces = Reader::new(content);
+    while !pieces.is_empty() {
+        let piece = pieces.element()?;
+        if piece.constructed {
+            join(piece.content, depth + 1, into)?;
+        } else {
+            into.extend_from_slice(piece.content);
+        }
+    }
+    Ok(())
+}
+
+/// An integer of any size, as its shortest two's complement octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Integer<'a> {
+    octets: &'a [u8],
+}
+
+impl<'a> Integer<'a> {
+    /// Takes contents octets.
+    ///
+    /// # Errors
+    /// Where there are none, or where the first says nothing that the second does not.
+    pub fn new(octets: &'a [u8]) -> Result<Self> {
+        let padded = match octets {
+            [] => return Err(DerError::BadValue),
+            [0x00, next, ..] => next & 0x80 == 0,
+            // A run of zeros after 0xff is the one value that has no shorter form.
+            [0xff, rest @ ..] => {
+                rest.first().is_some_and(|next| next & 0x80 != 0)
+                    && rest.iter().any(|&octet| octet != 0)
+            }
+            _ => false,
+        };
+        if padded { Err(DerError::BadValue) } else { Ok(Self { octets }) }
+    }
+
+    /// Whether the value lies below zero.
+    pub fn is_negative(&self) -> bool {
+        self.octets.first().is_some_and(|first| first & 0x80 != 0)
+    }
+
+    /// Octets of the absolute value, most significant first; one zero octet for zero.
+    pub fn magnitude(&self) -> Cow<'a, [u8]> {
+        if !self.is_negative() {
+            let skip = usize::from(self.octets.len() > 1 && self.octets[0] == 0);
+            return Cow::Borrowed(&self.octets[skip..]);
+        }
+        // Two's complement back: the octets inverted, plus one.
+        let mut magnitude: Vec<u8> = self.octets.iter().map(|octet| !octet).collect();
+        for octet in magnitude.iter_mut().rev() {
+            let (sum, carry) = octet.overflowing_add(1);
+            *octet = sum;
+            if !carry {
+                break;
+            }
+        }
+        if magnitude.len() > 1 && magnitude[0] == 0 {
+            magnitude.remove(0);
+        }
+        Cow::Owned(magnitude)
+    }
+
+    /// The value, where 64 bits hold it.
+    pub fn to_i64(&self) -> Option<i64> {
+        if self.octets.len() > 8 {
+            return None;
+        }
+        let start = if self.is_negative() { -1 } else { 0 };
+        Some(self.octets.iter().fold(start, |value: i64, &octet| (value << 8) | i64::from(octet)))
+    }
+}
+
+/// Upper-case hexadecimal digits of `octets`, appended.
+pub fn push_hex(octets: &[u8], into: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    into.reserve(octets.len() * 2);
+    for &octet in octets {
+        into.push(char::from(DIGITS[usize::from(octet >> 4)]));
+        into.push(char::from(DIGITS[usize::from(octet & 15)]));
+    }
+}
+
+/// An integer as serial numbers are printed: a minus sign where due, then upper-case hexadecimal,
+/// with a backslash and a line end after each 35 octets.
+pub fn integer_hex(value: Integer<'_>) -> String {
+    let mut text = String::new();
+    if value.is_negative() {
+        text.push('-');
+    }
+    for (n, line) in value.magnitude().chunks(35).enumerate() {
+        if n != 0 {
+            text.push_str("\\\n");
+        }
+        push_hex(line, &mut text);
+    }
+    text
+}
+
+/// Appends tag and definite length of a primitive universal element.
+pub fn push_header(tag: u8, length: usize, into: &mut Vec<u8>) {
+    into.push(tag);
+    if length < 0x80 {
+        into.push(length.to_le_bytes()[0]);
+        return;
+    }
+    let octets = length.to_be_bytes();
+    let skip = octets.iter().take_while(|&&octet| octet == 0).count();
+    into.push(0x80 | (octets.len() - skip).to_le_bytes()[0]);
+    into.extend_from_slice(&octets[skip..]);
+}
+
+/// Most octets of an unsigned integer that [`decimal`] prints: the cost grows with the square.
+pub const MAX_DECIMAL_OCTETS: usize = 2048;
+
+/// An unsigned integer, most significant octet first, in decimal; `None` above [`MAX_DECIMAL_OCTETS`].
+pub fn decimal(octets: &[u8]) -> Option<String> {
+    use std::fmt::Write as _;
+    const LIMB: u64 = 1_000_000_000;
+    if octets.len() > MAX_DECIMAL_OCTETS {
+        return None;
+    }
+    let mut limbs: Vec<u64> = vec![0];
+    for &octet in octets {
+        let mut carry = u64::from(octet);
+        for limb in &mut limbs {
+            let value = *limb * 256 + carry;
+            *limb = value % LIMB;
+            carry = value / LIMB;
+        }
+        if carry != 0 {
+            limbs.push(carry);
+        }
+    }
+    let mut text = String::new();
+    for (n, limb) in limbs.iter().rev().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = if n == 0 { write!(text, "{limb}") } else { write!(text, "{limb:09}") };
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_definite_and_indefinite_lengths() {
+        let mut reader = Reader::new(&[
+            0x30, 0x80, 0x02, 0x01, 0x05, 0x30, 0x80, 0x00, 0x00, 0x00, 0x00, 0x05, 0x00,
+        ]);
+        let mut members = reader.sequence().unwrap();
+        assert_eq!(members.universal(tag::INTEGER).unwrap().integer().unwrap().to_i64(), Some(5));
+        assert!(members.sequence().unwrap().is_empty());
+        assert!(members.is_empty());
+        assert_eq!(reader.element().unwrap().tag, tag::NULL);
+        assert!(reader.finish().is_ok());
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        assert_eq!(Reader::new(&[0x30, 0x03, 0x02, 0x01]).element(), Err(DerError::Truncated));
+        assert_eq!(Reader::new(&[0x04, 0x80, 0x00, 0x00]).element(), Err(DerError::BadHeader));
+        assert_eq!(
+            Reader::new(&[0x04, 0x89, 1, 1, 1, 1, 1, 1, 1, 1, 1]).element(),
+            Err(DerError::BadHeader)
+        );
+        assert_eq!(Reader::new(&[0x30, 0x80, 0x02, 0x01]).element(), Err(DerError::Truncated));
+    }
+
+    #[test]
+    fn long_lengths_may_be_padded() {
+        let element = Reader::new(&[0x04, 0x83, 0x00, 0x00, 0x01, 0xaa]).element().unwrap();
+        assert_eq!(element.content, [0xaa]);
+    }
+
+    #[test]
+    fn joins_strings_in_pieces() {
+        let element =
+            Reader::new(&[0x24, 0x80, 0x04, 0x01, b'a', 0x24, 0x03, 0x04, 0x01, b'b', 0x00, 0x00])
+                .element()
+                .unwrap();
+        assert_eq!(&*element.octets().unwrap(), b"ab");
+    }
+
+    #[test]
+    fn integers_of_both_signs() {
+        let hex = |octets: &[u8]| Integer::new(octets).map(integer_hex);
+        assert_eq!(hex(&[0x00]).as_deref(), Ok("00"));
+        assert_eq!(hex(&[0x00, 0x80]).as_deref(), Ok("80"));
+        assert_eq!(hex(&[0xff]).as_deref(), Ok("-01"));
+        assert_eq!(hex(&[0xff, 0x00]).as_deref(), Ok("-0100"));
+        assert_eq!(hex(&[0x80, 0x00]).as_deref(), Ok("-8000"));
+        assert_eq!(hex(&[0x00, 0x7f]), Err(DerError::BadValue));
+        assert_eq!(hex(&[0xff, 0x80]), Err(DerError::BadValue));
+        assert_eq!(hex(&[]), Err(DerError::BadValue));
+    }
+
+    #[test]
+    fn long_serials_are_folded() {
+        let text = integer_hex(Integer::new(&[0x11; 36]).unwrap());
+        assert_eq!(text, format!("{}\\\n11", "11".repeat(35)));
+    }
+
+    #[test]
+    fn decimal_of_many_octets() {
+        assert_eq!(decimal(&[]).as_deref(), Some("0"));
+        assert_eq!(decimal(&[1, 0, 1]).as_deref(), Some("65537"));
+        assert_eq!(
+            decimal(&[0xff; 16]).as_deref(),
+            Some("340282366920938463463374607431768211455")
+        );
+        assert_eq!(decimal(&[0xff; 2049]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(data in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut reader = Reader::new(&data);
+            while let Ok(element) = reader.element() {
+                let _ = (element.octets(), element.bits(), element.oid(), element.integer(), element.explicit());
+            }
+        }
+
+        #[test]
+        fn small_integers_come_back(value in any::<i64>()) {
+            let octets = value.to_be_bytes();
+            let sign = if value < 0 { 0xff } else { 0 };
+            let skip = (0..7).take_while(|&n| octets[n] == sign && octets[n + 1] & 0x80 == sign & 0x80).count();
+            prop_assert_eq!(Integer::new(&octets[skip..]).unwrap().to_i64(), Some(value));
+        }
+    }
+}

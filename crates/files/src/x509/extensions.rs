@@ -1,0 +1,201 @@
+//! The extensions of a certificate that logs tell of: alternative names and basic constraints.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{AlternativeNames, BasicConstraints, Name, Weird, universal};
+use crate::der::{Class, DerError, Element, Reader, Result, tag};
+
+/// Contents octets of the identifier of alternative names of the subject.
+const ALTERNATIVE_NAMES: [u8; 3] = [0x55, 0x1d, 0x11];
+
+/// Contents octets of the identifier of basic constraints.
+const BASIC_CONSTRAINTS: [u8; 3] = [0x55, 0x1d, 0x13];
+
+/// The extensions that matter, in their order: identifier and value.
+#[derive(Debug, Default)]
+pub(crate) struct Extensions<'a> {
+    known: Vec<(&'a [u8], Cow<'a, [u8]>)>,
+}
+
+/// What extensions say.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// Of the last extension of its kind that parses.
+    pub(crate) alternative_names: Option<AlternativeNames>,
+    /// Of the last extension of its kind that parses.
+    pub(crate) basic_constraints: Option<BasicConstraints>,
+    /// Host names of the first extension of alternative names: none where that does not parse,
+    /// `None` where there is no such extension.
+    pub(crate) host_names: Option<Vec<Vec<u8>>>,
+}
+
+impl<'a> Extensions<'a> {
+    /// Reads a SEQUENCE of extensions (RFC 5280 section 4.1).
+    pub(crate) fn read(list: Element<'a>) -> Result<Self> {
+        let mut list = universal(list, tag::SEQUENCE)?.members()?;
+        let mut known = Vec::new();
+        while !list.is_empty() {
+            let mut members = list.sequence()?;
+            let identifier = members.universal(tag::OID)?.oid()?;
+            if let Some(critical) = members.optional(Class::Universal, tag::BOOLEAN)? {
+                critical.boolean()?;
+            }
+            let value = members.universal(tag::OCTET_STRING)?.octets()?;
+            members.finish()?;
+            if identifier == ALTERNATIVE_NAMES || identifier == BASIC_CONSTRAINTS {
+                known.push((identifier, value));
+            }
+        }
+        Ok(Self { known })
+    }
+
+    /// Reads the values, and tells what is odd in them.
+    pub(crate) fn facts(&self, weirds: &mut Vec<Weird>) -> Facts {
+        let mut facts = Facts::default();
+        for (identifier, value) in &self.known {
+            if *identifier == BASIC_CONSTRAINTS {
+                match basic_constraints(value) {
+                    Ok(constraints) => facts.basic_constraints = Some(constraints),
+                    Err(_) => weirds.push(Weird::BasicConstraints),
+                }
+                continue;
+            }
+            let names = general_names(value, weirds);
+            if facts.host_names.is_none() {
+                facts.host_names =
+                    Some(names.as_ref().map_or_else(|_| Vec::new(), |names| names.dns.clone()));
+            }
+            match names {
+                Ok(names) => facts.alternative_names = Some(names),
+                Err(_) => weirds.push(Weird::AlternativeNames),
+            }
+        }
+        facts
+    }
+}
+
+/// Reads BasicConstraints (RFC 5280 section 4.2.1.9).
+fn basic_constraints(value: &[u8]) -> Result<BasicConstraints> {
+    let mut members = Reader::new(value).sequence()?;
+    let ca = match members.optional(Class::Universal, tag::BOOLEAN)? {
+        Some(ca) => ca.boolean()?,
+        None => false,
+    };
+    let path_len = match members.optional(Class::Universal, tag::INTEGER)? {
+        // The column counts what fits a machine word of 32 bits, sign and all.
+        Some(path_len) => {
+            let value = path_len.integer()?.to_i64().unwrap_or(-1);
+            let [a, b, c, d, ..] = value.to_le_bytes();
+            Some(i64::from(i32::from_le_bytes([a, b, c, d])).cast_unsigned())
+        }
+        None => None,
+    };
+    members.finish()?;
+    Ok(BasicConstraints { ca, path_len })
+}
+
+/// Reads GeneralNames (RFC 5280 section 4.2.1.6).
+fn general_names(value: &[u8], weirds: &mut Vec<Weird>) -> Result<AlternativeNames> {
+    let mut list = Reader::new(value).sequence()?;
+    let mut names = AlternativeNames::default();
+    let mut lengths = Vec::new();
+    while !list.is_empty() {
+        let name = list.element()?;
+        if name.class != Class::Context {
+            return Err(DerError::UnexpectedTag);
+        }
+        match name.tag {
+            0 => other_name(&name)?,
+            1 => names.email.push(name.octets()?.into_owned()),
+            2 => names.dns.push(name.octets()?.into_owned()),
+            3 => {
+                name.members()?;
+            }
+            4 => {
+                Name::from_element(&universal(name.explicit()?, tag::SEQUENCE)?)?;
+            }
+            5 => party_name(&name)?,
+            6 => names.uri.push(name.octets()?.into_owned()),
+            7 => {
+                let octets = name.octets()?;
+                match address(&octets) {
+                    Some(address) => names.ip.push(address),
+                    None => lengths.push(octets.len()),
+                }
+            }
+            8 => {
+                name.oid()?;
+            }
+            _ => return Err(DerError::UnexpectedTag),
+        }
+    }
+    weirds.extend(lengths.into_iter().map(Weird::AddressLength));
+    Ok(names)
+}
+
+/// Checks an OtherName: an identifier and an explicitly tagged value.
+fn other_name(name: &Element<'_>) -> Result<()> {
+    let mut members = name.members()?;
+    members.universal(tag::OID)?.oid()?;
+    let value = members.element()?;
+    if value.class != Class::Context || value.tag != 0 {
+        return Err(DerError::UnexpectedTag);
+    }
+    value.explicit()?;
+    members.finish()
+}
+
+/// Checks an EDIPartyName: explicitly tagged assigner, if any, and party.
+fn party_name(name: &Element<'_>) -> Result<()> {
+    let mut members = name.members()?;
+    if let Some(assigner) = members.optional(Class::Context, 0)? {
+        assigner.explicit()?;
+    }
+    let party = members.element()?;
+    if party.class != Class::Context || party.tag != 1 {
+        return Err(DerError::UnexpectedTag);
+    }
+    party.explicit()?;
+    members.finish()
+}
+
+/// An address of four or sixteen octets.
+fn address(octets: &[u8]) -> Option<IpAddr> {
+    if let Ok(v4) = <[u8; 4]>::try_from(octets) {
+        return Some(Ipv4Addr::from(v4).into());
+    }
+    <[u8; 16]>::try_from(octets).ok().map(|v6| Ipv6Addr::from(v6).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternative_names_by_kind() {
+        let mut weirds = Vec::new();
+        let der = [
+            0x30, 0x14, 0x82, 0x01, b'd', 0x81, 0x01, b'm', 0x86, 0x01, b'u', 0x87, 0x04, 10, 0, 0,
+            1, 0x87, 0x03, 1, 2, 3,
+        ];
+        let names = general_names(&der, &mut weirds).unwrap();
+        assert_eq!(names.dns, [b"d"]);
+        assert_eq!(names.email, [b"m"]);
+        assert_eq!(names.uri, [b"u"]);
+        assert_eq!(names.ip, [IpAddr::from([10, 0, 0, 1])]);
+        assert_eq!(weirds, [Weird::AddressLength(3)]);
+        assert!(general_names(&[0x30, 0x02, 0x89, 0x00], &mut weirds).is_err());
+    }
+
+    #[test]
+    fn basic_constraints_forms() {
+        let read = |der: &[u8]| {
+            basic_constraints(der).map(|constraints| (constraints.ca, constraints.path_len))
+        };
+        assert_eq!(read(&[0x30, 0x00]), Ok((false, None)));
+        assert_eq!(read(&[0x30, 0x06, 0x01, 0x01, 0xff, 0x02, 0x01, 0x03]), Ok((true, Some(3))));
+        assert_eq!(read(&[0x30, 0x03, 0x02, 0x01, 0xff]), Ok((false, Some(u64::MAX))));
+        assert!(read(&[0x30, 0x03, 0x04, 0x01, 0x00]).is_err());
+    }
+}
