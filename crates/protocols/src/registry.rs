@@ -40,6 +40,13 @@ macro_rules! registry {
             }
         }
 
+        impl Tag {
+            /// Whether there is an analyzer behind the name.
+            pub fn has_analyzer(self) -> bool {
+                matches!(self, $( Self::$tag )|*)
+            }
+        }
+
         /// The analyzer of any protocol.
         pub enum Analyzer { $( #[doc = $name] $tag(Box<crate::$module::$ty>), )* }
 
@@ -103,6 +110,20 @@ registry! {
     }
     names {
         Ayiya, "AYIYA", "ayiya";
+        DceRpc, "DCE_RPC", "dce_rpc";
+        Dnp3Tcp, "DNP3_TCP", "dnp3_tcp";
+        Dnp3Udp, "DNP3_UDP", "dnp3_udp";
+        Krb, "KRB", "krb";
+        KrbTcp, "KRB_TCP", "krb_tcp";
+        Mqtt, "MQTT", "mqtt";
+        Pop3, "POP3", "pop3";
+        Rdp, "RDP", "rdp";
+        RdpEudp, "RDPEUDP", "rdpeudp";
+        Rfb, "RFB", "rfb";
+        Sip, "SIP", "sip";
+        Smb, "SMB", "smb";
+        Socks, "SOCKS", "socks";
+        Xmpp, "XMPP", "xmpp";
         Geneve, "GENEVE", "geneve";
         Gtpv1, "GTPV1", "gtpv1";
         Teredo, "TEREDO", "teredo";

@@ -1,16 +1,21 @@
-//! Protocol detection by content.
+//! Finding protocols by their content, whatever the port.
+//!
+//! A [`Detector`] sits on each TCP and UDP connection (and in each tunnel that carries a stream).
+//! It keeps what both sides send at first, up to [`BUFFER`] bytes or [`CHUNKS`] chunks together,
+//! and asks after each chunk which protocols' beginnings are now complete. A protocol found is
+//! [started](crate::Context::start) and given everything kept so far.
+//!
+//! What a beginning looks like is said in `tcp.rs` and `udp.rs`, one small function each, written to
+//! accept exactly what the signatures of Zeek's base scripts accept: all are anchored at the
+//! start of the stream (or of each datagram), some count for one side only, and some
+//! need the other side to have begun in a certain way as well. Being
+//! questions about all bytes of a side so far, they need no state between chunks.
 
-use crate::Analyze;
-use crate::Context;
+mod detector;
+mod tcp;
+mod text;
+mod udp;
 
-/// The analyzer of one connection.
-pub struct Detector {}
-
-impl Detector {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Detector {}
+pub use detector::BUFFER;
+pub use detector::CHUNKS;
+pub use detector::Detector;

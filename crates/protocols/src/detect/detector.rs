@@ -1,0 +1,220 @@
+use gannet_base::Dir;
+
+use super::tcp;
+use super::udp;
+use crate::Analyze;
+use crate::Context;
+use crate::Replay;
+use crate::Tag;
+
+/// Bytes of both sides that are looked at; the chunk that goes beyond still counts as a whole.
+pub const BUFFER: usize = 1024;
+/// Chunks of both sides that are looked at.
+pub const CHUNKS: u8 = 100;
+
+/// Finds the protocols of one connection by what its sides send at first.
+#[derive(Default)]
+pub struct Detector {
+    /// Chunks so far: side in the top bit and length in the others of two bytes, then the bytes.
+    /// One allocation for what mostly is one or two chunks.
+    kept: Vec<u8>,
+    /// Bytes of each side within `kept`.
+    bytes: [u16; 2],
+    /// Rules that were met, by their place in the list: each counts once.
+    met: u32,
+    chunks: u8,
+    done: bool,
+}
+
+const _: () = assert!(tcp::RULES.len() <= 32 && udp::RULES.len() <= 32);
+const _: () = assert!(size_of::<Detector>() <= 64);
+
+const HEADER: usize = 2;
+const RESP: u16 = 1 << 15;
+
+impl Detector {
+    /// Has seen nothing yet.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self::default()
+    }
+
+    fn start(&self, cx: &mut Context<'_>, tag: Tag, from: Dir, data: &[u8]) {
+        if !tag.has_analyzer() {
+            return;
+        }
+        let mut chunks: Vec<_> = self.kept().map(|(dir, c)| (dir, c.to_vec())).collect();
+        chunks.push((from, data.to_vec()));
+        cx.start(tag, Replay { chunks });
+    }
+
+    fn kept(&self) -> impl Iterator<Item = (Dir, &[u8])> {
+        let mut rest = &self.kept[..];
+        std::iter::from_fn(move || {
+            let (header, tail) = rest.split_first_chunk::<HEADER>()?;
+            let header = u16::from_be_bytes(*header);
+            let (data, tail) = tail.split_at_checked(usize::from(header & !RESP))?;
+            rest = tail;
+            Some((if header & RESP == 0 { Dir::Orig } else { Dir::Resp }, data))
+        })
+    }
+
+    /// All bytes of a side so far; joined in `joined` when they lie in several places.
+    fn side<'a>(&'a self, dir: Dir, now: &'a [u8], joined: &'a mut Vec<u8>) -> &'a [u8] {
+        let before = usize::from(self.bytes[dir.index()]);
+        if before == 0 {
+            return now;
+        }
+        let mut chunks = self.kept().filter(|(d, _)| *d == dir);
+        if now.is_empty()
+            && let Some((_, only)) = chunks.next()
+            && only.len() == before
+        {
+            return only;
+        }
+        joined.reserve_exact(before + now.len());
+        for (_, c) in self.kept().filter(|(d, _)| *d == dir) {
+            joined.extend_from_slice(c);
+        }
+        joined.extend_from_slice(now);
+        joined
+    }
+
+    /// Keeps a chunk for those to come, or stops when there is enough.
+    fn keep(&mut self, from: Dir, data: &[u8]) {
+        let bytes = usize::from(self.bytes[0]) + usize::from(self.bytes[1]) + data.len();
+        self.chunks += 1;
+        if bytes > BUFFER || self.chunks > CHUNKS {
+            self.done = true;
+            self.kept = Vec::new();
+            return;
+        }
+        let len = data.len() as u16;
+        self.bytes[from.index()] += len;
+        let header = if from.is_orig() { len } else { len | RESP };
+        if self.kept.capacity() == 0 {
+            self.kept.reserve_exact(HEADER + data.len());
+        }
+        self.kept.extend_from_slice(&header.to_be_bytes());
+        self.kept.extend_from_slice(data);
+    }
+
+    /// Whether a rule is met for the first time.
+    fn first(&mut self, rule: usize) -> bool {
+        let bit = 1 << rule;
+        let first = self.met & bit == 0;
+        self.met |= bit;
+        first
+    }
+}
+
+impl Analyze for Detector {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.done {
+            return;
+        }
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        let (orig_now, resp_now): (&[u8], &[u8]) =
+            if from.is_orig() { (data, &[]) } else { (&[], data) };
+        let sides = tcp::Sides {
+            orig: self.side(Dir::Orig, orig_now, &mut a),
+            resp: self.side(Dir::Resp, resp_now, &mut b),
+        };
+        let mut met = 0u32;
+        for (i, (_, test)) in tcp::RULES.iter().enumerate() {
+            if self.met & (1 << i) == 0 && test(sides) {
+                met |= 1 << i;
+            }
+        }
+        for (i, (tag, _)) in tcp::RULES.iter().enumerate() {
+            if met & (1 << i) != 0 && self.first(i) {
+                self.start(cx, *tag, from, data);
+            }
+        }
+        self.keep(from, data);
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        if !self.done && self.chunks > 0 {
+            self.chunks += 1;
+            self.done = self.chunks > CHUNKS;
+        }
+    }
+
+    fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        if self.done || data.is_empty() {
+            return;
+        }
+        for (i, (tag, test)) in udp::RULES.iter().enumerate() {
+            if test(data) && self.first(i) {
+                self.start(cx, *tag, from, data);
+            }
+        }
+        self.keep(from, data);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    fn run(chunks: &[(Dir, &[u8])]) -> Vec<(Tag, Replay)> {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut d = Detector::new(&mut h.cx());
+        for (dir, data) in chunks {
+            d.stream(&mut h.cx(), *dir, data);
+        }
+        h.starts
+    }
+
+    #[test]
+    fn replays_all_of_both_sides() {
+        let chunks: &[(Dir, &[u8])] =
+            &[(Dir::Resp, b"SSH-2"), (Dir::Orig, b"SSH-2.0-a\r\n"), (Dir::Resp, b".0-b\r\n")];
+        let starts = run(chunks);
+        assert_eq!(starts.len(), 1);
+        assert_eq!(starts[0].0, Tag::Ssh);
+        let replay: Vec<_> = starts[0].1.chunks.iter().map(|(d, c)| (*d, &c[..])).collect();
+        assert_eq!(replay, chunks);
+    }
+
+    #[test]
+    fn each_beginning_counts_once() {
+        let get: (Dir, &[u8]) = (Dir::Orig, b"GET / HTTP/1.1\r\n");
+        let tags = |chunks: &[_]| run(chunks).iter().map(|s| s.0).collect::<Vec<_>>();
+        assert_eq!(tags(&[get, get]), [Tag::Http]);
+        assert_eq!(tags(&[get, (Dir::Resp, b"HTTP/1.1 200")]), [Tag::Http, Tag::Http]);
+    }
+
+    #[test]
+    fn gives_up_after_a_kilobyte_or_a_hundred_chunks() {
+        let long = [b' '; BUFFER + 1];
+        assert!(run(&[(Dir::Orig, &long), (Dir::Resp, b"HTTP/1.1 200")]).is_empty());
+        assert_eq!(run(&[(Dir::Orig, &long[1..]), (Dir::Resp, b"HTTP/1.1 200")]).len(), 1);
+        let mut many: Vec<(Dir, &[u8])> = vec![(Dir::Orig, b"x"); usize::from(CHUNKS)];
+        many.push((Dir::Resp, b"HTTP/1.1 200"));
+        assert_eq!(run(&many).len(), 1);
+        many.insert(0, (Dir::Orig, b"x"));
+        assert!(run(&many).is_empty());
+        // The chunk that goes beyond is looked at as a whole.
+        let mut hello = b"HTTP/1.1 200".to_vec();
+        hello.resize(5000, b'x');
+        assert_eq!(run(&[(Dir::Resp, &hello)]).len(), 1);
+    }
+
+    #[test]
+    fn datagrams_stand_alone() {
+        let mut h = Harness::new(Proto::Udp, 9999);
+        let mut d = Detector::new(&mut h.cx());
+        d.datagram(&mut h.cx(), Dir::Orig, b"\x05", 1);
+        d.datagram(&mut h.cx(), Dir::Orig, b"\x64", 1);
+        assert!(h.starts.is_empty());
+        let mut dhcp = vec![0; 240];
+        dhcp[236..].copy_from_slice(b"\x63\x82\x53\x63");
+        d.datagram(&mut h.cx(), Dir::Resp, &dhcp, 240);
+        assert_eq!(h.starts.len(), 1);
+        assert_eq!(h.starts[0].0, Tag::Dhcp);
+        assert_eq!(h.starts[0].1.chunks.len(), 3);
+    }
+}
