@@ -94,6 +94,8 @@ pub struct Env {
     pub expected: HashMap<(Option<Addr>, Addr, u16, Proto), Expected, foldhash::fast::FixedState>,
     /// FTP control connections' view of their data connections.
     pub ftp: crate::ftp::Shared,
+    /// DNS messages being read.
+    pub dns: crate::dns::Shared,
     /// DHCP transactions, which span connections.
     pub dhcp: crate::dhcp::Shared,
 }
@@ -109,6 +111,7 @@ impl Env {
             uids,
             expected: HashMap::default(),
             ftp: crate::ftp::Shared::default(),
+            dns: crate::dns::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
         }
     }

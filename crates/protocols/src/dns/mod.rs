@@ -1,16 +1,37 @@
-//! DNS.
+//! The Domain Name System and its cousins: DNS over UDP and TCP (RFC 1034, RFC 1035), multicast DNS
+//! (RFC 6762), LLMNR (RFC 4795), dynamic update (RFC 2136) and the NetBIOS name service (RFC 1002).
+//!
+//! [`message`] reads headers and names, [`records`] the resource records; both borrow from the
+//! packet and only report what is odd. [`Analyzer`] walks a message and feeds an `Exchange`, the
+//! row to be, which `session` joins from a query and its reply; `rows` writes it. [`names`] holds
+//! the registries of numbers.
+//!
+//! Memory: a connection keeps one query inline (the ordinary case) and at most some 2,500 further
+//! unpaired messages a side ([`MAX_PENDING_IDS`] × [`MAX_PENDING_MESSAGES`]); what one message
+//! needs while it is read lives in [`Shared`] and is reused by the next.
+//!
+//! Only questions and answers are read, as in Zeek's default: authority and additional sections
+//! (and with them EDNS) would add nothing to a row.
 
-use crate::Analyze;
-use crate::Context;
+mod analyzer;
+mod framing;
+pub mod message;
+mod name;
+pub mod names;
+pub mod records;
+mod rows;
+mod session;
+mod svcb;
+mod walk;
 
-/// The analyzer of one connection.
-pub struct Analyzer {}
+pub use analyzer::Analyzer;
+pub use walk::MAX_QUESTIONS;
+pub use rows::Dns;
+pub use session::MAX_PENDING_IDS;
+pub use session::MAX_PENDING_MESSAGES;
 
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
+/// Buffers for reading one message, reused by all connections of a shard.
+#[derive(Debug, Default)]
+pub struct Shared {
+    scratch: analyzer::Scratch,
 }
-
-impl Analyze for Analyzer {}

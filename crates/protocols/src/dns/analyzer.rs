@@ -1,0 +1,375 @@
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::Time;
+
+use super::framing::Framing;
+use super::message::Header;
+use super::message::Note;
+use super::message::Notes;
+use super::name::Name;
+use super::names;
+use super::names::opcode;
+use super::rows;
+use super::rows::Answers;
+use super::session::Exchange;
+use super::session::Pending;
+use super::session::Place;
+use super::session::flag;
+use super::walk;
+use super::walk::Walk;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// Port of the NetBIOS name service.
+const NETBIOS_PORT: u16 = 137;
+
+/// A UDP connection is looked at every so often from its first message on, …
+const CHECK_EVERY: Interval = Interval::from_secs(10);
+
+/// … and goes when it was idle for this long by then.
+const IDLE: Interval = Interval::from_secs(9);
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    /// The oldest query without a reply: mostly the only one.
+    slot: Option<Exchange>,
+    rest: Option<Box<Rest>>,
+    created: Time,
+    /// The connection's own idle time, for when this analyzer goes first.
+    timeout: Interval,
+    /// Where the exchange of the latest message waits.
+    last: Place,
+    last_id: u16,
+    seen_message: bool,
+    confirmed: bool,
+    flip_asked: bool,
+}
+
+/// What most connections do without.
+#[derive(Default)]
+struct Rest {
+    queries: Pending,
+    replies: Pending,
+    framing: [Framing; 2],
+}
+
+/// Buffers for one message.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub(super) question: Vec<u8>,
+    pub(super) owner: Vec<u8>,
+    pub(super) names: Vec<u8>,
+    pub(super) answers: Answers,
+    pub(super) notes: Notes,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(cx: &mut Context<'_>) -> Self {
+        Self {
+            slot: None,
+            rest: None,
+            created: cx.now,
+            timeout: cx.conn.timeout,
+            last: Place::None,
+            last_id: 0,
+            seen_message: false,
+            confirmed: false,
+            flip_asked: false,
+        }
+    }
+
+    /// One message; `from` is unknown for the remains of a stream.
+    fn message(&mut self, cx: &mut Context<'_>, from: Option<Dir>, msg: &[u8]) {
+        let Some(header) = Header::parse(msg) else {
+            cx.weird("DNS_truncated_len_lt_hdr_len", "", SOURCE);
+            return;
+        };
+        let mut id = if self.flip_asked { cx.conn.id.flipped() } else { cx.conn.id };
+        let netbios = id.orig_p == NETBIOS_PORT || id.resp_p == NETBIOS_PORT;
+        let code = header.opcode();
+        let tracked = matches!(code, opcode::QUERY | opcode::NOTIFY | opcode::UPDATE);
+        if !tracked && !netbios {
+            cx.weird("DNS_unknown_opcode", &code.to_string(), SOURCE);
+            cx.conn.note_limit();
+            return;
+        }
+        let first = !std::mem::replace(&mut self.seen_message, true);
+        if first && header.is_reply() && from == Some(Dir::Orig) && !keeps_roles(id.resp_h) {
+            cx.flip();
+            self.flip_asked = true;
+            id = id.flipped();
+        }
+        // The scratch is moved out, so that it and the context can be used together.
+        let mut scratch = std::mem::take(&mut cx.env.dns.scratch);
+        scratch.answers.clear();
+        let mut joined = tracked.then(|| self.join(cx.now, id, &header, netbios));
+        let exchange = match &mut joined {
+            Some((exchange, _)) => {
+                if let Some(kept) = exchange.answers.take() {
+                    scratch.answers = *kept;
+                }
+                Some(exchange)
+            }
+            None => None,
+        };
+        let walk = Walk {
+            header,
+            now: cx.now,
+            netbios,
+            place: super::records::Place {
+                netbios_server: id.resp_p == NETBIOS_PORT,
+                udp: cx.conn.proto == Proto::Udp,
+            },
+            exchange,
+            rejected: false,
+            scratch: &mut scratch,
+        };
+        let result = walk.run(msg);
+        self.report(cx, &mut scratch.notes, result.sound);
+        match joined {
+            Some((mut exchange, place)) => {
+                exchange.set(flag::REJECTED, exchange.has(flag::REJECTED) || result.rejected);
+                self.settle(cx, id, &header, exchange, place, result.ended, &mut scratch.answers);
+            }
+            None => self.touch_last(cx, id, &header, &result),
+        }
+        cx.env.dns.scratch = scratch;
+    }
+
+    /// Says what was odd, and what the protocol is.
+    fn report(&mut self, cx: &mut Context<'_>, notes: &mut Notes, sound: bool) {
+        for note in notes.drain(..) {
+            match note {
+                Note::Weird(name, addl) => cx.weird(name, &addl, SOURCE),
+                Note::Limit(name, addl) => {
+                    cx.weird(name, &addl, SOURCE);
+                    cx.conn.note_limit();
+                }
+                Note::Violation(reason) => cx.violation(Tag::Dns, reason, b""),
+            }
+        }
+        if sound && !self.confirmed {
+            self.confirmed = true;
+            cx.confirm(Tag::Dns);
+        }
+    }
+
+    /// The exchange that a message belongs to, and where it goes if it stays incomplete.
+    fn join(
+        &mut self,
+        now: Time,
+        id: ConnId,
+        header: &Header,
+        netbios: bool,
+    ) -> (Exchange, Place) {
+        let fresh = || Exchange::new(now, header.id);
+        let (mut exchange, place) = if id.resp_h.is_multicast() {
+            let mut exchange = fresh();
+            exchange.flags = flag::SAW_BOTH;
+            (exchange, Place::None)
+        } else if header.is_reply() {
+            match self.take_query(header.id) {
+                Some(exchange) => (exchange, Place::None),
+                None => (fresh(), Place::Replies),
+            }
+        } else {
+            match self.rest.as_mut().and_then(|r| r.replies.pop(header.id)) {
+                Some(exchange) => (exchange, Place::None),
+                None if self.slot.is_none() => (fresh(), Place::Slot),
+                None => (fresh(), Place::Queries),
+            }
+        };
+        if header.is_reply() {
+            exchange.rcode = header.rcode();
+            exchange.flags |= flag::RCODE;
+            if header.rcode() != 0 && header.questions == 0 {
+                exchange.flags |= flag::REJECTED;
+            }
+        }
+        exchange.opcode = header.opcode();
+        exchange.set(flag::NETBIOS, netbios);
+        (exchange, place)
+    }
+
+    /// The oldest query of an id.
+    fn take_query(&mut self, id: u16) -> Option<Exchange> {
+        if !self.slot.as_ref().is_some_and(|e| e.trans_id == id) {
+            return self.rest.as_mut()?.queries.pop(id);
+        }
+        let exchange = self.slot.take();
+        if let Some(rest) = &mut self.rest {
+            // Refilled, so that a later query of a waiting id does not get in front of it.
+            self.slot = rest.queries.pop(id).or_else(|| rest.queries.pop_any());
+        }
+        exchange
+    }
+
+    /// A message was read: its exchange is complete, or waits.
+    #[allow(clippy::too_many_arguments)]
+    fn settle(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ConnId,
+        header: &Header,
+        mut exchange: Exchange,
+        place: Place,
+        ended: bool,
+        answers: &mut Answers,
+    ) {
+        if ended {
+            exchange.flags |= saw(header);
+        }
+        if ended && exchange.has(flag::SAW_BOTH) {
+            rows::log(cx, id, &exchange, answers);
+            self.last = Place::None;
+            return;
+        }
+        if !answers.is_empty() {
+            exchange.answers = Some(Box::new(std::mem::take(answers)));
+        }
+        (self.last, self.last_id) = (place, header.id);
+        match place {
+            Place::None => {}
+            Place::Slot => self.slot = Some(exchange),
+            Place::Queries => self.rest().queries.push(exchange, |e| log_kept(cx, id, &e)),
+            Place::Replies => self.rest().replies.push(exchange, |e| log_kept(cx, id, &e)),
+        }
+    }
+
+    /// A NetBIOS message that is not joined (a release, a wait for acknowledgement): what it
+    /// says is still put down to the exchange before it, as Zeek does.
+    fn touch_last(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: ConnId,
+        header: &Header,
+        result: &walk::Result,
+    ) {
+        let last_id = self.last_id;
+        let exchange = match self.last {
+            Place::None => None,
+            Place::Slot => self.slot.as_mut(),
+            Place::Queries => self.rest.as_mut().and_then(|r| r.queries.last_mut(last_id)),
+            Place::Replies => self.rest.as_mut().and_then(|r| r.replies.last_mut(last_id)),
+        };
+        let Some(exchange) = exchange else { return };
+        if result.rejected {
+            exchange.flags |= flag::REJECTED;
+        }
+        if result.ended {
+            exchange.flags |= saw(header);
+            if exchange.has(flag::SAW_BOTH) {
+                log_kept(cx, id, exchange);
+                self.last = Place::None;
+            }
+        }
+    }
+
+    fn rest(&mut self) -> &mut Rest {
+        self.rest.get_or_insert_default()
+    }
+
+    /// Idle time from now on after which a check finds the connection idle.
+    fn time_left(&self, now: Time) -> Interval {
+        let every = CHECK_EVERY.as_nanos();
+        let age = (now - self.created).as_nanos();
+        let left = every - age.rem_euclid(every);
+        let enough = left >= IDLE.as_nanos();
+        Interval::from_nanos(if enough { left } else { left + every })
+    }
+}
+
+const SOURCE: Option<&str> = Some("DNS");
+
+/// Whether a reply to this address is no sign of a wrong originator. Of IPv4's multicast addresses
+/// only the block that mDNS and LLMNR use counts.
+fn keeps_roles(to: Addr) -> bool {
+    match to.as_v4() {
+        Some(b) => b[0] == 224,
+        None => to.is_multicast(),
+    }
+}
+
+fn saw(header: &Header) -> u16 {
+    if header.is_reply() { flag::SAW_REPLY } else { flag::SAW_QUERY }
+}
+
+fn log_kept(cx: &mut Context<'_>, id: ConnId, exchange: &Exchange) {
+    match &exchange.answers {
+        Some(answers) => rows::log(cx, id, exchange, answers),
+        None => rows::log(cx, id, exchange, &Answers::default()),
+    }
+}
+
+/// Fills in what a question says.
+pub(super) fn ask(
+    exchange: &mut Exchange,
+    header: &Header,
+    name: &[u8],
+    kind: u16,
+    class: u16,
+    netbios: bool,
+) {
+    exchange.set(flag::RD, header.recursion_desired());
+    exchange.set(flag::TC, header.truncated());
+    exchange.set(flag::NETBIOS_TYPE, netbios);
+    exchange.flags |= flag::QUESTION | flag::NAME;
+    exchange.z = header.z();
+    exchange.qtype = kind;
+    exchange.qclass = class;
+    exchange.query = match netbios.then(|| names::netbios_name(name)).flatten() {
+        Some((plain, len)) => Name::new(&plain[..len]),
+        None => Name::new(name),
+    };
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        self.flip_asked = false;
+        let mut framing = std::mem::take(&mut self.rest().framing[from.index()]);
+        framing.push(data, |msg| self.message(cx, Some(from), msg));
+        self.rest().framing[from.index()] = framing;
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, _from: Dir) {
+        self.flip_asked = false;
+        for side in 0..2 {
+            let Some(rest) = &mut self.rest else { return };
+            let mut framing = std::mem::take(&mut rest.framing[side]);
+            if let Some(msg) = framing.flush() {
+                self.message(cx, None, msg);
+            }
+            self.rest().framing[side] = framing;
+        }
+    }
+
+    fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        self.flip_asked = false;
+        self.message(cx, Some(from), data);
+        cx.conn.timeout = self.time_left(cx.now);
+    }
+
+    fn flip(&mut self, _cx: &mut Context<'_>) {
+        self.flip_asked = false;
+        if let Some(rest) = &mut self.rest {
+            rest.framing.swap(0, 1);
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        let id = cx.conn.id;
+        if let Some(exchange) = self.slot.take() {
+            log_kept(cx, id, &exchange);
+        }
+        if let Some(mut rest) = self.rest.take() {
+            rest.queries.drain(|e| log_kept(cx, id, &e));
+            rest.replies.drain(|e| log_kept(cx, id, &e));
+        }
+        cx.conn.timeout = self.timeout;
+    }
+}

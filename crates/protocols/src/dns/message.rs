@@ -1,0 +1,385 @@
+//! Headers and names of DNS messages (RFC 1035 §4.1).
+
+/// Bytes of a header.
+pub const HEADER_LEN: usize = 12;
+
+/// Bytes a name may have as text, the dots between and after its labels included. Twice what
+/// RFC 1035 allows: longer ones occur, and are worth reading and reporting.
+pub const NAME_ROOM: usize = 512;
+
+/// Compression pointers followed for one name.
+pub const MAX_POINTERS: u32 = 20;
+
+/// The fixed part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Identifier that joins a reply to its query.
+    pub id: u16,
+    /// QR, opcode, AA, TC, RD, RA, Z, rcode from the highest bit down.
+    pub flags: u16,
+    /// Number of questions (zones of an update).
+    pub questions: u16,
+    /// Number of answers (prerequisites of an update).
+    pub answers: u16,
+    /// Number of authority records (updates of an update).
+    pub authorities: u16,
+    /// Number of additional records.
+    pub additionals: u16,
+}
+
+impl Header {
+    /// Reads the first [`HEADER_LEN`] bytes; `None` if there are fewer.
+    #[inline]
+    pub fn parse(msg: &[u8]) -> Option<Self> {
+        let b: &[u8; HEADER_LEN] = msg.first_chunk()?;
+        let word = |i: usize| u16::from_be_bytes([b[2 * i], b[2 * i + 1]]);
+        Some(Self {
+            id: word(0),
+            flags: word(1),
+            questions: word(2),
+            answers: word(3),
+            authorities: word(4),
+            additionals: word(5),
+        })
+    }
+
+    /// QR: a reply.
+    pub fn is_reply(&self) -> bool {
+        self.flags & 0x8000 != 0
+    }
+
+    /// What kind of query, four bits.
+    pub fn opcode(&self) -> u8 {
+        (self.flags >> 11) as u8 & 15
+    }
+
+    /// AA: the server is an authority for the name.
+    pub fn authoritative(&self) -> bool {
+        self.flags & 0x0400 != 0
+    }
+
+    /// TC: cut to fit the transport.
+    pub fn truncated(&self) -> bool {
+        self.flags & 0x0200 != 0
+    }
+
+    /// RD: recursion is asked for.
+    pub fn recursion_desired(&self) -> bool {
+        self.flags & 0x0100 != 0
+    }
+
+    /// RA: recursion is offered.
+    pub fn recursion_available(&self) -> bool {
+        self.flags & 0x0080 != 0
+    }
+
+    /// The three reserved bits of RFC 1035, two of them AD and CD since RFC 4035.
+    pub fn z(&self) -> u8 {
+        (self.flags >> 4) as u8 & 7
+    }
+
+    /// Response code, four bits.
+    pub fn rcode(&self) -> u8 {
+        self.flags as u8 & 15
+    }
+}
+
+/// Something about a message that is worth a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A name for weird.log, with details or an empty text.
+    Weird(&'static str, String),
+    /// The same, because a limit was reached.
+    Limit(&'static str, String),
+    /// The bytes are not DNS.
+    Violation(&'static str),
+}
+
+/// What was odd about a message, in order.
+pub type Notes = Vec<Note>;
+
+/// Adds a weird without details.
+pub(super) fn weird(notes: &mut Notes, name: &'static str) {
+    notes.push(Note::Weird(name, String::new()));
+}
+
+/// Adds a weird with a number as its details.
+pub(super) fn weird_number(notes: &mut Notes, name: &'static str, number: impl ToString) {
+    notes.push(Note::Weird(name, number.to_string()));
+}
+
+/// A place in a message, and how far reading may go.
+///
+/// Reads that do not fit yield zero and stay where they are, as in Zeek: records whose length
+/// field lies come out the same there and here.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'a> {
+    msg: &'a [u8],
+    pos: usize,
+    end: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At `pos` of a message, to be read to its end.
+    pub fn new(msg: &'a [u8], pos: usize) -> Self {
+        Self { msg, pos: pos.min(msg.len()), end: msg.len() }
+    }
+
+    /// Offset in the message.
+    #[inline]
+    pub fn pos(&self) -> usize {
+        self.pos
+    }
+
+    /// Bytes left.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.end - self.pos
+    }
+
+    /// The bytes left.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.msg[self.pos..self.end]
+    }
+
+    /// A byte, or 0.
+    #[inline]
+    pub fn u8(&mut self) -> u8 {
+        match self.rest().first() {
+            Some(b) => {
+                self.pos += 1;
+                *b
+            }
+            None => 0,
+        }
+    }
+
+    /// Two bytes, or 0.
+    #[inline]
+    pub fn u16(&mut self) -> u16 {
+        match self.rest().first_chunk() {
+            Some(b) => {
+                self.pos += 2;
+                u16::from_be_bytes(*b)
+            }
+            None => 0,
+        }
+    }
+
+    /// Four bytes, or 0.
+    #[inline]
+    pub fn u32(&mut self) -> u32 {
+        match self.rest().first_chunk() {
+            Some(b) => {
+                self.pos += 4;
+                u32::from_be_bytes(*b)
+            }
+            None => 0,
+        }
+    }
+
+    /// The next `n` bytes, or as many as there are.
+    #[inline]
+    pub fn take(&mut self, n: usize) -> &'a [u8] {
+        let rest = self.rest();
+        let n = n.min(rest.len());
+        self.pos += n;
+        &rest[..n]
+    }
+
+    /// Goes on by `n` bytes, or to the end.
+    #[inline]
+    pub fn skip(&mut self, n: usize) {
+        self.take(n);
+    }
+
+    /// Appends a name as text, labels joined by dots and in lower case, following compression
+    /// pointers (RFC 1035 §4.1.4). `long_labels` lets labels have more than 63 bytes, as the
+    /// NetBIOS name service does. Returns false, with a note, if it is no name.
+    pub fn name(&mut self, out: &mut Vec<u8>, long_labels: bool, notes: &mut Notes) -> bool {
+        let start = out.len();
+        let ok = self.expand(out, NAME_ROOM, long_labels, 0, notes);
+        out[start..].make_ascii_lowercase();
+        ok
+    }
+
+    /// The same, in the case it came in (what pointers lead to excepted).
+    pub fn name_as_is(&mut self, out: &mut Vec<u8>, long_labels: bool, notes: &mut Notes) -> bool {
+        self.expand(out, NAME_ROOM, long_labels, 0, notes)
+    }
+
+    fn expand(
+        &mut self,
+        out: &mut Vec<u8>,
+        mut room: usize,
+        long_labels: bool,
+        depth: u32,
+        notes: &mut Notes,
+    ) -> bool {
+        if depth > MAX_POINTERS {
+            let name = "DNS_max_compression_chain_depth_exceeded";
+            notes.push(Note::Limit(name, depth.to_string()));
+            return true;
+        }
+        let start = out.len();
+        loop {
+            let at = self.pos;
+            let Some((&len, rest)) = self.rest().split_first() else {
+                weird(notes, "dns_invalid_name");
+                return false;
+            };
+            self.pos += 1;
+            let len = usize::from(len);
+            if len == 0 {
+                break;
+            }
+            if len >= 0xc0 {
+                let Some(low) = rest.first() else {
+                    weird(notes, "dns_invalid_name");
+                    return false;
+                };
+                self.pos += 1;
+                let target = (len & 0x3f) << 8 | usize::from(*low);
+                if target >= at {
+                    weird(notes, "DNS_label_forward_compress_offset");
+                    return false;
+                }
+                let mut behind = Cursor { msg: self.msg, pos: target, end: at };
+                let tail = out.len();
+                if !behind.expand(out, room, long_labels, depth + 1, notes) {
+                    return false;
+                }
+                out[tail..].make_ascii_lowercase();
+                break;
+            }
+            if len > rest.len() {
+                weird(notes, "DNS_label_len_gt_pkt");
+                self.pos = self.end;
+                return false;
+            }
+            if len > 63 && !long_labels {
+                weird(notes, "DNS_label_too_long");
+                return false;
+            }
+            if len >= room {
+                weird(notes, "DNS_label_len_gt_name_len");
+                return false;
+            }
+            out.extend_from_slice(&rest[..len]);
+            out.push(b'.');
+            room -= len + 1;
+            self.pos += len;
+        }
+        let len = out.len() - start;
+        if len >= 255 {
+            weird(notes, "DNS_NAME_too_long");
+        }
+        if len >= 2 && out.last() == Some(&b'.') {
+            out.pop();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn name(msg: &[u8], at: usize) -> (bool, String, usize, Notes) {
+        let mut cursor = Cursor::new(msg, at);
+        let (mut out, mut notes) = (Vec::new(), Notes::new());
+        let ok = cursor.name(&mut out, false, &mut notes);
+        (ok, String::from_utf8_lossy(&out).into_owned(), cursor.pos(), notes)
+    }
+
+    fn fault(msg: &[u8], at: usize) -> &'static str {
+        match name(msg, at) {
+            (false, .., notes) => match notes[..] {
+                [Note::Weird(name, _)] => name,
+                _ => "?",
+            },
+            _ => "",
+        }
+    }
+
+    #[test]
+    fn header_bits() {
+        let h = Header::parse(&[0x12, 0x34, 0xad, 0xd3, 0, 1, 0, 2, 0, 3, 0, 4]).unwrap();
+        assert_eq!((h.id, h.questions, h.answers), (0x1234, 1, 2));
+        assert_eq!((h.authorities, h.additionals), (3, 4));
+        assert!(h.is_reply() && h.authoritative() && !h.truncated());
+        assert!(h.recursion_desired() && h.recursion_available());
+        assert_eq!((h.opcode(), h.z(), h.rcode()), (5, 5, 3));
+        assert_eq!(Header::parse(&[0; 11]), None);
+    }
+
+    #[test]
+    fn names_with_and_without_pointers() {
+        let msg = b"\x03WWW\x07example\x00\x03ftp\xc0\x04\x00";
+        assert_eq!(name(msg, 0), (true, "www.example".into(), 13, vec![]));
+        assert_eq!(name(msg, 13), (true, "ftp.example".into(), 19, vec![]));
+        assert_eq!(name(msg, 19), (true, String::new(), 20, vec![]));
+    }
+
+    #[test]
+    fn faults() {
+        assert_eq!(fault(b"", 0), "dns_invalid_name");
+        assert_eq!(fault(b"\x01a", 0), "dns_invalid_name");
+        assert_eq!(fault(b"\xc0", 0), "dns_invalid_name");
+        assert_eq!(fault(b"\xc0\x00", 0), "DNS_label_forward_compress_offset");
+        assert_eq!(fault(b"\x05abc", 0), "DNS_label_len_gt_pkt");
+        assert_eq!(fault(&[64; 80], 0), "DNS_label_too_long");
+        let long: Vec<u8> = [[63u8; 64]; 9].concat();
+        assert_eq!(fault(&long, 0), "DNS_label_len_gt_name_len");
+    }
+
+    #[test]
+    fn chains_of_pointers_end() {
+        // A label, then pointers each to the one before.
+        let mut msg = vec![1, b'x', 0];
+        for i in 0..25u8 {
+            msg.extend_from_slice(&[0xc0, if i == 0 { 0 } else { 1 + 2 * i }]);
+        }
+        let at = |i: usize| 3 + 2 * i;
+        assert_eq!(name(&msg, at(19)).1, "x");
+        let (ok, text, _, notes) = name(&msg, at(20));
+        assert!(ok && text.is_empty());
+        let limit = "DNS_max_compression_chain_depth_exceeded";
+        assert_eq!(notes, [Note::Limit(limit, "21".into())]);
+    }
+
+    #[test]
+    fn long_labels_for_netbios_only() {
+        let mut msg = vec![100];
+        msg.extend_from_slice(&[b'q'; 100]);
+        msg.push(0);
+        let (mut out, mut notes) = (Vec::new(), Notes::new());
+        assert!(Cursor::new(&msg, 0).name(&mut out, true, &mut notes));
+        assert_eq!((out.len(), notes.len()), (100, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn decodes_what_was_encoded(labels in prop::collection::vec("[a-z0-9-]{1,63}", 1..4)) {
+            let mut msg = Vec::new();
+            for l in &labels {
+                msg.push(l.len() as u8);
+                msg.extend_from_slice(l.as_bytes());
+            }
+            msg.push(0);
+            let whole = msg.len();
+            msg.extend_from_slice(&[1, b'x', 0xc0, 0]);
+            let text = labels.join(".");
+            prop_assert_eq!(name(&msg, 0), (true, text.clone(), whole, vec![]));
+            prop_assert_eq!(name(&msg, whole), (true, format!("x.{text}"), whole + 4, vec![]));
+        }
+
+        #[test]
+        fn any_bytes_end(msg: Vec<u8>, at in 0usize..64) {
+            let (_, text, pos, _) = name(&msg, at);
+            prop_assert!(pos <= msg.len() && text.len() <= 3 * NAME_ROOM);
+        }
+    }
+}

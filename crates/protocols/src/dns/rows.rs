@@ -1,0 +1,337 @@
+//! The row of dns.log, and what records look like in it.
+
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Encoder;
+use gannet_log::Type;
+use gannet_log::Value;
+use gannet_log::row;
+use gannet_log::write_addr;
+use gannet_log::write_count;
+
+use super::names;
+use super::names::Coded;
+use super::records::Data;
+use super::records::Strings;
+use super::session::Exchange;
+use super::session::flag;
+use crate::Context;
+
+row! {
+    /// One row a DNS query with its reply, or either alone.
+    pub struct Dns<'a> = "dns" {
+        /// Time of the query, or of the reply if no query was seen.
+        ts: Time = "ts",
+        /// The connection.
+        uid: Uid = "uid",
+        /// Its endpoints.
+        id: ConnId = "id",
+        /// Transport.
+        proto: Proto = "proto",
+        /// Transaction id, chosen by whoever asks.
+        trans_id: u16 = "trans_id",
+        /// From the query to its first answer.
+        rtt: Option<Interval> = "rtt",
+        /// The name asked for, in lower case.
+        query: Option<&'a [u8]> = "query",
+        /// Class asked for, as a number.
+        qclass: Option<u16> = "qclass",
+        /// Class asked for.
+        qclass_name: Option<Coded> = "qclass_name",
+        /// Type asked for, as a number.
+        qtype: Option<u16> = "qtype",
+        /// Type asked for.
+        qtype_name: Option<Coded> = "qtype_name",
+        /// Response code, as a number.
+        rcode: Option<u8> = "rcode",
+        /// Response code.
+        rcode_name: Option<Coded> = "rcode_name",
+        /// The server is an authority for the name.
+        aa: bool = "AA",
+        /// The query was truncated.
+        tc: bool = "TC",
+        /// The client asked for recursion.
+        rd: bool = "RD",
+        /// The server offers recursion.
+        ra: bool = "RA",
+        /// Reserved bits of the query's header (AD and CD among them).
+        z: u8 = "Z",
+        /// The answers, as text.
+        answers: AnswerTexts<'a> = "answers",
+        /// How long each answer may be cached.
+        ttls: AnswerTtls<'a> = "TTLs",
+        /// The server rejected the query.
+        rejected: bool = "rejected",
+        /// Operation, as a number.
+        opcode: Option<u8> = "opcode",
+        /// Operation.
+        opcode_name: Option<Coded> = "opcode_name",
+    }
+}
+
+/// Answers of one reply: texts one behind the other, and their times to live.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answers {
+    text: Vec<u8>,
+    ends: Vec<u32>,
+    ttls: Vec<Interval>,
+}
+
+impl Answers {
+    /// Forgets all, keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.ttls.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Adds what `write` appends, unless it appends nothing.
+    pub(super) fn push(&mut self, ttl: u32, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.text.len();
+        write(&mut self.text);
+        if self.text.len() > before {
+            self.ends.push(self.text.len() as u32);
+            self.ttls.push(Interval::from_secs(i64::from(ttl)));
+        }
+    }
+}
+
+/// The texts of [`Answers`]; unset when there are none.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerTexts<'a>(&'a Answers);
+
+/// Answers that are listed without an allocation.
+const ON_STACK: usize = 16;
+
+impl Value for AnswerTexts<'_> {
+    const TYPE: Type = Type::Vector("string");
+
+    fn is_unset(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn put<E: Encoder>(&self, e: &mut E) {
+        let mut start = 0;
+        let texts = self.0.ends.iter().map(|end| {
+            let text = &self.0.text[start..*end as usize];
+            start = *end as usize;
+            text
+        });
+        if self.0.ends.len() > ON_STACK {
+            e.list(&texts.collect::<Vec<_>>());
+            return;
+        }
+        let mut list: [&[u8]; ON_STACK] = [&[]; ON_STACK];
+        let mut n = 0;
+        for (place, text) in list.iter_mut().zip(texts) {
+            *place = text;
+            n += 1;
+        }
+        e.list(&list[..n]);
+    }
+}
+
+/// The times to live of [`Answers`]; unset when there are none.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerTtls<'a>(&'a Answers);
+
+impl Value for AnswerTtls<'_> {
+    const TYPE: Type = Type::Vector("interval");
+
+    fn is_unset(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn put<E: Encoder>(&self, e: &mut E) {
+        e.list(&self.0.ttls);
+    }
+}
+
+/// Writes the row of an exchange. `id` is who talks to whom, should a flip be under way.
+pub(super) fn log(cx: &mut Context<'_>, id: ConnId, exchange: &Exchange, answers: &Answers) {
+    let has = |mask| exchange.has(mask);
+    let when = |mask| has(mask).then_some(());
+    let qtype_name = match has(flag::NETBIOS_TYPE) {
+        true => names::netbios_query_type,
+        false => names::query_type,
+    };
+    let row = Dns {
+        ts: exchange.ts,
+        uid: cx.conn.uid,
+        id,
+        proto: cx.conn.proto,
+        trans_id: exchange.trans_id,
+        rtt: (exchange.rtt != Interval::ZERO).then_some(exchange.rtt),
+        query: when(flag::NAME).map(|()| exchange.query.as_bytes()),
+        qclass: when(flag::QUESTION).map(|()| exchange.qclass),
+        qclass_name: when(flag::QUESTION).map(|()| names::query_class(exchange.qclass)),
+        qtype: when(flag::QUESTION).map(|()| exchange.qtype),
+        qtype_name: when(flag::QUESTION).map(|()| qtype_name(exchange.qtype)),
+        rcode: when(flag::RCODE).map(|()| exchange.rcode),
+        rcode_name: when(flag::RCODE).map(|()| names::response_code(exchange.rcode)),
+        aa: has(flag::AA),
+        tc: has(flag::TC),
+        rd: has(flag::RD),
+        ra: has(flag::RA),
+        z: exchange.z,
+        answers: AnswerTexts(answers),
+        ttls: AnswerTtls(answers),
+        rejected: has(flag::REJECTED),
+        opcode: Some(exchange.opcode),
+        opcode_name: Some(names::operation(exchange.opcode, has(flag::NETBIOS))),
+    };
+    cx.log(&row);
+}
+
+/// Appends a record's text. `owner` is the record's name; an address that an update adds says whose
+/// it is (`update`).
+pub(super) fn write_data(out: &mut Vec<u8>, data: &Data<'_>, owner: &[u8], update: bool) {
+    match *data {
+        Data::Nothing | Data::Wks => {}
+        Data::A(a) => write_address(out, b"A ", a, owner, update),
+        Data::Aaaa(a) => write_address(out, b"AAAA ", a, owner, update),
+        Data::A6(a) => write_address(out, b"A6 ", a, owner, update),
+        Data::Name(name) => out.extend_from_slice(name),
+        Data::Txt(strings) => write_strings(out, b"TXT ", strings),
+        Data::Spf(strings) => write_strings(out, b"SPF ", strings),
+        Data::Naptr { order, preference, flags, service, regexp, replacement } => {
+            out.extend_from_slice(b"NAPTR ");
+            write_count(out, u64::from(order));
+            out.push(b' ');
+            write_count(out, u64::from(preference));
+            for text in [flags, service, regexp] {
+                out.push(b' ');
+                out.extend_from_slice(text);
+            }
+            if !regexp.is_empty() && !replacement.is_empty() {
+                out.push(b' ');
+            }
+            out.extend_from_slice(replacement);
+        }
+        Data::Rrsig { covered, signer } => {
+            out.extend_from_slice(b"RRSIG ");
+            write_count(out, u64::from(covered));
+            out.push(b' ');
+            out.extend_from_slice(if signer.is_empty() { b"<Root>" } else { signer });
+        }
+        Data::Dnskey { algorithm } => {
+            out.extend_from_slice(b"DNSKEY ");
+            write_count(out, u64::from(algorithm));
+        }
+        Data::Nsec(next) => {
+            for part in [b"NSEC ", owner, b" ", next] {
+                out.extend_from_slice(part);
+            }
+        }
+        Data::Nsec3 => out.extend_from_slice(b"NSEC3"),
+        Data::Nsec3Param => out.extend_from_slice(b"NSEC3PARAM"),
+        Data::Ds { algorithm, digest } => {
+            out.extend_from_slice(b"DS ");
+            write_count(out, u64::from(algorithm));
+            out.push(b' ');
+            write_count(out, u64::from(digest));
+        }
+        Data::BindSigning => out.extend_from_slice(b"BIND9 signing signal"),
+        Data::Sshfp(fingerprint) => {
+            out.extend_from_slice(b"SSHFP: ");
+            for b in fingerprint {
+                out.push(b"0123456789abcdef"[usize::from(b >> 4)]);
+                out.push(b"0123456789abcdef"[usize::from(b & 15)]);
+            }
+        }
+        Data::Loc(size, horizontal, vertical) => {
+            out.extend_from_slice(b"LOC: ");
+            for number in [size, horizontal, vertical] {
+                out.push(b' ');
+                write_count(out, u64::from(number));
+            }
+        }
+        Data::Unknown(kind) => {
+            out.extend_from_slice(b"<unknown type=");
+            write_count(out, u64::from(kind));
+            out.push(b'>');
+        }
+    }
+}
+
+fn write_address(
+    out: &mut Vec<u8>,
+    kind: &[u8],
+    address: gannet_base::Addr,
+    owner: &[u8],
+    update: bool,
+) {
+    if update {
+        for part in [kind, owner, b" "] {
+            out.extend_from_slice(part);
+        }
+    }
+    write_addr(out, address);
+}
+
+fn write_strings(out: &mut Vec<u8>, kind: &[u8], strings: Strings<'_>) {
+    for (i, text) in strings.enumerate() {
+        if i > 0 {
+            out.push(b' ');
+        }
+        out.extend_from_slice(kind);
+        write_count(out, text.len() as u64);
+        out.push(b' ');
+        out.extend_from_slice(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_base::Addr;
+
+    fn text(data: Data<'_>, update: bool) -> String {
+        let mut out = Vec::new();
+        write_data(&mut out, &data, b"own.er", update);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn texts_of_records() {
+        let a = Addr::v4([192, 0, 2, 1]);
+        assert_eq!(text(Data::A(a), false), "192.0.2.1");
+        assert_eq!(text(Data::A(a), true), "A own.er 192.0.2.1");
+        assert_eq!(text(Data::Aaaa("::1".parse().unwrap()), true), "AAAA own.er ::1");
+        assert_eq!(text(Data::Wks, false), "");
+        assert_eq!(text(Data::Nsec(b"next"), false), "NSEC own.er next");
+        assert_eq!(text(Data::Rrsig { covered: 48, signer: b"" }, false), "RRSIG 48 <Root>");
+        assert_eq!(text(Data::Sshfp(&[0xab, 1]), false), "SSHFP: ab01");
+        assert_eq!(text(Data::Loc(18, 22, 19), false), "LOC:  18 22 19");
+        assert_eq!(text(Data::Unknown(256), false), "<unknown type=256>");
+        let mut naptr = Data::Naptr {
+            order: 1,
+            preference: 2,
+            flags: b"u",
+            service: b"s",
+            regexp: b"!x!",
+            replacement: b"r",
+        };
+        assert_eq!(text(naptr, false), "NAPTR 1 2 u s !x! r");
+        if let Data::Naptr { regexp, .. } = &mut naptr {
+            *regexp = b"";
+        }
+        assert_eq!(text(naptr, false), "NAPTR 1 2 u s r");
+    }
+
+    #[test]
+    fn empty_texts_are_no_answers() {
+        let mut answers = Answers::default();
+        answers.push(60, |_| {});
+        assert!(AnswerTexts(&answers).is_unset() && AnswerTtls(&answers).is_unset());
+        answers.push(60, |out| out.extend_from_slice(b"x"));
+        assert!(!AnswerTexts(&answers).is_unset());
+    }
+}

@@ -1,0 +1,216 @@
+//! Joins replies to queries: what becomes one row.
+//!
+//! On one connection replies find their query by the transaction id, the oldest first. What finds
+//! no partner waits until the connection ends and then makes a row of its own; so do the waiting
+//! messages of an id, or all of them, when too many wait. Messages to multicast addresses are
+//! never joined: their replies come on other connections.
+
+use std::collections::VecDeque;
+
+use gannet_base::Interval;
+use gannet_base::Time;
+
+use super::name::Name;
+use super::rows::Answers;
+
+/// Ids with unpaired messages of one kind on one connection, beyond which all are given up.
+pub const MAX_PENDING_IDS: usize = 50;
+
+/// Unpaired messages of one kind and id on one connection, beyond which they are given up.
+pub const MAX_PENDING_MESSAGES: usize = 50;
+
+/// A query, its reply, or both: a row in the making.
+#[derive(Clone, Debug)]
+pub(super) struct Exchange {
+    /// Time of the first message.
+    pub(super) ts: Time,
+    /// From the first message to the first answer; zero counts as unknown.
+    pub(super) rtt: Interval,
+    /// The question's name.
+    pub(super) query: Name,
+    /// Answers, where they must be kept until the partner comes.
+    pub(super) answers: Option<Box<Answers>>,
+    pub(super) trans_id: u16,
+    pub(super) qtype: u16,
+    pub(super) qclass: u16,
+    /// What is known; see [`flag`].
+    pub(super) flags: u16,
+    pub(super) opcode: u8,
+    pub(super) rcode: u8,
+    pub(super) z: u8,
+}
+
+/// Bits of [`Exchange::flags`].
+pub(super) mod flag {
+    /// `query` holds a name.
+    pub(in super::super) const NAME: u16 = 1;
+    /// `qtype` and `qclass` hold something.
+    pub(in super::super) const QUESTION: u16 = 1 << 1;
+    /// `rcode` holds something.
+    pub(in super::super) const RCODE: u16 = 1 << 2;
+    /// The reply is authoritative.
+    pub(in super::super) const AA: u16 = 1 << 3;
+    /// The query was truncated.
+    pub(in super::super) const TC: u16 = 1 << 4;
+    /// The query asked for recursion.
+    pub(in super::super) const RD: u16 = 1 << 5;
+    /// The server offers recursion.
+    pub(in super::super) const RA: u16 = 1 << 6;
+    /// The server rejected the query.
+    pub(in super::super) const REJECTED: u16 = 1 << 7;
+    /// The operation's name is the NetBIOS name service's.
+    pub(in super::super) const NETBIOS: u16 = 1 << 8;
+    /// The query type's name is the NetBIOS name service's.
+    pub(in super::super) const NETBIOS_TYPE: u16 = 1 << 9;
+    /// A query was read to its end.
+    pub(in super::super) const SAW_QUERY: u16 = 1 << 10;
+    /// A reply was read to its end.
+    pub(in super::super) const SAW_REPLY: u16 = 1 << 11;
+    /// Both.
+    pub(in super::super) const SAW_BOTH: u16 = SAW_QUERY | SAW_REPLY;
+}
+
+impl Exchange {
+    /// For the first message.
+    pub(super) fn new(ts: Time, trans_id: u16) -> Self {
+        Self {
+            ts,
+            rtt: Interval::ZERO,
+            query: Name::new(b""),
+            answers: None,
+            trans_id,
+            qtype: 0,
+            qclass: 0,
+            flags: 0,
+            opcode: 0,
+            rcode: 0,
+            z: 0,
+        }
+    }
+
+    /// Whether all bits of `mask` are set.
+    pub(super) fn has(&self, mask: u16) -> bool {
+        self.flags & mask == mask
+    }
+
+    /// Sets or clears bits.
+    pub(super) fn set(&mut self, mask: u16, on: bool) {
+        self.flags = if on { self.flags | mask } else { self.flags & !mask };
+    }
+}
+
+/// Where an exchange goes when its message has been read, unless it is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nowhere: it was joined, or is to a multicast address.
+    None,
+    /// The one query that is kept inline.
+    Slot,
+    /// The queries of its id.
+    Queries,
+    /// The replies of its id.
+    Replies,
+}
+
+/// Unpaired messages of one kind, by id, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Pending(Vec<(u16, VecDeque<Exchange>)>);
+
+impl Pending {
+    fn position(&self, id: u16) -> Option<usize> {
+        self.0.iter().position(|(other, _)| *other == id)
+    }
+
+    /// Takes the oldest of an id.
+    pub(super) fn pop(&mut self, id: u16) -> Option<Exchange> {
+        let at = self.position(id)?;
+        self.pop_at(at)
+    }
+
+    /// Takes the oldest of the id that has waited longest.
+    pub(super) fn pop_any(&mut self) -> Option<Exchange> {
+        self.pop_at(0)
+    }
+
+    fn pop_at(&mut self, at: usize) -> Option<Exchange> {
+        let (_, queue) = self.0.get_mut(at)?;
+        let exchange = queue.pop_front();
+        if queue.is_empty() {
+            self.0.remove(at);
+        }
+        exchange
+    }
+
+    /// The youngest of an id.
+    pub(super) fn last_mut(&mut self, id: u16) -> Option<&mut Exchange> {
+        let at = self.position(id)?;
+        self.0[at].1.back_mut()
+    }
+
+    /// Adds one. What is given up to make room goes to `out`.
+    pub(super) fn push(&mut self, exchange: Exchange, mut out: impl FnMut(Exchange)) {
+        match self.position(exchange.trans_id) {
+            Some(at) => {
+                let queue = &mut self.0[at].1;
+                if queue.len() > MAX_PENDING_MESSAGES {
+                    queue.drain(..).for_each(&mut out);
+                }
+                queue.push_back(exchange);
+            }
+            None => {
+                if self.0.len() > MAX_PENDING_IDS {
+                    self.drain(out);
+                }
+                self.0.push((exchange.trans_id, VecDeque::from([exchange])));
+            }
+        }
+    }
+
+    /// Takes all.
+    pub(super) fn drain(&mut self, out: impl FnMut(Exchange)) {
+        self.0.drain(..).flat_map(|(_, queue)| queue).for_each(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(id: u16, second: i64) -> Exchange {
+        Exchange::new(Time::from_secs(second), id)
+    }
+
+    #[test]
+    fn oldest_first_by_id() {
+        let mut p = Pending::default();
+        for (id, s) in [(7, 1), (8, 2), (7, 3)] {
+            p.push(exchange(id, s), |_| panic!("no limit reached"));
+        }
+        assert_eq!(p.pop(7).map(|e| e.ts), Some(Time::from_secs(1)));
+        assert_eq!(p.last_mut(8).map(|e| e.ts), Some(Time::from_secs(2)));
+        assert_eq!(p.pop(7).map(|e| e.ts), Some(Time::from_secs(3)));
+        assert!(p.pop(7).is_none());
+        assert_eq!(p.pop_any().map(|e| e.trans_id), Some(8));
+        assert!(p.pop_any().is_none());
+    }
+
+    #[test]
+    fn too_many_are_given_up() {
+        let (mut p, mut out) = (Pending::default(), 0);
+        for i in 0..=MAX_PENDING_MESSAGES {
+            p.push(exchange(1, i as i64), |_| out += 1);
+        }
+        assert_eq!(out, 0);
+        p.push(exchange(1, 99), |_| out += 1);
+        assert_eq!(out, MAX_PENDING_MESSAGES + 1);
+        for id in 0..=MAX_PENDING_IDS {
+            p.push(exchange(100 + id as u16, 0), |_| out += 1);
+        }
+        assert_eq!(out, 2 * (MAX_PENDING_MESSAGES + 1) + 1);
+    }
+
+    #[test]
+    fn an_exchange_is_small() {
+        assert!(size_of::<Option<Exchange>>() <= 88, "{}", size_of::<Option<Exchange>>());
+    }
+}
