@@ -34,6 +34,8 @@ pub struct Lines {
     /// The last line ended with CR: a LF that follows belongs to it.
     after_cr: bool,
     cr_ends: bool,
+    /// Some line ended with a CR that no LF followed.
+    lone_cr: bool,
     limit: usize,
 }
 
@@ -45,6 +47,7 @@ impl Lines {
             spent: false,
             after_cr: false,
             cr_ends: true,
+            lone_cr: false,
             limit: limit.max(1),
         }
     }
@@ -52,6 +55,11 @@ impl Lines {
     /// Whether a lone CR ends a line (it does by default).
     pub fn set_cr_ends(&mut self, yes: bool) {
         self.cr_ends = yes;
+    }
+
+    /// Whether some line so far ended with a CR that no LF followed.
+    pub fn lone_cr(&self) -> bool {
+        self.lone_cr
     }
 
     /// Whether the beginning of a line is waiting for its end.
@@ -82,6 +90,8 @@ impl Lines {
         {
             if *first == b'\n' {
                 *data = rest;
+            } else if *first != b'\r' {
+                self.lone_cr = true;
             }
             self.after_cr = false;
         }
@@ -171,6 +181,15 @@ mod tests {
         let mut lines = Lines::new(100);
         lines.set_cr_ends(false);
         assert_eq!(all(&mut lines, &[b"a\rb\r\nc\r", b"\nd\n"]), [&b"a\rb"[..], b"c", b"d"]);
+    }
+
+    #[test]
+    fn lone_cr_is_noticed() {
+        let mut lines = Lines::new(100);
+        all(&mut lines, &[b"a\r\nb\r", b"\nc\r"]);
+        assert!(!lines.lone_cr());
+        all(&mut lines, &[b"d\n"]);
+        assert!(lines.lone_cr());
     }
 
     #[test]

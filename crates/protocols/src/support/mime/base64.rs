@@ -1,0 +1,145 @@
+//! Base64 in a stream of lines (RFC 2045 §6.8), forgiving as mail needs it.
+
+/// Decodes one entity's base64 body, cut anywhere.
+///
+/// Characters outside the alphabet are skipped; what follows a padded group is ignored.
+#[derive(Debug, Default)]
+pub struct Base64 {
+    /// Six-bit values of the group at hand.
+    group: u32,
+    filled: u8,
+    padding: u8,
+    after_padding: bool,
+    errors: u64,
+}
+
+impl Base64 {
+    /// Appends the bytes that `text` decodes to. Gives a complaint at the first error.
+    pub fn decode(&mut self, text: &[u8], out: &mut Vec<u8>) -> Option<String> {
+        let mut complaint = None;
+        for &c in text {
+            let value = match c {
+                b'A'..=b'Z' => c - b'A',
+                b'a'..=b'z' => c - b'a' + 26,
+                b'0'..=b'9' => c - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                b'=' => {
+                    self.padding = self.padding.saturating_add(1);
+                    0
+                }
+                _ => {
+                    if self.errors == 0 {
+                        complaint = Some(format!("character {c} ignored by Base64 decoding"));
+                    }
+                    self.errors += 1;
+                    continue;
+                }
+            };
+            self.group = self.group << 6 | u32::from(value);
+            self.filled += 1;
+            if self.filled == 4 {
+                self.filled = 0;
+                if self.after_padding {
+                    if self.errors == 0 {
+                        let words = "extra base64 groups after '=' padding are ignored";
+                        complaint = Some(words.to_owned());
+                    }
+                    self.errors += 1;
+                } else {
+                    self.flush(out);
+                }
+            }
+        }
+        complaint
+    }
+
+    /// The body ended: appends what an incomplete group still holds. Gives a complaint if there
+    /// was one.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Option<String> {
+        if self.filled == 0 {
+            return None;
+        }
+        let missing = 4 - self.filled;
+        let bits = u32::from(missing) * 6;
+        let _ = self.decode(&b"==="[..usize::from(missing)], out);
+        Some(format!("incomplete base64 group, padding with {bits} bits of 0"))
+    }
+
+    /// Whether anything was wrong so far.
+    pub fn failed(&self) -> bool {
+        self.errors > 0
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        let bytes = self.group.to_be_bytes();
+        let count = 3usize.saturating_sub(usize::from(self.padding));
+        out.extend_from_slice(&bytes[1..1 + count]);
+        self.after_padding = self.padding > 0;
+        self.padding = 0;
+        self.group = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decode(chunks: &[&[u8]]) -> (Vec<u8>, Vec<String>) {
+        let mut decoder = Base64::default();
+        let (mut out, mut complaints) = (Vec::new(), Vec::new());
+        for chunk in chunks {
+            complaints.extend(decoder.decode(chunk, &mut out));
+        }
+        complaints.extend(decoder.finish(&mut out));
+        (out, complaints)
+    }
+
+    #[test]
+    fn groups_and_padding() {
+        assert_eq!(decode(&[b"aGVsbG8="]).0, b"hello");
+        assert_eq!(decode(&[b"aGVs", b"bG8gd29y", b"bGQ="]).0, b"hello world");
+        assert_eq!(decode(&[b"QQ=="]).0, b"A");
+        assert_eq!(decode(&[b"===="]).0, b"");
+    }
+
+    #[test]
+    fn complaints_are_made_once() {
+        let (out, complaints) = decode(&[b"aG Vs", b"-bG8="]);
+        assert_eq!(out, b"hello");
+        assert_eq!(complaints, ["character 32 ignored by Base64 decoding"]);
+        let (out, complaints) = decode(&[b"QQ==QUJD"]);
+        assert_eq!(out, b"A");
+        assert_eq!(complaints, ["extra base64 groups after '=' padding are ignored"]);
+        let (out, complaints) = decode(&[b"QUI"]);
+        assert_eq!(out, b"AB");
+        assert_eq!(complaints, ["incomplete base64 group, padding with 6 bits of 0"]);
+    }
+
+    fn encode(data: &[u8]) -> Vec<u8> {
+        const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut out = Vec::new();
+        for group in data.chunks(3) {
+            let mut bits = [0; 4];
+            bits[1..1 + group.len()].copy_from_slice(group);
+            let bits = u32::from_be_bytes(bits);
+            for i in 0..4 {
+                let six = (bits >> (18 - 6 * i)) & 63;
+                out.push(if i <= group.len() { ALPHABET[six as usize] } else { b'=' });
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_undoes_encoding(data: Vec<u8>, at in 0usize..100) {
+            let text = encode(&data);
+            let at = at.min(text.len());
+            let (out, complaints) = decode(&[&text[..at], &text[at..]]);
+            prop_assert_eq!(out, data);
+            prop_assert!(complaints.is_empty());
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Words, numbers and blanks of text protocols, by C's rules for ASCII.
+
+/// Whether a byte is white space in the C locale.
+pub fn is_space(b: u8) -> bool {
+    matches!(b, b' ' | b'\t'..=b'\r')
+}
+
+/// The text without the spaces and tabs at its front.
+pub fn skip_blanks(text: &[u8]) -> &[u8] {
+    let n = text.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+    &text[n..]
+}
+
+/// The text without white space at either end.
+pub fn trim(text: &[u8]) -> &[u8] {
+    let from = text.iter().take_while(|&&b| is_space(b)).count();
+    let text = &text[from..];
+    let tail = text.iter().rev().take_while(|&&b| is_space(b)).count();
+    &text[..text.len() - tail]
+}
+
+/// Splits off the first word, which ends at white space or NUL; the rest is as it was.
+pub fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let n = text.iter().take_while(|&&b| b != 0 && !is_space(b)).count();
+    text.split_at(n)
+}
+
+/// The number that three leading digits make, if there are three.
+pub fn reply_code(line: &[u8]) -> Option<u16> {
+    match line {
+        [a, b, c, ..] if [a, b, c].iter().all(|d| d.is_ascii_digit()) => {
+            Some(u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0'))
+        }
+        _ => None,
+    }
+}
+
+/// A decimal number as C's `strtol` reads it: white space, a sign, digits. Gives the number
+/// (at the ends of its range when it does not fit) and what follows; without digits zero and the
+/// text untouched.
+pub fn integer(text: &[u8]) -> (i64, &[u8]) {
+    let blank = text.iter().take_while(|&&b| is_space(b)).count();
+    let mut rest = &text[blank..];
+    let negative = rest.first() == Some(&b'-');
+    if matches!(rest.first(), Some(b'-' | b'+')) {
+        rest = &rest[1..];
+    }
+    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    if digits == 0 {
+        return (0, text);
+    }
+    let mut n: i64 = 0;
+    for d in &rest[..digits] {
+        n = n.saturating_mul(10).saturating_add(i64::from(d - b'0'));
+    }
+    (if negative { -n } else { n }, &rest[digits..])
+}
+
+/// Undoes percent escapes, the four-digit form `%uXXXX` included. What is no escape stays.
+pub fn unescape_uri(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, tail)) = rest.split_first() {
+        rest = tail;
+        if first != b'%' {
+            out.push(first);
+            continue;
+        }
+        match *tail {
+            [] => out.push(b'%'),
+            [last] => {
+                out.extend([b'%', last]);
+                rest = &[];
+            }
+            // Of two percent signs the first is dropped and the second may begin an escape.
+            [b'%', ..] => {}
+            [a, b, ..] if let (Some(a), Some(b)) = (hex(a), hex(b)) => {
+                out.push(a << 4 | b);
+                rest = &tail[2..];
+            }
+            [b'u', a, b, c, d, ..]
+                if let (Some(a), Some(b), Some(c), Some(d)) = (hex(a), hex(b), hex(c), hex(d)) =>
+            {
+                if (a, b) != (0, 0) {
+                    out.push(a << 4 | b);
+                }
+                out.push(c << 4 | d);
+                rest = &tail[5..];
+            }
+            [other, ..] => {
+                out.extend([b'%', other]);
+                rest = &tail[1..];
+            }
+        }
+    }
+    out
+}
+
+/// The value of a hexadecimal digit.
+pub fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_blanks() {
+        assert_eq!(split_word(b"MAIL FROM:<a@b>"), (&b"MAIL"[..], &b" FROM:<a@b>"[..]));
+        assert_eq!(split_word(b" x"), (&b""[..], &b" x"[..]));
+        assert_eq!(skip_blanks(b" \t x "), b"x ");
+        assert_eq!(trim(b" \tx y\r\n"), b"x y");
+        assert_eq!(trim(b"  "), b"");
+    }
+
+    #[test]
+    fn codes_and_numbers() {
+        assert_eq!(reply_code(b"220-hi"), Some(220));
+        assert_eq!(reply_code(b"22"), None);
+        assert_eq!(reply_code(b"2x0 "), None);
+        assert_eq!(integer(b" -12,3"), (-12, &b",3"[..]));
+        assert_eq!(integer(b"|1"), (0, &b"|1"[..]));
+        assert_eq!(integer(b"99999999999999999999").0, i64::MAX);
+    }
+
+    #[test]
+    fn percent_escapes() {
+        assert_eq!(unescape_uri(b"a%20b%u0041%u1f42%"), b"a bA\x1fB%");
+        assert_eq!(unescape_uri(b"%%41%4%zz"), b"A%4%zz");
+        assert_eq!(unescape_uri(b"%4"), b"%4");
+    }
+}
