@@ -1,6 +1,8 @@
 //! File analysis: type sniffing, hashes, X.509, OCSP, PE.
 
+mod analyzers;
 pub mod der;
+mod files_log;
 pub mod hash;
 mod manager;
 pub mod oid;
@@ -8,5 +10,6 @@ pub mod sniff;
 pub mod x509;
 
 pub use manager::FileId;
+pub use manager::FileOptions;
 pub use manager::FileStart;
 pub use manager::Files;

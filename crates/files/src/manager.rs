@@ -1,13 +1,33 @@
+//! The life of files: from a connection's bytes to their rows.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use gannet_base::ConnId;
 use gannet_base::Dir;
+use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
 use gannet_log::Logs;
 
-/// A file in transit.
+use crate::analyzers::Analyzers;
+use crate::files_log;
+use crate::sniff;
+
+/// The type of a file is told by its first so many bytes.
+const BEGINNING: usize = 4096;
+/// A file that nothing arrives of is given up after this.
+const TIMEOUT: Interval = Interval::from_secs(120);
+/// Bytes of one file that wait above a hole; at more the hole is given up.
+const MAX_BUFFERED: usize = 512 << 10;
+
+/// A file in transit: a place in [`Files`], good until its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileId(u32);
+pub struct FileId {
+    index: u32,
+    number: u64,
+}
 
 /// What is known of a file when it begins.
 #[derive(Clone, Debug)]
@@ -28,52 +48,479 @@ pub struct FileStart {
     pub mime_type: Option<&'static str>,
 }
 
+/// How files are analysed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileOptions {
+    /// Hash all files with MD5, SHA-1 and SHA-256.
+    pub hash: bool,
+}
+
+/// One file, as far as it came.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) fuid: Uid,
+    pub(crate) uid: Uid,
+    pub(crate) id: ConnId,
+    pub(crate) local_orig: bool,
+    pub(crate) start: FileStart,
+    pub(crate) started: Time,
+    pub(crate) last: Time,
+    pub(crate) seen: u64,
+    pub(crate) missing: u64,
+    pub(crate) overflow: u64,
+    pub(crate) timed_out: bool,
+    pub(crate) mime_type: Option<&'static str>,
+    pub(crate) analyzers: Analyzers,
+    /// The first bytes, until the type is told.
+    beginning: Vec<u8>,
+    sniffed: bool,
+    /// Bytes seen or known to be missing: where the next ones belong.
+    offset: u64,
+    /// What came too early, by offset.
+    early: Vec<(u64, Vec<u8>)>,
+    number: u64,
+    due: Time,
+    /// It timed out and its row is written: it begins anew if more comes.
+    dormant: bool,
+}
+
 /// All files in transit.
 #[derive(Debug)]
 pub struct Files {
-    _uids: UidSource,
+    options: FileOptions,
+    uids: UidSource,
+    files: Vec<Option<File>>,
+    free: Vec<u32>,
+    timers: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    created: u64,
 }
 
 impl Files {
     /// No files yet.
     pub fn new(uids: UidSource) -> Self {
-        Self { _uids: uids }
+        Self::with_options(uids, FileOptions::default())
     }
 
-    /// A file begins.
+    /// No files yet, with options.
+    pub fn with_options(uids: UidSource, options: FileOptions) -> Self {
+        Self {
+            options,
+            uids,
+            files: Vec::new(),
+            free: Vec::new(),
+            timers: BinaryHeap::new(),
+            created: 0,
+        }
+    }
+
+    /// Files in transit.
+    pub fn len(&self) -> usize {
+        self.files.len() - self.free.len()
+    }
+
+    /// Whether no file is in transit.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A file begins on the connection `uid`; `local_orig` tells whether its sender is local.
     pub fn start(
         &mut self,
-        _now: Time,
-        _uid: Uid,
-        _id: ConnId,
-        _local: bool,
-        _start: FileStart,
+        now: Time,
+        uid: Uid,
+        id: ConnId,
+        local_orig: bool,
+        start: FileStart,
     ) -> FileId {
-        FileId(0)
+        let number = self.created;
+        self.created += 1;
+        let due = now + TIMEOUT;
+        let mime_type = start.mime_type;
+        let mut file = File {
+            fuid: self.uids.file(uid, number),
+            uid,
+            id,
+            local_orig,
+            started: now,
+            last: now,
+            seen: 0,
+            missing: 0,
+            overflow: 0,
+            timed_out: false,
+            mime_type,
+            analyzers: Analyzers::default(),
+            beginning: Vec::new(),
+            sniffed: mime_type.is_some(),
+            offset: 0,
+            early: Vec::new(),
+            number,
+            due,
+            dormant: false,
+            start,
+        };
+        file.begin(self.options);
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.files[index as usize] = Some(file);
+                index
+            }
+            None => {
+                self.files.push(Some(file));
+                (self.files.len() - 1) as u32
+            }
+        };
+        self.timers.push(Reverse((due, number, index)));
+        FileId { index, number }
+    }
+
+    fn get(&self, id: FileId) -> Option<&File> {
+        self.files.get(id.index as usize)?.as_ref().filter(|f| f.number == id.number)
+    }
+
+    fn get_mut(&mut self, id: FileId) -> Option<&mut File> {
+        self.files.get_mut(id.index as usize)?.as_mut().filter(|f| f.number == id.number)
     }
 
     /// Its name in the logs.
-    pub fn fuid(&self, _file: FileId) -> Option<Uid> {
-        None
+    pub fn fuid(&self, id: FileId) -> Option<Uid> {
+        self.get(id).map(|f| f.fuid)
     }
 
-    /// Its type, once enough was seen to tell.
-    pub fn mime_type(&self, _file: FileId) -> Option<&'static str> {
-        None
+    /// Its type, once enough was seen to tell: 4,096 bytes, a gap, or its end.
+    pub fn mime_type(&self, id: FileId) -> Option<&'static str> {
+        self.get(id)?.mime_type
+    }
+
+    /// Its type as far as the bytes so far tell: what its end would make of it.
+    pub fn settle_mime_type(&mut self, id: FileId) -> Option<&'static str> {
+        let file = self.get_mut(id)?;
+        file.sniff();
+        file.mime_type
     }
 
     /// Its name becomes known later than its start.
-    pub fn set_filename(&mut self, _file: FileId, _name: &[u8]) {}
+    pub fn set_filename(&mut self, id: FileId, name: &[u8]) {
+        if let Some(file) = self.get_mut(id) {
+            file.start.filename = Some(name.to_vec());
+        }
+    }
 
     /// Its size becomes known later than its start.
-    pub fn set_total(&mut self, _file: FileId, _bytes: u64) {}
+    pub fn set_total(&mut self, id: FileId, bytes: u64) {
+        if let Some(file) = self.get_mut(id) {
+            file.start.total_bytes = Some(bytes);
+        }
+    }
 
-    /// More of it, in order.
-    pub fn data(&mut self, _logs: &mut Logs, _now: Time, _file: FileId, _data: &[u8]) {}
+    /// More of it, in order. A file whose size is known ends with its last byte; what comes after
+    /// that is not its own.
+    pub fn data(&mut self, logs: &mut Logs, now: Time, id: FileId, data: &[u8]) {
+        let options = self.options;
+        let Some(file) = self.get_mut(id) else { return };
+        file.touch(now, options);
+        file.deliver(data);
+        self.end_if_complete(logs, now, id);
+    }
 
-    /// A part of it is missing.
-    pub fn gap(&mut self, _now: Time, _file: FileId, _len: u64) {}
+    /// A part of it, from byte `offset` on.
+    pub fn data_at(&mut self, logs: &mut Logs, now: Time, id: FileId, offset: u64, data: &[u8]) {
+        let options = self.options;
+        let Some(file) = self.get_mut(id) else { return };
+        file.touch(now, options);
+        file.deliver_at(offset, data);
+        self.end_if_complete(logs, now, id);
+    }
 
-    /// It is complete or given up.
-    pub fn end(&mut self, _logs: &mut Logs, _now: Time, _file: FileId) {}
+    /// The next `len` bytes of it are missing.
+    pub fn gap(&mut self, now: Time, id: FileId, len: u64) {
+        let options = self.options;
+        let Some(file) = self.get_mut(id) else { return };
+        file.touch(now, options);
+        file.gap(len);
+    }
+
+    /// It is complete or given up: its rows are written.
+    pub fn end(&mut self, logs: &mut Logs, now: Time, id: FileId) {
+        if self.get(id).is_none() {
+            return;
+        }
+        if let Some(mut file) = self.files[id.index as usize].take() {
+            self.free.push(id.index);
+            if !file.dormant {
+                file.finish(logs, now);
+            }
+        }
+    }
+
+    fn end_if_complete(&mut self, logs: &mut Logs, now: Time, id: FileId) {
+        let complete = |f: &File| f.start.total_bytes.is_some_and(|t| f.offset >= t);
+        if self.get(id).is_some_and(complete)
+            && let Some(file) = self.get_mut(id)
+            && !file.dormant
+        {
+            file.finish(logs, now);
+            // Kept for its name until its protocol says that it ended.
+            file.dormant = true;
+            file.due = Time::MAX;
+        }
+    }
+
+    /// Packet time goes on: files that nothing came of for long are given up.
+    #[inline]
+    pub fn expire(&mut self, logs: &mut Logs, now: Time) {
+        while let Some(Reverse((due, ..))) = self.timers.peek()
+            && *due <= now
+        {
+            self.fire(logs);
+        }
+    }
+
+    #[cold]
+    fn fire(&mut self, logs: &mut Logs) {
+        let Some(Reverse((due, number, index))) = self.timers.pop() else { return };
+        let Some(file) = self.get_mut(FileId { index, number }) else { return };
+        if file.due != due || file.dormant {
+            return;
+        }
+        if file.last + TIMEOUT <= due {
+            file.timed_out = true;
+            file.finish(logs, due);
+            file.dormant = true;
+            return;
+        }
+        file.due = file.last + TIMEOUT;
+        let again = file.due;
+        self.timers.push(Reverse((again, number, index)));
+    }
+
+    /// The end of input: all files end.
+    pub fn finish(&mut self, logs: &mut Logs, now: Time) {
+        let mut open: Vec<_> = self.files.iter_mut().filter_map(Option::take).collect();
+        open.sort_by_key(|f| f.number);
+        for mut file in open.into_iter().filter(|f| !f.dormant) {
+            file.finish(logs, now);
+        }
+        self.files.clear();
+        self.free.clear();
+    }
+}
+
+impl File {
+    fn begin(&mut self, options: FileOptions) {
+        if options.hash {
+            self.analyzers.add_hashes();
+        }
+        if let Some(mime) = self.mime_type {
+            self.analyzers.add_for(mime);
+        }
+    }
+
+    /// Something arrived; a file that was given up begins anew.
+    fn touch(&mut self, now: Time, options: FileOptions) {
+        if self.dormant && self.due != Time::MAX {
+            self.dormant = false;
+            self.timed_out = false;
+            self.started = now;
+            (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
+            self.mime_type = self.start.mime_type;
+            self.sniffed = self.mime_type.is_some();
+            self.analyzers = Analyzers::default();
+            self.begin(options);
+        }
+        self.last = now;
+    }
+
+    fn deliver(&mut self, data: &[u8]) {
+        if self.dormant {
+            return;
+        }
+        if !self.sniffed {
+            // Data that fills the beginning at once is looked at where it lies.
+            if self.beginning.is_empty() && data.len() >= BEGINNING {
+                self.told(sniff::mime_type(&data[..BEGINNING]));
+            } else {
+                // Analyzers that the type calls for get the bytes from the start.
+                self.beginning.extend_from_slice(data);
+                self.count(data.len());
+                if self.beginning.len() >= BEGINNING {
+                    self.sniff();
+                }
+                return;
+            }
+        }
+        self.analyzers.data(data);
+        self.count(data.len());
+    }
+
+    fn count(&mut self, n: usize) {
+        self.seen += n as u64;
+        self.offset += n as u64;
+    }
+
+    /// Tells the type from the beginning as far as it came.
+    fn sniff(&mut self) {
+        if self.sniffed {
+            return;
+        }
+        let beginning = std::mem::take(&mut self.beginning);
+        let known = !beginning.is_empty() && self.missing == 0;
+        let shown = &beginning[..beginning.len().min(BEGINNING)];
+        self.told(if known { sniff::mime_type(shown) } else { None });
+        self.analyzers.data(&beginning);
+    }
+
+    fn told(&mut self, mime_type: Option<&'static str>) {
+        self.sniffed = true;
+        self.mime_type = mime_type;
+        if let Some(mime) = mime_type {
+            self.analyzers.add_for(mime);
+        }
+    }
+
+    fn deliver_at(&mut self, offset: u64, data: &[u8]) {
+        if self.dormant {
+            return;
+        }
+        let end = offset.saturating_add(data.len() as u64);
+        if end <= self.offset {
+            return; // seen before
+        }
+        if offset > self.offset {
+            let held: usize = self.early.iter().map(|(_, d)| d.len()).sum();
+            if held + data.len() <= MAX_BUFFERED {
+                let at = self.early.partition_point(|(o, _)| *o < offset);
+                self.early.insert(at, (offset, data.to_vec()));
+                return;
+            }
+            self.flush_early();
+            if offset > self.offset {
+                self.gap(offset - self.offset);
+            }
+        }
+        let skip = (self.offset - offset).min(data.len() as u64) as usize;
+        self.deliver(&data[skip..]);
+        while let Some((at, _)) = self.early.first()
+            && *at <= self.offset
+        {
+            let (at, held) = self.early.remove(0);
+            let skip = (self.offset - at).min(held.len() as u64) as usize;
+            self.deliver(&held[skip..]);
+        }
+    }
+
+    /// Gives up the holes below what came too early.
+    fn flush_early(&mut self) {
+        for (at, held) in std::mem::take(&mut self.early) {
+            if at > self.offset {
+                self.gap(at - self.offset);
+            }
+            let skip = (self.offset - at).min(held.len() as u64) as usize;
+            self.deliver(&held[skip..]);
+        }
+    }
+
+    fn gap(&mut self, len: u64) {
+        if self.dormant {
+            return;
+        }
+        self.sniff();
+        self.analyzers.gap();
+        self.missing += len;
+        self.offset = self.offset.saturating_add(len);
+    }
+
+    fn finish(&mut self, logs: &mut Logs, _now: Time) {
+        self.flush_early();
+        self.sniff();
+        files_log::write(logs, self);
+        self.analyzers = Analyzers::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_base::Addr;
+
+    fn start() -> FileStart {
+        FileStart {
+            source: "HTTP",
+            from: Dir::Resp,
+            depth: 0,
+            filename: None,
+            total_bytes: None,
+            parent: None,
+            mime_type: None,
+        }
+    }
+
+    struct World {
+        files: Files,
+        logs: Logs,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let logs = Logs::new(gannet_log::Options::default());
+            Self { files: Files::new(UidSource::new(0)), logs }
+        }
+
+        fn start(&mut self, start: FileStart) -> FileId {
+            let uid = UidSource::new(0).connection(1, 0);
+            let a = Addr::v4([10, 0, 0, 1]);
+            let id = ConnId { orig_h: a, orig_p: 1, resp_h: a, resp_p: 80 };
+            self.files.start(Time::from_secs(1), uid, id, true, start)
+        }
+
+        fn rows(&self) -> Vec<String> {
+            let text = String::from_utf8(self.logs.pending("files").to_vec()).unwrap();
+            text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
+        }
+    }
+
+    #[test]
+    fn a_file_from_start_to_end() {
+        let mut w = World::new();
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"<html><body>");
+        assert_eq!(w.files.mime_type(f), None);
+        w.files.data(&mut w.logs, Time::from_secs(3), f, b"</body></html>");
+        w.files.end(&mut w.logs, Time::from_secs(3), f);
+        let rows = w.rows();
+        let columns: Vec<_> = rows[0].split('\t').collect();
+        assert_eq!(columns[0], "1.000000");
+        assert_eq!(
+            &columns[7..17],
+            ["HTTP", "0", "(empty)", "text/html", "-", "2.000000", "T", "F", "26", "-"]
+        );
+        assert_eq!(w.files.len(), 0);
+        w.files.data(&mut w.logs, Time::from_secs(3), f, b"late");
+        assert_eq!(w.rows().len(), 1);
+    }
+
+    #[test]
+    fn parts_in_any_order() {
+        let mut w = World::new();
+        let f = w.start(FileStart { total_bytes: Some(9), ..start() });
+        w.files.data_at(&mut w.logs, Time::from_secs(1), f, 6, b"ghi");
+        w.files.data_at(&mut w.logs, Time::from_secs(1), f, 3, b"def");
+        assert!(w.rows().is_empty());
+        w.files.data_at(&mut w.logs, Time::from_secs(1), f, 0, b"abcd");
+        assert!(w.rows()[0].contains("\t9\t9\t0\t0\tF\t"), "{}", w.rows()[0]);
+    }
+
+    #[test]
+    fn silence_ends_a_file_and_more_begins_it_anew() {
+        let mut w = World::new();
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
+        w.files.expire(&mut w.logs, Time::from_secs(219));
+        assert!(w.rows().is_empty());
+        w.files.expire(&mut w.logs, Time::from_secs(220));
+        assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
+        w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
+        w.files.finish(&mut w.logs, Time::from_secs(301));
+        assert!(w.rows()[1].starts_with("300.000000"));
+        assert!(w.rows()[1].contains("\t4\t-\t0\t0\tF\t"), "{}", w.rows()[1]);
+    }
 }

@@ -118,10 +118,14 @@ impl Env {
 
     /// Packet time went on: what is due is done.
     #[inline]
-    pub fn expire(&mut self, _now: Time) {}
+    pub fn expire(&mut self, now: Time) {
+        self.files.expire(&mut self.logs, now);
+    }
 
     /// The end of input: what is still open is written.
-    pub fn finish(&mut self, _now: Time) {}
+    pub fn finish(&mut self, now: Time) {
+        self.files.finish(&mut self.logs, now);
+    }
 
     /// Whether an address counts as local.
     pub fn is_local(&self, a: Addr) -> bool {

@@ -160,13 +160,7 @@ impl Analyzer {
     }
 
     /// The exchange that a message belongs to, and where it goes if it stays incomplete.
-    fn join(
-        &mut self,
-        now: Time,
-        id: ConnId,
-        header: &Header,
-        netbios: bool,
-    ) -> (Exchange, Place) {
+    fn join(&mut self, now: Time, id: ConnId, header: &Header, netbios: bool) -> (Exchange, Place) {
         let fresh = || Exchange::new(now, header.id);
         let (mut exchange, place) = if id.resp_h.is_multicast() {
             let mut exchange = fresh();

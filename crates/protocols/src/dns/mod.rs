@@ -25,10 +25,10 @@ mod svcb;
 mod walk;
 
 pub use analyzer::Analyzer;
-pub use walk::MAX_QUESTIONS;
 pub use rows::Dns;
 pub use session::MAX_PENDING_IDS;
 pub use session::MAX_PENDING_MESSAGES;
+pub use walk::MAX_QUESTIONS;
 
 /// Buffers for reading one message, reused by all connections of a shard.
 #[derive(Debug, Default)]

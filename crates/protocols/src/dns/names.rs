@@ -340,7 +340,10 @@ mod tests {
         // "*" and zeros: the wildcard of a node status query.
         assert_eq!(decoded(b"ckaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), Some(b"*".to_vec()));
         assert_eq!(decoded(b"fhepfcelehfcepfffacacacacacacabl"), Some(b"WORKGROUP".to_vec()));
-        assert_eq!(decoded(b"abacfpfpenfdecfcepfhfdefFPFPACAB").unwrap(), b"\x01\x02__MSBROWSE__\x02");
+        assert_eq!(
+            decoded(b"abacfpfpenfdecfcepfhfdefFPFPACAB").unwrap(),
+            b"\x01\x02__MSBROWSE__\x02"
+        );
         assert_eq!(decoded(b"zz"), None);
         assert_eq!(decoded(b"ckaaaaaaaaaaaaaaaaaaaaaaaaaaaaaz"), None);
         assert_eq!(decoded(b"cacacacacacacacacacacacacacacaca"), None);

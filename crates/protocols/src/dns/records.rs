@@ -603,7 +603,10 @@ mod tests {
         good(rr::NAPTR, data, expected);
         bad(rr::NAPTR, &data[..4], "! DNS_NAPTR_too_short");
         let (_, more, notes) = read(rr::NAPTR, &data[..6]);
-        assert_eq!((more, &notes[..]), (false, &["dns_invalid_name".to_owned(), "! DNS_NAPTR_RR_too_short".to_owned()][..]));
+        assert_eq!(
+            (more, &notes[..]),
+            (false, &["dns_invalid_name".to_owned(), "! DNS_NAPTR_RR_too_short".to_owned()][..])
+        );
     }
 
     #[test]
@@ -639,10 +642,16 @@ mod tests {
         loc[1..4].copy_from_slice(&[0x12, 0x16, 0x13]);
         good(rr::LOC, &loc, Data::Loc(0x12, 0x16, 0x13));
         bad(rr::LOC, &loc[..15], "dns_invalid_loc_length");
-        assert_eq!(read(256, b"xyz"), ("Unknown(256)".into(), true, vec!["DNS_RR_unknown_type 256".into()]));
+        assert_eq!(
+            read(256, b"xyz"),
+            ("Unknown(256)".into(), true, vec!["DNS_RR_unknown_type 256".into()])
+        );
         good(rr::OPT, &[0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8], Data::Nothing);
         bad(rr::OPT, &[0, 10, 0, 9, 1], "EDNS_truncated_option");
-        assert_eq!(read(rr::OPT, &[0, 8, 0, 5, 0, 1, 33, 0, 1]).2, ["EDNS_ECS_invalid_addr_v4_prefix 33 bits"]);
+        assert_eq!(
+            read(rr::OPT, &[0, 8, 0, 5, 0, 1, 33, 0, 1]).2,
+            ["EDNS_ECS_invalid_addr_v4_prefix 33 bits"]
+        );
         assert_eq!(
             read(rr::OPT, &[0, 8, 0, 5, 0, 2, 64, 0, 1]).2,
             ["EDNS_ECS_invalid_addr_v6 need 64 bits, have 8 bits"]

@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn a_sound_binding() {
-        let data = b"\0\x01\0\0\x01\0\x06\x02h2\x02h3\0\x03\0\x02\x01\xbb\0\x04\0\x04\x01\x02\x03\x04";
+        let data =
+            b"\0\x01\0\0\x01\0\x06\x02h2\x02h3\0\x03\0\x02\x01\xbb\0\x04\0\x04\x01\x02\x03\x04";
         assert_eq!(notes(data), (true, vec![]));
     }
 

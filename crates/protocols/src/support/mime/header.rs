@@ -176,7 +176,10 @@ mod tests {
     #[test]
     fn fields() {
         let field = |line: &'static str| Field::parse(line.as_bytes());
-        assert_eq!(field("Subject: hi there "), Some(Field { name: b"Subject", value: b"hi there " }));
+        assert_eq!(
+            field("Subject: hi there "),
+            Some(Field { name: b"Subject", value: b"hi there " })
+        );
         assert_eq!(field("To (me) :\t x"), Some(Field { name: b"To", value: b"x" }));
         assert_eq!(field("no colon"), None);
         assert_eq!(field(": x"), None);

@@ -99,8 +99,18 @@ fn messages_and_multiparts_nest() {
     assert_eq!(
         shape,
         [
-            "0 begin ", "1 begin ", "2 begin ", "3 begin ", "3 data body", "3 end ", "2 end ",
-            "1 end ", "1 begin ", "1 data last", "1 end ", "0 end ",
+            "0 begin ",
+            "1 begin ",
+            "2 begin ",
+            "3 begin ",
+            "3 data body",
+            "3 end ",
+            "2 end ",
+            "1 end ",
+            "1 begin ",
+            "1 data last",
+            "1 end ",
+            "0 end ",
         ]
     );
 }

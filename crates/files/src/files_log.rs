@@ -1,0 +1,96 @@
+//! files.log: one row a file.
+
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Logs;
+use gannet_log::Set;
+
+use crate::manager::File;
+
+gannet_log::row! {
+    /// One row a file that a connection carried.
+    pub(crate) struct FileRow<'a> = "files" {
+        /// When its first bytes were seen.
+        ts: Time = "ts",
+        /// Its name in the logs.
+        fuid: Uid = "fuid",
+        /// The connection that carried it.
+        uid: Uid = "uid",
+        /// The connection's originator and responder.
+        id: ConnId = "id",
+        /// The protocol that carried it.
+        source: &'a str = "source",
+        /// How deep it is nested in its source.
+        depth: u64 = "depth",
+        /// What looked into it.
+        analyzers: Set<&'a str> = "analyzers",
+        /// Its type, told from its first bytes.
+        mime_type: Option<&'a str> = "mime_type",
+        /// Its name, if its source told one.
+        filename: Option<&'a [u8]> = "filename",
+        /// From its first to its last bytes.
+        duration: Interval = "duration",
+        /// Whether its sender is local.
+        local_orig: Option<bool> = "local_orig",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Bytes seen.
+        seen_bytes: u64 = "seen_bytes",
+        /// Bytes it should have, if its source told.
+        total_bytes: Option<u64> = "total_bytes",
+        /// Bytes missing in gaps.
+        missing_bytes: u64 = "missing_bytes",
+        /// Bytes that came but could not be put in order.
+        overflow_bytes: u64 = "overflow_bytes",
+        /// Whether it was given up for silence.
+        timedout: bool = "timedout",
+        /// The file that contains it.
+        parent_fuid: Option<Uid> = "parent_fuid",
+        /// MD5 of its content.
+        md5: Option<&'a str> = "md5",
+        /// SHA-1 of its content.
+        sha1: Option<&'a str> = "sha1",
+        /// SHA-256 of its content.
+        sha256: Option<&'a str> = "sha256",
+        /// Where it was extracted to: nowhere, so far.
+        extracted: Option<&'a str> = "extracted",
+        /// Whether extraction was cut.
+        extracted_cutoff: Option<bool> = "extracted_cutoff",
+        /// Bytes extracted.
+        extracted_size: Option<u64> = "extracted_size",
+    }
+}
+
+/// Writes the row of a file that ended, and those of what looked into it.
+pub(crate) fn write(logs: &mut Logs, file: &mut File) {
+    let results = file.analyzers.finish();
+    results.write(logs, file.started, file.fuid);
+    logs.write(&FileRow {
+        ts: file.started,
+        fuid: file.fuid,
+        uid: file.uid,
+        id: file.id,
+        source: file.start.source,
+        depth: file.start.depth,
+        analyzers: Set(results.names.clone()),
+        mime_type: file.mime_type,
+        filename: file.start.filename.as_deref(),
+        duration: file.last - file.started,
+        local_orig: Some(file.local_orig),
+        is_orig: file.start.from.is_orig(),
+        seen_bytes: file.seen,
+        total_bytes: file.start.total_bytes,
+        missing_bytes: file.missing,
+        overflow_bytes: file.overflow,
+        timedout: file.timed_out,
+        parent_fuid: file.start.parent,
+        md5: results.md5.as_deref(),
+        sha1: results.sha1.as_deref(),
+        sha256: results.sha256.as_deref(),
+        extracted: None,
+        extracted_cutoff: None,
+        extracted_size: None,
+    });
+}
