@@ -119,8 +119,7 @@ pub(crate) fn row<'a>(
 }
 
 fn udp_state(conn: &Conn) -> &'static str {
-    let h = conn.history.as_bytes();
-    match (h.contains(&b'D'), h.contains(&b'd')) {
+    match (conn.is_active(Dir::Orig), conn.is_active(Dir::Resp)) {
         (true, true) => "SF",
         (true, false) => "S0",
         (false, true) => "SHR",

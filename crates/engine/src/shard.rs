@@ -249,7 +249,6 @@ impl Shard {
                 match &mut slot.tcp {
                     Some(tcp) => tcp.flip_roles(&mut slot.conn, &mut session),
                     None => {
-                        slot.conn.flip();
                         gannet_flow::tcp::Consumer::flipped(&mut session, &mut slot.conn);
                     }
                 }
@@ -257,7 +256,9 @@ impl Shard {
             }
         }
         // A timer that moved ahead of its entry needs another; one that moved back waits for it.
-        let due = next_due(slot);
+        // A packet from the past does not make its connection idle.
+        let idle = slot.conn.last.max(self.now) + slot.conn.timeout;
+        let due = slot.tcp.as_ref().map_or(idle, |t| idle.min(t.due()));
         if due < slot.due {
             slot.due = due;
             let number = slot.number;

@@ -236,8 +236,7 @@ impl Shard {
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = time;
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
-        let payload = &mut slot.conn.sent[from.index()].payload;
-        *payload = payload.wrapping_add_signed(i64::from(udp.stated_len()));
+        slot.conn.count_udp(from, udp.stated_len());
         self.udp_tunnel(index, from, ip, &udp, around);
         self.with_session(index, |conn, _, session| {
             session.datagram(conn, from, udp.payload, udp.payload_len);

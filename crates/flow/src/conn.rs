@@ -135,6 +135,22 @@ impl Conn {
         before
     }
 
+    /// Counts a UDP payload of a stated length, which is negative where the header's own length
+    /// field is too small: such a datagram does not show that its sender is there.
+    #[inline]
+    pub fn count_udp(&mut self, from: Dir, len: i32) {
+        let sent = &mut self.sent[from.index()];
+        sent.payload = sent.payload.saturating_add_signed(i64::from(len));
+        if len >= 0 {
+            self.seen |= 1 << (ACTIVE_BIT + 16 * from.index() as u32);
+        }
+    }
+
+    /// Whether a side of a UDP connection was heard.
+    pub fn is_active(&self, side: Dir) -> bool {
+        self.seen & 1 << (ACTIVE_BIT + 16 * side.index() as u32) != 0
+    }
+
     /// Sets a flag of [`seen`](Self::seen) without a letter; returns whether it was set before.
     #[inline]
     pub fn note_flag(&mut self, bit: u32) -> bool {
@@ -162,6 +178,8 @@ impl Conn {
     pub fn flip(&mut self) {
         self.id = self.id.flipped();
         self.sent.swap(0, 1);
+        let active = self.seen & ACTIVE_MASK;
+        self.seen = self.seen & !ACTIVE_MASK | active.rotate_left(16);
         self.history.push(b'^');
     }
 
@@ -173,6 +191,11 @@ impl Conn {
 
 /// Bit of [`Conn::note_limit`].
 const LIMIT_BIT: u32 = 10;
+
+/// Bit of [`Conn::is_active`].
+const ACTIVE_BIT: u32 = 11;
+
+const ACTIVE_MASK: u32 = 1 << ACTIVE_BIT | 1 << (ACTIVE_BIT + 16);
 
 /// Bit of [`Conn::did_weird`].
 const WEIRD_BIT: u32 = 31;

@@ -79,8 +79,12 @@ impl Context<'_> {
         self.requests.push(Request::Violation { tag, reason: reason.to_owned(), data });
     }
 
-    /// Originator and responder are the wrong way round.
+    /// Originator and responder are the wrong way round. UDP connections flip at once, TCP ones
+    /// when the packet is done; analyzers are told when it is done.
     pub fn flip(&mut self) {
+        if self.conn.proto == gannet_base::Proto::Udp {
+            self.conn.flip();
+        }
         self.requests.push(Request::Flip);
     }
 

@@ -158,7 +158,7 @@ impl Endpoint {
         if delivered != last.wrapping_sub(1) && delivered != last {
             return true;
         }
-        self.state != State::Reset && peer.stream.has_undelivered()
+        self.state != State::Reset && peer.stream.has_waiting()
     }
 
     pub(super) fn is_clean(&self) -> bool {

@@ -10,6 +10,8 @@ pub(crate) struct Stream {
     next: u64,
     /// Everything below is acked or given up.
     trim: u64,
+    /// End of the last bytes delivered, gaps aside.
+    data_end: u64,
     /// Bytes held in `blocks`.
     held: u64,
     /// Data above the hole at `next`, by relative sequence number; no two overlap.
@@ -56,7 +58,15 @@ impl Default for Limits {
 
 impl Default for Stream {
     fn default() -> Self {
-        Self { next: 1, trim: 1, held: 0, blocks: BTreeMap::new(), skip: false, did_end: false }
+        Self {
+            next: 1,
+            trim: 1,
+            data_end: 1,
+            held: 0,
+            blocks: BTreeMap::new(),
+            skip: false,
+            did_end: false,
+        }
     }
 }
 
@@ -76,8 +86,9 @@ impl Stream {
         self.skip = true;
     }
 
-    pub(crate) fn has_undelivered(&self) -> bool {
-        !self.blocks.is_empty()
+    /// Whether bytes wait: above a hole, or delivered for their ack.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.blocks.is_empty() || self.data_end > self.trim
     }
 
     /// Bytes from the hole to the end of what is held.
@@ -119,6 +130,7 @@ impl Stream {
             let until = self.blocks.keys().next().map_or(upper, |&b| b.min(upper));
             let n = (until - self.next) as usize;
             self.next = until;
+            self.data_end = until;
             give(Piece::Data(&data[..n]));
             data = &data[n..];
             let before = self.next;
@@ -159,6 +171,7 @@ impl Stream {
             let block = entry.remove();
             self.held -= block.len;
             self.next += block.len;
+            self.data_end = self.next;
             if !block.bytes.is_empty() {
                 give(Piece::Data(&block.bytes));
             }
@@ -222,7 +235,7 @@ mod tests {
         assert_eq!(s.above_hole(), 5);
         s.ack(9, false, take(&mut out));
         assert_eq!(out, b"abc?Efgh");
-        assert!(!s.has_undelivered());
+        assert!(!s.has_waiting());
         s.insert(2, b"bcdefghi", 0, true, take(&mut out));
         assert_eq!(out, b"abc?Efghi");
     }
