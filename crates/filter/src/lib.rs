@@ -1,17 +1,234 @@
-//! The capture filter language.
-/// A filter.
-#[derive(Clone)]
-pub struct Filter;
-/// An error.
-#[derive(Debug)]
-pub struct Error;
+//! The capture filter language, as far as its simplest expressions go.
+//!
+//! [`Filter::parse`] turns text into a [`Filter`], [`Filter::matches`] holds packets against it.
+//! The meaning is that of pcap-filter(7):
+//!
+//! - protocols: `tcp`, `udp`, `icmp`, `icmp6`, `ip`, `ip6`, `arp`
+//! - addresses: `[src|dst] host ADDRESS`, `[src|dst] net ADDRESS/LENGTH`
+//! - ports: `[tcp|udp] [src|dst] port N`, `[tcp|udp] [src|dst] portrange A-B`
+//! - `not` (`!`), which binds tightest, and `and` (`&&`) and `or` (`||`), which bind alike and
+//!   from the left; parentheses
+//!
+//! The empty expression matches everything. What lies inside of VLAN tags, labels or tunnels is
+//! not looked at. Reading a field beyond the captured bytes rejects the packet, under a `not`
+//! too. Everything else of the language is refused with an [`Error`] that says so and where.
+//!
+//! ```
+//! use gannet_filter::Filter;
+//! let filter = Filter::parse("udp port 53 and not net 10.0.0.0/8")?;
+//! let query = [
+//!     0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, // IPv4, UDP inside
+//!     4, 210, 0, 53, 0, 8, 0, 0, // to port 53
+//! ];
+//! assert!(filter.matches(gannet_wire::link_type::RAW, &query));
+//! # Ok::<(), gannet_filter::Error>(())
+//! ```
+
+mod error;
+mod lexer;
+mod packet;
+mod parser;
+mod primitive;
+
+pub use error::Error;
+pub use error::Problem;
+
+use packet::Packet;
+use primitive::Primitive;
+
+/// A parsed expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    expr: Option<Expr>,
+}
+
+/// A part of an expression. Its depth is bounded by that of the parentheses, whatever its length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Expr {
+    Primitive(Primitive),
+    Not(Box<Expr>),
+    /// Operands of operators that bind alike, from the left.
+    Chain(Box<Expr>, Vec<(Op, Expr)>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    And,
+    Or,
+}
+
 impl Filter {
-    /// Parse.
-    pub fn parse(_s: &str) -> Result<Self, Error> {
-        Ok(Self)
+    /// Parses an expression.
+    ///
+    /// # Errors
+    /// What is wrong and where, as soon as something is.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        parser::parse(text).map(|expr| Self { expr })
     }
-    /// Match.
-    pub fn matches(&self, _l: u16, _d: &[u8]) -> bool {
-        true
+
+    /// Whether the filter lets everything through.
+    pub fn is_empty(&self) -> bool {
+        self.expr.is_none()
+    }
+
+    /// Whether a frame of the given link type matches.
+    pub fn matches(&self, link_type: u16, data: &[u8]) -> bool {
+        match &self.expr {
+            None => true,
+            Some(expr) => expr.holds(&Packet::new(link_type, data)).unwrap_or(false),
+        }
+    }
+}
+
+impl Expr {
+    /// `None` if the answer needs bytes that are not there.
+    fn holds(&self, packet: &Packet<'_>) -> Option<bool> {
+        match self {
+            Self::Primitive(one) => one.holds(packet),
+            Self::Not(inner) => inner.holds(packet).map(|b| !b),
+            Self::Chain(first, rest) => {
+                let mut so_far = first.holds(packet)?;
+                for (op, next) in rest {
+                    if so_far == (*op == Op::And) {
+                        so_far = next.holds(packet)?;
+                    }
+                }
+                Some(so_far)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ethernet, then 10.0.0.1 → 192.0.2.2 with the given protocol and ports.
+    fn v4(protocol: u8, src: u16, dst: u16) -> Vec<u8> {
+        let mut f = vec![0; 12];
+        f.extend_from_slice(&[8, 0, 0x45, 0, 0, 28, 0, 1, 0, 0, 64, protocol, 0, 0]);
+        f.extend_from_slice(&[10, 0, 0, 1, 192, 0, 2, 2]);
+        f.extend_from_slice(&src.to_be_bytes());
+        f.extend_from_slice(&dst.to_be_bytes());
+        f.extend_from_slice(&[0; 4]);
+        f
+    }
+
+    /// Ethernet, then 2001:db8::1 → 2001:db8::2 with the given first header and ports.
+    fn v6(next: u8, src: u16, dst: u16) -> Vec<u8> {
+        let mut f = vec![0; 12];
+        f.extend_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, next, 64]);
+        for last in [1, 2] {
+            f.extend_from_slice(&[0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+        }
+        f.extend_from_slice(&src.to_be_bytes());
+        f.extend_from_slice(&dst.to_be_bytes());
+        f.extend_from_slice(&[0; 4]);
+        f
+    }
+
+    fn arp() -> Vec<u8> {
+        let mut f = vec![0; 12];
+        f.extend_from_slice(&[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+        f.extend_from_slice(&[2, 2, 2, 2, 2, 2, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 192, 0, 2, 2]);
+        f
+    }
+
+    fn matches(expression: &str, frame: &[u8]) -> bool {
+        Filter::parse(expression).unwrap().matches(1, frame)
+    }
+
+    /// Expressions and what they say of: TCP 4000 → 80 over IPv4, UDP 53 → 5353 over IPv6, an
+    /// ICMP message, an ARP request.
+    #[test]
+    fn verdicts() {
+        let frames = [v4(6, 4000, 80), v6(17, 53, 5353), v4(1, 0, 0), arp()];
+        let table = [
+            ("", [true, true, true, true]),
+            ("tcp", [true, false, false, false]),
+            ("udp", [false, true, false, false]),
+            ("icmp", [false, false, true, false]),
+            ("icmp6", [false; 4]),
+            ("ip", [true, false, true, false]),
+            ("ip6", [false, true, false, false]),
+            ("arp", [false, false, false, true]),
+            ("port 80", [true, false, false, false]),
+            ("src port 80", [false; 4]),
+            ("tcp dst port 80", [true, false, false, false]),
+            ("udp port 80", [false; 4]),
+            ("portrange 50-60 or portrange 90-80", [true, true, false, false]),
+            ("host 10.0.0.1", [true, false, true, true]),
+            ("dst host 10.0.0.1", [false; 4]),
+            ("src net 10.0.0.0/8", [true, false, true, true]),
+            ("dst net 10.0.0.0/8", [false; 4]),
+            ("net 0.0.0.0/0", [true, false, true, true]),
+            ("host 2001:db8::2", [false, true, false, false]),
+            ("src host 2001:db8::2", [false; 4]),
+            ("net 2001:db8::/32", [false, true, false, false]),
+            ("not ip", [false, true, false, true]),
+            ("!(tcp || arp) && ! udp", [false, false, true, false]),
+            ("tcp or udp and port 53", [false, true, false, false]),
+            ("tcp or (udp and port 80)", [true, false, false, false]),
+        ];
+        for (expression, verdicts) in table {
+            assert_eq!(frames.each_ref().map(|f| matches(expression, f)), verdicts, "{expression}");
+        }
+    }
+
+    #[test]
+    fn ports_of_later_fragments_are_not_there() {
+        let mut f = v4(17, 53, 53);
+        f[21] = 1;
+        assert!(matches("udp", &f));
+        assert!(!matches("port 53", &f));
+        assert!(matches("not port 53", &f));
+    }
+
+    #[test]
+    fn an_ipv6_fragment_is_of_the_protocol_it_leads_to() {
+        let mut f = v6(44, 0x1100, 0);
+        f[54] = 17;
+        assert!(matches("udp", &f));
+        assert!(!matches("tcp", &f));
+    }
+
+    #[test]
+    fn bytes_that_are_not_there_reject_the_packet() {
+        let f = v4(6, 4000, 80);
+        assert!(!matches("port 80", &f[..36]));
+        assert!(!matches("not port 80", &f[..36]));
+        assert!(matches("tcp or port 80", &f[..36]));
+    }
+
+    #[test]
+    fn tags_hide_what_they_hold() {
+        let mut f = v4(6, 4000, 80);
+        f.splice(12..12, [0x81, 0, 0, 1]);
+        assert!(!matches("tcp", &f));
+        assert!(matches("not ip", &f));
+    }
+
+    #[test]
+    fn long_expressions_do_not_grow_deep() {
+        let long = vec!["port 1"; 100_000].join(" or ");
+        assert!(!matches(&long, &v4(6, 4000, 80)));
+        let f = Filter::parse(&long).unwrap();
+        assert_eq!(f.clone(), f);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_panics(
+            text in "( |tcp|udp|src|dst|port|host|net|portrange|and|or|not|&&|[|()!.:/0-9a-z-])*",
+            data in proptest::collection::vec(proptest::num::u8::ANY, 0..80),
+            link_type in 0u16..300,
+        ) {
+            match Filter::parse(&text) {
+                Ok(filter) => {
+                    let _ = filter.matches(link_type, &data);
+                }
+                Err(error) => proptest::prop_assert!(error.column() <= text.chars().count() + 1),
+            }
+        }
     }
 }

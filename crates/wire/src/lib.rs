@@ -60,7 +60,6 @@ pub use link::Subframes;
 pub use link::link;
 pub use link::link_type;
 pub use link::link_with;
-pub use tcp::BadHeader;
 pub use tcp::Tcp;
 pub use tcp::TcpFlags;
 pub use tcp::TcpOption;

@@ -123,52 +123,28 @@ pub struct Tcp<'a> {
     pub payload: &'a [u8],
     /// Bytes of data on the wire.
     pub payload_len: u32,
-    /// Why the header does not hold. Ports, numbers and flags are still those of the fixed
-    /// header: the connection exists, but the segment says nothing more about it.
-    pub bad: Option<BadHeader>,
-}
-
-/// Why a TCP header does not hold although its fixed part is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadHeader {
-    /// The data offset is smaller than the fixed header.
-    Offset,
-    /// The options reach beyond the segment, or beyond what was captured of it.
-    Options,
-}
-
-impl BadHeader {
-    /// As weird.log has it.
-    pub fn weird(self) -> Weird {
-        let name = match self {
-            Self::Offset => "bad_TCP_header_len",
-            Self::Options => "truncated_header",
-        };
-        Weird::connection(name, SOURCE)
-    }
 }
 
 /// Reads the TCP header of a datagram.
 ///
 /// # Errors
 /// `truncated_header` if the datagram is shorter than the fixed header, and
-/// `internally_truncated_header` if the capture is. A wrong data offset is no error but
-/// [`Tcp::bad`].
+/// `internally_truncated_header` if the capture is. With the fixed header there the connection
+/// exists, and errors are about it ([`crate::Scope::Connection`]): `bad_TCP_header_len` for a data
+/// offset inside of the fixed header, `truncated_header` for options that reach beyond the segment
+/// or what was captured of it.
 #[inline]
 pub fn tcp<'a>(ip: &Ip<'a>) -> Result<Tcp<'a>, Weird> {
     ip.check_transport(MIN_LEN, SOURCE)?;
     let data = ip.payload;
     let header_len = usize::from(bytes::u8_at(data, field::DATA_OFFSET) >> 4) * 4;
-    let mut bad = None;
     if header_len < MIN_LEN {
-        bad = Some(BadHeader::Offset);
-    } else if header_len > ip.payload_len as usize || header_len > data.len() {
-        bad = Some(BadHeader::Options);
+        return Err(Weird::connection("bad_TCP_header_len", SOURCE));
     }
-    let (options, payload) = match data.get(MIN_LEN..header_len) {
-        Some(options) if bad.is_none() => (options, bytes::from(data, header_len)),
-        _ => (&[][..], &[][..]),
-    };
+    if header_len > ip.payload_len as usize || header_len > data.len() {
+        return Err(Weird::connection("truncated_header", SOURCE));
+    }
+    let (header, payload) = data.split_at(header_len);
     Ok(Tcp {
         src_port: bytes::u16_at(data, field::SRC_PORT),
         dst_port: bytes::u16_at(data, field::DST_PORT),
@@ -179,10 +155,9 @@ pub fn tcp<'a>(ip: &Ip<'a>) -> Result<Tcp<'a>, Weird> {
         checksum: bytes::u16_at(data, field::CHECKSUM),
         urgent: bytes::u16_at(data, field::URGENT),
         header_len: header_len as u8,
-        options,
+        options: bytes::from(header, MIN_LEN),
         payload,
-        payload_len: if bad.is_none() { ip.payload_len - header_len as u32 } else { 0 },
-        bad,
+        payload_len: ip.payload_len - header_len as u32,
     })
 }
 
@@ -228,6 +203,7 @@ pub fn options(options: &[u8]) -> impl Iterator<Item = TcpOption<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use crate::Scope;
     use crate::ip;
 
     use super::*;
@@ -253,7 +229,7 @@ mod tests {
         let t = tcp(&ip(&p, p.len() as u32, false).unwrap()).unwrap();
         assert_eq!((t.src_port, t.dst_port, t.seq, t.ack), (4000, 80, 1, 0));
         assert_eq!((t.flags, t.window, t.header_len), (TcpFlags::SYN, 65535, 28));
-        assert_eq!((t.payload, t.payload_len, t.bad), (&b"data"[..], 4, None));
+        assert_eq!((t.payload, t.payload_len), (&b"data"[..], 4));
         let o: Vec<_> = options(t.options).collect();
         assert_eq!(o[0].mss(), Some(1460));
         assert_eq!(o[1].window_scale(), Some(7));
@@ -281,10 +257,11 @@ mod tests {
             let mut s = SYN;
             s[12] = offset;
             let p = segment(&s);
-            let t = tcp(&ip(&p, p.len() as u32, false).unwrap()).unwrap();
-            (t.bad.unwrap().weird().name, t.payload_len, t.src_port)
+            tcp(&ip(&p, p.len() as u32, false).unwrap()).unwrap_err()
         };
-        assert_eq!(bad(0x40), ("bad_TCP_header_len", 0, 4000));
-        assert_eq!(bad(0xf0), ("truncated_header", 0, 4000));
+        assert_eq!(bad(0x40).name, "bad_TCP_header_len");
+        assert_eq!(bad(0xf0).name, "truncated_header");
+        // The fixed header is there: this is about a connection.
+        assert_eq!((short.scope, bad(0xf0).scope), (Scope::Flow, Scope::Connection));
     }
 }

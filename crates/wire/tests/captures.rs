@@ -130,9 +130,6 @@ impl Walk {
                 checksum::tcp(ip);
                 gannet_wire::tcp(ip).map(|t| {
                     assert!(gannet_wire::tcp_options(t.options).count() <= 40);
-                    if let Some(bad) = t.bad {
-                        self.weird(bad.weird(), tunnels);
-                    }
                 })
             }
             protocol::UDP => {
