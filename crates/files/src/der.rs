@@ -111,6 +111,8 @@ pub struct Element<'a> {
     pub content: &'a [u8],
     /// Header and contents, with the end marker of an indefinite length.
     pub raw: &'a [u8],
+    /// Whether an end marker closes it.
+    pub indefinite: bool,
 }
 
 /// Header of an element: what stands before the contents.
@@ -124,8 +126,9 @@ struct Header {
     length: Option<usize>,
 }
 
-/// Reads the header at the start of `data` and makes sure that a definite length fits.
-fn header(data: &[u8]) -> Result<Header> {
+/// Reads the header at the start of `data` and makes sure that a definite length fits; `marked` says
+/// that an end marker follows `data`.
+fn header(data: &[u8], marked: bool) -> Result<Header> {
     let first = *data.first().ok_or(DerError::Truncated)?;
     let class = match first >> 6 {
         0 => Class::Universal,
@@ -160,7 +163,12 @@ fn header(data: &[u8]) -> Result<Header> {
     } else if first & 0x80 == 0 {
         Some(usize::from(first))
     } else {
-        let octets = data.get(at..at + usize::from(first & 0x7f)).ok_or(DerError::Truncated)?;
+        let end = at + usize::from(first & 0x7f);
+        let octets = data.get(at..end).ok_or(DerError::Truncated)?;
+        // Something has to follow a long length, be it only an end marker.
+        if end == data.len() && !marked {
+            return Err(DerError::Truncated);
+        }
         at += octets.len();
         let mut length = 0usize;
         for &octet in octets {
@@ -191,7 +199,7 @@ fn indefinite_length(data: &[u8]) -> Result<usize> {
             at += 2;
             continue;
         }
-        let header = header(rest)?;
+        let header = header(rest, true)?;
         at += header.size;
         match header.length {
             Some(length) => at += length,
@@ -204,12 +212,14 @@ fn indefinite_length(data: &[u8]) -> Result<usize> {
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
+    /// Whether an end marker follows.
+    marked: bool,
 }
 
 impl<'a> Reader<'a> {
     /// Reads from the start of `data`.
     pub fn new(data: &'a [u8]) -> Self {
-        Self { rest: data }
+        Self { rest: data, marked: false }
     }
 
     /// Whether every octet was read.
@@ -223,7 +233,7 @@ impl<'a> Reader<'a> {
     /// Where the header is malformed, or where the input ends before the element does.
     pub fn element(&mut self) -> Result<Element<'a>> {
         let data = self.rest;
-        let header = header(data)?;
+        let header = header(data, self.marked)?;
         let body = &data[header.size..];
         let (content, end) = match header.length {
             Some(length) => (&body[..length], header.size + length),
@@ -243,6 +253,7 @@ impl<'a> Reader<'a> {
             constructed: header.constructed,
             content,
             raw: &data[..end],
+            indefinite: header.length.is_none(),
         })
     }
 
@@ -300,7 +311,12 @@ impl<'a> Element<'a> {
     /// # Errors
     /// Where the element is primitive.
     pub fn members(&self) -> Result<Reader<'a>> {
-        if self.constructed { Ok(Reader::new(self.content)) } else { Err(DerError::BadValue) }
+        if self.constructed { Ok(self.items()) } else { Err(DerError::BadValue) }
+    }
+
+    /// A reader of the elements of a SEQUENCE OF or SET OF, which are not asked to be constructed.
+    pub fn items(&self) -> Reader<'a> {
+        Reader { rest: self.content, marked: self.indefinite }
     }
 
     /// The one element inside an explicit tag.
@@ -331,11 +347,11 @@ impl<'a> Element<'a> {
             return Ok(Cow::Borrowed(self.content));
         }
         let mut joined = Vec::new();
-        join(self.content, 1, &mut joined)?;
+        join(self, 1, &mut joined)?;
         Ok(Cow::Owned(joined))
     }
 
-    /// Value octets and count of unused bits of a BIT STRING.
+    /// Value octets and count of unused bits of a BIT STRING; unused bits read as zero.
     ///
     /// # Errors
     /// Where it is empty, or claims more than seven unused bits.
@@ -345,14 +361,14 @@ impl<'a> Element<'a> {
         if unused > 7 {
             return Err(DerError::BadValue);
         }
-        let value = match octets {
-            Cow::Borrowed(octets) => Cow::Borrowed(&octets[1..]),
-            Cow::Owned(mut octets) => {
-                octets.remove(0);
-                Cow::Owned(octets)
-            }
-        };
-        Ok((value, unused))
+        if let (Cow::Borrowed(octets), 0) = (&octets, unused) {
+            return Ok((Cow::Borrowed(&octets[1..]), 0));
+        }
+        let mut value = octets[1..].to_vec();
+        if let Some(last) = value.last_mut() {
+            *last &= 0xff << unused;
+        }
+        Ok((Cow::Owned(value), unused))
     }
 
     /// Contents of an OBJECT IDENTIFIER: whole arcs, none of them padded.
@@ -388,15 +404,15 @@ impl<'a> Element<'a> {
 }
 
 /// Appends the pieces of a constructed string.
-fn join(content: &[u8], depth: u8, into: &mut Vec<u8>) -> Result<()> {
+fn join(element: &Element<'_>, depth: u8, into: &mut Vec<u8>) -> Result<()> {
     if depth > MAX_STRING_NEST {
         return Err(DerError::BadValue);
     }
-    let mut pieces = Reader::new(content);
+    let mut pieces = element.items();
     while !pieces.is_empty() {
         let piece = pieces.element()?;
         if piece.constructed {
-            join(piece.content, depth + 1, into)?;
+            join(&piece, depth + 1, into)?;
         } else {
             into.extend_from_slice(piece.content);
         }
@@ -557,10 +573,11 @@ mod tests {
         assert_eq!(Reader::new(&[0x30, 0x03, 0x02, 0x01]).element(), Err(DerError::Truncated));
         assert_eq!(Reader::new(&[0x04, 0x80, 0x00, 0x00]).element(), Err(DerError::BadHeader));
         assert_eq!(
-            Reader::new(&[0x04, 0x89, 1, 1, 1, 1, 1, 1, 1, 1, 1]).element(),
+            Reader::new(&[0x04, 0x89, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]).element(),
             Err(DerError::BadHeader)
         );
         assert_eq!(Reader::new(&[0x30, 0x80, 0x02, 0x01]).element(), Err(DerError::Truncated));
+        assert_eq!(Reader::new(&[0x05, 0x81, 0x00]).element(), Err(DerError::Truncated));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) struct Facts {
 impl<'a> Extensions<'a> {
     /// Reads a SEQUENCE of extensions (RFC 5280 section 4.1).
     pub(crate) fn read(list: Element<'a>) -> Result<Self> {
-        let mut list = universal(list, tag::SEQUENCE)?.members()?;
+        let mut list = universal(list, tag::SEQUENCE)?.items();
         let mut known = Vec::new();
         while !list.is_empty() {
             let mut members = list.sequence()?;
@@ -97,7 +97,7 @@ fn basic_constraints(value: &[u8]) -> Result<BasicConstraints> {
 
 /// Reads GeneralNames (RFC 5280 section 4.2.1.6).
 fn general_names(value: &[u8], weirds: &mut Vec<Weird>) -> Result<AlternativeNames> {
-    let mut list = Reader::new(value).sequence()?;
+    let mut list = Reader::new(value).universal(tag::SEQUENCE)?.items();
     let mut names = AlternativeNames::default();
     let mut lengths = Vec::new();
     while !list.is_empty() {

@@ -1,5 +1,6 @@
 //! Public keys of certificates: kind, size, exponent, curve (RFC 3279, RFC 5480, RFC 8410).
 
+use super::Algorithm;
 use crate::der::{Class, DerError, Element, Integer, Reader, Result, decimal, tag};
 use crate::oid;
 
@@ -54,9 +55,8 @@ const CURVES: &[Curve] = &[
 /// A SubjectPublicKeyInfo, checked for shape (RFC 5280 section 4.1.2.7).
 #[derive(Debug)]
 pub(crate) struct KeyInfo<'a> {
-    /// Contents octets of the algorithm's identifier.
-    pub(crate) algorithm: &'a [u8],
-    parameters: Option<Element<'a>>,
+    /// The algorithm and its parameters.
+    pub(crate) algorithm: Algorithm<'a>,
     /// The bit string's octets.
     key: std::borrow::Cow<'a, [u8]>,
 }
@@ -65,15 +65,15 @@ impl<'a> KeyInfo<'a> {
     /// Reads the next element as one.
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self> {
         let mut info = reader.sequence()?;
-        let (algorithm, parameters) = algorithm(&mut info)?;
+        let algorithm = Algorithm::read(&mut info)?;
         let (key, _) = info.universal(tag::BIT_STRING)?.bits()?;
         info.finish()?;
-        Ok(Self { algorithm, parameters, key })
+        Ok(Self { algorithm, key })
     }
 
     /// The key, where it is of a known kind and well-formed.
     pub(crate) fn key(&self) -> Option<PublicKey> {
-        match oid::names(self.algorithm)?.long {
+        match oid::names(self.algorithm.identifier)?.long {
             // Certificates of RDP servers give the signature's algorithm for the key's.
             "rsaEncryption" | "md5WithRSAEncryption" => rsa(&self.key).ok(),
             "rsassaPss" => {
@@ -94,18 +94,19 @@ impl<'a> KeyInfo<'a> {
 
     /// A key that is a string of octets, with no parameters.
     fn raw(&self, kind: &'static str, bits: u64, octets: usize) -> Option<PublicKey> {
-        let fits = self.parameters.is_none() && self.key.len() == octets;
+        let fits = self.algorithm.parameters.is_none() && self.key.len() == octets;
         fits.then(|| PublicKey { kind, bits: Some(bits), ..PublicKey::default() })
     }
 
     /// A point on a named curve.
     fn elliptic(&self) -> Option<PublicKey> {
         let parameters =
-            self.parameters.filter(|parameters| parameters.class == Class::Universal)?;
-        if parameters.tag != tag::OID {
-            return None;
-        }
-        let name = oid::names(parameters.oid().ok()?)?.short;
+            self.algorithm.parameters.filter(|parameters| parameters.class == Class::Universal)?;
+        let name = match parameters.tag {
+            tag::OID => oid::names(parameters.oid().ok()?)?.short,
+            tag::SEQUENCE => curve_of(&parameters).ok()??,
+            _ => return None,
+        };
         let &(curve, bits, coordinate) = CURVES.iter().find(|curve| curve.0 == name)?;
         let size = match self.key.first()? {
             0x04 | 0x06 | 0x07 => 1 + 2 * coordinate,
@@ -122,7 +123,7 @@ impl<'a> KeyInfo<'a> {
     /// A DSA key; the size is that of the prime modulus, where it stands here.
     fn dsa(&self) -> Result<PublicKey> {
         integer(&mut Reader::new(&self.key))?;
-        let bits = match self.parameters {
+        let bits = match self.algorithm.parameters {
             Some(parameters)
                 if parameters.class == Class::Universal && parameters.tag == tag::SEQUENCE =>
             {
@@ -146,21 +147,52 @@ impl<'a> KeyInfo<'a> {
     /// A Diffie-Hellman key; the size is that of the prime modulus.
     fn diffie_hellman(&self, kind: &'static str) -> Option<PublicKey> {
         integer(&mut Reader::new(&self.key)).ok()?;
-        let mut members = self.parameters?.members().ok()?;
+        let mut members = self.algorithm.parameters?.members().ok()?;
         let bits = bits(integer(&mut members).ok()?);
         integer(&mut members).ok()?;
         Some(PublicKey { kind, bits, ..PublicKey::default() })
     }
 }
 
-/// Reads an AlgorithmIdentifier: the identifier's contents octets, and its parameters.
-pub(crate) fn algorithm<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], Option<Element<'a>>)> {
-    let mut members = reader.sequence()?;
-    let identifier = members.universal(tag::OID)?.oid()?;
-    let parameters = if members.is_empty() { None } else { Some(members.element()?) };
-    members.finish()?;
-    Ok((identifier, parameters))
+/// The name of a curve that is given by its numbers, where it is one of the usual (RFC 3279
+/// section 2.3.5). The order of the group tells the curve.
+fn curve_of(parameters: &Element<'_>) -> Result<Option<&'static str>> {
+    let mut members = parameters.members()?;
+    integer(&mut members)?;
+    members.sequence()?;
+    members.sequence()?;
+    members.universal(tag::OCTET_STRING)?;
+    let order = integer(&mut members)?;
+    let order = order.strip_prefix(&[0]).unwrap_or(order);
+    Ok(ORDERS.iter().find(|(_, known)| *known == order).map(|(name, _)| *name))
 }
+
+/// Orders of the groups of the usual curves (SEC 2).
+const ORDERS: [(&str, &[u8]); 4] = [
+    (
+        "prime256v1",
+        b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\
+        \xbc\xe6\xfa\xad\xa7\x17\x9e\x84\xf3\xb9\xca\xc2\xfc\x63\x25\x51",
+    ),
+    (
+        "secp256k1",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe\
+        \xba\xae\xdc\xe6\xaf\x48\xa0\x3b\xbf\xd2\x5e\x8c\xd0\x36\x41\x41",
+    ),
+    (
+        "secp384r1",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\
+        \xff\xff\xff\xff\xff\xff\xff\xff\xc7\x63\x4d\x81\xf4\x37\x2d\xdf\
+        \x58\x1a\x0d\xb2\x48\xb0\xa7\x7a\xec\xec\x19\x6a\xcc\xc5\x29\x73",
+    ),
+    (
+        "secp521r1",
+        b"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\
+        \xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfa\x51\
+        \x86\x87\x83\xbf\x2f\x96\x6b\x7f\xcc\x01\x48\xf7\x09\xa5\xd0\x3b\xb5\xc9\
+        \xb8\x89\x9c\x47\xae\xbb\x6f\xb7\x1e\x91\x38\x64\x09",
+    ),
+];
 
 /// Reads an RSAPublicKey (RFC 8017 appendix A.1.1). Both numbers are taken without a sign.
 fn rsa(key: &[u8]) -> Result<PublicKey> {

@@ -6,6 +6,7 @@
 //! gannet's must equal; what is odd but acceptable is told in [`Certificate::weirds`].
 //! [`Certificate::matching_name`] answers whether a certificate speaks for a host.
 
+mod algorithm;
 mod extensions;
 mod host;
 mod key;
@@ -14,11 +15,11 @@ mod time;
 
 pub use key::PublicKey;
 
-pub(crate) use key::algorithm;
+pub(crate) use algorithm::{Algorithm, encode_bits};
 pub(crate) use name::Name;
 pub(crate) use time::unix_seconds;
 
-use crate::der::{Class, DerError, Element, Reader, integer_hex, tag};
+use crate::der::{Class, DerError, Element, Reader, integer_hex, push_header, tag};
 use crate::{hash, oid};
 use extensions::Extensions;
 use key::KeyInfo;
@@ -76,6 +77,9 @@ impl Weird {
 
 /// Name in the weird log of a certificate that [`parse`] refuses.
 pub const PARSE_ERROR_WEIRD: &str = "x509_cert_parse_error";
+
+/// Most bytes of a serial number's text.
+const MAX_SERIAL: usize = 2048;
 
 /// The facts of one certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,9 +145,11 @@ pub struct BasicConstraints {
 pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
     let whole = Reader::new(data).universal(tag::SEQUENCE)?;
     let mut outer = whole.members()?;
-    let mut body = outer.sequence()?;
-    let (signature_algorithm, _) = algorithm(&mut outer)?;
-    outer.universal(tag::BIT_STRING)?.bits()?;
+    let to_be_signed = outer.universal(tag::SEQUENCE)?;
+    let mut body = to_be_signed.members()?;
+    let signature_algorithm = Algorithm::read(&mut outer)?;
+    let signature = outer.universal(tag::BIT_STRING)?;
+    signature.bits()?;
     outer.finish()?;
 
     let version = match body.optional(Class::Context, 0)? {
@@ -153,8 +159,9 @@ pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
         }
         None => 0,
     };
-    let serial = integer_hex(body.universal(tag::INTEGER)?.integer()?);
-    algorithm(&mut body)?;
+    let mut serial = integer_hex(body.universal(tag::INTEGER)?.integer()?);
+    serial.truncate(MAX_SERIAL);
+    Algorithm::read(&mut body)?;
     let issuer = Name::read(&mut body)?;
     let mut validity = body.sequence()?;
     let times = [time_element(&mut validity)?, time_element(&mut validity)?];
@@ -184,7 +191,7 @@ pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
     let facts = extensions.facts(&mut weirds);
     let (subject_line, issuer_line) = (subject.line(), issuer.line());
     Ok(Certificate {
-        fingerprint: hash::sha256_hex(whole.raw),
+        fingerprint: fingerprint(&to_be_signed, &signature_algorithm, &signature)?,
         version: (version.wrapping_add(1)).cast_unsigned(),
         serial,
         is_self_signed: subject_line == issuer_line,
@@ -192,8 +199,8 @@ pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
         issuer: issuer_line,
         not_before: seconds[0],
         not_after: seconds[1],
-        key_algorithm: oid::algorithm_name(key.algorithm),
-        signature_algorithm: oid::names(signature_algorithm)
+        key_algorithm: oid::algorithm_name(key.algorithm.identifier),
+        signature_algorithm: oid::names(signature_algorithm.identifier)
             .map_or_else(String::new, |names| names.long.to_owned()),
         key: key.key(),
         alternative_names: facts.alternative_names,
@@ -201,6 +208,25 @@ pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
         weirds,
         names: host::Names { alternative: facts.host_names, common: subject.common_name() },
     })
+}
+
+/// SHA-256 of the certificate as DER has it: what is signed stays as it came, the rest is encoded
+/// anew.
+fn fingerprint(
+    to_be_signed: &Element<'_>,
+    algorithm: &Algorithm<'_>,
+    signature: &Element<'_>,
+) -> Result<String, DerError> {
+    let mut tail = Vec::new();
+    algorithm.encode(&mut tail)?;
+    encode_bits(signature, &mut tail)?;
+    let mut head = Vec::new();
+    push_header(0x30, to_be_signed.raw.len() + tail.len(), &mut head);
+    let mut hashes = hash::Hashes::new(hash::Wanted { sha256: true, ..hash::Wanted::default() });
+    for part in [&head, to_be_signed.raw, &tail] {
+        hashes.update(part);
+    }
+    Ok(hashes.finish().sha256.unwrap_or_default())
 }
 
 /// Makes sure that an element has a universal tag.

@@ -47,11 +47,11 @@ impl<'a> Name<'a> {
         if element.content.len() > MAX_NAME {
             return Err(DerError::BadValue);
         }
-        let mut rdns = element.members()?;
+        let mut rdns = element.items();
         let mut attributes = Vec::new();
         let mut rdn = 0;
         while !rdns.is_empty() {
-            let mut set = rdns.universal(tag::SET)?.members()?;
+            let mut set = rdns.universal(tag::SET)?.items();
             while !set.is_empty() {
                 let mut pair = set.sequence()?;
                 let oid = pair.universal(tag::OID)?.oid()?;
@@ -125,9 +125,6 @@ fn attribute_value<'a>(element: &Element<'a>) -> Result<Cow<'a, [u8]>> {
             let (value, unused) = element.bits()?;
             let mut octets = vec![unused];
             octets.extend_from_slice(&value);
-            if let [_, .., last] = octets.as_mut_slice() {
-                *last &= 0xff << unused;
-            }
             Cow::Owned(octets)
         }
         7 | 8 | 9 | 11 | 13 | 14 | 15 | 29 => element.octets()?,
