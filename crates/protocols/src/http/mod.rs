@@ -1,16 +1,35 @@
-//! HTTP.
+//! HTTP/1.x and HTTP/0.9 (RFC 9110, RFC 9112).
+//!
+//! Each direction of a connection is a [`Feed`](feed::Feed) that cuts the stream into lines, or
+//! hands bytes through where a length is known. [`Analyzer`] reads request and status lines from it
+//! and gives everything else to the [`Message`](body::Message) at hand: header lines, then the body,
+//! as a chain of entities (the message, and the parts of a multipart one). Content goes to file
+//! analysis in place, without a copy, unless it has to be decoded.
+//!
+//! What happens is told to the [`Exchanges`](rows::Exchanges) of the connection as events (request,
+//! reply, header, entity, end of message); they pair requests with responses and write http.log.
+//!
+//! [`message`] holds the grammar of lines and values and knows no state.
 
-use crate::Analyze;
+mod analyzer;
+mod body;
+mod coding;
+mod feed;
+mod files;
+mod header;
+pub mod message;
+mod rows;
+mod syntax;
+
+pub use analyzer::Analyzer;
+pub use rows::HttpRow;
+
 use crate::Context;
 
-/// The analyzer of one connection.
-pub struct Analyzer {}
-
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
+/// A limit bit: a weird, and `X` in the connection's history.
+fn limit_reached(cx: &mut Context<'_>, name: &'static str, addl: &str) {
+    cx.weird(name, addl, Some("HTTP"));
+    if !cx.conn.history.as_bytes().contains(&b'X') {
+        cx.conn.history.push(b'X');
     }
 }
-
-impl Analyze for Analyzer {}

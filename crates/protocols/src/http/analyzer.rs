@@ -1,0 +1,703 @@
+use std::collections::VecDeque;
+
+use gannet_base::Dir;
+
+use super::body::Body;
+use super::body::Facts;
+use super::body::Message;
+use super::body::Scope;
+use super::feed::Feed;
+use super::feed::Text;
+use super::message::Version;
+use super::message::plausible_0_9;
+use super::message::request_line;
+use super::message::status_line;
+use super::rows::Exchanges;
+use crate::Analyze;
+use crate::Context;
+use crate::Replay;
+use crate::Tag;
+
+/// Requests whose responses are still to come, that are remembered at the most.
+const MAX_UNANSWERED: usize = 1 << 16;
+
+/// What comes next from a side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expect {
+    /// A request or status line.
+    Line,
+    /// More of the message at hand.
+    Message,
+    /// Nothing that could be understood.
+    Nothing,
+    /// The bare body of an HTTP/0.9 response.
+    Body0_9,
+}
+
+struct Side {
+    feed: Feed,
+    expect: Expect,
+    /// A message is under way.
+    ongoing: bool,
+    /// The last message, under way or finished.
+    message: Option<Box<Message>>,
+    /// Request or status lines so far.
+    lines: u64,
+}
+
+impl Side {
+    fn new() -> Self {
+        Self {
+            feed: Feed::default(),
+            expect: Expect::Line,
+            ongoing: false,
+            message: None,
+            lines: 0,
+        }
+    }
+}
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    sides: [Side; 2],
+    facts: Facts,
+    exchanges: Exchanges,
+    /// Of each unanswered request, whether its response has no body (HEAD).
+    unanswered: VecDeque<bool>,
+    /// The last request was CONNECT.
+    connect: bool,
+    /// The connection carries something else from now on.
+    upgraded: bool,
+    /// The roles changed too late to make sense of the rest.
+    lost: bool,
+}
+
+/// Whether `method` is `full` or, as some clients have it, the beginning of it.
+fn is_method(method: &[u8], full: &[u8]) -> bool {
+    full.get(..method.len()).is_some_and(|f| f.eq_ignore_ascii_case(method))
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            sides: [Side::new(), Side::new()],
+            facts: Facts::default(),
+            exchanges: Exchanges::default(),
+            unanswered: VecDeque::new(),
+            connect: false,
+            upgraded: false,
+            lost: false,
+        }
+    }
+
+    /// Runs `act` on the message of a side, and sees to its end.
+    fn with_message(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        rest: &[u8],
+        act: impl FnOnce(&mut Message, &mut Scope<'_, '_>),
+    ) {
+        let side = &mut self.sides[from.index()];
+        if let Some(message) = &mut side.message {
+            let (exchanges, facts, feed) = (&mut self.exchanges, &mut self.facts, &mut side.feed);
+            act(message, &mut Scope { cx, exchanges, facts, feed, from });
+            if side.ongoing && message.finished {
+                self.made(cx, from, false, rest);
+            }
+        }
+    }
+
+    /// A message is over. `interrupted`: not by its own end, so what follows makes no sense.
+    fn made(&mut self, cx: &mut Context<'_>, from: Dir, interrupted: bool, rest: &[u8]) {
+        let side = &mut self.sides[from.index()];
+        if !std::mem::take(&mut side.ongoing) {
+            return;
+        }
+        if from.is_orig() {
+            self.facts.request_ongoing = false;
+        }
+        self.with_message(cx, from, &[], |message, s| message.done(s));
+        let mut nothing = interrupted;
+        if !from.is_orig() {
+            let code = self.facts.reply_code;
+            let informational = (100..200).contains(&code);
+            if !informational {
+                self.unanswered.pop_front();
+            }
+            if code == 101
+                && self.unanswered.len() == 1
+                && self.facts.upgrade
+                && !self.facts.upgrade_to.is_empty()
+            {
+                self.upgrade(cx, rest);
+            }
+            self.facts.reply_code = 0;
+            self.facts.upgrade = false;
+            self.facts.upgrade_to.clear();
+            nothing |= self.upgraded;
+        }
+        let side = &mut self.sides[from.index()];
+        side.expect = if nothing { Expect::Nothing } else { Expect::Line };
+    }
+
+    /// The connection switches to another protocol (RFC 9110 section 7.8).
+    #[cold]
+    fn upgrade(&mut self, cx: &mut Context<'_>, rest: &[u8]) {
+        if !rest.is_empty() {
+            let addl = rest.len().to_string();
+            cx.weird("protocol_data_with_HTTP_upgrade_reply", &addl, Some("HTTP"));
+        }
+        if !self.facts.upgrade_to.eq_ignore_ascii_case(b"websocket") {
+            self.hand_over(cx, rest);
+        }
+        self.upgraded = true;
+    }
+
+    /// Lets the content tell what the rest of the connection is.
+    fn hand_over(&mut self, cx: &mut Context<'_>, rest: &[u8]) {
+        let mut replay = Replay::default();
+        if !rest.is_empty() {
+            replay.chunks.push((Dir::Resp, rest.to_vec()));
+        }
+        cx.start(Tag::Detector, replay);
+        self.upgraded = true;
+    }
+
+    fn set_version(&mut self, cx: &mut Context<'_>, from: Dir, new: Version) {
+        let version = if from.is_orig() {
+            &mut self.facts.request_version
+        } else {
+            &mut self.facts.reply_version
+        };
+        if *version != Version::NONE && *version != new {
+            cx.weird("HTTP_version_mismatch", "", Some("HTTP"));
+        }
+        *version = new;
+        self.facts.keep_alive |= new.persistent();
+    }
+
+    fn new_message(&mut self, cx: &mut Context<'_>, from: Dir, body: Body) {
+        let side = &mut self.sides[from.index()];
+        if side.message.as_ref().is_some_and(|m| !m.finished) {
+            cx.weird("HTTP_overlapping_messages", "", Some("HTTP"));
+        }
+        let mut scope = Scope {
+            cx,
+            exchanges: &mut self.exchanges,
+            facts: &mut self.facts,
+            feed: &mut side.feed,
+            from,
+        };
+        let message = Message::new(&mut scope, body);
+        side.message = Some(Box::new(message));
+    }
+
+    /// A line without its end; `rest` is what follows it in the chunk.
+    fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8], rest: &[u8]) {
+        match (self.sides[from.index()].expect, from) {
+            (Expect::Line, Dir::Orig) => self.request_line(cx, line),
+            (Expect::Line, Dir::Resp) => self.status_line(cx, line),
+            (Expect::Message, _) => {
+                self.with_message(cx, from, rest, |m, s| m.deliver(s, line, true));
+                if self.connect && !from.is_orig() && line.is_empty() && !self.upgraded {
+                    if !rest.is_empty() {
+                        let addl = rest.len().to_string();
+                        cx.weird("protocol_data_with_HTTP_CONNECT_reply", &addl, Some("HTTP"));
+                    }
+                    self.hand_over(cx, rest);
+                }
+            }
+            (Expect::Nothing | Expect::Body0_9, _) => {}
+        }
+    }
+
+    fn request_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+        let mut odd = Vec::new();
+        let parsed = request_line(line, &mut odd);
+        for name in odd {
+            cx.weird(name, "", Some("HTTP"));
+        }
+        if let Some(version) = parsed.version {
+            self.set_version(cx, Dir::Orig, version);
+        }
+        let version = self.facts.request_version;
+        let mut request = parsed.request;
+        if version == Version::V0_9 && request.as_ref().is_some_and(|r| !plausible_0_9(r)) {
+            cx.weird("bad_HTTP_request", "", Some("HTTP"));
+            request = None;
+        }
+        let Some(request) = request else {
+            let expected = self.sides[0].lines == 0 || self.facts.keep_alive;
+            if expected && line.is_empty() {
+                // Some clients end a body with a line end that they do not count.
+                cx.weird("empty_http_request", "", Some("HTTP"));
+            } else if expected {
+                cx.violation(Tag::Http, "not a http request line", b"");
+                self.sides[0].expect = Expect::Nothing;
+            }
+            return;
+        };
+
+        let side = &mut self.sides[0];
+        side.lines += 1;
+        if !self.facts.keep_alive && side.lines > 1 {
+            cx.weird("unexpected_multiple_HTTP_requests", "", Some("HTTP"));
+        }
+        side.expect = Expect::Message;
+        side.ongoing = true;
+        self.facts.request_ongoing = true;
+        if self.unanswered.len() < MAX_UNANSWERED {
+            self.unanswered.push_back(is_method(request.method, b"HEAD"));
+        }
+        cx.confirm(Tag::Http);
+        self.connect |= is_method(request.method, b"CONNECT");
+        self.exchanges.request(cx, request.method, request.uri);
+        self.new_message(cx, Dir::Orig, Body::IfTold);
+
+        if version == Version::V0_9 {
+            if request.method != b"GET" {
+                let addl = String::from_utf8_lossy(request.method);
+                cx.weird("invalid_http_09_request_method", &addl, Some("HTTP"));
+            }
+            if self.sides[1].message.is_some() {
+                cx.weird("http_09_reply_before_request", "", Some("HTTP"));
+                self.with_message(cx, Dir::Resp, &[], |message, s| message.done(s));
+                self.sides[1].message = None;
+            }
+            self.sides[1].expect = Expect::Body0_9;
+            self.sides[1].feed.raw = true;
+        }
+    }
+
+    fn status_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+        let mut odd = Vec::new();
+        let parsed = status_line(line, &mut odd);
+        for name in odd {
+            cx.weird(name, "", Some("HTTP"));
+        }
+        if let Some(version) = parsed.map_or_else(|v| v, |status| Some(status.version)) {
+            self.set_version(cx, Dir::Resp, version);
+        }
+        let Ok(status) = parsed else {
+            if !line.is_empty() {
+                cx.violation(Tag::Http, "not a http reply line", b"");
+                self.sides[1].expect = Expect::Nothing;
+            }
+            return;
+        };
+        let side = &mut self.sides[1];
+        side.lines += 1;
+        if !self.unanswered.is_empty() {
+            cx.confirm(Tag::Http);
+        }
+        side.expect = Expect::Message;
+        side.ongoing = true;
+        self.facts.reply_code = status.code;
+        self.exchanges.reply(cx, status.version, status.code, status.reason);
+        if status.code != 200 {
+            self.connect = false;
+        }
+        let body = self.reply_body();
+        self.new_message(cx, Dir::Resp, body);
+    }
+
+    /// Whether the response at hand has a body (RFC 9112 section 6.3).
+    fn reply_body(&self) -> Body {
+        let head = self.unanswered.front().is_some_and(|head| *head);
+        match self.facts.reply_code {
+            _ if head => Body::Never,
+            100..200 | 204 | 304 => Body::Never,
+            _ => Body::Always,
+        }
+    }
+
+    /// Bytes of an HTTP/0.9 response, which has neither status line nor header.
+    fn body_0_9(&mut self, cx: &mut Context<'_>, data: &[u8]) {
+        if self.sides[1].message.is_none() {
+            self.set_version(cx, Dir::Resp, Version::V0_9);
+            if self.unanswered.pop_front().is_some() {
+                cx.confirm(Tag::Http);
+            }
+            self.facts.connection_close = true;
+            self.sides[1].ongoing = true;
+            let (version, code) = (self.facts.reply_version, self.facts.reply_code);
+            self.exchanges.reply(cx, version, code, None);
+            let body = self.reply_body();
+            self.new_message(cx, Dir::Resp, body);
+            self.with_message(cx, Dir::Resp, &[], |m, s| m.deliver(s, b"", true));
+        }
+        self.with_message(cx, Dir::Resp, &[], |m, s| m.deliver(s, data, false));
+    }
+
+    fn report_oddities(&mut self, cx: &mut Context<'_>, from: Dir) {
+        let odd = std::mem::take(&mut self.sides[from.index()].feed.odd);
+        if odd.lone_cr {
+            cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
+        }
+        if odd.too_long {
+            cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
+        }
+    }
+
+    /// Cuts a chunk as the feed says and passes on what comes out.
+    fn cut(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
+        while !data.is_empty() {
+            if self.upgraded {
+                return;
+            }
+            let feed = &mut self.sides[from.index()].feed;
+            if feed.skip {
+                return;
+            }
+            feed.skip_lf(&mut data);
+            if feed.plain > 0 {
+                let n = usize::try_from(feed.plain).unwrap_or(usize::MAX).min(data.len());
+                let (now, rest) = data.split_at(n);
+                feed.plain -= n as i64;
+                data = rest;
+                if self.sides[from.index()].message.is_some() {
+                    self.with_message(cx, from, rest, |m, s| m.deliver(s, now, false));
+                } else {
+                    let name = match from {
+                        Dir::Orig => "unexpected_client_HTTP_data",
+                        Dir::Resp => "unexpected_server_HTTP_data",
+                    };
+                    cx.weird(name, "", Some("HTTP"));
+                }
+                continue;
+            }
+            let line = feed.next(&mut data);
+            if feed.odd != Default::default() {
+                self.report_oddities(cx, from);
+            }
+            match line {
+                Some(Text::Borrowed(line)) => self.line(cx, from, line, data),
+                Some(Text::Joined(line)) => {
+                    self.line(cx, from, &line, data);
+                    self.sides[from.index()].feed.recycle(line);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.upgraded || self.lost {
+            return;
+        }
+        let side = &mut self.sides[from.index()];
+        if side.expect == Expect::Body0_9 {
+            self.body_0_9(cx, data);
+            return;
+        }
+        if side.feed.raw {
+            self.line(cx, from, data, &[]);
+            return;
+        }
+        if side.feed.skip {
+            return;
+        }
+        if side.feed.delivery > 0 {
+            side.feed.delivery -= data.len() as i64;
+        }
+        self.cut(cx, from, data);
+        let feed = &mut self.sides[from.index()].feed;
+        if feed.delivery == 0 {
+            // The told length is reached: an unfinished line is the last one.
+            if feed.has_partial() && !self.upgraded {
+                cx.weird("line_terminated_without_CRLF", "", Some("CONTENTLINE"));
+                self.cut(cx, from, b"\r\n");
+            }
+            self.sides[from.index()].feed.delivery = -1;
+        }
+    }
+
+    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
+        let mut within = false;
+        self.with_message(cx, from, &[], |message, s| within = message.gap(s, len));
+        if within {
+            return;
+        }
+        if from.is_orig() {
+            // Whether a response has a body may depend on the request.
+            self.made(cx, Dir::Orig, true, &[]);
+        }
+        self.made(cx, Dir::Resp, true, &[]);
+        self.sides[from.index()].feed.skip = true;
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        let feed = &self.sides[from.index()].feed;
+        if feed.has_partial() && !feed.raw {
+            self.stream(cx, from, b"\n");
+        }
+        self.made(cx, from, false, &[]);
+    }
+
+    fn flip(&mut self, cx: &mut Context<'_>) {
+        if self.upgraded {
+            cx.weird("HTTP_late_flip_roles", "", Some("HTTP"));
+        } else if self.sides.iter().any(|side| side.lines > 0) {
+            cx.weird("HTTP_late_flip_roles", "", Some("HTTP"));
+            self.lost = true;
+        } else {
+            let [orig, resp] = &mut self.sides;
+            std::mem::swap(&mut orig.feed, &mut resp.feed);
+        }
+    }
+
+    fn reset(&mut self, cx: &mut Context<'_>) {
+        self.made(cx, Dir::Orig, true, &[]);
+        self.made(cx, Dir::Resp, true, &[]);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.reset(cx);
+        self.exchanges.finish(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::io::Write;
+
+    type Rows = Vec<BTreeMap<String, String>>;
+
+    /// What both sides send, in order; then the connection ends.
+    fn run(chunks: &[(Dir, &[u8])]) -> (Rows, Harness) {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, data) in chunks {
+            a.stream(&mut h.cx(), *from, data);
+        }
+        a.end(&mut h.cx(), Dir::Orig);
+        a.end(&mut h.cx(), Dir::Resp);
+        a.finish(&mut h.cx());
+        (h.rows("http"), h)
+    }
+
+    fn exchange(request: &[u8], response: &[u8]) -> Rows {
+        run(&[(Dir::Orig, request), (Dir::Resp, response)]).0
+    }
+
+    const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
+
+    #[test]
+    fn a_request_and_its_response() {
+        let (rows, h) = run(&[
+            (
+                Dir::Orig,
+                b"POST /%41?b HTTP/1.1\r\nHost: a.example:81\r\nUser-Agent: x\r\nReferer: r\r\n\
+                  Origin: o\r\nVia: v\r\nAuthorization: Basic dTpw\r\nContent-Length: 3\r\n\r\nabc",
+            ),
+            (Dir::Resp, b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nabcd"),
+        ]);
+        assert_eq!(rows.len(), 1);
+        let wanted = [
+            ("trans_depth", "1"),
+            ("method", "POST"),
+            ("host", "a.example:81"),
+            ("uri", "/A?b"),
+            ("referrer", "r"),
+            ("version", "1.0"),
+            ("user_agent", "x"),
+            ("origin", "o"),
+            ("request_body_len", "3"),
+            ("response_body_len", "4"),
+            ("status_code", "200"),
+            ("status_msg", "OK"),
+            ("info_code", "-"),
+            ("tags", "(empty)"),
+            ("username", "u"),
+            ("password", "-"),
+            ("proxied", "VIA -> v"),
+        ];
+        for (column, value) in wanted {
+            assert_eq!(rows[0][column], value, "{column}");
+        }
+        assert!(h.confirmed(Tag::Http));
+        assert!(!h.violated(Tag::Http));
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let rows = exchange(
+            GET,
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+              4;x=y\r\nabcd\r\n0a\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n",
+        );
+        assert_eq!(rows[0]["response_body_len"], "14");
+    }
+
+    #[test]
+    fn compressed_bodies_count_uncompressed() {
+        let mut e = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        e.write_all(&[b'a'; 10_000]).unwrap();
+        let z = e.finish().unwrap();
+        let mut response = format!(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+            z.len()
+        )
+        .into_bytes();
+        response.extend(z);
+        assert_eq!(exchange(GET, &response)[0]["response_body_len"], "10000");
+    }
+
+    #[test]
+    fn head_and_304_have_no_body() {
+        let rows = exchange(
+            b"HEAD / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n\
+              HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n\
+              HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+        );
+        let lens: Vec<_> = rows.iter().map(|r| &r["response_body_len"][..]).collect();
+        assert_eq!(lens, ["0", "0", "1"]);
+        assert_eq!(rows[2]["uri"], "/c");
+    }
+
+    #[test]
+    fn informational_responses_come_before_the_final_one() {
+        let rows = exchange(
+            b"PUT / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx",
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n",
+        );
+        assert_eq!(rows.len(), 1);
+        assert_eq!((&rows[0]["info_code"][..], &rows[0]["info_msg"][..]), ("100", "Continue"));
+        assert_eq!(rows[0]["status_code"], "201");
+    }
+
+    #[test]
+    fn a_body_without_length_is_lines_until_the_end() {
+        let rows = exchange(GET, b"HTTP/1.1 200 OK\r\n\r\na\nbc\r\nlast");
+        // Each line counts two bytes for its end, whatever that is.
+        assert_eq!(rows[0]["response_body_len"], "13");
+        let rows = exchange(GET, b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\na\nbc");
+        assert_eq!(rows[0]["response_body_len"], "4");
+    }
+
+    #[test]
+    fn unanswered_requests_are_written_at_the_end() {
+        let (rows, _) = run(&[(Dir::Orig, GET), (Dir::Orig, GET)]);
+        assert_eq!(rows.len(), 2);
+        assert_eq!((&rows[1]["trans_depth"][..], &rows[1]["status_code"][..]), ("2", "-"));
+    }
+
+    #[test]
+    fn too_much_pipelining_writes_what_waits() {
+        let requests = GET.repeat(150);
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, &requests);
+        assert_eq!(h.rows("http").len(), 100);
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("http").len(), 150);
+    }
+
+    #[test]
+    fn http_0_9() {
+        let (rows, h) =
+            run(&[(Dir::Orig, b"GET /\r\n"), (Dir::Resp, b"<html>\r\n"), (Dir::Resp, b"x")]);
+        assert_eq!(rows[0]["version"], "0.9");
+        assert_eq!(rows[0]["response_body_len"], "9");
+        assert_eq!(rows[0]["status_msg"], "<empty>");
+        assert!(h.confirmed(Tag::Http));
+    }
+
+    #[test]
+    fn connect_hands_over_to_detection() {
+        let (rows, h) = run(&[
+            (Dir::Orig, b"CONNECT a:443 HTTP/1.1\r\n\r\n"),
+            (Dir::Resp, b"HTTP/1.1 200 OK\r\n\r\nrest"),
+            (Dir::Orig, b"not HTTP"),
+        ]);
+        assert_eq!(rows[0]["method"], "CONNECT");
+        assert_eq!(h.starts.len(), 1);
+        assert_eq!(h.starts[0].0, Tag::Detector);
+        assert_eq!(h.starts[0].1.chunks, [(Dir::Resp, b"rest".to_vec())]);
+        assert!(!h.violated(Tag::Http));
+    }
+
+    #[test]
+    fn an_upgrade_to_websocket_is_passed_through() {
+        let upgrade =
+            b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+        let (rows, h) = run(&[(Dir::Orig, GET), (Dir::Resp, upgrade), (Dir::Resp, b"\x81\x00")]);
+        assert_eq!((rows.len(), &rows[0]["status_code"][..]), (1, "101"));
+        assert!(h.starts.is_empty());
+        assert!(!h.violated(Tag::Http));
+    }
+
+    #[test]
+    fn what_is_not_http_is_a_violation() {
+        let (rows, h) = run(&[(Dir::Orig, b"EHLO x\r\n"), (Dir::Resp, b"220 y\r\n")]);
+        // "EHLO x" could be HTTP/0.9, but what answers is anything then.
+        assert_eq!(rows[0]["method"], "EHLO");
+        assert!(!h.violated(Tag::Http));
+        let (rows, h) = run(&[(Dir::Orig, b"\x16\x03\x01\r\n")]);
+        assert!(rows.is_empty());
+        assert!(h.violated(Tag::Http));
+    }
+
+    #[test]
+    fn parts_of_a_multipart_body() {
+        let body =
+            b"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"one.txt\"\r\n\r\n\
+                     1\n\r\n--b\r\nContent-Type: text/plain; name=two\r\n\r\n2\r\n--b--\r\n";
+        let request = [
+            &b"POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n"[..],
+            format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(),
+            body,
+        ]
+        .concat();
+        let rows = exchange(&request, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0]["orig_filenames"], "one.txt,two");
+        assert_eq!(rows[0]["request_body_len"], body.len().to_string());
+    }
+
+    #[test]
+    fn a_gap_within_a_body_counts() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, GET);
+        a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab");
+        a.gap(&mut h.cx(), Dir::Resp, 7);
+        a.stream(&mut h.cx(), Dir::Resp, b"jHTTP/1.1 ");
+        assert_eq!(h.rows("http")[0]["response_body_len"], "10");
+        a.gap(&mut h.cx(), Dir::Resp, 7);
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("http").len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(chunks: Vec<(bool, Vec<u8>)>) {
+            let chunks: Vec<_> = chunks
+                .iter()
+                .map(|(orig, data)| (if *orig { Dir::Orig } else { Dir::Resp }, &data[..]))
+                .collect();
+            run(&chunks);
+        }
+
+        #[test]
+        fn cuts_do_not_matter(at in 0usize..200) {
+            let response: &[u8] =
+                b"HTTP/1.1 200 OK\r\nX: y\r\n z\r\nTransfer-Encoding: chunked\r\n\r\n\
+                  4\r\nabcd\r\n2\r\nef\r\n0\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nabc";
+            let (a, b) = response.split_at(at.min(response.len()));
+            let whole = run(&[(Dir::Orig, GET), (Dir::Orig, GET), (Dir::Resp, response)]).0;
+            let cut = run(&[(Dir::Orig, GET), (Dir::Orig, GET), (Dir::Resp, a), (Dir::Resp, b)]).0;
+            prop_assert_eq!(whole, cut);
+        }
+    }
+}

@@ -1,0 +1,575 @@
+//! One message: its header, and its body as entities.
+//!
+//! A message is a chain of entities: the message itself, and within a multipart body the part at
+//! hand, which may be multipart again. Bytes enter at the top and sink through the chain; on the
+//! way each level counts, unchunks, decompresses and looks for its boundary.
+
+use gannet_base::Dir;
+
+use super::coding::Base64;
+use super::coding::Inflate;
+use super::coding::Step;
+use super::coding::quoted_printable;
+use super::feed::Feed;
+use super::files::BodyFile;
+use super::message::Version;
+use super::rows::Exchanges;
+use super::syntax::is_blank;
+use super::syntax::skip_blanks;
+use crate::Context;
+
+/// Multipart within multipart: deeper parts are content of the last one.
+const MAX_DEPTH: usize = 100;
+
+/// A header line that is folded further than this is not put together.
+const MAX_FOLDED: usize = 65536;
+
+/// "Until the end of the connection" for a body whose length nobody told.
+const TO_THE_END: i64 = i32::MAX as i64;
+
+/// What both directions of a connection need to know of each other.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    /// More than one request may come.
+    pub(super) keep_alive: bool,
+    /// The responder closes after its response.
+    pub(super) connection_close: bool,
+    /// The response has `Connection: upgrade`.
+    pub(super) upgrade: bool,
+    /// Protocol of its `Upgrade` header.
+    pub(super) upgrade_to: Vec<u8>,
+    /// Code of the response at hand; 0 between responses.
+    pub(super) reply_code: u16,
+    /// Version of the last request.
+    pub(super) request_version: Version,
+    /// Version of the last response.
+    pub(super) reply_version: Version,
+    /// A request is under way.
+    pub(super) request_ongoing: bool,
+}
+
+/// What a message works with.
+pub(super) struct Scope<'s, 'c> {
+    pub(super) cx: &'s mut Context<'c>,
+    pub(super) exchanges: &'s mut Exchanges,
+    pub(super) facts: &'s mut Facts,
+    pub(super) feed: &'s mut Feed,
+    pub(super) from: Dir,
+}
+
+impl Scope<'_, '_> {
+    pub(super) fn weird(&mut self, name: &'static str, addl: &[u8]) {
+        self.cx.weird(name, &String::from_utf8_lossy(addl), Some("HTTP"));
+    }
+}
+
+/// Whether a message has a body when its header does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// It has none whatever the header says.
+    Never,
+    /// It has one only if the header says so.
+    IfTold,
+    /// It has one, until the connection ends if need be.
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Multipart,
+    Message,
+    Leaf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chunked {
+    No,
+    BeforeBody,
+    Size,
+    Data,
+    DataEnd,
+    Trailer,
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transfer {
+    Identity,
+    Base64,
+    QuotedPrintable,
+}
+
+/// A message, or a part of a multipart one.
+pub(super) struct Entity {
+    pub(super) in_header: bool,
+    pub(super) end: bool,
+    pub(super) kind: Kind,
+    pub(super) boundary: Option<Vec<u8>>,
+    pub(super) transfer: Transfer,
+    base64: Option<Box<Base64>>,
+    pub(super) chunked: Chunked,
+    /// Told length of the body; negative when not told.
+    pub(super) content_length: i64,
+    /// Length of the told range; negative when none was told.
+    pub(super) range_len: i64,
+    /// Bytes that the body, or the chunk at hand, still lacks.
+    lacks: i64,
+    body: Body,
+    /// Bytes of body so far, uncompressed, gaps counted.
+    body_len: u64,
+    /// The body is compressed.
+    pub(super) compressed: bool,
+    inflate: Option<Box<Inflate>>,
+    /// This is a range of a larger file.
+    pub(super) partial: bool,
+    /// Where in that file the next byte belongs.
+    pub(super) offset: u64,
+    /// Size of that file; not positive when not told.
+    pub(super) total: i64,
+    /// The file's size is still to be told.
+    pub(super) tell_size: bool,
+    pub(super) expect_continue: bool,
+    pub(super) file: Option<BodyFile>,
+    /// A line end that is content only if more content follows.
+    line_end_waits: bool,
+}
+
+impl Entity {
+    fn new(body: Body, transfer: Transfer) -> Self {
+        Self {
+            in_header: true,
+            end: false,
+            kind: Kind::Leaf,
+            boundary: None,
+            transfer,
+            base64: None,
+            chunked: Chunked::No,
+            content_length: -1,
+            range_len: -1,
+            lacks: 0,
+            body,
+            body_len: 0,
+            compressed: false,
+            inflate: None,
+            partial: false,
+            offset: 0,
+            total: -1,
+            tell_size: true,
+            expect_continue: false,
+            file: None,
+            line_end_waits: false,
+        }
+    }
+}
+
+/// What a line within a multipart body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delimiter {
+    None,
+    Next,
+    Last,
+}
+
+fn delimiter(boundary: Option<&Vec<u8>>, line: &[u8]) -> Delimiter {
+    let rest = boundary.and_then(|b| line.strip_prefix(b"--")?.strip_prefix(&b[..]));
+    match rest {
+        None => Delimiter::None,
+        Some(rest) if rest.starts_with(b"--") => Delimiter::Last,
+        Some(_) => Delimiter::Next,
+    }
+}
+
+/// A request or a response.
+pub(super) struct Message {
+    /// The message and the parts within it that are open, outermost first; the last may have ended.
+    pub(super) entities: Vec<Entity>,
+    /// A header line that may go on with the next one.
+    header: Vec<u8>,
+    /// Lines in it; 0 for no header line.
+    header_lines: u32,
+    /// It has ended.
+    pub(super) finished: bool,
+    /// Bytes of its body.
+    pub(super) body_len: u64,
+}
+
+impl Message {
+    /// A message whose first line was read.
+    pub(super) fn new(s: &mut Scope<'_, '_>, body: Body) -> Self {
+        s.exchanges.begin_entity(s.cx, s.from);
+        Self {
+            entities: vec![Entity::new(body, Transfer::Identity)],
+            header: Vec::new(),
+            header_lines: 0,
+            finished: false,
+            body_len: 0,
+        }
+    }
+
+    /// A line without its end (`line_end`), or plain bytes.
+    pub(super) fn deliver(&mut self, s: &mut Scope<'_, '_>, data: &[u8], line_end: bool) {
+        self.deliver_to(s, 0, data, line_end);
+    }
+
+    fn deliver_to(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
+        let e = &mut self.entities[level];
+        if e.end {
+            return;
+        }
+        if e.in_header {
+            if !line_end {
+                s.weird("http_no_crlf_in_header_list", b"");
+            }
+            self.header_line(s, level, data);
+            return;
+        }
+        let len = data.len() as i64;
+        if e.kind != Kind::Leaf {
+            self.body(s, level, data, line_end);
+            let e = &mut self.entities[level];
+            if level == 0 && e.content_length > 0 {
+                e.lacks -= len + if line_end { 2 } else { 0 };
+                if e.lacks <= 0 {
+                    s.feed.plain = 0;
+                    self.end_of_data(s, level);
+                }
+            }
+        } else if e.chunked != Chunked::No {
+            self.chunk(s, level, data);
+        } else if e.content_length >= 0 {
+            self.body(s, level, data, false);
+            let e = &mut self.entities[level];
+            e.lacks -= len;
+            if e.lacks <= 0 {
+                s.feed.plain = 0;
+                s.feed.delivery = -1;
+                self.end_of_data(s, level);
+            }
+        } else {
+            self.body(s, level, data, line_end);
+        }
+    }
+
+    /// A line or bytes of a chunked body (RFC 9112 section 7.1).
+    fn chunk(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8]) {
+        let e = &mut self.entities[level];
+        match e.chunked {
+            Chunked::Size => {
+                e.lacks = super::message::number(data, 16).unwrap_or_else(|| {
+                    s.weird("HTTP_bad_chunk_size", data);
+                    0
+                });
+                if e.lacks > 0 {
+                    e.chunked = Chunked::Data;
+                    s.feed.plain = e.lacks;
+                } else {
+                    e.in_header = true;
+                    e.chunked = Chunked::Trailer;
+                }
+            }
+            Chunked::Data => {
+                e.lacks -= data.len() as i64;
+                if e.lacks <= 0 {
+                    s.feed.plain = 0;
+                    e.chunked = Chunked::DataEnd;
+                }
+                self.body(s, level, data, false);
+            }
+            Chunked::DataEnd => e.chunked = Chunked::Size,
+            Chunked::No | Chunked::BeforeBody | Chunked::Trailer | Chunked::Over => {}
+        }
+    }
+
+    fn body(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
+        // A part of a body that is compressed itself is not inflated again: each level could
+        // multiply what comes out by a thousand.
+        let (outer, inner) = self.entities[..=level].split_at(level);
+        if !inner[0].compressed || outer.iter().any(|e| e.compressed) {
+            self.plain_body(s, level, data, line_end);
+            return;
+        }
+        let mut inflate =
+            self.entities[level].inflate.take().unwrap_or_else(|| Box::new(Inflate::new()));
+        if let Some(mut input) = inflate.begin(data) {
+            loop {
+                let (n, more) = match inflate.step(&mut input) {
+                    Step::More(n) => (n, true),
+                    Step::Last(n) => (n, false),
+                    Step::Failed => {
+                        s.cx.weird("inflate_failed", "", Some("ZIP"));
+                        break;
+                    }
+                };
+                if n > 0 {
+                    self.plain_body(s, level, &inflate.out()[..n], false);
+                }
+                if !more {
+                    break;
+                }
+            }
+        }
+        if let Some(e) = self.entities.get_mut(level).filter(|e| !e.end) {
+            e.inflate = Some(inflate);
+        }
+    }
+
+    fn plain_body(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
+        let e = &mut self.entities[level];
+        e.body_len += data.len() as u64 + if line_end { 2 } else { 0 };
+        if e.kind == Kind::Multipart {
+            match delimiter(e.boundary.as_ref(), data) {
+                Delimiter::None => {}
+                Delimiter::Next => {
+                    self.end_child(s, level);
+                    if !self.entities[level].end {
+                        self.begin_child(s, level);
+                    }
+                    return;
+                }
+                Delimiter::Last => {
+                    self.end_child(s, level);
+                    self.end_of_data(s, level);
+                    return;
+                }
+            }
+        }
+        if self.entities[level].kind != Kind::Leaf {
+            // What stands before the first and behind the last boundary is nobody's.
+            if self.entities.len() > level + 1 {
+                self.deliver_to(s, level + 1, data, line_end);
+            }
+            return;
+        }
+        self.content(s, level, data, line_end);
+    }
+
+    /// Content of a leaf: undoes the transfer encoding and passes it to the file.
+    fn content(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
+        let in_multipart = level > 0 && self.entities[level - 1].kind == Kind::Multipart;
+        let e = &mut self.entities[level];
+        match e.transfer {
+            Transfer::Identity => {
+                if std::mem::take(&mut e.line_end_waits) {
+                    e.submit(s, b"\r\n");
+                }
+                e.submit(s, data);
+                if line_end && in_multipart {
+                    // The last line end belongs to the boundary.
+                    e.line_end_waits = true;
+                } else if line_end {
+                    e.submit(s, b"\r\n");
+                }
+            }
+            Transfer::Base64 => {
+                let mut out = Vec::with_capacity(data.len() / 4 * 3 + 3);
+                if let Some(base64) = &mut e.base64 {
+                    base64.push(data, &mut out);
+                }
+                e.submit(s, &out);
+            }
+            Transfer::QuotedPrintable => {
+                let mut out = Vec::with_capacity(data.len() + 2);
+                quoted_printable(data, &mut out);
+                e.submit(s, &out);
+            }
+        }
+    }
+
+    fn header_line(&mut self, s: &mut Scope<'_, '_>, level: usize, line: &[u8]) {
+        match line.first() {
+            None | Some(0) => {
+                self.finish_header(s, level);
+                self.entities[level].in_header = false;
+                self.all_headers(s, level);
+                if !self.entities[level].end {
+                    self.begin_body(s, level);
+                }
+            }
+            Some(&c) if is_blank(c) => {
+                if self.header_lines == 0 {
+                    self.new_header(s, level, skip_blanks(line));
+                } else if self.header.len() >= MAX_FOLDED {
+                    let addl = self.header.len().to_string();
+                    super::limit_reached(s.cx, "exceeded_mime_max_header_bytes", &addl);
+                } else {
+                    self.header.extend_from_slice(line);
+                    self.header_lines += 1;
+                }
+            }
+            Some(_) => self.new_header(s, level, line),
+        }
+    }
+
+    fn new_header(&mut self, s: &mut Scope<'_, '_>, level: usize, line: &[u8]) {
+        self.finish_header(s, level);
+        if line.is_empty() {
+            return;
+        }
+        if s.feed.peek.is_some_and(|next| !is_blank(next)) {
+            // The next line does not go on with this one: no need to keep it.
+            self.entities[level].header(s, level, line, 1);
+            return;
+        }
+        self.header.extend_from_slice(line);
+        self.header_lines = 1;
+    }
+
+    fn finish_header(&mut self, s: &mut Scope<'_, '_>, level: usize) {
+        if self.header_lines > 0 {
+            let lines = std::mem::take(&mut self.header_lines);
+            self.entities[level].header(s, level, &self.header, lines);
+            self.header.clear();
+        }
+    }
+
+    /// The header is complete: finds out how the body is delimited (RFC 9112 section 6).
+    fn all_headers(&mut self, s: &mut Scope<'_, '_>, level: usize) {
+        let in_multipart = level > 0 && self.entities[level - 1].kind == Kind::Multipart;
+        if in_multipart {
+            // Lone CR and LF in a part are content.
+            s.feed.crlf_only = true;
+        }
+        let e = &mut self.entities[level];
+        if e.content_length >= 0 {
+            s.feed.delivery = e.content_length;
+        }
+        if e.chunked == Chunked::Trailer {
+            e.chunked = Chunked::Over;
+            self.end_of_data(s, level);
+        } else if e.body == Body::Never {
+            self.end_of_data(s, level);
+        } else if e.kind != Kind::Leaf {
+            if e.chunked != Chunked::No {
+                s.weird("HTTP_chunked_transfer_for_multipart_message", b"");
+            }
+            if level == 0 && e.content_length > 0 {
+                e.lacks = e.content_length;
+            } else if level == 0 && e.content_length == 0 {
+                self.end_of_data(s, level);
+            }
+        } else if e.chunked != Chunked::No {
+            e.chunked = Chunked::Size;
+        } else if e.content_length > 0 {
+            e.lacks = e.content_length;
+            s.feed.plain = e.content_length;
+        } else if e.content_length == 0 {
+            self.end_of_data(s, level);
+        } else if s.facts.connection_close || e.compressed {
+            s.feed.plain = TO_THE_END;
+        } else if e.body != Body::Always {
+            self.end_of_data(s, level);
+        }
+    }
+
+    fn begin_body(&mut self, s: &mut Scope<'_, '_>, level: usize) {
+        let e = &mut self.entities[level];
+        if e.transfer == Transfer::Base64 {
+            e.base64 = Some(Box::default());
+        }
+        if e.kind == Kind::Message {
+            self.begin_child(s, level);
+        }
+    }
+
+    fn begin_child(&mut self, s: &mut Scope<'_, '_>, level: usize) {
+        if level >= MAX_DEPTH {
+            super::limit_reached(s.cx, "exceeded_mime_max_depth", &level.to_string());
+            return;
+        }
+        let transfer = self.entities[level].transfer;
+        self.entities.push(Entity::new(Body::Always, transfer));
+        s.exchanges.begin_entity(s.cx, s.from);
+    }
+
+    fn end_child(&mut self, s: &mut Scope<'_, '_>, level: usize) {
+        if self.entities.len() > level + 1 {
+            self.end_of_data(s, level + 1);
+            self.entities.truncate(level + 1);
+        }
+    }
+
+    fn end_of_data(&mut self, s: &mut Scope<'_, '_>, level: usize) {
+        let e = &mut self.entities[level];
+        if e.end {
+            return;
+        }
+        e.end = true;
+        e.inflate = None;
+        e.compressed = false;
+        if e.in_header {
+            self.finish_header(s, level);
+            self.entities[level].in_header = false;
+            self.all_headers(s, level);
+        } else {
+            self.end_child(s, level);
+            let e = &mut self.entities[level];
+            if let Some(mut base64) = e.base64.take() {
+                let mut out = Vec::new();
+                base64.finish(&mut out);
+                if let Some(bad) = base64.bad() {
+                    s.cx.weird("base64_illegal_encoding", &bad.to_string(), None);
+                }
+                e.submit(s, &out);
+            }
+        }
+
+        s.exchanges.end_entity();
+        if level == 0 {
+            self.body_len += self.entities[0].body_len;
+            self.done(s);
+            return;
+        }
+        if self.entities[level - 1].kind == Kind::Multipart {
+            s.feed.crlf_only = false;
+        }
+        self.end_file(s, level);
+    }
+
+    /// Ends the message, wherever it is.
+    pub(super) fn done(&mut self, s: &mut Scope<'_, '_>) {
+        if self.finished {
+            return;
+        }
+        self.finished = true;
+        self.end_of_data(s, 0);
+        self.end_file(s, 0);
+        s.exchanges.message_done(s.cx, s.from, self.body_len);
+    }
+
+    fn end_file(&mut self, s: &mut Scope<'_, '_>, level: usize) {
+        // Ranges of one file may come over several connections: only time ends it.
+        if (s.from.is_orig() || s.facts.reply_code != 206)
+            && let Some(file) = self.entities[level].file.take()
+        {
+            file.end(s);
+        }
+    }
+
+    /// `len` bytes are missing. Returns whether they lie within the body, so that what follows can
+    /// be made sense of.
+    pub(super) fn gap(&mut self, s: &mut Scope<'_, '_>, len: u64) -> bool {
+        let level = self.entities.iter().rposition(|e| !e.end).unwrap_or(0);
+        let e = &mut self.entities[level];
+        if e.body_len == 0 {
+            return false;
+        }
+        e.file_gap(s, len);
+        let within = i64::try_from(len).ok().filter(|len| *len <= e.lacks);
+        let counted = match e.chunked {
+            Chunked::No => e.content_length >= 0,
+            state => state == Chunked::Data,
+        };
+        let Some(gone) = within.filter(|_| counted) else { return false };
+        e.body_len += len;
+        e.lacks -= gone;
+        s.feed.plain = e.lacks;
+        if e.lacks == 0 {
+            if e.chunked == Chunked::Data {
+                e.chunked = Chunked::DataEnd;
+            } else {
+                self.end_of_data(s, level);
+            }
+        }
+        true
+    }
+}

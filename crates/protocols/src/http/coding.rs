@@ -1,0 +1,345 @@
+//! Content and transfer encodings: gzip and deflate (RFC 9110 section 8.4.1), base64 and
+//! quoted-printable (RFC 2045 section 6).
+
+use flate2::Decompress;
+use flate2::FlushDecompress;
+use flate2::Status;
+
+/// Bytes that come out at a time.
+const OUT: usize = 4096;
+
+/// Largest window of deflate, as a power of two.
+const WINDOW_BITS: u8 = 15;
+
+/// What one step of [`Inflate::step`] gave.
+pub(super) enum Step {
+    /// So many bytes in [`Inflate::out`]; call again.
+    More(usize),
+    /// So many bytes, and the input is used up or the stream has ended.
+    Last(usize),
+    /// The data are damaged; nothing further will come.
+    Failed,
+}
+
+/// Decompresses one body.
+///
+/// Servers send gzip, zlib and bare deflate under either name, so the format is told by the first
+/// bytes: gzip by its magic, zlib by a valid header, anything else is tried bare.
+pub(super) struct Inflate {
+    state: Option<Box<Decompress>>,
+    magic: Option<u8>,
+    done: bool,
+    buffer: Box<[u8; OUT]>,
+}
+
+impl Inflate {
+    pub(super) fn new() -> Self {
+        Self { state: None, magic: None, done: false, buffer: Box::new([0; OUT]) }
+    }
+
+    /// What the last step gave is at the front of this.
+    pub(super) fn out(&self) -> &[u8] {
+        &*self.buffer
+    }
+
+    /// Starts on a chunk. Returns the input for [`step`](Self::step), or `None` when nothing is
+    /// wanted any more.
+    pub(super) fn begin<'d>(&mut self, data: &'d [u8]) -> Option<Input<'d>> {
+        if self.done || data.is_empty() {
+            return None;
+        }
+        Some(Input { data, at: 0, fresh: true })
+    }
+
+    /// Decompresses up to a buffer full.
+    pub(super) fn step(&mut self, input: &mut Input<'_>) -> Step {
+        if self.state.is_none() && !self.choose(input) {
+            return Step::Last(0);
+        }
+        loop {
+            let Some(state) = &mut self.state else { return Step::Failed };
+            let (had_in, had_out) = (state.total_in(), state.total_out());
+            // The magic's first byte may have come in an earlier chunk.
+            let from: &[u8] = match &self.magic {
+                Some(byte) => std::slice::from_ref(byte),
+                None => &input.data[input.at..],
+            };
+            let given = from.len();
+            let result = state.decompress(from, &mut self.buffer[..], FlushDecompress::Sync);
+            let used = (state.total_in() - had_in) as usize;
+            let made = (state.total_out() - had_out) as usize;
+            if self.magic.is_some() && used > 0 {
+                self.magic = None;
+                if matches!(result, Ok(Status::Ok)) && input.at < input.data.len() {
+                    input.fresh = false;
+                    continue;
+                }
+            } else {
+                input.at += used;
+            }
+            match result {
+                Ok(Status::Ok) => {
+                    input.fresh = false;
+                    return if used == given { Step::Last(made) } else { Step::More(made) };
+                }
+                Ok(Status::StreamEnd) => {
+                    self.done = true;
+                    return Step::Last(made);
+                }
+                Err(_) if input.fresh => {
+                    // No header: bare deflate, from this chunk's beginning.
+                    *state = Box::new(Decompress::new(false));
+                    self.magic = None;
+                    input.at = 0;
+                    input.fresh = false;
+                }
+                Ok(Status::BufError) | Err(_) => {
+                    self.done = true;
+                    return Step::Failed;
+                }
+            }
+        }
+    }
+
+    /// Picks the format by the first two bytes; false while there is only one.
+    fn choose(&mut self, input: &Input<'_>) -> bool {
+        let (first, second) = match (self.magic, input.data) {
+            (Some(first), [second, ..]) => (first, *second),
+            (None, [first, second, ..]) => (*first, *second),
+            (None, [first]) => {
+                self.magic = Some(*first);
+                return false;
+            }
+            _ => return false,
+        };
+        let state = if (first, second) == (0x1f, 0x8b) {
+            Decompress::new_gzip(WINDOW_BITS)
+        } else {
+            Decompress::new(true)
+        };
+        self.state = Some(Box::new(state));
+        true
+    }
+}
+
+/// A chunk on its way through [`Inflate`].
+pub(super) struct Input<'d> {
+    data: &'d [u8],
+    at: usize,
+    fresh: bool,
+}
+
+/// Why base64 text was not all taken; the first reason is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadBase64 {
+    /// This byte is not of the alphabet and was left out.
+    Byte(u8),
+    /// Groups after the padding were left out.
+    AfterPadding,
+    /// The last group lacked so many characters.
+    Incomplete(u8),
+}
+
+impl std::fmt::Display for BadBase64 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Byte(c) => write!(f, "character {c} ignored by Base64 decoding"),
+            Self::AfterPadding => f.write_str("extra base64 groups after '=' padding are ignored"),
+            Self::Incomplete(n) => {
+                write!(f, "incomplete base64 group, padding with {} bits of 0", n * 6)
+            }
+        }
+    }
+}
+
+/// Decodes base64 that comes in pieces.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Base64 {
+    group: u32,
+    have: u8,
+    padding: u8,
+    ended: bool,
+    bad: Option<BadBase64>,
+}
+
+impl Base64 {
+    /// The first reason why something was left out.
+    pub(super) fn bad(&self) -> Option<BadBase64> {
+        self.bad
+    }
+
+    /// Decodes `data` onto the end of `out`.
+    pub(super) fn push(&mut self, data: &[u8], out: &mut Vec<u8>) {
+        for &c in data {
+            let value = match c {
+                b'A'..=b'Z' => c - b'A',
+                b'a'..=b'z' => c - b'a' + 26,
+                b'0'..=b'9' => c - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                b'=' => {
+                    self.padding = self.padding.saturating_add(1);
+                    0
+                }
+                _ => {
+                    self.bad.get_or_insert(BadBase64::Byte(c));
+                    continue;
+                }
+            };
+            self.group = self.group << 6 | u32::from(value);
+            self.have += 1;
+            if self.have == 4 {
+                self.flush(out);
+            }
+        }
+    }
+
+    /// The end of the text: what an incomplete last group holds.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+        let missing = 4 - self.have;
+        if missing == 4 {
+            return;
+        }
+        // Padding characters that are there count as characters; those added do too.
+        self.bad.get_or_insert(BadBase64::Incomplete(missing));
+        self.push(&b"==="[..usize::from(missing.min(3))], out);
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        let bytes = self.group.to_be_bytes();
+        self.group = 0;
+        self.have = 0;
+        if self.ended {
+            self.bad.get_or_insert(BadBase64::AfterPadding);
+            self.padding = 0;
+            return;
+        }
+        let n = 3usize.saturating_sub(usize::from(self.padding));
+        out.extend_from_slice(&bytes[1..1 + n]);
+        self.ended = self.padding > 0;
+        self.padding = 0;
+    }
+}
+
+/// Decodes a line of quoted-printable text onto the end of `out`, with its line end unless that is
+/// a soft one.
+pub(super) fn quoted_printable(line: &[u8], out: &mut Vec<u8>) {
+    let end = line.iter().rposition(|c| !matches!(c, b' ' | b'\t')).map_or(0, |n| n + 1);
+    let mut i = 0;
+    while i < end {
+        if line[i] != b'=' {
+            out.push(line[i]);
+        } else if i + 1 == end {
+            return;
+        } else {
+            let digit = |at: usize| line.get(at).and_then(|c| (*c as char).to_digit(16));
+            match (digit(i + 1), digit(i + 2)) {
+                (Some(a), Some(b)) => {
+                    out.push((a << 4 | b) as u8);
+                    i += 2;
+                }
+                _ => out.push(b'='),
+            }
+        }
+        i += 1;
+    }
+    out.extend(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn inflate(chunks: &[&[u8]]) -> Option<Vec<u8>> {
+        let mut z = Inflate::new();
+        let mut out = Vec::new();
+        for chunk in chunks {
+            let Some(mut input) = z.begin(chunk) else { continue };
+            loop {
+                match z.step(&mut input) {
+                    Step::More(n) => out.extend_from_slice(&z.out()[..n]),
+                    Step::Last(n) => {
+                        out.extend_from_slice(&z.out()[..n]);
+                        break;
+                    }
+                    Step::Failed => return None,
+                }
+            }
+        }
+        Some(out)
+    }
+
+    fn gzip(data: &[u8]) -> Vec<u8> {
+        let mut e = flate2::write::GzEncoder::new(Vec::new(), Compression::fast());
+        e.write_all(data).unwrap();
+        e.finish().unwrap()
+    }
+
+    fn bare(data: &[u8]) -> Vec<u8> {
+        let mut e = flate2::write::DeflateEncoder::new(Vec::new(), Compression::fast());
+        e.write_all(data).unwrap();
+        e.finish().unwrap()
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let mut z = gzip(&[b'a'; 100]);
+        let n = z.len();
+        z[n - 6] ^= 1;
+        assert_eq!(inflate(&[&z]), None);
+        assert_eq!(inflate(&[b"\xff\xff\xff\xff"]), None);
+    }
+
+    #[test]
+    fn zlib_and_bare_deflate_are_told_apart() {
+        let mut e = flate2::write::ZlibEncoder::new(Vec::new(), Compression::fast());
+        e.write_all(b"hello").unwrap();
+        assert_eq!(inflate(&[&e.finish().unwrap()]), Some(b"hello".to_vec()));
+        assert_eq!(inflate(&[&bare(b"hello")]), Some(b"hello".to_vec()));
+    }
+
+    #[test]
+    fn base64_of_every_padding() {
+        let decode = |text: &[u8]| {
+            let (mut b, mut out) = (Base64::default(), Vec::new());
+            b.push(text, &mut out);
+            b.finish(&mut out);
+            (out, b.bad())
+        };
+        assert_eq!(decode(b"YWJj"), (b"abc".to_vec(), None));
+        assert_eq!(decode(b"YWI="), (b"ab".to_vec(), None));
+        assert_eq!(decode(b"YQ=="), (b"a".to_vec(), None));
+        assert_eq!(decode(b"YWI"), (b"ab".to_vec(), Some(BadBase64::Incomplete(1))));
+        assert_eq!(decode(b"Y*Q=="), (b"a".to_vec(), Some(BadBase64::Byte(b'*'))));
+        assert_eq!(decode(b"YQ==YWJj"), (b"a".to_vec(), Some(BadBase64::AfterPadding)));
+    }
+
+    #[test]
+    fn quoted_printable_lines() {
+        let decode = |line: &[u8]| {
+            let mut out = Vec::new();
+            quoted_printable(line, &mut out);
+            out
+        };
+        assert_eq!(decode(b"a=3Db \t"), b"a=b\r\n");
+        assert_eq!(decode(b"soft="), b"soft");
+        assert_eq!(decode(b"=zz"), b"=zz\r\n");
+        assert_eq!(decode(b""), b"\r\n");
+    }
+
+    proptest! {
+        #[test]
+        fn inflating_undoes_deflating(data: Vec<u8>, n in 0usize..64, at in 0usize..3000) {
+            let data = data.repeat(n);
+            for z in [gzip(&data), bare(&data)] {
+                let at = at.min(z.len());
+                // Bare deflate is told by its first two bytes, so they come together.
+                let at = if at < 2 { 2.min(z.len()) } else { at };
+                prop_assert_eq!(inflate(&[&z[..at], &z[at..]]), Some(data.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! Request lines, status lines and the header values that steer a message, out of bytes.
+
+use super::syntax::is_blank;
+use super::syntax::skip_blanks;
+
+/// Something odd on the way, by the name Zeek gives it.
+pub type Oddities = Vec<&'static str>;
+
+/// `HTTP/major.minor`; 0.0 when it could not be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// Digit before the dot.
+    pub major: u8,
+    /// Digit after the dot.
+    pub minor: u8,
+}
+
+impl Version {
+    /// Not read yet, or unreadable.
+    pub const NONE: Self = Self { major: 0, minor: 0 };
+    /// A request line without version.
+    pub const V0_9: Self = Self { major: 0, minor: 9 };
+    /// Chunked bodies exist since.
+    pub const V1_1: Self = Self { major: 1, minor: 1 };
+
+    /// As the logs spell it.
+    pub fn text(self) -> [u8; 3] {
+        [b'0' + self.major, b'.', b'0' + self.minor]
+    }
+
+    /// Whether connections persist without being asked to.
+    pub fn persistent(self) -> bool {
+        self.major > 1 || (self.major == 1 && self.minor > 0)
+    }
+
+    /// From what follows `HTTP/`.
+    fn parse(data: &[u8]) -> Self {
+        match data {
+            [major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9', ..] => {
+                Self { major: major - b'0', minor: minor - b'0' }
+            }
+            _ => Self::NONE,
+        }
+    }
+}
+
+/// A request line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The method as sent.
+    pub method: &'a [u8],
+    /// The target with its `%` escapes decoded.
+    pub uri: Vec<u8>,
+}
+
+/// What a line is that should be a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestLine<'a> {
+    /// The request, if it is one.
+    pub request: Option<Request<'a>>,
+    /// The version, if the line got that far; `None` leaves the one known before.
+    pub version: Option<Version>,
+}
+
+/// A status line (RFC 9112 section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusLine<'a> {
+    /// Its version.
+    pub version: Version,
+    /// The code; 0 when it is no number of three digits.
+    pub code: u16,
+    /// The reason, when anything follows the code.
+    pub reason: Option<&'a [u8]>,
+}
+
+const KEYWORD: &[u8] = b"HTTP/";
+
+fn is_method_char(c: u8) -> bool {
+    (33..127).contains(&c)
+        && !matches!(
+            c,
+            b'(' | b')'
+                | b'<'
+                | b'>'
+                | b'@'
+                | b','
+                | b';'
+                | b':'
+                | b'\\'
+                | b'"'
+                | b'/'
+                | b'['
+                | b']'
+                | b'?'
+                | b'='
+                | b'{'
+                | b'}'
+        )
+}
+
+/// Characters a URI may hold (RFC 3986 section 2), its escapes, and NUL.
+fn is_uri_char(c: u8) -> bool {
+    c.is_ascii_alphanumeric() || b"\0:/?#[]@!$&'()*+,;=-_.~%".contains(&c)
+}
+
+fn keyword_any_case(data: &[u8]) -> bool {
+    data.get(..KEYWORD.len()).is_some_and(|k| k.eq_ignore_ascii_case(KEYWORD))
+}
+
+/// Reads a request line (RFC 9112 section 3), as leniently as servers do.
+pub fn request_line<'a>(line: &'a [u8], odd: &mut Oddities) -> RequestLine<'a> {
+    let bad = RequestLine { request: None, version: None };
+    let method_len = line.iter().take_while(|c| is_method_char(**c)).count();
+    if method_len == 0 {
+        // " HTTP/1.1" at the end: a request all the same.
+        let tail = line.len().checked_sub(9).map(|at| &line[at..]);
+        let has_version = tail.is_some_and(|t| t[..6].eq_ignore_ascii_case(b" HTTP/"));
+        odd.push(if has_version { "bad_HTTP_request_with_version" } else { "bad_HTTP_request" });
+        return bad;
+    }
+    let (method, rest) = line.split_at(method_len);
+    let target = skip_blanks(rest);
+    if target.len() == rest.len() {
+        odd.push("bad_HTTP_request");
+        return bad;
+    }
+
+    let mut uri_end = target.iter().take_while(|c| is_uri_char(**c)).count();
+    let starts_with_keyword = keyword_any_case(target);
+    if starts_with_keyword && !target.starts_with(KEYWORD) {
+        odd.push("lowercase_HTTP_keyword");
+    }
+    if uri_end == target.len() && starts_with_keyword {
+        odd.push("missing_HTTP_uri");
+        uri_end = 0;
+    }
+
+    // The version is wherever the keyword follows; a target with blanks is taken along.
+    let mut at = uri_end;
+    let mut found = false;
+    while at < target.len() {
+        uri_end = at;
+        at = target.len() - skip_blanks(&target[at..]).len();
+        if keyword_any_case(&target[at..]) {
+            if !target[at..].starts_with(KEYWORD) {
+                odd.push("lowercase_HTTP_keyword");
+            }
+            found = true;
+            break;
+        }
+        at += 1;
+    }
+    let version = if !found {
+        Some(Version::V0_9)
+    } else if at + 8 <= target.len() {
+        Some(Version::parse(&target[at + KEYWORD.len()..]))
+    } else {
+        None
+    };
+    let uri = unescape(&target[..uri_end], Some(odd));
+    RequestLine { request: Some(Request { method, uri }), version }
+}
+
+/// Whether a line without version can be a request of HTTP/0.9: it knows only `GET`.
+pub fn plausible_0_9(request: &Request<'_>) -> bool {
+    request.method.len() >= 3 && !request.uri.is_empty()
+}
+
+/// Reads a status line. `Err` holds the version, if the line got that far.
+pub fn status_line<'a>(
+    line: &'a [u8],
+    odd: &mut Oddities,
+) -> Result<StatusLine<'a>, Option<Version>> {
+    if !keyword_any_case(line) {
+        return Err(None);
+    }
+    if !line.starts_with(KEYWORD) {
+        odd.push("lowercase_HTTP_keyword");
+    }
+    let rest = &line[KEYWORD.len()..];
+    let version = Version::parse(rest);
+    let Some(n) = rest.iter().position(|c| is_blank(*c)) else { return Err(Some(version)) };
+    let rest = skip_blanks(&rest[n..]);
+    let Some((digits, rest)) = rest.split_at_checked(3) else { return Err(Some(version)) };
+    let code = if digits.iter().all(u8::is_ascii_digit) {
+        digits.iter().fold(0, |n, d| n * 10 + u16::from(d - b'0'))
+    } else {
+        0
+    };
+    let reason = rest.iter().position(|c| is_blank(*c)).map(|n| skip_blanks(&rest[n..]));
+    Ok(StatusLine { version, code, reason })
+}
+
+fn hex(c: u8) -> Option<u8> {
+    (c as char).to_digit(16).map(|d| d as u8)
+}
+
+fn hex_pair(data: &[u8]) -> Option<u8> {
+    match data {
+        [a, b, ..] => Some(hex(*a)? << 4 | hex(*b)?),
+        _ => None,
+    }
+}
+
+/// Decodes `%xx`, and `%uxxxx` that some software makes. What is no escape stays as it is and is
+/// told in `odd`.
+pub fn unescape(text: &[u8], mut odd: Option<&mut Oddities>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    let mut tell = |name| {
+        if let Some(odd) = &mut odd
+            && !odd.contains(&name)
+        {
+            odd.push(name);
+        }
+    };
+    while let Some(at) = memchr::memchr(b'%', rest) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        match rest {
+            [] => {
+                out.push(b'%');
+                tell("illegal_%_at_end_of_URI");
+            }
+            [c] => {
+                out.extend([b'%', *c]);
+                rest = &[];
+                tell("partial_escape_at_end_of_URI");
+            }
+            // The first of two is dropped; the second begins an escape of its own.
+            [b'%', ..] => tell("double_%_in_URI"),
+            [b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|c| c.is_ascii_hexdigit()) => {
+                if (*a, *b) != (b'0', b'0') {
+                    out.extend(hex_pair(&rest[1..]));
+                }
+                out.extend(hex_pair(&rest[3..]));
+                rest = &rest[5..];
+            }
+            [first, ..] => match hex_pair(rest) {
+                Some(byte) => {
+                    out.push(byte);
+                    rest = &rest[2..];
+                }
+                None => {
+                    tell("unescaped_%_in_URI");
+                    out.extend([b'%', *first]);
+                    rest = &rest[1..];
+                }
+            },
+        }
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// The number that `text` begins with: an optional minus and digits, nothing in front. `None`
+/// without digits or when it does not fit.
+pub fn number(text: &[u8], radix: u32) -> Option<i64> {
+    let (negative, digits) = match text.strip_prefix(b"-") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let mut value: Option<i64> = None;
+    for &c in digits {
+        let Some(d) = (c as char).to_digit(radix) else { break };
+        let d = i64::from(d);
+        let v = value.unwrap_or(0).checked_mul(i64::from(radix))?;
+        value = Some(if negative { v.checked_sub(d)? } else { v.checked_add(d)? });
+    }
+    value
+}
+
+/// A `Content-Range` of bytes (RFC 9110 section 14.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentRange {
+    /// Offset of its first byte.
+    pub first: i64,
+    /// Number of bytes, at least 1.
+    pub len: i64,
+    /// Size of the whole; `None` when not told, `Err` when unreadable.
+    pub total: Result<Option<i64>, ()>,
+}
+
+/// Why a `Content-Range` cannot be used: a weird's name, and whether the range is told with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadRange(pub &'static str, pub bool);
+
+/// Reads what follows `bytes` in a `Content-Range`; blanks in it are already gone.
+pub fn content_range(text: &[u8]) -> Result<ContentRange, BadRange> {
+    let unreadable = BadRange("HTTP_content_range_cannot_parse", false);
+    let slash = memchr::memchr(b'/', text).ok_or(unreadable)?;
+    let (range, total) = (&text[..slash], &text[slash + 1..]);
+    let dash = memchr::memchr(b'-', range).ok_or(unreadable)?;
+    let (Some(first), Some(last)) = (number(&range[..dash], 10), number(&range[dash + 1..], 10))
+    else {
+        return Err(BadRange(unreadable.0, true));
+    };
+    if first < 0 || last < 0 {
+        return Err(BadRange("HTTP_content_range_invalid", true));
+    }
+    if last < first {
+        return Err(BadRange("HTTP_non_positive_content_range", true));
+    }
+    let len = (last - first).checked_add(1).ok_or(BadRange("HTTP_content_range_overflow", true))?;
+    let total = match total {
+        b"*" => Ok(None),
+        text => number(text, 10).map(Some).ok_or(()),
+    };
+    Ok(ContentRange { first, len, total })
+}
+
+/// Where `keyword` (lower case), blanks, perhaps a `*` if `star`, and `=` end in `text`; the last place.
+fn after_assignment(text: &[u8], keyword: &[u8], star: bool) -> Option<usize> {
+    let ends = |start: usize| {
+        let rest = skip_blanks(text.get(start + keyword.len()..)?);
+        let rest = match rest.strip_prefix(b"*") {
+            Some(after) if star => after,
+            _ => rest,
+        };
+        Some(text.len() - rest.strip_prefix(b"=")?.len())
+    };
+    let at = |start: &usize| text[*start..*start + keyword.len()].eq_ignore_ascii_case(keyword);
+    (0..(text.len() + 1).saturating_sub(keyword.len())).rev().filter(at).find_map(ends)
+}
+
+/// The file's name in a `Content-Disposition`.
+pub fn disposition_filename(value: &[u8]) -> Option<Vec<u8>> {
+    after_assignment(value, b"filename", true)?;
+    Some(filename(value))
+}
+
+/// The file's name in a `Content-Type`.
+pub fn content_type_name(value: &[u8]) -> Option<Vec<u8>> {
+    after_assignment(value, b"name", false)?;
+    Some(filename(value))
+}
+
+/// What is assigned to the last `name` or `filename`: without quotes, without the character set
+/// and language of RFC 8187, escapes decoded.
+fn filename(value: &[u8]) -> Vec<u8> {
+    let at = after_assignment(value, b"name", true).unwrap_or(0);
+    let mut name = skip_blanks(&value[at..]);
+    if let Some(rest) = name.strip_prefix(b"\"") {
+        name = rest.split(|c| *c == b'"').next().unwrap_or_default();
+    }
+    if let Some(n) = charset_and_language(name) {
+        name = &name[n..];
+    }
+    unescape(name, None)
+}
+
+/// Length of `charset'language'` in front of a name, through the last quote.
+fn charset_and_language(name: &[u8]) -> Option<usize> {
+    let ok = |c: &&u8| {
+        c.is_ascii_alphanumeric()
+            || matches!(**c, b'!' | b'#'..=b'&' | b'+'..=b'`' | b'{' | b'}' | b'~')
+    };
+    let charset = name.iter().take_while(ok).count();
+    let rest = name[charset..].strip_prefix(b"'")?;
+    let language = rest.iter().take_while(ok).count();
+    rest[language..].strip_prefix(b"'")?;
+    if charset == 0 {
+        return None;
+    }
+    memchr::memrchr(b'\'', name).map(|last| last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn request(line: &[u8]) -> (Option<(&[u8], Vec<u8>)>, Option<Version>, Oddities) {
+        let mut odd = Vec::new();
+        let r = request_line(line, &mut odd);
+        (r.request.map(|r| (r.method, r.uri)), r.version, odd)
+    }
+
+    #[test]
+    fn request_lines() {
+        let (r, v, odd) = request(b"GET /a%20b?c HTTP/1.1");
+        assert_eq!(r, Some((&b"GET"[..], b"/a b?c".to_vec())));
+        assert_eq!(v, Some(Version::V1_1));
+        assert!(odd.is_empty());
+
+        let (r, v, _) = request(b"GET  /a b  HTTP/1.0 ");
+        assert_eq!(r, Some((&b"GET"[..], b"/a b".to_vec())));
+        assert_eq!(v, Some(Version { major: 1, minor: 0 }));
+    }
+
+    #[test]
+    fn without_a_version_it_is_0_9() {
+        let (r, v, _) = request(b"GET /");
+        assert_eq!((r.map(|r| r.1), v), (Some(b"/".to_vec()), Some(Version::V0_9)));
+        // Behind a blank, all but the last byte counts as target.
+        assert_eq!(request(b"GET /foo bar").0.map(|r| r.1), Some(b"/foo ba".to_vec()));
+    }
+
+    #[test]
+    fn what_is_odd_is_named() {
+        assert_eq!(request(b"GET HTTP/1.1").2, ["missing_HTTP_uri"]);
+        assert_eq!(request(b"GET / http/1.1").2, ["lowercase_HTTP_keyword"]);
+        assert_eq!(request(b"/ HTTP/1.1").2, ["bad_HTTP_request_with_version"]);
+        assert_eq!(request(b"GET\xff/").2, ["bad_HTTP_request"]);
+        assert_eq!(request(b"").2, ["bad_HTTP_request"]);
+        assert_eq!(request(b"GET / HTTP/").1, None);
+    }
+
+    #[test]
+    fn status_lines() {
+        let mut odd = Vec::new();
+        let s = status_line(b"HTTP/1.1 200 OK then", &mut odd).unwrap();
+        assert_eq!((s.version, s.code, s.reason), (Version::V1_1, 200, Some(&b"OK then"[..])));
+        assert_eq!(status_line(b"HTTP/1.1 204", &mut odd).unwrap().reason, None);
+        assert_eq!(status_line(b"HTTP/1.1 204 ", &mut odd).unwrap().reason, Some(&b""[..]));
+        assert_eq!(status_line(b"HTTP/1.0 2x4 ", &mut odd).unwrap().code, 0);
+        assert_eq!(status_line(b"HTTP/1.1 20", &mut odd), Err(Some(Version::V1_1)));
+        assert_eq!(status_line(b"<html>", &mut odd), Err(None));
+        assert!(odd.is_empty());
+        assert!(status_line(b"http/1.1 200 OK", &mut odd).is_ok());
+        assert_eq!(odd, ["lowercase_HTTP_keyword"]);
+    }
+
+    #[test]
+    fn escapes() {
+        let mut odd = Vec::new();
+        assert_eq!(unescape(b"%41%u0042%u4344%zz%", Some(&mut odd)), b"ABCD%zz%");
+        assert_eq!(odd, ["unescaped_%_in_URI", "illegal_%_at_end_of_URI"]);
+        odd.clear();
+        assert_eq!(unescape(b"%%41%4", Some(&mut odd)), b"A%4");
+        assert_eq!(odd, ["double_%_in_URI", "partial_escape_at_end_of_URI"]);
+    }
+
+    #[test]
+    fn numbers_stop_where_digits_do() {
+        assert_eq!(number(b"1f;ext", 16), Some(31));
+        assert_eq!(number(b"-5", 10), Some(-5));
+        assert_eq!(number(b" 5", 10), None);
+        assert_eq!(number(b"-", 10), None);
+        assert_eq!(number(b"9223372036854775807", 10), Some(i64::MAX));
+        assert_eq!(number(b"9223372036854775808", 10), None);
+    }
+
+    #[test]
+    fn ranges() {
+        let r = content_range(b"10-19/200").unwrap();
+        assert_eq!(r, ContentRange { first: 10, len: 10, total: Ok(Some(200)) });
+        assert_eq!(content_range(b"0-0/*").unwrap().total, Ok(None));
+        assert_eq!(content_range(b"0-0/x").unwrap().total, Err(()));
+        assert_eq!(content_range(b"0-0").unwrap_err().0, "HTTP_content_range_cannot_parse");
+        assert_eq!(content_range(b"5-4/9").unwrap_err().0, "HTTP_non_positive_content_range");
+        assert_eq!(
+            content_range(b"0-9223372036854775807/*").unwrap_err().0,
+            "HTTP_content_range_overflow"
+        );
+    }
+
+    #[test]
+    fn filenames() {
+        let d = |v: &[u8]| disposition_filename(v);
+        assert_eq!(d(b"attachment; filename=a%20b.txt"), Some(b"a b.txt".to_vec()));
+        assert_eq!(d(b"attachment; filename=\"a;b.txt\"; size=1"), Some(b"a;b.txt".to_vec()));
+        assert_eq!(d(b"attachment; filename*=UTF-8'en'b.txt"), Some(b"b.txt".to_vec()));
+        assert_eq!(d(b"attachment; FileName \t= x"), Some(b"x".to_vec()));
+        assert_eq!(d(b"form-data; name=\"f\""), None);
+        assert_eq!(content_type_name(b"text/html; name=x"), Some(b"x".to_vec()));
+        assert_eq!(content_type_name(b"text/html; charset=x"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_without_panic(line: Vec<u8>) {
+            let mut odd = Vec::new();
+            let _ = request_line(&line, &mut odd);
+            let _ = status_line(&line, &mut odd);
+            let _ = disposition_filename(&line);
+            let _ = content_range(&line);
+        }
+
+        #[test]
+        fn escaping_everything_is_undone(bytes: Vec<u8>) {
+            let text: String = bytes.iter().map(|b| format!("%{b:02X}")).collect();
+            prop_assert_eq!(unescape(text.as_bytes(), None), bytes);
+        }
+    }
+}

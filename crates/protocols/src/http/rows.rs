@@ -1,0 +1,492 @@
+//! http.log: requests joined with their responses.
+
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Enum;
+use gannet_log::Limits;
+use gannet_log::Set;
+use gannet_log::Vector;
+
+use super::coding::Base64;
+use super::message::Version;
+use super::message::content_type_name;
+use super::message::disposition_filename;
+use super::syntax::skip_blanks;
+use crate::Context;
+
+gannet_log::row! {
+    /// One row a request and its response.
+    pub struct HttpRow<'a> = "http" limits(Limits { string: usize::MAX, elements: 100 }) {
+        /// When the request was seen.
+        ts: Time = "ts",
+        /// The connection.
+        uid: Uid = "uid",
+        /// Its addresses and ports.
+        id: ConnId = "id",
+        /// The how manieth request of the connection it is.
+        trans_depth: u64 = "trans_depth",
+        /// Method of the request.
+        method: Option<&'a [u8]> = "method",
+        /// The request's `Host` header.
+        host: Option<&'a [u8]> = "host",
+        /// Target of the request, escapes decoded.
+        uri: Option<&'a [u8]> = "uri",
+        /// The request's `Referer` header.
+        referrer: Option<&'a [u8]> = "referrer",
+        /// HTTP version of the response.
+        version: Option<&'a [u8]> = "version",
+        /// The request's `User-Agent` header.
+        user_agent: Option<&'a [u8]> = "user_agent",
+        /// The request's `Origin` header.
+        origin: Option<&'a [u8]> = "origin",
+        /// Bytes of the request's body, uncompressed.
+        request_body_len: u64 = "request_body_len",
+        /// Bytes of the response's body, uncompressed.
+        response_body_len: u64 = "response_body_len",
+        /// Status code of the response.
+        status_code: Option<u16> = "status_code",
+        /// Reason phrase of the response.
+        status_msg: Option<&'a [u8]> = "status_msg",
+        /// Last informational (1xx) status code.
+        info_code: Option<u16> = "info_code",
+        /// Its reason phrase.
+        info_msg: Option<&'a [u8]> = "info_msg",
+        /// Marks that scripts give; none by default.
+        tags: Set<Enum> = "tags",
+        /// User of basic authentication.
+        username: Option<&'a [u8]> = "username",
+        /// Password of basic authentication; not captured.
+        password: Option<&'a [u8]> = "password",
+        /// Headers that proxies add, as `NAME -> value`.
+        proxied: Option<&'a Set<Vec<u8>>> = "proxied",
+        /// Files that the originator sent.
+        orig_fuids: Option<&'a Vector<Uid>> = "orig_fuids",
+        /// Names of these files, where told.
+        orig_filenames: Option<&'a Vector<Vec<u8>>> = "orig_filenames",
+        /// Types of these files, where known.
+        orig_mime_types: Option<&'a Vector<&'static str>> = "orig_mime_types",
+        /// Files that the responder sent.
+        resp_fuids: Option<&'a Vector<Uid>> = "resp_fuids",
+        /// Names of these files, where told.
+        resp_filenames: Option<&'a Vector<Vec<u8>>> = "resp_filenames",
+        /// Types of these files, where known.
+        resp_mime_types: Option<&'a Vector<&'static str>> = "resp_mime_types",
+    }
+}
+
+/// Files of one side that a row names.
+const MAX_FILES: usize = 15;
+
+/// Requests that may wait for their responses; then all are written.
+const MAX_PENDING: usize = 100;
+
+/// Proxy headers that are kept of one request: one more than a row may show.
+const MAX_PROXIED: usize = 101;
+
+/// Methods that are no oddity: those of HTTP, WebDAV and QUERY (RFC 10008).
+const METHODS: &[&[u8]] = &[
+    b"GET",
+    b"POST",
+    b"HEAD",
+    b"OPTIONS",
+    b"PUT",
+    b"DELETE",
+    b"TRACE",
+    b"CONNECT",
+    b"PROPFIND",
+    b"PROPPATCH",
+    b"MKCOL",
+    b"COPY",
+    b"MOVE",
+    b"LOCK",
+    b"UNLOCK",
+    b"POLL",
+    b"REPORT",
+    b"SUBSCRIBE",
+    b"BMOVE",
+    b"SEARCH",
+    b"QUERY",
+];
+
+/// Headers that tell of a proxy.
+const PROXY_HEADERS: &[&[u8]] = &[
+    b"FORWARDED",
+    b"X-FORWARDED-FOR",
+    b"X-FORWARDED-FROM",
+    b"CLIENT-IP",
+    b"VIA",
+    b"XROXY-CONNECTION",
+    b"PROXY-CONNECTION",
+];
+
+type Text = Option<Box<[u8]>>;
+
+/// What is known of the files of one side.
+#[derive(Debug)]
+struct FileLists {
+    fuids: Vector<Uid>,
+    names: Vector<Vec<u8>>,
+    types: Vector<&'static str>,
+}
+
+impl FileLists {
+    fn new() -> Self {
+        Self { fuids: Vector(Vec::new()), names: Vector(Vec::new()), types: Vector(Vec::new()) }
+    }
+}
+
+/// A request and its response on the way to becoming a row.
+#[derive(Debug)]
+struct Exchange {
+    /// Place in the order of requests.
+    number: u64,
+    /// Which one of the connection: also its name here, for no other has the same.
+    depth: u64,
+    ts: Time,
+    method: Text,
+    host: Text,
+    uri: Text,
+    referrer: Text,
+    user_agent: Text,
+    origin: Text,
+    username: Text,
+    version: Option<Version>,
+    body_len: [u64; 2],
+    status: Option<(u16, Box<[u8]>)>,
+    info: Option<(u16, Box<[u8]>)>,
+    proxied: Set<Vec<u8>>,
+    files: [Option<Box<FileLists>>; 2],
+    /// Entities begun by each side.
+    entities: [u64; 2],
+    /// An entity is open; it may have told a file's name.
+    entity: Option<Text>,
+    range_request: bool,
+}
+
+impl Exchange {
+    fn new(number: u64, depth: u64, ts: Time) -> Self {
+        Self {
+            number,
+            depth,
+            ts,
+            method: None,
+            host: None,
+            uri: None,
+            referrer: None,
+            user_agent: None,
+            origin: None,
+            username: None,
+            version: None,
+            body_len: [0; 2],
+            status: None,
+            info: None,
+            proxied: Set::default(),
+            files: [None, None],
+            entities: [0; 2],
+            entity: None,
+            range_request: false,
+        }
+    }
+
+    fn write(&self, cx: &mut Context<'_>) {
+        fn list<T>(v: &Vector<T>) -> Option<&Vector<T>> {
+            (!v.0.is_empty()).then_some(v)
+        }
+        let version = self.version.map(Version::text);
+        let [orig, resp] = &self.files;
+        cx.log(&HttpRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            trans_depth: self.depth,
+            method: self.method.as_deref(),
+            host: self.host.as_deref(),
+            uri: self.uri.as_deref(),
+            referrer: self.referrer.as_deref(),
+            version: version.as_ref().map(|v| &v[..]),
+            user_agent: self.user_agent.as_deref(),
+            origin: self.origin.as_deref(),
+            request_body_len: self.body_len[0],
+            response_body_len: self.body_len[1],
+            status_code: self.status.as_ref().map(|s| s.0),
+            status_msg: self.status.as_ref().map(|s| &*s.1),
+            info_code: self.info.as_ref().map(|s| s.0),
+            info_msg: self.info.as_ref().map(|s| &*s.1),
+            tags: Set(Vec::new()),
+            username: self.username.as_deref(),
+            password: None,
+            proxied: (!self.proxied.0.is_empty()).then_some(&self.proxied),
+            orig_fuids: orig.as_ref().and_then(|f| list(&f.fuids)),
+            orig_filenames: orig.as_ref().and_then(|f| list(&f.names)),
+            orig_mime_types: orig.as_ref().and_then(|f| list(&f.types)),
+            resp_fuids: resp.as_ref().and_then(|f| list(&f.fuids)),
+            resp_filenames: resp.as_ref().and_then(|f| list(&f.names)),
+            resp_mime_types: resp.as_ref().and_then(|f| list(&f.types)),
+        });
+    }
+}
+
+fn informational(code: u16) -> bool {
+    (100..200).contains(&code)
+}
+
+/// The exchanges of one connection. Each method is one event of the protocol.
+#[derive(Debug, Default)]
+pub(super) struct Exchanges {
+    pending: Vec<Box<Exchange>>,
+    /// Number of the request and of the response at hand; 1 is the first.
+    request: u64,
+    response: u64,
+    depth: u64,
+    /// The exchange that the last event was about; it may be written already.
+    current: u64,
+}
+
+impl Exchanges {
+    fn index(&self, number: u64) -> Option<usize> {
+        self.pending.iter().position(|e| e.number == number)
+    }
+
+    /// The exchange of the request or response at hand; made when there is none.
+    fn at(&mut self, cx: &Context<'_>, from: Dir) -> &mut Exchange {
+        let number = if from.is_orig() { self.request } else { self.response };
+        let i = self.index(number).unwrap_or_else(|| {
+            self.depth += 1;
+            self.pending.push(Box::new(Exchange::new(number, self.depth, cx.now)));
+            self.pending.len() - 1
+        });
+        self.current = self.pending[i].depth;
+        &mut self.pending[i]
+    }
+
+    fn by_depth(&mut self, depth: u64) -> Option<&mut Exchange> {
+        self.pending.iter_mut().find(|e| e.depth == depth).map(|e| &mut **e)
+    }
+
+    /// A request line.
+    pub(super) fn request(&mut self, cx: &mut Context<'_>, method: &[u8], uri: Vec<u8>) {
+        if self.request < self.response {
+            cx.weird("HTTP_response_before_request", "", None);
+            self.request = self.response;
+        }
+        if self.pending.len() > MAX_PENDING {
+            self.write_all_before_current(cx);
+        }
+        self.request += 1;
+        let e = self.at(cx, Dir::Orig);
+        e.method = Some(method.into());
+        e.uri = Some(uri.into());
+        if !METHODS.contains(&method) {
+            cx.weird("unknown_HTTP_method", &String::from_utf8_lossy(method), None);
+        }
+    }
+
+    #[cold]
+    fn write_all_before_current(&mut self, cx: &mut Context<'_>) {
+        let addl = format!("{} > {MAX_PENDING}", self.pending.len());
+        super::limit_reached(cx, "HTTP_excessive_pipelining", &addl);
+        self.response = self.response.max(1);
+        let waiting = self.response..self.request;
+        self.pending.retain(|e| {
+            let due = waiting.contains(&e.number);
+            if due {
+                e.write(cx);
+            }
+            !due
+        });
+        self.response = self.response.max(self.request);
+    }
+
+    /// A status line.
+    pub(super) fn reply(
+        &mut self,
+        cx: &mut Context<'_>,
+        version: Version,
+        code: u16,
+        reason: Option<&[u8]>,
+    ) {
+        // After an informational response the final one belongs to the same request.
+        let waits = self
+            .index(self.response)
+            .is_some_and(|i| self.pending[i].status.as_ref().is_none_or(|s| informational(s.0)));
+        if !waits {
+            self.response += 1;
+        }
+        let e = self.at(cx, Dir::Resp);
+        let reason: Box<[u8]> = reason.unwrap_or(b"<empty>").into();
+        if informational(code) {
+            e.info = Some((code, reason.clone()));
+        }
+        e.status = Some((code, reason));
+        e.version = Some(version);
+    }
+
+    /// A message, or a part of a multipart one, begins.
+    pub(super) fn begin_entity(&mut self, cx: &Context<'_>, from: Dir) {
+        let e = self.at(cx, from);
+        e.entities[from.index()] += 1;
+        e.entity = Some(None);
+    }
+
+    /// It ends.
+    pub(super) fn end_entity(&mut self) {
+        if let Some(e) = self.by_depth(self.current) {
+            e.entity = None;
+        }
+    }
+
+    /// A header field of a message or a part.
+    pub(super) fn header(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
+        let e = self.at(cx, from);
+        let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());
+        if from.is_orig() {
+            let field = match name.len() {
+                4 if is("host") => Some(&mut e.host),
+                6 if is("origin") => Some(&mut e.origin),
+                7 if is("referer") => Some(&mut e.referrer),
+                10 if is("user-agent") => Some(&mut e.user_agent),
+                _ => None,
+            };
+            if let Some(field) = field {
+                *field = Some(value.into());
+            } else if is("range") {
+                e.range_request = true;
+            } else if PROXY_HEADERS.iter().any(|h| name.eq_ignore_ascii_case(h)) {
+                let text = [&name.to_ascii_uppercase(), &b" -> "[..], value].concat();
+                if !e.proxied.0.contains(&text) && e.proxied.0.len() < MAX_PROXIED {
+                    e.proxied.0.push(text);
+                }
+            } else if (is("authorization") || is("proxy-authorization"))
+                && value.get(..6).is_some_and(|v| v.eq_ignore_ascii_case(b"basic "))
+            {
+                let (user, bad) = basic_user(value);
+                e.username = Some(user.into());
+                if let Some(bad) = bad {
+                    cx.weird("base64_illegal_encoding", &bad, None);
+                }
+            }
+        }
+        self.entity_header(cx, from, name, value);
+    }
+
+    fn entity_header(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
+        let e = self.at(cx, from);
+        let Some(entity) = &mut e.entity else {
+            cx.weird("missing_HTTP_entity", "", Some("HTTP"));
+            return;
+        };
+        let filename = if name.eq_ignore_ascii_case(b"content-disposition") {
+            disposition_filename(value)
+        } else if name.eq_ignore_ascii_case(b"content-type") {
+            content_type_name(value)
+        } else {
+            None
+        };
+        if let Some(filename) = filename {
+            *entity = Some(filename.into());
+        }
+    }
+
+    /// A message has ended, with so many bytes of body.
+    pub(super) fn message_done(&mut self, cx: &mut Context<'_>, from: Dir, body_len: u64) {
+        let number = self.response;
+        let e = self.at(cx, from);
+        e.body_len[from.index()] = body_len;
+        let last = !from.is_orig() && !e.status.as_ref().is_some_and(|s| informational(s.0));
+        if last && let Some(i) = self.index(number) {
+            self.pending.remove(i).write(cx);
+        }
+    }
+
+    /// The connection is over: writes what still waits.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        for e in self.pending.drain(..).filter(|e| e.number != 0) {
+            e.write(cx);
+        }
+    }
+
+    /// The name that the entity at hand gives its file.
+    pub(super) fn filename(&mut self) -> Option<Vec<u8>> {
+        let e = self.by_depth(self.current)?;
+        e.entity.as_ref()?.as_ref().map(|name| name.to_vec())
+    }
+
+    /// Whether responses to the request at hand may be parts of one file, and that file's URL.
+    pub(super) fn range_url(&mut self, id: ConnId) -> Option<Vec<u8>> {
+        let e = self.by_depth(self.current).filter(|e| e.range_request)?;
+        let uri = e.uri.as_deref().unwrap_or(b"/<missed_request>");
+        if memchr::memmem::find(uri, b"://").is_some() {
+            return Some(uri.to_vec());
+        }
+        let mut url = match &e.host {
+            Some(host) => host.to_vec(),
+            None => id.resp_h.to_string().into_bytes(),
+        };
+        if id.resp_p != 80 {
+            url.extend_from_slice(format!(":{}", id.resp_p).as_bytes());
+        }
+        url.extend_from_slice(uri);
+        Some(url)
+    }
+
+    /// A file begins; returns the name by which its [type](Self::file_type) is told later.
+    pub(super) fn file(&mut self, from: Dir, fuid: Option<Uid>, name: Option<Vec<u8>>) -> u64 {
+        let depth = self.current;
+        if let Some(e) = self.by_depth(depth) {
+            let lists = e.files[from.index()].get_or_insert_with(|| Box::new(FileLists::new()));
+            if lists.fuids.0.len() < MAX_FILES {
+                lists.fuids.0.extend(fuid);
+                lists.names.0.extend(name);
+            }
+        }
+        depth
+    }
+
+    /// The type of a file is known.
+    pub(super) fn file_type(&mut self, exchange: u64, from: Dir, mime_type: &'static str) {
+        if let Some(e) = self.by_depth(exchange) {
+            let types = &mut e.files[from.index()]
+                .get_or_insert_with(|| Box::new(FileLists::new()))
+                .types
+                .0;
+            if types.len() < MAX_FILES {
+                types.push(mime_type);
+            }
+        }
+    }
+}
+
+/// The user of basic authentication (RFC 7617), and what was wrong with the encoding.
+fn basic_user(value: &[u8]) -> (Vec<u8>, Option<String>) {
+    let (mut decoder, mut text) = (Base64::default(), Vec::new());
+    decoder.push(skip_blanks(&value[5..]), &mut text);
+    if decoder.bad().is_some() {
+        // One wrong character spoils all of it.
+        text.clear();
+    } else {
+        decoder.finish(&mut text);
+    }
+    let bad = decoder.bad().map(|b| b.to_string());
+    let user = match memchr::memchr(b':', &text) {
+        Some(n) => text[..n].to_vec(),
+        None => [b"<problem-decoding> (", value, b")"].concat(),
+    };
+    (user, bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users() {
+        assert_eq!(basic_user(b"Basic dXNlcjpwYXNz").0, b"user");
+        assert_eq!(basic_user(b"basic  dTo=").0, b"u");
+        assert_eq!(basic_user(b"Basic dXNlcg==").0, b"<problem-decoding> (Basic dXNlcg==)");
+        let (user, bad) = basic_user(b"Basic d*==");
+        assert_eq!(user, b"<problem-decoding> (Basic d*==)");
+        assert_eq!(bad.as_deref(), Some("character 42 ignored by Base64 decoding"));
+    }
+}

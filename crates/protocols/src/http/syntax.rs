@@ -1,0 +1,214 @@
+//! The small grammar of MIME header fields: comments, tokens, quoted strings (RFC 2045 section 5.1,
+//! RFC 5322 section 3.2).
+
+/// Space or tab.
+pub(super) fn is_blank(c: u8) -> bool {
+    c == b' ' || c == b'\t'
+}
+
+/// Without the blanks in front.
+pub(super) fn skip_blanks(data: &[u8]) -> &[u8] {
+    let n = data.iter().take_while(|c| is_blank(**c)).count();
+    &data[n..]
+}
+
+/// Length of the comment that `data` begins with, nested ones included; 0 when it does not. A
+/// comment that never ends takes all of it.
+fn comment(data: &[u8]) -> usize {
+    if data.first() != Some(&b'(') {
+        return 0;
+    }
+    let mut depth = 0u32;
+    let mut i = 0;
+    while i < data.len() {
+        match data[i] {
+            b'(' => depth += 1,
+            b')' => {
+                depth -= 1;
+                if depth == 0 {
+                    return i + 1;
+                }
+            }
+            b'\\' => i += 1,
+            _ => {}
+        }
+        i += 1;
+    }
+    data.len()
+}
+
+/// Length of the blanks and comments that `data` begins with.
+pub(super) fn filler(data: &[u8]) -> usize {
+    let mut i = 0;
+    while let Some(&c) = data.get(i) {
+        if is_blank(c) {
+            i += 1;
+        } else if c == b'(' {
+            i += comment(&data[i..]);
+        } else {
+            break;
+        }
+    }
+    i
+}
+
+fn is_special(c: u8) -> bool {
+    matches!(
+        c,
+        b'(' | b')'
+            | b'<'
+            | b'>'
+            | b'@'
+            | b','
+            | b';'
+            | b':'
+            | b'\\'
+            | b'"'
+            | b'/'
+            | b'['
+            | b']'
+            | b'?'
+            | b'='
+    )
+}
+
+fn is_token(c: u8) -> bool {
+    (33..=126).contains(&c) && !is_special(c)
+}
+
+/// Boundaries in the wild use far more characters than allowed.
+fn is_boundary(c: u8) -> bool {
+    (33..=126).contains(&c) && c != b'"'
+}
+
+fn is_field_name(c: u8) -> bool {
+    (33..=126).contains(&c) && c != b':'
+}
+
+/// The first run of characters that are `wanted`, with what follows it; anything before it is
+/// skipped.
+fn run(data: &[u8], start: usize, wanted: fn(u8) -> bool) -> Option<(&[u8], &[u8])> {
+    let mut i = start;
+    while let Some(&c) = data.get(i) {
+        if wanted(c) {
+            let n = data[i..].iter().take_while(|c| wanted(**c)).count();
+            return Some((&data[i..i + n], &data[i + n..]));
+        }
+        i += filler(&data[i..]).max(1);
+    }
+    None
+}
+
+/// The first token and what follows it.
+pub(super) fn token(data: &[u8]) -> Option<(&[u8], &[u8])> {
+    run(data, filler(data), is_token)
+}
+
+/// Cuts a header line into name and value. The value has no white space in front; at its end it has
+/// whatever the line has.
+pub(super) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, rest) = run(line, filler(line), is_field_name)?;
+    let rest = &rest[filler(rest)..];
+    let (&colon, rest) = rest.split_first()?;
+    if colon != b':' {
+        return None;
+    }
+    let n = rest.iter().take_while(|c| matches!(c, b' ' | 9..=13)).count();
+    Some((name, &rest[n..]))
+}
+
+/// `type/subtype` and what follows it.
+pub(super) fn slash_pair(data: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let (first, rest) = token(data)?;
+    let rest = rest[filler(rest)..].strip_prefix(b"/")?;
+    let (second, rest) = token(rest)?;
+    Some((first, second, rest))
+}
+
+/// A quoted string, decoded, and what follows it.
+fn quoted(data: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let body = data.strip_prefix(b"\"")?;
+    let mut out = Vec::new();
+    let mut i = 0;
+    while let Some(&c) = body.get(i) {
+        match c {
+            b'"' => return Some((out, &body[i + 1..])),
+            b'\\' => {
+                i += 1;
+                out.extend(body.get(i));
+            }
+            c => out.push(c),
+        }
+        i += 1;
+    }
+    None
+}
+
+/// The value of parameter `boundary` among `; name=value` pairs.
+pub(super) fn boundary(mut data: &[u8]) -> Option<Vec<u8>> {
+    let mut found = None;
+    loop {
+        let Some(rest) = data[filler(data)..].strip_prefix(b";") else { return found };
+        let Some((name, rest)) = token(rest) else { return found };
+        data = &rest[filler(rest)..];
+        let Some(rest) = data.strip_prefix(b"=") else { continue };
+        let wanted = name.eq_ignore_ascii_case(b"boundary");
+        // What comes before a boundary is part of it.
+        let rest = if wanted { rest } else { &rest[filler(rest)..] };
+        data = rest;
+        if rest.first() == Some(&b'"') {
+            if let Some((value, rest)) = quoted(rest) {
+                data = rest;
+                if wanted {
+                    found = Some(value);
+                }
+            }
+        } else if wanted {
+            if let Some((value, rest)) = run(rest, 0, is_boundary) {
+                data = rest;
+                found = Some(value.to_vec());
+            }
+        } else if let Some((_, rest)) = token(rest) {
+            data = rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields() {
+        assert_eq!(field(b"Host: a.example "), Some((&b"Host"[..], &b"a.example "[..])));
+        assert_eq!(field(b"Host (why) :\t x"), Some((&b"Host"[..], &b"x"[..])));
+        assert_eq!(field(b"Host"), None);
+        assert_eq!(field(b"two words: x"), None);
+        assert_eq!(field(b""), None);
+    }
+
+    #[test]
+    fn tokens_skip_what_they_are_not() {
+        assert_eq!(token(b" (c(c)\\)) ;=gzip, br"), Some((&b"gzip"[..], &b", br"[..])));
+        assert_eq!(token(b"((("), None);
+        assert_eq!(token(b"\"q\""), Some((&b"q"[..], &b"\""[..])));
+    }
+
+    #[test]
+    fn boundaries() {
+        assert_eq!(boundary(b"; boundary=a=b/c"), Some(b"a=b/c".to_vec()));
+        assert_eq!(boundary(b";charset=x ; BOUNDARY=\"a \\\"b\""), Some(b"a \"b".to_vec()));
+        assert_eq!(boundary(b"; boundary"), None);
+        assert_eq!(boundary(b"; boundary=\"open"), None);
+        assert_eq!(boundary(b";;;;=;=\""), None);
+    }
+
+    #[test]
+    fn media_types() {
+        assert_eq!(
+            slash_pair(b"multipart/form-data; x"),
+            Some((&b"multipart"[..], &b"form-data"[..], &b"; x"[..]))
+        );
+        assert_eq!(slash_pair(b"multipart"), None);
+    }
+}
