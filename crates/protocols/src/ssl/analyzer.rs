@@ -334,7 +334,7 @@ fn fill<const N: usize>(kept: &mut Vec<u8>, fresh: &mut &[u8]) -> Option<[u8; N]
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.idle {
+        if self.idle || cx.conn.partial {
             return;
         }
         if let Err(e) = self.chunk(cx, from, data) {
@@ -365,5 +365,194 @@ impl Analyzer {
     fn rest(&mut self) {
         self.idle = true;
         self.sides = <[Side; 2]>::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+
+    use super::super::samples::*;
+    use super::*;
+    use crate::Request;
+    use crate::testing::Harness;
+
+    fn session(h: &mut Harness, exchange: &[(Dir, Vec<u8>)], cut: usize) {
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, bytes) in exchange {
+            for part in bytes.chunks(cut) {
+                a.stream(&mut h.cx(), *from, part);
+            }
+        }
+        a.finish(&mut h.cx());
+    }
+
+    fn tls12() -> Vec<(Dir, Vec<u8>)> {
+        let client = client_hello(0x0303, &[], &[server_name(b"example.com"), extension(35, b"")]);
+        let alpn = extension(16, b"\x00\x03\x02h2");
+        let answer = [
+            message(2, &server_hello(0x0303, &[5; 32], 0xc02f, &[alpn])),
+            message(12, &ecdhe()),
+            message(14, b""),
+        ];
+        vec![
+            (Dir::Orig, record(22, &message(1, &client))),
+            (Dir::Resp, record(22, &answer.concat())),
+            (Dir::Orig, record(22, &message(16, &[1; 33]))),
+            (Dir::Orig, record(20, &[1])),
+            (Dir::Orig, record(22, &[0xee; 40])),
+            (Dir::Resp, record(22, &message(4, &[0, 0, 0, 9, 0, 1, 1]))),
+            (Dir::Resp, record(20, &[1])),
+            (Dir::Resp, record(22, &[0xee; 40])),
+        ]
+    }
+
+    #[test]
+    fn a_session_of_tls_1_2_in_any_cut() {
+        for cut in [1, 2, 7, 40, 10_000] {
+            let mut h = Harness::new(Proto::Tcp, 443);
+            session(&mut h, &tls12(), cut);
+            let rows = h.rows("ssl");
+            assert_eq!(rows.len(), 1, "cut {cut}");
+            let row = &rows[0];
+            assert_eq!(row["version"], "TLSv12");
+            assert_eq!(row["cipher"], "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256");
+            assert_eq!(row["curve"], "secp256r1");
+            assert_eq!(row["server_name"], "example.com");
+            assert_eq!(row["resumed"], "F");
+            assert_eq!(row["next_protocol"], "h2");
+            assert_eq!(row["established"], "T");
+            assert_eq!(row["ssl_history"], "CsknGIti");
+            assert_eq!(row["cert_chain_fps"], "-");
+            assert!(h.confirmed(Tag::Ssl) && !h.violated(Tag::Ssl));
+            assert!(h.requests.iter().any(|r| matches!(r, Request::Done(Tag::Ssl))));
+        }
+    }
+
+    #[test]
+    fn messages_span_records() {
+        let whole = message(2, &server_hello(0x0303, &[], 0x002f, &[]));
+        let (front, back) = whole.split_at(9);
+        let exchange = [
+            (Dir::Orig, record(22, &message(1, &client_hello(0x0303, &[], &[])))),
+            (Dir::Resp, [record(22, front), record(22, back)].concat()),
+        ];
+        let mut h = Harness::new(Proto::Tcp, 443);
+        session(&mut h, &exchange, 1000);
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["cipher"], "TLS_RSA_WITH_AES_128_CBC_SHA");
+        assert_eq!((row["ssl_history"].as_str(), row["established"].as_str()), ("Cs", "F"));
+    }
+
+    #[test]
+    fn tls_1_3_is_established_by_application_data() {
+        let versions = extension(43, &[2, 3, 4]);
+        let share = extension(51, &[0, 29, 0, 1, 0xaa]);
+        let chosen = [extension(43, &[3, 4]), share, extension(41, &[0, 0])];
+        let offered = extension(41, &[0, 7, 0, 1, 9, 0, 0, 0, 0, 0, 2, 1, 9]);
+        let exchange = [
+            (Dir::Orig, client_hello(0x0303, &[4; 32], &[versions, offered])),
+            (Dir::Resp, server_hello(0x0303, &[4; 32], 0x1301, &chosen)),
+        ]
+        .map(|(from, body)| {
+            let ty = if from == Dir::Orig { 1 } else { 2 };
+            (from, record(22, &message(ty, &body)))
+        });
+        let mut h = Harness::new(Proto::Tcp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, bytes) in &exchange {
+            a.stream(&mut h.cx(), *from, bytes);
+        }
+        a.stream(&mut h.cx(), Dir::Resp, &record(20, &[1]));
+        a.stream(&mut h.cx(), Dir::Resp, &record(23, &[0; 500]));
+        assert!(h.rows("ssl").is_empty());
+        a.stream(&mut h.cx(), Dir::Orig, &record(20, &[1]));
+        a.stream(&mut h.cx(), Dir::Orig, &record(23, &[0; 50]));
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["version"], "TLSv13");
+        assert_eq!(row["curve"], "x25519");
+        assert_eq!(row["resumed"], "T");
+        assert_eq!(row["ssl_history"], "CsiI");
+        assert_eq!(row["established"], "T");
+    }
+
+    #[test]
+    fn other_protocols_are_refused_at_once() {
+        let mut h = Harness::new(Proto::Tcp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1\r\n\r\n");
+        a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1\r\n\r\n");
+        a.finish(&mut h.cx());
+        let reasons: Vec<_> = h
+            .requests
+            .iter()
+            .map(|r| match r {
+                Request::Violation { reason, .. } => reason.as_str(),
+                _ => "",
+            })
+            .collect();
+        assert_eq!(reasons, ["Invalid version in TLS connection. Version: 17748"]);
+        assert!(h.rows("ssl").is_empty());
+    }
+
+    #[test]
+    fn a_broken_message_costs_its_record_only() {
+        let mut broken = client_hello(0x0303, &[], &[extension(16, b"\x00\x09\x02h2")]);
+        broken.push(0);
+        let exchange =
+            [(Dir::Orig, record(22, &message(1, &broken))), (Dir::Orig, record(21, &[2, 40]))];
+        let mut h = Harness::new(Proto::Tcp, 443);
+        session(&mut h, &exchange, 1000);
+        assert!(h.violated(Tag::Ssl) && !h.confirmed(Tag::Ssl));
+        // Nothing of the message counted, and what was known by then is in the row.
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["ssl_history"], "L");
+        assert_eq!(row["last_alert"], "handshake_failure");
+    }
+
+    #[test]
+    fn ssl_2_hellos() {
+        let mut client = vec![0x80, 0x1c, 1, 0, 2, 0, 3, 0, 0, 0, 16, 1, 0, 0x80];
+        client.extend([6; 16]);
+        let mut server = vec![0x80, 0x1e, 4, 0, 1, 0, 2, 0, 0, 0, 3, 0, 16, 1, 0, 0x80];
+        server.extend([6; 16]);
+        let mut key = vec![0x80, 0x0b, 2, 1, 0, 0x80, 0, 0, 0, 1, 0, 0, 9];
+        key.extend([0x80, 0x03, 9, 9, 9]);
+        let exchange = [(Dir::Orig, client), (Dir::Resp, server), (Dir::Orig, key)];
+        let mut h = Harness::new(Proto::Tcp, 443);
+        session(&mut h, &exchange, 1000);
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["version"], "SSLv2");
+        assert_eq!(row["cipher"], "SSLv20_CK_RC4_128_WITH_MD5");
+        assert_eq!(row["ssl_history"], "Cs");
+        assert_eq!(row["established"], "T");
+    }
+
+    #[test]
+    fn a_gap_ends_it() {
+        let mut h = Harness::new(Proto::Tcp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        let exchange = tls12();
+        a.stream(&mut h.cx(), Dir::Orig, &exchange[0].1);
+        a.gap(&mut h.cx(), Dir::Resp, 10);
+        a.stream(&mut h.cx(), Dir::Resp, &exchange[1].1);
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("ssl")[0]["ssl_history"], "C");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_in_any_cut_are_survived(
+            prefix in 0_usize..8,
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300),
+            cut in 1_usize..64,
+        ) {
+            let mut exchange: Vec<_> = tls12().into_iter().take(prefix).collect();
+            exchange.push((Dir::Orig, bytes.clone()));
+            exchange.push((Dir::Resp, bytes));
+            let mut h = Harness::new(Proto::Tcp, 443);
+            session(&mut h, &exchange, cut);
+            proptest::prop_assert!(h.rows("ssl").len() <= 1);
+        }
     }
 }

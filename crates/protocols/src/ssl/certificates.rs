@@ -196,3 +196,40 @@ fn log(cx: &mut Context<'_>, c: &Certificate, host_cert: bool, client_cert: bool
 fn list(names: &[Vec<u8>]) -> Option<Vector<&[u8]>> {
     (!names.is_empty()).then(|| Vector(names.iter().map(Vec::as_slice).collect()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_a_day_in_each_part() {
+        let mut c = Certificates::default();
+        let at = |h: i64| Time::from_secs(1_000_000 + h * 3600);
+        let key = |host, client| ([1; 32], host, client);
+        assert!(c.is_news(key(true, false), at(0)));
+        assert!(!c.is_news(key(true, false), at(23)));
+        assert!(c.is_news(key(false, false), at(23)));
+        assert!(c.is_news(key(true, true), at(23)));
+        assert!(c.is_news(key(true, false), at(24)));
+        assert!(!c.is_news(key(true, false), at(25)));
+    }
+
+    #[test]
+    fn what_does_not_parse_is_remembered_too() {
+        let mut c = Certificates::default();
+        assert!(c.parse(b"no certificate").is_none());
+        assert!(c.parse(b"no certificate").is_none());
+        assert_eq!((c.parsed.len(), c.parsed_bytes), (1, 14));
+        for i in 0..2 * MAX_PARSED {
+            c.parse(&i.to_be_bytes());
+        }
+        assert!(c.parsed.len() <= MAX_PARSED);
+    }
+
+    #[test]
+    fn digests_from_their_digits() {
+        let d = digest("00ff10aa");
+        assert_eq!(d[..4], [0, 0xff, 0x10, 0xaa]);
+        assert_eq!(d[4..], [0; 28]);
+    }
+}

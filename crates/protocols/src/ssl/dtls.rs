@@ -295,3 +295,126 @@ impl Analyze for Dtls {
         self.core.session.log(cx);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+
+    use super::super::samples::*;
+    use super::*;
+    use crate::testing::Harness;
+
+    fn dtls_record(kind: u8, epoch: u16, number: u8, content: &[u8]) -> Vec<u8> {
+        let mut out = vec![kind, 0xfe, 0xfd];
+        out.extend(epoch.to_be_bytes());
+        out.extend([0, 0, 0, 0, 0, number]);
+        out.extend((content.len() as u16).to_be_bytes());
+        out.extend(content);
+        out
+    }
+
+    fn part(ty: u8, seq: u16, body: &[u8], range: std::ops::Range<usize>) -> Vec<u8> {
+        let u24 = |n: usize| (n as u32).to_be_bytes()[1..].to_vec();
+        let mut out = vec![ty];
+        out.extend(u24(body.len()));
+        out.extend(seq.to_be_bytes());
+        out.extend(u24(range.start));
+        out.extend(u24(range.len()));
+        out.extend(&body[range]);
+        out
+    }
+
+    #[test]
+    fn fragments_in_any_order() {
+        let client = client_hello(0xfefd, &[], &[server_name(b"example.com")]);
+        let server = server_hello(0xfefd, &[], 0xc02f, &[]);
+        let key = ecdhe();
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        let n = client.len();
+        let parts = [
+            dtls_record(22, 0, 2, &part(1, 0, &client, 40..n)),
+            dtls_record(22, 0, 0, &part(1, 0, &client, 0..10)),
+            dtls_record(22, 0, 0, &part(1, 0, &client, 0..10)),
+            dtls_record(22, 0, 1, &part(1, 0, &client, 10..40)),
+        ];
+        for p in &parts {
+            assert!(!h.confirmed(Tag::Dtls));
+            a.datagram(&mut h.cx(), Dir::Orig, p, p.len() as u32);
+        }
+        assert!(h.confirmed(Tag::Dtls));
+        let answer = [
+            dtls_record(22, 0, 0, &part(2, 0, &server, 0..server.len())),
+            dtls_record(22, 0, 1, &part(12, 1, &key, 0..key.len())),
+            dtls_record(20, 0, 2, &[1]),
+        ]
+        .concat();
+        a.datagram(&mut h.cx(), Dir::Resp, &answer, 0);
+        let finished = [dtls_record(20, 0, 3, &[1]), dtls_record(22, 1, 0, &[0xee; 30])].concat();
+        a.datagram(&mut h.cx(), Dir::Orig, &finished, 0);
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["version"], "DTLSv12");
+        assert_eq!(row["curve"], "secp256r1");
+        assert_eq!(row["server_name"], "example.com");
+        assert_eq!(row["ssl_history"], "CskiI");
+        assert_eq!(row["established"], "T");
+        assert!(!h.violated(Tag::Dtls));
+    }
+
+    #[test]
+    fn a_length_that_no_message_has() {
+        let mut huge = part(1, 0, &[0; 20], 0..10);
+        huge[1..4].copy_from_slice(&[0xff, 0xff, 0xff]);
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &dtls_record(22, 0, 0, &huge), 0);
+        assert!(h.violated(Tag::Dtls));
+    }
+
+    #[test]
+    fn stun_is_not_looked_at() {
+        let mut stun = vec![0, 1, 0, 8, 0x21, 0x12, 0xa4, 0x42];
+        stun.extend([0; 20]);
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        for _ in 0..20 {
+            a.datagram(&mut h.cx(), Dir::Orig, &stun, 28);
+        }
+        assert_eq!(a.bad_versions, 0);
+        assert!(h.requests.is_empty());
+    }
+
+    #[test]
+    fn records_of_unknown_version_are_borne_ten_times() {
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        for i in 0..12 {
+            assert_eq!(a.idle, i > 10);
+            a.datagram(&mut h.cx(), Dir::Orig, &[0x16; 30], 30);
+        }
+        assert!(h.requests.is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_fragments_are_survived(
+            parts in proptest::collection::vec(
+                (0_u8..40, 0_usize..60, 0_usize..60, 0_usize..60), 0..40),
+        ) {
+            let mut f = Fragments::default();
+            let body = [7; 60];
+            for (record, len, offset, n) in parts {
+                let whole = f.add(Fragment {
+                    kind: 1,
+                    len,
+                    message: 0,
+                    offset,
+                    fragment_len: n,
+                    data: &body[..n],
+                    record: record.into(),
+                });
+                proptest::prop_assert!(whole != Ok(true) || f.bytes.len() == len);
+            }
+        }
+    }
+}

@@ -519,3 +519,81 @@ pub fn check_hello_verify_request(body: &[u8]) -> Result<(), Malformed> {
     r.u16("HelloVerifyRequest:version")?;
     r.vector8("HelloVerifyRequest:cookie").map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_hold_what_they_count() {
+        let mut r = Reader::new(&[0, 2, 8, 9, 1, 7, 5]);
+        assert_eq!(r.vector16("a").map(|v| v.rest()), Ok(&[8, 9][..]));
+        assert_eq!(r.vector8("b").map(|v| v.rest()), Ok(&[7][..]));
+        assert_eq!(r.vector8("c").err(), Some(Malformed { field: "c", need: 6, have: 1 }));
+        assert_eq!(r.u8("d"), Ok(5));
+        assert!(r.is_empty());
+    }
+
+    #[test]
+    fn malformed_reads_as_in_the_log() {
+        let body = [&[0, 0x0e, 0xec][..], &[0; 253]].concat();
+        assert_eq!(
+            certificates(&body).map_err(|e| e.to_string()),
+            Err("Binpac exception: binpac exception: out_of_bound: Certificate: 3823 > 256".into())
+        );
+    }
+
+    #[test]
+    fn chains_in_their_order() {
+        let body = [0, 0, 9, 0, 0, 2, 1, 2, 0, 0, 1, 3];
+        assert_eq!(certificates(&body), Ok(vec![&[1, 2][..], &[3]]));
+        assert_eq!(certificates(&[0, 0, 0]), Ok(vec![]));
+        assert!(certificates(&[0, 0, 4, 0, 0, 2, 1]).is_err());
+    }
+
+    #[test]
+    fn names_asked_for() {
+        let data = [0, 9, 0, 0, 1, b'a', 0, 0, 2, b'b', b'c'];
+        let names = ServerNames::parse(&data);
+        assert_eq!(names.map(|n| n.hosts), Ok(vec![&b"a"[..], b"bc"]));
+        let odd = ServerNames::parse(&[0, 2, 7, 1]).map(|n| n.unknown);
+        assert_eq!(odd, Ok(vec![7]));
+        assert!(ServerNames::parse(&[0, 3, 0, 0, 5]).is_err());
+    }
+
+    #[test]
+    fn shares_of_servers() {
+        assert_eq!(server_key_share(&[0, 29]), Ok(29));
+        assert_eq!(server_key_share(&[0, 23, 0, 1, 9]), Ok(23));
+        assert!(server_key_share(&[0, 23, 0, 2, 9]).is_err());
+    }
+
+    #[test]
+    fn parameters_with_and_without_algorithm() {
+        let bare = [3, 0, 24, 1, 9, 0, 1, 7];
+        assert_eq!(ecdh_parameters(&bare, Some(SignatureForm::Bare)), Ok(Some(24)));
+        assert!(ecdh_parameters(&bare, Some(SignatureForm::WithAlgorithm)).is_err());
+        assert_eq!(ecdh_parameters(&[1, 9], None), Ok(None));
+        let dh = [0, 1, 1, 0, 1, 2, 0, 1, 3, 0, 0];
+        assert_eq!(dh_parameters(&dh, Some(SignatureForm::Bare)), Ok(()));
+        assert!(dh_parameters(&dh[..8], None).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_survived(
+            ty in 0_u16..60,
+            data in proptest::collection::vec(proptest::num::u8::ANY, 0..120),
+        ) {
+            // What is read is never more than what is there.
+            if let Ok(hello) = ClientHello::parse(&data, |v| v % 2 == 0) {
+                proptest::prop_assert!(hello.session_id.len() < data.len());
+            }
+            if let Ok(all) = certificates(&data) {
+                proptest::prop_assert!(all.concat().len() <= data.len());
+            }
+            let whole = check_extension(ty, &data, true).is_ok();
+            proptest::prop_assert!(whole || !data.is_empty() || ty != 0);
+        }
+    }
+}

@@ -24,6 +24,8 @@ pub mod message;
 pub mod names;
 mod record;
 mod rows;
+#[cfg(test)]
+mod samples;
 
 pub use analyzer::Analyzer;
 pub use certificates::Certificates;
