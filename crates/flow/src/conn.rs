@@ -87,6 +87,8 @@ pub struct Conn {
     pub services: Services,
     /// Protocols that were confirmed and failed later, one bit each.
     pub failed: u128,
+    /// A TCP connection whose handshake was not seen: some protocols are not looked for in it.
+    pub partial: bool,
 }
 
 impl Conn {
@@ -107,6 +109,7 @@ impl Conn {
             tunnel_parents: None,
             services: Services::default(),
             failed: 0,
+            partial: false,
         }
     }
 

@@ -32,6 +32,8 @@ pub enum Request {
     },
     /// Originator and responder are the wrong way round.
     Flip,
+    /// The protocol has nothing more to say: its analyzer is taken off quietly.
+    Done(Tag),
 }
 
 /// One call's view of the world for an analyzer.
@@ -77,6 +79,12 @@ impl Context<'_> {
     pub fn violation(&mut self, tag: Tag, reason: &str, data: &[u8]) {
         let data = data[..data.len().min(40)].to_vec();
         self.requests.push(Request::Violation { tag, reason: reason.to_owned(), data });
+    }
+
+    /// Nothing more will be learned: the analyzer is taken off when the packet is done, and its
+    /// [`finish`](crate::Analyze::finish) called then.
+    pub fn done(&mut self, tag: Tag) {
+        self.requests.push(Request::Done(tag));
     }
 
     /// Originator and responder are the wrong way round. UDP connections flip at once, TCP ones

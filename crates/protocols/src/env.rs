@@ -98,6 +98,8 @@ pub struct Env {
     pub dns: crate::dns::Shared,
     /// DHCP transactions, which span connections.
     pub dhcp: crate::dhcp::Shared,
+    /// Certificates seen.
+    pub certificates: crate::ssl::Certificates,
 }
 
 impl Env {
@@ -113,6 +115,7 @@ impl Env {
             ftp: crate::ftp::Shared::default(),
             dns: crate::dns::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
+            certificates: crate::ssl::Certificates::default(),
         }
     }
 

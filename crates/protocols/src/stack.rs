@@ -142,6 +142,7 @@ impl Session<'_> {
                         self.violation(conn, tag, &reason, &data);
                     }
                     Request::Flip => flip = true,
+                    Request::Done(tag) => self.remove(conn, tag),
                 }
             }
         }
@@ -205,10 +206,8 @@ impl Session<'_> {
         }
     }
 
-    fn violation(&mut self, conn: &mut Conn, tag: Tag, reason: &str, data: &[u8]) {
-        if conn.payload() > IGNORE_VIOLATIONS_AFTER {
-            return;
-        }
+    /// Takes an analyzer off, if it is still there.
+    fn remove(&mut self, conn: &mut Conn, tag: Tag) {
         if let Some(at) = self.stack.entries.iter().position(|e| e.analyzer.tag() == tag) {
             let mut entry = self.stack.entries.remove(at);
             let mut cx = Context {
@@ -221,6 +220,13 @@ impl Session<'_> {
             entry.analyzer.finish(&mut cx);
             self.scratch.starts.clear();
         }
+    }
+
+    fn violation(&mut self, conn: &mut Conn, tag: Tag, reason: &str, data: &[u8]) {
+        if conn.payload() > IGNORE_VIOLATIONS_AFTER {
+            return;
+        }
+        self.remove(conn, tag);
         let service = tag as u8;
         if !conn.services.contains(service) {
             return;

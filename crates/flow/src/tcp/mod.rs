@@ -108,7 +108,6 @@ pub struct Tcp {
     side: [Endpoint; 2],
     /// By direction: whether a packet was seen.
     first_seen: [bool; 2],
-    partial: bool,
     close_deferred: bool,
     is_active: bool,
     limits: Limits,
@@ -124,7 +123,6 @@ impl Tcp {
         Self {
             side: Default::default(),
             first_seen: [false; 2],
-            partial: false,
             close_deferred: false,
             is_active: true,
             limits,
@@ -146,11 +144,6 @@ impl Tcp {
     /// Payload bytes that a side sent, in sequence space.
     pub fn size(&self, side: Dir) -> u64 {
         self.endpoint(side).size(self.endpoint(side.other()))
-    }
-
-    /// Whether the handshake was not seen.
-    pub fn is_partial(&self) -> bool {
-        self.partial
     }
 
     /// A segment failed its checksum: noted, and nothing else is done with it.
@@ -214,7 +207,7 @@ impl Tcp {
         s: &Segment<'_>,
         c: &mut impl Consumer,
     ) -> Dir {
-        self.set_partial(from, s);
+        self.set_partial(conn, from, s);
         let control = u32::from(s.has(flag::SYN)) + u32::from(s.has(flag::FIN));
         let seg_len = control + if s.has(flag::RST) { 0 } else { s.len };
         let past = s.seq.wrapping_add(seg_len);
@@ -270,13 +263,13 @@ impl Tcp {
         from
     }
 
-    fn set_partial(&mut self, from: Dir, s: &Segment<'_>) {
+    fn set_partial(&self, conn: &mut Conn, from: Dir, s: &Segment<'_>) {
         match from {
             Dir::Orig if !self.first_seen[0] => {
-                self.partial = !s.has(flag::SYN) || s.has(flag::ACK);
+                conn.partial = !s.has(flag::SYN) || s.has(flag::ACK);
             }
-            Dir::Resp if !self.first_seen[1] && !self.partial => {
-                self.partial = !s.has(flag::SYN);
+            Dir::Resp if !self.first_seen[1] && !conn.partial => {
+                conn.partial = !s.has(flag::SYN);
             }
             _ => {}
         }
@@ -286,7 +279,7 @@ impl Tcp {
         conn.flip();
         self.side.swap(0, 1);
         self.first_seen.swap(0, 1);
-        self.partial = false;
+        conn.partial = false;
         c.flipped(conn);
     }
 
@@ -485,7 +478,7 @@ impl Tcp {
         c: &mut impl Consumer,
     ) {
         let clean = self.side[0].is_clean() && self.side[1].is_clean();
-        let partial = self.partial;
+        let partial = conn.partial;
         let e = self.end(side);
         if e.fins > 0 && seq >= e.fin_seq {
             seq = e.fin_seq.wrapping_sub(1);

@@ -1,28 +1,34 @@
-//! SSL.
+//! SSL 2.0 and 3.0, TLS 1.0 to 1.3, DTLS 1.0 to 1.3: who spoke which version with which cipher to
+//! which name, and with what certificates.
+//!
+//! Specifications: SSL 2.0 (draft-hickman-netscape-ssl-00), SSL 3.0 (RFC 6101), TLS (RFC 2246,
+//! 4346, 5246, 8446), extensions (RFC 6066, 7301, 5077), DTLS (RFC 4347, 6347, 9147).
+//!
+//! The bytes of a stream pass through [`Analyzer`], which cuts them into records; a datagram passes
+//! through [`Dtls`], which also puts fragmented handshake messages together. What both have in
+//! common is in `record` (what a record means before and after the change to encryption) and
+//! `handshake` (messages that span records, and what each says). [`message`] parses single
+//! messages and knows no state. What is said ends in a `Session` (`rows`), which becomes the row of
+//! ssl.log, and in [`Certificates`], which writes x509.log.
+//!
+//! All that can be read of a session is read once both sides have sent an encrypted record: the row
+//! is written then, and the analyzer asks to be taken off. Sessions that never come so far are
+//! written when the analyzer goes, or when the bytes turn out to be something else.
 
-use crate::Analyze;
-use crate::Context;
+mod analyzer;
+mod certificates;
+mod ciphers;
+mod dtls;
+mod handshake;
+pub mod message;
+pub mod names;
+mod record;
+mod rows;
+#[cfg(test)]
+mod samples;
 
-/// The analyzer of one connection.
-pub struct Analyzer {}
-
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Analyzer {}
-
-/// The analyzer of one connection.
-pub struct Dtls {}
-
-impl Dtls {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Dtls {}
+pub use analyzer::Analyzer;
+pub use certificates::Certificates;
+pub use certificates::X509Row;
+pub use dtls::Dtls;
+pub use rows::SslRow;

@@ -1,0 +1,558 @@
+//! Records of a stream: SSL 3.0 and TLS (RFC 8446 section 5.1), and the two-octet headers of
+//! SSL 2.0.
+
+use gannet_base::Dir;
+
+use super::message::Malformed;
+use super::message::Reader;
+use super::message::ServerHello;
+use super::names;
+use super::record::Core;
+use super::record::content;
+use super::rows::Role;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// Bytes of a record that must be there before its kind and length can be told.
+const HEADER: usize = 5;
+
+/// Message types of SSL 2.0, set apart from TLS record types.
+mod v2 {
+    pub(super) const BASE: u16 = 300;
+    pub(super) const ERROR: u16 = BASE;
+    pub(super) const CLIENT_HELLO: u16 = BASE + 1;
+    pub(super) const CLIENT_MASTER_KEY: u16 = BASE + 2;
+    pub(super) const SERVER_HELLO: u16 = BASE + 4;
+}
+
+/// What comes before a record's content.
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    /// As in [`content`] or [`v2`].
+    kind: u16,
+    /// Bytes of content after the first five of the record.
+    len: usize,
+    /// The last two of these five: part of the content in SSL 2.0.
+    tail: [u8; 2],
+}
+
+/// One side's way through its records.
+#[derive(Debug, Default)]
+struct Side {
+    /// Beginning of a record that is not whole yet. Bounded by the longest record.
+    partial: Vec<u8>,
+    /// Header of the record that has begun.
+    header: Option<Header>,
+    /// Bytes of an encrypted record that are still to come.
+    ahead: usize,
+}
+
+/// The analyzer of one SSL or TLS connection.
+pub struct Analyzer {
+    core: Core,
+    sides: [Side; 2],
+    /// Version of the first record that was no lone SSL 2.0 hello; decides how records look.
+    records: Option<u16>,
+    /// Nothing more will be learned.
+    idle: bool,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            core: Core::new(Tag::Ssl),
+            sides: <[Side; 2]>::default(),
+            records: None,
+            idle: false,
+        }
+    }
+
+    /// Reads a chunk record by record.
+    fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        let mut rest = data;
+        loop {
+            let side = &mut self.sides[from.index()];
+            if side.ahead > 0 {
+                let n = side.ahead.min(rest.len());
+                side.ahead -= n;
+                rest = &rest[n..];
+                if side.ahead > 0 {
+                    return Ok(());
+                }
+                side.header = None;
+                self.core.ciphertext(cx);
+                continue;
+            }
+            let Some(header) = side.header else {
+                let Some(five) = fill::<HEADER>(&mut side.partial, &mut rest) else {
+                    return Ok(());
+                };
+                match self.header(cx, from, five) {
+                    Some(header) => self.sides[from.index()].header = Some(header?),
+                    None => return Ok(()),
+                }
+                continue;
+            };
+            if self.core.encrypted[from.index()] && header.len > rest.len() + side.partial.len() {
+                // Nothing in it will be read: it is passed over, not kept.
+                side.ahead = header.len - side.partial.len();
+                side.partial.clear();
+                continue;
+            }
+            if side.partial.is_empty() {
+                let Some((whole, after)) = rest.split_at_checked(header.len) else {
+                    side.partial.extend_from_slice(rest);
+                    return Ok(());
+                };
+                rest = after;
+                side.header = None;
+                self.record(cx, from, header, whole)?;
+            } else {
+                let n = rest.len().min(header.len.saturating_sub(side.partial.len()));
+                side.partial.extend_from_slice(&rest[..n]);
+                rest = &rest[n..];
+                if side.partial.len() < header.len {
+                    return Ok(());
+                }
+                side.header = None;
+                let mut whole = std::mem::take(&mut side.partial);
+                let read = self.record(cx, from, header, &whole);
+                whole.clear();
+                self.sides[from.index()].partial = whole;
+                read?;
+            }
+        }
+    }
+
+    /// Reads the first bytes of a record; `None` when nothing more is read at all.
+    fn header(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        b: [u8; HEADER],
+    ) -> Option<Result<Header, Malformed>> {
+        if self.core.skip {
+            return None;
+        }
+        let version = u16::from_be_bytes([b[1], b[2]]);
+        let is_tls = matches!(version, names::SSL3 | names::TLS10..=names::TLS12);
+        match self.records {
+            Some(names::SSL2) => {}
+            Some(_) if is_tls => {}
+            Some(_) => {
+                self.core.give_up(
+                    cx,
+                    &format!(
+                        "Invalid version late in TLS connection. Packet reported version: {version}"
+                    ),
+                );
+                return None;
+            }
+            None if b[0] & 0x80 != 0 => self.first_v2(cx, from, b)?,
+            None if !is_tls => {
+                let reason = format!("Invalid version in TLS connection. Version: {version}");
+                self.core.give_up(cx, &reason);
+                return None;
+            }
+            None if !(20..=30).contains(&b[0]) => {
+                let reason =
+                    format!("Invalid type in TLS connection. Version: {version}, Type: {}", b[0]);
+                self.core.give_up(cx, &reason);
+                return None;
+            }
+            None => self.records = Some(version),
+        }
+        let tail = [b[3], b[4]];
+        if matches!(self.records, Some(v) if v != names::SSL2) {
+            let len = usize::from(u16::from_be_bytes(tail));
+            return Some(Ok(Header { kind: u16::from(b[0]), len, tail }));
+        }
+        // SSL 2.0: 15 bits of length, then the message type.
+        let whole = usize::from(u16::from_be_bytes([b[0] & 0x7f, b[1]]));
+        Some(match whole.checked_sub(HEADER - 2) {
+            Some(len) => Ok(Header { kind: v2::BASE + u16::from(b[2]), len, tail }),
+            None => Err(Malformed { field: "SSLRecord", need: HEADER, have: whole + 2 }),
+        })
+    }
+
+    /// The first record looks like SSL 2.0. A client's hello does not mean that SSL 2.0 is spoken
+    /// from there on (RFC 5246 appendix E.2); a server's does.
+    fn first_v2(&mut self, cx: &mut Context<'_>, from: Dir, b: [u8; HEADER]) -> Option<()> {
+        if b[2] == 1 && from == Dir::Orig {
+            let version = u16::from_be_bytes([b[3], b[4]]);
+            if matches!(version, names::SSL2 | names::SSL3 | names::TLS10..=names::TLS12) {
+                return Some(());
+            }
+            let reason = format!("Invalid version in SSL client hello. Version: {version}");
+            self.core.give_up(cx, &reason);
+        } else if b[2] == 4 && b[4] < 2 && from == Dir::Resp {
+            self.records = Some(names::SSL2);
+            return Some(());
+        } else {
+            let reason = format!(
+                "Invalid headers in SSL connection. Head1: {}, head2: {}, head3: {}",
+                b[1], b[2], b[3]
+            );
+            self.core.give_up(cx, &reason);
+        }
+        None
+    }
+
+    /// A whole record.
+    fn record(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        header: Header,
+        mut data: &[u8],
+    ) -> Result<(), Malformed> {
+        while !data.is_empty() {
+            if self.is_encrypted(from, header.kind) {
+                self.core.ciphertext(cx);
+                return Ok(());
+            }
+            if header.kind == content::CHANGE_CIPHER_SPEC {
+                self.core.change_cipher_spec(cx, from);
+                data = &data[1..];
+                continue;
+            }
+            match header.kind {
+                content::HANDSHAKE => self.core.handshake(cx, from, data),
+                v2::ERROR => {
+                    let role = self.core.role(from);
+                    self.core.session.alert(cx, role, u16::from_be_bytes(header.tail));
+                }
+                v2::CLIENT_HELLO => self.v2_client_hello(cx, header, data)?,
+                v2::SERVER_HELLO => self.v2_server_hello(cx, from, data)?,
+                v2::CLIENT_MASTER_KEY => self.v2_client_master_key(cx, data)?,
+                kind => return self.core.plaintext(cx, from, kind, data),
+            }
+            self.core.session.plaintext(cx, false);
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    /// Whether a record's content is encrypted. The first application data of a side is, unless
+    /// the server chose a version that says when encryption starts.
+    fn is_encrypted(&mut self, from: Dir, kind: u16) -> bool {
+        use names::{SSL2, SSL3, TLS10, TLS12};
+        let encrypted = &mut self.core.encrypted[from.index()];
+        if kind == content::APPLICATION_DATA
+            && !matches!(self.core.handshake.version, Some(SSL2 | SSL3 | TLS10..=TLS12))
+        {
+            *encrypted = true;
+        }
+        *encrypted
+    }
+
+    fn v2_client_hello(
+        &mut self,
+        cx: &mut Context<'_>,
+        header: Header,
+        data: &[u8],
+    ) -> Result<(), Malformed> {
+        let mut r = Reader::new(data);
+        let lengths = r.take(6, "V2ClientHello:chal_len")?;
+        let len = |i: usize| usize::from(u16::from_be_bytes([lengths[i], lengths[i + 1]]));
+        r.take(len(0), "V2ClientHello:ciphers")?;
+        let session_id = r.take(len(2), "V2ClientHello:session_id")?;
+        r.take(len(4), "V2ClientHello:challenge")?;
+        if self.core.check_version(cx, Role::Client, u16::from_be_bytes(header.tail)) {
+            self.core.confirm(cx);
+        }
+        self.core.session.client_hello(cx.now, session_id);
+        self.core.session.note(cx, Role::Client, b'c');
+        Ok(())
+    }
+
+    fn v2_server_hello(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        data: &[u8],
+    ) -> Result<(), Malformed> {
+        let mut r = Reader::new(data);
+        let head = r.take(8, "V2ServerHello:conn_id_len")?;
+        let word = |i: usize| u16::from_be_bytes([head[i], head[i + 1]]);
+        let version = word(0);
+        let certificate = r.take(word(2).into(), "V2ServerHello:cert_data")?;
+        let ciphers = r.take(usize::from(word(4)) / 3 * 3, "V2ServerHello:ciphers")?;
+        let connection = r.take(word(6).into(), "V2ServerHello:conn_id_data")?;
+        if version != names::SSL2 {
+            let reason = format!("Invalid version in SSL server hello. Version: {version}");
+            self.core.give_up(cx, &reason);
+            return Ok(());
+        }
+        let cipher = match ciphers {
+            [a, b, c, ..] => u32::from_be_bytes([0, *a, *b, *c]),
+            _ => 0,
+        };
+        let hello = ServerHello {
+            version,
+            random: connection,
+            session_id: &[],
+            cipher: 0,
+            extensions: Reader::new(&[]),
+        };
+        self.core.session.server_hello(cx.now, &hello, cipher);
+        self.core.session.note(cx, Role::Server, b's');
+        self.core.certificate(cx, from, 0, certificate);
+        Ok(())
+    }
+
+    fn v2_client_master_key(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Malformed> {
+        let mut r = Reader::new(data);
+        let head = r.take(7, "V2ClientMasterKey:key_arg_len")?;
+        for i in [1, 3, 5] {
+            let n = u16::from_be_bytes([head[i], head[i + 1]]);
+            r.take(n.into(), "V2ClientMasterKey:cl_key_data")?;
+        }
+        self.core.encrypted = [true; 2];
+        self.core.establish(cx);
+        Ok(())
+    }
+}
+
+/// The next `N` bytes of what was kept and what came, when there are so many.
+fn fill<const N: usize>(kept: &mut Vec<u8>, fresh: &mut &[u8]) -> Option<[u8; N]> {
+    if kept.is_empty()
+        && let Some((front, rest)) = fresh.split_first_chunk::<N>()
+    {
+        *fresh = rest;
+        return Some(*front);
+    }
+    let n = fresh.len().min(N.saturating_sub(kept.len()));
+    kept.extend_from_slice(&fresh[..n]);
+    *fresh = &fresh[n..];
+    let whole = kept.as_slice().try_into().ok()?;
+    kept.clear();
+    Some(whole)
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.idle || cx.conn.partial {
+            return;
+        }
+        if let Err(e) = self.chunk(cx, from, data) {
+            // What else came with it is lost; the next chunk begins a record.
+            self.sides[from.index()] = Side::default();
+            self.core.violation(cx, &e.to_string());
+        }
+        if self.core.skip || self.core.is_done() {
+            self.rest();
+            if self.core.is_done() {
+                cx.done(Tag::Ssl);
+            }
+        }
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        // Record borders are lost, and with them all meaning.
+        self.rest();
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.core.session.log(cx);
+    }
+}
+
+impl Analyzer {
+    /// Reads nothing more and lets go of what was kept.
+    fn rest(&mut self) {
+        self.idle = true;
+        self.sides = <[Side; 2]>::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+
+    use super::super::samples::*;
+    use super::*;
+    use crate::Request;
+    use crate::testing::Harness;
+
+    fn session(h: &mut Harness, exchange: &[(Dir, Vec<u8>)], cut: usize) {
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, bytes) in exchange {
+            for part in bytes.chunks(cut) {
+                a.stream(&mut h.cx(), *from, part);
+            }
+        }
+        a.finish(&mut h.cx());
+    }
+
+    fn tls12() -> Vec<(Dir, Vec<u8>)> {
+        let client = client_hello(0x0303, &[], &[server_name(b"example.com"), extension(35, b"")]);
+        let alpn = extension(16, b"\x00\x03\x02h2");
+        let answer = [
+            message(2, &server_hello(0x0303, &[5; 32], 0xc02f, &[alpn])),
+            message(12, &ecdhe()),
+            message(14, b""),
+        ];
+        vec![
+            (Dir::Orig, record(22, &message(1, &client))),
+            (Dir::Resp, record(22, &answer.concat())),
+            (Dir::Orig, record(22, &message(16, &[1; 33]))),
+            (Dir::Orig, record(20, &[1])),
+            (Dir::Orig, record(22, &[0xee; 40])),
+            (Dir::Resp, record(22, &message(4, &[0, 0, 0, 9, 0, 1, 1]))),
+            (Dir::Resp, record(20, &[1])),
+            (Dir::Resp, record(22, &[0xee; 40])),
+        ]
+    }
+
+    #[test]
+    fn a_session_of_tls_1_2_in_any_cut() {
+        for cut in [1, 2, 7, 40, 10_000] {
+            let mut h = Harness::new(Proto::Tcp, 443);
+            session(&mut h, &tls12(), cut);
+            let rows = h.rows("ssl");
+            assert_eq!(rows.len(), 1, "cut {cut}");
+            let row = &rows[0];
+            assert_eq!(row["version"], "TLSv12");
+            assert_eq!(row["cipher"], "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256");
+            assert_eq!(row["curve"], "secp256r1");
+            assert_eq!(row["server_name"], "example.com");
+            assert_eq!(row["resumed"], "F");
+            assert_eq!(row["next_protocol"], "h2");
+            assert_eq!(row["established"], "T");
+            assert_eq!(row["ssl_history"], "CsknGIti");
+            assert_eq!(row["cert_chain_fps"], "-");
+            assert!(h.confirmed(Tag::Ssl) && !h.violated(Tag::Ssl));
+            assert!(h.requests.iter().any(|r| matches!(r, Request::Done(Tag::Ssl))));
+        }
+    }
+
+    #[test]
+    fn messages_span_records() {
+        let whole = message(2, &server_hello(0x0303, &[], 0x002f, &[]));
+        let (front, back) = whole.split_at(9);
+        let exchange = [
+            (Dir::Orig, record(22, &message(1, &client_hello(0x0303, &[], &[])))),
+            (Dir::Resp, [record(22, front), record(22, back)].concat()),
+        ];
+        let mut h = Harness::new(Proto::Tcp, 443);
+        session(&mut h, &exchange, 1000);
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["cipher"], "TLS_RSA_WITH_AES_128_CBC_SHA");
+        assert_eq!((row["ssl_history"].as_str(), row["established"].as_str()), ("Cs", "F"));
+    }
+
+    #[test]
+    fn tls_1_3_is_established_by_application_data() {
+        let versions = extension(43, &[2, 3, 4]);
+        let share = extension(51, &[0, 29, 0, 1, 0xaa]);
+        let chosen = [extension(43, &[3, 4]), share, extension(41, &[0, 0])];
+        let offered = extension(41, &[0, 7, 0, 1, 9, 0, 0, 0, 0, 0, 2, 1, 9]);
+        let exchange = [
+            (Dir::Orig, client_hello(0x0303, &[4; 32], &[versions, offered])),
+            (Dir::Resp, server_hello(0x0303, &[4; 32], 0x1301, &chosen)),
+        ]
+        .map(|(from, body)| {
+            let ty = if from == Dir::Orig { 1 } else { 2 };
+            (from, record(22, &message(ty, &body)))
+        });
+        let mut h = Harness::new(Proto::Tcp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, bytes) in &exchange {
+            a.stream(&mut h.cx(), *from, bytes);
+        }
+        a.stream(&mut h.cx(), Dir::Resp, &record(20, &[1]));
+        a.stream(&mut h.cx(), Dir::Resp, &record(23, &[0; 500]));
+        assert!(h.rows("ssl").is_empty());
+        a.stream(&mut h.cx(), Dir::Orig, &record(20, &[1]));
+        a.stream(&mut h.cx(), Dir::Orig, &record(23, &[0; 50]));
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["version"], "TLSv13");
+        assert_eq!(row["curve"], "x25519");
+        assert_eq!(row["resumed"], "T");
+        assert_eq!(row["ssl_history"], "CsiI");
+        assert_eq!(row["established"], "T");
+    }
+
+    #[test]
+    fn other_protocols_are_refused_at_once() {
+        let mut h = Harness::new(Proto::Tcp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1\r\n\r\n");
+        a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1\r\n\r\n");
+        a.finish(&mut h.cx());
+        let reasons: Vec<_> = h
+            .requests
+            .iter()
+            .map(|r| match r {
+                Request::Violation { reason, .. } => reason.as_str(),
+                _ => "",
+            })
+            .collect();
+        assert_eq!(reasons, ["Invalid version in TLS connection. Version: 17748"]);
+        assert!(h.rows("ssl").is_empty());
+    }
+
+    #[test]
+    fn a_broken_message_costs_its_record_only() {
+        let mut broken = client_hello(0x0303, &[], &[extension(16, b"\x00\x09\x02h2")]);
+        broken.push(0);
+        let exchange =
+            [(Dir::Orig, record(22, &message(1, &broken))), (Dir::Orig, record(21, &[2, 40]))];
+        let mut h = Harness::new(Proto::Tcp, 443);
+        session(&mut h, &exchange, 1000);
+        assert!(h.violated(Tag::Ssl) && !h.confirmed(Tag::Ssl));
+        // Nothing of the message counted, and what was known by then is in the row.
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["ssl_history"], "L");
+        assert_eq!(row["last_alert"], "handshake_failure");
+    }
+
+    #[test]
+    fn ssl_2_hellos() {
+        let mut client = vec![0x80, 0x1c, 1, 0, 2, 0, 3, 0, 0, 0, 16, 1, 0, 0x80];
+        client.extend([6; 16]);
+        let mut server = vec![0x80, 0x1e, 4, 0, 1, 0, 2, 0, 0, 0, 3, 0, 16, 1, 0, 0x80];
+        server.extend([6; 16]);
+        let mut key = vec![0x80, 0x0b, 2, 1, 0, 0x80, 0, 0, 0, 1, 0, 0, 9];
+        key.extend([0x80, 0x03, 9, 9, 9]);
+        let exchange = [(Dir::Orig, client), (Dir::Resp, server), (Dir::Orig, key)];
+        let mut h = Harness::new(Proto::Tcp, 443);
+        session(&mut h, &exchange, 1000);
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["version"], "SSLv2");
+        assert_eq!(row["cipher"], "SSLv20_CK_RC4_128_WITH_MD5");
+        assert_eq!(row["ssl_history"], "Cs");
+        assert_eq!(row["established"], "T");
+    }
+
+    #[test]
+    fn a_gap_ends_it() {
+        let mut h = Harness::new(Proto::Tcp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        let exchange = tls12();
+        a.stream(&mut h.cx(), Dir::Orig, &exchange[0].1);
+        a.gap(&mut h.cx(), Dir::Resp, 10);
+        a.stream(&mut h.cx(), Dir::Resp, &exchange[1].1);
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("ssl")[0]["ssl_history"], "C");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_in_any_cut_are_survived(
+            prefix in 0_usize..8,
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300),
+            cut in 1_usize..64,
+        ) {
+            let mut exchange: Vec<_> = tls12().into_iter().take(prefix).collect();
+            exchange.push((Dir::Orig, bytes.clone()));
+            exchange.push((Dir::Resp, bytes));
+            let mut h = Harness::new(Proto::Tcp, 443);
+            session(&mut h, &exchange, cut);
+            proptest::prop_assert!(h.rows("ssl").len() <= 1);
+        }
+    }
+}

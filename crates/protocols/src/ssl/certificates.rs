@@ -1,0 +1,235 @@
+//! Certificates: each is read once, and logged once a day in each of its parts.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_files::x509;
+use gannet_files::x509::Certificate;
+use gannet_log::Limits;
+use gannet_log::Vector;
+
+use super::rows::Link;
+use crate::Context;
+
+/// A certificate is logged again after this time.
+const RELOG_AFTER: Interval = Interval::from_secs(24 * 60 * 60);
+/// Logged certificates that are remembered; beyond that, each sight is logged.
+const MAX_KNOWN: usize = 1_000_000;
+/// Parsed certificates that are kept.
+const MAX_PARSED: usize = 1024;
+/// Bytes of their encodings together.
+const MAX_PARSED_BYTES: usize = 4 << 20;
+
+gannet_log::row! {
+    /// X.509 certificates, each once a day.
+    pub struct X509Row<'a> = "x509" limits(Limits { string: 4096, elements: 500 }) {
+        /// When it was seen.
+        ts: Time = "ts",
+        /// SHA-256 of its encoding, in hexadecimal.
+        fingerprint: &'a str = "fingerprint",
+        /// Version, counted from one.
+        version: u64 = "certificate.version",
+        /// Serial number in hexadecimal.
+        serial: &'a str = "certificate.serial",
+        /// Subject.
+        subject: &'a str = "certificate.subject",
+        /// Issuer.
+        issuer: &'a str = "certificate.issuer",
+        /// Start of its validity.
+        not_valid_before: Time = "certificate.not_valid_before",
+        /// End of its validity.
+        not_valid_after: Time = "certificate.not_valid_after",
+        /// Algorithm of the key.
+        key_alg: &'a str = "certificate.key_alg",
+        /// Algorithm of the signature.
+        sig_alg: &'a str = "certificate.sig_alg",
+        /// Kind of the key: `rsa`, `dsa`, `ecdsa`, …
+        key_type: Option<&'a str> = "certificate.key_type",
+        /// Bits of the key.
+        key_length: Option<u64> = "certificate.key_length",
+        /// Public exponent of an RSA key.
+        exponent: Option<&'a str> = "certificate.exponent",
+        /// Curve of an elliptic-curve key.
+        curve: Option<&'a str> = "certificate.curve",
+        /// Alternative names: hosts.
+        san_dns: Option<Vector<&'a [u8]>> = "san.dns",
+        /// Alternative names: URIs.
+        san_uri: Option<Vector<&'a [u8]>> = "san.uri",
+        /// Alternative names: mail addresses.
+        san_email: Option<Vector<&'a [u8]>> = "san.email",
+        /// Alternative names: addresses.
+        san_ip: Option<Vector<Addr>> = "san.ip",
+        /// Whether it may issue certificates, if it says.
+        ca: Option<bool> = "basic_constraints.ca",
+        /// Issuers that may follow below it.
+        path_len: Option<u64> = "basic_constraints.path_len",
+        /// Whether it is its sender's own: the first of its chain.
+        host_cert: bool = "host_cert",
+        /// Whether the client sent it.
+        client_cert: bool = "client_cert",
+    }
+}
+
+/// What is known of certificates across connections.
+#[derive(Debug, Default)]
+pub struct Certificates {
+    /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
+    known: HashMap<([u8; 32], bool, bool), Time, foldhash::fast::FixedState>,
+    /// Parsed certificates by their encoding; `None` where they do not parse.
+    parsed: HashMap<Box<[u8]>, Parsed, foldhash::fast::FixedState>,
+    parsed_bytes: usize,
+}
+
+/// A certificate and its fingerprint in bytes.
+type Parsed = Option<(Arc<Certificate>, [u8; 32])>;
+
+impl Certificates {
+    /// A certificate's facts, parsed at the first sight.
+    fn parse(&mut self, der: &[u8]) -> Parsed {
+        if let Some(parsed) = self.parsed.get(der) {
+            return parsed.clone();
+        }
+        let parsed = x509::parse(der).ok().map(|c| {
+            let digest = digest(&c.fingerprint);
+            (Arc::new(c), digest)
+        });
+        if self.parsed.len() >= MAX_PARSED || self.parsed_bytes + der.len() > MAX_PARSED_BYTES {
+            self.parsed.clear();
+            self.parsed_bytes = 0;
+        }
+        self.parsed_bytes += der.len();
+        self.parsed.insert(der.into(), parsed.clone());
+        parsed
+    }
+
+    /// Whether a certificate is to be logged now. Asked once a sight.
+    fn is_news(&mut self, key: ([u8; 32], bool, bool), now: Time) -> bool {
+        if self.known.get(&key).is_some_and(|&logged| now - logged < RELOG_AFTER) {
+            return false;
+        }
+        if self.known.len() >= MAX_KNOWN {
+            self.known.retain(|_, &mut logged| now - logged < RELOG_AFTER);
+        }
+        if self.known.len() < MAX_KNOWN {
+            self.known.insert(key, now);
+        }
+        true
+    }
+}
+
+/// A fingerprint's digits as bytes.
+fn digest(hex: &str) -> [u8; 32] {
+    let nibble = |c: u8| char::from(c).to_digit(16).unwrap_or(0) as u8;
+    let mut out = [0; 32];
+    for (byte, pair) in out.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
+        *byte = nibble(pair[0]) << 4 | nibble(pair[1]);
+    }
+    out
+}
+
+/// A certificate came by: reads it, and logs it if it is news. `None` if it cannot be read.
+pub(super) fn seen(cx: &mut Context<'_>, der: &[u8], host: bool, client: bool) -> Link {
+    let Some((certificate, digest)) = cx.env.certificates.parse(der) else {
+        weird(cx, x509::PARSE_ERROR_WEIRD, "");
+        return None;
+    };
+    for &odd in &certificate.weirds {
+        weird(cx, odd.name(), &odd.addition());
+    }
+    if cx.env.certificates.is_news((digest, host, client), cx.now) {
+        log(cx, &certificate, host, client);
+    }
+    Some(certificate)
+}
+
+/// An oddity of a file: its name in the logs goes before the addition.
+fn weird(cx: &mut Context<'_>, name: &'static str, addition: &str) {
+    // Certificates are files that files.log leaves out; this one's name is used nowhere else.
+    let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX);
+    let addl = match addition {
+        "" => fuid.to_string(),
+        _ => format!("{fuid}: {addition}"),
+    };
+    cx.env.weirds.net(&mut cx.env.logs, cx.now, name, &addl);
+}
+
+fn log(cx: &mut Context<'_>, c: &Certificate, host_cert: bool, client_cert: bool) {
+    let key = c.key.as_ref();
+    let names = c.alternative_names.as_ref();
+    let row = X509Row {
+        ts: cx.now,
+        fingerprint: &c.fingerprint,
+        version: c.version,
+        serial: &c.serial,
+        subject: &c.subject,
+        issuer: &c.issuer,
+        not_valid_before: Time::from_secs(c.not_before),
+        not_valid_after: Time::from_secs(c.not_after),
+        key_alg: &c.key_algorithm,
+        sig_alg: &c.signature_algorithm,
+        key_type: key.map(|k| k.kind),
+        key_length: key.and_then(|k| k.bits),
+        exponent: key.and_then(|k| k.exponent.as_deref()),
+        curve: key.and_then(|k| k.curve),
+        san_dns: names.and_then(|n| list(&n.dns)),
+        san_uri: names.and_then(|n| list(&n.uri)),
+        san_email: names.and_then(|n| list(&n.email)),
+        san_ip: names.filter(|n| !n.ip.is_empty()).map(|n| {
+            let address = |&ip: &IpAddr| match ip {
+                IpAddr::V4(ip) => Addr::v4(ip.octets()),
+                IpAddr::V6(ip) => Addr::v6(ip.octets()),
+            };
+            Vector(n.ip.iter().map(address).collect())
+        }),
+        ca: c.basic_constraints.map(|b| b.ca),
+        path_len: c.basic_constraints.and_then(|b| b.path_len),
+        host_cert,
+        client_cert,
+    };
+    cx.log(&row);
+}
+
+fn list(names: &[Vec<u8>]) -> Option<Vector<&[u8]>> {
+    (!names.is_empty()).then(|| Vector(names.iter().map(Vec::as_slice).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_a_day_in_each_part() {
+        let mut c = Certificates::default();
+        let at = |h: i64| Time::from_secs(1_000_000 + h * 3600);
+        let key = |host, client| ([1; 32], host, client);
+        assert!(c.is_news(key(true, false), at(0)));
+        assert!(!c.is_news(key(true, false), at(23)));
+        assert!(c.is_news(key(false, false), at(23)));
+        assert!(c.is_news(key(true, true), at(23)));
+        assert!(c.is_news(key(true, false), at(24)));
+        assert!(!c.is_news(key(true, false), at(25)));
+    }
+
+    #[test]
+    fn what_does_not_parse_is_remembered_too() {
+        let mut c = Certificates::default();
+        assert!(c.parse(b"no certificate").is_none());
+        assert!(c.parse(b"no certificate").is_none());
+        assert_eq!((c.parsed.len(), c.parsed_bytes), (1, 14));
+        for i in 0..2 * MAX_PARSED {
+            c.parse(&i.to_be_bytes());
+        }
+        assert!(c.parsed.len() <= MAX_PARSED);
+    }
+
+    #[test]
+    fn digests_from_their_digits() {
+        let d = digest("00ff10aa");
+        assert_eq!(d[..4], [0, 0xff, 0x10, 0xaa]);
+        assert_eq!(d[4..], [0; 28]);
+    }
+}

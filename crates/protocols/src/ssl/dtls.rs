@@ -1,0 +1,420 @@
+//! DTLS 1.0, 1.2 and 1.3 (RFC 4347, 6347, 9147): records in datagrams, and handshake messages
+//! whose fragments come in any order.
+
+use gannet_base::Dir;
+
+use super::message::Malformed;
+use super::message::Reader;
+use super::names;
+use super::record::Core;
+use super::record::content;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// Longest handshake message that is put together from fragments.
+const MAX_MESSAGE: usize = 100_000;
+/// Records that the fragments of one message may be spread over.
+const WINDOW: u64 = 32;
+/// Records of unknown version before the analyzer stops looking. Starts over with each record of a
+/// known version, once a client hello was seen.
+const MAX_BAD_VERSIONS: u32 = 10;
+/// Records of unknown version that are reported as violations.
+const MAX_REPORTED_VERSIONS: u32 = 1;
+
+/// A handshake message in the making.
+#[derive(Debug, Default)]
+struct Fragments {
+    /// Number of the message among its side's; `None` before the first.
+    message: Option<u16>,
+    bytes: Vec<u8>,
+    /// Least record number that carried a part.
+    first: u64,
+    /// Whether that part was the beginning.
+    first_seen: bool,
+    /// Number of the record that carried the end; 0 before it came.
+    last: u64,
+    /// Records seen: bit i for number `first + i`.
+    seen: u32,
+}
+
+/// The header of a handshake message's fragment (RFC 6347 section 4.2.2).
+#[derive(Clone, Copy, Debug)]
+struct Fragment<'a> {
+    kind: u8,
+    /// Length of the whole message.
+    len: usize,
+    message: u16,
+    offset: usize,
+    /// Length of the fragment, as it says itself.
+    fragment_len: usize,
+    data: &'a [u8],
+    /// Number of the record that carries it.
+    record: u64,
+}
+
+/// The analyzer of one DTLS connection.
+pub struct Dtls {
+    core: Core,
+    fragments: [Fragments; 2],
+    bad_versions: u32,
+    reported_versions: u32,
+    /// Nothing more will be learned.
+    idle: bool,
+}
+
+impl Dtls {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            core: Core::new(Tag::Dtls),
+            fragments: <[Fragments; 2]>::default(),
+            bad_versions: 0,
+            reported_versions: 0,
+            idle: false,
+        }
+    }
+
+    /// All records of a datagram.
+    fn records(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        let mut r = Reader::new(data);
+        while !r.is_empty() {
+            let kind = r.u8("SSLRecordSwitch:firstbyte")?;
+            if self.core.handshake.version == Some(names::DTLS13) && kind & 0xe0 == 0x20 {
+                return self.unified_record(cx, from, kind, r);
+            }
+            let head = r.take(12, "SSLRecord:length")?;
+            let word = |i: usize| u16::from_be_bytes([head[i], head[i + 1]]);
+            if !self.check_version(cx, word(0)) {
+                return Ok(());
+            }
+            let encrypted = word(2) != 0;
+            let mut number = [0; 8];
+            number[2..].copy_from_slice(&head[4..10]);
+            let content = r.take(word(10).into(), "SSLRecord:rec")?;
+            self.record(cx, from, kind, encrypted, u64::from_be_bytes(number), content)?;
+        }
+        Ok(())
+    }
+
+    fn check_version(&mut self, cx: &mut Context<'_>, version: u16) -> bool {
+        if matches!(version, names::DTLS10 | names::DTLS12) {
+            if self.core.is_confirmed() {
+                self.bad_versions = 0;
+            }
+            return true;
+        }
+        self.bad_versions += 1;
+        if self.core.is_confirmed() {
+            self.reported_versions = self.reported_versions.saturating_add(1);
+            if self.reported_versions <= MAX_REPORTED_VERSIONS {
+                let reason = format!(
+                    "Invalid version in DTLS connection. Packet reported version: {version}"
+                );
+                self.core.violation(cx, &reason);
+            }
+        }
+        if self.bad_versions > MAX_BAD_VERSIONS {
+            self.core.skip = true;
+        }
+        false
+    }
+
+    /// An encrypted record of DTLS 1.3 (RFC 9147 section 4). It takes the rest of the datagram.
+    fn unified_record(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        flags: u8,
+        mut r: Reader<'_>,
+    ) -> Result<(), Malformed> {
+        let (has_id, long_number, has_length) =
+            (flags & 0x10 != 0, flags & 0x08 != 0, flags & 0x04 != 0);
+        // The length of a connection id is not in the record.
+        if !has_id {
+            r.take(1 + usize::from(long_number), "UnifiedRecord:sequence_number")?;
+            if has_length {
+                r.u16("UnifiedRecord:length")?;
+            }
+        }
+        self.core.encrypted[from.index()] = true;
+        self.core.ciphertext(cx);
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        kind: u8,
+        encrypted: bool,
+        number: u64,
+        mut data: &[u8],
+    ) -> Result<(), Malformed> {
+        while !data.is_empty() {
+            if encrypted {
+                self.core.ciphertext(cx);
+                return Ok(());
+            }
+            match u16::from(kind) {
+                content::CHANGE_CIPHER_SPEC => {
+                    self.core.change_cipher_spec(cx, from);
+                    data = &data[1..];
+                }
+                content::HANDSHAKE => {
+                    self.handshake(cx, from, number, data)?;
+                    self.core.session.plaintext(cx, false);
+                    return Ok(());
+                }
+                kind => return self.core.plaintext(cx, from, kind, data),
+            }
+        }
+        Ok(())
+    }
+
+    fn handshake(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        record: u64,
+        data: &[u8],
+    ) -> Result<(), Malformed> {
+        let mut r = Reader::new(data);
+        let mut head = Reader::new(r.take(12, "Handshake:fragment_length")?);
+        let fragment = Fragment {
+            kind: head.u8("msg_type")?,
+            len: head.u24("length")? as usize,
+            message: head.u16("message_seq")?,
+            offset: head.u24("fragment_offset")? as usize,
+            fragment_len: head.u24("fragment_length")? as usize,
+            data: r.rest(),
+            record,
+        };
+        if fragment.offset == 0 && fragment.len == fragment.fragment_len {
+            self.forward(cx, from, fragment.kind, fragment.len, fragment.data);
+            return Ok(());
+        }
+        match self.fragments[from.index()].add(fragment) {
+            Ok(false) => {}
+            Ok(true) => {
+                let bytes = std::mem::take(&mut self.fragments[from.index()].bytes);
+                self.forward(cx, from, fragment.kind, fragment.len, &bytes);
+                self.fragments[from.index()].bytes = bytes;
+            }
+            Err(reason) => self.core.violation(cx, &reason),
+        }
+        Ok(())
+    }
+
+    /// Hands a message on as TLS frames it: that header says nothing of fragments.
+    fn forward(&mut self, cx: &mut Context<'_>, from: Dir, kind: u8, len: usize, data: &[u8]) {
+        let [_, a, b, c] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
+        self.core.handshake_parts(cx, from, [kind, a, b, c], data);
+    }
+}
+
+impl Fragments {
+    /// Adds a part; `Ok(true)` when the message is whole with it.
+    ///
+    /// # Errors
+    /// What is wrong with the part, in words.
+    fn add(&mut self, part: Fragment<'_>) -> Result<bool, String> {
+        if part.len > MAX_MESSAGE {
+            return Err(format!("DTLS record length {} larger than allowed maximum.", part.len));
+        }
+        if self.message != Some(part.message) || self.bytes.len() != part.len {
+            let mut bytes = std::mem::take(&mut self.bytes);
+            bytes.clear();
+            bytes.resize(part.len, 0);
+            *self =
+                Self { message: Some(part.message), bytes, first: part.record, ..Self::default() };
+        }
+        if self.first.abs_diff(part.record) >= WINDOW {
+            return Err("DTLS handshake fragment sequence number outside reassembly window.".into());
+        }
+        if self.first > part.record {
+            if self.first_seen {
+                return Err("Saw second and different first message fragment for handshake.".into());
+            }
+            self.seen <<= self.first - part.record;
+            self.first = part.record;
+        }
+        if part.offset == 0 {
+            self.first_seen = true;
+        }
+        let bit = 1 << (part.record - self.first);
+        if self.seen & bit != 0 {
+            return Ok(false);
+        }
+        if part.data.len() != part.fragment_len {
+            return Err("DTLS handshake record length does not match packet length".into());
+        }
+        let end = part.offset + part.fragment_len;
+        let Some(room) = self.bytes.get_mut(part.offset..end) else {
+            return Err("DTLS handshake fragment trying to write past end of buffer".into());
+        };
+        room.copy_from_slice(part.data);
+        self.seen |= bit;
+        if end == part.len {
+            self.last = part.record;
+        }
+        if self.last == 0 || !self.first_seen {
+            return Ok(false);
+        }
+        let spread = self.last.wrapping_sub(self.first);
+        if spread > WINDOW - 2 {
+            return Err(
+                "DTLS Message fragmented over more than 30 pieces. Cannot reassemble.".into()
+            );
+        }
+        let all = (1_u32 << (spread + 1)) - 1;
+        Ok(self.seen & all == all)
+    }
+}
+
+impl Analyze for Dtls {
+    fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        // STUN (RFC 5389) shares the port with DTLS where media is set up; its magic cookie.
+        let stun = data.len() > 20 && data[4..8] == [0x21, 0x12, 0xa4, 0x42];
+        if self.idle || stun {
+            return;
+        }
+        if let Err(e) = self.records(cx, from, data) {
+            self.core.violation(cx, &e.to_string());
+        }
+        if self.core.skip || self.core.is_done() {
+            self.idle = true;
+            self.fragments = <[Fragments; 2]>::default();
+            if self.core.is_done() {
+                cx.done(Tag::Dtls);
+            }
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.core.session.log(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+
+    use super::super::samples::*;
+    use super::*;
+    use crate::testing::Harness;
+
+    fn dtls_record(kind: u8, epoch: u16, number: u8, content: &[u8]) -> Vec<u8> {
+        let mut out = vec![kind, 0xfe, 0xfd];
+        out.extend(epoch.to_be_bytes());
+        out.extend([0, 0, 0, 0, 0, number]);
+        out.extend((content.len() as u16).to_be_bytes());
+        out.extend(content);
+        out
+    }
+
+    fn part(ty: u8, seq: u16, body: &[u8], range: std::ops::Range<usize>) -> Vec<u8> {
+        let u24 = |n: usize| (n as u32).to_be_bytes()[1..].to_vec();
+        let mut out = vec![ty];
+        out.extend(u24(body.len()));
+        out.extend(seq.to_be_bytes());
+        out.extend(u24(range.start));
+        out.extend(u24(range.len()));
+        out.extend(&body[range]);
+        out
+    }
+
+    #[test]
+    fn fragments_in_any_order() {
+        let client = client_hello(0xfefd, &[], &[server_name(b"example.com")]);
+        let server = server_hello(0xfefd, &[], 0xc02f, &[]);
+        let key = ecdhe();
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        let n = client.len();
+        let parts = [
+            dtls_record(22, 0, 2, &part(1, 0, &client, 40..n)),
+            dtls_record(22, 0, 0, &part(1, 0, &client, 0..10)),
+            dtls_record(22, 0, 0, &part(1, 0, &client, 0..10)),
+            dtls_record(22, 0, 1, &part(1, 0, &client, 10..40)),
+        ];
+        for p in &parts {
+            assert!(!h.confirmed(Tag::Dtls));
+            a.datagram(&mut h.cx(), Dir::Orig, p, p.len() as u32);
+        }
+        assert!(h.confirmed(Tag::Dtls));
+        let answer = [
+            dtls_record(22, 0, 0, &part(2, 0, &server, 0..server.len())),
+            dtls_record(22, 0, 1, &part(12, 1, &key, 0..key.len())),
+            dtls_record(20, 0, 2, &[1]),
+        ]
+        .concat();
+        a.datagram(&mut h.cx(), Dir::Resp, &answer, 0);
+        let finished = [dtls_record(20, 0, 3, &[1]), dtls_record(22, 1, 0, &[0xee; 30])].concat();
+        a.datagram(&mut h.cx(), Dir::Orig, &finished, 0);
+        let row = &h.rows("ssl")[0];
+        assert_eq!(row["version"], "DTLSv12");
+        assert_eq!(row["curve"], "secp256r1");
+        assert_eq!(row["server_name"], "example.com");
+        assert_eq!(row["ssl_history"], "CskiI");
+        assert_eq!(row["established"], "T");
+        assert!(!h.violated(Tag::Dtls));
+    }
+
+    #[test]
+    fn a_length_that_no_message_has() {
+        let mut huge = part(1, 0, &[0; 20], 0..10);
+        huge[1..4].copy_from_slice(&[0xff, 0xff, 0xff]);
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &dtls_record(22, 0, 0, &huge), 0);
+        assert!(h.violated(Tag::Dtls));
+    }
+
+    #[test]
+    fn stun_is_not_looked_at() {
+        let mut stun = vec![0, 1, 0, 8, 0x21, 0x12, 0xa4, 0x42];
+        stun.extend([0; 20]);
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        for _ in 0..20 {
+            a.datagram(&mut h.cx(), Dir::Orig, &stun, 28);
+        }
+        assert_eq!(a.bad_versions, 0);
+        assert!(h.requests.is_empty());
+    }
+
+    #[test]
+    fn records_of_unknown_version_are_borne_ten_times() {
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        for i in 0..12 {
+            assert_eq!(a.idle, i > 10);
+            a.datagram(&mut h.cx(), Dir::Orig, &[0x16; 30], 30);
+        }
+        assert!(h.requests.is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_fragments_are_survived(
+            parts in proptest::collection::vec(
+                (0_u8..40, 0_usize..60, 0_usize..60, 0_usize..60), 0..40),
+        ) {
+            let mut f = Fragments::default();
+            let body = [7; 60];
+            for (record, len, offset, n) in parts {
+                let whole = f.add(Fragment {
+                    kind: 1,
+                    len,
+                    message: 0,
+                    offset,
+                    fragment_len: n,
+                    data: &body[..n],
+                    record: record.into(),
+                });
+                proptest::prop_assert!(whole != Ok(true) || f.bytes.len() == len);
+            }
+        }
+    }
+}

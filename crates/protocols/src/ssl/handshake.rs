@@ -1,0 +1,360 @@
+//! The handshake protocol (RFC 5246 section 7.4, RFC 8446 section 4): messages that span records,
+//! and what each of them says.
+
+use gannet_base::Dir;
+use gannet_files::FileStart;
+
+use super::ciphers::KeyExchange;
+use super::ciphers::key_exchange;
+use super::message;
+use super::message::ClientHello;
+use super::message::Malformed;
+use super::message::Reader;
+use super::message::ServerHello;
+use super::message::ServerNames;
+use super::message::SignatureForm;
+use super::message::extension;
+use super::message::kind;
+use super::names;
+use super::record::Core;
+use super::rows::Role;
+use crate::Context;
+
+/// Longest message that is put together. Its length field could ask for 16 MB.
+const MAX_MESSAGE: usize = 10 << 20;
+
+/// State of the handshake protocol of one session.
+#[derive(Debug, Default)]
+pub(super) struct Handshake {
+    /// Beginning of a message that is not whole yet, by [`Dir::index`].
+    partial: [Vec<u8>; 2],
+    /// Version that the server chose.
+    pub(super) version: Option<u16>,
+    /// Cipher suite that the server chose.
+    cipher: Option<u16>,
+    /// The client is the responder.
+    pub(super) flipped: bool,
+    /// It was said that the direction is unclear.
+    unclear: bool,
+}
+
+impl Handshake {
+    fn choose(&mut self, version: u16) {
+        // A supported_versions extension comes first and wins over the hello that holds it.
+        self.version.get_or_insert(version);
+    }
+
+    fn signature_form(&self) -> SignatureForm {
+        match self.version {
+            Some(v) if v > names::TLS11 && v != names::DTLS10 => SignatureForm::WithAlgorithm,
+            _ => SignatureForm::Bare,
+        }
+    }
+}
+
+impl Core {
+    /// Bytes of the handshake protocol: any cut of any number of messages.
+    pub(super) fn handshake(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let mut held = std::mem::take(&mut self.handshake.partial[from.index()]);
+        let read = if held.is_empty() {
+            let read = self.messages(cx, from, data);
+            if let Ok(used) = read {
+                held.extend_from_slice(&data[used..]);
+            }
+            read
+        } else {
+            held.extend_from_slice(data);
+            let read = self.messages(cx, from, &held);
+            if let Ok(used) = read {
+                held.drain(..used);
+            }
+            read
+        };
+        if let Err(e) = read {
+            // What else came with it is lost, too.
+            held.clear();
+            self.violation(cx, &e.to_string());
+        }
+        self.handshake.partial[from.index()] = held;
+    }
+
+    /// A message of a datagram: its header, remade, and what came after it. That may be less or
+    /// more than the header says; what is missing comes with the next.
+    pub(super) fn handshake_parts(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        header: [u8; 4],
+        data: &[u8],
+    ) {
+        let [ty, a, b, c] = header;
+        let whole = u32::from_be_bytes([0, a, b, c]) as usize == data.len();
+        if !whole || !self.handshake.partial[from.index()].is_empty() {
+            self.handshake(cx, from, &header);
+            self.handshake(cx, from, data);
+        } else if let Err(e) = self.message(cx, from, ty, data) {
+            self.violation(cx, &e.to_string());
+        }
+    }
+
+    /// Reads all whole messages and returns how many bytes they took.
+    fn messages(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        input: &[u8],
+    ) -> Result<usize, Malformed> {
+        let mut r = Reader::new(input);
+        while let [ty, a, b, c, rest @ ..] = r.rest() {
+            let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+            if len + 4 > MAX_MESSAGE {
+                return Err(Malformed {
+                    field: "HandshakeRecord",
+                    need: len + 4,
+                    have: MAX_MESSAGE,
+                });
+            }
+            let Some((body, rest)) = rest.split_at_checked(len) else { break };
+            self.message(cx, from, *ty, body)?;
+            r = Reader::new(rest);
+        }
+        Ok(input.len() - r.rest().len())
+    }
+
+    /// One whole message.
+    pub(super) fn message(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        ty: u8,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
+        match ty {
+            kind::HELLO_REQUEST => self.sender_should_be(cx, from, Role::Server),
+            kind::CLIENT_HELLO => self.client_hello(cx, from, body)?,
+            kind::SERVER_HELLO => self.server_hello(cx, from, body)?,
+            kind::HELLO_VERIFY_REQUEST => message::check_hello_verify_request(body)?,
+            kind::SESSION_TICKET => message::check_session_ticket(body)?,
+            kind::CERTIFICATE => {
+                for (i, der) in message::certificates(body)?.into_iter().enumerate() {
+                    self.certificate(cx, from, i, der);
+                }
+            }
+            kind::SERVER_KEY_EXCHANGE => self.server_key_exchange(cx, body)?,
+            kind::CERTIFICATE_REQUEST => {
+                message::check_certificate_request(body, self.handshake.signature_form())?;
+            }
+            kind::CERTIFICATE_STATUS => self.certificate_status(cx, body)?,
+            kind::SERVER_HELLO_DONE
+            | kind::CERTIFICATE_VERIFY
+            | kind::CLIENT_KEY_EXCHANGE
+            | kind::FINISHED
+            | kind::CERTIFICATE_URL => {}
+            _ => {
+                let side = match from {
+                    Dir::Orig => "originator",
+                    Dir::Resp => "responder",
+                };
+                self.violation(cx, &format!("unknown handshake message ({ty}) from {side}"));
+            }
+        }
+        let role = self.role(from);
+        self.session.message(cx, role, ty);
+        Ok(())
+    }
+
+    /// Clients open sessions, wherever the connection came from.
+    fn sender_should_be(&mut self, cx: &mut Context<'_>, from: Dir, role: Role) {
+        if self.role(from) == role {
+            return;
+        }
+        let back = self.handshake.flipped;
+        self.handshake.flipped = !back;
+        self.session.flipped(cx.now);
+        if back && !std::mem::replace(&mut self.handshake.unclear, true) {
+            cx.weird("SSL_unclear_connection_direction", "", Some(self.tag.name()));
+        }
+    }
+
+    /// Whether a version is one that sessions have; otherwise nothing more is read.
+    pub(super) fn check_version(&mut self, cx: &mut Context<'_>, role: Role, v: u16) -> bool {
+        use names::{DTLS10, DTLS12, DTLS13, SSL2, SSL3, TLS10, TLS13};
+        let known = matches!(v, SSL2 | SSL3 | TLS10..=TLS13 | DTLS10 | DTLS12 | DTLS13);
+        if known || v >> 8 == 0x7f {
+            return true;
+        }
+        let side = match role {
+            Role::Client => "client",
+            Role::Server => "server",
+        };
+        self.give_up(cx, &format!("unsupported {side} SSL version 0x{v:04x}"));
+        false
+    }
+
+    fn client_hello(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
+        self.sender_should_be(cx, from, Role::Client);
+        let mut hello = ClientHello::parse(body, |v| matches!(v, names::DTLS10 | names::DTLS12))?;
+        while !hello.extensions.is_empty() {
+            let (ty, data) = message::next_extension(&mut hello.extensions)?;
+            if !data.is_empty() {
+                self.client_extension(cx, ty, data)?;
+            }
+            self.session.extension(cx.now, Role::Client, ty, data.len());
+        }
+        if self.check_version(cx, Role::Client, hello.version) {
+            self.confirm(cx);
+        }
+        self.session.client_hello(cx.now, hello.session_id);
+        Ok(())
+    }
+
+    fn client_extension(
+        &mut self,
+        cx: &mut Context<'_>,
+        ty: u16,
+        data: &[u8],
+    ) -> Result<(), Malformed> {
+        match ty {
+            extension::SERVER_NAME => self.server_name(cx, Role::Client, data)?,
+            extension::ALPN => {
+                message::alpn(data)?;
+            }
+            _ => {
+                message::check_extension(ty, data, true)?;
+                self.check_client_hello_encryption(cx, ty, data);
+            }
+        }
+        Ok(())
+    }
+
+    fn server_hello(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
+        self.sender_should_be(cx, from, Role::Server);
+        let mut hello = ServerHello::parse(body)?;
+        while !hello.extensions.is_empty() {
+            let (ty, data) = message::next_extension(&mut hello.extensions)?;
+            if !data.is_empty() {
+                self.server_extension(cx, ty, data)?;
+            }
+            self.session.extension(cx.now, Role::Server, ty, data.len());
+        }
+        self.check_version(cx, Role::Server, hello.version);
+        self.session.server_hello(cx.now, &hello, u32::from(hello.cipher));
+        self.handshake.cipher = Some(hello.cipher);
+        self.handshake.choose(hello.version);
+        Ok(())
+    }
+
+    fn server_extension(
+        &mut self,
+        cx: &mut Context<'_>,
+        ty: u16,
+        data: &[u8],
+    ) -> Result<(), Malformed> {
+        match ty {
+            extension::SERVER_NAME => self.server_name(cx, Role::Server, data)?,
+            extension::ALPN => {
+                if let Some(name) = message::alpn(data)? {
+                    self.session.next_protocol(name);
+                }
+            }
+            extension::SUPPORTED_VERSIONS => {
+                let version = Reader::new(data).u16("OneSupportedVersion")?;
+                self.handshake.choose(version);
+                self.session.touch(cx.now);
+                self.session.chosen_version(version);
+            }
+            extension::KEY_SHARE | extension::KEY_SHARE_OLD => {
+                let group = message::server_key_share(data)?;
+                self.session.chosen_curve(cx.now, group);
+            }
+            _ => {
+                message::check_extension(ty, data, false)?;
+                self.check_client_hello_encryption(cx, ty, data);
+            }
+        }
+        Ok(())
+    }
+
+    fn server_name(
+        &mut self,
+        cx: &mut Context<'_>,
+        role: Role,
+        data: &[u8],
+    ) -> Result<(), Malformed> {
+        let list = ServerNames::parse(data)?;
+        for ty in list.unknown {
+            cx.weird("ssl_ext_unknown_server_name_type", &ty.to_string(), Some(self.tag.name()));
+        }
+        self.session.touch(cx.now);
+        if role == Role::Client {
+            self.session.server_names(cx, &list.hosts);
+        }
+        Ok(())
+    }
+
+    /// The inner form of an encrypted client hello is never seen in clear text.
+    fn check_client_hello_encryption(&mut self, cx: &mut Context<'_>, ty: u16, data: &[u8]) {
+        if ty == extension::ENCRYPTED_CLIENT_HELLO && data[0] != 0 {
+            cx.weird("ssl_unexpected_inner_encrypted_client_hello", "", Some(self.tag.name()));
+        }
+    }
+
+    /// The `i`th certificate of a chain.
+    pub(super) fn certificate(&mut self, cx: &mut Context<'_>, from: Dir, i: usize, der: &[u8]) {
+        if der.is_empty() {
+            cx.weird("zero_length_certificate", "", Some(self.tag.name()));
+            return;
+        }
+        let role = self.role(from);
+        let certificate = super::certificates::seen(cx, der, i == 0, role == Role::Client);
+        self.session.certificate(role, certificate);
+    }
+
+    fn server_key_exchange(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Malformed> {
+        let Some(cipher) = self.handshake.cipher else { return Ok(()) };
+        let form = Some(self.handshake.signature_form());
+        let curve = match key_exchange(u32::from(cipher)) {
+            KeyExchange::Ecdhe => message::ecdh_parameters(body, form)?,
+            KeyExchange::EcdhAnon => message::ecdh_parameters(body, None)?,
+            KeyExchange::Dhe => message::dh_parameters(body, form).map(|()| None)?,
+            KeyExchange::DhAnon => message::dh_parameters(body, None).map(|()| None)?,
+            KeyExchange::Other => None,
+        };
+        if let Some(curve) = curve {
+            self.session.chosen_curve(cx.now, curve);
+        }
+        Ok(())
+    }
+
+    /// A stapled OCSP response, which is a file.
+    fn certificate_status(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Malformed> {
+        const OCSP: u8 = 1;
+        let (ty, response) = message::certificate_status(body)?;
+        if response.is_empty() {
+            cx.weird("SSL_zero_length_stapled_OCSP_message", "", Some(self.tag.name()));
+        } else if ty == OCSP {
+            let file = cx.file_start(FileStart {
+                source: self.tag.name(),
+                from: Dir::Resp,
+                depth: 0,
+                filename: None,
+                total_bytes: None,
+                parent: None,
+                mime_type: Some("application/ocsp-response"),
+            });
+            cx.file_data(file, response);
+            cx.file_end(file);
+        }
+        Ok(())
+    }
+}

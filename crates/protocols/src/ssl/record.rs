@@ -1,0 +1,171 @@
+//! What a record means, in streams and datagrams alike (RFC 8446 section 5, RFC 5246 section 6.2).
+//!
+//! Records are clear until their sender changes to encryption. Up to TLS 1.2 it says so with a
+//! ChangeCipherSpec; in TLS 1.3 that message means nothing, and the first application data is
+//! encrypted. A session stands once both sides have changed and one encrypted record was seen.
+
+use gannet_base::Dir;
+
+use super::handshake::Handshake;
+use super::message::Malformed;
+use super::message::Reader;
+use super::names;
+use super::rows::Role;
+use super::rows::Session;
+use crate::Context;
+use crate::Tag;
+
+/// Record types (RFC 8446 section 5.1, RFC 6520).
+pub(super) mod content {
+    pub(in crate::ssl) const CHANGE_CIPHER_SPEC: u16 = 20;
+    pub(in crate::ssl) const ALERT: u16 = 21;
+    pub(in crate::ssl) const HANDSHAKE: u16 = 22;
+    pub(in crate::ssl) const APPLICATION_DATA: u16 = 23;
+    pub(in crate::ssl) const HEARTBEAT: u16 = 24;
+}
+
+/// Alerts read from one record; more are left unread, with a weird.
+const MAX_ALERTS: usize = 10;
+
+/// The state of one session below its framing.
+pub(super) struct Core {
+    /// SSL or DTLS.
+    pub(super) tag: Tag,
+    /// What is said, for the log.
+    pub(super) session: Session,
+    /// The handshake protocol.
+    pub(super) handshake: Handshake,
+    /// Which side has changed to encryption, by [`Dir::index`].
+    pub(super) encrypted: [bool; 2],
+    established: bool,
+    confirmed: bool,
+    /// Nothing more is read, for good.
+    pub(super) skip: bool,
+}
+
+impl Core {
+    pub(super) fn new(tag: Tag) -> Self {
+        Self {
+            tag,
+            session: Session::default(),
+            handshake: Handshake::default(),
+            encrypted: [false; 2],
+            established: false,
+            confirmed: false,
+            skip: false,
+        }
+    }
+
+    /// Who is speaking.
+    pub(super) fn role(&self, from: Dir) -> Role {
+        Role::of(from, self.handshake.flipped)
+    }
+
+    /// The protocol is what it seemed.
+    pub(super) fn confirm(&mut self, cx: &mut Context<'_>) {
+        if !self.confirmed {
+            self.confirmed = true;
+            cx.confirm(self.tag);
+            self.session.touch(cx.now);
+            self.session.analyzing = true;
+        }
+    }
+
+    /// Whether it was confirmed.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.confirmed
+    }
+
+    /// The bytes are not the protocol. What is known of the session is written.
+    pub(super) fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
+        cx.violation(self.tag, reason, &[]);
+        if self.session.is_open() {
+            self.session.log(cx);
+            self.session.analyzing = false;
+        }
+    }
+
+    /// As [`violation`](Self::violation), and nothing more is read.
+    pub(super) fn give_up(&mut self, cx: &mut Context<'_>, reason: &str) {
+        self.skip = true;
+        self.violation(cx, reason);
+    }
+
+    /// Whether the server chose TLS 1.3 or a draft of it.
+    pub(super) fn is_tls13(&self) -> bool {
+        let version = self.handshake.version;
+        version == Some(names::TLS13) || version.is_some_and(names::is_draft13)
+    }
+
+    /// A record that is encrypted.
+    pub(super) fn ciphertext(&mut self, cx: &mut Context<'_>) {
+        if !self.established && self.encrypted == [true; 2] {
+            self.establish(cx);
+        }
+    }
+
+    /// The session stands.
+    pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
+        self.established = true;
+        self.session.establish(cx);
+    }
+
+    /// Whether nothing is left to be seen: the row is written and the analyzer may go.
+    pub(super) fn is_done(&self) -> bool {
+        self.established && self.session.analyzing
+    }
+
+    /// A record in clear text: `kind` as in [`content`], `data` without its header.
+    pub(super) fn plaintext(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        kind: u16,
+        data: &[u8],
+    ) -> Result<(), Malformed> {
+        match kind {
+            content::ALERT => self.alerts(cx, from, data)?,
+            content::HEARTBEAT => {
+                Reader::new(data).take(3, "Heartbeat:payload_length")?;
+                let role = self.role(from);
+                self.session.heartbeat(cx, role);
+            }
+            content::APPLICATION_DATA => {}
+            _ => {
+                let side = match from {
+                    Dir::Orig => "originator",
+                    Dir::Resp => "responder",
+                };
+                self.violation(cx, &format!("unknown SSL record type ({kind}) from {side}"));
+            }
+        }
+        self.session.plaintext(cx, kind == content::APPLICATION_DATA);
+        Ok(())
+    }
+
+    /// A ChangeCipherSpec, of one octet.
+    pub(super) fn change_cipher_spec(&mut self, cx: &mut Context<'_>, from: Dir) {
+        if !self.is_tls13() {
+            self.encrypted[from.index()] = true;
+        }
+        let role = self.role(from);
+        self.session.change_cipher_spec(cx, role);
+        self.session.plaintext(cx, false);
+    }
+
+    fn alerts(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        // RFC 8446 section 5.1: one alert a record.
+        let max = 2 * if self.is_tls13() { 1 } else { MAX_ALERTS };
+        if data.len() > max {
+            let count = (data.len() / 2).to_string();
+            cx.weird("SSL_excessive_alerts_in_record", &count, Some(self.tag.name()));
+        }
+        let mut r = Reader::new(&data[..data.len().min(max)]);
+        while !r.is_empty() {
+            let description = r.take(2, "Alert:description")?[1];
+            let role = self.role(from);
+            self.session.alert(cx, role, u16::from(description));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,328 @@
+//! The row of ssl.log, and what is remembered of a session until it is written.
+
+use std::sync::Arc;
+
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_files::x509::Certificate;
+use gannet_log::Vector;
+
+use super::message::ServerHello;
+use super::message::extension;
+use super::message::kind;
+use super::names;
+use crate::Context;
+
+gannet_log::row! {
+    /// SSL, TLS and DTLS sessions.
+    pub struct SslRow<'a> = "ssl" {
+        /// When the session was first seen.
+        ts: Time = "ts",
+        /// The connection.
+        uid: Uid = "uid",
+        /// Its endpoints.
+        id: ConnId = "id",
+        /// Version that the server chose.
+        version: Option<&'a str> = "version",
+        /// Cipher suite that the server chose.
+        cipher: Option<&'a str> = "cipher",
+        /// Group that the server chose for an elliptic-curve key exchange.
+        curve: Option<&'a str> = "curve",
+        /// Host name that the client asked for (SNI).
+        server_name: Option<&'a [u8]> = "server_name",
+        /// Whether an earlier session was resumed.
+        resumed: bool = "resumed",
+        /// Last alert seen in clear text.
+        last_alert: Option<&'a str> = "last_alert",
+        /// Application protocol that the server chose (ALPN).
+        next_protocol: Option<&'a [u8]> = "next_protocol",
+        /// Whether both sides came to send encrypted records.
+        established: bool = "established",
+        /// One letter a message, upper case from the client: `C` client hello, `S` server hello, `J` hello
+        /// retry request, `X` certificate, `K` server key exchange, `N` server hello done, `G` client
+        /// key exchange, `I` change cipher spec, `L` alert, and so on; `^` when roles turn out reversed.
+        ssl_history: &'a [u8] = "ssl_history",
+        /// SHA-256 of the server's certificates, in their order.
+        cert_chain_fps: Option<Vector<&'a str>> = "cert_chain_fps",
+        /// SHA-256 of the client's certificates, in their order.
+        client_cert_chain_fps: Option<Vector<&'a str>> = "client_cert_chain_fps",
+        /// Whether the server's certificate is one for the name asked for.
+        sni_matches_cert: Option<bool> = "sni_matches_cert",
+    }
+}
+
+/// Letters that a history holds at the most.
+pub(super) const MAX_HISTORY: usize = 100;
+/// Role changes may follow one another beyond that, up to here.
+const MAX_HISTORY_FLIPS: usize = 4 * MAX_HISTORY;
+
+/// A certificate of a chain; `None` where it could not be read.
+pub(super) type Link = Option<Arc<Certificate>>;
+
+/// What is known of a session so far.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    /// When it was first seen; nothing counts before.
+    since: Option<Time>,
+    version: Option<u16>,
+    cipher: Option<u32>,
+    curve: Option<u16>,
+    server_name: Option<Vec<u8>>,
+    session_id: Option<[u8; 32]>,
+    resumed: bool,
+    /// The client showed a session ticket and no session id.
+    ticket_without_id: bool,
+    client_key_exchange: bool,
+    /// The client offered a pre-shared key.
+    client_psk: bool,
+    retry_request: bool,
+    last_alert: Option<u16>,
+    next_protocol: Option<Vec<u8>>,
+    /// The analyzer was confirmed and not refuted since: it is to go once the session stands.
+    pub(super) analyzing: bool,
+    established: bool,
+    logged: bool,
+    history: Vec<u8>,
+    /// Chains of server and client, once any certificate was seen.
+    chains: Option<[Vec<Link>; 2]>,
+}
+
+/// Which side speaks, once roles are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Server,
+    Client,
+}
+
+impl Role {
+    /// Of the sender `from`, whose connection may run the wrong way round.
+    pub(super) fn of(from: Dir, flipped: bool) -> Self {
+        if (from == Dir::Orig) != flipped { Self::Client } else { Self::Server }
+    }
+}
+
+impl Session {
+    /// Something of the protocol was seen: there will be a row.
+    pub(super) fn touch(&mut self, now: Time) {
+        self.since.get_or_insert(now);
+    }
+
+    /// Whether anything was seen yet.
+    pub(super) fn is_open(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// A letter for the history.
+    pub(super) fn note(&mut self, cx: &mut Context<'_>, role: Role, letter: u8) {
+        if self.history.len() >= MAX_HISTORY {
+            return;
+        }
+        self.history.push(match role {
+            Role::Client => letter.to_ascii_uppercase(),
+            Role::Server => letter,
+        });
+        if self.history.len() == MAX_HISTORY {
+            cx.weird("SSL_max_ssl_history_length_reached", "100", Some("SSL"));
+        }
+    }
+
+    /// The roles of originator and responder turned out reversed.
+    pub(super) fn flipped(&mut self, now: Time) {
+        self.touch(now);
+        if self.history.len() < MAX_HISTORY_FLIPS {
+            self.history.push(b'^');
+        }
+    }
+
+    /// A client hello was read; its extensions came before.
+    pub(super) fn client_hello(&mut self, now: Time, session_id: &[u8]) {
+        self.touch(now);
+        let id = padded(session_id);
+        if id != [0; 32] {
+            self.session_id = Some(id);
+            self.ticket_without_id = false;
+        }
+    }
+
+    /// A server hello was read; its extensions came before.
+    pub(super) fn server_hello(&mut self, now: Time, hello: &ServerHello<'_>, cipher: u32) {
+        self.touch(now);
+        let version = *self.version.get_or_insert(hello.version);
+        self.cipher = Some(cipher);
+        self.retry_request |= hello.is_retry_request();
+        if self.session_id == Some(padded(hello.session_id))
+            && !names::is_draft13(version)
+            && version != names::TLS13
+        {
+            self.resumed = true;
+        }
+    }
+
+    /// The server's supported_versions extension, which overrides the hello's version.
+    pub(super) fn chosen_version(&mut self, version: u16) {
+        self.version = Some(version);
+    }
+
+    /// The server's group.
+    pub(super) fn chosen_curve(&mut self, now: Time, curve: u16) {
+        self.touch(now);
+        self.curve = Some(curve);
+    }
+
+    /// Names the client asks for.
+    pub(super) fn server_names(&mut self, cx: &mut Context<'_>, hosts: &[&[u8]]) {
+        if let Some(first) = hosts.first() {
+            self.server_name = Some(first.to_vec());
+        }
+        if hosts.len() > 1 {
+            let all: Vec<_> = hosts.iter().map(|h| String::from_utf8_lossy(h)).collect();
+            cx.weird("SSL_many_server_names", &format!("[{}]", all.join(", ")), None);
+        }
+    }
+
+    /// The server's application protocol.
+    pub(super) fn next_protocol(&mut self, name: &[u8]) {
+        self.next_protocol = Some(name.to_vec());
+    }
+
+    /// Any extension, after what it says was noted.
+    pub(super) fn extension(&mut self, now: Time, role: Role, ty: u16, len: usize) {
+        self.touch(now);
+        match (role, ty) {
+            (Role::Client, extension::SESSION_TICKET) if len > 0 => self.ticket_without_id = true,
+            (Role::Client, extension::PRE_SHARED_KEY) => self.client_psk = true,
+            (Role::Server, extension::PRE_SHARED_KEY) if self.client_psk => self.resumed = true,
+            _ => {}
+        }
+    }
+
+    /// Any handshake message, after what it says was noted.
+    pub(super) fn message(&mut self, cx: &mut Context<'_>, role: Role, ty: u8) {
+        self.touch(cx.now);
+        if role == Role::Client && ty == kind::CLIENT_KEY_EXCHANGE {
+            self.client_key_exchange = true;
+        }
+        let letter = match ty {
+            kind::HELLO_REQUEST => b'h',
+            kind::CLIENT_HELLO => b'c',
+            kind::SERVER_HELLO if std::mem::take(&mut self.retry_request) => b'j',
+            kind::SERVER_HELLO => b's',
+            kind::HELLO_VERIFY_REQUEST => b'v',
+            kind::SESSION_TICKET => b't',
+            kind::END_OF_EARLY_DATA => b'e',
+            kind::HELLO_RETRY_REQUEST => b'j',
+            kind::ENCRYPTED_EXTENSIONS => b'o',
+            kind::CERTIFICATE => b'x',
+            kind::SERVER_KEY_EXCHANGE => b'k',
+            kind::CERTIFICATE_REQUEST => b'r',
+            kind::SERVER_HELLO_DONE => b'n',
+            kind::CERTIFICATE_VERIFY => b'y',
+            kind::CLIENT_KEY_EXCHANGE => b'g',
+            kind::FINISHED => b'f',
+            kind::CERTIFICATE_URL => b'w',
+            kind::CERTIFICATE_STATUS => b'u',
+            kind::SUPPLEMENTAL_DATA => b'a',
+            kind::KEY_UPDATE => b'p',
+            kind::MESSAGE_HASH => b'm',
+            _ => b'z',
+        };
+        self.note(cx, role, letter);
+    }
+
+    /// A change to encryption was announced.
+    pub(super) fn change_cipher_spec(&mut self, cx: &mut Context<'_>, role: Role) {
+        self.touch(cx.now);
+        self.note(cx, role, b'i');
+        if role == Role::Client && self.ticket_without_id && !self.client_key_exchange {
+            self.resumed = true;
+        }
+    }
+
+    /// An alert in clear text.
+    pub(super) fn alert(&mut self, cx: &mut Context<'_>, role: Role, description: u16) {
+        self.touch(cx.now);
+        self.note(cx, role, b'l');
+        self.last_alert = Some(description);
+    }
+
+    /// A heartbeat in clear text.
+    pub(super) fn heartbeat(&mut self, cx: &mut Context<'_>, role: Role) {
+        self.touch(cx.now);
+        self.note(cx, role, b'b');
+    }
+
+    /// A record in clear text, whatever it holds.
+    pub(super) fn plaintext(&mut self, cx: &mut Context<'_>, application_data: bool) {
+        self.touch(cx.now);
+        if application_data && self.version.is_some() && !self.established {
+            cx.weird("ssl_early_application_data", "", None);
+        }
+    }
+
+    /// A certificate of `role`'s chain.
+    pub(super) fn certificate(&mut self, role: Role, certificate: Link) {
+        // Certificates before any session belong to nobody.
+        if self.since.is_some() {
+            self.chains.get_or_insert_default()[role as usize].push(certificate);
+        }
+    }
+
+    /// Both sides are encrypted: the row is written.
+    pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
+        self.touch(cx.now);
+        self.established = true;
+        self.log(cx);
+    }
+
+    /// Writes the row, unless it was written or there is nothing to say.
+    pub(super) fn log(&mut self, cx: &mut Context<'_>) {
+        let Some(ts) = self.since else { return };
+        if std::mem::replace(&mut self.logged, true) {
+            return;
+        }
+        let version = self.version.map(names::version);
+        let cipher = self.cipher.map(names::cipher);
+        let curve = self.curve.map(names::curve);
+        let last_alert = self.last_alert.map(names::alert);
+        let chain = |role: Role| self.chains.as_ref().map(|c| fingerprints(&c[role as usize]));
+        let row = SslRow {
+            ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            version: version.as_deref(),
+            cipher: cipher.as_deref(),
+            curve: curve.as_deref(),
+            server_name: self.server_name.as_deref(),
+            resumed: self.resumed,
+            last_alert: last_alert.as_deref(),
+            next_protocol: self.next_protocol.as_deref(),
+            established: self.established,
+            ssl_history: &self.history,
+            cert_chain_fps: chain(Role::Server),
+            client_cert_chain_fps: chain(Role::Client),
+            sni_matches_cert: self.name_matches(),
+        };
+        cx.log(&row);
+    }
+
+    /// Whether the server's own certificate is one for the name asked for, if both are known.
+    fn name_matches(&self) -> Option<bool> {
+        let leaf = self.chains.as_ref()?[Role::Server as usize].first()?.as_ref()?;
+        Some(leaf.matches_host(self.server_name.as_ref()?))
+    }
+}
+
+fn fingerprints(chain: &[Link]) -> Vector<&str> {
+    Vector(chain.iter().flatten().map(|c| c.fingerprint.as_str()).collect())
+}
+
+/// A session id filled up with zeros; too long a one counts as none.
+fn padded(id: &[u8]) -> [u8; 32] {
+    let mut whole = [0; 32];
+    if let Some(front) = whole.get_mut(..id.len()) {
+        front.copy_from_slice(id);
+    }
+    whole
+}
