@@ -1,6 +1,10 @@
-//! What several protocols need: lines out of streams.
+//! What several protocols need: lines, messages and numbers out of streams.
 
+mod bytes;
+mod frames;
 mod lines;
 
+pub use bytes::Bytes;
+pub use frames::Frames;
 pub use lines::Line;
 pub use lines::Lines;
