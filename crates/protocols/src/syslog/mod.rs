@@ -1,16 +1,14 @@
-//! SYSLOG.
+//! Syslog over UDP (RFC 3164, RFC 5424): a priority in angle brackets, then text.
+//!
+//! Each datagram is one message and one row. The text is logged as it came, with the line end or
+//! zero that some senders append. There is nothing to recognise syslog by, so it is never
+//! confirmed.
 
-use crate::Analyze;
-use crate::Context;
+mod analyzer;
+mod message;
+mod rows;
 
-/// The analyzer of one connection.
-pub struct Analyzer {}
-
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Analyzer {}
+pub use analyzer::Analyzer;
+pub use message::Message;
+pub use message::Priority;
+pub use rows::SyslogRow;

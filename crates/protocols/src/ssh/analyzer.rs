@@ -1,0 +1,390 @@
+use gannet_base::Dir;
+use gannet_base::Interval;
+use sha2::Digest;
+use sha2::Sha256;
+
+use super::auth::Auth;
+use super::message;
+use super::message::Kex;
+use super::message::KexInit;
+use super::message::Malformed;
+use super::message::Packet;
+use super::message::Packet1;
+use super::rows;
+use super::rows::Session;
+use super::version::Version;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+use crate::support::Frames;
+use crate::support::Lines;
+
+/// Bytes of a version line or a packet before encryption that are looked at.
+const MAX_KEPT: usize = 256 << 10;
+
+/// How long a connection may be silent once it is known to be SSH.
+const PATIENCE: Interval = Interval::from_secs(3600);
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    side: [Side; 2],
+    /// The first side's KEXINIT, until the other side's comes.
+    first: Option<(Dir, Vec<u8>)>,
+    second_seen: bool,
+    session: Option<Session>,
+    auth: Auth,
+    done: bool,
+    confirmed: bool,
+}
+
+struct Side {
+    state: State,
+    version: Option<Version>,
+    lines: Lines,
+    frames: Frames,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Version,
+    KexInit,
+    Kex(Kex),
+    Encrypted,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        let side = || Side {
+            state: State::Version,
+            version: None,
+            lines: Lines::new(MAX_KEPT),
+            frames: Frames::new(MAX_KEPT),
+        };
+        Self {
+            side: [side(), side()],
+            first: None,
+            second_seen: false,
+            session: None,
+            auth: Auth::default(),
+            done: false,
+            confirmed: false,
+        }
+    }
+
+    fn version(&self) -> Option<u8> {
+        Version::agree(self.side[0].version, self.side[1].version)
+    }
+
+    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
+        self.session.get_or_insert_with(|| Session::new(cx))
+    }
+
+    /// Bytes that are encrypted, in one segment.
+    fn encrypted(&mut self, cx: &mut Context<'_>, from: Dir, len: usize) {
+        if self.version() != Some(2) {
+            return;
+        }
+        if let Some(success) = self.auth.segment(from, len)
+            && let Some(session) = &mut self.session
+        {
+            self.done |= session.attempt(cx, success) && self.confirmed;
+        }
+    }
+
+    /// A version line.
+    fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) -> Result<(), Malformed> {
+        if !line.starts_with(b"SSH-") {
+            // Servers may send a greeting first, clients may not.
+            return if from.is_orig() { Err(Malformed) } else { Ok(()) };
+        }
+        let side = &mut self.side[from.index()];
+        side.state = State::KexInit;
+        side.version = Version::parse(line).or(side.version);
+        self.session(cx);
+        if let Some(session) = &mut self.session {
+            session.line(cx, from.is_orig(), line);
+        }
+        Ok(())
+    }
+
+    /// A packet of version 2.
+    fn packet(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        let packet = Packet::parse(data)?;
+        if packet.number == message::NEWKEYS {
+            self.side[from.index()].state = State::Encrypted;
+            self.confirm(cx);
+            return Ok(());
+        }
+        match self.side[from.index()].state {
+            // Whatever comes before the algorithms is read as if it were them.
+            State::KexInit => self.kexinit(cx, from, packet.payload)?,
+            State::Kex(kex) => {
+                if let Some(key) = kex.host_key(&packet)?
+                    && let Some(session) = &mut self.session
+                {
+                    session.fingerprint(fingerprint(&[key]));
+                }
+            }
+            State::Version | State::Encrypted => {}
+        }
+        Ok(())
+    }
+
+    fn kexinit(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        payload: &[u8],
+    ) -> Result<(), Malformed> {
+        let kexinit = KexInit::parse(payload)?;
+        for (list, name) in [
+            (kexinit.kex, "SSH_max_kexinit_kex_algorithms_exceeded"),
+            (kexinit.host_key, "SSH_max_kexinit_hostkey_algorithms_exceeded"),
+            (kexinit.cipher[0], "SSH_max_kexinit_encryption_algorithms_exceeded"),
+            (kexinit.cipher[1], "SSH_max_kexinit_encryption_algorithms_exceeded"),
+            (kexinit.mac[0], "SSH_max_kexinit_mac_algorithms_exceeded"),
+            (kexinit.mac[1], "SSH_max_kexinit_mac_algorithms_exceeded"),
+            (kexinit.compression[0], "SSH_max_kexinit_compression_algorithms_exceeded"),
+            (kexinit.compression[1], "SSH_max_kexinit_compression_algorithms_exceeded"),
+        ] {
+            if let Some((n, max)) = rows::too_many(list) {
+                limit(cx, name, n, max);
+            }
+        }
+        let Some((dir, first)) = &self.first else {
+            self.first = Some((from, payload.to_vec()));
+            return Ok(());
+        };
+        if *dir == from {
+            return Ok(());
+        }
+        let Ok(other) = KexInit::parse(first) else { return Ok(()) };
+        let (client, server) = if from.is_orig() { (kexinit, other) } else { (other, kexinit) };
+        if let Some(name) = rows::common(client.kex, server.kex) {
+            match Kex::of(name) {
+                Some(kex) => {
+                    self.side[0].state = State::Kex(kex);
+                    self.side[1].state = State::Kex(kex);
+                }
+                None => {
+                    let name = String::from_utf8_lossy(name);
+                    cx.weird("ssh_unknown_kex_algorithm", &name, Some("SSH"));
+                }
+            }
+        }
+        if let Some(session) = &mut self.session
+            && !self.second_seen
+        {
+            session.algorithms(&client, &server);
+        }
+        self.second_seen = true;
+        Ok(())
+    }
+
+    /// A packet of version 1.
+    fn packet1(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        match Packet1::parse(data)? {
+            Packet1::PublicKey { exponent, modulus } => {
+                if let Some(session) = &mut self.session {
+                    session.fingerprint(fingerprint(&[modulus, exponent]));
+                }
+            }
+            Packet1::SessionKey => self.confirm(cx),
+        }
+        self.side[from.index()].state = State::Encrypted;
+        Ok(())
+    }
+
+    fn confirm(&mut self, cx: &mut Context<'_>) {
+        cx.confirm(Tag::Ssh);
+        if !self.confirmed {
+            self.confirmed = true;
+            self.session(cx);
+            cx.conn.timeout = PATIENCE;
+        }
+    }
+
+    /// The next line or packet of a chunk; `None` when there is no whole one.
+    fn step(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        data: &mut &[u8],
+    ) -> Option<Result<(), Malformed>> {
+        if self.side[from.index()].state == State::Version {
+            let mut lines = std::mem::replace(&mut self.side[from.index()].lines, Lines::new(1));
+            let done = lines.next(data).map(|l| self.line(cx, from, l.text));
+            self.side[from.index()].lines = lines;
+            return done;
+        }
+        self.side[from.index()].lines.skip_lf(data);
+        let version = self.version();
+        let mut frames = std::mem::replace(&mut self.side[from.index()].frames, Frames::new(1));
+        let need = match version {
+            Some(1) => message::length1,
+            Some(_) => message::length2,
+            // Without a common version nothing can be read.
+            None => |_: &[u8]| 4,
+        };
+        let done = frames.next(data, need).map(|frame| {
+            if let Some(n) = message::excess(frame) {
+                let max = message::MAX_PACKET as usize;
+                limit(cx, "SSH_max_packet_length_exceeded", n as usize, max);
+            }
+            match version {
+                Some(1) => self.packet1(cx, from, frame),
+                Some(_) => self.packet(cx, from, frame),
+                None => Err(Malformed),
+            }
+        });
+        self.side[from.index()].frames = frames;
+        done
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.done {
+            return;
+        }
+        let mut rest = data;
+        while !rest.is_empty() && self.side[from.index()].state != State::Encrypted {
+            match self.step(cx, from, &mut rest) {
+                Some(Ok(())) => {}
+                Some(Err(Malformed)) => {
+                    cx.violation(Tag::Ssh, "Binpac exception: binpac exception", data);
+                    self.side[from.index()].frames.reset();
+                    return;
+                }
+                None => return,
+            }
+        }
+        if !rest.is_empty() {
+            self.encrypted(cx, from, rest.len());
+        }
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        self.done = true;
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = &mut self.session {
+            session.write(cx);
+        }
+    }
+}
+
+fn limit(cx: &mut Context<'_>, name: &'static str, n: usize, max: usize) {
+    cx.weird(name, &format!("{n} > {max}"), Some("SSH"));
+    cx.conn.note_limit();
+}
+
+/// `SHA256:` and the hash's first 24 bytes in base 64.
+fn fingerprint(parts: &[&[u8]]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut hash = Sha256::new();
+    for p in parts {
+        hash.update(p);
+    }
+    let hash = hash.finalize();
+    let mut out = String::from("SHA256:");
+    for three in hash[..24].chunks_exact(3) {
+        let n = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+        for shift in [18, 12, 6, 0] {
+            out.push(char::from(DIGITS[(n >> shift & 63) as usize]));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::message::tests::kexinit;
+    use super::message::tests::packet;
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    const O: Dir = Dir::Orig;
+    const R: Dir = Dir::Resp;
+
+    fn run(chunks: &[(Dir, &[u8])]) -> Harness {
+        let mut h = Harness::new(Proto::Tcp, 22);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (dir, data) in chunks {
+            a.stream(&mut h.cx(), *dir, data);
+        }
+        a.finish(&mut h.cx());
+        h
+    }
+
+    #[test]
+    fn a_whole_connection() {
+        let client = kexinit([
+            "curve25519-sha256,x",
+            "ed25519",
+            "aes",
+            "aes",
+            "m1,m2",
+            "m2",
+            "none",
+            "none",
+        ]);
+        let server =
+            kexinit(["y,curve25519-sha256", "rsa", "aes,b", "aes", "m2", "m2", "none", "none"]);
+        let reply = packet(31, b"\0\0\0\x03key\0\0\0\x01q\0\0\0\x01s");
+        let mut both = packet(31, b"\0\0\0\x03key\0\0\0\x01q\0\0\0\x01s");
+        both.extend_from_slice(&packet(21, b""));
+        assert_eq!(reply[..4], [0, 0, 0, 23]);
+        let chunks: &[(Dir, &[u8])] = &[
+            (R, b"welcome\r\nSSH-2.0-server\r"),
+            (R, b"\n"),
+            (O, b"SSH-2.0-client\r\n"),
+            (O, &packet(20, &client)),
+            (R, &packet(20, &server)),
+            (O, &packet(30, b"\0\0\0\x01q")),
+            (R, &both),
+            (O, &packet(21, b"")),
+            (O, &[0; 48]),
+            (R, &[0; 48]),
+            (R, &[0; 64]),
+            (R, &[0; 64]),
+            (R, &[0; 32]),
+        ];
+        let h = run(chunks);
+        assert!(h.confirmed(Tag::Ssh));
+        assert!(!h.violated(Tag::Ssh));
+        assert_eq!(h.conn.timeout, PATIENCE);
+        let rows = h.rows("ssh");
+        assert_eq!(rows.len(), 1);
+        let r = &rows[0];
+        assert_eq!((&*r["version"], &*r["auth_success"], &*r["auth_attempts"]), ("2", "T", "2"));
+        assert_eq!((&*r["client"], &*r["server"]), ("SSH-2.0-client", "SSH-2.0-server"));
+        assert_eq!(r["kex_alg"], "curve25519-sha256");
+        assert_eq!(r["mac_alg"], "m2");
+        assert_eq!(r["host_key_alg"], "Algorithm negotiation failed");
+        // SHA-256 of "key".
+        assert_eq!(r["host_key_fingerprint"], "SHA256:LHDhK3oGRvkiefQnx7OOczTY5Tic/xZ6");
+    }
+
+    #[test]
+    fn unequal_versions_end_it() {
+        let h = run(&[(O, b"SSH-1.5-c\n"), (R, b"SSH-2.0-s\n"), (R, &packet(20, &[0; 20]))]);
+        assert!(h.violated(Tag::Ssh));
+        let rows = h.rows("ssh");
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0]["version"], "-");
+        assert_eq!(rows[0]["auth_attempts"], "0");
+        assert_eq!(h.rows("weird")[0]["name"], "SSH_version_mismatch");
+        assert_eq!(h.rows("weird")[0]["addl"], "SSH-2.0-s vs SSH-1.5-c");
+    }
+
+    #[test]
+    fn clients_greet_with_their_version() {
+        let h = run(&[(O, b"GET / HTTP/1.1\r\n")]);
+        assert!(h.violated(Tag::Ssh));
+        assert!(h.rows("ssh").is_empty());
+    }
+}

@@ -1,0 +1,86 @@
+//! Log-ins by the sizes of encrypted packets.
+//!
+//! The server's first encrypted packet accepts the service; it is 16 bytes longer than one that
+//! accepts a user. A packet of another size is a refusal, and more of that size are
+//! further refusals. A first packet much longer is a banner.
+
+use gannet_base::Dir;
+
+/// A banner is longer than the acceptance by more than this.
+const BANNER: i64 = 256;
+
+/// Acceptance of the service is longer than that of a user by this.
+const DIFFERENCE: i64 = 16;
+
+/// What the sizes have told so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Auth {
+    decided: bool,
+    client_spoke: bool,
+    banner: bool,
+    accept: Option<i64>,
+    failure: Option<i64>,
+}
+
+impl Auth {
+    /// Encrypted bytes in one segment; tells of an attempt to log in and whether it succeeded.
+    pub(super) fn segment(&mut self, from: Dir, len: usize) -> Option<bool> {
+        if self.decided {
+            return None;
+        }
+        if from.is_orig() {
+            self.client_spoke = true;
+            return None;
+        }
+        if !self.client_spoke {
+            return None;
+        }
+        let len = i64::try_from(len).unwrap_or(i64::MAX);
+        let Some(accept) = self.accept else {
+            self.accept = Some(len);
+            return None;
+        };
+        if let Some(failure) = self.failure
+            && len == failure
+        {
+            return Some(false);
+        }
+        if len + DIFFERENCE == accept {
+            self.decided = true;
+            return Some(true);
+        }
+        if self.failure.is_none() {
+            if !self.banner && len - accept > BANNER {
+                self.banner = true;
+            } else {
+                self.failure = Some(len);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(sizes: &[(Dir, usize)]) -> Vec<Option<bool>> {
+        let mut a = Auth::default();
+        sizes.iter().map(|(d, n)| a.segment(*d, *n)).collect()
+    }
+
+    #[test]
+    fn refusals_then_success() {
+        let (o, r) = (Dir::Orig, Dir::Resp);
+        let told = run(&[(r, 9), (o, 48), (r, 48), (r, 64), (r, 64), (r, 100), (r, 32), (r, 64)]);
+        assert_eq!(told, [None, None, None, None, Some(false), None, Some(true), None]);
+    }
+
+    #[test]
+    fn success_at_once_and_banners() {
+        let (o, r) = (Dir::Orig, Dir::Resp);
+        assert_eq!(run(&[(o, 48), (r, 48), (r, 32)])[2], Some(true));
+        let told = run(&[(o, 48), (r, 48), (r, 400), (r, 64), (r, 64)]);
+        assert_eq!(told[4], Some(false));
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading numbers and parts off the front of a message.
+
+/// What is left of a message. Everything returns `None` beyond its end and then takes nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl<'a> Bytes<'a> {
+    /// The next `n` bytes.
+    #[inline]
+    pub fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(n)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    /// The next `N` bytes.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, tail) = self.0.split_first_chunk::<N>()?;
+        self.0 = tail;
+        Some(*head)
+    }
+
+    /// A byte.
+    #[inline]
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[b]| b)
+    }
+
+    /// Two bytes, big-endian.
+    #[inline]
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// Two bytes, little-endian.
+    #[inline]
+    pub fn u16_le(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes, big-endian.
+    #[inline]
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// Four bytes, little-endian.
+    #[inline]
+    pub fn u32_le(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// What is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_taken_beyond_the_end() {
+        let mut b = Bytes(b"\x01\x02\x03\x04\x05\x06\x07");
+        assert_eq!(b.u8(), Some(1));
+        assert_eq!(b.u16(), Some(0x0203));
+        assert_eq!(b.take(5), None);
+        assert_eq!(b.u32_le(), Some(0x0706_0504));
+        assert_eq!(b.u8(), None);
+        assert!(b.is_empty());
+    }
+}

@@ -1,0 +1,146 @@
+//! Messages that say how long they are, out of a byte stream cut anywhere.
+
+/// Cuts one direction of a stream into messages.
+///
+/// A message that lies within one chunk is borrowed from it; only one over several chunks is
+/// copied.
+///
+/// ```
+/// use gannet_protocols::support::Frames;
+/// // One byte of length, then as many bytes.
+/// let need = |d: &[u8]| d.first().map_or(1, |n| 1 + usize::from(*n));
+/// let mut frames = Frames::new(100);
+/// let mut data: &[u8] = b"\x01a\x03bc";
+/// assert_eq!(frames.next(&mut data, need), Some(&b"\x01a"[..]));
+/// assert_eq!(frames.next(&mut data, need), None);
+/// let mut data: &[u8] = b"d";
+/// assert_eq!(frames.next(&mut data, need), Some(&b"\x03bcd"[..]));
+/// ```
+#[derive(Debug)]
+pub struct Frames {
+    kept: Vec<u8>,
+    /// The kept message was handed out: clear it before going on.
+    spent: bool,
+    /// Rest of a message that is too long, still to come.
+    skip: usize,
+    limit: usize,
+}
+
+impl Frames {
+    /// Of a message longer than `limit` bytes only so many are kept and given; the rest is
+    /// skipped.
+    pub fn new(limit: usize) -> Self {
+        Self { kept: Vec::new(), spent: false, skip: 0, limit: limit.max(1) }
+    }
+
+    /// Forgets the beginning of a message, after a gap.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.limit);
+    }
+
+    /// Whether the beginning of a message is waiting for its rest.
+    pub fn has_partial(&self) -> bool {
+        !self.spent && !self.kept.is_empty()
+    }
+
+    /// The next message; takes it off `data`. `None` when `data` holds no further whole one: what
+    /// is left is kept, and `data` is empty.
+    ///
+    /// `need` is told the beginning of a message (perhaps nothing, perhaps more than it) and
+    /// answers how long it is; if that cannot be told yet, how many bytes are needed to tell.
+    pub fn next<'s, 'd: 's>(
+        &'s mut self,
+        data: &mut &'d [u8],
+        need: impl Fn(&[u8]) -> usize,
+    ) -> Option<&'s [u8]> {
+        if self.spent {
+            self.kept.clear();
+            self.spent = false;
+        }
+        let skip = self.skip.min(data.len());
+        *data = &data[skip..];
+        self.skip -= skip;
+        if data.is_empty() {
+            return None;
+        }
+        if self.kept.is_empty() {
+            let whole: &'d [u8] = data;
+            let n = need(whole).max(1);
+            if n <= whole.len() && n <= self.limit {
+                *data = &whole[n..];
+                return Some(&whole[..n]);
+            }
+        }
+        loop {
+            let n = need(&self.kept).max(1);
+            let room = n.min(self.limit);
+            if self.kept.len() >= room {
+                self.skip = n - room;
+                self.spent = true;
+                return Some(&self.kept);
+            }
+            let take = (room - self.kept.len()).min(data.len());
+            if take == 0 {
+                return None;
+            }
+            self.kept.extend_from_slice(&data[..take]);
+            *data = &data[take..];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn need(d: &[u8]) -> usize {
+        match d {
+            [a, b, ..] => 2 + usize::from(u16::from_be_bytes([*a, *b])),
+            _ => 2,
+        }
+    }
+
+    fn all(frames: &mut Frames, chunks: &[&[u8]]) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        for chunk in chunks {
+            let mut data = *chunk;
+            while let Some(f) = frames.next(&mut data, need) {
+                out.push(f.to_vec());
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn long_ones_are_cut_and_skipped() {
+        let mut frames = Frames::new(4);
+        let got = all(&mut frames, &[b"\0\x08abc", b"defgh\0\x01", b"x\0\0"]);
+        assert_eq!(got, [&b"\0\x08ab"[..], b"\0\x01x", b"\0\0"]);
+    }
+
+    #[test]
+    fn reset_forgets() {
+        let mut frames = Frames::new(100);
+        assert!(all(&mut frames, &[b"\0\x05ab"]).is_empty());
+        assert!(frames.has_partial());
+        frames.reset();
+        assert_eq!(all(&mut frames, &[b"\0\x01z"]), [b"\0\x01z"]);
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_do_not_matter(sizes in prop::collection::vec(0u8..9, 0..8), at in 0usize..60) {
+            let mut bytes = Vec::new();
+            for n in &sizes {
+                bytes.extend_from_slice(&[0, *n]);
+                bytes.extend(std::iter::repeat_n(*n, usize::from(*n)));
+            }
+            let at = at.min(bytes.len());
+            let whole = all(&mut Frames::new(6), &[&bytes]);
+            prop_assert_eq!(whole.len(), sizes.len());
+            let cut = all(&mut Frames::new(6), &[&bytes[..at], &bytes[at..]]);
+            prop_assert_eq!(whole, cut);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use gannet_base::Dir;
+
+use super::message::Message;
+use super::rows;
+use super::rows::SyslogRow;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// The analyzer of one connection. Messages stand alone: it remembers nothing.
+pub struct Analyzer {}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {}
+    }
+}
+
+impl Analyze for Analyzer {
+    fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
+        let Some(message) = Message::parse(data) else {
+            cx.violation(Tag::Syslog, "Binpac exception: binpac exception: no priority", data);
+            return;
+        };
+        cx.log(&SyslogRow {
+            ts: cx.now,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            proto: cx.conn.proto,
+            facility: rows::Facility(message.priority),
+            severity: rows::severity(message.priority),
+            message: message.text,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    #[test]
+    fn a_row_a_datagram() {
+        let mut h = Harness::new(Proto::Udp, 514);
+        let mut a = Analyzer::new(&mut h.cx());
+        for d in [&b"<134>hello\0"[..], b"<999>b", b"c", b"<bad"] {
+            a.datagram(&mut h.cx(), Dir::Orig, d, d.len() as u32);
+        }
+        let rows = h.rows("syslog");
+        assert_eq!(rows.len(), 3);
+        assert_eq!(rows[0]["facility"], "LOCAL0");
+        assert_eq!(rows[0]["severity"], "INFO");
+        assert_eq!(rows[0]["message"], "hello\\x00");
+        assert_eq!(rows[0]["proto"], "udp");
+        assert_eq!((&*rows[1]["facility"], &*rows[1]["severity"]), ("?-124", "DEBUG"));
+        assert_eq!(rows[2]["facility"], "UNSPECIFIED");
+        assert!(h.violated(Tag::Syslog));
+    }
+}

@@ -1,0 +1,61 @@
+/// What the number in front of a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Priority {
+    /// Which part of the sender speaks (RFC 3164 section 4.1.1); at most 127.
+    pub facility: u8,
+    /// How bad it is; at most 7, 0 is worst.
+    pub severity: u8,
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its priority, unless it was left out.
+    pub priority: Option<Priority>,
+    /// Everything after it.
+    pub text: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Parses a datagram. `None` if it is empty, or opens a bracket and does not follow with
+    /// digits and the closing one.
+    pub fn parse(data: &'a [u8]) -> Option<Self> {
+        if *data.first()? != b'<' {
+            return Some(Self { priority: None, text: data });
+        }
+        let digits = data[1..].iter().take_while(|b| b.is_ascii_digit()).count();
+        if digits == 0 || data.get(1 + digits) != Some(&b'>') {
+            return None;
+        }
+        let value = data[1..=digits]
+            .iter()
+            .fold(0i64, |n, b| n.saturating_mul(10).saturating_add(i64::from(b - b'0')));
+        // Only ten bits count; a number beyond 64 bits ends as all ones.
+        let priority =
+            Priority { facility: (value >> 3 & 0x7f) as u8, severity: (value & 7) as u8 };
+        Some(Self { priority: Some(priority), text: &data[digits + 2..] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities() {
+        let p = |d| Message::parse(d).and_then(|m| m.priority).map(|p| (p.facility, p.severity));
+        assert_eq!(p(b"<134>text"), Some((16, 6)));
+        assert_eq!(p(b"<0>text"), Some((0, 0)));
+        assert_eq!(p(b"<99999999999999999999>x"), Some((127, 7)));
+        assert_eq!(p(b"text"), None);
+    }
+
+    #[test]
+    fn texts() {
+        assert_eq!(Message::parse(b"<13>a\0").map(|m| m.text), Some(&b"a\0"[..]));
+        assert_eq!(Message::parse(b"no priority").map(|m| m.text), Some(&b"no priority"[..]));
+        for bad in [&b""[..], b"<", b"<>x", b"<1", b"<a>", b"<1 >"] {
+            assert_eq!(Message::parse(bad), None);
+        }
+    }
+}
