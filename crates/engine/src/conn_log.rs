@@ -45,11 +45,11 @@ gannet_log::row! {
         /// What happened, a letter an event.
         history: Option<&'a [u8]> = "history",
         /// Packets of the originator.
-        orig_pkts: u64 = "orig_pkts",
+        orig_pkts: u32 = "orig_pkts",
         /// Bytes of its IP packets.
         orig_ip_bytes: u64 = "orig_ip_bytes",
         /// Packets of the responder.
-        resp_pkts: u64 = "resp_pkts",
+        resp_pkts: u32 = "resp_pkts",
         /// Bytes of its IP packets.
         resp_ip_bytes: u64 = "resp_ip_bytes",
         /// Tunnels that carried it.

@@ -9,6 +9,7 @@ use gannet_capture::Packet;
 use gannet_files::Files;
 use gannet_flow::Conn;
 use gannet_flow::Fragments;
+use gannet_flow::Services;
 use gannet_flow::Slot;
 use gannet_flow::Table;
 use gannet_flow::Timers;
@@ -34,10 +35,10 @@ pub(crate) struct Ext {
     pub(crate) stack: Stack,
     /// The tunnels around its last packet and how often they changed.
     pub(crate) around: Option<Box<(Encapsulation, u8)>>,
-    /// Tunnel protocols that failed on it, one bit a `Tag`.
-    pub(crate) tunnels_failed: u128,
+    /// Tunnel protocols that failed on it.
+    pub(crate) tunnels_failed: Services,
     /// Bad checksums of each side, UDP.
-    pub(crate) bad_checksums: [u32; 2],
+    pub(crate) bad_checksums: [u16; 2],
     /// Bits of the sides from which valid Teredo was seen.
     pub(crate) teredo_sides: u8,
 }
@@ -167,8 +168,7 @@ impl Shard {
             ext.around = Some(Box::new((*around, 0)));
         }
         ext.stack.prepare(&mut self.env, &conn, self.now);
-        let tcp =
-            (proto == Proto::Tcp).then(|| Box::new(Tcp::new(self.time, self.options.reassembly)));
+        let tcp = (proto == Proto::Tcp).then(|| Box::new(Tcp::new(self.time)));
         let number = self.created;
         self.created += 1;
         let mut slot = Slot::new(conn, tcp, ext, number, one_way);

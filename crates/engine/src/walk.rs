@@ -199,6 +199,7 @@ impl Shard {
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes) = (self.time, u64::from(ip.total_len));
+        let limits = self.options.reassembly;
         self.with_session(index, |conn, tcp, session| {
             let Some(tcp) = tcp else { return };
             if bad {
@@ -206,7 +207,7 @@ impl Shard {
                 tcp.bad_checksum(conn, from);
                 return;
             }
-            let from = tcp.segment(conn, time, from, &segment, session);
+            let from = tcp.segment(conn, time, from, &segment, &limits, session);
             let sent = &mut conn.sent[from.index()];
             sent.packets += 1;
             sent.ip_bytes += ip_bytes;
@@ -252,7 +253,7 @@ impl Shard {
         let Some(slot) = self.table.get_mut(index) else { return };
         let count = &mut slot.ext.bad_checksums[from.index()];
         *count = count.saturating_add(1);
-        let note = is_power_of_ten(*count);
+        let note = is_power_of_ten(u32::from(*count));
         self.with_session(index, |conn, _, session| {
             session.weird(conn, "bad_UDP_checksum", "", "UDP");
             if note {

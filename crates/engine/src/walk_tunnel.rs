@@ -108,7 +108,7 @@ impl Shard {
             }
             _ => return,
         };
-        let failed = slot.ext.tunnels_failed & 1 << tag as u8 != 0;
+        let failed = slot.ext.tunnels_failed.contains(tag as u8);
         if failed && tag != Tag::Gtpv1 {
             return;
         }
@@ -134,7 +134,7 @@ impl Shard {
     /// Teredo counts once sound packets were seen both ways; what it carries is looked at anyway.
     fn teredo(&mut self, index: u32, from: Dir, udp: &Udp<'_>, around: &Encapsulation) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        if slot.ext.tunnels_failed & 1 << Tag::Teredo as u8 != 0 {
+        if slot.ext.tunnels_failed.contains(Tag::Teredo as u8) {
             return;
         }
         if around.is_full() {
@@ -175,7 +175,7 @@ impl Shard {
 
     fn confirm_tunnel(&mut self, index: u32, tag: Tag) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        if slot.ext.tunnels_failed & 1 << tag as u8 == 0 {
+        if !slot.ext.tunnels_failed.contains(tag as u8) {
             slot.conn.services.insert(tag as u8);
         }
     }
@@ -224,11 +224,10 @@ impl Shard {
     #[cold]
     fn refuse(&mut self, index: u32, tag: Tag, reason: &str, data: &[u8]) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        let bit = 1 << tag as u8;
-        if slot.ext.tunnels_failed & bit != 0 {
+        if slot.ext.tunnels_failed.contains(tag as u8) {
             return;
         }
-        slot.ext.tunnels_failed |= bit;
+        slot.ext.tunnels_failed.insert(tag as u8);
         let data = &data[..data.len().min(40)];
         failure::log(&mut self.env, self.now, &slot.conn, "packet", tag, reason, data);
     }

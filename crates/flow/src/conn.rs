@@ -10,12 +10,12 @@ use crate::History;
 /// What one side of a connection sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets that passed the header and checksum checks.
-    pub packets: u64,
-    /// Bytes of their IP packets, headers included.
+    /// Bytes of IP packets, headers included.
     pub ip_bytes: u64,
     /// Payload bytes: UDP and ICMP by their length fields, TCP by sequence numbers.
     pub payload: u64,
+    /// Packets that passed the header and checksum checks.
+    pub packets: u32,
 }
 
 /// A short ordered list of protocol numbers, inline up to seven.
@@ -85,8 +85,8 @@ pub struct Conn {
     pub tunnel_parents: Option<Box<Vec<Uid>>>,
     /// Confirmed protocols, in order of confirmation.
     pub services: Services,
-    /// Protocols that were confirmed and failed later, one bit each.
-    pub failed: u128,
+    /// Protocols that were confirmed and failed later.
+    pub failed: Services,
     /// A TCP connection whose handshake was not seen: some protocols are not looked for in it.
     pub partial: bool,
 }
@@ -108,7 +108,7 @@ impl Conn {
             history: History::default(),
             tunnel_parents: None,
             services: Services::default(),
-            failed: 0,
+            failed: Services::default(),
             partial: false,
         }
     }

@@ -1,6 +1,6 @@
 /// What happened on a connection, one letter an event in order: conn.log's `history`.
 ///
-/// Upper case is the originator. Twenty-two letters fit without allocation, which holds for nearly
+/// Upper case is the originator. Fourteen letters fit without allocation, which holds for nearly
 /// every connection.
 #[derive(Clone, Debug)]
 pub struct History(Repr);
@@ -8,10 +8,10 @@ pub struct History(Repr);
 #[derive(Clone, Debug)]
 enum Repr {
     Inline { len: u8, text: [u8; INLINE] },
-    Heap(Vec<u8>),
+    Heap(Box<Vec<u8>>),
 }
 
-const INLINE: usize = 22;
+const INLINE: usize = 14;
 
 impl Default for History {
     fn default() -> Self {
@@ -40,7 +40,7 @@ impl History {
             Repr::Inline { text, .. } => {
                 let mut long = text.to_vec();
                 long.push(letter);
-                self.0 = Repr::Heap(long);
+                self.0 = Repr::Heap(Box::new(long));
             }
             Repr::Heap(text) => text.push(letter),
         }

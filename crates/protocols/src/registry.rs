@@ -1,5 +1,9 @@
 //! The list of protocols: names, ports, and one enum that holds any analyzer.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use foldhash::fast::FixedState;
 use gannet_base::Dir;
 
 use crate::Analyze;
@@ -171,16 +175,30 @@ const fn bitmap(ports: &[u16]) -> [u64; 1024] {
 
 /// Protocols tried at once on a responder's port.
 #[inline]
-pub fn by_port(proto: gannet_base::Proto, port: u16) -> impl Iterator<Item = Tag> {
-    let known = is_known_port(proto, port);
-    let all = if known { Tag::ALL } else { &[] };
-    all.iter().copied().filter(move |t| {
-        let ports = match proto {
-            gannet_base::Proto::Tcp => t.tcp_ports(),
-            _ => t.udp_ports(),
-        };
-        ports.contains(&port)
-    })
+pub fn by_port(proto: gannet_base::Proto, port: u16) -> &'static [Tag] {
+    if !is_known_port(proto, port) {
+        return &[];
+    }
+    let table = match proto {
+        gannet_base::Proto::Tcp => &TCP_TAGS,
+        _ => &UDP_TAGS,
+    };
+    table.get(&port).map_or(&[], |tags| tags)
+}
+
+type Ports = HashMap<u16, Vec<Tag>, FixedState>;
+
+static TCP_TAGS: LazyLock<Ports> = LazyLock::new(|| ports(Tag::tcp_ports));
+static UDP_TAGS: LazyLock<Ports> = LazyLock::new(|| ports(Tag::udp_ports));
+
+fn ports(of: fn(Tag) -> &'static [u16]) -> Ports {
+    let mut map = Ports::default();
+    for tag in Tag::ALL {
+        for port in of(*tag) {
+            map.entry(*port).or_default().push(*tag);
+        }
+    }
+    map
 }
 
 /// Whether some protocol is tried at once on a port: the likely server ports and a few more.
@@ -198,12 +216,12 @@ mod tests {
     fn every_registered_port_is_found() {
         for tag in Tag::ALL {
             for p in tag.tcp_ports() {
-                assert!(by_port(Proto::Tcp, *p).any(|t| t == *tag), "{tag:?} {p}");
+                assert!(by_port(Proto::Tcp, *p).contains(tag), "{tag:?} {p}");
             }
             for p in tag.udp_ports() {
-                assert!(by_port(Proto::Udp, *p).any(|t| t == *tag), "{tag:?} {p}");
+                assert!(by_port(Proto::Udp, *p).contains(tag), "{tag:?} {p}");
             }
         }
-        assert_eq!(by_port(Proto::Tcp, 12_345).count(), 0);
+        assert_eq!(by_port(Proto::Tcp, 12_345).len(), 0);
     }
 }

@@ -62,6 +62,9 @@ struct Entry {
     confirmed: bool,
 }
 
+/// Analyzers for which room is made at first: one by port, and the detector.
+const ENTRIES: usize = 2;
+
 impl Stack {
     /// Decides what a new connection is analysed as.
     pub fn prepare(&mut self, env: &mut Env, conn: &Conn, now: Time) {
@@ -107,7 +110,7 @@ impl Session<'_> {
             Waiting::Expected(tag) => self.add(conn, tag),
             Waiting::ByPort => {
                 for tag in by_port(conn.proto, self.stack.port) {
-                    self.add(conn, tag);
+                    self.add(conn, *tag);
                 }
             }
         }
@@ -189,6 +192,9 @@ impl Session<'_> {
                 }
             }
             self.stack.started += 1;
+            if self.stack.entries.is_empty() {
+                self.stack.entries.reserve_exact(ENTRIES);
+            }
             self.stack.entries.push(Entry { analyzer, confirmed: false });
         }
     }
@@ -231,12 +237,11 @@ impl Session<'_> {
         if !conn.services.contains(service) {
             return;
         }
-        let bit = 1 << service;
-        if conn.failed & bit == 0 {
+        if !conn.failed.contains(service) {
             failure::log(self.env, self.now, conn, "protocol", tag, reason, data);
         }
         conn.services.remove(service);
-        conn.failed |= bit;
+        conn.failed.insert(service);
     }
 }
 

@@ -42,14 +42,14 @@ pub struct Endpoint {
     pub(super) window_scale: u8,
     pub(super) start_seq: u32,
     pub(super) last_seq: u32,
-    pub(super) seq_wraps: u32,
+    pub(super) seq_wraps: u16,
     pub(super) ack_seq: u32,
-    pub(super) ack_wraps: u32,
+    pub(super) ack_wraps: u16,
     pub(super) window: u32,
     pub(super) window_seq: u32,
     pub(super) window_ack_seq: u32,
-    pub(super) fins: u32,
-    pub(super) rsts: u32,
+    pub(super) fins: u16,
+    pub(super) rsts: u16,
     pub(super) fin_seq: u64,
     pub(super) last_syn: u32,
     pub(super) last_fin: u32,
@@ -68,26 +68,26 @@ pub(super) fn delta(a: u32, b: u32) -> i32 {
     a.wrapping_sub(b) as i32
 }
 
-fn full(seq: u32, wraps: u32) -> u64 {
+fn full(seq: u32, wraps: u16) -> u64 {
     u64::from(wraps) << 32 | u64::from(seq)
 }
 
 impl Endpoint {
     /// Relative sequence number of `seq` seen `wraps` times round.
-    pub(super) fn relative_in(&self, seq: u32, wraps: u32) -> u64 {
+    pub(super) fn relative_in(&self, seq: u32, wraps: u16) -> u64 {
         full(seq, wraps).wrapping_sub(u64::from(self.start_seq))
     }
 
     /// Relative sequence number of `seq`, taken as near to `last` (seen `wraps` times round), and
     /// whether it lies before the start.
-    pub(super) fn relative(&self, seq: u32, last: u32, mut wraps: u32) -> (u64, bool) {
+    pub(super) fn relative(&self, seq: u32, last: u32, mut wraps: u16) -> (u64, bool) {
         let d = delta(seq, last);
         if d < 0 {
             if wraps > 0 && seq > last {
                 wraps -= 1;
             }
         } else if d > 0 && seq < last {
-            wraps += 1;
+            wraps = wraps.saturating_add(1);
         }
         if wraps == 0 {
             let d = delta(seq, self.start_seq);
@@ -104,14 +104,14 @@ impl Endpoint {
 
     pub(super) fn advance_last(&mut self, seq: u32) {
         if seq < self.last_seq {
-            self.seq_wraps += 1;
+            self.seq_wraps = self.seq_wraps.saturating_add(1);
         }
         self.last_seq = seq;
     }
 
     pub(super) fn advance_ack(&mut self, seq: u32) {
         if seq < self.ack_seq {
-            self.ack_wraps += 1;
+            self.ack_wraps = self.ack_wraps.saturating_add(1);
         }
         self.ack_seq = seq;
     }

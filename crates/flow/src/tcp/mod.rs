@@ -86,7 +86,7 @@ const SESSION_TIMER: Interval = Interval::from_secs(6);
 const LINGER: Interval = Interval::from_secs(5);
 const CLOSE_DELAY: Interval = Interval::from_secs(5);
 const INACTIVITY: Interval = Interval::from_secs(300);
-const STORM: u32 = 1_000;
+const STORM: u16 = 1_000;
 const STORM_WITHIN: Interval = Interval::from_secs(1);
 /// A jump in sequence space that SYN and RST are not believed.
 const TOO_LARGE_JUMP: i32 = 1 << 20;
@@ -110,7 +110,6 @@ pub struct Tcp {
     first_seen: [bool; 2],
     close_deferred: bool,
     is_active: bool,
-    limits: Limits,
     /// When the two chains of liveness checks are due.
     expire: [Time; 2],
     attempt: Time,
@@ -119,13 +118,12 @@ pub struct Tcp {
 
 impl Tcp {
     /// A connection whose first packet is at `start`.
-    pub fn new(start: Time, limits: Limits) -> Self {
+    pub fn new(start: Time) -> Self {
         Self {
             side: Default::default(),
             first_seen: [false; 2],
             close_deferred: false,
             is_active: true,
-            limits,
             expire: [start + ATTEMPT_DELAY, Time::MAX],
             attempt: Time::MAX,
             close: Time::MAX,
@@ -205,6 +203,7 @@ impl Tcp {
         now: Time,
         mut from: Dir,
         s: &Segment<'_>,
+        limits: &Limits,
         c: &mut impl Consumer,
     ) -> Dir {
         self.set_partial(conn, from, s);
@@ -229,14 +228,14 @@ impl Tcp {
         let e = self.end(from);
         let storm = (now - e.last_time).as_nanos() < STORM_WITHIN.as_nanos();
         if s.has(flag::FIN) {
-            e.fins += 1;
+            e.fins = e.fins.saturating_add(1);
             e.fin_seq = rel_seq.wrapping_add(u64::from(seg_len));
             if e.fins >= STORM && storm {
                 c.weird(conn, "FIN_storm", "", "TCP");
             }
         }
         if s.has(flag::RST) {
-            e.rsts += 1;
+            e.rsts = e.rsts.saturating_add(1);
             if e.rsts >= STORM && storm {
                 c.weird(conn, "RST_storm", "", "TCP");
             }
@@ -254,7 +253,7 @@ impl Tcp {
         self.first_seen[from.index()] = true;
         let data_seq = rel_seq.wrapping_add(u64::from(s.has(flag::SYN)));
         if s.len > 0 && !s.has(flag::RST) && !underflow {
-            self.data_sent(conn, from, data_seq, s, c);
+            self.data_sent(conn, from, data_seq, s, limits, c);
         }
         self.check_end(conn, now, from, c);
         if do_close {
@@ -507,6 +506,7 @@ impl Tcp {
         from: Dir,
         seq: u64,
         s: &Segment<'_>,
+        limits: &Limits,
         c: &mut impl Consumer,
     ) {
         if (s.data.len() as u64) < u64::from(s.len) {
@@ -514,7 +514,6 @@ impl Tcp {
             return;
         }
         let keep = c.wants_data();
-        let limits = self.limits;
         let size = self.size(from);
         let e = self.end(from);
         if e.stream.skips() {
