@@ -102,8 +102,12 @@ registry! {
         Http http::Analyzer, "HTTP", "http", tcp [80, 81, 631, 1080, 3128, 8000, 8080, 8888], udp [];
         Irc irc::Analyzer, "IRC", "irc", tcp [6666, 6667, 6668, 6669], udp [];
         IrcData irc::Data, "IRC_DATA", "irc-dcc-data", tcp [], udp [];
+        Modbus modbus::Analyzer, "MODBUS", "modbus", tcp [502], udp [];
+        Mqtt mqtt::Analyzer, "MQTT", "mqtt", tcp [1883], udp [];
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
+        Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
         Smtp smtp::Analyzer, "SMTP", "smtp", tcp [25, 587], udp [];
+        Snmp snmp::Analyzer, "SNMP", "snmp", tcp [], udp [161, 162];
         Ssh ssh::Analyzer, "SSH", "ssh", tcp [22], udp [];
         Ssl ssl::Analyzer, "SSL", "ssl", tcp [443, 465, 563, 585, 614, 636, 989, 990, 992, 993, 995, 5223], udp [];
         Syslog syslog::Analyzer, "SYSLOG", "syslog", tcp [], udp [514];
@@ -115,7 +119,6 @@ registry! {
         Dnp3Udp, "DNP3_UDP", "dnp3_udp";
         Krb, "KRB", "krb";
         KrbTcp, "KRB_TCP", "krb_tcp";
-        Mqtt, "MQTT", "mqtt";
         Pop3, "POP3", "pop3";
         Rdp, "RDP", "rdp";
         RdpEudp, "RDPEUDP", "rdpeudp";

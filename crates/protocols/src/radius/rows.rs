@@ -79,9 +79,8 @@ impl Session {
             }
             message::CHALLENGE => {
                 if self.framed_addr.is_none() {
-                    self.framed_addr = m.first(8).map(|a| {
-                        Addr::v4(a.first_chunk().copied().unwrap_or_default())
-                    });
+                    self.framed_addr =
+                        m.first(8).map(|a| Addr::v4(a.first_chunk().copied().unwrap_or_default()));
                 }
                 first(&mut self.reply_msg, 18);
             }

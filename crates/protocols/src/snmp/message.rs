@@ -179,10 +179,8 @@ pub(super) mod tests {
 
     #[test]
     fn responses() {
-        let m = v2c(
-            0xa2,
-            &[(DESCRIPTION, tlv(4, &[b"box"])), (UP_TIME, tlv(0x43, &[b"\x01\x00"]))],
-        );
+        let m =
+            v2c(0xa2, &[(DESCRIPTION, tlv(4, &[b"box"])), (UP_TIME, tlv(0x43, &[b"\x01\x00"]))]);
         let m = Message::parse(&m).unwrap();
         assert_eq!((m.version, m.community), (1, Some(&b"public"[..])));
         assert_eq!((m.kind, m.bindings), (Some(Kind::Response), 2));
