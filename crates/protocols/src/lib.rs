@@ -29,6 +29,7 @@ pub mod http;
 pub mod irc;
 pub mod modbus;
 pub mod mqtt;
+pub mod mysql;
 pub mod ntp;
 pub mod radius;
 pub mod smtp;

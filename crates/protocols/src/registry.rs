@@ -104,6 +104,7 @@ registry! {
         IrcData irc::Data, "IRC_DATA", "irc-dcc-data", tcp [], udp [];
         Modbus modbus::Analyzer, "MODBUS", "modbus", tcp [502], udp [];
         Mqtt mqtt::Analyzer, "MQTT", "mqtt", tcp [1883], udp [];
+        Mysql mysql::Analyzer, "MYSQL", "mysql", tcp [1434, 3306], udp [];
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
         Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
         Smtp smtp::Analyzer, "SMTP", "smtp", tcp [25, 587], udp [];
