@@ -23,6 +23,7 @@ pub mod weird;
 
 pub mod detect;
 pub mod dhcp;
+pub mod dnp3;
 pub mod dns;
 pub mod ftp;
 pub mod http;
@@ -32,6 +33,7 @@ pub mod mqtt;
 pub mod mysql;
 pub mod ntp;
 pub mod radius;
+pub mod sip;
 pub mod smtp;
 pub mod snmp;
 pub mod ssh;
