@@ -99,6 +99,8 @@ registry! {
     analyzers {
         Detector detect::Detector, "PIA", "pia", tcp [], udp [];
         Dhcp dhcp::Analyzer, "DHCP", "dhcp", tcp [], udp [67, 68, 4011];
+        Dnp3Tcp dnp3::Tcp, "DNP3_TCP", "dnp3_tcp", tcp [20000], udp [];
+        Dnp3Udp dnp3::Udp, "DNP3_UDP", "dnp3_udp", tcp [], udp [];
         Dns dns::Analyzer, "DNS", "dns", tcp [53], udp [53, 137, 5353, 5355];
         Dtls ssl::Dtls, "DTLS", "dtls", tcp [], udp [443];
         Ftp ftp::Analyzer, "FTP", "ftp", tcp [21, 2811], udp [];
@@ -106,8 +108,14 @@ registry! {
         Http http::Analyzer, "HTTP", "http", tcp [80, 81, 631, 1080, 3128, 8000, 8080, 8888], udp [];
         Irc irc::Analyzer, "IRC", "irc", tcp [6666, 6667, 6668, 6669], udp [];
         IrcData irc::Data, "IRC_DATA", "irc-dcc-data", tcp [], udp [];
+        Modbus modbus::Analyzer, "MODBUS", "modbus", tcp [502], udp [];
+        Mqtt mqtt::Analyzer, "MQTT", "mqtt", tcp [1883], udp [];
+        Mysql mysql::Analyzer, "MYSQL", "mysql", tcp [1434, 3306], udp [];
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
+        Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
+        Sip sip::Analyzer, "SIP", "sip", tcp [], udp [5060];
         Smtp smtp::Analyzer, "SMTP", "smtp", tcp [25, 587], udp [];
+        Snmp snmp::Analyzer, "SNMP", "snmp", tcp [], udp [161, 162];
         Ssh ssh::Analyzer, "SSH", "ssh", tcp [22], udp [];
         Ssl ssl::Analyzer, "SSL", "ssl", tcp [443, 465, 563, 585, 614, 636, 989, 990, 992, 993, 995, 5223], udp [];
         Syslog syslog::Analyzer, "SYSLOG", "syslog", tcp [], udp [514];
@@ -115,16 +123,12 @@ registry! {
     names {
         Ayiya, "AYIYA", "ayiya";
         DceRpc, "DCE_RPC", "dce_rpc";
-        Dnp3Tcp, "DNP3_TCP", "dnp3_tcp";
-        Dnp3Udp, "DNP3_UDP", "dnp3_udp";
         Krb, "KRB", "krb";
         KrbTcp, "KRB_TCP", "krb_tcp";
-        Mqtt, "MQTT", "mqtt";
         Pop3, "POP3", "pop3";
         Rdp, "RDP", "rdp";
         RdpEudp, "RDPEUDP", "rdpeudp";
         Rfb, "RFB", "rfb";
-        Sip, "SIP", "sip";
         Smb, "SMB", "smb";
         Socks, "SOCKS", "socks";
         Xmpp, "XMPP", "xmpp";

@@ -1,5 +1,7 @@
-//! What several protocols need: lines, messages and numbers out of streams, MIME entities, words.
+//! What several protocols need: lines, messages and numbers out of streams, MIME entities, words
+//! of a line, ASN.1.
 
+pub mod ber;
 mod bytes;
 mod frames;
 mod lines;

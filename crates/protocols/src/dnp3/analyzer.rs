@@ -1,0 +1,287 @@
+use gannet_base::Dir;
+use gannet_base::Time;
+
+use super::frame;
+use super::frame::HEADER;
+use super::frame::Link;
+use super::frame::Malformed;
+use super::rows::Dnp3Row;
+use super::rows::Function;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// Longest frame: 10 bytes of header, 250 of data in 16 blocks with two bytes each.
+const MAX_FRAME: usize = 300;
+
+/// Bytes of a message that are looked at: control, function, indications.
+const APPLICATION: usize = 4;
+
+/// The analyzer of one TCP connection.
+pub struct Tcp(Analyzer);
+
+/// The analyzer of one UDP connection.
+pub struct Udp(Analyzer);
+
+struct Analyzer {
+    tag: Tag,
+    side: [Side; 2],
+    pending: Option<Pending>,
+    done: bool,
+}
+
+#[derive(Default)]
+struct Side {
+    buffer: Vec<u8>,
+    link: Option<Link>,
+    /// The beginning of the message.
+    application: Vec<u8>,
+    first_seen: bool,
+}
+
+/// A request without response.
+struct Pending {
+    ts: Time,
+    function: u8,
+}
+
+/// Why a connection is not looked at any longer; it was told where needed.
+struct Stop;
+
+impl Tcp {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self(Analyzer::new(Tag::Dnp3Tcp))
+    }
+}
+
+impl Udp {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self(Analyzer::new(Tag::Dnp3Udp))
+    }
+}
+
+impl Analyzer {
+    fn new(tag: Tag) -> Self {
+        Self { tag, side: Default::default(), pending: None, done: false }
+    }
+
+    fn data(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if !self.done && self.frames(cx, from, data).is_err() {
+            self.done = true;
+        }
+    }
+
+    fn frames(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) -> Result<(), Stop> {
+        while !data.is_empty() {
+            let side = &mut self.side[from.index()];
+            let link = match side.link {
+                Some(link) => link,
+                None => {
+                    let Some(header) = side.fill(HEADER, &mut data) else { return Ok(()) };
+                    let Some(header) = header.first_chunk::<HEADER>() else { return Err(Stop) };
+                    let parsed = Link::parse(header);
+                    let link = self.header(cx, from, parsed)?;
+                    if link.is_alone() {
+                        // What else is in the segment is not looked at, as in Zeek.
+                        self.side[from.index()] = Side::default();
+                        return Ok(());
+                    }
+                    self.side[from.index()].link = Some(link);
+                    link
+                }
+            };
+            let total = link.total().filter(|n| *n >= HEADER && *n <= MAX_FRAME).ok_or(Stop)?;
+            let side = &mut self.side[from.index()];
+            if side.fill(total, &mut data).is_none() {
+                return Ok(());
+            }
+            let frame = std::mem::take(&mut side.buffer);
+            side.link = None;
+            self.frame(cx, from, link, &frame)?;
+        }
+        Ok(())
+    }
+
+    fn header(
+        &self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        parsed: Result<Link, Malformed>,
+    ) -> Result<Link, Stop> {
+        let link = match parsed {
+            Ok(link) => link,
+            Err(Malformed::Start) => {
+                self.weird(cx, "dnp3_header_lacks_magic");
+                return Err(Stop);
+            }
+            Err(Malformed::Checksum) => {
+                self.weird(cx, "dnp3_corrupt_header_checksum");
+                cx.violation(self.tag, "broken_checksum", &[]);
+                return Err(Stop);
+            }
+        };
+        cx.confirm(self.tag);
+        if !link.is_alone() {
+            if from.is_orig() != link.from_master {
+                self.weird(cx, "dnp3_unexpected_flow_direction");
+            }
+            if link.length == 0 {
+                self.weird(cx, "dnp3_negative_or_zero_length_link_layer");
+            }
+        }
+        Ok(link)
+    }
+
+    /// A whole frame.
+    fn frame(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        link: Link,
+        frame: &[u8],
+    ) -> Result<(), Stop> {
+        let mut transport = 1;
+        for block in frame::blocks(frame) {
+            let Some(block) = block else {
+                self.weird(cx, "dnp3_corrupt_app_chunk_checksum");
+                return Err(Stop);
+            };
+            let side = &mut self.side[from.index()];
+            let room = APPLICATION.saturating_sub(side.application.len());
+            side.application.extend(block.iter().skip(transport).take(room));
+            transport = 0;
+        }
+        let side = &mut self.side[from.index()];
+        side.first_seen |= link.first;
+        if !side.first_seen {
+            self.weird(cx, "dnp3_first_application_layer_chunk_missing");
+            return Err(Stop);
+        }
+        if link.last {
+            let application = std::mem::take(side).application;
+            return self.message(cx, from, &application);
+        }
+        Ok(())
+    }
+
+    /// A whole message.
+    fn message(&mut self, cx: &mut Context<'_>, from: Dir, start: &[u8]) -> Result<(), Stop> {
+        match (from, start) {
+            (Dir::Orig, [_, function, ..]) => {
+                self.pending = Some(Pending { ts: cx.now, function: *function });
+            }
+            (Dir::Resp, [_, function, a, b, ..]) => {
+                let request = self.pending.take().map(|p| Function(p.function));
+                let iin = u16::from_be_bytes([*a, *b]);
+                write(cx, cx.now, request, Some(Function(*function)), Some(iin));
+            }
+            _ => {
+                let reason = "Binpac exception: binpac exception: out_of_bound";
+                cx.violation(self.tag, reason, start);
+                return Err(Stop);
+            }
+        }
+        Ok(())
+    }
+
+    fn weird(&self, cx: &mut Context<'_>, name: &'static str) {
+        cx.weird(name, "", Some(self.tag.name()));
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(p) = self.pending.take() {
+            write(cx, p.ts, Some(Function(p.function)), None, None);
+        }
+    }
+}
+
+impl Side {
+    /// Fills the buffer up to `n` bytes; gives it when it is full.
+    fn fill(&mut self, n: usize, data: &mut &[u8]) -> Option<&[u8]> {
+        let take = n.saturating_sub(self.buffer.len()).min(data.len());
+        self.buffer.extend_from_slice(&data[..take]);
+        *data = &data[take..];
+        (self.buffer.len() >= n).then_some(&self.buffer)
+    }
+}
+
+fn write(
+    cx: &mut Context<'_>,
+    ts: Time,
+    fc_request: Option<Function>,
+    fc_reply: Option<Function>,
+    iin: Option<u16>,
+) {
+    let (uid, id) = (cx.conn.uid, cx.conn.id);
+    cx.log(&Dnp3Row { ts, uid, id, fc_request, fc_reply, iin });
+}
+
+impl Analyze for Tcp {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        self.0.data(cx, from, data);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.0.finish(cx);
+    }
+}
+
+impl Analyze for Udp {
+    fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        self.0.data(cx, from, data);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.0.finish(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::tests::frame;
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    #[test]
+    fn a_row_a_request_and_response() {
+        let mut h = Harness::new(Proto::Tcp, 20000);
+        let mut a = Tcp::new(&mut h.cx());
+        let read = frame(true, b"\xc0\xc1\x01\x3c\x02\x06");
+        a.stream(&mut h.cx(), Dir::Orig, &read[..7]);
+        assert!(!h.confirmed(Tag::Dnp3Tcp));
+        a.stream(&mut h.cx(), Dir::Orig, &read[7..]);
+        assert!(h.confirmed(Tag::Dnp3Tcp));
+        // A response in two frames.
+        let mut user = b"\x40\xe1\x81\x90\x00".to_vec();
+        user.resize(30, 0);
+        a.stream(&mut h.cx(), Dir::Resp, &frame(false, &user));
+        assert!(h.rows("dnp3").is_empty());
+        a.stream(&mut h.cx(), Dir::Resp, &frame(false, b"\x81\0\0"));
+        let rows = h.rows("dnp3");
+        assert_eq!(rows.len(), 1);
+        assert_eq!((&*rows[0]["fc_request"], &*rows[0]["fc_reply"]), ("READ", "RESPONSE"));
+        assert_eq!(rows[0]["iin"], "36864");
+        a.stream(&mut h.cx(), Dir::Orig, &read);
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("dnp3")[1]["fc_reply"], "-");
+    }
+
+    #[test]
+    fn wrong_checksums_end_it() {
+        let mut h = Harness::new(Proto::Udp, 20000);
+        let mut a = Udp::new(&mut h.cx());
+        let mut read = frame(true, b"\xc0\xc1\x01\x3c\x02\x06");
+        read[12] ^= 1;
+        a.datagram(&mut h.cx(), Dir::Orig, &read, 0);
+        assert!(h.confirmed(Tag::Dnp3Udp));
+        assert_eq!(h.rows("weird")[0]["name"], "dnp3_corrupt_app_chunk_checksum");
+        assert_eq!(h.rows("weird")[0]["source"], "DNP3_UDP");
+        read[12] ^= 1;
+        a.datagram(&mut h.cx(), Dir::Orig, &read, 0);
+        a.finish(&mut h.cx());
+        assert!(h.rows("dnp3").is_empty());
+    }
+}

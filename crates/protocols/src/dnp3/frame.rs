@@ -1,0 +1,129 @@
+//! Link frames (IEEE 1815 clause 9) and their checksums.
+
+/// Bytes of a link header with its checksum.
+const LINK: usize = 10;
+/// Bytes that are needed before a frame is looked at: link header and transport.
+pub const HEADER: usize = LINK + 1;
+/// Bytes of a block between checksums.
+const BLOCK: usize = 16;
+
+/// The checksum: polynomial 0x3d65, reflected, inverted.
+pub fn crc(data: &[u8]) -> u16 {
+    let table = const {
+        let mut table = [0u16; 256];
+        let mut i = 0;
+        while i < 256 {
+            let mut crc = i as u16;
+            let mut bit = 0;
+            while bit < 8 {
+                crc = if crc & 1 != 0 { crc >> 1 ^ 0xa6bc } else { crc >> 1 };
+                bit += 1;
+            }
+            table[i] = crc;
+            i += 1;
+        }
+        table
+    };
+    !data.iter().fold(0, |crc, b| table[usize::from((crc ^ u16::from(*b)) & 0xff)] ^ crc >> 8)
+}
+
+/// What a link header tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Bytes from the control field on, without checksums: 5 for the header alone.
+    pub length: u8,
+    /// Whether the frame comes from the master station.
+    pub from_master: bool,
+    /// Whether this is the first frame of a message.
+    pub first: bool,
+    /// Whether this is the last frame of a message.
+    pub last: bool,
+}
+
+/// Why a link header is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// The first two bytes are others.
+    Start,
+    /// The checksum is another.
+    Checksum,
+}
+
+impl Link {
+    /// Parses the first [`HEADER`] bytes.
+    pub fn parse(d: &[u8; HEADER]) -> Result<Self, Malformed> {
+        if d[..2] != [0x05, 0x64] {
+            return Err(Malformed::Start);
+        }
+        if crc(&d[..8]) != u16::from_le_bytes([d[8], d[9]]) {
+            return Err(Malformed::Checksum);
+        }
+        Ok(Self {
+            length: d[2],
+            from_master: d[3] & 0x80 != 0,
+            first: d[10] & 0x40 != 0,
+            last: d[10] & 0x80 != 0,
+        })
+    }
+
+    /// Whether there is nothing behind the header.
+    pub fn is_alone(&self) -> bool {
+        self.length == 5
+    }
+
+    /// Bytes of the whole frame with its checksums. `None` if the length is less than the
+    /// header's own.
+    pub fn total(&self) -> Option<usize> {
+        let user = usize::from(self.length).checked_sub(5)?;
+        Some(LINK + user + 2 * user.div_ceil(BLOCK))
+    }
+}
+
+/// The blocks of a whole frame, without checksums; `None` in place of one whose checksum is wrong.
+pub fn blocks(frame: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    frame.get(LINK..).unwrap_or_default().chunks(BLOCK + 2).map(|chunk| {
+        let (data, sum) = chunk.split_last_chunk::<2>()?;
+        (crc(data) == u16::from_le_bytes(*sum)).then_some(data)
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A frame around user data, transport byte included.
+    pub(in super::super) fn frame(from_master: bool, user: &[u8]) -> Vec<u8> {
+        let control = if from_master { 0xc4 } else { 0x44 };
+        let mut out = vec![0x05, 0x64, user.len() as u8 + 5, control, 1, 0, 2, 0];
+        out.extend_from_slice(&crc(&out).to_le_bytes());
+        for block in user.chunks(BLOCK) {
+            out.extend_from_slice(block);
+            out.extend_from_slice(&crc(block).to_le_bytes());
+        }
+        out
+    }
+
+    #[test]
+    fn checksums() {
+        // A link status request from the standard's examples.
+        assert_eq!(crc(&[0x05, 0x64, 0x05, 0xc9, 0x01, 0x00, 0x00, 0x04]).to_le_bytes().len(), 2);
+        assert_eq!(crc(b"123456789"), 0xea82);
+    }
+
+    #[test]
+    fn headers_and_blocks() {
+        let f = frame(true, &[0xc0; 20]);
+        let link = Link::parse(f[..HEADER].try_into().unwrap()).unwrap();
+        assert!(link.from_master && link.first && link.last);
+        assert_eq!(link.total(), Some(f.len()));
+        let got: Vec<_> = blocks(&f).map(|b| b.map(<[u8]>::len)).collect();
+        assert_eq!(got, [Some(16), Some(4)]);
+        let mut bad = f.clone();
+        bad[11] ^= 1;
+        assert_eq!(blocks(&bad).next(), Some(None));
+        bad[3] ^= 1;
+        assert_eq!(Link::parse(bad[..HEADER].try_into().unwrap()), Err(Malformed::Checksum));
+        bad[0] = 0;
+        assert_eq!(Link::parse(bad[..HEADER].try_into().unwrap()), Err(Malformed::Start));
+    }
+}

@@ -1,0 +1,16 @@
+//! DNP3 (IEEE 1815) over TCP and UDP.
+//!
+//! The serial protocol's *link frames* are carried as they are: a header with checksum, then
+//! blocks of up to sixteen bytes with a checksum each ([`frame`]). Frames make up a *message* of the
+//! application, which begins with a function; a transport byte tells first and last frame.
+//! A header whose checksum holds confirms the protocol.
+//!
+//! A row of dnp3.log joins a request and its response. The objects of a message are not read.
+
+mod analyzer;
+pub mod frame;
+mod rows;
+
+pub use analyzer::Tcp;
+pub use analyzer::Udp;
+pub use rows::Dnp3Row;

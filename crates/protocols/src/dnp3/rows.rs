@@ -1,0 +1,82 @@
+use gannet_base::ConnId;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Encoder;
+use gannet_log::Type;
+use gannet_log::Value;
+
+gannet_log::row! {
+    /// One row a request and its response.
+    pub struct Dnp3Row = "dnp3" {
+        /// When the last of both was sent.
+        ts: Time = "ts",
+        /// Its connection.
+        uid: Uid = "uid",
+        /// The connection's ends.
+        id: ConnId = "id",
+        /// Function of the request.
+        fc_request: Option<Function> = "fc_request",
+        /// Function of the response.
+        fc_reply: Option<Function> = "fc_reply",
+        /// The response's internal indications.
+        iin: Option<u16> = "iin",
+    }
+}
+
+/// A function code, written as its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Function(pub u8);
+
+const REQUESTS: [&str; 34] = [
+    "CONFIRM",
+    "READ",
+    "WRITE",
+    "SELECT",
+    "OPERATE",
+    "DIRECT_OPERATE",
+    "DIRECT_OPERATE_NR",
+    "IMMED_FREEZE",
+    "IMMED_FREEZE_NR",
+    "FREEZE_CLEAR",
+    "FREEZE_CLEAR_NR",
+    "FREEZE_AT_TIME",
+    "FREEZE_AT_TIME_NR",
+    "COLD_RESTART",
+    "WARM_RESTART",
+    "INITIALIZE_DATA",
+    "INITIALIZE_APPL",
+    "START_APPL",
+    "STOP_APPL",
+    "SAVE_CONFIG",
+    "ENABLE_UNSOLICITED",
+    "DISABLE_UNSOLICITED",
+    "ASSIGN_CLASS",
+    "DELAY_MEASURE",
+    "RECORD_CURRENT_TIME",
+    "OPEN_FILE",
+    "CLOSE_FILE",
+    "DELETE_FILE",
+    "GET_FILE_INFO",
+    "AUTHENTICATE_FILE",
+    "ABORT_FILE",
+    "ACTIVATE_CONFIG",
+    "AUTHENTICATE_REQ",
+    "AUTHENTICATE_REQ_NR",
+];
+
+impl Value for Function {
+    const TYPE: Type = Type::Scalar("string");
+
+    fn put<E: Encoder>(&self, e: &mut E) {
+        let name = match self.0 {
+            0x81 => "RESPONSE",
+            0x82 => "UNSOLICITED_RESPONSE",
+            0x83 => "AUTHENTICATE_RESP",
+            n => match REQUESTS.get(usize::from(n)) {
+                Some(name) => name,
+                None => return e.plain(format!("unknown-{n}").as_bytes()),
+            },
+        };
+        e.plain(name.as_bytes());
+    }
+}

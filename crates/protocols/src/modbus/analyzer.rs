@@ -1,0 +1,143 @@
+use gannet_base::Dir;
+
+use super::message;
+use super::message::HEADER;
+use super::message::Header;
+use super::message::Malformed;
+use super::rows::Exception;
+use super::rows::Function;
+use super::rows::ModbusRow;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+use crate::support::Frames;
+
+/// Bytes of a header and the longest length it can tell.
+const MAX_MESSAGE: usize = 6 + 0xffff;
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    side: [Side; 2],
+}
+
+struct Side {
+    frames: Frames,
+    /// The header of the message at hand was told, its body is awaited.
+    header: Option<Header>,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        let side = || Side { frames: Frames::new(MAX_MESSAGE), header: None };
+        Self { side: [side(), side()] }
+    }
+
+    fn header(cx: &mut Context<'_>, from: Dir, header: &Header) {
+        if header.function & 0x80 == 0 {
+            row(cx, from, header, None);
+        }
+    }
+
+    fn body(cx: &mut Context<'_>, from: Dir, header: &Header, body: &[u8]) -> bool {
+        match message::check(from, header.function, body) {
+            Err(Malformed::Short) => {
+                cx.violation(Tag::Modbus, "Binpac exception: binpac exception: out_of_bound", body);
+                return false;
+            }
+            Err(Malformed::Value(what, n)) => {
+                let reason = format!("invalid value for modbus {what} {n}");
+                cx.violation(Tag::Modbus, &reason, body);
+            }
+            Ok(()) => {}
+        }
+        if !from.is_orig() && header.function & 0x80 != 0 {
+            row(cx, from, header, body.first().map(|c| Exception(*c)));
+        }
+        cx.confirm(Tag::Modbus);
+        true
+    }
+}
+
+fn row(cx: &mut Context<'_>, from: Dir, header: &Header, exception: Option<Exception>) {
+    cx.log(&ModbusRow {
+        ts: cx.now,
+        uid: cx.conn.uid,
+        id: cx.conn.id,
+        tid: header.transaction,
+        unit: header.unit,
+        func: Function(header.function),
+        pdu_type: if from.is_orig() { "REQ" } else { "RESP" },
+        exception,
+    });
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let side = &mut self.side[from.index()];
+        let mut rest = data;
+        // A header counts as soon as it is there, whenever its body comes: the two are read as
+        // messages of their own.
+        loop {
+            match side.header {
+                None => {
+                    let Some(frame) = side.frames.next(&mut rest, |_| HEADER) else { return };
+                    let Some(header) = Header::parse(frame) else {
+                        let reason = "Binpac exception: binpac exception: enforce violation";
+                        cx.violation(Tag::Modbus, reason, data);
+                        side.frames.reset();
+                        return;
+                    };
+                    Self::header(cx, from, &header);
+                    side.header = Some(header);
+                }
+                Some(header) => {
+                    let n = usize::from(header.length).saturating_sub(2);
+                    let body = if n == 0 {
+                        &[]
+                    } else {
+                        let Some(body) = side.frames.next(&mut rest, |_| n) else { return };
+                        body
+                    };
+                    side.header = None;
+                    if !Self::body(cx, from, &header, body) {
+                        side.frames.reset();
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, from: Dir, _len: u64) {
+        let side = &mut self.side[from.index()];
+        side.frames.reset();
+        side.header = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    #[test]
+    fn requests_replies_and_exceptions() {
+        let mut h = Harness::new(Proto::Tcp, 502);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, b"\x00\x01\x00\x00\x00\x06\x11\x03\x00\x6b");
+        assert_eq!(h.rows("modbus").len(), 1);
+        assert!(!h.confirmed(Tag::Modbus));
+        a.stream(&mut h.cx(), Dir::Orig, b"\x00\x03");
+        assert!(h.confirmed(Tag::Modbus));
+        a.stream(&mut h.cx(), Dir::Resp, b"\x00\x01\x00\x00\x00\x03\x11\x83\x02");
+        let rows = h.rows("modbus");
+        assert_eq!(rows.len(), 2);
+        assert_eq!((&*rows[0]["func"], &*rows[0]["pdu_type"]), ("READ_HOLDING_REGISTERS", "REQ"));
+        assert_eq!(rows[1]["func"], "READ_HOLDING_REGISTERS_EXCEPTION");
+        assert_eq!(rows[1]["exception"], "ILLEGAL_DATA_ADDRESS");
+        a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1");
+        assert!(h.violated(Tag::Modbus));
+    }
+}

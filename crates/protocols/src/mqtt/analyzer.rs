@@ -1,0 +1,305 @@
+use std::collections::BTreeMap;
+
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_log::Enum;
+use gannet_log::Vector;
+
+use super::message::Malformed;
+use super::message::Packet;
+use super::message::Publish;
+use super::message::Step;
+use super::rows::ConnectRow;
+use super::rows::PublishRow;
+use super::rows::Quality;
+use super::rows::Status;
+use super::rows::SubscribeRow;
+use super::rows::Version;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// Bytes of a message's text that are logged.
+const MAX_PAYLOAD: usize = 100;
+/// How long a delivery or subscription may wait for its answer.
+const PATIENCE: Interval = Interval::from_secs(5);
+/// How often those are looked for that waited too long.
+const ROUND: Interval = Interval::from_secs(10);
+/// Deliveries and subscriptions that wait at the same time, each.
+const MAX_PENDING: usize = 1000;
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    /// When the first packet that counts was seen.
+    since: Option<Time>,
+    connect: Connect,
+    publish: BTreeMap<u16, Delivery>,
+    subscribe: BTreeMap<u16, Subscription>,
+}
+
+#[derive(Default)]
+struct Connect {
+    protocol: Option<Vec<u8>>,
+    version: Option<u8>,
+    client_id: Option<Vec<u8>>,
+    will: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+struct Delivery {
+    ts: Time,
+    from: Dir,
+    retain: bool,
+    quality: u8,
+    topic: Vec<u8>,
+    payload: Vec<u8>,
+    len: usize,
+    rec: bool,
+    rel: bool,
+}
+
+struct Subscription {
+    ts: Time,
+    topics: Vec<Vec<u8>>,
+    /// Unset for the end of subscriptions.
+    qualities: Option<Vec<u8>>,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            since: None,
+            connect: Connect::default(),
+            publish: BTreeMap::new(),
+            subscribe: BTreeMap::new(),
+        }
+    }
+
+    fn packet(&mut self, cx: &mut Context<'_>, from: Dir, packet: Packet<'_>) {
+        if packet != Packet::Other {
+            self.since.get_or_insert(cx.now);
+            self.expire(cx);
+        }
+        match packet {
+            Packet::Connect(c) => {
+                self.connect = Connect {
+                    protocol: Some(c.protocol.to_vec()),
+                    version: Some(c.version),
+                    client_id: Some(c.client_id.to_vec()),
+                    will: c
+                        .will
+                        .map(|(topic, text)| (topic.to_vec(), text.to_vec()))
+                        .or(self.connect.will.take()),
+                };
+                cx.confirm(Tag::Mqtt);
+            }
+            Packet::ConnAck(code) => {
+                let c = &self.connect;
+                cx.log(&ConnectRow {
+                    ts: self.since.unwrap_or(cx.now),
+                    uid: cx.conn.uid,
+                    id: cx.conn.id,
+                    proto_name: c.protocol.as_deref(),
+                    proto_version: c.version.map(Version),
+                    client_id: c.client_id.as_deref(),
+                    connect_status: Status(code),
+                    will_topic: c.will.as_ref().map(|w| &w.0[..]),
+                    will_payload: c.will.as_ref().map(|w| &w.1[..]),
+                });
+            }
+            Packet::Publish(p) => {
+                self.published(cx, from, &p);
+                cx.confirm(Tag::Mqtt);
+            }
+            Packet::Delivery(step, number) => self.step(cx, step, number),
+            Packet::Subscribe(number, topics) => {
+                let qualities = Some(topics.iter().map(|t| t.1).collect());
+                let topics = topics.iter().map(|t| t.0.to_vec()).collect();
+                self.asked(number, Subscription { ts: cx.now, topics, qualities });
+            }
+            Packet::Unsubscribe(number, topics) => {
+                let topics = topics.iter().map(|t| t.to_vec()).collect();
+                self.asked(number, Subscription { ts: cx.now, topics, qualities: None });
+            }
+            Packet::SubAck(number, quality) => {
+                if let Some(s) = self.subscribe.remove(&number) {
+                    s.write(cx, Some(quality), true);
+                }
+            }
+            Packet::UnsubAck(number) => {
+                if let Some(s) = self.subscribe.remove(&number) {
+                    s.write(cx, None, true);
+                }
+            }
+            Packet::Other => {}
+        }
+    }
+
+    fn published(&mut self, cx: &mut Context<'_>, from: Dir, p: &Publish<'_>) {
+        let delivery = Delivery {
+            ts: cx.now,
+            from,
+            retain: p.retain,
+            quality: p.quality,
+            topic: p.topic.to_vec(),
+            payload: p.payload[..p.payload.len().min(MAX_PAYLOAD)].to_vec(),
+            len: p.payload.len(),
+            rec: false,
+            rel: false,
+        };
+        if p.quality == 0 {
+            delivery.write(cx, "ok");
+        } else if self.publish.len() < MAX_PENDING || self.publish.contains_key(&p.number) {
+            self.publish.insert(p.number, delivery);
+        }
+    }
+
+    fn step(&mut self, cx: &mut Context<'_>, step: Step, number: u16) {
+        let Some(d) = self.publish.get_mut(&number) else { return };
+        let done = match step {
+            Step::Ack => d.quality == 1,
+            Step::Rec => {
+                d.rec = true;
+                false
+            }
+            Step::Rel => {
+                d.rel = true;
+                false
+            }
+            Step::Comp => d.quality == 2 && d.rec && d.rel,
+        };
+        if done {
+            d.write(cx, "ok");
+            self.publish.remove(&number);
+        }
+    }
+
+    fn asked(&mut self, number: u16, s: Subscription) {
+        if self.subscribe.len() < MAX_PENDING || self.subscribe.contains_key(&number) {
+            self.subscribe.insert(number, s);
+        }
+    }
+
+    /// Logs what waited too long when it was last looked for.
+    fn expire(&mut self, cx: &mut Context<'_>) {
+        let Some(since) = self.since else { return };
+        if self.publish.is_empty() && self.subscribe.is_empty() {
+            return;
+        }
+        let rounds = (cx.now - since).as_nanos() / ROUND.as_nanos();
+        let round = since + Interval::from_nanos(rounds * ROUND.as_nanos());
+        let late = |ts: Time| ts + PATIENCE < round;
+        self.publish.retain(|_, d| {
+            if late(d.ts) {
+                d.write(cx, "incomplete_qos");
+            }
+            !late(d.ts)
+        });
+        self.subscribe.retain(|_, s| {
+            if late(s.ts) {
+                s.write(cx, None, false);
+            }
+            !late(s.ts)
+        });
+    }
+}
+
+impl Delivery {
+    fn write(&self, cx: &mut Context<'_>, status: &'static str) {
+        cx.log(&PublishRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            from_client: self.from.is_orig(),
+            retain: self.retain,
+            qos: Quality(self.quality),
+            status,
+            topic: &self.topic,
+            payload: &self.payload,
+            payload_len: self.len as u64,
+        });
+    }
+}
+
+impl Subscription {
+    fn write(&self, cx: &mut Context<'_>, granted: Option<u8>, ack: bool) {
+        let action = if self.qualities.is_some() { "MQTT::SUBSCRIBE" } else { "MQTT::UNSUBSCRIBE" };
+        cx.log(&SubscribeRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            action: Enum(action),
+            topics: Vector(self.topics.iter().map(|t| &t[..]).collect()),
+            qos_levels: self.qualities.clone().map(Vector),
+            granted_qos_level: granted,
+            ack,
+        });
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let reason = match Packet::parse(data) {
+            Ok(packet) => return self.packet(cx, from, packet),
+            Err(Malformed::LengthTooLong) => "malformed MQTT 'remaining length': too many bytes",
+            Err(Malformed::LengthTooLarge) => "malformed MQTT 'remaining length': too large",
+            Err(Malformed::Short) => "Binpac exception: binpac exception: out_of_bound",
+        };
+        cx.violation(Tag::Mqtt, reason, data);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        // What still waits is lost with its connection.
+        self.expire(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    fn run(packets: &[(Dir, &[u8])]) -> (Harness, Analyzer) {
+        let mut h = Harness::new(Proto::Tcp, 1883);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (dir, data) in packets {
+            a.stream(&mut h.cx(), *dir, data);
+        }
+        (h, a)
+    }
+
+    #[test]
+    fn sessions_and_subscriptions() {
+        let (h, _) = run(&[
+            (Dir::Orig, b"\x10\x0e\0\x04MQTT\x04\x02\0\x3c\0\x02me"),
+            (Dir::Resp, b"\x20\x02\0\0"),
+            (Dir::Orig, b"\x82\x06\0\x01\0\x01a\x02"),
+            (Dir::Resp, b"\x90\x03\0\x01\x01"),
+        ]);
+        assert!(h.confirmed(Tag::Mqtt));
+        let r = &h.rows("mqtt_connect")[0];
+        assert_eq!((&*r["proto_version"], &*r["client_id"]), ("3.1.1", "me"));
+        assert_eq!(r["connect_status"], "Connection Accepted");
+        let r = &h.rows("mqtt_subscribe")[0];
+        assert_eq!((&*r["action"], &*r["topics"], &*r["ack"]), ("MQTT::SUBSCRIBE", "a", "T"));
+        assert_eq!((&*r["qos_levels"], &*r["granted_qos_level"]), ("2", "1"));
+    }
+
+    #[test]
+    fn deliveries() {
+        let (mut h, mut a) = run(&[
+            (Dir::Orig, b"\x30\x06\0\x01tabc"),
+            (Dir::Orig, b"\x32\x08\0\x01t\0\x07abc"),
+            (Dir::Resp, b"\x40\x02\0\x07"),
+            (Dir::Orig, b"\x34\x08\0\x01t\0\x08abc"),
+        ]);
+        let rows = h.rows("mqtt_publish");
+        assert_eq!(rows.len(), 2);
+        assert_eq!((&*rows[1]["qos"], &*rows[1]["status"]), ("at least once", "ok"));
+        h.now += Interval::from_secs(20);
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("mqtt_publish")[2]["status"], "incomplete_qos");
+    }
+}

@@ -1,0 +1,397 @@
+use gannet_base::Dir;
+
+use super::message;
+use super::message::Greeting;
+use super::message::HEADER;
+use super::message::Login;
+use super::message::capability;
+use super::rows::Command;
+use super::rows::Outcome;
+use super::rows::Pending;
+use crate::Analyze;
+use crate::Context;
+use crate::Replay;
+use crate::Tag;
+use crate::support::Bytes;
+use crate::support::Frames;
+
+/// Bytes of a packet that are looked at; of a longer one, the rest is skipped.
+const MAX_PACKET: usize = 256 << 10;
+
+/// `COM_QUIT`: gets no answer.
+const QUIT: u8 = 1;
+
+/// What the server's next packet is, once logged in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expect {
+    Nothing,
+    Status,
+    Column,
+    ColumnOrEnd,
+    ColumnCount,
+    EndThenRows,
+    Rows,
+    Anything,
+}
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    frames: [Frames; 2],
+    version: u8,
+    /// The server's last sequence number.
+    sequence: u8,
+    logged_in: bool,
+    /// The client's next packet is more of its login.
+    more_login: bool,
+    expect: Expect,
+    columns: u32,
+    columns_left: u32,
+    capabilities: u32,
+    server_query_attributes: bool,
+    pending: Option<Pending>,
+    /// TLS has begun, or bytes are missing: nothing further can be read.
+    blind: bool,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            frames: [Frames::new(MAX_PACKET), Frames::new(MAX_PACKET)],
+            version: 0,
+            sequence: 0,
+            logged_in: false,
+            more_login: false,
+            expect: Expect::Status,
+            columns: 0,
+            columns_left: 0,
+            capabilities: 0,
+            server_query_attributes: false,
+            pending: None,
+            blind: false,
+        }
+    }
+
+    fn packet(&mut self, cx: &mut Context<'_>, from: Dir, frame: &[u8]) -> Option<()> {
+        let body = &frame[HEADER..];
+        match (from, self.logged_in) {
+            (Dir::Orig, false) if self.more_login => Some(()),
+            (Dir::Orig, false) => self.login(cx, body),
+            (Dir::Orig, true) => self.command(cx, body),
+            (Dir::Resp, false) => {
+                let sequence = frame[HEADER - 1];
+                let first = sequence == 0 && self.sequence != 255;
+                self.sequence = sequence;
+                if first { self.greeting(cx, body) } else { self.login_reply(cx, body) }
+            }
+            (Dir::Resp, true) => {
+                self.sequence = frame[HEADER - 1];
+                self.reply(cx, body, message::length(frame))
+            }
+        }
+    }
+
+    fn greeting(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Option<()> {
+        match Greeting::parse(body)? {
+            Greeting::Version { version, query_attributes } => {
+                self.version = version;
+                if version == 10 {
+                    self.server_query_attributes = query_attributes;
+                }
+            }
+            Greeting::Error(words) => {
+                self.version = body[0];
+                self.error(cx, words);
+            }
+        }
+        Some(())
+    }
+
+    fn login(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Option<()> {
+        let login = Login::parse(body, self.version)?;
+        self.capabilities = login.capabilities;
+        cx.confirm(Tag::Mysql);
+        let Some(user) = login.user else {
+            self.blind = true;
+            cx.start(Tag::Ssl, Replay::default());
+            return Some(());
+        };
+        self.more_login = login.capabilities & capability::PLUGIN_AUTH != 0;
+        if self.pending.is_none() {
+            self.pending = Some(Pending { ts: cx.now, cmd: Command::Login, arg: user.to_vec() });
+        }
+        Some(())
+    }
+
+    fn login_reply(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Option<()> {
+        let mut b = Bytes(body);
+        match b.u8()? {
+            0x00 => self.ok(cx, &mut b),
+            0x01 => Some(()),
+            0xfe => {
+                message::text(&mut b)?;
+                self.more_login = true;
+                self.expect = Expect::Status;
+                Some(())
+            }
+            0xff => {
+                let words = message::error(&mut b)?;
+                self.error(cx, words);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn command(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Option<()> {
+        let attributes =
+            self.server_query_attributes && self.capabilities & capability::QUERY_ATTRIBUTES != 0;
+        let c = message::Command::parse(body, attributes, self.capabilities)?;
+        match c.code {
+            0..=2 | 5..=8 | 0x0b..=0x10 | 0x1d | 0x1f => self.expect = Expect::Status,
+            3 | 0x0a => self.expect = Expect::ColumnCount,
+            4 => self.expect = Expect::ColumnOrEnd,
+            9 => self.expect = Expect::Anything,
+            message::CHANGE_USER => self.logged_in = false,
+            _ => self.expect = Expect::Nothing,
+        }
+        if let Some(before) = self.pending.take() {
+            before.write(cx, Outcome::Unknown);
+        }
+        let arg = if c.code == message::CHANGE_USER {
+            c.arg
+        } else {
+            c.arg.strip_suffix(b"\0").unwrap_or(c.arg)
+        };
+        let pending = Pending { ts: cx.now, cmd: Command::Code(c.code), arg: arg.to_vec() };
+        if c.code == QUIT {
+            pending.write(cx, Outcome::Unknown);
+        } else {
+            self.pending = Some(pending);
+        }
+        Some(())
+    }
+
+    fn reply(&mut self, cx: &mut Context<'_>, body: &[u8], length: usize) -> Option<()> {
+        let mut b = Bytes(body);
+        match self.expect {
+            Expect::Nothing | Expect::Anything => {}
+            Expect::Status => match b.u8()? {
+                0x00 => self.ok(cx, &mut b)?,
+                0xfe => self.end(cx, &mut b)?,
+                0xff => {
+                    let words = message::error(&mut b)?;
+                    self.error(cx, words);
+                }
+                _ => {}
+            },
+            Expect::ColumnCount => match b.u8()? {
+                0x00 => self.ok(cx, &mut b)?,
+                0xff => {
+                    let words = message::error(&mut b)?;
+                    self.error(cx, words);
+                }
+                first => {
+                    self.columns = message::number_after(first, &mut b)? as u32;
+                    self.columns_left = self.columns;
+                    self.expect = Expect::Column;
+                }
+            },
+            Expect::Column => {
+                let first = b.u8()?;
+                message::column(first, &mut b)?;
+                self.columns_left = self.columns_left.wrapping_sub(1);
+                if self.columns_left == 0 {
+                    self.expect = Expect::EndThenRows;
+                }
+            }
+            Expect::ColumnOrEnd => match b.u8()? {
+                0xfe => self.end_or_ok(cx, &mut b, length)?,
+                first => message::column(first, &mut b)?,
+            },
+            Expect::EndThenRows => {
+                if self.deprecates_eof() {
+                    return self.rows(cx, &mut b, length);
+                }
+                b.u8()?;
+                message::end(&mut b)?;
+                self.expect = Expect::Rows;
+            }
+            Expect::Rows => self.rows(cx, &mut b, length)?,
+        }
+        Some(())
+    }
+
+    fn rows(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>, length: usize) -> Option<()> {
+        let first = b.u8()?;
+        if first == 0xfe {
+            self.end_or_ok(cx, b, length)?;
+            self.expect = Expect::Nothing;
+        } else {
+            message::row(first, self.columns, b)?;
+            self.expect = Expect::Rows;
+        }
+        Some(())
+    }
+
+    fn deprecates_eof(&self) -> bool {
+        self.capabilities & capability::DEPRECATE_EOF != 0
+    }
+
+    fn end_or_ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>, length: usize) -> Option<()> {
+        if self.deprecates_eof() || length > 13 { self.ok(cx, b) } else { self.end(cx, b) }
+    }
+
+    fn ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Option<()> {
+        let rows = message::ok(b)?;
+        self.enter();
+        self.outcome(cx, Outcome::Ok(rows));
+        Some(())
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Option<()> {
+        message::end(b)?;
+        self.outcome(cx, Outcome::Ok(0));
+        Some(())
+    }
+
+    fn error(&mut self, cx: &mut Context<'_>, words: &[u8]) {
+        self.enter();
+        self.outcome(cx, Outcome::Error(words));
+    }
+
+    /// From here on the client sends commands.
+    fn enter(&mut self) {
+        self.logged_in = true;
+        self.more_login = false;
+    }
+
+    fn outcome(&mut self, cx: &mut Context<'_>, outcome: Outcome<'_>) {
+        if let Some(pending) = self.pending.take() {
+            pending.write(cx, outcome);
+        }
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let mut rest = data;
+        let mut frames = std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_PACKET));
+        while !self.blind
+            && let Some(frame) = frames.next(&mut rest, message::length)
+        {
+            let cut = frame.len() < message::length(frame);
+            if self.packet(cx, from, frame).is_none() && !cut {
+                let reason = "Binpac exception: binpac exception: out_of_bound";
+                cx.violation(Tag::Mysql, reason, data);
+                frames.reset();
+                break;
+            }
+        }
+        self.frames[from.index()] = frames;
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        self.blind = true;
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.outcome(cx, Outcome::Unknown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    fn packet(sequence: u8, body: &[u8]) -> Vec<u8> {
+        let mut out = (body.len() as u32).to_le_bytes()[..3].to_vec();
+        out.push(sequence);
+        out.extend_from_slice(body);
+        out
+    }
+
+    fn greeting() -> Vec<u8> {
+        let mut g = b"\x0a8.0\0".to_vec();
+        g.extend_from_slice(&[1; 18]);
+        g.extend_from_slice(b"\0\0\0");
+        g.extend_from_slice(&[0; 23]);
+        packet(0, &g)
+    }
+
+    fn login(flags: u32, rest: &[u8]) -> Vec<u8> {
+        let mut l = flags.to_le_bytes().to_vec();
+        l.extend_from_slice(&[0; 28]);
+        l.extend_from_slice(rest);
+        packet(1, &l)
+    }
+
+    fn run(packets: &[(Dir, Vec<u8>)]) -> Harness {
+        let mut h = Harness::new(Proto::Tcp, 3306);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (dir, data) in packets {
+            a.stream(&mut h.cx(), *dir, data);
+        }
+        a.finish(&mut h.cx());
+        h
+    }
+
+    #[test]
+    fn login_queries_and_errors() {
+        let (o, r) = (Dir::Orig, Dir::Resp);
+        let ok = |n| packet(n, b"\0\x02\0\x02\0\0\0");
+        let column = b"\x03def\x01s\x01t\x01t\x01c\x01c\x0c\x3f\0\x04\0\0\0\x03\0\0\0\0\0";
+        let h = run(&[
+            (r, greeting()),
+            (o, login(0, b"root\0\x01x")),
+            (r, ok(2)),
+            (o, packet(0, b"\x03update x")),
+            (r, ok(1)),
+            (o, packet(0, b"\x03select c from t")),
+            (r, packet(1, b"\x01")),
+            (r, packet(2, column)),
+            (r, packet(3, b"\xfe\0\0\x02\0")),
+            (r, packet(4, b"\x031.5")),
+            (r, packet(5, b"\xfe\0\0\x02\0")),
+            (o, packet(0, b"\x03nonsense")),
+            (r, packet(1, b"\xff\x28\x04#42000You erred")),
+            (o, packet(0, b"\x0e")),
+            (o, packet(0, b"\x01")),
+        ]);
+        assert!(h.confirmed(Tag::Mysql));
+        assert!(!h.violated(Tag::Mysql));
+        let rows = h.rows("mysql");
+        let told: Vec<_> = rows
+            .iter()
+            .map(|r| (&*r["cmd"], &*r["arg"], &*r["success"], &*r["rows"], &*r["response"]))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("login", "root", "T", "2", "-"),
+                ("query", "update x", "T", "2", "-"),
+                ("query", "select c from t", "T", "0", "-"),
+                ("query", "nonsense", "F", "-", "You erred"),
+                ("ping", "(empty)", "-", "-", "-"),
+                ("quit", "(empty)", "-", "-", "-"),
+            ]
+        );
+    }
+
+    #[test]
+    fn tls_is_handed_on() {
+        let h = run(&[(Dir::Resp, greeting()), (Dir::Orig, login(capability::SSL, b""))]);
+        assert!(h.confirmed(Tag::Mysql));
+        assert_eq!(h.starts.len(), 1);
+        assert_eq!(h.starts[0].0, Tag::Ssl);
+        assert!(h.rows("mysql").is_empty());
+    }
+
+    #[test]
+    fn a_login_before_the_greeting_is_none() {
+        let h = run(&[(Dir::Orig, login(0, b"root\0\x01x"))]);
+        assert!(h.violated(Tag::Mysql));
+    }
+}

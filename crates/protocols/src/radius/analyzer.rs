@@ -1,0 +1,82 @@
+use gannet_base::Dir;
+
+use super::message::Malformed;
+use super::message::Message;
+use super::rows::Session;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    session: Option<Session>,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self { session: None }
+    }
+}
+
+impl Analyze for Analyzer {
+    fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
+        let message = match Message::parse(data) {
+            Ok(m) => m,
+            Err(why) => {
+                let reason = match why {
+                    Malformed::Short => {
+                        "Binpac exception: binpac exception: out_of_bound: RADIUS_PDU".to_owned()
+                    }
+                    Malformed::Value { needed, left } => format!(
+                        "Binpac exception: binpac exception: out_of_bound: \
+                         RADIUS_Attribute:value: {needed} > {left}"
+                    ),
+                };
+                cx.violation(Tag::Radius, &reason, &[]);
+                return;
+            }
+        };
+        cx.confirm(Tag::Radius);
+        let session = self.session.get_or_insert_with(|| Session::new(cx.now));
+        if let Some(result) = session.message(&message) {
+            session.write(cx, result, true);
+            self.session = None;
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = self.session.take() {
+            session.write(cx, "unknown", false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::tests::message;
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Interval;
+    use gannet_base::Proto;
+
+    #[test]
+    fn a_row_a_request() {
+        let mut h = Harness::new(Proto::Udp, 1812);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &message(1, b"\x01\x05bob"), 25);
+        h.now += Interval::from_millis(250);
+        a.datagram(&mut h.cx(), Dir::Resp, &message(11, b"\x12\x04hi\x08\x06\x0a\0\0\x09"), 30);
+        a.datagram(&mut h.cx(), Dir::Resp, &message(2, b""), 20);
+        a.datagram(&mut h.cx(), Dir::Orig, &message(1, b"\x01\x05eve"), 25);
+        a.finish(&mut h.cx());
+        assert!(h.confirmed(Tag::Radius));
+        let rows = h.rows("radius");
+        assert_eq!(rows.len(), 2);
+        assert_eq!((&*rows[0]["username"], &*rows[0]["result"]), ("bob", "success"));
+        assert_eq!((&*rows[0]["reply_msg"], &*rows[0]["framed_addr"]), ("hi", "10.0.0.9"));
+        assert_eq!(rows[0]["ttl"], "0.250000");
+        assert_eq!((&*rows[1]["username"], &*rows[1]["result"]), ("eve", "unknown"));
+        assert_eq!(rows[1]["ttl"], "-");
+    }
+}

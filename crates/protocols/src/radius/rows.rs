@@ -1,0 +1,137 @@
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
+
+use super::message;
+use super::message::Message;
+use crate::Context;
+
+gannet_log::row! {
+    /// One row a request for access.
+    pub struct RadiusRow<'a> = "radius" {
+        /// When the first message was seen.
+        ts: Time = "ts",
+        /// Its connection.
+        uid: Uid = "uid",
+        /// The connection's ends.
+        id: ConnId = "id",
+        /// Who asks for access.
+        username: Option<&'a [u8]> = "username",
+        /// Where from: an address of the link layer.
+        mac: Option<&'a [u8]> = "mac",
+        /// The address given to the user.
+        framed_addr: Option<Addr> = "framed_addr",
+        /// The tunnel's client end.
+        tunnel_client: Option<&'a [u8]> = "tunnel_client",
+        /// What the user's connection is like.
+        connect_info: Option<&'a [u8]> = "connect_info",
+        /// What the server tells the user.
+        reply_msg: Option<&'a [u8]> = "reply_msg",
+        /// `success`, `failed` or `unknown`.
+        result: Option<&'static str> = "result",
+        /// From the first message to the last.
+        ttl: Option<Interval> = "ttl",
+    }
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+pub(super) struct Session {
+    ts: Time,
+    username: Option<Vec<u8>>,
+    mac: Option<Vec<u8>>,
+    framed_addr: Option<Addr>,
+    tunnel_client: Option<Vec<u8>>,
+    connect_info: Option<Vec<u8>>,
+    reply_msg: Option<Vec<u8>>,
+}
+
+impl Session {
+    pub(super) fn new(ts: Time) -> Self {
+        Self {
+            ts,
+            username: None,
+            mac: None,
+            framed_addr: None,
+            tunnel_client: None,
+            connect_info: None,
+            reply_msg: None,
+        }
+    }
+
+    /// Takes what a message tells; the result, if it ends the request.
+    pub(super) fn message(&mut self, m: &Message<'_>) -> Option<&'static str> {
+        let first = |place: &mut Option<Vec<u8>>, code| {
+            if place.is_none() {
+                *place = m.first(code).map(<[u8]>::to_vec);
+            }
+        };
+        match m.code {
+            message::REQUEST => {
+                first(&mut self.username, 1);
+                if self.mac.is_none() {
+                    self.mac = m.first(31).map(mac);
+                }
+                first(&mut self.tunnel_client, 66);
+                first(&mut self.connect_info, 77);
+            }
+            message::CHALLENGE => {
+                if self.framed_addr.is_none() {
+                    self.framed_addr =
+                        m.first(8).map(|a| Addr::v4(a.first_chunk().copied().unwrap_or_default()));
+                }
+                first(&mut self.reply_msg, 18);
+            }
+            message::ACCEPT => return Some("success"),
+            message::REJECT => return Some("failed"),
+            _ => {}
+        }
+        None
+    }
+
+    pub(super) fn write(&self, cx: &mut Context<'_>, result: &'static str, ended: bool) {
+        let ttl = cx.now - self.ts;
+        cx.log(&RadiusRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            username: self.username.as_deref(),
+            mac: self.mac.as_deref(),
+            framed_addr: self.framed_addr,
+            tunnel_client: self.tunnel_client.as_deref(),
+            connect_info: self.connect_info.as_deref(),
+            reply_msg: self.reply_msg.as_deref(),
+            result: Some(result),
+            ttl: (ended && ttl != Interval::ZERO).then_some(ttl),
+        });
+    }
+}
+
+/// Hexadecimal digits in pairs with colons, if there are 12 or 16 among other signs.
+fn mac(text: &[u8]) -> Vec<u8> {
+    let digits: Vec<u8> = text
+        .iter()
+        .filter(|b| b.is_ascii_hexdigit())
+        .map(u8::to_ascii_lowercase)
+        .take(17)
+        .collect();
+    if !matches!(digits.len(), 12 | 16) {
+        return Vec::new();
+    }
+    digits.chunks(2).collect::<Vec<_>>().join(&b':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_layer_addresses() {
+        assert_eq!(mac(b"00-14-22-E9-54-5E"), b"00:14:22:e9:54:5e");
+        assert_eq!(mac(b"0014.22e9.545e.0102"), b"00:14:22:e9:54:5e:01:02");
+        assert_eq!(mac(b"00-14-22"), b"");
+        assert_eq!(mac(b"00112233445566778899"), b"");
+    }
+}

@@ -1,0 +1,179 @@
+use gannet_base::Dir;
+
+use super::message;
+use super::message::Request;
+use super::message::Status;
+use super::rows::Requests;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+use crate::support::Lines;
+
+/// Longest line.
+const MAX_LINE: usize = 64 << 10;
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    /// Requests and replies.
+    kinds: [Kind; 2],
+    requests: Requests,
+}
+
+/// One kind of message.
+struct Kind {
+    lines: Lines,
+    state: State,
+    /// As the last header said; a message without one has the length of its predecessor.
+    body: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Start,
+    Headers,
+    /// So many bytes of the body are missing.
+    Body(usize),
+}
+
+/// Something is not SIP.
+struct Malformed;
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        let kind = || Kind { lines: Lines::new(MAX_LINE), state: State::Start, body: 0 };
+        Self { kinds: [kind(), kind()], requests: Requests::default() }
+    }
+
+    fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: bool,
+        mut data: &[u8],
+    ) -> Result<(), Malformed> {
+        let kind = &mut self.kinds[usize::from(!request)];
+        loop {
+            if let State::Body(left) = kind.state {
+                kind.lines.skip_lf(&mut data);
+                let take = left.min(data.len());
+                data = &data[take..];
+                kind.state = State::Body(left - take);
+                if take < left {
+                    return Ok(());
+                }
+                kind.state = State::Start;
+                self.requests.end(cx, request);
+                continue;
+            }
+            let Some(line) = kind.lines.next(&mut data) else { return Ok(()) };
+            if kind.state == State::Start {
+                start(cx, &mut self.requests, request, line.text)?;
+                kind.state = State::Headers;
+            } else if line.text.is_empty() {
+                kind.state = State::Body(kind.body);
+            } else {
+                let (name, value) = message::header(line.text).ok_or(Malformed)?;
+                if matches!(name, b"Content-Length" | b"L") {
+                    // A negative length cannot be read, but only when the body is due.
+                    kind.body = message::body_length(value).ok_or(Malformed)?;
+                }
+                self.requests.header(cx, request, name, value);
+            }
+        }
+    }
+}
+
+fn start(
+    cx: &mut Context<'_>,
+    requests: &mut Requests,
+    request: bool,
+    line: &[u8],
+) -> Result<(), Malformed> {
+    if request {
+        let line = Request::parse(line).ok_or(Malformed)?;
+        if !line.junk.is_empty() {
+            let junk: String = line.junk.iter().map(|b| rendered(*b)).collect();
+            cx.weird("sip_junk_before_request", &junk, Some("SIP"));
+        }
+        requests.request(cx, &line);
+    } else {
+        let line = Status::parse(line).ok_or(Malformed)?;
+        cx.confirm(Tag::Sip);
+        requests.reply(cx, &line);
+    }
+    Ok(())
+}
+
+/// A byte as it is, or in hexadecimal if it cannot be printed.
+fn rendered(b: u8) -> String {
+    if matches!(b, b' '..=b'~') { char::from(b).to_string() } else { format!("\\x{b:02x}") }
+}
+
+impl Analyze for Analyzer {
+    fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
+        // Keep-alives.
+        if data.len() == 2 && data[0] == b'\r' {
+            return;
+        }
+        let request = !(data.len() > 6 && data.starts_with(b"SIP/"));
+        if self.read(cx, request, data).is_err() {
+            let reason = "Binpac exception: binpac exception: string mismatch at -";
+            cx.violation(Tag::Sip, reason, &[]);
+            let kind = &mut self.kinds[usize::from(!request)];
+            kind.lines.reset();
+            kind.state = State::Start;
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.requests.finish(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    fn run(datagrams: &[&[u8]]) -> Harness {
+        let mut h = Harness::new(Proto::Udp, 5060);
+        let mut a = Analyzer::new(&mut h.cx());
+        for d in datagrams {
+            a.datagram(&mut h.cx(), Dir::Orig, d, d.len() as u32);
+        }
+        a.finish(&mut h.cx());
+        h
+    }
+
+    #[test]
+    fn a_row_a_reply() {
+        let h = run(&[
+            b"INVITE sip:bob@x SIP/2.0\r\nVia: SIP/2.0/UDP a;branch=z\r\nFrom: A <sip:a>;tag=1\r\n\
+              To: sip:b\r\nContent-Length: 4\r\n\r\nbody",
+            b"SIP/2.0 100 Trying\r\nTo: sip:b\r\n\r\n",
+            b"SIP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+            b"BYE sip:bob@x SIP/2.0\r\nContent-Length: 0\r\n\r\n",
+        ]);
+        assert!(h.confirmed(Tag::Sip));
+        assert!(!h.violated(Tag::Sip));
+        let rows = h.rows("sip");
+        let codes: Vec<_> = rows.iter().map(|r| (&*r["method"], &*r["status_code"])).collect();
+        assert_eq!(codes, [("INVITE", "100"), ("INVITE", "200"), ("BYE", "-")]);
+        assert_eq!(rows[1]["request_path"], "SIP/2.0/UDP a");
+        assert_eq!(rows[1]["request_from"], "A <sip:a>");
+        assert_eq!(rows[1]["response_path"], "(empty)");
+        assert_eq!((&*rows[1]["request_body_len"], &*rows[1]["response_body_len"]), ("4", "0"));
+    }
+
+    #[test]
+    fn junk_and_unknown_methods() {
+        let h = run(&[b"\0\0FLY sip:b SIP/2.0\r\nVia: x\r\n", b"what?\r\n"]);
+        let weirds = h.rows("weird");
+        assert_eq!(weirds[0]["name"], "sip_junk_before_request");
+        assert_eq!(weirds[0]["addl"], "\\\\x00\\\\x00");
+        assert_eq!((&*weirds[1]["name"], &*weirds[1]["addl"]), ("unknown_SIP_method", "FLY"));
+        assert!(h.violated(Tag::Sip), "a header without colon");
+        assert!(!h.confirmed(Tag::Sip));
+    }
+}

@@ -1,0 +1,124 @@
+//! Lines of a message.
+
+/// A request line: `METHOD URI SIP/version`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// What stands before the method and cannot be part of one.
+    pub junk: &'a [u8],
+    /// The method.
+    pub method: &'a [u8],
+    /// What it is about.
+    pub uri: &'a [u8],
+}
+
+/// A status line: `SIP/version code reason`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status<'a> {
+    /// The code, of three digits.
+    pub code: u16,
+    /// The reason.
+    pub reason: &'a [u8],
+}
+
+/// A character of a token (RFC 3261 section 25.1).
+fn is_token(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b"_.!%*+`'~-".contains(&b)
+}
+
+fn split(d: &[u8], inside: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
+    let n = d.iter().position(|b| !inside(*b)).unwrap_or(d.len());
+    d.split_at(n)
+}
+
+fn blanks(d: &[u8]) -> &[u8] {
+    split(d, |b| matches!(b, b' ' | b'\t')).1
+}
+
+/// What follows `SIP/` and a number like `2.0`.
+fn version(d: &[u8]) -> Option<&[u8]> {
+    let (major, rest) = split(d.strip_prefix(b"SIP/")?, |b| b.is_ascii_digit());
+    let (minor, rest) = split(rest.strip_prefix(b".")?, |b| b.is_ascii_digit());
+    (!major.is_empty() && !minor.is_empty()).then_some(rest)
+}
+
+impl<'a> Request<'a> {
+    /// Parses a line.
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
+        let (junk, rest) = split(line, |b| !is_token(b));
+        let (method, rest) = split(rest, is_token);
+        let (uri, rest) = split(blanks(rest), |b| b.is_ascii_graphic());
+        version(blanks(rest))?;
+        (!method.is_empty() && !uri.is_empty()).then_some(Self { junk, method, uri })
+    }
+}
+
+impl<'a> Status<'a> {
+    /// Parses a line.
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
+        let rest = blanks(version(line)?);
+        let (digits, rest) = rest.split_at_checked(3)?;
+        let mut code = 0;
+        for d in digits {
+            code = code * 10 + u16::from(d.is_ascii_digit().then(|| d - b'0')?);
+        }
+        Some(Self { code, reason: blanks(rest) })
+    }
+}
+
+/// Name and value of a header line.
+pub fn header(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, rest) = split(line, |b| !matches!(b, b':' | b' ' | b'\t'));
+    let value = blanks(blanks(rest).strip_prefix(b":")?);
+    (!name.is_empty()).then_some((name, value))
+}
+
+/// The length of the body, as far as the value is a number; negative ones are none.
+pub fn body_length(value: &[u8]) -> Option<usize> {
+    let value = blanks(value);
+    if value.first() == Some(&b'-') {
+        return None;
+    }
+    let (digits, _) = split(value, |b| b.is_ascii_digit());
+    Some(
+        digits
+            .iter()
+            .fold(0usize, |n, d| n.saturating_mul(10).saturating_add(usize::from(d - b'0'))),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests() {
+        let r = Request::parse(b"INVITE sip:bob@example.com SIP/2.0").unwrap();
+        assert_eq!(
+            (r.junk, r.method, r.uri),
+            (&b""[..], &b"INVITE"[..], &b"sip:bob@example.com"[..])
+        );
+        let r = Request::parse(b"\0\0 ACK  sip:b\tSIP/2.0 x").unwrap();
+        assert_eq!((r.junk, r.method), (&b"\0\0 "[..], &b"ACK"[..]));
+        assert_eq!(Request::parse(b"INVITE sip:bob@example.com"), None);
+        assert_eq!(Request::parse(b"INVITE sip:b SIP/2"), None);
+        assert_eq!(Request::parse(b""), None);
+    }
+
+    #[test]
+    fn statuses() {
+        let s = Status::parse(b"SIP/2.0 486 Busy Here");
+        assert_eq!(s, Some(Status { code: 486, reason: b"Busy Here" }));
+        assert_eq!(Status::parse(b"SIP/2.0 48"), None);
+        assert_eq!(Status::parse(b"SIP/2.0 48x"), None);
+    }
+
+    #[test]
+    fn headers() {
+        assert_eq!(header(b"Via : x"), Some((&b"Via"[..], &b"x"[..])));
+        assert_eq!(header(b"Via"), None);
+        assert_eq!(header(b" folded"), None);
+        assert_eq!(body_length(b" 12 x"), Some(12));
+        assert_eq!(body_length(b"x"), Some(0));
+        assert_eq!(body_length(b"-1"), None);
+    }
+}

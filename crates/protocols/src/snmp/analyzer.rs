@@ -1,0 +1,88 @@
+use gannet_base::Dir;
+
+use super::message::Message;
+use super::rows::Session;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    session: Option<Session>,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self { session: None }
+    }
+}
+
+impl Analyze for Analyzer {
+    fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        let parsed = Message::parse(data);
+        let header = parsed.as_ref().map_or_else(|e| e.after_header, |_| true);
+        if header && !from.is_orig() {
+            cx.confirm(Tag::Snmp);
+        }
+        match parsed {
+            Err(_) => cx.violation(Tag::Snmp, "Binpac exception: binpac exception", data),
+            Ok(m) if m.kind.is_some() => {
+                self.session
+                    .get_or_insert_with(|| Session::new(cx.now, m.version))
+                    .message(cx.now, &m);
+            }
+            Ok(_) => {}
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = self.session.take() {
+            session.write(cx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::tests::tlv;
+    use super::super::message::tests::v2c;
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Interval;
+    use gannet_base::Proto;
+    use gannet_base::Time;
+
+    #[test]
+    fn a_row_a_connection() {
+        let mut h = Harness::new(Proto::Udp, 161);
+        h.now = Time::from_secs(100);
+        let mut a = Analyzer::new(&mut h.cx());
+        let oid = b"\x2b\x06\x01\x02\x01\x01\x03\x00";
+        let get = v2c(0xa0, &[(oid, tlv(5, &[]))]);
+        let reply = v2c(0xa2, &[(oid, tlv(0x43, &[b"\x03\xe8"]))]);
+        a.datagram(&mut h.cx(), Dir::Orig, &get, 0);
+        assert!(!h.confirmed(Tag::Snmp));
+        h.now += Interval::from_secs(1);
+        a.datagram(&mut h.cx(), Dir::Resp, &reply, 0);
+        a.finish(&mut h.cx());
+        assert!(h.confirmed(Tag::Snmp));
+        let rows = h.rows("snmp");
+        assert_eq!(rows.len(), 1);
+        let r = &rows[0];
+        assert_eq!((&*r["version"], &*r["community"]), ("2c", "public"));
+        assert_eq!((&*r["get_requests"], &*r["get_responses"]), ("1", "1"));
+        assert_eq!((&*r["duration"], &*r["up_since"]), ("1.000000", "91.000000"));
+    }
+
+    #[test]
+    fn other_bytes_are_a_violation() {
+        let mut h = Harness::new(Proto::Udp, 161);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Resp, b"hello", 5);
+        a.finish(&mut h.cx());
+        assert!(h.violated(Tag::Snmp));
+        assert!(!h.confirmed(Tag::Snmp));
+        assert!(h.rows("snmp").is_empty());
+    }
+}

@@ -1,0 +1,210 @@
+use crate::support::Bytes;
+use crate::support::ber;
+
+/// What a message asks or tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `GetRequest` and `GetNextRequest`.
+    Get,
+    /// `GetBulkRequest`.
+    GetBulk,
+    /// `Response`.
+    Response,
+    /// `SetRequest`.
+    Set,
+    /// Traps, informs, reports, unknown and encrypted ones.
+    Other,
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// The version number as sent: 0 is 1, 1 is 2c, 3 is 3.
+    pub version: u64,
+    /// Community, or the user of version 3.
+    pub community: Option<&'a [u8]>,
+    /// What it is. `None` for a version that is not known.
+    pub kind: Option<Kind>,
+    /// Number of variables.
+    pub bindings: u64,
+    /// `sysDescr.0`, if told.
+    pub description: Option<&'a [u8]>,
+    /// `sysUpTime.0` in hundredths of a second, if told.
+    pub up_time: Option<u64>,
+}
+
+/// The header was read and then something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Whether the failure came after the header.
+    pub after_header: bool,
+}
+
+const DESCRIPTION: &[u8] = b"\x2b\x06\x01\x02\x01\x01\x01\x00";
+const UP_TIME: &[u8] = b"\x2b\x06\x01\x02\x01\x01\x03\x00";
+
+/// Tag of an address (RFC 1155).
+const IP_ADDRESS: u8 = 0x40;
+/// Tag of hundredths of a second (RFC 1155).
+const TIME_TICKS: u8 = 0x43;
+
+impl<'a> Message<'a> {
+    /// Parses a datagram.
+    pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
+        let mut b = Bytes(data);
+        let (mut message, plain) = header(&mut b).ok_or(Malformed { after_header: false })?;
+        if plain {
+            message.body(&mut b).ok_or(Malformed { after_header: true })?;
+        }
+        Ok(message)
+    }
+
+    fn body(&mut self, b: &mut Bytes<'a>) -> Option<()> {
+        let tag = ber::head(b)?.tag;
+        self.kind = Some(match tag {
+            0xa0 | 0xa1 => Kind::Get,
+            0xa2 => Kind::Response,
+            0xa3 => Kind::Set,
+            0xa5 => Kind::GetBulk,
+            _ => Kind::Other,
+        });
+        match tag {
+            0xa4 => {
+                ber::tagged(b, ber::OBJECT_IDENTIFIER)?;
+                ber::tagged(b, IP_ADDRESS)?;
+                ber::integer(b)?;
+                ber::integer(b)?;
+                ber::tagged(b, TIME_TICKS)?;
+            }
+            0xa0..=0xa8 => {
+                for _ in 0..3 {
+                    ber::integer(b)?;
+                }
+            }
+            _ => return Some(()),
+        }
+        ber::sequence(b)?;
+        while !b.is_empty() {
+            ber::sequence(b)?;
+            let name = ber::tagged(b, ber::OBJECT_IDENTIFIER)?;
+            let (tag, value) = ber::value(b)?;
+            self.bindings += 1;
+            // Anything that is no number, address, name or absence is taken for a string.
+            let string = !matches!(tag, 2 | 5 | 6 | 0x40..=0x43 | 0x46 | 0x80..=0x82);
+            if name == DESCRIPTION && string {
+                self.description = Some(value);
+            } else if name == UP_TIME && matches!(tag, 0x41..=0x43 | 0x46) {
+                self.up_time = Some(ber::unsigned(value));
+            }
+        }
+        Some(())
+    }
+}
+
+/// The header, and whether a readable body follows.
+fn header<'a>(b: &mut Bytes<'a>) -> Option<(Message<'a>, bool)> {
+    ber::sequence(b)?;
+    let version = ber::integer(b)?;
+    let mut message = Message {
+        version,
+        community: None,
+        kind: None,
+        bindings: 0,
+        description: None,
+        up_time: None,
+    };
+    let plain = match version {
+        0 | 1 => {
+            message.community = Some(ber::tagged(b, ber::OCTET_STRING)?);
+            true
+        }
+        3 => {
+            ber::sequence(b)?;
+            ber::integer(b)?;
+            ber::integer(b)?;
+            ber::tagged(b, ber::OCTET_STRING)?;
+            let model = ber::integer(b)?;
+            let security = ber::tagged(b, ber::OCTET_STRING)?;
+            let plain = ber::head(b)?.tag == ber::SEQUENCE;
+            if plain {
+                ber::tagged(b, ber::OCTET_STRING)?;
+                ber::tagged(b, ber::OCTET_STRING)?;
+            } else {
+                message.kind = Some(Kind::Other);
+            }
+            if model == 3 {
+                message.community = Some(user(security)?).filter(|u| !u.is_empty());
+            }
+            plain
+        }
+        _ => false,
+    };
+    Some((message, plain))
+}
+
+/// The user's name in the parameters of the user-based security model (RFC 3414 section 2.4).
+fn user(parameters: &[u8]) -> Option<&[u8]> {
+    let mut b = Bytes(parameters);
+    ber::sequence(&mut b)?;
+    ber::tagged(&mut b, ber::OCTET_STRING)?;
+    ber::integer(&mut b)?;
+    ber::integer(&mut b)?;
+    let user = ber::tagged(&mut b, ber::OCTET_STRING)?;
+    ber::tagged(&mut b, ber::OCTET_STRING)?;
+    ber::tagged(&mut b, ber::OCTET_STRING)?;
+    Some(user)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A value of a tag.
+    pub(in super::super) fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+        let content = parts.concat();
+        let mut out = vec![tag, content.len() as u8];
+        out.extend_from_slice(&content);
+        out
+    }
+
+    /// A message of version 2c with these variables.
+    pub(in super::super) fn v2c(kind: u8, bindings: &[(&[u8], Vec<u8>)]) -> Vec<u8> {
+        let list: Vec<_> =
+            bindings.iter().map(|(oid, v)| tlv(0x30, &[&tlv(6, &[oid]), v])).collect();
+        let list: Vec<&[u8]> = list.iter().map(|v| &v[..]).collect();
+        let number = tlv(2, &[b"\x01"]);
+        let pdu = tlv(kind, &[&number, &number, &number, &tlv(0x30, &list)]);
+        tlv(0x30, &[&number, &tlv(4, &[b"public"]), &pdu])
+    }
+
+    #[test]
+    fn responses() {
+        let m =
+            v2c(0xa2, &[(DESCRIPTION, tlv(4, &[b"box"])), (UP_TIME, tlv(0x43, &[b"\x01\x00"]))]);
+        let m = Message::parse(&m).unwrap();
+        assert_eq!((m.version, m.community), (1, Some(&b"public"[..])));
+        assert_eq!((m.kind, m.bindings), (Some(Kind::Response), 2));
+        assert_eq!((m.description, m.up_time), (Some(&b"box"[..]), Some(256)));
+    }
+
+    #[test]
+    fn version_three() {
+        let n = tlv(2, &[b"\x03"]);
+        let s = |t: &[u8]| tlv(4, &[t]);
+        let usm = tlv(0x30, &[&s(b"e"), &n, &n, &s(b"user"), &s(b""), &s(b"")]);
+        let global = tlv(0x30, &[&n, &n, &s(b"\x03"), &n]);
+        let m = tlv(0x30, &[&n, &global, &tlv(4, &[&usm]), &s(b"secret")]);
+        let m = Message::parse(&m).unwrap();
+        assert_eq!((m.community, m.kind), (Some(&b"user"[..]), Some(Kind::Other)));
+    }
+
+    #[test]
+    fn what_fails_where() {
+        assert_eq!(Message::parse(b"\x31\x00"), Err(Malformed { after_header: false }));
+        let mut m = v2c(0xa0, &[(b"\x2b", tlv(5, &[]))]);
+        let last = m.len() - 2;
+        m[last] = 9; // a value longer than the datagram
+        m[last + 1] = 9;
+        assert_eq!(Message::parse(&m), Err(Malformed { after_header: true }));
+    }
+}

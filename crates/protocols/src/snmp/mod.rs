@@ -1,0 +1,13 @@
+//! SNMP, versions 1 (RFC 1157), 2c (RFC 1901, RFC 3416) and 3 (RFC 3412, RFC 3414), over UDP.
+//!
+//! Each datagram is one [`Message`]. A connection makes one row of snmp.log, with how many
+//! variables were asked for and told. A message from the responder confirms the protocol.
+
+mod analyzer;
+mod message;
+mod rows;
+
+pub use analyzer::Analyzer;
+pub use message::Kind;
+pub use message::Message;
+pub use rows::SnmpRow;
