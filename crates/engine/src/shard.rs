@@ -171,12 +171,8 @@ impl Shard {
         let tcp = (proto == Proto::Tcp).then(|| Box::new(Tcp::new(self.time)));
         let number = self.created;
         self.created += 1;
-        let mut slot = Slot::new(conn, tcp, ext, number, one_way);
-        slot.due = next_due(&slot);
-        let due = slot.due;
-        let index = self.table.insert(slot);
-        self.timers.add(due, number, index);
-        index
+        // Its timer is set when the packet is done with it, when more is known.
+        self.table.insert(Slot::new(conn, tcp, ext, number, one_way))
     }
 
     /// The uid of what the packet at hand starts.
@@ -256,8 +252,10 @@ impl Shard {
             }
         }
         // A timer that moved ahead of its entry needs another; one that moved back waits for it.
-        // A packet from the past does not make its connection idle.
-        let idle = slot.conn.last.max(self.now) + slot.conn.timeout;
+        // A packet from the past does not make its connection idle, unless it starts it.
+        let fresh = slot.due == Time::MAX;
+        let last = if fresh { slot.conn.last } else { slot.conn.last.max(self.now) };
+        let idle = last + slot.conn.timeout;
         let due = slot.tcp.as_ref().map_or(idle, |t| idle.min(t.due()));
         if due < slot.due {
             slot.due = due;

@@ -193,7 +193,8 @@ impl Shard {
             likely(id.orig_p) && (!likely(id.resp_p) || !syn && id.orig_p < id.resp_p)
         });
         if let Err(w) = &parsed {
-            return self.conn_weird(index, w);
+            self.conn_weird(index, w);
+            return self.settle(index);
         }
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
@@ -228,7 +229,7 @@ impl Shard {
         });
         if !self.options.ignore_checksums && checksum::udp(ip) == gannet_wire::Checksum::Invalid {
             self.bad_udp_checksum(index, from);
-            return;
+            return self.settle(index);
         }
         if let Some(w) = udp.length_mismatch() {
             self.conn_weird(index, &w);
@@ -293,6 +294,7 @@ impl Shard {
                 sent.ip_bytes += u64::from(ip_bytes);
             }
         });
+        self.settle(index);
     }
 
     /// Any other transport: who talked to whom, and how much.
@@ -304,6 +306,7 @@ impl Shard {
         let sent = &mut slot.conn.sent[from.index()];
         sent.packets += 1;
         sent.ip_bytes += u64::from(ip.total_len);
+        self.settle(index);
     }
 
     /// An oddity of a packet, told of what it is about.

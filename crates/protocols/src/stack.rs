@@ -207,6 +207,11 @@ impl Session<'_> {
             entry.confirmed = true;
         }
         conn.services.insert(tag as u8);
+        if conn.proto == Proto::Udp {
+            // Nobody speaks two protocols from one socket to another: there is nothing to detect
+            // any more, and most datagram connections live on idly for as long as they are told.
+            self.stack.entries.retain(|e| e.analyzer.tag() != Tag::Detector);
+        }
         if matches!(tag, Tag::Ssh | Tag::Ftp) {
             conn.timeout = INTERACTIVE_TIMEOUT;
         }
