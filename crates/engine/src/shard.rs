@@ -119,7 +119,7 @@ impl Shard {
         let to = to.max(self.now);
         while let Some((due, number, index)) = self.timers.pop(to) {
             self.now = self.now.max(due);
-            self.fire(due, number, index);
+            self.fire(due, to, number, index);
         }
         if to == self.now {
             return;
@@ -130,18 +130,18 @@ impl Shard {
         self.env.expire(to);
     }
 
-    fn fire(&mut self, due: Time, number: u64, index: u32) {
+    fn fire(&mut self, due: Time, packet: Time, number: u64, index: u32) {
         let Some(slot) = self.table.get_mut(index) else { return };
         if slot.number != number || slot.due != due {
             return;
         }
-        let now = self.now;
+        let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
         if over || slot.conn.last + slot.conn.timeout <= now {
             self.remove(index);
             return;
         }
-        slot.due = next_due(slot);
+        slot.due = next_due(slot, now);
         self.timers.add(slot.due, number, index);
     }
 
@@ -172,7 +172,7 @@ impl Shard {
         let number = self.created;
         self.created += 1;
         let mut slot = Slot::new(conn, tcp, ext, number, one_way);
-        slot.due = next_due(&slot);
+        slot.due = next_due(&slot, self.time);
         let due = slot.due;
         let index = self.table.insert(slot);
         self.timers.add(due, number, index);
@@ -257,7 +257,7 @@ impl Shard {
         }
         // A timer that moved ahead of its entry needs another; one that moved back waits for it.
         // A packet from the past does not make its connection idle.
-        let idle = slot.conn.last.max(self.now) + slot.conn.timeout;
+        let idle = slot.conn.next_look(slot.conn.last.max(self.now), self.now);
         let due = slot.tcp.as_ref().map_or(idle, |t| idle.min(t.due()));
         if due < slot.due {
             slot.due = due;
@@ -307,7 +307,7 @@ fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
     }
 }
 
-fn next_due(slot: &Slot<Ext>) -> Time {
-    let idle = slot.conn.last + slot.conn.timeout;
+fn next_due(slot: &Slot<Ext>, now: Time) -> Time {
+    let idle = slot.conn.next_look(slot.conn.last, now);
     slot.tcp.as_ref().map_or(idle, |t| idle.min(t.due()))
 }
