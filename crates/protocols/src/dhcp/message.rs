@@ -215,7 +215,10 @@ pub(super) mod tests {
         assert_eq!((m.xid, m.cookie, m.assigned), (7, COOKIE, Addr::v4([0; 4])));
         assert_eq!(m.hardware[..6], [2, 0, 0x5e, 0x10, 0, 1]);
         let o = m.options;
-        assert_eq!((o.kind, o.host_name, o.client_fqdn), (3, Some(&b"host"[..]), Some(&b"full"[..])));
+        assert_eq!(
+            (o.kind, o.host_name, o.client_fqdn),
+            (3, Some(&b"host"[..]), Some(&b"full"[..]))
+        );
         assert_eq!(o.requested, Some(Addr::v4([192, 0, 2, 5])));
         assert_eq!(o.client_id, Some((1, &[2, 0, 0x5e, 0x10, 0, 1][..])));
         assert_eq!(Message::parse(&b[..239], &mut 0), Err(Error::Short("DHCP_Message")));

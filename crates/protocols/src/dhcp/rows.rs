@@ -56,9 +56,24 @@ impl MessageType {
     /// Its name, if it has one.
     pub fn name(self) -> Option<&'static str> {
         const NAMES: [&str; 18] = [
-            "DISCOVER", "OFFER", "REQUEST", "DECLINE", "ACK", "NAK", "RELEASE", "INFORM",
-            "FORCERENEW", "LEASEQUERY", "LEASEUNASSIGNED", "LEASEUNKNOWN", "LEASEACTIVE",
-            "BULKLEASEQUERY", "LEASEQUERYDONE", "ACTIVELEASEQUERY", "LEASEQUERYSTATUS", "TLS",
+            "DISCOVER",
+            "OFFER",
+            "REQUEST",
+            "DECLINE",
+            "ACK",
+            "NAK",
+            "RELEASE",
+            "INFORM",
+            "FORCERENEW",
+            "LEASEQUERY",
+            "LEASEUNASSIGNED",
+            "LEASEUNKNOWN",
+            "LEASEACTIVE",
+            "BULKLEASEQUERY",
+            "LEASEQUERYDONE",
+            "ACTIVELEASEQUERY",
+            "LEASEQUERYSTATUS",
+            "TLS",
         ];
         NAMES.get(usize::from(self.0).checked_sub(1)?).copied()
     }

@@ -136,8 +136,12 @@ pub enum Error {
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Short(part) => write!(f, "Binpac exception: binpac exception: out_of_bound: {part}"),
-            Self::Extension => f.write_str("Binpac exception: binpac exception: &enforce violation : Extension_Field:len"),
+            Self::Short(part) => {
+                write!(f, "Binpac exception: binpac exception: out_of_bound: {part}")
+            }
+            Self::Extension => f.write_str(
+                "Binpac exception: binpac exception: &enforce violation : Extension_Field:len",
+            ),
         }
     }
 }
@@ -234,12 +238,10 @@ fn skip_extension(field: &[u8]) -> Result<&[u8], Error> {
 }
 
 fn control(rest: &[u8]) -> Result<Control<'_>, Error> {
-    let (head, rest) =
-        rest.split_first_chunk::<11>().ok_or(Error::Short("NTP_control_msg"))?;
+    let (head, rest) = rest.split_first_chunk::<11>().ok_or(Error::Short("NTP_control_msg"))?;
     let half = |i: usize| u16::from_be_bytes([head[i], head[i + 1]]);
-    let (data, mac) = rest
-        .split_at_checked(usize::from(half(9)))
-        .ok_or(Error::Short("NTP_control_msg:data"))?;
+    let (data, mac) =
+        rest.split_at_checked(usize::from(half(9))).ok_or(Error::Short("NTP_control_msg:data"))?;
     let mac = match mac {
         [a, b, c, d, sum @ ..] => {
             sum.try_into().ok().map(|sum| (u32::from_be_bytes([*a, *b, *c, *d]), sum))
