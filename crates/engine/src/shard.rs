@@ -120,7 +120,7 @@ impl Shard {
         let to = to.max(self.now);
         while let Some((due, number, index)) = self.timers.pop(to) {
             self.now = self.now.max(due);
-            self.fire(due, number, index);
+            self.fire(due, to, number, index);
         }
         if to == self.now {
             return;
@@ -131,18 +131,18 @@ impl Shard {
         self.env.expire(to);
     }
 
-    fn fire(&mut self, due: Time, number: u64, index: u32) {
+    fn fire(&mut self, due: Time, packet: Time, number: u64, index: u32) {
         let Some(slot) = self.table.get_mut(index) else { return };
         if slot.number != number || slot.due != due {
             return;
         }
-        let now = self.now;
+        let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
         if over || slot.conn.last + slot.conn.timeout <= now {
             self.remove(index);
             return;
         }
-        slot.due = next_due(slot);
+        slot.due = next_due(slot, now);
         self.timers.add(slot.due, number, index);
     }
 
@@ -255,7 +255,8 @@ impl Shard {
         // A packet from the past does not make its connection idle, unless it starts it.
         let fresh = slot.due == Time::MAX;
         let last = if fresh { slot.conn.last } else { slot.conn.last.max(self.now) };
-        let idle = last + slot.conn.timeout;
+        let from = if fresh { self.time } else { self.now };
+        let idle = slot.conn.next_look(last, from);
         let due = slot.tcp.as_ref().map_or(idle, |t| idle.min(t.due()));
         if due < slot.due {
             slot.due = due;
@@ -305,7 +306,7 @@ fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
     }
 }
 
-fn next_due(slot: &Slot<Ext>) -> Time {
-    let idle = slot.conn.last + slot.conn.timeout;
+fn next_due(slot: &Slot<Ext>, now: Time) -> Time {
+    let idle = slot.conn.next_look(slot.conn.last, now);
     slot.tcp.as_ref().map_or(idle, |t| idle.min(t.due()))
 }

@@ -75,6 +75,9 @@ pub struct Conn {
     pub last: Time,
     /// Idle time after which it is removed.
     pub timeout: Interval,
+    /// Seconds between looks, if idleness is only looked for every so often: by the first packet
+    /// of all that comes so long after the look before. 0: when the idle time is over.
+    pub look_every: u16,
     /// What each side sent, by [`Dir::index`].
     pub sent: [Counts; 2],
     /// Bytes that were never seen, from gaps in TCP streams.
@@ -102,7 +105,8 @@ impl Conn {
             seen: 0,
             start,
             last: start,
-            timeout: Interval::from_secs(60),
+            timeout: TIMEOUT,
+            look_every: 0,
             sent: [Counts::default(); 2],
             missed_bytes: 0,
             history: History::default(),
@@ -110,6 +114,21 @@ impl Conn {
             services: Services::default(),
             failed: Services::default(),
             partial: false,
+        }
+    }
+
+    /// Back to being looked at when the ordinary idle time is over.
+    pub fn look_when_idle(&mut self) {
+        self.look_every = 0;
+        self.timeout = TIMEOUT;
+    }
+
+    /// When to look whether it is idle, seen from `now` and with its last packet at `last`.
+    #[inline]
+    pub fn next_look(&self, last: Time, now: Time) -> Time {
+        match self.look_every {
+            0 => last + self.timeout,
+            every => now + Interval::from_secs(i64::from(every)),
         }
     }
 
@@ -191,6 +210,9 @@ impl Conn {
         self.sent[0].payload.saturating_add(self.sent[1].payload)
     }
 }
+
+/// Idle time after which a connection is removed, unless its protocol knows better.
+const TIMEOUT: Interval = Interval::from_secs(60);
 
 /// Bit of [`Conn::note_limit`].
 const LIMIT_BIT: u32 = 10;

@@ -123,11 +123,13 @@ impl Env {
     #[inline]
     pub fn expire(&mut self, now: Time) {
         self.files.expire(&mut self.logs, now);
+        self.dhcp.expire(&mut self.logs, now);
     }
 
     /// The end of input: what is still open is written.
     pub fn finish(&mut self, now: Time) {
         self.files.finish(&mut self.logs, now);
+        self.dhcp.finish(&mut self.logs);
     }
 
     /// Whether an address counts as local.

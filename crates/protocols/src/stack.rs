@@ -120,6 +120,11 @@ impl Session<'_> {
     /// Gives a datagram to all analyzers.
     pub fn datagram(&mut self, conn: &mut Conn, from: Dir, data: &[u8], len: u32) {
         self.start_waiting(conn);
+        // The looks that DNS asked for outlive its analyzer until the next datagram, as in Zeek.
+        let is_dns = |e: &Entry| e.analyzer.tag() == Tag::Dns;
+        if conn.look_every > 0 && !self.stack.entries.iter().any(is_dns) {
+            conn.look_when_idle();
+        }
         self.each(conn, |a, cx| a.datagram(cx, from, data, len));
     }
 

@@ -27,10 +27,11 @@ use crate::Tag;
 /// Port of the NetBIOS name service.
 const NETBIOS_PORT: u16 = 137;
 
-/// A UDP connection is looked at every so often from its first message on, …
-const CHECK_EVERY: Interval = Interval::from_secs(10);
+/// Seconds between looks at a UDP connection, from its first message on.
+const LOOK_EVERY: u16 = 10;
 
-/// … and goes when it was idle for this long by then.
+/// It goes when it was idle for this long by then: a second less, so that a query and its reply
+/// need but one look.
 const IDLE: Interval = Interval::from_secs(9);
 
 /// The analyzer of one connection.
@@ -38,9 +39,6 @@ pub struct Analyzer {
     /// The oldest query without a reply: mostly the only one.
     slot: Option<Exchange>,
     rest: Option<Box<Rest>>,
-    created: Time,
-    /// The connection's own idle time, for when this analyzer goes first.
-    timeout: Interval,
     /// Where the exchange of the latest message waits.
     last: Place,
     last_id: u16,
@@ -70,11 +68,13 @@ pub(super) struct Scratch {
 impl Analyzer {
     /// For a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
+        if cx.conn.proto == Proto::Udp {
+            cx.conn.timeout = IDLE;
+            cx.conn.look_every = LOOK_EVERY;
+        }
         Self {
             slot: None,
             rest: None,
-            created: cx.now,
-            timeout: cx.conn.timeout,
             last: Place::None,
             last_id: 0,
             seen_message: false,
@@ -192,7 +192,7 @@ impl Analyzer {
 
     /// The oldest query of an id.
     fn take_query(&mut self, id: u16) -> Option<Exchange> {
-        if !self.slot.as_ref().is_some_and(|e| e.trans_id == id) {
+        if self.slot.as_ref().is_none_or(|e| e.trans_id != id) {
             return self.rest.as_mut()?.queries.pop(id);
         }
         let exchange = self.slot.take();
@@ -267,15 +267,6 @@ impl Analyzer {
     fn rest(&mut self) -> &mut Rest {
         self.rest.get_or_insert_default()
     }
-
-    /// Idle time from now on after which a check finds the connection idle.
-    fn time_left(&self, now: Time) -> Interval {
-        let every = CHECK_EVERY.as_nanos();
-        let age = (now - self.created).as_nanos();
-        let left = every - age.rem_euclid(every);
-        let enough = left >= IDLE.as_nanos();
-        Interval::from_nanos(if enough { left } else { left + every })
-    }
 }
 
 const SOURCE: Option<&str> = Some("DNS");
@@ -345,7 +336,6 @@ impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
         self.flip_asked = false;
         self.message(cx, Some(from), data);
-        cx.conn.timeout = self.time_left(cx.now);
     }
 
     fn flip(&mut self, _cx: &mut Context<'_>) {
@@ -364,6 +354,8 @@ impl Analyze for Analyzer {
             rest.queries.drain(|e| log_kept(cx, id, &e));
             rest.replies.drain(|e| log_kept(cx, id, &e));
         }
-        cx.conn.timeout = self.timeout;
     }
 }
+
+#[cfg(test)]
+mod tests;

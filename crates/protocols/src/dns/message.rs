@@ -104,8 +104,8 @@ pub(super) fn weird(notes: &mut Notes, name: &'static str) {
 }
 
 /// Adds a weird with a number as its details.
-pub(super) fn weird_number(notes: &mut Notes, name: &'static str, number: impl ToString) {
-    notes.push(Note::Weird(name, number.to_string()));
+pub(super) fn weird_number(notes: &mut Notes, name: &'static str, number: impl Into<i64>) {
+    notes.push(Note::Weird(name, number.into().to_string()));
 }
 
 /// A place in a message, and how far reading may go.

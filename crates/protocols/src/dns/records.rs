@@ -500,7 +500,7 @@ impl<'a> Reader<'_, 'a> {
         };
         self.cursor.skip(len);
         if *version != 0 {
-            weird_number(self.notes, "DNS_LOC_version_unrecognized", version);
+            weird_number(self.notes, "DNS_LOC_version_unrecognized", *version);
         }
         (Data::Loc(*size, *horizontal, *vertical), true)
     }

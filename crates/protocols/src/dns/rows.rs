@@ -74,7 +74,7 @@ row! {
 
 /// Answers of one reply: texts one behind the other, and their times to live.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answers {
+pub(super) struct Answers {
     text: Vec<u8>,
     ends: Vec<u32>,
     ttls: Vec<Interval>,

@@ -1,16 +1,15 @@
-//! NTP.
+//! The Network Time Protocol (RFC 5905), its control messages (RFC 1305 appendix B, RFC 9327) and
+//! the private messages of ntpd (mode 7).
+//!
+//! [`message`] reads a datagram, borrowed; [`Analyzer`] makes one row of it: ntp.log for modes 1
+//! to 5, ntp_control.log for mode 6, ntp_private.log for mode 7. A connection that mixes kinds
+//! repeats the last row of each other kind with every message, as Zeek's does, so each is kept.
 
-use crate::Analyze;
-use crate::Context;
+mod analyzer;
+pub mod message;
+mod rows;
 
-/// The analyzer of one connection.
-pub struct Analyzer {}
-
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Analyzer {}
+pub use analyzer::Analyzer;
+pub use rows::Control;
+pub use rows::Ntp;
+pub use rows::Private;

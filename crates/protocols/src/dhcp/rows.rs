@@ -1,0 +1,130 @@
+//! The row of dhcp.log.
+
+use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Encoder;
+use gannet_log::Set;
+use gannet_log::Type;
+use gannet_log::Value;
+use gannet_log::Vector;
+use gannet_log::row;
+
+row! {
+    /// One row a transaction: the messages of one id within a short time.
+    #[derive(Clone, Debug)]
+    pub struct Dhcp = "dhcp" {
+        /// Time of the first message.
+        ts: Time = "ts",
+        /// The connections that carried the messages.
+        uids: Set<Uid> = "uids",
+        /// The client's address, where it had one; else the one it was given.
+        client_addr: Option<Addr> = "client_addr",
+        /// The server that handed out an address.
+        server_addr: Option<Addr> = "server_addr",
+        /// The client's hardware address.
+        mac: Option<Vec<u8>> = "mac",
+        /// Name of the client's host, by the client.
+        host_name: Option<Vec<u8>> = "host_name",
+        /// Fully qualified name of the client, by the client.
+        client_fqdn: Option<Vec<u8>> = "client_fqdn",
+        /// Domain of the client, by the server.
+        domain: Option<Vec<u8>> = "domain",
+        /// Address the client asked for.
+        requested_addr: Option<Addr> = "requested_addr",
+        /// Address the server gave.
+        assigned_addr: Option<Addr> = "assigned_addr",
+        /// How long the address is lent.
+        lease_time: Option<Interval> = "lease_time",
+        /// Why the client declined.
+        client_message: Option<Vec<u8>> = "client_message",
+        /// Why the server refused.
+        server_message: Option<Vec<u8>> = "server_message",
+        /// Types of the messages in order.
+        msg_types: Vector<MessageType> = "msg_types",
+        /// From the first to the last message.
+        duration: Interval = "duration",
+    }
+}
+
+/// Type of a message (RFC 2132 §9.6 and the registry), by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageType(pub u8);
+
+impl MessageType {
+    /// Its name, if it has one.
+    pub fn name(self) -> Option<&'static str> {
+        const NAMES: [&str; 18] = [
+            "DISCOVER",
+            "OFFER",
+            "REQUEST",
+            "DECLINE",
+            "ACK",
+            "NAK",
+            "RELEASE",
+            "INFORM",
+            "FORCERENEW",
+            "LEASEQUERY",
+            "LEASEUNASSIGNED",
+            "LEASEUNKNOWN",
+            "LEASEACTIVE",
+            "BULKLEASEQUERY",
+            "LEASEQUERYDONE",
+            "ACTIVELEASEQUERY",
+            "LEASEQUERYSTATUS",
+            "TLS",
+        ];
+        NAMES.get(usize::from(self.0).checked_sub(1)?).copied()
+    }
+}
+
+impl Value for MessageType {
+    const TYPE: Type = Type::Scalar("string");
+
+    fn put<E: Encoder>(&self, e: &mut E) {
+        match self.name() {
+            Some(name) => e.plain(name.as_bytes()),
+            None => e.plain(format!("unknown-message-type-{}", self.0).as_bytes()),
+        }
+    }
+}
+
+/// A hardware address as text: six bytes, or eight where the seventh and eighth say something;
+/// empty where there are fewer.
+pub(super) fn mac(bytes: &[u8]) -> Vec<u8> {
+    let shown = match bytes {
+        [_, _, _, _, _, _] | [_, _, _, _, _, _, 0, 0, ..] => &bytes[..6],
+        [_, _, _, _, _, _, _, _, ..] => &bytes[..8],
+        _ => return Vec::new(),
+    };
+    let mut text = Vec::with_capacity(3 * shown.len());
+    for (i, b) in shown.iter().enumerate() {
+        if i > 0 {
+            text.push(b':');
+        }
+        text.push(b"0123456789abcdef"[usize::from(b >> 4)]);
+        text.push(b"0123456789abcdef"[usize::from(b & 15)]);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hardware_addresses() {
+        assert_eq!(mac(&[2, 0, 0x5e, 0x10, 0, 0xff]), b"02:00:5e:10:00:ff");
+        assert_eq!(mac(&[2, 0, 0, 0, 0, 1, 0, 0, 9]), b"02:00:00:00:00:01");
+        assert_eq!(mac(&[2, 0, 0, 0, 0, 1, 0, 3]), b"02:00:00:00:00:01:00:03");
+        assert_eq!(mac(&[1, 2, 3]), b"");
+    }
+
+    #[test]
+    fn message_types() {
+        assert_eq!(MessageType(1).name(), Some("DISCOVER"));
+        assert_eq!(MessageType(18).name(), Some("TLS"));
+        assert_eq!((MessageType(0).name(), MessageType(19).name()), (None, None));
+    }
+}

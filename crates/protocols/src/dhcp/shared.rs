@@ -1,0 +1,301 @@
+//! Transactions under way, over all connections.
+
+use std::collections::HashMap;
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Logs;
+use gannet_log::Set;
+use gannet_log::Vector;
+
+use super::message::Message;
+use super::rows::Dhcp;
+use super::rows::MessageType;
+use super::rows::mac;
+use crate::Context;
+
+/// Connections in one row, beyond which it is written at once.
+pub const MAX_UIDS: usize = 10;
+
+/// Messages in one row, beyond which it is written at once.
+pub const MAX_MESSAGES: usize = 50;
+
+/// Transactions under way, beyond which the oldest is given up for a new one.
+pub const MAX_TRANSACTIONS: usize = 100_000;
+
+/// How often transactions are looked at, and how old one is when it is looked at first.
+const LOOK_EVERY: Interval = Interval::from_secs(10);
+
+/// A transaction is over when nothing was heard of it for longer than this …
+const QUIET: Interval = Interval::from_secs(5);
+
+/// … or when it has lasted longer than this.
+const LONGEST: Interval = Interval::from_secs(30);
+
+/// The transactions under way.
+#[derive(Debug, Default)]
+pub struct Shared {
+    transactions: HashMap<u32, Transaction, foldhash::fast::FixedState>,
+    /// Ordinal of the next transaction.
+    next: u64,
+    /// Time of the first packet, once there was one.
+    first: Option<Time>,
+    /// When to look next.
+    next_due: Time,
+}
+
+#[derive(Debug)]
+struct Transaction {
+    /// Order of beginning.
+    ordinal: u64,
+    /// When it was begun, in whole seconds since the first packet: as precise as its age is taken.
+    begun: Time,
+    last: Time,
+    /// The hardware address of the client's own messages, should no other source tell it.
+    hardware: Option<Vec<u8>>,
+    row: Dhcp,
+}
+
+impl Transaction {
+    fn write(mut self, logs: &mut Logs) {
+        self.row.mac = self.row.mac.or(self.hardware);
+        logs.write(&self.row);
+    }
+}
+
+impl Shared {
+    /// Time has come to `now`: transactions that are over get their rows. To be called for every
+    /// packet, before anything is made of it; costs a comparison where nothing is due.
+    #[inline]
+    pub fn expire(&mut self, logs: &mut Logs, now: Time) {
+        if now >= self.next_due {
+            self.look(logs, now);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, logs: &mut Logs, now: Time) {
+        self.first.get_or_insert(now);
+        self.next_due = now + LOOK_EVERY;
+        let over = |t: &Transaction| {
+            t.begun + LOOK_EVERY < now && (now - t.last > QUIET || now - t.row.ts > LONGEST)
+        };
+        let ids = self.transactions.iter().filter(|(_, t)| over(t)).map(|(id, _)| *id).collect();
+        self.write(logs, ids);
+    }
+
+    /// The end of the input: every transaction gets its row.
+    pub fn finish(&mut self, logs: &mut Logs) {
+        let ids = self.transactions.keys().copied().collect();
+        self.write(logs, ids);
+    }
+
+    /// Ends transactions, in the order in which they began.
+    fn write(&mut self, logs: &mut Logs, ids: Vec<u32>) {
+        let mut ended: Vec<_> =
+            ids.into_iter().filter_map(|id| self.transactions.remove(&id)).collect();
+        ended.sort_unstable_by_key(|t| t.ordinal);
+        for transaction in ended {
+            transaction.write(logs);
+        }
+    }
+
+    /// A transaction begins; the oldest makes room if there are too many.
+    fn begin(&mut self, xid: u32, now: Time, uid: Uid) -> &mut Transaction {
+        let first = *self.first.get_or_insert(now);
+        let age = (now - first).as_nanos();
+        let begun = first + Interval::from_secs(age / 1_000_000_000);
+        self.next += 1;
+        let row = Dhcp {
+            ts: now,
+            uids: Set(vec![uid]),
+            client_addr: None,
+            server_addr: None,
+            mac: None,
+            host_name: None,
+            client_fqdn: None,
+            domain: None,
+            requested_addr: None,
+            assigned_addr: None,
+            lease_time: None,
+            client_message: None,
+            server_message: None,
+            msg_types: Vector(Vec::new()),
+            duration: Interval::ZERO,
+        };
+        let fresh = Transaction { ordinal: self.next, begun, last: now, hardware: None, row };
+        self.transactions.entry(xid).or_insert(fresh)
+    }
+
+    /// Puts the oldest transaction into the log; returns how many there were.
+    fn evict(&mut self, logs: &mut Logs) -> usize {
+        let count = self.transactions.len();
+        let oldest = self.transactions.iter().min_by_key(|(_, t)| t.ordinal).map(|(id, _)| *id);
+        if let Some(t) = oldest.and_then(|id| self.transactions.remove(&id)) {
+            t.write(logs);
+        }
+        count
+    }
+}
+
+/// Puts down what a message says. `id` is who talks to whom.
+pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Message<'_>) {
+    let (now, uid) = (cx.now, cx.conn.uid);
+    let crate::Env { dhcp, logs, weirds, .. } = &mut *cx.env;
+    let known = dhcp.transactions.contains_key(&message.xid);
+    if !known && dhcp.transactions.len() >= MAX_TRANSACTIONS {
+        let count = dhcp.evict(logs).to_string();
+        weirds.net(logs, now, "DHCP_max_tracked_transactions_exceeded", &count);
+    }
+    let transaction = match known {
+        true => dhcp.transactions.get_mut(&message.xid),
+        false => Some(dhcp.begin(message.xid, now, uid)),
+    };
+    let Some(transaction) = transaction else { return };
+    transaction.add(now, uid, id, from, message);
+    let row = &transaction.row;
+    if row.uids.0.len() >= MAX_UIDS || row.msg_types.0.len() >= MAX_MESSAGES {
+        logs.write(row);
+        dhcp.transactions.remove(&message.xid);
+    }
+}
+
+const ANY: Addr = Addr::v4([0; 4]);
+const BROADCAST: Addr = Addr::v4([255; 4]);
+
+impl Transaction {
+    fn add(&mut self, now: Time, uid: Uid, id: ConnId, from: Dir, message: &Message<'_>) {
+        let (row, options) = (&mut self.row, &message.options);
+        row.duration = now - row.ts;
+        self.last = now;
+        if !row.uids.0.contains(&uid) {
+            row.uids.0.push(uid);
+        }
+        row.msg_types.0.push(MessageType(options.kind));
+        // A server that broadcasts is the originator of its connection, too.
+        let client = from.is_orig() && (id.orig_h == ANY || id.orig_p == 68 || id.resp_p == 67);
+        let set = |field: &mut Option<Vec<u8>>, value: Option<&[u8]>| {
+            if let Some(value) = value {
+                *field = Some(value.to_vec());
+            }
+        };
+        if client {
+            set(&mut row.client_message, options.message);
+            if id.orig_h != ANY && id.orig_h != BROADCAST {
+                row.client_addr = Some(id.orig_h);
+            }
+            set(&mut row.host_name, options.host_name);
+            set(&mut row.client_fqdn, options.client_fqdn);
+            match options.client_id {
+                Some((1, address)) => row.mac = Some(mac(address)),
+                _ => self.hardware = Some(mac(message.hardware)),
+            }
+            row.requested_addr = options.requested.or(row.requested_addr);
+        } else {
+            set(&mut row.server_message, options.message);
+            if message.assigned != ANY {
+                row.server_addr = Some(if from.is_orig() { id.orig_h } else { id.resp_h });
+                row.assigned_addr = Some(message.assigned);
+            }
+            row.mac.get_or_insert_with(|| mac(message.hardware));
+            row.client_addr = row.client_addr.or(row.assigned_addr);
+            set(&mut row.domain, options.domain_name);
+            if let Some(seconds) = options.lease {
+                row.lease_time = Some(Interval::from_secs(i64::from(seconds)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::tests::message;
+    use super::*;
+    use crate::Analyze;
+    use crate::dhcp::Analyzer;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    fn at(h: &mut Harness, seconds: f64) {
+        h.now = Time::from_secs_f64(seconds);
+        let now = h.now;
+        let crate::Env { dhcp, logs, .. } = &mut h.env;
+        dhcp.expire(logs, now);
+    }
+
+    fn harness() -> (Harness, Analyzer) {
+        let mut h = Harness::new(Proto::Udp, 67);
+        h.conn.id.orig_p = 68;
+        let a = Analyzer::new(&mut h.cx());
+        (h, a)
+    }
+
+    const REQUEST: &[u8] = b"\x35\x01\x03\x0c\x02me\x32\x04\x0a\x00\x00\x09";
+    const ACK: &[u8] = b"\x35\x01\x05\x33\x04\x00\x00\x0e\x10\x0f\x03lan";
+
+    #[test]
+    fn a_lease() {
+        let (mut h, mut a) = harness();
+        at(&mut h, 100.0);
+        a.datagram(&mut h.cx(), Dir::Orig, &message(7, [0; 4], REQUEST), 300);
+        at(&mut h, 100.5);
+        a.datagram(&mut h.cx(), Dir::Resp, &message(7, [10, 0, 0, 9], ACK), 300);
+        assert!(h.confirmed(crate::Tag::Dhcp));
+        at(&mut h, 109.9);
+        assert!(h.rows("dhcp").is_empty());
+        at(&mut h, 110.1);
+        let rows = h.rows("dhcp");
+        assert_eq!(rows.len(), 1);
+        let columns = [
+            ("ts", "100.000000"),
+            ("client_addr", "10.0.0.1"),
+            ("server_addr", "192.0.2.1"),
+            ("mac", "02:00:5e:10:00:01"),
+            ("host_name", "me"),
+            ("domain", "lan"),
+            ("requested_addr", "10.0.0.9"),
+            ("assigned_addr", "10.0.0.9"),
+            ("lease_time", "3600.000000"),
+            ("msg_types", "REQUEST,ACK"),
+            ("duration", "0.500000"),
+        ];
+        for (column, value) in columns {
+            assert_eq!(rows[0][column], value, "{column}");
+        }
+    }
+
+    #[test]
+    fn what_goes_on_waits() {
+        let (mut h, mut a) = harness();
+        let request = message(7, [0; 4], REQUEST);
+        for second in [0, 4, 8, 12, 16, 20, 24, 28, 32] {
+            at(&mut h, f64::from(1000 + second));
+            a.datagram(&mut h.cx(), Dir::Orig, &request, 300);
+        }
+        assert!(h.rows("dhcp").is_empty());
+        // Heard of four seconds ago, but it lasts too long.
+        at(&mut h, 1036.0);
+        assert_eq!(h.rows("dhcp")[0]["duration"], "32.000000");
+    }
+
+    #[test]
+    fn limits_and_the_end() {
+        let (mut h, mut a) = harness();
+        at(&mut h, 1.0);
+        let request = message(7, [0; 4], REQUEST);
+        for _ in 0..=MAX_MESSAGES {
+            a.datagram(&mut h.cx(), Dir::Orig, &request, 300);
+        }
+        let rows = h.rows("dhcp");
+        assert_eq!((rows.len(), rows[0]["mac"].as_str()), (1, "-"));
+        let crate::Env { dhcp, logs, .. } = &mut h.env;
+        dhcp.finish(logs);
+        let rows = h.rows("dhcp");
+        assert_eq!((rows.len(), rows[1]["mac"].as_str()), (2, "02:00:5e:10:00:01"));
+        assert_eq!(rows[1]["msg_types"], "REQUEST");
+    }
+}

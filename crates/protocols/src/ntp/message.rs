@@ -1,0 +1,375 @@
+//! NTP datagrams (RFC 5905 §7.3).
+
+use gannet_base::Addr;
+
+/// A datagram's first byte, and what its mode makes of the rest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Message<'a> {
+    /// Protocol version.
+    pub version: u8,
+    /// Association mode; see [`mode`].
+    pub mode: u8,
+    /// The rest.
+    pub body: Body<'a>,
+}
+
+/// Association modes with a meaning of their own here.
+pub mod mode {
+    /// A client asks a server.
+    pub const CLIENT: u8 = 3;
+    /// A server answers a client.
+    pub const SERVER: u8 = 4;
+}
+
+/// The kinds of messages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Body<'a> {
+    /// Modes 1 to 5: time.
+    Standard(Standard),
+    /// Mode 6: monitoring and control.
+    Control(Control<'a>),
+    /// Mode 7: private to an implementation.
+    Private(Private<'a>),
+    /// Mode 0 is reserved.
+    Reserved,
+}
+
+/// A time message. Spans and times are in seconds, as doubles, times since 1970.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standard {
+    /// Distance from a reference clock.
+    pub stratum: u8,
+    /// Longest interval between messages, as a power of two.
+    pub poll: i8,
+    /// Precision of the clock, as a power of two.
+    pub precision: i8,
+    /// Round trip to the reference clock.
+    pub root_delay: f64,
+    /// Dispersion to the reference clock.
+    pub root_dispersion: f64,
+    /// Kiss code (stratum 0), name of the reference clock (stratum 1), its address otherwise.
+    pub reference_id: [u8; 4],
+    /// When the clock was last set.
+    pub reference: f64,
+    /// When the request left the client.
+    pub origin: f64,
+    /// When the request reached the server.
+    pub receive: f64,
+    /// When the reply left the server.
+    pub transmit: f64,
+    /// Number of extension fields.
+    pub extensions: u32,
+}
+
+impl Standard {
+    /// The reference clock's address, where the stratum makes it one.
+    pub fn reference_addr(&self) -> Option<Addr> {
+        (self.stratum > 1).then_some(Addr::v4(self.reference_id))
+    }
+}
+
+/// A control message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Control<'a> {
+    /// R, E, M and the operation, from the highest bit down.
+    pub flags: u8,
+    /// Joins a response to its command.
+    pub sequence: u16,
+    /// Status of the system, a peer or a clock.
+    pub status: u16,
+    /// Which association is meant.
+    pub association_id: u16,
+    /// What is said, mostly text.
+    pub data: &'a [u8],
+    /// Key and checksum.
+    pub mac: Option<(u32, [u8; 8])>,
+}
+
+impl Control<'_> {
+    /// R: a response.
+    pub fn response(&self) -> bool {
+        self.flags & 0x80 != 0
+    }
+
+    /// E: an error.
+    pub fn error(&self) -> bool {
+        self.flags & 0x40 != 0
+    }
+
+    /// M: more fragments follow.
+    pub fn more(&self) -> bool {
+        self.flags & 0x20 != 0
+    }
+
+    /// The operation.
+    pub fn operation(&self) -> u8 {
+        self.flags & 0x1f
+    }
+}
+
+/// A private message of ntpd (`ntp_request.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Private<'a> {
+    /// A: the message is authenticated.
+    pub authenticated: bool,
+    /// Number within a response of several packets.
+    pub sequence: u8,
+    /// Whose request codes are used.
+    pub implementation: u8,
+    /// What is asked.
+    pub request: u8,
+    /// Why it was not done; 0 if it was.
+    pub error: u8,
+    /// As many bytes as the number of data items says: Zeek's reading, short of their size.
+    pub data: &'a [u8],
+}
+
+/// Why bytes are no NTP message; a text for analyzer.log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The datagram ends within the part named.
+    Short(&'static str),
+    /// Lengths within an extension field contradict each other.
+    Extension,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Short(part) => {
+                write!(f, "Binpac exception: binpac exception: out_of_bound: {part}")
+            }
+            Self::Extension => f.write_str(
+                "Binpac exception: binpac exception: &enforce violation : Extension_Field:len",
+            ),
+        }
+    }
+}
+
+/// Bytes of a time message without extension fields and authenticator.
+const STANDARD_LEN: usize = 48;
+
+/// What remains at the end of a time message is an authenticator when it has at most this many
+/// bytes, an extension field otherwise (RFC 7822).
+const MAC_MAX: usize = 24;
+
+impl<'a> Message<'a> {
+    /// Reads a datagram.
+    pub fn parse(data: &'a [u8]) -> Result<Self, Error> {
+        let (&first, rest) = data.split_first().ok_or(Error::Short("NTP_PDU:first_byte"))?;
+        let mode = first & 7;
+        let body = match mode {
+            0 => Body::Reserved,
+            6 => Body::Control(control(rest)?),
+            7 => Body::Private(private(rest)?),
+            _ => Body::Standard(standard(data)?),
+        };
+        Ok(Self { version: first >> 3 & 7, mode, body })
+    }
+}
+
+fn standard(data: &[u8]) -> Result<Standard, Error> {
+    let (head, mut rest) =
+        data.split_first_chunk::<STANDARD_LEN>().ok_or(Error::Short("NTP_std_msg"))?;
+    let mut extensions = 0;
+    while rest.len() > MAC_MAX {
+        rest = skip_extension(rest)?;
+        extensions += 1;
+    }
+    Ok(Standard {
+        stratum: head[1],
+        poll: head[2] as i8,
+        precision: head[3] as i8,
+        root_delay: short_time(head, 4),
+        root_dispersion: short_time(head, 8),
+        reference_id: [head[12], head[13], head[14], head[15]],
+        reference: timestamp(head, 16),
+        origin: timestamp(head, 24),
+        receive: timestamp(head, 32),
+        transmit: timestamp(head, 40),
+        extensions,
+    })
+}
+
+/// Sixteen bits of seconds, sixteen of their fraction; both signed, which is Zeek's reading.
+fn short_time(head: &[u8; STANDARD_LEN], at: usize) -> f64 {
+    let half = |i: usize| f64::from(i16::from_be_bytes([head[i], head[i + 1]]));
+    half(at) + half(at + 2) / 65_536.0
+}
+
+/// Seconds between the epochs of NTP (1900) and Unix (1970).
+const EPOCH: f64 = 2_208_988_800.0;
+
+/// Thirty-two bits of seconds, thirty-two of their fraction; all zero stays zero.
+fn timestamp(head: &[u8; STANDARD_LEN], at: usize) -> f64 {
+    let word =
+        |i: usize| f64::from(u32::from_be_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]));
+    let (seconds, fraction) = (word(at), word(at + 4));
+    if seconds == 0.0 && fraction == 0.0 {
+        return 0.0;
+    }
+    // This order of the sum gives the double that Zeek logs.
+    -EPOCH + seconds + fraction / 4_294_967_296.0
+}
+
+/// What follows an extension field (RFC 5906 §10).
+fn skip_extension(field: &[u8]) -> Result<&[u8], Error> {
+    let word = |at: usize| {
+        let bytes = field.get(at..).and_then(|b| b.first_chunk::<4>());
+        bytes.map(|b| u32::from_be_bytes(*b) as usize).ok_or(Error::Short("Extension_Field"))
+    };
+    let len = word(0)? & 0xffff;
+    let value = word(14)?;
+    if len < 18 || value > len - 18 {
+        return Err(Error::Extension);
+    }
+    let signature = word(18 + value)?;
+    if len < 22 || value > len - 22 {
+        return Err(Error::Extension);
+    }
+    let used = 22 + value + signature;
+    if used > field.len() {
+        return Err(Error::Short("Extension_Field:signature"));
+    }
+    if used > len {
+        return Err(Error::Extension);
+    }
+    field.get(len..).ok_or(Error::Short("Extension_Field:pad"))
+}
+
+fn control(rest: &[u8]) -> Result<Control<'_>, Error> {
+    let (head, rest) = rest.split_first_chunk::<11>().ok_or(Error::Short("NTP_control_msg"))?;
+    let half = |i: usize| u16::from_be_bytes([head[i], head[i + 1]]);
+    let (data, mac) =
+        rest.split_at_checked(usize::from(half(9))).ok_or(Error::Short("NTP_control_msg:data"))?;
+    let mac = match mac {
+        [a, b, c, d, sum @ ..] => {
+            sum.try_into().ok().map(|sum| (u32::from_be_bytes([*a, *b, *c, *d]), sum))
+        }
+        _ => None,
+    };
+    Ok(Control {
+        flags: head[0],
+        sequence: half(1),
+        status: half(3),
+        association_id: half(5),
+        data,
+        mac,
+    })
+}
+
+fn private(rest: &[u8]) -> Result<Private<'_>, Error> {
+    let (head, rest) = rest.split_first_chunk::<5>().ok_or(Error::Short("NTP_mode7_msg"))?;
+    let items = u16::from_be_bytes([head[3], head[4]]);
+    let authenticated = head[0] & 0x80 != 0;
+    let (data, mac) = rest
+        .split_at_checked(usize::from(items & 0xfff))
+        .ok_or(Error::Short("NTP_mode7_msg:data"))?;
+    if authenticated && mac.len() < 20 {
+        return Err(Error::Short("NTP_MAC"));
+    }
+    Ok(Private {
+        authenticated,
+        sequence: head[0] & 0x7f,
+        implementation: head[1],
+        request: head[2],
+        error: (items >> 12) as u8,
+        data,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A server's reply.
+    pub(in super::super) fn reply() -> Vec<u8> {
+        let mut b = vec![0x24, 2, 6, 0xec, 0, 0, 0x26, 0x20, 0, 0, 0xf6, 0xc9, 17, 253, 26, 125];
+        b.extend_from_slice(&[0xdb, 0x49, 0x11, 0x4f, 0x3d, 0x3e, 0xd7, 0x33]);
+        b.extend_from_slice(&[0; 8]);
+        b.extend_from_slice(&[0xdb, 0x49, 0x14, 0x44, 0x80, 0, 0, 0]);
+        b.extend_from_slice(&[0xdb, 0x49, 0x14, 0x44, 0x80, 0, 0, 1]);
+        b
+    }
+
+    fn parsed(data: &[u8]) -> Standard {
+        match Message::parse(data).unwrap() {
+            Message { version: 4, mode: 4, body: Body::Standard(s) } => s,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_time_message() {
+        let s = parsed(&reply());
+        assert_eq!((s.stratum, s.poll, s.precision, s.extensions), (2, 6, -20, 0));
+        assert_eq!(s.root_delay, f64::from(0x2620) / 65536.0);
+        // The fraction is signed.
+        assert_eq!(s.root_dispersion, f64::from(0xf6c9 - 0x10000) / 65536.0);
+        assert_eq!(s.reference_addr(), Some(Addr::v4([17, 253, 26, 125])));
+        assert_eq!(s.origin, 0.0);
+        assert_eq!(s.receive, f64::from(0xdb49_1444_u32) - EPOCH + 0.5);
+        assert_eq!(Message::parse(&reply()[..47]), Err(Error::Short("NTP_std_msg")));
+        assert!(Message::parse(b"").is_err());
+    }
+
+    #[test]
+    fn extensions_and_authenticators() {
+        let mut with_mac = reply();
+        with_mac.extend_from_slice(&[0; 20]);
+        assert_eq!(parsed(&with_mac).extensions, 0);
+        let mut extended = reply();
+        let mut field = vec![2, 1, 0, 32, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 4];
+        field.extend_from_slice(b"valu");
+        field.extend_from_slice(&[0, 0, 0, 2, b's', b'g', 0, 0, 0, 0]);
+        extended.extend_from_slice(&field);
+        assert_eq!(parsed(&extended).extensions, 1);
+        extended.extend_from_slice(&with_mac[48..]);
+        assert_eq!(parsed(&extended).extensions, 1);
+        extended.splice(80.., field.clone());
+        assert_eq!(parsed(&extended).extensions, 2);
+        extended[51] = 20;
+        assert_eq!(Message::parse(&extended), Err(Error::Extension));
+        extended[51] = 200;
+        assert!(Message::parse(&extended).is_err());
+    }
+
+    #[test]
+    fn control_messages() {
+        let mut b = vec![0x16, 0xe2, 0, 68, 6, 0x18, 0, 9, 0, 0, 0, 3, b'a', b'=', b'1'];
+        let Body::Control(c) = Message::parse(&b).unwrap().body else { panic!() };
+        assert!(c.response() && c.error() && c.more());
+        assert_eq!((c.operation(), c.sequence, c.status, c.association_id), (2, 68, 0x618, 9));
+        assert_eq!((c.data, c.mac), (&b"a=1"[..], None));
+        b.extend_from_slice(&[0, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let Body::Control(c) = Message::parse(&b).unwrap().body else { panic!() };
+        assert_eq!(c.mac, Some((5, [1, 2, 3, 4, 5, 6, 7, 8])));
+        b[11] = 100;
+        assert_eq!(Message::parse(&b), Err(Error::Short("NTP_control_msg:data")));
+    }
+
+    #[test]
+    fn private_messages() {
+        let b = [0x97, 0x81, 3, 42, 0x40, 2, b'x', b'y', b'z'];
+        assert_eq!(Message::parse(&b), Err(Error::Short("NTP_MAC")));
+        let mut b = b.to_vec();
+        b[1] = 1;
+        let Body::Private(p) = Message::parse(&b).unwrap().body else { panic!() };
+        assert_eq!((p.sequence, p.implementation, p.request, p.error), (1, 3, 42, 4));
+        assert_eq!((p.data, p.authenticated), (&b"xy"[..], false));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end(mut data: Vec<u8>, mode in 0u8..8) {
+            if let Some(first) = data.first_mut() {
+                *first = *first & 0xf8 | mode;
+            }
+            let _ = Message::parse(&data);
+            data.resize(200, 0);
+            prop_assert!(Message::parse(&data).is_ok_and(|m| m.mode == data[0] & 7)
+                || matches!(data[0] & 7, 1..=7));
+        }
+    }
+}
