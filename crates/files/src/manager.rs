@@ -48,6 +48,9 @@ pub struct FileStart {
     pub mime_type: Option<&'static str>,
 }
 
+/// Connections that are remembered for one file.
+const MAX_CONNECTIONS: usize = 1000;
+
 /// How files are analysed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileOptions {
@@ -61,6 +64,8 @@ pub(crate) struct File {
     pub(crate) fuid: Uid,
     pub(crate) uid: Uid,
     pub(crate) id: ConnId,
+    /// Further connections that carry it.
+    pub(crate) others: Vec<(Uid, ConnId)>,
     pub(crate) local_orig: bool,
     pub(crate) start: FileStart,
     pub(crate) started: Time,
@@ -140,6 +145,7 @@ impl Files {
             fuid: self.uids.file(uid, number),
             uid,
             id,
+            others: Vec::new(),
             local_orig,
             started: now,
             last: now,
@@ -196,6 +202,22 @@ impl Files {
         let file = self.get_mut(id)?;
         file.sniff();
         file.mime_type
+    }
+
+    /// Another connection carries parts of it: it gets a row for each. Returns whether the
+    /// connection is new to it.
+    pub fn join(&mut self, id: FileId, uid: Uid, conn: ConnId) -> bool {
+        let Some(file) = self.get_mut(id) else { return false };
+        let new = file.uid != uid && file.others.iter().all(|(other, _)| *other != uid);
+        if new && file.others.len() < MAX_CONNECTIONS {
+            file.others.push((uid, conn));
+        }
+        new
+    }
+
+    /// Whether its row is written already: it was complete or silent for long.
+    pub fn is_over(&self, id: FileId) -> bool {
+        self.get(id).is_none_or(|f| f.dormant)
     }
 
     /// Its name becomes known later than its start.
