@@ -289,6 +289,8 @@ impl Shard {
 
     /// The end of input.
     pub(crate) fn finish(&mut self) -> io::Result<Vec<StreamCount>> {
+        // Files that are still open end before the connections that carry them.
+        self.env.files.finish(&mut self.env.logs, self.now);
         for index in self.table.in_order() {
             self.remove(index);
         }

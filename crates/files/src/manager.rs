@@ -204,6 +204,13 @@ impl Files {
         file.mime_type
     }
 
+    /// It is another part of a file that ended already, and has the name of that one.
+    pub fn set_fuid(&mut self, id: FileId, fuid: Uid) {
+        if let Some(file) = self.get_mut(id) {
+            file.fuid = fuid;
+        }
+    }
+
     /// Another connection carries parts of it: it gets a row for each. Returns whether the
     /// connection is new to it.
     pub fn join(&mut self, id: FileId, uid: Uid, conn: ConnId) -> bool {
@@ -315,15 +322,17 @@ impl Files {
         self.timers.push(Reverse((again, number, index)));
     }
 
-    /// The end of input: all files end.
+    /// The end of input: all files are given up. Their names and types stay known, for protocols
+    /// that have still to write their rows.
     pub fn finish(&mut self, logs: &mut Logs, now: Time) {
-        let mut open: Vec<_> = self.files.iter_mut().filter_map(Option::take).collect();
+        let mut open: Vec<_> = self.files.iter_mut().flatten().filter(|f| !f.dormant).collect();
         open.sort_by_key(|f| f.number);
-        for mut file in open.into_iter().filter(|f| !f.dormant) {
+        for file in open {
+            file.timed_out = true;
             file.finish(logs, now);
+            file.dormant = true;
+            file.due = Time::MAX;
         }
-        self.files.clear();
-        self.free.clear();
     }
 }
 
@@ -543,6 +552,6 @@ mod tests {
         w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
         w.files.finish(&mut w.logs, Time::from_secs(301));
         assert!(w.rows()[1].starts_with("300.000000"));
-        assert!(w.rows()[1].contains("\t4\t-\t0\t0\tF\t"), "{}", w.rows()[1]);
+        assert!(w.rows()[1].contains("\t4\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
     }
 }

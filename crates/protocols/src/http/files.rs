@@ -65,22 +65,13 @@ impl Shared {
 }
 
 impl BodyFile {
-    fn start(s: &mut Scope<'_, '_>, total_bytes: Option<u64>) -> Self {
+    /// A file begins. `fuid` is its name where it had one before.
+    fn start(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: &mut Option<Uid>) -> Self {
         if !s.from.is_orig() && s.facts.reply_code == 206 {
             return Self::join(s, total_bytes);
         }
-        let filename = s.exchanges.filename();
-        let id = s.cx.file_start(FileStart {
-            source: "HTTP",
-            from: s.from,
-            depth: 0,
-            filename: filename.clone(),
-            total_bytes,
-            parent: None,
-            mime_type: None,
-        });
-        let fuid = s.cx.env.files.fuid(id);
-        let exchange = s.exchanges.file(s.from, fuid, filename);
+        let (id, exchange) = new_file(s, total_bytes, *fuid);
+        *fuid = s.cx.env.files.fuid(id);
         Self { id, exchange, typed: false, shared: false }
     }
 
@@ -88,44 +79,34 @@ impl BodyFile {
     /// was asked for by range.
     fn join(s: &mut Scope<'_, '_>, total_bytes: Option<u64>) -> Self {
         Shared::sweep(s.cx.env, s.cx.now);
-        let (id, uid) = (s.cx.conn.id, s.cx.conn.uid);
-        let key = match s.exchanges.range_url(id) {
-            Some(url) => format!("{} {}", id.orig_h, url.escape_ascii()),
+        let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
+        let key = match s.exchanges.range_url(conn) {
+            Some(url) => format!("{} {}", conn.orig_h, url.escape_ascii()),
             None => format!("{uid} {}", s.exchanges.entity_name(Dir::Resp)),
         };
         let key = key.into_bytes().into_boxed_slice();
         let env = &mut *s.cx.env;
-        let open = env.http.ranges.get_mut(&key).filter(|range| !env.files.is_over(range.id));
-        if let Some(range) = open {
-            if let Some(total) = total_bytes {
-                env.files.set_total(range.id, total);
+        let mut old_name = None;
+        if let Some(range) = env.http.ranges.get_mut(&key) {
+            let id = range.id;
+            if !env.files.is_over(id) {
+                if let Some(total) = total_bytes {
+                    env.files.set_total(id, total);
+                }
+                if env.files.join(id, uid, conn) {
+                    let (fuid, filename) = (env.files.fuid(id), s.exchanges.filename());
+                    range.uid = uid;
+                    range.exchange = s.exchanges.file(Dir::Resp, fuid, filename);
+                }
+                let exchange = if range.uid == uid { range.exchange } else { u64::MAX };
+                return Self { id, exchange, typed: false, shared: true };
             }
-            if env.files.join(range.id, uid, id) {
-                let fuid = env.files.fuid(range.id);
-                range.uid = uid;
-                let filename = s.exchanges.filename();
-                range.exchange = s.exchanges.file(Dir::Resp, fuid, filename);
-            }
-            let exchange = if range.uid == uid { range.exchange } else { u64::MAX };
-            return Self { id: range.id, exchange, typed: false, shared: true };
+            old_name = env.files.fuid(id);
+            env.files.end(&mut env.logs, s.cx.now, id);
         }
-        let filename = s.exchanges.filename();
-        let file = s.cx.file_start(FileStart {
-            source: "HTTP",
-            from: Dir::Resp,
-            depth: 0,
-            filename: filename.clone(),
-            total_bytes,
-            parent: None,
-            mime_type: None,
-        });
-        let fuid = s.cx.env.files.fuid(file);
-        let exchange = s.exchanges.file(Dir::Resp, fuid, filename);
-        let old = s.cx.env.http.ranges.insert(key, RangeFile { id: file, uid, exchange });
-        if let Some(old) = old {
-            s.cx.file_end(old.id);
-        }
-        Self { id: file, exchange, typed: false, shared: true }
+        let (id, exchange) = new_file(s, total_bytes, old_name);
+        s.cx.env.http.ranges.insert(key, RangeFile { id, uid, exchange });
+        Self { id, exchange, typed: false, shared: true }
     }
 
     fn tell_type(&mut self, s: &mut Scope<'_, '_>, mime_type: Option<&'static str>) {
@@ -137,14 +118,36 @@ impl BodyFile {
         }
     }
 
-    /// The file is complete, or what there is of it.
-    pub(super) fn end(mut self, s: &mut Scope<'_, '_>) {
-        if !self.shared {
-            let mime_type = s.cx.env.files.settle_mime_type(self.id);
+    /// The entity is over. Returns whether the file is, too.
+    pub(super) fn end(&mut self, s: &mut Scope<'_, '_>) -> bool {
+        if self.shared {
+            let mime_type = s.cx.env.files.mime_type(self.id);
             self.tell_type(s, mime_type);
-            s.cx.file_end(self.id);
+            return false;
         }
+        let mime_type = s.cx.env.files.settle_mime_type(self.id);
+        self.tell_type(s, mime_type);
+        s.cx.file_end(self.id);
+        true
     }
+}
+
+fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) -> (FileId, u64) {
+    let filename = s.exchanges.filename();
+    let id = s.cx.file_start(FileStart {
+        source: "HTTP",
+        from: s.from,
+        depth: 0,
+        filename: filename.clone(),
+        total_bytes,
+        parent: None,
+        mime_type: None,
+    });
+    let files = &mut s.cx.env.files;
+    if let Some(fuid) = fuid {
+        files.set_fuid(id, fuid);
+    }
+    (id, s.exchanges.file(s.from, files.fuid(id), filename))
 }
 
 impl Entity {
@@ -158,7 +161,7 @@ impl Entity {
         let wanted = self.tell_size && !self.compressed;
         self.tell_size = false;
         let total = u64::try_from(told).ok().filter(|n| *n > 0 && wanted);
-        let file = self.file.get_or_insert_with(|| BodyFile::start(s, total));
+        let file = self.file.get_or_insert_with(|| BodyFile::start(s, total, &mut self.fuid));
         if file.shared && !file.typed {
             // Another connection may have brought what told the type.
             file.typed = s.cx.env.files.mime_type(file.id).is_some();
@@ -178,7 +181,7 @@ impl Entity {
 
     /// A part of the content is missing.
     pub(super) fn file_gap(&mut self, s: &mut Scope<'_, '_>, len: u64) {
-        let file = self.file.get_or_insert_with(|| BodyFile::start(s, None));
+        let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, &mut self.fuid));
         s.cx.file_gap(file.id, len);
         self.offset = self.offset.saturating_add(len);
         let mime_type = s.cx.env.files.mime_type(file.id);
