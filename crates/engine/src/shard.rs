@@ -120,6 +120,8 @@ impl Shard {
         let to = to.max(self.now);
         while let Some((due, number, index)) = self.timers.pop(to) {
             self.now = self.now.max(due);
+            // A file that is given up for silence ends before the connection that carried it.
+            self.env.expire(self.now);
             self.fire(due, number, index);
         }
         if to == self.now {
@@ -289,8 +291,6 @@ impl Shard {
 
     /// The end of input.
     pub(crate) fn finish(&mut self) -> io::Result<Vec<StreamCount>> {
-        // Files that are still open end before the connections that carry them.
-        self.env.files.finish(&mut self.env.logs, self.now);
         for index in self.table.in_order() {
             self.remove(index);
         }

@@ -322,8 +322,7 @@ impl Files {
         self.timers.push(Reverse((again, number, index)));
     }
 
-    /// The end of input: all files are given up. Their names and types stay known, for protocols
-    /// that have still to write their rows.
+    /// The end of input: all files that no connection ended are given up.
     pub fn finish(&mut self, logs: &mut Logs, now: Time) {
         let mut open: Vec<_> = self.files.iter_mut().flatten().filter(|f| !f.dormant).collect();
         open.sort_by_key(|f| f.number);

@@ -543,7 +543,7 @@ impl Message {
     fn end_file(&mut self, s: &mut Scope<'_, '_>, level: usize) {
         let e = &mut self.entities[level];
         if let Some(file) = &mut e.file
-            && file.end(s)
+            && file.end(s, &mut e.fuid)
         {
             e.file = None;
         }

@@ -118,12 +118,17 @@ impl BodyFile {
         }
     }
 
-    /// The entity is over. Returns whether the file is, too.
-    pub(super) fn end(&mut self, s: &mut Scope<'_, '_>) -> bool {
+    /// The entity is over. Returns whether the file is, too. `fuid` is the name that more of it
+    /// would have.
+    pub(super) fn end(&mut self, s: &mut Scope<'_, '_>, fuid: &mut Option<Uid>) -> bool {
         if self.shared {
             let mime_type = s.cx.env.files.mime_type(self.id);
             self.tell_type(s, mime_type);
             return false;
+        }
+        if s.cx.env.files.is_over(self.id) {
+            // It was complete: more of it would be another file.
+            *fuid = None;
         }
         let mime_type = s.cx.env.files.settle_mime_type(self.id);
         self.tell_type(s, mime_type);
