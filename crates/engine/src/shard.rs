@@ -120,6 +120,8 @@ impl Shard {
         let to = to.max(self.now);
         while let Some((due, number, index)) = self.timers.pop(to) {
             self.now = self.now.max(due);
+            // A file that is given up for silence ends before the connection that carried it.
+            self.env.expire(self.now);
             self.fire(due, to, number, index);
         }
         if to == self.now {

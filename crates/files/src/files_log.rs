@@ -63,11 +63,11 @@ gannet_log::row! {
     }
 }
 
-/// Writes the row of a file that ended, and those of what looked into it.
+/// Writes the rows of a file that ended, one a connection, and those of what looked into it.
 pub(crate) fn write(logs: &mut Logs, file: &mut File) {
     let results = file.analyzers.finish();
     results.write(logs, file.started, file.fuid);
-    logs.write(&FileRow {
+    let mut row = FileRow {
         ts: file.started,
         fuid: file.fuid,
         uid: file.uid,
@@ -92,5 +92,10 @@ pub(crate) fn write(logs: &mut Logs, file: &mut File) {
         extracted: None,
         extracted_cutoff: None,
         extracted_size: None,
-    });
+    };
+    logs.write(&row);
+    for (uid, id) in &file.others {
+        (row.uid, row.id) = (*uid, *id);
+        logs.write(&row);
+    }
 }

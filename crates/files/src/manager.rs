@@ -48,6 +48,9 @@ pub struct FileStart {
     pub mime_type: Option<&'static str>,
 }
 
+/// Connections that are remembered for one file.
+const MAX_CONNECTIONS: usize = 1000;
+
 /// How files are analysed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileOptions {
@@ -61,6 +64,8 @@ pub(crate) struct File {
     pub(crate) fuid: Uid,
     pub(crate) uid: Uid,
     pub(crate) id: ConnId,
+    /// Further connections that carry it.
+    pub(crate) others: Vec<(Uid, ConnId)>,
     pub(crate) local_orig: bool,
     pub(crate) start: FileStart,
     pub(crate) started: Time,
@@ -140,6 +145,7 @@ impl Files {
             fuid: self.uids.file(uid, number),
             uid,
             id,
+            others: Vec::new(),
             local_orig,
             started: now,
             last: now,
@@ -196,6 +202,29 @@ impl Files {
         let file = self.get_mut(id)?;
         file.sniff();
         file.mime_type
+    }
+
+    /// It is another part of a file that ended already, and has the name of that one.
+    pub fn set_fuid(&mut self, id: FileId, fuid: Uid) {
+        if let Some(file) = self.get_mut(id) {
+            file.fuid = fuid;
+        }
+    }
+
+    /// Another connection carries parts of it: it gets a row for each. Returns whether the
+    /// connection is new to it.
+    pub fn join(&mut self, id: FileId, uid: Uid, conn: ConnId) -> bool {
+        let Some(file) = self.get_mut(id) else { return false };
+        let new = file.uid != uid && file.others.iter().all(|(other, _)| *other != uid);
+        if new && file.others.len() < MAX_CONNECTIONS {
+            file.others.push((uid, conn));
+        }
+        new
+    }
+
+    /// Whether its row is written already: it was complete or silent for long.
+    pub fn is_over(&self, id: FileId) -> bool {
+        self.get(id).is_none_or(|f| f.dormant)
     }
 
     /// Its name becomes known later than its start.
@@ -293,15 +322,16 @@ impl Files {
         self.timers.push(Reverse((again, number, index)));
     }
 
-    /// The end of input: all files end.
+    /// The end of input: all files that no connection ended are given up.
     pub fn finish(&mut self, logs: &mut Logs, now: Time) {
-        let mut open: Vec<_> = self.files.iter_mut().filter_map(Option::take).collect();
+        let mut open: Vec<_> = self.files.iter_mut().flatten().filter(|f| !f.dormant).collect();
         open.sort_by_key(|f| f.number);
-        for mut file in open.into_iter().filter(|f| !f.dormant) {
+        for file in open {
+            file.timed_out = true;
             file.finish(logs, now);
+            file.dormant = true;
+            file.due = Time::MAX;
         }
-        self.files.clear();
-        self.free.clear();
     }
 }
 
@@ -521,6 +551,6 @@ mod tests {
         w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
         w.files.finish(&mut w.logs, Time::from_secs(301));
         assert!(w.rows()[1].starts_with("300.000000"));
-        assert!(w.rows()[1].contains("\t4\t-\t0\t0\tF\t"), "{}", w.rows()[1]);
+        assert!(w.rows()[1].contains("\t4\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
     }
 }

@@ -92,6 +92,8 @@ pub struct Conn {
     pub failed: Services,
     /// A TCP connection whose handshake was not seen: some protocols are not looked for in it.
     pub partial: bool,
+    /// Part of a TCP stream is missing: no protocol can be blamed for what it makes of the rest.
+    pub gap: bool,
 }
 
 impl Conn {
@@ -114,6 +116,7 @@ impl Conn {
             services: Services::default(),
             failed: Services::default(),
             partial: false,
+            gap: false,
         }
     }
 

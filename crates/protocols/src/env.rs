@@ -96,6 +96,8 @@ pub struct Env {
     pub ftp: crate::ftp::Shared,
     /// DNS messages being read.
     pub dns: crate::dns::Shared,
+    /// HTTP files that come in ranges.
+    pub http: crate::http::Shared,
     /// DHCP transactions, which span connections.
     pub dhcp: crate::dhcp::Shared,
     /// Certificates seen.
@@ -114,6 +116,7 @@ impl Env {
             expected: HashMap::default(),
             ftp: crate::ftp::Shared::default(),
             dns: crate::dns::Shared::default(),
+            http: crate::http::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
             certificates: crate::ssl::Certificates::default(),
         }

@@ -239,7 +239,8 @@ impl Session<'_> {
     }
 
     fn violation(&mut self, conn: &mut Conn, tag: Tag, reason: &str, data: &[u8]) {
-        if conn.payload() > IGNORE_VIOLATIONS_AFTER {
+        let incomplete = conn.proto == Proto::Tcp && (conn.partial || conn.gap);
+        if incomplete || conn.payload() > IGNORE_VIOLATIONS_AFTER {
             return;
         }
         self.remove(conn, tag);

@@ -493,6 +493,7 @@ impl Tcp {
                     }
                     conn.missed_bytes = conn.missed_bytes.saturating_add(len);
                 }
+                conn.gap = true;
                 c.gap(conn, side, len);
             }
         });

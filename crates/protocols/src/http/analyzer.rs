@@ -386,7 +386,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.upgraded || self.lost {
+        if self.upgraded || self.lost || cx.conn.partial {
             return;
         }
         let side = &mut self.sides[from.index()];

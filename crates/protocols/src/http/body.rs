@@ -5,6 +5,7 @@
 //! way each level counts, unchunks, decompresses and looks for its boundary.
 
 use gannet_base::Dir;
+use gannet_base::Uid;
 
 use super::coding::Base64;
 use super::coding::Inflate;
@@ -130,6 +131,8 @@ pub(super) struct Entity {
     pub(super) tell_size: bool,
     pub(super) expect_continue: bool,
     pub(super) file: Option<BodyFile>,
+    /// Name of its file, which stays when more comes after the file's end.
+    pub(super) fuid: Option<Uid>,
     /// A line end that is content only if more content follows.
     line_end_waits: bool,
 }
@@ -157,6 +160,7 @@ impl Entity {
             tell_size: true,
             expect_continue: false,
             file: None,
+            fuid: None,
             line_end_waits: false,
         }
     }
@@ -537,11 +541,11 @@ impl Message {
     }
 
     fn end_file(&mut self, s: &mut Scope<'_, '_>, level: usize) {
-        // Ranges of one file may come over several connections: only time ends it.
-        if (s.from.is_orig() || s.facts.reply_code != 206)
-            && let Some(file) = self.entities[level].file.take()
+        let e = &mut self.entities[level];
+        if let Some(file) = &mut e.file
+            && file.end(s, &mut e.fuid)
         {
-            file.end(s);
+            e.file = None;
         }
     }
 

@@ -1,10 +1,21 @@
 //! Bodies as files.
 
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 
 use super::body::Entity;
 use super::body::Scope;
+use crate::Env;
+
+/// How often files that time has ended are looked for.
+const SWEEP: Interval = Interval::from_secs(10);
 
 /// A body or a part of one on its way into file analysis.
 #[derive(Debug)]
@@ -14,39 +25,134 @@ pub(super) struct BodyFile {
     exchange: u64,
     /// Its type is told.
     typed: bool,
+    /// Other responses may bring more of it: only time, or its last byte, ends it.
+    shared: bool,
+}
+
+/// A file of which several responses bring ranges.
+#[derive(Debug)]
+struct RangeFile {
+    id: FileId,
+    /// The connection that joined last, and its exchange: that row shows the type.
+    uid: Uid,
+    exchange: u64,
+}
+
+/// What all connections of a shard share for HTTP: files that come in ranges.
+#[derive(Debug, Default)]
+pub struct Shared {
+    ranges: HashMap<Box<[u8]>, RangeFile, FixedState>,
+    swept: Time,
+}
+
+impl Shared {
+    /// Forgets files that have ended.
+    fn sweep(env: &mut Env, now: Time) {
+        if env.http.swept + SWEEP > now {
+            return;
+        }
+        env.http.swept = now;
+        let mut ranges = std::mem::take(&mut env.http.ranges);
+        ranges.retain(|_, range| {
+            let over = env.files.is_over(range.id);
+            if over {
+                env.files.end(&mut env.logs, now, range.id);
+            }
+            !over
+        });
+        env.http.ranges = ranges;
+    }
 }
 
 impl BodyFile {
-    fn start(s: &mut Scope<'_, '_>, total_bytes: Option<u64>) -> Self {
-        let filename = s.exchanges.filename();
-        let id = s.cx.file_start(FileStart {
-            source: "HTTP",
-            from: s.from,
-            depth: 0,
-            filename: filename.clone(),
-            total_bytes,
-            parent: None,
-            mime_type: None,
-        });
-        let fuid = s.cx.env.files.fuid(id);
-        let exchange = s.exchanges.file(s.from, fuid, filename);
-        Self { id, exchange, typed: false }
+    /// A file begins. `fuid` is its name where it had one before.
+    fn start(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: &mut Option<Uid>) -> Self {
+        if !s.from.is_orig() && s.facts.reply_code == 206 {
+            return Self::join(s, total_bytes);
+        }
+        let (id, exchange) = new_file(s, total_bytes, *fuid);
+        *fuid = s.cx.env.files.fuid(id);
+        Self { id, exchange, typed: false, shared: false }
     }
 
-    fn tell_type(&mut self, s: &mut Scope<'_, '_>) {
-        if !self.typed
-            && let Some(mime_type) = s.cx.env.files.mime_type(self.id)
+    /// A range of a file: of the same one as other ranges of the same URL for the same client, if it
+    /// was asked for by range.
+    fn join(s: &mut Scope<'_, '_>, total_bytes: Option<u64>) -> Self {
+        Shared::sweep(s.cx.env, s.cx.now);
+        let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
+        let key = match s.exchanges.range_url(conn) {
+            Some(url) => format!("{} {}", conn.orig_h, url.escape_ascii()),
+            None => format!("{uid} {}", s.exchanges.entity_name(Dir::Resp)),
+        };
+        let key = key.into_bytes().into_boxed_slice();
+        let env = &mut *s.cx.env;
+        let mut old_name = None;
+        if let Some(range) = env.http.ranges.get_mut(&key) {
+            let id = range.id;
+            if !env.files.is_over(id) {
+                if let Some(total) = total_bytes {
+                    env.files.set_total(id, total);
+                }
+                if env.files.join(id, uid, conn) {
+                    let (fuid, filename) = (env.files.fuid(id), s.exchanges.filename());
+                    range.uid = uid;
+                    range.exchange = s.exchanges.file(Dir::Resp, fuid, filename);
+                }
+                let exchange = if range.uid == uid { range.exchange } else { u64::MAX };
+                return Self { id, exchange, typed: false, shared: true };
+            }
+            old_name = env.files.fuid(id);
+            env.files.end(&mut env.logs, s.cx.now, id);
+        }
+        let (id, exchange) = new_file(s, total_bytes, old_name);
+        s.cx.env.http.ranges.insert(key, RangeFile { id, uid, exchange });
+        Self { id, exchange, typed: false, shared: true }
+    }
+
+    fn tell_type(&mut self, s: &mut Scope<'_, '_>, mime_type: Option<&'static str>) {
+        if let Some(mime_type) = mime_type
+            && !self.typed
         {
             self.typed = true;
             s.exchanges.file_type(self.exchange, s.from, mime_type);
         }
     }
 
-    /// The file is complete, or what there is of it.
-    pub(super) fn end(mut self, s: &mut Scope<'_, '_>) {
-        self.tell_type(s);
+    /// The entity is over. Returns whether the file is, too. `fuid` is the name that more of it
+    /// would have.
+    pub(super) fn end(&mut self, s: &mut Scope<'_, '_>, fuid: &mut Option<Uid>) -> bool {
+        if self.shared {
+            let mime_type = s.cx.env.files.mime_type(self.id);
+            self.tell_type(s, mime_type);
+            return false;
+        }
+        if s.cx.env.files.is_over(self.id) {
+            // It was complete: more of it would be another file.
+            *fuid = None;
+        }
+        let mime_type = s.cx.env.files.settle_mime_type(self.id);
+        self.tell_type(s, mime_type);
         s.cx.file_end(self.id);
+        true
     }
+}
+
+fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) -> (FileId, u64) {
+    let filename = s.exchanges.filename();
+    let id = s.cx.file_start(FileStart {
+        source: "HTTP",
+        from: s.from,
+        depth: 0,
+        filename: filename.clone(),
+        total_bytes,
+        parent: None,
+        mime_type: None,
+    });
+    let files = &mut s.cx.env.files;
+    if let Some(fuid) = fuid {
+        files.set_fuid(id, fuid);
+    }
+    (id, s.exchanges.file(s.from, files.fuid(id), filename))
 }
 
 impl Entity {
@@ -57,19 +163,33 @@ impl Entity {
         }
         let told = if self.partial { self.total } else { self.content_length };
         // A compressed body's length says nothing of what comes out.
-        let total =
-            u64::try_from(told).ok().filter(|n| *n > 0 && self.tell_size && !self.compressed);
+        let wanted = self.tell_size && !self.compressed;
         self.tell_size = false;
-        let file = self.file.get_or_insert_with(|| BodyFile::start(s, total));
-        s.cx.file_data(file.id, data);
-        file.tell_type(s);
-        self.offset += data.len() as u64;
+        let total = u64::try_from(told).ok().filter(|n| *n > 0 && wanted);
+        let file = self.file.get_or_insert_with(|| BodyFile::start(s, total, &mut self.fuid));
+        if file.shared && !file.typed {
+            // Another connection may have brought what told the type.
+            file.typed = s.cx.env.files.mime_type(file.id).is_some();
+        }
+        if self.partial {
+            let (env, now) = (&mut *s.cx.env, s.cx.now);
+            env.files.data_at(&mut env.logs, now, file.id, self.offset, data);
+            self.offset = self.offset.saturating_add(data.len() as u64);
+        } else {
+            s.cx.file_data(file.id, data);
+        }
+        if !file.typed {
+            let mime_type = s.cx.env.files.mime_type(file.id);
+            file.tell_type(s, mime_type);
+        }
     }
 
     /// A part of the content is missing.
     pub(super) fn file_gap(&mut self, s: &mut Scope<'_, '_>, len: u64) {
-        let file = self.file.get_or_insert_with(|| BodyFile::start(s, None));
+        let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, &mut self.fuid));
         s.cx.file_gap(file.id, len);
-        self.offset += len;
+        self.offset = self.offset.saturating_add(len);
+        let mime_type = s.cx.env.files.mime_type(file.id);
+        file.tell_type(s, mime_type);
     }
 }

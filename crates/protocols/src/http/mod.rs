@@ -22,14 +22,13 @@ mod rows;
 mod syntax;
 
 pub use analyzer::Analyzer;
+pub use files::Shared;
 pub use rows::HttpRow;
 
 use crate::Context;
 
-/// A limit bit: a weird, and `X` in the connection's history.
+/// A limit is reached: a weird, and `X` in the connection's history.
 fn limit_reached(cx: &mut Context<'_>, name: &'static str, addl: &str) {
     cx.weird(name, addl, Some("HTTP"));
-    if !cx.conn.history.as_bytes().contains(&b'X') {
-        cx.conn.history.push(b'X');
-    }
+    cx.conn.note_limit();
 }

@@ -431,6 +431,13 @@ impl Exchanges {
         Some(url)
     }
 
+    /// What tells the entity at hand from all others of the connection.
+    pub(super) fn entity_name(&mut self, from: Dir) -> String {
+        let depth = self.current;
+        let entity = self.by_depth(depth).map_or(0, |e| e.entities[from.index()]);
+        format!("{depth} {entity}")
+    }
+
     /// A file begins; returns the name by which its [type](Self::file_type) is told later.
     pub(super) fn file(&mut self, from: Dir, fuid: Option<Uid>, name: Option<Vec<u8>>) -> u64 {
         let depth = self.current;
