@@ -5,7 +5,9 @@ pub mod der;
 mod files_log;
 pub mod hash;
 mod manager;
+pub mod ocsp;
 pub mod oid;
+pub mod pe;
 pub mod sniff;
 pub mod x509;
 

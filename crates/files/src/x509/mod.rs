@@ -16,12 +16,12 @@ mod time;
 pub use key::PublicKey;
 
 pub(crate) use algorithm::{Algorithm, encode_bits};
+pub(crate) use extensions::{Extensions, check_general_name};
 pub(crate) use name::Name;
 pub(crate) use time::unix_seconds;
 
 use crate::der::{Class, DerError, Element, Reader, integer_hex, push_header, tag};
 use crate::{hash, oid};
-use extensions::Extensions;
 use key::KeyInfo;
 
 /// Something odd in a certificate or OCSP message that still could be read.
