@@ -3,7 +3,9 @@
 //! [`parse_request`] gives the certificates that are asked for, [`parse_response`] the status of
 //! each certificate that is told. Both accept and refuse what OpenSSL 3 accepts and refuses.
 
-use crate::der::{Class, DerError, Element, Integer, Reader, Result, integer_hex, push_hex, tag};
+use crate::der::{
+    Class, DerError, Element, Integer, Reader, Result, integer_hex, push_folded_hex, tag,
+};
 use crate::oid;
 use crate::x509::{
     self, Algorithm, Extensions, Name, Weird, check_general_name, universal, unix_seconds,
@@ -136,9 +138,11 @@ fn basic_response(data: &[u8], weirds: &mut Vec<Weird>) -> Result<Vec<Certificat
     let responder = body.element()?;
     match (responder.class, responder.tag) {
         (Class::Context, 1) => {
-            drop(Name::from_element(&universal(responder.explicit()?, tag::SEQUENCE)?)?)
+            Name::from_element(&universal(responder.explicit()?, tag::SEQUENCE)?)?;
         }
-        (Class::Context, 2) => drop(universal(responder.explicit()?, tag::OCTET_STRING)?.octets()?),
+        (Class::Context, 2) => {
+            universal(responder.explicit()?, tag::OCTET_STRING)?.octets()?;
+        }
         _ => return Err(DerError::UnexpectedTag),
     }
     let produced = time(body.element()?)?;
@@ -328,12 +332,7 @@ fn octets_hex(octets: &[u8]) -> String {
         return "0".to_owned();
     }
     let mut text = String::new();
-    for (n, line) in octets.chunks(35).enumerate() {
-        if n != 0 {
-            text.push_str("\\\n");
-        }
-        push_hex(line, &mut text);
-    }
+    push_folded_hex(octets, &mut text);
     text.truncate(MAX_TEXT);
     text
 }
