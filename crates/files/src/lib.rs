@@ -1,8 +1,9 @@
 //! File analysis: what a file is, and what is in it.
 //!
 //! A file is bytes that some protocol carried: the body of an HTTP message, an attachment, a
-//! certificate of a TLS handshake. Nothing here knows the protocol, nor keeps files; each module
-//! takes bytes and answers.
+//! certificate of a TLS handshake. Nothing here knows the protocol. [`Files`] follows each file
+//! from its first byte to its last and hands its bytes to the readers, which are pure: each takes
+//! bytes and answers.
 //!
 //! - [`sniff::mime_type`] tells the media type from the first [`sniff::SNIFF_BYTES`].
 //! - [`hash::Hashes`] takes a file piece by piece and ends in MD5, SHA-1 and SHA-256.
