@@ -101,37 +101,45 @@ fn general_names(value: &[u8], weirds: &mut Vec<Weird>) -> Result<AlternativeNam
     let mut names = AlternativeNames::default();
     let mut lengths = Vec::new();
     while !list.is_empty() {
-        let name = list.element()?;
-        if name.class != Class::Context {
-            return Err(DerError::UnexpectedTag);
-        }
-        match name.tag {
-            0 => other_name(&name)?,
-            1 => names.email.push(name.octets()?.into_owned()),
-            2 => names.dns.push(name.octets()?.into_owned()),
-            3 => {
-                name.members()?;
-            }
-            4 => {
-                Name::from_element(&universal(name.explicit()?, tag::SEQUENCE)?)?;
-            }
-            5 => party_name(&name)?,
-            6 => names.uri.push(name.octets()?.into_owned()),
-            7 => {
-                let octets = name.octets()?;
-                match address(&octets) {
-                    Some(address) => names.ip.push(address),
-                    None => lengths.push(octets.len()),
-                }
-            }
-            8 => {
-                name.oid()?;
-            }
-            _ => return Err(DerError::UnexpectedTag),
-        }
+        general_name(&list.element()?, &mut names, &mut lengths)?;
     }
     weirds.extend(lengths.into_iter().map(Weird::AddressLength));
     Ok(names)
+}
+
+/// Checks a GeneralName.
+pub(crate) fn check_general_name(name: &Element<'_>) -> Result<()> {
+    general_name(name, &mut AlternativeNames::default(), &mut Vec::new())
+}
+
+/// Reads a GeneralName; an address of neither length gives its length.
+fn general_name(
+    name: &Element<'_>,
+    names: &mut AlternativeNames,
+    lengths: &mut Vec<usize>,
+) -> Result<()> {
+    if name.class != Class::Context {
+        return Err(DerError::UnexpectedTag);
+    }
+    match name.tag {
+        0 => other_name(name)?,
+        1 => names.email.push(name.octets()?.into_owned()),
+        2 => names.dns.push(name.octets()?.into_owned()),
+        3 => drop(name.members()?),
+        4 => drop(Name::from_element(&universal(name.explicit()?, tag::SEQUENCE)?)?),
+        5 => party_name(name)?,
+        6 => names.uri.push(name.octets()?.into_owned()),
+        7 => {
+            let octets = name.octets()?;
+            match address(&octets) {
+                Some(address) => names.ip.push(address),
+                None => lengths.push(octets.len()),
+            }
+        }
+        8 => drop(name.oid()?),
+        _ => return Err(DerError::UnexpectedTag),
+    }
+    Ok(())
 }
 
 /// Checks an OtherName: an identifier and an explicitly tagged value.

@@ -16,12 +16,12 @@ mod time;
 pub use key::PublicKey;
 
 pub(crate) use algorithm::{Algorithm, encode_bits};
+pub(crate) use extensions::{Extensions, check_general_name};
 pub(crate) use name::Name;
 pub(crate) use time::unix_seconds;
 
 use crate::der::{Class, DerError, Element, Reader, integer_hex, push_header, tag};
 use crate::{hash, oid};
-use extensions::Extensions;
 use key::KeyInfo;
 
 /// Something odd in a certificate or OCSP message that still could be read.
@@ -245,4 +245,127 @@ fn time_element<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>, DerError> {
         && matches!(element.tag, tag::UTC_TIME | tag::GENERALIZED_TIME);
     element.octets()?;
     if is_time { Ok(element) } else { Err(DerError::UnexpectedTag) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A certificate of a remote desktop: two attributes in each RDN, as BMPStrings.
+    const DESKTOP: &[&str] = &[
+        "3082015b30820109a003020102020859eb28cb02b1a0d4300906052b0e03021d0500302c312a30110603",
+        "5504031e0a00530045005200560052301506035504071e0e005400550052004e0042004b004c301e170d",
+        "3135303231313134313530365a170d3135303531323030303030305a302c312a301106035504031e0a00",
+        "530045005200560052301506035504071e0e005400550052004e0042004b004c305c300d06092a864886",
+        "f70d0101010500034b003048024100d31474f69f983d557757f6680d765c1965f19f8b7d31a605a2aa3b",
+        "47e14ba9d01a3fce1780402e77838f7bb5e47be12c18eefcc3e277ffd9d6936ad6ce9809fd0203010001",
+        "a3133011300f0603551d13040830060101ff020100300906052b0e03021d05000341008a9264745d17d5",
+        "003e74c9039a10e0c1f3ae56d8ef0f5523cda88209f56bdad26a18caa9b2a1d12a7aee6b57858a3a07aa",
+        "fb116c5fb9feff7592abaa02feac9c",
+    ];
+
+    /// A certificate with a compressed point on a binary curve.
+    const BINARY_CURVE: &[&str] = &[
+        "308201403081fea00302010202147018a3b0f91680f0abca099ffed25cb68f77011f300a06082a8648ce",
+        "3d040302300e310c300a06035504030c0362696e301e170d3236313132313039333530385a170d323631",
+        "3230313039333530385a300e310c300a06035504030c0362696e3040301006072a8648ce3d020106052b",
+        "81040002032c000402fdc606d75c9f8ecc8c35a0f4080b069812390e7607fe50d3019d8c93056c6af2b5",
+        "b8e240a34b7fce63a3533051301d0603551d0e04160414021cdffe636a2dd0df20d5cdf374e0313806e5",
+        "08301f0603551d23041830168014021cdffe636a2dd0df20d5cdf374e0313806e508300f0603551d1301",
+        "01ff040530030101ff300a06082a8648ce3d040302033100302e021503c09463a6d0e2afd06eba67b53a",
+        "430f9e9e87915e021501408f03ac9bddeffb74a9b02ef5e4976841fb1b1a",
+    ];
+
+    fn octets(lines: &[&str]) -> Vec<u8> {
+        let digits = lines.concat();
+        let pairs = digits.as_bytes().chunks(2);
+        pairs
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn facts_of_a_desktop() {
+        let certificate = parse(&octets(DESKTOP)).unwrap();
+        assert_eq!(
+            certificate.fingerprint,
+            "e3859c4a77098a7b84589e0cb1171662d15699fc84c19d3421f7d52dc0dc59c9"
+        );
+        assert_eq!(certificate.version, 3);
+        assert_eq!(certificate.serial, "59EB28CB02B1A0D4");
+        assert_eq!(certificate.subject, "L=TURNBKL+CN=SERVR");
+        assert_eq!(certificate.issuer, "L=TURNBKL+CN=SERVR");
+        assert_eq!((certificate.not_before, certificate.not_after), (1_423_664_106, 1_431_388_800));
+        assert_eq!(certificate.key_algorithm, "rsaEncryption");
+        assert_eq!(certificate.signature_algorithm, "sha1WithRSA");
+        let key = certificate.key.clone().unwrap();
+        assert_eq!(
+            (key.kind, key.bits, key.exponent.as_deref()),
+            ("rsa", Some(512), Some("65537"))
+        );
+        assert_eq!(
+            certificate.basic_constraints,
+            Some(BasicConstraints { ca: true, path_len: Some(0) })
+        );
+        assert!(certificate.is_self_signed && certificate.alternative_names.is_none());
+        assert!(certificate.weirds.is_empty());
+    }
+
+    #[test]
+    fn facts_of_a_binary_curve() {
+        let certificate = parse(&octets(BINARY_CURVE)).unwrap();
+        assert_eq!(certificate.key_algorithm, "id-ecPublicKey");
+        assert_eq!(certificate.signature_algorithm, "ecdsa-with-SHA256");
+        let key = certificate.key.unwrap();
+        assert_eq!((key.kind, key.bits, key.curve), ("ecdsa", Some(162), Some("sect163r1")));
+    }
+
+    #[test]
+    fn what_follows_does_not_count() {
+        let mut data = octets(DESKTOP);
+        let alone = parse(&data).unwrap();
+        data.extend(b"more");
+        assert_eq!(parse(&data), Ok(alone));
+        data.truncate(300);
+        assert_eq!(parse(&data), Err(DerError::Truncated));
+    }
+
+    #[test]
+    fn indefinite_lengths_have_the_fingerprint_of_der() {
+        let der = octets(DESKTOP);
+        let mut ber = vec![0x30, 0x80];
+        ber.extend(&der[4..]);
+        ber.extend([0, 0]);
+        assert_eq!(parse(&ber), parse(&der));
+    }
+
+    #[test]
+    fn padded_serials_are_refused() {
+        let mut data = octets(DESKTOP);
+        // The serial number's first octets.
+        data[15..17].copy_from_slice(&[0, 1]);
+        assert_eq!(parse(&data), Err(DerError::BadValue));
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic(data in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse(&data);
+        }
+
+        #[test]
+        fn mutations_never_panic(edits in proptest::collection::vec((0usize..351, any::<u8>()), 1..4), cut in 0usize..400) {
+            let mut data = octets(DESKTOP);
+            for (at, byte) in edits {
+                data[at] = byte;
+            }
+            if let Ok(certificate) = parse(&data) {
+                prop_assert!(certificate.subject.is_ascii() && certificate.issuer.is_ascii());
+                let _ = certificate.matches_host(b"a.b.c");
+            }
+            data.truncate(cut);
+            let _ = parse(&data);
+        }
+    }
 }

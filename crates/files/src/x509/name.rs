@@ -32,7 +32,7 @@ struct Attribute<'a> {
 /// A distinguished name, checked.
 #[derive(Debug)]
 pub(crate) struct Name<'a> {
-    /// Contents octets of the SEQUENCE, to tell equal names.
+    /// In the order of the encoding.
     attributes: Vec<Attribute<'a>>,
 }
 

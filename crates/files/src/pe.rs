@@ -1,0 +1,462 @@
+//! Headers of portable executables (Microsoft PE/COFF specification), fed as the bytes arrive.
+//!
+//! A file's headers come in five parts: the DOS header, the DOS program, the file header, the
+//! optional header and the section headers. [`Parser`] keeps the bytes of the part that is under
+//! way, and no more; what is known of the file grows with each part that is complete. Neither the
+//! signature of DOS nor that of PE is held against anything: what leads to a parser is the type
+//! of the file.
+
+/// Octets of the DOS header.
+const DOS_HEADER: usize = 64;
+
+/// Octets of the PE signature and the file header.
+const FILE_HEADER: usize = 24;
+
+/// Octets of a section header.
+const SECTION_HEADER: usize = 40;
+
+/// A DOS program may take fewer octets than this; more are no executable.
+const MAX_DOS_PROGRAM: u32 = 4 * 1024 * 1024;
+
+/// What headers tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// What the file was compiled for: `I386`; `unknown-475` for an unknown number.
+    pub machine: Option<String>,
+    /// When it was compiled, in seconds since 1970.
+    pub compiled: Option<u32>,
+    /// The system it needs.
+    pub os: Option<String>,
+    /// The subsystem it needs.
+    pub subsystem: Option<String>,
+    /// Whether it is a program, and no mere object.
+    pub is_exe: bool,
+    /// Whether it is for 64 bits.
+    pub is_64bit: bool,
+    /// Whether it may be loaded anywhere.
+    pub uses_aslr: bool,
+    /// Whether its data is not executed.
+    pub uses_dep: bool,
+    /// Whether its integrity is checked.
+    pub uses_code_integrity: bool,
+    /// Whether it handles exceptions in a structured way.
+    pub uses_seh: bool,
+    /// Whether it has an import table.
+    pub has_import_table: Option<bool>,
+    /// Whether it has an export table.
+    pub has_export_table: Option<bool>,
+    /// Whether it has a table of certificates.
+    pub has_cert_table: Option<bool>,
+    /// Whether it has data for debuggers.
+    pub has_debug_data: Option<bool>,
+    /// Names of its sections, up to their first zero byte.
+    pub section_names: Option<Vec<Vec<u8>>>,
+}
+
+impl Default for Info {
+    fn default() -> Self {
+        Self {
+            machine: None,
+            compiled: None,
+            os: None,
+            subsystem: None,
+            is_exe: true,
+            is_64bit: true,
+            uses_aslr: false,
+            uses_dep: false,
+            uses_code_integrity: false,
+            uses_seh: true,
+            has_import_table: None,
+            has_export_table: None,
+            has_cert_table: None,
+            has_debug_data: None,
+            section_names: None,
+        }
+    }
+}
+
+/// Why headers are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeError {
+    /// The PE header would lie inside the DOS header, or too far away.
+    BadOffset,
+    /// The optional header is shorter than its fields and tables.
+    ShortOptionalHeader,
+}
+
+impl std::fmt::Display for PeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::BadOffset => "the PE header lies out of range",
+            Self::ShortOptionalHeader => "the optional header is too short",
+        })
+    }
+}
+
+impl std::error::Error for PeError {}
+
+/// Reads headers from pieces of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Parser {
+    part: Part,
+    /// Octets of the part under way: at most an optional header or all section headers.
+    held: Vec<u8>,
+    info: Info,
+    sections: u16,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    #[default]
+    DosHeader,
+    /// With the octets left of it.
+    DosProgram(usize),
+    FileHeader,
+    /// With its octets.
+    OptionalHeader(usize),
+    SectionHeaders,
+    Done,
+}
+
+impl Parser {
+    /// Starts at the first byte of a file.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What is known so far; log it where [`Info::machine`] is set.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// Whether all headers were read, or given up.
+    pub fn is_done(&self) -> bool {
+        self.part == Part::Done
+    }
+
+    /// Takes the next bytes of the file. When done, more bytes change nothing.
+    ///
+    /// # Errors
+    /// Where the bytes cannot be headers; the parser is done then.
+    pub fn update(&mut self, data: &[u8]) -> Result<(), PeError> {
+        let result = self.read(data);
+        if result.is_err() {
+            self.part = Part::Done;
+        }
+        if self.is_done() {
+            self.held = Vec::new();
+        }
+        result
+    }
+
+    fn read(&mut self, mut data: &[u8]) -> Result<(), PeError> {
+        loop {
+            let need = match self.part {
+                Part::Done => return Ok(()),
+                Part::DosProgram(left) => {
+                    let skip = left.min(data.len());
+                    data = &data[skip..];
+                    if skip < left {
+                        self.part = Part::DosProgram(left - skip);
+                        return Ok(());
+                    }
+                    self.part = Part::FileHeader;
+                    continue;
+                }
+                Part::DosHeader => DOS_HEADER,
+                Part::FileHeader => FILE_HEADER,
+                Part::OptionalHeader(size) => size,
+                Part::SectionHeaders => usize::from(self.sections) * SECTION_HEADER,
+            };
+            let take = (need - self.held.len()).min(data.len());
+            self.held.extend_from_slice(&data[..take]);
+            data = &data[take..];
+            if self.held.len() < need {
+                return Ok(());
+            }
+            let part = std::mem::take(&mut self.held);
+            self.complete(&part)?;
+        }
+    }
+
+    /// Reads a whole part, and sets the next.
+    fn complete(&mut self, data: &[u8]) -> Result<(), PeError> {
+        let fields = Fields(data);
+        self.part = match self.part {
+            Part::DosHeader => {
+                let offset = fields.u32(60).unwrap_or(0);
+                let program = offset.checked_sub(64).filter(|&program| program < MAX_DOS_PROGRAM);
+                let program = program.and_then(|program| usize::try_from(program).ok());
+                Part::DosProgram(program.ok_or(PeError::BadOffset)?)
+            }
+            Part::FileHeader => self.file_header(&fields),
+            Part::OptionalHeader(_) => {
+                self.optional_header(&fields).ok_or(PeError::ShortOptionalHeader)?;
+                Part::SectionHeaders
+            }
+            Part::SectionHeaders => {
+                self.section_headers(data);
+                Part::Done
+            }
+            part @ (Part::DosProgram(_) | Part::Done) => part,
+        };
+        Ok(())
+    }
+
+    fn file_header(&mut self, fields: &Fields<'_>) -> Part {
+        let field = |at| fields.u16(at).unwrap_or(0);
+        self.info.machine = Some(machine_name(field(4)));
+        self.sections = field(6);
+        self.info.compiled = fields.u32(8);
+        let size = field(20);
+        self.info.is_exe = size > 0;
+        const MACHINE_32BIT: u16 = 0x0100;
+        self.info.is_64bit = field(22) & MACHINE_32BIT == 0;
+        if size > 0 { Part::OptionalHeader(usize::from(size)) } else { Part::SectionHeaders }
+    }
+
+    /// `None` where the header is too short for what it should have.
+    fn optional_header(&mut self, fields: &Fields<'_>) -> Option<()> {
+        let magic = fields.u16(0)?;
+        // Where fields begin whose place depends on the magic: sizes of words differ, and one
+        // field is missing in the wide form. An unknown magic has neither that field nor the
+        // sizes of stack and heap.
+        let (alignment, words) = match magic {
+            0x10b => (32, 16),
+            0x20b => (32, 32),
+            _ => (28, 0),
+        };
+        let version = (fields.u16(alignment + 8)?, fields.u16(alignment + 10)?);
+        let subsystem = fields.u16(alignment + 36)?;
+        let flags = fields.u16(alignment + 38)?;
+        let tables = alignment + 40 + words + 8;
+        let count = usize::try_from(fields.u32(tables - 4)?).ok()?;
+        if count > (fields.0.len() - tables) / 8 {
+            return None;
+        }
+        // Only these are known: programs, wide programs, images of ROMs.
+        if !matches!(magic, 0x10b | 0x20b | 0x107) {
+            return Some(());
+        }
+        let has_table = |number: usize| {
+            Some(number < count && fields.u32(tables + number * 8 + 4).is_some_and(|size| size > 0))
+        };
+        let info = &mut self.info;
+        info.os = Some(os_name(version));
+        info.subsystem = Some(subsystem_name(subsystem));
+        info.uses_aslr = flags & 0x0040 != 0;
+        info.uses_code_integrity = flags & 0x0080 != 0;
+        info.uses_dep = flags & 0x0100 != 0;
+        info.uses_seh = flags & 0x0400 == 0;
+        info.has_export_table = has_table(0);
+        info.has_import_table = has_table(1);
+        info.has_cert_table = has_table(4);
+        info.has_debug_data = has_table(6);
+        Some(())
+    }
+
+    fn section_headers(&mut self, data: &[u8]) {
+        if !self.info.is_exe || self.sections == 0 {
+            return;
+        }
+        let names = data.chunks_exact(SECTION_HEADER).map(|header| {
+            let name = &header[..8];
+            name.split(|&byte| byte == 0).next().unwrap_or_default().to_vec()
+        });
+        self.info.section_names = Some(names.collect());
+    }
+}
+
+/// Little-endian numbers at places.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn u16(&self, at: usize) -> Option<u16> {
+        let octets = self.0.get(at..at + 2)?;
+        Some(u16::from_le_bytes(octets.try_into().ok()?))
+    }
+
+    fn u32(&self, at: usize) -> Option<u32> {
+        let octets = self.0.get(at..at + 4)?;
+        Some(u32::from_le_bytes(octets.try_into().ok()?))
+    }
+}
+
+/// Name of a machine.
+fn machine_name(number: u16) -> String {
+    let name = match number {
+        0x0000 => "UNKNOWN",
+        0x014c => "I386",
+        0x0166 => "R4000",
+        0x0169 => "WCEMIPSV2",
+        0x01a2 => "SH3",
+        0x01a3 => "SH3DSP",
+        0x01a6 => "SH4",
+        0x01a8 => "SH5",
+        0x01c0 => "ARM",
+        0x01c2 => "THUMB",
+        0x01c4 => "ARMNT",
+        0x01d3 => "AM33",
+        0x01f0 => "POWERPC",
+        0x01f1 => "POWERPCFP",
+        0x0200 => "IA64",
+        0x0266 => "MIPS16",
+        0x0366 => "MIPSFPU",
+        0x0466 => "MIPSFPU16",
+        0x0ebc => "EBC",
+        0x8664 => "AMD64",
+        0x9041 => "M32R",
+        0xaa64 => "ARM64",
+        _ => return format!("unknown-{number}"),
+    };
+    name.to_owned()
+}
+
+/// Name of a subsystem.
+fn subsystem_name(number: u16) -> String {
+    let name = match number {
+        0 => "UNKNOWN",
+        1 => "NATIVE",
+        2 => "WINDOWS_GUI",
+        3 => "WINDOWS_CUI",
+        7 => "POSIX_CUI",
+        9 => "WINDOWS_CE_GUI",
+        10 => "EFI_APPLICATION",
+        11 => "EFI_BOOT_SERVICE_DRIVER",
+        12 => "EFI_RUNTIME_DRIVER",
+        13 => "EFI_ROM",
+        14 => "XBOX",
+        _ => return format!("unknown-{number}"),
+    };
+    name.to_owned()
+}
+
+/// Name of a version of the system, major and minor.
+fn os_name((major, minor): (u16, u16)) -> String {
+    let name = match (major, minor) {
+        (10, 0) => "Windows 10",
+        (6, 4) => "Windows 10 Technical Preview",
+        (6, 3) => "Windows 8.1 or Server 2012 R2",
+        (6, 2) => "Windows 8 or Server 2012",
+        (6, 1) => "Windows 7 or Server 2008 R2",
+        (6, 0) => "Windows Vista or Server 2008",
+        (5, 2) => "Windows XP x64 or Server 2003",
+        (5, 1) => "Windows XP",
+        (5, 0) => "Windows 2000",
+        (4, 90) => "Windows Me",
+        (4, 10) => "Windows 98",
+        (4, 0) => "Windows 95 or NT 4.0",
+        (3, 51) => "Windows NT 3.51",
+        (3, 50) => "Windows NT 3.5",
+        (3, 2) => "Windows 3.2",
+        (3, 11) => "Windows for Workgroups 3.11",
+        (3, 10) => "Windows 3.1 or NT 3.1",
+        (3, 0) => "Windows 3.0",
+        (2, 11) => "Windows 2.11",
+        (2, 10) => "Windows 2.10",
+        (2, 0) => "Windows 2.0",
+        (1, 4) => "Windows 1.04",
+        (1, 3) => "Windows 1.03",
+        (1, 1) => "Windows 1.01",
+        (1, 0) => "Windows 1.0",
+        _ => return format!("unknown-{major}.{minor}"),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A wide program with two sections, and import and debug tables.
+    fn program() -> Vec<u8> {
+        let mut file = vec![0; 64 + 16];
+        file[..2].copy_from_slice(b"MZ");
+        file[60] = 80;
+        file.extend(b"PE\0\0\x64\x86\x02\0\x40\xa2\x60\x62");
+        file.extend([0; 8]);
+        let optional = 112 + 7 * 8;
+        file.extend([optional, 0, 0x22, 0]);
+        let mut header = vec![0; usize::from(optional)];
+        header[..2].copy_from_slice(&[0x0b, 0x02]);
+        header[40] = 10;
+        header[68] = 3;
+        header[70..72].copy_from_slice(&0x0140u16.to_le_bytes());
+        header[108] = 7;
+        header[112 + 8 + 4] = 1;
+        header[112 + 6 * 8 + 4] = 1;
+        file.extend(header);
+        for name in [b".text\0\0\0", b".verylon"] {
+            file.extend(name);
+            file.extend([0; 32]);
+        }
+        file
+    }
+
+    #[test]
+    fn a_program_in_pieces() {
+        let file = program();
+        let mut parser = Parser::new();
+        for piece in file.chunks(7) {
+            parser.update(piece).unwrap();
+        }
+        assert!(parser.is_done());
+        let info = parser.info();
+        assert_eq!(info.machine.as_deref(), Some("AMD64"));
+        assert_eq!(info.compiled, Some(0x6260_a240));
+        assert_eq!(info.os.as_deref(), Some("Windows 10"));
+        assert_eq!(info.subsystem.as_deref(), Some("WINDOWS_CUI"));
+        assert!(info.is_exe && info.is_64bit && info.uses_aslr && info.uses_dep && info.uses_seh);
+        assert!(!info.uses_code_integrity);
+        assert_eq!((info.has_import_table, info.has_export_table), (Some(true), Some(false)));
+        assert_eq!((info.has_cert_table, info.has_debug_data), (Some(false), Some(true)));
+        assert_eq!(info.section_names, Some(vec![b".text".to_vec(), b".verylon".to_vec()]));
+    }
+
+    #[test]
+    fn objects_have_no_optional_header() {
+        let mut file = vec![0; 64];
+        file[60] = 64;
+        file.extend([0, 0, 0, 0, 0xdb, 0x01]);
+        file.extend([0; 18]);
+        let mut parser = Parser::new();
+        parser.update(&file).unwrap();
+        assert!(parser.is_done());
+        let machine = Some("unknown-475".to_owned());
+        assert_eq!(
+            *parser.info(),
+            Info { machine, compiled: Some(0), is_exe: false, ..Info::default() }
+        );
+    }
+
+    #[test]
+    fn headers_that_cannot_be() {
+        let mut file = program();
+        file[60] = 63;
+        assert_eq!(Parser::new().update(&file), Err(PeError::BadOffset));
+        let mut file = program();
+        file[80 + 24 + 108] = 8;
+        let mut parser = Parser::new();
+        assert_eq!(parser.update(&file), Err(PeError::ShortOptionalHeader));
+        assert!(parser.is_done() && parser.info().machine.is_some() && parser.info().os.is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_do_not_matter(at in 0usize..300, byte in any::<u8>(), size in 1usize..100) {
+            let mut file = program();
+            if let Some(slot) = file.get_mut(at) {
+                *slot = byte;
+            }
+            let mut whole = Parser::new();
+            let _ = whole.update(&file);
+            let mut pieces = Parser::new();
+            for piece in file.chunks(size) {
+                let _ = pieces.update(piece);
+            }
+            prop_assert_eq!(whole.info(), pieces.info());
+        }
+    }
+}
