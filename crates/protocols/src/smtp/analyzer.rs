@@ -18,7 +18,6 @@ use crate::Context;
 use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
-use crate::support::is_partial;
 use crate::support::mime::Mime;
 
 /// Commands that may await their replies.
@@ -426,7 +425,7 @@ impl LineSink for ChunkLines<'_, '_, '_> {
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         // Without the beginning, lines would be cut wrong.
-        if self.reading != Reading::Lines || data.is_empty() || is_partial(cx) {
+        if self.reading != Reading::Lines || data.is_empty() || cx.conn.partial {
             return;
         }
         let i = from.index();

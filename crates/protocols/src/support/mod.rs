@@ -15,8 +15,7 @@ pub use lines::Lines;
 
 use crate::Context;
 
-/// Notes that a limit of an analyzer was reached: an oddity, and once a connection the letter `X`
-/// in its history.
+/// Notes that a limit of an analyzer was reached: an oddity, and a letter in the history.
 pub fn limit_reached(
     cx: &mut Context<'_>,
     name: &'static str,
@@ -24,22 +23,5 @@ pub fn limit_reached(
     source: Option<&'static str>,
 ) {
     cx.weird(name, addl, source);
-    if !cx.conn.history.as_bytes().contains(&b'X') {
-        cx.conn.history.push(b'X');
-    }
-}
-
-/// Whether the beginning of a TCP connection was not seen: the first packet of a side that spoke
-/// was not the one that opens it.
-pub fn is_partial(cx: &Context<'_>) -> bool {
-    let letters = cx.conn.history.as_bytes().iter().filter(|l| l.is_ascii_alphabetic());
-    let (mut orig, mut resp) = (None, None);
-    for &l in letters {
-        if l.is_ascii_uppercase() {
-            orig.get_or_insert(l);
-        } else {
-            resp.get_or_insert(l);
-        }
-    }
-    orig.is_some_and(|l| l != b'S') || resp.is_some_and(|l| l != b'h' && l != b's')
+    cx.conn.note_limit();
 }
