@@ -100,6 +100,8 @@ pub struct Env {
     expected_swept: Time,
     /// FTP control connections' view of their data connections.
     pub ftp: crate::ftp::Shared,
+    /// IRC sessions' view of their transfers.
+    pub irc: crate::irc::Shared,
     /// DNS messages being read.
     pub dns: crate::dns::Shared,
     /// DHCP transactions, which span connections.
@@ -120,6 +122,7 @@ impl Env {
             expected: HashMap::default(),
             expected_swept: Time::ZERO,
             ftp: crate::ftp::Shared::default(),
+            irc: crate::irc::Shared::default(),
             dns: crate::dns::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
             certificates: crate::ssl::Certificates::default(),

@@ -96,7 +96,7 @@ fn a_data_connection_names_the_file() {
     (h.conn.uid, h.conn.id) = (other, to);
     assert!(h.env.expected_for(&to, Proto::Tcp, h.now).is_some());
     let mut data = Data::new(&mut h.cx());
-    data.stream(&mut h.cx(), Dir::Resp, b"hello");
+    data.stream(&mut h.cx(), Dir::Resp, b"hello world\n");
     data.finish(&mut h.cx());
     assert!(h.confirmed(Tag::FtpData));
     (h.conn.uid, h.conn.id) = (uid, id);
@@ -105,7 +105,7 @@ fn a_data_connection_names_the_file() {
     let (rows, files) = (h.rows("ftp"), h.rows("files"));
     assert_eq!(rows.len(), 2);
     check(&rows[1], &[("mime_type", "text/plain"), ("fuid", &files[0]["fuid"])]);
-    check(&files[0], &[("source", "FTP_DATA"), ("seen_bytes", "5"), ("is_orig", "F")]);
+    check(&files[0], &[("source", "FTP_DATA"), ("seen_bytes", "12"), ("is_orig", "F")]);
 }
 
 #[test]
