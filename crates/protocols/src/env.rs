@@ -2,6 +2,7 @@ use std::collections::HashMap;
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
+use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Subnet;
 use gannet_base::Time;
@@ -78,6 +79,9 @@ pub struct Expected {
     pub expires: Time,
 }
 
+/// Announcements that expired are dropped after so much packet time.
+const SWEEP_AFTER: Interval = Interval::from_secs(60);
+
 /// What all connections of a shard share.
 pub struct Env {
     /// Options.
@@ -92,8 +96,12 @@ pub struct Env {
     pub uids: UidSource,
     /// Announced connections, by (originator if known, responder, responder's port, transport).
     pub expected: HashMap<(Option<Addr>, Addr, u16, Proto), Expected, foldhash::fast::FixedState>,
+    /// When expired announcements were last dropped.
+    expected_swept: Time,
     /// FTP control connections' view of their data connections.
     pub ftp: crate::ftp::Shared,
+    /// IRC sessions' view of their transfers.
+    pub irc: crate::irc::Shared,
     /// DNS messages being read.
     pub dns: crate::dns::Shared,
     /// HTTP files that come in ranges.
@@ -114,7 +122,9 @@ impl Env {
             weirds: Weirds::default(),
             uids,
             expected: HashMap::default(),
+            expected_swept: Time::ZERO,
             ftp: crate::ftp::Shared::default(),
+            irc: crate::irc::Shared::default(),
             dns: crate::dns::Shared::default(),
             http: crate::http::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
@@ -140,18 +150,23 @@ impl Env {
         self.options.local_nets.iter().any(|n| n.contains(a))
     }
 
-    /// The announcement that covers a new connection, if any; it is used up.
-    pub fn take_expected(&mut self, id: &ConnId, proto: Proto, now: Time) -> Option<Expected> {
+    /// A connection is announced by another one.
+    pub fn expect(&mut self, key: (Option<Addr>, Addr, u16, Proto), what: Expected, now: Time) {
+        if now - self.expected_swept >= SWEEP_AFTER {
+            self.expected.retain(|_, e| e.expires >= now);
+            self.expected_swept = now;
+        }
+        self.expected.insert(key, what);
+    }
+
+    /// The announcement that covers a new connection, if any. It holds for others, too, until it
+    /// expires.
+    pub fn expected_for(&self, id: &ConnId, proto: Proto, now: Time) -> Option<Expected> {
         if self.expected.is_empty() {
             return None;
         }
-        for orig in [Some(id.orig_h), None] {
-            if let Some(e) = self.expected.remove(&(orig, id.resp_h, id.resp_p, proto))
-                && e.expires >= now
-            {
-                return Some(e);
-            }
-        }
-        None
+        let find = |orig| self.expected.get(&(orig, id.resp_h, id.resp_p, proto));
+        let found = find(Some(id.orig_h)).or_else(|| find(None))?;
+        (found.expires >= now).then(|| found.clone())
     }
 }

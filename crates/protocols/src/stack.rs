@@ -72,7 +72,7 @@ impl Stack {
             return;
         }
         self.port = conn.id.resp_p;
-        self.waiting = match env.take_expected(&conn.id, conn.proto, now) {
+        self.waiting = match env.expected_for(&conn.id, conn.proto, now) {
             Some(expected) => Waiting::Expected(expected.tag),
             None => Waiting::ByPort,
         };

@@ -1,32 +1,28 @@
-//! FTP.
+//! FTP: RFC 959, with EPRT and EPSV (RFC 2428), AUTH TLS (RFC 4217) and ADAT (RFC 2228).
+//!
+//! The control connection is a Telnet terminal: `Terminal` makes lines of it, [`Request`] and
+//! [`Reply`] read them, and `Session` matches replies with commands and writes a [`FtpRow`] for
+//! each command that concerns files. PORT, PASV, EPRT and EPSV announce a data connection: it is
+//! entered in [`Shared`] and among the expected connections of [`Env`](crate::Env), and
+//! [`Data`] is started on it when it comes. What it carries is a file, whose name and type find
+//! their way back into the control connection's row through [`Shared`].
 
-use crate::Analyze;
-use crate::Context;
+mod analyzer;
+mod commands;
+mod data;
+mod message;
+mod nvt;
+mod paths;
+mod rows;
+mod security;
+mod session;
+mod shared;
 
-/// The analyzer of one connection.
-pub struct Analyzer {}
-
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Analyzer {}
-
-/// The analyzer of one connection.
-pub struct Data {}
-
-impl Data {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Data {}
-
-/// What all connections of a shard share for this protocol.
-#[derive(Debug, Default)]
-pub struct Shared {}
+pub use analyzer::Analyzer;
+pub use data::Data;
+pub use message::Endpoint;
+pub use message::Reply;
+pub use message::Request;
+pub use rows::FtpRow;
+pub use shared::Shared;
+pub use shared::Transfer;

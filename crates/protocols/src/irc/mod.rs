@@ -1,28 +1,23 @@
-//! IRC.
+//! IRC: RFC 1459 and RFC 2812, with DCC transfers and STARTTLS.
+//!
+//! Both sides send lines; [`Message`] reads them. NICK, USER and JOIN of a client make an
+//! [`IrcRow`] each. An offer to send a file (DCC SEND, within a PRIVMSG) announces a connection:
+//! it is entered in [`Shared`] and among the expected connections of [`Env`](crate::Env), and
+//! [`Data`] is started on it when it comes. The offer's row is written when the type of the file
+//! is known, with what the session is by then, which is why sessions live in [`Shared`].
 
-use crate::Analyze;
-use crate::Context;
+mod analyzer;
+mod data;
+mod message;
+mod rows;
+mod shared;
 
-/// The analyzer of one connection.
-pub struct Analyzer {}
-
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Analyzer {}
-
-/// The analyzer of one connection.
-pub struct Data {}
-
-impl Data {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Data {}
+pub use analyzer::Analyzer;
+pub use data::Data;
+pub use message::Dcc;
+pub use message::DccProblem;
+pub use message::Message;
+pub use message::Problem;
+pub use message::Verb;
+pub use rows::IrcRow;
+pub use shared::Shared;

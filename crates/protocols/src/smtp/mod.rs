@@ -1,16 +1,28 @@
-//! SMTP.
+//! SMTP: RFC 5321, with BDAT (RFC 3030), STARTTLS (RFC 3207) and AUTH (RFC 4954).
+//!
+//! Both sides send lines. [`Analyzer`] follows the dialogue with a queue of commands that await
+//! their replies, and knows by it when lines are mail. The lines of a mail go through
+//! [`Mime`](crate::support::mime::Mime), which finds header fields for the row and entities, each
+//! of which becomes a file. [`SmtpRow`] is written when the server accepted (or refused) a mail,
+//! when the next one begins, or at the end. After STARTTLS the stream is handed to TLS.
+//!
+//! After a gap the analyzer waits for the next reply and guesses from there.
 
-use crate::Analyze;
-use crate::Context;
+mod addresses;
+mod analyzer;
+mod bdat;
+mod message;
+mod rows;
+mod session;
 
-/// The analyzer of one connection.
-pub struct Analyzer {}
-
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {}
-    }
-}
-
-impl Analyze for Analyzer {}
+pub use addresses::address_list;
+pub use addresses::first_network_address;
+pub use addresses::mail_addresses;
+pub use addresses::received_from;
+pub use analyzer::Analyzer;
+pub use message::ChunkError;
+pub use message::Command;
+pub use message::Reply;
+pub use message::Request;
+pub use message::parse_chunk;
+pub use rows::SmtpRow;

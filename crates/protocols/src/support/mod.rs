@@ -12,3 +12,16 @@ pub use bytes::Bytes;
 pub use frames::Frames;
 pub use lines::Line;
 pub use lines::Lines;
+
+use crate::Context;
+
+/// Notes that a limit of an analyzer was reached: an oddity, and a letter in the history.
+pub fn limit_reached(
+    cx: &mut Context<'_>,
+    name: &'static str,
+    addl: &str,
+    source: Option<&'static str>,
+) {
+    cx.weird(name, addl, source);
+    cx.conn.note_limit();
+}

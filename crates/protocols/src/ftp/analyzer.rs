@@ -1,0 +1,193 @@
+use gannet_base::Dir;
+
+use super::message::Reply;
+use super::message::Request;
+use super::nvt::Oddity;
+use super::nvt::Terminal;
+use super::security::Exchange;
+use super::session::SOURCE;
+use super::session::Session;
+use crate::Analyze;
+use crate::Context;
+use crate::Replay;
+use crate::Tag;
+use crate::support::limit_reached;
+
+/// A longer word is no command.
+const MAX_COMMAND: usize = 100;
+
+/// The analyzer of a control connection.
+pub struct Analyzer {
+    terminals: [Terminal; 2],
+    dialogue: Dialogue,
+    oddities: Oddities,
+}
+
+/// Oddities of lines that are told once a connection.
+#[derive(Default)]
+struct Oddities {
+    lone_cr: bool,
+    nul: bool,
+}
+
+/// What the lines mean.
+#[derive(Default)]
+struct Dialogue {
+    confirmed: bool,
+    /// Code of the reply of which further lines follow.
+    continued: Option<u16>,
+    /// Mechanism of the last AUTH command.
+    mechanism: Vec<u8>,
+    exchange: Option<Exchange>,
+    /// TLS took over.
+    tls: bool,
+    session: Option<Session>,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            terminals: [Terminal::default(), Terminal::default()],
+            dialogue: Dialogue::default(),
+            oddities: Oddities::default(),
+        }
+    }
+
+    fn tell_oddities(&mut self, cx: &mut Context<'_>, from: Dir) {
+        const NVT: Option<&str> = Some("NVT");
+        for oddity in self.terminals[from.index()].take_oddities() {
+            match oddity {
+                Oddity::LoneCr if !std::mem::replace(&mut self.oddities.lone_cr, true) => {
+                    cx.weird("line_terminated_with_single_CR", "", NVT);
+                }
+                Oddity::Nul if !std::mem::replace(&mut self.oddities.nul, true) => {
+                    cx.weird("NUL_in_line", "", NVT);
+                }
+                Oddity::TooLong => {
+                    let addl = super::nvt::MAX_LINE.to_string();
+                    limit_reached(cx, "nvt_line_size_exceeded", &addl, NVT);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Dialogue {
+    fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
+        let understood = !line.is_empty()
+            && match from {
+                Dir::Orig => self.request(cx, line),
+                Dir::Resp => self.reply(cx, line),
+            };
+        if understood
+            && let Some(exchange) = &mut self.exchange
+            && !exchange.line(cx, from, line)
+        {
+            exchange.finish(cx);
+            self.exchange = None;
+        }
+    }
+
+    fn request(&mut self, cx: &mut Context<'_>, line: &[u8]) -> bool {
+        let Some(request) = Request::parse(line) else {
+            if self.confirmed {
+                cx.weird("FTP_invalid_command", "", SOURCE);
+            }
+            return false;
+        };
+        if request.word.len() > MAX_COMMAND {
+            if self.confirmed {
+                let addl = format!("{} > {MAX_COMMAND}", request.word.len());
+                limit_reached(cx, "FTP_max_command_length_exceeded", &addl, SOURCE);
+            }
+            return false;
+        }
+        self.confirmed = true;
+        cx.confirm(Tag::Ftp);
+        let word = request.word.to_ascii_uppercase();
+        // Three of its letters are enough.
+        if b"AUTH".starts_with(&word) {
+            self.mechanism = request.argument.to_vec();
+        }
+        self.session(cx).request(cx, &word, request.argument);
+        true
+    }
+
+    fn reply(&mut self, cx: &mut Context<'_>, line: &[u8]) -> bool {
+        let (code, text, within) = if let Some(code) = self.continued {
+            match Reply::last_line(line, code) {
+                Some(text) => {
+                    self.continued = None;
+                    (code, text, false)
+                }
+                None => (0, line, true),
+            }
+        } else {
+            match Reply::parse(line) {
+                Ok(reply) => {
+                    self.continued = reply.more.then_some(reply.code);
+                    (reply.code, reply.text, reply.more)
+                }
+                Err(reason) => {
+                    cx.violation(Tag::Ftp, reason, line);
+                    return false;
+                }
+            }
+        };
+        match code {
+            234 if self.mechanism == b"TLS" => self.tls = true,
+            334 if self.mechanism == b"GSSAPI" && self.exchange.is_none() => {
+                self.exchange = Some(Exchange::new(cx));
+            }
+            _ => {}
+        }
+        self.session(cx).reply(cx, code, text, within);
+        !self.tls
+    }
+
+    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
+        self.session.get_or_insert_with(|| Session::new(cx))
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.dialogue.tls {
+            return;
+        }
+        let dialogue = &mut self.dialogue;
+        let rest = self.terminals[from.index()].feed(data, |line| {
+            dialogue.line(cx, from, line);
+            !dialogue.tls
+        });
+        self.tell_oddities(cx, from);
+        if self.dialogue.tls {
+            let chunks = if rest.is_empty() { Vec::new() } else { vec![(from, rest.to_vec())] };
+            cx.start(Tag::Ssl, Replay { chunks });
+        }
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        if self.terminals[from.index()].has_partial() {
+            self.stream(cx, from, b"\n");
+        }
+    }
+
+    fn flip(&mut self, _cx: &mut Context<'_>) {
+        self.terminals.swap(0, 1);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(mut exchange) = self.dialogue.exchange.take() {
+            exchange.finish(cx);
+        }
+        if let Some(mut session) = self.dialogue.session.take() {
+            session.finish(cx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Commands that await replies, and which of them a reply most likely answers.
+
+use gannet_base::Time;
+
+/// A command that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) ts: Time,
+    pub(super) word: Vec<u8>,
+    pub(super) argument: Vec<u8>,
+    /// Its number in the session, from 1.
+    pub(super) seq: u64,
+    /// The working directory was taken from it already.
+    pub(super) directory_taken: bool,
+}
+
+/// Commands and the codes that fit them, as one `match`.
+macro_rules! fits {
+    ($word:expr, $code:expr, $($($name:literal)|+ => $codes:pat,)*) => {
+        match $word { $( $($name)|+ => matches!($code, $codes), )* _ => false }
+    };
+}
+
+/// Whether a reply of that code is one that RFC 959, RFC 2389, RFC 2428, RFC 3659 or practice has
+/// for a command. 500 fits all.
+fn fits(word: &[u8], code: u16) -> bool {
+    code == 500
+        || fits! { word, code,
+            b"<init>" => 0 | 120 | 220 | 421,
+            b"<missing>" => 0,
+            b"USER" => 230 | 331 | 332 | 421 | 501 | 530,
+            b"PASS" => 202 | 230 | 332 | 421 | 501 | 503 | 530,
+            b"ACCT" => 202 | 230 | 421 | 501 | 503 | 530,
+            b"CWD" => 250 | 421 | 501 | 502 | 530 | 550,
+            b"CDUP" => 200 | 250 | 421 | 501 | 502 | 530 | 550,
+            b"SMNT" => 202 | 250 | 421 | 501 | 502 | 530 | 550,
+            b"REIN" => 120 | 220 | 421 | 502,
+            b"QUIT" => 0 | 221,
+            b"PORT" => 200 | 421 | 501 | 530,
+            b"PASV" => 227 | 421 | 501 | 502 | 530,
+            b"MODE" => 200 | 421 | 501 | 502 | 504 | 530,
+            b"TYPE" | b"STRU" => 200 | 421 | 501 | 504 | 530,
+            b"ALLO" => 200 | 202 | 421 | 501 | 504 | 530,
+            b"REST" => 200 | 350 | 421 | 501 | 502 | 530,
+            b"STOR" | b"STOU" => 110 | 125 | 150 | 226 | 250 | 421 | 425 | 426 | 450..=452 | 501 | 530
+                | 532 | 550..=553,
+            b"RETR" => 110 | 125 | 150 | 226 | 250 | 421 | 425 | 426 | 450 | 451 | 501 | 530 | 550,
+            b"LIST" | b"NLST" => 125 | 150 | 226 | 250 | 421 | 425 | 426 | 450 | 451 | 501 | 502 | 530
+                | 550,
+            b"APPE" => 125 | 150 | 226 | 250 | 421 | 425 | 426 | 450..=452 | 501 | 502 | 530 | 532
+                | 550..=553,
+            b"RNFR" => 350 | 421 | 450 | 501 | 502 | 530 | 550,
+            b"RNTO" => 250 | 421 | 501..=503 | 530 | 532 | 553,
+            b"DELE" => 250 | 421 | 450 | 501 | 502 | 530 | 550,
+            b"RMD" => 250 | 421 | 501 | 502 | 530 | 550,
+            b"MKD" => 257 | 421 | 501 | 502 | 530 | 550,
+            b"PWD" => 257 | 421 | 501 | 502 | 550,
+            b"ABOR" => 225 | 226 | 421 | 501 | 502,
+            b"SYST" => 215 | 421 | 501 | 502 | 530,
+            b"STAT" => 211..=213 | 421 | 450 | 501 | 502 | 530,
+            b"HELP" => 200 | 211 | 214 | 421 | 501 | 502,
+            b"SITE" => 200 | 202 | 214 | 501 | 502 | 530,
+            b"NOOP" => 200 | 421,
+            b"LPRT" => 501 | 521,
+            b"FEAT" => 211 | 502,
+            b"OPTS" => 200 | 451 | 501,
+            b"EPSV" => 229 | 501,
+            b"EPRT" => 200 | 501 | 522,
+            b"SIZE" | b"MDTM" => 213 | 501 | 550,
+            b"MLST" | b"MLSD" => 150 | 226 | 250 | 501 | 550,
+            b"CLNT" => 200,
+            b"MACB" => 200 | 550,
+        }
+}
+
+/// The command that a reply most likely answers: one that it fits, whose word or argument it
+/// mentions; the oldest of equals.
+pub(super) fn best_match<'a>(
+    pending: &'a [Command],
+    code: u16,
+    text: &[u8],
+) -> Option<&'a Command> {
+    let mentions = |what: &[u8]| memchr::memmem::find(text, what).is_some();
+    let score = |c: &Command| {
+        100 * u32::from(fits(&c.word, code))
+            + 20 * u32::from(mentions(&c.word))
+            + 10 * u32::from(mentions(&c.argument))
+    };
+    // Of equal ones `max_by_key` gives the last: hence backwards.
+    pending.iter().rev().max_by_key(|c| score(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(seq: u64, word: &str, argument: &str) -> Command {
+        Command {
+            ts: Time::ZERO,
+            word: word.into(),
+            argument: argument.into(),
+            seq,
+            directory_taken: false,
+        }
+    }
+
+    #[test]
+    fn replies_find_their_commands() {
+        let pending = [
+            command(1, "PASV", ""),
+            command(2, "RETR", "a.txt"),
+            command(3, "RETR", "b.txt"),
+            command(4, "NOOP", ""),
+        ];
+        let best = |code, text: &str| best_match(&pending, code, text.as_bytes()).map(|c| c.seq);
+        assert_eq!(best(227, "ok"), Some(1));
+        assert_eq!(best(150, "Opening data connection for b.txt"), Some(3));
+        assert_eq!(best(226, "Transfer complete"), Some(2));
+        assert_eq!(best(999, "x"), Some(1));
+        assert_eq!(best_match(&[], 200, b""), None);
+    }
+}

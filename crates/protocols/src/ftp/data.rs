@@ -1,0 +1,123 @@
+use gannet_base::Addr;
+use gannet_base::Dir;
+use gannet_base::Uid;
+use gannet_files::FileId;
+use gannet_files::FileStart;
+
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// The type of a transfer is told by its first so many bytes for the control connection's row,
+/// though the file may need more for its own.
+const BEGINNING: usize = 1024;
+
+/// The analyzer of a data connection: whatever a side sends is a file.
+pub struct Data {
+    files: [Option<FileId>; 2],
+    /// The first bytes of either side.
+    beginning: Vec<u8>,
+}
+
+impl Data {
+    /// For a connection that a control connection announced.
+    pub fn new(cx: &mut Context<'_>) -> Self {
+        if control(cx).is_some() {
+            cx.confirm(Tag::FtpData);
+        }
+        Self { files: [None; 2], beginning: Vec::new() }
+    }
+
+    fn file(&mut self, cx: &mut Context<'_>, from: Dir) -> Option<FileId> {
+        let file = &mut self.files[from.index()];
+        if file.is_none() {
+            let control = control(cx)?;
+            let start = FileStart {
+                source: "FTP_DATA",
+                from,
+                depth: 0,
+                filename: None,
+                total_bytes: None,
+                parent: None,
+                mime_type: None,
+            };
+            let new = *file.insert(cx.file_start(start));
+            let fuid = cx.env.files.fuid(new);
+            cx.env.ftp.found(control).fuid = fuid;
+        }
+        *file
+    }
+
+    fn identify(&mut self, cx: &mut Context<'_>) {
+        let mime = gannet_files::sniff::mime_type(&self.beginning).unwrap_or("<unknown>");
+        tell(cx, Some(mime));
+    }
+}
+
+/// The endpoint that was announced, which is that of the connection.
+fn endpoint(cx: &Context<'_>) -> (Addr, u16) {
+    (cx.conn.id.resp_h, cx.conn.id.resp_p)
+}
+
+fn control(cx: &mut Context<'_>) -> Option<Uid> {
+    let to = endpoint(cx);
+    cx.env.ftp.control(to, cx.now)
+}
+
+/// Tells the control connection the type of the file.
+fn tell(cx: &mut Context<'_>, mime: Option<&'static str>) {
+    if mime.is_some()
+        && let Some(control) = control(cx)
+    {
+        cx.env.ftp.found(control).mime_type = mime;
+    }
+}
+
+impl Analyze for Data {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let file = self.file(cx, from);
+        let room = BEGINNING - self.beginning.len();
+        if room > 0 {
+            self.beginning.extend_from_slice(&data[..room.min(data.len())]);
+            if self.beginning.len() == BEGINNING {
+                self.identify(cx);
+            }
+        }
+        if let Some(file) = file {
+            let before = cx.env.files.mime_type(file);
+            cx.file_data(file, data);
+            let after = cx.env.files.mime_type(file);
+            if before != after {
+                tell(cx, after);
+            }
+        }
+    }
+
+    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
+        if let Some(file) = self.file(cx, from) {
+            let before = cx.env.files.mime_type(file);
+            cx.file_gap(file, len);
+            let after = cx.env.files.mime_type(file);
+            if before != after {
+                tell(cx, after);
+            }
+        }
+    }
+
+    fn flip(&mut self, _cx: &mut Context<'_>) {
+        self.files.swap(0, 1);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if !self.beginning.is_empty() && self.beginning.len() < BEGINNING {
+            self.identify(cx);
+        }
+        for file in self.files.iter_mut().filter_map(Option::take) {
+            let mime = cx.env.files.settle_mime_type(file);
+            tell(cx, mime);
+            cx.file_end(file);
+        }
+        let to = endpoint(cx);
+        cx.env.ftp.forget(to);
+    }
+}

@@ -1,0 +1,130 @@
+//! Where files are: paths as clients and servers write them.
+
+use gannet_base::Addr;
+
+/// Whether a path stands for itself: it begins with a slash, or a drive letter, a colon and a
+/// slash.
+fn is_absolute(path: &[u8]) -> bool {
+    let rooted = match path {
+        [b'/', ..] => true,
+        [drive, b':', b'/' | b'\\', ..] => drive.is_ascii_alphabetic(),
+        _ => false,
+    };
+    rooted && !path.contains(&b'\n')
+}
+
+/// The path of a file in a directory, without detours.
+pub(super) fn join(dir: &[u8], file: &[u8]) -> Vec<u8> {
+    if dir.is_empty() || is_absolute(file) {
+        return normalize(file);
+    }
+    let sep: &[u8] = if dir.ends_with(b"/") { b"" } else { b"/" };
+    normalize(&[dir, sep, file].concat())
+}
+
+/// A path without empty and `.` components, and with `..` resolved where something is there to
+/// leave. A leading `.` stays.
+fn normalize(path: &[u8]) -> Vec<u8> {
+    let detours =
+        memchr::memmem::find(path, b"/.").is_some() || memchr::memmem::find(path, b"//").is_some();
+    if !detours {
+        let bare = path.strip_suffix(b"/").filter(|p| !p.is_empty());
+        return bare.unwrap_or(path).to_vec();
+    }
+    let mut kept: Vec<&[u8]> = Vec::new();
+    for (i, part) in path.split(|&b| b == b'/').enumerate() {
+        match part {
+            b"" => {}
+            b"." if i > 0 => {}
+            b".." => match kept.last().copied() {
+                None | Some(b"~" | b"..") => kept.push(part),
+                Some(b".") => {
+                    kept.pop();
+                    kept.push(part);
+                }
+                Some(_) => {
+                    kept.pop();
+                }
+            },
+            _ => kept.push(part),
+        }
+    }
+    let root: &[u8] = if path.starts_with(b"/") { b"/" } else { b"" };
+    [root, &kept.join(&b'/')].concat()
+}
+
+/// The first absolute path in a reply; it ends at a quote or a space that no backslash precedes.
+/// Empty when there is none.
+pub(super) fn first_path(text: &[u8]) -> &[u8] {
+    let start = |i: usize| match &text[i..] {
+        [b'/', ..] => Some(1),
+        [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic() => Some(3),
+        _ => None,
+    };
+    let Some((from, len)) = (0..text.len()).find_map(|i| start(i).map(|len| (i, len))) else {
+        return &[];
+    };
+    let mut to = from + len;
+    loop {
+        match &text[to..] {
+            [b'\\', b' ', ..] => to += 2,
+            [] | [b'"' | b' ', ..] => return &text[from..to],
+            _ => to += 1,
+        }
+    }
+}
+
+/// The address of a file on a server.
+pub(super) fn url(server: Addr, dir: &[u8], file: &[u8]) -> Vec<u8> {
+    let path = join(dir, file);
+    let host = if server.is_v4() { server.to_string() } else { format!("[{server}]") };
+    let sep: &[u8] = if path.starts_with(b"/") { b"" } else { b"/" };
+    [b"ftp://", host.as_bytes(), sep, &path].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn joining() {
+        let join = |dir: &str, file: &str| {
+            String::from_utf8_lossy(&join(dir.as_bytes(), file.as_bytes())).into_owned()
+        };
+        assert_eq!(join(".", "a/b"), "./a/b");
+        assert_eq!(join("/x", "a"), "/x/a");
+        assert_eq!(join("/x/", "../a"), "/a");
+        assert_eq!(join("/x", "/.."), "/..");
+        assert_eq!(join(".", ".."), "..");
+        assert_eq!(join("..", ".."), "../..");
+        assert_eq!(join("/x", "C:\\y"), "C:\\y");
+        assert_eq!(join("/", ""), "/");
+        assert_eq!(join("/a", "b//./c/"), "/a/b/c");
+    }
+
+    #[test]
+    fn paths_in_replies() {
+        assert_eq!(first_path(b"\"/a/b\" is the current directory"), b"/a/b");
+        assert_eq!(first_path(b"at c:\\a\\ b c"), b"c:\\a\\ b");
+        assert_eq!(first_path(b"none"), b"");
+    }
+
+    #[test]
+    fn urls() {
+        let v4 = Addr::v4([192, 0, 2, 1]);
+        assert_eq!(url(v4, b".", b"a"), b"ftp://192.0.2.1/./a");
+        assert_eq!(url(v4, b"/", b"a"), b"ftp://192.0.2.1/a");
+        let mut six = [0; 16];
+        six[15] = 1;
+        assert_eq!(url(Addr::v6(six), b"/", b"a"), b"ftp://[::1]/a");
+    }
+
+    proptest! {
+        #[test]
+        fn normal_paths_stay(path in "[/.a~]{0,20}") {
+            let once = normalize(path.as_bytes());
+            prop_assert_eq!(normalize(&once), once);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! One control connection: what commands and replies make of rows.
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_log::Port;
+
+use super::commands::Command;
+use super::commands::best_match;
+use super::message::Endpoint;
+use super::paths;
+use super::rows::FtpRow;
+use crate::Context;
+use crate::Expected;
+use crate::Tag;
+
+/// Commands that may await their replies.
+const MAX_PENDING: usize = 20;
+/// Bytes of the user's name and of the password that are kept.
+const MAX_LOGIN: usize = 128;
+/// Bytes of an argument and of a reply that are kept.
+const MAX_TEXT: usize = 4096;
+/// A data connection that does not come within this is not expected any longer.
+const AWAIT: Interval = Interval::from_secs(300);
+
+/// Where weird.log says oddities come from.
+pub(super) const SOURCE: Option<&str> = Some("FTP");
+
+const HIDDEN: &[u8] = b"<hidden>";
+
+/// Commands that make a row.
+const LOGGED: [&[u8]; 10] =
+    [b"APPE", b"DELE", b"RETR", b"STOR", b"STOU", b"ACCT", b"PORT", b"PASV", b"EPRT", b"EPSV"];
+/// Commands whose argument is a file or directory.
+const NAME_FILES: [&[u8]; 13] = [
+    b"APPE", b"CWD", b"DELE", b"MKD", b"RETR", b"RMD", b"RNFR", b"RNTO", b"STOR", b"STOU", b"REST",
+    b"SIZE", b"MDTM",
+];
+/// Users whose password is no secret.
+const GUESTS: [&[u8]; 4] = [b"anonymous", b"ftp", b"ftpuser", b"guest"];
+
+/// What is known of a session, the next row included.
+#[derive(Debug)]
+pub(super) struct Session {
+    ts: Time,
+    id: ConnId,
+    user: Vec<u8>,
+    password: Option<Vec<u8>>,
+    command: Option<Vec<u8>>,
+    argument: Option<Vec<u8>>,
+    file_size: Option<u64>,
+    reply: Option<(u16, Vec<u8>)>,
+    channel: Option<Channel>,
+    directory: Vec<u8>,
+    pending: Vec<Command>,
+    /// The command that the last reply answered.
+    current: Option<Command>,
+    last_seq: u64,
+    logged: bool,
+}
+
+/// An announced data connection.
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    passive: bool,
+    orig: Addr,
+    to: Endpoint,
+}
+
+impl Session {
+    /// A session begins; its greeting answers a command that was never sent.
+    pub(super) fn new(cx: &Context<'_>) -> Self {
+        let mut session = Self {
+            ts: cx.now,
+            id: cx.conn.id,
+            user: b"<unknown>".to_vec(),
+            password: None,
+            command: None,
+            argument: None,
+            file_size: None,
+            reply: None,
+            channel: None,
+            directory: b".".to_vec(),
+            pending: Vec::new(),
+            current: None,
+            last_seq: 0,
+            logged: false,
+        };
+        session.sent(cx.now, b"<init>", b"");
+        session
+    }
+
+    fn sent(&mut self, ts: Time, word: &[u8], argument: &[u8]) {
+        self.last_seq += 1;
+        self.pending.push(Command {
+            ts,
+            word: word.to_vec(),
+            argument: argument.to_vec(),
+            seq: self.last_seq,
+            directory_taken: false,
+        });
+    }
+
+    /// A command, its word in upper case.
+    pub(super) fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) {
+        // A command is over when the next one comes.
+        if self.reply.is_some()
+            && let Some(current) = &self.current
+            && let Some(at) = self.position(current.seq)
+        {
+            self.pending.remove(at);
+            self.write(cx);
+        }
+        if self.pending.len() < MAX_PENDING {
+            self.sent(cx.now, word, argument);
+        } else {
+            let addl = self.pending.len().to_string();
+            cx.weird("FTP_too_many_pending_commands", &addl, SOURCE);
+        }
+        match word {
+            b"USER" => self.user = shortened(cx, argument, "FTP_user_too_long"),
+            b"PASS" => {
+                self.password = Some(shortened(cx, argument, "FTP_password_too_long"));
+            }
+            b"PORT" | b"EPRT" => {
+                let to = match word {
+                    b"PORT" => Endpoint::from_port(argument),
+                    _ => Endpoint::from_eprt(argument),
+                };
+                if let Some(to) = to {
+                    let orig = cx.conn.id.resp_h;
+                    self.announce(cx, Channel { passive: false, orig, to });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A line of a reply. A line within a reply that does not begin with its code has `code` 0;
+    /// `within` tells that further lines follow.
+    pub(super) fn reply(&mut self, cx: &mut Context<'_>, code: u16, text: &[u8], within: bool) {
+        // Some servers begin a reply of several lines and never end it: what looks like the first
+        // line of another one then counts.
+        if within && code == 0 && self.reply.is_some() && !looks_like_reply(text) {
+            return;
+        }
+        let found = best_match(&self.pending, code, text).cloned();
+        let current = found.unwrap_or_else(|| Command {
+            ts: self.ts,
+            word: b"<unknown>".to_vec(),
+            argument: Vec::new(),
+            seq: 0,
+            directory_taken: false,
+        });
+        self.reply = Some((code, text.to_vec()));
+        let seq = current.seq;
+        let current = self.current.insert(current);
+        if within {
+            return;
+        }
+        match (&current.word[..], code) {
+            (b"RETR", 150) | (b"SIZE", 213) => self.file_size = Some(last_number(text)),
+            (b"PASV" | b"EPSV", 227 | 229) => {
+                let to =
+                    if code == 227 { Endpoint::from_pasv(text) } else { Endpoint::from_epsv(text) };
+                if let Some(mut to) = to {
+                    if code == 229 && to.addr == Addr::v6([0; 16]) {
+                        to.addr = cx.conn.id.resp_h;
+                    }
+                    let orig = cx.conn.id.orig_h;
+                    self.announce(cx, Channel { passive: true, orig, to });
+                }
+            }
+            _ => {}
+        }
+        self.change_directory(code, text);
+        if self.pending.len() > 1 {
+            // Replies to commands sent in one go: the next command will not end this one.
+            if let Some(at) = self.position(seq) {
+                self.pending.remove(at);
+            }
+            self.write(cx);
+        }
+    }
+
+    fn change_directory(&mut self, code: u16, text: &[u8]) {
+        let Some(current) = self.current.as_ref().filter(|c| !c.directory_taken) else { return };
+        self.directory = match (&current.word[..], code) {
+            (b"CWD", 250) => paths::join(&self.directory, &current.argument),
+            (b"CDUP", 200 | 250) => paths::join(&self.directory, b"/.."),
+            (b"PWD" | b"XPWD", 257) => paths::first_path(text).to_vec(),
+            _ => return,
+        };
+        let seq = current.seq;
+        if let Some(at) = self.position(seq) {
+            self.pending[at].directory_taken = true;
+        }
+    }
+
+    fn position(&self, seq: u64) -> Option<usize> {
+        self.pending.iter().position(|c| c.seq == seq)
+    }
+
+    fn announce(&mut self, cx: &mut Context<'_>, channel: Channel) {
+        let Channel { orig, to: Endpoint { addr, port }, .. } = channel;
+        let now = cx.now;
+        if let Err(awaited) = cx.env.ftp.announce((addr, port), cx.conn.uid, now) {
+            let (env, addl) = (&mut *cx.env, awaited.to_string());
+            env.weirds.net(&mut env.logs, now, "FTP_too_many_expected_data_channels", &addl);
+            return;
+        }
+        self.channel = Some(channel);
+        cx.env.expect(
+            (Some(orig), addr, port, Proto::Tcp),
+            Expected { tag: Tag::FtpData, parent: cx.conn.uid, expires: now + AWAIT },
+            now,
+        );
+    }
+
+    /// Writes a row for the current command if it is one of those, and forgets what was known of
+    /// its file.
+    fn write(&mut self, cx: &mut Context<'_>) {
+        let Some(current) = &self.current else { return };
+        self.ts = current.ts;
+        let names_file = NAME_FILES.contains(&&current.word[..]);
+        let mut argument = if names_file {
+            paths::url(self.id.resp_h, &self.directory, &current.argument)
+        } else {
+            current.argument.clone()
+        };
+        if argument.len() > MAX_TEXT {
+            cx.weird("FTP_arg_too_long", &argument.len().to_string(), SOURCE);
+            argument.truncate(MAX_TEXT);
+        }
+        if let Some((_, text)) = &mut self.reply
+            && text.len() > MAX_TEXT
+        {
+            cx.weird("FTP_reply_msg_too_long", &text.len().to_string(), SOURCE);
+            text.truncate(MAX_TEXT);
+        }
+        let guest = GUESTS.iter().any(|g| self.user.eq_ignore_ascii_case(g));
+        if !guest {
+            if current.word == b"PASS" {
+                argument = HIDDEN.to_vec();
+            }
+            if let Some(password) = &mut self.password {
+                *password = HIDDEN.to_vec();
+            }
+        }
+        let logged = LOGGED.contains(&&current.word[..]);
+        self.command = Some(current.word.clone());
+        self.argument = Some(argument).filter(|a| !a.is_empty());
+        if logged {
+            self.log(cx);
+        }
+        cx.env.ftp.take(cx.conn.uid);
+        self.file_size = None;
+        self.channel = None;
+    }
+
+    fn log(&mut self, cx: &mut Context<'_>) {
+        let transfer = cx.env.ftp.take(cx.conn.uid);
+        cx.log(&FtpRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: self.id,
+            user: &self.user,
+            password: self.password.as_deref(),
+            command: self.command.as_deref(),
+            arg: self.argument.as_deref(),
+            mime_type: transfer.mime_type,
+            file_size: self.file_size,
+            reply_code: self.reply.as_ref().map(|r| r.0),
+            reply_msg: self.reply.as_ref().map(|r| &r.1[..]),
+            passive: self.channel.map(|c| c.passive),
+            data_orig: self.channel.map(|c| c.orig),
+            data_resp: self.channel.map(|c| c.to.addr),
+            data_port: self.channel.map(|c| Port(c.to.port)),
+            fuid: transfer.fuid,
+        });
+        self.logged = true;
+    }
+
+    /// The session ends: what still awaits a reply is written, and something in any case.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        for command in std::mem::take(&mut self.pending) {
+            self.current = Some(command);
+            self.write(cx);
+        }
+        if !self.logged {
+            self.log(cx);
+        }
+        cx.env.ftp.take(cx.conn.uid);
+    }
+}
+
+fn shortened(cx: &mut Context<'_>, text: &[u8], weird: &'static str) -> Vec<u8> {
+    if text.len() > MAX_LOGIN {
+        cx.weird(weird, &text.len().to_string(), SOURCE);
+    }
+    text[..text.len().min(MAX_LOGIN)].to_vec()
+}
+
+/// A code and ten printable characters.
+fn looks_like_reply(line: &[u8]) -> bool {
+    matches!(line, [b'1'..=b'9', b, c, b' ', ..] if b.is_ascii_digit() && c.is_ascii_digit())
+        && line.len() >= 14
+        && line[4..14].iter().all(|b| matches!(b, b' '..=b'~'))
+}
+
+/// The last number in a reply, 0 if there is none or it is too big.
+fn last_number(text: &[u8]) -> u64 {
+    let tail = text.iter().rev().take_while(|b| !b.is_ascii_digit()).count();
+    let text = &text[..text.len() - tail];
+    let len = text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let digits = &text[text.len() - len..];
+    let add = |n: u64, d: &u8| n.checked_mul(10)?.checked_add(u64::from(d - b'0'));
+    digits.iter().try_fold(0, add).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_replies() {
+        assert_eq!(last_number(b"Opening for a1.txt (77 bytes)."), 77);
+        assert_eq!(last_number(b"1234"), 1234);
+        assert_eq!(last_number(b"none"), 0);
+    }
+
+    #[test]
+    fn lines_within_replies() {
+        assert!(looks_like_reply(b"226 Transfer complete."));
+        assert!(!looks_like_reply(b"226 short"));
+        assert!(!looks_like_reply(b"   226 Transfer complete."));
+    }
+}

@@ -1,0 +1,108 @@
+//! Data connections that control connections announced, and what they found.
+
+use std::collections::HashMap;
+
+use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
+
+/// An announcement that nobody asks for is forgotten after this.
+const LIFETIME: Interval = Interval::from_secs(300);
+
+/// Data connections that are awaited at a time.
+const MAX_EXPECTED: usize = 100_000;
+
+/// What control connections and their data connections share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Awaited data connections: the control connection, and when the entry was last used.
+    expected: HashMap<(Addr, u16), (Uid, Time), foldhash::fast::FixedState>,
+    /// The last file of each control connection that a data connection carried.
+    files: HashMap<Uid, Transfer, foldhash::fast::FixedState>,
+    swept: Time,
+}
+
+/// What is known of a transferred file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// Its name in the logs.
+    pub fuid: Option<Uid>,
+    /// Its type.
+    pub mime_type: Option<&'static str>,
+}
+
+impl Shared {
+    /// A control connection announced a data connection to this endpoint.
+    ///
+    /// # Errors
+    /// How many are awaited, when that is too many for one more.
+    pub fn announce(&mut self, to: (Addr, u16), control: Uid, now: Time) -> Result<(), usize> {
+        self.sweep(now);
+        let awaited = self.expected.len();
+        if awaited >= MAX_EXPECTED && !self.expected.contains_key(&to) {
+            return Err(awaited);
+        }
+        self.expected.insert(to, (control, now));
+        Ok(())
+    }
+
+    /// The control connection that announced a data connection to this endpoint.
+    pub fn control(&mut self, to: (Addr, u16), now: Time) -> Option<Uid> {
+        let entry = self.expected.get_mut(&to).filter(|e| e.1 + LIFETIME > now)?;
+        entry.1 = now;
+        Some(entry.0)
+    }
+
+    /// The data connection to this endpoint is over.
+    pub fn forget(&mut self, to: (Addr, u16)) {
+        self.expected.remove(&to);
+    }
+
+    /// A data connection of `control` carries a file.
+    pub fn found(&mut self, control: Uid) -> &mut Transfer {
+        self.files.entry(control).or_default()
+    }
+
+    /// The last file of a control connection; it counts for one command.
+    pub fn take(&mut self, control: Uid) -> Transfer {
+        self.files.remove(&control).unwrap_or_default()
+    }
+
+    /// Drops what was forgotten, now and then.
+    fn sweep(&mut self, now: Time) {
+        if now - self.swept >= LIFETIME || self.expected.len() >= MAX_EXPECTED {
+            self.expected.retain(|_, e| e.1 + LIFETIME > now);
+            self.swept = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_base::UidSource;
+
+    #[test]
+    fn announcements_are_found_and_forgotten() {
+        let mut shared = Shared::default();
+        let uid = UidSource::new(0).connection(1, 0);
+        let to = (Addr::v4([192, 0, 2, 1]), 2000);
+        assert_eq!(shared.announce(to, uid, Time::from_secs(1000)), Ok(()));
+        assert_eq!(shared.control(to, Time::from_secs(1299)), Some(uid));
+        // Asking for it keeps it alive.
+        assert_eq!(shared.control(to, Time::from_secs(1500)), Some(uid));
+        assert_eq!(shared.control(to, Time::from_secs(1801)), None);
+        shared.forget(to);
+        assert_eq!(shared.control(to, Time::from_secs(1500)), None);
+    }
+
+    #[test]
+    fn a_file_counts_once() {
+        let mut shared = Shared::default();
+        let uid = UidSource::new(0).connection(1, 0);
+        shared.found(uid).mime_type = Some("text/plain");
+        assert_eq!(shared.take(uid).mime_type, Some("text/plain"));
+        assert_eq!(shared.take(uid), Transfer::default());
+    }
+}

@@ -1,0 +1,367 @@
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Proto;
+
+use super::message::Dcc;
+use super::message::DccProblem;
+use super::message::Message;
+use super::message::Problem;
+use super::message::Verb;
+use super::message::is_client_command;
+use super::message::skip_spaces;
+use super::message::until_nul;
+use super::message::words;
+use super::rows::IrcRow;
+use crate::Analyze;
+use crate::Context;
+use crate::Expected;
+use crate::Replay;
+use crate::Tag;
+use crate::support::Lines;
+
+/// Bytes of a line that are looked at; two more are lost with what is cut.
+const MAX_LINE: usize = 999;
+/// A longer word is no command.
+const MAX_COMMAND: usize = 20;
+/// So many of those are borne.
+const MAX_INVALID: u32 = 20;
+/// A transfer that does not begin within this is not expected any longer.
+const AWAIT: Interval = Interval::from_secs(300);
+
+const SOURCE: Option<&str> = Some("IRC");
+
+/// The analyzer of a connection to a server, or between servers.
+pub struct Analyzer {
+    lines: [Lines; 2],
+    /// Bytes that are lost behind a line that was cut, by side.
+    lost: [u8; 2],
+    lone_cr: bool,
+    confirmed: bool,
+    invalid: u32,
+    servers: [Server; 2],
+    reading: Reading,
+    /// TLS was given its first bytes.
+    handed_over: bool,
+    /// Some message made a session of this.
+    session: bool,
+}
+
+/// What a side said when it introduced itself as a server.
+#[derive(Clone, Copy, Default)]
+struct Server {
+    registered: bool,
+    /// It can compress.
+    zip: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Lines,
+    /// TLS took over.
+    Tls,
+    /// Servers talk compressed from here on.
+    Zip,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)],
+            lost: [0; 2],
+            lone_cr: false,
+            confirmed: false,
+            invalid: 0,
+            servers: [Server::default(); 2],
+            reading: Reading::Lines,
+            handed_over: false,
+            session: false,
+        }
+    }
+
+    fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
+        let message = match Message::parse(line) {
+            Ok(Some(message)) => message,
+            Ok(None) => return,
+            Err(problem) => return self.problem(cx, problem),
+        };
+        match message.verb {
+            Verb::Reply(670) => self.reading = Reading::Tls,
+            // A reply of 000 is taken for a command without a name.
+            Verb::Reply(0) => self.command(cx, from, message, b""),
+            Verb::Reply(_) => {}
+            Verb::Command(word) => self.command(cx, from, message, &word.to_ascii_uppercase()),
+        }
+    }
+
+    fn problem(&mut self, cx: &mut Context<'_>, problem: Problem) {
+        let (weird, violation) = match problem {
+            Problem::TooLong => ("irc_line_size_exceeded", None),
+            Problem::TooShort => ("irc_line_too_short", None),
+            Problem::OnlyPrefix => ("irc_invalid_line", None),
+            Problem::Empty => ("irc_invalid_line", Some("line too short")),
+            Problem::BadNumber => ("irc_invalid_reply_number", Some("invalid reply number")),
+        };
+        if self.confirmed {
+            cx.weird(weird, "", SOURCE);
+        }
+        if let Some(reason) = violation {
+            cx.violation(Tag::Irc, reason, b"");
+        }
+    }
+
+    fn command(&mut self, cx: &mut Context<'_>, from: Dir, message: Message<'_>, word: &[u8]) {
+        if from == Dir::Orig && !self.confirmed && is_client_command(word) {
+            self.confirmed = true;
+            cx.confirm(Tag::Irc);
+        }
+        if word == b"STARTTLS" {
+            return;
+        }
+        self.introduce(from, message, word);
+        if word.len() > MAX_COMMAND {
+            cx.weird("irc_invalid_command", "", SOURCE);
+            self.invalid += 1;
+            if self.invalid > MAX_INVALID {
+                cx.weird("irc_too_many_invalid", "", SOURCE);
+                cx.violation(Tag::Irc, "too many long lines", b"");
+            }
+            return;
+        }
+        let understood = match word {
+            b"PRIVMSG" => self.private_message(cx, message.params),
+            b"USER" => {
+                self.user(cx, from, message.params);
+                Ok(())
+            }
+            b"NICK" => {
+                self.nick(cx, from, message.params);
+                Ok(())
+            }
+            b"JOIN" => self.join(cx, from, message),
+            b"NJOIN" => self.server_join(cx, from, message.params),
+            _ => Ok(()),
+        };
+        if let Err((weird, addl)) = understood {
+            cx.weird(weird, &addl, SOURCE);
+            return;
+        }
+        if self.servers.iter().all(|s| s.registered && s.zip) {
+            self.reading = Reading::Zip;
+        }
+    }
+
+    /// Servers introduce themselves to each other with PASS and SERVER.
+    fn introduce(&mut self, from: Dir, message: Message<'_>, word: &[u8]) {
+        let server = &mut self.servers[from.index()];
+        if server.registered {
+            return;
+        }
+        if word == b"PASS" {
+            let flags = words(message.params, b' ').nth(3);
+            server.zip = flags.is_some_and(|f| f.contains(&b'Z') || f.contains(&b'z'));
+        }
+        server.registered = word == b"SERVER" && message.prefix.is_empty();
+    }
+
+    /// The session's row, as of now.
+    fn row<'c>(&mut self, cx: &'c mut Context<'_>) -> &'c mut IrcRow {
+        self.session = true;
+        let (now, uid, id) = (cx.now, cx.conn.uid, cx.conn.id);
+        cx.env.irc.session(now, uid, id)
+    }
+
+    fn nick(&mut self, cx: &mut Context<'_>, from: Dir, params: &[u8]) {
+        let name = params.strip_prefix(b":").unwrap_or(params).to_vec();
+        let row = self.row(cx);
+        if from == Dir::Orig {
+            row.command = Some("NICK");
+            row.value = Some(name.clone());
+            let whole = row.clone();
+            row.nick = Some(name);
+            cx.log(&whole);
+        }
+    }
+
+    fn user(&mut self, cx: &mut Context<'_>, from: Dir, params: &[u8]) {
+        let mut parts = words(params, b' ');
+        let mut next = || until_nul(parts.next().unwrap_or_default()).to_vec();
+        let (user, mut addl) = (next(), next());
+        addl.push(b' ');
+        addl.extend(next());
+        addl.push(b' ');
+        // The words of the real name as they are put together elsewhere: a space after each from
+        // the second on.
+        let mut name = Vec::new();
+        for (i, word) in parts.enumerate() {
+            name.extend_from_slice(word);
+            if i > 0 {
+                name.push(b' ');
+            }
+        }
+        let name = until_nul(&name);
+        addl.extend_from_slice(name.strip_prefix(b":").unwrap_or(name));
+        let row = self.row(cx);
+        if from == Dir::Orig {
+            row.command = Some("USER");
+            row.value = Some(user.clone());
+            row.addl = Some(addl);
+            let whole = row.clone();
+            row.user = Some(user);
+            cx.log(&whole);
+        }
+    }
+
+    fn join(&mut self, cx: &mut Context<'_>, from: Dir, message: Message<'_>) -> Understood {
+        let params = message.params.strip_prefix(b":").unwrap_or(message.params);
+        let mut parts = words(params, b' ');
+        let Some(channels) = parts.next() else {
+            return Err(("irc_invalid_join_line", String::new()));
+        };
+        let keys: Vec<_> = words(parts.next().unwrap_or_default(), b',').collect();
+        let mut list: Vec<(&[u8], &[u8])> = Vec::new();
+        for (i, channel) in words(channels, b',').enumerate() {
+            let entry = (channel, keys.get(i).copied().unwrap_or_default());
+            if !list.contains(&entry) {
+                list.push(entry);
+            }
+        }
+        self.joined(cx, from, &list);
+        Ok(())
+    }
+
+    /// A server tells others who is in a channel.
+    fn server_join(&mut self, cx: &mut Context<'_>, from: Dir, params: &[u8]) -> Understood {
+        let parts: Vec<_> = words(params, b' ').take(3).collect();
+        let [channel, users] = parts[..] else {
+            return Err(("irc_invalid_njoin_line", String::new()));
+        };
+        let users = users.strip_prefix(b":").unwrap_or(users);
+        let mut seen: Vec<&[u8]> = Vec::new();
+        for user in words(users, b',') {
+            if !seen.contains(&user) {
+                seen.push(user);
+            }
+        }
+        let list: Vec<(&[u8], &[u8])> = seen.iter().map(|_| (channel, &b""[..])).collect();
+        self.joined(cx, from, &list);
+        Ok(())
+    }
+
+    fn joined(&mut self, cx: &mut Context<'_>, from: Dir, list: &[(&[u8], &[u8])]) {
+        let row = self.row(cx);
+        if from != Dir::Orig {
+            return;
+        }
+        row.command = Some("JOIN");
+        for (channel, key) in list {
+            let row = self.row(cx);
+            row.value = Some(channel.to_vec());
+            row.addl = Some(match key {
+                [] => Vec::new(),
+                key => [b" with channel key: '", *key, b"'"].concat(),
+            });
+            let whole = row.clone();
+            cx.log(&whole);
+        }
+    }
+
+    fn private_message(&mut self, cx: &mut Context<'_>, params: &[u8]) -> Understood {
+        let Some(space) = memchr::memchr(b' ', params) else {
+            return Err(("irc_invalid_privmsg_message_format", String::new()));
+        };
+        let text = skip_spaces(&params[space + 1..]);
+        let text = text.strip_prefix(b":").unwrap_or(text);
+        let text = text.strip_prefix(&[1]).unwrap_or(text);
+        match Dcc::parse(text) {
+            Ok(Some(offer)) => self.offer(cx, offer),
+            Ok(None) => {}
+            Err(DccProblem::Format) => {
+                return Err(("irc_invalid_dcc_message_format", String::new()));
+            }
+            Err(DccProblem::Host) => return Err(("irc_invalid_dcc_host", String::new())),
+            Err(DccProblem::Port(port)) => {
+                return Err(("irc_invalid_dcc_port", port.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    fn offer(&mut self, cx: &mut Context<'_>, offer: Dcc<'_>) {
+        self.row(cx);
+        let (now, uid) = (cx.now, cx.conn.uid);
+        if offer.kind != b"SEND" {
+            return;
+        }
+        if cx.env.irc.is_full(now) {
+            cx.weird("irc_max_dcc_expected_transfers_exceeded", "", None);
+            return;
+        }
+        let row = self.row(cx);
+        row.dcc_file_name = Some(offer.argument.to_vec());
+        row.dcc_file_size = Some(offer.size);
+        let to = (offer.host, offer.port);
+        cx.env.irc.announce(to, uid, now);
+        cx.env.expect(
+            (None, to.0, to.1, Proto::Tcp),
+            Expected { tag: Tag::IrcData, parent: uid, expires: now + AWAIT },
+            now,
+        );
+    }
+}
+
+/// Whether a command made sense, or else the oddity and what goes with it.
+type Understood = Result<(), (&'static str, String)>;
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let i = from.index();
+        let mut data = data;
+        // The cutter is taken out so that a line may borrow it while it is looked at.
+        let mut lines = std::mem::replace(&mut self.lines[i], Lines::new(1));
+        while self.reading == Reading::Lines && !data.is_empty() {
+            if self.lost[i] > 0 {
+                self.lost[i] -= 1;
+                data = &data[1..];
+                continue;
+            }
+            let Some(line) = lines.next(&mut data) else { break };
+            if line.cut {
+                self.lost[i] = 2;
+                cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
+            }
+            self.line(cx, from, line.text);
+        }
+        if lines.lone_cr() && !std::mem::replace(&mut self.lone_cr, true) {
+            cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
+        }
+        if self.reading == Reading::Tls && !self.handed_over {
+            self.handed_over = true;
+            lines.skip_lf(&mut data);
+            let chunks = if data.is_empty() { Vec::new() } else { vec![(from, data.to_vec())] };
+            cx.start(Tag::Ssl, Replay { chunks });
+        }
+        self.lines[i] = lines;
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        if self.lines[from.index()].has_partial() {
+            self.stream(cx, from, b"\n");
+        }
+    }
+
+    fn flip(&mut self, _cx: &mut Context<'_>) {
+        self.lines.swap(0, 1);
+        self.lost.swap(0, 1);
+        self.servers.swap(0, 1);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if self.session {
+            cx.env.irc.close(cx.conn.uid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

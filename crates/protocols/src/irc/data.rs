@@ -1,0 +1,111 @@
+use gannet_base::Addr;
+use gannet_base::Dir;
+use gannet_files::FileId;
+use gannet_files::FileStart;
+
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+
+/// After so many bytes the type of a file is told, or never.
+const BEGINNING: u64 = 4096;
+
+/// The analyzer of a DCC transfer: the responder sends the file, the originator how many bytes
+/// it has.
+pub struct Data {
+    file: Option<FileId>,
+    seen: u64,
+    /// The transfer's row is written.
+    told: bool,
+}
+
+impl Data {
+    /// For a connection that an offer announced.
+    pub fn new(cx: &mut Context<'_>) -> Self {
+        let (to, now) = (endpoint(cx), cx.now);
+        if cx.env.irc.announced(to, now).is_some() {
+            cx.confirm(Tag::IrcData);
+        }
+        Self { file: None, seen: 0, told: false }
+    }
+
+    fn file(&mut self, cx: &mut Context<'_>) -> FileId {
+        if let Some(file) = self.file {
+            return file;
+        }
+        let (to, now) = (endpoint(cx), cx.now);
+        let offer = cx.env.irc.announced(to, now);
+        let filename = offer.and_then(|row| row.dcc_file_name.clone());
+        let file = cx.file_start(FileStart {
+            source: "IRC_DATA",
+            from: Dir::Resp,
+            depth: 0,
+            filename,
+            total_bytes: None,
+            parent: None,
+            mime_type: None,
+        });
+        let fuid = cx.env.files.fuid(file);
+        if let Some(row) = cx.env.irc.announced(to, now) {
+            row.fuid = fuid;
+        }
+        self.file = Some(file);
+        file
+    }
+
+    /// The file's type is settled: the row of the offer is complete.
+    fn tell(&mut self, cx: &mut Context<'_>, file: FileId) {
+        if std::mem::replace(&mut self.told, true) {
+            return;
+        }
+        let mime_type = cx.env.files.mime_type(file);
+        let (to, now) = (endpoint(cx), cx.now);
+        let Some(row) = cx.env.irc.announced(to, now) else { return };
+        let mut whole = row.clone();
+        (row.dcc_file_name, row.dcc_file_size, row.dcc_mime_type) = (None, None, None);
+        whole.command = Some("DCC");
+        whole.dcc_mime_type = mime_type.or(whole.dcc_mime_type);
+        cx.log(&whole);
+        cx.env.irc.forget(to);
+    }
+}
+
+/// The endpoint that was announced, which is that of the connection.
+fn endpoint(cx: &Context<'_>) -> (Addr, u16) {
+    (cx.conn.id.resp_h, cx.conn.id.resp_p)
+}
+
+impl Analyze for Data {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if from == Dir::Orig {
+            if !data.len().is_multiple_of(4) {
+                cx.weird("irc_invalid_dcc_send_ack", "", Some("IRC_DATA"));
+            }
+            return;
+        }
+        let file = self.file(cx);
+        cx.file_data(file, data);
+        self.seen += data.len() as u64;
+        if self.seen >= BEGINNING {
+            self.tell(cx, file);
+        }
+    }
+
+    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
+        if from == Dir::Resp {
+            let file = self.file(cx);
+            cx.file_gap(file, len);
+            self.tell(cx, file);
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(file) = self.file.take() {
+            cx.env.files.settle_mime_type(file);
+            self.tell(cx, file);
+            cx.file_end(file);
+        }
+        let to = endpoint(cx);
+        cx.env.irc.forget(to);
+    }
+}

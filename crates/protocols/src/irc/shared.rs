@@ -1,0 +1,141 @@
+//! Sessions, and the transfers that they announced.
+
+use std::collections::HashMap;
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
+
+use super::rows::IrcRow;
+
+/// An offer that nobody takes up is forgotten after this.
+const LIFETIME: Interval = Interval::from_secs(300);
+
+/// Transfers that are awaited at a time.
+const MAX_EXPECTED: usize = 5000;
+
+/// What connections to servers share with those that carry files.
+///
+/// A transfer's row is the session's, whether or not that is still open when the file comes.
+#[derive(Debug, Default)]
+pub struct Shared {
+    sessions: HashMap<Uid, Session, foldhash::fast::FixedState>,
+    /// Awaited transfers: the session, and when the entry was last used.
+    expected: HashMap<(Addr, u16), (Uid, Time), foldhash::fast::FixedState>,
+    swept: Time,
+}
+
+#[derive(Debug)]
+struct Session {
+    row: IrcRow,
+    open: bool,
+    /// Transfers that point here.
+    awaited: u32,
+}
+
+impl Shared {
+    /// The row of a session at its newest message.
+    pub(super) fn session(&mut self, now: Time, uid: Uid, id: ConnId) -> &mut IrcRow {
+        let new = || Session { row: IrcRow::new(now, uid, id), open: true, awaited: 0 };
+        let session = self.sessions.entry(uid).or_insert_with(new);
+        session.row.ts = now;
+        &mut session.row
+    }
+
+    /// The connection to the server is over.
+    pub(super) fn close(&mut self, uid: Uid) {
+        if let Some(session) = self.sessions.get_mut(&uid) {
+            session.open = false;
+            self.drop_unused(uid);
+        }
+    }
+
+    /// Whether no more transfers can be awaited.
+    pub(super) fn is_full(&mut self, now: Time) -> bool {
+        if now - self.swept >= LIFETIME || self.expected.len() >= MAX_EXPECTED {
+            self.swept = now;
+            let old: Vec<_> = self
+                .expected
+                .iter()
+                .filter(|(_, e)| e.1 + LIFETIME <= now)
+                .map(|(to, _)| *to)
+                .collect();
+            for to in old {
+                self.forget(to);
+            }
+        }
+        self.expected.len() >= MAX_EXPECTED
+    }
+
+    /// A session announced a transfer from this endpoint.
+    pub(super) fn announce(&mut self, to: (Addr, u16), session: Uid, now: Time) {
+        self.forget(to);
+        if let Some(s) = self.sessions.get_mut(&session) {
+            s.awaited += 1;
+            self.expected.insert(to, (session, now));
+        }
+    }
+
+    /// The row of the session that announced a transfer from this endpoint.
+    pub(super) fn announced(&mut self, to: (Addr, u16), now: Time) -> Option<&mut IrcRow> {
+        let entry = self.expected.get_mut(&to).filter(|e| e.1 + LIFETIME > now)?;
+        entry.1 = now;
+        self.sessions.get_mut(&entry.0).map(|s| &mut s.row)
+    }
+
+    /// The transfer from this endpoint is not awaited any longer.
+    pub(super) fn forget(&mut self, to: (Addr, u16)) {
+        if let Some((uid, _)) = self.expected.remove(&to)
+            && let Some(session) = self.sessions.get_mut(&uid)
+        {
+            session.awaited = session.awaited.saturating_sub(1);
+            self.drop_unused(uid);
+        }
+    }
+
+    fn drop_unused(&mut self, uid: Uid) {
+        if self.sessions.get(&uid).is_some_and(|s| !s.open && s.awaited == 0) {
+            self.sessions.remove(&uid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_base::UidSource;
+
+    #[test]
+    fn sessions_live_as_long_as_they_are_awaited() {
+        let mut shared = Shared::default();
+        let uid = UidSource::new(0).connection(1, 0);
+        let host = Addr::v4([192, 0, 2, 1]);
+        let id = ConnId { orig_h: host, resp_h: host, orig_p: 1, resp_p: 2 };
+        let now = Time::from_secs(1000);
+        shared.session(now, uid, id).nick = Some(b"me".to_vec());
+        assert!(!shared.is_full(now));
+        shared.announce((host, 99), uid, now);
+        shared.close(uid);
+        assert_eq!(
+            shared.announced((host, 99), now).and_then(|r| r.nick.clone()),
+            Some(b"me".to_vec())
+        );
+        shared.forget((host, 99));
+        assert!(shared.sessions.is_empty() && shared.expected.is_empty());
+    }
+
+    #[test]
+    fn offers_expire() {
+        let mut shared = Shared::default();
+        let uid = UidSource::new(0).connection(1, 0);
+        let host = Addr::v4([192, 0, 2, 1]);
+        let id = ConnId { orig_h: host, resp_h: host, orig_p: 1, resp_p: 2 };
+        shared.session(Time::from_secs(1000), uid, id);
+        shared.announce((host, 99), uid, Time::from_secs(1000));
+        assert!(shared.announced((host, 99), Time::from_secs(1300)).is_none());
+        assert!(!shared.is_full(Time::from_secs(1301)));
+        assert!(shared.expected.is_empty());
+    }
+}

@@ -1,0 +1,506 @@
+use std::collections::VecDeque;
+
+use gannet_base::Dir;
+use gannet_files::FileId;
+
+use super::bdat::Chunks;
+use super::bdat::LineSink;
+use super::message::Command;
+use super::message::Reply;
+use super::message::Request;
+use super::message::parse_chunk;
+use super::session::Answers;
+use super::session::Mail;
+use super::session::SOURCE;
+use super::session::Session;
+use crate::Analyze;
+use crate::Context;
+use crate::Replay;
+use crate::Tag;
+use crate::support::Lines;
+use crate::support::mime::Mime;
+
+/// Commands that may await their replies.
+const MAX_PENDING: usize = 1000;
+
+/// A line is handed on in pieces of this length: 16 MiB less a little, as elsewhere.
+const MAX_LINE: usize = 16 * 1024 * 1024 - 100;
+
+/// Where the dialogue stands: a guess from the last command and reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Commands are expected.
+    Commands,
+    InData,
+    InChunks,
+    InAuth,
+    AfterGap,
+    /// After the first reply that followed a gap.
+    Recovering,
+}
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    lines: [Lines; 2],
+    /// Bytes that come as they are, not in lines, by [`Dir::index`]: the chunk at hand.
+    plain: [u64; 2],
+    /// A NUL in this side's lines was dropped already.
+    nul_seen: [bool; 2],
+    oddities: Oddities,
+    ended: [bool; 2],
+    /// The client of the dialogue: the originator, until TURN.
+    client: Dir,
+    state: State,
+    /// The command that the next reply answers, and those behind it.
+    awaiting: Option<Command>,
+    queue: VecDeque<Command>,
+    answered: Option<Command>,
+    /// The code of a reply of which further lines follow.
+    continued: Option<u16>,
+    mail: Option<OpenMail>,
+    chunks: Option<Chunks>,
+    session: Session,
+    reading: Reading,
+}
+
+/// Whether the stream is still read as SMTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    Lines,
+    /// TLS took over.
+    Tls,
+    /// The dialogue makes no sense.
+    Off,
+}
+
+/// Oddities of lines that are told once a connection.
+#[derive(Default)]
+struct Oddities {
+    lone_cr: bool,
+    nul: bool,
+}
+
+/// The mail at hand.
+struct OpenMail {
+    mime: Mime,
+    from: Dir,
+    file: Option<FileId>,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)],
+            plain: [0; 2],
+            nul_seen: [false; 2],
+            oddities: Oddities::default(),
+            ended: [false; 2],
+            client: Dir::Orig,
+            state: State::Commands,
+            awaiting: Some(Command::Connect),
+            queue: VecDeque::new(),
+            answered: None,
+            continued: None,
+            mail: None,
+            chunks: None,
+            session: Session::default(),
+            reading: Reading::Lines,
+        }
+    }
+
+    fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
+        // Some clients end lines with more than one CR.
+        let extra = line.iter().rev().take_while(|&&b| b == b'\r').count();
+        let line = &line[..line.len() - extra];
+        let held = self.without_nul(cx, from, line);
+        let line = held.as_deref().unwrap_or(line);
+        if from == self.client {
+            if !line.is_empty() {
+                self.last_chunk_ends(cx, from);
+            }
+            self.client_line(cx, from, line);
+        } else {
+            self.server_line(cx, from, line);
+        }
+    }
+
+    /// The line without its first NUL, if it is the first of this side.
+    fn without_nul(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) -> Option<Vec<u8>> {
+        if self.nul_seen[from.index()] {
+            return None;
+        }
+        let at = memchr::memchr(0, line)?;
+        self.nul_seen[from.index()] = true;
+        if !std::mem::replace(&mut self.oddities.nul, true) {
+            cx.weird("NUL_in_line", "", Some("CONTENTLINE"));
+        }
+        Some([&line[..at], &line[at + 1..]].concat())
+    }
+
+    fn client_line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
+        match self.state {
+            State::AfterGap => {}
+            State::InData if line == b"." => {
+                self.await_reply(cx, Command::EndOfData);
+                self.end_of_data(cx);
+                self.request(cx, b".", b".");
+                self.chunks_missing(cx, Command::EndOfData);
+            }
+            State::InData => {
+                if self.mail.is_none() {
+                    self.begin_mail(cx, from, State::InData);
+                }
+                let text = line.strip_prefix(b".").unwrap_or(line);
+                self.with_mail(cx, |mime, mail| mime.line(text, true, mail));
+            }
+            State::InAuth => {
+                self.await_reply(cx, Command::AuthAnswer);
+                self.request(cx, b"**", line);
+                self.chunks_missing(cx, Command::AuthAnswer);
+            }
+            State::Commands | State::InChunks | State::Recovering => {
+                let request = Request::parse(line);
+                let Some(command) = Command::from_word(request.word) else { return };
+                self.command(cx, from, command, request);
+            }
+        }
+    }
+
+    fn command(&mut self, cx: &mut Context<'_>, from: Dir, command: Command, request: Request<'_>) {
+        self.await_reply(cx, command);
+        if command == Command::EndOfData {
+            self.end_of_data(cx);
+        }
+        self.request(cx, request.word, request.argument);
+        if command == Command::Bdat {
+            self.chunk_begins(cx, from, request.argument);
+            return;
+        }
+        self.chunks_missing(cx, command);
+        match command {
+            Command::Ehlo
+            | Command::Helo
+            | Command::Mail
+            | Command::Send
+            | Command::Soml
+            | Command::Saml
+            | Command::Rcpt
+            | Command::Rset
+            | Command::Quit
+            | Command::Connect => self.state = State::Commands,
+            Command::Data => self.begin_mail(cx, from, State::InData),
+            _ => {}
+        }
+    }
+
+    fn chunk_begins(&mut self, cx: &mut Context<'_>, from: Dir, argument: &[u8]) {
+        let (size, last) = match parse_chunk(argument) {
+            Ok(chunk) => chunk,
+            Err(words) => {
+                cx.weird("smtp_invalid_bdat_command", words, SOURCE);
+                return;
+            }
+        };
+        if i64::try_from(size).is_err() {
+            cx.weird("smtp_huge_bdat_chunk", &size.to_string(), SOURCE);
+            return;
+        }
+        self.plain[from.index()] = size;
+        if self.chunks.is_none() {
+            self.begin_mail(cx, from, State::InChunks);
+            self.chunks = Some(Chunks::default());
+        }
+        if let Some(chunks) = &mut self.chunks {
+            chunks.next_chunk(size, last);
+        }
+        self.state = State::InChunks;
+    }
+
+    /// Another command came although the last chunk did not.
+    fn chunks_missing(&mut self, cx: &mut Context<'_>, command: Command) {
+        if command != Command::Bdat && self.chunks.is_some() {
+            cx.weird("smtp_missing_bdat_last_chunk", "", SOURCE);
+            self.end_mail(cx);
+        }
+    }
+
+    /// An empty last chunk shows only when the next line comes.
+    fn last_chunk_ends(&mut self, cx: &mut Context<'_>, from: Dir) {
+        if from == self.client && self.chunks.as_ref().is_some_and(Chunks::complete) {
+            self.end_of_data(cx);
+        }
+    }
+
+    fn plain(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if from != self.client || self.chunks.is_none() {
+            // The roles were exchanged while a chunk was under way: nothing can be made of it.
+            return;
+        }
+        if let (Some(mut chunks), Some(mut open)) = (self.chunks.take(), self.mail.take()) {
+            let mail = Mail {
+                cx: &mut *cx,
+                session: &mut self.session,
+                from: open.from,
+                file: &mut open.file,
+            };
+            chunks.data(data, &mut ChunkLines { mime: &mut open.mime, mail });
+            self.mail = Some(open);
+            self.chunks = Some(chunks);
+        }
+        self.last_chunk_ends(cx, from);
+    }
+
+    fn server_line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) {
+        let Some(reply) = Reply::parse(line) else {
+            cx.violation(Tag::Smtp, "reply code -1 out of range", line);
+            return;
+        };
+        if self.continued.is_some_and(|code| code != reply.code) {
+            self.continued = None;
+        }
+        if self.continued.is_none() {
+            self.answer(cx, from, reply.code);
+        }
+        self.continued = reply.more.then_some(reply.code);
+        let to = match self.answered {
+            Some(Command::EndOfData) => Answers::EndOfData,
+            Some(Command::Bdat) => Answers::Chunk,
+            _ => Answers::Other,
+        };
+        self.session.reply(cx, reply.code, to, reply.text, reply.more);
+    }
+
+    /// The first line of a reply: the state follows from what it answers.
+    fn answer(&mut self, cx: &mut Context<'_>, from: Dir, code: u16) {
+        if self.state == State::AfterGap {
+            self.state = State::Recovering;
+            self.request(cx, b"(UNKNOWN)", b"");
+        }
+        let command = self.awaiting.take();
+        self.answered = command;
+        self.awaiting = self.queue.pop_front();
+        match command {
+            Some(Command::Ehlo | Command::Helo) => {
+                if matches!(code, 421 | 500 | 501 | 504 | 550) {
+                    self.state = State::Commands;
+                }
+            }
+            Some(Command::Mail | Command::Send | Command::Soml | Command::Saml) => {
+                let refused = matches!(code, 421 | 451 | 452 | 500 | 501 | 503 | 550 | 552 | 553);
+                if refused && self.state != State::InData {
+                    self.state = State::Commands;
+                }
+            }
+            Some(Command::Connect) => {
+                if matches!(code, 421 | 554) {
+                    self.state = State::Commands;
+                }
+            }
+            Some(Command::Data) if code != 354 => {
+                if self.state == State::InData {
+                    self.end_mail(cx);
+                }
+                self.state = State::Commands;
+            }
+            Some(Command::EndOfData) => self.state = State::Commands,
+            Some(Command::Auth | Command::AuthAnswer) => {
+                self.state = if code == 334 { State::InAuth } else { State::Commands };
+            }
+            Some(Command::Turn) if code == 250 => {
+                self.client = self.client.other();
+                self.state = State::Commands;
+            }
+            Some(Command::StartTls | Command::AnonymousTls) if code == 220 => {
+                self.reading = Reading::Tls;
+                self.session.tls();
+            }
+            None if self.state == State::Recovering && code == 354 => {
+                self.begin_mail(cx, from, State::InData);
+            }
+            Some(Command::Vrfy | Command::Expn | Command::Help | Command::Noop | Command::Etrn)
+                if self.state == State::Recovering && code == 354 =>
+            {
+                self.begin_mail(cx, from, State::InData);
+            }
+            _ => {}
+        }
+    }
+
+    fn await_reply(&mut self, cx: &mut Context<'_>, command: Command) {
+        if self.awaiting.is_none() {
+            self.awaiting = Some(command);
+            return;
+        }
+        if self.queue.len() == MAX_PENDING {
+            cx.weird("smtp_excessive_pending_cmds", "", SOURCE);
+            self.queue.clear();
+        }
+        self.queue.push_back(command);
+    }
+
+    fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) {
+        cx.confirm(Tag::Smtp);
+        if !self.session.request(cx, word, argument) {
+            self.end_open_mail(cx);
+            self.reading = Reading::Off;
+        }
+    }
+
+    fn begin_mail(&mut self, cx: &mut Context<'_>, from: Dir, state: State) {
+        self.state = state;
+        if self.mail.is_some() {
+            cx.weird("smtp_nested_mail_transaction", "", SOURCE);
+            self.finish_mail(cx);
+        }
+        let mut file = None;
+        let mut mail = Mail { cx, session: &mut self.session, from, file: &mut file };
+        let mime = Mime::new(&mut mail);
+        self.mail = Some(OpenMail { mime, from, file });
+    }
+
+    fn end_of_data(&mut self, cx: &mut Context<'_>) {
+        self.end_mail(cx);
+        self.state = State::Commands;
+    }
+
+    fn end_mail(&mut self, cx: &mut Context<'_>) {
+        if let Some(mut chunks) = self.chunks.take() {
+            if chunks.remaining() > 0 {
+                cx.weird("smtp_bdat_remaining_at_end_data", "", SOURCE);
+                self.plain = [0; 2];
+            }
+            if let Some(open) = &mut self.mail {
+                let mail = Mail {
+                    cx: &mut *cx,
+                    session: &mut self.session,
+                    from: open.from,
+                    file: &mut open.file,
+                };
+                chunks.finish(&mut ChunkLines { mime: &mut open.mime, mail });
+            }
+        }
+        if self.mail.is_none() {
+            cx.weird("smtp_unmatched_end_of_data", "", SOURCE);
+        } else {
+            self.finish_mail(cx);
+        }
+    }
+
+    fn end_open_mail(&mut self, cx: &mut Context<'_>) {
+        if self.mail.is_some() {
+            self.end_mail(cx);
+        }
+    }
+
+    fn finish_mail(&mut self, cx: &mut Context<'_>) {
+        self.with_mail(cx, |mime, mail| mime.finish(mail));
+        self.mail = None;
+    }
+
+    fn with_mail(&mut self, cx: &mut Context<'_>, act: impl FnOnce(&mut Mime, &mut Mail<'_, '_>)) {
+        if let Some(open) = &mut self.mail {
+            let (from, file) = (open.from, &mut open.file);
+            act(&mut open.mime, &mut Mail { cx, session: &mut self.session, from, file });
+        }
+    }
+}
+
+/// Lines of chunks on their way into the mail.
+struct ChunkLines<'a, 'b, 'c> {
+    mime: &'a mut Mime,
+    mail: Mail<'b, 'c>,
+}
+
+impl LineSink for ChunkLines<'_, '_, '_> {
+    fn line(&mut self, line: &[u8], line_end: bool) {
+        self.mime.line(line, line_end, &mut self.mail);
+    }
+
+    fn weird(&mut self, name: &'static str, addl: &str) {
+        self.mail.cx.weird(name, addl, Some("SMTP_BDAT"));
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        // Without the beginning, lines would be cut wrong.
+        if self.reading != Reading::Lines || data.is_empty() || cx.conn.partial {
+            return;
+        }
+        let i = from.index();
+        let mut data = data;
+        // The cutter is taken out so that a line may borrow it while it is looked at.
+        let mut lines = std::mem::replace(&mut self.lines[i], Lines::new(1));
+        loop {
+            if self.plain[i] > 0 {
+                lines.skip_lf(&mut data);
+                let take = usize::try_from(self.plain[i]).unwrap_or(usize::MAX).min(data.len());
+                if take == 0 {
+                    break;
+                }
+                let (now, rest) = data.split_at(take);
+                data = rest;
+                self.plain[i] -= take as u64;
+                self.plain(cx, from, now);
+                continue;
+            }
+            let Some(line) = lines.next(&mut data) else { break };
+            if line.cut {
+                cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
+            }
+            self.line(cx, from, line.text);
+            if self.reading != Reading::Lines {
+                break;
+            }
+        }
+        if lines.lone_cr() && !std::mem::replace(&mut self.oddities.lone_cr, true) {
+            cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
+        }
+        if self.reading == Reading::Tls {
+            lines.skip_lf(&mut data);
+            let chunks = if data.is_empty() { Vec::new() } else { vec![(from, data.to_vec())] };
+            cx.start(Tag::Ssl, Replay { chunks });
+        }
+        self.lines[i] = lines;
+    }
+
+    fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, len: u64) {
+        if self.reading != Reading::Lines {
+            return;
+        }
+        if matches!(self.state, State::InData | State::InChunks) {
+            self.with_mail(cx, |_, mail| mail.gap(len));
+            self.end_mail(cx);
+        }
+        self.queue.clear();
+        self.awaiting = None;
+        self.answered = None;
+        self.state = State::AfterGap;
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        if self.lines[from.index()].has_partial() {
+            self.stream(cx, from, b"\n");
+        }
+        self.ended[from.index()] = true;
+        if self.ended == [true; 2] {
+            self.end_open_mail(cx);
+        }
+    }
+
+    fn flip(&mut self, _cx: &mut Context<'_>) {
+        self.lines.swap(0, 1);
+        self.plain.swap(0, 1);
+        self.nul_seen.swap(0, 1);
+        self.ended.swap(0, 1);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.end_open_mail(cx);
+        self.session.flush(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+use std::collections::BTreeMap;
+
+use gannet_base::Proto;
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::Harness;
+
+type Row = BTreeMap<String, String>;
+
+fn harness() -> Harness {
+    Harness::new(Proto::Tcp, 25)
+}
+
+/// Plays a dialogue, each chunk from one side.
+fn play(chunks: &[(Dir, &[u8])]) -> (Vec<Row>, Harness) {
+    let mut h = harness();
+    let mut analyzer = Analyzer::new(&mut h.cx());
+    for (from, data) in chunks {
+        analyzer.stream(&mut h.cx(), *from, data);
+    }
+    analyzer.end(&mut h.cx(), Dir::Orig);
+    analyzer.end(&mut h.cx(), Dir::Resp);
+    analyzer.finish(&mut h.cx());
+    (h.rows("smtp"), h)
+}
+
+const MAIL: &[(Dir, &[u8])] = &[
+    (Dir::Resp, b"220 mx ready\r\n"),
+    (Dir::Orig, b"EHLO there\r\n"),
+    (Dir::Resp, b"250-mx\r\n250 PIPELINING\r\n"),
+    (Dir::Orig, b"MAIL FROM:<a@b> SIZE=1\r\nRCPT TO:<c@d>\r\nrcpt to:<e@f>\r\nDATA\r\n"),
+    (Dir::Resp, b"250 ok\r\n250 ok\r\n250 ok\r\n354 go\r\n"),
+    (Dir::Orig, b"Received: from x (y [9.8.7.6])\r\n\tby z\r\nReceived: from w\r\n"),
+    (Dir::Orig, b"From: A <a@b>\r\nTo: \"C, D\" <c@d>, e@f\r\nCc: g@h\r\nSubject: hi\r\n"),
+    (Dir::Orig, b"Message-Id: <1@b>\r\nX-Originating-IP: [1.2.3.4]\r\nX-Mailer: m 1\r\n"),
+    (Dir::Orig, b"\r\n..dot\r\nQUIT\r\n.\r\n"),
+    (Dir::Resp, b"250 queued\r\n"),
+    (Dir::Orig, b"QUIT\r\n"),
+    (Dir::Resp, b"221 bye\r\n"),
+];
+
+#[test]
+fn a_mail_makes_a_row() {
+    let (rows, h) = play(MAIL);
+    assert_eq!(rows.len(), 1);
+    for (column, value) in [
+        ("trans_depth", "1"),
+        ("helo", "there"),
+        ("mailfrom", "a@b"),
+        ("rcptto", "c@d,e@f"),
+        ("from", "A <a@b>"),
+        ("to", "\"C\\x2c D\" <c@d>,e@f"),
+        ("cc", "g@h"),
+        ("subject", "hi"),
+        ("msg_id", "<1@b>"),
+        ("x_originating_ip", "1.2.3.4"),
+        ("first_received", "from w"),
+        ("second_received", "from x (y [9.8.7.6])\\x09by z"),
+        ("last_reply", "250 queued"),
+        ("path", "192.0.2.1,10.0.0.1,9.8.7.6"),
+        ("user_agent", "m 1"),
+        ("tls", "F"),
+        ("date", "-"),
+    ] {
+        assert_eq!(rows[0].get(column).map(String::as_str), Some(value), "{column}");
+    }
+    assert!(h.confirmed(Tag::Smtp));
+}
+
+#[test]
+fn refused_data_is_no_mail() {
+    let (rows, _) = play(&[
+        (Dir::Orig, b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"),
+        (Dir::Resp, b"220 x\r\n250 ok\r\n550 no\r\n503 no\r\n"),
+        (Dir::Orig, b"MAIL FROM:<e@f>\r\n"),
+    ]);
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["last_reply"], "503 no");
+    assert_eq!(rows[1]["mailfrom"], "e@f");
+    assert_eq!(rows[1]["trans_depth"], "1");
+}
+
+#[test]
+fn chunks_are_mail() {
+    let (rows, h) = play(&[
+        (Dir::Orig, b"EHLO x\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nBDAT 12\r\nSubject: a\r\n"),
+        (Dir::Resp, b"220 x\r\n250 ok\r\n250 ok\r\n250 ok\r\n250 12\r\n"),
+        (Dir::Orig, b"BDAT 8 LAST\r\n\r\nQUIT\r\nQUIT\r\n"),
+        (Dir::Resp, b"250 done\r\n221 bye\r\n"),
+    ]);
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0]["subject"], "a");
+    assert_eq!(rows[0]["last_reply"], "250 done");
+    assert!(!h.violated(Tag::Smtp));
+}
+
+#[test]
+fn tls_takes_over() {
+    let (rows, h) = play(&[
+        (Dir::Resp, b"220 x\r\n"),
+        (Dir::Orig, b"EHLO x\r\nSTARTTLS\r\n"),
+        (Dir::Resp, b"250 STARTTLS\r\n220 go\r\n"),
+        (Dir::Orig, b"\x16\x03\x01"),
+    ]);
+    assert_eq!(rows[0]["tls"], "T");
+    assert_eq!(rows[0]["last_reply"], "220 go");
+    assert!(matches!(h.starts[..], [(Tag::Ssl, _)]));
+}
+
+#[test]
+fn no_smtp_at_all() {
+    let (rows, h) = play(&[(Dir::Resp, b"+OK POP3\r\n")]);
+    assert!(rows.is_empty());
+    assert!(h.violated(Tag::Smtp));
+    assert!(!h.confirmed(Tag::Smtp));
+}
+
+#[test]
+fn a_gap_is_recovered_from() {
+    let mut h = harness();
+    let mut analyzer = Analyzer::new(&mut h.cx());
+    analyzer.stream(&mut h.cx(), Dir::Orig, b"MAIL FROM:<a@b>\r\n");
+    analyzer.gap(&mut h.cx(), Dir::Orig, 100);
+    analyzer.stream(&mut h.cx(), Dir::Orig, b"lost\r\n");
+    analyzer.stream(&mut h.cx(), Dir::Resp, b"354 go\r\n");
+    analyzer.stream(&mut h.cx(), Dir::Orig, b"Subject: x\r\n\r\n.\r\n");
+    analyzer.stream(&mut h.cx(), Dir::Resp, b"250 ok\r\n");
+    analyzer.finish(&mut h.cx());
+    let rows = h.rows("smtp");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0]["subject"], "x");
+    assert_eq!(rows[0]["last_reply"], "250 ok");
+}
+
+#[test]
+fn endless_nonsense_is_left_alone() {
+    let mut h = harness();
+    let mut analyzer = Analyzer::new(&mut h.cx());
+    for _ in 0..30 {
+        analyzer.stream(&mut h.cx(), Dir::Orig, b"RCPT TO:<a@b>\r\n");
+    }
+    assert_eq!(analyzer.reading, Reading::Off);
+    analyzer.finish(&mut h.cx());
+    assert_eq!(h.rows("smtp").len(), 1);
+}
+
+proptest! {
+    #[test]
+    fn cuts_do_not_matter(cut in 0usize..80, seventh in 0usize..MAIL.len()) {
+        let mut chunks = MAIL.to_vec();
+        let (from, data) = chunks[seventh];
+        let (a, b) = data.split_at(cut.min(data.len()));
+        chunks.splice(seventh..=seventh, [(from, a), (from, b)]);
+        prop_assert_eq!(play(&chunks).0, play(MAIL).0);
+    }
+
+    #[test]
+    fn any_bytes_do(chunks: Vec<(bool, Vec<u8>)>, words in "((MAIL FROM:a@b|RCPT TO:c|DATA|BDAT 3( LAST)?|QUIT|STARTTLS|TURN|X: y|\\.|)\r\n){0,20}") {
+        let mut all = vec![(Dir::Orig, words.as_bytes())];
+        all.extend(chunks.iter().map(|(o, d)| (if *o { Dir::Orig } else { Dir::Resp }, &d[..])));
+        all.push((Dir::Orig, words.as_bytes()));
+        let (rows, _) = play(&all);
+        prop_assert!(rows.len() <= 50);
+    }
+}

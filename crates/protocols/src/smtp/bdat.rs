@@ -1,0 +1,171 @@
+//! Mail in chunks (RFC 3030): lines out of chunks whose borders fall anywhere.
+
+/// A line of chunked mail is handed on in pieces of this length.
+const MAX_LINE: usize = 4096;
+
+/// The chunks of one mail.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    /// Bytes of the chunk at hand still to come.
+    remaining: u64,
+    /// No further chunk follows.
+    last: bool,
+    /// The beginning of a line.
+    partial: Vec<u8>,
+}
+
+/// Takes the lines of chunked mail.
+pub(super) trait LineSink {
+    /// A line, and whether CR LF ended it.
+    fn line(&mut self, line: &[u8], line_end: bool);
+    /// Something odd, by Zeek's name.
+    fn weird(&mut self, name: &'static str, addl: &str);
+}
+
+impl Chunks {
+    /// A chunk of `size` bytes begins.
+    pub(super) fn next_chunk(&mut self, size: u64, last: bool) {
+        self.remaining = size;
+        self.last = last;
+    }
+
+    /// Bytes of the chunk at hand still to come.
+    pub(super) fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// Whether all of the last chunk was seen.
+    pub(super) fn complete(&self) -> bool {
+        self.last && self.remaining == 0
+    }
+
+    /// The next bytes of the chunk at hand, no more than remain.
+    pub(super) fn data(&mut self, data: &[u8], sink: &mut impl LineSink) {
+        if self.partial.last() == Some(&b'\r') && data.first() != Some(&b'\n') {
+            sink.weird("smtp_bdat_line_cr_only", "");
+            sink.line(&self.partial, false);
+            self.partial.clear();
+        }
+        let taken = data.len() as u64;
+        if self.partial.is_empty() {
+            let rest = split(data, 0, sink);
+            self.partial.extend_from_slice(&data[rest..]);
+        } else {
+            // What is kept holds no line end, save a CR at its very end.
+            let from = self.partial.len() - 1;
+            self.partial.extend_from_slice(data);
+            let rest = split(&self.partial, from, sink);
+            self.partial.drain(..rest);
+        }
+        self.remaining = self.remaining.saturating_sub(taken);
+        if self.complete() && !self.partial.is_empty() {
+            sink.line(&self.partial, false);
+            self.partial.clear();
+        }
+    }
+
+    /// The mail ends, with or without its last chunk.
+    pub(super) fn finish(&mut self, sink: &mut impl LineSink) {
+        if !self.partial.is_empty() {
+            sink.weird("smtp_bdat_undelivered_at_done", "");
+            sink.line(&self.partial, false);
+            self.partial.clear();
+        }
+    }
+}
+
+/// Hands on the lines of a buffer, of which the first `seen` bytes hold no line end. Gives where
+/// the last, unfinished one begins.
+fn split(buffer: &[u8], seen: usize, sink: &mut impl LineSink) -> usize {
+    let mut start = 0;
+    let mut i = seen;
+    while let Some(&b) = buffer.get(i) {
+        if b == b'\r' && buffer.get(i + 1) == Some(&b'\n') {
+            sink.line(&buffer[start..i], true);
+            start = i + 2;
+            i += 1;
+        } else if b == b'\n' {
+            sink.weird("smtp_bdat_line_lf_only", "");
+            sink.line(&buffer[start..=i], false);
+            start = i + 1;
+        } else if i - start >= MAX_LINE {
+            sink.weird("smtp_bdat_line_too_long", &buffer.len().to_string());
+            sink.line(&buffer[start..i], false);
+            start = i;
+        }
+        i += 1;
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Default)]
+    struct Got {
+        lines: Vec<(Vec<u8>, bool)>,
+        weirds: Vec<&'static str>,
+    }
+
+    impl LineSink for Got {
+        fn line(&mut self, line: &[u8], line_end: bool) {
+            self.lines.push((line.to_vec(), line_end));
+        }
+        fn weird(&mut self, name: &'static str, _addl: &str) {
+            self.weirds.push(name);
+        }
+    }
+
+    fn read(chunks: &[&[u8]]) -> Got {
+        let mut got = Got::default();
+        let mut mail = Chunks::default();
+        mail.next_chunk(chunks.iter().map(|c| c.len() as u64).sum(), true);
+        for chunk in chunks {
+            mail.data(chunk, &mut got);
+        }
+        mail.finish(&mut got);
+        got
+    }
+
+    #[test]
+    fn line_ends() {
+        let got = read(&[b"one\r", b"\ntwo\nth\r", b"ree\r\nrest"]);
+        let line = |text: &str, line_end| (text.as_bytes().to_vec(), line_end);
+        assert_eq!(
+            got.lines,
+            [
+                line("one", true),
+                line("two\n", false),
+                line("th\r", false),
+                line("ree", true),
+                line("rest", false)
+            ]
+        );
+        assert_eq!(got.weirds, ["smtp_bdat_line_lf_only", "smtp_bdat_line_cr_only"]);
+    }
+
+    #[test]
+    fn long_lines_come_in_pieces() {
+        let got = read(&[&[b'x'; MAX_LINE + 10]]);
+        assert_eq!(got.lines.iter().map(|l| l.0.len()).collect::<Vec<_>>(), [MAX_LINE, 10]);
+        assert_eq!(got.weirds, ["smtp_bdat_line_too_long"]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_comes_out(text in "[ab\r\n]{0,60}", at in 0usize..60) {
+            let bytes = text.as_bytes();
+            let (a, b) = bytes.split_at(at.min(bytes.len()));
+            let mut back = Vec::new();
+            for (line, line_end) in read(&[a, b]).lines {
+                back.extend(line);
+                if line_end {
+                    back.extend(b"\r\n");
+                }
+            }
+            prop_assert_eq!(back, bytes);
+        }
+    }
+}

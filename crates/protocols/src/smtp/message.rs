@@ -1,0 +1,179 @@
+//! Commands and replies as they stand in lines.
+
+use crate::support::text::reply_code;
+use crate::support::text::skip_blanks;
+use crate::support::text::split_word;
+
+macro_rules! commands {
+    ($($(#[doc = $doc:literal])* $name:ident = $word:literal,)*) => {
+        /// A command of RFC 5321 or an extension, or one of the three that stand for something
+        /// else that awaits a reply.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Command { $( $(#[doc = $doc])* $name, )* }
+
+        impl Command {
+            /// The command of that name, in any case. The names of the made-up ones count too.
+            pub fn from_word(word: &[u8]) -> Option<Self> {
+                let words = [ $( ($word, Self::$name), )* ];
+                let found = words.iter().find(|(w, _)| word.eq_ignore_ascii_case(w.as_bytes()));
+                found.map(|&(_, command)| command)
+            }
+        }
+    };
+}
+
+commands! {
+    /// EHLO
+    Ehlo = "EHLO",
+    /// HELO
+    Helo = "HELO",
+    /// MAIL
+    Mail = "MAIL",
+    /// RCPT
+    Rcpt = "RCPT",
+    /// DATA
+    Data = "DATA",
+    /// QUIT
+    Quit = "QUIT",
+    /// RSET
+    Rset = "RSET",
+    /// VRFY
+    Vrfy = "VRFY",
+    /// EXPN
+    Expn = "EXPN",
+    /// HELP
+    Help = "HELP",
+    /// NOOP
+    Noop = "NOOP",
+    /// STARTTLS (RFC 3207)
+    StartTls = "STARTTLS",
+    /// X-ANONYMOUSTLS, Exchange's own
+    AnonymousTls = "X-ANONYMOUSTLS",
+    /// The connection itself, which the greeting answers.
+    Connect = "CONN_ESTABLISHMENT",
+    /// The dot that ends a mail.
+    EndOfData = "END_OF_DATA",
+    /// SEND (RFC 821)
+    Send = "SEND",
+    /// SOML (RFC 821)
+    Soml = "SOML",
+    /// SAML (RFC 821)
+    Saml = "SAML",
+    /// TURN (RFC 821)
+    Turn = "TURN",
+    /// BDAT (RFC 3030)
+    Bdat = "BDAT",
+    /// ETRN (RFC 1985)
+    Etrn = "ETRN",
+    /// AUTH (RFC 4954)
+    Auth = "AUTH",
+    /// A line of an AUTH dialogue.
+    AuthAnswer = "AUTH_ANSWER",
+}
+
+/// A line of the client outside of mail data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The first word.
+    pub word: &'a [u8],
+    /// What follows it.
+    pub argument: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// Splits a line.
+    pub fn parse(line: &'a [u8]) -> Self {
+        let (word, rest) = split_word(line);
+        Self { word, argument: skip_blanks(rest) }
+    }
+}
+
+/// A line of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply<'a> {
+    /// 100 to 599.
+    pub code: u16,
+    /// Whether another line of the same reply follows.
+    pub more: bool,
+    /// The words after the code.
+    pub text: &'a [u8],
+}
+
+impl<'a> Reply<'a> {
+    /// Reads a line; `None` unless it begins with a number from 100 to 599.
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
+        let code = reply_code(line).filter(|code| (100..600).contains(code))?;
+        let more = line.get(3) == Some(&b'-');
+        let text = skip_blanks(&line[if more { 4 } else { 3 }..]);
+        Some(Self { code, more, text })
+    }
+}
+
+/// What is wrong with the argument of BDAT, in the words weird.log has for it.
+pub type ChunkError = &'static str;
+
+/// The argument of BDAT: the chunk's size, and whether it is the last.
+pub fn parse_chunk(argument: &[u8]) -> Result<(u64, bool), ChunkError> {
+    // The greatest number of 64 bits and ` LAST`.
+    const LONGEST: usize = 25;
+    if argument.is_empty() || argument.len() > LONGEST {
+        return Err("BDAT argument bad length");
+    }
+    let digits = argument.iter().take_while(|b| b.is_ascii_digit()).count();
+    if digits == 0 {
+        return Err("BDAT not followed by a valid chunk-size");
+    }
+    let (number, rest) = argument.split_at(digits);
+    if !matches!(rest.first(), None | Some(b' ' | 0)) {
+        return Err("BDAT chunk-size not valid");
+    }
+    let add = |n: u64, d: &u8| n.checked_mul(10)?.checked_add(u64::from(d - b'0'));
+    let Some(size) = number.iter().try_fold(0, add) else {
+        return Err("BDAT chunk-size too large");
+    };
+    if rest.is_empty() {
+        Ok((size, false))
+    } else if rest.eq_ignore_ascii_case(b" LAST") {
+        Ok((size, true))
+    } else {
+        Err("BDAT chunk-size followed by junk")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands() {
+        let got = Request::parse(b"mail  FROM:<a@b>");
+        assert_eq!(got, Request { word: b"mail", argument: b"FROM:<a@b>" });
+        assert_eq!(Command::from_word(got.word), Some(Command::Mail));
+        assert_eq!(Command::from_word(b"X-AnonymousTLS"), Some(Command::AnonymousTls));
+        assert_eq!(Command::from_word(b"MAI"), None);
+        assert_eq!(Command::from_word(b""), None);
+    }
+
+    #[test]
+    fn replies() {
+        let reply = |line: &'static [u8]| Reply::parse(line).map(|r| (r.code, r.more, r.text));
+        assert_eq!(reply(b"250-a b"), Some((250, true, &b"a b"[..])));
+        assert_eq!(reply(b"250 "), Some((250, false, &b""[..])));
+        assert_eq!(reply(b"250"), Some((250, false, &b""[..])));
+        assert_eq!(reply(b"600 x"), None);
+        assert_eq!(reply(b"+OK"), None);
+    }
+
+    #[test]
+    fn chunks() {
+        assert_eq!(parse_chunk(b"86"), Ok((86, false)));
+        assert_eq!(parse_chunk(b"86 last"), Ok((86, true)));
+        assert_eq!(parse_chunk(b"18446744073709551615 LAST"), Ok((u64::MAX, true)));
+        assert_eq!(parse_chunk(b"184467440737095516150"), Err("BDAT chunk-size too large"));
+        assert_eq!(parse_chunk(b"184467440737095516150 LAST"), Err("BDAT argument bad length"));
+        assert_eq!(parse_chunk(b"-1"), Err("BDAT not followed by a valid chunk-size"));
+        assert_eq!(parse_chunk(b""), Err("BDAT argument bad length"));
+        assert_eq!(parse_chunk(b"86LAST"), Err("BDAT chunk-size not valid"));
+        assert_eq!(parse_chunk(b"86 LASTX"), Err("BDAT chunk-size followed by junk"));
+    }
+}

@@ -1,0 +1,482 @@
+//! The transactions of one connection: what commands, replies and header fields make of a row.
+
+use std::collections::HashSet;
+
+use gannet_base::Dir;
+use gannet_files::FileId;
+use gannet_files::FileStart;
+use gannet_log::Set;
+
+use super::addresses;
+use super::rows::SmtpRow;
+use crate::Context;
+use crate::support::limit_reached;
+use crate::support::mime::Field;
+use crate::support::mime::Sink;
+use crate::support::text::unescape_uri;
+
+/// Addresses of one transaction, by each of RCPT TO, To and Cc.
+const MAX_ADDRESSES: usize = 1000;
+/// Hosts on the way of one mail.
+const MAX_PATH: usize = 1000;
+/// Invalid transactions after which the connection is not followed further.
+const MAX_INVALID: u64 = 25;
+
+/// Where weird.log says oddities come from.
+pub(super) const SOURCE: Option<&str> = Some("SMTP");
+
+/// What is known of the transactions of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    helo: Option<Vec<u8>>,
+    /// Mails that were transferred.
+    transferred: u64,
+    /// Entities that began, over all mails.
+    entities: u64,
+    mail_from_seen: bool,
+    rcpt_to_seen: bool,
+    last_chunk_seen: bool,
+    invalid: u64,
+    transaction: Option<Transaction>,
+}
+
+/// A row in the making.
+#[derive(Debug)]
+struct Transaction {
+    row: SmtpRow,
+    rcptto: HashSet<Vec<u8>>,
+    to: HashSet<Vec<u8>>,
+    cc: HashSet<Vec<u8>>,
+    /// The client did something that deserves a row.
+    active: bool,
+    /// Entities that began in this transaction: only the first one's fields count.
+    entities: u64,
+    /// Within an entity: the file name its fields gave, if any.
+    entity: Option<Option<Vec<u8>>>,
+}
+
+impl Session {
+    /// Makes sure there is a row to fill.
+    pub(super) fn begin(&mut self, cx: &Context<'_>) {
+        if self.transaction.is_none() {
+            self.renew(cx);
+        }
+    }
+
+    fn renew(&mut self, cx: &Context<'_>) {
+        let mut row = SmtpRow::new(cx.now, cx.conn.uid, cx.conn.id, self.transferred + 1);
+        row.helo.clone_from(&self.helo);
+        self.transaction = Some(Transaction {
+            row,
+            rcptto: HashSet::new(),
+            to: HashSet::new(),
+            cc: HashSet::new(),
+            active: false,
+            entities: 0,
+            entity: None,
+        });
+    }
+
+    fn transaction(&mut self, cx: &Context<'_>) -> Option<&mut Transaction> {
+        self.begin(cx);
+        self.transaction.as_mut()
+    }
+
+    /// A command. Gives whether the connection is still worth following.
+    pub(super) fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) -> bool {
+        self.begin(cx);
+        let is = |command: &str| word.eq_ignore_ascii_case(command.as_bytes());
+        if is("HELO") || is("EHLO") {
+            self.helo = Some(argument.to_vec());
+            if let Some(t) = &mut self.transaction {
+                t.row.helo = Some(argument.to_vec());
+            }
+        } else if is("RCPT") && begins_with(argument, b"TO:") {
+            if let Some(t) = &mut self.transaction {
+                t.recipients(cx, argument);
+                t.active = true;
+            }
+            self.rcpt_to_seen = true;
+            if !self.mail_from_seen {
+                return self.invalid(cx, "rcpt to missing mail from");
+            }
+        } else if is("MAIL") && begins_with(argument, b"FROM:") {
+            // The mail before it may have gone unacknowledged.
+            self.flush(cx);
+            if let Some(t) = &mut self.transaction {
+                if let Some(address) = addresses::mail_addresses(argument).into_iter().next()
+                    && !address.is_empty()
+                {
+                    t.row.mailfrom = Some(address);
+                }
+                t.active = true;
+            }
+            self.mail_from_seen = true;
+            self.rcpt_to_seen = false;
+        } else if is("DATA") || is("BDAT") {
+            let valid = self.rcpt_to_seen || self.invalid(cx, "data missing rcpt to");
+            if is("BDAT") && argument.ends_with(b" LAST") {
+                self.mail_from_seen = false;
+                self.rcpt_to_seen = false;
+                self.last_chunk_seen = true;
+            }
+            return valid;
+        } else if word == b"." {
+            self.mail_from_seen = false;
+            self.rcpt_to_seen = false;
+        }
+        true
+    }
+
+    fn invalid(&mut self, cx: &mut Context<'_>, addl: &str) -> bool {
+        cx.weird("smtp_mail_transaction_invalid", addl, SOURCE);
+        self.invalid += 1;
+        if self.invalid > MAX_INVALID {
+            let addl = format!("{} > {MAX_INVALID}", self.invalid);
+            limit_reached(cx, "smtp_excessive_invalid_mail_transactions", &addl, SOURCE);
+            return false;
+        }
+        true
+    }
+
+    /// A line of a reply to `command`; `more` when another line of it follows.
+    pub(super) fn reply(
+        &mut self,
+        cx: &mut Context<'_>,
+        code: u16,
+        to: Answers,
+        text: &[u8],
+        more: bool,
+    ) {
+        if let Some(t) = self.transaction(cx) {
+            let mut reply = code.to_string().into_bytes();
+            reply.push(b' ');
+            reply.extend_from_slice(text);
+            t.row.last_reply = Some(reply);
+        }
+        let done = match to {
+            Answers::EndOfData => true,
+            Answers::Chunk => !more && self.last_chunk_seen,
+            Answers::Other => false,
+        };
+        if done {
+            self.transferred += 1;
+            self.last_chunk_seen = false;
+            self.flush(cx);
+            self.renew(cx);
+        }
+    }
+
+    /// The connection goes on under TLS.
+    pub(super) fn tls(&mut self) {
+        if let Some(t) = &mut self.transaction {
+            t.row.tls = true;
+            t.active = true;
+        }
+    }
+
+    /// Writes the row if the client did anything since the last one.
+    pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
+        if let Some(mut t) = self.transaction.take_if(|t| t.active) {
+            t.row.rcptto = t.row.rcptto.map(|_| sorted(t.rcptto));
+            t.row.to = t.row.to.map(|_| sorted(t.to));
+            t.row.cc = t.row.cc.map(|_| sorted(t.cc));
+            cx.log(&t.row);
+            self.renew(cx);
+        }
+    }
+
+    fn file_started(&mut self, cx: &Context<'_>, file: FileId) {
+        if let Some(t) = &mut self.transaction
+            && !t.row.tls
+            && let Some(fuid) = cx.env.files.fuid(file)
+        {
+            t.row.fuids.0.push(fuid);
+        }
+    }
+}
+
+/// What a reply is an answer to, as far as it matters for rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answers {
+    EndOfData,
+    Chunk,
+    Other,
+}
+
+impl Transaction {
+    fn recipients(&mut self, cx: &mut Context<'_>, argument: &[u8]) {
+        self.row.rcptto.get_or_insert_default();
+        let mut seen = HashSet::new();
+        for address in addresses::mail_addresses(argument) {
+            if !seen.insert(address.clone()) {
+                continue;
+            }
+            if self.rcptto.len() >= MAX_ADDRESSES {
+                cx.weird("smtp_too_many_rcptto_addresses", "", None);
+                break;
+            }
+            self.rcptto.insert(without(&address, b"ORCPT=rfc822"));
+        }
+    }
+
+    fn field(&mut self, cx: &mut Context<'_>, field: Field<'_>) {
+        self.file_name(cx, field);
+        // Fields of inner entities are not those of the mail.
+        if self.entities > 1 {
+            return;
+        }
+        let row = &mut self.row;
+        let value = || Some(field.value.to_vec());
+        if field.is("message-id") {
+            row.msg_id = value();
+        } else if field.is("received") {
+            if let Some(first) = row.first_received.take() {
+                row.second_received = Some(first);
+            }
+            row.first_received = value();
+            self.received(cx, field.value);
+        } else if field.is("in-reply-to") {
+            row.in_reply_to = value();
+        } else if field.is("subject") {
+            row.subject = value();
+        } else if field.is("from") {
+            row.from = value();
+        } else if field.is("reply-to") {
+            row.reply_to = value();
+        } else if field.is("date") {
+            row.date = value();
+        } else if field.is("to") {
+            row.to.get_or_insert_default();
+            entries(cx, &mut self.to, field.value, "smtp_too_many_to_addresses");
+        } else if field.is("cc") {
+            row.cc.get_or_insert_default();
+            entries(cx, &mut self.cc, field.value, "smtp_too_many_cc_addresses");
+        } else if field.is("x-originating-ip") {
+            if let Some(addr) = addresses::first_network_address(field.value) {
+                row.x_originating_ip = Some(addr);
+            }
+        } else if field.is("x-mailer") || field.is("user-agent") || field.is("x-user-agent") {
+            row.user_agent = value();
+        }
+    }
+
+    fn received(&mut self, cx: &mut Context<'_>, value: &[u8]) {
+        let path = &mut self.row.path.0;
+        if let Some(addr) = addresses::received_from(value)
+            && path.last() != Some(&addr)
+        {
+            if path.len() >= MAX_PATH {
+                cx.weird("smtp_max_path_length_exceeded", "", None);
+            } else {
+                path.push(addr);
+            }
+        }
+    }
+
+    fn file_name(&mut self, cx: &mut Context<'_>, field: Field<'_>) {
+        let Some(name) = &mut self.entity else {
+            cx.weird("missing_SMTP_entity", "", SOURCE);
+            return;
+        };
+        let found = if field.is("content-disposition") {
+            file_name(field.value, b"filename", true)
+        } else if field.is("content-type") {
+            file_name(field.value, b"name", false)
+        } else {
+            None
+        };
+        if found.is_some() {
+            *name = found;
+        }
+    }
+}
+
+fn entries(cx: &mut Context<'_>, set: &mut HashSet<Vec<u8>>, value: &[u8], weird: &'static str) {
+    for entry in addresses::address_list(value) {
+        if set.len() >= MAX_ADDRESSES {
+            cx.weird(weird, "", None);
+            break;
+        }
+        set.insert(entry.to_vec());
+    }
+}
+
+fn sorted(set: HashSet<Vec<u8>>) -> Set<Vec<u8>> {
+    let mut values: Vec<_> = set.into_iter().collect();
+    values.sort_unstable();
+    Set(values)
+}
+
+/// Takes `what`, and a semicolon after it, out of an address that it was glued to.
+fn without(address: &[u8], what: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(address.len());
+    let mut rest = address;
+    while let Some((&b, tail)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(what) {
+            rest = after.strip_prefix(b";").unwrap_or(after);
+        } else {
+            out.push(b);
+            rest = tail;
+        }
+    }
+    out
+}
+
+fn begins_with(text: &[u8], word: &[u8]) -> bool {
+    text.get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word))
+}
+
+/// The file name in a Content-Disposition or Content-Type, if it has the parameter `wanted`
+/// (with a `*` after it only where `starred` allows).
+fn file_name(value: &[u8], wanted: &[u8], starred: bool) -> Option<Vec<u8>> {
+    if !parameters(value, wanted).any(|(star, _)| starred || !star) {
+        return None;
+    }
+    // Whatever the parameter was called: the last one that ends in `name` holds it. A line end
+    // stops the search, should one be within the value.
+    let line = value.split(|&b| b == b'\n').next().unwrap_or_default();
+    let mut name = parameters(line, b"name").last().map_or(value, |(_, at)| &value[at..]);
+    if let Some(quoted) = name.strip_prefix(b"\"") {
+        name = quoted.split(|&b| b == b'"').next().unwrap_or_default();
+    }
+    Some(unescape_uri(without_charset(name)))
+}
+
+/// Where values of parameters whose name ends in `wanted` begin, and whether `*` stood before
+/// the equals sign.
+fn parameters<'a>(value: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = (bool, usize)> + 'a {
+    let blanks = |from: usize| {
+        value
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|b| matches!(b, b' ' | b'\t'))
+            .count()
+    };
+    (0..value.len()).filter(|&i| begins_with(&value[i..], wanted)).filter_map(move |i| {
+        let mut at = i + wanted.len();
+        at += blanks(at);
+        let star = value.get(at) == Some(&b'*');
+        at += usize::from(star);
+        (value.get(at) == Some(&b'=')).then(|| (star, at + 1 + blanks(at + 1)))
+    })
+}
+
+/// The name without `charset'language'` in front (RFC 5987).
+fn without_charset(name: &[u8]) -> &[u8] {
+    let allowed =
+        |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+'..=b'^') || b"!#$%&_`{}~".contains(b);
+    let charset = name.iter().take_while(|b| allowed(b)).count();
+    if charset == 0 || name.get(charset) != Some(&b'\'') {
+        return name;
+    }
+    let language = name[charset + 1..].iter().take_while(|b| allowed(b)).count();
+    if name.get(charset + 1 + language) != Some(&b'\'') {
+        return name;
+    }
+    let line = name.split(|&b| b == b'\n').next().unwrap_or_default();
+    memchr::memrchr(b'\'', line).map_or(name, |last| &name[last + 1..])
+}
+
+/// One mail's way into the row and the files.
+pub(super) struct Mail<'a, 'b> {
+    pub(super) cx: &'a mut Context<'b>,
+    pub(super) session: &'a mut Session,
+    /// Who sends the mail.
+    pub(super) from: Dir,
+    /// The file of the entity at hand.
+    pub(super) file: &'a mut Option<FileId>,
+}
+
+impl Mail<'_, '_> {
+    fn open(&mut self) -> FileId {
+        if let Some(file) = *self.file {
+            return file;
+        }
+        let transaction = self.session.transaction.as_ref();
+        let file = self.cx.file_start(FileStart {
+            source: "SMTP",
+            from: self.from,
+            depth: self.session.entities,
+            filename: transaction.and_then(|t| t.entity.clone()).flatten(),
+            total_bytes: None,
+            parent: None,
+            mime_type: None,
+        });
+        *self.file = Some(file);
+        self.session.file_started(self.cx, file);
+        file
+    }
+
+    /// `len` bytes of the mail are missing.
+    pub(super) fn gap(&mut self, len: u64) {
+        let file = self.open();
+        self.cx.file_gap(file, len);
+    }
+}
+
+impl Sink for Mail<'_, '_> {
+    fn begin(&mut self, _depth: usize) {
+        self.session.entities += 1;
+        if let Some(t) = &mut self.session.transaction {
+            t.entities += 1;
+            t.entity = Some(None);
+        }
+    }
+
+    fn header(&mut self, _depth: usize, field: Field<'_>) {
+        if let Some(t) = &mut self.session.transaction {
+            t.field(self.cx, field);
+        }
+    }
+
+    fn data(&mut self, _depth: usize, data: &[u8]) {
+        let file = self.open();
+        self.cx.file_data(file, data);
+    }
+
+    fn end(&mut self, _depth: usize) {
+        if let Some(file) = self.file.take() {
+            self.cx.file_end(file);
+        }
+        if let Some(t) = &mut self.session.transaction {
+            t.entity = None;
+        }
+    }
+
+    fn limit(&mut self, name: &'static str, at: usize) {
+        limit_reached(self.cx, name, &at.to_string(), SOURCE);
+    }
+
+    fn bad_base64(&mut self, complaint: &str) {
+        self.cx.weird("base64_illegal_encoding", complaint, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names() {
+        let disposition = |v: &str| {
+            file_name(v.as_bytes(), b"filename", true)
+                .map(|n| String::from_utf8_lossy(&n).into_owned())
+        };
+        assert_eq!(disposition("attachment; filename=\"NEWS.txt\"").as_deref(), Some("NEWS.txt"));
+        assert_eq!(disposition("attachment; FileName = a b.c").as_deref(), Some("a b.c"));
+        assert_eq!(disposition("attachment; filename*=UTF-8'en'a%20b").as_deref(), Some("a b"));
+        assert_eq!(disposition("attachment; filename=\"open").as_deref(), Some("open"));
+        assert_eq!(disposition("inline"), None);
+        let ty = |v: &str| file_name(v.as_bytes(), b"name", false);
+        assert_eq!(ty("text/plain; name=a.txt").as_deref(), Some(&b"a.txt"[..]));
+        assert_eq!(ty("text/plain; name*=a.txt"), None);
+    }
+
+    #[test]
+    fn glued_parameters() {
+        assert_eq!(without(b"ORCPT=rfc822a@b", b"ORCPT=rfc822"), b"a@b");
+        assert_eq!(without(b"a@b", b"ORCPT=rfc822"), b"a@b");
+    }
+}
