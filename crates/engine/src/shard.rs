@@ -24,7 +24,7 @@ use gannet_protocols::Stack;
 use crate::Options;
 use crate::conn_log;
 use crate::tunnels::Encapsulation;
-use crate::tunnels::Tunnels;
+use crate::tunnels::IpTunnels;
 
 /// Changes of the tunnels around one connection that are followed.
 const MAX_TUNNEL_CHANGES: u8 = 5;
@@ -49,7 +49,7 @@ pub(crate) struct Shard {
     pub(crate) env: Env,
     pub(crate) table: Table<Ext>,
     pub(crate) fragments: Fragments,
-    pub(crate) tunnels: Tunnels,
+    pub(crate) ip_tunnels: IpTunnels,
     timers: Timers,
     scratch: Scratch,
     /// Network time: never goes back.
@@ -78,7 +78,7 @@ impl Shard {
             options,
             table: Table::default(),
             fragments: Fragments::default(),
-            tunnels: Tunnels::default(),
+            ip_tunnels: IpTunnels::default(),
             timers: Timers::default(),
             scratch: Scratch::default(),
             now: Time::from_nanos(i64::MIN),
@@ -129,7 +129,6 @@ impl Shard {
         }
         self.now = to;
         self.env.logs.set_time(to);
-        self.tunnels.expire(&mut self.env.logs, to);
         self.env.expire(to);
     }
 
@@ -165,8 +164,8 @@ impl Shard {
         }
         let mut ext = Ext::default();
         if around.depth() > 0 {
-            self.tunnels.register(&mut self.env.logs, self.now, around);
-            conn.tunnel_parents = around.last().map(|t| Box::new(vec![t.uid]));
+            self.register(around);
+            conn.tunnel_parents = around.last().and_then(|t| t.uid).map(|uid| Box::new(vec![uid]));
             ext.around = Some(Box::new((*around, 0)));
         }
         ext.stack.prepare(&mut self.env, &conn, self.now);
@@ -182,6 +181,13 @@ impl Shard {
         let uid = self.env.uids.connection(self.packet_number, self.ordinal);
         self.ordinal += 1;
         uid
+    }
+
+    /// A connection was seen inside of tunnels: those not known yet are logged.
+    fn register(&mut self, around: &Encapsulation) {
+        for tunnel in around.iter() {
+            self.env.tunnels.register(&mut self.env.logs, self.now, *tunnel);
+        }
     }
 
     /// Follows the tunnels around a known connection.
@@ -207,13 +213,13 @@ impl Shard {
             slot.conn.note_limit();
             return;
         }
-        if let Some(tunnel) = around.last() {
+        if let Some(uid) = around.last().and_then(|t| t.uid) {
             let parents = slot.conn.tunnel_parents.get_or_insert_default();
-            if !parents.contains(&tunnel.uid) {
-                parents.push(tunnel.uid);
+            if !parents.contains(&uid) {
+                parents.push(uid);
             }
         }
-        self.tunnels.register(&mut self.env.logs, self.now, around);
+        self.register(around);
     }
 
     /// A connection's slot and its analyzers at work.
@@ -278,7 +284,8 @@ impl Shard {
             scratch: &mut self.scratch,
         };
         session.finish(&mut slot.conn);
-        self.tunnels.close(&mut self.env.logs, self.now, &slot.conn.id, slot.conn.uid);
+        let env = &mut self.env;
+        env.tunnels.close(&mut env.logs, self.now, &slot.conn.id, slot.conn.uid);
         let id = slot.conn.id;
         let local = if self.env.options.local_nets.is_empty() {
             (None, None)

@@ -3,6 +3,7 @@
 use gannet_base::Dir;
 use gannet_protocols::Tag;
 use gannet_protocols::failure;
+use gannet_protocols::tunnel::Tunnel;
 use gannet_wire::Ip;
 use gannet_wire::Udp;
 use gannet_wire::protocol;
@@ -14,7 +15,6 @@ use gannet_wire::tunnel::port;
 
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
-use crate::tunnels::Tunnel;
 
 const GRE: &str = "Tunnel::GRE";
 const GTPV1: &str = "Tunnel::GTPv1";
@@ -46,7 +46,7 @@ impl Shard {
         };
         let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.ordinal);
         let uid = || uids.connection(packet, ordinal);
-        let around = around.with(self.tunnels.between(self.now, ip.src, ip.dst, kind, uid));
+        let around = around.with(self.ip_tunnels.between(self.now, ip.src, ip.dst, kind, uid));
         self.ordinal += 1;
         self.walk_inner(inner, inner.data().len() as u32, &around);
     }
@@ -168,7 +168,7 @@ impl Shard {
 
     fn enter(&mut self, index: u32, kind: &'static str, inner: Inner<'_>, around: &Encapsulation) {
         let Some(slot) = self.table.get(index) else { return };
-        let around = around.with(Tunnel { uid: slot.conn.uid, id: slot.conn.id, kind });
+        let around = around.with(Tunnel { uid: Some(slot.conn.uid), id: slot.conn.id, kind });
         let wire_len = (inner.data().len() as u32).saturating_add(self.missing);
         self.walk_inner(inner, wire_len, &around);
     }

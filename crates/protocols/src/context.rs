@@ -8,6 +8,7 @@ use gannet_log::Row;
 
 use crate::Env;
 use crate::Tag;
+use crate::tunnel::Tunnel;
 
 /// Bytes that a freshly started analyzer is given before anything else, in order.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +108,14 @@ impl Context<'_> {
     pub fn weird(&mut self, name: &'static str, addl: &str, source: Option<&'static str>) {
         self.conn.set_weird();
         self.env.weirds.conn(&mut self.env.logs, self.now, self.conn, name, addl, source);
+    }
+
+    /// This connection's responder relays a stream for its originator. All connections between the two
+    /// count as one tunnel of this `kind` (`Tunnel::SOCKS`), whatever the originator's port.
+    pub fn register_tunnel(&mut self, kind: &'static str) {
+        let id = ConnId { orig_p: 0, ..self.conn.id };
+        let tunnel = Tunnel { uid: None, id, kind };
+        self.env.tunnels.register(&mut self.env.logs, self.now, tunnel);
     }
 
     /// A file begins on this connection.

@@ -92,6 +92,8 @@ pub struct Env {
     pub files: Files,
     /// Oddities, with their suppression.
     pub weirds: Weirds,
+    /// Tunnels that are known.
+    pub tunnels: crate::tunnel::Tunnels,
     /// Names of connections and files.
     pub uids: UidSource,
     /// Announced connections, by (originator if known, responder, responder's port, transport).
@@ -120,6 +122,7 @@ impl Env {
             logs,
             files,
             weirds: Weirds::default(),
+            tunnels: crate::tunnel::Tunnels::default(),
             uids,
             expected: HashMap::default(),
             expected_swept: Time::ZERO,
@@ -137,6 +140,7 @@ impl Env {
     pub fn expire(&mut self, now: Time) {
         self.files.expire(&mut self.logs, now);
         self.dhcp.expire(&mut self.logs, now);
+        self.tunnels.expire(&mut self.logs, now);
     }
 
     /// The end of input: what is still open is written.

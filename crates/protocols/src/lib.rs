@@ -19,6 +19,7 @@ mod stack;
 pub mod support;
 #[cfg(test)]
 mod testing;
+pub mod tunnel;
 pub mod weird;
 
 pub mod detect;

@@ -1,0 +1,158 @@
+//! tunnel.log, and the tunnels that are known.
+//!
+//! Whoever finds a tunnel [registers](Tunnels::register) it: the walk through the layers when a
+//! connection begins inside of one, an analyzer when its protocol asks a proxy to relay a stream.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Enum;
+use gannet_log::Logs;
+
+gannet_log::row! {
+    /// One row a tunnel found, and one when it ends.
+    pub struct TunnelRow = "tunnel" {
+        /// When.
+        ts: Time = "ts",
+        /// The connection that is the tunnel; unset where several make up one (proxies).
+        uid: Option<Uid> = "uid",
+        /// Its ends.
+        id: ConnId = "id",
+        /// Kind of tunnel.
+        tunnel_type: Enum = "tunnel_type",
+        /// Found, closed or forgotten.
+        action: Enum = "action",
+    }
+}
+
+/// A tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunnel {
+    /// The connection that it is, if it is one.
+    pub uid: Option<Uid>,
+    /// Its ends.
+    pub id: ConnId,
+    /// Its kind as the log spells it: `Tunnel::SOCKS`.
+    pub kind: &'static str,
+}
+
+/// A tunnel without new connections inside is forgotten after this.
+const EXPIRE: Interval = Interval::from_secs(3600);
+/// How often the table is looked through for what expired.
+const SWEEP: Interval = Interval::from_secs(10);
+/// Tunnels that are remembered; more are logged each time they are met.
+const MAX: usize = 100_000;
+
+/// The tunnels of a shard.
+#[derive(Default)]
+pub struct Tunnels {
+    active: HashMap<ConnId, Active, FixedState>,
+    registered: u64,
+    next_sweep: Option<Time>,
+}
+
+struct Active {
+    tunnel: Tunnel,
+    used: Time,
+    number: u64,
+}
+
+impl Tunnels {
+    /// Something new goes through a tunnel: the tunnel is logged if it is not known yet.
+    pub fn register(&mut self, logs: &mut Logs, now: Time, tunnel: Tunnel) {
+        if let Some(active) = self.active.get_mut(&tunnel.id) {
+            active.used = now;
+            return;
+        }
+        if self.active.len() < MAX {
+            let number = self.registered;
+            self.registered += 1;
+            self.active.insert(tunnel.id, Active { tunnel, used: now, number });
+            self.next_sweep.get_or_insert(now + SWEEP);
+        }
+        log(logs, now, &tunnel, "Tunnel::DISCOVER");
+    }
+
+    /// A connection ended: if it was a tunnel, that is logged.
+    pub fn close(&mut self, logs: &mut Logs, now: Time, id: &ConnId, uid: Uid) {
+        if self.active.is_empty() {
+            return;
+        }
+        if self.active.get(id).is_some_and(|a| a.tunnel.uid == Some(uid))
+            && let Some(active) = self.active.remove(id)
+        {
+            log(logs, now, &active.tunnel, "Tunnel::CLOSE");
+        }
+    }
+
+    /// Forgets tunnels that nothing new came through.
+    #[inline]
+    pub fn expire(&mut self, logs: &mut Logs, now: Time) {
+        if self.next_sweep.is_some_and(|due| now >= due) {
+            self.sweep(logs, now);
+        }
+    }
+
+    #[cold]
+    fn sweep(&mut self, logs: &mut Logs, now: Time) {
+        let old = self.active.iter().filter(|(_, a)| a.used + EXPIRE <= now);
+        let mut old: Vec<_> = old.map(|(id, a)| (a.number, *id)).collect();
+        old.sort_unstable();
+        for (_, id) in old {
+            if let Some(active) = self.active.remove(&id) {
+                log(logs, now, &active.tunnel, "Tunnel::EXPIRE");
+            }
+        }
+        self.next_sweep = (!self.active.is_empty()).then_some(now + SWEEP);
+    }
+}
+
+fn log(logs: &mut Logs, now: Time, tunnel: &Tunnel, action: &'static str) {
+    logs.write(&TunnelRow {
+        ts: now,
+        uid: tunnel.uid,
+        id: tunnel.id,
+        tunnel_type: Enum(tunnel.kind),
+        action: Enum(action),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    #[test]
+    fn found_once_and_forgotten_when_idle() {
+        let mut h = Harness::new(Proto::Tcp, 1080);
+        h.cx().register_tunnel("Tunnel::SOCKS");
+        h.conn.id.orig_p += 1;
+        h.cx().register_tunnel("Tunnel::SOCKS");
+        let rows = h.rows("tunnel");
+        assert_eq!(rows.len(), 1);
+        assert_eq!((&*rows[0]["uid"], &*rows[0]["id.orig_p"]), ("-", "0"));
+        assert_eq!(rows[0]["tunnel_type"], "Tunnel::SOCKS");
+        h.env.expire(Time::from_secs(3600));
+        assert_eq!(h.rows("tunnel").len(), 1);
+        h.env.expire(Time::from_secs(3611));
+        assert_eq!(h.rows("tunnel")[1]["action"], "Tunnel::EXPIRE");
+    }
+
+    #[test]
+    fn closed_with_its_connection() {
+        let mut h = Harness::new(Proto::Udp, 3544);
+        let tunnel = Tunnel { uid: Some(h.conn.uid), id: h.conn.id, kind: "Tunnel::TEREDO" };
+        let env = &mut h.env;
+        env.tunnels.register(&mut env.logs, h.now, tunnel);
+        let other = gannet_base::UidSource::new(7).connection(9, 9);
+        env.tunnels.close(&mut env.logs, h.now, &h.conn.id, other);
+        env.tunnels.close(&mut env.logs, h.now, &h.conn.id, h.conn.uid);
+        let actions: Vec<_> = h.rows("tunnel").iter().map(|r| r["action"].clone()).collect();
+        assert_eq!(actions, ["Tunnel::DISCOVER", "Tunnel::CLOSE"]);
+    }
+}
