@@ -15,6 +15,8 @@ pub struct Options {
     pub local_nets: Option<Vec<Subnet>>,
     /// Seed of uids.
     pub seed: u64,
+    /// Hash the contents of all files, not only of those whose hashes other logs need.
+    pub hash_files: bool,
     /// Limits of TCP reassembly.
     pub reassembly: tcp::Limits,
 }

@@ -6,6 +6,7 @@ use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::UidSource;
 use gannet_capture::Packet;
+use gannet_files::FileOptions;
 use gannet_files::Files;
 use gannet_flow::Conn;
 use gannet_flow::Fragments;
@@ -73,8 +74,9 @@ impl Shard {
             protocol_options.local_nets = nets.clone();
         }
         let logs = Logs::new(options.logs.clone());
+        let files = Files::with_options(uids, FileOptions { hash: options.hash_files });
         Self {
-            env: Env::new(protocol_options, logs, Files::new(uids), uids),
+            env: Env::new(protocol_options, logs, files, uids),
             options,
             table: Table::default(),
             fragments: Fragments::default(),

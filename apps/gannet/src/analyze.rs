@@ -1,0 +1,242 @@
+//! `gannet analyze`: captures in, logs out.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use gannet_base::Subnet;
+use gannet_capture::Error;
+use gannet_capture::Stream;
+use gannet_engine::Engine;
+use gannet_engine::Options;
+use gannet_filter::Filter;
+use gannet_log::Format;
+use gannet_log::JsonTimes;
+
+use crate::outcome::Outcome;
+use crate::paths;
+use crate::paths::Folders;
+use crate::stdin;
+use crate::stop::Stop;
+use crate::tally::Tally;
+use crate::terminal::Terminal;
+
+const EXAMPLES: &str = "\
+Examples:
+  gannet analyze trace.pcap                        logs to this folder
+  gannet analyze -C -o logs a.pcap b.pcapng.zst    two captures as one stream, to logs/
+  gannet analyze --each -o logs captures/          logs/NAME/ for every capture of a folder
+  gannet analyze --json --logs conn,dns trace.pcap conn.log and dns.log only, as JSON
+  gannet analyze -f 'udp port 53' trace.pcap       only some of the packets
+  tcpdump -w - | gannet analyze -o live -          whatever comes, until Ctrl-C";
+
+/// Write the logs of captures: connections, protocols, files, oddities.
+///
+/// Several files and folders are read as one stream in the order of time, also inside gzip, zstd,
+/// xz and lz4. Logs are Zeek's, a file for each kind that has rows.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Captures and folders of captures; - is standard input
+    #[arg(value_name = "FILE", required_unless_present = "read")]
+    files: Vec<PathBuf>,
+    /// A capture, for Zeek's habits; the same as FILE
+    #[arg(short, long, value_name = "FILE")]
+    read: Vec<PathBuf>,
+    /// Do not verify checksums: for captures made where the network card fills them in
+    #[arg(short = 'C', long)]
+    no_checksums: bool,
+    /// Folder of the logs; it is made if missing
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// One folder a file below DIR, named after the file; goes on after a bad file
+    #[arg(long)]
+    each: bool,
+    /// One JSON object a row instead of tab-separated values
+    #[arg(long)]
+    json: bool,
+    /// How JSON shows points in time
+    #[arg(long, value_name = "HOW", default_value = "epoch", requires = "json")]
+    json_times: Times,
+    /// Analyse only packets that match, like 'tcp port 80 and not net 10.0.0.0/8'
+    #[arg(short, long, value_name = "FILTER")]
+    filter: Option<String>,
+    /// Write only these logs, like conn,dns
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    logs: Option<Vec<String>>,
+    /// Networks that count as local, like 10.0.0.0/8,2001:db8::/32; by default the private ones
+    #[arg(long, value_name = "NETS", value_delimiter = ',')]
+    local_nets: Option<Vec<Subnet>>,
+    /// Hash the contents of all files: MD5, SHA1 and SHA256 in files.log
+    #[arg(long)]
+    hash_files: bool,
+    /// Decides uids: the same seed and capture give the same uids
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Threads; this version analyses on one, whatever is asked for
+    #[arg(short, long, value_name = "N", default_value = "1")]
+    threads: std::num::NonZero<u16>,
+    /// Print the table at the end even where nobody is looking
+    #[arg(long)]
+    stats: bool,
+    /// Print errors only: no progress, no table, no warnings
+    #[arg(short, long, conflicts_with = "stats")]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Times {
+    /// Seconds since 1970, with a fraction
+    Epoch,
+    /// 2026-11-21T08:47:00.000000Z
+    Iso8601,
+    /// Whole milliseconds since 1970
+    Millis,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let terminal = Terminal::new(args.quiet);
+    let options = match options(args) {
+        Ok(options) => options,
+        Err(error) => {
+            terminal.error(&format_args!("--filter: {error}"));
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    if args.threads.get() > 1 {
+        terminal.note(&"this version analyses on one thread");
+    }
+    let begun = Instant::now();
+    let stop = Stop::on_signals().context("signals")?;
+    let mut run = Run { options, stop, terminal, tally: Tally::default() };
+    let files = [&args.read[..], &args.files].concat();
+    let outcome =
+        if args.each { run.each(&files, &args.out)? } else { run.together(&files, &args.out)? };
+    run.tally.took(begun.elapsed());
+    if args.stats || run.terminal.is_watched() {
+        run.terminal.say(&run.tally.to_string().trim_end());
+    }
+    Ok(outcome)
+}
+
+fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
+    let times = match args.json_times {
+        Times::Epoch => JsonTimes::Epoch,
+        Times::Iso8601 => JsonTimes::Iso8601,
+        Times::Millis => JsonTimes::Millis,
+    };
+    Ok(Options {
+        ignore_checksums: args.no_checksums,
+        filter: args.filter.as_deref().map(Filter::parse).transpose()?,
+        logs: gannet_log::Options {
+            dir: None,
+            format: if args.json { Format::Json(times) } else { Format::Tsv },
+            only: args.logs.clone(),
+        },
+        local_nets: args.local_nets.clone(),
+        seed: args.seed,
+        hash_files: args.hash_files,
+        ..Options::default()
+    })
+}
+
+/// What all streams of a run share.
+struct Run {
+    options: Options,
+    stop: Stop,
+    terminal: Terminal,
+    tally: Tally,
+}
+
+impl Run {
+    /// All files as one stream.
+    fn together(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
+        match self.open(files) {
+            Ok(stream) => self.stream(stream, out),
+            Err(error) => Ok(self.refuse(&error)),
+        }
+    }
+
+    /// Every file for itself.
+    fn each(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
+        let mut folders = Folders::new(out);
+        let mut outcome = Outcome::Done;
+        for file in paths::files(files)? {
+            if let Some(stopped) = self.stop.asked() {
+                return Ok(stopped);
+            }
+            match self.open(std::slice::from_ref(&file.path)) {
+                Ok(stream) => {
+                    let folder = folders.of(&file.path);
+                    outcome = outcome.max(self.stream(stream, &folder)?);
+                }
+                Err(error) if file.named => outcome = outcome.max(self.refuse(&error)),
+                Err(error) => self.terminal.warning(&format_args!("skipped {error}")),
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn open(&self, files: &[PathBuf]) -> Result<Stream, Error> {
+        if let [file] = files
+            && file == Path::new("-")
+        {
+            return stdin::open(&self.stop).map(Stream::from_reader);
+        }
+        Stream::open(files, gannet_capture::Options::default())
+    }
+
+    /// A capture that cannot be read at all.
+    fn refuse(&self, error: &Error) -> Outcome {
+        // Standard input that ends because of a signal looks cut.
+        self.stop.asked().unwrap_or_else(|| {
+            self.terminal.error(error);
+            Outcome::of(error, false)
+        })
+    }
+
+    /// One stream through an engine of its own, into one folder.
+    fn stream(&mut self, mut stream: Stream, out: &Path) -> anyhow::Result<Outcome> {
+        fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+        for error in stream.skipped() {
+            self.terminal.warning(&format_args!("skipped {error}"));
+        }
+        let mut options = self.options.clone();
+        options.logs.dir = Some(out.to_owned());
+        let mut engine = Engine::new(options);
+        self.terminal.begin(&stream);
+        let mut outcome = Outcome::Done;
+        let mut failed = Ok(());
+        loop {
+            if let Some(stopped) = self.stop.asked() {
+                outcome = stopped;
+                break;
+            }
+            match stream.next_batch() {
+                Ok(Some(batch)) => {
+                    failed = engine.batch(&batch);
+                    if failed.is_err() {
+                        break;
+                    }
+                }
+                Ok(None) => break,
+                Err(_) if self.stop.asked().is_some() => {}
+                Err(error) => {
+                    self.terminal.error(&error);
+                    outcome = outcome.max(Outcome::of(&error, true));
+                }
+            }
+            self.terminal.progress(&stream);
+        }
+        self.terminal.end();
+        // Logs that could be written are complete even if another could not.
+        let finished = engine.finish();
+        failed?;
+        let (statistics, counts) = finished?;
+        self.tally.add(statistics, &counts);
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,106 @@
+//! The arguments, declared once for help, man pages and completions.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap::Parser;
+use clap::Subcommand;
+use clap::error::ErrorKind;
+
+use crate::analyze;
+use crate::completions;
+use crate::info;
+use crate::man;
+use crate::synth;
+
+const EXAMPLES: &str = "\
+Examples:
+  gannet analyze trace.pcap              write conn.log, dns.log, ... to this folder
+  gannet analyze -o logs --json day/     all captures of a folder as one stream, as JSON
+  gannet -C -r trace.pcap                the same as analyze -C trace.pcap
+  gannet info --json trace.pcapng.zst    what a capture holds, for programs
+  gannet synth sample sample.pcap        a small capture to try things with
+
+Exit codes:
+  0  everything was done
+  1  logs could not be written
+  2  an input is no capture or cannot be opened, or wrong usage
+  3  an input is cut or damaged; everything before was analysed
+  130, 143  stopped by SIGINT or SIGTERM; the logs so far are complete";
+
+/// Turns packets into answers: captures in, Zeek-compatible logs out.
+#[derive(Debug, Parser)]
+#[command(name = "gannet", version, after_help = EXAMPLES)]
+#[command(arg_required_else_help = true, subcommand_required = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Analyze(analyze::Args),
+    Info(info::Args),
+    Synth(synth::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Parses the arguments, the command's own name first. Ends the process for help and for wrong
+/// usage.
+pub(crate) fn parse(args: Vec<OsString>) -> Command {
+    let args = with_analyze(args);
+    match Cli::try_parse_from(&args) {
+        Ok(cli) => cli.command,
+        Err(error) => {
+            let named = args.get(1).filter(|a| Path::new(a).exists());
+            if error.kind() == ErrorKind::InvalidSubcommand
+                && let Some(file) = named
+            {
+                let file = Path::new(file).display();
+                crate::Terminal::new(false).error(&format_args!("'{file}' is no command"));
+                crate::Terminal::new(false).hint(&format_args!("gannet analyze {file}"));
+                std::process::exit(2);
+            }
+            error.exit()
+        }
+    }
+}
+
+/// The whole declaration, for man pages and completions.
+pub(crate) fn declaration() -> clap::Command {
+    Cli::command()
+}
+
+/// Zeek's habit: options without a command (`-C -r FILE`) mean `analyze`.
+fn with_analyze(mut args: Vec<OsString>) -> Vec<OsString> {
+    let own = ["-h", "--help", "-V", "--version"];
+    if let Some(first) = args.get(1).and_then(|a| a.to_str())
+        && first.starts_with('-')
+        && !own.contains(&first)
+    {
+        args.insert(1, "analyze".into());
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_declaration_is_sound() {
+        declaration().debug_assert();
+    }
+
+    #[test]
+    fn options_alone_mean_analyze() {
+        let given =
+            |args: &[&str]| with_analyze(args.iter().map(OsString::from).collect()).get(1).cloned();
+        assert_eq!(given(&["gannet", "-C", "-r", "x"]), Some("analyze".into()));
+        assert_eq!(given(&["gannet", "--help"]), Some("--help".into()));
+        assert_eq!(given(&["gannet", "info", "-q"]), Some("info".into()));
+        assert_eq!(given(&["gannet"]), None);
+    }
+}

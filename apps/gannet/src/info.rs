@@ -1,0 +1,55 @@
+//! `gannet info`: what captures hold, from their record headers alone.
+
+use std::path::PathBuf;
+
+use gannet_capture::Info;
+
+use crate::out;
+use crate::outcome::Outcome;
+use crate::paths;
+use crate::terminal::Terminal;
+
+/// Tell what captures hold: format, packets, times, interfaces.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  gannet info trace.pcap\n  \
+                        gannet info --json captures/ | jq .packets")]
+pub(crate) struct Args {
+    /// Captures and folders of captures; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// One JSON object a file and line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let terminal = Terminal::new(false);
+    let mut outcome = Outcome::Done;
+    let mut first = true;
+    for file in paths::files(&args.files)? {
+        let info = match Info::open(&file.path) {
+            Ok(info) => info,
+            Err(error) if file.named => {
+                terminal.error(&error);
+                outcome = outcome.max(Outcome::of(&error, false));
+                continue;
+            }
+            Err(error) => {
+                terminal.warning(&format_args!("skipped {error}"));
+                continue;
+            }
+        };
+        let text = match (args.json, first) {
+            (true, _) => format!("{}\n", info.json()),
+            (false, true) => info.to_string(),
+            (false, false) => format!("\n{info}"),
+        };
+        first = false;
+        outcome = outcome.max(out::write(text.as_bytes())?);
+        if let Some(damage) = &info.damage {
+            terminal.error(damage);
+            outcome = outcome.max(Outcome::of(damage, true));
+        }
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,120 @@
+//! From the paths that were given to the files and folders that are meant.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// Suffixes that say "capture" or how it is compressed, and nothing about which.
+const SUFFIXES: [&str; 10] =
+    [".pcap", ".pcapng", ".cap", ".ntar", ".dmp", ".trace", ".gz", ".zst", ".xz", ".lz4"];
+
+/// A file, and whether it was named or found in a folder.
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) named: bool,
+}
+
+/// All files of the given paths: of folders their files in the order of their names.
+pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            list(path, &mut found)
+                .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+        } else {
+            found.push(Found { path: path.clone(), named: true });
+        }
+    }
+    Ok(found)
+}
+
+fn list(folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        // Links to folders are not followed: they may lead in a circle.
+        if entry.file_type()?.is_dir() {
+            list(&path, found)?;
+        } else if path.is_file() {
+            found.push(Found { path, named: false });
+        }
+    }
+    Ok(())
+}
+
+/// Gives each file an output folder of its own, named after it.
+pub(crate) struct Folders {
+    parent: PathBuf,
+    taken: HashSet<PathBuf>,
+}
+
+impl Folders {
+    pub(crate) fn new(parent: &Path) -> Self {
+        Self { parent: parent.to_owned(), taken: HashSet::new() }
+    }
+
+    /// `PARENT/day1` for `captures/day1.pcap.gz`, and `PARENT/day1-2` for the next `day1`.
+    pub(crate) fn of(&mut self, file: &Path) -> PathBuf {
+        let name = match file.file_name() {
+            Some(name) if name != "-" => stem(&name.to_string_lossy()).to_owned(),
+            _ => "stdin".to_owned(),
+        };
+        let mut folder = self.parent.join(&name);
+        let mut number = 2_u64;
+        // A file of that name may be the capture itself.
+        while self.taken.contains(&folder) || folder.is_file() {
+            folder = self.parent.join(format!("{name}-{number}"));
+            number += 1;
+        }
+        self.taken.insert(folder.clone());
+        folder
+    }
+}
+
+fn stem(name: &str) -> &str {
+    let mut stem = name;
+    while let Some(shorter) = SUFFIXES.iter().find_map(|s| stem.strip_suffix(s))
+        && !shorter.is_empty()
+    {
+        stem = shorter;
+    }
+    stem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_named_after_files_and_unique() {
+        let mut folders = Folders::new(Path::new("/nonexistent"));
+        let mut of = |file: &str| folders.of(Path::new(file)).to_string_lossy().into_owned();
+        assert_eq!(of("a/day1.pcap.gz"), "/nonexistent/day1");
+        assert_eq!(of("b/day1.pcapng"), "/nonexistent/day1-2");
+        assert_eq!(of("day1"), "/nonexistent/day1-3");
+        assert_eq!(of("v1.2.trace"), "/nonexistent/v1.2");
+        assert_eq!(of(".pcap"), "/nonexistent/.pcap");
+        assert_eq!(of("-"), "/nonexistent/stdin");
+    }
+
+    #[test]
+    fn a_capture_in_the_way_is_left_alone() {
+        let folder = std::env::temp_dir().join(format!("gannet-paths-{}", std::process::id()));
+        fs::create_dir_all(folder.join("b")).unwrap();
+        fs::write(folder.join("day"), "").unwrap();
+        fs::write(folder.join("b/x"), "").unwrap();
+        assert_eq!(Folders::new(&folder).of(Path::new("day")), folder.join("day-2"));
+        let found = files(&[folder.clone(), "given".into()]).unwrap();
+        let seen: Vec<_> = found.iter().map(|f| (f.path.clone(), f.named)).collect();
+        let expected = [
+            (folder.join("b/x"), false),
+            (folder.join("day"), false),
+            (PathBuf::from("given"), true),
+        ];
+        assert_eq!(seen, expected);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

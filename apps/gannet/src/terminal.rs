@@ -1,0 +1,121 @@
+//! Words for people, on standard error.
+
+use std::fmt::Display;
+use std::io;
+use std::io::IsTerminal;
+use std::io::Write;
+use std::time::Duration;
+use std::time::Instant;
+
+use gannet_capture::Stream;
+use indicatif::HumanCount;
+use indicatif::ProgressBar;
+use indicatif::ProgressDrawTarget;
+use indicatif::ProgressStyle;
+
+/// How often the progress bar is drawn anew.
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// Standard error: messages, and on a terminal a progress bar below them.
+pub(crate) struct Terminal {
+    quiet: bool,
+    bar: ProgressBar,
+    started: Instant,
+    drawn: Instant,
+}
+
+impl Terminal {
+    /// `quiet` leaves errors only.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let now = Instant::now();
+        Self { quiet, bar: ProgressBar::hidden(), started: now, drawn: now }
+    }
+
+    /// Whether somebody is looking.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
+    pub(crate) fn error(&self, what: &dyn Display) {
+        self.say(&format_args!("error: {what}"));
+    }
+
+    pub(crate) fn warning(&self, what: &dyn Display) {
+        if !self.quiet {
+            self.say(&format_args!("warning: {what}"));
+        }
+    }
+
+    pub(crate) fn note(&self, what: &dyn Display) {
+        if !self.quiet {
+            self.say(&format_args!("note: {what}"));
+        }
+    }
+
+    pub(crate) fn hint(&self, what: &dyn Display) {
+        if !self.quiet {
+            self.say(&format_args!("hint: {what}"));
+        }
+    }
+
+    /// A line, or several, as they are.
+    pub(crate) fn say(&self, text: &dyn Display) {
+        // Where standard error is closed there is nobody to tell.
+        self.bar.suspend(|| writeln!(io::stderr(), "{text}").unwrap_or_default());
+    }
+
+    /// Starts to show how far a stream is read, if somebody is looking.
+    pub(crate) fn begin(&mut self, stream: &Stream) {
+        if !self.is_watched() {
+            return;
+        }
+        self.bar = match stream.bytes_total() {
+            Some(total) => ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr())
+                .with_style(style("{bar:24} {bytes}/{total_bytes}, {msg}, {eta} left")),
+            None => ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+                .with_style(style("{spinner} {bytes}, {msg}")),
+        };
+        self.started = Instant::now();
+    }
+
+    /// Shows how far it is.
+    pub(crate) fn progress(&mut self, stream: &Stream) {
+        if self.bar.is_hidden() || self.drawn.elapsed() < REDRAW {
+            return;
+        }
+        self.drawn = Instant::now();
+        let (packets, bytes) = (stream.packets(), stream.bytes_done());
+        let seconds = self.started.elapsed().as_secs_f64().max(1e-9);
+        self.bar.set_position(bytes);
+        self.bar.set_message(format!(
+            "{} packets, {}/s, {:.2} Gbit/s",
+            HumanCount(packets),
+            HumanCount((packets as f64 / seconds) as u64),
+            bytes as f64 * 8e-9 / seconds
+        ));
+    }
+
+    /// Takes the progress bar away.
+    pub(crate) fn end(&mut self) {
+        self.bar.finish_and_clear();
+        self.bar = ProgressBar::hidden();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_sound() {
+        for template in ["{bar:24} {bytes}/{total_bytes}, {msg}, {eta} left", "{spinner} {bytes}"] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+}
