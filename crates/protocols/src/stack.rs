@@ -143,15 +143,26 @@ impl Session<'_> {
         let mut flip = false;
         // Finishing a failed analyzer may ask for more: bounded, as every round takes one off.
         while !self.scratch.requests.is_empty() {
+            // Whether a failure counts is judged once everything else of the packet is done: a
+            // protocol may be confirmed after its first violation.
+            let mut failures = Vec::new();
             for request in std::mem::take(&mut self.scratch.requests) {
                 match request {
                     Request::Confirm(tag) => self.confirm(conn, tag),
                     Request::Violation { tag, reason, data } => {
-                        self.violation(conn, tag, &reason, &data);
+                        // What is missing may be what seems to be wrong.
+                        let whole = conn.proto != Proto::Tcp || !conn.partial && !conn.gap;
+                        if whole && conn.payload() <= IGNORE_VIOLATIONS_AFTER {
+                            self.remove(conn, tag);
+                            failures.push((tag, reason, data));
+                        }
                     }
                     Request::Flip => flip = true,
                     Request::Done(tag) => self.remove(conn, tag),
                 }
+            }
+            for (tag, reason, data) in failures {
+                self.fail(conn, tag, &reason, &data);
             }
         }
         flip
@@ -238,12 +249,8 @@ impl Session<'_> {
         }
     }
 
-    fn violation(&mut self, conn: &mut Conn, tag: Tag, reason: &str, data: &[u8]) {
-        let incomplete = conn.proto == Proto::Tcp && (conn.partial || conn.gap);
-        if incomplete || conn.payload() > IGNORE_VIOLATIONS_AFTER {
-            return;
-        }
-        self.remove(conn, tag);
+    /// A protocol that was confirmed is none after all.
+    fn fail(&mut self, conn: &mut Conn, tag: Tag, reason: &str, data: &[u8]) {
         let service = tag as u8;
         if !conn.services.contains(service) {
             return;

@@ -69,6 +69,14 @@ impl Analyzer {
         }
     }
 
+    /// Reads nothing more: what was seen is all there will be.
+    fn rest(&mut self, cx: &mut Context<'_>) {
+        if !std::mem::replace(&mut self.idle, true) {
+            self.sides = <[Side; 2]>::default();
+            cx.done(Tag::Ssl);
+        }
+    }
+
     /// Reads a chunk record by record.
     fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
         let mut rest = data;
@@ -343,28 +351,17 @@ impl Analyze for Analyzer {
             self.core.violation(cx, &e.to_string());
         }
         if self.core.skip || self.core.is_done() {
-            self.rest();
-            if self.core.is_done() {
-                cx.done(Tag::Ssl);
-            }
+            self.rest(cx);
         }
     }
 
-    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+    fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, _len: u64) {
         // Record borders are lost, and with them all meaning.
-        self.rest();
+        self.rest(cx);
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.core.session.log(cx);
-    }
-}
-
-impl Analyzer {
-    /// Reads nothing more and lets go of what was kept.
-    fn rest(&mut self) {
-        self.idle = true;
-        self.sides = <[Side; 2]>::default();
     }
 }
 
@@ -486,9 +483,9 @@ mod tests {
         let reasons: Vec<_> = h
             .requests
             .iter()
-            .map(|r| match r {
-                Request::Violation { reason, .. } => reason.as_str(),
-                _ => "",
+            .filter_map(|r| match r {
+                Request::Violation { reason, .. } => Some(reason.as_str()),
+                _ => None,
             })
             .collect();
         assert_eq!(reasons, ["Invalid version in TLS connection. Version: 17748"]);

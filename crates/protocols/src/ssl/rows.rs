@@ -125,6 +125,7 @@ impl Session {
         });
         if self.history.len() == MAX_HISTORY {
             cx.weird("SSL_max_ssl_history_length_reached", "100", Some("SSL"));
+            cx.conn.note_limit();
         }
     }
 
