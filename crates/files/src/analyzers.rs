@@ -6,6 +6,9 @@ use gannet_log::Logs;
 
 use crate::hash::Hashes;
 use crate::hash::Wanted;
+use crate::ocsp;
+use crate::pe;
+use crate::rows;
 
 /// Bytes of an OCSP response that are kept to be read at its end.
 const MAX_OCSP: usize = 1 << 20;
@@ -16,6 +19,7 @@ pub(crate) struct Analyzers {
     names: Vec<&'static str>,
     hashes: Option<Box<Hashes>>,
     ocsp: Option<Vec<u8>>,
+    pe: Option<Box<pe::Parser>>,
 }
 
 /// What they found.
@@ -26,6 +30,7 @@ pub(crate) struct Results {
     pub(crate) sha1: Option<String>,
     pub(crate) sha256: Option<String>,
     ocsp: Option<Vec<u8>>,
+    pe: Option<Box<pe::Parser>>,
 }
 
 impl Analyzers {
@@ -38,7 +43,10 @@ impl Analyzers {
     /// Adds what a type calls for.
     pub(crate) fn add_for(&mut self, mime_type: &str) {
         match mime_type {
-            "application/x-dosexec" => self.names.push("PE"),
+            "application/x-dosexec" => {
+                self.names.push("PE");
+                self.pe = Some(Box::default());
+            }
             "application/ocsp-response" => {
                 self.names.push("OCSP_REPLY");
                 self.ocsp = Some(Vec::new());
@@ -51,6 +59,12 @@ impl Analyzers {
     pub(crate) fn data(&mut self, data: &[u8]) {
         if let Some(hashes) = &mut self.hashes {
             hashes.update(data);
+        }
+        if let Some(pe) = &mut self.pe
+            && !pe.is_done()
+        {
+            // Headers that are none end the reading; what was read stays.
+            let _ = pe.update(data);
         }
         if let Some(ocsp) = &mut self.ocsp {
             if ocsp.len() + data.len() <= MAX_OCSP {
@@ -76,13 +90,20 @@ impl Analyzers {
             sha1: digests.sha1,
             sha256: digests.sha256,
             ocsp: self.ocsp.take(),
+            pe: self.pe.take(),
         }
     }
 }
 
 impl Results {
     /// Writes the rows of their own logs.
-    pub(crate) fn write(&self, _logs: &mut Logs, _ts: Time, _fuid: Uid) {
-        let _ = &self.ocsp;
+    pub(crate) fn write(&self, logs: &mut Logs, ts: Time, fuid: Uid) {
+        if let Some(row) = self.pe.as_ref().and_then(|pe| rows::pe(ts, fuid, pe.info())) {
+            logs.write(&row);
+        }
+        let response = self.ocsp.as_ref().and_then(|data| ocsp::parse_response(data).ok());
+        for status in response.iter().flat_map(|r| &r.certificates) {
+            logs.write(&rows::ocsp(ts, fuid, status));
+        }
     }
 }

@@ -30,6 +30,7 @@ mod manager;
 pub mod ocsp;
 pub mod oid;
 pub mod pe;
+mod rows;
 pub mod sniff;
 pub mod x509;
 

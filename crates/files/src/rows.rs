@@ -1,0 +1,117 @@
+//! Rows of what looked into files: pe.log and ocsp.log.
+
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Vector;
+
+use crate::ocsp::CertificateStatus;
+use crate::pe::Info;
+
+gannet_log::row! {
+    /// One row a Windows executable.
+    pub(crate) struct PeRow<'a> = "pe" {
+        /// When its first bytes were seen.
+        ts: Time = "ts",
+        /// The file.
+        id: Uid = "id",
+        /// What it was compiled for.
+        machine: Option<&'a str> = "machine",
+        /// When it was compiled.
+        compile_ts: Option<Time> = "compile_ts",
+        /// The system it needs.
+        os: Option<&'a str> = "os",
+        /// The subsystem it needs.
+        subsystem: Option<&'a str> = "subsystem",
+        /// Whether it is a program, and no mere object.
+        is_exe: bool = "is_exe",
+        /// Whether it is for 64 bits.
+        is_64bit: bool = "is_64bit",
+        /// Whether it may be loaded anywhere.
+        uses_aslr: bool = "uses_aslr",
+        /// Whether its data is not executed.
+        uses_dep: bool = "uses_dep",
+        /// Whether its integrity is checked.
+        uses_code_integrity: bool = "uses_code_integrity",
+        /// Whether it handles exceptions in a structured way.
+        uses_seh: bool = "uses_seh",
+        /// Whether it has an import table.
+        has_import_table: Option<bool> = "has_import_table",
+        /// Whether it has an export table.
+        has_export_table: Option<bool> = "has_export_table",
+        /// Whether it has a table of certificates.
+        has_cert_table: Option<bool> = "has_cert_table",
+        /// Whether it has data for debuggers.
+        has_debug_data: Option<bool> = "has_debug_data",
+        /// Names of its sections.
+        section_names: Option<Vector<Vec<u8>>> = "section_names",
+    }
+}
+
+gannet_log::row! {
+    /// One row a certificate that an OCSP response speaks of.
+    pub(crate) struct OcspRow<'a> = "ocsp" {
+        /// When the response's first bytes were seen.
+        ts: Time = "ts",
+        /// The file.
+        id: Uid = "id",
+        /// Name of the hash that names the certificate.
+        hash_algorithm: &'a str = "hashAlgorithm",
+        /// Hash of the issuer's name.
+        issuer_name_hash: &'a str = "issuerNameHash",
+        /// Hash of the issuer's key.
+        issuer_key_hash: &'a str = "issuerKeyHash",
+        /// Serial number.
+        serial_number: &'a str = "serialNumber",
+        /// `good`, `revoked` or `unknown`.
+        cert_status: &'a str = "certStatus",
+        /// When it was revoked.
+        revoketime: Option<Time> = "revoketime",
+        /// Why it was revoked.
+        revokereason: Option<&'a str> = "revokereason",
+        /// When the status was known to be right.
+        this_update: Time = "thisUpdate",
+        /// When there will be news.
+        next_update: Option<Time> = "nextUpdate",
+    }
+}
+
+/// The row of an executable, if its headers came.
+pub(crate) fn pe(ts: Time, id: Uid, info: &Info) -> Option<PeRow<'_>> {
+    info.machine.as_ref()?;
+    Some(PeRow {
+        ts,
+        id,
+        machine: info.machine.as_deref(),
+        compile_ts: info.compiled.map(|s| Time::from_secs(i64::from(s))),
+        os: info.os.as_deref(),
+        subsystem: info.subsystem.as_deref(),
+        is_exe: info.is_exe,
+        is_64bit: info.is_64bit,
+        uses_aslr: info.uses_aslr,
+        uses_dep: info.uses_dep,
+        uses_code_integrity: info.uses_code_integrity,
+        uses_seh: info.uses_seh,
+        has_import_table: info.has_import_table,
+        has_export_table: info.has_export_table,
+        has_cert_table: info.has_cert_table,
+        has_debug_data: info.has_debug_data,
+        section_names: info.section_names.clone().map(Vector),
+    })
+}
+
+/// The row of a certificate's status.
+pub(crate) fn ocsp(ts: Time, id: Uid, status: &CertificateStatus) -> OcspRow<'_> {
+    OcspRow {
+        ts,
+        id,
+        hash_algorithm: &status.id.hash_algorithm,
+        issuer_name_hash: &status.id.issuer_name_hash,
+        issuer_key_hash: &status.id.issuer_key_hash,
+        serial_number: &status.id.serial,
+        cert_status: status.status,
+        revoketime: status.revoked_at.map(Time::from_secs),
+        revokereason: status.revoke_reason,
+        this_update: Time::from_secs(status.this_update),
+        next_update: status.next_update.map(Time::from_secs),
+    }
+}
