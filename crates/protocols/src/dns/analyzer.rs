@@ -37,7 +37,7 @@ const IDLE: Interval = Interval::from_secs(9);
 /// The analyzer of one connection.
 pub struct Analyzer {
     /// The oldest query without a reply: mostly the only one.
-    slot: Option<Exchange>,
+    slot: Option<Box<Exchange>>,
     rest: Option<Box<Rest>>,
     /// Where the exchange of the latest message waits.
     last: Place,
@@ -113,7 +113,7 @@ impl Analyzer {
                 if let Some(kept) = exchange.answers.take() {
                     scratch.answers = *kept;
                 }
-                Some(exchange)
+                Some(&mut **exchange)
             }
             None => None,
         };
@@ -160,8 +160,14 @@ impl Analyzer {
     }
 
     /// The exchange that a message belongs to, and where it goes if it stays incomplete.
-    fn join(&mut self, now: Time, id: ConnId, header: &Header, netbios: bool) -> (Exchange, Place) {
-        let fresh = || Exchange::new(now, header.id);
+    fn join(
+        &mut self,
+        now: Time,
+        id: ConnId,
+        header: &Header,
+        netbios: bool,
+    ) -> (Box<Exchange>, Place) {
+        let fresh = || Box::new(Exchange::new(now, header.id));
         let (mut exchange, place) = if id.resp_h.is_multicast() {
             let mut exchange = fresh();
             exchange.flags = flag::SAW_BOTH;
@@ -191,7 +197,7 @@ impl Analyzer {
     }
 
     /// The oldest query of an id.
-    fn take_query(&mut self, id: u16) -> Option<Exchange> {
+    fn take_query(&mut self, id: u16) -> Option<Box<Exchange>> {
         if self.slot.as_ref().is_none_or(|e| e.trans_id != id) {
             return self.rest.as_mut()?.queries.pop(id);
         }
@@ -210,7 +216,7 @@ impl Analyzer {
         cx: &mut Context<'_>,
         id: ConnId,
         header: &Header,
-        mut exchange: Exchange,
+        mut exchange: Box<Exchange>,
         place: Place,
         ended: bool,
         answers: &mut Answers,
@@ -247,7 +253,7 @@ impl Analyzer {
         let last_id = self.last_id;
         let exchange = match self.last {
             Place::None => None,
-            Place::Slot => self.slot.as_mut(),
+            Place::Slot => self.slot.as_deref_mut(),
             Place::Queries => self.rest.as_mut().and_then(|r| r.queries.last_mut(last_id)),
             Place::Replies => self.rest.as_mut().and_then(|r| r.replies.last_mut(last_id)),
         };

@@ -6,9 +6,10 @@
 //! row to be, which `session` joins from a query and its reply; `rows` writes it. [`names`] holds
 //! the registries of numbers.
 //!
-//! Memory: a connection keeps one query inline (the ordinary case) and at most some 2,500 further
-//! unpaired messages a side ([`MAX_PENDING_IDS`] × [`MAX_PENDING_MESSAGES`]); what one message
-//! needs while it is read lives in [`Shared`] and is reused by the next.
+//! Memory: a connection that waits for nothing costs three words. One keeps a query until its reply
+//! comes (the ordinary case), or at most some 2,500 messages of a side without their partners
+//! ([`MAX_PENDING_IDS`] × [`MAX_PENDING_MESSAGES`]). What a message needs while it is read lives in
+//! [`Shared`] and is reused by the next.
 //!
 //! Only questions and answers are read, as in Zeek's default: authority and additional sections
 //! (and with them EDNS) would add nothing to a row.

@@ -114,7 +114,7 @@ pub(super) enum Place {
 
 /// Unpaired messages of one kind, by id, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Pending(Vec<(u16, VecDeque<Exchange>)>);
+pub(super) struct Pending(Vec<(u16, VecDeque<Box<Exchange>>)>);
 
 impl Pending {
     fn position(&self, id: u16) -> Option<usize> {
@@ -122,17 +122,17 @@ impl Pending {
     }
 
     /// Takes the oldest of an id.
-    pub(super) fn pop(&mut self, id: u16) -> Option<Exchange> {
+    pub(super) fn pop(&mut self, id: u16) -> Option<Box<Exchange>> {
         let at = self.position(id)?;
         self.pop_at(at)
     }
 
     /// Takes the oldest of the id that has waited longest.
-    pub(super) fn pop_any(&mut self) -> Option<Exchange> {
+    pub(super) fn pop_any(&mut self) -> Option<Box<Exchange>> {
         self.pop_at(0)
     }
 
-    fn pop_at(&mut self, at: usize) -> Option<Exchange> {
+    fn pop_at(&mut self, at: usize) -> Option<Box<Exchange>> {
         let (_, queue) = self.0.get_mut(at)?;
         let exchange = queue.pop_front();
         if queue.is_empty() {
@@ -144,11 +144,11 @@ impl Pending {
     /// The youngest of an id.
     pub(super) fn last_mut(&mut self, id: u16) -> Option<&mut Exchange> {
         let at = self.position(id)?;
-        self.0[at].1.back_mut()
+        self.0[at].1.back_mut().map(|e| &mut **e)
     }
 
     /// Adds one. What is given up to make room goes to `out`.
-    pub(super) fn push(&mut self, exchange: Exchange, mut out: impl FnMut(Exchange)) {
+    pub(super) fn push(&mut self, exchange: Box<Exchange>, mut out: impl FnMut(Box<Exchange>)) {
         match self.position(exchange.trans_id) {
             Some(at) => {
                 let queue = &mut self.0[at].1;
@@ -167,7 +167,7 @@ impl Pending {
     }
 
     /// Takes all.
-    pub(super) fn drain(&mut self, out: impl FnMut(Exchange)) {
+    pub(super) fn drain(&mut self, out: impl FnMut(Box<Exchange>)) {
         self.0.drain(..).flat_map(|(_, queue)| queue).for_each(out);
     }
 }
@@ -176,8 +176,8 @@ impl Pending {
 mod tests {
     use super::*;
 
-    fn exchange(id: u16, second: i64) -> Exchange {
-        Exchange::new(Time::from_secs(second), id)
+    fn exchange(id: u16, second: i64) -> Box<Exchange> {
+        Box::new(Exchange::new(Time::from_secs(second), id))
     }
 
     #[test]
@@ -212,6 +212,6 @@ mod tests {
 
     #[test]
     fn an_exchange_is_small() {
-        assert!(size_of::<Option<Exchange>>() <= 88, "{}", size_of::<Option<Exchange>>());
+        assert!(size_of::<Exchange>() <= 88, "{}", size_of::<Exchange>());
     }
 }

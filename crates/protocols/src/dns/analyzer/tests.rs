@@ -213,7 +213,7 @@ fn over_tcp_in_pieces() {
 
 #[test]
 fn an_analyzer_is_small() {
-    assert!(size_of::<Analyzer>() <= 128, "{}", size_of::<Analyzer>());
+    assert!(size_of::<Analyzer>() <= 24, "{}", size_of::<Analyzer>());
 }
 
 proptest! {
