@@ -149,8 +149,8 @@ impl std::fmt::Display for Error {
 /// Bytes of a time message without extension fields and authenticator.
 const STANDARD_LEN: usize = 48;
 
-/// What remains at the end of a time message is an authenticator when it has at most this many
-/// bytes, an extension field otherwise (RFC 7822).
+/// What follows the fixed part is an authenticator when it has at most this many bytes, and extension
+/// fields otherwise (RFC 7822).
 const MAC_MAX: usize = 24;
 
 impl<'a> Message<'a> {
@@ -172,9 +172,12 @@ fn standard(data: &[u8]) -> Result<Standard, Error> {
     let (head, mut rest) =
         data.split_first_chunk::<STANDARD_LEN>().ok_or(Error::Short("NTP_std_msg"))?;
     let mut extensions = 0;
-    while rest.len() > MAC_MAX {
-        rest = skip_extension(rest)?;
-        extensions += 1;
+    if rest.len() > MAC_MAX {
+        // Up to the end: an authenticator behind them is none to Zeek, and mostly a violation.
+        while !rest.is_empty() {
+            rest = skip_extension(rest)?;
+            extensions += 1;
+        }
     }
     Ok(Standard {
         stratum: head[1],
@@ -228,13 +231,7 @@ fn skip_extension(field: &[u8]) -> Result<&[u8], Error> {
         return Err(Error::Extension);
     }
     let used = 22 + value + signature;
-    if used > field.len() {
-        return Err(Error::Short("Extension_Field:signature"));
-    }
-    if used > len {
-        return Err(Error::Extension);
-    }
-    field.get(len..).ok_or(Error::Short("Extension_Field:pad"))
+    field.get(used.max(len)..).ok_or(Error::Short("Extension_Field:signature"))
 }
 
 fn control(rest: &[u8]) -> Result<Control<'_>, Error> {
@@ -325,10 +322,11 @@ pub(super) mod tests {
         field.extend_from_slice(&[0, 0, 0, 2, b's', b'g', 0, 0, 0, 0]);
         extended.extend_from_slice(&field);
         assert_eq!(parsed(&extended).extensions, 1);
-        extended.extend_from_slice(&with_mac[48..]);
-        assert_eq!(parsed(&extended).extensions, 1);
-        extended.splice(80.., field.clone());
+        extended.extend_from_slice(&field);
         assert_eq!(parsed(&extended).extensions, 2);
+        extended.extend_from_slice(&with_mac[48..]);
+        assert!(Message::parse(&extended).is_err());
+        extended.truncate(112);
         extended[51] = 20;
         assert_eq!(Message::parse(&extended), Err(Error::Extension));
         extended[51] = 200;
