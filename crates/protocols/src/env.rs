@@ -110,6 +110,8 @@ pub struct Env {
     pub http: crate::http::Shared,
     /// DHCP transactions, which span connections.
     pub dhcp: crate::dhcp::Shared,
+    /// Proxies, which span connections.
+    pub socks: crate::socks::Shared,
     /// Certificates seen.
     pub certificates: crate::ssl::Certificates,
 }
@@ -131,6 +133,7 @@ impl Env {
             dns: crate::dns::Shared::default(),
             http: crate::http::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
+            socks: crate::socks::Shared::default(),
             certificates: crate::ssl::Certificates::default(),
         }
     }

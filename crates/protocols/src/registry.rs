@@ -106,6 +106,7 @@ registry! {
         Ftp ftp::Analyzer, "FTP", "ftp", tcp [21, 2811], udp [];
         FtpData ftp::Data, "FTP_DATA", "ftp-data", tcp [], udp [];
         Http http::Analyzer, "HTTP", "http", tcp [80, 81, 631, 1080, 3128, 8000, 8080, 8888], udp [];
+        Imap imap::Analyzer, "IMAP", "imap", tcp [143], udp [];
         Irc irc::Analyzer, "IRC", "irc", tcp [6666, 6667, 6668, 6669], udp [];
         IrcData irc::Data, "IRC_DATA", "irc-dcc-data", tcp [], udp [];
         Modbus modbus::Analyzer, "MODBUS", "modbus", tcp [502], udp [];
@@ -116,9 +117,11 @@ registry! {
         Sip sip::Analyzer, "SIP", "sip", tcp [], udp [5060];
         Smtp smtp::Analyzer, "SMTP", "smtp", tcp [25, 587], udp [];
         Snmp snmp::Analyzer, "SNMP", "snmp", tcp [], udp [161, 162];
+        Socks socks::Analyzer, "SOCKS", "socks", tcp [1080], udp [];
         Ssh ssh::Analyzer, "SSH", "ssh", tcp [22], udp [];
         Ssl ssl::Analyzer, "SSL", "ssl", tcp [443, 465, 563, 585, 614, 636, 989, 990, 992, 993, 995, 5223], udp [];
         Syslog syslog::Analyzer, "SYSLOG", "syslog", tcp [], udp [514];
+        Xmpp xmpp::Analyzer, "XMPP", "xmpp", tcp [5222, 5269], udp [];
     }
     names {
         Ayiya, "AYIYA", "ayiya";
@@ -130,8 +133,6 @@ registry! {
         RdpEudp, "RDPEUDP", "rdpeudp";
         Rfb, "RFB", "rfb";
         Smb, "SMB", "smb";
-        Socks, "SOCKS", "socks";
-        Xmpp, "XMPP", "xmpp";
         Geneve, "GENEVE", "geneve";
         Gtpv1, "GTPV1", "gtpv1";
         Teredo, "TEREDO", "teredo";

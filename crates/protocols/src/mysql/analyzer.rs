@@ -14,6 +14,7 @@ use crate::Replay;
 use crate::Tag;
 use crate::support::Bytes;
 use crate::support::Frames;
+use crate::support::is_partial;
 
 /// Bytes of a packet that are looked at; of a longer one, the rest is skipped.
 const MAX_PACKET: usize = 256 << 10;
@@ -275,6 +276,9 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if is_partial(cx.conn) {
+            return;
+        }
         let mut rest = data;
         let mut frames = std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_PACKET));
         while !self.blind

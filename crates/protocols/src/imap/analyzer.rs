@@ -1,0 +1,114 @@
+use gannet_base::Dir;
+
+use super::lines::Line;
+use super::lines::lines;
+use crate::Analyze;
+use crate::Context;
+use crate::Replay;
+use crate::Tag;
+use crate::support::is_partial;
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    /// Tag of the client's STARTTLS.
+    starttls: Vec<u8>,
+    /// Nothing more is to be learned.
+    done: bool,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self { starttls: Vec::new(), done: false }
+    }
+
+    fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: Line<'_>) {
+        let ok = line.command.eq_ignore_ascii_case(b"ok");
+        let starttls = line.command.eq_ignore_ascii_case(b"starttls");
+        let known = match from {
+            Dir::Resp => line.tag == b"*" && ok,
+            // As in Zeek, in lower case only.
+            Dir::Orig => starttls || line.command == b"capability",
+        };
+        if known {
+            cx.confirm(Tag::Imap);
+        }
+        if matches!(
+            line.command,
+            b"authenticate" | b"login" | b"examine" | b"create" | b"list" | b"fetch"
+        ) {
+            cx.confirm(Tag::Imap);
+            self.done = true;
+            return;
+        }
+        match from {
+            Dir::Orig if starttls => {
+                if !self.starttls.is_empty() {
+                    cx.weird("IMAP: client sent duplicate StartTLS", "", Some("IMAP"));
+                }
+                self.starttls = line.tag.to_vec();
+            }
+            Dir::Resp if !self.starttls.is_empty() && line.tag == self.starttls => {
+                if ok {
+                    self.done = true;
+                    cx.start(Tag::Ssl, Replay::default());
+                } else {
+                    cx.weird("IMAP: server refused StartTLS", "", Some("IMAP"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.done || is_partial(cx.conn) {
+            return;
+        }
+        for line in lines(data, from.is_orig()) {
+            match line {
+                Ok(line) => self.line(cx, from, line),
+                Err(()) => {
+                    let reason = "Binpac exception: binpac exception: string mismatch at -";
+                    cx.violation(Tag::Imap, reason, &[]);
+                }
+            }
+        }
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        self.done = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    #[test]
+    fn until_tls() {
+        let mut h = Harness::new(Proto::Tcp, 143);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Resp, b"* OK ready\r\n");
+        assert!(h.confirmed(Tag::Imap));
+        a.stream(&mut h.cx(), Dir::Orig, b"a1 STARTTLS\r\n");
+        a.stream(&mut h.cx(), Dir::Resp, b"a1 OK begin\r\n");
+        assert_eq!(h.starts[0].0, Tag::Ssl);
+        a.stream(&mut h.cx(), Dir::Orig, b"\x16\x03\x01");
+        assert!(!h.violated(Tag::Imap));
+    }
+
+    #[test]
+    fn refusals_and_nonsense() {
+        let mut h = Harness::new(Proto::Tcp, 143);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, b"a1 STARTTLS\r\na2 StartTLS\r\n");
+        a.stream(&mut h.cx(), Dir::Resp, b"a2 NO\r\n");
+        assert_eq!(h.rows("weird").len(), 2);
+        a.stream(&mut h.cx(), Dir::Resp, b"\x00\x01");
+        assert!(h.violated(Tag::Imap));
+    }
+}

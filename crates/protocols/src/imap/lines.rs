@@ -1,0 +1,92 @@
+/// A line's first two words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Tag: what a reply repeats of its command, or `*`.
+    pub tag: &'a [u8],
+    /// Command, or the server's answer.
+    pub command: &'a [u8],
+}
+
+/// The lines of a chunk; `Err` in place of the first that is none, and then nothing more.
+pub fn lines(data: &[u8], client: bool) -> impl Iterator<Item = Result<Line<'_>, ()>> {
+    let mut rest = data;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (line, after) = match line(rest, client) {
+            Some(found) => found,
+            None => {
+                rest = &[];
+                return Some(Err(()));
+            }
+        };
+        rest = after;
+        Some(Ok(line))
+    })
+}
+
+fn split(d: &[u8], inside: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
+    d.split_at(d.iter().position(|b| !inside(*b)).unwrap_or(d.len()))
+}
+
+fn word(d: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (word, rest) = split(d, |b| b.is_ascii_graphic());
+    (!word.is_empty()).then_some((word, rest))
+}
+
+fn is_end(b: u8) -> bool {
+    matches!(b, b'\r' | b'\n')
+}
+
+fn line(d: &[u8], client: bool) -> Option<(Line<'_>, &[u8])> {
+    let (tag, d) = word(d)?;
+    let (blanks, d) = split(d, |b| b == b' ');
+    if blanks.is_empty() {
+        return None;
+    }
+    let (command, d) = word(d)?;
+    let (_, mut d) = split(d, |b| b == b' ');
+    if !client && tag == b"*" && command.eq_ignore_ascii_case(b"capability") {
+        // A list of words, which may do without blanks between them.
+        loop {
+            let (_, rest) = word(d)?;
+            let (_, rest) = split(rest, |b| b == b' ');
+            let (ends, rest) = split(rest, is_end);
+            d = rest;
+            if !ends.is_empty() {
+                break;
+            }
+        }
+    } else {
+        let (_, rest) = split(d, |b| !is_end(b));
+        let (ends, rest) = split(rest, is_end);
+        if ends.is_empty() {
+            return None;
+        }
+        d = rest;
+    }
+    Some((Line { tag, command }, d))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        let all = |d, client| lines(d, client).collect::<Vec<_>>();
+        let ok = |tag, command| Ok(Line { tag, command });
+        assert_eq!(
+            all(b"a1 LOGIN me pw\r\n\r\na2 NOOP\n", true),
+            [ok(b"a1", b"LOGIN"), ok(b"a2", b"NOOP")]
+        );
+        assert_eq!(
+            all(b"* CAPABILITY A B\r\na1 OK done\r\n", false),
+            [ok(b"*", b"CAPABILITY"), ok(b"a1", b"OK")]
+        );
+        assert_eq!(all(b"a1 NOOP", true), [Err(())]);
+        assert_eq!(all(b"a1\r\n", true), [Err(())]);
+        assert_eq!(all(b"* CAPABILITY ", false), [Err(())]);
+    }
+}

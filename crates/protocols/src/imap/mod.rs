@@ -1,0 +1,12 @@
+//! IMAP (RFC 3501), as far as it takes to recognise it and to see TLS begin.
+//!
+//! As in Zeek, each chunk of the stream is read by itself as lines of a tag, a command and the rest.
+//! A server's greeting and some commands confirm the protocol; STARTTLS hands the connection
+//! to the SSL analyzer; once the user logs in, nothing more is looked at. There is no log.
+
+mod analyzer;
+mod lines;
+
+pub use analyzer::Analyzer;
+pub use lines::Line;
+pub use lines::lines;
