@@ -261,6 +261,7 @@ impl Shard {
                 session.settle(&mut slot.conn);
             }
         }
+        session.rest(&slot.conn);
         // A timer that moved ahead of its entry needs another; one that moved back waits for it.
         // A packet from the past does not make its connection idle, unless it starts it.
         let fresh = slot.due == Time::MAX;

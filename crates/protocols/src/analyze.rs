@@ -18,6 +18,12 @@ pub trait Analyze {
     /// A datagram's payload. `data` is what was captured; `len` what was on the wire.
     fn datagram(&mut self, _cx: &mut Context<'_>, _from: Dir, _data: &[u8], _len: u32) {}
 
+    /// Whether nothing is held that a fresh analyzer on the same connection would not know: an
+    /// analyzer of datagrams that says so is dropped until the next one comes.
+    fn is_idle(&self) -> bool {
+        false
+    }
+
     /// Originator and responder were exchanged.
     fn flip(&mut self, _cx: &mut Context<'_>) {}
 

@@ -82,6 +82,9 @@ macro_rules! registry {
             fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], len: u32) {
                 match self { $( Self::$tag(a) => a.datagram(cx, from, data, len), )* }
             }
+            fn is_idle(&self) -> bool {
+                match self { $( Self::$tag(a) => a.is_idle(), )* }
+            }
             fn flip(&mut self, cx: &mut Context<'_>) {
                 match self { $( Self::$tag(a) => a.flip(cx), )* }
             }

@@ -55,6 +55,8 @@ enum Waiting {
     ByPort,
     /// The one that another connection announced.
     Expected(Tag),
+    /// The one that was dropped because it was idle.
+    Idle(Tag),
 }
 
 struct Entry {
@@ -108,6 +110,7 @@ impl Session<'_> {
         match waiting {
             Waiting::No => return,
             Waiting::Expected(tag) => self.add(conn, tag),
+            Waiting::Idle(tag) => return self.add(conn, tag),
             Waiting::ByPort => {
                 for tag in by_port(conn.proto, self.stack.port) {
                     self.add(conn, *tag);
@@ -126,6 +129,19 @@ impl Session<'_> {
             conn.look_when_idle();
         }
         self.each(conn, |a, cx| a.datagram(cx, from, data, len));
+    }
+
+    /// Drops the analyzer of a datagram connection that holds nothing: most such connections are
+    /// done with after one exchange, and live on idly for as long as their timeout is.
+    pub fn rest(&mut self, conn: &Conn) {
+        if conn.proto == Proto::Udp
+            && let [entry] = &self.stack.entries[..]
+            && entry.confirmed
+            && entry.analyzer.is_idle()
+        {
+            self.stack.waiting = Waiting::Idle(entry.analyzer.tag());
+            self.stack.entries = Vec::new();
+        }
     }
 
     /// Takes leave of all analyzers.

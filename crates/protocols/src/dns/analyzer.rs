@@ -77,7 +77,8 @@ impl Analyzer {
             rest: None,
             last: Place::None,
             last_id: 0,
-            seen_message: false,
+            // Dropped while idle, and needed again.
+            seen_message: cx.conn.services.contains(Tag::Dns as u8),
             confirmed: false,
             flip_asked: false,
         }
@@ -342,6 +343,10 @@ impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
         self.flip_asked = false;
         self.message(cx, Some(from), data);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.slot.is_none() && self.rest.is_none()
     }
 
     fn flip(&mut self, _cx: &mut Context<'_>) {
