@@ -134,9 +134,9 @@ impl Shard {
         self.env.expire(to);
     }
 
-    fn fire(&mut self, due: Time, packet: Time, number: u64, index: u32) {
+    fn fire(&mut self, due: Time, packet: Time, number: u32, index: u32) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        if slot.number != number || slot.due != due {
+        if slot.number as u32 != number || slot.due != due {
             return;
         }
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
@@ -146,7 +146,7 @@ impl Shard {
             return;
         }
         slot.due = next_due(slot, now);
-        self.timers.add(slot.due, number, index);
+        self.timers.add(slot.due, slot.number, index);
     }
 
     /// A new connection from a packet's sender, or to it if `flip`.

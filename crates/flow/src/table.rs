@@ -67,8 +67,9 @@ impl<X> Slot<X> {
     }
 }
 
-const CHUNK: usize = 1 << CHUNK_BITS;
-const CHUNK_BITS: u32 = 10;
+/// Slots of a chunk: some four megabytes, of which only what is used takes memory. The smaller an
+/// allocation, the more of it an allocator rounds up.
+const CHUNK: usize = 15_000;
 
 /// All live connections: a hash table of indices into a slab.
 ///
@@ -123,13 +124,13 @@ impl<X> Table<X> {
                 let last = self.chunks.len() - 1;
                 let within = self.chunks[last].len();
                 self.chunks[last].push(None);
-                (last << CHUNK_BITS | within) as u32
+                (last * CHUNK + within) as u32
             }
         };
-        self.chunks[i as usize >> CHUNK_BITS][i as usize & (CHUNK - 1)] = Some(slot);
+        self.chunks[i as usize / CHUNK][i as usize % CHUNK] = Some(slot);
         let (hasher, chunks) = (&self.hash, &self.chunks);
         self.index.insert_unique(hash, i, |&i| {
-            let slot = &chunks[i as usize >> CHUNK_BITS][i as usize & (CHUNK - 1)];
+            let slot = &chunks[i as usize / CHUNK][i as usize % CHUNK];
             slot.as_ref().map_or(0, |s| s.key().hash(hasher))
         });
         i
@@ -138,19 +139,19 @@ impl<X> Table<X> {
     /// A live connection.
     #[inline]
     pub fn get(&self, i: u32) -> Option<&Slot<X>> {
-        self.chunks.get(i as usize >> CHUNK_BITS)?.get(i as usize & (CHUNK - 1))?.as_ref()
+        self.chunks.get(i as usize / CHUNK)?.get(i as usize % CHUNK)?.as_ref()
     }
 
     /// A live connection, to change. Its addresses may be flipped, nothing else of its key.
     #[inline]
     pub fn get_mut(&mut self, i: u32) -> Option<&mut Slot<X>> {
-        self.chunks.get_mut(i as usize >> CHUNK_BITS)?.get_mut(i as usize & (CHUNK - 1))?.as_mut()
+        self.chunks.get_mut(i as usize / CHUNK)?.get_mut(i as usize % CHUNK)?.as_mut()
     }
 
     /// Takes a connection out.
     pub fn remove(&mut self, i: u32) -> Option<Slot<X>> {
-        let place = self.chunks.get_mut(i as usize >> CHUNK_BITS)?;
-        let slot = place.get_mut(i as usize & (CHUNK - 1))?.take()?;
+        let place = self.chunks.get_mut(i as usize / CHUNK)?;
+        let slot = place.get_mut(i as usize % CHUNK)?.take()?;
         if let Ok(entry) = self.index.find_entry(slot.key().hash(&self.hash), |&j| i == j) {
             entry.remove();
         }
@@ -189,18 +190,18 @@ mod tests {
     #[test]
     fn both_directions_find_it_and_flips_do_not_matter() {
         let mut t = Table::default();
-        for n in 0..3000 {
+        for n in 0..40_000 {
             t.insert(slot(n));
         }
-        for n in 0..3000 {
+        for n in 0..40_000 {
             let id = slot(n).conn.id;
             let i = t.find(&Key::new(&id.flipped(), 17, false)).unwrap();
             t.get_mut(i).unwrap().conn.flip();
             assert_eq!(t.find(&Key::new(&id, 17, false)), Some(i));
             assert_eq!(t.find(&Key::new(&id, 6, false)), None);
         }
-        assert_eq!(t.in_order().len(), 3000);
-        for n in 0..3000 {
+        assert_eq!(t.in_order().len(), 40_000);
+        for n in 0..40_000 {
             let i = t.find(&Key::new(&slot(n).conn.id, 17, false)).unwrap();
             assert_eq!(t.remove(i).unwrap().number, u64::from(n));
             assert!(t.remove(i).is_none());

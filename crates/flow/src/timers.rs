@@ -10,20 +10,25 @@ use gannet_base::Time;
 /// never depends on what else is going on.
 #[derive(Debug, Default)]
 pub struct Timers {
-    heap: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    heap: BinaryHeap<Reverse<Entry>>,
 }
+
+/// Due time, and the low halves of number and index: sixteen bytes, as there is one for every
+/// connection. Numbers that differ by four thousand million do not meet at one moment.
+type Entry = (Time, u32, u32);
 
 impl Timers {
     /// Asks for the connection with this number and index at `due`.
     #[inline]
     pub fn add(&mut self, due: Time, number: u64, index: u32) {
-        self.heap.push(Reverse((due, number, index)));
+        self.heap.push(Reverse((due, number as u32, index)));
     }
 
-    /// The next entry due at or before `now`: its time, number and index. It may be out of date:
+    /// The next entry due at or before `now`: its time, the low half of its
+    /// number, and its index. It may be out of date:
     /// the connection gone, or its timer moved.
     #[inline]
-    pub fn pop(&mut self, now: Time) -> Option<(Time, u64, u32)> {
+    pub fn pop(&mut self, now: Time) -> Option<(Time, u32, u32)> {
         let Reverse((due, ..)) = self.heap.peek()?;
         if *due > now {
             return None;

@@ -1,5 +1,3 @@
-use gannet_base::Time;
-
 use super::stream::Stream;
 
 /// State of one side, as Zeek's scripts number them.
@@ -58,7 +56,8 @@ pub struct Endpoint {
     pub(super) bad_checksums: u32,
     pub(super) retransmissions: u32,
     pub(super) zero_windows: u32,
-    pub(super) last_time: Time,
+    /// When it last sent something, in milliseconds, modulo 2³².
+    pub(super) last_time: u32,
     pub(super) stream: Stream,
 }
 

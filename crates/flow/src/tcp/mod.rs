@@ -87,7 +87,8 @@ const LINGER: Interval = Interval::from_secs(5);
 const CLOSE_DELAY: Interval = Interval::from_secs(5);
 const INACTIVITY: Interval = Interval::from_secs(300);
 const STORM: u16 = 1_000;
-const STORM_WITHIN: Interval = Interval::from_secs(1);
+/// Milliseconds between segments of a storm.
+const STORM_WITHIN: u32 = 1_000;
 /// A jump in sequence space that SYN and RST are not believed.
 const TOO_LARGE_JUMP: i32 = 1 << 20;
 
@@ -110,10 +111,22 @@ pub struct Tcp {
     first_seen: [bool; 2],
     close_deferred: bool,
     is_active: bool,
-    /// When the two chains of liveness checks are due.
-    expire: [Time; 2],
-    attempt: Time,
-    close: Time,
+    /// What the timers are for.
+    phase: Phase,
+    /// When the chains of checks for life are due; the second begins as the check of an attempt,
+    /// and the first ends as the time to go after the close.
+    due: [Time; 2],
+}
+
+/// What the timers of a connection are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Life is checked for now and then.
+    Open,
+    /// As well as whether an attempt was answered.
+    Attempt,
+    /// It is closed, and goes soon.
+    Closing,
 }
 
 impl Tcp {
@@ -124,9 +137,8 @@ impl Tcp {
             first_seen: [false; 2],
             close_deferred: false,
             is_active: true,
-            expire: [start + ATTEMPT_DELAY, Time::MAX],
-            attempt: Time::MAX,
-            close: Time::MAX,
+            phase: Phase::Open,
+            due: [start + ATTEMPT_DELAY, Time::MAX],
         }
     }
 
@@ -226,7 +238,7 @@ impl Tcp {
             self.init_window(conn, from, s, c);
         }
         let e = self.end(from);
-        let storm = (now - e.last_time).as_nanos() < STORM_WITHIN.as_nanos();
+        let storm = milliseconds(now).wrapping_sub(e.last_time) < STORM_WITHIN;
         if s.has(flag::FIN) {
             e.fins = e.fins.saturating_add(1);
             e.fin_seq = rel_seq.wrapping_add(u64::from(seg_len));
@@ -245,7 +257,7 @@ impl Tcp {
             rel_ack = self.process_ack(conn, from, s, c);
         }
         let advance = self.update_last_seq(conn, from, past, s);
-        self.end(from).last_time = now;
+        self.end(from).last_time = milliseconds(now);
         let (from, do_close) = self.update_state(conn, now, from, s, advance, c);
         if s.has(flag::ACK) {
             self.ack_received(conn, now, from.other(), rel_ack, c);
@@ -568,34 +580,40 @@ impl Tcp {
         let first = e.prev == State::Inactive;
         self.end(side).did_close = true;
         if complete {
-            self.expire = [Time::MAX; 2];
-            self.attempt = Time::MAX;
-            self.close = self.close.min(conn.last + CLOSE_DELAY);
-        } else if !first {
-            self.expire[1] = self.expire[1].min(conn.last + SESSION_TIMER);
+            let go = conn.last + CLOSE_DELAY;
+            let before = self.phase == Phase::Closing;
+            self.due = [if before { go.min(self.due[0]) } else { go }, Time::MAX];
+            self.phase = Phase::Closing;
+        } else if !first && self.phase != Phase::Closing {
+            // The peer is there, so the attempt succeeded.
+            let check = conn.last + SESSION_TIMER;
+            self.due[1] = if self.phase == Phase::Open { check.min(self.due[1]) } else { check };
+            self.phase = Phase::Open;
         }
     }
 
     /// When [`is_over`](Self::is_over) is to be asked next, idle time left aside.
     pub fn due(&self) -> Time {
-        self.expire[0].min(self.expire[1]).min(self.attempt).min(self.close)
+        self.due[0].min(self.due[1])
     }
 
     /// Whether the connection is over at time `now`, because it closed, failed or never began.
     pub fn is_over(&mut self, conn: &Conn, now: Time) -> bool {
         let (orig, resp) = (&self.side[0], &self.side[1]);
-        if self.close <= now {
-            return true;
+        if self.phase == Phase::Closing {
+            return self.due[0] <= now;
         }
-        if self.attempt <= now {
-            self.attempt = Time::MAX;
+        if self.phase == Phase::Attempt && self.due[1] <= now {
+            self.phase = Phase::Open;
+            self.due[1] = Time::MAX;
             let tried = matches!(orig.state, State::SynSent | State::SynAckSent);
             if self.is_active && tried && resp.state == State::Inactive {
                 return true;
             }
         }
-        for chain in 0..2 {
-            if self.expire[chain] > now {
+        let chains = if self.phase == Phase::Attempt { 1 } else { 2 };
+        for chain in 0..chains {
+            if self.due[chain] > now {
                 continue;
             }
             let states = [orig.state, resp.state];
@@ -609,10 +627,15 @@ impl Tcp {
             }
             // A finished connection is not looked at again: its close timer or idleness ends it.
             let again = if self.is_active { now + SESSION_TIMER } else { Time::MAX };
-            self.expire[chain] = again;
+            self.due[chain] = again;
         }
         false
     }
+}
+
+/// Time as far as storms need it.
+fn milliseconds(t: Time) -> u32 {
+    (t.as_nanos() / 1_000_000) as u32
 }
 
 /// Shift count of the window scale option (RFC 7323), if there is one.

@@ -6,6 +6,7 @@ use gannet_base::Time;
 use super::ATTEMPT_DELAY;
 use super::Consumer;
 use super::INACTIVITY;
+use super::Phase;
 use super::Segment;
 use super::State;
 use super::Tcp;
@@ -113,7 +114,8 @@ impl Tcp {
                 } else {
                     self.set_state(conn, from, State::SynSent);
                 }
-                self.attempt = now + ATTEMPT_DELAY;
+                self.due[1] = now + ATTEMPT_DELAY;
+                self.phase = Phase::Attempt;
             } else {
                 from = self.syn_reply(conn, from, s, c);
             }
