@@ -24,7 +24,7 @@ pub(crate) struct Map {
 const AHEAD: usize = 4 << 20;
 
 /// How much lies behind the reader before its pages are given back.
-const BEHIND: usize = 16 << 20;
+const BEHIND: usize = 2 << 20;
 
 /// Advice starts at page borders: a multiple of every page size in use.
 const PAGE: usize = 64 << 10;
