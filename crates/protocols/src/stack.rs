@@ -239,8 +239,7 @@ impl Session<'_> {
     }
 
     fn violation(&mut self, conn: &mut Conn, tag: Tag, reason: &str, data: &[u8]) {
-        let incomplete = conn.proto == Proto::Tcp && (conn.partial || conn.gap);
-        if incomplete || conn.payload() > IGNORE_VIOLATIONS_AFTER {
+        if !blames(conn) {
             return;
         }
         self.remove(conn, tag);
@@ -254,6 +253,12 @@ impl Session<'_> {
         conn.services.remove(service);
         conn.failed.insert(service);
     }
+}
+
+/// Whether a violation counts: on a whole stream, and early.
+pub(crate) fn blames(conn: &Conn) -> bool {
+    let incomplete = conn.proto == Proto::Tcp && (conn.partial || conn.gap);
+    !incomplete && conn.payload() <= IGNORE_VIOLATIONS_AFTER
 }
 
 impl tcp::Consumer for Session<'_> {
