@@ -140,15 +140,17 @@ impl<'a> Options<'a> {
                     options.client_fqdn = Some(rest.bytes(len, "Client_FQDN:domain_name")?);
                 }
                 // Relay agent information (RFC 3046).
-                82 => while !rest.0.is_empty() {
-                    rest.u8("Relay_Agent_SubOption:code")?;
-                    let sub = rest.u8("Relay_Agent_SubOption:length")?;
-                    rest.bytes(usize::from(sub), "Relay_Agent_SubOption:value")?;
-                    *relayed = relayed.wrapping_add(sub).wrapping_add(2);
-                    if usize::from(*relayed) == len {
-                        break;
+                82 => {
+                    while !rest.0.is_empty() {
+                        rest.u8("Relay_Agent_SubOption:code")?;
+                        let sub = rest.u8("Relay_Agent_SubOption:length")?;
+                        rest.bytes(usize::from(sub), "Relay_Agent_SubOption:value")?;
+                        *relayed = relayed.wrapping_add(sub).wrapping_add(2);
+                        if usize::from(*relayed) == len {
+                            break;
+                        }
                     }
-                },
+                }
                 // Addresses: mask, broadcast, server; times: offset, renewal, rebinding.
                 1 | 2 | 28 | 54 | 58 | 59 => {
                     rest.u32(VALUE)?;
