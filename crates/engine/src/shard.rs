@@ -126,6 +126,7 @@ impl Shard {
             self.env.expire(self.now);
             self.fire(due, to, number, index);
         }
+        self.env.arrive(to);
         if to == self.now {
             return;
         }

@@ -145,8 +145,13 @@ impl Env {
     #[inline]
     pub fn expire(&mut self, now: Time) {
         self.files.expire(&mut self.logs, now);
-        self.dhcp.expire(&mut self.logs, now);
         self.tunnels.expire(&mut self.logs, now);
+    }
+
+    /// The next packet has this time: what goes by packets, not by when it is due, is done.
+    #[inline]
+    pub fn arrive(&mut self, packet: Time) {
+        self.dhcp.expire(&mut self.logs, packet);
     }
 
     /// The end of input: what is still open is written.
