@@ -373,12 +373,11 @@ pub fn check_extension(ty: u16, data: &[u8], client: bool) -> Result<(), Malform
                 timestamp(list.vector16("SignedCertificateTimestamp")?)?;
             }
         }
-        extension::ENCRYPTED_CLIENT_HELLO => {
-            if r.u8("EncryptedClientHelloSwitch:tpe")? == 0 {
-                r.take(5, "EncryptedClientHello:config_id")?;
-                r.vector16("EncryptedClientHello:enc")?;
-                r.vector16("EncryptedClientHello:payload")?;
-            }
+        // Only the outer form says more.
+        extension::ENCRYPTED_CLIENT_HELLO if r.u8("EncryptedClientHelloSwitch:tpe")? == 0 => {
+            r.take(5, "EncryptedClientHello:config_id")?;
+            r.vector16("EncryptedClientHello:enc")?;
+            r.vector16("EncryptedClientHello:payload")?;
         }
         _ => {}
     }
