@@ -193,7 +193,7 @@ impl Session {
         self.touch(now);
         match (role, ty) {
             (Role::Client, extension::ty::SESSION_TICKET) if len > 0 => {
-                self.ticket_without_id = true
+                self.ticket_without_id = true;
             }
             (Role::Client, extension::ty::PRE_SHARED_KEY) => self.client_psk = true,
             (Role::Server, extension::ty::PRE_SHARED_KEY) if self.client_psk => self.resumed = true,
