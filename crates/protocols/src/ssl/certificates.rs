@@ -199,7 +199,54 @@ fn list(names: &[Vec<u8>]) -> Option<Vector<&[u8]>> {
 
 #[cfg(test)]
 mod tests {
+    use gannet_base::Dir;
+    use gannet_base::Proto;
+
+    use super::super::Analyzer;
+    use super::super::samples;
     use super::*;
+    use crate::Analyze;
+    use crate::testing::Harness;
+
+    const FINGERPRINT: &str = "9ff05f8391cf62d3e9e606150243b986e6857d8bf1e21cbf4e389935af821b7f";
+
+    /// A client asks for `host`, and the server answers with a chain of two.
+    fn session(h: &mut Harness, host: &[u8]) {
+        let mut a = Analyzer::new(&mut h.cx());
+        let hello = samples::client_hello(0x0303, &[], &[samples::server_name(host)]);
+        let record = samples::record(22, &samples::message(1, &hello));
+        a.stream(&mut h.cx(), Dir::Orig, &record);
+        let chain = samples::chain(&[&samples::CERTIFICATE, b"nothing"]);
+        let record = samples::record(22, &samples::message(11, &chain));
+        a.stream(&mut h.cx(), Dir::Resp, &record);
+        a.finish(&mut h.cx());
+    }
+
+    #[test]
+    fn a_chain_in_both_logs() {
+        let mut h = Harness::new(Proto::Tcp, 443);
+        session(&mut h, b"example.com");
+        session(&mut h, b"example.org");
+        let rows = h.rows("ssl");
+        assert_eq!(rows.len(), 2);
+        for (row, matches) in rows.iter().zip(["T", "F"]) {
+            assert_eq!(row["ssl_history"], "Cx");
+            assert_eq!(row["cert_chain_fps"], FINGERPRINT);
+            assert_eq!(row["client_cert_chain_fps"], "(empty)");
+            assert_eq!(row["sni_matches_cert"], matches);
+        }
+        let rows = h.rows("x509");
+        assert_eq!(rows.len(), 1);
+        let row = &rows[0];
+        assert_eq!(row["fingerprint"], FINGERPRINT);
+        assert_eq!(row["certificate.serial"], "2A");
+        assert_eq!(row["certificate.subject"], "CN=example.com");
+        assert_eq!(row["certificate.not_valid_before"], "1795256166.000000");
+        assert_eq!(row["san.dns"], "example.com");
+        assert_eq!(row["san.ip"], "-");
+        assert_eq!(row["basic_constraints.ca"], "T");
+        assert_eq!((row["host_cert"].as_str(), row["client_cert"].as_str()), ("T", "F"));
+    }
 
     #[test]
     fn once_a_day_in_each_part() {

@@ -6,14 +6,14 @@ use gannet_files::FileStart;
 
 use super::ciphers::KeyExchange;
 use super::ciphers::key_exchange;
+use super::extension;
+use super::extension::ServerNames;
 use super::message;
 use super::message::ClientHello;
 use super::message::Malformed;
 use super::message::Reader;
 use super::message::ServerHello;
-use super::message::ServerNames;
 use super::message::SignatureForm;
-use super::message::extension;
 use super::message::kind;
 use super::names;
 use super::record::Core;
@@ -200,7 +200,7 @@ impl Core {
         self.sender_should_be(cx, from, Role::Client);
         let mut hello = ClientHello::parse(body, |v| matches!(v, names::DTLS10 | names::DTLS12))?;
         while !hello.extensions.is_empty() {
-            let (ty, data) = message::next_extension(&mut hello.extensions)?;
+            let (ty, data) = extension::next(&mut hello.extensions)?;
             if !data.is_empty() {
                 self.client_extension(cx, ty, data)?;
             }
@@ -220,12 +220,12 @@ impl Core {
         data: &[u8],
     ) -> Result<(), Malformed> {
         match ty {
-            extension::SERVER_NAME => self.server_name(cx, Role::Client, data)?,
-            extension::ALPN => {
-                message::alpn(data)?;
+            extension::ty::SERVER_NAME => self.server_name(cx, Role::Client, data)?,
+            extension::ty::ALPN => {
+                extension::alpn(data)?;
             }
             _ => {
-                message::check_extension(ty, data, true)?;
+                extension::check(ty, data, true)?;
                 self.check_client_hello_encryption(cx, ty, data);
             }
         }
@@ -241,7 +241,7 @@ impl Core {
         self.sender_should_be(cx, from, Role::Server);
         let mut hello = ServerHello::parse(body)?;
         while !hello.extensions.is_empty() {
-            let (ty, data) = message::next_extension(&mut hello.extensions)?;
+            let (ty, data) = extension::next(&mut hello.extensions)?;
             if !data.is_empty() {
                 self.server_extension(cx, ty, data)?;
             }
@@ -261,24 +261,24 @@ impl Core {
         data: &[u8],
     ) -> Result<(), Malformed> {
         match ty {
-            extension::SERVER_NAME => self.server_name(cx, Role::Server, data)?,
-            extension::ALPN => {
-                if let Some(name) = message::alpn(data)? {
+            extension::ty::SERVER_NAME => self.server_name(cx, Role::Server, data)?,
+            extension::ty::ALPN => {
+                if let Some(name) = extension::alpn(data)? {
                     self.session.next_protocol(name);
                 }
             }
-            extension::SUPPORTED_VERSIONS => {
+            extension::ty::SUPPORTED_VERSIONS => {
                 let version = Reader::new(data).u16("OneSupportedVersion")?;
                 self.handshake.choose(version);
                 self.session.touch(cx.now);
                 self.session.chosen_version(version);
             }
-            extension::KEY_SHARE | extension::KEY_SHARE_OLD => {
-                let group = message::server_key_share(data)?;
+            extension::ty::KEY_SHARE | extension::ty::KEY_SHARE_OLD => {
+                let group = extension::server_key_share(data)?;
                 self.session.chosen_curve(cx.now, group);
             }
             _ => {
-                message::check_extension(ty, data, false)?;
+                extension::check(ty, data, false)?;
                 self.check_client_hello_encryption(cx, ty, data);
             }
         }
@@ -304,7 +304,7 @@ impl Core {
 
     /// The inner form of an encrypted client hello is never seen in clear text.
     fn check_client_hello_encryption(&mut self, cx: &mut Context<'_>, ty: u16, data: &[u8]) {
-        if ty == extension::ENCRYPTED_CLIENT_HELLO && data[0] != 0 {
+        if ty == extension::ty::ENCRYPTED_CLIENT_HELLO && data[0] != 0 {
             cx.weird("ssl_unexpected_inner_encrypted_client_hello", "", Some(self.tag.name()));
         }
     }

@@ -1,4 +1,4 @@
-//! Handshake messages and extensions: bytes in, borrowed values out, no state.
+//! Handshake messages: bytes in, borrowed values out, no state.
 //!
 //! Everything is read with [`Reader`], which never looks beyond its slice; what does not fit is a
 //! [`Malformed`] that says which field lacked how much.
@@ -85,19 +85,19 @@ impl<'a> Reader<'a> {
     }
 
     /// Fails unless `n` bytes are left.
-    fn need(&self, n: usize, field: &'static str) -> Result<(), Malformed> {
+    pub(super) fn need(&self, n: usize, field: &'static str) -> Result<(), Malformed> {
         self.clone().take(n, field).map(drop)
     }
 
     /// A length of two octets and what it counts, as a reader of its own.
-    fn vector16(&mut self, field: &'static str) -> Result<Reader<'a>, Malformed> {
+    pub(super) fn vector16(&mut self, field: &'static str) -> Result<Reader<'a>, Malformed> {
         let n = usize::from(Reader::u16(&mut self.clone(), field)?);
         let whole = self.take(n + 2, field)?;
         Ok(Reader::new(&whole[2..]))
     }
 
     /// A length of one octet and what it counts, as a reader of its own.
-    fn vector8(&mut self, field: &'static str) -> Result<Reader<'a>, Malformed> {
+    pub(super) fn vector8(&mut self, field: &'static str) -> Result<Reader<'a>, Malformed> {
         let n = usize::from(Reader::u8(&mut self.clone(), field)?);
         let whole = self.take(n + 1, field)?;
         Ok(Reader::new(&whole[1..]))
@@ -127,26 +127,6 @@ pub mod kind {
     pub const SUPPLEMENTAL_DATA: u8 = 23;
     pub const KEY_UPDATE: u8 = 24;
     pub const MESSAGE_HASH: u8 = 254;
-}
-
-/// Extension types that say something (IANA "TLS ExtensionType Values").
-pub mod extension {
-    #![allow(missing_docs)] // the registry's names
-    pub const SERVER_NAME: u16 = 0;
-    pub const SUPPORTED_GROUPS: u16 = 10;
-    pub const EC_POINT_FORMATS: u16 = 11;
-    pub const SIGNATURE_ALGORITHMS: u16 = 13;
-    pub const ALPN: u16 = 16;
-    pub const SIGNED_CERTIFICATE_TIMESTAMP: u16 = 18;
-    pub const SESSION_TICKET: u16 = 35;
-    pub const KEY_SHARE_OLD: u16 = 40;
-    pub const PRE_SHARED_KEY: u16 = 41;
-    pub const SUPPORTED_VERSIONS: u16 = 43;
-    pub const PSK_KEY_EXCHANGE_MODES: u16 = 45;
-    pub const SIGNATURE_ALGORITHMS_CERT: u16 = 50;
-    pub const KEY_SHARE: u16 = 51;
-    pub const CONNECTION_ID: u16 = 54;
-    pub const ENCRYPTED_CLIENT_HELLO: u16 = 65037;
 }
 
 /// ClientHello (RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1).
@@ -242,163 +222,12 @@ fn skip_extensions_length(r: &mut Reader<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// One extension: its type and what is in it.
-///
-/// # Errors
-/// When it reaches beyond the message.
-pub fn next_extension<'a>(r: &mut Reader<'a>) -> Result<(u16, &'a [u8]), Malformed> {
-    let mut head = *r;
-    head.need(4, "SSLExtension:data_len")?;
-    let ty = head.u16("SSLExtension:type")?;
-    let len = usize::from(head.u16("SSLExtension:data_len")?);
-    let whole = r.take(len + 4, "SSLExtension")?;
-    Ok((ty, &whole[4..]))
-}
-
-/// Names of a server_name extension (RFC 6066 section 3).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerNames<'a> {
-    /// Host names.
-    pub hosts: Vec<&'a [u8]>,
-    /// Name types that are no host names.
-    pub unknown: Vec<u8>,
-}
-
-impl<'a> ServerNames<'a> {
-    /// Reads an extension's content.
-    ///
-    /// # Errors
-    /// When a name reaches beyond it.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
-        let mut list = Reader::new(data).vector16("ServerNameExt")?;
-        let mut names = Self::default();
-        while !list.is_empty() {
-            match list.u8("ServerName:name_type")? {
-                0 => {
-                    let n = list.u16("ServerNameHostName:length")?;
-                    names.hosts.push(list.take(n.into(), "ServerNameHostName:host_name")?);
-                }
-                other => {
-                    names.unknown.push(other);
-                    break;
-                }
-            }
-        }
-        Ok(names)
-    }
-}
-
-/// First name of an ALPN extension (RFC 7301 section 3.1); all of them must be whole.
-///
-/// # Errors
-/// When a name reaches beyond the extension.
-pub fn alpn(data: &[u8]) -> Result<Option<&[u8]>, Malformed> {
-    let mut list = Reader::new(data).vector16("ApplicationLayerProtocolNegotiationExtension")?;
-    let mut first = None;
-    while !list.is_empty() {
-        let name = list.vector8("ProtocolName:name")?.rest();
-        first = first.or(Some(name));
-    }
-    Ok(first)
-}
-
-/// The group that a server's key share names (RFC 8446 section 4.2.8).
-///
-/// # Errors
-/// When the share is cut short.
-pub fn server_key_share(data: &[u8]) -> Result<u16, Malformed> {
-    let mut r = Reader::new(data);
-    if data.len() == 2 {
-        return r.u16("HelloRetryRequestKeyShare");
-    }
-    key_share_entry(&mut r)
-}
-
-fn key_share_entry(r: &mut Reader<'_>) -> Result<u16, Malformed> {
-    r.need(4, "KeyShareEntry:key_exchange_length")?;
-    let group = r.u16("KeyShareEntry:namedgroup")?;
-    let n = r.u16("KeyShareEntry:key_exchange_length")?;
-    r.take(n.into(), "KeyShareEntry:key_exchange")?;
-    Ok(group)
-}
-
-/// Makes sure that an extension without consequences holds together, as a whole message must.
-///
-/// # Errors
-/// When a field reaches beyond its list.
-pub fn check_extension(ty: u16, data: &[u8], client: bool) -> Result<(), Malformed> {
-    let mut r = Reader::new(data);
-    match ty {
-        extension::SUPPORTED_GROUPS => {
-            let n = r.u16("EllipticCurves:length")? / 2 * 2;
-            r.take(n.into(), "EllipticCurves:elliptic_curve_list")?;
-        }
-        extension::EC_POINT_FORMATS => {
-            r.vector8("EcPointFormats:point_format_list")?;
-        }
-        extension::SIGNATURE_ALGORITHMS | extension::SIGNATURE_ALGORITHMS_CERT => {
-            even(r.vector16("SignatureAlgorithm")?)?;
-        }
-        extension::SUPPORTED_VERSIONS if client => even(r.vector8("SupportedVersions")?)?,
-        extension::PSK_KEY_EXCHANGE_MODES => {
-            r.vector8("PSKKeyExchangeModes")?;
-        }
-        extension::CONNECTION_ID => {
-            r.vector8("ConnectionId:cid")?;
-        }
-        extension::KEY_SHARE | extension::KEY_SHARE_OLD if client => {
-            let mut list = r.vector16("ClientHelloKeyShare")?;
-            while !list.is_empty() {
-                key_share_entry(&mut list)?;
-            }
-        }
-        extension::PRE_SHARED_KEY if client => {
-            let mut identities = r.vector16("PSKIdentitiesList")?;
-            while !identities.is_empty() {
-                let n = identities.u16("PSKIdentity:length")?;
-                identities.take(n.into(), "PSKIdentity:identity")?;
-                identities.take(4, "PSKIdentity:obfuscated_ticket_age")?;
-            }
-            let mut binders = r.vector16("PSKBindersList")?;
-            while !binders.is_empty() {
-                binders.vector8("PSKBinder:binder")?;
-            }
-        }
-        extension::PRE_SHARED_KEY => {
-            r.u16("SelectedPreSharedKeyIdentity")?;
-        }
-        extension::SIGNED_CERTIFICATE_TIMESTAMP => {
-            let mut list = r.vector16("SignedCertificateTimestampList")?;
-            while !list.is_empty() {
-                timestamp(list.vector16("SignedCertificateTimestamp")?)?;
-            }
-        }
-        extension::ENCRYPTED_CLIENT_HELLO => {
-            if r.u8("EncryptedClientHelloSwitch:tpe")? == 0 {
-                r.take(5, "EncryptedClientHello:config_id")?;
-                r.vector16("EncryptedClientHello:enc")?;
-                r.vector16("EncryptedClientHello:payload")?;
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
 /// A list of numbers of two octets.
-fn even(list: Reader<'_>) -> Result<(), Malformed> {
+pub(super) fn even(list: Reader<'_>) -> Result<(), Malformed> {
     match list.rest().len() % 2 {
         0 => Ok(()),
         _ => Err(Malformed { field: "uint16", need: 2, have: 1 }),
     }
-}
-
-/// A signed certificate timestamp (RFC 6962 section 3.2).
-fn timestamp(mut r: Reader<'_>) -> Result<(), Malformed> {
-    r.take(41, "SignedCertificateTimestamp:timestamp")?;
-    r.vector16("SignedCertificateTimestamp:extensions")?;
-    r.take(2, "SignatureAndHashAlgorithm")?;
-    r.vector16("SignedCertificateTimestamp:digitally_signed_signature").map(drop)
 }
 
 /// The certificates of a Certificate message before TLS 1.3 (RFC 5246 section 7.4.2).
@@ -552,23 +381,6 @@ mod tests {
     }
 
     #[test]
-    fn names_asked_for() {
-        let data = [0, 9, 0, 0, 1, b'a', 0, 0, 2, b'b', b'c'];
-        let names = ServerNames::parse(&data);
-        assert_eq!(names.map(|n| n.hosts), Ok(vec![&b"a"[..], b"bc"]));
-        let odd = ServerNames::parse(&[0, 2, 7, 1]).map(|n| n.unknown);
-        assert_eq!(odd, Ok(vec![7]));
-        assert!(ServerNames::parse(&[0, 3, 0, 0, 5]).is_err());
-    }
-
-    #[test]
-    fn shares_of_servers() {
-        assert_eq!(server_key_share(&[0, 29]), Ok(29));
-        assert_eq!(server_key_share(&[0, 23, 0, 1, 9]), Ok(23));
-        assert!(server_key_share(&[0, 23, 0, 2, 9]).is_err());
-    }
-
-    #[test]
     fn parameters_with_and_without_algorithm() {
         let bare = [3, 0, 24, 1, 9, 0, 1, 7];
         assert_eq!(ecdh_parameters(&bare, Some(SignatureForm::Bare)), Ok(Some(24)));
@@ -582,7 +394,6 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_survived(
-            ty in 0_u16..60,
             data in proptest::collection::vec(proptest::num::u8::ANY, 0..120),
         ) {
             // What is read is never more than what is there.
@@ -592,8 +403,6 @@ mod tests {
             if let Ok(all) = certificates(&data) {
                 proptest::prop_assert!(all.concat().len() <= data.len());
             }
-            let whole = check_extension(ty, &data, true).is_ok();
-            proptest::prop_assert!(whole || !data.is_empty() || ty != 0);
         }
     }
 }

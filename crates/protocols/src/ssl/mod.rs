@@ -7,8 +7,8 @@
 //! The bytes of a stream pass through [`Analyzer`], which cuts them into records; a datagram passes
 //! through [`Dtls`], which also puts fragmented handshake messages together. What both have in
 //! common is in `record` (what a record means before and after the change to encryption) and
-//! `handshake` (messages that span records, and what each says). [`message`] parses single
-//! messages and knows no state. What is said ends in a `Session` (`rows`), which becomes the row of
+//! `handshake` (messages that span records, and what each says). [`message`] and [`extension`]
+//! parse single messages and know no state. What is said ends in a `Session` (`rows`), which becomes the row of
 //! ssl.log, and in [`Certificates`], which writes x509.log.
 //!
 //! All that can be read of a session is read once both sides have sent an encrypted record: the row
@@ -19,6 +19,7 @@ mod analyzer;
 mod certificates;
 mod ciphers;
 mod dtls;
+pub mod extension;
 mod handshake;
 pub mod message;
 pub mod names;

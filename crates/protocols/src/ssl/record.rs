@@ -5,6 +5,7 @@
 //! encrypted. A session stands once both sides have changed and one encrypted record was seen.
 
 use gannet_base::Dir;
+use gannet_base::Proto;
 
 use super::handshake::Handshake;
 use super::message::Malformed;
@@ -79,7 +80,9 @@ impl Core {
     /// The bytes are not the protocol. What is known of the session is written.
     pub(super) fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
         cx.violation(self.tag, reason, &[]);
-        if self.session.is_open() {
+        // Where bytes were missed, nothing can be said against the protocol.
+        let incomplete = cx.conn.proto == Proto::Tcp && (cx.conn.partial || cx.conn.gap);
+        if !incomplete && self.session.is_open() {
             self.session.log(cx);
             self.session.analyzing = false;
         }

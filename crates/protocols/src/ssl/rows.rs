@@ -9,8 +9,8 @@ use gannet_base::Uid;
 use gannet_files::x509::Certificate;
 use gannet_log::Vector;
 
+use super::extension;
 use super::message::ServerHello;
-use super::message::extension;
 use super::message::kind;
 use super::names;
 use crate::Context;
@@ -192,9 +192,11 @@ impl Session {
     pub(super) fn extension(&mut self, now: Time, role: Role, ty: u16, len: usize) {
         self.touch(now);
         match (role, ty) {
-            (Role::Client, extension::SESSION_TICKET) if len > 0 => self.ticket_without_id = true,
-            (Role::Client, extension::PRE_SHARED_KEY) => self.client_psk = true,
-            (Role::Server, extension::PRE_SHARED_KEY) if self.client_psk => self.resumed = true,
+            (Role::Client, extension::ty::SESSION_TICKET) if len > 0 => {
+                self.ticket_without_id = true;
+            }
+            (Role::Client, extension::ty::PRE_SHARED_KEY) => self.client_psk = true,
+            (Role::Server, extension::ty::PRE_SHARED_KEY) if self.client_psk => self.resumed = true,
             _ => {}
         }
     }
