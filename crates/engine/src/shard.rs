@@ -30,6 +30,10 @@ use crate::tunnels::IpTunnels;
 /// Changes of the tunnels around one connection that are followed.
 const MAX_TUNNEL_CHANGES: u8 = 5;
 
+/// Network time is never before this: a trace from before the first second of the epoch has no
+/// clock to speak of. The times of packets and connections are their own nevertheless.
+const BEGINNING: Time = Time::from_secs(1);
+
 /// What the engine keeps beside a connection.
 #[derive(Default)]
 pub(crate) struct Ext {
@@ -83,7 +87,7 @@ impl Shard {
             ip_tunnels: IpTunnels::default(),
             timers: Timers::default(),
             scratch: Scratch::default(),
-            now: Time::from_nanos(i64::MIN),
+            now: Time::ZERO,
             time: Time::ZERO,
             packet_number: 0,
             ordinal: 0,
@@ -106,11 +110,12 @@ impl Shard {
         self.ordinal = 0;
         self.time = packet.time;
         self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
-        self.advance(packet.time);
         if packet.data.is_empty() || packet.wire_len == 0 {
+            // There is no packet, and its time is none.
             self.env.weirds.net(&mut self.env.logs, self.now, "empty_pcap_header", "");
             return;
         }
+        self.advance(packet.time.max(BEGINNING));
         self.walk_link(packet.link_type.0, packet.data, packet.wire_len);
     }
 
@@ -171,7 +176,7 @@ impl Shard {
             conn.tunnel_parents = around.last().and_then(|t| t.uid).map(|uid| Box::new(vec![uid]));
             ext.around = Some(Box::new((*around, 0)));
         }
-        ext.stack.prepare(&mut self.env, &conn, self.now);
+        ext.stack.prepare(&mut self.env, &mut conn, self.now);
         let tcp = (proto == Proto::Tcp).then(|| Box::new(Tcp::new(self.time)));
         let number = self.created;
         self.created += 1;

@@ -8,6 +8,7 @@ use crate::escape::escape_json;
 use crate::number::write_addr;
 use crate::number::write_count;
 use crate::number::write_fixed6;
+use crate::row::Cut;
 use crate::row::Limits;
 use crate::value::Encoder;
 use crate::value::Type;
@@ -31,15 +32,15 @@ pub struct JsonEncoder<'a> {
     times: JsonTimes,
     limits: Limits,
     empty: bool,
-    /// Whether a string or list was cut to its limit.
-    pub cut: bool,
+    /// What was cut to its limit.
+    pub cut: Cut,
 }
 
 impl<'a> JsonEncoder<'a> {
     /// A row is appended to `out`; call [`finish`](Self::finish) after the last column.
     pub fn new(out: &'a mut Vec<u8>, limits: Limits, times: JsonTimes) -> Self {
         out.push(b'{');
-        Self { out, times, limits, empty: true, cut: false }
+        Self { out, times, limits, empty: true, cut: Cut::default() }
     }
 
     /// Closes the object.
@@ -141,7 +142,7 @@ impl Encoder for JsonEncoder<'_> {
     #[inline]
     fn string(&mut self, v: &[u8]) {
         let n = v.len().min(self.limits.string);
-        self.cut |= n < v.len();
+        self.cut.strings |= n < v.len();
         escape_json(self.out, &v[..n]);
     }
 
@@ -152,7 +153,7 @@ impl Encoder for JsonEncoder<'_> {
 
     fn list<V: Value>(&mut self, v: &[V]) {
         let n = v.len().min(self.limits.elements);
-        self.cut |= n < v.len();
+        self.cut.lists |= n < v.len();
         let text = matches!(V::TYPE, Type::Scalar("string" | "addr" | "enum"));
         self.out.push(b'[');
         for (i, element) in v[..n].iter().enumerate() {

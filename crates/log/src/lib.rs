@@ -45,6 +45,7 @@ pub use number::write_addr;
 pub use number::write_count;
 pub use number::write_fixed6;
 pub use row::Column;
+pub use row::Cut;
 pub use row::Field;
 pub use row::Limits;
 pub use row::Row;

@@ -8,6 +8,7 @@ use gannet_base::Time;
 use crate::json::JsonEncoder;
 use crate::json::JsonTimes;
 use crate::json::civil;
+use crate::row::Cut;
 use crate::row::Field;
 use crate::row::Row;
 use crate::row::slot;
@@ -83,14 +84,14 @@ impl Logs {
         self.now = now;
     }
 
-    /// Writes a row; returns whether a value had to be cut to the stream's limits.
+    /// Writes a row; returns what had to be cut to the stream's limits.
     #[inline]
-    pub fn write<R: Row>(&mut self, row: &R) -> bool {
+    pub fn write<R: Row>(&mut self, row: &R) -> Cut {
         let stream = self.stream::<R>();
         let format = self.options.format;
         let stream = &mut self.streams[stream];
         if !stream.enabled {
-            return false;
+            return Cut::default();
         }
         stream.rows += 1;
         let out = &mut stream.buffer;

@@ -31,6 +31,15 @@ impl Limits {
     pub const DEFAULT: Self = Self { string: 4096, elements: 100 };
 }
 
+/// What of a row had to be cut to its [`Limits`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// A string.
+    pub strings: bool,
+    /// A set or vector.
+    pub lists: bool,
+}
+
 /// A row of a log stream. Declare it with [`row!`](crate::row!).
 pub trait Row {
     /// Name of the stream and of its file (`conn` makes `conn.log`).

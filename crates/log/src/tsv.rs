@@ -6,6 +6,7 @@ use crate::escape::escape_tsv;
 use crate::number::write_addr;
 use crate::number::write_count;
 use crate::number::write_fixed6;
+use crate::row::Cut;
 use crate::row::Limits;
 use crate::value::Encoder;
 use crate::value::Value;
@@ -16,8 +17,8 @@ pub struct TsvEncoder<'a> {
     start: usize,
     limits: Limits,
     in_list: bool,
-    /// Whether a string or list was cut to its limit.
-    pub cut: bool,
+    /// What was cut to its limit.
+    pub cut: Cut,
 }
 
 impl<'a> TsvEncoder<'a> {
@@ -25,7 +26,7 @@ impl<'a> TsvEncoder<'a> {
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, limits: Limits) -> Self {
         let start = out.len();
-        Self { out, start, limits, in_list: false, cut: false }
+        Self { out, start, limits, in_list: false, cut: Cut::default() }
     }
 }
 
@@ -82,7 +83,7 @@ impl Encoder for TsvEncoder<'_> {
     #[inline]
     fn string(&mut self, v: &[u8]) {
         let cut = v.len() > self.limits.string;
-        self.cut |= cut;
+        self.cut.strings |= cut;
         let v = if cut { &v[..self.limits.string] } else { v };
         match v {
             b"" => self.out.extend_from_slice(b"(empty)"),
@@ -108,7 +109,7 @@ impl Encoder for TsvEncoder<'_> {
             return;
         }
         let n = v.len().min(self.limits.elements);
-        self.cut |= n < v.len();
+        self.cut.lists |= n < v.len();
         self.in_list = true;
         for (i, element) in v[..n].iter().enumerate() {
             if i > 0 {
@@ -179,7 +180,7 @@ mod tests {
         let mut out = Vec::new();
         let mut e = TsvEncoder::new(&mut out, Sample::LIMITS);
         row.encode(&mut e);
-        assert!(e.cut);
+        assert_eq!(e.cut, Cut { strings: true, lists: true });
         let text = String::from_utf8(out).unwrap();
         let columns: Vec<_> = text.split('\t').collect();
         assert_eq!(columns[0].len(), 4096);

@@ -60,13 +60,14 @@ impl Context<'_> {
     /// Writes a row.
     pub fn log<R: Row>(&mut self, row: &R) {
         let cut = self.env.logs.write(row);
-        if cut {
-            self.env.weirds.net(
-                &mut self.env.logs,
-                self.now,
-                "log_string_field_truncated",
-                R::PATH,
-            );
+        let Env { weirds, logs, .. } = &mut *self.env;
+        if cut.strings {
+            let stream = stream_name(R::PATH);
+            weirds.net(logs, self.now, "log_string_field_truncated", &stream);
+        }
+        if cut.lists {
+            let stream = stream_name(R::PATH);
+            weirds.net(logs, self.now, "log_container_field_truncated", &stream);
         }
     }
 
@@ -144,4 +145,27 @@ impl Context<'_> {
     pub fn file_end(&mut self, file: FileId) {
         self.env.files.end(&mut self.env.logs, self.now, file);
     }
+}
+
+/// A stream by the name that Zeek's scripts have for it.
+fn stream_name(path: &str) -> String {
+    let module = match path {
+        "conn" => "Conn",
+        "files" => "Files",
+        "kerberos" => "KRB",
+        "modbus" => "Modbus",
+        "mqtt_connect" => return "MQTT::CONNECT_LOG".to_owned(),
+        "mqtt_publish" => return "MQTT::PUBLISH_LOG".to_owned(),
+        "mqtt_subscribe" => return "MQTT::SUBSCRIBE_LOG".to_owned(),
+        "mysql" => "mysql",
+        "notice" => "Notice",
+        "redis" => "Redis",
+        "smb_files" => return "SMB::FILES_LOG".to_owned(),
+        "smb_mapping" => return "SMB::MAPPING_LOG".to_owned(),
+        "syslog" => "Syslog",
+        "tunnel" => "Tunnel",
+        "weird" => "Weird",
+        other => return format!("{}::LOG", other.to_ascii_uppercase()),
+    };
+    format!("{module}::LOG")
 }

@@ -69,13 +69,17 @@ const ENTRIES: usize = 2;
 
 impl Stack {
     /// Decides what a new connection is analysed as.
-    pub fn prepare(&mut self, env: &mut Env, conn: &Conn, now: Time) {
+    pub fn prepare(&mut self, env: &mut Env, conn: &mut Conn, now: Time) {
         if !matches!(conn.proto, Proto::Tcp | Proto::Udp) {
             return;
         }
         self.port = conn.id.resp_p;
         self.waiting = match env.expected_for(&conn.id, conn.proto, now) {
-            Some(expected) => Waiting::Expected(expected.tag),
+            Some(expected) => {
+                // The announcement alone says what it is, whether or not anything is sent.
+                conn.services.insert(expected.tag as u8);
+                Waiting::Expected(expected.tag)
+            }
             None => Waiting::ByPort,
         };
     }

