@@ -116,7 +116,9 @@ registry! {
         Mqtt mqtt::Analyzer, "MQTT", "mqtt", tcp [1883], udp [];
         Mysql mysql::Analyzer, "MYSQL", "mysql", tcp [1434, 3306], udp [];
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
+        Pop3 pop3::Analyzer, "POP3", "pop3", tcp [], udp [];
         Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
+        Rfb rfb::Analyzer, "RFB", "rfb", tcp [], udp [];
         Sip sip::Analyzer, "SIP", "sip", tcp [], udp [5060];
         Smtp smtp::Analyzer, "SMTP", "smtp", tcp [25, 587], udp [];
         Snmp snmp::Analyzer, "SNMP", "snmp", tcp [], udp [161, 162];
@@ -131,10 +133,8 @@ registry! {
         DceRpc, "DCE_RPC", "dce_rpc";
         Krb, "KRB", "krb";
         KrbTcp, "KRB_TCP", "krb_tcp";
-        Pop3, "POP3", "pop3";
         Rdp, "RDP", "rdp";
         RdpEudp, "RDPEUDP", "rdpeudp";
-        Rfb, "RFB", "rfb";
         Smb, "SMB", "smb";
         Geneve, "GENEVE", "geneve";
         Gtpv1, "GTPV1", "gtpv1";
