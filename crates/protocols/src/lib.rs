@@ -30,6 +30,7 @@ pub mod ftp;
 pub mod http;
 pub mod imap;
 pub mod irc;
+pub mod krb;
 pub mod modbus;
 pub mod mqtt;
 pub mod mysql;

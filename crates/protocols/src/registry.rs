@@ -112,6 +112,8 @@ registry! {
         Imap imap::Analyzer, "IMAP", "imap", tcp [143], udp [];
         Irc irc::Analyzer, "IRC", "irc", tcp [6666, 6667, 6668, 6669], udp [];
         IrcData irc::Data, "IRC_DATA", "irc-dcc-data", tcp [], udp [];
+        Krb krb::Udp, "KRB", "krb", tcp [], udp [88];
+        KrbTcp krb::Tcp, "KRB_TCP", "krb_tcp", tcp [88], udp [];
         Modbus modbus::Analyzer, "MODBUS", "modbus", tcp [502], udp [];
         Mqtt mqtt::Analyzer, "MQTT", "mqtt", tcp [1883], udp [];
         Mysql mysql::Analyzer, "MYSQL", "mysql", tcp [1434, 3306], udp [];
@@ -131,8 +133,6 @@ registry! {
     names {
         Ayiya, "AYIYA", "ayiya";
         DceRpc, "DCE_RPC", "dce_rpc";
-        Krb, "KRB", "krb";
-        KrbTcp, "KRB_TCP", "krb_tcp";
         Rdp, "RDP", "rdp";
         RdpEudp, "RDPEUDP", "rdpeudp";
         Smb, "SMB", "smb";

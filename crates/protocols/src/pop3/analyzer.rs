@@ -9,7 +9,6 @@ use crate::Context;
 use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
-use crate::support::is_partial;
 use crate::support::mime::base64::Base64;
 
 /// Longest line.
@@ -287,7 +286,7 @@ fn weird(cx: &mut Context<'_>, name: &'static str, addl: &[u8]) {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || is_partial(cx.conn) {
+        if self.done || cx.conn.partial {
             return;
         }
         let mut lines = std::mem::replace(&mut self.lines[from.index()], Lines::new(1));

@@ -8,7 +8,6 @@ use crate::Context;
 use crate::Tag;
 use crate::support::Bytes;
 use crate::support::Frames;
-use crate::support::is_partial;
 
 /// Longest message: a client's encodings, or Apple's keys.
 const MAX_MESSAGE: usize = 4 + 4 * 65_535;
@@ -148,7 +147,7 @@ impl Analyze for Analyzer {
         let mut frames =
             std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
         loop {
-            if self.lost || (self.shown && !from.is_orig()) || is_partial(cx.conn) {
+            if self.lost || (self.shown && !from.is_orig()) || cx.conn.partial {
                 break;
             }
             let due = self.due[from.index()];
