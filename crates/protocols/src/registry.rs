@@ -112,11 +112,15 @@ registry! {
         Imap imap::Analyzer, "IMAP", "imap", tcp [143], udp [];
         Irc irc::Analyzer, "IRC", "irc", tcp [6666, 6667, 6668, 6669], udp [];
         IrcData irc::Data, "IRC_DATA", "irc-dcc-data", tcp [], udp [];
+        Krb krb::Udp, "KRB", "krb", tcp [], udp [88];
+        KrbTcp krb::Tcp, "KRB_TCP", "krb_tcp", tcp [88], udp [];
         Modbus modbus::Analyzer, "MODBUS", "modbus", tcp [502], udp [];
         Mqtt mqtt::Analyzer, "MQTT", "mqtt", tcp [1883], udp [];
         Mysql mysql::Analyzer, "MYSQL", "mysql", tcp [1434, 3306], udp [];
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
+        Pop3 pop3::Analyzer, "POP3", "pop3", tcp [], udp [];
         Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
+        Rfb rfb::Analyzer, "RFB", "rfb", tcp [], udp [];
         Sip sip::Analyzer, "SIP", "sip", tcp [], udp [5060];
         Smtp smtp::Analyzer, "SMTP", "smtp", tcp [25, 587], udp [];
         Snmp snmp::Analyzer, "SNMP", "snmp", tcp [], udp [161, 162];
@@ -130,12 +134,8 @@ registry! {
     names {
         Ayiya, "AYIYA", "ayiya";
         DceRpc, "DCE_RPC", "dce_rpc";
-        Krb, "KRB", "krb";
-        KrbTcp, "KRB_TCP", "krb_tcp";
-        Pop3, "POP3", "pop3";
         Rdp, "RDP", "rdp";
         RdpEudp, "RDPEUDP", "rdpeudp";
-        Rfb, "RFB", "rfb";
         Smb, "SMB", "smb";
         Geneve, "GENEVE", "geneve";
         Gtpv1, "GTPV1", "gtpv1";

@@ -14,7 +14,6 @@ use crate::Replay;
 use crate::Tag;
 use crate::support::Bytes;
 use crate::support::Frames;
-use crate::support::is_partial;
 
 /// Bytes of a packet that are looked at; of a longer one, the rest is skipped.
 const MAX_PACKET: usize = 256 << 10;
@@ -276,7 +275,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if is_partial(cx.conn) {
+        if cx.conn.partial {
             return;
         }
         let mut rest = data;

@@ -12,7 +12,6 @@ use crate::Context;
 use crate::Replay;
 use crate::Tag;
 use crate::support::Bytes;
-use crate::support::is_partial;
 
 /// Method: user and password.
 const PASSWORD: u8 = 2;
@@ -26,6 +25,8 @@ pub struct Analyzer {
     said: [bool; 2],
     session: Option<Session>,
     done: bool,
+    /// It was no SOCKS after all: nothing is logged.
+    failed: bool,
 }
 
 struct Session {
@@ -40,7 +41,14 @@ struct Session {
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { method: None, logging_in: false, said: [false; 2], session: None, done: false }
+        Self {
+            method: None,
+            logging_in: false,
+            said: [false; 2],
+            session: None,
+            done: false,
+            failed: false,
+        }
     }
 
     fn session(&mut self, cx: &Context<'_>, version: u8) -> &mut Session {
@@ -83,6 +91,7 @@ impl Analyzer {
                 self.reply(cx, 5, code, target);
             }
             (n, _) => {
+                self.failed = true;
                 let reason = format!("unsupported/unknown SOCKS version {n}");
                 cx.violation(Tag::Socks, &reason, data);
             }
@@ -135,7 +144,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || is_partial(cx.conn) {
+        if self.done || cx.conn.partial {
             return;
         }
         if self.said == [true; 2] {
@@ -151,11 +160,12 @@ impl Analyze for Analyzer {
             Malformed::Command(n) => format!("undefined value in command field: {n}"),
         };
         self.done = why != Malformed::Short;
+        self.failed = true;
         cx.violation(Tag::Socks, &reason, data);
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        let Some(s) = self.session.take() else { return };
+        let Some(s) = self.session.take().filter(|_| !self.failed) else { return };
         if !cx.conn.services.contains(Tag::Socks as u8) {
             return;
         }

@@ -18,7 +18,6 @@ use crate::Context;
 use crate::Tag;
 use crate::support::Frames;
 use crate::support::Lines;
-use crate::support::is_partial;
 
 /// Bytes of a version line or a packet before encryption that are looked at.
 const MAX_KEPT: usize = 256 << 10;
@@ -246,7 +245,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || is_partial(cx.conn) {
+        if self.done || cx.conn.partial {
             return;
         }
         let mut rest = data;

@@ -6,14 +6,12 @@ mod bytes;
 mod frames;
 mod lines;
 pub mod mime;
-mod partial;
 pub mod text;
 
 pub use bytes::Bytes;
 pub use frames::Frames;
 pub use lines::Line;
 pub use lines::Lines;
-pub use partial::is_partial;
 
 use crate::Context;
 

@@ -5,7 +5,6 @@ use crate::Analyze;
 use crate::Context;
 use crate::Replay;
 use crate::Tag;
-use crate::support::is_partial;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -47,7 +46,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || is_partial(cx.conn) {
+        if self.done || cx.conn.partial {
             return;
         }
         for name in tags(data) {

@@ -9,7 +9,7 @@
 //! Encoded words in field values are handed on as they are. Nesting deeper than [`MAX_DEPTH`] is
 //! not followed, and a folded field is not extended beyond [`MAX_HEADER`] bytes.
 
-mod base64;
+pub(crate) mod base64;
 mod header;
 
 pub use base64::Base64;

@@ -1,0 +1,230 @@
+use gannet_base::Dir;
+
+use super::message;
+use super::message::Due;
+use super::rows::Session;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+use crate::support::Bytes;
+use crate::support::Frames;
+
+/// Longest message: a client's encodings, or Apple's keys.
+const MAX_MESSAGE: usize = 4 + 4 * 65_535;
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    due: [Due; 2],
+    frames: [Frames; 2],
+    /// The client's minor version.
+    minor: u32,
+    session: Option<Session>,
+    /// The server told its screen: pixels follow.
+    shown: bool,
+    /// Bytes are missing, or nothing made sense.
+    lost: bool,
+}
+
+/// Why a message cannot be read; in words, for those that were read on.
+enum Malformed {
+    Stop(&'static str),
+    GoOn(String),
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            due: [Due::Version; 2],
+            frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
+            minor: 0,
+            session: None,
+            shown: false,
+            lost: false,
+        }
+    }
+
+    fn set(&mut self, client: Due, server: Due) {
+        self.due = [client, server];
+    }
+
+    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
+        self.session.get_or_insert_with(|| Session::new(cx.now))
+    }
+
+    fn message(&mut self, cx: &mut Context<'_>, from: Dir, d: &[u8]) -> Result<(), Malformed> {
+        let due = self.due[from.index()];
+        if !message::text_fits(due, d) {
+            return Err(Malformed::Stop("enforce violation"));
+        }
+        let code = || Bytes(d).u32().unwrap_or_default();
+        let first = d.first().copied().unwrap_or_default();
+        match due {
+            Due::Version => self.version(cx, from, d)?,
+            Due::SecurityType => {
+                self.session(cx).method = Some(code());
+                match code() {
+                    0 => self.set(Due::ClientInit, Due::Failure),
+                    1 => self.set(Due::ClientInit, Due::ServerInit),
+                    2 => self.set(Due::Vnc, Due::Vnc),
+                    n => return Err(Malformed::GoOn(format!("invalid RFB security type {n}"))),
+                }
+            }
+            Due::SecurityTypes => {
+                self.due[1] = if first == 0 { Due::Failure } else { Due::Wait };
+            }
+            Due::Selection => {
+                self.session(cx).method = Some(u32::from(first));
+                match first {
+                    1 if self.minor > 7 => self.set(Due::ClientInit, Due::Result),
+                    1 => self.set(Due::ClientInit, Due::ServerInit),
+                    2 => self.set(Due::Vnc, Due::Vnc),
+                    30 => self.set(Due::Wait, Due::AppleChallenge),
+                    n => return Err(Malformed::GoOn(format!("unknown RFB auth selection: {n}"))),
+                }
+            }
+            Due::Failure => self.due[1] = Due::ServerInit,
+            Due::Vnc if from.is_orig() => self.due[0] = Due::ClientInit,
+            Due::Vnc => self.set(Due::Vnc, Due::Result),
+            Due::AppleChallenge => {
+                let n = Bytes(&d[2..]).u16().unwrap_or_default();
+                self.set(Due::AppleResponse(n), Due::Result);
+            }
+            Due::AppleResponse(_) => self.due[0] = Due::ClientInit,
+            Due::Result => {
+                if let Some(session) = &mut self.session {
+                    session.auth = Some(code() == 0);
+                }
+                match code() {
+                    0 => self.due[1] = Due::ServerInit,
+                    1 => self.due[1] = Due::Failure,
+                    n => return Err(Malformed::GoOn(format!("invalid RFB auth result: {n}"))),
+                }
+            }
+            Due::ClientInit => {
+                self.due[0] = Due::Message;
+                if let Some(session) = &mut self.session {
+                    session.share = Some(first != 0);
+                }
+            }
+            Due::ServerInit => {
+                self.shown = true;
+                self.due[1] = Due::Wait;
+                let screen = message::server_init(d).map(|(w, h, name)| (w, h, name.to_vec()));
+                let session = self.session(cx);
+                session.screen = screen;
+                session.write(cx);
+            }
+            Due::Message if matches!(first, 0 | 2..=6) => {}
+            Due::Message => return Err(Malformed::Stop("invalid case index")),
+            Due::Wait => return Err(Malformed::Stop("invalid data from RFB")),
+        }
+        Ok(())
+    }
+
+    fn version(&mut self, cx: &mut Context<'_>, from: Dir, d: &[u8]) -> Result<(), Malformed> {
+        let (major, minor) = message::version(d).ok_or(Malformed::Stop("string mismatch at -"))?;
+        if from.is_orig() {
+            self.minor = message::number(minor);
+            if self.minor >= 7 {
+                self.set(Due::Selection, Due::SecurityTypes);
+            } else {
+                self.set(Due::Wait, Due::SecurityType);
+            }
+            cx.confirm(Tag::Rfb);
+        } else {
+            self.due[1] = Due::Wait;
+        }
+        let version = Some((major.to_vec(), minor.to_vec()));
+        self.session(cx).version[from.index()] = version;
+        Ok(())
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let mut rest = data;
+        let mut frames =
+            std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
+        loop {
+            if self.lost || (self.shown && !from.is_orig()) || cx.conn.partial {
+                break;
+            }
+            let due = self.due[from.index()];
+            let Some(d) = frames.next(&mut rest, |d| message::length(due, d)) else { break };
+            match self.message(cx, from, d) {
+                Ok(()) => {}
+                Err(Malformed::GoOn(reason)) => cx.violation(Tag::Rfb, &reason, d),
+                Err(Malformed::Stop(why)) => {
+                    let reason = format!("Binpac exception: binpac exception: {why}");
+                    cx.violation(Tag::Rfb, &reason, d);
+                    self.lost = true;
+                }
+            }
+        }
+        self.frames[from.index()] = frames;
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        self.lost = true;
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = &mut self.session {
+            session.write(cx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    fn run(chunks: &[(Dir, &[u8])]) -> Harness {
+        let mut h = Harness::new(Proto::Tcp, 5900);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (dir, data) in chunks {
+            a.stream(&mut h.cx(), *dir, data);
+        }
+        a.finish(&mut h.cx());
+        h
+    }
+
+    #[test]
+    fn a_desktop() {
+        let (o, r) = (Dir::Orig, Dir::Resp);
+        let mut screen = b"\x04\x00\x03\x00".to_vec();
+        screen.extend_from_slice(&[32; 16]);
+        screen.extend_from_slice(b"\0\0\0\x04desk and pixels");
+        let h = run(&[
+            (r, b"RFB 003.008\n"),
+            (o, b"RFB 003.008\n"),
+            (r, b"\x01\x02"),
+            (o, b"\x02"),
+            (r, &[7; 16]),
+            (o, &[8; 16]),
+            (r, b"\0\0\0\0"),
+            (o, b"\x01"),
+            (r, &screen),
+            (r, b"pixels"),
+            (o, b"\x03\0\0\0\0\0\0\0\0\0\x05\0\0\0\0\0"),
+        ]);
+        assert!(h.confirmed(Tag::Rfb));
+        assert!(!h.violated(Tag::Rfb));
+        let rows = h.rows("rfb");
+        assert_eq!(rows.len(), 1);
+        let r = &rows[0];
+        assert_eq!((&*r["authentication_method"], &*r["auth"]), ("VNC", "T"));
+        assert_eq!((&*r["desktop_name"], &*r["width"], &*r["height"]), ("desk", "1024", "768"));
+        assert_eq!((&*r["client_minor_version"], &*r["share_flag"]), ("008", "T"));
+    }
+
+    #[test]
+    fn turns_are_kept() {
+        let h = run(&[(Dir::Resp, b"RFB 003.008\nand more")]);
+        assert!(h.violated(Tag::Rfb));
+        assert_eq!(h.rows("rfb")[0]["server_major_version"], "003");
+    }
+}
