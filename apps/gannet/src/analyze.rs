@@ -191,7 +191,6 @@ impl Run {
 
     /// A capture that cannot be read at all.
     fn refuse(&self, error: &Error) -> Outcome {
-        // Standard input that ends because of a signal looks cut.
         self.stop.asked().unwrap_or_else(|| {
             self.terminal.error(error);
             Outcome::of(error, false)
@@ -210,11 +209,7 @@ impl Run {
         self.terminal.begin(&stream);
         let mut outcome = Outcome::Done;
         let mut failed = Ok(());
-        loop {
-            if let Some(stopped) = self.stop.asked() {
-                outcome = stopped;
-                break;
-            }
+        while self.stop.asked().is_none() {
             match stream.next_batch() {
                 Ok(Some(batch)) => {
                     failed = engine.batch(&batch);
@@ -223,6 +218,7 @@ impl Run {
                     }
                 }
                 Ok(None) => break,
+                // Standard input that ends because of a signal looks cut.
                 Err(_) if self.stop.asked().is_some() => {}
                 Err(error) => {
                     self.terminal.error(&error);
@@ -237,6 +233,6 @@ impl Run {
         failed?;
         let (statistics, counts) = finished?;
         self.tally.add(statistics, &counts);
-        Ok(outcome)
+        Ok(self.stop.asked().unwrap_or(outcome))
     }
 }

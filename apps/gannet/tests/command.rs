@@ -1,0 +1,291 @@
+//! The command as people run it: arguments in; logs, words and exit codes out.
+
+mod support;
+
+use std::fs;
+
+use support::Run;
+use support::Scratch;
+use support::gannet;
+use support::sample;
+
+/// Four lookups, two pages, one clock, one mail, one refusal, one ping.
+const CONNECTIONS: usize = 10;
+
+fn rows(log: &str) -> usize {
+    log.lines().filter(|l| !l.starts_with('#')).count()
+}
+
+#[test]
+fn a_good_capture_gives_logs_and_zero() {
+    let s = Scratch::new("good");
+    let capture = s.file("sample.pcap", &sample());
+    let out = s.path("deep/logs");
+    let run = Run::of(gannet().arg("analyze").arg("-o").arg(&out).arg(&capture));
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""));
+    let conn = s.read("deep/logs/conn.log");
+    assert!(conn.starts_with("#separator \\x09\n"), "{conn}");
+    assert!(conn.contains("#path\tconn\n"), "{conn}");
+    assert_eq!(rows(&conn), CONNECTIONS);
+    assert!(conn.lines().last().is_some_and(|l| l.starts_with("#close\t")), "{conn}");
+}
+
+#[test]
+fn the_habit_of_zeek() {
+    let s = Scratch::new("zeek");
+    let capture = s.file("sample.pcap", &sample());
+    let of = |name: &str, args: &[&str]| {
+        let out = s.path(name);
+        fs::create_dir_all(&out).unwrap();
+        let run = Run::of(gannet().current_dir(&out).args(args).arg(&capture));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        s.read(&format!("{name}/conn.log"))
+    };
+    let usual = of("usual", &["analyze", "-C"]);
+    assert_eq!(of("r", &["-C", "-r"]), usual);
+    assert_eq!(of("joined", &["-Cr"]), usual);
+    assert_eq!(of("analyze", &["analyze", "-C", "--read"]), usual);
+}
+
+#[test]
+fn runs_are_the_same_to_the_byte_and_seeds_change_uids() {
+    let s = Scratch::new("seed");
+    let capture = s.file("sample.pcap", &sample());
+    let of = |name: &str, seed: &str| {
+        s.analyze(name, &["--seed", seed], &capture);
+        s.read(&format!("{name}/conn.log"))
+    };
+    assert_eq!(of("a", "1"), of("b", "1"));
+    assert_ne!(of("c", "1"), of("d", "2"));
+}
+
+#[test]
+fn json_and_its_times() {
+    let s = Scratch::new("json");
+    let capture = s.file("sample.pcap", &sample());
+    let first = |name: &str, args: &[&str]| {
+        s.analyze(name, args, &capture);
+        let log = s.read(&format!("{name}/conn.log"));
+        assert!(log.lines().all(|l| l.starts_with('{') && l.ends_with('}')), "{log}");
+        log.lines().min().unwrap_or_default().to_owned()
+    };
+    let epoch = first("epoch", &["--json"]);
+    assert!(epoch.starts_with("{\"ts\":1700000000."), "{epoch}");
+    let iso = first("iso", &["--json", "--json-times", "iso8601"]);
+    assert!(iso.starts_with("{\"ts\":\"2023-11-14T22:13:20."), "{iso}");
+    let millis = first("millis", &["--json", "--json-times", "millis"]);
+    assert!(millis.starts_with("{\"ts\":1700000000"), "{millis}");
+    assert!(!millis[..22].contains('.'), "{millis}");
+}
+
+#[test]
+fn only_the_logs_asked_for() {
+    let s = Scratch::new("logs");
+    let capture = s.file("sample.pcap", &sample());
+    s.analyze("some", &["--logs", "conn,nothing"], &capture);
+    assert_eq!(s.list("some"), ["conn.log"]);
+}
+
+#[test]
+fn filters_choose_packets_and_bad_ones_are_marked() {
+    let s = Scratch::new("filter");
+    let capture = s.file("sample.pcap", &sample());
+    s.analyze("udp", &["-f", "udp port 53"], &capture);
+    let conn = s.read("udp/conn.log");
+    assert_eq!(conn.lines().filter(|l| l.contains("\tudp\t")).count(), 4);
+    assert_eq!(rows(&conn), 4);
+
+    let run = Run::of(gannet().args(["analyze", "-f", "tcp port http"]).arg(&capture));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.starts_with("error: --filter: expected a port"), "{}", run.stderr);
+    assert!(run.stderr.ends_with("\n  tcp port http\n           ^^^^\n"), "{}", run.stderr);
+}
+
+#[test]
+fn local_nets_decide_what_is_local() {
+    let s = Scratch::new("local");
+    let capture = s.file("sample.pcap", &sample());
+    let json = ["--json", "--local-nets"];
+    s.analyze("some", &[&json[..], &["192.0.2.0/24,2001:db8:0:1::/64"]].concat(), &capture);
+    let conn = s.read("some/conn.log");
+    assert_eq!(conn.matches("\"local_orig\":true").count(), CONNECTIONS);
+    assert!(conn.contains("\"local_resp\":false"), "{conn}");
+    let run = Run::of(gannet().args(["analyze", "--local-nets", "10.0.0.0"]).arg(&capture));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("'10.0.0.0' is no subnet"), "{}", run.stderr);
+}
+
+#[test]
+fn hashes_on_request() {
+    let s = Scratch::new("hash");
+    let capture = s.file("sample.pcap", &sample());
+    let hashes = |name, args| {
+        s.analyze(name, args, &capture);
+        s.read(&format!("{name}/files.log")).contains("\"sha256\":\"")
+    };
+    assert!(!hashes("plain", &["--json"]));
+    assert!(hashes("hashed", &["--json", "--hash-files"]));
+}
+
+#[test]
+fn standard_input() {
+    let s = Scratch::new("stdin");
+    let out = s.path("logs");
+    let run = Run::with_input(gannet().args(["analyze", "-", "-o"]).arg(&out), &sample());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let capture = s.file("sample.pcap", &sample());
+    s.analyze("file", &[], &capture);
+    assert_eq!(s.read("logs/conn.log"), s.read("file/conn.log"));
+}
+
+#[test]
+fn several_files_are_one_stream() {
+    let s = Scratch::new("several");
+    let whole = s.file("sample.pcap", &sample());
+    s.analyze("whole", &[], &whole);
+    // Rotated in the middle of connections, given in the wrong order, one of them in a folder.
+    let (first, second) = support::rotated(30);
+    let b = s.file("in/b.pcap", &first);
+    let a = s.file("a.pcap", &second);
+    let folder = b.parent().unwrap();
+    let out = s.path("parts");
+    let run = Run::of(gannet().arg("analyze").arg("-o").arg(&out).args([a.as_path(), folder]));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(s.list("parts"), s.list("whole"));
+    assert_eq!(s.read("parts/conn.log"), s.read("whole/conn.log"));
+}
+
+#[test]
+fn each_file_has_a_folder_and_bad_ones_do_not_stop_the_rest() {
+    let s = Scratch::new("each");
+    let good = s.file("a/day.pcap", &sample());
+    let bad = s.file("b/letter.pcap", b"Dear reader, this is no capture at all.");
+    let cut = s.file("c/day.pcap", &sample()[..3_000]);
+    let last = s.file("d/night.pcap", &sample());
+    let files = [good.as_path(), &bad, &cut, &last];
+    let out = s.path("out");
+    let run = Run::of(gannet().args(["analyze", "--each", "-o"]).arg(&out).args(files));
+    assert_eq!(run.code, 2, "the gravest counts: {}", run.stderr);
+    assert_eq!(s.list("out"), ["day", "day-2", "night"]);
+    assert_eq!(s.read("out/day/conn.log"), s.read("out/night/conn.log"));
+    assert!(s.read("out/day-2/conn.log").len() < s.read("out/day/conn.log").len());
+    let lines: Vec<_> = run.stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("letter.pcap: not a capture"), "{lines:?}");
+    assert!(lines[1].contains("c/day.pcap: cut short in packet"), "{lines:?}");
+}
+
+#[test]
+fn what_lies_about_in_folders_is_skipped() {
+    let s = Scratch::new("folder");
+    s.file("in/day.pcap", &sample());
+    s.file("in/notes.txt", b"Twelve of them, diving.");
+    for (name, args) in [("one", &[][..]), ("each", &["--each"])] {
+        let run = s.analyze(name, args, &s.path("in"));
+        assert!(run.stderr.starts_with("warning: skipped "), "{}", run.stderr);
+        assert!(run.stderr.contains("notes.txt"), "{}", run.stderr);
+        let quiet = s.analyze(name, &[args, &["-q"]].concat(), &s.path("in"));
+        assert_eq!(quiet.stderr, "");
+    }
+    assert_eq!(s.list("each"), ["day"]);
+}
+
+#[test]
+fn a_cut_capture_gives_its_rows_and_three() {
+    let s = Scratch::new("cut");
+    let capture = s.file("cut.pcap", &sample()[..3_000]);
+    let out = s.path("logs");
+    let run = Run::of(gannet().arg("analyze").arg("-o").arg(&out).arg(&capture));
+    assert_eq!(run.code, 3);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
+    assert!(run.stderr.contains("cut.pcap: cut short in packet "), "{}", run.stderr);
+    let conn = s.read("logs/conn.log");
+    assert!(conn.lines().any(|l| l.contains("\tudp\t")), "{conn}");
+    assert!(conn.lines().last().is_some_and(|l| l.starts_with("#close")), "{conn}");
+}
+
+#[test]
+fn no_capture_is_one_line_and_two() {
+    let s = Scratch::new("none");
+    let letter = s.file("letter.txt", b"Dear reader, this is no capture at all.");
+    let missing = s.path("missing.pcap");
+    let empty = s.file("empty", b"");
+    for file in [letter, missing, empty] {
+        for command in ["analyze", "info"] {
+            let run = Run::of(gannet().current_dir(s.path("")).arg(command).arg(&file));
+            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", file.display());
+            assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+            assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
+        }
+    }
+    assert_eq!(s.list(""), ["empty", "letter.txt"], "no logs");
+}
+
+#[test]
+fn logs_that_cannot_be_written_are_named_and_one() {
+    let s = Scratch::new("unwritable");
+    let capture = s.file("sample.pcap", &sample());
+    // A folder where the log should be: not even root can write that.
+    fs::create_dir_all(s.path("logs/conn.log")).unwrap();
+    let out = s.path("logs");
+    let run = Run::of(gannet().arg("analyze").arg("-o").arg(&out).arg(&capture));
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
+    assert!(run.stderr.contains("logs/conn.log: "), "{}", run.stderr);
+    assert!(s.path("logs/dns.log").is_file(), "the others are written");
+}
+
+#[test]
+fn wrong_usage_is_two() {
+    for args in [&["analyze"][..], &["analyze", "--jsn", "x"], &["frobnicate"], &["-C"]] {
+        let run = Run::of(gannet().args(args));
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}");
+        assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
+    }
+    let s = Scratch::new("usage");
+    let capture = s.file("sample.pcap", &sample());
+    let run = Run::of(gannet().arg(&capture));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("\nhint: gannet analyze "), "{}", run.stderr);
+}
+
+#[test]
+fn the_table_at_the_end() {
+    let s = Scratch::new("stats");
+    let capture = s.file("sample.pcap", &sample());
+    let run = s.analyze("a", &["--stats", "-t", "4"], &capture);
+    let lines: Vec<_> = run.stderr.lines().collect();
+    assert_eq!(lines[0], "note: this version analyses on one thread");
+    assert_eq!(lines[1], "packets      68");
+    assert_eq!(lines[2], format!("connections  {CONNECTIONS}"));
+    assert!(lines[3].starts_with("rows         "), "{lines:?}");
+    assert!(lines[3].contains(&format!("conn {CONNECTIONS}")), "{lines:?}");
+    assert!(lines[4].starts_with("time         0."), "{lines:?}");
+    assert!(lines[4].ends_with(" Gbit/s"), "{lines:?}");
+}
+
+#[test]
+fn help_and_version_are_data() {
+    let run = Run::of(gannet().arg("--version"));
+    assert_eq!((run.code, run.stdout), (0, format!("gannet {}\n", env!("CARGO_PKG_VERSION"))));
+    for args in [&["--help"][..], &["analyze", "--help"], &["info", "-h"]] {
+        let run = Run::of(gannet().args(args));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        assert!(run.stdout.contains("Examples:\n  gannet "), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn pages_and_completions() {
+    let run = Run::of(gannet().arg("man"));
+    assert!(run.code == 0 && run.stdout.contains(".TH gannet 1"), "{}", run.stdout);
+    let run = Run::of(gannet().args(["man", "analyze"]));
+    assert!(run.code == 0 && run.stdout.contains("\\-\\-json\\-times"), "{}", run.stdout);
+    let run = Run::of(gannet().args(["man", "dance"]));
+    assert_eq!((run.code, run.stderr.as_str()), (1, "error: there is no command 'dance'\n"));
+    for shell in ["bash", "zsh", "fish"] {
+        let run = Run::of(gannet().args(["completions", shell]));
+        assert!(run.code == 0 && run.stdout.contains("local-nets"), "{shell}: {}", run.stderr);
+    }
+}
