@@ -123,7 +123,7 @@ impl Analyzer {
                 if let Some(key) = kex.host_key(&packet)?
                     && let Some(session) = &mut self.session
                 {
-                    session.fingerprint(fingerprint(&[key]));
+                    session.fingerprint(fingerprint(key));
                 }
             }
             State::Version | State::Encrypted => {}
@@ -185,11 +185,8 @@ impl Analyzer {
     /// A packet of version 1.
     fn packet1(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
         match Packet1::parse(data)? {
-            Packet1::PublicKey { exponent, modulus } => {
-                if let Some(session) = &mut self.session {
-                    session.fingerprint(fingerprint(&[modulus, exponent]));
-                }
-            }
+            // The host key of version 1 is not logged: Zeek's scripts do not ask for it.
+            Packet1::PublicKey { .. } => {}
             Packet1::SessionKey => self.confirm(cx),
         }
         self.side[from.index()].state = State::Encrypted;
@@ -282,13 +279,9 @@ fn limit(cx: &mut Context<'_>, name: &'static str, n: usize, max: usize) {
 }
 
 /// `SHA256:` and the hash's first 24 bytes in base 64.
-fn fingerprint(parts: &[&[u8]]) -> String {
+fn fingerprint(key: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut hash = Sha256::new();
-    for p in parts {
-        hash.update(p);
-    }
-    let hash = hash.finalize();
+    let hash = Sha256::digest(key);
     let mut out = String::from("SHA256:");
     for three in hash[..24].chunks_exact(3) {
         let n = u32::from_be_bytes([0, three[0], three[1], three[2]]);

@@ -75,7 +75,7 @@ impl Session {
     pub(super) fn new(cx: &Context<'_>) -> Self {
         let id = cx.conn.id;
         let (orig, resp) = (cx.env.is_local(id.orig_h), cx.env.is_local(id.resp_h));
-        let way = if orig { "SSH::OUTBOUND" } else { "SSH::INBOUND" };
+        let way = if orig { "OUTBOUND" } else { "INBOUND" };
         Self {
             ts: cx.now,
             direction: (orig != resp).then_some(Enum(way)),
