@@ -1,6 +1,7 @@
 //! Transactions under way, over all connections.
 
 use std::collections::HashMap;
+use std::collections::VecDeque;
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -17,6 +18,7 @@ use super::rows::Dhcp;
 use super::rows::MessageType;
 use super::rows::mac;
 use crate::Context;
+use crate::weird::Oddity;
 
 /// Connections in one row, beyond which it is written at once.
 pub const MAX_UIDS: usize = 10;
@@ -40,6 +42,8 @@ const LONGEST: Interval = Interval::from_secs(30);
 #[derive(Debug, Default)]
 pub struct Shared {
     transactions: HashMap<u32, Transaction, foldhash::fast::FixedState>,
+    /// Ordinals and ids as they began; those that have ended since are left until they come up.
+    order: VecDeque<(u64, u32)>,
     /// Ordinal of the next transaction.
     next: u64,
     /// Time of the first packet, once there was one.
@@ -110,6 +114,12 @@ impl Shared {
         let age = (now - first).as_nanos();
         let begun = first + Interval::from_secs(age / 1_000_000_000);
         self.next += 1;
+        if self.order.len() > 2 * self.transactions.len() + 64 {
+            self.order.retain(|(ordinal, id)| {
+                self.transactions.get(id).is_some_and(|t| t.ordinal == *ordinal)
+            });
+        }
+        self.order.push_back((self.next, xid));
         let row = Dhcp {
             ts: now,
             uids: Set(vec![uid]),
@@ -134,9 +144,13 @@ impl Shared {
     /// Puts the oldest transaction into the log; returns how many there were.
     fn evict(&mut self, logs: &mut Logs) -> usize {
         let count = self.transactions.len();
-        let oldest = self.transactions.iter().min_by_key(|(_, t)| t.ordinal).map(|(id, _)| *id);
-        if let Some(t) = oldest.and_then(|id| self.transactions.remove(&id)) {
-            t.write(logs);
+        while let Some((ordinal, id)) = self.order.pop_front() {
+            if self.transactions.get(&id).is_some_and(|t| t.ordinal == ordinal) {
+                if let Some(t) = self.transactions.remove(&id) {
+                    t.write(logs);
+                }
+                break;
+            }
         }
         count
     }
@@ -149,7 +163,9 @@ pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Messag
     let known = dhcp.transactions.contains_key(&message.xid);
     if !known && dhcp.transactions.len() >= MAX_TRANSACTIONS {
         let count = dhcp.evict(logs).to_string();
-        weirds.net(logs, now, "DHCP_max_tracked_transactions_exceeded", &count);
+        let name = "DHCP_max_tracked_transactions_exceeded";
+        let odd = Oddity { name, addl: &count, source: Some("DHCP"), in_tunnel: false };
+        weirds.packet(logs, now, &odd);
     }
     let transaction = match known {
         true => dhcp.transactions.get_mut(&message.xid),
@@ -280,6 +296,19 @@ mod tests {
         // Heard of four seconds ago, but it lasts too long.
         at(&mut h, 1036.0);
         assert_eq!(h.rows("dhcp")[0]["duration"], "32.000000");
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        let (mut h, mut a) = harness();
+        let mut request = message(0, [0; 4], REQUEST);
+        for xid in 0..=MAX_TRANSACTIONS as u32 {
+            request[4..8].copy_from_slice(&xid.to_be_bytes());
+            h.now += Interval::from_micros(1);
+            a.datagram(&mut h.cx(), Dir::Orig, &request, 300);
+        }
+        assert_eq!(h.rows("dhcp")[0]["ts"], "1.000001");
+        assert_eq!(h.env.dhcp.transactions.len(), MAX_TRANSACTIONS);
     }
 
     #[test]

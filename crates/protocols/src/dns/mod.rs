@@ -8,7 +8,7 @@
 //!
 //! Memory: a connection that waits for nothing costs three words. One keeps a query until its reply
 //! comes (the ordinary case), or at most some 2,500 messages of a side without their partners
-//! ([`MAX_PENDING_IDS`] × [`MAX_PENDING_MESSAGES`]). What a message needs while it is read lives in
+//! ([`MAX_PENDING_IDS`] × [`MAX_PENDING_MESSAGES`], [`MAX_PENDING_BYTES`]). What a message needs while it is read lives in
 //! [`Shared`] and is reused by the next.
 //!
 //! Only questions and answers are read, as in Zeek's default: authority and additional sections
@@ -27,6 +27,7 @@ mod walk;
 
 pub use analyzer::Analyzer;
 pub use rows::Dns;
+pub use session::MAX_PENDING_BYTES;
 pub use session::MAX_PENDING_IDS;
 pub use session::MAX_PENDING_MESSAGES;
 pub use walk::MAX_QUESTIONS;

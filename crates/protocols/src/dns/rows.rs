@@ -66,9 +66,9 @@ row! {
         /// The server rejected the query.
         rejected: bool = "rejected",
         /// Operation, as a number.
-        opcode: Option<u8> = "opcode",
+        opcode: u8 = "opcode",
         /// Operation.
-        opcode_name: Option<Coded> = "opcode_name",
+        opcode_name: Coded = "opcode_name",
     }
 }
 
@@ -86,6 +86,11 @@ impl Answers {
         self.text.clear();
         self.ends.clear();
         self.ttls.clear();
+    }
+
+    /// Bytes they occupy, about.
+    pub(super) fn weight(&self) -> usize {
+        self.text.len() + self.ends.len() * size_of::<(u32, Interval)>()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -184,8 +189,8 @@ pub(super) fn log(cx: &mut Context<'_>, id: ConnId, exchange: &Exchange, answers
         answers: AnswerTexts(answers),
         ttls: AnswerTtls(answers),
         rejected: has(flag::REJECTED),
-        opcode: Some(exchange.opcode),
-        opcode_name: Some(names::operation(exchange.opcode, has(flag::NETBIOS))),
+        opcode: exchange.opcode,
+        opcode_name: names::operation(exchange.opcode, has(flag::NETBIOS)),
     };
     cx.log(&row);
 }

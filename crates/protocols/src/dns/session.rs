@@ -19,6 +19,10 @@ pub const MAX_PENDING_IDS: usize = 50;
 /// Unpaired messages of one kind and id on one connection, beyond which they are given up.
 pub const MAX_PENDING_MESSAGES: usize = 50;
 
+/// Bytes of unpaired messages of one kind on one connection, beyond which they are given up. Zeek
+/// knows no such limit; only transfers of whole zones come near it.
+pub const MAX_PENDING_BYTES: usize = 1 << 20;
+
 /// A query, its reply, or both: a row in the making.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
@@ -88,6 +92,11 @@ impl Exchange {
         }
     }
 
+    /// Bytes it occupies, about.
+    fn weight(&self) -> usize {
+        size_of::<Self>() + self.answers.as_ref().map_or(0, |a| a.weight())
+    }
+
     /// Whether all bits of `mask` are set.
     pub(super) fn has(&self, mask: u16) -> bool {
         self.flags & mask == mask
@@ -114,11 +123,14 @@ pub(super) enum Place {
 
 /// Unpaired messages of one kind, by id, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Pending(Vec<(u16, VecDeque<Box<Exchange>>)>);
+pub(super) struct Pending {
+    queues: Vec<(u16, VecDeque<Box<Exchange>>)>,
+    bytes: usize,
+}
 
 impl Pending {
     fn position(&self, id: u16) -> Option<usize> {
-        self.0.iter().position(|(other, _)| *other == id)
+        self.queues.iter().position(|(other, _)| *other == id)
     }
 
     /// Takes the oldest of an id.
@@ -133,42 +145,50 @@ impl Pending {
     }
 
     fn pop_at(&mut self, at: usize) -> Option<Box<Exchange>> {
-        let (_, queue) = self.0.get_mut(at)?;
-        let exchange = queue.pop_front();
+        let (_, queue) = self.queues.get_mut(at)?;
+        let exchange = queue.pop_front()?;
+        self.bytes -= exchange.weight();
         if queue.is_empty() {
-            self.0.remove(at);
+            self.queues.remove(at);
         }
-        exchange
+        Some(exchange)
     }
 
     /// The youngest of an id.
     pub(super) fn last_mut(&mut self, id: u16) -> Option<&mut Exchange> {
         let at = self.position(id)?;
-        self.0[at].1.back_mut().map(|e| &mut **e)
+        self.queues[at].1.back_mut().map(|e| &mut **e)
     }
 
     /// Adds one. What is given up to make room goes to `out`.
     pub(super) fn push(&mut self, exchange: Box<Exchange>, mut out: impl FnMut(Box<Exchange>)) {
+        let weight = exchange.weight();
+        if self.bytes + weight > MAX_PENDING_BYTES {
+            self.drain(&mut out);
+        }
         match self.position(exchange.trans_id) {
             Some(at) => {
-                let queue = &mut self.0[at].1;
+                let queue = &mut self.queues[at].1;
                 if queue.len() > MAX_PENDING_MESSAGES {
-                    queue.drain(..).for_each(&mut out);
+                    self.bytes -= queue.iter().map(|e| e.weight()).sum::<usize>();
+                    queue.drain(..).for_each(out);
                 }
                 queue.push_back(exchange);
             }
             None => {
-                if self.0.len() > MAX_PENDING_IDS {
+                if self.queues.len() > MAX_PENDING_IDS {
                     self.drain(out);
                 }
-                self.0.push((exchange.trans_id, VecDeque::from([exchange])));
+                self.queues.push((exchange.trans_id, VecDeque::from([exchange])));
             }
         }
+        self.bytes += weight;
     }
 
     /// Takes all.
     pub(super) fn drain(&mut self, out: impl FnMut(Box<Exchange>)) {
-        self.0.drain(..).flat_map(|(_, queue)| queue).for_each(out);
+        self.bytes = 0;
+        self.queues.drain(..).flat_map(|(_, queue)| queue).for_each(out);
     }
 }
 
@@ -208,6 +228,22 @@ mod tests {
         }
         // Of fifty ids and the one above.
         assert_eq!(out, MAX_PENDING_MESSAGES + 1 + MAX_PENDING_IDS + 1);
+    }
+
+    #[test]
+    fn bytes_are_counted() {
+        let (mut p, mut out) = (Pending::default(), 0);
+        for id in 0..40 {
+            let mut e = exchange(id, 0);
+            let mut answers = Answers::default();
+            answers.push(0, |text| text.resize(60_000, b'x'));
+            e.answers = Some(Box::new(answers));
+            p.push(e, |_| out += 1);
+        }
+        assert_eq!(out, 34);
+        assert!(p.bytes < MAX_PENDING_BYTES);
+        while p.pop_any().is_some() {}
+        assert_eq!(p.bytes, 0);
     }
 
     #[test]

@@ -235,6 +235,7 @@ proptest! {
         let mut t = Test::new(Proto::Udp, 53);
         t.datagram(Dir::Orig, &query(1));
         t.datagram(Dir::Resp, &damaged);
-        prop_assert!((1..=2).contains(&t.finish().len()));
+        // A reply that turns into an update of no zone takes its query with it, as in Zeek.
+        prop_assert!(t.finish().len() <= 2);
     }
 }
