@@ -129,6 +129,7 @@ registry! {
     names {
         Ayiya, "AYIYA", "ayiya";
         DceRpc, "DCE_RPC", "dce_rpc";
+        Gridftp, "GRIDFTP", "gridftp";
         Krb, "KRB", "krb";
         KrbTcp, "KRB_TCP", "krb_tcp";
         Pop3, "POP3", "pop3";
