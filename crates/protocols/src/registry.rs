@@ -134,6 +134,7 @@ registry! {
     names {
         Ayiya, "AYIYA", "ayiya";
         DceRpc, "DCE_RPC", "dce_rpc";
+        Gridftp, "GRIDFTP", "gridftp";
         Rdp, "RDP", "rdp";
         RdpEudp, "RDPEUDP", "rdpeudp";
         Smb, "SMB", "smb";

@@ -102,7 +102,9 @@ impl Terminal {
             return false;
         }
         if self.partial.len() >= MAX_LINE {
+            // The byte at hand is lost, and the last one of the piece.
             self.oddities.push(Oddity::TooLong);
+            self.partial.pop();
             self.last = 0;
             return true;
         }

@@ -5,6 +5,7 @@ use gannet_base::Dir;
 
 use crate::Analyze;
 use crate::Context;
+use crate::Tag;
 use crate::ssl;
 use crate::support::mime::Base64;
 use crate::support::text::reply_code;
@@ -14,8 +15,9 @@ use crate::support::text::split_word;
 /// The exchange after a server's willingness to do GSSAPI.
 pub(super) struct Exchange {
     tls: Box<ssl::Analyzer>,
+    /// The client's first token is still to come.
     first: bool,
-    /// TLS records that the client sent were recognised.
+    /// Nothing more of the exchange will come.
     over: bool,
 }
 
@@ -33,6 +35,9 @@ impl Exchange {
         };
         if let Some(token) = token {
             self.tls.stream(cx, from, &token);
+            if self.tls.is_established() {
+                cx.conn.services.insert(Tag::Gridftp as u8);
+            }
         }
         !self.over
     }

@@ -153,7 +153,7 @@ impl<'a> Dcc<'a> {
         let port = number(parts[4]).ok_or(DccProblem::Port(0))?;
         let port = u16::try_from(port).map_err(|_| DccProblem::Port(port))?;
         // Read as C's `int`: a negative size becomes a great one.
-        let size = parts.get(5).map_or(0, |t| integer(t).0 as i32 as i64 as u64);
+        let size = parts.get(5).map_or(0, |t| i64::from(integer(t).0 as i32) as u64);
         let host = Addr::v4(host.to_be_bytes());
         Ok(Some(Self {
             kind: until_nul(parts[1]),

@@ -23,8 +23,10 @@ use crate::support::mime::Mime;
 /// Commands that may await their replies.
 const MAX_PENDING: usize = 1000;
 
-/// A line is handed on in pieces of this length: 16 MiB less a little, as elsewhere.
-const MAX_LINE: usize = 16 * 1024 * 1024 - 100;
+/// A line is handed on in pieces of this length, 16 MiB less a little.
+const MAX_LINE: usize = 16 * 1024 * 1024 - 101;
+/// Bytes that are lost behind a line that was cut.
+const CUT_LOSS: usize = 2;
 
 /// Where the dialogue stands: a guess from the last command and reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,11 +89,17 @@ struct OpenMail {
     file: Option<FileId>,
 }
 
+fn lines() -> Lines {
+    let mut lines = Lines::new(MAX_LINE);
+    lines.set_loss(CUT_LOSS);
+    lines
+}
+
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
-            lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)],
+            lines: [lines(), lines()],
             plain: [0; 2],
             nul_seen: [false; 2],
             oddities: Oddities::default(),

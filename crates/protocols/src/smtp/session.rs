@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use gannet_base::Dir;
 use gannet_files::FileId;
 use gannet_files::FileStart;
+use gannet_log::Limits;
 use gannet_log::Set;
 
 use super::addresses;
@@ -19,6 +20,8 @@ use crate::support::text::unescape_uri;
 const MAX_ADDRESSES: usize = 1000;
 /// Hosts on the way of one mail.
 const MAX_PATH: usize = 1000;
+/// Bytes of a value that are kept: one more than a row shows, so that it tells of the cut.
+const MAX_VALUE: usize = Limits::DEFAULT.string + 1;
 /// Invalid transactions after which the connection is not followed further.
 const MAX_INVALID: u64 = 25;
 
@@ -87,9 +90,9 @@ impl Session {
         self.begin(cx);
         let is = |command: &str| word.eq_ignore_ascii_case(command.as_bytes());
         if is("HELO") || is("EHLO") {
-            self.helo = Some(argument.to_vec());
+            self.helo = Some(kept(argument));
             if let Some(t) = &mut self.transaction {
-                t.row.helo = Some(argument.to_vec());
+                t.row.helo = Some(kept(argument));
             }
         } else if is("RCPT") && begins_with(argument, b"TO:") {
             if let Some(t) = &mut self.transaction {
@@ -107,7 +110,7 @@ impl Session {
                 if let Some(address) = addresses::mail_addresses(argument).into_iter().next()
                     && !address.is_empty()
                 {
-                    t.row.mailfrom = Some(address);
+                    t.row.mailfrom = Some(kept(&address));
                 }
                 t.active = true;
             }
@@ -152,6 +155,7 @@ impl Session {
             let mut reply = code.to_string().into_bytes();
             reply.push(b' ');
             reply.extend_from_slice(text);
+            reply.truncate(MAX_VALUE);
             t.row.last_reply = Some(reply);
         }
         let done = match to {
@@ -216,7 +220,7 @@ impl Transaction {
                 cx.weird("smtp_too_many_rcptto_addresses", "", None);
                 break;
             }
-            self.rcptto.insert(without(&address, b"ORCPT=rfc822"));
+            self.rcptto.insert(kept(&without(&address, b"ORCPT=rfc822")));
         }
     }
 
@@ -227,7 +231,7 @@ impl Transaction {
             return;
         }
         let row = &mut self.row;
-        let value = || Some(field.value.to_vec());
+        let value = || Some(kept(field.value));
         if field.is("message-id") {
             row.msg_id = value();
         } else if field.is("received") {
@@ -287,9 +291,13 @@ impl Transaction {
             None
         };
         if found.is_some() {
-            *name = found;
+            *name = found.as_deref().map(kept);
         }
     }
+}
+
+fn kept(value: &[u8]) -> Vec<u8> {
+    value[..value.len().min(MAX_VALUE)].to_vec()
 }
 
 fn entries(cx: &mut Context<'_>, set: &mut HashSet<Vec<u8>>, value: &[u8], weird: &'static str) {
@@ -298,7 +306,7 @@ fn entries(cx: &mut Context<'_>, set: &mut HashSet<Vec<u8>>, value: &[u8], weird
             cx.weird(weird, "", None);
             break;
         }
-        set.insert(entry.to_vec());
+        set.insert(kept(entry));
     }
 }
 

@@ -69,6 +69,11 @@ impl Analyzer {
         }
     }
 
+    /// Whether the handshake was completed.
+    pub(crate) fn is_established(&self) -> bool {
+        self.core.is_established()
+    }
+
     /// Reads nothing more: what was seen is all there will be.
     fn rest(&mut self, cx: &mut Context<'_>) {
         if !std::mem::replace(&mut self.idle, true) {

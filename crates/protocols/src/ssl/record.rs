@@ -45,6 +45,11 @@ pub(super) struct Core {
 }
 
 impl Core {
+    /// Whether both sides agreed on everything.
+    pub(super) fn is_established(&self) -> bool {
+        self.established
+    }
+
     pub(super) fn new(tag: Tag) -> Self {
         Self {
             tag,
