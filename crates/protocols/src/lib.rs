@@ -27,6 +27,7 @@ pub mod detect;
 pub mod dhcp;
 pub mod dnp3;
 pub mod dns;
+pub mod finger;
 pub mod ftp;
 pub mod http;
 pub mod imap;

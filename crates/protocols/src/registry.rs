@@ -106,6 +106,7 @@ registry! {
         Dnp3Udp dnp3::Udp, "DNP3_UDP", "dnp3_udp", tcp [], udp [];
         Dns dns::Analyzer, "DNS", "dns", tcp [53], udp [53, 137, 5353, 5355];
         Dtls ssl::Dtls, "DTLS", "dtls", tcp [], udp [443];
+        Finger finger::Analyzer, "FINGER", "finger", tcp [79], udp [];
         Ftp ftp::Analyzer, "FTP", "ftp", tcp [21, 2811], udp [];
         FtpData ftp::Data, "FTP_DATA", "ftp-data", tcp [], udp [];
         Http http::Analyzer, "HTTP", "http", tcp [80, 81, 631, 1080, 3128, 8000, 8080, 8888], udp [];
