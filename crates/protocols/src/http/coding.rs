@@ -88,7 +88,7 @@ impl Inflate {
                 }
                 Err(_) if input.fresh => {
                     // No header: bare deflate, from this chunk's beginning.
-                    *state = Box::new(Decompress::new(false));
+                    **state = Decompress::new(false);
                     self.magic = None;
                     input.at = 0;
                     input.fresh = false;

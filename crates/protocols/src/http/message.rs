@@ -370,7 +370,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn request(line: &[u8]) -> (Option<(&[u8], Vec<u8>)>, Option<Version>, Oddities) {
+    type Read<'a> = (Option<(&'a [u8], Vec<u8>)>, Option<Version>, Oddities);
+
+    fn request(line: &[u8]) -> Read<'_> {
         let mut odd = Vec::new();
         let r = request_line(line, &mut odd);
         (r.request.map(|r| (r.method, r.uri)), r.version, odd)

@@ -235,7 +235,7 @@ fn informational(code: u16) -> bool {
 /// The exchanges of one connection. Each method is one event of the protocol.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    pending: Vec<Box<Exchange>>,
+    pending: Vec<Exchange>,
     /// Number of the request and of the response at hand; 1 is the first.
     request: u64,
     response: u64,
@@ -254,7 +254,11 @@ impl Exchanges {
         let number = if from.is_orig() { self.request } else { self.response };
         let i = self.index(number).unwrap_or_else(|| {
             self.depth += 1;
-            self.pending.push(Box::new(Exchange::new(number, self.depth, cx.now)));
+            if self.pending.is_empty() {
+                // Mostly one at a time: no room for more than that.
+                self.pending.reserve_exact(1);
+            }
+            self.pending.push(Exchange::new(number, self.depth, cx.now));
             self.pending.len() - 1
         });
         self.current = self.pending[i].depth;
@@ -262,7 +266,7 @@ impl Exchanges {
     }
 
     fn by_depth(&mut self, depth: u64) -> Option<&mut Exchange> {
-        self.pending.iter_mut().find(|e| e.depth == depth).map(|e| &mut **e)
+        self.pending.iter_mut().find(|e| e.depth == depth)
     }
 
     /// A request line.
