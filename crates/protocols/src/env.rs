@@ -106,6 +106,8 @@ pub struct Env {
     pub irc: crate::irc::Shared,
     /// DNS messages being read.
     pub dns: crate::dns::Shared,
+    /// Streams within streams that the call at hand is inside of.
+    pub nesting: u8,
     /// HTTP files that come in ranges.
     pub http: crate::http::Shared,
     /// DHCP transactions, which span connections.
@@ -131,6 +133,7 @@ impl Env {
             ftp: crate::ftp::Shared::default(),
             irc: crate::irc::Shared::default(),
             dns: crate::dns::Shared::default(),
+            nesting: 0,
             http: crate::http::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
             socks: crate::socks::Shared::default(),

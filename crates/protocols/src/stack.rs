@@ -166,9 +166,7 @@ impl Session<'_> {
                 match request {
                     Request::Confirm(tag) => self.confirm(conn, tag),
                     Request::Violation { tag, reason, data } => {
-                        // What is missing may be what seems to be wrong.
-                        let whole = conn.proto != Proto::Tcp || !conn.partial && !conn.gap;
-                        if whole && conn.payload() <= IGNORE_VIOLATIONS_AFTER {
+                        if blames(conn) {
                             self.remove(conn, tag);
                             failures.push((tag, reason, data));
                         }
@@ -277,6 +275,13 @@ impl Session<'_> {
         conn.services.remove(service);
         conn.failed.insert(service);
     }
+}
+
+/// Whether a violation counts: early, and on a whole stream, for what is missing may be what seems to
+/// be wrong.
+pub(crate) fn blames(conn: &Conn) -> bool {
+    let incomplete = conn.proto == Proto::Tcp && (conn.partial || conn.gap);
+    !incomplete && conn.payload() <= IGNORE_VIOLATIONS_AFTER
 }
 
 impl tcp::Consumer for Session<'_> {

@@ -2,28 +2,23 @@ use std::collections::VecDeque;
 
 use gannet_base::Dir;
 
-use super::body::Body;
 use super::body::Facts;
 use super::body::Message;
 use super::body::Scope;
 use super::feed::Feed;
 use super::feed::Text;
-use super::message::Version;
-use super::message::plausible_0_9;
-use super::message::request_line;
-use super::message::status_line;
 use super::rows::Exchanges;
 use crate::Analyze;
 use crate::Context;
-use crate::Replay;
+use crate::Nested;
 use crate::Tag;
 
 /// Requests whose responses are still to come, that are remembered at the most.
-const MAX_UNANSWERED: usize = 1 << 16;
+pub(super) const MAX_UNANSWERED: usize = 1 << 16;
 
 /// What comes next from a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expect {
+pub(super) enum Expect {
     /// A request or status line.
     Line,
     /// More of the message at hand.
@@ -34,15 +29,15 @@ enum Expect {
     Body0_9,
 }
 
-struct Side {
-    feed: Feed,
-    expect: Expect,
+pub(super) struct Side {
+    pub(super) feed: Feed,
+    pub(super) expect: Expect,
     /// A message is under way.
-    ongoing: bool,
+    pub(super) ongoing: bool,
     /// The last message, under way or finished.
-    message: Option<Box<Message>>,
+    pub(super) message: Option<Box<Message>>,
     /// Request or status lines so far.
-    lines: u64,
+    pub(super) lines: u64,
 }
 
 impl Side {
@@ -59,27 +54,27 @@ impl Side {
 
 /// The analyzer of one connection.
 pub struct Analyzer {
-    sides: [Side; 2],
-    facts: Facts,
-    exchanges: Exchanges,
+    pub(super) sides: [Side; 2],
+    pub(super) facts: Facts,
+    pub(super) exchanges: Exchanges,
     /// Of each unanswered request, whether its response has no body (HEAD).
-    unanswered: VecDeque<bool>,
+    pub(super) unanswered: VecDeque<bool>,
     /// The last request was CONNECT.
-    connect: bool,
+    pub(super) connect: bool,
     /// The connection carries something else from now on.
     upgraded: bool,
+    /// Who analyses what it carries then.
+    nested: Option<Box<Nested>>,
+    /// This connection's exchanges belong to an analyzer of the same kind, which carries this one's
+    /// stream.
+    inner: bool,
     /// The roles changed too late to make sense of the rest.
     lost: bool,
 }
 
-/// Whether `method` is `full` or, as some clients have it, the beginning of it.
-fn is_method(method: &[u8], full: &[u8]) -> bool {
-    full.get(..method.len()).is_some_and(|f| f.eq_ignore_ascii_case(method))
-}
-
 impl Analyzer {
     /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
+    pub fn new(cx: &mut Context<'_>) -> Self {
         Self {
             sides: [Side::new(), Side::new()],
             facts: Facts::default(),
@@ -87,12 +82,38 @@ impl Analyzer {
             unanswered: VecDeque::new(),
             connect: false,
             upgraded: false,
+            nested: None,
+            inner: cx.env.http.lent.is_some(),
             lost: false,
         }
     }
 
+    /// Does something with the connection's exchanges at hand.
+    fn with_exchanges(
+        &mut self,
+        cx: &mut Context<'_>,
+        act: impl FnOnce(&mut Self, &mut Context<'_>),
+    ) {
+        if !self.inner {
+            act(self, cx);
+            return;
+        }
+        self.exchanges = cx.env.http.lent.take().unwrap_or_default();
+        act(self, cx);
+        cx.env.http.lent = Some(std::mem::take(&mut self.exchanges));
+    }
+
+    /// Passes something on to those inside, who go on with this connection's exchanges.
+    fn pass_on(&mut self, cx: &mut Context<'_>, act: impl FnOnce(&mut Nested, &mut Context<'_>)) {
+        if let Some(nested) = &mut self.nested {
+            cx.env.http.lent = Some(std::mem::take(&mut self.exchanges));
+            act(nested, cx);
+            self.exchanges = cx.env.http.lent.take().unwrap_or_default();
+        }
+    }
+
     /// Runs `act` on the message of a side, and sees to its end.
-    fn with_message(
+    pub(super) fn with_message(
         &mut self,
         cx: &mut Context<'_>,
         from: Dir,
@@ -149,49 +170,24 @@ impl Analyzer {
             let addl = rest.len().to_string();
             cx.weird("protocol_data_with_HTTP_upgrade_reply", &addl, Some("HTTP"));
         }
-        if !self.facts.upgrade_to.eq_ignore_ascii_case(b"websocket") {
-            self.hand_over(cx, rest);
-        }
-        self.upgraded = true;
-    }
-
-    /// Lets the content tell what the rest of the connection is.
-    fn hand_over(&mut self, cx: &mut Context<'_>, rest: &[u8]) {
-        let mut replay = Replay::default();
-        if !rest.is_empty() {
-            replay.chunks.push((Dir::Resp, rest.to_vec()));
-        }
-        cx.start(Tag::Detector, replay);
-        self.upgraded = true;
-    }
-
-    fn set_version(&mut self, cx: &mut Context<'_>, from: Dir, new: Version) {
-        let version = if from.is_orig() {
-            &mut self.facts.request_version
+        if self.facts.upgrade_to.eq_ignore_ascii_case(b"websocket") {
+            self.exchanges.websocket_established(cx);
+            self.hand_over(cx, Tag::WebSocket, rest);
         } else {
-            &mut self.facts.reply_version
-        };
-        if *version != Version::NONE && *version != new {
-            cx.weird("HTTP_version_mismatch", "", Some("HTTP"));
+            self.hand_over(cx, Tag::Detector, rest);
         }
-        *version = new;
-        self.facts.keep_alive |= new.persistent();
     }
 
-    fn new_message(&mut self, cx: &mut Context<'_>, from: Dir, body: Body) {
-        let side = &mut self.sides[from.index()];
-        if side.message.as_ref().is_some_and(|m| !m.finished) {
-            cx.weird("HTTP_overlapping_messages", "", Some("HTTP"));
-        }
-        let mut scope = Scope {
-            cx,
-            exchanges: &mut self.exchanges,
-            facts: &mut self.facts,
-            feed: &mut side.feed,
-            from,
-        };
-        let message = Message::new(&mut scope, body);
-        side.message = Some(Box::new(message));
+    /// From now on the connection carries something else; `rest` is the beginning of it.
+    fn hand_over(&mut self, cx: &mut Context<'_>, tag: Tag, rest: &[u8]) {
+        self.upgraded = true;
+        self.nested = Some(Box::new(Nested::new(Tag::Http)));
+        self.pass_on(cx, |nested, cx| {
+            nested.start(cx, tag);
+            if !rest.is_empty() {
+                nested.stream(cx, Dir::Resp, rest);
+            }
+        });
     }
 
     /// A line without its end; `rest` is what follows it in the chunk.
@@ -206,129 +202,11 @@ impl Analyzer {
                         let addl = rest.len().to_string();
                         cx.weird("protocol_data_with_HTTP_CONNECT_reply", &addl, Some("HTTP"));
                     }
-                    self.hand_over(cx, rest);
+                    self.hand_over(cx, Tag::Detector, rest);
                 }
             }
             (Expect::Nothing | Expect::Body0_9, _) => {}
         }
-    }
-
-    fn request_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
-        let mut odd = Vec::new();
-        let parsed = request_line(line, &mut odd);
-        for name in odd {
-            cx.weird(name, "", Some("HTTP"));
-        }
-        if let Some(version) = parsed.version {
-            self.set_version(cx, Dir::Orig, version);
-        }
-        let version = self.facts.request_version;
-        let mut request = parsed.request;
-        if version == Version::V0_9 && request.as_ref().is_some_and(|r| !plausible_0_9(r)) {
-            cx.weird("bad_HTTP_request", "", Some("HTTP"));
-            request = None;
-        }
-        let Some(request) = request else {
-            let expected = self.sides[0].lines == 0 || self.facts.keep_alive;
-            if expected && line.is_empty() {
-                // Some clients end a body with a line end that they do not count.
-                cx.weird("empty_http_request", "", Some("HTTP"));
-            } else if expected {
-                cx.violation(Tag::Http, "not a http request line", b"");
-                self.sides[0].expect = Expect::Nothing;
-            }
-            return;
-        };
-
-        let side = &mut self.sides[0];
-        side.lines += 1;
-        if !self.facts.keep_alive && side.lines > 1 {
-            cx.weird("unexpected_multiple_HTTP_requests", "", Some("HTTP"));
-        }
-        side.expect = Expect::Message;
-        side.ongoing = true;
-        self.facts.request_ongoing = true;
-        if self.unanswered.len() < MAX_UNANSWERED {
-            self.unanswered.push_back(is_method(request.method, b"HEAD"));
-        }
-        cx.confirm(Tag::Http);
-        self.connect |= is_method(request.method, b"CONNECT");
-        self.exchanges.request(cx, request.method, request.uri);
-        self.new_message(cx, Dir::Orig, Body::IfTold);
-
-        if version == Version::V0_9 {
-            if request.method != b"GET" {
-                let addl = String::from_utf8_lossy(request.method);
-                cx.weird("invalid_http_09_request_method", &addl, Some("HTTP"));
-            }
-            if self.sides[1].message.is_some() {
-                cx.weird("http_09_reply_before_request", "", Some("HTTP"));
-                self.with_message(cx, Dir::Resp, &[], |message, s| message.done(s));
-                self.sides[1].message = None;
-            }
-            self.sides[1].expect = Expect::Body0_9;
-            self.sides[1].feed.raw = true;
-        }
-    }
-
-    fn status_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
-        let mut odd = Vec::new();
-        let parsed = status_line(line, &mut odd);
-        for name in odd {
-            cx.weird(name, "", Some("HTTP"));
-        }
-        if let Some(version) = parsed.map_or_else(|v| v, |status| Some(status.version)) {
-            self.set_version(cx, Dir::Resp, version);
-        }
-        let Ok(status) = parsed else {
-            if !line.is_empty() {
-                cx.violation(Tag::Http, "not a http reply line", b"");
-                self.sides[1].expect = Expect::Nothing;
-            }
-            return;
-        };
-        let side = &mut self.sides[1];
-        side.lines += 1;
-        if !self.unanswered.is_empty() {
-            cx.confirm(Tag::Http);
-        }
-        side.expect = Expect::Message;
-        side.ongoing = true;
-        self.facts.reply_code = status.code;
-        self.exchanges.reply(cx, status.version, status.code, status.reason);
-        if status.code != 200 {
-            self.connect = false;
-        }
-        let body = self.reply_body();
-        self.new_message(cx, Dir::Resp, body);
-    }
-
-    /// Whether the response at hand has a body (RFC 9112 section 6.3).
-    fn reply_body(&self) -> Body {
-        let head = self.unanswered.front().is_some_and(|head| *head);
-        match self.facts.reply_code {
-            _ if head => Body::Never,
-            100..200 | 204 | 304 => Body::Never,
-            _ => Body::Always,
-        }
-    }
-
-    /// Bytes of an HTTP/0.9 response, which has neither status line nor header.
-    fn body_0_9(&mut self, cx: &mut Context<'_>, data: &[u8]) {
-        if self.sides[1].message.is_none() {
-            self.set_version(cx, Dir::Resp, Version::V0_9);
-            if self.unanswered.pop_front().is_some() {
-                cx.confirm(Tag::Http);
-            }
-            self.facts.connection_close = true;
-            self.sides[1].ongoing = true;
-            let (version, code) = (self.facts.reply_version, self.facts.reply_code);
-            self.exchanges.reply(cx, version, code, None);
-            let body = self.reply_body();
-            self.new_message(cx, Dir::Resp, body);
-            self.with_message(cx, Dir::Resp, &[], |m, s| m.deliver(s, b"", true));
-        }
-        self.with_message(cx, Dir::Resp, &[], |m, s| m.deliver(s, data, false));
     }
 
     fn report_oddities(&mut self, cx: &mut Context<'_>, from: Dir) {
@@ -378,15 +256,22 @@ impl Analyzer {
                     self.line(cx, from, &line, data);
                     self.sides[from.index()].feed.recycle(line);
                 }
+                None if self.sides[from.index()].expect == Expect::Nothing => {
+                    self.sides[from.index()].feed.forget();
+                }
                 None => {}
             }
         }
     }
 }
 
-impl Analyze for Analyzer {
-    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.upgraded || self.lost || cx.conn.partial {
+impl Analyzer {
+    fn on_data(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.lost || cx.conn.partial {
+            return;
+        }
+        if self.upgraded {
+            self.pass_on(cx, |nested, cx| nested.stream(cx, from, data));
             return;
         }
         let side = &mut self.sides[from.index()];
@@ -416,7 +301,8 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
+    fn on_gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
+        self.pass_on(cx, |nested, cx| nested.gap(cx, from, len));
         let mut within = false;
         self.with_message(cx, from, &[], |message, s| within = message.gap(s, len));
         if within {
@@ -430,12 +316,32 @@ impl Analyze for Analyzer {
         self.sides[from.index()].feed.skip = true;
     }
 
-    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+    fn on_end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        self.pass_on(cx, |nested, cx| nested.end(cx, from));
         let feed = &self.sides[from.index()].feed;
-        if feed.has_partial() && !feed.raw {
-            self.stream(cx, from, b"\n");
+        if feed.has_partial() && !feed.raw && !self.upgraded {
+            self.on_data(cx, from, b"\n");
         }
         self.made(cx, from, false, &[]);
+    }
+
+    fn interrupt(&mut self, cx: &mut Context<'_>) {
+        self.made(cx, Dir::Orig, true, &[]);
+        self.made(cx, Dir::Resp, true, &[]);
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        self.with_exchanges(cx, |a, cx| a.on_data(cx, from, data));
+    }
+
+    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
+        self.with_exchanges(cx, |a, cx| a.on_gap(cx, from, len));
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        self.with_exchanges(cx, |a, cx| a.on_end(cx, from));
     }
 
     fn flip(&mut self, cx: &mut Context<'_>) {
@@ -451,13 +357,20 @@ impl Analyze for Analyzer {
     }
 
     fn reset(&mut self, cx: &mut Context<'_>) {
-        self.made(cx, Dir::Orig, true, &[]);
-        self.made(cx, Dir::Resp, true, &[]);
+        self.with_exchanges(cx, |a, cx| {
+            a.pass_on(cx, Nested::reset);
+            a.interrupt(cx);
+        });
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.reset(cx);
-        self.exchanges.finish(cx);
+        self.with_exchanges(cx, |a, cx| {
+            a.pass_on(cx, Nested::finish);
+            a.interrupt(cx);
+            if !a.inner {
+                a.exchanges.finish(cx);
+            }
+        });
     }
 }
 
@@ -614,26 +527,32 @@ mod tests {
     }
 
     #[test]
-    fn connect_hands_over_to_detection() {
+    fn behind_connect_anything_may_come() {
         let (rows, h) = run(&[
-            (Dir::Orig, b"CONNECT a:443 HTTP/1.1\r\n\r\n"),
-            (Dir::Resp, b"HTTP/1.1 200 OK\r\n\r\nrest"),
-            (Dir::Orig, b"not HTTP"),
+            (Dir::Orig, b"CONNECT a:80 HTTP/1.1\r\n\r\n"),
+            (Dir::Resp, b"HTTP/1.1 200 OK\r\n\r\n"),
+            (Dir::Orig, b"GET /within HTTP/1.1\r\n\r\n"),
+            (Dir::Resp, b"HTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nx"),
         ]);
-        assert_eq!(rows[0]["method"], "CONNECT");
-        assert_eq!(h.starts.len(), 1);
-        assert_eq!(h.starts[0].0, Tag::Detector);
-        assert_eq!(h.starts[0].1.chunks, [(Dir::Resp, b"rest".to_vec())]);
+        assert_eq!(h.rows("tunnel")[0]["tunnel_type"], "Tunnel::HTTP");
+        // One connection, one count of exchanges. The response to CONNECT ends with the connection,
+        // when those inside are past it.
+        let depths: Vec<_> = rows.iter().map(|r| (&r["uri"][..], &r["trans_depth"][..])).collect();
+        assert_eq!(depths, [("/within", "2"), ("-", "3"), ("a:80", "1")]);
+        assert!(h.starts.is_empty());
         assert!(!h.violated(Tag::Http));
     }
 
     #[test]
-    fn an_upgrade_to_websocket_is_passed_through() {
-        let upgrade =
-            b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-        let (rows, h) = run(&[(Dir::Orig, GET), (Dir::Resp, upgrade), (Dir::Resp, b"\x81\x00")]);
+    fn an_upgrade_to_websocket() {
+        let get = b"GET /ws HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Key: k\r\n\r\n";
+        let upgrade = b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\
+                        Sec-WebSocket-Protocol: p\r\n\r\n";
+        let (rows, h) = run(&[(Dir::Orig, get), (Dir::Resp, upgrade), (Dir::Resp, b"\x81\x00")]);
         assert_eq!((rows.len(), &rows[0]["status_code"][..]), (1, "101"));
-        assert!(h.starts.is_empty());
+        let row = &h.rows("websocket")[0];
+        assert_eq!((&row["host"][..], &row["uri"][..], &row["subprotocol"][..]), ("a", "/ws", "p"));
+        assert!(h.confirmed(Tag::WebSocket));
         assert!(!h.violated(Tag::Http));
     }
 
@@ -677,6 +596,47 @@ mod tests {
         a.gap(&mut h.cx(), Dir::Resp, 7);
         a.finish(&mut h.cx());
         assert_eq!(h.rows("http").len(), 1);
+    }
+
+    fn weirds(chunks: &[(Dir, &[u8])]) -> Vec<String> {
+        let (_, h) = run(chunks);
+        h.rows("weird").into_iter().map(|mut r| r.remove("name").unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn oddities_are_told() {
+        let cases: &[(&[u8], &[&str])] = &[
+            (b"ODD / HTTP/1.1\r\n\r\n", &["unknown_HTTP_method"]),
+            (b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", &["HTTP_obsolete_line_folding"]),
+            (b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", &["HTTP_bad_content_length"]),
+            (
+                b"GET / HTTP/1.1\r\nContent-Length: 01\r\n\r\nx",
+                &["HTTP_content_length_leading_zeros"],
+            ),
+            (
+                b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n\
+                  z\r\n\r\n",
+                &["HTTP_content_length_and_chunked", "HTTP_bad_chunk_size"],
+            ),
+            (
+                b"GET / HTTP/1.0\r\n\r\nGET / HTTP/1.0\r\n\r\n",
+                &["unexpected_multiple_HTTP_requests"],
+            ),
+            (b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n", &["HTTP_version_mismatch"]),
+            (b"GET / HTTP/1.1\r\n\r\n\r\n", &["bad_HTTP_request", "empty_http_request"]),
+            (b"GET / HTTP/1.1\rA: b\r\n\r\n", &["line_terminated_with_single_CR"]),
+            (b"POST /\r\n", &["invalid_http_09_request_method"]),
+        ];
+        for (request, names) in cases {
+            assert_eq!(weirds(&[(Dir::Orig, request)]), *names, "{}", request.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn damaged_compression_is_told() {
+        let response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\
+                         \xff\xff\xff\xff\xff\xff\xff\xff\xff";
+        assert_eq!(weirds(&[(Dir::Orig, GET), (Dir::Resp, response)]), ["inflate_failed"]);
     }
 
     proptest! {

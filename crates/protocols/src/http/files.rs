@@ -12,6 +12,7 @@ use gannet_files::FileStart;
 
 use super::body::Entity;
 use super::body::Scope;
+use super::rows::Exchanges;
 use crate::Env;
 
 /// How often files that time has ended are looked for.
@@ -43,6 +44,9 @@ struct RangeFile {
 pub struct Shared {
     ranges: HashMap<Box<[u8]>, RangeFile, FixedState>,
     swept: Time,
+    /// What an analyzer shares with those of the same protocol inside of the stream it carries,
+    /// while they are called.
+    pub(super) lent: Option<Exchanges>,
 }
 
 impl Shared {

@@ -18,6 +18,7 @@ mod feed;
 mod files;
 mod header;
 pub mod message;
+mod opening;
 mod rows;
 mod syntax;
 

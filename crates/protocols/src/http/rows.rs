@@ -15,6 +15,8 @@ use super::message::content_type_name;
 use super::message::disposition_filename;
 use super::syntax::skip_blanks;
 use crate::Context;
+use crate::websocket::Handshake;
+use crate::websocket::Origin;
 
 gannet_log::row! {
     /// One row a request and its response.
@@ -109,6 +111,9 @@ const METHODS: &[&[u8]] = &[
     b"SEARCH",
     b"QUERY",
 ];
+
+/// Headers of a WebSocket handshake begin with this.
+const WEBSOCKET: &[u8] = b"sec-websocket-";
 
 /// Headers that tell of a proxy.
 const PROXY_HEADERS: &[&[u8]] = &[
@@ -242,6 +247,8 @@ pub(super) struct Exchanges {
     depth: u64,
     /// The exchange that the last event was about; it may be written already.
     current: u64,
+    /// Headers of a WebSocket handshake.
+    handshake: Option<Box<Handshake>>,
 }
 
 impl Exchanges {
@@ -279,6 +286,7 @@ impl Exchanges {
             self.write_all_before_current(cx);
         }
         self.request += 1;
+        self.handshake = None;
         let e = self.at(cx, Dir::Orig);
         e.method = Some(method.into());
         e.uri = Some(uri.into());
@@ -325,6 +333,9 @@ impl Exchanges {
         }
         e.status = Some((code, reason));
         e.version = Some(version);
+        if code == 200 && e.method.as_deref() == Some(b"CONNECT") {
+            cx.register_tunnel("Tunnel::HTTP");
+        }
     }
 
     /// A message, or a part of a multipart one, begins.
@@ -373,6 +384,30 @@ impl Exchanges {
             }
         }
         self.entity_header(cx, from, name, value);
+        if let Some((prefix, name)) = name.split_at_checked(WEBSOCKET.len())
+            && prefix.eq_ignore_ascii_case(WEBSOCKET)
+        {
+            let handshake = self.handshake.get_or_insert_default();
+            handshake.header(cx, from.is_orig(), name, value);
+        }
+    }
+
+    /// The connection was upgraded to WebSocket.
+    pub(super) fn websocket_established(&mut self, cx: &mut Context<'_>) {
+        let handshake = self.handshake.take().unwrap_or_else(|| {
+            cx.weird("websocket_established_unexpected", "", Some("WebSocket"));
+            Box::default()
+        });
+        let depth = self.current;
+        let origin = match self.by_depth(depth) {
+            Some(e) => Origin {
+                host: e.host.as_deref(),
+                uri: e.uri.as_deref(),
+                user_agent: e.user_agent.as_deref(),
+            },
+            None => Origin::default(),
+        };
+        handshake.established(cx, origin);
     }
 
     fn entity_header(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {

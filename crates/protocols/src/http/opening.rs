@@ -1,0 +1,172 @@
+//! First lines of messages, and what they set off.
+
+use gannet_base::Dir;
+
+use super::analyzer::Analyzer;
+use super::analyzer::Expect;
+use super::analyzer::MAX_UNANSWERED;
+use super::body::Body;
+use super::body::Message;
+use super::body::Scope;
+use super::message::Version;
+use super::message::plausible_0_9;
+use super::message::request_line;
+use super::message::status_line;
+use crate::Context;
+use crate::Tag;
+
+/// Whether `method` is `full` or, as some clients have it, the beginning of it.
+fn is_method(method: &[u8], full: &[u8]) -> bool {
+    full.get(..method.len()).is_some_and(|f| f.eq_ignore_ascii_case(method))
+}
+
+impl Analyzer {
+    fn set_version(&mut self, cx: &mut Context<'_>, from: Dir, new: Version) {
+        let version = if from.is_orig() {
+            &mut self.facts.request_version
+        } else {
+            &mut self.facts.reply_version
+        };
+        if *version != Version::NONE && *version != new {
+            cx.weird("HTTP_version_mismatch", "", Some("HTTP"));
+        }
+        *version = new;
+        self.facts.keep_alive |= new.persistent();
+    }
+
+    fn new_message(&mut self, cx: &mut Context<'_>, from: Dir, body: Body) {
+        let side = &mut self.sides[from.index()];
+        if side.message.as_ref().is_some_and(|m| !m.finished) {
+            cx.weird("HTTP_overlapping_messages", "", Some("HTTP"));
+        }
+        let mut scope = Scope {
+            cx,
+            exchanges: &mut self.exchanges,
+            facts: &mut self.facts,
+            feed: &mut side.feed,
+            from,
+        };
+        match &mut side.message {
+            Some(message) => message.restart(&mut scope, body),
+            None => side.message = Some(Box::new(Message::new(&mut scope, body))),
+        }
+    }
+
+    pub(super) fn request_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+        let mut odd = Vec::new();
+        let parsed = request_line(line, &mut odd);
+        for name in odd {
+            cx.weird(name, "", Some("HTTP"));
+        }
+        if let Some(version) = parsed.version {
+            self.set_version(cx, Dir::Orig, version);
+        }
+        let version = self.facts.request_version;
+        let mut request = parsed.request;
+        if version == Version::V0_9 && request.as_ref().is_some_and(|r| !plausible_0_9(r)) {
+            cx.weird("bad_HTTP_request", "", Some("HTTP"));
+            request = None;
+        }
+        let Some(request) = request else {
+            let expected = self.sides[0].lines == 0 || self.facts.keep_alive;
+            if expected && line.is_empty() {
+                // Some clients end a body with a line end that they do not count.
+                cx.weird("empty_http_request", "", Some("HTTP"));
+            } else if expected {
+                cx.violation(Tag::Http, "not a http request line", b"");
+                self.sides[0].expect = Expect::Nothing;
+            }
+            return;
+        };
+
+        let side = &mut self.sides[0];
+        side.lines += 1;
+        if !self.facts.keep_alive && side.lines > 1 {
+            cx.weird("unexpected_multiple_HTTP_requests", "", Some("HTTP"));
+        }
+        side.expect = Expect::Message;
+        side.ongoing = true;
+        self.facts.request_ongoing = true;
+        if self.unanswered.len() < MAX_UNANSWERED {
+            self.unanswered.push_back(is_method(request.method, b"HEAD"));
+        }
+        cx.confirm(Tag::Http);
+        self.connect |= is_method(request.method, b"CONNECT");
+        self.exchanges.request(cx, request.method, request.uri);
+        self.new_message(cx, Dir::Orig, Body::IfTold);
+
+        if version == Version::V0_9 {
+            if request.method != b"GET" {
+                let addl = String::from_utf8_lossy(request.method);
+                cx.weird("invalid_http_09_request_method", &addl, Some("HTTP"));
+            }
+            if self.sides[1].message.is_some() {
+                cx.weird("http_09_reply_before_request", "", Some("HTTP"));
+                self.with_message(cx, Dir::Resp, &[], |message, s| message.done(s));
+                self.sides[1].message = None;
+            }
+            self.sides[1].expect = Expect::Body0_9;
+            self.sides[1].feed.raw = true;
+        }
+    }
+
+    pub(super) fn status_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+        let mut odd = Vec::new();
+        let parsed = status_line(line, &mut odd);
+        for name in odd {
+            cx.weird(name, "", Some("HTTP"));
+        }
+        if let Some(version) = parsed.map_or_else(|v| v, |status| Some(status.version)) {
+            self.set_version(cx, Dir::Resp, version);
+        }
+        let Ok(status) = parsed else {
+            if !line.is_empty() {
+                cx.violation(Tag::Http, "not a http reply line", b"");
+                self.sides[1].expect = Expect::Nothing;
+            }
+            return;
+        };
+        let side = &mut self.sides[1];
+        side.lines += 1;
+        if !self.unanswered.is_empty() {
+            cx.confirm(Tag::Http);
+        }
+        side.expect = Expect::Message;
+        side.ongoing = true;
+        self.facts.reply_code = status.code;
+        self.exchanges.reply(cx, status.version, status.code, status.reason);
+        if status.code != 200 {
+            self.connect = false;
+        }
+        let body = self.reply_body();
+        self.new_message(cx, Dir::Resp, body);
+    }
+
+    /// Whether the response at hand has a body (RFC 9112 section 6.3).
+    fn reply_body(&self) -> Body {
+        let head = self.unanswered.front().is_some_and(|head| *head);
+        match self.facts.reply_code {
+            _ if head => Body::Never,
+            100..200 | 204 | 304 => Body::Never,
+            _ => Body::Always,
+        }
+    }
+
+    /// Bytes of an HTTP/0.9 response, which has neither status line nor header.
+    pub(super) fn body_0_9(&mut self, cx: &mut Context<'_>, data: &[u8]) {
+        if self.sides[1].message.is_none() {
+            self.set_version(cx, Dir::Resp, Version::V0_9);
+            if self.unanswered.pop_front().is_some() {
+                cx.confirm(Tag::Http);
+            }
+            self.facts.connection_close = true;
+            self.sides[1].ongoing = true;
+            let (version, code) = (self.facts.reply_version, self.facts.reply_code);
+            self.exchanges.reply(cx, version, code, None);
+            let body = self.reply_body();
+            self.new_message(cx, Dir::Resp, body);
+            self.with_message(cx, Dir::Resp, &[], |m, s| m.deliver(s, b"", true));
+        }
+        self.with_message(cx, Dir::Resp, &[], |m, s| m.deliver(s, data, false));
+    }
+}

@@ -1,0 +1,165 @@
+//! Analyzers inside of an analyzer: for streams that carry other protocols' streams.
+
+use gannet_base::Dir;
+
+use crate::Analyze;
+use crate::Analyzer;
+use crate::Context;
+use crate::Replay;
+use crate::Request;
+use crate::Tag;
+use crate::stack;
+
+/// Streams within streams that are followed.
+const MAX_DEPTH: u8 = 8;
+
+/// Analyzers that one nest may start in all.
+const MAX_STARTS: u16 = 32;
+
+/// The analyzers of a stream that another protocol carries: behind a proxy's `CONNECT`, in
+/// WebSocket frames. They see what their owner passes on, not what the connection carries.
+pub struct Nested {
+    /// Whose stream it is that carries theirs.
+    owner: Tag,
+    analyzers: Vec<Analyzer>,
+    started: u16,
+}
+
+impl Nested {
+    /// Nothing yet, inside of `owner`.
+    pub fn new(owner: Tag) -> Self {
+        Self { owner, analyzers: Vec::new(), started: 0 }
+    }
+
+    /// Starts an analyzer, which gets all later data.
+    pub fn start(&mut self, cx: &mut Context<'_>, tag: Tag) {
+        self.run(cx, vec![(tag, Replay::default())], |_, _| {});
+    }
+
+    /// Bytes of the stream, in order.
+    pub fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        self.run(cx, Vec::new(), |a, cx| a.stream(cx, from, data));
+    }
+
+    /// A part of the stream is missing.
+    pub fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
+        self.run(cx, Vec::new(), |a, cx| a.gap(cx, from, len));
+    }
+
+    /// A side sends no more.
+    pub fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        self.run(cx, Vec::new(), |a, cx| a.end(cx, from));
+    }
+
+    /// The connection was reset.
+    pub fn reset(&mut self, cx: &mut Context<'_>) {
+        self.run(cx, Vec::new(), Analyze::reset);
+    }
+
+    /// The connection is over.
+    pub fn finish(&mut self, cx: &mut Context<'_>) {
+        self.run(cx, Vec::new(), Analyze::finish);
+        self.analyzers.clear();
+    }
+
+    /// Calls all analyzers, starts those that were asked for, and carries out the rest.
+    fn run(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut starts: Vec<(Tag, Replay)>,
+        mut call: impl FnMut(&mut Analyzer, &mut Context<'_>),
+    ) {
+        if cx.env.nesting >= MAX_DEPTH {
+            return;
+        }
+        cx.env.nesting += 1;
+        let mut requests = Vec::new();
+        {
+            let mut inner = inside(cx, &mut requests, &mut starts);
+            for analyzer in &mut self.analyzers {
+                call(analyzer, &mut inner);
+            }
+        }
+        while let Some((tag, replay)) = starts.pop() {
+            let there = self.analyzers.iter().any(|a| a.tag() == tag);
+            if there && tag != Tag::Detector || self.started >= MAX_STARTS {
+                continue;
+            }
+            let mut inner = inside(cx, &mut requests, &mut starts);
+            let Some(mut analyzer) = Analyzer::new(tag, &mut inner) else { continue };
+            for (from, chunk) in &replay.chunks {
+                analyzer.stream(&mut inner, *from, chunk);
+            }
+            self.started += 1;
+            self.analyzers.push(analyzer);
+        }
+        self.settle(cx, requests);
+        cx.env.nesting -= 1;
+    }
+
+    fn settle(&mut self, cx: &mut Context<'_>, requests: Vec<Request>) {
+        for request in requests {
+            match &request {
+                Request::Confirm(_) => cx.requests.push(request),
+                Request::Violation { tag, .. } => {
+                    let tag = *tag;
+                    if stack::blames(cx.conn) {
+                        self.remove(cx, tag);
+                    }
+                    if tag != self.owner {
+                        cx.requests.push(request);
+                    }
+                }
+                Request::Done(tag) => self.remove(cx, *tag),
+                // The roles within follow those of the connection.
+                Request::Flip => {}
+            }
+        }
+    }
+
+    fn remove(&mut self, cx: &mut Context<'_>, tag: Tag) {
+        if let Some(at) = self.analyzers.iter().position(|a| a.tag() == tag) {
+            let (mut requests, mut starts) = (Vec::new(), Vec::new());
+            let mut analyzer = self.analyzers.remove(at);
+            analyzer.finish(&mut inside(cx, &mut requests, &mut starts));
+        }
+    }
+}
+
+fn inside<'a>(
+    cx: &'a mut Context<'_>,
+    requests: &'a mut Vec<Request>,
+    starts: &'a mut Vec<(Tag, Replay)>,
+) -> Context<'a> {
+    Context { now: cx.now, conn: cx.conn, env: cx.env, requests, starts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    #[test]
+    fn what_is_carried_is_detected_and_analysed() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut nested = Nested::new(Tag::WebSocket);
+        nested.start(&mut h.cx(), Tag::Detector);
+        let get = b"GET /within HTTP/1.1\r\nHost: a\r\n\r\n";
+        nested.stream(&mut h.cx(), Dir::Orig, get);
+        assert!(h.confirmed(Tag::Http));
+        assert!(h.starts.is_empty());
+        nested.finish(&mut h.cx());
+        assert_eq!(h.rows("http")[0]["uri"], "/within");
+    }
+
+    #[test]
+    fn an_analyzer_that_fails_is_taken_off() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut nested = Nested::new(Tag::WebSocket);
+        nested.start(&mut h.cx(), Tag::Http);
+        nested.stream(&mut h.cx(), Dir::Orig, b"\x00\r\n");
+        assert!(h.violated(Tag::Http));
+        assert!(nested.analyzers.is_empty());
+    }
+}

@@ -1,0 +1,177 @@
+use gannet_base::Dir;
+
+use super::frame::Event;
+use super::frame::Frames;
+use super::frame::opcode;
+use crate::Analyze;
+use crate::Context;
+use crate::Nested;
+use crate::Tag;
+
+/// Longest payload of a control frame (RFC 6455 section 5.5).
+const MAX_CONTROL: u64 = 125;
+
+/// One direction.
+#[derive(Default)]
+struct Flow {
+    frames: Frames,
+    /// Kind of the message at hand; `None` between messages.
+    message: Option<u8>,
+    /// The frame at hand is the last of its message.
+    fin: bool,
+    mask: Option<[u8; 4]>,
+}
+
+/// The analyzer of one upgraded connection.
+pub struct Analyzer {
+    flows: [Flow; 2],
+    nested: Nested,
+    /// Payload without its mask; kept for its memory.
+    plain: Vec<u8>,
+    /// Something was missed: where frames begin is not known any more.
+    lost: bool,
+}
+
+impl Analyzer {
+    /// For a connection that was just upgraded.
+    pub fn new(cx: &mut Context<'_>) -> Self {
+        let mut nested = Nested::new(Tag::WebSocket);
+        nested.start(cx, Tag::Detector);
+        Self { flows: Default::default(), nested, plain: Vec::new(), lost: false }
+    }
+
+    /// One event; `Err` says what is wrong with it.
+    fn event(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        event: Event<'_>,
+    ) -> Result<(), &'static str> {
+        let flow = &mut self.flows[from.index()];
+        match event {
+            Event::Frame(header) => {
+                let first = flow.message.is_none();
+                if first == (header.opcode == opcode::CONTINUATION) {
+                    return Err("frame out of place");
+                }
+                let kind = *flow.message.get_or_insert(header.opcode);
+                flow.fin = header.fin;
+                flow.mask = header.mask;
+                let control = matches!(kind, opcode::CLOSE | opcode::PING | opcode::PONG);
+                if control && header.len > MAX_CONTROL {
+                    let addl = format!("{} > {MAX_CONTROL}", header.len);
+                    let name = "websocket_control_frame_size_exceeded";
+                    cx.weird(name, &addl, Some("WEBSOCKET"));
+                }
+                if header.opcode == opcode::CLOSE && header.len == 1 {
+                    return Err("close frame without status");
+                }
+            }
+            Event::Payload { at, data } => {
+                if !matches!(flow.message, Some(opcode::TEXT | opcode::BINARY)) {
+                    return Ok(());
+                }
+                let data = match flow.mask {
+                    None => data,
+                    Some(mask) => {
+                        let mask = mask.iter().cycle().skip((at % 4) as usize);
+                        self.plain.clear();
+                        self.plain.extend(data.iter().zip(mask).map(|(d, m)| d ^ m));
+                        &self.plain
+                    }
+                };
+                self.nested.stream(cx, from, data);
+            }
+            Event::End => {
+                if flow.fin {
+                    flow.message = None;
+                    cx.confirm(Tag::WebSocket);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        let mut rest = data;
+        while !self.lost
+            && let Some(event) = self.flows[from.index()].frames.next(&mut rest)
+        {
+            if let Err(reason) = self.event(cx, from, event) {
+                cx.violation(Tag::WebSocket, reason, data);
+                self.flows[from.index()] = Flow::default();
+                return;
+            }
+        }
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        self.lost = true;
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        self.nested.end(cx, from);
+    }
+
+    fn reset(&mut self, cx: &mut Context<'_>) {
+        self.nested.reset(cx);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.nested.finish(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+    use proptest::prelude::*;
+
+    fn run(chunks: &[(Dir, &[u8])]) -> Harness {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, data) in chunks {
+            a.stream(&mut h.cx(), *from, data);
+        }
+        a.finish(&mut h.cx());
+        h
+    }
+
+    #[test]
+    fn a_message_confirms() {
+        assert!(!run(&[(Dir::Orig, b"\x81\x03ab")]).confirmed(Tag::WebSocket));
+        assert!(run(&[(Dir::Orig, b"\x81\x03ab"), (Dir::Orig, b"c")]).confirmed(Tag::WebSocket));
+    }
+
+    #[test]
+    fn what_is_carried_is_unmasked_and_analysed() {
+        let mut frame = b"\x82\xfe\x00\x12\x01\x02\x03\x04".to_vec();
+        let get = b"GET / HTTP/1.1\r\n\r\n";
+        frame.extend(get.iter().zip([1, 2, 3, 4].iter().cycle()).map(|(d, m)| d ^ m));
+        let h = run(&[(Dir::Orig, &frame[..11]), (Dir::Orig, &frame[11..])]);
+        assert_eq!(h.rows("http")[0]["method"], "GET");
+    }
+
+    #[test]
+    fn frames_out_of_place_are_violations() {
+        assert!(run(&[(Dir::Orig, b"\x80\x00")]).violated(Tag::WebSocket));
+        assert!(run(&[(Dir::Orig, b"\x01\x00\x81\x00")]).violated(Tag::WebSocket));
+        assert!(!run(&[(Dir::Orig, b"\x01\x00\x80\x00")]).violated(Tag::WebSocket));
+        assert!(run(&[(Dir::Orig, b"\x88\x01\x00")]).violated(Tag::WebSocket));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(chunks: Vec<(bool, Vec<u8>)>) {
+            let chunks: Vec<_> = chunks
+                .iter()
+                .map(|(orig, data)| (if *orig { Dir::Orig } else { Dir::Resp }, &data[..]))
+                .collect();
+            run(&chunks);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! WebSocket (RFC 6455): messages in frames, on a connection that HTTP upgraded.
+//!
+//! The handshake is HTTP: its analyzer gathers the [`Handshake`] from headers, and starts the
+//! [`Analyzer`] when the responder agrees. That reads frames (`frame.rs`), takes off their masks, and
+//! passes what text and binary messages hold to analyzers of its own, found by content.
+
+mod analyzer;
+pub mod frame;
+mod rows;
+
+pub use analyzer::Analyzer;
+pub use rows::Handshake;
+pub use rows::Origin;
+pub use rows::WebSocketRow;
