@@ -281,7 +281,8 @@ impl Session<'_> {
     }
 }
 
-/// Whether a violation counts: on a whole stream, and early.
+/// Whether a violation counts: early, and on a whole stream, for what is missing may be what seems to
+/// be wrong.
 pub(crate) fn blames(conn: &Conn) -> bool {
     let incomplete = conn.proto == Proto::Tcp && (conn.partial || conn.gap);
     !incomplete && conn.payload() <= IGNORE_VIOLATIONS_AFTER

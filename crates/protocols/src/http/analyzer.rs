@@ -256,6 +256,9 @@ impl Analyzer {
                     self.line(cx, from, &line, data);
                     self.sides[from.index()].feed.recycle(line);
                 }
+                None if self.sides[from.index()].expect == Expect::Nothing => {
+                    self.sides[from.index()].feed.forget();
+                }
                 None => {}
             }
         }
@@ -593,6 +596,47 @@ mod tests {
         a.gap(&mut h.cx(), Dir::Resp, 7);
         a.finish(&mut h.cx());
         assert_eq!(h.rows("http").len(), 1);
+    }
+
+    fn weirds(chunks: &[(Dir, &[u8])]) -> Vec<String> {
+        let (_, h) = run(chunks);
+        h.rows("weird").into_iter().map(|mut r| r.remove("name").unwrap_or_default()).collect()
+    }
+
+    #[test]
+    fn oddities_are_told() {
+        let cases: &[(&[u8], &[&str])] = &[
+            (b"ODD / HTTP/1.1\r\n\r\n", &["unknown_HTTP_method"]),
+            (b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", &["HTTP_obsolete_line_folding"]),
+            (b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", &["HTTP_bad_content_length"]),
+            (
+                b"GET / HTTP/1.1\r\nContent-Length: 01\r\n\r\nx",
+                &["HTTP_content_length_leading_zeros"],
+            ),
+            (
+                b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n\
+                  z\r\n\r\n",
+                &["HTTP_content_length_and_chunked", "HTTP_bad_chunk_size"],
+            ),
+            (
+                b"GET / HTTP/1.0\r\n\r\nGET / HTTP/1.0\r\n\r\n",
+                &["unexpected_multiple_HTTP_requests"],
+            ),
+            (b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n", &["HTTP_version_mismatch"]),
+            (b"GET / HTTP/1.1\r\n\r\n\r\n", &["bad_HTTP_request", "empty_http_request"]),
+            (b"GET / HTTP/1.1\rA: b\r\n\r\n", &["line_terminated_with_single_CR"]),
+            (b"POST /\r\n", &["invalid_http_09_request_method"]),
+        ];
+        for (request, names) in cases {
+            assert_eq!(weirds(&[(Dir::Orig, request)]), *names, "{}", request.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn damaged_compression_is_told() {
+        let response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\
+                         \xff\xff\xff\xff\xff\xff\xff\xff\xff";
+        assert_eq!(weirds(&[(Dir::Orig, GET), (Dir::Resp, response)]), ["inflate_failed"]);
     }
 
     proptest! {

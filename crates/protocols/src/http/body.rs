@@ -210,6 +210,17 @@ impl Message {
         }
     }
 
+    /// The same for the next message, which takes over this one's memory.
+    pub(super) fn restart(&mut self, s: &mut Scope<'_, '_>, body: Body) {
+        s.exchanges.begin_entity(s.cx, s.from);
+        self.entities.clear();
+        self.entities.push(Entity::new(body, Transfer::Identity));
+        self.header.clear();
+        self.header_lines = 0;
+        self.finished = false;
+        self.body_len = 0;
+    }
+
     /// A line without its end (`line_end`), or plain bytes.
     pub(super) fn deliver(&mut self, s: &mut Scope<'_, '_>, data: &[u8], line_end: bool) {
         self.deliver_to(s, 0, data, line_end);

@@ -128,6 +128,13 @@ impl Feed {
         Some(Text::Joined(std::mem::take(&mut self.partial)))
     }
 
+    /// Nobody reads the lines of this side any more: forgets what waits for its end, but that there
+    /// is something.
+    pub(super) fn forget(&mut self) {
+        self.partial.truncate(1);
+        self.partial.shrink_to_fit();
+    }
+
     /// Takes a line's buffer back, to be used again.
     pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
         // A buffer that one huge line made is not worth keeping.

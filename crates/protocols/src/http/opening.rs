@@ -46,8 +46,10 @@ impl Analyzer {
             feed: &mut side.feed,
             from,
         };
-        let message = Message::new(&mut scope, body);
-        side.message = Some(Box::new(message));
+        match &mut side.message {
+            Some(message) => message.restart(&mut scope, body),
+            None => side.message = Some(Box::new(Message::new(&mut scope, body))),
+        }
     }
 
     pub(super) fn request_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
