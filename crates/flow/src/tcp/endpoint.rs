@@ -37,6 +37,8 @@ pub struct Endpoint {
     /// State before the last change.
     pub prev: State,
     pub(super) did_close: bool,
+    /// Its end was told.
+    pub(super) did_end: bool,
     pub(super) window_scale: u8,
     pub(super) start_seq: u32,
     pub(super) last_seq: u32,

@@ -129,6 +129,9 @@ enum Phase {
     Closing,
 }
 
+/// A flood of half-open connections costs what this costs.
+const _: () = assert!(size_of::<Tcp>() <= 256);
+
 impl Tcp {
     /// A connection whose first packet is at `start`.
     pub fn new(start: Time) -> Self {
@@ -555,10 +558,10 @@ impl Tcp {
     fn check_end(&mut self, conn: &mut Conn, now: Time, side: Dir, c: &mut impl Consumer) {
         let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
         let over = e.fins > 0 || matches!(e.state, State::Closed | State::Reset);
-        if e.stream.did_end || !over || e.data_pending(peer) {
+        if e.did_end || !over || e.data_pending(peer) {
             return;
         }
-        self.end(side).stream.did_end = true;
+        self.end(side).did_end = true;
         c.end(conn, side);
         if self.close_deferred {
             let pending = self.endpoint(side).data_pending(self.endpoint(side.other()));

@@ -14,9 +14,10 @@ pub(crate) struct Stream {
     data_end: u64,
     /// What waits above the hole at `next`: mostly nothing.
     above: Option<Box<Above>>,
-    skip: bool,
-    pub(crate) did_end: bool,
 }
+
+/// [`Stream::trim`] of a stream that was given up: every byte is old news.
+const GIVEN_UP: u64 = u64::MAX;
 
 /// Data above a hole.
 #[derive(Debug, Default)]
@@ -65,7 +66,7 @@ impl Default for Limits {
 
 impl Default for Stream {
     fn default() -> Self {
-        Self { next: 1, trim: 1, data_end: 1, above: None, skip: false, did_end: false }
+        Self { next: 1, trim: 1, data_end: 1, above: None }
     }
 }
 
@@ -74,14 +75,15 @@ impl Stream {
         self.next
     }
 
+    /// Whether nothing is delivered any more.
     pub(crate) fn skips(&self) -> bool {
-        self.skip
+        self.trim == GIVEN_UP
     }
 
     /// Gives up: nothing is delivered any more.
     pub(crate) fn give_up(&mut self) {
         self.above = None;
-        self.skip = true;
+        self.trim = GIVEN_UP;
     }
 
     /// Whether bytes wait: above a hole, or delivered for their ack.
@@ -117,7 +119,7 @@ impl Stream {
     ) {
         let Some(upper) = seq.checked_add(data.len() as u64) else { return };
         let from = seq.max(acked).max(self.trim).max(self.next);
-        if self.skip || upper <= from {
+        if upper <= from {
             return;
         }
         let mut data = &data[(from - seq) as usize..];
@@ -199,23 +201,20 @@ impl Stream {
     }
 
     fn undelivered(&mut self, up_to: u64, give: &mut impl FnMut(Piece<'_>)) {
-        if !self.skip {
-            while let Some(seq) = self.first_held()
-                && seq < up_to
-            {
-                let len = seq - self.next;
-                self.next = seq;
-                give(Piece::Gap(len));
-                self.deliver_held(give);
-            }
-            if up_to > self.next {
-                let len = up_to - self.next;
-                self.next = up_to;
-                give(Piece::Gap(len));
-                self.deliver_held(give);
-            }
+        while let Some(seq) = self.first_held()
+            && seq < up_to
+        {
+            let len = seq - self.next;
+            self.next = seq;
+            give(Piece::Gap(len));
+            self.deliver_held(give);
         }
-        self.next = self.next.max(up_to);
+        if up_to > self.next {
+            let len = up_to - self.next;
+            self.next = up_to;
+            give(Piece::Gap(len));
+            self.deliver_held(give);
+        }
     }
 }
 
