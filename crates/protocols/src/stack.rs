@@ -109,30 +109,51 @@ impl Session<'_> {
         !self.scratch.requests.is_empty()
     }
 
-    fn start_waiting(&mut self, conn: &mut Conn) {
+    /// Makes the analyzers that were waiting for bytes; returns whether the detector is to be one
+    /// of them.
+    fn start_waiting(&mut self, conn: &mut Conn) -> bool {
         let waiting = std::mem::take(&mut self.stack.waiting);
         match waiting {
-            Waiting::No => return,
+            Waiting::No => return false,
             Waiting::Expected(tag) => self.add(conn, tag),
-            Waiting::Idle(tag) => return self.add(conn, tag),
+            Waiting::Idle(tag) => {
+                self.add(conn, tag);
+                return false;
+            }
             Waiting::ByPort => {
                 for tag in by_port(conn.proto, self.stack.port) {
                     self.add(conn, *tag);
                 }
             }
         }
-        self.add(conn, Tag::Detector);
+        true
+    }
+
+    /// Makes the analyzers of a stream.
+    fn start_stream(&mut self, conn: &mut Conn) {
+        if self.start_waiting(conn) {
+            self.add(conn, Tag::Detector);
+        }
     }
 
     /// Gives a datagram to all analyzers.
     pub fn datagram(&mut self, conn: &mut Conn, from: Dir, data: &[u8], len: u32) {
-        self.start_waiting(conn);
+        let detect = self.start_waiting(conn);
         // The looks that DNS asked for outlive its analyzer until the next datagram, as in Zeek.
         let is_dns = |e: &Entry| e.analyzer.tag() == Tag::Dns;
         if conn.look_every > 0 && !self.stack.entries.iter().any(is_dns) {
             conn.look_when_idle();
         }
         self.each(conn, |a, cx| a.datagram(cx, from, data, len));
+        if detect && !self.scratch.requests.iter().any(|r| matches!(r, Request::Confirm(_))) {
+            self.add(conn, Tag::Detector);
+            let detector = |a: &Analyzer| a.tag() == Tag::Detector;
+            self.each(conn, |a, cx| {
+                if detector(a) {
+                    a.datagram(cx, from, data, len);
+                }
+            });
+        }
     }
 
     /// Drops the analyzer of a datagram connection that holds nothing: most such connections are
@@ -290,17 +311,17 @@ pub(crate) fn blames(conn: &Conn) -> bool {
 
 impl tcp::Consumer for Session<'_> {
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
-        self.start_waiting(conn);
+        self.start_stream(conn);
         self.each(conn, |a, cx| a.stream(cx, from, data));
     }
 
     fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64) {
-        self.start_waiting(conn);
+        self.start_stream(conn);
         self.each(conn, |a, cx| a.gap(cx, from, len));
     }
 
     fn end(&mut self, conn: &mut Conn, from: Dir) {
-        self.start_waiting(conn);
+        self.start_stream(conn);
         self.each(conn, |a, cx| a.end(cx, from));
     }
 
