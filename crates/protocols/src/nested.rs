@@ -21,7 +21,8 @@ const MAX_STARTS: u16 = 32;
 pub struct Nested {
     /// Whose stream it is that carries theirs.
     owner: Tag,
-    analyzers: Vec<Analyzer>,
+    /// Each with whether it was confirmed: that counts once.
+    analyzers: Vec<(Analyzer, bool)>,
     started: u16,
 }
 
@@ -76,12 +77,12 @@ impl Nested {
         let mut requests = Vec::new();
         {
             let mut inner = inside(cx, &mut requests, &mut starts);
-            for analyzer in &mut self.analyzers {
+            for (analyzer, _) in &mut self.analyzers {
                 call(analyzer, &mut inner);
             }
         }
         while let Some((tag, replay)) = starts.pop() {
-            let there = self.analyzers.iter().any(|a| a.tag() == tag);
+            let there = self.analyzers.iter().any(|(a, _)| a.tag() == tag);
             if there && tag != Tag::Detector || self.started >= MAX_STARTS {
                 continue;
             }
@@ -91,7 +92,7 @@ impl Nested {
                 analyzer.stream(&mut inner, *from, chunk);
             }
             self.started += 1;
-            self.analyzers.push(analyzer);
+            self.analyzers.push((analyzer, false));
         }
         self.settle(cx, requests);
         cx.env.nesting -= 1;
@@ -100,7 +101,13 @@ impl Nested {
     fn settle(&mut self, cx: &mut Context<'_>, requests: Vec<Request>) {
         for request in requests {
             match &request {
-                Request::Confirm(_) => cx.requests.push(request),
+                Request::Confirm(tag) => {
+                    let own = self.analyzers.iter_mut().find(|(a, _)| a.tag() == *tag);
+                    let before = own.is_some_and(|(_, done)| std::mem::replace(done, true));
+                    if !before {
+                        cx.requests.push(request);
+                    }
+                }
                 Request::Violation { tag, .. } => {
                     let tag = *tag;
                     if stack::blames(cx.conn) {
@@ -118,9 +125,9 @@ impl Nested {
     }
 
     fn remove(&mut self, cx: &mut Context<'_>, tag: Tag) {
-        if let Some(at) = self.analyzers.iter().position(|a| a.tag() == tag) {
+        if let Some(at) = self.analyzers.iter().position(|(a, _)| a.tag() == tag) {
             let (mut requests, mut starts) = (Vec::new(), Vec::new());
-            let mut analyzer = self.analyzers.remove(at);
+            let (mut analyzer, _) = self.analyzers.remove(at);
             analyzer.finish(&mut inside(cx, &mut requests, &mut starts));
         }
     }

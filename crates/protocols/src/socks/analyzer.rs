@@ -9,7 +9,7 @@ use super::rows::SocksRow;
 use super::rows::Status;
 use crate::Analyze;
 use crate::Context;
-use crate::Replay;
+use crate::Nested;
 use crate::Tag;
 use crate::support::Bytes;
 
@@ -27,6 +27,8 @@ pub struct Analyzer {
     done: bool,
     /// It was no SOCKS after all: nothing is logged.
     failed: bool,
+    /// Who analyses what the proxy carries.
+    carried: Option<Box<Nested>>,
 }
 
 struct Session {
@@ -48,6 +50,7 @@ impl Analyzer {
             session: None,
             done: false,
             failed: false,
+            carried: None,
         }
     }
 
@@ -149,8 +152,12 @@ impl Analyze for Analyzer {
         }
         if self.said == [true; 2] {
             // What the proxy carries is found by its content from here on.
-            self.done = true;
-            cx.start(Tag::Detector, Replay { chunks: vec![(from, data.to_vec())] });
+            let nested = self.carried.get_or_insert_with(|| {
+                let mut nested = Box::new(Nested::new(Tag::Socks));
+                nested.start(cx, Tag::Detector);
+                nested
+            });
+            nested.stream(cx, from, data);
             return;
         }
         let Err(why) = self.message(cx, from, data) else { return };
@@ -164,7 +171,28 @@ impl Analyze for Analyzer {
         cx.violation(Tag::Socks, &reason, data);
     }
 
+    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
+        if let Some(nested) = &mut self.carried {
+            nested.gap(cx, from, len);
+        }
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        if let Some(nested) = &mut self.carried {
+            nested.end(cx, from);
+        }
+    }
+
+    fn reset(&mut self, cx: &mut Context<'_>) {
+        if let Some(nested) = &mut self.carried {
+            nested.reset(cx);
+        }
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(nested) = &mut self.carried {
+            nested.finish(cx);
+        }
         let Some(s) = self.session.take().filter(|_| !self.failed) else { return };
         if !cx.conn.services.contains(Tag::Socks as u8) {
             return;
@@ -204,13 +232,12 @@ mod tests {
             (Dir::Resp, b"\x01\x00"),
             (Dir::Orig, b"\x05\x01\x00\x01\xc0\x00\x02\x07\x00\x16"),
             (Dir::Resp, b"\x05\x00\x00\x01\x0a\x00\x00\x01\x10\x00"),
-            (Dir::Orig, b"SSH-2.0-x"),
+            (Dir::Orig, b"GET / HTTP/1.1\r\n\r\n"),
         ] {
             a.stream(&mut h.cx(), dir, data);
         }
         assert!(h.confirmed(Tag::Socks));
-        assert_eq!(h.starts[0].0, Tag::Detector);
-        assert_eq!(h.starts[0].1.chunks[0].1, b"SSH-2.0-x");
+        assert!(h.confirmed(Tag::Http));
         assert_eq!(h.rows("tunnel")[0]["id.orig_p"], "0");
         h.conn.services.insert(Tag::Socks as u8);
         a.finish(&mut h.cx());
