@@ -184,4 +184,14 @@ impl Env {
         let found = find(Some(id.orig_h)).or_else(|| find(None))?;
         (found.expires >= now).then(|| found.clone())
     }
+
+    /// Whether the protocol that announced a connection still awaits it.
+    pub fn is_awaited(&mut self, tag: Tag, id: &ConnId, now: Time) -> bool {
+        let to = (id.resp_h, id.resp_p);
+        match tag {
+            Tag::FtpData => self.ftp.control(to, now).is_some(),
+            Tag::IrcData => self.irc.announced(to, now).is_some(),
+            _ => true,
+        }
+    }
 }

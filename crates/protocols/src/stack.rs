@@ -77,7 +77,9 @@ impl Stack {
         self.waiting = match env.expected_for(&conn.id, conn.proto, now) {
             Some(expected) => {
                 // The announcement alone says what it is, whether or not anything is sent.
-                conn.services.insert(expected.tag as u8);
+                if env.is_awaited(expected.tag, &conn.id, now) {
+                    conn.services.insert(expected.tag as u8);
+                }
                 Waiting::Expected(expected.tag)
             }
             None => Waiting::ByPort,
@@ -171,6 +173,10 @@ impl Session<'_> {
 
     /// Takes leave of all analyzers.
     pub fn finish(&mut self, conn: &mut Conn) {
+        if matches!(self.stack.waiting, Waiting::Expected(_)) {
+            // Nothing was sent, yet who announced it is told that it is over.
+            self.start_waiting(conn);
+        }
         self.each(conn, |a, cx| a.finish(cx));
         self.stack.entries.clear();
         self.settle(conn);

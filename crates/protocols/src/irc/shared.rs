@@ -79,7 +79,7 @@ impl Shared {
     }
 
     /// The row of the session that announced a transfer from this endpoint.
-    pub(super) fn announced(&mut self, to: (Addr, u16), now: Time) -> Option<&mut IrcRow> {
+    pub(crate) fn announced(&mut self, to: (Addr, u16), now: Time) -> Option<&mut IrcRow> {
         let entry = self.expected.get_mut(&to).filter(|e| e.1 + LIFETIME > now)?;
         entry.1 = now;
         self.sessions.get_mut(&entry.0).map(|s| &mut s.row)

@@ -16,42 +16,51 @@ pub struct Base64 {
 impl Base64 {
     /// Appends the bytes that `text` decodes to. Gives a complaint at the first error.
     pub fn decode(&mut self, text: &[u8], out: &mut Vec<u8>) -> Option<String> {
+        let mut rest = text;
         let mut complaint = None;
-        for &c in text {
-            let value = match c {
-                b'A'..=b'Z' => c - b'A',
-                b'a'..=b'z' => c - b'a' + 26,
-                b'0'..=b'9' => c - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                b'=' => {
-                    self.padding = self.padding.saturating_add(1);
-                    0
-                }
-                _ => {
-                    if self.errors == 0 {
-                        complaint = Some(format!("character {c} ignored by Base64 decoding"));
-                    }
-                    self.errors += 1;
-                    continue;
-                }
-            };
-            self.group = self.group << 6 | u32::from(value);
-            self.filled += 1;
-            if self.filled == 4 {
-                self.filled = 0;
-                if self.after_padding {
-                    if self.errors == 0 {
-                        let words = "extra base64 groups after '=' padding are ignored";
-                        complaint = Some(words.to_owned());
-                    }
-                    self.errors += 1;
-                } else {
-                    self.flush(out);
+        while !rest.is_empty() {
+            if self.filled == 0 && !self.after_padding {
+                rest = whole_groups(rest, out);
+            }
+            // To the end of a group, or of what is no plain one.
+            while let Some((&c, tail)) = rest.split_first() {
+                rest = tail;
+                let words = self.character(c, out);
+                complaint = complaint.or(words);
+                if self.filled == 0 {
+                    break;
                 }
             }
         }
         complaint
+    }
+
+    fn character(&mut self, c: u8, out: &mut Vec<u8>) -> Option<String> {
+        let value = match VALUES[usize::from(c)] {
+            PAD => {
+                self.padding = self.padding.saturating_add(1);
+                0
+            }
+            NONE => {
+                self.errors += 1;
+                let first = self.errors == 1;
+                return first.then(|| format!("character {c} ignored by Base64 decoding"));
+            }
+            value => value,
+        };
+        self.group = self.group << 6 | u32::from(value);
+        self.filled += 1;
+        if self.filled < 4 {
+            return None;
+        }
+        self.filled = 0;
+        if !self.after_padding {
+            self.flush(out);
+            return None;
+        }
+        self.errors += 1;
+        let first = self.errors == 1;
+        first.then(|| "extra base64 groups after '=' padding are ignored".to_owned())
     }
 
     /// The body ended: appends what an incomplete group still holds. Gives a complaint if there
@@ -79,6 +88,41 @@ impl Base64 {
         self.padding = 0;
         self.group = 0;
     }
+}
+
+/// No character of the alphabet.
+const NONE: u8 = 0xff;
+/// The padding character.
+const PAD: u8 = 0xfe;
+
+/// What six bits every character stands for.
+static VALUES: [u8; 256] = values();
+
+const fn values() -> [u8; 256] {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut values = [NONE; 256];
+    let mut i = 0;
+    while i < ALPHABET.len() {
+        values[ALPHABET[i] as usize] = i as u8;
+        i += 1;
+    }
+    values[b'=' as usize] = PAD;
+    values
+}
+
+/// Appends what groups of four characters of the alphabet decode to; gives what follows them.
+fn whole_groups<'a>(text: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+    out.reserve(text.len() / 4 * 3);
+    let mut rest = text;
+    while let Some((&[a, b, c, d], tail)) = rest.split_first_chunk::<4>() {
+        let [a, b, c, d] = [a, b, c, d].map(|x| VALUES[usize::from(x)]);
+        if (a | b | c | d) >= PAD {
+            break;
+        }
+        out.extend_from_slice(&[a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d]);
+        rest = tail;
+    }
+    rest
 }
 
 #[cfg(test)]
