@@ -204,7 +204,7 @@ struct Seen {
     uid: Option<Uid>,
     /// How often, for sampling.
     count: u64,
-    /// When sampling began.
+    /// When sampling, or its window, began.
     sampling: Time,
     /// Suppressed until then.
     quiet: Time,
@@ -359,18 +359,23 @@ impl Weirds {
 }
 
 /// Counts an oddity; whether it is to be left out.
+///
+/// Of a connection's oddities the window begins with sampling; of others it begins with the first,
+/// and is over when its time has come.
 fn sampled_out(seen: &mut Seen, now: Time, uid: Option<Uid>) -> bool {
-    if seen.uid != uid {
+    let over = uid.is_none() && seen.count > 0 && now >= seen.sampling + WINDOW;
+    if seen.uid != uid || over {
         seen.uid = uid;
         seen.count = 0;
     }
     seen.count += 1;
+    if seen.count == 1 && uid.is_none() || seen.count == SAMPLE_AFTER + 1 && uid.is_some() {
+        seen.sampling = now;
+    }
     if seen.count <= SAMPLE_AFTER {
         return false;
     }
-    if seen.count == SAMPLE_AFTER + 1 {
-        seen.sampling = now;
-    } else if now > seen.sampling + WINDOW {
+    if uid.is_some() && now > seen.sampling + WINDOW {
         seen.count = 1;
         return false;
     }
@@ -474,6 +479,18 @@ mod tests {
         assert_eq!(h.rows("weird").len(), 1);
         weird(&mut h, 1200, "TCP_christmas");
         assert_eq!(h.rows("weird").len(), 2);
+    }
+
+    #[test]
+    fn packets_are_sampled_from_the_first_on() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let env = &mut h.env;
+        for at in [vec![0; 30], vec![599; 30], vec![600, 601]].concat() {
+            env.weirds.net(&mut env.logs, Time::from_secs(at), "truncated_ARP", "");
+        }
+        let rows = h.rows("weird");
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[1]["ts"], "600.000000");
     }
 
     #[test]

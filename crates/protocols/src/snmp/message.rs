@@ -21,7 +21,7 @@ pub enum Kind {
 pub struct Message<'a> {
     /// The version number as sent: 0 is 1, 1 is 2c, 3 is 3.
     pub version: u64,
-    /// Community, or the user of version 3.
+    /// Community, or the user of version 3 where the message is not encrypted.
     pub community: Option<&'a [u8]>,
     /// What it is. `None` for a version that is not known.
     pub kind: Option<Kind>,
@@ -133,7 +133,9 @@ fn header<'a>(b: &mut Bytes<'a>) -> Option<(Message<'a>, bool)> {
                 message.kind = Some(Kind::Other);
             }
             if model == 3 {
-                message.community = Some(user(security)?).filter(|u| !u.is_empty());
+                let user = user(security)?;
+                // As in Zeek, who sends an encrypted message is not told.
+                message.community = Some(user).filter(|u| plain && !u.is_empty());
             }
             plain
         }
@@ -193,7 +195,12 @@ pub(super) mod tests {
         let s = |t: &[u8]| tlv(4, &[t]);
         let usm = tlv(0x30, &[&s(b"e"), &n, &n, &s(b"user"), &s(b""), &s(b"")]);
         let global = tlv(0x30, &[&n, &n, &s(b"\x03"), &n]);
-        let m = tlv(0x30, &[&n, &global, &tlv(4, &[&usm]), &s(b"secret")]);
+        let secret = tlv(0x30, &[&n, &global, &tlv(4, &[&usm]), &s(b"secret")]);
+        let m = Message::parse(&secret).unwrap();
+        assert_eq!((m.community, m.kind), (None, Some(Kind::Other)));
+        let report = tlv(0xa8, &[&n, &n, &n, &tlv(0x30, &[])]);
+        let plain = tlv(0x30, &[&s(b"engine"), &s(b"name"), &report]);
+        let m = tlv(0x30, &[&n, &global, &tlv(4, &[&usm]), &plain]);
         let m = Message::parse(&m).unwrap();
         assert_eq!((m.community, m.kind), (Some(&b"user"[..]), Some(Kind::Other)));
     }

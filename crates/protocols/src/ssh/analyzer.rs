@@ -224,17 +224,18 @@ impl Analyzer {
             // Without a common version nothing can be read.
             None => |_: &[u8]| 4,
         };
-        let done = frames.next(data, need).map(|frame| {
-            if let Some(n) = message::excess(frame) {
-                let max = message::MAX_PACKET as usize;
-                limit(cx, "SSH_max_packet_length_exceeded", n as usize, max);
-            }
-            match version {
-                Some(1) => self.packet1(cx, from, frame),
-                Some(_) => self.packet(cx, from, frame),
-                None => Err(Malformed),
-            }
+        let done = frames.next(data, need).map(|frame| match version {
+            Some(1) => self.packet1(cx, from, frame),
+            Some(_) => self.packet(cx, from, frame),
+            None => Err(Malformed),
         });
+        // A length counts as soon as it is told.
+        if done.is_none()
+            && let Some(n) = message::excess(frames.partial())
+        {
+            let max = message::MAX_PACKET as usize;
+            limit(cx, "SSH_max_packet_length_exceeded", n as usize, max);
+        }
         self.side[from.index()].frames = frames;
         done
     }

@@ -43,6 +43,11 @@ impl Frames {
         !self.spent && !self.kept.is_empty()
     }
 
+    /// The beginning of a message that is waiting for its rest.
+    pub fn partial(&self) -> &[u8] {
+        if self.spent { &[] } else { &self.kept }
+    }
+
     /// The next message; takes it off `data`. `None` when `data` holds no further whole one: what
     /// is left is kept, and `data` is empty.
     ///
@@ -124,6 +129,7 @@ mod tests {
         let mut frames = Frames::new(100);
         assert!(all(&mut frames, &[b"\0\x05ab"]).is_empty());
         assert!(frames.has_partial());
+        assert_eq!(frames.partial(), b"\0\x05ab");
         frames.reset();
         assert_eq!(all(&mut frames, &[b"\0\x01z"]), [b"\0\x01z"]);
     }
