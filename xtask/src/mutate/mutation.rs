@@ -217,7 +217,8 @@ fn written(packets: &[Owned]) -> anyhow::Result<Vec<u8>> {
         Writer::to_write(Box::new(file.clone()), "mutated.pcapng", WriteOptions::default());
     for (number, packet) in (1..).zip(packets) {
         writer.write(&Packet {
-            time: packet.time,
+            // pcapng counts from 1970.
+            time: packet.time.max(Time::ZERO),
             wire_len: packet.wire_len.max(packet.data.len() as u32),
             link_type: packet.link_type,
             interface: 0,
