@@ -1,2 +1,46 @@
-//! Developer tasks.
-fn main() {}
+//! What developers run by hand, as `cargo xtask COMMAND`.
+//!
+//! `ready` is what a change must pass. `conformance` holds the logs against Zeek's, `mutate` looks
+//! for captures that break the engine, `bench` measures it against its peers, `docs` writes the
+//! parts of the manual that come from declarations. Captures to compare with lie in a folder
+//! `shared` beside the repository (see [`workspace`]); what needs them says so where they are absent.
+
+mod bench;
+mod conformance;
+mod measure;
+mod mutate;
+mod ready;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Tools for the development of gannet.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+enum Command {
+    Ready,
+    Conformance(conformance::Args),
+    Mutate(mutate::Args),
+    Bench(bench::Args),
+    #[command(hide = true)]
+    Measure(measure::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Command::parse() {
+        Command::Ready => ready::run(),
+        Command::Conformance(args) => conformance::run(&args),
+        Command::Mutate(args) => mutate::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Measure(args) => measure::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            workspace::say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

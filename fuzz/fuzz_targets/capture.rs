@@ -1,0 +1,4 @@
+//! Whole captures, from the file header to the last row.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gannet_fuzz::capture(data));

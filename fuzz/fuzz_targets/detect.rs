@@ -1,0 +1,4 @@
+//! Detector: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Detector);

@@ -1,0 +1,6 @@
+//! Dhcp: one conversation, and its parsers of messages.
+#![no_main]
+
+use gannet_protocols::dhcp::message::Message;
+
+gannet_fuzz::protocol!(Dhcp, |data| Message::parse(data, &mut 0).is_ok());

@@ -1,0 +1,6 @@
+//! Dns: one conversation, and its parsers of messages.
+#![no_main]
+
+use gannet_protocols::dns::message::Header;
+
+gannet_fuzz::protocol!(Dns, Header::parse);

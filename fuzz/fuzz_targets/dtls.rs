@@ -1,0 +1,4 @@
+//! Dtls: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Dtls);

@@ -1,0 +1,6 @@
+//! Mqtt: one conversation, and its parsers of messages.
+#![no_main]
+
+use gannet_protocols::mqtt::message::Packet;
+
+gannet_fuzz::protocol!(Mqtt, Packet::parse);

@@ -1,0 +1,6 @@
+//! Radius: one conversation, and its parsers of messages.
+#![no_main]
+
+use gannet_protocols::radius::Message;
+
+gannet_fuzz::protocol!(Radius, Message::parse);

@@ -1,0 +1,6 @@
+//! Types of files by their first bytes.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    gannet_files::sniff::mime_type(data);
+});

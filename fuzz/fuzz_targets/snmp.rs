@@ -1,0 +1,4 @@
+//! Snmp: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Snmp);

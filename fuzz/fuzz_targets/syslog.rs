@@ -1,0 +1,4 @@
+//! Syslog: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Syslog);

@@ -1,0 +1,149 @@
+//! What the fuzz targets share: ways to bring arbitrary bytes before the engine.
+//!
+//! [`capture`] takes bytes as a whole capture. [`conversation`] takes them as what two hosts say to
+//! each other in one protocol, inside of sound frames, so that all of them reach its analyzer. A
+//! target of a protocol is one line of [`protocol!`]; message parsers that are public are called
+//! with the bytes as they are besides.
+
+use std::io::Cursor;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use gannet_base::Time;
+use gannet_capture::Reader;
+use gannet_capture::WriteOptions;
+use gannet_capture::Writer;
+use gannet_engine::Engine;
+use gannet_engine::Options;
+use gannet_protocols::Tag;
+use gannet_synth::Trace;
+use gannet_wire::checksum;
+use gannet_wire::tunnel;
+
+/// Takes bytes as a capture, from the file header to the last row.
+pub fn capture(bytes: &[u8]) {
+    let mut engine = Engine::new(Options {
+        ignore_checksums: true,
+        hash_files: true,
+        ..Options::default()
+    });
+    if let Ok(mut reader) = Reader::from_read(Box::new(Cursor::new(bytes.to_vec())), "fuzz") {
+        while let Ok(Some(batch)) = reader.next_batch() {
+            if engine.batch(&batch).is_err() {
+                break;
+            }
+        }
+    }
+    // Logs go nowhere, so there is nothing that could fail.
+    let _ = engine.finish();
+}
+
+/// Takes bytes as an IP packet: its transport, checksums and tunnels.
+pub fn ip(bytes: &[u8]) {
+    let Ok(ip) = gannet_wire::ip(bytes, bytes.len() as u32, true) else { return };
+    if let Ok(tcp) = gannet_wire::tcp(&ip) {
+        gannet_wire::tcp_options(tcp.options).for_each(drop);
+    }
+    let _ = gannet_wire::icmp(&ip).map(|icmp| icmp.counterpart());
+    checksum::tcp(&ip);
+    checksum::udp(&ip);
+    checksum::icmp(&ip);
+    let _ = tunnel::gre(ip.payload);
+    let _ = tunnel::ip_in_ip(ip.payload, ip.protocol);
+    if let Ok(udp) = gannet_wire::udp(&ip) {
+        let _ = tunnel::ayiya(udp.payload);
+        let _ = tunnel::geneve(udp.payload).map(|g| g.options().for_each(drop));
+        let _ = tunnel::gtpv1(udp.payload);
+        let _ = tunnel::teredo(udp.payload);
+        let _ = tunnel::vxlan(udp.payload);
+    }
+}
+
+/// Takes bytes as a conversation in a protocol, on its first port of TCP, else of UDP.
+///
+/// A byte tells who speaks (lowest bit) and how many bytes follow (the other seven).
+pub fn conversation(tag: Tag, bytes: &[u8]) {
+    let mut trace = Trace::new(Time::from_secs(1_700_000_000), 0);
+    let client: SocketAddr = ([192, 0, 2, 1], 40_000).into();
+    let (tcp, udp) = (tag.tcp_ports().first(), tag.udp_ports().first());
+    let server = |port: u16| SocketAddr::from(([198, 51, 100, 1], port));
+    match (tcp, udp) {
+        // A protocol without a port is found by its content.
+        (None, None) => stream(&mut trace, client, server(9_999), bytes),
+        (Some(port), None) => stream(&mut trace, client, server(*port), bytes),
+        (None, Some(port)) => datagrams(&mut trace, client, server(*port), bytes),
+        (Some(one), Some(other)) => match bytes.split_first() {
+            Some((0x80.., rest)) => datagrams(&mut trace, client, server(*other), rest),
+            Some((_, rest)) => stream(&mut trace, client, server(*one), rest),
+            None => {}
+        },
+    }
+    if let Some(bytes) = written(&trace) {
+        capture(&bytes);
+    }
+}
+
+fn stream(trace: &mut Trace, client: SocketAddr, server: SocketAddr, bytes: &[u8]) {
+    let mut tcp = trace.connect(client, server);
+    for (to_server, part) in parts(bytes) {
+        if to_server { tcp.send(part) } else { tcp.reply(part) }
+    }
+    tcp.close();
+}
+
+fn datagrams(trace: &mut Trace, client: SocketAddr, server: SocketAddr, bytes: &[u8]) {
+    for (to_server, part) in parts(bytes) {
+        if to_server {
+            trace.udp(client, server, part);
+        } else {
+            trace.udp_reply(client, server, part);
+        }
+    }
+}
+
+fn parts(mut bytes: &[u8]) -> impl Iterator<Item = (bool, &[u8])> {
+    std::iter::from_fn(move || {
+        let (head, rest) = bytes.split_first()?;
+        let (part, rest) = rest.split_at(usize::from(head >> 1).min(rest.len()));
+        bytes = rest;
+        Some((head & 1 == 0, part))
+    })
+}
+
+fn written(trace: &Trace) -> Option<Vec<u8>> {
+    let file = Shared::default();
+    let mut writer = Writer::to_write(Box::new(file.clone()), "x.pcap", WriteOptions::default());
+    trace.write(&mut writer).ok()?;
+    writer.finish().ok()?;
+    Some(std::mem::take(&mut *file.0.lock().ok()?))
+}
+
+/// A file in memory.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        if let Ok(mut bytes) = self.0.lock() {
+            bytes.extend_from_slice(data);
+        }
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The target of a protocol: its tag, and functions that take the bytes as one message.
+#[macro_export]
+macro_rules! protocol {
+    ($tag:ident $(, $parse:expr)* $(,)?) => {
+        libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+            $( let _ = $parse(data); )*
+            $crate::conversation(gannet_protocols::Tag::$tag, data);
+        });
+    };
+}

@@ -1,0 +1,196 @@
+//! `cargo xtask conformance`: our logs held against Zeek's, and the scores against those in the
+//! repository.
+//!
+//! `conformance/scores.json` holds, log by log, how many rows are equal of how many. A score may
+//! rise and never fall: a change that loses rows fails here.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use anyhow::bail;
+use anyhow::ensure;
+use serde_json::Value;
+
+use crate::workspace;
+use crate::workspace::print;
+use crate::workspace::say;
+
+/// Compare our logs of real captures with Zeek's.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Write today's scores to conformance/scores.json
+    #[arg(long)]
+    update: bool,
+    /// More arguments for compare.py, like --show 3 --logs conn; then scores are only shown
+    #[arg(last = true)]
+    more: Vec<String>,
+}
+
+/// Equal ones of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Score {
+    equal: u64,
+    of: u64,
+}
+
+impl Score {
+    fn percent(self) -> f64 {
+        100.0 * self.equal as f64 / self.of.max(1) as f64
+    }
+
+    /// Compared exactly: rounding would let a row slip away.
+    fn is_below(self, other: Self) -> bool {
+        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        product(self.equal, other.of.max(1)) < product(other.equal, self.of.max(1))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Scores {
+    /// Captures with all rows equal.
+    captures: Score,
+    /// Rows, by log.
+    logs: BTreeMap<String, Score>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let Some(shared) = workspace::shared() else {
+        say("skipped: conformance: there is no folder 'shared' beside the repository");
+        return Ok(());
+    };
+    let command = workspace::release()?;
+    let figures = workspace::target().join("conformance.json");
+    let status = Command::new("python3")
+        .arg(shared.join("conformance/compare.py"))
+        .arg("--run")
+        .arg(format!("{} analyze -C -o {{out}} {{pcap}}", command.display()))
+        .arg("--json")
+        .arg(&figures)
+        .args(&args.more)
+        .status()
+        .context("python3")?;
+    if !args.more.is_empty() {
+        ensure!(status.success(), "compare.py: {status}");
+        return Ok(());
+    }
+    let text = fs::read_to_string(&figures).with_context(|| figures.display().to_string())?;
+    let (is, failed) = figures_of(&serde_json::from_str(&text)?).context("compare.py's figures")?;
+    ensure!(failed == 0, "{failed} runs failed");
+    let path = path();
+    if args.update {
+        fs::write(&path, render(&is)).with_context(|| path.display().to_string())?;
+        return Ok(());
+    }
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let was = parse(&serde_json::from_str(&text)?).context("conformance/scores.json")?;
+    let fallen = compare(&was, &is);
+    if fallen > 0 {
+        bail!("{fallen} scores fell below conformance/scores.json");
+    }
+    if was != is {
+        say("hint: cargo xtask conformance --update keeps the new scores");
+    }
+    Ok(())
+}
+
+fn path() -> PathBuf {
+    workspace::root().join("conformance/scores.json")
+}
+
+/// Prints what changed; returns how many scores fell.
+fn compare(was: &Scores, is: &Scores) -> usize {
+    let none = Score { equal: 0, of: 0 };
+    let mut pairs = vec![("captures", was.captures, is.captures)];
+    for (log, was) in &was.logs {
+        pairs.push((log, *was, is.logs.get(log).copied().unwrap_or(none)));
+    }
+    let mut fallen = 0;
+    for (name, was, is) in pairs.into_iter().filter(|(_, was, is)| was != is) {
+        let word = match (is.is_below(was), was.is_below(is)) {
+            (true, _) => "FELL",
+            (_, true) => "rose",
+            _ => "same",
+        };
+        fallen += usize::from(word == "FELL");
+        let (a, b) = (was.percent(), is.percent());
+        let of = format!("{}/{} to {}/{}", was.equal, was.of, is.equal, is.of);
+        print(&format!("{word}  {name:<20} {a:6.2} % to {b:6.2} %  ({of})"));
+    }
+    fallen
+}
+
+/// What compare.py writes: `rows`, `captures`, `failed`, and by log an array that begins with rows
+/// equal and rows.
+fn figures_of(value: &Value) -> Option<(Scores, usize)> {
+    let pair = |v: &Value| Some(Score { equal: v.get(0)?.as_u64()?, of: v.get(1)?.as_u64()? });
+    let logs = value.get("logs")?.as_object()?.iter();
+    let logs = logs.map(|(log, v)| Some((log.clone(), pair(v)?))).collect::<Option<_>>()?;
+    let failed = value.get("failed")?.as_array()?.len();
+    Some((Scores { captures: pair(value.get("captures")?)?, logs }, failed))
+}
+
+fn parse(value: &Value) -> Option<Scores> {
+    let score =
+        |v: &Value| Some(Score { equal: v.get("equal")?.as_u64()?, of: v.get("of")?.as_u64()? });
+    let logs = value.get("logs")?.as_object()?.iter();
+    let logs = logs.map(|(log, v)| Some((log.clone(), score(v)?))).collect::<Option<_>>()?;
+    Some(Scores { captures: score(value.get("captures")?)?, logs })
+}
+
+/// One line a log, so that a change of the file reads as a change of scores.
+fn render(scores: &Scores) -> String {
+    let line = |name: &str, s: Score| {
+        let (equal, of, percent) = (s.equal, s.of, s.percent());
+        format!(r#""{name}": {{"equal": {equal}, "of": {of}, "percent": {percent:.2}}}"#)
+    };
+    let mut out = format!("{{\n  {},\n  \"logs\": {{\n", line("captures", scores.captures));
+    for (i, (log, score)) in scores.logs.iter().enumerate() {
+        let comma = if i + 1 < scores.logs.len() { "," } else { "" };
+        // Writing to a string does not fail.
+        writeln!(out, "    {}{comma}", line(log, *score)).unwrap_or_default();
+    }
+    out.push_str("  }\n}\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scores(conn: (u64, u64)) -> Scores {
+        let score = |(equal, of)| Score { equal, of };
+        let logs = [("conn", conn), ("dns", (1, 3))].map(|(l, s)| (l.to_owned(), score(s)));
+        Scores { captures: score((5, 9)), logs: logs.into() }
+    }
+
+    #[test]
+    fn written_scores_read_the_same() {
+        let was = scores((99, 100));
+        let text = render(&was);
+        assert!(text.contains("\n    \"dns\": {\"equal\": 1, \"of\": 3, \"percent\": 33.33}\n"));
+        assert_eq!(parse(&serde_json::from_str(&text).unwrap()), Some(was));
+    }
+
+    #[test]
+    fn one_row_less_is_a_fall() {
+        assert_eq!(compare(&scores((99, 100)), &scores((99, 100))), 0);
+        assert_eq!(compare(&scores((99, 100)), &scores((100, 101))), 0, "a row more, equal");
+        assert_eq!(compare(&scores((99, 100)), &scores((98, 100))), 1);
+        assert_eq!(compare(&scores((99, 100)), &scores((99, 101))), 1, "a row too many");
+        let mut gone = scores((0, 0));
+        gone.logs.remove("conn");
+        assert_eq!(compare(&scores((99, 100)), &gone), 1);
+    }
+
+    #[test]
+    fn figures_are_taken_from_their_places() {
+        let text = r#"{"rows": [1, 2], "captures": [5, 9], "failed": [["a", "b", 1, ""]],
+            "logs": {"conn": [99, 100, 7, 7, 7, 7], "dns": [1, 3, 0, 0, 0, 0]}}"#;
+        let figures = figures_of(&serde_json::from_str(text).unwrap());
+        assert_eq!(figures, Some((scores((99, 100)), 1)));
+    }
+}

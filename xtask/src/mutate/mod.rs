@@ -1,0 +1,81 @@
+//! `cargo xtask mutate`: captures made hostile by the thousand.
+//!
+//! Each mutated capture is a function of its number ([`mutation`]): seeds are real captures, or the
+//! sample where there are none. The engine reads each within this process ([`engine`]), where a
+//! panic is caught, told, and the capture kept; some also go through the command as it is released
+//! ([`command`]). None may panic, take longer than [`PATIENCE`] or need more than [`MEMORY`].
+
+mod command;
+mod engine;
+mod mutation;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use crate::mutate::mutation::Seeds;
+use crate::workspace;
+use crate::workspace::cargo;
+use crate::workspace::check;
+use crate::workspace::say;
+
+/// What a capture may take at the most.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a process may need at the most, in bytes.
+const MEMORY: u64 = 512_000_000;
+
+/// Look for captures that break the engine: bit flips, cut files, spliced records.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many captures
+    #[arg(default_value_t = 10_000)]
+    number: u64,
+    /// The number of the first
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// How many of them also go through the command as it is released
+    #[arg(long, default_value_t = 200)]
+    command: u64,
+    /// Run here, in whatever profile this was built with
+    #[arg(long, hide = true)]
+    here: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if !args.here {
+        return in_profile(args);
+    }
+    let seeds = Seeds::gather()?;
+    say(&format!("{} seeds", seeds.len()));
+    let kept = kept()?;
+    let failures = engine::run(&seeds, args.from..args.from + args.number, &kept)?;
+    ensure!(
+        failures == 0,
+        "{failures} captures broke the engine; they are kept in {}",
+        kept.display()
+    );
+    Ok(())
+}
+
+/// The engine within a process that has all checks and can catch panics, then the command.
+fn in_profile(args: &Args) -> anyhow::Result<()> {
+    let (number, from) = (args.number.to_string(), args.from.to_string());
+    let build = ["run", "--profile", "hostile", "--package", "xtask", "--"];
+    check(cargo(&build).args(["mutate", "--here", "--from", &from, &number]))?;
+    if args.command > 0 {
+        let seeds = Seeds::gather()?;
+        let numbers = args.from..args.from + args.command.min(args.number);
+        command::run(&workspace::release()?, &seeds, numbers, &kept()?)?;
+    }
+    Ok(())
+}
+
+/// Where captures that break something are kept.
+fn kept() -> anyhow::Result<PathBuf> {
+    let folder = workspace::target().join("hostile-captures");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}

@@ -1,0 +1,17 @@
+//! `cargo xtask ready`: everything a change must pass, the quickest first.
+
+use crate::conformance;
+use crate::workspace::cargo;
+use crate::workspace::check;
+use crate::workspace::say;
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    check(&mut cargo(&["fmt", "--all", "--check"]))?;
+    let deny = ["--", "--deny", "warnings"];
+    check(cargo(&["clippy", "--workspace", "--all-targets"]).args(deny))?;
+    check(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny warnings"))?;
+    check(&mut cargo(&["test", "--workspace"]))?;
+    conformance::run(&conformance::Args::default())?;
+    say("ready");
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Where things lie, and how other programs are run.
+
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use anyhow::ensure;
+
+/// The repository.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// The folder with captures to compare with, where it is: `$GANNET_SHARED`, else `shared` beside
+/// the repository.
+pub(crate) fn shared() -> Option<PathBuf> {
+    let beside = || root().parent().map(|p| p.join("shared"));
+    let path = std::env::var_os("GANNET_SHARED").map(PathBuf::from).or_else(beside)?;
+    path.is_dir().then_some(path)
+}
+
+/// Where cargo builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Tells the developer something.
+pub(crate) fn say(text: &str) {
+    // A closed standard error leaves nobody to tell.
+    writeln!(std::io::stderr(), "{text}").unwrap_or_default();
+}
+
+/// Prints a line of a result.
+pub(crate) fn print(text: &str) {
+    // As above.
+    writeln!(std::io::stdout(), "{text}").unwrap_or_default();
+}
+
+/// Cargo, in the repository.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(args);
+    command
+}
+
+/// Runs a command to its end; anything but success is an error.
+pub(crate) fn check(command: &mut Command) -> anyhow::Result<()> {
+    let shown = shown(command);
+    say(&format!("$ {shown}"));
+    let status = command.status().with_context(|| shown.clone())?;
+    ensure!(status.success(), "{shown}: {status}");
+    Ok(())
+}
+
+/// Builds the command as it is released; returns its path.
+pub(crate) fn release() -> anyhow::Result<PathBuf> {
+    check(&mut cargo(&["build", "--release", "--package", "gannet"]))?;
+    Ok(target().join("release/gannet"))
+}
+
+fn shown(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let words = std::iter::once(name).chain(command.get_args());
+    words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
