@@ -91,6 +91,7 @@ pub(crate) fn row<'a>(
     let lasted = duration > Interval::ZERO;
     let [orig, resp] = conn.sent;
     let history = conn.history.as_bytes();
+    let parents = conn.tunnel_parents();
     ConnRow {
         ts: conn.start,
         uid: conn.uid,
@@ -107,13 +108,13 @@ pub(crate) fn row<'a>(
         },
         local_orig: local.0,
         local_resp: local.1,
-        missed_bytes: conn.missed_bytes,
+        missed_bytes: tcp.map_or(0, Tcp::missed_bytes),
         history: (!history.is_empty()).then_some(history),
         orig_pkts: orig.packets,
         orig_ip_bytes: orig.ip_bytes,
         resp_pkts: resp.packets,
         resp_ip_bytes: resp.ip_bytes,
-        tunnel_parents: conn.tunnel_parents.as_deref().map(|p| Set(p.clone())),
+        tunnel_parents: (!parents.is_empty()).then(|| Set(parents.to_vec())),
         ip_proto: conn.ip_proto,
     }
 }

@@ -21,6 +21,7 @@ use gannet_protocols::Env;
 use gannet_protocols::Scratch;
 use gannet_protocols::Session;
 use gannet_protocols::Stack;
+use gannet_protocols::Tag;
 
 use crate::Options;
 use crate::conn_log;
@@ -38,14 +39,31 @@ const BEGINNING: Time = Time::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Ext {
     pub(crate) stack: Stack,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few connections have.
+#[derive(Default)]
+pub(crate) struct Rare {
     /// The tunnels around its last packet and how often they changed.
-    pub(crate) around: Option<Box<(Encapsulation, u8)>>,
+    around: (Encapsulation, u8),
     /// Tunnel protocols that failed on it.
     pub(crate) tunnels_failed: Services,
     /// Bad checksums of each side, UDP.
-    pub(crate) bad_checksums: [u16; 2],
+    pub(crate) bad_checksums: [u32; 2],
     /// Bits of the sides from which valid Teredo was seen.
     pub(crate) teredo_sides: u8,
+}
+
+impl Ext {
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Whether a tunnel protocol failed on it.
+    pub(crate) fn tunnel_failed(&self, tag: Tag) -> bool {
+        self.rare.as_ref().is_some_and(|r| r.tunnels_failed.contains(tag as u8))
+    }
 }
 
 /// One part of the connection table with everything that belongs to it.
@@ -173,8 +191,10 @@ impl Shard {
         let mut ext = Ext::default();
         if around.depth() > 0 {
             self.register(around);
-            conn.tunnel_parents = around.last().and_then(|t| t.uid).map(|uid| Box::new(vec![uid]));
-            ext.around = Some(Box::new((*around, 0)));
+            if let Some(uid) = around.last().and_then(|t| t.uid) {
+                conn.add_tunnel_parent(uid);
+            }
+            ext.rare().around = (*around, 0);
         }
         ext.stack.prepare(&mut self.env, &mut conn, self.now);
         let tcp = (proto == Proto::Tcp).then(|| Box::new(Tcp::new(self.time)));
@@ -201,7 +221,7 @@ impl Shard {
     /// Follows the tunnels around a known connection.
     pub(crate) fn check_around(&mut self, index: u32, around: &Encapsulation) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        let had = slot.ext.around.as_deref();
+        let had = slot.ext.rare.as_ref().map(|r| &r.around);
         let same = match had {
             Some((old, _)) => old == around,
             None => around.depth() == 0,
@@ -211,7 +231,7 @@ impl Shard {
         }
         let changes = had.map_or(0, |(_, n)| *n);
         let allowed = changes < MAX_TUNNEL_CHANGES;
-        slot.ext.around = Some(Box::new((*around, changes + u8::from(allowed))));
+        slot.ext.rare().around = (*around, changes + u8::from(allowed));
         if !allowed {
             slot.conn.set_weird();
             let name = "tunnel_max_changes_per_connection_exceeded";
@@ -222,10 +242,7 @@ impl Shard {
             return;
         }
         if let Some(uid) = around.last().and_then(|t| t.uid) {
-            let parents = slot.conn.tunnel_parents.get_or_insert_default();
-            if !parents.contains(&uid) {
-                parents.push(uid);
-            }
+            slot.conn.add_tunnel_parent(uid);
         }
         self.register(around);
     }
@@ -284,7 +301,8 @@ impl Shard {
 
     /// A connection ends: its rows are written.
     pub(crate) fn remove(&mut self, index: u32) {
-        let Some(mut slot) = self.table.remove(index) else { return };
+        // In place: a slot is too large to be carried around for its last moments.
+        let Some(slot) = self.table.get_mut(index) else { return };
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let mut session = Session {
             now: self.now,
@@ -302,6 +320,7 @@ impl Shard {
             (Some(self.env.is_local(id.orig_h)), Some(self.env.is_local(id.resp_h)))
         };
         self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local));
+        self.table.remove(index);
     }
 
     /// The end of input.

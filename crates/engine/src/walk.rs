@@ -252,9 +252,9 @@ impl Shard {
     #[cold]
     fn bad_udp_checksum(&mut self, index: u32, from: Dir) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        let count = &mut slot.ext.bad_checksums[from.index()];
+        let count = &mut slot.ext.rare().bad_checksums[from.index()];
         *count = count.saturating_add(1);
-        let note = is_power_of_ten(u32::from(*count));
+        let note = is_power_of_ten(*count);
         self.with_session(index, |conn, _, session| {
             session.weird(conn, "bad_UDP_checksum", "", "UDP");
             if note {

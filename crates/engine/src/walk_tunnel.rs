@@ -108,7 +108,7 @@ impl Shard {
             }
             _ => return,
         };
-        let failed = slot.ext.tunnels_failed.contains(tag as u8);
+        let failed = slot.ext.tunnel_failed(tag);
         if failed && tag != Tag::Gtpv1 {
             return;
         }
@@ -134,7 +134,7 @@ impl Shard {
     /// Teredo counts once sound packets were seen both ways; what it carries is looked at anyway.
     fn teredo(&mut self, index: u32, from: Dir, udp: &Udp<'_>, around: &Encapsulation) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        if slot.ext.tunnels_failed.contains(Tag::Teredo as u8) {
+        if slot.ext.tunnel_failed(Tag::Teredo) {
             return;
         }
         if around.is_full() {
@@ -155,8 +155,9 @@ impl Shard {
             }
             Err(_) => return,
         };
-        slot.ext.teredo_sides |= 1 << from.index();
-        let both = slot.ext.teredo_sides == 3;
+        let rare = slot.ext.rare();
+        rare.teredo_sides |= 1 << from.index();
+        let both = rare.teredo_sides == 3;
         if teredo.bubble_with_payload {
             self.tunnel_weird(index, "Teredo_bubble_with_payload", "TEREDO");
         }
@@ -175,7 +176,7 @@ impl Shard {
 
     fn confirm_tunnel(&mut self, index: u32, tag: Tag) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        if !slot.ext.tunnels_failed.contains(tag as u8) {
+        if !slot.ext.tunnel_failed(tag) {
             slot.conn.services.insert(tag as u8);
         }
     }
@@ -224,10 +225,10 @@ impl Shard {
     #[cold]
     fn refuse(&mut self, index: u32, tag: Tag, reason: &str, data: &[u8]) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        if slot.ext.tunnels_failed.contains(tag as u8) {
+        if slot.ext.tunnel_failed(tag) {
             return;
         }
-        slot.ext.tunnels_failed.insert(tag as u8);
+        slot.ext.rare().tunnels_failed.insert(tag as u8);
         let data = &data[..data.len().min(40)];
         failure::log(&mut self.env, self.now, &slot.conn, "packet", tag, reason, data);
     }

@@ -80,20 +80,22 @@ pub struct Conn {
     pub look_every: u16,
     /// What each side sent, by [`Dir::index`].
     pub sent: [Counts; 2],
-    /// Bytes that were never seen, from gaps in TCP streams.
-    pub missed_bytes: u64,
     /// What happened.
     pub history: History,
-    /// Uids of the tunnels that carried it, in the order seen.
-    pub tunnel_parents: Option<Box<Vec<Uid>>>,
     /// Confirmed protocols, in order of confirmation.
     pub services: Services,
-    /// Protocols that were confirmed and failed later.
-    pub failed: Services,
+    rare: Option<Box<Rare>>,
     /// A TCP connection whose handshake was not seen: some protocols are not looked for in it.
     pub partial: bool,
     /// Part of a TCP stream is missing: no protocol can be blamed for what it makes of the rest.
     pub gap: bool,
+}
+
+/// What few connections have.
+#[derive(Clone, Debug, Default)]
+struct Rare {
+    tunnel_parents: Vec<Uid>,
+    failed: Services,
 }
 
 impl Conn {
@@ -110,11 +112,9 @@ impl Conn {
             timeout: TIMEOUT,
             look_every: 0,
             sent: [Counts::default(); 2],
-            missed_bytes: 0,
             history: History::default(),
-            tunnel_parents: None,
             services: Services::default(),
-            failed: Services::default(),
+            rare: None,
             partial: false,
             gap: false,
         }
@@ -133,6 +133,27 @@ impl Conn {
             0 => last + self.timeout,
             every => now + Interval::from_secs(i64::from(every)),
         }
+    }
+
+    /// Uids of the tunnels that carried it, in the order seen.
+    pub fn tunnel_parents(&self) -> &[Uid] {
+        self.rare.as_ref().map_or(&[], |r| &r.tunnel_parents)
+    }
+
+    /// Notes a tunnel that carried it.
+    pub fn add_tunnel_parent(&mut self, uid: Uid) {
+        let parents = &mut self.rare.get_or_insert_default().tunnel_parents;
+        if !parents.contains(&uid) {
+            parents.push(uid);
+        }
+    }
+
+    /// Notes that a confirmed protocol failed; returns whether it is the first time.
+    pub fn note_failed(&mut self, service: u8) -> bool {
+        let failed = &mut self.rare.get_or_insert_default().failed;
+        let first = !failed.contains(service);
+        failed.insert(service);
+        first
     }
 
     /// Notes a letter of the history in the case of its side.

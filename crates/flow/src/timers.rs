@@ -1,4 +1,5 @@
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::collections::BinaryHeap;
 
 use gannet_base::Time;
@@ -8,20 +9,39 @@ use gannet_base::Time;
 /// One entry a connection: being touched costs nothing, since an entry that comes up early is put
 /// back. Entries fire in order of time, and of creation where times are equal, so that the order
 /// never depends on what else is going on.
+///
+/// Far entries wait in buckets of a seventh of a second, unsorted; only those of the bucket at hand
+/// are in a heap, which so stays small enough for the cache.
 #[derive(Debug, Default)]
 pub struct Timers {
-    heap: BinaryHeap<Reverse<Entry>>,
+    near: BinaryHeap<Reverse<Entry>>,
+    far: BTreeMap<i64, Vec<Reverse<Entry>>>,
+    /// The last bucket that came near.
+    bucket: i64,
 }
 
 /// Due time, and the low halves of number and index: sixteen bytes, as there is one for every
 /// connection. Numbers that differ by four thousand million do not meet at one moment.
 type Entry = (Time, u32, u32);
 
+/// Nanoseconds of a bucket, as a power of two.
+const BUCKET_BITS: u32 = 27;
+
+fn bucket(t: Time) -> i64 {
+    t.as_nanos() >> BUCKET_BITS
+}
+
 impl Timers {
     /// Asks for the connection with this number and index at `due`.
     #[inline]
     pub fn add(&mut self, due: Time, number: u64, index: u32) {
-        self.heap.push(Reverse((due, number as u32, index)));
+        let entry = Reverse((due, number as u32, index));
+        let to = bucket(due);
+        if to <= self.bucket {
+            self.near.push(entry);
+        } else {
+            self.far.entry(to).or_default().push(entry);
+        }
     }
 
     /// The next entry due at or before `now`: its time, the low half of its
@@ -29,11 +49,19 @@ impl Timers {
     /// the connection gone, or its timer moved.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<(Time, u32, u32)> {
-        let Reverse((due, ..)) = self.heap.peek()?;
+        while self.near.is_empty() {
+            let first = self.far.first_entry()?;
+            if *first.key() > bucket(now) {
+                return None;
+            }
+            self.bucket = *first.key();
+            self.near = first.remove().into();
+        }
+        let Reverse((due, ..)) = self.near.peek()?;
         if *due > now {
             return None;
         }
-        self.heap.pop().map(|Reverse(e)| e)
+        self.near.pop().map(|Reverse(e)| e)
     }
 }
 

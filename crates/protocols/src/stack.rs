@@ -300,11 +300,10 @@ impl Session<'_> {
         if !conn.services.contains(service) {
             return;
         }
-        if !conn.failed.contains(service) {
+        if conn.note_failed(service) {
             failure::log(self.env, self.now, conn, "protocol", tag, reason, data);
         }
         conn.services.remove(service);
-        conn.failed.insert(service);
     }
 }
 

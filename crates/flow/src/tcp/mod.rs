@@ -111,6 +111,8 @@ pub struct Tcp {
     first_seen: [bool; 2],
     close_deferred: bool,
     is_active: bool,
+    /// Bytes that were never seen, from gaps in the streams.
+    missed_bytes: u64,
     /// What the timers are for.
     phase: Phase,
     /// When the chains of checks for life are due; the second begins as the check of an attempt,
@@ -140,6 +142,7 @@ impl Tcp {
             first_seen: [false; 2],
             close_deferred: false,
             is_active: true,
+            missed_bytes: 0,
             phase: Phase::Open,
             due: [start + ATTEMPT_DELAY, Time::MAX],
         }
@@ -152,6 +155,11 @@ impl Tcp {
 
     fn end(&mut self, side: Dir) -> &mut Endpoint {
         &mut self.side[side.index()]
+    }
+
+    /// Bytes of the streams that were never seen.
+    pub fn missed_bytes(&self) -> u64 {
+        self.missed_bytes
     }
 
     /// Payload bytes that a side sent, in sequence space.
@@ -498,6 +506,7 @@ impl Tcp {
             seq = e.fin_seq.wrapping_sub(1);
         }
         let mut gaps = e.gaps;
+        let mut missed = 0u64;
         e.stream.ack(seq, partial, |piece| match piece {
             Piece::Data(data) => c.data(conn, side, data),
             Piece::Gap(len) => {
@@ -506,13 +515,14 @@ impl Tcp {
                     if is_power_of_ten(gaps) {
                         conn.note(side, b'G');
                     }
-                    conn.missed_bytes = conn.missed_bytes.saturating_add(len);
+                    missed = missed.saturating_add(len);
                 }
                 conn.gap = true;
                 c.gap(conn, side, len);
             }
         });
         self.end(side).gaps = gaps;
+        self.missed_bytes = self.missed_bytes.saturating_add(missed);
         self.check_end(conn, now, side, c);
     }
 
