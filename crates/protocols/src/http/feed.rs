@@ -137,8 +137,8 @@ impl Feed {
 
     /// Takes a line's buffer back, to be used again.
     pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
-        // A buffer that one huge line made is not worth keeping.
-        if self.partial.is_empty() && buffer.capacity() <= 16 << 10 {
+        // What one long line made is not worth keeping for the rest of the connection.
+        if self.partial.is_empty() && buffer.capacity() <= 1 << 10 {
             buffer.clear();
             self.partial = buffer;
         }

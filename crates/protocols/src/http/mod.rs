@@ -21,6 +21,8 @@ pub mod message;
 mod opening;
 mod rows;
 mod syntax;
+#[cfg(test)]
+mod tests;
 
 pub use analyzer::Analyzer;
 pub use files::Shared;

@@ -1,0 +1,352 @@
+//! Whole connections through the analyzer.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use gannet_base::Dir;
+use gannet_base::Proto;
+use proptest::prelude::*;
+
+use super::Analyzer;
+use crate::Analyze;
+use crate::Tag;
+use crate::testing::Harness;
+
+type Rows = Vec<BTreeMap<String, String>>;
+
+/// What both sides send, in order; then the connection ends.
+fn run(chunks: &[(Dir, &[u8])]) -> (Rows, Harness) {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    for (from, data) in chunks {
+        a.stream(&mut h.cx(), *from, data);
+    }
+    a.end(&mut h.cx(), Dir::Orig);
+    a.end(&mut h.cx(), Dir::Resp);
+    a.finish(&mut h.cx());
+    (h.rows("http"), h)
+}
+
+fn exchange(request: &[u8], response: &[u8]) -> Rows {
+    run(&[(Dir::Orig, request), (Dir::Resp, response)]).0
+}
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
+
+#[test]
+fn a_request_and_its_response() {
+    let (rows, h) = run(&[
+        (
+            Dir::Orig,
+            b"POST /%41?b HTTP/1.1\r\nHost: a.example:81\r\nUser-Agent: x\r\nReferer: r\r\n\
+              Origin: o\r\nVia: v\r\nAuthorization: Basic dTpw\r\nContent-Length: 3\r\n\r\nabc",
+        ),
+        (Dir::Resp, b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nabcd"),
+    ]);
+    assert_eq!(rows.len(), 1);
+    let wanted = [
+        ("trans_depth", "1"),
+        ("method", "POST"),
+        ("host", "a.example:81"),
+        ("uri", "/A?b"),
+        ("referrer", "r"),
+        ("version", "1.0"),
+        ("user_agent", "x"),
+        ("origin", "o"),
+        ("request_body_len", "3"),
+        ("response_body_len", "4"),
+        ("status_code", "200"),
+        ("status_msg", "OK"),
+        ("info_code", "-"),
+        ("tags", "(empty)"),
+        ("username", "u"),
+        ("password", "-"),
+        ("proxied", "VIA -> v"),
+    ];
+    for (column, value) in wanted {
+        assert_eq!(rows[0][column], value, "{column}");
+    }
+    assert!(h.confirmed(Tag::Http));
+    assert!(!h.violated(Tag::Http));
+}
+
+#[test]
+fn chunks_are_put_together() {
+    let rows = exchange(
+        GET,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+          4;x=y\r\nabcd\r\n0a\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n",
+    );
+    assert_eq!(rows[0]["response_body_len"], "14");
+}
+
+#[test]
+fn compressed_bodies_count_uncompressed() {
+    let mut e = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    e.write_all(&[b'a'; 10_000]).unwrap();
+    let z = e.finish().unwrap();
+    let mut response =
+        format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", z.len())
+            .into_bytes();
+    response.extend(z);
+    assert_eq!(exchange(GET, &response)[0]["response_body_len"], "10000");
+}
+
+#[test]
+fn head_and_304_have_no_body() {
+    let rows = exchange(
+        b"HEAD / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n\
+          HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n\
+          HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+    );
+    let lens: Vec<_> = rows.iter().map(|r| &r["response_body_len"][..]).collect();
+    assert_eq!(lens, ["0", "0", "1"]);
+    assert_eq!(rows[2]["uri"], "/c");
+}
+
+#[test]
+fn informational_responses_come_before_the_final_one() {
+    let rows = exchange(
+        b"PUT / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n",
+    );
+    assert_eq!(rows.len(), 1);
+    assert_eq!((&rows[0]["info_code"][..], &rows[0]["info_msg"][..]), ("100", "Continue"));
+    assert_eq!(rows[0]["status_code"], "201");
+}
+
+#[test]
+fn a_body_without_length_is_lines_until_the_end() {
+    let rows = exchange(GET, b"HTTP/1.1 200 OK\r\n\r\na\nbc\r\nlast");
+    // Each line counts two bytes for its end, whatever that is.
+    assert_eq!(rows[0]["response_body_len"], "13");
+    let rows = exchange(GET, b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\na\nbc");
+    assert_eq!(rows[0]["response_body_len"], "4");
+}
+
+#[test]
+fn unanswered_requests_are_written_at_the_end() {
+    let (rows, _) = run(&[(Dir::Orig, GET), (Dir::Orig, GET)]);
+    assert_eq!(rows.len(), 2);
+    assert_eq!((&rows[1]["trans_depth"][..], &rows[1]["status_code"][..]), ("2", "-"));
+}
+
+#[test]
+fn too_much_pipelining_writes_what_waits() {
+    let requests = GET.repeat(150);
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, &requests);
+    assert_eq!(h.rows("http").len(), 100);
+    a.finish(&mut h.cx());
+    assert_eq!(h.rows("http").len(), 150);
+}
+
+#[test]
+fn http_0_9() {
+    let (rows, h) =
+        run(&[(Dir::Orig, b"GET /\r\n"), (Dir::Resp, b"<html>\r\n"), (Dir::Resp, b"x")]);
+    assert_eq!(rows[0]["version"], "0.9");
+    assert_eq!(rows[0]["response_body_len"], "9");
+    assert_eq!(rows[0]["status_msg"], "<empty>");
+    assert!(h.confirmed(Tag::Http));
+}
+
+#[test]
+fn behind_connect_anything_may_come() {
+    let (rows, h) = run(&[
+        (Dir::Orig, b"CONNECT a:80 HTTP/1.1\r\n\r\n"),
+        (Dir::Resp, b"HTTP/1.1 200 OK\r\n\r\n"),
+        (Dir::Orig, b"GET /within HTTP/1.1\r\n\r\n"),
+        (Dir::Resp, b"HTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nx"),
+    ]);
+    assert_eq!(h.rows("tunnel")[0]["tunnel_type"], "Tunnel::HTTP");
+    // One connection, one count of exchanges. The response to CONNECT ends with the connection,
+    // when those inside are past it.
+    let depths: Vec<_> = rows.iter().map(|r| (&r["uri"][..], &r["trans_depth"][..])).collect();
+    assert_eq!(depths, [("/within", "2"), ("-", "3"), ("a:80", "1")]);
+    assert!(h.starts.is_empty());
+    assert!(!h.violated(Tag::Http));
+}
+
+#[test]
+fn an_upgrade_to_websocket() {
+    let get = b"GET /ws HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Key: k\r\n\r\n";
+    let upgrade = b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\
+                    Sec-WebSocket-Protocol: p\r\n\r\n";
+    let (rows, h) = run(&[(Dir::Orig, get), (Dir::Resp, upgrade), (Dir::Resp, b"\x81\x00")]);
+    assert_eq!((rows.len(), &rows[0]["status_code"][..]), (1, "101"));
+    let row = &h.rows("websocket")[0];
+    assert_eq!((&row["host"][..], &row["uri"][..], &row["subprotocol"][..]), ("a", "/ws", "p"));
+    assert!(h.confirmed(Tag::WebSocket));
+    assert!(!h.violated(Tag::Http));
+}
+
+#[test]
+fn what_is_not_http_is_a_violation() {
+    let (rows, h) = run(&[(Dir::Orig, b"EHLO x\r\n"), (Dir::Resp, b"220 y\r\n")]);
+    // "EHLO x" could be HTTP/0.9, but what answers is anything then.
+    assert_eq!(rows[0]["method"], "EHLO");
+    assert!(!h.violated(Tag::Http));
+    let (rows, h) = run(&[(Dir::Orig, b"\x16\x03\x01\r\n")]);
+    assert!(rows.is_empty());
+    assert!(h.violated(Tag::Http));
+}
+
+#[test]
+fn parts_of_a_multipart_body() {
+    let body = b"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"one.txt\"\r\n\r\n\
+                 1\n\r\n--b\r\nContent-Type: text/plain; name=two\r\n\r\n2\r\n--b--\r\n";
+    let request = [
+        &b"POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n"[..],
+        format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(),
+        body,
+    ]
+    .concat();
+    let rows = exchange(&request, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0]["orig_filenames"], "one.txt,two");
+    assert_eq!(rows[0]["request_body_len"], body.len().to_string());
+}
+
+#[test]
+fn a_gap_within_a_body_counts() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, GET);
+    a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab");
+    a.gap(&mut h.cx(), Dir::Resp, 7);
+    a.stream(&mut h.cx(), Dir::Resp, b"jHTTP/1.1 ");
+    assert_eq!(h.rows("http")[0]["response_body_len"], "10");
+    a.gap(&mut h.cx(), Dir::Resp, 7);
+    a.finish(&mut h.cx());
+    assert_eq!(h.rows("http").len(), 1);
+}
+
+/// What a connection may be made of.
+const PIECES: &[&[u8]] = &[
+    b"GET / HTTP/1.1\r\n",
+    b"GET /\r\n",
+    b"HEAD / HTTP/1.0\r\n",
+    b"CONNECT a:1 HTTP/1.1\r\n",
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 206 Partial\r\n",
+    b"HTTP/1.1 100 Continue\r\n",
+    b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: ",
+    b"websocket\r\n",
+    b"Content-Length: 5\r\n",
+    b"Content-Length: 0\r\n",
+    b"Content-Range: bytes 3-7/9\r\nContent-Type: a/b;name=c\r\n",
+    b"Range: bytes=1-\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Content-Encoding: gzip\r\n",
+    b"Content-Transfer-Encoding: base64\r\n",
+    b"Content-Transfer-Encoding: quoted-printable\r\n",
+    b"Content-Type: multipart/x; boundary=b\r\n",
+    b"Content-Type: message/rfc822\r\n",
+    b"Connection: close\r\n",
+    b"--b\r\n",
+    b"--b--\r\n",
+    b"\r\n",
+    b"\r",
+    b"\n",
+    b" ",
+    b"5\r\n",
+    b"0\r\n",
+    b"abcde",
+    b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
+    b"\x4b\x4c\x4a\x06\0\xc2\x41\x24\x35\x03\0\0\0",
+    b"\x81\x05abcde",
+];
+
+#[test]
+fn streams_within_streams_have_a_limit() {
+    let level: [(Dir, &[u8]); 2] =
+        [(Dir::Orig, b"CONNECT a:1 HTTP/1.1\r\n\r\n"), (Dir::Resp, b"HTTP/1.1 200 OK\r\n\r\n")];
+    let (rows, h) = run(&level.repeat(20));
+    let connects = rows.iter().filter(|r| r["method"] == "CONNECT").count();
+    assert_eq!(connects, 9);
+    assert_eq!(h.env.nesting, 0);
+}
+
+fn weirds(chunks: &[(Dir, &[u8])]) -> Vec<String> {
+    let (_, h) = run(chunks);
+    h.rows("weird").into_iter().map(|mut r| r.remove("name").unwrap_or_default()).collect()
+}
+
+#[test]
+fn oddities_are_told() {
+    let cases: &[(&[u8], &[&str])] = &[
+        (b"ODD / HTTP/1.1\r\n\r\n", &["unknown_HTTP_method"]),
+        (b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", &["HTTP_obsolete_line_folding"]),
+        (b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", &["HTTP_bad_content_length"]),
+        (b"GET / HTTP/1.1\r\nContent-Length: 01\r\n\r\nx", &["HTTP_content_length_leading_zeros"]),
+        (
+            b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n\
+              z\r\n\r\n",
+            &["HTTP_content_length_and_chunked", "HTTP_bad_chunk_size"],
+        ),
+        (b"GET / HTTP/1.0\r\n\r\nGET / HTTP/1.0\r\n\r\n", &["unexpected_multiple_HTTP_requests"]),
+        (b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n", &["HTTP_version_mismatch"]),
+        (b"GET / HTTP/1.1\r\n\r\n\r\n", &["bad_HTTP_request", "empty_http_request"]),
+        (b"GET / HTTP/1.1\rA: b\r\n\r\n", &["line_terminated_with_single_CR"]),
+        (b"POST /\r\n", &["invalid_http_09_request_method"]),
+    ];
+    for (request, names) in cases {
+        assert_eq!(weirds(&[(Dir::Orig, request)]), *names, "{}", request.escape_ascii());
+    }
+}
+
+#[test]
+fn damaged_compression_is_told() {
+    let response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\
+                     \xff\xff\xff\xff\xff\xff\xff\xff\xff";
+    assert_eq!(weirds(&[(Dir::Orig, GET), (Dir::Resp, response)]), ["inflate_failed"]);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(chunks: Vec<(bool, Vec<u8>)>) {
+        let chunks: Vec<_> = chunks
+            .iter()
+            .map(|(orig, data)| (if *orig { Dir::Orig } else { Dir::Resp }, &data[..]))
+            .collect();
+        run(&chunks);
+    }
+
+    #[test]
+    fn no_pieces_of_messages_make_it_panic(
+        pieces in proptest::collection::vec((any::<bool>(), 0..PIECES.len() + 3), 0..30),
+    ) {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (orig, n) in pieces {
+            let from = if orig { Dir::Orig } else { Dir::Resp };
+            match n.checked_sub(PIECES.len()) {
+                None => a.stream(&mut h.cx(), from, PIECES[n]),
+                Some(0) => a.gap(&mut h.cx(), from, 5),
+                Some(1) => a.end(&mut h.cx(), from),
+                Some(_) => a.reset(&mut h.cx()),
+            }
+        }
+        a.finish(&mut h.cx());
+        // Whatever happened, each exchange has one row.
+        let mut depths: Vec<_> = h.rows("http").iter().map(|r| r["trans_depth"].clone()).collect();
+        let rows = depths.len();
+        depths.sort_unstable();
+        depths.dedup();
+        prop_assert_eq!(depths.len(), rows);
+    }
+
+    #[test]
+    fn cuts_do_not_matter(at in 0usize..200) {
+        let response: &[u8] =
+            b"HTTP/1.1 200 OK\r\nX: y\r\n z\r\nTransfer-Encoding: chunked\r\n\r\n\
+              4\r\nabcd\r\n2\r\nef\r\n0\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nabc";
+        let (a, b) = response.split_at(at.min(response.len()));
+        let whole = run(&[(Dir::Orig, GET), (Dir::Orig, GET), (Dir::Resp, response)]).0;
+        let cut = run(&[(Dir::Orig, GET), (Dir::Orig, GET), (Dir::Resp, a), (Dir::Resp, b)]).0;
+        prop_assert_eq!(whole, cut);
+    }
+}
