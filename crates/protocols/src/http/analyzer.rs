@@ -219,6 +219,20 @@ impl Analyzer {
         }
     }
 
+    /// Cuts a chunk into lines that nobody reads, only to tell what is odd about their ends.
+    fn skim(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
+        while !data.is_empty() {
+            let feed = &mut self.sides[from.index()].feed;
+            feed.skip_lf(&mut data);
+            match feed.next(&mut data) {
+                Some(Text::Joined(line)) => feed.recycle(line),
+                Some(Text::Borrowed(_)) => {}
+                None => feed.forget(),
+            }
+        }
+        self.report_oddities(cx, from);
+    }
+
     /// Cuts a chunk as the feed says and passes on what comes out.
     fn cut(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
         while !data.is_empty() {
@@ -267,7 +281,13 @@ impl Analyzer {
 
 impl Analyzer {
     fn on_data(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.lost || cx.conn.partial {
+        if self.lost {
+            return;
+        }
+        if cx.conn.partial {
+            if from.is_orig() {
+                self.skim(cx, from, data);
+            }
             return;
         }
         if self.upgraded {
