@@ -39,6 +39,7 @@ pub mod mysql;
 pub mod ntp;
 pub mod pop3;
 pub mod radius;
+pub mod rdp;
 pub mod rfb;
 pub mod sip;
 pub mod smtp;

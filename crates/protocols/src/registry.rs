@@ -121,6 +121,8 @@ registry! {
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
         Pop3 pop3::Analyzer, "POP3", "pop3", tcp [], udp [];
         Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
+        Rdp rdp::Analyzer, "RDP", "rdp", tcp [3389], udp [];
+        RdpEudp rdp::Udp, "RDPEUDP", "rdpeudp", tcp [], udp [3389];
         Rfb rfb::Analyzer, "RFB", "rfb", tcp [], udp [];
         Sip sip::Analyzer, "SIP", "sip", tcp [], udp [5060];
         Smtp smtp::Analyzer, "SMTP", "smtp", tcp [25, 587], udp [];
@@ -136,8 +138,6 @@ registry! {
         Ayiya, "AYIYA", "ayiya";
         DceRpc, "DCE_RPC", "dce_rpc";
         Gridftp, "GRIDFTP", "gridftp";
-        Rdp, "RDP", "rdp";
-        RdpEudp, "RDPEUDP", "rdpeudp";
         Smb, "SMB", "smb";
         Geneve, "GENEVE", "geneve";
         Gtpv1, "GTPV1", "gtpv1";

@@ -1,0 +1,256 @@
+use gannet_base::Dir;
+use gannet_files::FileStart;
+
+use super::blocks;
+use super::blocks::Block;
+use super::blocks::Blocks;
+use super::message;
+use super::message::Message;
+use super::rows;
+use super::rows::Session;
+use crate::Analyze;
+use crate::Context;
+use crate::Replay;
+use crate::Tag;
+use crate::support::Frames;
+
+/// Longest message.
+const MAX_MESSAGE: usize = 0xffff;
+/// Channels that a client may want.
+const MAX_CHANNELS: usize = 31;
+
+/// The analyzer of RDP over TCP.
+pub struct Analyzer {
+    frames: [Frames; 2],
+    session: Option<Session>,
+    encryption: Option<u32>,
+    /// Nothing more can be read.
+    done: bool,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        let frames = [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)];
+        Self { frames, session: None, encryption: None, done: false }
+    }
+
+    fn session(&mut self, cx: &Context<'_>) -> &mut Session {
+        self.session.get_or_insert_with(|| Session::new(cx.now))
+    }
+
+    /// A message; `None` if it cannot be read.
+    fn message(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Option<()> {
+        match Message::parse(data)? {
+            Message::Request(cookie) => self.session(cx).cookie = Some(cookie.to_vec()),
+            Message::Response(protocol) => {
+                if protocol > 0 {
+                    self.encrypt(cx, protocol);
+                }
+                self.session(cx).security_protocol = Some(rows::security_protocol(protocol));
+            }
+            Message::Failure(code) => self.session(cx).result = Some(rows::failure(code)),
+            Message::Client(data) => {
+                let blocks = blocks::client(data)?;
+                self.blocks(cx, blocks)?;
+            }
+            Message::Server(data) => {
+                let (result, blocks) = blocks::server(data)?;
+                cx.confirm(Tag::Rdp);
+                self.session(cx).result = Some(rows::result(u32::from(result)));
+                self.blocks(cx, blocks)?;
+            }
+            Message::Confirm | Message::Other => {}
+        }
+        Some(())
+    }
+
+    fn blocks(&mut self, cx: &mut Context<'_>, blocks: Blocks<'_>) -> Option<()> {
+        for block in blocks {
+            match block? {
+                Block::ClientCore(core) => {
+                    cx.confirm(Tag::Rdp);
+                    self.session(cx).client(&core);
+                }
+                Block::ClientNetwork(names) if !names.is_empty() => {
+                    if names.len() > MAX_CHANNELS {
+                        let addl = names.len().to_string();
+                        cx.weird("RDP_channels_requested_exceeds_max", &addl, None);
+                    }
+                    self.session(cx).channels = Some(names.into_iter().map(channel).collect());
+                }
+                Block::ServerSecurity(s) => {
+                    self.certificates(cx, &s.certs);
+                    let session = self.session(cx);
+                    session.cert_type = Some(rows::cert_type(s.cert_type));
+                    session.cert_permanent = Some(s.cert_permanent);
+                    session.cert_count += u64::from(s.cert_type == 1);
+                    if s.method > 0 && s.level > 0 {
+                        self.encrypt(cx, 0);
+                    }
+                    cx.confirm(Tag::Rdp);
+                    let session = self.session(cx);
+                    session.method = Some(rows::encryption_method(s.method));
+                    session.level = Some(rows::encryption_level(s.level));
+                }
+                Block::ClientNetwork(_) | Block::Other => {}
+            }
+        }
+        Some(())
+    }
+
+    fn encrypt(&mut self, cx: &Context<'_>, protocol: u32) {
+        self.encryption = Some(protocol);
+        let session = self.session(cx);
+        session.result.get_or_insert(rows::Name::Known("encrypted"));
+        session.security_protocol = Some(rows::security_protocol(protocol));
+    }
+
+    fn certificates(&mut self, cx: &mut Context<'_>, certs: &[&[u8]]) {
+        for cert in certs {
+            let file = cx.file_start(FileStart {
+                source: Tag::Rdp.name(),
+                from: Dir::Resp,
+                depth: 0,
+                filename: None,
+                total_bytes: None,
+                parent: None,
+                mime_type: Some("application/x-x509-user-cert"),
+            });
+            cx.file_data(file, cert);
+            cx.file_end(file);
+            self.session(cx).cert_count += 1;
+        }
+    }
+}
+
+/// A channel's name without the zeros at its end.
+fn channel(name: &[u8]) -> Vec<u8> {
+    let end = name.iter().rposition(|b| *b != 0).map_or(0, |n| n + 1);
+    name[..end].to_vec()
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if let Some(session) = &mut self.session
+            && session.is_due(cx.now)
+        {
+            session.write(cx);
+        }
+        if self.done || cx.conn.partial {
+            return;
+        }
+        match self.encryption {
+            Some(0) => return,
+            Some(_) => {
+                self.done = true;
+                cx.start(Tag::Ssl, Replay { chunks: vec![(from, data.to_vec())] });
+                return;
+            }
+            None => {}
+        }
+        let mut rest = data;
+        let mut frames =
+            std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
+        while let Some(frame) = frames.next(&mut rest, message::length) {
+            if self.message(cx, frame).is_none() {
+                let reason = "Binpac exception: binpac exception: out_of_bound";
+                cx.violation(Tag::Rdp, reason, data);
+                if let Some(session) = &mut self.session {
+                    session.write(cx);
+                }
+                frames.reset();
+                break;
+            }
+        }
+        self.frames[from.index()] = frames;
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        self.done = true;
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = &mut self.session {
+            session.write(cx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::blocks::tests::client_settings;
+    use super::super::blocks::tests::server_settings;
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    fn message(start: &[u8], rest: &[u8]) -> Vec<u8> {
+        let mut out = vec![3, 0];
+        out.extend_from_slice(&((4 + start.len() + rest.len()) as u16).to_be_bytes());
+        out.extend_from_slice(start);
+        out.extend_from_slice(rest);
+        out
+    }
+
+    fn run(chunks: &[(Dir, Vec<u8>)]) -> Harness {
+        let mut h = Harness::new(Proto::Tcp, 3389);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (dir, data) in chunks {
+            a.stream(&mut h.cx(), *dir, data);
+        }
+        a.finish(&mut h.cx());
+        h
+    }
+
+    const REQUEST: &[u8] = b"\x17\xe0\0\0\0\0\0Cookie: mstshash=";
+
+    #[test]
+    fn own_encryption() {
+        let mut request = REQUEST.to_vec();
+        request[0] = 26; // 6 and 20 bytes of cookie
+        let h = run(&[
+            (Dir::Orig, message(&request, b"m\r\n")),
+            (Dir::Resp, message(b"\x06\xd0\0\0\0\0\0", b"")),
+            (Dir::Orig, message(b"\x02\xf0\x80\x7f\x65", &client_settings())),
+            (Dir::Resp, message(b"\x02\xf0\x80\x7f\x66", &server_settings())),
+            (Dir::Orig, b"whatever".to_vec()),
+        ]);
+        assert!(h.confirmed(Tag::Rdp));
+        assert!(!h.violated(Tag::Rdp));
+        let rows = h.rows("rdp");
+        assert_eq!(rows.len(), 1);
+        let r = &rows[0];
+        assert_eq!((&*r["cookie"], &*r["result"]), ("m", "Success"));
+        assert_eq!((&*r["security_protocol"], &*r["client_channels"]), ("RDP", "rdpdr,rdpsnd"));
+        assert_eq!(r["keyboard_layout"], "English - United States");
+        assert_eq!((&*r["client_build"], &*r["client_name"]), ("RDP 5.1", "HOST"));
+        assert_eq!((&*r["desktop_width"], &*r["requested_color_depth"]), ("1280", "16bit"));
+        assert_eq!((&*r["cert_type"], &*r["cert_count"], &*r["cert_permanent"]), ("RSA", "1", "T"));
+        let encryption = (&*r["encryption_level"], &*r["encryption_method"]);
+        assert_eq!(encryption, ("Client compatible", "128bit"));
+    }
+
+    #[test]
+    fn tls() {
+        let h = run(&[
+            (Dir::Orig, message(b"\x06\xe0\0\0\0\0\0", b"")),
+            (Dir::Resp, message(b"\x0e\xd0\0\0\0\0\0", b"\x02\0\x08\0\x02\0\0\0")),
+            (Dir::Orig, b"\x16\x03\x01".to_vec()),
+            (Dir::Resp, b"\x16\x03\x01".to_vec()),
+        ]);
+        assert_eq!(h.starts.len(), 1);
+        assert_eq!(h.starts[0].0, Tag::Ssl);
+        let r = &h.rows("rdp")[0];
+        assert_eq!((&*r["cookie"], &*r["result"]), ("(empty)", "encrypted"));
+        assert_eq!(r["security_protocol"], "HYBRID");
+    }
+
+    #[test]
+    fn refusals() {
+        let refusal = message(b"\x0e\xd0\0\0\0\0\0", b"\x03\0\x08\0\x05\0\0\0");
+        let h = run(&[(Dir::Resp, refusal), (Dir::Resp, message(b"\x0e\xd0\0", b""))]);
+        assert!(h.violated(Tag::Rdp));
+        assert_eq!(h.rows("rdp")[0]["result"], "HYBRID_REQUIRED_BY_SERVER");
+    }
+}

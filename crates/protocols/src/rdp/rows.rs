@@ -1,0 +1,293 @@
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Encoder;
+use gannet_log::Type;
+use gannet_log::Value;
+use gannet_log::Vector;
+
+use super::blocks::ClientCore;
+use super::languages::language;
+use crate::Context;
+
+/// The row is written when this time has passed since the first message.
+const PATIENCE: Interval = Interval::from_secs(10);
+
+gannet_log::row! {
+    /// One row a remote desktop.
+    pub struct RdpRow<'a> = "rdp" {
+        /// When the first message was sent.
+        ts: Time = "ts",
+        /// Its connection.
+        uid: Uid = "uid",
+        /// The connection's ends.
+        id: ConnId = "id",
+        /// The client's cookie: mostly the beginning of the user's name.
+        cookie: Option<&'a [u8]> = "cookie",
+        /// How the negotiation ended, or `encrypted`.
+        result: Option<Name> = "result",
+        /// Encryption.
+        security_protocol: Option<Name> = "security_protocol",
+        /// Channels that the client wants.
+        client_channels: Option<Vector<&'a [u8]>> = "client_channels",
+        /// Language of the keyboard.
+        keyboard_layout: Option<Keyboard> = "keyboard_layout",
+        /// The client's version.
+        client_build: Option<Name> = "client_build",
+        /// The client's name.
+        client_name: Option<&'a str> = "client_name",
+        /// The client's product identifier.
+        client_dig_product_id: Option<&'a str> = "client_dig_product_id",
+        /// Width of the desktop in pixels.
+        desktop_width: Option<u16> = "desktop_width",
+        /// Height of the desktop in pixels.
+        desktop_height: Option<u16> = "desktop_height",
+        /// Colours that the client wants.
+        requested_color_depth: Option<Name> = "requested_color_depth",
+        /// Kind of the server's certificate.
+        cert_type: Option<Name> = "cert_type",
+        /// Certificates seen.
+        cert_count: u64 = "cert_count",
+        /// Whether the certificate is there to stay.
+        cert_permanent: Option<bool> = "cert_permanent",
+        /// How much RDP itself encrypts.
+        encryption_level: Option<Name> = "encryption_level",
+        /// How RDP itself encrypts.
+        encryption_method: Option<Name> = "encryption_method",
+    }
+}
+
+/// A number, written as its name or behind a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// Known.
+    Known(&'static str),
+    /// Unknown: what it would be, and the number.
+    Unknown(&'static str, u32),
+}
+
+impl Value for Name {
+    const TYPE: Type = Type::Scalar("string");
+
+    fn put<E: Encoder>(&self, e: &mut E) {
+        match self {
+            Self::Known(name) => e.plain(name.as_bytes()),
+            Self::Unknown(what, n) => e.plain(format!("{what}-{n}").as_bytes()),
+        }
+    }
+}
+
+/// A keyboard's layout, written as its language, or that of its lower half.
+#[derive(Clone, Copy, Debug)]
+pub struct Keyboard(pub u32);
+
+impl Value for Keyboard {
+    const TYPE: Type = Type::Scalar("string");
+
+    fn put<E: Encoder>(&self, e: &mut E) {
+        let text = match (language(self.0), language(self.0 & 0xffff)) {
+            (Some(name), _) => return e.plain(name.as_bytes()),
+            (None, Some(name)) => format!("{name} (Best Guess for {})", self.0),
+            (None, None) => format!("keyboard-{}", self.0),
+        };
+        e.plain(text.as_bytes());
+    }
+}
+
+fn name(what: &'static str, n: u32, known: Option<&'static str>) -> Name {
+    known.map_or(Name::Unknown(what, n), Name::Known)
+}
+
+fn build(n: u32) -> Name {
+    let known = match n {
+        419 => "RDP 4.0",
+        2195 | 2221 => "RDP 5.0",
+        2600 => "RDP 5.1",
+        3790 => "RDP 5.2",
+        6000 => "RDP 6.0",
+        6001 => "RDP 6.1",
+        6002 => "RDP 6.2",
+        7600 => "RDP 7.0",
+        7601 => "RDP 7.1",
+        9200 => "RDP 8.0",
+        9600 => "RDP 8.1",
+        25_189 | 25_282 => "RDP 8.0 (Mac)",
+        _ => return name("client_build", n, None),
+    };
+    Name::Known(known)
+}
+
+pub(super) fn security_protocol(n: u32) -> Name {
+    let known = match n {
+        0 => Some("RDP"),
+        1 => Some("SSL"),
+        2 => Some("HYBRID"),
+        8 => Some("HYBRID_EX"),
+        _ => None,
+    };
+    name("security_protocol", n, known)
+}
+
+pub(super) fn failure(n: u32) -> Name {
+    let known = match n {
+        1 => Some("SSL_REQUIRED_BY_SERVER"),
+        2 => Some("SSL_NOT_ALLOWED_BY_SERVER"),
+        3 => Some("SSL_CERT_NOT_ON_SERVER"),
+        4 => Some("INCONSISTENT_FLAGS"),
+        5 => Some("HYBRID_REQUIRED_BY_SERVER"),
+        6 => Some("SSL_WITH_USER_AUTH_REQUIRED_BY_SERVER"),
+        _ => None,
+    };
+    name("failure_code", n, known)
+}
+
+pub(super) fn result(n: u32) -> Name {
+    let known = match n {
+        0 => Some("Success"),
+        1 => Some("User rejected"),
+        2 => Some("Resources not available"),
+        3 => Some("Rejected for symmetry breaking"),
+        4 => Some("Locked conference"),
+        _ => None,
+    };
+    name("result", n, known)
+}
+
+pub(super) fn cert_type(n: u32) -> Name {
+    let known = match n {
+        1 => Some("RSA"),
+        2 => Some("X.509"),
+        _ => None,
+    };
+    name("cert_type", n, known)
+}
+
+pub(super) fn encryption_method(n: u32) -> Name {
+    let known = match n {
+        0 => Some("None"),
+        1 => Some("40bit"),
+        2 => Some("128bit"),
+        8 => Some("56bit"),
+        10 => Some("FIPS"),
+        _ => None,
+    };
+    name("encryption_method", n, known)
+}
+
+pub(super) fn encryption_level(n: u32) -> Name {
+    let known = match n {
+        0 => Some("None"),
+        1 => Some("Low"),
+        2 => Some("Client compatible"),
+        3 => Some("High"),
+        4 => Some("FIPS"),
+        _ => None,
+    };
+    name("encryption_level", n, known)
+}
+
+fn depth(core: &ClientCore<'_>) -> Name {
+    let known = match core.depth {
+        _ if core.wants_32 => Some("32bit"),
+        4 => Some("4bit"),
+        8 => Some("8bit"),
+        15 => Some("15bit"),
+        16 => Some("16bit"),
+        24 => Some("24bit"),
+        _ => None,
+    };
+    name("high_color_depth", u32::from(core.depth), known)
+}
+
+/// What the row of a connection is made of.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    pub(super) ts: Time,
+    pub(super) cookie: Option<Vec<u8>>,
+    pub(super) result: Option<Name>,
+    pub(super) security_protocol: Option<Name>,
+    pub(super) channels: Option<Vec<Vec<u8>>>,
+    client: Option<Client>,
+    pub(super) cert_type: Option<Name>,
+    pub(super) cert_count: u64,
+    pub(super) cert_permanent: Option<bool>,
+    pub(super) level: Option<Name>,
+    pub(super) method: Option<Name>,
+    done: bool,
+}
+
+#[derive(Debug)]
+struct Client {
+    keyboard: Keyboard,
+    build: Name,
+    name: String,
+    product: String,
+    width: u16,
+    height: u16,
+    depth: Name,
+}
+
+impl Session {
+    pub(super) fn new(ts: Time) -> Self {
+        Self { ts, ..Self::default() }
+    }
+
+    pub(super) fn client(&mut self, core: &ClientCore<'_>) {
+        self.client = Some(Client {
+            keyboard: Keyboard(core.keyboard),
+            build: build(core.build),
+            name: text(core.name),
+            product: text(core.product),
+            width: core.width,
+            height: core.height,
+            depth: depth(core),
+        });
+    }
+
+    /// Whether the row is due.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        !self.done && now - self.ts > PATIENCE
+    }
+
+    /// Writes the row unless it was, or there is nothing to tell.
+    pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+        if std::mem::replace(&mut self.done, true) {
+            return;
+        }
+        let client = self.client.as_ref();
+        if self.cookie.is_none() && self.result.is_none() && client.is_none() {
+            return;
+        }
+        let channels = self.channels.as_ref();
+        cx.log(&RdpRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            cookie: self.cookie.as_deref(),
+            result: self.result,
+            security_protocol: self.security_protocol,
+            client_channels: channels.map(|c| Vector(c.iter().map(|c| &c[..]).collect())),
+            keyboard_layout: client.map(|c| c.keyboard),
+            client_build: client.map(|c| c.build),
+            client_name: client.map(|c| &c.name[..]),
+            client_dig_product_id: client.map(|c| &c.product[..]),
+            desktop_width: client.map(|c| c.width),
+            desktop_height: client.map(|c| c.height),
+            requested_color_depth: client.map(|c| c.depth),
+            cert_type: self.cert_type,
+            cert_count: self.cert_count,
+            cert_permanent: self.cert_permanent,
+            encryption_level: self.level,
+            encryption_method: self.method,
+        });
+    }
+}
+
+/// UTF-16 up to its first zero.
+fn text(utf16: &[u8]) -> String {
+    let units = utf16.chunks_exact(2).map(|u| u16::from_le_bytes([u[0], u[1]]));
+    char::decode_utf16(units.take_while(|u| *u != 0))
+        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
+}
