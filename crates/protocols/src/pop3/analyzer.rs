@@ -1,54 +1,94 @@
-use gannet_base::Dir;
+use std::collections::VecDeque;
 
-use super::command::Command;
-use super::command::split;
-use super::command::tidy;
-use super::queue::Queue;
+use gannet_base::Dir;
+use gannet_files::FileId;
+use gannet_files::FileStart;
+
+use super::message::Mechanism;
+use super::message::Parts;
+use super::message::Word;
 use crate::Analyze;
 use crate::Context;
 use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
-use crate::support::mime::base64::Base64;
+use crate::support::limit_reached;
+use crate::support::mime::Base64;
+use crate::support::mime::Field;
+use crate::support::mime::Mime;
+use crate::support::mime::Sink;
 
-/// Longest line.
-const MAX_LINE: usize = 64 << 10;
-/// A client's commands that are none, before it is no POP3.
+/// Commands that may await their replies.
+const MAX_PENDING: usize = 10;
+/// Unknown commands of the client's after which this is not POP3.
 const MAX_UNKNOWN: u32 = 10;
+/// A line is handed on in pieces of this length.
+const MAX_LINE: usize = 16 * 1024 * 1024 - 100;
 
-/// How far the session is (RFC 1939 section 3).
+const SOURCE: Option<&str> = Some("POP3");
+
+/// The state of the session (RFC 1939 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum Session {
     Start,
     Authorization,
     Transaction,
+    /// After QUIT.
     Over,
 }
 
-/// The command whose reply is due, as far as it matters.
+/// What the next reply answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
+enum Asked {
     Greeting,
-    Command(Command),
-    AuthLogin,
-    AuthPlain,
+    User,
+    Auth(Option<Mechanism>),
+    /// Anything with a reply of one line.
+    Simple,
+    /// A listing: of several lines if no message was named.
+    Listing,
+    /// RETR and TOP.
+    Mail,
+    Capabilities,
+    Tls,
+    Quit,
+    Login,
+}
+
+/// A command in line.
+#[derive(Debug)]
+struct Pending {
+    /// The word, or what stood in its place.
+    word: Result<Word, String>,
+    has_argument: bool,
+    mechanism: Mechanism,
+}
+
+/// A message on its way.
+struct Mail {
+    mime: Mime,
+    file: Option<FileId>,
 }
 
 /// The analyzer of one connection.
 pub struct Analyzer {
     lines: [Lines; 2],
-    queue: Queue,
-    phase: Phase,
-    waiting: Waiting,
-    /// A command that is not allowed yet: what to take it for, should it be answered.
-    guess: Option<Waiting>,
-    /// The client's lines are answers to the server's questions.
-    authenticating: bool,
-    /// The reply due has several lines.
+    session: Session,
+    asked: Asked,
+    /// What a command out of place asked for: if it is granted after all, the client had logged
+    /// in unseen.
+    guess: Option<Asked>,
+    /// The reply at hand has more lines.
+    in_reply: bool,
+    /// The next good reply has several lines.
     long_reply: bool,
-    in_long_reply: bool,
+    /// The client's lines are answers to challenges.
+    authenticating: bool,
+    pending: VecDeque<Pending>,
     unknown: u32,
-    done: bool,
+    mail: Option<Mail>,
+    tls: bool,
+    lone_cr_told: bool,
 }
 
 impl Analyzer {
@@ -56,250 +96,328 @@ impl Analyzer {
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)],
-            queue: Queue::default(),
-            phase: Phase::Start,
-            waiting: Waiting::Greeting,
+            session: Session::Start,
+            asked: Asked::Greeting,
             guess: None,
-            authenticating: false,
+            in_reply: false,
             long_reply: false,
-            in_long_reply: false,
+            authenticating: false,
+            pending: VecDeque::new(),
             unknown: 0,
-            done: false,
+            mail: None,
+            tls: false,
+            lone_cr_told: false,
         }
     }
 
-    fn request(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+    fn client_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
         if line.is_empty() {
             return;
         }
         if self.authenticating {
-            self.credentials(cx, line);
+            self.answer(cx, line);
             return;
         }
+        let parts = Parts::of(line);
+        self.pending.push_back(Pending {
+            word: parts.word().ok_or_else(|| parts.shown()),
+            has_argument: !parts.argument.is_empty(),
+            mechanism: Mechanism::parse(parts.argument),
+        });
+        if self.pending.len() > MAX_PENDING {
+            cx.weird("pop3_client_too_many_pending_commands", "", SOURCE);
+            self.pending.pop_front();
+        }
+        if self.pending.len() == 1 {
+            self.begin_command(cx);
+        }
+    }
+
+    /// An answer to a challenge, in base64.
+    fn answer(&mut self, cx: &mut Context<'_>, line: &[u8]) {
         let end = memchr::memchr(0, line).unwrap_or(line.len());
-        if self.queue.push(&line[..end]) {
-            weird(cx, "pop3_client_too_many_pending_commands", b"");
+        let mut decoder = Base64::default();
+        let mut text = Vec::new();
+        if let Some(complaint) = decoder.decode(&line[..end], &mut text) {
+            cx.weird("base64_illegal_encoding", &complaint, None);
         }
-        if self.queue.len() == 1 {
-            self.command(cx);
+        if decoder.failed() {
+            cx.weird("pop3_bad_base64_encoding", "", SOURCE);
+            return;
         }
-    }
-
-    /// A line that answers the server's question for credentials.
-    fn credentials(&self, cx: &mut Context<'_>, line: &[u8]) {
-        let mut decoded = Vec::new();
-        let mut base64 = Base64::default();
-        base64.decode(line, &mut decoded);
-        let bad = base64.failed();
-        base64.finish(&mut decoded);
-        if bad {
-            weird(cx, "pop3_bad_base64_encoding", b"");
-        } else if self.waiting == Waiting::AuthPlain {
-            // Identity, user and password, with zeros between.
-            if decoded.iter().filter(|b| **b == 0).count() < 2
-                || decoded.splitn(3, |b| *b == 0).nth(2).is_none_or(<[u8]>::is_empty)
-            {
-                weird(cx, "pop3_malformed_auth_plain", b"");
-            }
+        if let Some(complaint) = decoder.finish(&mut text) {
+            cx.weird("base64_illegal_encoding", &complaint, None);
+        }
+        // An identity to act for, the name and the password, each but the last ended by NUL.
+        let mut parts = text.splitn(3, |b| *b == 0).skip(2);
+        if self.asked == Asked::Auth(Some(Mechanism::Plain))
+            && parts.next().is_none_or(<[u8]>::is_empty)
+        {
+            cx.weird("pop3_malformed_auth_plain", "", SOURCE);
         }
     }
 
-    /// The command whose turn it is.
-    fn command(&mut self, cx: &mut Context<'_>) {
-        let Some(line) = self.queue.first().map(tidy) else { return };
-        let (word, arg) = split(&line);
-        let Some(command) = Command::parse(word) else {
-            if !self.authenticating {
-                weird(cx, "pop3_client_command_unknown", shown(word));
+    /// The command at the head of the line is now the one that the server answers.
+    fn begin_command(&mut self, cx: &mut Context<'_>) {
+        let Some(command) = self.pending.front() else { return };
+        let (argument, mechanism) = (command.has_argument, command.mechanism);
+        let word = match &command.word {
+            Ok(word) => *word,
+            Err(text) => {
+                if self.authenticating {
+                    return;
+                }
+                cx.weird("pop3_client_command_unknown", text, SOURCE);
                 self.unknown += 1;
                 if self.unknown > MAX_UNKNOWN {
-                    cx.violation(Tag::Pop3, "too many unknown client commands", &[]);
+                    cx.violation(Tag::Pop3, "too many unknown client commands", b"");
                 }
-            }
-            return;
-        };
-        use Command as C;
-        match command {
-            C::Ok | C::Err => weird(cx, "pop3_client_sending_server_commands", b""),
-            C::User | C::Apop if self.phase == Phase::Authorization => {
-                self.waiting = Waiting::Command(command);
-            }
-            C::Pass
-                if self.phase == Phase::Authorization
-                    && self.waiting == Waiting::Command(C::User) =>
-            {
-                self.waiting = Waiting::Command(command);
-            }
-            C::Auth if self.phase == Phase::Authorization => self.auth(arg),
-            C::User | C::Pass | C::Apop | C::Auth => {}
-            C::Capa => {
-                self.waiting = Waiting::Command(command);
-                self.long_reply = true;
-            }
-            C::Stls => self.waiting = Waiting::Command(command),
-            C::Quit => {
-                if self.phase == Phase::Over {
-                    self.guess = Some(Waiting::Command(C::Last));
-                } else {
-                    self.waiting = Waiting::Command(command);
-                }
-            }
-            C::Stat if self.phase != Phase::Transaction => {}
-            _ => {
-                self.long_reply |= match command {
-                    C::Retr | C::Top => true,
-                    C::List | C::Uidl => arg.is_empty(),
-                    _ => false,
-                };
-                let waiting = match command {
-                    C::Xsender if self.phase == Phase::Transaction => Waiting::Command(C::Last),
-                    c => Waiting::Command(c),
-                };
-                if self.phase == Phase::Transaction {
-                    self.waiting = waiting;
-                } else {
-                    self.guess = Some(waiting);
-                }
-            }
-        }
-    }
-
-    fn auth(&mut self, arg: &[u8]) {
-        if arg.is_empty() {
-            // The client asks for a list of methods.
-            self.waiting = Waiting::Command(Command::Auth);
-            self.long_reply = true;
-            return;
-        }
-        let has = |word: &[u8]| memchr::memmem::find(arg, word).is_some();
-        self.waiting = if has(b"LOGIN") {
-            Waiting::AuthLogin
-        } else if has(b"PLAIN") {
-            Waiting::AuthPlain
-        } else {
-            Waiting::Command(Command::Auth)
-        };
-        self.authenticating = true;
-    }
-
-    fn reply(&mut self, cx: &mut Context<'_>, line: &[u8]) {
-        if self.in_long_reply {
-            if line == b"." {
-                self.long_reply = false;
-                self.in_long_reply = false;
-                self.next(cx);
-            }
-            return;
-        }
-        let tidied = tidy(line);
-        let (word, _) = split(&tidied);
-        match Command::parse(word) {
-            Some(Command::Ok) => self.ok(cx),
-            Some(Command::Err) => self.err(cx),
-            Some(_) => weird(cx, "pop3_server_sending_client_commands", b""),
-            None if self.authenticating => {}
-            None => {
-                let word = shown(word);
-                let reason = format!("unknown server command ({})", String::from_utf8_lossy(word));
-                cx.violation(Tag::Pop3, &reason, line);
-                weird(cx, "pop3_server_command_unknown", word);
-            }
-        }
-    }
-
-    fn ok(&mut self, cx: &mut Context<'_>) {
-        use Command as C;
-        if let Some(guess) = self.guess.take() {
-            self.phase = Phase::Transaction;
-            self.waiting = guess;
-        }
-        match self.waiting {
-            Waiting::Greeting => self.phase = Phase::Authorization,
-            Waiting::Command(C::User) => {
-                self.phase = Phase::Authorization;
-                cx.confirm(Tag::Pop3);
-            }
-            Waiting::Command(C::Auth) | Waiting::AuthLogin | Waiting::AuthPlain => {
-                self.in_long_reply |= self.long_reply;
-                if self.authenticating {
-                    self.phase = Phase::Transaction;
-                }
-                self.authenticating = false;
-            }
-            Waiting::Command(C::Capa) => {
-                cx.confirm(Tag::Pop3);
-                self.in_long_reply |= self.long_reply;
-            }
-            Waiting::Command(C::Top | C::Retr | C::Uidl | C::List) => {
-                self.in_long_reply |= self.long_reply;
-            }
-            Waiting::Command(C::Stls) => {
-                cx.confirm(Tag::Pop3);
-                self.done = true;
-                cx.start(Tag::Ssl, Replay::default());
                 return;
             }
-            Waiting::Command(C::Quit) => self.phase = Phase::Over,
-            Waiting::Command(_) => self.phase = Phase::Transaction,
-        }
-        if !self.in_long_reply {
-            self.next(cx);
+        };
+        let authorization = self.session == Session::Authorization;
+        match word {
+            Word::Ok | Word::Err => cx.weird("pop3_client_sending_server_commands", "", SOURCE),
+            Word::User if authorization => self.asked = Asked::User,
+            Word::Pass if authorization && self.asked == Asked::User => self.asked = Asked::Login,
+            Word::Apop if authorization => self.asked = Asked::Login,
+            Word::Auth if authorization => {
+                self.asked = Asked::Auth(argument.then_some(mechanism));
+                self.authenticating |= argument;
+                self.long_reply |= !argument;
+            }
+            Word::User | Word::Pass | Word::Apop | Word::Auth => {}
+            Word::Stat => {
+                if self.session == Session::Transaction {
+                    self.asked = Asked::Simple;
+                }
+            }
+            Word::Dele | Word::Rset | Word::Noop | Word::Last | Word::Xsender => {
+                self.ask(Asked::Simple);
+            }
+            Word::List | Word::Uidl => {
+                self.long_reply |= !argument;
+                self.ask(Asked::Listing);
+            }
+            Word::Retr | Word::Top => {
+                self.long_reply = true;
+                self.ask(Asked::Mail);
+            }
+            Word::Quit if self.session == Session::Over => self.ask(Asked::Simple),
+            Word::Quit => self.asked = Asked::Quit,
+            Word::Capa => {
+                self.asked = Asked::Capabilities;
+                self.long_reply = true;
+            }
+            Word::Stls => self.asked = Asked::Tls,
         }
     }
 
-    fn err(&mut self, cx: &mut Context<'_>) {
-        use Command as C;
-        self.in_long_reply = false;
+    /// Something that needs a login.
+    fn ask(&mut self, what: Asked) {
+        if self.session == Session::Transaction {
+            self.asked = what;
+        } else {
+            self.guess = Some(what);
+        }
+    }
+
+    fn end_command(&mut self, cx: &mut Context<'_>) {
+        self.pending.pop_front();
+        self.begin_command(cx);
+    }
+
+    fn server_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+        if self.in_reply {
+            if line == b"." {
+                self.in_reply = false;
+                self.long_reply = false;
+                self.end_mail(cx);
+                self.end_command(cx);
+            } else if self.asked == Asked::Mail {
+                self.mail_line(cx, line);
+            }
+            return;
+        }
+        let parts = Parts::of(line);
+        match parts.word() {
+            None => {
+                if !self.authenticating {
+                    let text = parts.shown();
+                    let reason = format!("unknown server command ({text})");
+                    cx.violation(Tag::Pop3, &reason, line);
+                    cx.weird("pop3_server_command_unknown", &text, SOURCE);
+                }
+            }
+            Some(Word::Ok) => self.granted(cx, line),
+            Some(Word::Err) => self.refused(cx),
+            Some(_) => cx.weird("pop3_server_sending_client_commands", "", SOURCE),
+        }
+    }
+
+    fn granted(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+        if let Some(guess) = self.guess.take() {
+            self.session = Session::Transaction;
+            self.asked = guess;
+        }
+        match self.asked {
+            Asked::Greeting => self.session = Session::Authorization,
+            Asked::User => {
+                self.session = Session::Authorization;
+                cx.confirm(Tag::Pop3);
+            }
+            Asked::Login | Asked::Simple => self.session = Session::Transaction,
+            Asked::Auth(_) => {
+                if std::mem::take(&mut self.authenticating) {
+                    self.session = Session::Transaction;
+                }
+                self.in_reply = self.long_reply;
+            }
+            Asked::Mail => {
+                self.mail_line(cx, line);
+                self.in_reply = self.long_reply;
+            }
+            Asked::Capabilities => {
+                cx.confirm(Tag::Pop3);
+                self.in_reply = self.long_reply;
+            }
+            Asked::Listing => self.in_reply = self.long_reply,
+            Asked::Tls => {
+                cx.confirm(Tag::Pop3);
+                self.tls = true;
+                return;
+            }
+            Asked::Quit => self.session = Session::Over,
+        }
+        if !self.in_reply {
+            self.end_command(cx);
+        }
+    }
+
+    fn refused(&mut self, cx: &mut Context<'_>) {
         self.long_reply = false;
         self.guess = None;
         self.authenticating = false;
-        match self.waiting {
-            Waiting::Command(C::User | C::Pass | C::Apop | C::Auth)
-            | Waiting::AuthLogin
-            | Waiting::AuthPlain => {
-                self.phase = Phase::Authorization;
-                self.waiting = Waiting::Greeting;
+        match self.asked {
+            Asked::Greeting | Asked::Capabilities | Asked::Tls => {}
+            Asked::User | Asked::Login | Asked::Auth(_) => {
+                self.session = Session::Authorization;
+                self.asked = Asked::Greeting;
             }
-            Waiting::Command(C::Quit) => self.phase = Phase::Over,
-            Waiting::Greeting | Waiting::Command(C::Capa | C::Stls) => {}
-            Waiting::Command(_) => self.phase = Phase::Transaction,
+            Asked::Simple | Asked::Listing | Asked::Mail => self.session = Session::Transaction,
+            Asked::Quit => self.session = Session::Over,
         }
-        self.next(cx);
+        self.end_command(cx);
     }
 
-    /// A command was answered: the next one's turn.
-    fn next(&mut self, cx: &mut Context<'_>) {
-        if !self.queue.is_empty() {
-            self.queue.pop();
-            self.command(cx);
+    fn mail_line(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+        let mut mail = match self.mail.take() {
+            Some(mail) => mail,
+            None => {
+                let mut file = None;
+                Mail { mime: Mime::new(&mut Files { cx: &mut *cx, file: &mut file }), file }
+            }
+        };
+        mail.mime.line(line, true, &mut Files { cx, file: &mut mail.file });
+        self.mail = Some(mail);
+    }
+
+    fn end_mail(&mut self, cx: &mut Context<'_>) {
+        if let Some(mut mail) = self.mail.take() {
+            mail.mime.finish(&mut Files { cx, file: &mut mail.file });
         }
     }
 }
 
-fn shown(word: &[u8]) -> &[u8] {
-    if word.is_empty() { b"???" } else { word }
+/// Makes a file of each entity that has a body.
+struct Files<'a, 'b> {
+    cx: &'a mut Context<'b>,
+    file: &'a mut Option<FileId>,
 }
 
-fn weird(cx: &mut Context<'_>, name: &'static str, addl: &[u8]) {
-    cx.weird(name, &String::from_utf8_lossy(addl), Some("POP3"));
+impl Sink for Files<'_, '_> {
+    fn begin(&mut self, _depth: usize) {}
+
+    fn header(&mut self, _depth: usize, _field: Field<'_>) {}
+
+    fn data(&mut self, _depth: usize, data: &[u8]) {
+        let file = *self.file.get_or_insert_with(|| {
+            self.cx.file_start(FileStart {
+                source: "POP3",
+                from: Dir::Resp,
+                depth: 0,
+                filename: None,
+                total_bytes: None,
+                parent: None,
+                mime_type: None,
+            })
+        });
+        self.cx.file_data(file, data);
+    }
+
+    fn end(&mut self, _depth: usize) {
+        if let Some(file) = self.file.take() {
+            self.cx.file_end(file);
+        }
+    }
+
+    fn limit(&mut self, name: &'static str, at: usize) {
+        limit_reached(self.cx, name, &at.to_string(), SOURCE);
+    }
+
+    fn bad_base64(&mut self, complaint: &str) {
+        self.cx.weird("base64_illegal_encoding", complaint, None);
+    }
 }
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || cx.conn.partial {
+        // Without the beginning, lines would be cut wrong.
+        if self.tls || cx.conn.partial {
             return;
         }
+        let mut data = data;
+        // The cutter is taken out so that a line may borrow it while it is looked at.
         let mut lines = std::mem::replace(&mut self.lines[from.index()], Lines::new(1));
-        let mut rest = data;
-        while !self.done
-            && let Some(line) = lines.next(&mut rest)
-        {
+        while let Some(line) = lines.next(&mut data) {
+            if line.cut {
+                cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
+            }
             match from {
-                Dir::Orig => self.request(cx, line.text),
-                Dir::Resp => self.reply(cx, line.text),
+                Dir::Orig => self.client_line(cx, line.text),
+                Dir::Resp => self.server_line(cx, line.text),
+            }
+            if self.tls {
+                break;
             }
         }
+        if lines.lone_cr() && !std::mem::replace(&mut self.lone_cr_told, true) {
+            cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
+        }
+        if self.tls {
+            lines.skip_lf(&mut data);
+            let chunks = if data.is_empty() { Vec::new() } else { vec![(from, data.to_vec())] };
+            cx.start(Tag::Ssl, Replay { chunks });
+        }
         self.lines[from.index()] = lines;
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, from: Dir, _len: u64) {
+        self.lines[from.index()].reset();
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        if self.lines[from.index()].has_partial() {
+            self.stream(cx, from, b"\n");
+        }
+    }
+
+    fn flip(&mut self, _cx: &mut Context<'_>) {
+        self.lines.swap(0, 1);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.end_mail(cx);
     }
 }
 
@@ -308,51 +426,110 @@ mod tests {
     use super::*;
     use crate::testing::Harness;
     use gannet_base::Proto;
+    use proptest::prelude::*;
 
-    fn run(chunks: &[(Dir, &[u8])]) -> Harness {
+    fn talk(lines: &[(Dir, &str)]) -> Harness {
         let mut h = Harness::new(Proto::Tcp, 110);
         let mut a = Analyzer::new(&mut h.cx());
-        for (dir, data) in chunks {
-            a.stream(&mut h.cx(), *dir, data);
+        for (from, text) in lines {
+            a.stream(&mut h.cx(), *from, text.as_bytes());
         }
+        a.finish(&mut h.cx());
         h
     }
 
+    use Dir::Orig;
+    use Dir::Resp;
+
+    const LOGIN: [(Dir, &str); 5] = [
+        (Resp, "+OK ready\r\n"),
+        (Orig, "USER me\r\n"),
+        (Resp, "+OK\r\n"),
+        (Orig, "PASS x\r\n"),
+        (Resp, "+OK\r\n"),
+    ];
+
     #[test]
-    fn a_session() {
-        let (o, r) = (Dir::Orig, Dir::Resp);
-        let h = run(&[
-            (r, b"+OK ready\r\n"),
-            (o, b"USER me\r\n"),
-            (r, b"+OK\r\n"),
-            (o, b"PASS x\r\nRETR 1\r\n"),
-            (r, b"+OK\r\n+OK 10 octets\r\nFrom: me\r\nQUIT\r\n.\r\n"),
-            (o, b"QUIT\r\n"),
-            (r, b"+OK bye\r\n"),
-        ]);
-        assert!(h.confirmed(Tag::Pop3));
+    fn a_good_reply_to_user_confirms() {
+        assert!(!talk(&LOGIN[..2]).confirmed(Tag::Pop3));
+        assert!(talk(&LOGIN[..3]).confirmed(Tag::Pop3));
+        let capa = [(Resp, "+OK\r\n"), (Orig, "CAPA\r\n"), (Resp, "+OK\r\nTOP\r\n.\r\n")];
+        let h = talk(&capa);
+        assert!(h.confirmed(Tag::Pop3) && !h.violated(Tag::Pop3));
+    }
+
+    #[test]
+    fn mail_goes_to_the_files() {
+        let mut lines = LOGIN.to_vec();
+        lines.push((Orig, "RETR 1\r\nQUIT\r\n"));
+        lines.push((Resp, "+OK 9 octets\r\nSubject: hi\r\n\r\nhello\r\nthere\r\n.\r\n+OK\r\n"));
+        let h = talk(&lines);
+        let files = h.rows("files");
+        assert_eq!(files.len(), 1);
+        assert_eq!((&*files[0]["source"], &*files[0]["seen_bytes"]), ("POP3", "14"));
+        assert_eq!((&*files[0]["is_orig"], &*files[0]["depth"]), ("F", "0"));
         assert!(!h.violated(Tag::Pop3));
+    }
+
+    #[test]
+    fn tls_takes_over() {
+        let lines =
+            [(Resp, "+OK\r\n"), (Orig, "STLS\r\n"), (Resp, "+OK\r\n"), (Orig, "\x16\x03\x01")];
+        let h = talk(&lines);
+        assert!(h.confirmed(Tag::Pop3));
+        assert_eq!(h.starts.len(), 1);
+        assert_eq!(h.starts[0].0, Tag::Ssl);
         assert!(h.rows("weird").is_empty());
     }
 
     #[test]
-    fn tls() {
-        let h = run(&[
-            (Dir::Resp, b"+OK\r\n"),
-            (Dir::Orig, b"STLS\r\n"),
-            (Dir::Resp, b"+OK begin\r\n"),
-            (Dir::Orig, b"\x16\x03\x01"),
-        ]);
-        assert!(h.confirmed(Tag::Pop3));
-        assert_eq!(h.starts[0].0, Tag::Ssl);
+    fn other_protocols_show() {
+        let h = talk(&[(Orig, "*2\r\n"), (Resp, "+PONG\r\n")]);
+        assert!(h.violated(Tag::Pop3));
+        let weirds: Vec<_> = h.rows("weird").iter().map(|r| r["addl"].clone()).collect();
+        assert_eq!(weirds, ["*2", "+PONG"]);
     }
 
     #[test]
-    fn nonsense() {
-        let h = run(&[(Dir::Resp, b"+ what\r\n"), (Dir::Orig, b"HELO you\r\n")]);
-        assert!(h.violated(Tag::Pop3));
-        let weirds = h.rows("weird");
-        assert_eq!(weirds[0]["name"], "pop3_server_command_unknown");
-        assert_eq!(weirds[1]["addl"], "HELO");
+    fn commands_in_line_are_bounded() {
+        let h = talk(&[(Orig, &"STAT\r\n".repeat(MAX_PENDING + 1))]);
+        assert_eq!(h.rows("weird")[0]["name"], "pop3_client_too_many_pending_commands");
+        // Each unknown one counts once, when its turn comes.
+        let mut lines = vec![(Orig, "X\r\n"); 11];
+        for i in 0..11 {
+            lines.insert(2 * i + 1, (Resp, "+OK\r\n"));
+        }
+        assert!(talk(&lines).violated(Tag::Pop3));
+        assert!(!talk(&lines[2..]).violated(Tag::Pop3));
+    }
+
+    #[test]
+    fn answers_to_challenges() {
+        let begin = [(Resp, "+OK\r\n"), (Orig, "AUTH PLAIN\r\n"), (Resp, "+ \r\n")];
+        let weird = |answer| {
+            let mut lines = begin.to_vec();
+            lines.push((Orig, answer));
+            let rows = talk(&lines).rows("weird");
+            rows.iter().map(|r| r["name"].clone()).collect::<Vec<_>>()
+        };
+        assert!(weird("AG1lAHB3\r\n").is_empty());
+        assert_eq!(weird("bWU=\r\n"), ["pop3_malformed_auth_plain"]);
+        assert_eq!(weird("!\r\n"), ["base64_illegal_encoding", "pop3_bad_base64_encoding"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_do(chunks in prop::collection::vec(
+            (any::<bool>(), "([+-]?(OK|ERR|RETR|CAPA|AUTH PLAIN|STLS|[ -~]{0,8})\r?\n?){0,4}"), 0..12))
+        {
+            let mut h = Harness::new(Proto::Tcp, 110);
+            let mut a = Analyzer::new(&mut h.cx());
+            for (orig, text) in &chunks {
+                a.stream(&mut h.cx(), if *orig { Orig } else { Resp }, text.as_bytes());
+            }
+            prop_assert!(a.pending.len() <= MAX_PENDING);
+            a.finish(&mut h.cx());
+            prop_assert!(a.mail.is_none() && h.env.files.is_empty());
+        }
     }
 }

@@ -1,13 +1,11 @@
-//! POP3 (RFC 1939, RFC 2449, RFC 2595, RFC 5034), as far as it takes to recognise it and to see TLS
-//! begin.
+//! POP3 (RFC 1939, extensions of RFC 2449, authentication of RFC 1734 and 5034, STLS of RFC 2595).
 //!
-//! Commands wait in a queue for their replies ([`Queue`](queue::Queue)), because what a reply means
-//! depends on the command. Answers to USER, CAPA and STLS confirm the protocol; the latter hands
-//! the connection to the SSL analyzer. There is no log.
+//! POP3 has no log of its own: it is recognised by the replies to USER, CAPA and STLS, the mail
+//! that RETR and TOP fetch goes to the files, and after STLS the stream is TLS. Commands may be
+//! sent ahead, so they wait in line for their replies: what a reply means depends on the
+//! command that it answers. [`message`] reads single lines, [`Analyzer`] knows the dialogue.
 
 mod analyzer;
-mod command;
-pub mod queue;
+pub mod message;
 
 pub use analyzer::Analyzer;
-pub use command::Command;

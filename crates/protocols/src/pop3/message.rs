@@ -1,0 +1,189 @@
+//! Lines of a dialogue, without state.
+
+/// The first word of a line: a command of the client's or an indicator of the server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// `+OK`.
+    Ok,
+    /// `-ERR`.
+    Err,
+    /// Who logs in.
+    User,
+    /// The password.
+    Pass,
+    /// Login with a digest.
+    Apop,
+    /// Login with a mechanism.
+    Auth,
+    /// State of the mailbox.
+    Stat,
+    /// Sizes of messages.
+    List,
+    /// A message.
+    Retr,
+    /// Deletes a message.
+    Dele,
+    /// Undoes deletions.
+    Rset,
+    /// Nothing.
+    Noop,
+    /// The last message accessed (RFC 1460).
+    Last,
+    /// The end.
+    Quit,
+    /// The first lines of a message.
+    Top,
+    /// What the server is capable of.
+    Capa,
+    /// Names of messages.
+    Uidl,
+    /// TLS from here on.
+    Stls,
+    /// Sender of a message.
+    Xsender,
+}
+
+const WORDS: [(&[u8], Word); 19] = [
+    (b"OK", Word::Ok),
+    (b"ERR", Word::Err),
+    (b"USER", Word::User),
+    (b"PASS", Word::Pass),
+    (b"APOP", Word::Apop),
+    (b"AUTH", Word::Auth),
+    (b"STAT", Word::Stat),
+    (b"LIST", Word::List),
+    (b"RETR", Word::Retr),
+    (b"DELE", Word::Dele),
+    (b"RSET", Word::Rset),
+    (b"NOOP", Word::Noop),
+    (b"LAST", Word::Last),
+    (b"QUIT", Word::Quit),
+    (b"TOP", Word::Top),
+    (b"CAPA", Word::Capa),
+    (b"UIDL", Word::Uidl),
+    (b"STLS", Word::Stls),
+    (b"XSENDER", Word::Xsender),
+];
+
+impl Word {
+    /// Reads a word, in any case.
+    ///
+    /// Signs in front belong to `OK` and `ERR`. One is dropped before each name is tried, so that
+    /// of a word with several of them only the later names can match, as in Zeek.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let mut rest = text;
+        if rest.is_empty() {
+            return None;
+        }
+        for (name, word) in WORDS {
+            if let [b'+' | b'-', tail @ ..] = rest {
+                rest = tail;
+            }
+            if rest.eq_ignore_ascii_case(name) {
+                return Some(word);
+            }
+        }
+        None
+    }
+}
+
+/// How a client proves who it is with AUTH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// Name and password in two lines.
+    Login,
+    /// Name and password in one line, apart by NUL.
+    Plain,
+    /// Anything else.
+    Other,
+}
+
+impl Mechanism {
+    /// By the argument of AUTH.
+    pub fn parse(argument: &[u8]) -> Self {
+        let names = |name: &[u8]| memchr::memmem::find(argument, name).is_some();
+        if names(b"LOGIN") {
+            Self::Login
+        } else if names(b"PLAIN") {
+            Self::Plain
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// A line taken apart. A line ends at a NUL; blanks before it do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// The first word; `None` in an empty line.
+    pub first: Option<&'a [u8]>,
+    /// What follows the blanks behind it.
+    pub argument: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// Takes a line apart.
+    pub fn of(line: &'a [u8]) -> Self {
+        let end = memchr::memchr(0, line).unwrap_or(line.len());
+        let line = crate::support::text::skip_blanks(&line[..end]);
+        let blanks = line.iter().rev().take_while(|b| **b == b' ').count();
+        let line = &line[..line.len() - blanks];
+        if line.is_empty() {
+            return Self { first: None, argument: &[] };
+        }
+        match memchr::memchr(b' ', line) {
+            None => Self { first: Some(line), argument: &[] },
+            Some(at) => {
+                let blanks = line[at..].iter().take_while(|b| **b == b' ').count();
+                Self { first: Some(&line[..at]), argument: &line[at + blanks..] }
+            }
+        }
+    }
+
+    /// The first word, if it is known.
+    pub fn word(&self) -> Option<Word> {
+        self.first.and_then(Word::parse)
+    }
+
+    /// The first word for people to read.
+    pub fn shown(&self) -> String {
+        String::from_utf8_lossy(self.first.unwrap_or(b"???")).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn words_and_signs() {
+        assert_eq!(Word::parse(b"+OK"), Some(Word::Ok));
+        assert_eq!(Word::parse(b"-err"), Some(Word::Err));
+        assert_eq!(Word::parse(b"retr"), Some(Word::Retr));
+        assert_eq!(Word::parse(b"++OK"), None);
+        assert_eq!(Word::parse(b"-+ERR"), Some(Word::Err));
+        assert_eq!(Word::parse(b"+"), None);
+        assert_eq!(Word::parse(b""), None);
+    }
+
+    #[test]
+    fn parts_of_lines() {
+        let parts = Parts::of(b" \tTOP  1  0 ");
+        assert_eq!((parts.word(), parts.argument), (Some(Word::Top), &b"1  0"[..]));
+        assert_eq!(Parts::of(b"  ").first, None);
+        assert_eq!(Parts::of(b"").shown(), "???");
+        assert_eq!(Parts::of(b"QUIT\0 x"), Parts { first: Some(b"QUIT"), argument: b"" });
+        assert_eq!(Mechanism::parse(b"LOGIN"), Mechanism::Login);
+        assert_eq!(Mechanism::parse(b"CRAM-MD5"), Mechanism::Other);
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_does(line in prop::collection::vec(any::<u8>(), 0..40)) {
+            let parts = Parts::of(&line);
+            prop_assert!(parts.first.is_none_or(|w| !w.is_empty() && !w.contains(&b' ')));
+            prop_assert!(!parts.argument.starts_with(b" ") && !parts.argument.ends_with(b" "));
+        }
+    }
+}
