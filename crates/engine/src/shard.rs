@@ -86,6 +86,8 @@ pub(crate) struct Shard {
     created: u64,
     /// Bytes of the packet at hand that were not captured.
     pub(crate) missing: u32,
+    /// Layers of the packet at hand down to where the walk is, tunnels included.
+    pub(crate) layers: u8,
 }
 
 impl Shard {
@@ -111,6 +113,7 @@ impl Shard {
             ordinal: 0,
             created: 0,
             missing: 0,
+            layers: 0,
         }
     }
 

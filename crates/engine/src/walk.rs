@@ -21,15 +21,17 @@ use gannet_wire::protocol;
 
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
+use crate::walk_tunnel::TEREDO;
 
 impl Shard {
     /// A frame as captured.
     pub(crate) fn walk_link(&mut self, link_type: u16, data: &[u8], wire_len: u32) {
         let around = Encapsulation::default();
+        self.layers = 0;
         self.walk_frame(link_type, data, wire_len, &around);
     }
 
-    /// A frame, perhaps inside of tunnels.
+    /// A frame, perhaps inside of tunnels: of those, the layers so far count on.
     pub(crate) fn walk_frame(
         &mut self,
         link_type: u16,
@@ -37,41 +39,63 @@ impl Shard {
         wire_len: u32,
         around: &Encapsulation,
     ) {
+        // Nothing is allocated while nothing is odd.
         let mut odd = Vec::new();
-        let frame = gannet_wire::link_with(link_type, data, wire_len, 0, &mut |w| odd.push(w));
+        let layers = self.layers;
+        let frame = gannet_wire::link_with(link_type, data, wire_len, layers, &mut |w| odd.push(w));
         for w in odd {
             self.weird(&w, around, None);
         }
         match frame {
-            Ok(frame) => self.walk_network(&frame, around, 0),
+            Ok(frame) => {
+                self.walk_network(&frame, around);
+            }
             Err(w) => self.weird(&w, around, None),
         }
     }
 
-    fn walk_network(&mut self, frame: &Frame<'_>, around: &Encapsulation, nested: u8) {
+    /// Whether the network layer and what it carries hold, by which an aggregate goes on.
+    fn walk_network(&mut self, frame: &Frame<'_>, around: &Encapsulation) -> bool {
+        self.layers = frame.depth;
         match frame.network {
             Network::Ip(data) => self.walk_ip(data, frame.wire_len, around),
-            Network::Arp(data) => {
-                if let Err(w) = gannet_wire::arp(data) {
-                    self.weird(&w, around, None);
-                }
+            Network::Arp(data) => self.walk_arp(data, around),
+            Network::Aggregate(_) => {
+                self.walk_aggregate(frame, around);
+                true
             }
-            Network::Aggregate(_) if nested < gannet_wire::MAX_DEPTH => {
-                for sub in frame.subframes() {
-                    match sub {
-                        Ok(sub) => self.walk_network(&sub, around, nested + 1),
-                        Err(w) => self.weird(&w, around, None),
-                    }
-                }
-            }
-            Network::Aggregate(_) | Network::Other { .. } | Network::Nothing => {}
+            Network::Other { .. } | Network::Nothing => true,
         }
     }
 
-    /// An IP packet.
-    pub(crate) fn walk_ip(&mut self, data: &[u8], wire_len: u32, around: &Encapsulation) {
+    /// The frames of an aggregate, up to the first that does not hold.
+    #[cold]
+    fn walk_aggregate(&mut self, frame: &Frame<'_>, around: &Encapsulation) {
+        let mut frames = frame.subframes();
+        while let Some(sub) = frames.next() {
+            match sub {
+                // They hold IP or ARP, never aggregates again.
+                Ok(sub) if self.walk_network(&sub, around) => {}
+                Ok(_) => frames.fail(),
+                Err(w) => self.weird(&w, around, None),
+            }
+        }
+    }
+
+    /// Whether a packet's ARP part holds.
+    pub(crate) fn walk_arp(&mut self, data: &[u8], around: &Encapsulation) -> bool {
+        match gannet_wire::arp(data) {
+            Ok(_) => true,
+            Err(w) => {
+                self.weird(&w, around, None);
+                false
+            }
+        }
+    }
+
+    /// An IP packet; returns whether it and its transport hold.
+    pub(crate) fn walk_ip(&mut self, data: &[u8], wire_len: u32, around: &Encapsulation) -> bool {
         let verify = !self.options.ignore_checksums;
-        // Nothing is allocated while nothing is odd.
         let mut odd = Vec::new();
         let ip = gannet_wire::ip_with(data, wire_len, verify, &mut |w| odd.push(w));
         for w in odd {
@@ -79,48 +103,96 @@ impl Shard {
         }
         let ip = match ip {
             Ok(ip) => ip,
-            Err(w) => return self.weird(&w, around, None),
-        };
-        let Some(fragment) = ip.fragment else { return self.walk_transport(&ip, around) };
-        if !ip.is_complete() {
-            self.flow_weird("incompletely_captured_fragment", &ip, "IP", around);
-            if fragment.offset == 0 {
-                self.walk_transport(&ip, around);
+            Err(w) => {
+                self.weird(&w, around, None);
+                return false;
             }
-            return;
+        };
+        if ip.fragment.is_some() {
+            return self.walk_fragment(&ip, around);
+        }
+        self.walk_transport(&ip, around)
+    }
+
+    /// A piece of a datagram; with the last one the datagram goes on.
+    fn walk_fragment(&mut self, ip: &Ip<'_>, around: &Encapsulation) -> bool {
+        if !ip.is_complete() {
+            self.flow_weird("incompletely_captured_fragment", ip, "IP", around);
+            let first = ip.fragment.is_some_and(|f| f.offset == 0);
+            return first && self.walk_transport(ip, around);
         }
         let mut whole = Vec::new();
         let mut odd = Vec::new();
-        let complete = self.fragments.add(self.now, &ip, &mut whole, |name| odd.push(name));
+        let complete = self.fragments.add(self.now, ip, &mut whole, |name| odd.push(name));
         for name in odd {
-            self.flow_weird(name, &ip, "", around);
+            self.flow_weird(name, ip, "", around);
         }
         if complete && let Ok(ip) = gannet_wire::ip(&whole, whole.len() as u32, false) {
             // A datagram whose pieces claim to be a piece goes no further.
             if ip.fragment.is_none() {
                 let missing = std::mem::take(&mut self.missing);
-                self.walk_transport(&ip, around);
+                let holds = self.walk_transport(&ip, around);
                 self.missing = missing;
+                return holds;
             }
         }
+        true
     }
 
-    fn walk_transport(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+    /// What an IP packet carries; returns whether it holds.
+    fn walk_transport(&mut self, ip: &Ip<'_>, around: &Encapsulation) -> bool {
         if ip.upper != Upper::Payload {
-            return;
+            return true;
+        }
+        if ip.protocol != protocol::NONE && !self.deeper(ip, "IP", around) {
+            return false;
         }
         match ip.protocol {
             protocol::TCP => self.tcp(ip, around),
             protocol::UDP => self.udp(ip, around),
             protocol::ICMP | protocol::ICMP6 => self.icmp(ip, around),
             protocol::IPV4 | protocol::IPV6 | protocol::GRE => self.ip_tunnel(ip, around),
+            protocol::NONE if around.last().is_some_and(|t| t.kind == TEREDO) => {}
             protocol::NONE => {
-                if around.last().is_none_or(|t| t.kind != "Tunnel::TEREDO") {
-                    self.flow_weird("ipv6_no_next", ip, "IP", around);
-                }
+                self.flow_weird("ipv6_no_next", ip, "IP", around);
+                return false;
             }
-            _ => self.unknown(ip, around),
+            _ => {
+                self.unknown(ip, around);
+                return false;
+            }
         }
+        true
+    }
+
+    /// One layer more, above IP; too many are told of the packet that has them.
+    #[inline]
+    pub(crate) fn deeper(
+        &mut self,
+        ip: &Ip<'_>,
+        source: &'static str,
+        around: &Encapsulation,
+    ) -> bool {
+        if self.layers >= gannet_wire::MAX_DEPTH {
+            self.flow_weird(TOO_MANY_LAYERS, ip, source, around);
+            return false;
+        }
+        self.layers += 1;
+        true
+    }
+
+    /// One layer more, the first one of what a tunnel carries.
+    pub(crate) fn deeper_inside(&mut self, source: &'static str, around: &Encapsulation) -> bool {
+        if self.layers >= gannet_wire::MAX_DEPTH {
+            let source = Some(source);
+            let what =
+                Oddity { name: TOO_MANY_LAYERS, addl: "", source, in_tunnel: around.depth() > 0 };
+            let env = &mut self.env;
+            env.weirds.packet(&mut env.logs, self.now, &what);
+            return false;
+        }
+        self.layers += 1;
+        true
     }
 
     /// The connection of a packet and the packet's direction.
@@ -355,6 +427,8 @@ impl Shard {
         self.with_session(index, |conn, _, session| session.weird(conn, w.name, &addl, w.source));
     }
 }
+
+const TOO_MANY_LAYERS: &str = "max_packet_analyzer_depth_exceeded";
 
 /// Bit of a UDP connection's `seen` for `D`.
 const UDP_DATA_BIT: u32 = 3;

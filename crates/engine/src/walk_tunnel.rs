@@ -18,29 +18,39 @@ use crate::tunnels::Encapsulation;
 
 const GRE: &str = "Tunnel::GRE";
 const GTPV1: &str = "Tunnel::GTPv1";
+pub(crate) const TEREDO: &str = "Tunnel::TEREDO";
+/// Who tells of oddities of tunnels between hosts.
+const IP_TUNNEL: &str = "IPTUNNEL";
 
 impl Shard {
     /// IP-in-IP and GRE: tunnels between two hosts, without a connection of their own.
     pub(crate) fn ip_tunnel(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
         if ip.protocol != protocol::GRE {
-            return self.in_hosts_tunnel(ip, around, "Tunnel::IP", |ip| {
+            return self.in_hosts_tunnel(ip, around, "Tunnel::IP", || {
                 tunnel::ip_in_ip(ip.payload, ip.protocol).map(Inner::Ip)
             });
         }
-        self.in_hosts_tunnel(ip, around, GRE, |ip| tunnel::gre(ip.payload).map(|g| g.inner));
+        self.in_gre(ip, ip.payload, around);
+    }
+
+    /// GRE, and the tunnel between hosts that follows as a layer of its own.
+    fn in_gre(&mut self, ip: &Ip<'_>, data: &[u8], around: &Encapsulation) {
+        if self.deeper(ip, "GRE", around) {
+            self.in_hosts_tunnel(ip, around, GRE, || tunnel::gre(data).map(|g| g.inner));
+        }
     }
 
     fn in_hosts_tunnel<'a>(
         &mut self,
-        ip: &Ip<'a>,
+        ip: &Ip<'_>,
         around: &Encapsulation,
         kind: &'static str,
-        open: impl FnOnce(&Ip<'a>) -> Result<Inner<'a>, gannet_wire::Weird>,
+        open: impl FnOnce() -> Result<Inner<'a>, gannet_wire::Weird>,
     ) {
         if around.is_full() {
             return self.too_deep(ip, around);
         }
-        let inner = match open(ip) {
+        let inner = match open() {
             Ok(inner) => inner,
             Err(w) => return self.weird(&w, around, Some(ip)),
         };
@@ -48,17 +58,25 @@ impl Shard {
         let uid = || uids.connection(packet, ordinal);
         let around = around.with(self.ip_tunnels.between(self.now, ip.src, ip.dst, kind, uid));
         self.ordinal += 1;
-        self.walk_inner(inner, inner.data().len() as u32, &around);
+        self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &around);
     }
 
-    fn walk_inner(&mut self, inner: Inner<'_>, wire_len: u32, around: &Encapsulation) {
+    fn walk_inner(
+        &mut self,
+        inner: Inner<'_>,
+        wire_len: u32,
+        source: &'static str,
+        around: &Encapsulation,
+    ) {
         match (inner, inner.link_type()) {
-            (Inner::Ip(data), _) => self.walk_ip(data, wire_len, around),
+            (Inner::Ip(data), _) => {
+                if self.deeper_inside(source, around) {
+                    self.walk_ip(data, wire_len, around);
+                }
+            }
             (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, around),
             (Inner::Arp(data), _) => {
-                if let Err(w) = gannet_wire::arp(data) {
-                    self.weird(&w, around, None);
-                }
+                self.walk_arp(data, around);
             }
             _ => {}
         }
@@ -66,7 +84,7 @@ impl Shard {
 
     #[cold]
     fn too_deep(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
-        self.flow_weird("exceeded_tunnel_max_depth", ip, "IPTUNNEL", around);
+        self.flow_weird("exceeded_tunnel_max_depth", ip, IP_TUNNEL, around);
     }
 
     /// UDP payload that may be a tunnel: by the responder's port, else by content.
@@ -78,6 +96,12 @@ impl Shard {
         udp: &Udp<'_>,
         around: &Encapsulation,
     ) {
+        if !self.deeper(ip, "UDP", around) {
+            if let Some(slot) = self.table.get_mut(index) {
+                slot.conn.note_limit();
+            }
+            return;
+        }
         let Some(slot) = self.table.get(index) else { return };
         let data = udp.payload;
         let (tag, kind, opened) = match slot.conn.id.resp_p {
@@ -96,10 +120,7 @@ impl Shard {
                 });
                 (Tag::Gtpv1, GTPV1, inner)
             }
-            port::GRE => {
-                return self
-                    .in_hosts_tunnel(ip, around, GRE, |_| tunnel::gre(data).map(|g| g.inner));
-            }
+            port::GRE => return self.in_gre(ip, data, around),
             p if p == port::TEREDO || tunnel::looks_like_teredo(data) => {
                 return self.teredo(index, from, udp, around);
             }
@@ -128,7 +149,7 @@ impl Shard {
             }
         };
         self.confirm_tunnel(index, tag);
-        self.enter(index, kind, inner, around);
+        self.enter(index, tag, kind, inner, around);
     }
 
     /// Teredo counts once sound packets were seen both ways; what it carries is looked at anyway.
@@ -164,14 +185,21 @@ impl Shard {
         if both {
             self.confirm_tunnel(index, Tag::Teredo);
         }
-        self.enter(index, "Tunnel::TEREDO", teredo.inner, around);
+        self.enter(index, Tag::Teredo, TEREDO, teredo.inner, around);
     }
 
-    fn enter(&mut self, index: u32, kind: &'static str, inner: Inner<'_>, around: &Encapsulation) {
+    fn enter(
+        &mut self,
+        index: u32,
+        tag: Tag,
+        kind: &'static str,
+        inner: Inner<'_>,
+        around: &Encapsulation,
+    ) {
         let Some(slot) = self.table.get(index) else { return };
         let around = around.with(Tunnel { uid: Some(slot.conn.uid), id: slot.conn.id, kind });
         let wire_len = (inner.data().len() as u32).saturating_add(self.missing);
-        self.walk_inner(inner, wire_len, &around);
+        self.walk_inner(inner, wire_len, tag.name(), &around);
     }
 
     fn confirm_tunnel(&mut self, index: u32, tag: Tag) {

@@ -13,6 +13,11 @@ enum Repr {
 
 const INLINE: usize = 14;
 
+/// Letters that are kept. A log shows no more than 4,096 bytes of a string and tells where it cut
+/// one; what lies beyond is never seen. SYNs, FINs and RSTs with ever new numbers would otherwise
+/// cost a byte each for as long as somebody sends them.
+const MAX: usize = 4_200;
+
 impl Default for History {
     fn default() -> Self {
         Self(Repr::Inline { len: 0, text: [0; INLINE] })
@@ -29,7 +34,7 @@ impl History {
         }
     }
 
-    /// Appends a letter.
+    /// Appends a letter, up to some four thousand.
     #[inline]
     pub fn push(&mut self, letter: u8) {
         match &mut self.0 {
@@ -42,7 +47,8 @@ impl History {
                 long.push(letter);
                 self.0 = Repr::Heap(Box::new(long));
             }
-            Repr::Heap(text) => text.push(letter),
+            Repr::Heap(text) if text.len() < MAX => text.push(letter),
+            Repr::Heap(_) => {}
         }
     }
 
@@ -69,5 +75,14 @@ mod tests {
         assert_eq!(h.as_bytes(), letters);
         h.replace(b"^h");
         assert_eq!(h.as_bytes(), b"^h");
+    }
+
+    #[test]
+    fn is_bounded() {
+        let mut h = History::default();
+        for _ in 0..100_000 {
+            h.push(b'S');
+        }
+        assert_eq!(h.as_bytes().len(), MAX);
     }
 }
