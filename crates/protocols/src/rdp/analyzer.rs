@@ -1,5 +1,4 @@
 use gannet_base::Dir;
-use gannet_files::FileStart;
 
 use super::blocks;
 use super::blocks::Block;
@@ -12,6 +11,7 @@ use crate::Analyze;
 use crate::Context;
 use crate::Replay;
 use crate::Tag;
+use crate::ssl::certificate_seen;
 use crate::support::Frames;
 
 /// Longest message.
@@ -108,17 +108,7 @@ impl Analyzer {
 
     fn certificates(&mut self, cx: &mut Context<'_>, certs: &[&[u8]]) {
         for cert in certs {
-            let file = cx.file_start(FileStart {
-                source: Tag::Rdp.name(),
-                from: Dir::Resp,
-                depth: 0,
-                filename: None,
-                total_bytes: None,
-                parent: None,
-                mime_type: Some("application/x-x509-user-cert"),
-            });
-            cx.file_data(file, cert);
-            cx.file_end(file);
+            certificate_seen(cx, cert, true, false);
             self.session(cx).cert_count += 1;
         }
     }
