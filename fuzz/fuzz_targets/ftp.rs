@@ -5,4 +5,12 @@ use gannet_protocols::ftp::Endpoint;
 use gannet_protocols::ftp::Reply;
 use gannet_protocols::ftp::Request;
 
-gannet_fuzz::protocol!(Ftp, Request::parse, Reply::parse, Endpoint::from_port, Endpoint::from_pasv, Endpoint::from_eprt, Endpoint::from_epsv);
+gannet_fuzz::protocol!(
+    Ftp,
+    Request::parse,
+    Reply::parse,
+    Endpoint::from_port,
+    Endpoint::from_pasv,
+    Endpoint::from_eprt,
+    Endpoint::from_epsv
+);

@@ -3,4 +3,11 @@
 
 use gannet_protocols::http::message;
 
-gannet_fuzz::protocol!(Http, |data| message::unescape(data, None), |data| message::number(data, 16), message::content_range, message::disposition_filename, message::content_type_name);
+gannet_fuzz::protocol!(
+    Http,
+    |data| message::unescape(data, None),
+    |data| message::number(data, 16),
+    message::content_range,
+    message::disposition_filename,
+    message::content_type_name
+);

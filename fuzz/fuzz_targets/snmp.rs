@@ -1,4 +1,6 @@
-//! Snmp: one conversation.
+//! Snmp: one conversation, and its parsers of messages.
 #![no_main]
 
-gannet_fuzz::protocol!(Snmp);
+use gannet_protocols::snmp::Message;
+
+gannet_fuzz::protocol!(Snmp, Message::parse);

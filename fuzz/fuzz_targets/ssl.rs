@@ -3,7 +3,11 @@
 
 use gannet_protocols::ssl::message::ClientHello;
 use gannet_protocols::ssl::message::ServerHello;
-use gannet_protocols::ssl::message::ServerNames;
 use gannet_protocols::ssl::message::certificates;
 
-gannet_fuzz::protocol!(Ssl, |data| ClientHello::parse(data, |_| false).is_ok(), ServerHello::parse, ServerNames::parse, certificates);
+gannet_fuzz::protocol!(
+    Ssl,
+    |data| ClientHello::parse(data, |_| false).is_ok(),
+    ServerHello::parse,
+    certificates
+);

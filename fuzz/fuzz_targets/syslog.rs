@@ -1,4 +1,6 @@
-//! Syslog: one conversation.
+//! Syslog: one conversation, and its parsers of messages.
 #![no_main]
 
-gannet_fuzz::protocol!(Syslog);
+use gannet_protocols::syslog::Message;
+
+gannet_fuzz::protocol!(Syslog, Message::parse);

@@ -24,11 +24,8 @@ use gannet_wire::tunnel;
 
 /// Takes bytes as a capture, from the file header to the last row.
 pub fn capture(bytes: &[u8]) {
-    let mut engine = Engine::new(Options {
-        ignore_checksums: true,
-        hash_files: true,
-        ..Options::default()
-    });
+    let mut engine =
+        Engine::new(Options { ignore_checksums: true, hash_files: true, ..Options::default() });
     if let Ok(mut reader) = Reader::from_read(Box::new(Cursor::new(bytes.to_vec())), "fuzz") {
         while let Ok(Some(batch)) = reader.next_batch() {
             if engine.batch(&batch).is_err() {

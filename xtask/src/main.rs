@@ -1,8 +1,8 @@
 //! What developers run by hand, as `cargo xtask COMMAND`.
 //!
 //! `ready` is what a change must pass. `conformance` holds the logs against Zeek's, `mutate` looks
-//! for captures that break the engine, `bench` measures it against its peers, `docs` writes the
-//! parts of the manual that come from declarations. Captures to compare with lie in a folder
+//! for captures that break the engine, `bench` measures it against its peers, `update` writes
+//! what is generated. Captures to compare with lie in a folder
 //! `shared` beside the repository (see [`workspace`]); what needs them says so where they are absent.
 
 mod bench;
@@ -10,6 +10,7 @@ mod conformance;
 mod measure;
 mod mutate;
 mod ready;
+mod update;
 mod workspace;
 
 use std::process::ExitCode;
@@ -20,10 +21,13 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 enum Command {
+    /// Format, lints, documentation, tests, conformance
     Ready,
     Conformance(conformance::Args),
     Mutate(mutate::Args),
     Bench(bench::Args),
+    /// Write anew what is generated: docs/logs.md, the sample capture and its golden logs
+    Update,
     #[command(hide = true)]
     Measure(measure::Args),
 }
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         Command::Conformance(args) => conformance::run(&args),
         Command::Mutate(args) => mutate::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Update => update::run(),
         Command::Measure(args) => measure::run(&args),
     };
     match done {

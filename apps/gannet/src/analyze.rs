@@ -106,6 +106,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             return Ok(Outcome::NoCapture);
         }
     };
+    for name in args.logs.iter().flatten() {
+        if gannet_engine::schemas().iter().all(|s| s.path != name) {
+            terminal.warning(&format_args!("--logs: there is no log '{name}'"));
+        }
+    }
     if args.threads.get() > 1 {
         terminal.note(&"this version analyses on one thread");
     }

@@ -82,8 +82,9 @@ fn json_and_its_times() {
 fn only_the_logs_asked_for() {
     let s = Scratch::new("logs");
     let capture = s.file("sample.pcap", &sample());
-    s.analyze("some", &["--logs", "conn,nothing"], &capture);
+    let run = s.analyze("some", &["--logs", "conn,cnn"], &capture);
     assert_eq!(s.list("some"), ["conn.log"]);
+    assert_eq!(run.stderr, "warning: --logs: there is no log 'cnn'\n");
 }
 
 #[test]

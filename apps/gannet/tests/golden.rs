@@ -1,7 +1,7 @@
 //! The logs of the sample capture, held against files in `golden/`.
 //!
-//! A change of the output is a change of these files, to be read in review. To write them anew:
-//! `GANNET_GOLDEN=write cargo test -p gannet --test golden`.
+//! A change of the output is a change of these files, to be read in review. `cargo xtask
+//! update` writes them anew.
 
 mod support;
 
@@ -58,7 +58,7 @@ fn the_logs_are_as_they_were() {
             assert!(
                 is == was,
                 "{kind}/{name} differs; is:\n{is}\nwas:\n{was}\n\
-                 If that is meant: GANNET_GOLDEN=write cargo test -p gannet --test golden"
+                 If that is meant: cargo xtask update"
             );
         }
     }

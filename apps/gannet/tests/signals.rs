@@ -1,5 +1,8 @@
 //! SIGINT and SIGTERM end a live analysis in order.
 
+// A panic in a helper is a test's report.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::io::Write;

@@ -24,6 +24,15 @@ pub use options::Statistics;
 
 use shard::Shard;
 
+/// The schemas of all logs that an analysis can make, by name.
+pub fn schemas() -> Vec<gannet_log::Schema> {
+    let mut all = vec![gannet_log::Schema::of::<conn_log::ConnRow<'_>>()];
+    all.extend(gannet_files::schemas());
+    all.extend(gannet_protocols::schemas());
+    all.sort_by_key(|s| s.path);
+    all
+}
+
 /// The analysis of one stream of packets.
 pub struct Engine {
     shard: Shard,

@@ -38,3 +38,13 @@ pub use manager::FileId;
 pub use manager::FileOptions;
 pub use manager::FileStart;
 pub use manager::Files;
+
+/// The logs that files make.
+pub fn schemas() -> Vec<gannet_log::Schema> {
+    use gannet_log::Schema;
+    vec![
+        Schema::of::<files_log::FileRow<'_>>(),
+        Schema::of::<rows::OcspRow<'_>>(),
+        Schema::of::<rows::PeRow<'_>>(),
+    ]
+}

@@ -30,6 +30,7 @@ mod json;
 mod logs;
 mod number;
 mod row;
+mod schema;
 mod tsv;
 mod value;
 
@@ -50,6 +51,7 @@ pub use row::Field;
 pub use row::Limits;
 pub use row::Row;
 pub use row::slot;
+pub use schema::Schema;
 pub use tsv::TsvEncoder;
 pub use value::Encoder;
 pub use value::Enum;

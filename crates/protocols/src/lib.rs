@@ -16,6 +16,7 @@ mod env;
 pub mod failure;
 mod nested;
 pub mod registry;
+mod schemas;
 mod stack;
 pub mod support;
 #[cfg(test)]
@@ -61,6 +62,7 @@ pub use env::Options;
 pub use nested::Nested;
 pub use registry::Analyzer;
 pub use registry::Tag;
+pub use schemas::schemas;
 pub use stack::Scratch;
 pub use stack::Session;
 pub use stack::Stack;

@@ -41,6 +41,9 @@ struct Work<'a> {
     /// What each worker reads now, and since when.
     current: Mutex<HashMap<thread::ThreadId, (u64, Instant)>>,
     failures: AtomicU64,
+    /// Packets and rows of all captures: a run that reads nothing would find nothing.
+    packets: AtomicU64,
+    rows: AtomicU64,
 }
 
 /// Runs the captures of these numbers; returns how many broke the engine.
@@ -55,6 +58,8 @@ pub(crate) fn run(seeds: &Seeds, numbers: Range<u64>, kept: &Path) -> anyhow::Re
         end: numbers.end,
         current: Mutex::default(),
         failures: AtomicU64::new(0),
+        packets: AtomicU64::new(0),
+        rows: AtomicU64::new(0),
     };
     let begun = Instant::now();
     let done = thread::scope(|scope| {
@@ -69,7 +74,9 @@ pub(crate) fn run(seeds: &Seeds, numbers: Range<u64>, kept: &Path) -> anyhow::Re
     done?;
     let count = numbers.end - numbers.start;
     let peak = peak_memory().map_or_else(String::new, |p| format!(", {:.0} MB", p as f64 / 1e6));
-    say(&format!("{count} captures in {:.0} s{peak}", begun.elapsed().as_secs_f64()));
+    let (packets, rows) = (work.packets.into_inner(), work.rows.into_inner());
+    let took = begun.elapsed().as_secs_f64();
+    say(&format!("{count} captures, {packets} packets, {rows} rows in {took:.0} s{peak}"));
     Ok(work.failures.into_inner())
 }
 
@@ -85,9 +92,12 @@ impl Work<'_> {
             self.current().insert(own, (number, Instant::now()));
             let result = panic::catch_unwind(AssertUnwindSafe(|| analyze(number, capture)));
             self.current().remove(&own);
-            if result.is_err() {
-                let what = PANIC.with(|p| p.take());
-                self.fail(number, &what);
+            match result {
+                Ok((packets, rows)) => {
+                    self.packets.fetch_add(packets, Ordering::Relaxed);
+                    self.rows.fetch_add(rows, Ordering::Relaxed);
+                }
+                Err(_) => self.fail(number, &PANIC.with(RefCell::take)),
             }
         }
     }
@@ -126,8 +136,9 @@ impl Work<'_> {
     }
 }
 
-/// Reads a capture as the command does, with options that depend on its number. Errors are fine.
-fn analyze(number: u64, capture: Vec<u8>) {
+/// Reads a capture as the command does, with options that depend on its number; returns how many
+/// packets and rows there were. Errors are fine.
+fn analyze(number: u64, capture: Vec<u8>) -> (u64, u64) {
     let json = Format::Json(JsonTimes::Iso8601);
     let mut engine = Engine::new(Options {
         // Most damage makes checksums wrong, and what is behind them would rest.
@@ -146,7 +157,10 @@ fn analyze(number: u64, capture: Vec<u8>) {
             }
         }
     }
-    let _ = engine.finish();
+    // Rows are made and thrown away, so that nothing is left that could fail.
+    engine.finish().map_or((0, 0), |(statistics, counts)| {
+        (statistics.packets, counts.iter().map(|c| c.rows).sum())
+    })
 }
 
 /// The most memory this process had, in bytes, where the system tells (Linux).

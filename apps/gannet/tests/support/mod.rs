@@ -1,7 +1,7 @@
 //! Runs of the command on captures in folders of their own.
 
-// Each test program uses its own part of this.
-#![allow(dead_code)]
+// Each test program uses its own part of this, and a panic here is a test's report.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::fs;
 use std::io::Write;
@@ -21,30 +21,30 @@ use gannet_capture::Writer;
 use gannet_synth::Frame;
 
 /// The command, not yet run.
-pub fn gannet() -> Command {
+pub(crate) fn gannet() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gannet"));
     command.stdin(Stdio::null());
     command
 }
 
 /// What one run of the command came to.
-pub struct Run {
+pub(crate) struct Run {
     /// The exit code.
-    pub code: i32,
+    pub(crate) code: i32,
     /// Data.
-    pub stdout: String,
+    pub(crate) stdout: String,
     /// Words.
-    pub stderr: String,
+    pub(crate) stderr: String,
 }
 
 impl Run {
     /// Runs a command to its end.
-    pub fn of(command: &mut Command) -> Self {
+    pub(crate) fn of(command: &mut Command) -> Self {
         command.output().unwrap().into()
     }
 
     /// Runs a command with `input` on its standard input.
-    pub fn with_input(command: &mut Command, input: &[u8]) -> Self {
+    pub(crate) fn with_input(command: &mut Command, input: &[u8]) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -69,23 +69,23 @@ impl From<Output> for Run {
 }
 
 /// A folder that goes away with the test.
-pub struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     /// A fresh folder for a test of this name.
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("gannet-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
 
     /// A path within it.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
     /// A new file within it.
-    pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, bytes).unwrap();
@@ -93,17 +93,17 @@ impl Scratch {
     }
 
     /// The text of a file within it.
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
     /// The names within a folder within it.
-    pub fn list(&self, name: &str) -> Vec<String> {
+    pub(crate) fn list(&self, name: &str) -> Vec<String> {
         list(&self.path(name))
     }
 
     /// Analyses a capture into a folder within it; that must go well.
-    pub fn analyze(&self, out: &str, args: &[&str], capture: &Path) -> Run {
+    pub(crate) fn analyze(&self, out: &str, args: &[&str], capture: &Path) -> Run {
         let out = self.path(out);
         let run = Run::of(gannet().arg("analyze").args(args).arg("-o").arg(out).arg(capture));
         assert_eq!(run.code, 0, "{}", run.stderr);
@@ -119,7 +119,7 @@ impl Drop for Scratch {
 }
 
 /// The names within a folder, sorted.
-pub fn list(folder: &Path) -> Vec<String> {
+pub(crate) fn list(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> =
         entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -128,19 +128,19 @@ pub fn list(folder: &Path) -> Vec<String> {
 }
 
 /// The sample as the bytes of a pcap file.
-pub fn sample() -> Vec<u8> {
+pub(crate) fn sample() -> Vec<u8> {
     pcap(gannet_synth::sample().frames())
 }
 
 /// The sample as two files, cut before the packet `at`.
-pub fn rotated(at: usize) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn rotated(at: usize) -> (Vec<u8>, Vec<u8>) {
     let trace = gannet_synth::sample();
     let (first, second) = trace.frames().split_at(at);
     (pcap(first), pcap(second))
 }
 
 /// Frames as the bytes of a pcap file.
-pub fn pcap(frames: &[Frame]) -> Vec<u8> {
+pub(crate) fn pcap(frames: &[Frame]) -> Vec<u8> {
     let bytes = Arc::new(Mutex::new(Vec::new()));
     let options = WriteOptions { precision: Some(Precision::Micros), ..WriteOptions::default() };
     let mut writer = Writer::to_write(Box::new(Shared(Arc::clone(&bytes))), "x.pcap", options);

@@ -1,0 +1,40 @@
+use crate::row::Field;
+use crate::row::Row;
+
+/// What a log stream is, without a row of it: for the manual and for choosing logs by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Name of the stream and of its file.
+    pub path: &'static str,
+    /// What one row is.
+    pub doc: &'static str,
+    /// The columns in order.
+    pub fields: Vec<Field>,
+}
+
+impl Schema {
+    /// The schema of a row type.
+    pub fn of<R: Row>() -> Self {
+        Self { path: R::PATH, doc: R::DOC.trim(), fields: R::fields() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    crate::row! {
+        /// One row a test.
+        struct Sample = "sample" {
+            /// How many.
+            n: u64 = "n",
+        }
+    }
+
+    #[test]
+    fn a_row_type_describes_itself() {
+        let schema = Schema::of::<Sample>();
+        assert_eq!((schema.path, schema.doc), ("sample", "One row a test."));
+        assert_eq!(schema.fields.iter().map(|f| f.name).collect::<Vec<_>>(), ["n"]);
+    }
+}

@@ -1,0 +1,45 @@
+//! The logs that protocols make.
+
+use gannet_log::Schema;
+
+macro_rules! schemas {
+    ($($module:ident :: $row:ident $(<$life:lifetime>)?),* $(,)?) => {
+        /// The schemas of all logs of protocols, in no particular order.
+        pub fn schemas() -> Vec<Schema> {
+            vec![$( Schema::of::<crate::$module::$row $(<$life>)?>() ),*]
+        }
+    };
+}
+
+schemas! {
+    dhcp::Dhcp,
+    dnp3::Dnp3Row,
+    dns::Dns<'_>,
+    failure::AnalyzerRow<'_>,
+    ftp::FtpRow<'_>,
+    http::HttpRow<'_>,
+    irc::IrcRow,
+    krb::KerberosRow<'_>,
+    modbus::ModbusRow,
+    mqtt::ConnectRow<'_>,
+    mqtt::PublishRow<'_>,
+    mqtt::SubscribeRow<'_>,
+    mysql::MysqlRow<'_>,
+    ntp::Control,
+    ntp::Ntp,
+    ntp::Private,
+    radius::RadiusRow<'_>,
+    rfb::RfbRow<'_>,
+    sip::SipRow<'_>,
+    smtp::SmtpRow,
+    snmp::SnmpRow<'_>,
+    socks::SocksRow<'_>,
+    ssh::SshRow<'_>,
+    ssl::SslRow<'_>,
+    ssl::X509Row<'_>,
+    syslog::SyslogRow<'_>,
+    tunnel::TunnelRow,
+    websocket::WebSocketRow<'_>,
+    weird::NoticeRow<'_>,
+    weird::WeirdRow<'_>,
+}

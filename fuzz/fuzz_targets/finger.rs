@@ -1,0 +1,4 @@
+//! Finger: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Finger);

@@ -1,0 +1,4 @@
+//! Imap: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Imap);

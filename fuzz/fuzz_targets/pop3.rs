@@ -1,0 +1,4 @@
+//! Pop3: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Pop3);

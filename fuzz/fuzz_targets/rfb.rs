@@ -1,0 +1,6 @@
+//! Rfb: one conversation, and its parsers of messages.
+#![no_main]
+
+use gannet_protocols::rfb::message;
+
+gannet_fuzz::protocol!(Rfb, message::version, message::server_init);

@@ -1,0 +1,4 @@
+//! Socks: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Socks);

@@ -1,0 +1,4 @@
+//! WebSocket: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(WebSocket);

@@ -1,0 +1,4 @@
+//! Xmpp: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Xmpp);
