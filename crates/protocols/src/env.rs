@@ -112,8 +112,6 @@ pub struct Env {
     pub http: crate::http::Shared,
     /// DHCP transactions, which span connections.
     pub dhcp: crate::dhcp::Shared,
-    /// Proxies, which span connections.
-    pub socks: crate::socks::Shared,
     /// Certificates seen.
     pub certificates: crate::ssl::Certificates,
 }
@@ -136,7 +134,6 @@ impl Env {
             nesting: 0,
             http: crate::http::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
-            socks: crate::socks::Shared::default(),
             certificates: crate::ssl::Certificates::default(),
         }
     }

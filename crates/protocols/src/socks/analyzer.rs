@@ -1,102 +1,115 @@
 use gannet_base::Dir;
-use gannet_base::Time;
-use gannet_log::Port;
 
-use super::message;
-use super::message::Malformed;
-use super::message::Target;
-use super::rows::SocksRow;
-use super::rows::Status;
+use super::message::Address;
+use super::message::Message5;
+use super::message::Reply4;
+use super::message::Request4;
+use super::message::login;
+use super::message::methods;
+use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
 use crate::Nested;
 use crate::Tag;
-use crate::support::Bytes;
+use crate::stack;
 
-/// Method: user and password.
-const PASSWORD: u8 = 2;
+/// Login by name and password.
+const USER_PASSWORD: u8 = 2;
+/// No method suits the proxy.
+const NO_METHOD: u8 = 0xff;
+const SOURCE: Option<&str> = Some("SOCKS");
+
+/// Where SOCKS 5 stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Methods are offered, and one is taken.
+    Methods,
+    /// The method's own messages follow.
+    Login(u8),
+    /// Request and reply.
+    Request,
+}
 
 /// The analyzer of one connection.
 pub struct Analyzer {
-    /// The server chose a method, and which.
-    method: Option<u8>,
-    logging_in: bool,
-    /// Client and server have said what they have to.
-    said: [bool; 2],
+    stage: Stage,
+    /// Sides that said their last word, by [`Dir::index`].
+    done: [bool; 2],
+    /// The stream makes no sense.
+    over: bool,
+    /// Looks at what the proxy relays.
+    relayed: Option<Nested>,
+    violated: bool,
     session: Option<Session>,
-    done: bool,
-    /// It was no SOCKS after all: nothing is logged.
-    failed: bool,
-    /// Who analyses what the proxy carries.
-    carried: Option<Box<Nested>>,
 }
 
-struct Session {
-    ts: Time,
-    version: u8,
-    user: Option<Vec<u8>>,
-    status: Option<Status>,
-    request: Option<Target>,
-    bound: Option<Target>,
-}
+/// A message ended too early.
+struct Short;
 
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
-            method: None,
-            logging_in: false,
-            said: [false; 2],
+            stage: Stage::Methods,
+            done: [false; 2],
+            over: false,
+            relayed: None,
+            violated: false,
             session: None,
-            done: false,
-            failed: false,
-            carried: None,
         }
     }
 
     fn session(&mut self, cx: &Context<'_>, version: u8) -> &mut Session {
-        self.session.get_or_insert_with(|| Session {
-            ts: cx.now,
-            version,
-            user: None,
-            status: None,
-            request: None,
-            bound: None,
-        })
+        self.session.get_or_insert_with(|| Session::new(cx.now, version))
     }
 
-    fn message(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
-        let mut b = Bytes(data);
-        if self.logging_in {
-            return self.login(cx, from, &mut b);
+    fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
+        self.violated = true;
+        cx.violation(Tag::Socks, reason, b"");
+    }
+
+    fn message(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Short> {
+        if let Stage::Login(method) = self.stage {
+            return self.login(cx, from, method, data);
         }
-        match (b.u8().ok_or(Malformed::Short)?, from) {
-            (4, Dir::Orig) => {
-                let target = message::request4(&mut b)?;
-                self.request(cx, 4, target);
+        let (version, data) = data.split_first().ok_or(Short)?;
+        match (version, self.stage, from) {
+            (4, _, Dir::Orig) => {
+                let r = Request4::parse(data).ok_or(Short)?;
+                self.request(cx, 4, r.to, r.port);
             }
-            (4, Dir::Resp) => {
-                let (code, target) = message::reply4(&mut b)?;
-                self.reply(cx, 4, code, target);
+            (4, _, Dir::Resp) => {
+                // As elsewhere, only a reply that repeats the version in front is known as one.
+                let r = Reply4::parse(data.get(1..).ok_or(Short)?).ok_or(Short)?;
+                self.reply(cx, 4, r.status, Address { host: Some(r.from), name: None }, r.port);
             }
-            (5, Dir::Orig) if self.method.is_none() => message::methods5(&mut b)?,
-            (5, Dir::Resp) if self.method.is_none() => {
-                let method = b.u8().ok_or(Malformed::Short)?;
-                self.logging_in = method != 0 && method != 0xff;
-                self.method = Some(method);
+            (5, Stage::Methods, Dir::Orig) => {
+                methods(data).ok_or(Short)?;
             }
-            (5, Dir::Orig) => {
-                let target = message::request5(&mut b)?;
-                self.request(cx, 5, target);
+            (5, Stage::Methods, Dir::Resp) => {
+                let method = *data.first().ok_or(Short)?;
+                let needs_login = !matches!(method, 0 | NO_METHOD);
+                self.stage = if needs_login { Stage::Login(method) } else { Stage::Request };
             }
-            (5, Dir::Resp) => {
-                let (code, target) = message::reply5(&mut b)?;
-                self.reply(cx, 5, code, target);
+            (5, _, Dir::Orig) => {
+                let r = Message5::parse(data).ok_or(Short)?;
+                let reason = if r.reserved != 0 {
+                    format!("invalid value in reserved field: {}", r.reserved)
+                } else if !(1..=3).contains(&r.code) {
+                    format!("undefined value in command field: {}", r.code)
+                } else {
+                    self.request(cx, 5, r.address, r.port);
+                    return Ok(());
+                };
+                self.violation(cx, &reason);
+                self.over = true;
             }
-            (n, _) => {
-                self.failed = true;
-                let reason = format!("unsupported/unknown SOCKS version {n}");
-                cx.violation(Tag::Socks, &reason, data);
+            (5, _, Dir::Resp) => {
+                let r = Message5::parse(data).ok_or(Short)?;
+                self.reply(cx, 5, r.code, r.address, r.port);
+            }
+            (other, ..) => {
+                self.violation(cx, &format!("unsupported/unknown SOCKS version {other}"));
             }
         }
         Ok(())
@@ -106,112 +119,97 @@ impl Analyzer {
         &mut self,
         cx: &mut Context<'_>,
         from: Dir,
-        b: &mut Bytes<'_>,
-    ) -> Result<(), Malformed> {
-        let method = self.method.unwrap_or(0xff);
-        if method != PASSWORD {
-            let addl = method.to_string();
-            cx.weird("socks5_unsupported_authentication_method", &addl, Some("SOCKS"));
+        method: u8,
+        data: &[u8],
+    ) -> Result<(), Short> {
+        if method != USER_PASSWORD {
+            let name = "socks5_unsupported_authentication_method";
+            cx.weird(name, &method.to_string(), SOURCE);
         } else {
-            let version = b.u8().ok_or(Malformed::Short)?;
-            if version != 1 {
+            let (version, data) = data.split_first().ok_or(Short)?;
+            if *version != 1 {
                 let addl = format!("method {method}, version {version}");
-                cx.weird("socks5_unsupported_authentication", &addl, Some("SOCKS"));
+                cx.weird("socks5_unsupported_authentication", &addl, SOURCE);
             } else if from.is_orig() {
-                let user = message::login(b)?.to_vec();
-                self.session(cx, 5).user = Some(user);
+                let (user, _) = login(data).ok_or(Short)?;
+                self.session(cx, 5).login(user);
             } else {
-                let code = b.u8().ok_or(Malformed::Short)?;
-                self.session(cx, 5).status = Some(Status { version: 5, code });
+                let code = *data.first().ok_or(Short)?;
+                self.session(cx, 5).status(5, code);
             }
         }
-        self.logging_in &= from.is_orig();
+        if !from.is_orig() {
+            self.stage = Stage::Request;
+        }
         Ok(())
     }
 
-    fn request(&mut self, cx: &mut Context<'_>, version: u8, target: Target) {
-        self.said[0] = true;
-        self.session(cx, version).request = Some(target);
-        let env = &mut *cx.env;
-        env.socks.register(&mut env.logs, cx.now, cx.conn.id, "Tunnel::SOCKS");
+    fn request(&mut self, cx: &mut Context<'_>, version: u8, to: Address<'_>, port: u16) {
+        self.session(cx, version).request(to, port);
+        cx.register_tunnel("Tunnel::SOCKS");
+        self.done[0] = true;
     }
 
-    fn reply(&mut self, cx: &mut Context<'_>, version: u8, code: u8, target: Target) {
-        self.said[1] = true;
+    fn reply(&mut self, cx: &mut Context<'_>, version: u8, code: u8, from: Address<'_>, port: u16) {
         let session = self.session(cx, version);
-        session.bound = Some(target);
-        session.status = Some(Status { version, code });
+        session.status(version, code);
+        session.bound(from, port);
         cx.confirm(Tag::Socks);
+        self.done[1] = true;
     }
 }
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || cx.conn.partial {
+        if self.over || cx.conn.partial {
             return;
         }
-        if self.said == [true; 2] {
-            // What the proxy carries is found by its content from here on.
-            let nested = self.carried.get_or_insert_with(|| {
-                let mut nested = Box::new(Nested::new(Tag::Socks));
+        if self.done == [true; 2] {
+            let relayed = self.relayed.get_or_insert_with(|| {
+                let mut nested = Nested::new(Tag::Socks);
                 nested.start(cx, Tag::Detector);
                 nested
             });
-            nested.stream(cx, from, data);
-            return;
+            relayed.stream(cx, from, data);
+        } else if self.message(cx, from, data).is_err() {
+            self.violation(cx, "Binpac exception: binpac exception: out_of_bound: SOCKS_Message");
         }
-        let Err(why) = self.message(cx, from, data) else { return };
-        let reason = match why {
-            Malformed::Short => "Binpac exception: binpac exception: out_of_bound".to_owned(),
-            Malformed::Reserved(n) => format!("invalid value in reserved field: {n}"),
-            Malformed::Command(n) => format!("undefined value in command field: {n}"),
-        };
-        self.done = why != Malformed::Short;
-        self.failed = true;
-        cx.violation(Tag::Socks, &reason, data);
     }
 
     fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
-        if let Some(nested) = &mut self.carried {
-            nested.gap(cx, from, len);
+        if let Some(relayed) = &mut self.relayed {
+            relayed.gap(cx, from, len);
         }
     }
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
-        if let Some(nested) = &mut self.carried {
-            nested.end(cx, from);
+        if let Some(relayed) = &mut self.relayed {
+            relayed.end(cx, from);
         }
     }
 
     fn reset(&mut self, cx: &mut Context<'_>) {
-        if let Some(nested) = &mut self.carried {
-            nested.reset(cx);
+        if let Some(relayed) = &mut self.relayed {
+            relayed.reset(cx);
         }
     }
 
+    fn flip(&mut self, _cx: &mut Context<'_>) {
+        self.done.swap(0, 1);
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
-        if let Some(nested) = &mut self.carried {
-            nested.finish(cx);
+        if let Some(mut relayed) = self.relayed.take() {
+            relayed.finish(cx);
         }
-        let Some(s) = self.session.take().filter(|_| !self.failed) else { return };
-        if !cx.conn.services.contains(Tag::Socks as u8) {
-            return;
+        // What was taken off for a violation is not logged.
+        let failed = self.violated && stack::blames(cx.conn);
+        if cx.conn.services.contains(Tag::Socks as u8)
+            && !failed
+            && let Some(session) = self.session.take()
+        {
+            session.write(cx);
         }
-        cx.log(&SocksRow {
-            ts: s.ts,
-            uid: cx.conn.uid,
-            id: cx.conn.id,
-            version: s.version,
-            user: s.user.as_deref(),
-            password: None,
-            status: s.status,
-            request_host: s.request.as_ref().and_then(|t| t.host),
-            request_name: s.request.as_ref().and_then(|t| t.name.as_deref()),
-            request_p: s.request.as_ref().map(|t| Port(t.port)),
-            bound_host: s.bound.as_ref().and_then(|t| t.host),
-            bound_name: s.bound.as_ref().and_then(|t| t.name.as_deref()),
-            bound_p: s.bound.as_ref().map(|t| Port(t.port)),
-        });
     }
 }
 
@@ -219,42 +217,105 @@ impl Analyze for Analyzer {
 mod tests {
     use super::*;
     use crate::testing::Harness;
+    use gannet_base::Dir::Orig;
+    use gannet_base::Dir::Resp;
     use gannet_base::Proto;
+    use proptest::prelude::*;
 
-    #[test]
-    fn a_login_and_a_request() {
+    fn talk(chunks: &[(Dir, &[u8])]) -> Harness {
         let mut h = Harness::new(Proto::Tcp, 1080);
         let mut a = Analyzer::new(&mut h.cx());
-        for (dir, data) in [
-            (Dir::Orig, &b"\x05\x01\x02"[..]),
-            (Dir::Resp, b"\x05\x02"),
-            (Dir::Orig, b"\x01\x03bob\x02pw"),
-            (Dir::Resp, b"\x01\x00"),
-            (Dir::Orig, b"\x05\x01\x00\x01\xc0\x00\x02\x07\x00\x16"),
-            (Dir::Resp, b"\x05\x00\x00\x01\x0a\x00\x00\x01\x10\x00"),
-            (Dir::Orig, b"GET / HTTP/1.1\r\n\r\n"),
-        ] {
-            a.stream(&mut h.cx(), dir, data);
+        for (from, data) in chunks {
+            a.stream(&mut h.cx(), *from, data);
         }
-        assert!(h.confirmed(Tag::Socks));
-        assert!(h.confirmed(Tag::Http));
-        assert_eq!(h.rows("tunnel")[0]["id.orig_p"], "0");
-        h.conn.services.insert(Tag::Socks as u8);
+        if h.confirmed(Tag::Socks) {
+            h.conn.services.insert(Tag::Socks as u8);
+        }
         a.finish(&mut h.cx());
-        let r = &h.rows("socks")[0];
-        assert_eq!((&*r["user"], &*r["status"]), ("bob", "succeeded"));
-        assert_eq!((&*r["request.host"], &*r["request_p"]), ("192.0.2.7", "22"));
-        assert_eq!((&*r["bound.host"], &*r["bound_p"]), ("10.0.0.1", "4096"));
+        h
+    }
+
+    const LOGIN: [(Dir, &[u8]); 7] = [
+        (Orig, b"\x05\x02\x00\x02"),
+        (Resp, b"\x05\x02"),
+        (Orig, b"\x01\x03bob\x02pw"),
+        (Resp, b"\x01\x00"),
+        (Orig, b"\x05\x01\x00\x01\xc0\x00\x02\x07\x00\x16"),
+        (Resp, b"\x05\x00\x00\x03\x04here\x10\x00"),
+        (Orig, b"GET /within HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ];
+
+    #[test]
+    fn version_5_with_a_login() {
+        let h = talk(&LOGIN);
+        assert!(h.confirmed(Tag::Socks) && !h.violated(Tag::Socks));
+        let rows = h.rows("socks");
+        assert_eq!(rows.len(), 1);
+        let get = |k: &str| rows[0][k].as_str();
+        assert_eq!((get("version"), get("user"), get("password")), ("5", "bob", "-"));
+        assert_eq!((get("request.host"), get("request.name")), ("192.0.2.7", "-"));
+        assert_eq!((get("bound.host"), get("bound.name")), ("-", "here"));
+        assert_eq!((get("request_p"), get("bound_p"), get("status")), ("22", "4096", "succeeded"));
+        assert_eq!(h.rows("tunnel")[0]["tunnel_type"], "Tunnel::SOCKS");
+        // The rest is looked at on its own.
+        assert!(h.confirmed(Tag::Http) && h.starts.is_empty());
+        assert_eq!(h.rows("http")[0]["uri"], "/within");
     }
 
     #[test]
-    fn nothing_is_logged_without_an_answer() {
-        let mut h = Harness::new(Proto::Tcp, 1080);
-        let mut a = Analyzer::new(&mut h.cx());
-        a.stream(&mut h.cx(), Dir::Orig, b"\x04\x01\x00\x50\x01\x02\x03\x04me\0");
-        a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.0 400");
-        a.finish(&mut h.cx());
-        assert!(h.violated(Tag::Socks));
+    fn version_4a() {
+        let h = talk(&[
+            (Orig, b"\x04\x01\x00\x50\x00\x00\x00\x01\0a.example\0"),
+            (Resp, b"\x04\x00\x5b\x00\x50\x00\x00\x00\x00"),
+        ]);
+        let rows = h.rows("socks");
+        assert_eq!(rows[0]["version"], "4");
+        assert_eq!(rows[0]["request.name"], "a.example");
+        assert_eq!(rows[0]["request.host"], "0.0.0.1");
+        assert_eq!(rows[0]["status"], "general SOCKS server failure");
+    }
+
+    #[test]
+    fn what_is_not_confirmed_or_fails_is_not_logged() {
+        assert!(talk(&LOGIN[..5]).rows("socks").is_empty());
+        let mut bad = LOGIN.to_vec();
+        bad[6] = (Orig, b"x");
+        bad.insert(5, (Orig, b"\x06"));
+        let h = talk(&bad);
+        assert!(h.violated(Tag::Socks) && h.confirmed(Tag::Socks));
         assert!(h.rows("socks").is_empty());
+        let h = talk(&[
+            (Orig, b"\x05\x01\x00"),
+            (Resp, b"\x05\x00"),
+            (Orig, b"\x05\x09\x00\x01\x01\x01\x01\x01\x00\x01"),
+        ]);
+        assert!(h.violated(Tag::Socks));
+        assert_eq!(status_of(b"\x05\x63"), "unknown-99");
+    }
+
+    fn status_of(reply: &[u8]) -> String {
+        let reply = [reply, b"\x00\x01\x01\x01\x01\x01\x00\x01"].concat();
+        let h = talk(&[(Orig, b"\x05\x01\x00"), (Resp, b"\x05\x00"), (Resp, &reply)]);
+        h.rows("socks")[0]["status"].clone()
+    }
+
+    #[test]
+    fn unknown_logins_are_odd() {
+        let h = talk(&[(Orig, b"\x05\x01\x01"), (Resp, b"\x05\x01"), (Orig, b"\x01")]);
+        let rows = h.rows("weird");
+        assert_eq!(rows[0]["name"], "socks5_unsupported_authentication_method");
+        assert_eq!((&*rows[0]["addl"], &*rows[0]["source"]), ("1", "SOCKS"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_do(chunks in prop::collection::vec(
+            (any::<bool>(), prop::collection::vec(prop_oneof![0u8..6, any::<u8>()], 1..24)), 0..8))
+        {
+            let chunks: Vec<_> =
+                chunks.iter().map(|(o, d)| (if *o { Orig } else { Resp }, &d[..])).collect();
+            let h = talk(&chunks);
+            prop_assert!(h.rows("socks").len() <= usize::from(h.confirmed(Tag::Socks)));
+        }
     }
 }

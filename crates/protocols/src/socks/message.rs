@@ -1,140 +1,169 @@
-//! Messages after the version byte.
+//! Single messages, without state. `None` stands for a message that ends too early.
 
 use gannet_base::Addr;
 
 use crate::support::Bytes;
 
-/// Where to: an address, a name, or both (version 4a).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
-    /// Address.
+/// Where to, or from where: an address, a name, or (SOCKS 4a) both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Address<'a> {
+    /// The address.
     pub host: Option<Addr>,
-    /// Name.
-    pub name: Option<Vec<u8>>,
-    /// Port.
+    /// The name.
+    pub name: Option<&'a [u8]>,
+}
+
+/// A request to SOCKS 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request4<'a> {
+    /// 1 connect, 2 bind.
+    pub command: u8,
+    /// The port to connect to.
+    pub port: u16,
+    /// Where to.
+    pub to: Address<'a>,
+    /// Who asks.
+    pub user: &'a [u8],
+}
+
+/// A reply of SOCKS 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply4 {
+    /// 0x5a granted, 0x5b to 0x5d refused.
+    pub status: u8,
+    /// The proxy's port.
+    pub port: u16,
+    /// The proxy's address.
+    pub from: Addr,
+}
+
+/// A request to SOCKS 5, or its reply: they are built alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message5<'a> {
+    /// Command or status.
+    pub code: u8,
+    /// Reserved, 0.
+    pub reserved: u8,
+    /// Where to, or from where; without either for an unknown type of address.
+    pub address: Address<'a>,
+    /// The port there.
     pub port: u16,
 }
 
-/// Why a message cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// It ends too early.
-    Short,
-    /// The reserved byte is not zero.
-    Reserved(u8),
-    /// The command is none.
-    Command(u8),
+impl<'a> Request4<'a> {
+    /// Reads what follows the version. The name of SOCKS 4a is announced by an address 0.0.0.x.
+    pub fn parse(data: &'a [u8]) -> Option<Self> {
+        let mut b = Bytes(data);
+        let (command, port, host) = (b.u8()?, b.u16()?, b.array::<4>()?);
+        let user = text(&mut b)?;
+        let mut to = Address { host: Some(Addr::v4(host)), name: None };
+        if host[..3] == [0; 3] {
+            to.name = Some(text(&mut b)?);
+        }
+        Some(Self { command, port, to, user })
+    }
 }
 
-/// A request of version 4.
-pub fn request4(b: &mut Bytes<'_>) -> Result<Target, Malformed> {
-    let mut read = || {
-        b.u8()?; // command
-        let port = b.u16()?;
-        let addr: [u8; 4] = b.array()?;
-        until_zero(b)?; // user
-        let name = if addr[..3] == [0; 3] { Some(until_zero(b)?.to_vec()) } else { None };
-        Some(Target { host: Some(Addr::v4(addr)), name, port })
-    };
-    read().ok_or(Malformed::Short)
+impl Reply4 {
+    /// Reads what follows the first byte of zero.
+    pub fn parse(data: &[u8]) -> Option<Self> {
+        let mut b = Bytes(data);
+        let (status, port) = (b.u8()?, b.u16()?);
+        Some(Self { status, port, from: Addr::v4(b.array()?) })
+    }
 }
 
-fn until_zero<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let n = memchr::memchr(0, b.0)?;
-    let text = b.take(n)?;
+impl<'a> Message5<'a> {
+    /// Reads what follows the version.
+    pub fn parse(data: &'a [u8]) -> Option<Self> {
+        let mut b = Bytes(data);
+        let (code, reserved, kind) = (b.u8()?, b.u8()?, b.u8()?);
+        let mut address = Address::default();
+        match kind {
+            1 => address.host = Some(Addr::v4(b.array()?)),
+            3 => {
+                let len = b.u8()?;
+                address.name = Some(b.take(usize::from(len))?);
+            }
+            4 => address.host = Some(Addr::v6(b.array()?)),
+            // Its length is unknown, and so is where the port would be.
+            _ => return None,
+        }
+        Some(Self { code, reserved, address, port: b.u16()? })
+    }
+}
+
+/// The methods that a client of SOCKS 5 offers; reads what follows the version.
+pub fn methods(data: &[u8]) -> Option<&[u8]> {
+    let mut b = Bytes(data);
+    let count = b.u8()?;
+    b.take(usize::from(count))
+}
+
+/// Name and password (RFC 1929 §2); reads what follows the version.
+pub fn login(data: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut b = Bytes(data);
+    let len = b.u8()?;
+    let user = b.take(usize::from(len))?;
+    let len = b.u8()?;
+    Some((user, b.take(usize::from(len))?))
+}
+
+/// Text up to a NUL.
+fn text<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
+    let len = memchr::memchr(0, b.0)?;
+    let text = b.take(len)?;
     b.u8()?;
     Some(text)
-}
-
-/// A reply of version 4: its status and where the server is bound.
-pub fn reply4(b: &mut Bytes<'_>) -> Result<(u8, Target), Malformed> {
-    let mut read = || {
-        b.u8()?;
-        let status = b.u8()?;
-        let port = b.u16()?;
-        Some((status, Target { host: Some(Addr::v4(b.array()?)), name: None, port }))
-    };
-    read().ok_or(Malformed::Short)
-}
-
-/// A client's methods to authenticate.
-pub fn methods5(b: &mut Bytes<'_>) -> Result<(), Malformed> {
-    let n = b.u8().ok_or(Malformed::Short)?;
-    b.take(usize::from(n)).map(|_| ()).ok_or(Malformed::Short)
-}
-
-/// A request of version 5.
-pub fn request5(b: &mut Bytes<'_>) -> Result<Target, Malformed> {
-    let command = b.u8().ok_or(Malformed::Short)?;
-    let reserved = b.u8().ok_or(Malformed::Short)?;
-    let target = target5(b).ok_or(Malformed::Short)?;
-    if reserved != 0 {
-        return Err(Malformed::Reserved(reserved));
-    }
-    if !(1..=3).contains(&command) {
-        return Err(Malformed::Command(command));
-    }
-    Ok(target)
-}
-
-/// A reply of version 5: its status and where the server is bound.
-pub fn reply5(b: &mut Bytes<'_>) -> Result<(u8, Target), Malformed> {
-    let mut read = || {
-        let status = b.u8()?;
-        b.u8()?;
-        Some((status, target5(b)?))
-    };
-    read().ok_or(Malformed::Short)
-}
-
-fn target5(b: &mut Bytes<'_>) -> Option<Target> {
-    let (host, name) = match b.u8()? {
-        1 => (Some(Addr::v4(b.array()?)), None),
-        3 => {
-            let n = usize::from(b.u8()?);
-            (None, Some(b.take(n)?.to_vec()))
-        }
-        4 => (Some(Addr::v6(b.array()?)), None),
-        _ => return None,
-    };
-    Some(Target { host, name, port: b.u16()? })
-}
-
-/// A login with a password (RFC 1929), after its version: the user.
-pub fn login<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8], Malformed> {
-    let mut read = || {
-        let n = usize::from(b.u8()?);
-        let user = b.take(n)?;
-        let n = usize::from(b.u8()?);
-        b.take(n)?;
-        Some(user)
-    };
-    read().ok_or(Malformed::Short)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
-    fn version_four() {
-        let t = request4(&mut Bytes(b"\x01\x00\x50\x01\x02\x03\x04me\0")).unwrap();
-        let want = Target { host: Some(Addr::v4([1, 2, 3, 4])), name: None, port: 80 };
-        assert_eq!(t, want);
-        let t = request4(&mut Bytes(b"\x01\x00\x50\0\0\0\x01\0a.example\0")).unwrap();
-        assert_eq!(t.name, Some(b"a.example".to_vec()));
-        assert_eq!(request4(&mut Bytes(b"\x01\x00\x50\0\0\0\x01\0a")), Err(Malformed::Short));
-        assert_eq!(reply4(&mut Bytes(b"\x00\x5a\0\x01\0\0\0\0")).unwrap().0, 0x5a);
+    fn version_4() {
+        let r = Request4::parse(b"\x01\x00\x50\x0a\x00\x00\x01me\0rest").unwrap_or(EMPTY);
+        assert_eq!((r.command, r.port, r.user), (1, 80, &b"me"[..]));
+        assert_eq!(r.to, Address { host: Some(Addr::v4([10, 0, 0, 1])), name: None });
+        let r = Request4::parse(b"\x01\x00\x50\x00\x00\x00\x01\0a.example\0").unwrap_or(EMPTY);
+        assert_eq!(r.to.name, Some(&b"a.example"[..]));
+        assert_eq!(Request4::parse(b"\x01\x00\x50\x00\x00\x00\x01\0a.example"), None);
+        assert_eq!(Request4::parse(b"\x01\x00\x50\x0a\x00\x00\x01me"), None);
+        let reply = Reply4 { status: 0x5a, port: 80, from: Addr::v4([10, 0, 0, 2]) };
+        assert_eq!(Reply4::parse(b"\x5a\x00\x50\x0a\x00\x00\x02"), Some(reply));
+        assert_eq!(Reply4::parse(b"\x5a\x00\x50\x0a\x00\x00"), None);
     }
 
+    const EMPTY: Request4<'_> =
+        Request4 { command: 0, port: 0, to: Address { host: None, name: None }, user: b"" };
+
     #[test]
-    fn version_five() {
-        let t = request5(&mut Bytes(b"\x01\0\x03\x01a\x01\xbb")).unwrap();
-        assert_eq!(t, Target { host: None, name: Some(b"a".to_vec()), port: 443 });
-        let bad = |d| request5(&mut Bytes(d)).err();
-        assert_eq!(bad(b"\x01\x07\x03\x01a\x01\xbb"), Some(Malformed::Reserved(7)));
-        assert_eq!(bad(b"\x09\0\x03\x01a\x01\xbb"), Some(Malformed::Command(9)));
-        assert_eq!(bad(b"\x01\0\x02\x01a\x01\xbb"), Some(Malformed::Short));
-        assert_eq!(login(&mut Bytes(b"\x02me\x01x")), Ok(&b"me"[..]));
+    fn version_5() {
+        let m = Message5::parse(b"\x01\x00\x03\x01a\x01\xbb");
+        let address = Address { host: None, name: Some(b"a") };
+        assert_eq!(m, Some(Message5 { code: 1, reserved: 0, address, port: 443 }));
+        let m = Message5::parse(b"\x01\x00\x01\x0a\x00\x00\x01\x00\x16");
+        assert_eq!(m.and_then(|m| m.address.host), Some(Addr::v4([10, 0, 0, 1])));
+        assert_eq!(Message5::parse(b"\x01\x00\x02\x0a\x00\x00\x01\x00\x16"), None);
+        assert_eq!(Message5::parse(b"\x01\x00\x03\x05a\x01\xbb"), None);
+        assert_eq!(methods(b"\x02\x00\x02"), Some(&b"\x00\x02"[..]));
+        assert_eq!(methods(b"\x03\x00\x02"), None);
+        assert_eq!(login(b"\x03bob\x02pw"), Some((&b"bob"[..], &b"pw"[..])));
+        assert_eq!(login(b"\x03bob\x03pw"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn names_survive(name in prop::collection::vec(any::<u8>(), 0..=255), port: u16) {
+            let mut data = vec![1, 0, 3, name.len() as u8];
+            data.extend_from_slice(&name);
+            data.extend_from_slice(&port.to_be_bytes());
+            let m = Message5::parse(&data);
+            prop_assert_eq!(m.and_then(|m| m.address.name), Some(&name[..]));
+            prop_assert_eq!(m.map(|m| m.port), Some(port));
+            prop_assert!(Message5::parse(&data[..data.len() - 1]).is_none());
+        }
     }
 }

@@ -1,15 +1,14 @@
-//! SOCKS, versions 4, 4a and 5 (RFC 1928, RFC 1929).
+//! SOCKS 4, 4a and 5 (RFC 1928, login by name and password of RFC 1929): whom a proxy is asked to
+//! connect to, and what it answers.
 //!
-//! Client and server agree on where to connect to; from then on the connection carries
-//! something else, which is found by its content. As in Zeek, each chunk of the stream is taken
-//! for one message ([`message`]). The server's answer confirms the protocol. socks.log has a row
-//! for each confirmed connection, tunnel.log one for each client, server and port.
+//! Each side's segments are read as one message each, in the order of the handshake. Once
+//! both sides have said their last word the rest of the stream is what the proxy relays:
+//! analyzers of its own look at it. [`message`] reads single messages; [`Analyzer`] knows the
+//! order; `rows` writes socks.log when the connection ends.
 
 mod analyzer;
 pub mod message;
 mod rows;
 
 pub use analyzer::Analyzer;
-pub use rows::ProxyRow;
-pub use rows::Shared;
 pub use rows::SocksRow;

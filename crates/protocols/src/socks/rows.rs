@@ -1,128 +1,129 @@
-use std::collections::HashMap;
+//! socks.log: one row a connection.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
-use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
-use gannet_log::Encoder;
-use gannet_log::Enum;
-use gannet_log::Logs;
 use gannet_log::Port;
-use gannet_log::Type;
-use gannet_log::Value;
+
+use super::message::Address;
+use crate::Context;
 
 gannet_log::row! {
-    /// One row a connection through a SOCKS proxy.
+    /// One row a connection to a proxy.
     pub struct SocksRow<'a> = "socks" {
-        /// When the first message that counts was sent.
+        /// When its first request, login or reply was seen.
         ts: Time = "ts",
-        /// Its connection.
+        /// The connection.
         uid: Uid = "uid",
-        /// The connection's ends.
+        /// Its originator and responder.
         id: ConnId = "id",
-        /// Version.
+        /// Version of the protocol.
         version: u8 = "version",
-        /// Who asks.
+        /// Who logged in at the proxy.
         user: Option<&'a [u8]> = "user",
-        /// Not logged.
+        /// The password, which is not kept.
         password: Option<&'a [u8]> = "password",
-        /// The proxy's answer.
-        status: Option<Status> = "status",
-        /// Where to: address.
+        /// What the proxy answered.
+        status: Option<&'a str> = "status",
+        /// The address that the client asked for.
         request_host: Option<Addr> = "request.host",
-        /// Where to: name.
+        /// The name that the client asked for.
         request_name: Option<&'a [u8]> = "request.name",
-        /// Where to: port.
+        /// The port that the client asked for.
         request_p: Option<Port> = "request_p",
-        /// Where the proxy is bound: address.
+        /// The address that the proxy uses.
         bound_host: Option<Addr> = "bound.host",
-        /// Where the proxy is bound: name.
+        /// The name that the proxy uses.
         bound_name: Option<&'a [u8]> = "bound.name",
-        /// Where the proxy is bound: port.
+        /// The port that the proxy uses.
         bound_p: Option<Port> = "bound_p",
     }
 }
 
-gannet_log::row! {
-    /// One row a proxy found, or forgotten.
-    pub struct ProxyRow = "tunnel" {
-        /// When.
-        ts: Time = "ts",
-        /// Unset: a proxy's tunnel is not one connection.
-        uid: Option<Uid> = "uid",
-        /// Its ends; the client's port is 0.
-        id: ConnId = "id",
-        /// Kind of tunnel.
-        tunnel_type: Enum = "tunnel_type",
-        /// Found or forgotten.
-        action: Enum = "action",
+/// One end of what is asked for.
+#[derive(Debug)]
+struct Peer {
+    host: Option<Addr>,
+    name: Option<Vec<u8>>,
+    port: u16,
+}
+
+impl Peer {
+    fn new(address: Address<'_>, port: u16) -> Self {
+        Self { host: address.host, name: address.name.map(<[u8]>::to_vec), port }
     }
 }
 
-/// A status by version and code, in words.
-#[derive(Clone, Copy, Debug)]
-pub struct Status {
-    /// Version.
-    pub version: u8,
-    /// Code.
-    pub code: u8,
+/// The row in the making.
+#[derive(Debug)]
+pub(super) struct Session {
+    ts: Time,
+    version: u8,
+    user: Option<Vec<u8>>,
+    status: Option<String>,
+    request: Option<Peer>,
+    bound: Option<Peer>,
 }
 
-impl Value for Status {
-    const TYPE: Type = Type::Scalar("string");
+impl Session {
+    pub(super) fn new(ts: Time, version: u8) -> Self {
+        Self { ts, version, user: None, status: None, request: None, bound: None }
+    }
 
-    fn put<E: Encoder>(&self, e: &mut E) {
-        let words = match (self.version, self.code) {
-            (4, 0x5a) | (5, 0) => "succeeded",
-            (4, 0x5b) | (5, 1) => "general SOCKS server failure",
-            (4, 0x5c) => "request failed because client is not running identd",
-            (4, 0x5d) => {
-                "request failed because client's identd could not confirm the user ID string in \
-                 the request"
-            }
-            (5, 2) => "connection not allowed by ruleset",
-            (5, 3) => "Network unreachable",
-            (5, 4) => "Host unreachable",
-            (5, 5) => "Connection refused",
-            (5, 6) => "TTL expired",
-            (5, 7) => "Command not supported",
-            (5, 8) => "Address type not supported",
-            (_, n) => return e.plain(format!("unknown-{n}").as_bytes()),
-        };
-        e.plain(words.as_bytes());
+    pub(super) fn request(&mut self, to: Address<'_>, port: u16) {
+        self.request = Some(Peer::new(to, port));
+    }
+
+    pub(super) fn login(&mut self, user: &[u8]) {
+        self.user = Some(user.to_vec());
+    }
+
+    pub(super) fn status(&mut self, version: u8, code: u8) {
+        self.status = Some(status(version, code));
+    }
+
+    pub(super) fn bound(&mut self, from: Address<'_>, port: u16) {
+        self.bound = Some(Peer::new(from, port));
+    }
+
+    pub(super) fn write(&self, cx: &mut Context<'_>) {
+        let (request, bound) = (self.request.as_ref(), self.bound.as_ref());
+        cx.log(&SocksRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            version: self.version,
+            user: self.user.as_deref(),
+            password: None,
+            status: self.status.as_deref(),
+            request_host: request.and_then(|p| p.host),
+            request_name: request.and_then(|p| p.name.as_deref()),
+            request_p: request.map(|p| Port(p.port)),
+            bound_host: bound.and_then(|p| p.host),
+            bound_name: bound.and_then(|p| p.name.as_deref()),
+            bound_p: bound.map(|p| Port(p.port)),
+        });
     }
 }
 
-/// A proxy is forgotten after this time without a request.
-const PATIENCE: Interval = Interval::from_secs(3600);
-/// Proxies that are remembered; when there are more, all are forgotten.
-const MAX_PROXIES: usize = 10_000;
-
-/// Proxies that were logged, which span connections.
-#[derive(Debug, Default)]
-pub struct Shared {
-    last: HashMap<ConnId, Time, foldhash::fast::FixedState>,
-}
-
-impl Shared {
-    /// A request through a proxy; `kind` is `Tunnel::SOCKS` or `Tunnel::HTTP`.
-    pub fn register(&mut self, logs: &mut Logs, now: Time, id: ConnId, kind: &'static str) {
-        let id = ConnId { orig_p: 0, ..id };
-        let mut write = |ts, action| {
-            let (tunnel_type, action) = (Enum(kind), Enum(action));
-            logs.write(&ProxyRow { ts, uid: None, id, tunnel_type, action });
-        };
-        if self.last.len() >= MAX_PROXIES && !self.last.contains_key(&id) {
-            self.last.clear();
+/// A status in words, as Zeek gives them.
+fn status(version: u8, code: u8) -> String {
+    let words = match (version, code) {
+        (4, 0x5a) | (5, 0) => "succeeded",
+        (4, 0x5b) | (5, 1) => "general SOCKS server failure",
+        (4, 0x5c) => "request failed because client is not running identd",
+        (4, 0x5d) => {
+            "request failed because client's identd could not confirm the user ID string in the request"
         }
-        match self.last.insert(id, now) {
-            Some(last) if last + PATIENCE >= now => {}
-            Some(last) => {
-                write(last + PATIENCE, "Tunnel::EXPIRE");
-                write(now, "Tunnel::DISCOVER");
-            }
-            None => write(now, "Tunnel::DISCOVER"),
-        }
-    }
+        (5, 2) => "connection not allowed by ruleset",
+        (5, 3) => "Network unreachable",
+        (5, 4) => "Host unreachable",
+        (5, 5) => "Connection refused",
+        (5, 6) => "TTL expired",
+        (5, 7) => "Command not supported",
+        (5, 8) => "Address type not supported",
+        _ => return format!("unknown-{code}"),
+    };
+    words.to_owned()
 }
