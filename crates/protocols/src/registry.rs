@@ -136,6 +136,8 @@ registry! {
         Ayiya, "AYIYA", "ayiya";
         DceRpc, "DCE_RPC", "dce_rpc";
         Gridftp, "GRIDFTP", "gridftp";
+        Gssapi, "GSSAPI", "gssapi";
+        Ntlm, "NTLM", "ntlm";
         Rdp, "RDP", "rdp";
         RdpEudp, "RDPEUDP", "rdpeudp";
         Smb, "SMB", "smb";

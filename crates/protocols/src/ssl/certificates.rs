@@ -12,7 +12,6 @@ use gannet_files::x509::Certificate;
 use gannet_log::Limits;
 use gannet_log::Vector;
 
-use super::rows::Link;
 use crate::Context;
 
 /// A certificate is logged again after this time.
@@ -132,7 +131,12 @@ fn digest(hex: &str) -> [u8; 32] {
 }
 
 /// A certificate came by: reads it, and logs it if it is news. `None` if it cannot be read.
-pub(super) fn seen(cx: &mut Context<'_>, der: &[u8], host: bool, client: bool) -> Link {
+pub(crate) fn seen(
+    cx: &mut Context<'_>,
+    der: &[u8],
+    host: bool,
+    client: bool,
+) -> Option<Arc<Certificate>> {
     let Some((certificate, digest)) = cx.env.certificates.parse(der) else {
         weird(cx, x509::PARSE_ERROR_WEIRD, "");
         return None;

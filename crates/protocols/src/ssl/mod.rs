@@ -33,3 +33,7 @@ pub use certificates::Certificates;
 pub use certificates::X509Row;
 pub use dtls::Dtls;
 pub use rows::SslRow;
+
+/// A certificate came by in a protocol other than TLS: reads it, and logs it if it is news. `None`
+/// if it cannot be read.
+pub(crate) use certificates::seen as certificate_seen;
