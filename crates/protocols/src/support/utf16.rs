@@ -1,5 +1,15 @@
 //! Text in UTF-16, little-endian, as Windows' protocols have it.
 
+use crate::Context;
+
+/// The text up to its first NUL in UTF-8; empty with an oddity where it cannot be read.
+pub fn text(cx: &mut Context<'_>, text: &[u8]) -> Vec<u8> {
+    to_utf8(text).unwrap_or_else(|| {
+        cx.weird("utf16_conversion_failed", "", None);
+        Vec::new()
+    })
+}
+
 /// The text up to its first NUL in UTF-8. `None`: it ends within a pair of surrogates.
 ///
 /// Surrogates that stand alone are written as if they were characters, and an odd last byte is
