@@ -23,6 +23,7 @@ mod testing;
 pub mod tunnel;
 pub mod weird;
 
+pub mod dce_rpc;
 pub mod detect;
 pub mod dhcp;
 pub mod dnp3;
