@@ -223,9 +223,13 @@ impl Conn {
     /// Exchanges originator and responder. What was noted once a side stays noted.
     pub fn flip(&mut self) {
         self.id = self.id.flipped();
+        // Payload bytes stay with the side: for datagrams they were counted by what the sides seemed
+        // to be, and for TCP they are worked out at the end.
+        let payload = self.sent.map(|s| s.payload);
         self.sent.swap(0, 1);
-        let active = self.seen & ACTIVE_MASK;
-        self.seen = self.seen & !ACTIVE_MASK | active.rotate_left(16);
+        for (sent, payload) in self.sent.iter_mut().zip(payload) {
+            sent.payload = payload;
+        }
         self.history.push(b'^');
     }
 
@@ -243,8 +247,6 @@ const LIMIT_BIT: u32 = 10;
 
 /// Bit of [`Conn::is_active`].
 const ACTIVE_BIT: u32 = 11;
-
-const ACTIVE_MASK: u32 = 1 << ACTIVE_BIT | 1 << (ACTIVE_BIT + 16);
 
 /// Bit of [`Conn::did_weird`].
 const WEIRD_BIT: u32 = 31;

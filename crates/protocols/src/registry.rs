@@ -101,6 +101,7 @@ macro_rules! registry {
 registry! {
     analyzers {
         Detector detect::Detector, "PIA", "pia", tcp [], udp [];
+        DceRpc dce_rpc::Analyzer, "DCE_RPC", "dce_rpc", tcp [135], udp [];
         Dhcp dhcp::Analyzer, "DHCP", "dhcp", tcp [], udp [67, 68, 4011];
         Dnp3Tcp dnp3::Tcp, "DNP3_TCP", "dnp3_tcp", tcp [20000], udp [];
         Dnp3Udp dnp3::Udp, "DNP3_UDP", "dnp3_udp", tcp [], udp [];
@@ -136,8 +137,9 @@ registry! {
     }
     names {
         Ayiya, "AYIYA", "ayiya";
-        DceRpc, "DCE_RPC", "dce_rpc";
         Gridftp, "GRIDFTP", "gridftp";
+        Gssapi, "GSSAPI", "gssapi";
+        Ntlm, "NTLM", "ntlm";
         Smb, "SMB", "smb";
         Geneve, "GENEVE", "geneve";
         Gtpv1, "GTPV1", "gtpv1";

@@ -1,79 +1,109 @@
 use gannet_base::Dir;
 
-use super::message::Message;
+use super::message;
+use super::message::Aside;
 use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
+use crate::Request;
 use crate::Tag;
-use crate::support::Bytes;
 use crate::support::Frames;
 
-/// Bytes of a message over TCP that are looked at.
-const MAX_MESSAGE: usize = 256 << 10;
+/// What is said of bytes that are no message.
+const REASON: &str = "Binpac exception: binpac exception";
+/// Longest message over TCP. (Tickets hold group memberships: some 100 kB are possible.)
+const MAX_MESSAGE: usize = 10 << 20;
 
-/// The analyzer of one UDP connection, and of tokens that other protocols carry.
+/// Reads one message into the row of its connection. Returns whether it was one.
+fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, data: &[u8]) -> bool {
+    let mut aside = Aside::default();
+    let parsed = message::parse(data, &mut aside);
+    session.aside(cx, &aside);
+    if aside.ap_request || parsed.is_some() {
+        cx.confirm(tag);
+    }
+    match &parsed {
+        Some(message) => session.message(cx, message),
+        None => cx.violation(tag, REASON, &[]),
+    }
+    parsed.is_some()
+}
+
+/// Messages inside the tokens of another protocol, whose connection has the row.
+#[derive(Debug, Default)]
+pub struct Inner {
+    confirmed: bool,
+}
+
+impl Inner {
+    /// One message.
+    pub fn deliver(&mut self, cx: &mut Context<'_>, session: &mut Session, data: &[u8]) {
+        let before = cx.requests.len();
+        message(cx, session, Tag::Krb, data);
+        let confirms = |r: &Request| matches!(r, Request::Confirm(Tag::Krb));
+        if let Some(at) = cx.requests[before..].iter().position(confirms) {
+            if self.confirmed {
+                // It counts once: what failed since stays failed.
+                cx.requests.remove(before + at);
+            }
+            self.confirmed = true;
+        }
+    }
+}
+
+/// The analyzer of a UDP connection.
 pub struct Udp {
+    inner: Inner,
     session: Session,
 }
 
-/// The analyzer of one TCP connection.
+impl Udp {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self { inner: Inner::default(), session: Session::default() }
+    }
+}
+
+impl Analyze for Udp {
+    fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
+        self.inner.deliver(cx, &mut self.session, data);
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.session.finish(cx);
+    }
+}
+
+/// The analyzer of a TCP connection: each message follows its length in four bytes.
 pub struct Tcp {
     session: Session,
     frames: [Frames; 2],
     gap: bool,
 }
 
-impl Udp {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { session: Session::default() }
-    }
-}
-
 impl Tcp {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        let frames = [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)];
-        Self { session: Session::default(), frames, gap: false }
-    }
-}
-
-/// A message; whether it could be read.
-fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, data: &[u8]) -> bool {
-    match Message::parse(data) {
-        Some(message) => {
-            cx.confirm(tag);
-            session.message(cx, &message);
-            true
+        Self {
+            session: Session::default(),
+            frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
+            gap: false,
         }
-        None => {
-            cx.violation(tag, "Binpac exception: binpac exception: out_of_bound", data);
-            false
-        }
-    }
-}
-
-impl Analyze for Udp {
-    fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
-        message(cx, &mut self.session, Tag::Krb, data);
-    }
-
-    fn finish(&mut self, cx: &mut Context<'_>) {
-        self.session.write(cx);
     }
 }
 
 impl Analyze for Tcp {
-    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
         if self.gap || cx.conn.partial {
             return;
         }
         let frames = &mut self.frames[from.index()];
-        let mut rest = data;
-        let need = |d: &[u8]| Bytes(d).u32().map_or(4, |n| (n as usize).saturating_add(4));
-        while let Some(frame) = frames.next(&mut rest, need) {
-            let body = frame.get(4..).unwrap_or_default();
-            if !message(cx, &mut self.session, Tag::KrbTcp, body) {
+        let need = |d: &[u8]| match d.first_chunk::<4>() {
+            Some(n) => u32::from_be_bytes(*n) as usize + 4,
+            None => 4,
+        };
+        while let Some(frame) = frames.next(&mut data, need) {
+            if !message(cx, &mut self.session, Tag::KrbTcp, &frame[4..]) {
                 frames.reset();
                 return;
             }
@@ -85,55 +115,54 @@ impl Analyze for Tcp {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        self.session.write(cx);
+        self.session.finish(cx);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::tests::as_reply;
-    use super::super::message::tests::as_request;
-    use super::super::message::tests::error_message;
+    use super::super::message::tests::as_rep;
+    use super::super::message::tests::as_req;
+    use super::super::message::tests::krb_error;
     use super::*;
     use crate::testing::Harness;
     use gannet_base::Proto;
 
     #[test]
-    fn errors_that_ask_for_more_do_not_count() {
+    fn a_ticket_is_granted() {
         let mut h = Harness::new(Proto::Udp, 88);
         let mut a = Udp::new(&mut h.cx());
-        for m in [
-            as_request(),
-            error_message(25, Some(b"NEEDED_PREAUTH")),
-            as_request(),
-            as_reply(),
-            error_message(6, None),
-        ] {
-            a.datagram(&mut h.cx(), Dir::Orig, &m, m.len() as u32);
-        }
+        a.datagram(&mut h.cx(), Dir::Orig, &as_req(), 0);
+        a.datagram(&mut h.cx(), Dir::Resp, &krb_error(25, b"NEEDED_PREAUTH"), 0);
+        a.datagram(&mut h.cx(), Dir::Orig, &as_req(), 0);
+        a.datagram(&mut h.cx(), Dir::Resp, &as_rep(), 0);
         a.finish(&mut h.cx());
-        assert!(h.confirmed(Tag::Krb));
+        assert!(h.confirmed(Tag::Krb) && !h.violated(Tag::Krb));
         let rows = h.rows("kerberos");
         assert_eq!(rows.len(), 1);
         let r = &rows[0];
-        assert_eq!((&*r["request_type"], &*r["client"]), ("AS", "me/REALM"));
+        assert_eq!((&*r["request_type"], &*r["client"], &*r["service"]), ("AS", "des/X", "cifs/h"));
         assert_eq!((&*r["success"], &*r["cipher"]), ("T", "aes256-cts-hmac-sha1-96"));
-        assert_eq!((&*r["till"], &*r["renewable"]), ("2136422885.000000", "T"));
+        assert_eq!((&*r["till"], &*r["forwardable"]), ("2136422885.000000", "T"));
     }
 
     #[test]
-    fn lengths_over_tcp() {
+    fn streams_cut_anywhere_and_errors() {
         let mut h = Harness::new(Proto::Tcp, 88);
         let mut a = Tcp::new(&mut h.cx());
-        let m = error_message(60, None);
-        let mut framed = (m.len() as u32).to_be_bytes().to_vec();
-        framed.extend_from_slice(&m);
-        a.stream(&mut h.cx(), Dir::Resp, &framed[..9]);
-        assert!(h.requests.is_empty());
-        a.stream(&mut h.cx(), Dir::Resp, &framed[9..]);
-        assert!(h.confirmed(Tag::KrbTcp));
-        assert_eq!(h.rows("kerberos")[0]["error_msg"], "KRB_ERR_GENERIC");
-        a.stream(&mut h.cx(), Dir::Resp, b"\0\0\0\x02\0\0");
+        let framed = |m: Vec<u8>| [&(m.len() as u32).to_be_bytes()[..], &m].concat();
+        for b in framed(as_req()) {
+            a.stream(&mut h.cx(), Dir::Orig, &[b]);
+        }
+        a.stream(&mut h.cx(), Dir::Resp, &framed(krb_error(6, b"")));
+        a.finish(&mut h.cx());
+        assert!(h.confirmed(Tag::KrbTcp) && !h.violated(Tag::KrbTcp));
+        let rows = h.rows("kerberos");
+        assert_eq!(
+            (&*rows[0]["success"], &*rows[0]["error_msg"]),
+            ("F", "KDC_ERR_C_PRINCIPAL_UNKNOWN")
+        );
+        a.stream(&mut h.cx(), Dir::Resp, &framed(b"what".to_vec()));
         assert!(h.violated(Tag::KrbTcp));
     }
 }

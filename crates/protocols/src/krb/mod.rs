@@ -1,15 +1,16 @@
-//! Kerberos 5 (RFC 4120) over UDP and TCP.
+//! Kerberos 5 (RFC 4120) over UDP, over TCP (RFC 4120 §7.2.2) and inside other protocols.
 //!
-//! A client asks the key distribution centre for tickets (AS, TGS) and shows them to services
-//! (AP). Over TCP each message follows its length. A message that can be read confirms the
-//! protocol. The first exchange of a connection makes its row of kerberos.log; errors that only ask
-//! for pre-authentication do not count.
+//! [`message`] reads one message; a [`Session`] makes the one row that a connection gets of the
+//! messages it carries. [`Udp`] and [`Tcp`] are the analyzers of connections to a key distribution
+//! centre; GSSAPI hands its tokens to an [`Inner`], whose row belongs to the connection around it.
 
 mod analyzer;
+mod certificates;
 pub mod message;
 mod names;
 mod rows;
 
+pub use analyzer::Inner;
 pub use analyzer::Tcp;
 pub use analyzer::Udp;
-pub use rows::KerberosRow;
+pub use rows::Session;

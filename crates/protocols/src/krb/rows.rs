@@ -1,12 +1,14 @@
+use std::borrow::Cow;
+
 use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
-use gannet_log::Encoder;
-use gannet_log::Type;
-use gannet_log::Value;
 
+use super::certificates::Named;
+use super::message::Aside;
 use super::message::Error;
 use super::message::Message;
+use super::message::Principal;
 use super::message::Reply;
 use super::message::Request;
 use super::message::Ticket;
@@ -14,9 +16,9 @@ use super::names;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a connection: its first exchange.
+    /// One row a connection: the first request that is answered.
     pub struct KerberosRow<'a> = "kerberos" {
-        /// When it was begun.
+        /// When the first message was seen.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",
@@ -24,188 +26,211 @@ gannet_log::row! {
         id: ConnId = "id",
         /// `AS`, `TGS` or `AP`.
         request_type: Option<&'static str> = "request_type",
-        /// Who asks, with the realm.
+        /// Client and realm.
         client: Option<&'a [u8]> = "client",
-        /// For which service.
+        /// Service.
         service: Option<&'a [u8]> = "service",
         /// Whether it was granted.
         success: Option<bool> = "success",
         /// Why not.
         error_msg: Option<&'a [u8]> = "error_msg",
-        /// From when the ticket should hold.
+        /// Wanted start.
         from: Option<Time> = "from",
-        /// Until when.
+        /// Wanted end.
         till: Option<Time> = "till",
-        /// Encryption of the ticket.
-        cipher: Option<Cipher> = "cipher",
-        /// Whether it may be handed on.
+        /// Encryption type of the ticket.
+        cipher: Option<&'a str> = "cipher",
+        /// Whether a ticket that may be forwarded was wanted.
         forwardable: Option<bool> = "forwardable",
-        /// Whether it may be renewed.
+        /// Whether a ticket that may be renewed was wanted.
         renewable: Option<bool> = "renewable",
         /// Subject of the client's certificate.
-        client_cert_subject: Option<&'a [u8]> = "client_cert_subject",
-        /// The client's certificate.
+        client_cert_subject: Option<&'a str> = "client_cert_subject",
+        /// The client's certificate as a file.
         client_cert_fuid: Option<Uid> = "client_cert_fuid",
         /// Subject of the server's certificate.
-        server_cert_subject: Option<&'a [u8]> = "server_cert_subject",
-        /// The server's certificate.
+        server_cert_subject: Option<&'a str> = "server_cert_subject",
+        /// The server's certificate as a file.
         server_cert_fuid: Option<Uid> = "server_cert_fuid",
     }
 }
 
-/// An encryption, written as its name.
-#[derive(Clone, Copy, Debug)]
-pub struct Cipher(pub u64);
-
-impl Value for Cipher {
-    const TYPE: Type = Type::Scalar("string");
-
-    fn put<E: Encoder>(&self, e: &mut E) {
-        match names::cipher(self.0) {
-            Some(name) => e.plain(name.as_bytes()),
-            None => e.plain(format!("unknown-{}", self.0).as_bytes()),
-        }
-    }
-}
-
-/// Errors that only ask for pre-authentication: what follows them is the exchange.
+/// Answers that are part of an ordinary login and make no row: the client tries again with
+/// pre-authentication data.
 const IGNORED: [&[u8]; 2] = [b"NEEDED_PREAUTH", b"Need to use PA-ENC-TIMESTAMP/PA-PK-AS-REQ"];
 
-/// What the row of a connection is made of.
-#[derive(Debug, Default)]
-pub(super) struct Session {
-    info: Option<Info>,
-    logged: bool,
-}
-
+/// What is known of the exchange that becomes the row.
 #[derive(Debug, Default)]
 struct Info {
     ts: Time,
-    kind: Option<&'static str>,
+    request_type: Option<&'static str>,
     client: Option<Vec<u8>>,
     service: Option<Vec<u8>>,
     success: Option<bool>,
-    error: Option<Vec<u8>>,
+    error: Option<Cow<'static, [u8]>>,
     from: Option<Time>,
     till: Option<Time>,
-    cipher: Option<Cipher>,
+    cipher: Option<Cow<'static, str>>,
     forwardable: Option<bool>,
     renewable: Option<bool>,
+    client_certificate: Option<Named>,
+    server_certificate: Option<Named>,
+}
+
+/// The row of one connection, in the making.
+#[derive(Debug, Default)]
+pub struct Session {
+    info: Option<Box<Info>>,
+    logged: bool,
 }
 
 impl Session {
-    pub(super) fn message(&mut self, cx: &mut Context<'_>, message: &Message<'_>) {
-        if self.logged || *message == Message::Other {
-            return;
+    /// What was met on the way through a message, whole or not.
+    pub(super) fn aside(&mut self, cx: &mut Context<'_>, aside: &Aside<'_>) {
+        for _ in 0..aside.odd_addresses {
+            cx.weird("invalid_kerberos_addr_len", "", Some("KRB"));
         }
-        let now = cx.now;
-        let info = self.info.get_or_insert_with(|| Info { ts: now, ..Info::default() });
-        let over = match message {
-            Message::Request(r) => {
-                info.request(r);
-                false
-            }
-            Message::Reply(r) => info.reply(r),
-            Message::ApRequest(ticket) => {
-                info.ap_request(ticket);
-                false
-            }
-            Message::ApReply => {
-                info.success = Some(true);
-                true
-            }
-            Message::Error(e) if e.text.is_some_and(|t| IGNORED.contains(&t)) => {
-                self.info = None;
-                false
-            }
-            Message::Error(e) => {
-                info.error(e);
-                true
-            }
-            Message::Other => false,
+        if aside.ap_request {
+            self.info(cx.now);
+        }
+        let certificate = |der: Option<&[u8]>, is_reply, cx: &mut Context<'_>| {
+            der.filter(|d| !d.is_empty()).map(|d| Named::new(cx, d, is_reply))
         };
-        if over {
-            self.write(cx);
+        if let Some(c) = certificate(aside.client_certificate, false, cx)
+            && let Some(info) = self.info(cx.now)
+        {
+            info.client_certificate = Some(c);
+        }
+        if let Some(c) = certificate(aside.server_certificate, true, cx)
+            && let Some(info) = self.info(cx.now)
+        {
+            info.server_certificate = Some(c);
         }
     }
 
-    /// Writes the row unless it was, or there is nothing to write.
-    pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn message(&mut self, cx: &mut Context<'_>, message: &Message<'_>) {
+        match message {
+            Message::Other => return,
+            Message::Request(r) if !matches!(r.kind, 10 | 12) => return,
+            Message::Reply(r) if !matches!(r.kind, 11 | 13) => return,
+            _ => {}
+        }
+        let Some(info) = self.info(cx.now) else { return };
+        match message {
+            Message::Request(r) => info.request(r),
+            Message::ApRequest(t) => info.ap_request(t),
+            Message::Reply(r) => {
+                info.reply(r);
+                self.finish(cx);
+            }
+            Message::ApReply => {
+                info.success = Some(true);
+                self.finish(cx);
+            }
+            Message::Error(e) if e.text.is_some_and(|t| IGNORED.contains(&t)) => self.info = None,
+            Message::Error(e) => {
+                info.error(e);
+                self.finish(cx);
+            }
+            Message::Other => {}
+        }
+    }
+
+    /// The exchange at hand; `None` once there was a row.
+    fn info(&mut self, now: Time) -> Option<&mut Info> {
+        if self.logged {
+            return None;
+        }
+        Some(self.info.get_or_insert_with(|| Box::new(Info { ts: now, ..Info::default() })))
+    }
+
+    /// Writes the row, unless there was one.
+    pub fn finish(&mut self, cx: &mut Context<'_>) {
         let Some(info) = self.info.take() else { return };
         self.logged = true;
+        let (client, server) = (&info.client_certificate, &info.server_certificate);
         cx.log(&KerberosRow {
             ts: info.ts,
             uid: cx.conn.uid,
             id: cx.conn.id,
-            request_type: info.kind,
+            request_type: info.request_type,
             client: info.client.as_deref(),
             service: info.service.as_deref(),
             success: info.success,
             error_msg: info.error.as_deref(),
             from: info.from,
             till: info.till,
-            cipher: info.cipher,
+            cipher: info.cipher.as_deref(),
             forwardable: info.forwardable,
             renewable: info.renewable,
-            client_cert_subject: None,
-            client_cert_fuid: None,
-            server_cert_subject: None,
-            server_cert_fuid: None,
+            client_cert_subject: client.as_ref().and_then(Named::subject),
+            client_cert_fuid: client.as_ref().map(|c| c.fuid),
+            server_cert_subject: server.as_ref().and_then(Named::subject),
+            server_cert_fuid: server.as_ref().map(|c| c.fuid),
         });
     }
 }
 
-fn joined(a: &[u8], b: &[u8]) -> Vec<u8> {
-    [a, b"/", b].concat()
-}
-
 impl Info {
     fn request(&mut self, r: &Request<'_>) {
-        match r.kind {
-            10 => {
-                self.kind = Some("AS");
-                let client = r.client.as_deref().unwrap_or_default();
-                self.client = Some(joined(client, r.realm.unwrap_or_default()));
-            }
-            12 => self.kind = Some("TGS"),
-            _ => return,
+        if r.kind == 10 {
+            self.request_type = Some("AS");
+            self.client = Some(joined(r.client.as_ref(), r.realm));
+        } else {
+            self.request_type = Some("TGS");
         }
-        self.service = r.service.clone().or(self.service.take());
-        self.from = r.from.or(self.from);
-        self.till = r.till.or(self.till);
+        if let Some(service) = &r.service {
+            self.service = Some(service.text());
+        }
+        self.from = r.from.map(time).or(self.from);
+        self.till = r.till.map(time).or(self.till);
         self.forwardable = r.forwardable().or(self.forwardable);
         self.renewable = r.renewable().or(self.renewable);
     }
 
-    fn reply(&mut self, r: &Reply<'_>) -> bool {
-        if !matches!(r.kind, 11 | 13) {
-            return false;
-        }
-        self.client.get_or_insert_with(|| joined(&r.client, r.realm));
-        self.service = Some(r.ticket.service.clone());
-        self.cipher = Some(Cipher(r.ticket.cipher));
-        self.success = Some(true);
-        true
+    fn ap_request(&mut self, t: &Ticket<'_>) {
+        self.request_type = Some("AP");
+        self.service = Some(t.service.text());
+        self.cipher = Some(names::cipher(t.cipher));
+        self.client = Some(joined(None, Some(t.realm)));
     }
 
-    fn ap_request(&mut self, ticket: &Ticket<'_>) {
-        self.kind = Some("AP");
-        self.service = Some(ticket.service.clone());
-        self.cipher = Some(Cipher(ticket.cipher));
-        self.client = Some(joined(b"", ticket.realm));
+    fn reply(&mut self, r: &Reply<'_>) {
+        if self.client.is_none() {
+            self.client = Some(joined(Some(&r.client), Some(r.realm)));
+        }
+        self.service = Some(r.ticket.service.text());
+        self.cipher = Some(names::cipher(r.ticket.cipher));
+        self.success = Some(true);
     }
 
     fn error(&mut self, e: &Error<'_>) {
         if self.client.is_none() && (e.client.is_some() || e.client_realm.is_some()) {
-            let realm = e.client_realm.unwrap_or_default();
             self.client = Some(match &e.client {
-                Some(client) => joined(client, realm),
-                None => realm.to_vec(),
+                Some(client) => joined(Some(client), e.client_realm),
+                None => e.client_realm.unwrap_or_default().to_vec(),
             });
         }
-        self.service = e.service.clone().or(self.service.take());
+        if let Some(service) = &e.service {
+            self.service = Some(service.text());
+        }
         self.success = Some(false);
-        let known = || names::error(e.code).map(|n| n.as_bytes().to_vec());
-        self.error = e.text.map(<[u8]>::to_vec).or_else(known).or(self.error.take());
+        if let Some(text) = e.text {
+            self.error = Some(text.to_vec().into());
+        } else if let Some(name) = names::error(e.code) {
+            self.error = Some(name.as_bytes().into());
+        }
     }
+}
+
+fn joined(name: Option<&Principal<'_>>, realm: Option<&[u8]>) -> Vec<u8> {
+    let mut out = name.map(Principal::text).unwrap_or_default();
+    out.push(b'/');
+    out.extend_from_slice(realm.unwrap_or_default());
+    out
+}
+
+/// Times beyond what a log can tell count as the last one it can.
+fn time(seconds: i64) -> Time {
+    Time::from_nanos(seconds.saturating_mul(1_000_000_000))
 }

@@ -7,6 +7,7 @@ mod frames;
 mod lines;
 pub mod mime;
 pub mod text;
+pub mod utf16;
 
 pub use bytes::Bytes;
 pub use frames::Frames;

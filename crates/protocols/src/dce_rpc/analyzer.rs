@@ -1,0 +1,103 @@
+use gannet_base::Dir;
+
+use super::rows::Calls;
+use super::stream::Stream;
+use crate::Analyze;
+use crate::Context;
+use crate::gssapi::Logins;
+
+/// The analyzer of a TCP connection.
+pub struct Analyzer {
+    stream: Stream,
+    calls: Calls,
+    logins: Logins,
+    gap: bool,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            stream: Stream::new(0),
+            calls: Calls::default(),
+            logins: Logins::default(),
+            gap: false,
+        }
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if !self.gap {
+            self.stream.deliver(cx, &mut self.calls, &mut self.logins, from, data);
+        }
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        self.gap = true;
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.calls.finish(cx);
+        self.logins.finish(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::tests::bind;
+    use super::super::message::tests::bind_ack;
+    use super::super::message::tests::packet;
+    use super::super::message::tests::request;
+    use super::super::message::tests::response;
+    use super::*;
+    use crate::Tag;
+    use crate::testing::Harness;
+    use gannet_base::Interval;
+    use gannet_base::Proto;
+
+    #[test]
+    fn calls_by_name() {
+        let mut h = Harness::new(Proto::Tcp, 135);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, &bind());
+        a.stream(&mut h.cx(), Dir::Resp, &bind_ack(b"135\0"));
+        for b in request(64) {
+            a.stream(&mut h.cx(), Dir::Orig, &[b]);
+        }
+        h.now += Interval::from_secs(2);
+        a.stream(&mut h.cx(), Dir::Resp, &response());
+        a.finish(&mut h.cx());
+        assert!(h.confirmed(Tag::DceRpc));
+        let rows = h.rows("dce_rpc");
+        assert_eq!(rows.len(), 1);
+        let r = &rows[0];
+        assert_eq!((&*r["ts"], &*r["rtt"], &*r["named_pipe"]), ("1.000000", "2.000000", "135"));
+        assert_eq!((&*r["endpoint"], &*r["operation"]), ("samr", "SamrConnect5"));
+    }
+
+    #[test]
+    fn fragments_and_their_limits() {
+        let mut h = Harness::new(Proto::Tcp, 135);
+        let mut a = Analyzer::new(&mut h.cx());
+        let whole = bind();
+        let (one, two) = whole[16..].split_at(20);
+        a.stream(&mut h.cx(), Dir::Orig, &packet(11, 1, 7, one));
+        a.stream(&mut h.cx(), Dir::Orig, &packet(11, 2, 7, two));
+        a.stream(&mut h.cx(), Dir::Orig, &request(0));
+        a.stream(&mut h.cx(), Dir::Resp, &response());
+        assert_eq!(h.rows("dce_rpc")[0]["operation"], "SamrConnect");
+        for call in 0..=20 {
+            a.stream(&mut h.cx(), Dir::Orig, &packet(0, 1, call, b""));
+        }
+        assert_eq!(h.rows("weird")[0]["name"], "too_many_dce_rpc_msgs_in_reassembly");
+    }
+
+    #[test]
+    fn other_bytes_say_nothing() {
+        let mut h = Harness::new(Proto::Tcp, 135);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1\r\n");
+        assert!(h.requests.is_empty());
+    }
+}

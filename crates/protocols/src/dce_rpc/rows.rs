@@ -1,0 +1,256 @@
+use std::collections::BTreeMap;
+
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_base::Uid;
+
+use super::message::Body;
+use super::tables::ENDPOINTS;
+use super::tables::OPERATIONS;
+use crate::Context;
+
+gannet_log::row! {
+    /// One row a call that is answered.
+    pub struct DceRpcRow<'a> = "dce_rpc" {
+        /// When it was made.
+        ts: Time = "ts",
+        /// Its connection.
+        uid: Uid = "uid",
+        /// The connection's ends.
+        id: ConnId = "id",
+        /// From request to response.
+        rtt: Option<Interval> = "rtt",
+        /// The server's pipe or port.
+        named_pipe: Option<&'a [u8]> = "named_pipe",
+        /// Interface.
+        endpoint: &'a str = "endpoint",
+        /// Operation.
+        operation: &'a str = "operation",
+    }
+}
+
+/// Operations that are noise: no row tells of them.
+const IGNORED: &[(&str, &[&str])] = &[
+    (
+        "winreg",
+        &[
+            "BaseRegCloseKey",
+            "BaseRegDeleteKeyEx",
+            "BaseRegEnumKey",
+            "BaseRegGetVersion",
+            "BaseRegOpenKey",
+            "BaseRegQueryValue",
+            "OpenClassesRoot",
+            "OpenLocalMachine",
+        ],
+    ),
+    ("spoolss", &["RpcSplOpenPrinter", "RpcClosePrinter"]),
+    ("wkssvc", &["NetrWkstaGetInfo"]),
+];
+
+/// Interfaces behind pipes whose binding was not seen.
+const BEHIND_PIPES: &[(&[u8], u128)] = &[
+    (b"winreg", 0x338cd001_2244_31f1_aaaa_9000_3800_1003),
+    (b"spoolss", 0x12345678_1234_abcd_ef00_0123_4567_89ab),
+    (b"srvsvc", 0x4b324fc8_1670_01d3_1278_5a47_bf6e_e188),
+];
+
+/// Contexts of one pipe that are remembered.
+const MAX_CONTEXTS: usize = 1024;
+
+/// What is known of one pipe.
+#[derive(Debug)]
+struct Binding {
+    /// Time of the latest request.
+    ts: Time,
+    rtt: Option<Interval>,
+    pipe: Option<Vec<u8>>,
+    /// The interface bound last.
+    uuid: Option<u128>,
+    contexts: BTreeMap<u16, u128>,
+    /// Interface that the row names.
+    endpoint: Option<u128>,
+    operation: Option<(u128, u16)>,
+}
+
+/// The calls of one connection, by pipe.
+#[derive(Debug, Default)]
+pub struct Calls {
+    pipes: BTreeMap<u64, Binding>,
+    /// Something came since the last response.
+    open: bool,
+}
+
+impl Calls {
+    /// What one packet says. `operation` is the one called last in the response's context.
+    pub(super) fn body(&mut self, cx: &mut Context<'_>, pipe: u64, body: Body<'_>, operation: u16) {
+        let now = cx.now;
+        self.open = true;
+        let binding = self.pipes.entry(pipe).or_insert_with(|| Binding {
+            ts: now,
+            rtt: None,
+            pipe: None,
+            uuid: None,
+            contexts: BTreeMap::new(),
+            endpoint: None,
+            operation: None,
+        });
+        binding.endpoint = binding.uuid.or(binding.endpoint);
+        match body {
+            Body::Bind { context, uuid } => {
+                if binding.contexts.len() < MAX_CONTEXTS {
+                    binding.contexts.insert(context, uuid);
+                }
+                binding.uuid = Some(uuid);
+                binding.endpoint = Some(uuid);
+            }
+            Body::BindAck(b"") | Body::AlterAck => {}
+            Body::BindAck(name) => binding.pipe = Some(name.to_vec()),
+            Body::Request { .. } => binding.ts = now,
+            Body::Response { context } => {
+                binding.response(now, context, operation);
+                binding.write(cx);
+                self.open = false;
+            }
+        }
+    }
+
+    /// A pipe is closed.
+    pub fn close(&mut self, pipe: u64) {
+        self.pipes.remove(&pipe);
+    }
+
+    /// All pipes are forgotten.
+    pub fn clear(&mut self) {
+        self.pipes.clear();
+    }
+
+    /// The connection is over.
+    pub fn finish(&mut self, cx: &mut Context<'_>) {
+        let pipes = std::mem::take(&mut self.pipes);
+        if std::mem::take(&mut self.open) {
+            for mut binding in pipes.into_values() {
+                binding.endpoint = binding.uuid.or(binding.endpoint);
+                binding.write(cx);
+            }
+        }
+    }
+}
+
+impl Binding {
+    fn response(&mut self, now: Time, context: u16, operation: u16) {
+        if self.endpoint.is_none()
+            && let Some(name) = &self.pipe
+        {
+            let name = pipe_name(name);
+            if let Some((_, uuid)) = BEHIND_PIPES.iter().find(|(n, _)| *n == name) {
+                // Known from the next call on.
+                self.uuid = Some(*uuid);
+            }
+        }
+        if let (Some(_), Some(uuid)) = (self.endpoint, self.uuid) {
+            self.operation = Some((uuid, operation));
+            if self.ts != now {
+                self.rtt = Some(now - self.ts);
+            }
+        }
+        if let Some(uuid) = self.contexts.get(&context) {
+            self.endpoint = Some(*uuid);
+            self.operation = Some((*uuid, operation));
+        }
+    }
+
+    fn write(&self, cx: &mut Context<'_>) {
+        let (Some(endpoint), Some((uuid, number))) = (self.endpoint, self.operation) else {
+            return;
+        };
+        let (unknown_endpoint, unknown_operation);
+        let endpoint = match endpoint_name(endpoint) {
+            Some(name) => name,
+            None => {
+                unknown_endpoint = format!("unknown-{}", uuid_text(endpoint));
+                &unknown_endpoint
+            }
+        };
+        let operation = match operation_name(uuid, number) {
+            Some(name) => name,
+            None => {
+                unknown_operation = format!("unknown-{number}");
+                &unknown_operation
+            }
+        };
+        if IGNORED.iter().any(|(e, ops)| *e == endpoint && ops.contains(&operation)) {
+            return;
+        }
+        cx.log(&DceRpcRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            rtt: self.rtt,
+            named_pipe: self.pipe.as_deref(),
+            endpoint,
+            operation,
+        });
+    }
+}
+
+/// The last part of `\pipe\name`, in lower case.
+fn pipe_name(name: &[u8]) -> Vec<u8> {
+    let lower = name.to_ascii_lowercase();
+    match memchr::memmem::find(&lower, b"\\pipe\\") {
+        Some(at) => {
+            let rest = &lower[at + 6..];
+            let end = memchr::memmem::find(rest, b"\\pipe\\").unwrap_or(rest.len());
+            rest[..end].to_vec()
+        }
+        None => lower,
+    }
+}
+
+fn find<T: Copy>(table: &[(u128, T)], uuid: u128) -> Option<T> {
+    table.binary_search_by_key(&uuid, |(u, _)| *u).ok().map(|at| table[at].1)
+}
+
+fn endpoint_name(uuid: u128) -> Option<&'static str> {
+    find(ENDPOINTS, uuid)
+}
+
+fn operation_name(uuid: u128, number: u16) -> Option<&'static str> {
+    let names = find(OPERATIONS, uuid)?;
+    names.split_ascii_whitespace().nth(usize::from(number)).filter(|n| *n != "-")
+}
+
+fn uuid_text(uuid: u128) -> String {
+    let field = |shift: u32, bits: u32| uuid >> shift & ((1 << bits) - 1);
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        field(96, 32),
+        field(80, 16),
+        field(64, 16),
+        field(48, 16),
+        field(0, 48)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables() {
+        assert!(ENDPOINTS.is_sorted_by_key(|(u, _)| *u));
+        assert!(OPERATIONS.is_sorted_by_key(|(u, _)| *u));
+        let samr = 0x12345778_1234_abcd_ef00_0123_4567_89ac;
+        assert_eq!(endpoint_name(samr), Some("samr"));
+        assert_eq!(operation_name(samr, 64), Some("SamrConnect5"));
+        assert_eq!(operation_name(samr, 6000), None);
+        assert_eq!(uuid_text(samr), "12345778-1234-abcd-ef00-0123456789ac");
+    }
+
+    #[test]
+    fn names_of_pipes() {
+        assert_eq!(pipe_name(b"\\PIPE\\SrvSvc"), b"srvsvc");
+        assert_eq!(pipe_name(b"135"), b"135");
+    }
+}

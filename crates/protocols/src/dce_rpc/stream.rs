@@ -1,0 +1,198 @@
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use gannet_base::Dir;
+
+use super::message::Body;
+use super::message::HEADER_LENGTH;
+use super::message::Header;
+use super::message::Packet;
+use super::message::body;
+use super::rows::Calls;
+use crate::Context;
+use crate::Tag;
+use crate::gssapi;
+use crate::gssapi::Logins;
+use crate::ntlm;
+use crate::support::Frames;
+
+/// Longest packet: its length has 16 bits.
+const MAX_PACKET: usize = 1 << 16;
+/// Calls of one side that wait for further fragments.
+const MAX_WAITING: usize = 20;
+/// Bytes of one call in fragments.
+const MAX_FRAGMENTS: usize = 30_000;
+/// Contexts whose operation is remembered.
+const MAX_CONTEXTS: usize = 4096;
+
+/// One side of a stream.
+struct Side {
+    frames: Frames,
+    /// Calls that wait for further fragments.
+    waiting: HashMap<u32, Vec<u8>, FixedState>,
+}
+
+impl Side {
+    fn new() -> Self {
+        Self { frames: Frames::new(MAX_PACKET), waiting: HashMap::default() }
+    }
+}
+
+/// The packets of one TCP connection or pipe.
+pub struct Stream {
+    pipe: u64,
+    sides: [Side; 2],
+    state: State,
+}
+
+/// What packets of both sides change.
+#[derive(Default)]
+struct State {
+    /// Operation called last, by context.
+    operations: HashMap<u16, u16, FixedState>,
+    gssapi: gssapi::Inner,
+    ntlm: ntlm::Inner,
+    confirmed: bool,
+    /// A limit was reached: nothing more is read.
+    skip: bool,
+}
+
+impl Stream {
+    /// Nothing yet, of the pipe with this number.
+    pub fn new(pipe: u64) -> Self {
+        Self { pipe, sides: [Side::new(), Side::new()], state: State::default() }
+    }
+
+    /// Bytes, in order. Bytes that are no packet are passed over: they do not speak against the
+    /// protocol.
+    pub fn deliver(
+        &mut self,
+        cx: &mut Context<'_>,
+        calls: &mut Calls,
+        logins: &mut Logins,
+        from: Dir,
+        mut data: &[u8],
+    ) {
+        let Side { frames, waiting } = &mut self.sides[from.index()];
+        while !self.state.skip {
+            let Some(frame) = frames.next(&mut data, need) else { return };
+            let Some(packet) = Packet::parse(frame) else {
+                frames.reset();
+                return;
+            };
+            let (state, pipe) = (&mut self.state, self.pipe);
+            if state.packet(cx, calls, logins, pipe, waiting, &packet).is_none() {
+                frames.reset();
+                return;
+            }
+        }
+    }
+}
+
+/// Bytes of the packet that begins so; of a broken one its header.
+fn need(data: &[u8]) -> usize {
+    let length = Header::parse(data).map_or(0, |h| usize::from(h.length));
+    length.max(HEADER_LENGTH)
+}
+
+impl State {
+    fn packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        calls: &mut Calls,
+        logins: &mut Logins,
+        pipe: u64,
+        waiting: &mut HashMap<u32, Vec<u8>, FixedState>,
+        packet: &Packet<'_>,
+    ) -> Option<()> {
+        if let Some((kind, value)) = packet.auth {
+            self.auth(cx, logins, kind, value);
+        }
+        let header = packet.header;
+        if header.is_first() && header.is_last() && !waiting.contains_key(&header.call) {
+            self.body(cx, calls, pipe, header, packet.fragment)?;
+        } else if let Some(whole) = self.collect(cx, waiting, packet) {
+            self.body(cx, calls, pipe, header, &whole)?;
+        }
+        if !self.confirmed {
+            self.confirmed = true;
+            cx.confirm(Tag::DceRpc);
+        }
+        Some(())
+    }
+
+    fn auth(&mut self, cx: &mut Context<'_>, logins: &mut Logins, kind: u8, value: &[u8]) {
+        let odd = match kind {
+            0x09 => return self.gssapi.deliver(cx, logins, value),
+            0x0a => return self.ntlm.deliver(cx, &mut logins.ntlm, value),
+            // Bare Kerberos.
+            0x10 => return,
+            0x0e => "tls_dce_rpc_auth_type",
+            0x44 => "netlogon_dce_rpc_auth_type",
+            _ => "unknown_dce_rpc_auth_type",
+        };
+        cx.weird(odd, &kind.to_string(), Some("DCE_RPC"));
+    }
+
+    /// Adds a fragment; returns all of the call once it is the last.
+    fn collect(
+        &mut self,
+        cx: &mut Context<'_>,
+        waiting: &mut HashMap<u32, Vec<u8>, FixedState>,
+        packet: &Packet<'_>,
+    ) -> Option<Vec<u8>> {
+        let header = packet.header;
+        let mut odd = None;
+        if let Some(call) = waiting.get_mut(&header.call) {
+            if header.is_first() {
+                odd = Some("multiple_first_fragments_in_dce_rpc_reassembly");
+            } else {
+                call.extend_from_slice(packet.fragment);
+                if call.len() > MAX_FRAGMENTS {
+                    odd = Some("too_much_dce_rpc_fragment_data");
+                }
+            }
+        } else if header.is_first() {
+            waiting.insert(header.call, packet.fragment.to_vec());
+            if waiting.len() > MAX_WAITING {
+                odd = Some("too_many_dce_rpc_msgs_in_reassembly");
+            } else if packet.fragment.len() > MAX_FRAGMENTS {
+                odd = Some("too_much_dce_rpc_fragment_data");
+            }
+        } else {
+            return None;
+        }
+        if let Some(name) = odd {
+            self.skip = true;
+            cx.weird(name, "", Some("DCE_RPC"));
+        }
+        if header.is_last() && !header.is_first() { waiting.remove(&header.call) } else { None }
+    }
+
+    fn body(
+        &mut self,
+        cx: &mut Context<'_>,
+        calls: &mut Calls,
+        pipe: u64,
+        header: Header,
+        data: &[u8],
+    ) -> Option<()> {
+        let operations = &mut self.operations;
+        body(header, data, |part| {
+            let mut called = 0;
+            match part {
+                Body::Request { context, operation } => {
+                    if operations.len() >= MAX_CONTEXTS {
+                        operations.clear();
+                    }
+                    operations.insert(context, operation);
+                }
+                Body::Response { context } => {
+                    called = operations.get(&context).copied().unwrap_or(0);
+                }
+                _ => {}
+            }
+            calls.body(cx, pipe, part, called);
+        })
+    }
+}

@@ -1,0 +1,76 @@
+use super::message;
+use super::message::Part;
+use crate::Context;
+use crate::Tag;
+use crate::krb;
+use crate::ntlm;
+
+/// The rows of all logins on one connection, whoever carries them.
+#[derive(Debug, Default)]
+pub struct Logins {
+    /// The row of kerberos.log.
+    pub krb: krb::Session,
+    /// The row of ntlm.log.
+    pub ntlm: ntlm::Session,
+}
+
+impl Logins {
+    /// Writes the rows that are open.
+    pub fn finish(&mut self, cx: &mut Context<'_>) {
+        self.krb.finish(cx);
+        self.ntlm.finish(cx);
+    }
+}
+
+/// The tokens of one exchange inside another protocol, whose connection has the rows.
+#[derive(Debug, Default)]
+pub struct Inner {
+    confirmed: bool,
+    krb: krb::Inner,
+    ntlm: ntlm::Inner,
+}
+
+impl Inner {
+    /// One token.
+    pub fn deliver(&mut self, cx: &mut Context<'_>, logins: &mut Logins, data: &[u8]) {
+        let whole = message::parse(data, |part| match part {
+            Part::State(state) => logins.ntlm.outcome(cx, state),
+            Part::Ntlm(message) => self.ntlm.deliver(cx, &mut logins.ntlm, message),
+            Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, message),
+        });
+        if whole.is_none() {
+            cx.violation(Tag::Gssapi, "Binpac exception: binpac exception", &[]);
+        } else if !self.confirmed {
+            self.confirmed = true;
+            cx.confirm(Tag::Gssapi);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::tests::initial;
+    use super::super::message::tests::response;
+    use super::*;
+    use crate::Request;
+    use crate::ntlm::message::tests::challenge;
+    use crate::ntlm::message::tests::negotiate;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    #[test]
+    fn the_inner_protocol_is_confirmed_first() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let (mut a, mut logins) = (Inner::default(), Logins::default());
+        a.deliver(&mut h.cx(), &mut logins, &initial(&negotiate()));
+        a.deliver(&mut h.cx(), &mut logins, &response(1, &challenge()));
+        a.deliver(&mut h.cx(), &mut logins, &response(0, b""));
+        assert!(matches!(
+            h.requests[..],
+            [Request::Confirm(Tag::Ntlm), Request::Confirm(Tag::Gssapi)]
+        ));
+        assert_eq!(h.rows("ntlm")[0]["success"], "T");
+        a.deliver(&mut h.cx(), &mut logins, b"\x60\x01");
+        assert!(h.violated(Tag::Gssapi) && h.confirmed(Tag::Gssapi));
+    }
+}

@@ -1,0 +1,134 @@
+//! Tokens ([RFC 4178] §4.2, [RFC 2743] §3.1).
+//!
+//! [RFC 2743]: https://www.rfc-editor.org/rfc/rfc2743
+//! [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
+
+use crate::support::Bytes;
+use crate::support::ber;
+
+/// Tag of a token that opens a negotiation.
+const INITIAL: u8 = 0x60;
+
+/// What a token holds, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// How the login stands: 0 accepted, 1 not yet over, 2 rejected.
+    State(u64),
+    /// An NTLM message.
+    Ntlm(&'a [u8]),
+    /// A Kerberos message.
+    Kerberos(&'a [u8]),
+}
+
+/// Takes a token apart and shows each part to `see`. `None`: it is broken from there on.
+pub fn parse<'a>(data: &'a [u8], mut see: impl FnMut(Part<'a>)) -> Option<()> {
+    let mut b = Bytes(data);
+    let tag = ber::head(&mut b)?.tag;
+    if matches!(data, [4, 4, ..] | [5, 4, ..]) {
+        // A checksum or an encrypted message of Kerberos (RFC 4121 §4.2.6).
+        return Some(());
+    }
+    let is_initial = tag == INITIAL;
+    if is_initial {
+        ber::value(&mut b)?;
+        ber::head(&mut b)?;
+    }
+    ber::head(&mut b)?;
+    while !b.is_empty() {
+        let head = ber::head(&mut b)?;
+        let mut arg = Bytes(b.take(usize::try_from(head.length).ok()?)?);
+        let (_, content) = match head.index() {
+            0..=3 => ber::value(&mut arg)?,
+            _ => return None,
+        };
+        match (head.index(), is_initial) {
+            (0, false) => see(Part::State(ber::unsigned(content))),
+            (2, _) => {
+                if let Some(part) = mechanism(content)? {
+                    see(part);
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(())
+}
+
+/// The message of a mechanism: by its first byte.
+fn mechanism(token: &[u8]) -> Option<Option<Part<'_>>> {
+    Some(match token {
+        [0x4e, ..] => token.starts_with(b"NTLMSSP").then_some(Part::Ntlm(token)),
+        [INITIAL, ..] => {
+            let mut b = Bytes(token);
+            ber::head(&mut b)?;
+            ber::value(&mut b)?;
+            b.take(2)?;
+            Some(Part::Kerberos(b.rest()))
+        }
+        [0x6e | 0x6f, ..] => Some(Part::Kerberos(token)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) fn tlv(tag: u8, content: &[u8]) -> Vec<u8> {
+        let mut out = vec![tag, 0x82];
+        out.extend_from_slice(&(content.len() as u16).to_be_bytes());
+        out.extend_from_slice(content);
+        out
+    }
+
+    /// A first token around a mechanism's message.
+    pub(crate) fn initial(message: &[u8]) -> Vec<u8> {
+        let token = tlv(0xa2, &tlv(4, message));
+        let list = tlv(0xa0, &tlv(0x30, &tlv(6, b"\x2b\x06\x01")));
+        let init = tlv(0xa0, &tlv(0x30, &[list, token].concat()));
+        tlv(0x60, &[tlv(6, b"\x2b\x06\x01\x05\x05\x02"), init].concat())
+    }
+
+    /// A later token with a state and a message.
+    pub(crate) fn response(state: u8, message: &[u8]) -> Vec<u8> {
+        let state = tlv(0xa0, &[10, 1, state]);
+        tlv(0xa1, &tlv(0x30, &[state, tlv(0xa2, &tlv(4, message))].concat()))
+    }
+
+    fn parts(data: &[u8]) -> (Vec<Part<'_>>, bool) {
+        let mut parts = Vec::new();
+        let whole = parse(data, |p| parts.push(p)).is_some();
+        (parts, whole)
+    }
+
+    #[test]
+    fn messages_of_mechanisms() {
+        let token = initial(b"NTLMSSP\0...");
+        assert_eq!(parts(&token), (vec![Part::Ntlm(b"NTLMSSP\0...")], true));
+        let token = response(1, b"NTLMSSP\0...");
+        assert_eq!(parts(&token), (vec![Part::State(1), Part::Ntlm(b"NTLMSSP\0...")], true));
+        let token = initial(&tlv(0x60, &[&tlv(6, b"oid")[..], b"\x01\0\x6e\x01x"].concat()));
+        assert_eq!(parts(&token), (vec![Part::Kerberos(b"\x6e\x01x")], true));
+        let token = response(0, b"\x6f\x00");
+        assert_eq!(parts(&token), (vec![Part::State(0), Part::Kerberos(b"\x6f\x00")], true));
+        assert_eq!(parts(b"\x04\x04\x05\xff\xff"), (vec![], true));
+    }
+
+    #[test]
+    fn what_came_before_the_break_counts() {
+        let token = [response(2, b"x"), vec![0xa9, 0]].concat();
+        assert_eq!(parts(&token), (vec![Part::State(2)], false));
+        assert_eq!(parts(b"\x60"), (vec![], false));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(data in prop::collection::vec(any::<u8>(), 0..80), at in 0usize..80) {
+            parts(&data);
+            let mut token = response(1, b"NTLMSSP");
+            token.splice(at.min(token.len()).., data.iter().copied());
+            parts(&token);
+        }
+    }
+}

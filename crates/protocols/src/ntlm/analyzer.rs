@@ -1,0 +1,68 @@
+use super::message;
+use super::rows::Session;
+use crate::Context;
+use crate::Tag;
+
+/// The tokens of one exchange inside another protocol, whose connection has the row.
+///
+/// Bytes that are no message are passed over: they say nothing against the protocol around them.
+#[derive(Debug, Default)]
+pub struct Inner {
+    confirmed: bool,
+}
+
+impl Inner {
+    /// One message.
+    pub fn deliver(&mut self, cx: &mut Context<'_>, session: &mut Session, data: &[u8]) {
+        let Some(message) = message::parse(data) else { return };
+        session.message(cx, &message);
+        if !self.confirmed {
+            self.confirmed = true;
+            cx.confirm(Tag::Ntlm);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::tests::authenticate;
+    use super::super::message::tests::challenge;
+    use super::super::message::tests::negotiate;
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    fn login(h: &mut Harness) -> Session {
+        let (mut a, mut s) = (Inner::default(), Session::default());
+        for m in [negotiate(), challenge(), authenticate()] {
+            a.deliver(&mut h.cx(), &mut s, &m);
+        }
+        s
+    }
+
+    #[test]
+    fn the_outcome_makes_the_row() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut s = login(&mut h);
+        s.outcome(&mut h.cx(), 1);
+        assert!(h.rows("ntlm").is_empty());
+        s.outcome(&mut h.cx(), 2);
+        s.finish(&mut h.cx());
+        assert!(h.confirmed(Tag::Ntlm));
+        let rows = h.rows("ntlm");
+        assert_eq!(rows.len(), 1);
+        let r = &rows[0];
+        assert_eq!((&*r["username"], &*r["hostname"], &*r["domainname"]), ("u", "-", "D"));
+        assert_eq!((&*r["server_nb_computer_name"], &*r["success"]), ("SRV", "F"));
+    }
+
+    #[test]
+    fn the_end_makes_it_too() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut s = login(&mut h);
+        Inner::default().deliver(&mut h.cx(), &mut s, b"what");
+        s.finish(&mut h.cx());
+        assert_eq!(h.rows("ntlm")[0]["success"], "-");
+        assert!(!h.violated(Tag::Ntlm));
+    }
+}

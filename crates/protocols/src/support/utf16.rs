@@ -1,0 +1,70 @@
+//! Text in UTF-16, little-endian, as Windows' protocols have it.
+
+use crate::Context;
+
+/// The text up to its first NUL in UTF-8; empty with an oddity where it cannot be read.
+pub fn text(cx: &mut Context<'_>, text: &[u8]) -> Vec<u8> {
+    to_utf8(text).unwrap_or_else(|| {
+        cx.weird("utf16_conversion_failed", "", None);
+        Vec::new()
+    })
+}
+
+/// The text up to its first NUL in UTF-8. `None`: it ends within a pair of surrogates.
+///
+/// Surrogates that stand alone are written as if they were characters, and an odd last byte is
+/// left out.
+pub fn to_utf8(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 2);
+    let mut units = text.chunks_exact(2).map(|u| u16::from_le_bytes([u[0], u[1]])).peekable();
+    let mut ended = false;
+    while let Some(unit) = units.next() {
+        let mut code = u32::from(unit);
+        if let 0xd800..=0xdbff = code {
+            let low = u32::from(*units.peek()?);
+            if let 0xdc00..=0xdfff = low {
+                units.next();
+                code = 0x1_0000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+            }
+        }
+        ended |= code == 0;
+        if !ended {
+            push(&mut out, code);
+        }
+    }
+    Some(out)
+}
+
+fn push(out: &mut Vec<u8>, code: u32) {
+    let tail = |shift: u32| 0x80 | (code >> shift & 0x3f) as u8;
+    match code {
+        0..0x80 => out.push(code as u8),
+        0x80..0x800 => out.extend_from_slice(&[0xc0 | (code >> 6) as u8, tail(0)]),
+        0x800..0x1_0000 => {
+            out.extend_from_slice(&[0xe0 | (code >> 12) as u8, tail(6), tail(0)]);
+        }
+        _ => out.extend_from_slice(&[0xf0 | (code >> 18) as u8, tail(12), tail(6), tail(0)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn odd_text() {
+        assert_eq!(to_utf8(b"a\0b\0\0\0c\0"), Some(b"ab".to_vec()));
+        assert_eq!(to_utf8(b"a\0b"), Some(b"a".to_vec()));
+        assert_eq!(to_utf8(b"\x00\xdcx\0"), Some(b"\xed\xb0\x80x".to_vec()));
+        assert_eq!(to_utf8(b"x\0\x00\xd8"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_standard_library(text in "[^\\x00]*") {
+            let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            prop_assert_eq!(to_utf8(&wide), Some(text.into_bytes()));
+        }
+    }
+}
