@@ -12,6 +12,7 @@ macro_rules! schemas {
 }
 
 schemas! {
+    dce_rpc::DceRpcRow<'_>,
     dhcp::Dhcp,
     dnp3::Dnp3Row,
     dns::Dns<'_>,
@@ -29,6 +30,7 @@ schemas! {
     ntp::Ntp,
     ntp::Private,
     radius::RadiusRow<'_>,
+    rdp::RdpRow<'_>,
     rfb::RfbRow<'_>,
     sip::SipRow<'_>,
     smtp::SmtpRow,

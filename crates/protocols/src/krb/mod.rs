@@ -13,4 +13,5 @@ mod rows;
 pub use analyzer::Inner;
 pub use analyzer::Tcp;
 pub use analyzer::Udp;
+pub use rows::KerberosRow;
 pub use rows::Session;
