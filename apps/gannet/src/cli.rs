@@ -10,6 +10,7 @@ use clap::error::ErrorKind;
 
 use crate::analyze;
 use crate::completions;
+use crate::filter;
 use crate::info;
 use crate::man;
 use crate::synth;
@@ -19,6 +20,8 @@ Examples:
   gannet analyze trace.pcap              write conn.log, dns.log, ... to this folder
   gannet analyze -o logs --json day/     all captures of a folder as one stream, as JSON
   gannet -C -r trace.pcap                the same as analyze -C trace.pcap
+  gannet filter 'tcp port 80' trace.pcap -w web.pcap.gz
+                                         the packets that match, into another capture
   gannet info --json trace.pcapng.zst    what a capture holds, for programs
   gannet synth sample sample.pcap        a small capture to try things with
 
@@ -41,6 +44,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Analyze(analyze::Args),
+    Filter(filter::Args),
     Info(info::Args),
     Synth(synth::Args),
     Completions(completions::Args),

@@ -9,6 +9,7 @@
 mod analyze;
 mod cli;
 mod completions;
+mod filter;
 mod info;
 mod man;
 mod out;
@@ -34,6 +35,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let outcome = match cli::parse(std::env::args_os().collect()) {
         Command::Analyze(args) => analyze::run(&args),
+        Command::Filter(args) => filter::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Completions(args) => completions::run(&args),
