@@ -1,6 +1,4 @@
-//! KrbTcp: one conversation, and its parsers of messages.
+//! KrbTcp: one conversation.
 #![no_main]
 
-use gannet_protocols::krb::message::Message;
-
-gannet_fuzz::protocol!(KrbTcp, Message::parse);
+gannet_fuzz::protocol!(KrbTcp);

@@ -1,0 +1,4 @@
+//! DceRpc: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(DceRpc);

@@ -1,0 +1,4 @@
+//! Rdp: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Rdp);

@@ -1,0 +1,4 @@
+//! RdpEudp: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(RdpEudp);
