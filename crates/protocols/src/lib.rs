@@ -44,6 +44,7 @@ pub mod pop3;
 pub mod radius;
 pub mod rfb;
 pub mod sip;
+pub mod smb;
 pub mod smtp;
 pub mod snmp;
 pub mod socks;
