@@ -110,6 +110,8 @@ pub struct Env {
     pub nesting: u8,
     /// HTTP files that come in ranges.
     pub http: crate::http::Shared,
+    /// Files that SMB carries, in parts and over several connections.
+    pub smb: crate::smb::Shared,
     /// DHCP transactions, which span connections.
     pub dhcp: crate::dhcp::Shared,
     /// Certificates seen.
@@ -133,6 +135,7 @@ impl Env {
             dns: crate::dns::Shared::default(),
             nesting: 0,
             http: crate::http::Shared::default(),
+            smb: crate::smb::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
             certificates: crate::ssl::Certificates::default(),
         }

@@ -46,6 +46,7 @@ pub mod radius;
 pub mod rdp;
 pub mod rfb;
 pub mod sip;
+pub mod smb;
 pub mod smtp;
 pub mod snmp;
 pub mod socks;

@@ -126,6 +126,7 @@ registry! {
         RdpEudp rdp::Udp, "RDPEUDP", "rdpeudp", tcp [], udp [3389];
         Rfb rfb::Analyzer, "RFB", "rfb", tcp [], udp [];
         Sip sip::Analyzer, "SIP", "sip", tcp [], udp [5060];
+        Smb smb::Analyzer, "SMB", "smb", tcp [139, 445], udp [];
         Smtp smtp::Analyzer, "SMTP", "smtp", tcp [25, 587], udp [];
         Snmp snmp::Analyzer, "SNMP", "snmp", tcp [], udp [161, 162];
         Socks socks::Analyzer, "SOCKS", "socks", tcp [1080], udp [];
@@ -140,7 +141,6 @@ registry! {
         Gridftp, "GRIDFTP", "gridftp";
         Gssapi, "GSSAPI", "gssapi";
         Ntlm, "NTLM", "ntlm";
-        Smb, "SMB", "smb";
         Geneve, "GENEVE", "geneve";
         Gtpv1, "GTPV1", "gtpv1";
         Teredo, "TEREDO", "teredo";

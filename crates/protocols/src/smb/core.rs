@@ -1,0 +1,113 @@
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+use gannet_base::Dir;
+
+use super::shares::Shares;
+use super::v1;
+use super::v2;
+use crate::Context;
+use crate::dce_rpc;
+use crate::gssapi;
+use crate::gssapi::Logins;
+use crate::ntlm;
+
+/// Pipes of one connection whose bytes are followed.
+const MAX_PIPES: usize = 1000;
+/// Trees of pipes that are remembered.
+const MAX_TREES: usize = 4096;
+
+/// Names of files that only trees of pipes have.
+const PIPES: [&[u8]; 8] =
+    [b"MsFteWds", b"lsarpc", b"netdfs", b"samr", b"spoolss", b"srvsvc", b"winreg", b"wkssvc"];
+
+/// What messages of all kinds need of a connection.
+pub(super) struct Core {
+    pub(super) shares: Shares,
+    pub(super) v1: v1::Waiting,
+    pub(super) v2: v2::Waiting,
+    pipe_trees: HashSet<u32, FixedState>,
+    pipes: HashMap<u64, dce_rpc::Stream, FixedState>,
+    calls: dce_rpc::Calls,
+    gssapi: gssapi::Inner,
+    ntlm: ntlm::Inner,
+    logins: Logins,
+}
+
+impl Core {
+    pub(super) fn new() -> Self {
+        Self {
+            shares: Shares::new(),
+            v1: v1::Waiting::default(),
+            v2: v2::Waiting::default(),
+            pipe_trees: HashSet::default(),
+            pipes: HashMap::default(),
+            calls: dce_rpc::Calls::default(),
+            gssapi: gssapi::Inner::default(),
+            ntlm: ntlm::Inner::default(),
+            logins: Logins::default(),
+        }
+    }
+
+    /// Whether a tree is one of pipes.
+    pub(super) fn is_pipe(&self, tree: u32) -> bool {
+        self.pipe_trees.contains(&tree)
+    }
+
+    /// A tree is one of pipes.
+    pub(super) fn set_pipe(&mut self, tree: u32) {
+        if self.pipe_trees.len() >= MAX_TREES {
+            self.pipe_trees.clear();
+        }
+        self.pipe_trees.insert(tree);
+    }
+
+    /// A tree is given up.
+    pub(super) fn unset_pipe(&mut self, tree: u32) {
+        self.pipe_trees.remove(&tree);
+    }
+
+    /// A file of this name is opened: its tree may be one of pipes.
+    pub(super) fn guess_pipe(&mut self, tree: u32, name: &[u8]) {
+        if !self.is_pipe(tree) && PIPES.contains(&name) {
+            self.set_pipe(tree);
+            self.shares.is_pipe_after_all();
+        }
+    }
+
+    /// The token of a login.
+    pub(super) fn login(&mut self, cx: &mut Context<'_>, token: &[u8]) {
+        if token.len() < 8 {
+            return;
+        }
+        if token.starts_with(b"NTLMSSP") {
+            self.ntlm.deliver(cx, &mut self.logins.ntlm, token);
+        } else {
+            self.gssapi.deliver(cx, &mut self.logins, token);
+        }
+    }
+
+    /// Bytes that are written to or read from a pipe.
+    pub(super) fn pipe(&mut self, cx: &mut Context<'_>, pipe: u64, from: Dir, data: &[u8]) {
+        if !self.pipes.contains_key(&pipe) && self.pipes.len() >= MAX_PIPES {
+            self.pipes.clear();
+            self.calls.clear();
+            cx.weird("SMB_discarded_dce_rpc_analyzers", "", Some("SMB"));
+        }
+        let stream = self.pipes.entry(pipe).or_insert_with(|| dce_rpc::Stream::new(pipe));
+        stream.deliver(cx, &mut self.calls, &mut self.logins, from, data);
+    }
+
+    /// A pipe is closed.
+    pub(super) fn close_pipe(&mut self, pipe: u64) {
+        self.pipes.remove(&pipe);
+        self.calls.close(pipe);
+    }
+
+    /// The connection is over.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        self.calls.finish(cx);
+        self.logins.finish(cx);
+    }
+}

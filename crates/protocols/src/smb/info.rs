@@ -1,0 +1,183 @@
+//! What is known of files, trees and commands, and where it is kept.
+
+use std::sync::Arc;
+
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Enum;
+
+/// Text that several records share.
+pub(super) type Text = Arc<[u8]>;
+
+/// Times of a file, as they lie in messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Times {
+    pub(super) created: u64,
+    pub(super) accessed: u64,
+    pub(super) modified: u64,
+    pub(super) changed: u64,
+}
+
+/// What is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Read,
+    Write,
+    Open,
+    Close,
+    Delete,
+    Rename,
+    SetAttribute,
+}
+
+impl Action {
+    /// Its name, if rows tell of it on such a share.
+    pub(super) fn logged(self, share: Share) -> Option<Enum> {
+        Some(Enum(match (self, share) {
+            (Self::Delete, _) => "SMB::FILE_DELETE",
+            (Self::Rename, _) => "SMB::FILE_RENAME",
+            (Self::Open, Share::Print) => "SMB::PRINT_OPEN",
+            (Self::Close, Share::Print) => "SMB::PRINT_CLOSE",
+            (Self::Open, Share::Pipe) => return None,
+            (Self::Open, _) => "SMB::FILE_OPEN",
+            _ => return None,
+        }))
+    }
+}
+
+/// What a share gives access to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Share {
+    #[default]
+    Disk,
+    Pipe,
+    Print,
+    Other(u8),
+}
+
+impl Share {
+    pub(super) fn new(number: u8) -> Self {
+        match number {
+            1 => Self::Disk,
+            2 => Self::Pipe,
+            3 => Self::Print,
+            n => Self::Other(n),
+        }
+    }
+
+    pub(super) fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Disk => "DISK",
+            Self::Pipe => "PIPE",
+            Self::Print => "PRINT",
+            Self::Other(_) => return None,
+        })
+    }
+
+    /// In words where it has no name.
+    pub(super) fn unknown(self) -> String {
+        match self {
+            Self::Other(n) => format!("unknown-{n}"),
+            _ => String::new(),
+        }
+    }
+}
+
+/// A file, directory or pipe.
+#[derive(Clone, Debug, Default)]
+pub(super) struct File {
+    pub(super) ts: Time,
+    pub(super) fuid: Option<Uid>,
+    /// What is done with it, and how rows name that.
+    pub(super) action: Option<(Action, Option<Enum>)>,
+    pub(super) path: Option<Text>,
+    pub(super) name: Option<Text>,
+    pub(super) size: u64,
+    pub(super) previous: Option<Text>,
+    pub(super) times: Option<Times>,
+}
+
+/// A share that is connected to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tree {
+    pub(super) ts: Time,
+    pub(super) path: Option<Text>,
+    pub(super) service: Option<Text>,
+    pub(super) file_system: Option<Text>,
+    pub(super) share: Share,
+}
+
+/// A place in a [`Pool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ref(u32);
+
+/// Records that several others refer to.
+#[derive(Debug)]
+pub(super) struct Pool<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+    /// Records at which those nobody refers to are looked for.
+    sweep_at: usize,
+}
+
+/// Fewest records before it is worth while to look for unused ones.
+const SWEEP_AT: usize = 64;
+
+impl<T: Default> Pool<T> {
+    pub(super) fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), sweep_at: SWEEP_AT }
+    }
+
+    pub(super) fn add(&mut self, record: T) -> Ref {
+        if let Some(at) = self.free.pop() {
+            self.slots[at as usize] = Some(record);
+            return Ref(at);
+        }
+        self.slots.push(Some(record));
+        Ref(self.slots.len() as u32 - 1)
+    }
+
+    /// The record; one that was forgotten is a fresh one.
+    pub(super) fn get(&mut self, at: Ref) -> &mut T {
+        self.slots[at.0 as usize].get_or_insert_with(T::default)
+    }
+
+    /// Whether there are so many that unused ones should be let go.
+    pub(super) fn is_full(&self) -> bool {
+        self.slots.len() - self.free.len() >= self.sweep_at
+    }
+
+    /// Lets go of all but these.
+    pub(super) fn retain(&mut self, used: impl Iterator<Item = Ref>) {
+        let mut keep = vec![false; self.slots.len()];
+        for Ref(at) in used {
+            keep[at as usize] = true;
+        }
+        self.free.clear();
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            if !keep[at] {
+                *slot = None;
+                self.free.push(at as u32);
+            }
+        }
+        let live = self.slots.len() - self.free.len();
+        self.sweep_at = (2 * live).max(SWEEP_AT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unused_records_go() {
+        let mut pool = Pool::new();
+        let refs: Vec<_> = (0..SWEEP_AT).map(|n| pool.add(n)).collect();
+        assert!(pool.is_full());
+        pool.retain([refs[3], refs[5]].into_iter());
+        assert!(!pool.is_full());
+        assert_eq!((*pool.get(refs[3]), *pool.get(refs[5])), (3, 5));
+        let places: Vec<_> = (0..SWEEP_AT - 2).map(|n| pool.add(n)).collect();
+        assert!(!places.contains(&refs[3]) && pool.slots.len() == SWEEP_AT);
+    }
+}

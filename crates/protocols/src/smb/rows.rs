@@ -1,0 +1,120 @@
+use gannet_base::ConnId;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Enum;
+
+use super::info::File;
+use super::info::Tree;
+use crate::Context;
+
+gannet_log::row! {
+    /// One row a file that is opened, renamed or deleted.
+    pub struct FilesRow<'a> = "smb_files" {
+        /// When the request was seen that began with it.
+        ts: Time = "ts",
+        /// Its connection.
+        uid: Uid = "uid",
+        /// The connection's ends.
+        id: ConnId = "id",
+        /// Its contents as a file.
+        fuid: Option<Uid> = "fuid",
+        /// What is done.
+        action: Enum = "action",
+        /// The share it lies on.
+        path: Option<&'a [u8]> = "path",
+        /// Its name.
+        name: &'a [u8] = "name",
+        /// Its size.
+        size: u64 = "size",
+        /// Its name before.
+        prev_name: Option<&'a [u8]> = "prev_name",
+        /// When it was written last.
+        modified: Option<Time> = "times.modified",
+        /// When it was read last.
+        accessed: Option<Time> = "times.accessed",
+        /// When it was made.
+        created: Option<Time> = "times.created",
+        /// When it or its attributes changed last.
+        changed: Option<Time> = "times.changed",
+    }
+}
+
+gannet_log::row! {
+    /// One row a share that is connected to.
+    pub struct MappingRow<'a> = "smb_mapping" {
+        /// When it was asked for.
+        ts: Time = "ts",
+        /// Its connection.
+        uid: Uid = "uid",
+        /// The connection's ends.
+        id: ConnId = "id",
+        /// Its name.
+        path: Option<&'a [u8]> = "path",
+        /// Kind of service, of version 1.
+        service: Option<&'a [u8]> = "service",
+        /// File system, of version 1.
+        native_file_system: Option<&'a [u8]> = "native_file_system",
+        /// `DISK`, `PIPE` or `PRINT`.
+        share_type: &'a str = "share_type",
+    }
+}
+
+/// Writes a row of smb_files.log.
+pub(super) fn write_file(cx: &mut Context<'_>, f: &File, action: Enum, name: &[u8]) {
+    let times = f.times.as_ref();
+    cx.log(&FilesRow {
+        ts: f.ts,
+        uid: cx.conn.uid,
+        id: cx.conn.id,
+        fuid: f.fuid,
+        action,
+        path: f.path.as_deref(),
+        name,
+        size: f.size,
+        prev_name: f.previous.as_deref(),
+        modified: times.map(|t| time(t.modified)),
+        accessed: times.map(|t| time(t.accessed)),
+        created: times.map(|t| time(t.created)),
+        changed: times.map(|t| time(t.changed)),
+    });
+}
+
+/// Writes a row of smb_mapping.log.
+pub(super) fn write_mapping(cx: &mut Context<'_>, t: &Tree) {
+    let unknown;
+    let share_type = match t.share.name() {
+        Some(name) => name,
+        None => {
+            unknown = t.share.unknown();
+            &unknown
+        }
+    };
+    cx.log(&MappingRow {
+        ts: t.ts,
+        uid: cx.conn.uid,
+        id: cx.conn.id,
+        path: t.path.as_deref(),
+        service: t.service.as_deref(),
+        native_file_system: t.file_system.as_deref(),
+        share_type,
+    });
+}
+
+/// A time in tenths of microseconds since 1601 ([MS-DTYP] §2.3.3), with the precision that
+/// floating-point seconds since then have.
+///
+/// [MS-DTYP]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-dtyp
+pub(super) fn time(filetime: u64) -> Time {
+    Time::from_secs_f64(filetime as f64 / 10_000_000.0 - 11_644_473_600.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_since_1601() {
+        assert_eq!(time(116_444_736_000_000_000), Time::ZERO);
+        assert_eq!(time(116_444_736_015_000_000), Time::from_nanos(1_500_000_000));
+    }
+}

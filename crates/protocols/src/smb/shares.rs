@@ -1,0 +1,443 @@
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Time;
+
+use super::files;
+use super::info::Action;
+use super::info::File;
+use super::info::Pool;
+use super::info::Ref;
+use super::info::Share;
+use super::info::Text;
+use super::info::Times;
+use super::info::Tree;
+use super::rows;
+use crate::Context;
+
+/// Commands that wait for an answer, open files and trees of one connection that are remembered.
+const MAX_REMEMBERED: usize = 1 << 16;
+/// A file that was logged is not logged again in the same state for so long.
+const QUIET: Interval = Interval::from_secs(180);
+/// Files whose rows are remembered for that.
+const MAX_RECENT: usize = 4096;
+/// Option of a request to open: delete the file when it is closed.
+const DELETE_ON_CLOSE: u32 = 0x1000;
+
+/// A command and what it is about.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    file: Ref,
+    tree: Option<Ref>,
+    options: u32,
+}
+
+type Map<K, V> = HashMap<K, V, FixedState>;
+
+/// Trees, files and commands of one connection.
+#[derive(Debug)]
+pub(super) struct Shares {
+    files: Pool<File>,
+    trees: Pool<Tree>,
+    by_file: Map<u64, Ref>,
+    by_tree: Map<u32, Ref>,
+    /// Commands that wait for an answer, by message.
+    pending: Map<u64, Command>,
+    /// The command at hand and its message.
+    command: Option<(u64, Command)>,
+    file: Option<Ref>,
+    tree: Option<Ref>,
+    recent: Map<Box<[u8]>, Time>,
+}
+
+impl Shares {
+    pub(super) fn new() -> Self {
+        Self {
+            files: Pool::new(),
+            trees: Pool::new(),
+            by_file: Map::default(),
+            by_tree: Map::default(),
+            pending: Map::default(),
+            command: None,
+            file: None,
+            tree: None,
+            recent: Map::default(),
+        }
+    }
+
+    /// Lets go of what nothing refers to any more.
+    fn tidy(&mut self) {
+        if self.by_file.len() > MAX_REMEMBERED {
+            self.by_file.clear();
+        }
+        if self.by_tree.len() > MAX_REMEMBERED {
+            self.by_tree.clear();
+        }
+        if self.pending.len() > MAX_REMEMBERED {
+            self.pending.clear();
+        }
+        let commands = || self.pending.values().chain(self.command.iter().map(|(_, c)| c));
+        if self.files.is_full() {
+            let used = commands().map(|c| c.file).chain(self.by_file.values().copied());
+            self.files.retain(used.chain(self.file));
+        }
+        if self.trees.is_full() {
+            let used = commands().filter_map(|c| c.tree).chain(self.by_tree.values().copied());
+            self.trees.retain(used.chain(self.tree));
+        }
+    }
+
+    /// Keeps what was learned of the command at hand.
+    fn store(&mut self) {
+        if let Some((message, command)) = self.command
+            && let Some(kept) = self.pending.get_mut(&message)
+        {
+            *kept = command;
+        }
+    }
+
+    fn new_file(&mut self, now: Time) -> Ref {
+        self.files.add(File { ts: now, ..File::default() })
+    }
+
+    fn new_tree(&mut self, now: Time) -> Ref {
+        self.trees.add(Tree { ts: now, ..Tree::default() })
+    }
+
+    /// The command at hand; made up before the first message.
+    fn command(&mut self, now: Time) -> &mut Command {
+        let files = &mut self.files;
+        let fresh = || {
+            let file = files.add(File { ts: now, ..File::default() });
+            (u64::MAX, Command { file, tree: None, options: 0 })
+        };
+        &mut self.command.get_or_insert_with(fresh).1
+    }
+
+    /// A message of version 2 begins. An answer that says that there will be another one leaves
+    /// its command waiting.
+    pub(super) fn v2(&mut self, now: Time, tree: u32, message: u64, from: Dir, is_pending: bool) {
+        self.store();
+        self.tidy();
+        let mut command = match self.pending.get(&message) {
+            Some(command) => *command,
+            None => Command { file: self.new_file(now), tree: None, options: 0 },
+        };
+        let at = if tree == 0 {
+            self.new_tree(now)
+        } else {
+            match (command.tree, self.by_tree.get(&tree)) {
+                (None, Some(at)) => *at,
+                (at, _) => {
+                    let at = at.unwrap_or_else(|| self.new_tree(now));
+                    self.by_tree.insert(tree, at);
+                    at
+                }
+            }
+        };
+        command.tree = Some(at);
+        self.file = Some(command.file);
+        self.tree = Some(at);
+        self.command = Some((message, command));
+        if from.is_orig() || is_pending {
+            self.pending.insert(message, command);
+        } else {
+            self.pending.remove(&message);
+        }
+    }
+
+    /// A message of version 1 begins.
+    pub(super) fn v1(&mut self, now: Time, tree: u32, message: u64, from: Dir) {
+        self.store();
+        self.tidy();
+        let at = match self.by_tree.get(&tree) {
+            Some(at) => *at,
+            None => {
+                let at = self.new_tree(now);
+                self.by_tree.insert(tree, at);
+                at
+            }
+        };
+        self.tree = Some(at);
+        let command = match self.pending.get(&message) {
+            Some(command) => *command,
+            None => Command { file: self.new_file(now), tree: Some(at), options: 0 },
+        };
+        self.command = Some((message, command));
+        if from.is_orig() {
+            self.pending.insert(message, command);
+        } else {
+            self.pending.remove(&message);
+        }
+    }
+
+    /// Too much waits in the analyzer: files and commands are forgotten here, too. Tells how many of
+    /// everything there were.
+    pub(super) fn discard(&mut self) -> String {
+        let told = format!(
+            "fid_map={} tid_map={} pending_cmds={} pipe_map=0",
+            self.by_file.len(),
+            self.by_tree.len(),
+            self.pending.len()
+        );
+        self.by_file.clear();
+        self.pending.clear();
+        told
+    }
+
+    /// The tree at hand turns out to be one of pipes, by the name of a file in it.
+    pub(super) fn is_pipe_after_all(&mut self) {
+        if let Some(tree) = self.tree {
+            let tree = self.trees.get(tree);
+            tree.path = Some((*b"<unknown>").into());
+            tree.share = Share::Pipe;
+        }
+    }
+
+    fn share(&mut self) -> Share {
+        self.tree.map_or(Share::Disk, |t| self.trees.get(t).share)
+    }
+
+    fn tree_path(&mut self) -> Option<Text> {
+        self.tree.and_then(|t| self.trees.get(t).path.clone())
+    }
+
+    /// The file with this number becomes the one at hand.
+    pub(super) fn set_file(&mut self, now: Time, number: u64) -> &mut File {
+        let unnamed = self.command(now).file;
+        let at = *self.by_file.entry(number).or_insert(unnamed);
+        self.command(now).file = at;
+        self.file = Some(at);
+        self.files.get(at)
+    }
+
+    /// Something is done with a file.
+    pub(super) fn act(&mut self, cx: &mut Context<'_>, number: u64, action: Action) {
+        let share = self.share();
+        self.set_file(cx.now, number).action = Some((action, action.logged(share)));
+        self.write(cx);
+    }
+
+    /// The same in version 1: rows take every share for a disk.
+    pub(super) fn act_v1(&mut self, cx: &mut Context<'_>, number: u64, action: Action) {
+        let path = self.tree_path();
+        let file = self.set_file(cx.now, number);
+        file.action = Some((action, action.logged(Share::Disk)));
+        if file.path.is_none() {
+            file.path = path;
+        }
+    }
+
+    /// Version 2: a tree is asked for.
+    pub(super) fn connect(&mut self, path: Vec<u8>) {
+        if let Some(tree) = self.tree {
+            self.trees.get(tree).path = Some(path.into());
+        }
+    }
+
+    /// Version 2: a tree is given.
+    pub(super) fn connected(&mut self, cx: &mut Context<'_>, share: Share) {
+        if let Some(tree) = self.tree {
+            let tree = self.trees.get(tree);
+            tree.share = share;
+            rows::write_mapping(cx, tree);
+        }
+    }
+
+    /// Version 1: a tree is asked for.
+    pub(super) fn connect_v1(&mut self, now: Time, path: Vec<u8>, service: Vec<u8>) {
+        let tree = Tree {
+            ts: now,
+            path: Some(path.into()),
+            service: Some(service.into()),
+            ..Tree::default()
+        };
+        let tree = self.trees.add(tree);
+        self.command(now).tree = Some(tree);
+    }
+
+    /// Version 1: a tree is given.
+    pub(super) fn connected_v1(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: u32,
+        service: Vec<u8>,
+        file_system: Vec<u8>,
+    ) {
+        let Some(at) = self.command(cx.now).tree else { return };
+        let tree = self.trees.get(at);
+        if service == b"IPC" {
+            tree.share = Share::Pipe;
+        }
+        tree.service = Some(service.into());
+        if !file_system.is_empty() {
+            tree.file_system = Some(file_system.into());
+        }
+        rows::write_mapping(cx, tree);
+        self.tree = Some(at);
+        self.by_tree.insert(number, at);
+    }
+
+    /// A tree is given up.
+    pub(super) fn disconnect(&mut self, number: u32) {
+        if self.by_tree.remove(&number).is_some() {
+            self.tree = None;
+            if let Some((_, command)) = &mut self.command {
+                command.tree = None;
+            }
+        }
+    }
+
+    /// Version 2: a file is to be opened.
+    pub(super) fn create(&mut self, now: Time, name: Vec<u8>, options: u32) {
+        let name = if name.is_empty() { b"<share_root>".to_vec() } else { name };
+        let share = self.share();
+        self.command(now).options = options;
+        if let Some(file) = self.file {
+            let file = self.files.get(file);
+            file.name = Some(name.into());
+            file.action = Some((Action::Open, Action::Open.logged(share)));
+        }
+    }
+
+    /// Version 2: a file is open.
+    pub(super) fn created(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: u64,
+        size: u64,
+        times: Times,
+        is_success: bool,
+    ) {
+        let path = self.tree_path();
+        let file = self.set_file(cx.now, number);
+        file.size = size;
+        if path.is_some() {
+            file.path = path;
+        }
+        if is_set(times.modified) {
+            file.times = Some(times);
+        }
+        self.write(cx);
+        if is_success && self.command(cx.now).options & DELETE_ON_CLOSE != 0 {
+            self.act(cx, number, Action::Delete);
+        }
+    }
+
+    /// Version 1: a file is to be opened.
+    pub(super) fn create_v1(&mut self, now: Time, name: Vec<u8>) {
+        let file = self.files.add(File {
+            ts: now,
+            name: Some(name.into()),
+            action: Some((Action::Open, Action::Open.logged(Share::Disk))),
+            ..File::default()
+        });
+        self.command(now).file = file;
+        self.file = Some(file);
+    }
+
+    /// Version 1: a file is open.
+    pub(super) fn created_v1(
+        &mut self,
+        cx: &mut Context<'_>,
+        number: u64,
+        size: u64,
+        times: Times,
+    ) {
+        let at = self.command(cx.now).file;
+        let file = self.files.get(at);
+        file.action = Some((Action::Open, Action::Open.logged(Share::Disk)));
+        file.size = size;
+        if is_set(times.modified) {
+            file.times = Some(times);
+        }
+        self.by_file.insert(number, at);
+        self.file = Some(at);
+        self.write(cx);
+    }
+
+    /// A file gets another name.
+    pub(super) fn rename(&mut self, cx: &mut Context<'_>, number: u64, name: Vec<u8>) {
+        let file = self.set_file(cx.now, number);
+        if file.name.is_some() {
+            file.previous = file.name.take();
+        }
+        file.name = Some(name.into());
+        self.act(cx, number, Action::Rename);
+    }
+
+    /// A file is to be deleted, or is not after all.
+    pub(super) fn delete(&mut self, cx: &mut Context<'_>, number: u64, is_wanted: bool) {
+        if is_wanted {
+            self.act(cx, number, Action::Delete);
+        } else {
+            self.set_file(cx.now, number);
+            self.write(cx);
+        }
+    }
+
+    /// A file is closed.
+    pub(super) fn close(&mut self, cx: &mut Context<'_>, number: u64, share: Option<Share>) {
+        let share = share.unwrap_or_else(|| self.share());
+        let path = self.tree_path();
+        let file = self.set_file(cx.now, number);
+        file.action = Some((Action::Close, Action::Close.logged(share)));
+        if path.is_some() {
+            file.path = path;
+        }
+        self.by_file.remove(&number);
+        self.write(cx);
+        if let Some(file) = self.file {
+            files::end(cx, self.files.get(file));
+        }
+    }
+
+    /// A part of the contents of the file at hand.
+    pub(super) fn data(&mut self, cx: &mut Context<'_>, from: Dir, offset: u64, data: &[u8]) {
+        let Some(at) = self.file else { return };
+        let file = self.files.get(at);
+        if let Some(fuid) = files::data(cx, file, from, offset, data) {
+            file.fuid = Some(fuid);
+            self.write(cx);
+        }
+    }
+
+    /// Writes a row for the file at hand, if rows tell of what is done with it and no row did yet.
+    fn write(&mut self, cx: &mut Context<'_>) {
+        let Some(at) = self.file else { return };
+        let file = self.files.get(at);
+        let (Some(name), Some((_, Some(action)))) = (&file.name, file.action) else { return };
+        if let Some(times) = file.times {
+            let mut key = Vec::new();
+            key.extend_from_slice(action.0.as_bytes());
+            if let Some(fuid) = file.fuid {
+                key.extend_from_slice(fuid.to_string().as_bytes());
+            }
+            key.push(0);
+            key.extend_from_slice(name);
+            key.push(0);
+            key.extend_from_slice(file.path.as_deref().unwrap_or_default());
+            for n in [file.size, times.modified, times.created, times.changed] {
+                key.extend_from_slice(&n.to_be_bytes());
+            }
+            if self.recent.len() >= MAX_RECENT {
+                self.recent.retain(|_, seen| cx.now - *seen < QUIET);
+                if self.recent.len() >= MAX_RECENT {
+                    self.recent.clear();
+                }
+            }
+            let seen = self.recent.insert(key.into(), cx.now);
+            if seen.is_some_and(|seen| cx.now - seen < QUIET) {
+                return;
+            }
+        }
+        rows::write_file(cx, file, action, name);
+    }
+}
+
+/// Whether a time is after 1970: pipes have none.
+fn is_set(filetime: u64) -> bool {
+    rows::time(filetime) > Time::ZERO
+}
