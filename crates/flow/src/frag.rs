@@ -16,8 +16,11 @@ const LARGE: u64 = 64_000;
 const TIMEOUT: Interval = Interval::from_secs(300);
 /// Unfinished datagrams kept at the most; at more the oldest go.
 const MAX_DATAGRAMS: usize = 65_536;
-/// Bytes of unfinished datagrams kept at the most; at more the oldest go.
+/// Bytes of unfinished datagrams kept at the most, with what keeping them costs; at more the
+/// oldest go.
 const MAX_BYTES: usize = 64 << 20;
+/// What keeping a piece costs beside its bytes.
+const PIECE: usize = 48;
 
 /// What [`Fragments::add`] tells of.
 pub type FragmentEvent = &'static str;
@@ -28,14 +31,17 @@ pub type FragmentEvent = &'static str;
 #[derive(Debug, Default)]
 pub struct Fragments {
     datagrams: HashMap<(Addr, Addr, u32), Datagram, RandomState>,
-    /// Keys in order of their first fragment, with its time.
-    order: VecDeque<(Time, (Addr, Addr, u32))>,
+    /// Time, number and key of datagrams in order of their first fragment; some are finished.
+    order: VecDeque<(Time, u64, (Addr, Addr, u32))>,
+    /// Datagrams begun so far.
+    begun: u64,
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct Datagram {
-    started: Time,
+    /// How many were begun before it.
+    number: u64,
     /// All headers of the first fragment seen, then replaced by those of the first piece.
     header: Vec<u8>,
     protocol: u8,
@@ -60,10 +66,12 @@ impl Fragments {
         let key = (ip.src, ip.dst, fragment.id);
         let known = self.datagrams.contains_key(&key);
         if !known {
-            self.order.push_back((now, key));
+            self.begun += 1;
+            self.order.push_back((now, self.begun, key));
         }
+        let number = self.begun;
         let d = self.datagrams.entry(key).or_insert_with(|| Datagram {
-            started: now,
+            number,
             header: ip.header.to_vec(),
             protocol: ip.protocol,
             header_len: ip.header_len,
@@ -103,6 +111,7 @@ impl Fragments {
         };
         let Some(d) = self.datagrams.remove(&key) else { return false };
         self.bytes = self.bytes.saturating_sub(d.held() - kept);
+        self.tidy();
         let first = Ip { header: &d.header, protocol: d.protocol, ..*ip };
         first.write_reassembled_header(end as usize, out);
         for (at, piece) in &d.pieces {
@@ -114,30 +123,38 @@ impl Fragments {
         true
     }
 
-    /// Bytes held for unfinished datagrams.
+    /// Bytes held for unfinished datagrams, with what keeping them costs.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     fn expire(&mut self, now: Time) {
-        while let Some((started, key)) = self.order.front().copied()
+        while let Some((started, number, key)) = self.order.front().copied()
             && started + TIMEOUT <= now
         {
             self.order.pop_front();
-            self.forget(started, key);
+            self.forget(number, key);
         }
     }
 
     fn shrink(&mut self) {
         while self.datagrams.len() > MAX_DATAGRAMS || self.bytes > MAX_BYTES {
-            let Some((started, key)) = self.order.pop_front() else { return };
-            self.forget(started, key);
+            let Some((_, number, key)) = self.order.pop_front() else { return };
+            self.forget(number, key);
         }
     }
 
-    /// Forgets the datagram of this key if it is the one that began then.
-    fn forget(&mut self, started: Time, key: (Addr, Addr, u32)) {
-        if self.datagrams.get(&key).is_some_and(|d| d.started == started)
+    /// Drops finished datagrams from the order once they are the most of it.
+    fn tidy(&mut self) {
+        if self.order.len() > 2 * self.datagrams.len() + 1_024 {
+            let live = &self.datagrams;
+            self.order.retain(|(_, n, key)| live.get(key).is_some_and(|d| d.number == *n));
+        }
+    }
+
+    /// Forgets the datagram of this key if it is the one of this number.
+    fn forget(&mut self, number: u64, key: (Addr, Addr, u32)) {
+        if self.datagrams.get(&key).is_some_and(|d| d.number == number)
             && let Some(d) = self.datagrams.remove(&key)
         {
             self.bytes = self.bytes.saturating_sub(d.held());
@@ -147,10 +164,10 @@ impl Fragments {
 
 impl Datagram {
     fn held(&self) -> usize {
-        self.pieces.values().map(|p| p.len()).sum()
+        self.pieces.values().map(|p| PIECE + p.len()).sum()
     }
 
-    /// Keeps what is new of a piece; returns how many bytes that were.
+    /// Keeps what is new of a piece; returns what that costs in bytes.
     fn insert(&mut self, at: u64, data: &[u8], odd: &mut impl FnMut(FragmentEvent)) -> usize {
         let end = at + data.len() as u64;
         let from = self.pieces.range(..=at).next_back().map_or(at, |(s, _)| *s);
@@ -176,7 +193,7 @@ impl Datagram {
             let until = self.pieces.range(seq..).next().map_or(u64::MAX, |(s, _)| *s);
             let n = (until - seq).min(rest.len() as u64) as usize;
             self.pieces.insert(seq, rest[..n].into());
-            kept += n;
+            kept += PIECE + n;
             seq += n as u64;
             rest = &rest[n..];
         }
@@ -264,7 +281,52 @@ mod tests {
             assert_eq!(add(&mut f, &p, &mut Vec::new()), None);
         }
         assert_eq!(f.datagrams.len(), MAX_DATAGRAMS);
-        assert_eq!(f.bytes(), MAX_DATAGRAMS * 64);
+        assert_eq!(f.bytes(), MAX_DATAGRAMS * (64 + PIECE));
+    }
+
+    #[test]
+    fn what_is_finished_leaves_nothing() {
+        let mut f = Fragments::default();
+        let mut odd = Vec::new();
+        assert_eq!(add(&mut f, &packet(9, 8, true, &[1; 64]), &mut odd), None);
+        for _ in 0..10_000 {
+            assert_eq!(add(&mut f, &packet(1, 0, true, &[0; 64]), &mut odd), None);
+            assert!(add(&mut f, &packet(1, 64, false, b"end"), &mut odd).is_some());
+        }
+        assert!(f.order.len() < 2_000);
+        assert_eq!((f.datagrams.len(), f.bytes()), (1, 64 + PIECE));
+        let far = Time::from_secs(1) + TIMEOUT;
+        let p = packet(2, 0, true, &[0; 64]);
+        let ip = gannet_wire::ip(&p, p.len() as u32, false).unwrap();
+        assert!(!f.add(far, &ip, &mut Vec::new(), |_| {}));
+        assert_eq!((f.datagrams.len(), f.order.len()), (1, 1), "the old one is forgotten");
+        assert_eq!(odd, [] as [&str; 0]);
+    }
+
+    #[test]
+    fn oddities() {
+        let told = |packets: &[Vec<u8>]| {
+            let (mut f, mut odd) = (Fragments::default(), Vec::new());
+            for p in packets {
+                add(&mut f, p, &mut odd);
+            }
+            odd
+        };
+        let big = [0; 64];
+        let mut other = packet(1, 64, false, &big);
+        other[9] = 6;
+        let mut kept_whole = packet(1, 0, true, &big);
+        kept_whole[6] |= 0x40;
+        let first = packet(1, 0, true, &big);
+        assert_eq!(told(&[first.clone(), other]), ["fragment_protocol_inconsistency"]);
+        assert_eq!(told(&[kept_whole]), ["fragment_with_DF"]);
+        assert_eq!(told(&[packet(1, 0, true, b"tiny-one")]), ["excessively_small_fragment"]);
+        assert_eq!(told(&[packet(1, 64_000, true, &big)]), ["excessively_large_fragment"]);
+        assert_eq!(told(&[first.clone(), first]), ["fragment_overlap"]);
+        assert_eq!(
+            told(&[packet(1, 128, false, &big), packet(1, 64, false, &big)]),
+            ["fragment_size_inconsistency"]
+        );
     }
 
     proptest! {

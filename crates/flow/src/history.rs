@@ -6,6 +6,10 @@
 pub struct History(Repr);
 
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::box_collection,
+    reason = "long histories are rare: a pointer keeps the rest small"
+)]
 enum Repr {
     Inline { len: u8, text: [u8; INLINE] },
     Heap(Box<Vec<u8>>),

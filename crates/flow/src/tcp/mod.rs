@@ -4,13 +4,26 @@
 //! it: bytes in order, gaps, ends, oddities. It follows the state machine of Zeek's conn.log to the
 //! letter, including what it makes of half-seen and broken connections (RFC 9293 names the states;
 //! it does not say what an observer should think).
+//!
+//! ```text
+//! segment ──▶ history ──▶ window ──▶ numbers ──▶ state ──▶ stream ──▶ end
+//!                                    └ Endpoint ┘          └ data, gap ┘
+//! ```
+//!
+//! An [`Endpoint`] keeps a side's numbers and state, and the stream of what it sent. When the
+//! connection is over (closed, refused, never answered) is asked at the times that [`Tcp::due`]
+//! names; whether a SYN begins another one with the same ports, before each segment
+//! ([`Tcp::is_reuse`]).
 
 mod endpoint;
+mod life;
 mod state;
 mod stream;
+#[cfg(test)]
+mod tests;
+mod window;
 
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Time;
 
 pub use endpoint::Endpoint;
@@ -20,6 +33,8 @@ pub use stream::Limits;
 use crate::Conn;
 use crate::conn::is_power_of_ten;
 use endpoint::delta;
+use life::ATTEMPT_DELAY;
+use life::Phase;
 use stream::Piece;
 
 /// Flag bits of a TCP header.
@@ -81,11 +96,6 @@ pub trait Consumer {
     fn wants_data(&self) -> bool;
 }
 
-const ATTEMPT_DELAY: Interval = Interval::from_secs(5);
-const SESSION_TIMER: Interval = Interval::from_secs(6);
-const LINGER: Interval = Interval::from_secs(5);
-const CLOSE_DELAY: Interval = Interval::from_secs(5);
-const INACTIVITY: Interval = Interval::from_secs(300);
 const STORM: u16 = 1_000;
 /// Milliseconds between segments of a storm.
 const STORM_WITHIN: u32 = 1_000;
@@ -118,17 +128,6 @@ pub struct Tcp {
     /// When the chains of checks for life are due; the second begins as the check of an attempt,
     /// and the first ends as the time to go after the close.
     due: [Time; 2],
-}
-
-/// What the timers of a connection are for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Life is checked for now and then.
-    Open,
-    /// As well as whether an attempt was answered.
-    Attempt,
-    /// It is closed, and goes soon.
-    Closing,
 }
 
 /// A flood of half-open connections costs what this costs.
@@ -174,49 +173,6 @@ impl Tcp {
         if is_power_of_ten(e.bad_checksums) {
             conn.note(from, b'C');
         }
-    }
-
-    /// Whether a segment begins another connection with the same addresses and ports; the
-    /// oddities that shows are told.
-    pub fn is_reuse(
-        &mut self,
-        conn: &mut Conn,
-        now: Time,
-        s: &Segment<'_>,
-        c: &mut impl Consumer,
-    ) -> bool {
-        if !s.has(flag::SYN) {
-            return false;
-        }
-        let (orig, resp) = (&self.side[0], &self.side[1]);
-        let mut starter = orig;
-        if s.has(flag::ACK) {
-            if orig.state != State::Inactive {
-                return false;
-            }
-            starter = resp;
-        }
-        let reset = orig.state == State::Reset || resp.state == State::Reset;
-        if !orig.did_close && !resp.did_close {
-            if s.seq == starter.start_seq {
-                return false;
-            }
-            let reversed = !s.has(flag::ACK)
-                && starter.state == State::SynAckSent
-                && resp.state == State::Inactive
-                && s.seq == resp.start_seq;
-            if reversed {
-                return false; // the SYN of a handshake whose SYN-ACK was seen first
-            }
-            let syn_again = starter.state == State::SynSent;
-            let name = if syn_again { "SYN_seq_jump" } else { "active_connection_reuse" };
-            c.weird(conn, name, "", "TCP");
-        } else if (orig.is_active() || resp.is_active()) && !reset {
-            c.weird(conn, "active_connection_reuse", "", "TCP");
-        } else if (now - conn.last).as_nanos() < LINGER.as_nanos() && !reset {
-            c.weird(conn, "premature_connection_reuse", "", "TCP");
-        }
-        true
     }
 
     /// The next segment; returns the direction as it is after a possible flip.
@@ -271,16 +227,16 @@ impl Tcp {
         self.end(from).last_time = milliseconds(now);
         let (from, do_close) = self.update_state(conn, now, from, s, advance, c);
         if s.has(flag::ACK) {
-            self.ack_received(conn, now, from.other(), rel_ack, c);
+            self.ack_received(conn, from.other(), rel_ack, c);
         }
         self.first_seen[from.index()] = true;
         let data_seq = rel_seq.wrapping_add(u64::from(s.has(flag::SYN)));
         if s.len > 0 && !s.has(flag::RST) && !underflow {
             self.data_sent(conn, from, data_seq, s, limits, c);
         }
-        self.check_end(conn, now, from, c);
+        self.check_end(conn, from, c);
         if do_close {
-            self.connection_closed(now, conn, from);
+            self.connection_closed(conn, from);
         }
         from
     }
@@ -362,43 +318,6 @@ impl Tcp {
         from
     }
 
-    fn update_window(
-        &mut self,
-        conn: &mut Conn,
-        from: Dir,
-        s: &Segment<'_>,
-        c: &mut impl Consumer,
-    ) {
-        let peer_state = self.endpoint(from.other()).state;
-        let e = self.end(from);
-        let window = u32::from(s.window) << e.window_scale;
-        let rst = s.has(flag::RST);
-        if window == 0 && !rst && peer_state != State::Closed && e.state != State::Reset {
-            e.zero_windows += 1;
-            if is_power_of_ten(e.zero_windows) {
-                conn.note(from, b'W');
-            }
-        }
-        let e = self.end(from);
-        let quiet = !s.has(flag::SYN | flag::FIN | flag::RST);
-        if quiet
-            && e.state != State::Closed
-            && e.state != State::Reset
-            && delta(s.seq, e.window_seq) >= 0
-            && delta(s.ack, e.window_ack_seq) >= 0
-        {
-            let new = s.ack.wrapping_add(window);
-            let old = e.window_ack_seq.wrapping_add(e.window);
-            let advance = delta(new, old);
-            e.window = window;
-            e.window_ack_seq = s.ack;
-            e.window_seq = s.seq;
-            if advance < 0 && advance.wrapping_neg() >= 1 << e.window_scale {
-                c.weird(conn, "window_recision", "", "");
-            }
-        }
-    }
-
     fn syn_weirds(&mut self, conn: &mut Conn, s: &Segment<'_>, c: &mut impl Consumer) {
         if s.has(flag::RST) {
             c.weird(conn, "TCP_christmas", "", "TCP");
@@ -408,29 +327,6 @@ impl Tcp {
         }
         if s.len > 0 {
             c.weird(conn, "SYN_with_data", "", "TCP");
-        }
-    }
-
-    fn init_window(&mut self, conn: &mut Conn, from: Dir, s: &Segment<'_>, c: &mut impl Consumer) {
-        match window_scale(s.options) {
-            None => {
-                self.end(from).window_scale = 0;
-                if s.has(flag::ACK) {
-                    self.end(from.other()).window_scale = 0;
-                }
-            }
-            Some(scale) => {
-                if scale > 14 && !conn.did_weird() {
-                    c.weird(conn, "TCP_scale_range", &scale.to_string(), "TCP");
-                }
-                let e = self.end(from);
-                e.window_scale = scale.min(14);
-                e.window_seq = s.seq;
-                e.window_ack_seq = s.ack;
-                let peer = self.end(from.other());
-                peer.window_seq = s.ack;
-                peer.window_ack_seq = s.seq;
-            }
         }
     }
 
@@ -491,14 +387,7 @@ impl Tcp {
         d
     }
 
-    fn ack_received(
-        &mut self,
-        conn: &mut Conn,
-        now: Time,
-        side: Dir,
-        mut seq: u64,
-        c: &mut impl Consumer,
-    ) {
+    fn ack_received(&mut self, conn: &mut Conn, side: Dir, mut seq: u64, c: &mut impl Consumer) {
         let clean = self.side[0].is_clean() && self.side[1].is_clean();
         let partial = conn.partial;
         let e = self.end(side);
@@ -523,7 +412,7 @@ impl Tcp {
         });
         self.end(side).gaps = gaps;
         self.missed_bytes = self.missed_bytes.saturating_add(missed);
-        self.check_end(conn, now, side, c);
+        self.check_end(conn, side, c);
     }
 
     fn data_sent(
@@ -559,13 +448,13 @@ impl Tcp {
         if quiet && e.stream.above_hole() > limits.above_hole_without_acks {
             e.stream.give_up();
             c.weird(conn, "above_hole_data_without_any_acks", "", "TCP");
-        } else if e.stream.unacked() > limits.without_further_acks {
+        } else if e.stream.unacked() > limits.without_further_acks || e.stream.is_shattered() {
             e.stream.give_up();
             c.weird(conn, "excessive_data_without_further_acks", "", "TCP");
         }
     }
 
-    fn check_end(&mut self, conn: &mut Conn, now: Time, side: Dir, c: &mut impl Consumer) {
+    fn check_end(&mut self, conn: &mut Conn, side: Dir, c: &mut impl Consumer) {
         let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
         let over = e.fins > 0 || matches!(e.state, State::Closed | State::Reset);
         if e.did_end || !over || e.data_pending(peer) {
@@ -578,97 +467,13 @@ impl Tcp {
             if pending && self.side[0].did_close && self.side[1].did_close {
                 c.weird(conn, "pending_data_when_closed", "", "TCP");
             }
-            self.connection_closed(now, conn, side);
+            self.connection_closed(conn, side);
             self.close_deferred = false;
         }
-    }
-
-    fn connection_closed(&mut self, _now: Time, conn: &mut Conn, side: Dir) {
-        self.close_deferred = self.endpoint(side).data_pending(self.endpoint(side.other()));
-        let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
-        if self.close_deferred || e.did_close {
-            return;
-        }
-        let complete = e.state == State::Reset || peer.did_close || peer.state == State::Inactive;
-        let first = e.prev == State::Inactive;
-        self.end(side).did_close = true;
-        if complete {
-            let go = conn.last + CLOSE_DELAY;
-            let before = self.phase == Phase::Closing;
-            self.due = [if before { go.min(self.due[0]) } else { go }, Time::MAX];
-            self.phase = Phase::Closing;
-        } else if !first && self.phase != Phase::Closing {
-            // The peer is there, so the attempt succeeded.
-            let check = conn.last + SESSION_TIMER;
-            self.due[1] = if self.phase == Phase::Open { check.min(self.due[1]) } else { check };
-            self.phase = Phase::Open;
-        }
-    }
-
-    /// When [`is_over`](Self::is_over) is to be asked next, idle time left aside.
-    pub fn due(&self) -> Time {
-        self.due[0].min(self.due[1])
-    }
-
-    /// Whether the connection is over at time `now`, because it closed, failed or never began.
-    pub fn is_over(&mut self, conn: &Conn, now: Time) -> bool {
-        let (orig, resp) = (&self.side[0], &self.side[1]);
-        if self.phase == Phase::Closing {
-            return self.due[0] <= now;
-        }
-        if self.phase == Phase::Attempt && self.due[1] <= now {
-            self.phase = Phase::Open;
-            self.due[1] = Time::MAX;
-            let tried = matches!(orig.state, State::SynSent | State::SynAckSent);
-            if self.is_active && tried && resp.state == State::Inactive {
-                return true;
-            }
-        }
-        let chains = if self.phase == Phase::Attempt { 1 } else { 2 };
-        for chain in 0..chains {
-            if self.due[chain] > now {
-                continue;
-            }
-            let states = [orig.state, resp.state];
-            if self.is_active && conn.last + LINGER < now {
-                let both = orig.did_close && resp.did_close;
-                let any = orig.did_close || resp.did_close;
-                let half = states.contains(&State::Reset) || states.contains(&State::Inactive);
-                if any && (both || half) || states == [State::Inactive; 2] {
-                    return true;
-                }
-            }
-            // A finished connection is not looked at again: its close timer or idleness ends it.
-            let again = if self.is_active { now + SESSION_TIMER } else { Time::MAX };
-            self.due[chain] = again;
-        }
-        false
     }
 }
 
 /// Time as far as storms need it.
 fn milliseconds(t: Time) -> u32 {
     (t.as_nanos() / 1_000_000) as u32
-}
-
-/// Shift count of the window scale option (RFC 7323), if there is one.
-fn window_scale(mut options: &[u8]) -> Option<u8> {
-    let mut found = None;
-    while let [kind, rest @ ..] = options {
-        match kind {
-            0 => break,
-            1 => options = rest,
-            _ => {
-                let len = usize::from(*rest.first()?);
-                if len == 0 || len > options.len() {
-                    break;
-                }
-                if *kind == 3 && len >= 3 {
-                    found = Some(options[2]);
-                }
-                options = &options[len..];
-            }
-        }
-    }
-    found
 }

@@ -3,15 +3,15 @@
 use gannet_base::Dir;
 use gannet_base::Time;
 
-use super::ATTEMPT_DELAY;
 use super::Consumer;
-use super::INACTIVITY;
-use super::Phase;
 use super::Segment;
 use super::State;
 use super::Tcp;
 use super::delta;
 use super::flag;
+use super::life::ATTEMPT_DELAY;
+use super::life::INACTIVITY;
+use super::life::Phase;
 use crate::Conn;
 
 impl Tcp {
@@ -78,10 +78,10 @@ impl Tcp {
         c: &mut impl Consumer,
     ) -> (Dir, bool) {
         match self.endpoint(from).state {
-            State::Inactive => self.from_inactive(conn, now, from, s, c),
-            State::SynSent | State::SynAckSent => (from, self.from_syn_sent(conn, from, s, c)),
-            State::Established | State::Partial => (from, self.from_established(conn, from, s, c)),
-            State::Closed => (from, self.from_closed(conn, from, s, advance, c)),
+            State::Inactive => self.when_inactive(conn, now, from, s, c),
+            State::SynSent | State::SynAckSent => (from, self.when_syn_sent(conn, from, s, c)),
+            State::Established | State::Partial => (from, self.when_established(conn, from, s, c)),
+            State::Closed => (from, self.when_closed(conn, from, s, advance, c)),
             State::Reset => {
                 if s.has(flag::SYN) {
                     c.weird(conn, "SYN_after_reset", "", "TCP");
@@ -97,7 +97,7 @@ impl Tcp {
         }
     }
 
-    fn from_inactive(
+    fn when_inactive(
         &mut self,
         conn: &mut Conn,
         now: Time,
@@ -194,7 +194,7 @@ impl Tcp {
         from
     }
 
-    fn from_syn_sent(
+    fn when_syn_sent(
         &mut self,
         conn: &mut Conn,
         from: Dir,
@@ -229,7 +229,7 @@ impl Tcp {
         do_close
     }
 
-    fn from_established(
+    fn when_established(
         &mut self,
         conn: &mut Conn,
         from: Dir,
@@ -265,7 +265,7 @@ impl Tcp {
         do_close
     }
 
-    fn from_closed(
+    fn when_closed(
         &mut self,
         conn: &mut Conn,
         from: Dir,

@@ -19,6 +19,10 @@ pub(crate) struct Stream {
 /// [`Stream::trim`] of a stream that was given up: every byte is old news.
 const GIVEN_UP: u64 = u64::MAX;
 
+/// Blocks above a hole; at more, the stream is given up like one with too many bytes there. It is
+/// far above what the other limits leave to segments of usual size.
+const MAX_BLOCKS: usize = 65_536;
+
 /// Data above a hole.
 #[derive(Debug, Default)]
 struct Above {
@@ -100,6 +104,11 @@ impl Stream {
     /// Bytes held, and delivered but not acked.
     pub(crate) fn unacked(&self) -> u64 {
         self.next.saturating_sub(self.trim) + self.above.as_ref().map_or(0, |a| a.held)
+    }
+
+    /// Whether too many pieces wait above holes.
+    pub(crate) fn is_shattered(&self) -> bool {
+        self.above.as_ref().is_some_and(|a| a.blocks.len() > MAX_BLOCKS)
     }
 
     /// Does not wait for acks of what was delivered.
@@ -244,6 +253,18 @@ mod tests {
         assert!(!s.has_waiting());
         s.insert(2, b"bcdefghi", 0, true, take(&mut out));
         assert_eq!(out, b"abc?Efghi");
+    }
+
+    #[test]
+    fn too_many_pieces_are_told() {
+        let mut s = Stream::default();
+        for i in 0..=MAX_BLOCKS as u64 {
+            assert!(!s.is_shattered());
+            s.insert(3 + 2 * i, b"x", 0, true, |_| {});
+        }
+        assert!(s.is_shattered());
+        s.give_up();
+        assert!(s.skips() && !s.has_waiting() && !s.is_shattered());
     }
 
     #[test]

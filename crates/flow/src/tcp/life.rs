@@ -1,0 +1,142 @@
+//! When a connection is over: closed, failed, never begun, or replaced by another one with the same
+//! addresses and ports.
+
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Time;
+
+use super::Consumer;
+use super::Segment;
+use super::State;
+use super::Tcp;
+use super::flag;
+use crate::Conn;
+
+/// An attempt that nobody answered so long has failed.
+pub(super) const ATTEMPT_DELAY: Interval = Interval::from_secs(5);
+/// How often a connection is looked at.
+const SESSION_TIMER: Interval = Interval::from_secs(6);
+/// A connection that closed on one side is over after so much silence.
+const LINGER: Interval = Interval::from_secs(5);
+/// A connection that closed stays so long for what is still on its way.
+const CLOSE_DELAY: Interval = Interval::from_secs(5);
+/// Idle time of a connection whose handshake was seen or missed.
+pub(super) const INACTIVITY: Interval = Interval::from_secs(300);
+
+/// What the timers of a connection are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Life is checked for now and then.
+    Open,
+    /// As well as whether an attempt was answered.
+    Attempt,
+    /// It is closed, and goes soon.
+    Closing,
+}
+
+impl Tcp {
+    /// Whether a segment begins another connection with the same addresses and ports; what is odd
+    /// about that is told.
+    pub fn is_reuse(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> bool {
+        if !s.has(flag::SYN) {
+            return false;
+        }
+        let (orig, resp) = (&self.side[0], &self.side[1]);
+        let mut starter = orig;
+        if s.has(flag::ACK) {
+            if orig.state != State::Inactive {
+                return false;
+            }
+            starter = resp;
+        }
+        let reset = orig.state == State::Reset || resp.state == State::Reset;
+        if !orig.did_close && !resp.did_close {
+            if s.seq == starter.start_seq {
+                return false;
+            }
+            let reversed = !s.has(flag::ACK)
+                && starter.state == State::SynAckSent
+                && resp.state == State::Inactive
+                && s.seq == resp.start_seq;
+            if reversed {
+                return false; // the SYN of a handshake whose SYN-ACK was seen first
+            }
+            let syn_again = starter.state == State::SynSent;
+            let name = if syn_again { "SYN_seq_jump" } else { "active_connection_reuse" };
+            c.weird(conn, name, "", "TCP");
+        } else if (orig.is_active() || resp.is_active()) && !reset {
+            c.weird(conn, "active_connection_reuse", "", "TCP");
+        } else if (now - conn.last).as_nanos() < LINGER.as_nanos() && !reset {
+            c.weird(conn, "premature_connection_reuse", "", "TCP");
+        }
+        true
+    }
+
+    pub(super) fn connection_closed(&mut self, conn: &Conn, side: Dir) {
+        self.close_deferred = self.endpoint(side).data_pending(self.endpoint(side.other()));
+        let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
+        if self.close_deferred || e.did_close {
+            return;
+        }
+        let complete = e.state == State::Reset || peer.did_close || peer.state == State::Inactive;
+        let first = e.prev == State::Inactive;
+        self.end(side).did_close = true;
+        if complete {
+            let go = conn.last + CLOSE_DELAY;
+            let before = self.phase == Phase::Closing;
+            self.due = [if before { go.min(self.due[0]) } else { go }, Time::MAX];
+            self.phase = Phase::Closing;
+        } else if !first && self.phase != Phase::Closing {
+            // The peer is there, so the attempt succeeded.
+            let check = conn.last + SESSION_TIMER;
+            self.due[1] = if self.phase == Phase::Open { check.min(self.due[1]) } else { check };
+            self.phase = Phase::Open;
+        }
+    }
+
+    /// When [`is_over`](Self::is_over) is to be asked next, idle time left aside.
+    pub fn due(&self) -> Time {
+        self.due[0].min(self.due[1])
+    }
+
+    /// Whether the connection is over at time `now`, because it closed, failed or never began.
+    pub fn is_over(&mut self, conn: &Conn, now: Time) -> bool {
+        let (orig, resp) = (&self.side[0], &self.side[1]);
+        if self.phase == Phase::Closing {
+            return self.due[0] <= now;
+        }
+        if self.phase == Phase::Attempt && self.due[1] <= now {
+            self.phase = Phase::Open;
+            self.due[1] = Time::MAX;
+            let tried = matches!(orig.state, State::SynSent | State::SynAckSent);
+            if self.is_active && tried && resp.state == State::Inactive {
+                return true;
+            }
+        }
+        let chains = if self.phase == Phase::Attempt { 1 } else { 2 };
+        for chain in 0..chains {
+            if self.due[chain] > now {
+                continue;
+            }
+            let states = [orig.state, resp.state];
+            if self.is_active && conn.last + LINGER < now {
+                let both = orig.did_close && resp.did_close;
+                let any = orig.did_close || resp.did_close;
+                let half = states.contains(&State::Reset) || states.contains(&State::Inactive);
+                if any && (both || half) || states == [State::Inactive; 2] {
+                    return true;
+                }
+            }
+            // A finished connection is not looked at again: its close timer or idleness ends it.
+            let again = if self.is_active { now + SESSION_TIMER } else { Time::MAX };
+            self.due[chain] = again;
+        }
+        false
+    }
+}

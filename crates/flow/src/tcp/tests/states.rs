@@ -1,0 +1,267 @@
+//! States, histories, oddities and when a connection is over.
+
+use std::fmt::Write;
+
+use gannet_base::Dir;
+
+use super::Run;
+use super::UP;
+
+/// Script, row, oddities in their order, and seconds until it is removed.
+type Case = (&'static str, &'static str, &'static [&'static str], f64);
+
+fn check(cases: &[Case]) {
+    let mut wrong = String::new();
+    for (script, row, weirds, over) in cases {
+        let mut run = Run::of(script);
+        let got = (run.row(), run.sink.weirds.clone(), run.over());
+        if got.0 != *row || got.1 != *weirds || got.2 != *over {
+            writeln!(wrong, "{script}\n  is  {got:?}\n  not {row:?} {weirds:?} {over}").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn beginnings() {
+    check(&[
+        // Nobody answers.
+        ("> S 100", "S SynSent/Inactive 0/0", &[], 5.0),
+        ("> S 100; @3 > S 100", "S SynSent/Inactive 0/0", &[], 5.0),
+        // Refused; the answer acks the SYN.
+        ("> S 100; @1 < RA 0 101", "Sr SynSent/Reset 0/0", &[], 6.0),
+        // The handshake, with and without its end.
+        ("> S 100; < SA 300 101", "Sh Established/Established 0/0", &[], 300.0),
+        ("> S 100; < SA 300 101; > A 101 301", "ShA Established/Established 0/0", &[], 300.0),
+        // The answer says nothing of the SYN.
+        (
+            "> S 100; < SA 300 7",
+            "Sh Established/Established 0/0",
+            &["TCP_ack_underflow_or_misorder", "bad_SYN_ack"],
+            300.0,
+        ),
+        // Both begin at once.
+        ("> S 100; < S 100", "Ss Established/Established 0/0", &["simultaneous_open"], 300.0),
+        // SYN-ACK before SYN: who sent the SYN began.
+        (
+            "< SA 300 101; > S 100; > A 101 301",
+            "Hs^A Established/Established 0/0",
+            &["connection_originator_SYN_ack"],
+            300.0,
+        ),
+        // SYN-ACK first, then traffic: its sender answered.
+        (
+            "< SA 300 101; > A 101 301; > A 101 301 4",
+            "^hAD Partial/SynAckSent 4/0",
+            &["connection_originator_SYN_ack"],
+            300.0,
+        ),
+        ("< SA 300 101", "H SynAckSent/Inactive 0/0", &["connection_originator_SYN_ack"], 5.0),
+        // An answer that only acks is no answer.
+        ("> S 100; < A 300 101", "Sa SynSent/Inactive 0/0", &[], 5.0),
+        // The handshake was missed.
+        ("> A 101 301 4", "D Partial/Inactive 4/0", &[], 300.0),
+        ("> A 101 301 4; < A 301 105 2", "Dd Partial/Partial 4/2", &[], 300.0),
+        ("> A 101 301; < A 301 101", "Aa Partial/Partial 0/0", &[], 300.0),
+        // Odd SYNs.
+        ("> SF 100", "Q Closed/Inactive 0/0", &[], 5.0),
+        ("> SR 100", "Q Reset/Inactive 0/0", &["TCP_christmas", "spontaneous_RST"], 5.0),
+        ("> SU 100", "S SynSent/Inactive 0/0", &["baroque_SYN"], 5.0),
+        ("> S 100 0 9", "ST SynSent/Inactive 9/0", &["SYN_with_data"], 5.0),
+        ("> S 100 ws=15", "S SynSent/Inactive 0/0", &["TCP_scale_range"], 5.0),
+    ]);
+}
+
+/// Like [`check`], of connections that are up.
+fn check_up(cases: &[Case]) {
+    let scripts: Vec<_> = cases.iter().map(|c| format!("{UP} {}", c.0).leak() as &str).collect();
+    let cases: Vec<_> = cases.iter().zip(scripts).map(|(c, s)| (s, c.1, c.2, c.3)).collect();
+    check(&cases);
+}
+
+#[test]
+fn ends() {
+    check_up(&[
+        // Both close, and what comes late does not count.
+        (
+            "> A 101 301 5; < A 301 106 3; @2 > FA 106 304; @3 < FA 304 107; @4 > A 107 305",
+            "ShADdFf Closed/Closed 5/3",
+            &[],
+            8.0,
+        ),
+        // One side closes: it may stay so until it idles.
+        ("@1 > FA 101 301", "ShAF Closed/Established 0/0", &[], 301.0),
+        ("@1 < FA 301 101", "ShAf Established/Closed 0/0", &[], 301.0),
+        // Resets.
+        ("@1 > R 101", "ShAR Reset/Established 0/0", &[], 6.0),
+        ("@1 < R 301", "ShAr Established/Reset 0/0", &[], 6.0),
+        ("@1 > R 101; @2 < R 301", "ShARr Reset/Reset 0/0", &[], 6.0),
+        ("> FA 101 301; @1 < R 301", "ShAFr Closed/Reset 0/0", &[], 6.0),
+        // A reset by who closed already is an end like another.
+        ("> FA 101 301; < FA 301 102; @1 > R 102", "ShAFfR Closed/Closed 0/0", &[], 5.0),
+        ("> FA 101 301; > R 102 ; @1 < FA 301 102", "ShAFRf Closed/Closed 0/0", &[], 6.0),
+        // FIN and RST at once.
+        ("> FR 101", "ShAI Reset/Established 0/0", &[], 5.0),
+        // After the end.
+        (
+            "> R 101; > A 101 301 4; > FA 105 301",
+            "ShARDF Reset/Established 4/0",
+            &["data_after_reset", "FIN_after_reset"],
+            5.0,
+        ),
+        (
+            "> FA 101 301; > FA 150 301",
+            "ShAFF Closed/Established 49/0",
+            &["FIN_advanced_last_seq"],
+            300.0,
+        ),
+    ]);
+    check(&[
+        // Half-seen ends.
+        ("> S 100; @1 > FA 101 1", "SF Closed/Inactive 0/0", &["inappropriate_FIN"], 6.0),
+        ("> S 100; @1 > R 101", "SR Reset/Inactive 0/0", &[], 6.0),
+        ("> FA 101 301", "F Closed/Inactive 0/0", &["spontaneous_FIN"], 5.0),
+        ("> R 101", "R Reset/Inactive 0/0", &["spontaneous_RST"], 5.0),
+        ("> S 100; < FA 301 101", "Sf SynSent/Closed 0/0", &["spontaneous_FIN"], 300.0),
+    ]);
+}
+
+#[test]
+fn oddities() {
+    let cases: &[(&str, &str)] = &[
+        ("> S 100", ""),
+        ("> S 200", "active_connection_reuse"),
+        ("> A 101 301 5; > S 100", "SYN_inside_connection"),
+        ("> A 50 301 5", "TCP_seq_underflow_or_misorder"),
+        ("> A 101 200", "TCP_ack_underflow_or_misorder"),
+        ("> FA 101 301; > FA 102 301", "FIN_advanced_last_seq"),
+        ("< A 301 101 w=900; < A 301 101 w=500", "window_recision"),
+        ("> SR 100", "TCP_christmas"),
+        ("> A 101 301 5 cut", "truncated_tcp_payload"),
+    ];
+    for (script, weird) in cases {
+        let run = Run::of(&format!("{UP} {script}"));
+        let all = run.sink.weirds.join(" ");
+        assert!(
+            if weird.is_empty() { all.is_empty() } else { all.contains(weird) },
+            "{script}: {all}"
+        );
+    }
+    let cases = [
+        ("> S 100; < SA 300 101; > A 101 301; > SA 100 301", "SYN_seq_jump", false),
+        ("> S 100; > A 101 301 4", "data_before_established", true),
+        ("> S 100; > A 101 301", "possible_split_routing", true),
+        ("> A 101 301; > S 100", "SYN_after_partial", true),
+        ("> A 101 301; < S 300", "unsolicited_SYN_response", false),
+        ("> S 100; > SA 100 301", "repeated_SYN_with_ack", true),
+    ];
+    for (script, weird, told) in cases {
+        let run = Run::of(script);
+        assert_eq!(run.sink.weirds.contains(&weird), told, "{script}: {:?}", run.sink.weirds);
+    }
+}
+
+#[test]
+fn ports_are_used_again() {
+    // Script, rows of those that were replaced, what is left, oddities.
+    let cases: &[(&str, &[&str], &str, &[&str])] = &[
+        // The same SYN again is no other connection.
+        ("> S 100; > S 100", &[], "S SynSent/Inactive 0/0", &[]),
+        (
+            "> S 100; > S 200",
+            &["S SynSent/Inactive 0/0"],
+            "S SynSent/Inactive 0/0",
+            &["SYN_seq_jump"],
+        ),
+        (
+            "> S 100; < S 300",
+            &["S SynSent/Inactive 0/0"],
+            "S SynSent/Inactive 0/0",
+            &["SYN_seq_jump"],
+        ),
+        // While the old one is up.
+        (
+            "> S 100; < SA 300 101; > S 900",
+            &["Sh Established/Established 0/0"],
+            "S SynSent/Inactive 0/0",
+            &["active_connection_reuse"],
+        ),
+        // After one side closed, both closed, both closed long ago, after a reset.
+        (
+            "> S 100; < SA 300 101; > FA 101 301; > S 900",
+            &["ShF Closed/Established 0/0"],
+            "S SynSent/Inactive 0/0",
+            &["active_connection_reuse"],
+        ),
+        (
+            "> S 100; < SA 300 101; > FA 101 301; < FA 301 102; > S 900",
+            &["ShFf Closed/Closed 0/0"],
+            "S SynSent/Inactive 0/0",
+            &["premature_connection_reuse"],
+        ),
+        (
+            "> S 100; < SA 300 101; > FA 101 301; < FA 301 102; @9 > S 900",
+            &["ShFf Closed/Closed 0/0"],
+            "S SynSent/Inactive 0/0",
+            &[],
+        ),
+        (
+            "> S 100; < SA 300 101; > R 101; > S 900",
+            &["ShR Reset/Established 0/0"],
+            "S SynSent/Inactive 0/0",
+            &[],
+        ),
+        // A SYN-ACK only where no originator was seen.
+        (
+            "> S 100; < SA 300 101; < SA 700 101",
+            &[],
+            "Sh Established/Established 0/0",
+            &["SYN_seq_jump"],
+        ),
+    ];
+    let mut wrong = String::new();
+    for (script, rows, left, weirds) in cases {
+        let run = Run::of(script);
+        if run.reused != *rows || run.row() != *left || run.sink.weirds != *weirds {
+            writeln!(wrong, "{script}\n  {:?} {:?} {:?}", run.reused, run.row(), run.sink.weirds)
+                .unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn storms() {
+    for (flags, name) in [("FA", "FIN_storm"), ("R", "RST_storm")] {
+        let mut run = Run::of(UP);
+        for i in 0..1_000 {
+            assert!(!run.sink.weirds.contains(&name), "after {i}");
+            run.go(&format!("@{} > {flags} {} 301", f64::from(i) / 1_000.0, 101 + i));
+        }
+        assert!(run.sink.weirds.contains(&name));
+        // As many of them with pauses between are no storm.
+        let mut run = Run::of(UP);
+        for i in 0..1_100 {
+            run.go(&format!("@{i} > {flags} {} 301", 101 + i));
+        }
+        assert!(!run.sink.weirds.contains(&name));
+    }
+}
+
+#[test]
+fn analyzers_exchange_roles() {
+    let mut run = Run::of(&format!("{UP} > A 101 301 5; < A 301 106 3"));
+    run.tcp.flip_roles(&mut run.conn, &mut run.sink);
+    assert_eq!(run.row(), "ShADd^ Established/Established 3/5");
+    run.go("> A 106 304 2; < FA 304 108");
+    assert_eq!(run.row(), "ShADd^F Closed/Established 3/7");
+}
+
+#[test]
+fn checksums_that_fail_are_counted_by_powers_of_ten() {
+    let mut run = Run::of(UP);
+    for _ in 0..100 {
+        run.tcp.bad_checksum(&mut run.conn, Dir::Resp);
+    }
+    assert_eq!(run.row(), "ShAccc Established/Established 0/0");
+}

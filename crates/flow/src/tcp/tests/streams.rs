@@ -1,0 +1,251 @@
+//! Bytes in order, gaps, limits, and whatever comes.
+
+use std::fmt::Write;
+
+use gannet_base::Dir;
+use proptest::prelude::*;
+
+use super::Run;
+use super::Told;
+use super::UP;
+use super::byte;
+use crate::tcp::Limits;
+use crate::tcp::flag;
+
+/// Row, oddities, and what arrived of each side with `_` for gaps, checked byte by byte.
+fn stream(script: &str, limits: Limits) -> (String, Vec<&'static str>, [String; 2]) {
+    let run = Run::with(&format!("{UP} {script}"), limits);
+    let text = [(0, 101), (1, 301)].map(|(side, start): (usize, u32)| {
+        let (mut shown, mut got) = (String::new(), &run.sink.got[side][..]);
+        let mut at = start;
+        while let Some(&first) = got.first() {
+            let gap = first == 0;
+            let n = got.iter().take_while(|b| (**b == 0) == gap).count();
+            if !gap {
+                let right: Vec<u8> = (0..n as u32).map(|i| byte(at + i)).collect();
+                assert_eq!(got[..n], right, "bytes of {script} at {at}");
+            }
+            write!(shown, "{}{n}", if gap { "_" } else { "+" }).unwrap();
+            at += n as u32;
+            got = &got[n..];
+        }
+        shown
+    });
+    (run.row(), run.sink.weirds, text)
+}
+
+#[test]
+fn streams() {
+    let cases: &[(&str, &str, [&str; 2])] = &[
+        (
+            "> A 101 301 5; > A 106 301 5; < A 301 111 7",
+            "ShADd Established/Established 10/7",
+            ["+10", "+7"],
+        ),
+        // Sent again, wholly or in part.
+        ("> A 101 301 5; > A 101 301 5", "ShADT Established/Established 5/0", ["+5", ""]),
+        ("> A 101 301 5; > A 103 301 5", "ShAD Established/Established 7/0", ["+7", ""]),
+        (
+            "> A 101 301 5; < A 301 106; > A 101 301 2; > A 99 301 9",
+            "ShADaT Established/Established 7/0",
+            ["+5", ""],
+        ),
+        // Out of order, with overlaps: each byte once.
+        ("> A 106 301 5; > A 101 301 5", "ShADT Established/Established 10/0", ["+10", ""]),
+        (
+            "> A 106 301 5; > A 104 301 4; > A 101 301 20",
+            "ShADT Established/Established 20/0",
+            ["+20", ""],
+        ),
+        (
+            "> A 106 301 5; > A 121 301 5; > A 101 301 6; > A 110 301 20",
+            "ShADT Established/Established 29/0",
+            ["+29", ""],
+        ),
+        // What is acked but was never seen is a gap, and nobody can fill it later.
+        (
+            "> A 106 301 5; < A 301 111",
+            "ShADaG Established/Established 10/0 missed 5",
+            ["_5+5", ""],
+        ),
+        (
+            "> A 101 301 2; > A 106 301 5; < A 301 111; > A 101 301 9",
+            "ShADaGT Established/Established 10/0 missed 3",
+            ["+2_3+5", ""],
+        ),
+        ("< A 301 151", "ShAaG Established/Established 50/0 missed 50", ["_50", ""]),
+        (
+            "> A 121 301 5; < A 301 111; > A 101 301 20",
+            "ShADaGT Established/Established 25/0 missed 10",
+            ["_10+15", ""],
+        ),
+        // Ten of them are one letter more.
+        (
+            "> A 103 301 1; > A 105 301 1; > A 107 301 1; > A 109 301 1; > A 111 301 1; > A 113 301 1; > A 115 301 1; > A 117 301 1; > A 119 301 1; > A 121 301 1; < A 301 122",
+            "ShADaGG Established/Established 21/0 missed 11",
+            ["_2+1_1+1_1+1_1+1_1+1_1+1_1+1_1+1_1+1_1+1", ""],
+        ),
+        // A FIN ends the stream where it stands, data with it or not.
+        ("> FA 101 301 5; < FA 301 107 2; > A 107 304", "ShAFf Closed/Closed 5/2", ["+5", "+2"]),
+        (
+            "> FA 106 301; < A 301 107; > A 101 301 5",
+            "ShAFaGDT Closed/Established 5/0 missed 5",
+            ["_5", ""],
+        ),
+        ("> FA 106 301; > A 101 301 5; < A 301 107", "ShAFDTa Closed/Established 5/0", ["+5", ""]),
+        // Data with a RST is none.
+        ("> RA 101 301 5", "ShART Reset/Established 0/0", ["", ""]),
+        // Windows.
+        ("> A 101 301 w=0; > A 101 301 w=0", "ShAW Established/Established 0/0", ["", ""]),
+        (
+            "< A 301 101 w=0; > A 101 301 1; < A 301 101 w=0",
+            "ShAawD Established/Established 1/0",
+            ["+1", ""],
+        ),
+        // A payload that was not captured counts but is not delivered.
+        ("> A 101 301 5 cut", "ShAD Established/Established 5/0", ["", ""]),
+    ];
+    let mut wrong = String::new();
+    for (script, row, bytes) in cases {
+        let (is, weirds, got) = stream(script, Limits::default());
+        if is != *row || got != *bytes {
+            writeln!(wrong, "{script}\n  is  {is:?} {got:?}\n  not {row:?} {bytes:?} {weirds:?}")
+                .unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn extents_are_enough_for_the_deaf() {
+    let mut run = Run::new(Limits::default());
+    run.sink.deaf = true;
+    run.go(&format!("{UP} > A 106 301 5; > A 121 301 5; > A 101 301 5; < A 301 126"));
+    assert_eq!(run.row(), "ShADTaG Established/Established 25/0 missed 10");
+}
+
+#[test]
+fn limits_of_reassembly() {
+    let limits =
+        Limits { above_hole_without_acks: 20, without_further_acks: 30, initial_window: 10 };
+    // Nothing was acked, and too much waits above a hole.
+    let (row, weirds, got) = stream("> A 106 301 21; > A 101 301 5; > A 127 301 9", limits);
+    assert_eq!(row, "ShADT Established/Established 35/0");
+    assert_eq!(weirds, ["above_hole_data_without_any_acks"]);
+    assert_eq!(got[0], "");
+    // Something was acked once, and then no more.
+    let script = "> A 101 301 5; < A 301 106; > A 106 301 30; > A 136 301 1; > A 137 301 9";
+    let (row, weirds, got) = stream(script, limits);
+    assert_eq!(row, "ShADa Established/Established 45/0");
+    assert_eq!(weirds, ["excessive_data_without_further_acks"]);
+    assert_eq!(got[0], "+36");
+    // Without any ack the delivered bytes are not waited for.
+    let (_, weirds, got) = stream("> A 101 301 11; > A 112 301 25; > A 137 301 9", limits);
+    assert_eq!((weirds, &got[0][..]), (vec![], "+45"));
+}
+
+#[test]
+fn sequence_space_wraps() {
+    // The last bytes before the wrap, a FIN beyond it.
+    let run = Run::of(
+        "> S 4294967290; < SA 4294967295 4294967291; > A 4294967291 0
+         > A 4294967291 0 5; > A 0 0 5; < A 0 5 3; < FA 3 5; > FA 5 4; < A 4 6",
+    );
+    assert_eq!(run.row(), "ShADdfFa Closed/Closed 10/3");
+    assert_eq!(run.sink.got.each_ref().map(Vec::len), [10, 3]);
+    assert_eq!(run.sink.ended, [1, 1]);
+    // Three times round.
+    let round = |start: u32| {
+        let mut run = Run::of(&format!("> S {start}; < SA 300 {}", start.wrapping_add(1)));
+        let mut ack = start.wrapping_add(1);
+        for _ in 0..12 {
+            ack = ack.wrapping_add(1 << 30);
+            run.go(&format!("< A 301 {ack}"));
+        }
+        (run.tcp.size(Dir::Orig), run.tcp.missed_bytes(), run.sink.weirds)
+    };
+    assert_eq!(round(u32::MAX - 10), (12 << 30, 12 << 30, vec![]));
+    // 2 GB from a start that is far from the wrap, numbers seem to lie before it.
+    let (size, _, weirds) = round(100);
+    assert_eq!((size, &weirds[..]), (1 << 30, &["TCP_ack_underflow_or_misorder"][..]));
+}
+
+#[test]
+fn a_stream_ends_once_and_after_its_bytes() {
+    // The FIN comes before the data it follows.
+    let mut run = Run::of(&format!("{UP} > FA 106 301"));
+    assert_eq!(run.sink.ended, [0, 0]);
+    run.go("> A 101 301 5; > FA 106 301; < A 301 107; < FA 301 107; > A 107 302");
+    assert_eq!(run.sink.ended, [1, 1]);
+    assert_eq!(run.sink.resets, 0);
+    let run = Run::of(&format!("{UP} > A 101 301 5; < R 301"));
+    assert_eq!((run.sink.ended, run.sink.resets), ([0, 1], 1));
+}
+
+fn any_segment() -> impl Strategy<Value = Told> {
+    let near = prop_oneof![0_u32..40, 90_u32..400, (u32::MAX - 40)..=u32::MAX, any::<u32>()];
+    (
+        0_i64..3_000,
+        any::<bool>(),
+        any::<u8>(),
+        near.clone(),
+        near,
+        0_u32..40,
+        any::<u16>(),
+        any::<bool>(),
+    )
+        .prop_map(|(at, back, flags, seq, ack, len, window, cut)| Told {
+            at,
+            back,
+            flags,
+            seq,
+            ack,
+            len,
+            window,
+            cut,
+            scale: (window < 300).then_some(window as u8),
+        })
+}
+
+proptest! {
+    /// Whatever comes, with clocks that go back: nothing panics, a stream ends at most once, and
+    /// it is over some time.
+    #[test]
+    fn any_segments(segments in proptest::collection::vec(any_segment(), 1..80)) {
+        let mut run = Run::new(Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20 });
+        for s in &segments {
+            run.step(s);
+        }
+        let connections = run.reused.len() as u32 + 1;
+        prop_assert!(run.sink.ended.iter().all(|n| *n <= connections));
+        prop_assert!(run.over() < 10_000.0);
+    }
+
+    /// Pieces of one stream in any order, some again, overlapping and acked before they came:
+    /// every byte is delivered at most once, in order and right, and what is missing is a gap.
+    #[test]
+    fn each_byte_once_and_in_order(
+        start in prop_oneof![Just(100_u32), Just(u32::MAX - 30)],
+        pieces in proptest::collection::vec((0_u32..90, 0_u32..20, any::<bool>()), 1..60),
+    ) {
+        let first = start.wrapping_add(1);
+        let mut run = Run::of(&format!("> S {start}; < SA 300 {first}; > A {first} 301"));
+        for (at, len, is_ack) in pieces {
+            let seq = first.wrapping_add(at);
+            run.step(&if is_ack {
+                Told { back: true, flags: flag::ACK, seq: 301, ack: seq, window: 9, ..Told::default() }
+            } else {
+                Told { flags: flag::ACK, seq, ack: 301, len, window: 9, ..Told::default() }
+            });
+        }
+        let missing = run.sink.gaps[0].iter().sum::<u64>();
+        prop_assert_eq!(run.tcp.missed_bytes(), missing);
+        let got = &run.sink.got[0];
+        prop_assert!(got.len() as u64 <= run.tcp.size(Dir::Orig));
+        let zeros = got.iter().filter(|b| **b == 0).count() as u64;
+        prop_assert_eq!(zeros, missing);
+        for (i, b) in (0..).zip(got) {
+            prop_assert!(*b == 0 || *b == byte(first.wrapping_add(i)), "byte {}", i);
+        }
+    }
+}

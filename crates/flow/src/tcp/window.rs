@@ -1,0 +1,102 @@
+//! Windows: their scale, when they close, and when they shrink.
+
+use gannet_base::Dir;
+
+use super::Consumer;
+use super::Segment;
+use super::State;
+use super::Tcp;
+use super::endpoint::delta;
+use super::flag;
+use crate::Conn;
+use crate::conn::is_power_of_ten;
+
+impl Tcp {
+    pub(super) fn update_window(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) {
+        let peer_state = self.endpoint(from.other()).state;
+        let e = self.end(from);
+        let window = u32::from(s.window) << e.window_scale;
+        let rst = s.has(flag::RST);
+        if window == 0 && !rst && peer_state != State::Closed && e.state != State::Reset {
+            e.zero_windows += 1;
+            if is_power_of_ten(e.zero_windows) {
+                conn.note(from, b'W');
+            }
+        }
+        let e = self.end(from);
+        let quiet = !s.has(flag::SYN | flag::FIN | flag::RST);
+        if quiet
+            && e.state != State::Closed
+            && e.state != State::Reset
+            && delta(s.seq, e.window_seq) >= 0
+            && delta(s.ack, e.window_ack_seq) >= 0
+        {
+            let new = s.ack.wrapping_add(window);
+            let old = e.window_ack_seq.wrapping_add(e.window);
+            let advance = delta(new, old);
+            e.window = window;
+            e.window_ack_seq = s.ack;
+            e.window_seq = s.seq;
+            if advance < 0 && advance.wrapping_neg() >= 1 << e.window_scale {
+                c.weird(conn, "window_recision", "", "");
+            }
+        }
+    }
+
+    pub(super) fn init_window(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) {
+        match window_scale(s.options) {
+            None => {
+                self.end(from).window_scale = 0;
+                if s.has(flag::ACK) {
+                    self.end(from.other()).window_scale = 0;
+                }
+            }
+            Some(scale) => {
+                if scale > 14 && !conn.did_weird() {
+                    c.weird(conn, "TCP_scale_range", &scale.to_string(), "TCP");
+                }
+                let e = self.end(from);
+                e.window_scale = scale.min(14);
+                e.window_seq = s.seq;
+                e.window_ack_seq = s.ack;
+                let peer = self.end(from.other());
+                peer.window_seq = s.ack;
+                peer.window_ack_seq = s.seq;
+            }
+        }
+    }
+}
+
+/// Shift count of the window scale option (RFC 7323), if there is one.
+fn window_scale(mut options: &[u8]) -> Option<u8> {
+    let mut found = None;
+    while let [kind, rest @ ..] = options {
+        match kind {
+            0 => break,
+            1 => options = rest,
+            _ => {
+                let len = usize::from(*rest.first()?);
+                if len == 0 || len > options.len() {
+                    break;
+                }
+                if *kind == 3 && len >= 3 {
+                    found = Some(options[2]);
+                }
+                options = &options[len..];
+            }
+        }
+    }
+    found
+}
