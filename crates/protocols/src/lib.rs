@@ -42,6 +42,7 @@ pub mod ntlm;
 pub mod ntp;
 pub mod pop3;
 pub mod radius;
+pub mod rdp;
 pub mod rfb;
 pub mod sip;
 pub mod smb;

@@ -122,6 +122,8 @@ registry! {
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
         Pop3 pop3::Analyzer, "POP3", "pop3", tcp [], udp [];
         Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
+        Rdp rdp::Analyzer, "RDP", "rdp", tcp [3389], udp [];
+        RdpEudp rdp::Udp, "RDPEUDP", "rdpeudp", tcp [], udp [3389];
         Rfb rfb::Analyzer, "RFB", "rfb", tcp [], udp [];
         Sip sip::Analyzer, "SIP", "sip", tcp [], udp [5060];
         Smb smb::Analyzer, "SMB", "smb", tcp [139, 445], udp [];
@@ -139,8 +141,6 @@ registry! {
         Gridftp, "GRIDFTP", "gridftp";
         Gssapi, "GSSAPI", "gssapi";
         Ntlm, "NTLM", "ntlm";
-        Rdp, "RDP", "rdp";
-        RdpEudp, "RDPEUDP", "rdpeudp";
         Geneve, "GENEVE", "geneve";
         Gtpv1, "GTPV1", "gtpv1";
         Teredo, "TEREDO", "teredo";
