@@ -55,7 +55,7 @@ impl Analyzer {
                     Part::Encrypted(0) => *encryption = Encryption::Own,
                     Part::Encrypted(_) => *encryption = Encryption::Tls,
                     Part::X509(der) => {
-                        crate::ssl::certificate_seen(cx, der, false, false);
+                        crate::ssl::certificate_seen(cx, der, true, false);
                     }
                     _ => {}
                 }
