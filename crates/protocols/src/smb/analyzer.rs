@@ -12,6 +12,8 @@ use crate::support::Frames;
 const CHUNKS: u32 = 3;
 /// Longest session message: its length has 24 bits, but 8 MiB are the most that is transferred.
 const MAX_MESSAGE: usize = 10 << 20;
+/// What is said of bytes that are no message.
+const REASON: &str = "Binpac exception: binpac exception";
 /// Length of a session message's header (RFC 1002 §4.3.1).
 const HEADER_LENGTH: usize = 4;
 
@@ -22,6 +24,9 @@ pub struct Analyzer {
     chunks: u32,
     /// Bytes are passed over up to the next chunk that begins with a message.
     lost: bool,
+    /// Sides that were in the midst of a message when the place was lost: their next chunk is taken
+    /// for its rest, and loses the place again.
+    torn: [bool; 2],
 }
 
 impl Analyzer {
@@ -32,11 +37,15 @@ impl Analyzer {
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
             chunks: 0,
             lost: true,
+            torn: [false; 2],
         }
     }
 
     fn lose(&mut self) {
-        self.frames.iter_mut().for_each(Frames::reset);
+        for (frames, torn) in self.frames.iter_mut().zip(&mut self.torn) {
+            *torn |= frames.has_partial();
+            frames.reset();
+        }
         self.lost = true;
     }
 }
@@ -78,9 +87,14 @@ impl Analyze for Analyzer {
             return;
         }
         self.lost = false;
+        if std::mem::take(&mut self.torn[from.index()]) {
+            cx.violation(Tag::Smb, REASON, &[]);
+            self.lose();
+            return;
+        }
         while let Some(frame) = self.frames[from.index()].next(&mut data, need) {
             if session_message(cx, &mut self.core, from, frame).is_none() {
-                cx.violation(Tag::Smb, "Binpac exception: binpac exception", &[]);
+                cx.violation(Tag::Smb, REASON, &[]);
                 self.lose();
                 return;
             }
@@ -97,5 +111,223 @@ impl Analyze for Analyzer {
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.core.finish(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ntlm::message::tests::wide;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+    use proptest::prelude::*;
+
+    /// A session message around others.
+    fn session(messages: &[Vec<u8>]) -> Vec<u8> {
+        let all = messages.concat();
+        [&(all.len() as u32).to_be_bytes()[..], &all].concat()
+    }
+
+    /// A message of version 2; `next` for one that another follows.
+    fn v2(command: u16, id: u8, tree: u8, next: u8, body: &[u8]) -> Vec<u8> {
+        let mut m = b"\xfeSMB\x40\0\0\0\0\0\0\0".to_vec();
+        m.extend_from_slice(&command.to_le_bytes());
+        m.extend_from_slice(&[0; 6]);
+        m.extend_from_slice(&[next, 0, 0, 0, id, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, tree, 0, 0, 0]);
+        m.resize(64, 0);
+        m.extend_from_slice(body);
+        m.resize(m.len().max(usize::from(next)), 0);
+        m
+    }
+
+    fn create(name: &str) -> Vec<u8> {
+        let name = wide(name);
+        let mut b = vec![57, 0, 0, 0];
+        b.resize(44, 0);
+        b.extend_from_slice(&[120, 0, name.len() as u8, 0]);
+        b.resize(56, 0);
+        b.extend_from_slice(&name);
+        b
+    }
+
+    fn created(file: u8, size: u8) -> Vec<u8> {
+        let mut b = vec![89, 0, 0, 0, 1, 0, 0, 0];
+        for _ in 0..4 {
+            // 2019-02-08.
+            b.extend_from_slice(&131_940_000_000_000_000u64.to_le_bytes());
+        }
+        b.resize(48, 0);
+        b.push(size);
+        b.resize(64, 0);
+        b.push(file);
+        b.resize(88, 0);
+        b
+    }
+
+    fn connect(h: &mut Harness, a: &mut Analyzer, share: u8) {
+        let path = wide("\\\\srv\\s");
+        let request = [&[9, 0, 0, 0, 72, 0, path.len() as u8, 0][..], &path].concat();
+        let response = [&[16, 0, share][..], &[0; 13]].concat();
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(3, 1, 0, 0, &request)]));
+        a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(3, 1, 7, 0, &response)]));
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        connect(&mut h, &mut a, 1);
+        assert!(!h.confirmed(Tag::Smb));
+        for b in session(&[v2(5, 2, 7, 0, &create("a.txt"))]).chunks(10) {
+            a.lost = false;
+            a.stream(&mut h.cx(), Dir::Orig, b);
+        }
+        assert!(h.confirmed(Tag::Smb));
+        let mut read = vec![49, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
+        read.resize(48, 0);
+        let data = [&[17, 0, 80, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], b"hello"].concat();
+        a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, 2, 7, 0, &created(3, 5))]));
+        // Two requests in one.
+        let mut close = vec![24, 0, 0, 0, 0, 0, 0, 0, 3];
+        close.resize(24, 0);
+        let both = [v2(8, 3, 7, 112, &read), v2(6, 4, 7, 0, &close)];
+        a.stream(&mut h.cx(), Dir::Orig, &session(&both[..1]));
+        a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(8, 3, 7, 0, &data)]));
+        a.stream(&mut h.cx(), Dir::Orig, &session(&both));
+        a.finish(&mut h.cx());
+        assert!(!h.violated(Tag::Smb));
+        let rows = h.rows("smb_mapping");
+        assert_eq!((&*rows[0]["path"], &*rows[0]["share_type"]), ("\\\\\\\\srv\\\\s", "DISK"));
+        let rows = h.rows("smb_files");
+        assert_eq!(rows.len(), 1);
+        let r = &rows[0];
+        assert_eq!((&*r["action"], &*r["name"], &*r["size"]), ("SMB::FILE_OPEN", "a.txt", "5"));
+        assert_eq!(r["times.modified"], "1549526400.000000");
+        let rows = h.rows("files");
+        assert_eq!((&*rows[0]["source"], &*rows[0]["seen_bytes"]), ("SMB", "5"));
+        assert_eq!((&*rows[0]["filename"], &*rows[0]["timedout"]), ("a.txt", "F"));
+    }
+
+    #[test]
+    fn a_pipe_is_called() {
+        use crate::dce_rpc::message::tests as rpc;
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        connect(&mut h, &mut a, 2);
+        let control = |data: &[u8], fixed: usize| {
+            let mut b = vec![57, 0, 0, 0, 0x17, 0xc0, 0x11, 0, 9];
+            b.resize(24, 0);
+            let place = 64 + fixed as u8;
+            b.extend_from_slice(&[place, 0, 0, 0]);
+            let n = [data.len() as u8, 0, 0, 0];
+            if fixed == 56 {
+                b.extend_from_slice(&n);
+            } else {
+                b.extend_from_slice(&[0, 0, 0, 0, place, 0, 0, 0]);
+                b.extend_from_slice(&n);
+            }
+            b.resize(fixed, 0);
+            b.extend_from_slice(data);
+            b
+        };
+        let calls = [(rpc::bind(), rpc::bind_ack(b"samr")), (rpc::request(5), rpc::response())];
+        for (id, (request, response)) in (5..).zip(calls) {
+            let request = v2(11, id, 7, 0, &control(&request, 56));
+            let response = v2(11, id, 7, 0, &control(&response, 48));
+            a.stream(&mut h.cx(), Dir::Orig, &session(&[request]));
+            a.stream(&mut h.cx(), Dir::Resp, &session(&[response]));
+        }
+        assert!(h.confirmed(Tag::DceRpc) && !h.violated(Tag::Smb));
+        let rows = h.rows("dce_rpc");
+        assert_eq!((&*rows[0]["named_pipe"], &*rows[0]["endpoint"]), ("samr", "samr"));
+    }
+
+    #[test]
+    fn version_1() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        let v1 = |command: u8, body: &[u8]| {
+            let mut m = b"\xffSMB".to_vec();
+            m.push(command);
+            m.resize(32, 0);
+            m[24] = 7;
+            m.extend_from_slice(body);
+            session(&[m])
+        };
+        let request = b"\x04\xff\0\0\0\0\0\0\0\x13\0\\\\srv\\IPC$\0?????\0";
+        a.stream(&mut h.cx(), Dir::Orig, &v1(0x75, request));
+        a.stream(&mut h.cx(), Dir::Resp, &v1(0x75, b"\x03\xff\0\0\0\0\0\x04\0IPC\0"));
+        let rows = h.rows("smb_mapping");
+        assert_eq!((&*rows[0]["service"], &*rows[0]["share_type"]), ("IPC", "PIPE"));
+        let mut request = b"\x18\xff\0\0\0".to_vec();
+        request.resize(51, 0);
+        request.extend_from_slice(b"\\samr\0");
+        a.stream(&mut h.cx(), Dir::Orig, &v1(0xa2, &request));
+        let mut response = b"\x22\xff\0\0\0\0\x09\0".to_vec();
+        response.resize(71, 0);
+        a.stream(&mut h.cx(), Dir::Resp, &v1(0xa2, &response));
+        assert!(h.confirmed(Tag::Smb) && !h.violated(Tag::Smb));
+        let rows = h.rows("smb_files");
+        assert_eq!((&*rows[0]["name"], &*rows[0]["times.modified"]), ("\\\\samr", "-"));
+    }
+
+    #[test]
+    fn commands_behind_commands_are_bounded() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        let mut m = b"\xffSMB\x74".to_vec();
+        m.resize(32, 0);
+        for n in 1..40u16 {
+            let [low, high] = (32 + 7 * n).to_le_bytes();
+            m.extend_from_slice(&[2, 0x74, 0, low, high, 0, 0]);
+        }
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[m]));
+        assert_eq!(h.rows("weird")[0]["name"], "smb_andx_depth_exceeded");
+    }
+
+    #[test]
+    fn a_place_that_is_lost() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        let whole = session(&[v2(13, 1, 0, 0, &[4, 0, 0, 0])]);
+        a.stream(&mut h.cx(), Dir::Orig, b"no message");
+        assert_eq!(a.chunks, 0);
+        a.stream(&mut h.cx(), Dir::Orig, &whole);
+        a.stream(&mut h.cx(), Dir::Orig, &whole[..40]);
+        assert_eq!(a.chunks, 2);
+        a.gap(&mut h.cx(), Dir::Orig, 10);
+        a.stream(&mut h.cx(), Dir::Orig, &whole[50..]);
+        a.stream(&mut h.cx(), Dir::Resp, &whole);
+        assert_eq!(a.chunks, 3);
+        a.stream(&mut h.cx(), Dir::Orig, &whole);
+        assert!(h.violated(Tag::Smb));
+        a.stream(&mut h.cx(), Dir::Orig, &whole);
+        assert_eq!(a.chunks, 4);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(
+            command in any::<u8>(),
+            is_new in any::<bool>(),
+            is_orig in any::<bool>(),
+            data in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let mut h = Harness::new(Proto::Tcp, 445);
+            let mut a = Analyzer::new(&mut h.cx());
+            let m = if is_new {
+                v2(u16::from(command % 20), 1, 7, 0, &data)
+            } else {
+                let mut m = b"\xffSMB".to_vec();
+                m.push(command);
+                m.resize(32, 0);
+                m.extend_from_slice(&data);
+                m
+            };
+            let from = if is_orig { Dir::Orig } else { Dir::Resp };
+            a.stream(&mut h.cx(), from, &session(&[m]));
+            a.stream(&mut h.cx(), from, &data);
+            a.finish(&mut h.cx());
+        }
     }
 }

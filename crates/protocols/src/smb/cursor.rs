@@ -94,7 +94,7 @@ mod tests {
         let mut c = Cursor::new(b"_\0a\0\0\0b\0\0\0");
         c.u8();
         assert_eq!(c.string(true, false), Some(&b"a\0\0\0"[..]));
-        assert_eq!((c.string(true, true), c.pos()), (Some(&b"\0\0"[..]), 10));
+        assert_eq!((c.string(true, true), c.pos()), (Some(&b"\0\0"[..]), 9));
     }
 
     #[test]

@@ -95,18 +95,17 @@ pub(super) fn data(
         }
     };
     let env = &mut *cx.env;
+    if is_new {
+        if file.size > 0 {
+            env.files.set_total(id, file.size);
+        }
+        if let Some(name) = &file.name {
+            env.files.set_filename(id, name);
+        }
+    }
+    let fuid = env.files.fuid(id).filter(|_| is_new);
     env.files.data_at(&mut env.logs, now, id, offset, data);
-    if !is_new {
-        return None;
-    }
-    // Told only now: a file that comes in one piece is not over before it is closed.
-    if file.size > 0 {
-        env.files.set_total(id, file.size);
-    }
-    if let Some(name) = &file.name {
-        env.files.set_filename(id, name);
-    }
-    env.files.fuid(id)
+    fuid
 }
 
 /// A file is closed.
