@@ -1,5 +1,6 @@
 //! Packets in, rows out: captures made in memory, analysed, and the logs read back.
 
+mod states;
 mod tunnels;
 mod walks;
 
