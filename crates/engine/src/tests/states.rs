@@ -73,3 +73,23 @@ fn every_state() {
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+#[test]
+fn a_syn_without_the_options_it_claims_begins_a_connection() {
+    let segment = |seq, flags, words: u8| {
+        let header = TcpHeader { seq, ack: 0, flags, window: 9, options: &[] };
+        let mut b = frame::tcp(client(4_000), server(80), 1, header, b"");
+        b[46] = words << 4;
+        b
+    };
+    let run = |words| {
+        let frames = [(0.0, segment(100, SYN, 5)), (0.1, segment(900, SYN, words))];
+        let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
+        (ran.rows("conn", "conn_state history"), ran.weirds())
+    };
+    let (rows, weirds) = run(8);
+    assert_eq!(rows, ["S0 S", "OTH -"]);
+    assert_eq!(weirds, ["SYN_seq_jump", "truncated_header"]);
+    // A header that is shorter than a header says nothing.
+    assert_eq!(run(4), (vec!["S0 S".into()], vec!["bad_TCP_header_len".into()]));
+}
