@@ -9,6 +9,8 @@
 mod conn_log;
 mod options;
 mod shard;
+#[cfg(test)]
+mod tests;
 mod tunnels;
 mod walk;
 mod walk_tunnel;

@@ -90,3 +90,56 @@ impl IpTunnels {
         *tunnel
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_base::UidSource;
+
+    fn addr(n: u32) -> Addr {
+        Addr::v4(n.to_be_bytes())
+    }
+
+    #[test]
+    fn a_pair_of_hosts_keeps_its_uid_for_a_day_of_silence() {
+        let mut tunnels = IpTunnels::default();
+        let mut at = |now: i64, src, dst| {
+            let uid = || UidSource::new(0).connection(now as u64, 0);
+            tunnels.between(Time::from_secs(now), addr(src), addr(dst), "Tunnel::IP", uid)
+        };
+        let first = at(0, 1, 2);
+        assert_eq!(at(80_000, 2, 1), first, "either way");
+        assert_eq!(at(160_000, 1, 2), first, "a day since it was last used");
+        assert_ne!(at(160_000, 1, 3), first);
+        let next = at(160_000 + 86_400, 2, 1);
+        assert_ne!(next.uid, first.uid);
+        assert_eq!((next.id.orig_h, next.id.resp_h), (addr(2), addr(1)));
+    }
+
+    #[test]
+    fn pairs_of_hosts_are_bounded() {
+        let mut tunnels = IpTunnels::default();
+        let uids = UidSource::new(0);
+        for n in 0..MAX_IP_TUNNELS as u32 + 10 {
+            let uid = || uids.connection(u64::from(n), 0);
+            tunnels.between(Time::from_secs(1), addr(n), addr(0), "Tunnel::IP", uid);
+            assert!(tunnels.known.len() <= MAX_IP_TUNNELS);
+        }
+        assert_eq!(tunnels.known.len(), 10);
+    }
+
+    #[test]
+    fn more_tunnels_than_fit_are_left_out() {
+        let id = ConnId { orig_h: addr(1), orig_p: 0, resp_h: addr(2), resp_p: 0 };
+        let tunnel = |kind| Tunnel { uid: None, id, kind };
+        let mut around = Encapsulation::default();
+        assert!(around.last().is_none());
+        for kind in ["1", "2", "3", "4", "5"] {
+            assert_eq!(around.is_full(), kind == "5");
+            around = around.with(tunnel(kind));
+        }
+        let kinds: Vec<_> = around.iter().map(|t| t.kind).collect();
+        assert_eq!(kinds, ["1", "2", "3", "4"]);
+        assert_eq!((around.depth(), around.last().map(|t| t.kind)), (4, Some("4")));
+    }
+}

@@ -234,10 +234,12 @@ impl Shard {
                 data: t.payload,
                 len: t.payload_len,
             },
-            // The ports are there, the rest of the header is not: there is a connection.
+            // The ports are there, more of the header may not be: there is a connection.
             Err(w) if w.scope == Scope::Connection => {
                 let flags = ip.payload.get(13).copied().unwrap_or_default();
-                Segment { seq: 0, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 }
+                let seq = ip.payload.get(4..8).and_then(|b| b.try_into().ok());
+                let seq = seq.map_or(0, u32::from_be_bytes);
+                Segment { seq, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 }
             }
             Err(w) => return self.weird(w, around, Some(ip)),
         };
@@ -245,7 +247,9 @@ impl Shard {
             |at: usize| ip.payload.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
         let key = Key::new(&id, ip.protocol, false);
-        if let (Some(index), Ok(_)) = (self.table.find(&key), &parsed) {
+        // A SYN whose options do not hold begins another connection nevertheless.
+        let header = parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
+        if header && let Some(index) = self.table.find(&key) {
             let time = self.time;
             let reuse = self.with_session(index, |conn, tcp, session| {
                 tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, &segment, session))

@@ -68,12 +68,13 @@ impl Shard {
         source: &'static str,
         around: &Encapsulation,
     ) {
-        match (inner, inner.link_type()) {
-            (Inner::Ip(data), _) => {
-                if self.deeper_inside(source, around) {
-                    self.walk_ip(data, wire_len, around);
-                }
+        if let Inner::Ip(data) = inner {
+            if self.deeper_inside(source, around) {
+                self.walk_ip(data, wire_len, around);
             }
+            return;
+        }
+        match (inner, inner.link_type()) {
             (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, around),
             (Inner::Arp(data), _) => {
                 self.walk_arp(data, around);

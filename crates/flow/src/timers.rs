@@ -68,6 +68,9 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gannet_base::Interval;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn in_order_of_time_then_creation() {
@@ -78,5 +81,31 @@ mod tests {
         let fired: Vec<_> =
             std::iter::from_fn(|| t.pop(Time::from_secs(2))).map(|(_, n, _)| n).collect();
         assert_eq!(fired, [4, 5, 9]);
+    }
+
+    proptest! {
+        /// Buckets are nothing but a faster way: what fires is what a sorted set would give,
+        /// entries of the past included.
+        #[test]
+        fn as_a_sorted_set(
+            steps in proptest::collection::vec((-400_i64..4_000, 0_i64..600, 1_usize..4), 1..60),
+        ) {
+            let (mut timers, mut set) = (Timers::default(), BTreeSet::new());
+            let (mut now, mut number) = (Time::from_secs(100), 0);
+            for (ahead, pass, copies) in steps {
+                for _ in 0..copies {
+                    let due = now + Interval::from_millis(ahead);
+                    timers.add(due, number, 7);
+                    set.insert((due, number as u32, 7));
+                    number += 1;
+                }
+                now += Interval::from_millis(pass);
+                while let Some(fired) = timers.pop(now) {
+                    prop_assert_eq!(Some(fired), set.pop_first());
+                    prop_assert!(fired.0 <= now);
+                }
+                prop_assert!(set.first().is_none_or(|e| e.0 > now));
+            }
+        }
     }
 }

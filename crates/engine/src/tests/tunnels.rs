@@ -1,0 +1,203 @@
+//! Packets in packets.
+
+use std::net::SocketAddr;
+
+use gannet_capture::LinkType;
+use gannet_synth::frame;
+
+use super::CLIENT;
+use super::Ran;
+use super::SERVER;
+use super::capture;
+use super::client;
+use super::datagram;
+use super::ethernet;
+use super::server;
+
+const VXLAN: [u8; 8] = [8, 0, 0, 0, 0, 0, 1, 0];
+
+fn one(frame: Vec<u8>) -> Ran {
+    Ran::of(&capture(LinkType::ETHERNET, &[(0.0, frame)]))
+}
+
+fn ip(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    frame::ip(CLIENT.into(), SERVER.into(), protocol, 1, payload)
+}
+
+/// Log, kind and inner port, and that the inner connection names the tunnel.
+fn check(frame: Vec<u8>, kind: &str, inner_port: u16, outer: Option<&str>) {
+    let ran = one(frame);
+    let tunnels = ran.rows("tunnel", "tunnel_type action");
+    assert_eq!(tunnels[0], format!("{kind} Tunnel::DISCOVER"));
+    let uid = &ran.rows("tunnel", "uid")[0];
+    let conns = ran.rows("conn", "id.resp_p tunnel_parents");
+    assert!(conns.contains(&format!("{inner_port} {uid}")), "{conns:?}");
+    if let Some(service) = outer {
+        let outer = ran.rows("conn", "uid service tunnel_parents");
+        assert!(outer.contains(&format!("{uid} {service} -")), "{outer:?}");
+    }
+    assert_eq!(ran.weirds(), [] as [&str; 0]);
+}
+
+#[test]
+fn between_hosts() {
+    let inner = datagram(4_000, 9_000, b"in");
+    check(ip(4, &inner), "Tunnel::IP", 9_000, None);
+    check(ip(47, &[&[0, 0, 8, 0], &inner[..]].concat()), "Tunnel::GRE", 9_000, None);
+    let bridged = ethernet(0x0800, &inner);
+    check(ip(47, &[&[0, 0, 0x65, 0x58], &bridged[..]].concat()), "Tunnel::GRE", 9_000, None);
+}
+
+#[test]
+fn over_udp() {
+    let inner = ethernet(0x0800, &datagram(4_000, 9_000, b"in"));
+    let vxlan = [&VXLAN, &inner[..]].concat();
+    check(
+        frame::udp(client(5_000), server(4_789), 1, &vxlan),
+        "Tunnel::VXLAN",
+        9_000,
+        Some("vxlan"),
+    );
+    let geneve = [&[0, 0, 0x65, 0x58, 0, 0, 1, 0], &inner[..]].concat();
+    check(
+        frame::udp(client(5_000), server(6_081), 1, &geneve),
+        "Tunnel::GENEVE",
+        9_000,
+        Some("geneve"),
+    );
+    let gre = [&[0, 0, 8, 0], &datagram(4_000, 9_000, b"in")[..]].concat();
+    check(frame::udp(client(5_000), server(4_754), 1, &gre), "Tunnel::GRE", 9_000, None);
+}
+
+#[test]
+fn teredo_counts_once_it_was_seen_both_ways() {
+    let near: SocketAddr = "[2001::1]:4000".parse().unwrap();
+    let far: SocketAddr = "[2001:db8::2]:9000".parse().unwrap();
+    let inner =
+        |from, to| frame::udp(from, to, 1, b"in, and long enough not to be padded")[14..].to_vec();
+    let up = frame::udp(client(5_000), server(3_544), 1, &inner(near, far));
+    let down = frame::udp(server(3_544), client(5_000), 1, &inner(far, near));
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &[(0.0, up.clone()), (0.1, up.clone())]));
+    assert_eq!(ran.rows("conn", "id.resp_p service conn_state"), ["3544 - S0", "9000 - S0"]);
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &[(0.0, up), (0.1, down)]));
+    assert_eq!(ran.rows("conn", "id.resp_p service conn_state"), ["3544 teredo SF", "9000 - SF"]);
+    assert_eq!(ran.rows("tunnel", "tunnel_type id.resp_p")[0], "Tunnel::TEREDO 3544");
+    assert_eq!(ran.weirds(), [] as [&str; 0]);
+}
+
+#[test]
+fn only_so_many_tunnels_deep() {
+    let nest = |n: u32| {
+        let mut inner = datagram(4_000, 9_000, b"in");
+        for _ in 0..n {
+            inner = frame::ipv4(CLIENT, SERVER, 4, 1, &inner);
+        }
+        one(ethernet(0x0800, &inner))
+    };
+    let ran = nest(4);
+    assert_eq!(ran.weirds(), [] as [&str; 0]);
+    assert_eq!(ran.rows("conn", "id.resp_p"), ["9000"]);
+    let ran = nest(5);
+    assert_eq!(ran.rows("weird", "name source"), ["exceeded_tunnel_max_depth_in_tunnel IPTUNNEL"]);
+    assert_eq!(ran.rows("conn", "id.resp_p"), [] as [&str; 0]);
+}
+
+#[test]
+fn layers_count_on_inside_of_tunnels() {
+    // Each tunnel is six layers: UDP, VXLAN, Ethernet, two tags and IP; the outermost frame has
+    // Ethernet and IP.
+    let tagged = |packet: &[u8], tags: usize| {
+        let mut b = Vec::new();
+        for _ in 0..tags {
+            b.extend_from_slice(&[0, 1, 0x81, 0]);
+        }
+        let kind = if tags == 0 { 0x0800 } else { 0x8100 };
+        if let Some(at) = b.len().checked_sub(2) {
+            b[at..].copy_from_slice(&[8, 0]);
+        }
+        b.extend_from_slice(packet);
+        ethernet(kind, &b)
+    };
+    let nest = |tunnels: u16, tags| {
+        let mut inner = datagram(4_000, 9_000, b"in");
+        for i in 0..tunnels {
+            let payload = [&VXLAN, &tagged(&inner, tags)[..]].concat();
+            inner = datagram(6_000 + i, 4_789, &payload);
+        }
+        one(ethernet(0x0800, &inner))
+    };
+    // 2 + 3 * 6 = 20 layers, the innermost UDP the 21st.
+    let ran = nest(3, 2);
+    assert_eq!(ran.weirds(), [] as [&str; 0]);
+    assert_eq!(ran.rows("conn", "id.resp_p history").last().unwrap(), "9000 D");
+    // The fourth tunnel's two tags are the 24th and 25th: its IP is one too many.
+    let ran = nest(4, 2);
+    assert_eq!(
+        ran.rows("weird", "name source"),
+        ["max_packet_analyzer_depth_exceeded_in_tunnel VLAN"]
+    );
+    assert_eq!(ran.rows("conn", "id.resp_p").len(), 4);
+}
+
+#[test]
+fn a_deep_stack_of_tags_leaves_no_room_for_transport() {
+    let stack = |tags: usize| {
+        let mut b = Vec::new();
+        for _ in 1..tags {
+            b.extend_from_slice(&[0, 1, 0x81, 0]);
+        }
+        b.extend_from_slice(&[0, 1, 8, 0]);
+        b.extend_from_slice(&datagram(4_000, 9_000, b"in"));
+        let ran = one(ethernet(0x8100, &b));
+        let weirds = ran.rows("weird", "name source");
+        let weirds: Vec<_> = weirds.into_iter().filter(|w| w.starts_with("max_")).collect();
+        (weirds, ran.rows("conn", "history"))
+    };
+    let told = |source: &str| vec![format!("max_packet_analyzer_depth_exceeded {source}")];
+    assert_eq!(stack(21), (vec![], vec!["D".into()]));
+    // UDP is the 25th layer: there is no room for a tunnel in it.
+    assert_eq!(stack(22), (told("UDP"), vec!["DX".into()]));
+    assert_eq!(stack(23), (told("IP"), vec![]));
+    assert_eq!(stack(24), (told("VLAN"), vec![]));
+}
+
+#[test]
+fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
+    let subframe = |packet: &[u8]| {
+        let mut b = vec![2; 12];
+        b.extend_from_slice(&(8 + packet.len() as u16).to_be_bytes());
+        b.extend_from_slice(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
+        b.extend_from_slice(packet);
+        b.resize(b.len() + (8 + packet.len()) % 4, 0);
+        b
+    };
+    let run = |packets: &[&[u8]]| {
+        let mut b = vec![0x88, 0, 0, 0];
+        b.extend_from_slice(&[2; 20]);
+        b.extend_from_slice(&[0x80, 0]);
+        for p in packets {
+            b.extend(subframe(p));
+        }
+        let ran = Ran::of(&capture(LinkType(105), &[(0.0, b)]));
+        (ran.rows("conn", "id.resp_p"), ran.weirds())
+    };
+    let (one, two) = (datagram(1, 9_000, b"1"), datagram(1, 9_001, b"2"));
+    assert_eq!(run(&[&one, &two]), (vec!["9000".into(), "9001".into()], vec![]));
+    let mut broken = one.clone();
+    broken[0] = 0x95;
+    let (rows, weirds) = run(&[&two, &broken, &one]);
+    assert_eq!(rows, ["9001"]);
+    assert_eq!(weirds, ["unknown_ip_version", "invalid_802_11_amsdu_inner_packet"]);
+}
+
+#[test]
+fn changes_of_the_tunnels_around_a_connection_are_followed_a_while() {
+    let inner = datagram(4_000, 9_000, b"in");
+    let hosts = |n: u8| frame::ip([10, 0, 0, n].into(), [10, 0, 1, n].into(), 4, 1, &inner);
+    let frames: Vec<_> = (1..=9).map(|n| (f64::from(n) / 10.0, hosts(n))).collect();
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
+    let parents = ran.rows("conn", "tunnel_parents").remove(0);
+    assert_eq!(parents.split(',').count(), 6);
+    assert_eq!(ran.rows("conn", "history orig_pkts"), ["DX 9"]);
+    assert!(ran.weirds().contains(&"tunnel_max_changes_per_connection_exceeded".to_owned()));
+}

@@ -1,0 +1,221 @@
+//! Transports, fragments, clocks, timers, options, and the law of same bytes.
+
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_capture::LinkType;
+use gannet_filter::Filter;
+use gannet_synth::dns;
+use gannet_synth::frame;
+use gannet_synth::sample;
+
+use super::CLIENT;
+use super::Ran;
+use super::SERVER;
+use super::analyze;
+use super::capture;
+use super::capture_of;
+use super::client;
+use super::datagram;
+use super::ethernet;
+use super::server;
+use super::trace;
+use crate::Options;
+use crate::shard::Shard;
+
+const WHAT: &str = "id.orig_p id.resp_p proto conn_state orig_bytes resp_bytes history orig_pkts \
+                    orig_ip_bytes resp_pkts resp_ip_bytes local_orig local_resp ip_proto";
+
+#[test]
+fn a_row_for_every_transport() {
+    let mut t = trace();
+    t.udp(client(4_000), server(9_000), b"12345");
+    t.udp_reply(client(4_000), server(9_000), b"123");
+    t.udp(client(4_001), server(9_000), b"1");
+    t.ping(CLIENT.into(), SERVER.into(), 1, 2);
+    t.push(Interval::from_millis(1), frame::ip(CLIENT.into(), SERVER.into(), 89, 1, &[0; 30]));
+    t.exchange(client(4_002), server(9_001), b"hello", b"there!");
+    t.refuse(client(4_003), server(9_001));
+    let ran = Ran::of(&capture_of(&t));
+    let mut rows = ran.rows("conn", WHAT);
+    rows.sort();
+    assert_eq!(
+        rows,
+        [
+            "0 0 unknown_transport OTH - - - 1 50 0 0 T T 89",
+            "4000 9000 udp SF 5 3 Dd 1 33 1 31 T T 17",
+            "4001 9000 udp S0 - - D 1 29 0 0 T T 17",
+            "4002 9001 tcp SF 5 6 ShADadFf 6 249 4 170 T T 6",
+            "4003 9001 tcp REJ 0 0 Sr 1 44 1 40 T T 6",
+            "8 0 icmp OTH 56 56 - 1 84 1 84 T T 1",
+        ]
+    );
+    assert_eq!(ran.statistics.connections, 6);
+}
+
+#[test]
+fn fragments_count_as_the_datagram_they_make() {
+    let mut whole = datagram(4_000, 9_000, &[7; 100]);
+    whole[6] = 0; // fragments are welcome
+    let piece = |from: usize, to: usize, more: bool| {
+        let mut p = whole[..20].to_vec();
+        let len = (20 + to - from) as u16;
+        p[2..4].copy_from_slice(&len.to_be_bytes());
+        p[6..8].copy_from_slice(&((from / 8) as u16 | u16::from(more) << 13).to_be_bytes());
+        p[10..12].fill(0);
+        let sum = frame::checksum(&[&p[..20]]);
+        p[10..12].copy_from_slice(&sum.to_be_bytes());
+        p.extend_from_slice(&whole[20 + from..20 + to]);
+        ethernet(0x0800, &p)
+    };
+    let (first, last) = (piece(0, 64, true), piece(64, 108, false));
+    let row = "4000 9000 udp S0 - - D 1 128 0 0 T T 17";
+    for frames in [[(0.0, first.clone()), (0.1, last.clone())], [(0.0, last), (0.1, first.clone())]]
+    {
+        assert_eq!(Ran::of(&capture(LinkType::ETHERNET, &frames)).rows("conn", WHAT), [row]);
+    }
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &[(0.0, first.clone()), (0.1, first)]));
+    assert_eq!(ran.rows("conn", WHAT), [] as [&str; 0]);
+    assert_eq!(ran.rows("weird", "id.orig_h name"), ["192.168.0.1 fragment_overlap"]);
+}
+
+#[test]
+fn bad_checksums_only_count_where_they_are_ignored() {
+    let mut bad = frame::udp(client(4_000), server(9_000), 1, b"payload!");
+    bad[45] ^= 1;
+    let made = capture(LinkType::ETHERNET, &[(0.0, bad)]);
+    let ran = Ran::of(&made);
+    assert_eq!(ran.rows("conn", "conn_state history orig_pkts"), ["OTH C 0"]);
+    assert_eq!(ran.weirds(), ["bad_UDP_checksum"]);
+    let ran = analyze(&made, Options { ignore_checksums: true, ..Options::default() }, 1 << 20);
+    assert_eq!(ran.rows("conn", "conn_state history orig_pkts"), ["S0 D 1"]);
+    assert_eq!(ran.weirds(), [] as [&str; 0]);
+}
+
+#[test]
+fn local_networks_and_the_filter_are_options() {
+    let mut t = trace();
+    t.udp(client(4_000), server(9_000), b"1");
+    t.udp(client(4_000), server(9_001), b"1");
+    let made = capture_of(&t);
+    let local = |nets: &[&str]| {
+        let nets = nets.iter().map(|n| n.parse().unwrap()).collect();
+        let options = Options { local_nets: Some(nets), ..Options::default() };
+        analyze(&made, options, 1 << 20).rows("conn", "local_orig local_resp").remove(0)
+    };
+    assert_eq!(local(&["198.51.100.0/24"]), "F T");
+    assert_eq!(local(&["198.51.100.0/24", "192.168.0.0/16"]), "T T");
+    assert_eq!(local(&[]), "- -");
+    let filter = Some(Filter::parse("port 9001").unwrap());
+    let ran = analyze(&made, Options { filter, ..Options::default() }, 1 << 20);
+    assert_eq!(ran.rows("conn", "id.resp_p"), ["9001"]);
+    assert_eq!((ran.statistics.packets, ran.statistics.filtered), (2, 1));
+}
+
+#[test]
+fn rows_come_when_connections_are_over() {
+    let mut t = trace();
+    t.udp(client(1), server(9_000), b"1"); // over after a minute
+    t.exchange(client(2), server(9_001), b"hello", b"there!"); // 5 s after its close
+    t.refuse(client(3), server(9_001)); // 5 s after the refusal
+    let _ = t.connect(client(4), server(9_001)); // stays to the end
+    t.wait(Interval::from_secs(50));
+    t.udp(client(5), server(9_000), b"1");
+    t.wait(Interval::from_secs(20));
+    t.udp(client(6), server(9_000), b"1");
+    let ports = Ran::of(&capture_of(&t)).rows("conn", "id.orig_p");
+    assert_eq!(ports, ["2", "3", "1", "4", "5", "6"]);
+}
+
+#[test]
+fn clocks_that_go_back_neither_stop_nor_split_anything() {
+    let up = frame::udp(client(4_000), server(9_000), 1, b"1");
+    let down = frame::udp(server(9_000), client(4_000), 1, b"12");
+    let frames = [(100.0, up.clone()), (40.0, down), (101.0, up.clone())];
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
+    assert_eq!(ran.rows("conn", "ts duration conn_state"), ["1700000100.000000 1.000000 SF"]);
+    // A connection that begins in the past idles there, and is over with the next packet.
+    let other = frame::udp(client(4_001), server(9_000), 1, b"1");
+    let frames = [(100.0, up.clone()), (10.0, other.clone()), (101.0, up), (102.0, other)];
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
+    assert_eq!(
+        ran.rows("conn", "id.orig_p ts"),
+        ["4001 1700000010.000000", "4000 1700000100.000000", "4001 1700000102.000000"]
+    );
+}
+
+#[test]
+fn same_input_same_bytes() {
+    let mut t = sample();
+    for port in 1_000..3_000 {
+        t.exchange(client(port), server(80), b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 204 No\r\n\r\n");
+    }
+    let made = capture_of(&t);
+    let whole = Ran::of(&made);
+    assert!(whole.logs.len() > 3, "{:?}", whole.logs.keys());
+    assert_eq!(whole.logs, Ran::of(&made).logs);
+    let mut batches = vec![whole.batches];
+    for at_a_time in [1_000, 4_099, 30_000] {
+        let pieces = analyze(&made, Options::default(), at_a_time);
+        assert_eq!(whole.logs, pieces.logs);
+        batches.push(pieces.batches);
+    }
+    batches.dedup();
+    assert!(batches.len() > 1, "batches of different sizes: {batches:?}");
+    let seeded = analyze(&made, Options { seed: 1, ..Options::default() }, usize::MAX);
+    assert_ne!(whole.logs, seeded.logs);
+}
+
+/// Hands a shard the frames of a trace.
+fn play(shard: &mut Shard, trace: &gannet_synth::Trace) {
+    for (number, f) in (1..).zip(trace.frames()) {
+        shard.packet(&gannet_capture::Packet {
+            time: f.time,
+            wire_len: f.bytes.len() as u32,
+            link_type: LinkType::ETHERNET,
+            interface: 0,
+            number,
+            data: &f.bytes,
+        });
+    }
+}
+
+#[test]
+fn nothing_stays_of_connections_that_are_over() {
+    let mut t = trace();
+    for port in 1_000..2_000 {
+        t.exchange(client(port), server(9_001), b"hello", b"there!");
+        t.refuse(client(port), server(9_002));
+        t.udp(client(port), server(9_000), b"1");
+        let question = ("www.example.com", 1);
+        t.lookup(client(port), server(53), question, 0, &[(dns::Data::Address(SERVER.into()), 60)]);
+    }
+    let mut shard = Shard::new(Options::default());
+    play(&mut shard, &t);
+    assert_eq!(shard.connections(), 4_000);
+    let before = shard.table.len();
+    assert!(before > 1_000);
+    let mut late = gannet_synth::Trace::new(t.now() + Interval::from_secs(90), 1);
+    late.udp(client(1), server(2), b"1");
+    play(&mut shard, &late);
+    assert_eq!(shard.table.len(), 1, "all but the one that came last");
+    shard.finish().unwrap();
+    assert!(shard.table.is_empty());
+}
+
+#[test]
+fn an_empty_record_is_no_packet() {
+    let mut shard = Shard::new(Options::default());
+    let time = Time::from_secs(5);
+    let link_type = LinkType::ETHERNET;
+    shard.packet(&gannet_capture::Packet {
+        time,
+        wire_len: 0,
+        link_type,
+        interface: 0,
+        number: 1,
+        data: &[],
+    });
+    assert_eq!((shard.now, shard.connections()), (Time::ZERO, 0));
+    let told = String::from_utf8(shard.env.logs.pending("weird").to_vec()).unwrap();
+    assert!(told.contains("empty_pcap_header"), "{told}");
+}
