@@ -1,4 +1,6 @@
 //! Whole captures, from the file header to the last row.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| gannet_fuzz::capture(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    gannet_fuzz::capture(data);
+});

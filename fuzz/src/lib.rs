@@ -17,13 +17,15 @@ use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 use gannet_engine::Engine;
 use gannet_engine::Options;
+use gannet_log::StreamCount;
 use gannet_protocols::Tag;
 use gannet_synth::Trace;
 use gannet_wire::checksum;
 use gannet_wire::tunnel;
 
-/// Takes bytes as a capture, from the file header to the last row.
-pub fn capture(bytes: &[u8]) {
+/// Takes bytes as a capture, from the file header to the last row. Returns how many rows each log
+/// got.
+pub fn capture(bytes: &[u8]) -> Vec<StreamCount> {
     let mut engine =
         Engine::new(Options { ignore_checksums: true, hash_files: true, ..Options::default() });
     if let Ok(mut reader) = Reader::from_read(Box::new(Cursor::new(bytes.to_vec())), "fuzz") {
@@ -34,7 +36,7 @@ pub fn capture(bytes: &[u8]) {
         }
     }
     // Logs go nowhere, so there is nothing that could fail.
-    let _ = engine.finish();
+    engine.finish().map_or_else(|_| Vec::new(), |(_, counts)| counts)
 }
 
 /// Takes bytes as an IP packet: its transport, checksums and tunnels.
@@ -61,7 +63,7 @@ pub fn ip(bytes: &[u8]) {
 /// Takes bytes as a conversation in a protocol, on its first port of TCP, else of UDP.
 ///
 /// A byte tells who speaks (lowest bit) and how many bytes follow (the other seven).
-pub fn conversation(tag: Tag, bytes: &[u8]) {
+pub fn conversation(tag: Tag, bytes: &[u8]) -> Vec<StreamCount> {
     let mut trace = Trace::new(Time::from_secs(1_700_000_000), 0);
     let client: SocketAddr = ([192, 0, 2, 1], 40_000).into();
     let (tcp, udp) = (tag.tcp_ports().first(), tag.udp_ports().first());
@@ -77,9 +79,7 @@ pub fn conversation(tag: Tag, bytes: &[u8]) {
             None => {}
         },
     }
-    if let Some(bytes) = written(&trace) {
-        capture(&bytes);
-    }
+    written(&trace).map_or_else(Vec::new, |bytes| capture(&bytes))
 }
 
 fn stream(trace: &mut Trace, client: SocketAddr, server: SocketAddr, bytes: &[u8]) {
@@ -143,4 +143,30 @@ macro_rules! protocol {
             $crate::conversation(gannet_protocols::Tag::$tag, data);
         });
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(from_server: bool, text: &[u8]) -> Vec<u8> {
+        [&[(text.len() as u8) << 1 | u8::from(from_server)], text].concat()
+    }
+
+    #[test]
+    fn what_is_said_reaches_the_analyzer() {
+        let request = part(false, b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
+        let reply = part(true, b"HTTP/1.1 204 No Content\r\n\r\n");
+        let counts = conversation(Tag::Http, &[request, reply].concat());
+        let rows = |path| counts.iter().find(|c| c.path == path).map(|c| c.rows);
+        assert_eq!((rows("conn"), rows("http")), (Some(1), Some(1)));
+    }
+
+    #[test]
+    fn datagrams_do_too() {
+        let message = [&[0x04, 0x01][..], &[0; 46]].concat();
+        let counts = conversation(Tag::Syslog, &part(false, b"<34>su: failed"));
+        assert!(counts.iter().any(|c| c.path == "syslog" && c.rows == 1), "{counts:?}");
+        assert_eq!(parts(&part(true, &message)).next(), Some((false, &message[..])));
+    }
 }

@@ -12,4 +12,5 @@ pub mod message;
 mod rows;
 
 pub use analyzer::Inner;
+pub use rows::NtlmRow;
 pub use rows::Session;

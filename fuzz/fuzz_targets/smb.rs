@@ -1,0 +1,4 @@
+//! Smb: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Smb);
