@@ -170,8 +170,7 @@ impl Analyzer {
                     self.side[1].state = State::Kex(kex);
                 }
                 None => {
-                    let name = String::from_utf8_lossy(name);
-                    cx.weird("ssh_unknown_kex_algorithm", &name, Some("SSH"));
+                    cx.weird_bytes("ssh_unknown_kex_algorithm", name, Some("SSH"));
                 }
             }
         }
