@@ -63,6 +63,8 @@ pub(crate) struct Records {
     unit: i64,
     record: usize,
     lengths: Lengths,
+    /// Bytes of a packet that count.
+    limit: u32,
     interface: [Interface; 1],
     origin: Origin,
 }
@@ -83,10 +85,14 @@ impl Records {
             _ => Lengths::KeptFirst,
         };
         let nanos = magic == MAGIC_NANOS;
+        // What a record holds beyond the file's snapshot length does not count, as in libpcap;
+        // none, or one beyond 31 bits, sets no limit.
+        let snaplen = u32_at(head, 16, big);
+        let limit = if (1..1 << 31).contains(&snaplen) { snaplen } else { u32::MAX };
         let interface = Interface {
             // The upper half holds the length of frame checksums and reserved bits.
             link_type: LinkType((u32_at(head, 20, big) & 0xffff) as u16),
-            snaplen: u32_at(head, 16, big),
+            snaplen,
             digits: if nanos { 9 } else { 6 },
             ..Interface::default()
         };
@@ -95,6 +101,7 @@ impl Records {
             unit: if nanos { 1 } else { 1_000 },
             record: if magic == MAGIC_MODIFIED { MODIFIED_RECORD } else { RECORD },
             lengths,
+            limit,
             interface: [interface],
             origin: Origin { sections: 1, ..Origin::default() },
         })
@@ -150,7 +157,7 @@ impl Records {
             out.push(PacketRef {
                 time: i64::from(u32_at(head, 0, BIG)) * 1_000_000_000 + fraction,
                 offset: start as u32,
-                cap_len,
+                cap_len: cap_len.min(self.limit),
                 wire_len,
                 link_type,
                 interface: 0,
@@ -204,6 +211,20 @@ pub(crate) mod tests {
                 assert_eq!(walk.used, 19);
                 assert!(matches!(walk.stop, Stop::More(16)));
             }
+        }
+    }
+
+    #[test]
+    fn what_lies_beyond_the_snapshot_length_does_not_count() {
+        for (snaplen, counts) in [(2, 2), (0, 4), (u32::MAX, 4)] {
+            let mut file = header(MAGIC_MICROS, 4, false);
+            file[16..20].copy_from_slice(&w(snaplen, false));
+            for v in [1, 2, 4, 60] {
+                file.extend(w(v, false));
+            }
+            file.extend(b"wxyz");
+            let (out, walk) = walk(&file);
+            assert_eq!((out[0].cap_len, walk.used), (counts, 20));
         }
     }
 

@@ -107,8 +107,13 @@ impl Context<'_> {
     /// Something odd on this connection, by the name Zeek gives it. `source` is the upper-case name of
     /// the analyzer that saw it where Zeek fills weird.log's `source` column with one.
     pub fn weird(&mut self, name: &'static str, addl: &str, source: Option<&'static str>) {
+        self.weird_bytes(name, addl.as_bytes(), source);
+    }
+
+    /// The same, with details as they came from the wire.
+    pub fn weird_bytes(&mut self, name: &'static str, addl: &[u8], source: Option<&'static str>) {
         self.conn.set_weird();
-        self.env.weirds.conn(&mut self.env.logs, self.now, self.conn, name, addl, source);
+        self.env.weirds.conn_bytes(&mut self.env.logs, self.now, self.conn, name, addl, source);
     }
 
     /// This connection's responder relays a stream for its originator. All connections between the two

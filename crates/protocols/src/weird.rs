@@ -49,7 +49,7 @@ gannet_log::row! {
         /// The oddity.
         name: &'a str = "name",
         /// Details.
-        addl: Option<&'a str> = "addl",
+        addl: Option<&'a [u8]> = "addl",
         /// Whether it made a notice, too.
         notice: bool = "notice",
         /// Who saw it: always `zeek`, the name of a process that is no part of a cluster.
@@ -81,7 +81,7 @@ gannet_log::row! {
         /// In words.
         msg: &'a str = "msg",
         /// Details.
-        sub: Option<&'a str> = "sub",
+        sub: Option<&'a [u8]> = "sub",
         /// Source address.
         src: Option<Addr> = "src",
         /// Destination address.
@@ -122,6 +122,21 @@ pub struct Oddity<'a> {
     pub source: Option<&'static str>,
     /// Whether the packet came through a tunnel: `_in_tunnel` is appended to the name.
     pub in_tunnel: bool,
+}
+
+/// An oddity, with details as they came from the wire.
+struct Told<'a> {
+    name: &'static str,
+    addl: &'a [u8],
+    source: Option<&'static str>,
+    in_tunnel: bool,
+}
+
+impl<'a> Oddity<'a> {
+    fn told(&self) -> Told<'a> {
+        let Self { name, addl, source, in_tunnel } = *self;
+        Told { name, addl: addl.as_bytes(), source, in_tunnel }
+    }
 }
 
 /// What is done about an oddity, by its name.
@@ -241,20 +256,34 @@ impl Weirds {
         addl: &str,
         source: Option<&'static str>,
     ) {
+        self.conn_bytes(logs, now, conn, name, addl.as_bytes(), source);
+    }
+
+    /// An oddity of a connection, with details as they came from the wire.
+    pub fn conn_bytes(
+        &mut self,
+        logs: &mut Logs,
+        now: Time,
+        conn: &Conn,
+        name: &'static str,
+        addl: &[u8],
+        source: Option<&'static str>,
+    ) {
         let subject = Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto) };
-        self.any(logs, now, &subject, &Oddity { name, addl, source, in_tunnel: false });
+        self.any(logs, now, &subject, &Told { name, addl, source, in_tunnel: false });
     }
 
     /// An oddity of a connection that is gone.
     pub fn gone(&mut self, logs: &mut Logs, now: Time, uid: Uid, id: ConnId, what: &Oddity<'_>) {
-        self.any(logs, now, &Subject { uid: Some(uid), id: Some(id), proto: None }, what);
+        let subject = Subject { uid: Some(uid), id: Some(id), proto: None };
+        self.any(logs, now, &subject, &what.told());
     }
 
     /// An oddity of two hosts.
     pub fn flow(&mut self, logs: &mut Logs, now: Time, src: Addr, dst: Addr, what: &Oddity<'_>) {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
         let subject = Subject { uid: None, id: Some(id), proto: Some(Proto::Unknown) };
-        self.any(logs, now, &subject, what);
+        self.any(logs, now, &subject, &what.told());
     }
 
     /// An oddity of no connection.
@@ -264,7 +293,7 @@ impl Weirds {
 
     /// An oddity of a packet without IP header.
     pub fn packet(&mut self, logs: &mut Logs, now: Time, what: &Oddity<'_>) {
-        self.any(logs, now, &Subject { uid: None, id: None, proto: None }, what);
+        self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.told());
     }
 
     /// An oddity of a file.
@@ -283,7 +312,7 @@ impl Weirds {
     }
 
     #[inline]
-    fn any(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Oddity<'_>) {
+    fn any(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Told<'_>) {
         let id = subject.id.unwrap_or(NOTHING);
         let key = Key { name: what.name, in_tunnel: what.in_tunnel, daily: false, id };
         let seen = self.seen(key);
@@ -295,14 +324,7 @@ impl Weirds {
 
     /// The name's action, for an oddity that is neither sampled out nor suppressed.
     #[cold]
-    fn policy(
-        &mut self,
-        logs: &mut Logs,
-        now: Time,
-        subject: &Subject,
-        what: &Oddity<'_>,
-        key: Key,
-    ) {
+    fn policy(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Told<'_>, key: Key) {
         let action = if what.in_tunnel { Action::Log } else { action(what.name) };
         match action {
             Action::Ignore => {
@@ -386,7 +408,7 @@ fn notice_row<'a>(
     ts: Time,
     subject: &Subject,
     msg: &'a str,
-    sub: Option<&'a str>,
+    sub: Option<&'a [u8]>,
 ) -> NoticeRow<'a> {
     NoticeRow {
         ts,
@@ -440,6 +462,13 @@ mod tests {
         assert_eq!(rows[0]["addl"], "-");
         assert_eq!(rows[0]["peer"], "zeek");
         assert_eq!(rows[1]["ts"], "610.000000");
+    }
+
+    #[test]
+    fn details_are_bytes() {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        h.cx().weird_bytes("unknown_HTTP_method", b"\xffGET", None);
+        assert_eq!(h.rows("weird")[0]["addl"], "\\xffGET");
     }
 
     #[test]

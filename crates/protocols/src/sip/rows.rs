@@ -121,7 +121,7 @@ impl Requests {
         info.method = Some(line.method.to_vec());
         info.uri = Some(line.uri.to_vec());
         if !METHODS.contains(&line.method) {
-            cx.weird("unknown_SIP_method", &String::from_utf8_lossy(line.method), None);
+            cx.weird_bytes("unknown_SIP_method", line.method, None);
         }
     }
 
@@ -149,12 +149,8 @@ impl Requests {
             info.response_header(name, value)
         };
         if let Some(name) = odd {
-            let addl = if name.starts_with("invalid") {
-                String::from_utf8_lossy(value)
-            } else {
-                "".into()
-            };
-            cx.weird(name, &addl, None);
+            let addl = if name.starts_with("invalid") { value } else { b"" };
+            cx.weird_bytes(name, addl, None);
         }
     }
 

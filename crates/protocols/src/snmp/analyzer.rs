@@ -28,6 +28,11 @@ impl Analyze for Analyzer {
         match parsed {
             Err(_) => cx.violation(Tag::Snmp, "Binpac exception: binpac exception", data),
             Ok(m) if m.kind.is_some() => {
+                if let Some(n) = m.long_part {
+                    let (env, addl) = (&mut *cx.env, n.to_string());
+                    let name = "asn_oid_subidentifier_too_long";
+                    env.weirds.net(&mut env.logs, cx.now, name, &addl);
+                }
                 self.session
                     .get_or_insert_with(|| Session::new(cx.now, m.version))
                     .message(cx.now, &m);

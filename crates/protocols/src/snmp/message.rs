@@ -31,6 +31,8 @@ pub struct Message<'a> {
     pub description: Option<&'a [u8]>,
     /// `sysUpTime.0` in hundredths of a second, if told.
     pub up_time: Option<u64>,
+    /// Length of a part of a name that is longer than any can be.
+    pub long_part: Option<usize>,
 }
 
 /// The header was read and then something failed.
@@ -59,6 +61,10 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
+    fn note_long_part(&mut self, name: &[u8]) {
+        self.long_part = self.long_part.or_else(|| long_part(name));
+    }
+
     fn body(&mut self, b: &mut Bytes<'a>) -> Option<()> {
         let tag = ber::head(b)?.tag;
         self.kind = Some(match tag {
@@ -70,7 +76,8 @@ impl<'a> Message<'a> {
         });
         match tag {
             0xa4 => {
-                ber::tagged(b, ber::OBJECT_IDENTIFIER)?;
+                let enterprise = ber::tagged(b, ber::OBJECT_IDENTIFIER)?;
+                self.note_long_part(enterprise);
                 ber::tagged(b, IP_ADDRESS)?;
                 ber::integer(b)?;
                 ber::integer(b)?;
@@ -89,6 +96,10 @@ impl<'a> Message<'a> {
             let name = ber::tagged(b, ber::OBJECT_IDENTIFIER)?;
             let (tag, value) = ber::value(b)?;
             self.bindings += 1;
+            self.note_long_part(name);
+            if tag == ber::OBJECT_IDENTIFIER {
+                self.note_long_part(value);
+            }
             // Anything that is no number, address, name or absence is taken for a string.
             let string = !matches!(tag, 2 | 5 | 6 | 0x40..=0x43 | 0x46 | 0x80..=0x82);
             if name == DESCRIPTION && string {
@@ -99,6 +110,18 @@ impl<'a> Message<'a> {
         }
         Some(())
     }
+}
+
+/// Most bytes of a part of a name: 64 bits, seven to a byte.
+const MAX_PART: usize = 10;
+
+/// Length of the first part of a whole name that has more than [`MAX_PART`] bytes.
+fn long_part(name: &[u8]) -> Option<usize> {
+    // All bytes of a part but the last have their high bit set.
+    if name.last().is_none_or(|b| b & 0x80 != 0) {
+        return None;
+    }
+    name.split_inclusive(|b| b & 0x80 == 0).map(<[u8]>::len).find(|n| *n > MAX_PART)
 }
 
 /// The header, and whether a readable body follows.
@@ -112,6 +135,7 @@ fn header<'a>(b: &mut Bytes<'a>) -> Option<(Message<'a>, bool)> {
         bindings: 0,
         description: None,
         up_time: None,
+        long_part: None,
     };
     let plain = match version {
         0 | 1 => {
@@ -203,6 +227,18 @@ pub(super) mod tests {
         let m = tlv(0x30, &[&n, &global, &tlv(4, &[&usm]), &plain]);
         let m = Message::parse(&m).unwrap();
         assert_eq!((m.community, m.kind), (Some(&b"user"[..]), Some(Kind::Other)));
+    }
+
+    #[test]
+    fn long_parts() {
+        assert_eq!(long_part(b"\x2b\x86\x01"), None);
+        let mut name = vec![0x2b];
+        name.extend_from_slice(&[0x81; 10]);
+        assert_eq!(long_part(&name), None, "not whole");
+        name.push(1);
+        assert_eq!(long_part(&name), Some(11));
+        let m = v2c(0xa0, &[(&name, tlv(5, &[]))]);
+        assert_eq!(Message::parse(&m).unwrap().long_part, Some(11));
     }
 
     #[test]

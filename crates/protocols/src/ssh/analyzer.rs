@@ -147,6 +147,8 @@ impl Analyzer {
             (kexinit.mac[1], "SSH_max_kexinit_mac_algorithms_exceeded"),
             (kexinit.compression[0], "SSH_max_kexinit_compression_algorithms_exceeded"),
             (kexinit.compression[1], "SSH_max_kexinit_compression_algorithms_exceeded"),
+            (kexinit.languages[0], "SSH_max_kexinit_languages_exceeded"),
+            (kexinit.languages[1], "SSH_max_kexinit_languages_exceeded"),
         ] {
             if let Some((n, max)) = rows::too_many(list) {
                 limit(cx, name, n, max);
@@ -168,8 +170,7 @@ impl Analyzer {
                     self.side[1].state = State::Kex(kex);
                 }
                 None => {
-                    let name = String::from_utf8_lossy(name);
-                    cx.weird("ssh_unknown_kex_algorithm", &name, Some("SSH"));
+                    cx.weird_bytes("ssh_unknown_kex_algorithm", name, Some("SSH"));
                 }
             }
         }

@@ -84,6 +84,8 @@ pub struct KexInit<'a> {
     pub mac: [&'a [u8]; 2],
     /// Compression.
     pub compression: [&'a [u8]; 2],
+    /// Languages.
+    pub languages: [&'a [u8]; 2],
 }
 
 impl<'a> KexInit<'a> {
@@ -100,9 +102,9 @@ impl<'a> KexInit<'a> {
         let cipher = [string(&mut b)?, string(&mut b)?];
         let mac = [string(&mut b)?, string(&mut b)?];
         let compression = [string(&mut b)?, string(&mut b)?];
-        let _languages = [string(&mut b)?, string(&mut b)?];
+        let languages = [string(&mut b)?, string(&mut b)?];
         b.take(5)?; // first_kex_packet_follows, reserved
-        Some(Self { kex, host_key, cipher, mac, compression })
+        Some(Self { kex, host_key, cipher, mac, compression, languages })
     }
 }
 

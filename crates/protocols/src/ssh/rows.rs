@@ -103,8 +103,7 @@ impl Session {
                     Disagreement::Mismatch => "SSH_version_mismatch",
                     Disagreement::TooShort => "SSH_cannot_determine_version",
                 };
-                let (s, c) = (String::from_utf8_lossy(server), String::from_utf8_lossy(client));
-                cx.weird(name, &format!("{s} vs {c}"), None);
+                cx.weird_bytes(name, &[server, &b" vs "[..], client].concat(), None);
             }
         }
     }
