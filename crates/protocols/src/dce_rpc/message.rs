@@ -235,7 +235,7 @@ pub(crate) mod tests {
         Some(all)
     }
 
-    const SAMR: u128 = 0x12345778_1234_abcd_ef00_0123_4567_89ac;
+    const SAMR: u128 = 0x1234_5778_1234_abcd_ef00_0123_4567_89ac;
 
     #[test]
     fn packets() {

@@ -51,9 +51,9 @@ const IGNORED: &[(&str, &[&str])] = &[
 
 /// Interfaces behind pipes whose binding was not seen.
 const BEHIND_PIPES: &[(&[u8], u128)] = &[
-    (b"winreg", 0x338cd001_2244_31f1_aaaa_9000_3800_1003),
-    (b"spoolss", 0x12345678_1234_abcd_ef00_0123_4567_89ab),
-    (b"srvsvc", 0x4b324fc8_1670_01d3_1278_5a47_bf6e_e188),
+    (b"winreg", 0x338c_d001_2244_31f1_aaaa_9000_3800_1003),
+    (b"spoolss", 0x1234_5678_1234_abcd_ef00_0123_4567_89ab),
+    (b"srvsvc", 0x4b32_4fc8_1670_01d3_1278_5a47_bf6e_e188),
 ];
 
 /// Contexts of one pipe that are remembered.
@@ -241,7 +241,7 @@ mod tests {
     fn tables() {
         assert!(ENDPOINTS.is_sorted_by_key(|(u, _)| *u));
         assert!(OPERATIONS.is_sorted_by_key(|(u, _)| *u));
-        let samr = 0x12345778_1234_abcd_ef00_0123_4567_89ac;
+        let samr = 0x1234_5778_1234_abcd_ef00_0123_4567_89ac;
         assert_eq!(endpoint_name(samr), Some("samr"));
         assert_eq!(operation_name(samr, 64), Some("SamrConnect5"));
         assert_eq!(operation_name(samr, 6000), None);

@@ -3,288 +3,288 @@
 
 /// Names of interfaces, by UUID.
 pub(super) const ENDPOINTS: &[(u128, &str)] = &[
-    (0x00000000_0000_0000_c000_0000_0000_0046, "IUnknown"),
-    (0x00000131_0000_0000_c000_0000_0000_0046, "IRemUnknown"),
-    (0x00000143_0000_0000_c000_0000_0000_0046, "IRemUnknown2"),
-    (0x000001a0_0000_0000_c000_0000_0000_0046, "IRemoteSCMActivator"),
-    (0x00020400_0000_0000_c000_0000_0000_0046, "IDispatch"),
-    (0x00020401_0000_0000_c000_0000_0000_0046, "ITypeInfo"),
-    (0x00020402_0000_0000_c000_0000_0000_0046, "ITypeLib"),
-    (0x00020403_0000_0000_c000_0000_0000_0046, "ITypeComp"),
-    (0x00020404_0000_0000_c000_0000_0000_0046, "IEnumVARIANT"),
-    (0x00020411_0000_0000_c000_0000_0000_0046, "ITypeLib2"),
-    (0x00020412_0000_0000_c000_0000_0000_0046, "ITypeInfo2"),
-    (0x01954e6b_9254_4e6e_808c_c9e0_5d00_7696, "IVssEnumMgmtObject"),
-    (0x027947e1_d731_11ce_a357_0000_0000_0001, "IEnumWbemClassObject interface"),
-    (0x034634fd_ba3f_11d1_856a_00a0_c944_138c, "IManageTelnetSessions"),
-    (0x038374ff_098b_11d8_9414_5050_5450_3030, "IDataCollector"),
-    (0x03837502_098b_11d8_9414_5050_5450_3030, "IDataCollectorCollection"),
-    (0x03837506_098b_11d8_9414_5050_5450_3030, "IPerformanceCounterDataCollector"),
-    (0x0383750b_098b_11d8_9414_5050_5450_3030, "ITraceDataCollector"),
-    (0x03837510_098b_11d8_9414_5050_5450_3030, "ITraceDataProviderCollection"),
-    (0x03837512_098b_11d8_9414_5050_5450_3030, "ITraceDataProvider"),
-    (0x03837514_098b_11d8_9414_5050_5450_3030, "IConfigurationDataCollector"),
-    (0x03837516_098b_11d8_9414_5050_5450_3030, "IAlertDataCollector"),
-    (0x0383751a_098b_11d8_9414_5050_5450_3030, "IApiTracingDataCollector"),
-    (0x03837520_098b_11d8_9414_5050_5450_3030, "IDataCollectorSet"),
-    (0x03837524_098b_11d8_9414_5050_5450_3030, "IDataCollectorSetCollection"),
-    (0x03837533_098b_11d8_9414_5050_5450_3030, "IValueMapItem"),
-    (0x03837534_098b_11d8_9414_5050_5450_3030, "IValueMap"),
-    (0x0383753a_098b_11d8_9414_5050_5450_3030, "ISchedule"),
-    (0x0383753d_098b_11d8_9414_5050_5450_3030, "IScheduleCollection"),
-    (0x03837541_098b_11d8_9414_5050_5450_3030, "IDataManager"),
-    (0x03837543_098b_11d8_9414_5050_5450_3030, "IFolderAction"),
-    (0x03837544_098b_11d8_9414_5050_5450_3030, "IFolderActionCollection"),
-    (0x081e7188_c080_4ff3_9238_29f6_6d6c_abfd, "IMessenger"),
-    (0x0a74ef1c_41a4_4e06_83ae_dc74_fb1c_dd53, "idletask"),
-    (0x0b1c2170_5732_4e0e_8cd3_d9b1_6f3b_84d7, "authzr"),
-    (0x0b6edbfa_4a24_4fc6_8a23_942b_1eca_65d1, "IRPCAsyncNotify"),
-    (0x0d72a7d4_6148_11d1_b4aa_00c0_4fb6_6ea0, "ICertProtect"),
-    (0x1088a980_eae5_11d0_8d9b_00a0_2453_c337, "qm2qm"),
-    (0x112b1dff_d9dc_41f7_869f_d67f_ee7c_b591, "ITpmVirtualSmartCardManager"),
-    (0x11899a43_2b68_4a76_92e3_a3d6_ad8c_26ce, "TermServNotification"),
-    (0x12345678_1234_abcd_ef00_0123_4567_89ab, "spoolss"),
-    (0x12345678_1234_abcd_ef00_0123_4567_cffb, "netlogon"),
-    (0x12345778_1234_abcd_ef00_0123_4567_89ab, "lsarpc"),
-    (0x12345778_1234_abcd_ef00_0123_4567_89ac, "samr"),
-    (0x1257b580_ce2f_4109_82d6_a945_9d0b_f6bc, "SessEnvPublicRpc"),
-    (0x12b81e99_f207_4a4c_85d3_77b4_2f76_fd14, "ISeclogon"),
-    (0x135698d2_3a37_4d26_99df_e2bb_6ae3_ac61, "IVolumeClient3"),
-    (0x1544f5e0_613c_11d1_93df_00c0_4fd7_bd09, "exchange_rfr"),
-    (0x17fdd703_1827_4e34_79d4_24a5_5c53_bb37, "msgsvc"),
-    (0x1a1bb35f_abb8_451c_a1ae_33d9_8f1b_ef4a, "ITpmVirtualSmartCardManagerStatusCallback"),
-    (0x1a9134dd_7b39_45ba_ad88_44d0_1ca4_7f28, "RemoteRead"),
-    (0x1a927394_352e_4553_ae3f_7cf4_aafc_a620, "WdsRpcInterface"),
-    (0x1c1c45ee_4395_11d2_b60b_0010_4b70_3efd, "IWbemFetchSmartEnum interface"),
-    (0x1ff70682_0a51_30e8_076d_740b_e8ce_e98b, "atsvc"),
-    (0x20610036_fa22_11cf_9823_00a0_c911_e5df, "rasrpc"),
-    (0x20d15747_6c48_4254_a358_6503_9fd8_c63c, "IServerHealthReport2"),
-    (0x214a0f28_b737_4026_b847_4f9e_37d7_9529, "IVssDifferentialSoftwareSnapshotMgmt"),
-    (0x21546ae8_4da5_445e_987f_627f_ea39_c5e8, "IWRMConfig"),
-    (0x22e5386d_8b12_4bf0_b0ec_6a1e_a419_e366, "NetEventForwarder"),
-    (0x29822ab7_f302_11d0_9953_00c0_4fd9_19c1, "IWamAdmin"),
-    (0x29822ab8_f302_11d0_9953_00c0_4fd9_19c1, "IWamAdmin2"),
-    (0x2a3eb639_d134_422d_90d8_aaa1_b521_6202, "IResourceManager2"),
-    (0x2c9273e0_1dc3_11d3_b364_0010_5a1f_8177, "IWbemRefreshingServices interface"),
-    (0x2f59a331_bf7d_48cb_9ec5_7c09_0d76_e8b8, "lcrpc"),
-    (0x2f5f3220_c126_1076_b549_074d_0786_19da, "nddeapi"),
-    (0x2f5f6520_ca46_1067_b319_00dd_0106_62da, "tapsrv"),
-    (0x2f5f6521_ca47_1068_b319_00dd_0106_62db, "remotesp"),
-    (0x300f3532_38cc_11d0_a3f0_0020_af6b_0add, "trkwks"),
-    (0x338cd001_2244_31f1_aaaa_9000_3800_1003, "winreg"),
-    (0x342cfd40_3c6c_11ce_a893_0800_2b2e_9c6d, "llsrpc"),
-    (0x367abb81_9844_35f1_ad32_98f0_3800_1003, "svcctl"),
-    (0x378e52b0_c0a9_11cf_822d_00aa_0051_e40f, "sasec"),
-    (0x3919286a_b10c_11d0_9ba8_00c0_4fd9_2ef5, "dssetup"),
-    (0x3a410f21_553f_11d1_8e5e_00a0_c92c_9d5d, "IDMRemoteServer"),
-    (0x3bbed8d9_2c9a_4b21_8936_acb2_f995_be6c, "INtmsObjectManagement3"),
-    (0x3c4728c5_f0ab_448b_bda1_6ce0_1eb0_a6d5, "RpcSrvDHCPC"),
-    (0x3c4728c5_f0ab_448b_bda1_6ce0_1eb0_a6d6, "dhcpcsvc6"),
-    (0x3c745a97_f375_4150_be17_5950_f694_c699, "ITpmVirtualSmartCardManager3"),
-    (0x3d267954_eeb7_11d1_b94e_00c0_4fa3_080d, "HydraLsPipe"),
-    (0x3dde7c30_165d_11d1_ab8f_0080_5f14_db40, "BackupKey"),
-    (0x3faf4738_3a21_4307_b46c_fdda_9bb8_c0d5, "AudioSrv"),
-    (0x41208ee0_e970_11d1_9b9e_00e0_2c06_4c39, "qmmgmt"),
-    (0x423ec01e_2e35_11d2_b604_0010_4b70_3efd, "IWbemWCOSmartEnum interface"),
-    (0x44aca674_e8fc_11d0_a07c_00c0_4fb6_8820, "IWbemContext interface"),
-    (0x44aca675_e8fc_11d0_a07c_00c0_4fb6_8820, "IWbemCallResult interface"),
-    (0x44e265dd_7daf_42cd_8560_3cdb_6e7a_2729, "TsProxyRpcInterface"),
-    (0x4590f812_1d3a_11d0_891f_00aa_004b_2e24, "IWbemClassObject unmarshaler"),
-    (0x45f52c28_7f9f_101a_b52b_0800_2b2e_fabe, "winspipe"),
-    (0x481e06cf_ab04_4498_8ffe_124a_0a34_296d, "IWRMCalendar"),
-    (0x484809d6_4239_471b_b5bc_61df_8c23_ac48, "TermSrvSession"),
-    (0x497d95a6_2d27_4bf5_9bbd_a604_6957_133c, "RCMListener"),
-    (0x4b112204_0e19_11d3_b42b_0000_f81f_eb9f, "ssdpsrv"),
-    (0x4b324fc8_1670_01d3_1278_5a47_bf6e_e188, "srvsvc"),
-    (0x4bb8ab1d_9ef9_4100_8eb6_dd4b_4e41_8b72, "IADProxy"),
-    (0x4bdafc52_fe6a_11d2_93f8_0010_5a11_164a, "IVolumeClient2"),
-    (0x4d9f4ab8_7d1c_11cf_861e_0020_af6e_7c57, "IActivation"),
-    (0x4da1c422_943d_11d1_acae_00c0_4fc2_aa3f, "trksvr"),
-    (0x4e934f30_341a_11d1_8fb1_00a0_24cb_6019, "INtmsLibraryControl1"),
-    (0x4f7ca01c_a9e5_45b6_b142_2332_a133_9c1d, "IWRMAccounting"),
-    (0x4fc742e0_4a10_11cf_8273_00aa_004a_e673, "netdfs"),
-    (0x50abc2a4_574d_40b3_9d66_ee4f_d5fb_a076, "dnsserver"),
-    (0x51c82175_844e_4750_b0d8_ec25_5555_bc06, "KMS"),
-    (0x5261574a_4572_206e_b268_6b19_9213_b4e4, "AsyncEMSMDB"),
-    (0x53b46b02_c73b_4a3e_8dee_b16b_8067_2fc0, "TSVIPPublic"),
-    (0x5422fd3a_d4b8_4cef_a12e_e87d_4ca2_2e90, "ICertRequestD2"),
-    (0x57674cd0_5200_11ce_a897_0800_2b2e_9c6d, "lls_license"),
-    (0x59602eb6_57b0_4fd8_aa4b_ebf0_6971_fe15, "IWRMPolicy"),
-    (0x5a7b91f8_ff00_11d0_a9b2_00c0_4fb6_e6fc, "msgsvcsend"),
-    (0x5b821720_f63b_11d0_aad2_00c0_4fc3_24db, "dhcpsrv2"),
-    (0x5ca4a760_ebb1_11cf_8611_00a0_2454_20ed, "winstation_rpc"),
-    (0x5ff9bdf6_bd91_4d8b_a614_d631_7acc_8dd8, "IRemoteSstpCertCheck"),
-    (0x6099fc12_3eff_11d0_abd0_00c0_4fd9_1a4e, "faxclient"),
-    (0x6139d8a4_e508_4ebb_bac7_d7f2_7514_5897, "IRemoteIPV6Config"),
-    (0x6619a740_8154_43be_a186_0319_578e_02db, "IRemoteDispatch"),
-    (0x66a2db1b_d706_11d0_a37b_00c0_4fc9_da04, "IRemoteNetworkConfig"),
-    (0x66a2db20_d706_11d0_a37b_00c0_4fc9_da04, "IRemoteRouterRestart"),
-    (0x66a2db21_d706_11d0_a37b_00c0_4fc9_da04, "IRemoteSetDnsConfig"),
-    (0x66a2db22_d706_11d0_a37b_00c0_4fc9_da04, "IRemoteICFICSConfig"),
-    (0x674b6698_ee92_11d0_ad71_00c0_4fd8_fdff, "IWbemContext unmarshaler"),
-    (0x67e08fc2_2984_4b62_b92e_fc1a_ae64_bbbb, "IRemoteStringIdConfig"),
-    (0x68b58241_c259_4f03_a2e5_a265_1dcb_c930, "IKeySvc2"),
-    (0x69ab7050_3059_11d1_8faf_00a0_24cb_6019, "INtmsObjectInfo1"),
-    (0x6b5bdd1e_528c_422c_af8c_a407_9be4_fe48, "RemoteFW"),
-    (0x6bffd098_a112_3610_9833_0128_9202_0162, "browser"),
-    (0x6bffd098_a112_3610_9833_46c3_f874_532d, "dhcpsrv"),
-    (0x6bffd098_a112_3610_9833_46c3_f87e_345a, "wkssvc"),
-    (0x708cca10_9569_11d1_b2a5_0060_977d_8118, "dscomm2"),
-    (0x70b51430_b6ca_11d0_b9b9_00a0_c922_e750, "IMSAdminBaseW"),
-    (0x76d12b80_3467_11d3_91ff_0090_272f_9ea3, "qmcomm2"),
-    (0x76f03f96_cdfd_44fc_a22c_6495_0a00_1209, "IRemoteWinspool"),
-    (0x77df7a80_f298_11d0_8358_00a0_24c4_80a8, "dscomm"),
-    (0x784b693d_95f3_420b_8126_365c_0986_59f2, "IOCSPAdminD"),
-    (0x7c44d7d4_31d5_424c_bd5e_2b3e_1f32_3d22, "dsaop"),
-    (0x7c4e1804_e342_483d_a43e_a850_cfcc_8d18, "IIISApplicationAdmin"),
-    (0x7c857801_7381_11cf_884d_00aa_004b_2e24, "IWbemObjectSink interface"),
-    (0x7d07f313_a53f_459a_bb12_012c_15b1_846e, "IRobustNtmsMediaServices1"),
-    (0x7fe0d935_dda6_443f_85d0_1cfb_58fe_41dd, "ICertAdminD2"),
-    (0x811109bf_a4e1_11d1_ab54_00a0_c91e_9b45, "winsi2"),
-    (0x8165b19e_8d3a_4d0b_80c8_97de_310d_b583, "IServicedComponentInfo"),
-    (0x82273fdc_e32a_18c3_3f78_8279_29dc_23ea, "eventlog"),
-    (0x8298d101_f992_43b7_8eca_5052_d885_b995, "IMSAdminBase2W"),
-    (0x82ad4280_036b_11cf_972c_00aa_0068_87b0, "inetinfo"),
-    (0x833e4100_aff7_4ac3_aac2_9f24_c145_7bce, "IPCHCollection"),
-    (0x833e41aa_aff7_4ac3_aac2_9f24_c145_7bce, "ISAFSession"),
-    (0x833e4200_aff7_4ac3_aac2_9f24_c145_7bce, "IPCHService"),
-    (0x83da7c00_e84f_11d2_9807_00c0_4f8e_c850, "sfcapi"),
-    (0x86d35949_83c9_4044_b424_db36_3231_fd0c, "ITaskSchedulerService"),
-    (0x879c8bbe_41b0_11d1_be11_00c0_4fb6_bf70, "IClientSink"),
-    (0x88143fd0_c28d_4b2b_8fef_8d88_2f6a_9390, "TermServEnumeration"),
-    (0x894de0c0_0d55_11d3_a322_00c0_4fa3_21a1, "InitShutdown"),
-    (0x895a2c86_270d_489d_a6c0_dc2a_9b35_280e, "INtmsObjectManagement2"),
-    (0x897e2e5f_93f3_4376_9c9c_fd22_7749_5c27, "FrsTransport"),
-    (0x8d0ffe72_d252_11d0_bf8f_00c0_4fd9_126b, "IKeySvc"),
-    (0x8d9f4e40_a03d_11ce_8f69_0800_3e30_051b, "pnp"),
-    (0x8da03f40_3419_11d1_8fb1_00a0_24cb_6019, "INtmsSession1"),
-    (0x8f09f000_b7ed_11ce_bbd2_0000_1a18_1cad, "dimsvc"),
-    (0x8fb6d884_2388_11d0_8c35_00c0_4fda_2795, "W32Time"),
-    (0x906b0ce0_c70b_1067_b317_00dd_0106_62da, "IXnRemote"),
-    (0x91ae6020_9e3c_11cf_8d7c_00aa_00c0_91be, "ICertPassage"),
-    (0x943991a5_b3fe_41fa_9696_7f7b_656e_e34b, "IWRMMachineGroup"),
-    (0x9556dc99_828c_11cf_a37e_00aa_0032_40c7, "IWbemServices"),
-    (0x99fcfec4_5260_101b_bbcb_00aa_0021_347a, "IObjectExporter"),
-    (0x9a653086_174f_11d2_b5f9_0010_4b70_3efd, "IWbemClassObject interface"),
-    (0xa359dec5_e813_4834_8a2a_ba7f_1d77_7d76, "IWbemBackupRestoreEx interface"),
-    (0xa4f1db00_ca47_1067_b31f_00dd_0106_62da, "exchange_mapi"),
-    (0xa8e0653c_2744_4389_a61d_7373_df8b_2292, "FileServerVssAgent"),
-    (0xae1c7110_2f60_11d3_8a39_00c0_4f72_d8e3, "IVssEnumObject"),
-    (0xae33069b_a2a8_46ee_a235_ddfd_339b_e281, "IRPCRemoteObject"),
-    (0xafa8bd80_7d8a_11c9_bef4_0800_2b10_2989, "mgmt"),
-    (0xafc07e2e_311c_4435_808c_c483_ffee_c7c9, "lsacap"),
-    (0xb057dc50_3059_11d1_8faf_00a0_24cb_6019, "INtmsObjectManagement1"),
-    (0xb9785960_524f_11df_8b6d_83dc_ded7_2085, "ISDKey"),
-    (0xb97db8b2_4c63_11cf_bff6_0800_2be2_3f2f, "clusapi"),
-    (0xbb39332c_bfee_4380_ad8a_badc_8aff_5bb6, "INtmsNotifySink"),
-    (0xbc681469_9dd9_4bf4_9b3d_709f_69ef_e431, "IWRMResourceGroup"),
-    (0xbd0c73bc_805b_4043_9c30_9a28_d64d_d7d2, "IIISCertObj"),
-    (0xbde95fdf_eee0_45de_9e12_e5a6_1cd0_d4fe, "RCMPublic"),
-    (0xc386ca3e_9061_4a72_821e_498d_83be_188f, "AudioRpc"),
-    (0xc3fcc19e_a970_11d2_8b5a_00a0_c9b7_c9c4, "IManagedObject"),
-    (0xc49e32c6_bc8b_11d2_85d4_0010_5a1f_8304, "IWbemBackupRestoreEx interface"),
-    (0xc49e32c7_bc8b_11d2_85d4_0010_5a1f_8304, "IWbemBackupRestore interface"),
-    (0xc4b0c7d9_abe0_4733_a1e1_9fde_df26_0c7a, "IADProxy2"),
-    (0xc5cebee2_9df5_4cdd_a08c_c247_1bc1_44b4, "IResourceManager"),
-    (0xc681d488_d850_11d0_8c52_00c0_4fd9_0f7e, "efsrpc2"),
-    (0xc8cb7687_e6d3_11d2_a958_00c0_4f68_2e16, "DAV RPC SERVICE"),
-    (0xccd8c074_d0e5_4a40_92b4_d074_faa6_ba28, "Witness"),
-    (0xd02e4be0_3419_11d1_8fb1_00a0_24cb_6019, "INtmsMediaServices1"),
-    (0xd049b186_814f_11d1_9a3c_00c0_4fc9_b232, "NtFrsApi"),
-    (0xd2d79df5_3400_11d0_b40b_00aa_005f_f586, "IVolumeClient"),
-    (0xd2d79df7_3400_11d0_b40b_00aa_005f_f586, "IDMNotify"),
-    (0xd3fbb514_0e3b_11cb_8fad_0800_2b1d_29c3, "NsiC"),
-    (0xd4781cd6_e5d3_44df_ad94_930e_fe48_a887, "IWbemLoginClientID"),
-    (0xd61a27c6_8f53_11d0_bfa0_00a0_2415_1983, "CNtmsSvr"),
-    (0xd6d70ef0_0e3b_11cb_acc3_0800_2b1d_29c3, "NsiS"),
-    (0xd6d70ef0_0e3b_11cb_acc3_0800_2b1d_29c4, "NsiM"),
-    (0xd95afe70_a6d5_4259_822e_2c84_da1d_db0d, "WindowsShutdown"),
-    (0xd99e6e70_fc88_11d0_b498_00a0_c903_12f3, "ICertRequestD"),
-    (0xd99e6e71_fc88_11d0_b498_00a0_c903_12f3, "ICertAdminD"),
-    (0xda5a86c5_12c2_4943_ab30_7f74_a813_d853, "PerflibV2"),
-    (0xdb90832f_6910_4d46_9f5e_9fd6_bfa7_3903, "INtmsLibraryControl2"),
-    (0xdc12a681_737f_11cf_884d_00aa_004b_2e24, "IWbemClassObject interface"),
-    (0xdeb01010_3a37_4d26_99df_e2bb_6ae3_ac61, "IVolumeClient4"),
-    (0xdf1941c5_fe89_4e79_bf10_4636_57ac_f44d, "efsrpc"),
-    (0xe1af8308_5d1f_11c9_91a4_0800_2b14_a0fa, "epmapper"),
-    (0xe33c0cc4_0482_101a_bc0c_0260_8c6b_a218, "locator"),
-    (0xe3514235_4b06_11d1_ab04_00c0_4fc2_dcd2, "drsuapi"),
-    (0xe3d0d746_d2af_40fd_8a7a_0d70_78bb_7092, "BitsPeerAuth"),
-    (0xe65e8028_83e8_491b_9af7_aaf6_bd51_a0ce, "IServerHealthReport"),
-    (0xe8fb8620_588f_11d2_9d61_00c0_4f79_c5fe, "IIisServiceControl"),
-    (0xea0a3165_4834_11d2_a6f8_00c0_4fa3_46cc, "fax"),
-    (0xf120a684_b926_447f_9df4_c966_cb78_5648, "IRASrv"),
-    (0xf1e9c5b2_f59b_11d2_b362_0010_5a1f_8177, "IWbemRemoteRefresher interface"),
-    (0xf309ad18_d86a_11d0_a075_00c0_4fb6_8820, "IWbemLevel1Login"),
-    (0xf31931a9_832d_481c_9503_887a_0e6a_79f0, "IWRMProtocol"),
-    (0xf50aac00_c7f3_428e_a022_a6b7_1bfb_9d43, "ICatDBSvc"),
-    (0xf5cc59b4_4264_101a_8c59_0800_2b2f_8426, "FrsRpc"),
-    (0xf5cc5a18_4264_101a_8c59_0800_2b2f_8426, "nspi"),
-    (0xf612954d_3b0b_4c56_9563_227b_7be6_24b4, "IMSAdminBase3W"),
-    (0xf6beaff7_1e19_4fbb_9f8f_b89e_2018_337c, "IEventService"),
-    (0xfa7df749_66e7_4986_a27f_e2f0_4ae5_3772, "IVssSnapshotMgmt"),
-    (0xfc910418_55ca_45ef_b264_83d4_ce7d_30e0, "IWRMRemoteSessionMgmt"),
-    (0xfdb3a030_065f_11d1_bb9b_00a0_24ea_5525, "qmcomm"),
-    (0xfdf8a2b9_02de_47f4_bc26_aa85_ab5e_5267, "ITpmVirtualSmartCardManager2"),
+    (0x0000_0000_0000_0000_c000_0000_0000_0046, "IUnknown"),
+    (0x0000_0131_0000_0000_c000_0000_0000_0046, "IRemUnknown"),
+    (0x0000_0143_0000_0000_c000_0000_0000_0046, "IRemUnknown2"),
+    (0x0000_01a0_0000_0000_c000_0000_0000_0046, "IRemoteSCMActivator"),
+    (0x0002_0400_0000_0000_c000_0000_0000_0046, "IDispatch"),
+    (0x0002_0401_0000_0000_c000_0000_0000_0046, "ITypeInfo"),
+    (0x0002_0402_0000_0000_c000_0000_0000_0046, "ITypeLib"),
+    (0x0002_0403_0000_0000_c000_0000_0000_0046, "ITypeComp"),
+    (0x0002_0404_0000_0000_c000_0000_0000_0046, "IEnumVARIANT"),
+    (0x0002_0411_0000_0000_c000_0000_0000_0046, "ITypeLib2"),
+    (0x0002_0412_0000_0000_c000_0000_0000_0046, "ITypeInfo2"),
+    (0x0195_4e6b_9254_4e6e_808c_c9e0_5d00_7696, "IVssEnumMgmtObject"),
+    (0x0279_47e1_d731_11ce_a357_0000_0000_0001, "IEnumWbemClassObject interface"),
+    (0x0346_34fd_ba3f_11d1_856a_00a0_c944_138c, "IManageTelnetSessions"),
+    (0x0383_74ff_098b_11d8_9414_5050_5450_3030, "IDataCollector"),
+    (0x0383_7502_098b_11d8_9414_5050_5450_3030, "IDataCollectorCollection"),
+    (0x0383_7506_098b_11d8_9414_5050_5450_3030, "IPerformanceCounterDataCollector"),
+    (0x0383_750b_098b_11d8_9414_5050_5450_3030, "ITraceDataCollector"),
+    (0x0383_7510_098b_11d8_9414_5050_5450_3030, "ITraceDataProviderCollection"),
+    (0x0383_7512_098b_11d8_9414_5050_5450_3030, "ITraceDataProvider"),
+    (0x0383_7514_098b_11d8_9414_5050_5450_3030, "IConfigurationDataCollector"),
+    (0x0383_7516_098b_11d8_9414_5050_5450_3030, "IAlertDataCollector"),
+    (0x0383_751a_098b_11d8_9414_5050_5450_3030, "IApiTracingDataCollector"),
+    (0x0383_7520_098b_11d8_9414_5050_5450_3030, "IDataCollectorSet"),
+    (0x0383_7524_098b_11d8_9414_5050_5450_3030, "IDataCollectorSetCollection"),
+    (0x0383_7533_098b_11d8_9414_5050_5450_3030, "IValueMapItem"),
+    (0x0383_7534_098b_11d8_9414_5050_5450_3030, "IValueMap"),
+    (0x0383_753a_098b_11d8_9414_5050_5450_3030, "ISchedule"),
+    (0x0383_753d_098b_11d8_9414_5050_5450_3030, "IScheduleCollection"),
+    (0x0383_7541_098b_11d8_9414_5050_5450_3030, "IDataManager"),
+    (0x0383_7543_098b_11d8_9414_5050_5450_3030, "IFolderAction"),
+    (0x0383_7544_098b_11d8_9414_5050_5450_3030, "IFolderActionCollection"),
+    (0x081e_7188_c080_4ff3_9238_29f6_6d6c_abfd, "IMessenger"),
+    (0x0a74_ef1c_41a4_4e06_83ae_dc74_fb1c_dd53, "idletask"),
+    (0x0b1c_2170_5732_4e0e_8cd3_d9b1_6f3b_84d7, "authzr"),
+    (0x0b6e_dbfa_4a24_4fc6_8a23_942b_1eca_65d1, "IRPCAsyncNotify"),
+    (0x0d72_a7d4_6148_11d1_b4aa_00c0_4fb6_6ea0, "ICertProtect"),
+    (0x1088_a980_eae5_11d0_8d9b_00a0_2453_c337, "qm2qm"),
+    (0x112b_1dff_d9dc_41f7_869f_d67f_ee7c_b591, "ITpmVirtualSmartCardManager"),
+    (0x1189_9a43_2b68_4a76_92e3_a3d6_ad8c_26ce, "TermServNotification"),
+    (0x1234_5678_1234_abcd_ef00_0123_4567_89ab, "spoolss"),
+    (0x1234_5678_1234_abcd_ef00_0123_4567_cffb, "netlogon"),
+    (0x1234_5778_1234_abcd_ef00_0123_4567_89ab, "lsarpc"),
+    (0x1234_5778_1234_abcd_ef00_0123_4567_89ac, "samr"),
+    (0x1257_b580_ce2f_4109_82d6_a945_9d0b_f6bc, "SessEnvPublicRpc"),
+    (0x12b8_1e99_f207_4a4c_85d3_77b4_2f76_fd14, "ISeclogon"),
+    (0x1356_98d2_3a37_4d26_99df_e2bb_6ae3_ac61, "IVolumeClient3"),
+    (0x1544_f5e0_613c_11d1_93df_00c0_4fd7_bd09, "exchange_rfr"),
+    (0x17fd_d703_1827_4e34_79d4_24a5_5c53_bb37, "msgsvc"),
+    (0x1a1b_b35f_abb8_451c_a1ae_33d9_8f1b_ef4a, "ITpmVirtualSmartCardManagerStatusCallback"),
+    (0x1a91_34dd_7b39_45ba_ad88_44d0_1ca4_7f28, "RemoteRead"),
+    (0x1a92_7394_352e_4553_ae3f_7cf4_aafc_a620, "WdsRpcInterface"),
+    (0x1c1c_45ee_4395_11d2_b60b_0010_4b70_3efd, "IWbemFetchSmartEnum interface"),
+    (0x1ff7_0682_0a51_30e8_076d_740b_e8ce_e98b, "atsvc"),
+    (0x2061_0036_fa22_11cf_9823_00a0_c911_e5df, "rasrpc"),
+    (0x20d1_5747_6c48_4254_a358_6503_9fd8_c63c, "IServerHealthReport2"),
+    (0x214a_0f28_b737_4026_b847_4f9e_37d7_9529, "IVssDifferentialSoftwareSnapshotMgmt"),
+    (0x2154_6ae8_4da5_445e_987f_627f_ea39_c5e8, "IWRMConfig"),
+    (0x22e5_386d_8b12_4bf0_b0ec_6a1e_a419_e366, "NetEventForwarder"),
+    (0x2982_2ab7_f302_11d0_9953_00c0_4fd9_19c1, "IWamAdmin"),
+    (0x2982_2ab8_f302_11d0_9953_00c0_4fd9_19c1, "IWamAdmin2"),
+    (0x2a3e_b639_d134_422d_90d8_aaa1_b521_6202, "IResourceManager2"),
+    (0x2c92_73e0_1dc3_11d3_b364_0010_5a1f_8177, "IWbemRefreshingServices interface"),
+    (0x2f59_a331_bf7d_48cb_9ec5_7c09_0d76_e8b8, "lcrpc"),
+    (0x2f5f_3220_c126_1076_b549_074d_0786_19da, "nddeapi"),
+    (0x2f5f_6520_ca46_1067_b319_00dd_0106_62da, "tapsrv"),
+    (0x2f5f_6521_ca47_1068_b319_00dd_0106_62db, "remotesp"),
+    (0x300f_3532_38cc_11d0_a3f0_0020_af6b_0add, "trkwks"),
+    (0x338c_d001_2244_31f1_aaaa_9000_3800_1003, "winreg"),
+    (0x342c_fd40_3c6c_11ce_a893_0800_2b2e_9c6d, "llsrpc"),
+    (0x367a_bb81_9844_35f1_ad32_98f0_3800_1003, "svcctl"),
+    (0x378e_52b0_c0a9_11cf_822d_00aa_0051_e40f, "sasec"),
+    (0x3919_286a_b10c_11d0_9ba8_00c0_4fd9_2ef5, "dssetup"),
+    (0x3a41_0f21_553f_11d1_8e5e_00a0_c92c_9d5d, "IDMRemoteServer"),
+    (0x3bbe_d8d9_2c9a_4b21_8936_acb2_f995_be6c, "INtmsObjectManagement3"),
+    (0x3c47_28c5_f0ab_448b_bda1_6ce0_1eb0_a6d5, "RpcSrvDHCPC"),
+    (0x3c47_28c5_f0ab_448b_bda1_6ce0_1eb0_a6d6, "dhcpcsvc6"),
+    (0x3c74_5a97_f375_4150_be17_5950_f694_c699, "ITpmVirtualSmartCardManager3"),
+    (0x3d26_7954_eeb7_11d1_b94e_00c0_4fa3_080d, "HydraLsPipe"),
+    (0x3dde_7c30_165d_11d1_ab8f_0080_5f14_db40, "BackupKey"),
+    (0x3faf_4738_3a21_4307_b46c_fdda_9bb8_c0d5, "AudioSrv"),
+    (0x4120_8ee0_e970_11d1_9b9e_00e0_2c06_4c39, "qmmgmt"),
+    (0x423e_c01e_2e35_11d2_b604_0010_4b70_3efd, "IWbemWCOSmartEnum interface"),
+    (0x44ac_a674_e8fc_11d0_a07c_00c0_4fb6_8820, "IWbemContext interface"),
+    (0x44ac_a675_e8fc_11d0_a07c_00c0_4fb6_8820, "IWbemCallResult interface"),
+    (0x44e2_65dd_7daf_42cd_8560_3cdb_6e7a_2729, "TsProxyRpcInterface"),
+    (0x4590_f812_1d3a_11d0_891f_00aa_004b_2e24, "IWbemClassObject unmarshaler"),
+    (0x45f5_2c28_7f9f_101a_b52b_0800_2b2e_fabe, "winspipe"),
+    (0x481e_06cf_ab04_4498_8ffe_124a_0a34_296d, "IWRMCalendar"),
+    (0x4848_09d6_4239_471b_b5bc_61df_8c23_ac48, "TermSrvSession"),
+    (0x497d_95a6_2d27_4bf5_9bbd_a604_6957_133c, "RCMListener"),
+    (0x4b11_2204_0e19_11d3_b42b_0000_f81f_eb9f, "ssdpsrv"),
+    (0x4b32_4fc8_1670_01d3_1278_5a47_bf6e_e188, "srvsvc"),
+    (0x4bb8_ab1d_9ef9_4100_8eb6_dd4b_4e41_8b72, "IADProxy"),
+    (0x4bda_fc52_fe6a_11d2_93f8_0010_5a11_164a, "IVolumeClient2"),
+    (0x4d9f_4ab8_7d1c_11cf_861e_0020_af6e_7c57, "IActivation"),
+    (0x4da1_c422_943d_11d1_acae_00c0_4fc2_aa3f, "trksvr"),
+    (0x4e93_4f30_341a_11d1_8fb1_00a0_24cb_6019, "INtmsLibraryControl1"),
+    (0x4f7c_a01c_a9e5_45b6_b142_2332_a133_9c1d, "IWRMAccounting"),
+    (0x4fc7_42e0_4a10_11cf_8273_00aa_004a_e673, "netdfs"),
+    (0x50ab_c2a4_574d_40b3_9d66_ee4f_d5fb_a076, "dnsserver"),
+    (0x51c8_2175_844e_4750_b0d8_ec25_5555_bc06, "KMS"),
+    (0x5261_574a_4572_206e_b268_6b19_9213_b4e4, "AsyncEMSMDB"),
+    (0x53b4_6b02_c73b_4a3e_8dee_b16b_8067_2fc0, "TSVIPPublic"),
+    (0x5422_fd3a_d4b8_4cef_a12e_e87d_4ca2_2e90, "ICertRequestD2"),
+    (0x5767_4cd0_5200_11ce_a897_0800_2b2e_9c6d, "lls_license"),
+    (0x5960_2eb6_57b0_4fd8_aa4b_ebf0_6971_fe15, "IWRMPolicy"),
+    (0x5a7b_91f8_ff00_11d0_a9b2_00c0_4fb6_e6fc, "msgsvcsend"),
+    (0x5b82_1720_f63b_11d0_aad2_00c0_4fc3_24db, "dhcpsrv2"),
+    (0x5ca4_a760_ebb1_11cf_8611_00a0_2454_20ed, "winstation_rpc"),
+    (0x5ff9_bdf6_bd91_4d8b_a614_d631_7acc_8dd8, "IRemoteSstpCertCheck"),
+    (0x6099_fc12_3eff_11d0_abd0_00c0_4fd9_1a4e, "faxclient"),
+    (0x6139_d8a4_e508_4ebb_bac7_d7f2_7514_5897, "IRemoteIPV6Config"),
+    (0x6619_a740_8154_43be_a186_0319_578e_02db, "IRemoteDispatch"),
+    (0x66a2_db1b_d706_11d0_a37b_00c0_4fc9_da04, "IRemoteNetworkConfig"),
+    (0x66a2_db20_d706_11d0_a37b_00c0_4fc9_da04, "IRemoteRouterRestart"),
+    (0x66a2_db21_d706_11d0_a37b_00c0_4fc9_da04, "IRemoteSetDnsConfig"),
+    (0x66a2_db22_d706_11d0_a37b_00c0_4fc9_da04, "IRemoteICFICSConfig"),
+    (0x674b_6698_ee92_11d0_ad71_00c0_4fd8_fdff, "IWbemContext unmarshaler"),
+    (0x67e0_8fc2_2984_4b62_b92e_fc1a_ae64_bbbb, "IRemoteStringIdConfig"),
+    (0x68b5_8241_c259_4f03_a2e5_a265_1dcb_c930, "IKeySvc2"),
+    (0x69ab_7050_3059_11d1_8faf_00a0_24cb_6019, "INtmsObjectInfo1"),
+    (0x6b5b_dd1e_528c_422c_af8c_a407_9be4_fe48, "RemoteFW"),
+    (0x6bff_d098_a112_3610_9833_0128_9202_0162, "browser"),
+    (0x6bff_d098_a112_3610_9833_46c3_f874_532d, "dhcpsrv"),
+    (0x6bff_d098_a112_3610_9833_46c3_f87e_345a, "wkssvc"),
+    (0x708c_ca10_9569_11d1_b2a5_0060_977d_8118, "dscomm2"),
+    (0x70b5_1430_b6ca_11d0_b9b9_00a0_c922_e750, "IMSAdminBaseW"),
+    (0x76d1_2b80_3467_11d3_91ff_0090_272f_9ea3, "qmcomm2"),
+    (0x76f0_3f96_cdfd_44fc_a22c_6495_0a00_1209, "IRemoteWinspool"),
+    (0x77df_7a80_f298_11d0_8358_00a0_24c4_80a8, "dscomm"),
+    (0x784b_693d_95f3_420b_8126_365c_0986_59f2, "IOCSPAdminD"),
+    (0x7c44_d7d4_31d5_424c_bd5e_2b3e_1f32_3d22, "dsaop"),
+    (0x7c4e_1804_e342_483d_a43e_a850_cfcc_8d18, "IIISApplicationAdmin"),
+    (0x7c85_7801_7381_11cf_884d_00aa_004b_2e24, "IWbemObjectSink interface"),
+    (0x7d07_f313_a53f_459a_bb12_012c_15b1_846e, "IRobustNtmsMediaServices1"),
+    (0x7fe0_d935_dda6_443f_85d0_1cfb_58fe_41dd, "ICertAdminD2"),
+    (0x8111_09bf_a4e1_11d1_ab54_00a0_c91e_9b45, "winsi2"),
+    (0x8165_b19e_8d3a_4d0b_80c8_97de_310d_b583, "IServicedComponentInfo"),
+    (0x8227_3fdc_e32a_18c3_3f78_8279_29dc_23ea, "eventlog"),
+    (0x8298_d101_f992_43b7_8eca_5052_d885_b995, "IMSAdminBase2W"),
+    (0x82ad_4280_036b_11cf_972c_00aa_0068_87b0, "inetinfo"),
+    (0x833e_4100_aff7_4ac3_aac2_9f24_c145_7bce, "IPCHCollection"),
+    (0x833e_41aa_aff7_4ac3_aac2_9f24_c145_7bce, "ISAFSession"),
+    (0x833e_4200_aff7_4ac3_aac2_9f24_c145_7bce, "IPCHService"),
+    (0x83da_7c00_e84f_11d2_9807_00c0_4f8e_c850, "sfcapi"),
+    (0x86d3_5949_83c9_4044_b424_db36_3231_fd0c, "ITaskSchedulerService"),
+    (0x879c_8bbe_41b0_11d1_be11_00c0_4fb6_bf70, "IClientSink"),
+    (0x8814_3fd0_c28d_4b2b_8fef_8d88_2f6a_9390, "TermServEnumeration"),
+    (0x894d_e0c0_0d55_11d3_a322_00c0_4fa3_21a1, "InitShutdown"),
+    (0x895a_2c86_270d_489d_a6c0_dc2a_9b35_280e, "INtmsObjectManagement2"),
+    (0x897e_2e5f_93f3_4376_9c9c_fd22_7749_5c27, "FrsTransport"),
+    (0x8d0f_fe72_d252_11d0_bf8f_00c0_4fd9_126b, "IKeySvc"),
+    (0x8d9f_4e40_a03d_11ce_8f69_0800_3e30_051b, "pnp"),
+    (0x8da0_3f40_3419_11d1_8fb1_00a0_24cb_6019, "INtmsSession1"),
+    (0x8f09_f000_b7ed_11ce_bbd2_0000_1a18_1cad, "dimsvc"),
+    (0x8fb6_d884_2388_11d0_8c35_00c0_4fda_2795, "W32Time"),
+    (0x906b_0ce0_c70b_1067_b317_00dd_0106_62da, "IXnRemote"),
+    (0x91ae_6020_9e3c_11cf_8d7c_00aa_00c0_91be, "ICertPassage"),
+    (0x9439_91a5_b3fe_41fa_9696_7f7b_656e_e34b, "IWRMMachineGroup"),
+    (0x9556_dc99_828c_11cf_a37e_00aa_0032_40c7, "IWbemServices"),
+    (0x99fc_fec4_5260_101b_bbcb_00aa_0021_347a, "IObjectExporter"),
+    (0x9a65_3086_174f_11d2_b5f9_0010_4b70_3efd, "IWbemClassObject interface"),
+    (0xa359_dec5_e813_4834_8a2a_ba7f_1d77_7d76, "IWbemBackupRestoreEx interface"),
+    (0xa4f1_db00_ca47_1067_b31f_00dd_0106_62da, "exchange_mapi"),
+    (0xa8e0_653c_2744_4389_a61d_7373_df8b_2292, "FileServerVssAgent"),
+    (0xae1c_7110_2f60_11d3_8a39_00c0_4f72_d8e3, "IVssEnumObject"),
+    (0xae33_069b_a2a8_46ee_a235_ddfd_339b_e281, "IRPCRemoteObject"),
+    (0xafa8_bd80_7d8a_11c9_bef4_0800_2b10_2989, "mgmt"),
+    (0xafc0_7e2e_311c_4435_808c_c483_ffee_c7c9, "lsacap"),
+    (0xb057_dc50_3059_11d1_8faf_00a0_24cb_6019, "INtmsObjectManagement1"),
+    (0xb978_5960_524f_11df_8b6d_83dc_ded7_2085, "ISDKey"),
+    (0xb97d_b8b2_4c63_11cf_bff6_0800_2be2_3f2f, "clusapi"),
+    (0xbb39_332c_bfee_4380_ad8a_badc_8aff_5bb6, "INtmsNotifySink"),
+    (0xbc68_1469_9dd9_4bf4_9b3d_709f_69ef_e431, "IWRMResourceGroup"),
+    (0xbd0c_73bc_805b_4043_9c30_9a28_d64d_d7d2, "IIISCertObj"),
+    (0xbde9_5fdf_eee0_45de_9e12_e5a6_1cd0_d4fe, "RCMPublic"),
+    (0xc386_ca3e_9061_4a72_821e_498d_83be_188f, "AudioRpc"),
+    (0xc3fc_c19e_a970_11d2_8b5a_00a0_c9b7_c9c4, "IManagedObject"),
+    (0xc49e_32c6_bc8b_11d2_85d4_0010_5a1f_8304, "IWbemBackupRestoreEx interface"),
+    (0xc49e_32c7_bc8b_11d2_85d4_0010_5a1f_8304, "IWbemBackupRestore interface"),
+    (0xc4b0_c7d9_abe0_4733_a1e1_9fde_df26_0c7a, "IADProxy2"),
+    (0xc5ce_bee2_9df5_4cdd_a08c_c247_1bc1_44b4, "IResourceManager"),
+    (0xc681_d488_d850_11d0_8c52_00c0_4fd9_0f7e, "efsrpc2"),
+    (0xc8cb_7687_e6d3_11d2_a958_00c0_4f68_2e16, "DAV RPC SERVICE"),
+    (0xccd8_c074_d0e5_4a40_92b4_d074_faa6_ba28, "Witness"),
+    (0xd02e_4be0_3419_11d1_8fb1_00a0_24cb_6019, "INtmsMediaServices1"),
+    (0xd049_b186_814f_11d1_9a3c_00c0_4fc9_b232, "NtFrsApi"),
+    (0xd2d7_9df5_3400_11d0_b40b_00aa_005f_f586, "IVolumeClient"),
+    (0xd2d7_9df7_3400_11d0_b40b_00aa_005f_f586, "IDMNotify"),
+    (0xd3fb_b514_0e3b_11cb_8fad_0800_2b1d_29c3, "NsiC"),
+    (0xd478_1cd6_e5d3_44df_ad94_930e_fe48_a887, "IWbemLoginClientID"),
+    (0xd61a_27c6_8f53_11d0_bfa0_00a0_2415_1983, "CNtmsSvr"),
+    (0xd6d7_0ef0_0e3b_11cb_acc3_0800_2b1d_29c3, "NsiS"),
+    (0xd6d7_0ef0_0e3b_11cb_acc3_0800_2b1d_29c4, "NsiM"),
+    (0xd95a_fe70_a6d5_4259_822e_2c84_da1d_db0d, "WindowsShutdown"),
+    (0xd99e_6e70_fc88_11d0_b498_00a0_c903_12f3, "ICertRequestD"),
+    (0xd99e_6e71_fc88_11d0_b498_00a0_c903_12f3, "ICertAdminD"),
+    (0xda5a_86c5_12c2_4943_ab30_7f74_a813_d853, "PerflibV2"),
+    (0xdb90_832f_6910_4d46_9f5e_9fd6_bfa7_3903, "INtmsLibraryControl2"),
+    (0xdc12_a681_737f_11cf_884d_00aa_004b_2e24, "IWbemClassObject interface"),
+    (0xdeb0_1010_3a37_4d26_99df_e2bb_6ae3_ac61, "IVolumeClient4"),
+    (0xdf19_41c5_fe89_4e79_bf10_4636_57ac_f44d, "efsrpc"),
+    (0xe1af_8308_5d1f_11c9_91a4_0800_2b14_a0fa, "epmapper"),
+    (0xe33c_0cc4_0482_101a_bc0c_0260_8c6b_a218, "locator"),
+    (0xe351_4235_4b06_11d1_ab04_00c0_4fc2_dcd2, "drsuapi"),
+    (0xe3d0_d746_d2af_40fd_8a7a_0d70_78bb_7092, "BitsPeerAuth"),
+    (0xe65e_8028_83e8_491b_9af7_aaf6_bd51_a0ce, "IServerHealthReport"),
+    (0xe8fb_8620_588f_11d2_9d61_00c0_4f79_c5fe, "IIisServiceControl"),
+    (0xea0a_3165_4834_11d2_a6f8_00c0_4fa3_46cc, "fax"),
+    (0xf120_a684_b926_447f_9df4_c966_cb78_5648, "IRASrv"),
+    (0xf1e9_c5b2_f59b_11d2_b362_0010_5a1f_8177, "IWbemRemoteRefresher interface"),
+    (0xf309_ad18_d86a_11d0_a075_00c0_4fb6_8820, "IWbemLevel1Login"),
+    (0xf319_31a9_832d_481c_9503_887a_0e6a_79f0, "IWRMProtocol"),
+    (0xf50a_ac00_c7f3_428e_a022_a6b7_1bfb_9d43, "ICatDBSvc"),
+    (0xf5cc_59b4_4264_101a_8c59_0800_2b2f_8426, "FrsRpc"),
+    (0xf5cc_5a18_4264_101a_8c59_0800_2b2f_8426, "nspi"),
+    (0xf612_954d_3b0b_4c56_9563_227b_7be6_24b4, "IMSAdminBase3W"),
+    (0xf6be_aff7_1e19_4fbb_9f8f_b89e_2018_337c, "IEventService"),
+    (0xfa7d_f749_66e7_4986_a27f_e2f0_4ae5_3772, "IVssSnapshotMgmt"),
+    (0xfc91_0418_55ca_45ef_b264_83d4_ce7d_30e0, "IWRMRemoteSessionMgmt"),
+    (0xfdb3_a030_065f_11d1_bb9b_00a0_24ea_5525, "qmcomm"),
+    (0xfdf8_a2b9_02de_47f4_bc26_aa85_ab5e_5267, "ITpmVirtualSmartCardManager2"),
 ];
 
 /// Names of an interface's operations in the order of their numbers, by UUID; `-` where a number
 /// has no name.
 pub(super) const OPERATIONS: &[(u128, &str)] = &[
     (
-        0x00000000_0000_0000_c000_0000_0000_0046,
+        0x0000_0000_0000_0000_c000_0000_0000_0046,
         "Opnum0NotUsedOnWire Opnum1NotUsedOnWire Opnum2NotUsedOnWire",
     ),
-    (0x00000131_0000_0000_c000_0000_0000_0046, "- - - RemQueryInterface RemAddRef RemRelease"),
+    (0x0000_0131_0000_0000_c000_0000_0000_0046, "- - - RemQueryInterface RemAddRef RemRelease"),
     (
-        0x00000143_0000_0000_c000_0000_0000_0046,
+        0x0000_0143_0000_0000_c000_0000_0000_0046,
         "QueryInterface AddRef Release RemQueryInterface RemAddRef RemRelease \
          RemQueryInterface2",
     ),
     (
-        0x000001a0_0000_0000_c000_0000_0000_0046,
+        0x0000_01a0_0000_0000_c000_0000_0000_0046,
         "QueryInterfaceIRemoteSCMActivator AddRefIRemoteISCMActivator \
          ReleaseIRemoteISCMActivator RemoteGetClassObject RemoteCreateInstance",
     ),
     (
-        0x00020400_0000_0000_c000_0000_0000_0046,
+        0x0002_0400_0000_0000_c000_0000_0000_0046,
         "- - - GetTypeInfoCount GetTypeInfo GetIDsOfNames Invoke",
     ),
     (
-        0x00020401_0000_0000_c000_0000_0000_0046,
+        0x0002_0401_0000_0000_c000_0000_0000_0046,
         "- - - GetTypeAttr GetTypeComp GetFuncDesc GetVarDesc GetNames GetRefTypeOfImplType \
          GetImplTypeFlags - - GetDocumentation GetDllEntry GetRefTypeInfo - CreateInstance \
          GetMops GetContainingTypeLib",
     ),
-    (0x01954e6b_9254_4e6e_808c_c9e0_5d00_7696, "- - - Next Skip Reset Clone"),
-    (0x027947e1_d731_11ce_a357_0000_0000_0001, "- - - Reset Next NextAsync Clone Skip"),
+    (0x0195_4e6b_9254_4e6e_808c_c9e0_5d00_7696, "- - - Next Skip Reset Clone"),
+    (0x0279_47e1_d731_11ce_a357_0000_0000_0001, "- - - Reset Next NextAsync Clone Skip"),
     (
-        0x034634fd_ba3f_11d1_856a_00a0_c944_138c,
+        0x0346_34fd_ba3f_11d1_856a_00a0_c944_138c,
         "- - - - - - - GetTelnetSessions TerminateSession SendMsgToASession",
     ),
     (
-        0x0a74ef1c_41a4_4e06_83ae_dc74_fb1c_dd53,
+        0x0a74_ef1c_41a4_4e06_83ae_dc74_fb1c_dd53,
         "ItSrvRegisterIdleTask ItSrvUnregisterIdleTask ItSrvProcessIdleTasks \
          ItSrvSetDetectionParameters",
     ),
     (
-        0x0b1c2170_5732_4e0e_8cd3_d9b1_6f3b_84d7,
+        0x0b1c_2170_5732_4e0e_8cd3_d9b1_6f3b_84d7,
         "AuthzrFreeContext AuthzrInitializeContextFromSid AuthrzInitializeCompoundContext \
          AuthrzAccessCheck AuthrzGetInformationFromContext AuthrzModifyClaims \
          AuthrzModifySids",
     ),
-    (0x0d72a7d4_6148_11d1_b4aa_00c0_4fb6_6ea0, "SSCertProtectFunction"),
+    (0x0d72_a7d4_6148_11d1_b4aa_00c0_4fb6_6ea0, "SSCertProtectFunction"),
     (
-        0x112b1dff_d9dc_41f7_869f_d67f_ee7c_b591,
+        0x112b_1dff_d9dc_41f7_869f_d67f_ee7c_b591,
         "- - - CreateVirtualSmartCard DestroyVirtualSmartCard",
     ),
     (
-        0x11899a43_2b68_4a76_92e3_a3d6_ad8c_26ce,
+        0x1189_9a43_2b68_4a76_92e3_a3d6_ad8c_26ce,
         "RpcWaitForSessionState RpcRegisterAsyncNotification RpcWaitAsyncNotification \
          RpcUnRegisterAsyncNotification",
     ),
     (
-        0x12345678_1234_abcd_ef00_0123_4567_89ab,
+        0x1234_5678_1234_abcd_ef00_0123_4567_89ab,
         "RpcEnumPrinters RpcOpenPrinter RpcSetJob RpcGetJob RpcEnumJobs RpcAddPrinter \
          RpcDeletePrinter RpcSetPrinter RpcGetPrinter RpcAddPrinterDriver \
          RpcEnumPrinterDrivers RpcGetPrinterDriver RpcGetPrinterDriverDirectory \
@@ -321,7 +321,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          RpcLogJobInfoForBranchOffice",
     ),
     (
-        0x12345678_1234_abcd_ef00_0123_4567_cffb,
+        0x1234_5678_1234_abcd_ef00_0123_4567_cffb,
         "NetrLogonUasLogon NetrLogonUasLogoff NetrLogonSamLogon NetrLogonSamLogoff \
          NetrServerReqChallenge NetrServerAuthenticate NetrServerPasswordSet \
          NetrDatabaseDeltas NetrDatabaseSync NetrAccountDeltas NetrAccountSync \
@@ -340,7 +340,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          DsrUpdateReadOnlyServerDnsRecords NetrChainSetClientAttributes",
     ),
     (
-        0x12345778_1234_abcd_ef00_0123_4567_89ab,
+        0x1234_5778_1234_abcd_ef00_0123_4567_89ab,
         "LsarClose LsarDelete LsarEnumeratePrivileges LsarQuerySecurityObject \
          LsarSetSecurityObject LsarChangePassword LsarOpenPolicy LsarQueryInformationPolicy \
          LsarSetInformationPolicy LsarClearAuditLog LsarCreateAccount LsarEnumerateAccounts \
@@ -376,7 +376,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          LsarOpenPolicy3 - - LsarSetForestTrustInformation2",
     ),
     (
-        0x12345778_1234_abcd_ef00_0123_4567_89ac,
+        0x1234_5778_1234_abcd_ef00_0123_4567_89ac,
         "SamrConnect SamrCloseHandle SamrSetSecurityObject SamrQuerySecurityObject \
          SamrShutdownSamServer SamrLookupDomainInSamServer SamrEnumerateDomainsInSamServer \
          SamrOpenDomain SamrQueryInformationDomain SamrSetInformationDomain \
@@ -402,13 +402,13 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          SamrSetDSRMPassword SamrValidatePassword SamrQueryLocalizableAccountsInDomain \
          SamrPerformGenericOperation - - - SamrUnicodeChangePasswordUser4",
     ),
-    (0x1257b580_ce2f_4109_82d6_a945_9d0b_f6bc, "RpcShadow2"),
+    (0x1257_b580_ce2f_4109_82d6_a945_9d0b_f6bc, "RpcShadow2"),
     (
-        0x12b81e99_f207_4a4c_85d3_77b4_2f76_fd14,
+        0x12b8_1e99_f207_4a4c_85d3_77b4_2f76_fd14,
         "SeclCreateProcessWithLogonW SeclCreateProcessWithLogonExW",
     ),
     (
-        0x135698d2_3a37_4d26_99df_e2bb_6ae3_ac61,
+        0x1356_98d2_3a37_4d26_99df_e2bb_6ae3_ac61,
         "- - - EnumDisksEx EnumDiskRegionsEx CreatePartition CreatePartitionAssignAndFormat \
          CreatePartitionAssignandFormatEx DeletePartition InitializeDiskStyle \
          MarkActivePartition Eject Opnum12NotUsedOnWire FTEnumVolumes \
@@ -431,65 +431,65 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          DeleteAccessPath",
     ),
     (
-        0x17fdd703_1827_4e34_79d4_24a5_5c53_bb37,
+        0x17fd_d703_1827_4e34_79d4_24a5_5c53_bb37,
         "NetrMessageNameAdd NetrMessageNameEnum NetrMessageNameGetInfo NetrMessageNameDel",
     ),
-    (0x1a1bb35f_abb8_451c_a1ae_33d9_8f1b_ef4a, "- - - ReportProgress ReportError"),
-    (0x1a927394_352e_4553_ae3f_7cf4_aafc_a620, "WdsRpcMessage"),
-    (0x1ff70682_0a51_30e8_076d_740b_e8ce_e98b, "NetrJobAdd NetrJobDel NetrJobEnum NetrJobGetInfo"),
+    (0x1a1b_b35f_abb8_451c_a1ae_33d9_8f1b_ef4a, "- - - ReportProgress ReportError"),
+    (0x1a92_7394_352e_4553_ae3f_7cf4_aafc_a620, "WdsRpcMessage"),
+    (0x1ff7_0682_0a51_30e8_076d_740b_e8ce_e98b, "NetrJobAdd NetrJobDel NetrJobEnum NetrJobGetInfo"),
     (
-        0x20d15747_6c48_4254_a358_6503_9fd8_c63c,
+        0x20d1_5747_6c48_4254_a358_6503_9fd8_c63c,
         "- - - - - - - - - GetReport - - - - - - GetCompressedReport",
     ),
     (
-        0x214a0f28_b737_4026_b847_4f9e_37d7_9529,
+        0x214a_0f28_b737_4026_b847_4f9e_37d7_9529,
         "- - - AddDiffArea ChangeDiffAreaMaximizeSize QueryVolumesSupportedForDiffAreas \
          QueryDiffAreasForVolume QueryDiffAreaOnVolume Opnum08NotUsedOnWire",
     ),
     (
-        0x21546ae8_4da5_445e_987f_627f_ea39_c5e8,
+        0x2154_6ae8_4da5_445e_987f_627f_ea39_c5e8,
         "- - - - - - - GetConfig SetConfig IsEnabled EnableDisable GetExclusionList \
          SetExclusionList WSRMActivate IsWSRMActivated RestoreExclusionList",
     ),
     (
-        0x22e5386d_8b12_4bf0_b0ec_6a1e_a419_e366,
+        0x22e5_386d_8b12_4bf0_b0ec_6a1e_a419_e366,
         "RpcNetEventOpenSession RpcNetEventReceiveData RpcNetEventCloseSession",
     ),
     (
-        0x29822ab7_f302_11d0_9953_00c0_4fd9_19c1,
+        0x2982_2ab7_f302_11d0_9953_00c0_4fd9_19c1,
         "- - - AppCreate AppDelete AppUnLoad AppGetStatus AppDeleteRecoverable AppRecover",
     ),
-    (0x29822ab8_f302_11d0_9953_00c0_4fd9_19c1, "- - - - - - - - - AppCreate2"),
+    (0x2982_2ab8_f302_11d0_9953_00c0_4fd9_19c1, "- - - - - - - - - AppCreate2"),
     (
-        0x2a3eb639_d134_422d_90d8_aaa1_b521_6202,
+        0x2a3e_b639_d134_422d_90d8_aaa1_b521_6202,
         "- - - - - - - ExportObjects GetImportConflicts ImportXml ExportXml",
     ),
     (
-        0x2f59a331_bf7d_48cb_9ec5_7c09_0d76_e8b8,
+        0x2f59_a331_bf7d_48cb_9ec5_7c09_0d76_e8b8,
         "RpcLicensingOpenServer RpcLicensingCloseServer RpcLicensingLoadPolicy \
          RpcLicensingUnloadPolicy RpcLicensingSetPolicy RpcLicensingGetAvailablePolicyIds \
          RpcLicensingGetPolicy RpcLicensingGetPolicyInformation \
          RpcLicensingDeactivateCurrentPolicy",
     ),
     (
-        0x2f5f3220_c126_1076_b549_074d_0786_19da,
+        0x2f5f_3220_c126_1076_b549_074d_0786_19da,
         "NDdeShareAddW NDdeShareDelA NDdeShareDelW NDdeGetShareSecurityA \
          NDdeGetShareSecurityW NDdeSetShareSecurityA NDdeSetShareSecurityW NDdeShareEnumA \
          NDdeShareEnumW NDdeShareGetInfoW NDdeShareSetInfoW NDdeSetTrustedShareA \
          NDdeSetTrustedShareW NDdeGetTrustedShareA NDdeGetTrustedShareW \
          NDdeTrustedShareEnumA NDdeTrustedShareEnumW - NDdeSpecialCommand",
     ),
-    (0x2f5f6520_ca46_1067_b319_00dd_0106_62da, "ClientAttach ClientRequest ClientDetach"),
-    (0x2f5f6521_ca47_1068_b319_00dd_0106_62db, "RemoteSPAttach RemoteSPEventProc RemoteSPDetach"),
+    (0x2f5f_6520_ca46_1067_b319_00dd_0106_62da, "ClientAttach ClientRequest ClientDetach"),
+    (0x2f5f_6521_ca47_1068_b319_00dd_0106_62db, "RemoteSPAttach RemoteSPEventProc RemoteSPDetach"),
     (
-        0x300f3532_38cc_11d0_a3f0_0020_af6b_0add,
+        0x300f_3532_38cc_11d0_a3f0_0020_af6b_0add,
         "Opnum0NotUsedOnWire Opnum1NotUsedOnWire Opnum2NotUsedOnWire Opnum3NotUsedOnWire \
          Opnum4NotUsedOnWire Opnum5NotUsedOnWire Opnum6NotUsedOnWire Opnum7NotUsedOnWire \
          Opnum8NotUsedOnWire Opnum9NotUsedOnWire Opnum10NotUsedOnWire Opnum11NotUsedOnWire \
          LnkSearchMachine",
     ),
     (
-        0x338cd001_2244_31f1_aaaa_9000_3800_1003,
+        0x338c_d001_2244_31f1_aaaa_9000_3800_1003,
         "OpenClassesRoot OpenCurrentUser OpenLocalMachine OpenPerformanceData OpenUsers \
          BaseRegCloseKey BaseRegCreateKey BaseRegDeleteKey BaseRegDeleteValue \
          BaseRegEnumKey BaseRegEnumValue BaseRegFlushKey BaseRegGetKeySecurity \
@@ -502,7 +502,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          BaseRegDeleteKeyEx",
     ),
     (
-        0x342cfd40_3c6c_11ce_a893_0800_2b2e_9c6d,
+        0x342c_fd40_3c6c_11ce_a893_0800_2b2e_9c6d,
         "LlsrConnect LlsrClose LlsrLicenseEnumW LlsrLicenseEnumA LlsrLicenseAddW \
          LlsrLicenseAddA LlsrProductEnumW LlsrProductEnumA LlsrProductAddW LlsrProductAddA \
          LlsrProductUserEnumW LlsrProductUserEnumA LlsrProductServerEnumW \
@@ -532,7 +532,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          LlsrLocalServiceInfoGetA LlsrCloseEx",
     ),
     (
-        0x367abb81_9844_35f1_ad32_98f0_3800_1003,
+        0x367a_bb81_9844_35f1_ad32_98f0_3800_1003,
         "CloseServiceHandle ControlService DeleteService LockServiceDatabase \
          QueryServiceObjectSecurity SetServiceObjectSecurity QueryServiceStatus \
          SetServiceStatus UnlockServiceDatabase NotifyBootConfigStatus ScSetServiceBitsW \
@@ -551,20 +551,20 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          OpenSCManager2",
     ),
     (
-        0x378e52b0_c0a9_11cf_822d_00aa_0051_e40f,
+        0x378e_52b0_c0a9_11cf_822d_00aa_0051_e40f,
         "SASetAccountInformation SASetNSAccountInformation SAGetNSAccountInformation \
          SAGetAccountInformation",
     ),
     (
-        0x3919286a_b10c_11d0_9ba8_00c0_4fd9_2ef5,
+        0x3919_286a_b10c_11d0_9ba8_00c0_4fd9_2ef5,
         "DsRolerGetPrimaryDomainInformation DsRolerDnsNameToFlatName DsRolerDcAsDc \
          DsRolerDcAsReplica DsRolerDemoteDc DsRolerGetDcOperationProgress \
          DsRolerGetDcOperationResults DsRolerCancel DsRolerServerSaveStateForUpgrade \
          DsRolerUpgradeDownlevelServer DsRolerAbortDownlevelServerUpgrade",
     ),
-    (0x3a410f21_553f_11d1_8e5e_00a0_c92c_9d5d, "- - - CreateRemoteObject"),
+    (0x3a41_0f21_553f_11d1_8e5e_00a0_c92c_9d5d, "- - - CreateRemoteObject"),
     (
-        0x3c4728c5_f0ab_448b_bda1_6ce0_1eb0_a6d5,
+        0x3c47_28c5_f0ab_448b_bda1_6ce0_1eb0_a6d5,
         "RpcSrvEnableDhcp RpcSrvRenewLease RpcSrvRenewLeaseByBroadcast RpcSrvReleaseLease \
          RpcSrvSetFallbackParams RpcSrvGetFallbackParams RpcSrvFallbackRefreshParams \
          RpcSrvStaticRefreshParams RpcSrvRemoveDnsRegistrations RpcSrvRequestParams \
@@ -577,13 +577,16 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          RpcSrvGetDhcpServicedConnections",
     ),
     (
-        0x3c4728c5_f0ab_448b_bda1_6ce0_1eb0_a6d6,
+        0x3c47_28c5_f0ab_448b_bda1_6ce0_1eb0_a6d6,
         "RpcSrvRequestPrefix RpcSrvRenewPrefix RpcSrvReleasePrefix RpcSrvRequestParams",
     ),
-    (0x3c745a97_f375_4150_be17_5950_f694_c699, "- - - - - - CreateVirtualSmartCardWithAttestation"),
-    (0x3dde7c30_165d_11d1_ab8f_0080_5f14_db40, "bkrp_BackupKey"),
     (
-        0x3faf4738_3a21_4307_b46c_fdda_9bb8_c0d5,
+        0x3c74_5a97_f375_4150_be17_5950_f694_c699,
+        "- - - - - - CreateVirtualSmartCardWithAttestation",
+    ),
+    (0x3dde_7c30_165d_11d1_ab8f_0080_5f14_db40, "bkrp_BackupKey"),
+    (
+        0x3faf_4738_3a21_4307_b46c_fdda_9bb8_c0d5,
         "gfxCreateZoneFactoriesList gfxCreateGfxFactoriesList gfxCreateGfxList gfxRemoveGfx \
          gfxAddGfx gfxModifyGx gfxOpenGfx gfxLogon gfxLogoff \
          winmmRegisterSessionNotificationEvent winmmUnregisterSessionNotification \
@@ -591,13 +594,13 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          winmmGetPnpInfo",
     ),
     (
-        0x44e265dd_7daf_42cd_8560_3cdb_6e7a_2729,
+        0x44e2_65dd_7daf_42cd_8560_3cdb_6e7a_2729,
         "Opnum0NotUsedOnWire TsProxyCreateTunnel TsProxyAuthorizeTunnel \
          TsProxyMakeTunnelCall TsProxyCreateChannel Opnum5NotUsedOnWire TsProxyCloseChannel \
          TsProxyCloseTunnel TsProxySetupReceivePipe TsProxySendToServer",
     ),
     (
-        0x45f52c28_7f9f_101a_b52b_0800_2b2e_fabe,
+        0x45f5_2c28_7f9f_101a_b52b_0800_2b2e_fabe,
         "R_WinsRecordAction R_WinsStatus R_WinsTrigger R_WinsDoStaticInit \
          R_WinsDoScavenging R_WinsGetDbRecs R_WinsTerm R_WinsBackup R_WinsDelDbRecs \
          R_WinsPullRange R_WinsSetPriorityClass R_WinsResetCounters R_WinsWorkerThdUpd \
@@ -606,23 +609,23 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          R_WinsDoScavengingNew",
     ),
     (
-        0x481e06cf_ab04_4498_8ffe_124a_0a34_296d,
+        0x481e_06cf_ab04_4498_8ffe_124a_0a34_296d,
         "- - - - - - - GetCalendarInfo CreateCalendar ModifyCalendar DeleteCalendar \
          RenameCalendar ComputeEvents GetScheduleInfo CreateSchedule ModifySchedule \
          DeleteSchedule RenameSchedule MoveBeforeCalendar MoveAfterCalendar \
          GetServerTimeZone",
     ),
     (
-        0x484809d6_4239_471b_b5bc_61df_8c23_ac48,
+        0x4848_09d6_4239_471b_b5bc_61df_8c23_ac48,
         "RpcWaitForSessionState RpcRegisterAsyncNotification RpcWaitAsyncNotification \
          RpcUnRegisterAsyncNotification",
     ),
     (
-        0x497d95a6_2d27_4bf5_9bbd_a604_6957_133c,
+        0x497d_95a6_2d27_4bf5_9bbd_a604_6957_133c,
         "RpcOpenListener RpcCloseListener RpcStopListener RpcStartListener RpcIsListening",
     ),
     (
-        0x4b112204_0e19_11d3_b42b_0000_f81f_eb9f,
+        0x4b11_2204_0e19_11d3_b42b_0000_f81f_eb9f,
         "RegisterServiceRpc DeregisterServiceRpcByUSN DeregisterServiceRpc UpdateCacheRpc \
          LookupCacheRpc CleanupCacheRpc InitializeSyncHandle RemoveSyncHandle \
          RegisterNotificationRpc GetNotificationRpc WakeupGetNotificationRpc \
@@ -630,7 +633,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          SetICSOff",
     ),
     (
-        0x4b324fc8_1670_01d3_1278_5a47_bf6e_e188,
+        0x4b32_4fc8_1670_01d3_1278_5a47_bf6e_e188,
         "NetrCharDevEnum NetrCharDevGetInfo NetrCharDevControl NetrCharDevQEnum \
          NetrCharDevQGetInfo NetrCharDevQSetInfo NetrCharDevQPurge NetrCharDevQPurgeSelf \
          NetrConnectionEnum NetrFileEnum NetrFileGetInfo NetrFileClose NetrSessionEnum \
@@ -647,12 +650,12 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          NetrDfsModifyPrefix NetrDfsFixLocalVolume NetrDfsManagerReportSiteInfo \
          NetrServerTransportDelEx - NetrServerAliasEnum NetrServerAliasDel NetrShareDelEx",
     ),
-    (0x4bb8ab1d_9ef9_4100_8eb6_dd4b_4e41_8b72, "- - - CreateObject DeleteObject ModifyObject"),
-    (0x4bdafc52_fe6a_11d2_93f8_0010_5a11_164a, "- - - GetMaxAdjustedFreeSpace"),
-    (0x4d9f4ab8_7d1c_11cf_861e_0020_af6e_7c57, "RemoteActivation"),
-    (0x4da1c422_943d_11d1_acae_00c0_4fc2_aa3f, "LnkSvrMessage LnkSvrMessageCallback"),
+    (0x4bb8_ab1d_9ef9_4100_8eb6_dd4b_4e41_8b72, "- - - CreateObject DeleteObject ModifyObject"),
+    (0x4bda_fc52_fe6a_11d2_93f8_0010_5a11_164a, "- - - GetMaxAdjustedFreeSpace"),
+    (0x4d9f_4ab8_7d1c_11cf_861e_0020_af6e_7c57, "RemoteActivation"),
+    (0x4da1_c422_943d_11d1_acae_00c0_4fc2_aa3f, "LnkSvrMessage LnkSvrMessageCallback"),
     (
-        0x4f7ca01c_a9e5_45b6_b142_2332_a133_9c1d,
+        0x4f7c_a01c_a9e5_45b6_b142_2332_a133_9c1d,
         "- - - - - - - CreateAccountingDb GetAccountingMetadata ExecuteAccountingQuery \
          GetRawAccountingData GetNextAccountingDataBatch DeleteAccountingData DefragmentDB \
          CancelAccountingQuery RegisterAccountingClient DumpAccountingData \
@@ -660,7 +663,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          SetClientPermissions",
     ),
     (
-        0x4fc742e0_4a10_11cf_8273_00aa_004a_e673,
+        0x4fc7_42e0_4a10_11cf_8273_00aa_004a_e673,
         "NetrDfsManagerGetVersion NetrDfsAdd NetrDfsRemove NetrDfsSetInfo NetrDfsGetInfo \
          NetrDfsEnum NetrDfsRename NetrDfsMove NetrDfsManagerGetConfigInfo \
          NetrDfsManagerSendSiteInfo NetrDfsAddFtRoot NetrDfsRemoveFtRoot NetrDfsAddStdRoot \
@@ -670,29 +673,29 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          NetrDfsRemoveRootTarget NetrDfsGetSupportedNamespaceVersion",
     ),
     (
-        0x50abc2a4_574d_40b3_9d66_ee4f_d5fb_a076,
+        0x50ab_c2a4_574d_40b3_9d66_ee4f_d5fb_a076,
         "DnssrvOperation DnssrvQuery DnssrvComplexOperation DnssrvEnumRecords \
          DnssrvUpdateRecord DnssrvOperation2 DnssrvQuery2 DnssrvComplexOperation2 \
          DnssrvEnumRecords2 DnssrvUpdateRecord2 DnssrvUpdateRecord3 DnssrvEnumRecords3 \
          DnssrvOperation3 DnssrvQuery3 DnssrvComplexOperation3 DnssrvOperation4 \
          DnssrvQuery4 DnssrvUpdateRecord4 DnssrvEnumRecords4",
     ),
-    (0x53b46b02_c73b_4a3e_8dee_b16b_8067_2fc0, "RpcGetSessionIP"),
+    (0x53b4_6b02_c73b_4a3e_8dee_b16b_8067_2fc0, "RpcGetSessionIP"),
     (
-        0x5422fd3a_d4b8_4cef_a12e_e87d_4ca2_2e90,
+        0x5422_fd3a_d4b8_4cef_a12e_e87d_4ca2_2e90,
         "- - - Request GetCACert Ping Request2 GetCAProperty GetCAPropertyInfo Ping2",
     ),
-    (0x57674cd0_5200_11ce_a897_0800_2b2e_9c6d, "LlsrLicenseRequestW LlsrLicenseFree"),
+    (0x5767_4cd0_5200_11ce_a897_0800_2b2e_9c6d, "LlsrLicenseRequestW LlsrLicenseFree"),
     (
-        0x59602eb6_57b0_4fd8_aa4b_ebf0_6971_fe15,
+        0x5960_2eb6_57b0_4fd8_aa4b_ebf0_6971_fe15,
         "- - - - - - - GetPolicyInfo CreatePolicy ModifyPolicy DeletePolicy \
          RenameAllocationPolicy MoveBefore MoveAfter SetCalDefaultPolicyName \
          GetCalDefaultPolicyName GetProcessList GetCurrentPolicy SetCurrentPolicy \
          GetCurrentStateAndActivePolicyName GetConditionalPolicy SetConditionalPolicy",
     ),
-    (0x5a7b91f8_ff00_11d0_a9b2_00c0_4fb6_e6fc, "NetrSendMessage"),
+    (0x5a7b_91f8_ff00_11d0_a9b2_00c0_4fb6_e6fc, "NetrSendMessage"),
     (
-        0x5b821720_f63b_11d0_aad2_00c0_4fc3_24db,
+        0x5b82_1720_f63b_11d0_aad2_00c0_4fc3_24db,
         "R_DhcpEnumSubnetClientsV5 R_DhcpSetMScopeInfo R_DhcpGetMScopeInfo \
          R_DhcpEnumMScopes R_DhcpAddMScopeElement R_DhcpEnumMScopeElements \
          R_DhcpRemoveMScopeElement R_DhcpDeleteMScope R_DhcpScanMDatabase \
@@ -743,7 +746,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          R_DhcpV4GetClientInfoEx",
     ),
     (
-        0x5ca4a760_ebb1_11cf_8611_00a0_2454_20ed,
+        0x5ca4_a760_ebb1_11cf_8611_00a0_2454_20ed,
         "RpcWinStationOpenServer RpcWinStationCloseServer RpcIcaServerPing \
          RpcWinStationEnumerate RpcWinStationRename RpcWinStationQueryInformation \
          RpcWinStationSetInformation RpcWinStationSendMessage RpcLogonIdFromWinStationName \
@@ -779,12 +782,12 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          RpcWinStationCheckAccess RpcWinStationOpenSessionDirectory",
     ),
     (
-        0x6619a740_8154_43be_a186_0319_578e_02db,
+        0x6619_a740_8154_43be_a186_0319_578e_02db,
         "- - - - - - - RemoteDispatchAutoDone RemoteDispatchNotAutoDone",
     ),
-    (0x68b58241_c259_4f03_a2e5_a265_1dcb_c930, "KSrSubmitRequest KSrGetTemplates KSrGetCAs"),
+    (0x68b5_8241_c259_4f03_a2e5_a265_1dcb_c930, "KSrSubmitRequest KSrGetTemplates KSrGetCAs"),
     (
-        0x6b5bdd1e_528c_422c_af8c_a407_9be4_fe48,
+        0x6b5b_dd1e_528c_422c_af8c_a407_9be4_fe48,
         "RRPC_FWOpenPolicyStore RRPC_FWClosePolicyStore RRPC_FWRestoreDefaults \
          RRPC_FWGetGlobalConfig RRPC_FWSetGlobalConfig RRPC_FWAddFirewallRule \
          RRPC_FWSetFirewallRule RRPC_FWDeleteFirewallRule RRPC_FWDeleteAllFirewallRules \
@@ -821,14 +824,14 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          RRPC_FWQueryFirewallRules2_26",
     ),
     (
-        0x6bffd098_a112_3610_9833_0128_9202_0162,
+        0x6bff_d098_a112_3610_9833_0128_9202_0162,
         "BrowserrServerEnum BrowserrDebugCall BrowserrQueryOtherDomains \
          BrowserrResetNetlogonState BrowserrDebugTrace BrowserrQueryStatistics \
          BrowserrResetStatistics NetrBrowserStatisticsClear NetrBrowserStatisticsGet \
          BrowserrSetNetlogonState BrowserrQueryEmulatedDomains BrowserrServerEnumEx",
     ),
     (
-        0x6bffd098_a112_3610_9833_46c3_f874_532d,
+        0x6bff_d098_a112_3610_9833_46c3_f874_532d,
         "R_DhcpCreateSubnet R_DhcpSetSubnetInfo R_DhcpGetSubnetInfo R_DhcpEnumSubnets \
          R_DhcpAddSubnetElement R_DhcpEnumSubnetElements R_DhcpRemoveSubnetElement \
          R_DhcpDeleteSubnet R_DhcpCreateOption R_DhcpSetOptionInfo R_DhcpGetOptionInfo \
@@ -847,7 +850,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          R_DhcpCreateSubnetVQ R_DhcpGetSubnetInfoVQ R_DhcpSetSubnetInfoVQ",
     ),
     (
-        0x6bffd098_a112_3610_9833_46c3_f87e_345a,
+        0x6bff_d098_a112_3610_9833_46c3_f87e_345a,
         "NetrWkstaGetInfo NetrWkstaSetInfo NetrWkstaUserEnum NetrWkstaUserGetInfo \
          NetrWkstaUserSetInfo NetrWkstaTransportEnum NetrWkstaTransportAdd \
          NetrWkstaTransportDel NetrUseAdd NetrUseGetInfo NetrUseDel NetrUseEnum \
@@ -859,13 +862,13 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          NetrSetPrimaryComputerName NetrEnumerateComputerNames NetrWorkstationResetDfsCache",
     ),
     (
-        0x708cca10_9569_11d1_b2a5_0060_977d_8118,
+        0x708c_ca10_9569_11d1_b2a5_0060_977d_8118,
         "S_DSGetComputerSites S_DSGetPropsEx S_DSGetPropsGuidEx S_DSBeginDeleteNotification \
          S_DSNotifyDelete S_DSEndDeleteNotification S_DSIsServerGC Opnum7NotUsedOnWire \
          S_DSGetGCListInDomain",
     ),
     (
-        0x70b51430_b6ca_11d0_b9b9_00a0_c922_e750,
+        0x70b5_1430_b6ca_11d0_b9b9_00a0_c922_e750,
         "- - - AddKey DeleteKey DeleteChildKEys EnumKeys CopyKey RenameKey R_SetData \
          R_GetData DeleteDate R_EnumData R_GetAllData DeleteAllData CopyData GetDataPaths \
          OpenKey CloseKey ChangePermissions SaveData GetHandleInfo GetSystemChangeNumber \
@@ -874,7 +877,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          R_GetServerGuid",
     ),
     (
-        0x76f03f96_cdfd_44fc_a22c_6495_0a00_1209,
+        0x76f0_3f96_cdfd_44fc_a22c_6495_0a00_1209,
         "RpcAsyncOpenPrinter RpcAsyncAddPrinter RpcAsyncSetJob RpcAsyncGetJob \
          RpcAsyncEnumJobs RpcAsyncAddJob RpcAsyncScheduleJob RpcAsyncDeletePrinter \
          RpcAsyncSetPrinter RpcAsyncGetPrinter RpcAsyncStartDocPrinter \
@@ -905,7 +908,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          RpcAsyncLogJobInfoForBranchOffice",
     ),
     (
-        0x77df7a80_f298_11d0_8358_00a0_24c4_80a8,
+        0x77df_7a80_f298_11d0_8358_00a0_24c4_80a8,
         "S_DSCreateObject S_DSDeleteObject S_DSGetProps S_DSSetProps S_DSGetObjectSecurity \
          S_DSSetObjectSecurity S_DSLookupBegin S_DSLookupNext S_DSLookupEnd \
          Opnum9NotUsedOnWire S_DSDeleteObjectGuid S_DSGetPropsGuid S_DSSetPropsGuid \
@@ -915,24 +918,24 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          S_DSValidateServer S_DSCloseServerHandle Opnum24NotUsedOnWire Opnum25NotUsedOnWire \
          Opnum26NotUsedOnWire S_DSGetServerPort",
     ),
-    (0x7c44d7d4_31d5_424c_bd5e_2b3e_1f32_3d22, "IDL_DSAPrepareScript IDL_DSAExecuteScript"),
+    (0x7c44_d7d4_31d5_424c_bd5e_2b3e_1f32_3d22, "IDL_DSAPrepareScript IDL_DSAExecuteScript"),
     (
-        0x7c4e1804_e342_483d_a43e_a850_cfcc_8d18,
+        0x7c4e_1804_e342_483d_a43e_a850_cfcc_8d18,
         "- - - CreateApplication DeleteApplication CreateApplicationPool \
          DeleteApplicationPool EnumerateApplicationsInPool RecycleApplicationPool \
          GetProcessMode",
     ),
     (
-        0x7fe0d935_dda6_443f_85d0_1cfb_58fe_41dd,
+        0x7fe0_d935_dda6_443f_85d0_1cfb_58fe_41dd,
         "- - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - PublishCRLs \
          GetCAProperty SetCAProperty GetCAPropertyInfo EnumViewColumnTable GetCASecurity \
          SetCASecurity Ping2 GetArchivedKey GetAuditFilter SetAuditFilter GetOfficerRights \
          SetOfficerRights GetConfigEntry SetConfigEntry ImportKey GetMyRoles DeleteRow",
     ),
-    (0x811109bf_a4e1_11d1_ab54_00a0_c91e_9b45, "R_WinsTombstoneDbRecs R_WinsCheckAccess"),
-    (0x8165b19e_8d3a_4d0b_80c8_97de_310d_b583, "- - - GetComponentInfo"),
+    (0x8111_09bf_a4e1_11d1_ab54_00a0_c91e_9b45, "R_WinsTombstoneDbRecs R_WinsCheckAccess"),
+    (0x8165_b19e_8d3a_4d0b_80c8_97de_310d_b583, "- - - GetComponentInfo"),
     (
-        0x82273fdc_e32a_18c3_3f78_8279_29dc_23ea,
+        0x8227_3fdc_e32a_18c3_3f78_8279_29dc_23ea,
         "ElfrClearELFW ElfrBackupELFW ElfrCloseEL ElfrDeregisterEventSource \
          ElfrNumberOfRecords ElfrOldestRecord ElfrChangeNotify ElfrOpenELW \
          ElfrRegisterEventSourceW ElfrOpenBELW ElfrReadELW ElfrReportEventW ElfrClearELFA \
@@ -942,12 +945,12 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          ElfrReportEventExW ElfrReportEventExA",
     ),
     (
-        0x8298d101_f992_43b7_8eca_5052_d885_b995,
+        0x8298_d101_f992_43b7_8eca_5052_d885_b995,
         "- - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - \
          BackupWithPasswrd RestoreWithPasswrd Export Import RestoreHistory EnumHistory",
     ),
     (
-        0x82ad4280_036b_11cf_972c_00aa_0068_87b0,
+        0x82ad_4280_036b_11cf_972c_00aa_0068_87b0,
         "R_InetInfoGetVersion R_InetInfoGetAdminInformation R_InsetInfoGetSites \
          R_InetInfoSetAdminInformation R_InetInfoGetGlobalAdminInformation \
          R_InetInfoSetGlobalAdminInformation R_InetInfoQueryStatistics \
@@ -957,13 +960,13 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          R_IISDisconnectedUser Opnum16NotUsedOnWire Opnum17NotUsedOnWire",
     ),
     (
-        0x83da7c00_e84f_11d2_9807_00c0_4f8e_c850,
+        0x83da_7c00_e84f_11d2_9807_00c0_4f8e_c850,
         "SfcSrv_GetNextProtectedFile SfcSrv_IsFileProtected SfcSrv_FileException \
          SfcSrv_InitiateScan SfcSrv_PurgeCache SfcSrv_SetCacheSize SfcSrv_SetDisable \
          SfcSrv_InstallProtectedFiles",
     ),
     (
-        0x86d35949_83c9_4044_b424_db36_3231_fd0c,
+        0x86d3_5949_83c9_4044_b424_db36_3231_fd0c,
         "SchRpcHighestVersion SchRpcRegisterTask SchRpcRetrieveTask SchRpcCreateFolder \
          SchRpcSetSecurity SchRpcGetSecurity SchRpcEnumFolder SchRpcEnumTasks \
          SchRpcEnumInstances SchRpcGetInstanceInfo SchRpcStopInstance SchRpcStop SchRpcRun \
@@ -971,17 +974,17 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          SchRpcGetTaskInfo SchRpcGetNumberOfMissedRuns SchRpcEnableTask",
     ),
     (
-        0x88143fd0_c28d_4b2b_8fef_8d88_2f6a_9390,
+        0x8814_3fd0_c28d_4b2b_8fef_8d88_2f6a_9390,
         "RpcOpenEnum RpcCloseEnum RpcFilterByState RpcFilterByCallersName RpcEnumAddFilter \
          RpcGetEnumResult RpcFilterBySessionType Opnum7NotUsedOnWire RpcGetSessionIds \
          RpcGetEnumResultEx RpcGetAllSessions RpcGetAllSessionsEx",
     ),
     (
-        0x894de0c0_0d55_11d3_a322_00c0_4fa3_21a1,
+        0x894d_e0c0_0d55_11d3_a322_00c0_4fa3_21a1,
         "BaseInitiateShutdown BaseAbortShutdown BaseInitiateShutdownEx",
     ),
     (
-        0x897e2e5f_93f3_4376_9c9c_fd22_7749_5c27,
+        0x897e_2e5f_93f3_4376_9c9c_fd22_7749_5c27,
         "CheckConnectivity EstablishConnection EstablishSession RequestUpdates \
          RequestVersionVector AsyncPoll RequestRecords UpdateCancel RawGetFileData \
          RdcGetSignatures RdcPushSourceNeeds RdcGetFileData RdcClose \
@@ -989,7 +992,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          RdcGetFileDataAsync RdcFileDataTransferKeepAlive",
     ),
     (
-        0x8d0ffe72_d252_11d0_bf8f_00c0_4fd9_126b,
+        0x8d0f_fe72_d252_11d0_bf8f_00c0_4fd9_126b,
         "KeyrOpenKeyService KeyrEnumerateProviders KeyrEnumerateProviderTypes \
          KeyrEnumerateProvContainers KeyrCloseKeyService KeyrGetDefaultProvider \
          KeyrSetDefaultProvider KeyrEnroll KeyrExportCert KeyrImportCert \
@@ -997,7 +1000,7 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          KeyrQueryRequestStatus",
     ),
     (
-        0x8d9f4e40_a03d_11ce_8f69_0800_3e30_051b,
+        0x8d9f_4e40_a03d_11ce_8f69_0800_3e30_051b,
         "PNP_Disconnect PNP_Connect PNP_GetVersion PNP_GetGlobalState PNP_InitDetection \
          PNP_ReportLogOn PNP_ValidateDeviceInstance PNP_GetRootDeviceInstance \
          PNP_GetRelatedDeviceInstance PNP_EnumerateSubKeys PNP_GetDeviceList \
@@ -1023,20 +1026,20 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          PNP_RegisterServiceNotification PNP_SetActiveService PNP_DeleteServiceDevices",
     ),
     (
-        0x8fb6d884_2388_11d0_8c35_00c0_4fda_2795,
+        0x8fb6_d884_2388_11d0_8c35_00c0_4fda_2795,
         "W32TimeSync W32TimeGetNetlogonServiceBits W32TimeQueryProviderStatus \
          W32TimeQuerySource W32TimeQueryProviderConfiguration W32TimeQueryConfiguration \
          W32TimeQueryStatus W32TimeLog",
     ),
-    (0x91ae6020_9e3c_11cf_8d7c_00aa_00c0_91be, "CertServerRequest"),
+    (0x91ae_6020_9e3c_11cf_8d7c_00aa_00c0_91be, "CertServerRequest"),
     (
-        0x943991a5_b3fe_41fa_9696_7f7b_656e_e34b,
+        0x9439_91a5_b3fe_41fa_9696_7f7b_656e_e34b,
         "- - - - - - - CreateMachineGroup GetMachineGroupInfo ModifyMachineGroup \
          DeleteMachineGroup RenameMachineGroup AddMachine GetMachineInfo ModifyMachineInfo \
          DeleteMachine",
     ),
     (
-        0x9556dc99_828c_11cf_a37e_00aa_0032_40c7,
+        0x9556_dc99_828c_11cf_a37e_00aa_0032_40c7,
         "- - - OpenNamespace CancelAsyncCall QueryObjectSink GetObject GetObjectAsync \
          PutClass PutClassAsync DeleteClass DeleteClassAsync CreateClassEnum \
          CreateClassEnumAsync PutInstance PutInstanceAsync DeleteClass DeleteClassAsync \
@@ -1044,31 +1047,31 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          ExecNotificationQuery ExecNotificationQueryAsync ExecMethod ExecMethodAsync",
     ),
     (
-        0x99fcfec4_5260_101b_bbcb_00aa_0021_347a,
+        0x99fc_fec4_5260_101b_bbcb_00aa_0021_347a,
         "ResolveOxid SimplePing ComplexPing ServerAlive ResolveOxid2 ServerAlive2",
     ),
     (
-        0xa4f1db00_ca47_1067_b31f_00dd_0106_62da,
+        0xa4f1_db00_ca47_1067_b31f_00dd_0106_62da,
         "EcDoConnect EcDoDisconnect EcDoRpc EcGetMoreRpc EcRRegisterPushNotification \
          EcRUnregisterPushNotification EcDummyRpc EcRGetDCName EcRNetGetDCName EcDoRpcExt \
          EcDoConnectEx EcDoRpcExt2 EcUnknown0xC EcUnknown0xD EcDoAsyncConnectEx",
     ),
     (
-        0xa8e0653c_2744_4389_a61d_7373_df8b_2292,
+        0xa8e0_653c_2744_4389_a61d_7373_df8b_2292,
         "GetSupportedVersion SetContext StartShadowCopySet AddToShadowCopySet \
          CommitShadowCopySet ExposeShadowCopySet RecoveryCompleteShadowCopySet \
          AbortShadowCopySet IsPathSupported IsPathShadowCopied GetShareMapping \
          DeleteShareMapping PrepareShadowCopy",
     ),
-    (0xae1c7110_2f60_11d3_8a39_00c0_4f72_d8e3, "- - - Next Skip Reset Clone"),
+    (0xae1c_7110_2f60_11d3_8a39_00c0_4f72_d8e3, "- - - Next Skip Reset Clone"),
     (
-        0xafa8bd80_7d8a_11c9_bef4_0800_2b10_2989,
+        0xafa8_bd80_7d8a_11c9_bef4_0800_2b10_2989,
         "inq_if_ids inq_stats is_server_listening stop_server_listening inq_princ_name",
     ),
-    (0xafc07e2e_311c_4435_808c_c483_ffee_c7c9, "LsarGetAvailableCAPIDs"),
-    (0xb9785960_524f_11df_8b6d_83dc_ded7_2085, "GetKey"),
+    (0xafc0_7e2e_311c_4435_808c_c483_ffee_c7c9, "LsarGetAvailableCAPIDs"),
+    (0xb978_5960_524f_11df_8b6d_83dc_ded7_2085, "GetKey"),
     (
-        0xb97db8b2_4c63_11cf_bff6_0800_2be2_3f2f,
+        0xb97d_b8b2_4c63_11cf_bff6_0800_2be2_3f2f,
         "ApiOpenCluster ApiCloseCluster ApiSetClusterName ApiGetClusterName \
          ApiGetClusterVersion ApiGetQuorumResource ApiSetQuorumResource ApiCreateEnum \
          ApiOpenResource ApiCreateResource ApiDeleteResource ApiCloseResource \
@@ -1118,12 +1121,12 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          ApiChangeResourceGroupEx",
     ),
     (
-        0xbc681469_9dd9_4bf4_9b3d_709f_69ef_e431,
+        0xbc68_1469_9dd9_4bf4_9b3d_709f_69ef_e431,
         "- - - - - - - GetResourceGroupInfo ModifyResourceGroup CreateResourceGroup \
          DeleteResourceGroup RenameResourceGroup",
     ),
     (
-        0xbd0c73bc_805b_4043_9c30_9a28_d64d_d7d2,
+        0xbd0c_73bc_805b_4043_9c30_9a28_d64d_d7d2,
         "- - - - - - - Opnum7NotUsedOnWire Opnum8NotUsedOnWire Opnum9NotUsedOnWire \
          InstanceName Opnum11NotUsedOnWire IsInstallRemote Opnum13NotUsedOnWire \
          IsExportableRemote Opnum15NotUsedOnWire GetCertInfoRemote Opnum17NotUsedOnWire \
@@ -1132,14 +1135,14 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          ExportToBlob",
     ),
     (
-        0xbde95fdf_eee0_45de_9e12_e5a6_1cd0_d4fe,
+        0xbde9_5fdf_eee0_45de_9e12_e5a6_1cd0_d4fe,
         "RpcGetClientData RpcGetConfigData RpcGetProtocolStatus RpcGetLastInputTime \
          RpcGetRemoteAddress Opnum5NotUsedOnWire Opnum6NotUsedOnWire Opnum7NotUsedOnWire \
          RpcGetAllListeners RpcGetSessionProtocolLastInputTime RpcGetUserCertificates \
          RpcQuerySessionData",
     ),
     (
-        0xc386ca3e_9061_4a72_821e_498d_83be_188f,
+        0xc386_ca3e_9061_4a72_821e_498d_83be_188f,
         "AudioServerConnect AudioServerDisconnect AudioServerInitialize \
          AudioServerGetAudioSession AudioServerCreateStream AudioServerDestroyStream \
          AudioServerGetStreamLatency AudioServerGetMixFormat AudioServerIsFormatSupported \
@@ -1169,19 +1172,19 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          AudioMeterGetChannelsRMS AudioMeterGetPeakValue AudioMeterGetChannelsPeakValues \
          AudioVolumeGetStepInfo AudioVolumeStepUp AudioVolumeStepDown",
     ),
-    (0xc3fcc19e_a970_11d2_8b5a_00a0_c9b7_c9c4, "- - - GetSerializedBuffer GetObjectIdentify"),
+    (0xc3fc_c19e_a970_11d2_8b5a_00a0_c9b7_c9c4, "- - - GetSerializedBuffer GetObjectIdentify"),
     (
-        0xc4b0c7d9_abe0_4733_a1e1_9fde_df26_0c7a,
+        0xc4b0_c7d9_abe0_4733_a1e1_9fde_df26_0c7a,
         "- - - - - - CreateObject DeleteObject ModifyObject",
     ),
     (
-        0xc5cebee2_9df5_4cdd_a08c_c247_1bc1_44b4,
+        0xc5ce_bee2_9df5_4cdd_a08c_c247_1bc1_44b4,
         "- - - - - - - RetrieveEventList GetSystemAffinity ImportXMLFiles ExportXMLFiles \
          RestoreXMLFiles GetDependencies GetServiceList GetllSAppPoolNames GetServerName \
          GetCurrentMemory",
     ),
     (
-        0xc681d488_d850_11d0_8c52_00c0_4fd9_0f7e,
+        0xc681_d488_d850_11d0_8c52_00c0_4fd9_0f7e,
         "EfsRpcOpenFileRaw EfsRpcReadFileRaw EfsRpcWriteFileRaw EfsRpcCloseRaw \
          EfsRpcEncryptFileSrv EfsDecryptFileSrv EfsRpcQueryUsersOnFile \
          EfsRpcQueryRecoveryAgents EfsRpcRemoveUsersFromFile EfsRpcAddUsersToFile \
@@ -1199,19 +1202,19 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          Opnum43NotUsedOnWire Opnum44NotUsedOnWire",
     ),
     (
-        0xccd8c074_d0e5_4a40_92b4_d074_faa6_ba28,
+        0xccd8_c074_d0e5_4a40_92b4_d074_faa6_ba28,
         "WitnessrGetInterfaceList WitnessrRegister WitnessrUnRegister WitnessrAsyncNotify \
          WitnessrRegisterEx",
     ),
     (
-        0xd049b186_814f_11d1_9a3c_00c0_4fc9_b232,
+        0xd049_b186_814f_11d1_9a3c_00c0_4fc9_b232,
         "Opnum0NotUsedOnWire Opnum1NotUsedOnWire Opnum2NotUsedOnWire Opnum3NotUsedOnWire \
          NtFrsApi_Rpc_Set_DsPollingIntervalW NtFrsApi_Rpc_Get_DsPollingIntervalW \
          Opnum6NotUsedOnWire NtFrsApi_Rpc_InfoW NtFrsApi_Rpc_IsPathReplicated \
          NtFrsApi_Rpc_WriterCommand NtFrsApi_Rpc_ForceReplication",
     ),
     (
-        0xd2d79df5_3400_11d0_b40b_00aa_005f_f586,
+        0xd2d7_9df5_3400_11d0_b40b_00aa_005f_f586,
         "- - - EnumDisksEx EnumDiskRegionsEx CreatePartition CreatePartitionAssignAndFormat \
          CreatePartitionAssignandFormatEx DeletePartition WriteSignature \
          MarkActivePartition Eject Opnum12NotUsedOnWire FTEnumVolumes \
@@ -1233,15 +1236,15 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          SecureSystemPartition ShutDownSystem EnumAccessPath EnumAccessPathForVolume \
          AddAccessPath DeleteAccessPath",
     ),
-    (0xd2d79df7_3400_11d0_b40b_00aa_005f_f586, "- - - ObjectsChanged"),
+    (0xd2d7_9df7_3400_11d0_b40b_00aa_005f_f586, "- - - ObjectsChanged"),
     (
-        0xd3fbb514_0e3b_11cb_8fad_0800_2b1d_29c3,
+        0xd3fb_b514_0e3b_11cb_8fad_0800_2b1d_29c3,
         "nsi_binding_lookup_begin nsi_binding_lookup_done nsi_binding_lookup_next \
          nsi_mgmt_handle_set_exp_age",
     ),
-    (0xd6d70ef0_0e3b_11cb_acc3_0800_2b1d_29c3, "nsi_binding_export nsi_binding_unexport"),
+    (0xd6d7_0ef0_0e3b_11cb_acc3_0800_2b1d_29c3, "nsi_binding_export nsi_binding_unexport"),
     (
-        0xd6d70ef0_0e3b_11cb_acc3_0800_2b1d_29c4,
+        0xd6d7_0ef0_0e3b_11cb_acc3_0800_2b1d_29c4,
         "nsi_group_delete nsi_group_mbr_add nsi_group_mbr_remove nsi_group_mbr_inq_begin \
          nsi_group_mbr_inq_next nsi_group_mbr_inq_done nsi_profile_delete \
          nsi_profile_elt_add nsi_profile_elt_remove nsi_profile_elt_inq_begin \
@@ -1250,10 +1253,10 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          nsi_mgmt_binding_unexport nsi_mgmt_entry_delete nsi_mgmt_entry_create \
          nsi_mgmt_entry_inq_if_ids nsi_mgmt_inq_exp_age nsi_mgmt_inq_set_age",
     ),
-    (0xd95afe70_a6d5_4259_822e_2c84_da1d_db0d, "WsdrInitiateShutdown WsdrAbortShutdown"),
-    (0xd99e6e70_fc88_11d0_b498_00a0_c903_12f3, "- - - Request GetCACert Ping"),
+    (0xd95a_fe70_a6d5_4259_822e_2c84_da1d_db0d, "WsdrInitiateShutdown WsdrAbortShutdown"),
+    (0xd99e_6e70_fc88_11d0_b498_00a0_c903_12f3, "- - - Request GetCACert Ping"),
     (
-        0xd99e6e71_fc88_11d0_b498_00a0_c903_12f3,
+        0xd99e_6e71_fc88_11d0_b498_00a0_c903_12f3,
         "- - - SetExtension SetAttributes ResubmitRequest DenyRequest IsValidCertificate \
          PublishCRL GetCRL RevokeCertificate EnumViewColumn GetViewDefaultColumnSet \
          EnumAttributesOrExtensions OpenView EnumView CloseView ServerControl Ping \
@@ -1262,9 +1265,9 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          BackupTruncateLogs ImportCertificate BackupGetDynamicFiles \
          RestoreGetDatabaseLocations",
     ),
-    (0xdeb01010_3a37_4d26_99df_e2bb_6ae3_ac61, "- - - RefreshEx GetVolumeDeviceName"),
+    (0xdeb0_1010_3a37_4d26_99df_e2bb_6ae3_ac61, "- - - RefreshEx GetVolumeDeviceName"),
     (
-        0xdf1941c5_fe89_4e79_bf10_4636_57ac_f44d,
+        0xdf19_41c5_fe89_4e79_bf10_4636_57ac_f44d,
         "EfsRpcOpenFileRaw EfsRpcReadFileRaw EfsRpcWriteFileRaw EfsRpcCloseRaw \
          EfsRpcEncryptFileSrv EfsDecryptFileSrv EfsRpcQueryUsersOnFile \
          EfsRpcQueryRecoveryAgents EfsRpcRemoveUsersFromFile EfsRpcAddUsersToFile \
@@ -1282,17 +1285,17 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          Opnum43NotUsedOnWire Opnum44NotUsedOnWire",
     ),
     (
-        0xe1af8308_5d1f_11c9_91a4_0800_2b14_a0fa,
+        0xe1af_8308_5d1f_11c9_91a4_0800_2b14_a0fa,
         "ept_insert ept_delete ept_lookup ept_map ept_lookup_handle_free ept_inq_object \
          ept_mgmt_delete ept_map_auth ept_map_auth_async",
     ),
     (
-        0xe33c0cc4_0482_101a_bc0c_0260_8c6b_a218,
+        0xe33c_0cc4_0482_101a_bc0c_0260_8c6b_a218,
         "I_nsi_lookup_begin I_nsi_lookup_done I_nsi_lookup_next I_nsi_entry_object_inq_next \
          I_nsi_ping_locator I_nsi_entry_object_inq_done I_nsi_entry_object_inq_begin",
     ),
     (
-        0xe3514235_4b06_11d1_ab04_00c0_4fc2_dcd2,
+        0xe351_4235_4b06_11d1_ab04_00c0_4fc2_dcd2,
         "DRSBind DRSUnbind DRSReplicaSync DRSGetNCChanges DRSUpdateRefs DRSReplicaAdd \
          DRSReplicaDel DRSReplicaModify DRSVerifyNames DRSGetMemberships DRSInterDomainMove \
          DRSGetNT4ChangeLog DRSCrackNames DRSWriteSPN DRSRemoveDsServer DRSRemoveDsDomain \
@@ -1301,31 +1304,31 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          DRSQuerySitesByCost IDL_DRSInitDemotion IDL_DRSReplicaDemotion \
          IDL_DRSFinishDemotion IDL_DRSAddCloneDC IDL_DRSWriteNgcKey IDL_DRSReadNgcKey",
     ),
-    (0xe3d0d746_d2af_40fd_8a7a_0d70_78bb_7092, "ExchangePublicKeys"),
+    (0xe3d0_d746_d2af_40fd_8a7a_0d70_78bb_7092, "ExchangePublicKeys"),
     (
-        0xe65e8028_83e8_491b_9af7_aaf6_bd51_a0ce,
+        0xe65e_8028_83e8_491b_9af7_aaf6_bd51_a0ce,
         "- - - GetReport GetCompressedReport GetRawReportEx GetReferenceVersionVectors \
          Opnum7NotUsedOnWire GetReferenceBacklogCounts",
     ),
-    (0xe8fb8620_588f_11d2_9d61_00c0_4f79_c5fe, "- - - - - - - Stop Start Reboot Status Kill"),
+    (0xe8fb_8620_588f_11d2_9d61_00c0_4f79_c5fe, "- - - - - - - Stop Start Reboot Status Kill"),
     (
-        0xf309ad18_d86a_11d0_a075_00c0_4fb6_8820,
+        0xf309_ad18_d86a_11d0_a075_00c0_4fb6_8820,
         "- - - EstablishPosition RequestChallenge WBEMLogin NTLMLogin",
     ),
-    (0xf31931a9_832d_481c_9503_887a_0e6a_79f0, "- - - - - - - GetSupportedClient"),
+    (0xf319_31a9_832d_481c_9503_887a_0e6a_79f0, "- - - - - - - GetSupportedClient"),
     (
-        0xf50aac00_c7f3_428e_a022_a6b7_1bfb_9d43,
+        0xf50a_ac00_c7f3_428e_a022_a6b7_1bfb_9d43,
         "SSCatDBAddCatalog SSCatDBDeleteCatalog SSCatDBEnumCatalogs \
          SSCatDBRegisterForChangeNotification KeyrCloseKeyService SSCatDBRebuildDatabase",
     ),
     (
-        0xf5cc59b4_4264_101a_8c59_0800_2b2f_8426,
+        0xf5cc_59b4_4264_101a_8c59_0800_2b2f_8426,
         "FrsRpcSendCommPkt FrsRpcVerifyPromotionParent FrsRpcStartPromotionParent FrsNOP \
          FrsBackupComplete FrsBackupComplete FrsBackupComplete FrsBackupComplete \
          FrsBackupComplete FrsBackupComplete FrsRpcVerifyPromotionParentEx",
     ),
     (
-        0xf5cc5a18_4264_101a_8c59_0800_2b2f_8426,
+        0xf5cc_5a18_4264_101a_8c59_0800_2b2f_8426,
         "NspiBind NspiUnbind NspiUpdateStat NspiQueryRows NspiSeekEntries NspiGetMatches \
          NspiResortRestriction NspiDNToEph NspiGetPropList NspiGetProps NspiCompareMIds \
          NspiModProps NspiGetSpecialTable NspiGetTemplateInfo NspiModLinkAtt - \
@@ -1333,12 +1336,12 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          NspiResolveNamesW",
     ),
     (
-        0xf612954d_3b0b_4c56_9563_227b_7be6_24b4,
+        0xf612_954d_3b0b_4c56_9563_227b_7be6_24b4,
         "- - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - \
          GetChildPaths",
     ),
     (
-        0xf6beaff7_1e19_4fbb_9f8f_b89e_2018_337c,
+        0xf6be_aff7_1e19_4fbb_9f8f_b89e_2018_337c,
         "EvtRpcRegisterRemoteSubscription EvtRpcRemoteSubscriptionNextAsync \
          EvtRpcRemoteSubscriptionNext EvtRpcRemoteSubscriptionWaitAsync \
          EvtRpcRegisterControllableOperation EvtRpcRegisterLogQuery EvtRpcClearLog \
@@ -1352,14 +1355,14 @@ pub(super) const OPERATIONS: &[(u128, &str)] = &[
          EvtRpcGetClassicLogDisplayName",
     ),
     (
-        0xfa7df749_66e7_4986_a27f_e2f0_4ae5_3772,
+        0xfa7d_f749_66e7_4986_a27f_e2f0_4ae5_3772,
         "- - - GetProviderMgmtInterface QueryVolumesSupportedForSnapshots \
          QuerySnapshotsByVolume",
     ),
     (
-        0xfc910418_55ca_45ef_b264_83d4_ce7d_30e0,
+        0xfc91_0418_55ca_45ef_b264_83d4_ce7d_30e0,
         "- - - - - - - GetRemoteUserCategories SetRemoteUserCategories \
          RefreshRemoteSessionWeights",
     ),
-    (0xfdf8a2b9_02de_47f4_bc26_aa85_ab5e_5267, "- - - - - CreateVirtualSmartCardWithPinPolicy"),
+    (0xfdf8_a2b9_02de_47f4_bc26_aa85_ab5e_5267, "- - - - - CreateVirtualSmartCardWithPinPolicy"),
 ];
