@@ -138,8 +138,8 @@ mod tests {
 
         #[test]
         fn v6_as_std(mut b: [u8; 16], zero in 0u16..=u16::MAX) {
-            for i in 0..16 {
-                if zero >> i & 1 == 1 { b[i] = 0; }
+            for (i, byte) in b.iter_mut().enumerate() {
+                if zero >> i & 1 == 1 { *byte = 0; }
             }
             b[0] |= 0x20; // no IPv4-compatible ones: std prints those as plain groups
             let a = Addr::v6(b);

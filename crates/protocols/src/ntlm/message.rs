@@ -69,14 +69,14 @@ impl Field {
     }
 
     /// The value, in a payload that begins at `start`.
-    fn value<'a>(self, payload: &'a [u8], start: u32) -> Option<&'a [u8]> {
+    fn value(self, payload: &[u8], start: u32) -> Option<&[u8]> {
         let at = self.offset.checked_sub(start)?;
         let mut b = Bytes(payload.get(usize::try_from(at).ok()?..)?);
         b.take(usize::from(self.length))
     }
 
     /// The value if it is not empty.
-    fn some<'a>(self, payload: &'a [u8], start: u32) -> Option<Option<&'a [u8]>> {
+    fn some(self, payload: &[u8], start: u32) -> Option<Option<&[u8]>> {
         if self.length == 0 { Some(None) } else { self.value(payload, start).map(Some) }
     }
 }
