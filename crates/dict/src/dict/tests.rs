@@ -1,0 +1,234 @@
+use core::hash::Hasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Hashes that spread badly: only the top bits differ, and few of them.
+#[derive(Default, Clone)]
+struct Poor(u64);
+
+impl Hasher for Poor {
+    fn finish(&self) -> u64 {
+        self.0 << 60
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.wrapping_add(u64::from(*byte));
+        }
+    }
+}
+
+type PoorHash = core::hash::BuildHasherDefault<Poor>;
+
+/// Sizes under Miri, which is some thousand times slower.
+const MANY: u64 = if cfg!(miri) { 1_300 } else { 50_000 };
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(u16, u32),
+    Remove(u16),
+    Get(u16),
+    InsertRun(u16, u16),
+    RemoveRun(u16, u16),
+    /// Steps of one of the walks.
+    Walk(u8, u8),
+}
+
+fn steps(keys: u16, run: u16) -> impl Strategy<Value = Vec<Step>> {
+    let key = 0..keys;
+    let step = prop_oneof![
+        4 => (key.clone(), any::<u32>()).prop_map(|(k, v)| Step::Insert(k, v)),
+        4 => key.clone().prop_map(Step::Remove),
+        2 => key.clone().prop_map(Step::Get),
+        1 => (key.clone(), 0..run).prop_map(|(k, n)| Step::InsertRun(k, n)),
+        1 => (key, 0..run).prop_map(|(k, n)| Step::RemoveRun(k, n)),
+        2 => (0_u8..3, any::<u8>()).prop_map(|(w, n)| Step::Walk(w, n)),
+    ];
+    proptest::collection::vec(step, 1..120)
+}
+
+/// A walk and what it must and must not visit.
+#[derive(Default)]
+struct Walk {
+    cursor: Cursor,
+    /// Present since the walk began.
+    steady: BTreeSet<u16>,
+    seen: BTreeSet<u16>,
+}
+
+fn run<S: BuildHasher + Default>(steps: Vec<Step>, check_walks: bool) {
+    let mut dict: Dict<u16, u32, S> = Dict::default();
+    let mut model: BTreeMap<u16, u32> = BTreeMap::new();
+    let mut walks: Vec<Walk> = (0..3).map(|_| Walk::default()).collect();
+    for step in steps {
+        match step {
+            Step::Insert(k, v) => assert_eq!(dict.insert(k, v), model.insert(k, v)),
+            Step::Get(k) => {
+                assert_eq!(dict.get(&k), model.get(&k));
+                assert_eq!(dict.get_mut(&k), model.get_mut(&k));
+            }
+            Step::InsertRun(from, n) => {
+                for k in from..from.saturating_add(n) {
+                    assert_eq!(dict.insert(k, u32::from(k)), model.insert(k, u32::from(k)));
+                }
+            }
+            Step::Remove(k) => {
+                assert_eq!(dict.remove(&k), model.remove(&k));
+                for walk in &mut walks {
+                    walk.steady.remove(&k);
+                }
+            }
+            Step::RemoveRun(from, n) => {
+                for k in from..from.saturating_add(n) {
+                    assert_eq!(dict.remove(&k), model.remove(&k));
+                    for walk in &mut walks {
+                        walk.steady.remove(&k);
+                    }
+                }
+            }
+            Step::Walk(which, n) => {
+                let walk = &mut walks[usize::from(which)];
+                for _ in 0..n {
+                    if let Some((k, v)) = dict.next(&mut walk.cursor) {
+                        assert_eq!(model.get(k), Some(v));
+                        assert!(
+                            walk.seen.insert(*k) || !walk.steady.contains(k),
+                            "{k} visited twice"
+                        );
+                    } else {
+                        if check_walks {
+                            assert!(walk.steady.is_subset(&walk.seen), "missed");
+                        }
+                        *walk = Walk { steady: model.keys().copied().collect(), ..Walk::default() };
+                        break;
+                    }
+                }
+            }
+        }
+        assert_eq!(dict.len(), model.len());
+    }
+    let all: BTreeMap<u16, u32> = dict.iter().map(|(k, v)| (*k, *v)).collect();
+    assert_eq!(all, model);
+    let keys: Vec<u16> = (0..3000).collect();
+    let mut found = Vec::new();
+    dict.get_many(&keys, &mut found);
+    assert_eq!(found, keys.iter().map(|k| model.get(k)).collect::<Vec<_>>());
+    for k in model.keys() {
+        assert!(dict.remove(k).is_some());
+    }
+    assert!(dict.is_empty() && dict.memory_bytes() <= 300);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 192 }))]
+
+    #[test]
+    fn agrees_with_a_tree_map_when_small(steps in steps(20, 5)) {
+        run::<KeyedHash>(steps, true);
+    }
+
+    #[test]
+    fn agrees_with_a_tree_map_when_large(steps in steps(3000, if cfg!(miri) { 100 } else { 2000 })) {
+        run::<KeyedHash>(steps, true);
+    }
+
+    #[test]
+    fn agrees_with_a_tree_map_under_a_poor_hash(steps in steps(1200, if cfg!(miri) { 50 } else { 400 })) {
+        // Equal hashes abound here, and walks promise less for them.
+        run::<PoorHash>(steps, false);
+    }
+}
+
+#[test]
+fn grows_evenly_and_shrinks_when_it_empties() {
+    let mut dict: Dict<u64, u64> = Dict::new();
+    let mut model = HashMap::new();
+    for i in 0..MANY {
+        dict.insert(i * 7, i);
+        model.insert(i * 7, i);
+        if i > 100 && (i % 97 == 0 || i < 600) {
+            let per_entry = dict.memory_bytes() as f64 / dict.len() as f64;
+            assert!(per_entry < 27.5, "{per_entry} at {i}");
+        }
+    }
+    let stats = dict.stats();
+    assert_eq!(stats.len, model.len());
+    assert!(stats.longest_distance < 200 && stats.mean_distance < 6.0, "{stats:?}");
+    assert!(stats.largest_segment <= crate::table::SEGMENT_MAX * 5 / 4, "{stats:?}");
+    for (k, v) in &model {
+        assert_eq!(dict.get(k), Some(v));
+        assert_eq!(dict.get(&(k + 1)), None);
+    }
+    let full = dict.memory_bytes();
+    for (left, k) in model.keys().enumerate() {
+        dict.remove(k);
+        if left == model.len() * 9 / 10 {
+            assert!(dict.memory_bytes() * 5 < full, "{:?}", dict.stats());
+        }
+    }
+    assert!(dict.is_empty());
+    assert_eq!(dict.memory_bytes(), size_of::<Dict<u64, u64>>());
+}
+
+#[test]
+fn few_entries_need_neither_heap_nor_much_room() {
+    let mut dict: Dict<u64, u64> = Dict::new();
+    dict.insert(1, 1);
+    dict.insert(2, 2);
+    assert_eq!(dict.memory_bytes(), size_of_val(&dict));
+    assert!(dict.memory_bytes() <= 68);
+    dict.extend((3..=10).map(|i| (i, i)));
+    assert!(dict.memory_bytes() <= 360, "{}", dict.memory_bytes());
+}
+
+#[test]
+fn drops_keys_and_values_once() {
+    let value = std::rc::Rc::new(());
+    let count = MANY.min(3000);
+    let mut dict: Dict<u64, _> = (0..count).map(|i| (i, value.clone())).collect();
+    assert_eq!(std::rc::Rc::strong_count(&value) as u64, count + 1);
+    dict.retain(|k, _| k % 2 == 0);
+    assert_eq!(std::rc::Rc::strong_count(&value) as u64, count / 2 + 1);
+    drop(dict);
+    assert_eq!(std::rc::Rc::strong_count(&value), 1);
+}
+
+#[test]
+fn walks_visit_all_while_the_dictionary_grows_a_hundredfold() {
+    let mut dict: Dict<u64, ()> = (0..MANY / 100).map(|i| (i, ())).collect();
+    let (mut cursor, mut seen, mut next) = (dict.cursor(), BTreeSet::new(), MANY);
+    while let Some((k, ())) = dict.next(&mut cursor) {
+        assert!(seen.insert(*k));
+        if next < 2 * MANY {
+            for _ in 0..100 {
+                dict.insert(next, ());
+                next += 1;
+            }
+        }
+    }
+    assert!((0..MANY / 100).all(|i| seen.contains(&i)));
+}
+
+#[test]
+fn equal_hashes_for_all_still_work() {
+    #[derive(Default)]
+    struct Same;
+    impl Hasher for Same {
+        fn finish(&self) -> u64 {
+            u64::MAX
+        }
+        fn write(&mut self, _: &[u8]) {}
+    }
+    let count = if cfg!(miri) { 100 } else { 2000 };
+    let mut dict: Dict<u64, u64, core::hash::BuildHasherDefault<Same>> =
+        (0..count).map(|i| (i, i)).collect();
+    let mut cursor = dict.cursor();
+    let mut visited = 0;
+    while dict.next(&mut cursor).is_some() {
+        visited += 1;
+    }
+    assert_eq!(visited, count);
+    assert!((0..count).all(|i| dict.remove(&i) == Some(i)));
+}

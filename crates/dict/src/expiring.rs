@@ -1,0 +1,206 @@
+//! Entries that go when their time is over.
+
+use core::borrow::Borrow;
+use core::hash::{BuildHasher, Hash};
+
+use crate::{KeyedHash, OrderedDict};
+
+/// What an entry's time is counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpireOn {
+    /// Its insertion.
+    Create,
+    /// The last time it was inserted, read or written.
+    Read,
+    /// The last time it was inserted or written.
+    Write,
+}
+
+/// A map whose entries expire, by packet time.
+///
+/// All entries live equally long, so the order of touches is the order of expiry: a touch moves the entry to
+/// the end of an [`OrderedDict`], and expiry takes from the front. Both take constant time; nothing is ever
+/// swept. Times are any unit that counts up (nanoseconds of packet time); a time earlier than one seen
+/// before counts as that one, so packets out of order neither revive nor delay anything.
+///
+/// Expiry happens in [`expire`](Self::expire) alone, as many entries at a time as the caller allows: until
+/// then an entry overdue is still found, as in Zeek.
+pub struct ExpiringDict<K, V, S = KeyedHash> {
+    entries: OrderedDict<K, (u64, V), S>,
+    on: ExpireOn,
+    lifetime: u64,
+    now: u64,
+}
+
+impl<K, V> ExpiringDict<K, V> {
+    /// An empty dictionary whose entries expire `lifetime` after what `on` says.
+    #[must_use]
+    pub fn new(on: ExpireOn, lifetime: u64) -> Self {
+        Self::with_hasher(on, lifetime, KeyedHash)
+    }
+}
+
+impl<K, V, S> ExpiringDict<K, V, S> {
+    /// The same with a hash of the caller's choice.
+    #[must_use]
+    pub const fn with_hasher(on: ExpireOn, lifetime: u64, hasher: S) -> Self {
+        ExpiringDict { entries: OrderedDict::with_hasher(hasher), on, lifetime, now: 0 }
+    }
+
+    /// Entries, overdue ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries, the next to expire first. Touches nothing.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.entries.iter().map(|(k, (_, v))| (k, v))
+    }
+
+    /// Bytes of the dictionary, as [`OrderedDict::memory_bytes`] counts them.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() - size_of_val(&self.entries) + self.entries.memory_bytes()
+    }
+
+    /// When the next entry will be overdue.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<u64> {
+        let (_, (touched, _)) = self.entries.first()?;
+        Some(touched.saturating_add(self.lifetime))
+    }
+
+    fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> ExpiringDict<K, V, S> {
+    fn touch<Q>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now = self.now;
+        if let Some((touched, _)) = self.entries.get_mut(key)
+            // At the same instant the order matters to nobody.
+            && *touched != now
+        {
+            *touched = now;
+            self.entries.move_last(key);
+        }
+    }
+
+    /// Reads a value at the time `now`.
+    pub fn get<Q>(&mut self, now: u64, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.advance(now);
+        if self.on == ExpireOn::Read {
+            self.touch(key);
+        }
+        self.peek(key)
+    }
+
+    /// A value, without its counting as read.
+    pub fn peek<Q>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.entries.get(key).map(|(_, v)| v)
+    }
+
+    /// A value to change at the time `now`; counts as written.
+    pub fn get_mut<Q>(&mut self, now: u64, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.advance(now);
+        if self.on != ExpireOn::Create {
+            self.touch(key);
+        }
+        self.entries.get_mut(key).map(|(_, v)| v)
+    }
+
+    /// Maps `key` to `value` at the time `now`; gives back what it was mapped to.
+    pub fn insert(&mut self, now: u64, key: K, value: V) -> Option<V> {
+        if let Some(old) = self.get_mut(now, &key) {
+            return Some(core::mem::replace(old, value));
+        }
+        self.entries.insert(key, (self.now, value));
+        None
+    }
+
+    /// Takes a key out; its value.
+    pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.entries.remove(key).map(|(_, v)| v)
+    }
+
+    /// Takes out what is overdue at the time `now`, at most `budget` entries, and hands each to `gone`; how
+    /// many went. Whoever gets `budget` back should call again soon.
+    pub fn expire(&mut self, now: u64, budget: usize, mut gone: impl FnMut(K, V)) -> usize {
+        self.advance(now);
+        let mut count = 0;
+        while count < budget && self.next_expiry().is_some_and(|due| due <= self.now) {
+            let Some((key, (_, value))) = self.entries.pop_first() else { break };
+            gone(key, value);
+            count += 1;
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left_at_12(on: ExpireOn) -> Vec<&'static str> {
+        let mut dict = ExpiringDict::new(on, 10);
+        for key in ["made", "read", "written"] {
+            dict.insert(1, key, 0);
+        }
+        assert_eq!(dict.get(5, "read"), Some(&0));
+        assert_eq!(dict.insert(5, "written", 1), Some(0));
+        // Time does not run backwards.
+        assert_eq!(dict.get(2, "read"), Some(&0));
+        assert_eq!(dict.expire(10, usize::MAX, |_, _| ()), 0);
+        dict.expire(12, usize::MAX, |_, _| ());
+        dict.iter().map(|(k, _)| *k).collect()
+    }
+
+    #[test]
+    fn each_mode_counts_from_its_own_touch() {
+        assert!(left_at_12(ExpireOn::Create).is_empty());
+        assert_eq!(left_at_12(ExpireOn::Read), ["read", "written"]);
+        assert_eq!(left_at_12(ExpireOn::Write), ["written"]);
+    }
+
+    #[test]
+    fn expires_in_bounded_steps_and_in_order() {
+        let mut dict = ExpiringDict::new(ExpireOn::Create, 5);
+        for i in 0..100_u64 {
+            dict.insert(i, i, ());
+        }
+        assert_eq!(dict.next_expiry(), Some(5));
+        let mut gone = Vec::new();
+        assert_eq!(dict.expire(50, 10, |k, ()| gone.push(k)), 10);
+        assert_eq!(dict.expire(99, usize::MAX, |k, ()| gone.push(k)), 85);
+        assert!(gone.into_iter().eq(0..95));
+        assert_eq!(dict.len(), 5);
+    }
+}

@@ -1,0 +1,41 @@
+//! What a dictionary is made of.
+
+use crate::table::{Reshaped, Table};
+
+/// Lengths, distances and growth of a dictionary.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Entries.
+    pub len: usize,
+    /// Cells for entries, filled or not.
+    pub capacity: usize,
+    /// Segments; 0 below 13 entries.
+    pub segments: usize,
+    /// Places of the directory.
+    pub directory: usize,
+    /// Entries of the fullest segment: what one rebuilding may move.
+    pub largest_segment: usize,
+    /// Cells between an entry and its bucket, on average.
+    pub mean_distance: f64,
+    /// The same at worst.
+    pub longest_distance: usize,
+    /// Growth and shrinking so far.
+    pub reshaped: Reshaped,
+}
+
+impl Stats {
+    pub(crate) fn of<T>(table: &Table<T>) -> Self {
+        let segments = table.segments();
+        let distances = || segments.iter().flat_map(|s| s.distances());
+        Stats {
+            len: table.len(),
+            capacity: segments.iter().map(|s| s.capacity()).sum(),
+            segments: segments.len(),
+            directory: table.directory_len(),
+            largest_segment: segments.iter().map(|s| s.len()).max().unwrap_or(0),
+            mean_distance: distances().sum::<usize>() as f64 / table.len().max(1) as f64,
+            longest_distance: distances().max().unwrap_or(0),
+            reshaped: table.reshaped,
+        }
+    }
+}
