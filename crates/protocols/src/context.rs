@@ -144,9 +144,7 @@ impl Context<'_> {
     }
 
     /// The file is complete, or nothing more will come: its row is written. After this, its
-    /// [`fuid`](Files::fuid) and type are gone: ask before.
-    ///
-    /// [`Files::fuid`]: gannet_files::Files::fuid
+    /// [`fuid`](gannet_files::Files::fuid) and type are gone: ask before.
     pub fn file_end(&mut self, file: FileId) {
         self.env.files.end(&mut self.env.logs, self.now, file);
     }
