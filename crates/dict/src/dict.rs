@@ -242,6 +242,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     /// Maps `key` to `value`; gives back what it was mapped to. The key that was there stays.
     #[inline]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        if let State::Table(table) = &mut self.state {
+            let hash = self.hasher.hash_one(&key);
+            let place = table.seek(hash);
+            if let Some(place) = table.find_from(place, hash, |(k, _)| *k == key) {
+                return table.get_mut(place).map(|(_, old)| core::mem::replace(old, value));
+            }
+            table.insert_at(place, hash, (key, value), |(k, _)| self.hasher.hash_one(k));
+            return None;
+        }
         if let Some(old) = self.get_mut(&key) {
             return Some(core::mem::replace(old, value));
         }

@@ -4,9 +4,9 @@ use core::hash::BuildHasher;
 use std::sync::OnceLock;
 
 use foldhash::SharedSeed;
-use foldhash::quality::FoldHasher;
+use foldhash::fast::FoldHasher;
 
-/// The default hash: foldhash (its quality variant) under a key drawn once a process.
+/// The default hash: foldhash (its fast variant) under a key drawn once a process.
 ///
 /// Why keyed: whoever sends packets chooses keys; under a fixed hash a list of colliding keys, computed
 /// once, would turn every table into a list. Why foldhash: it hashes short keys in one or two wide

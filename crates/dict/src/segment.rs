@@ -130,10 +130,9 @@ impl<T> Segment<T> {
         self.len * 10 >= self.buckets * 9
     }
 
-    /// Adds an entry; gives it back where no empty cell is left behind its place.
+    /// Adds an entry at the cell that [`seek`](Self::seek) found; gives it back where no empty cell is left behind its place.
     #[inline]
-    pub(crate) fn insert(&mut self, tag: i16, entry: T) -> Result<(), T> {
-        let mut at = self.seek(tag);
+    pub(crate) fn insert(&mut self, mut at: usize, tag: i16, entry: T) -> Result<(), T> {
         // Behind its equals: walks that stand among them are not disturbed.
         while self.slots.tags()[at] == tag {
             at += 1;

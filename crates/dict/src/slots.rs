@@ -13,7 +13,7 @@ use core::mem::MaybeUninit;
 pub(crate) const EMPTY: i16 = i16::MAX;
 
 /// Tags looked at in one step of a search.
-pub(crate) const WINDOW: usize = 16;
+pub(crate) const WINDOW: usize = 8;
 
 /// Cells with tags, the tags followed by [`WINDOW`] empty ones, so that a window may begin at any cell.
 pub(crate) struct Slots<T> {
@@ -89,20 +89,35 @@ impl<T> Slots<T> {
         Some((tag, unsafe { cell.assume_init_read() }))
     }
 
-    /// Moves the cells `at..gap` up by one and what is in `gap` to `at`.
+    /// Moves the cells `at..gap` up by one, into the empty cell `gap`; `at` is empty then.
+    ///
+    /// # Panics
+    /// If `gap` is not an empty cell, or lies below `at`: errors of this crate.
     #[inline]
     pub(crate) fn shift_up(&mut self, at: usize, gap: usize) {
-        // Both arrays are permuted alike: tags stay with their cells.
-        self.cells[at..=gap].rotate_right(1);
-        self.tags[at..=gap].rotate_right(1);
+        assert!(at <= gap && gap < self.cells.len() && self.tags[gap] == EMPTY);
+        self.tags.copy_within(at..gap, at + 1);
+        self.tags[at] = EMPTY;
+        let cells = self.cells.as_mut_ptr();
+        // SAFETY: `at + (gap - at)` and `at + 1 + (gap - at)` are at most `cells.len()` by the assertion. What
+        // `gap` held was uninitialised; each entry moves with its tag, and `at`, whose bits stay behind, counts
+        // as uninitialised by its tag.
+        unsafe { core::ptr::copy(cells.add(at), cells.add(at + 1), gap - at) };
     }
 
-    /// Moves the cells `at + 1..end` down by one and what is in `at` to `end - 1`.
+    /// Moves the cells `at + 1..end` down by one, into the empty cell `at`; `end - 1` is empty then.
+    ///
+    /// # Panics
+    /// If `at` is not an empty cell, or `end` not behind it: errors of this crate.
     #[inline]
     pub(crate) fn shift_down(&mut self, at: usize, end: usize) {
-        // Both arrays are permuted alike: tags stay with their cells.
-        self.cells[at..end].rotate_left(1);
-        self.tags[at..end].rotate_left(1);
+        assert!(at < end && end <= self.cells.len() && self.tags[at] == EMPTY);
+        self.tags.copy_within(at + 1..end, at);
+        self.tags[end - 1] = EMPTY;
+        let cells = self.cells.as_mut_ptr();
+        // SAFETY: `at + 1 + (end - 1 - at)` is at most `cells.len()` by the assertion. What `at` held was
+        // uninitialised; each entry moves with its tag, and `end - 1` counts as uninitialised by its tag.
+        unsafe { core::ptr::copy(cells.add(at + 1), cells.add(at), end - 1 - at) };
     }
 
     /// The entries in order.

@@ -104,6 +104,30 @@ impl<T> Table<T> {
         self.segments.get_mut(place.segment)?.get_mut(place.at)
     }
 
+    /// Adds an entry that is not there yet, where [`seek`](Self::seek) found its place.
+    #[inline]
+    pub(crate) fn insert_at(
+        &mut self,
+        place: Place,
+        hash: u64,
+        entry: T,
+        hasher: impl Fn(&T) -> u64,
+    ) {
+        let segment = &mut self.segments[place.segment];
+        let rest = if segment.is_full() {
+            entry
+        } else {
+            match segment.insert(place.at, tag_of(hash, segment.depth), entry) {
+                Ok(()) => {
+                    self.len += 1;
+                    return;
+                }
+                Err(back) => back,
+            }
+        };
+        self.insert(hash, rest, hasher);
+    }
+
     /// Adds an entry that is not there yet.
     pub(crate) fn insert(&mut self, hash: u64, mut entry: T, hasher: impl Fn(&T) -> u64) {
         self.len += 1;
@@ -113,7 +137,8 @@ impl<T> Table<T> {
         loop {
             let index = self.segment_of(hash);
             let segment = &mut self.segments[index];
-            match segment.insert(tag_of(hash, segment.depth), entry) {
+            let tag = tag_of(hash, segment.depth);
+            match segment.insert(segment.seek(tag), tag, entry) {
                 Ok(()) => return,
                 Err(back) => entry = back,
             }
