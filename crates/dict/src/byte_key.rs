@@ -29,7 +29,6 @@ enum Repr {
     Box40(u8, Box<[u8; 40]>),
     Box56(u8, Box<[u8; 56]>),
     // A second box keeps the pointer thin; keys this long are rare.
-    #[expect(clippy::redundant_allocation)]
     Long(Box<Box<[u8]>>),
 }
 
@@ -50,9 +49,9 @@ impl ByteKey {
         let len = bytes.len() as u8;
         ByteKey(match bytes.len() {
             0..=INLINE => Repr::Inline(len, padded(bytes)),
-            ..=24 => Repr::Box24(len, Box::new(padded(bytes))),
-            ..=40 => Repr::Box40(len, Box::new(padded(bytes))),
-            ..=56 => Repr::Box56(len, Box::new(padded(bytes))),
+            15..=24 => Repr::Box24(len, Box::new(padded(bytes))),
+            25..=40 => Repr::Box40(len, Box::new(padded(bytes))),
+            41..=56 => Repr::Box56(len, Box::new(padded(bytes))),
             _ => Repr::Long(Box::new(bytes.into())),
         })
     }

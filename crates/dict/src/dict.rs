@@ -29,7 +29,7 @@ enum State<K, V> {
 /// | operation | cost |
 /// |---|---|
 /// | `get`, `get_mut`, `contains_key` | up to 12 entries: a comparison each, no hash; then O(1) expected |
-/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment of about 512 entries is rebuilt, and the directory (4 bytes for some 400 entries) copied |
+/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment of up to some 600 entries is rebuilt, and the directory (4 bytes for some 400 entries) copied |
 /// | `next` with a [`Cursor`] | O(1) expected; the whole of the list up to 12 entries |
 /// | `iter`, `stats`, `memory_bytes` | O(n) |
 ///
@@ -259,14 +259,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     }
 
     /// The value of a key, made and entered first where there is none.
-    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V
+    pub fn get_or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V
     where
         K: Clone,
     {
-        if !self.contains_key(&key) {
+        if !self.contains_key(key) {
             self.insert_new(key.clone(), make());
         }
-        match self.get_mut(&key) {
+        match self.get_mut(key) {
             Some(value) => value,
             None => unreachable!("entered above"),
         }
@@ -327,7 +327,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
                     .iter()
                     .position(|c| c.as_ref().is_some_and(|(k, _)| k.borrow() == key))?;
                 let entry = cells[at].take();
-                cells[at..].rotate_left(1);
+                // Filled from the front: the last one takes the place.
+                let last = cells.iter().rposition(Option::is_some).unwrap_or(at).max(at);
+                cells.swap(at, last);
                 entry
             }
             State::List(list) => {

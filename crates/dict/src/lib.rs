@@ -19,7 +19,7 @@
 //! A segment is a *clustered* array: entries stand in the order of their hashes, each at its bucket or, where
 //! that is taken, as near behind it as the order allows (linear displacement). The tag, the next 15 bits of
 //! the hash, says which bucket that is, so neither hash nor distance is stored. A search counts the lesser tags
-//! of a window of sixteen, which compilers turn into a few vector instructions, and arrives at the entry; a
+//! of a window of eight, which compilers turn into a few vector instructions, and arrives at the entry; a
 //! tag that equals by chance costs one comparison in 32,768. Removal moves the rest of the cluster back by one
 //! cell: there are no tombstones, and a table that lived long is as good as a new one.
 //!

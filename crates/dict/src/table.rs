@@ -1,6 +1,7 @@
 //! The clustered table: segments in the order of hashes, and a directory that finds them.
 //!
-//! Growth goes a segment at a time, so the work of one operation is bounded by [`SEGMENT_MAX`] entries.
+//! Growth goes a segment at a time, so the work of one operation is bounded by the entries of one segment:
+//! [`SEGMENT_MAX`], or up to a sixth more where it was rebuilt just before.
 
 use crate::segment::{Segment, tag_of};
 
