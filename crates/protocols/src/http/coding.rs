@@ -80,8 +80,11 @@ impl Inflate {
             match result {
                 Ok(Status::Ok) => {
                     input.fresh = false;
-                    return if used == given { Step::Last(made) } else { Step::More(made) };
+                    // A full buffer may leave something behind even when all input was taken.
+                    let all = used == given && made < OUT;
+                    return if all { Step::Last(made) } else { Step::More(made) };
                 }
+                Ok(Status::BufError) if given == 0 => return Step::Last(made),
                 Ok(Status::StreamEnd) => {
                     self.done = true;
                     return Step::Last(made);
@@ -299,6 +302,18 @@ mod tests {
         e.write_all(b"hello").unwrap();
         assert_eq!(inflate(&[&e.finish().unwrap()]), Some(b"hello".to_vec()));
         assert_eq!(inflate(&[&bare(b"hello")]), Some(b"hello".to_vec()));
+    }
+
+    #[test]
+    fn a_full_buffer_hides_no_rest() {
+        for more in 0..100 {
+            let data: Vec<u8> = (0..OUT + more).map(|i| (i % 7 * 31) as u8).collect();
+            for z in [gzip(&data), bare(&data)] {
+                for at in 2..z.len() {
+                    assert_eq!(inflate(&[&z[..at], &z[at..]]).as_ref(), Some(&data));
+                }
+            }
+        }
     }
 
     #[test]
