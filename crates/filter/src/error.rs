@@ -2,76 +2,69 @@ use std::fmt;
 
 /// Why an expression is none, and where.
 ///
-/// Its `Display` says so in a line, then shows the expression with a mark under the place:
+/// Its `Display` says so in a line, then shows the expression with a mark under the place, then, if
+/// there is one, the keyword that may have been meant:
 ///
 /// ```text
-/// expected a port from 0 to 65535, found 'http'
-///   tcp port http
-///            ^^^^
+/// can't parse filter expression: syntax error
+///   tcp prot 80
+///       ^^^^
+/// did you mean 'port'?
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}\n{}", Mark(self))]
+#[error("{message}\n{}", Mark(self))]
 pub struct Error {
-    problem: Problem,
+    message: String,
     expression: String,
     /// Characters before the place, and of the place.
     at: usize,
     width: usize,
+    hint: Option<String>,
 }
 
-/// What is wrong with an expression.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Problem {
-    /// Something else should stand here.
-    #[error("expected {expected}, found {found}")]
-    Expected {
-        /// What should.
-        expected: &'static str,
-        /// What does.
-        found: String,
-    },
-    /// The rest of pcap-filter(7).
-    #[error(
-        "{found} is beyond the simple filter language: tcp, udp, icmp, icmp6, ip, ip6, arp, \
-         [src|dst] host, [src|dst] net, [tcp|udp] [src|dst] port and portrange, \
-         and, or, not and parentheses"
-    )]
-    Beyond {
-        /// What is.
-        found: String,
-    },
-    /// An address with bits beyond the length of its network.
-    #[error("{found} has bits set beyond its prefix length")]
-    HostBits {
-        /// The network.
-        found: String,
-    },
-    /// Parentheses and negations inside of each other.
-    #[error(
-        "more than {} parentheses and negations inside of each other",
-        crate::parser::MAX_NESTING
-    )]
-    Nesting,
+/// A place in an expression: bytes from, and how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) at: usize,
+    pub(crate) width: usize,
+}
+
+/// A problem before it is told where in the text it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) message: String,
+    pub(crate) span: Span,
+    pub(crate) hint: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>, span: Span) -> Self {
+        Self { message: message.into(), span, hint: None }
+    }
 }
 
 impl Error {
-    /// For the bytes `at..at + width` of an expression.
-    pub(crate) fn new(problem: Problem, expression: &str, at: usize, width: usize) -> Self {
+    pub(crate) fn new(problem: Problem, expression: &str) -> Self {
         let chars = |upto: usize| expression.char_indices().take_while(|(i, _)| *i < upto).count();
-        let before = chars(at);
-        let width = chars(at.saturating_add(width)) - before;
-        Self { problem, expression: expression.to_owned(), at: before, width }
+        let at = chars(problem.span.at);
+        let width = chars(problem.span.at.saturating_add(problem.span.width)) - at;
+        let Problem { message, hint, .. } = problem;
+        Self { message, expression: expression.to_owned(), at, width, hint }
     }
 
-    /// What is wrong.
-    pub fn problem(&self) -> &Problem {
-        &self.problem
+    /// What is wrong, in a line.
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// The character it is wrong from, counted from one.
     pub fn column(&self) -> usize {
         self.at + 1
+    }
+
+    /// The keyword nearest to what was found.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 }
 
@@ -80,11 +73,15 @@ struct Mark<'a>(&'a Error);
 
 impl fmt::Display for Mark<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Error { expression, at, width, .. } = self.0;
+        let Error { expression, at, width, hint, .. } = self.0;
         // Whatever is no plain character would move the mark.
         let shown = expression.chars().map(|c| if c.is_control() { ' ' } else { c });
         writeln!(f, "  {}", shown.collect::<String>())?;
-        write!(f, "  {}{}", " ".repeat(*at), "^".repeat((*width).max(1)))
+        write!(f, "  {}{}", " ".repeat(*at), "^".repeat((*width).max(1)))?;
+        match hint {
+            Some(word) => write!(f, "\ndid you mean '{word}'?"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -99,14 +96,15 @@ mod tests {
     #[test]
     fn the_place_is_marked() {
         assert_eq!(
-            rendered("tcp port http"),
-            "expected a port from 0 to 65535, found 'http'\n  tcp port http\n           ^^^^"
+            rendered("tcp prot 80"),
+            "can't parse filter expression: syntax error\n  tcp prot 80\n      ^^^^\n\
+             did you mean 'proto'?"
         );
         assert_eq!(
             rendered("tcp and"),
-            "expected an expression, found the end\n  tcp and\n         ^"
+            "can't parse filter expression: syntax error\n  tcp and\n         ^"
         );
         assert_eq!(rendered("ü").lines().last(), Some("  ^"));
-        assert_eq!(rendered("tcp\tport\tx").lines().nth(1), Some("  tcp port x"));
+        assert_eq!(rendered("tcp\tport\t/").lines().nth(1), Some("  tcp port /"));
     }
 }

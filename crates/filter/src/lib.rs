@@ -1,17 +1,12 @@
-//! The capture filter language, as far as its simplest expressions go.
+//! The capture filter language of pcap-filter(7), compiled to classic BPF.
 //!
-//! [`Filter::parse`] turns text into a [`Filter`], [`Filter::matches`] holds packets against it.
-//! The meaning is that of pcap-filter(7):
+//! Text becomes tokens (`lexer`), a tree with places (`parser`), conditions over values of the
+//! packet for one link type (`lower`), a graph of tests (`flow`) that is shortened (`optimize`) and
+//! turned into instructions (`select`), which [`Program`] prints, validates and runs.
 //!
-//! - protocols: `tcp`, `udp`, `icmp`, `icmp6`, `ip`, `ip6`, `arp`
-//! - addresses: `[src|dst] host ADDRESS`, `[src|dst] net ADDRESS/LENGTH`
-//! - ports: `[tcp|udp] [src|dst] port N`, `[tcp|udp] [src|dst] portrange A-B`
-//! - `not` (`!`), which binds tightest, and `and` (`&&`) and `or` (`||`), which bind alike and
-//!   from the left; parentheses
-//!
-//! The empty expression matches everything. What lies inside of VLAN tags, labels or tunnels is
-//! not looked at. Reading a field beyond the captured bytes rejects the packet, under a `not`
-//! too. Everything else of the language is refused with an [`Error`] that says so and where.
+//! [`Filter`] is for packets of any link type: it compiles for each when one comes. [`compile`]
+//! gives the program for one. The meaning is libpcap's; the names of hosts and services come from a
+//! [`Resolver`].
 //!
 //! ```
 //! use gannet_filter::Filter;
@@ -24,78 +19,165 @@
 //! # Ok::<(), gannet_filter::Error>(())
 //! ```
 
+mod ast;
+mod bpf;
+pub mod dlt;
 mod error;
+mod flow;
+mod ir;
+mod keyword;
 mod lexer;
-mod packet;
+mod lower;
+mod names;
+mod optimize;
 mod parser;
-mod primitive;
+mod select;
 
+use std::sync::{Arc, OnceLock};
+
+pub use bpf::{Insn, Invalid, MEMORY, Program};
 pub use error::Error;
-pub use error::Problem;
+pub use names::{NoNames, Resolver};
 
-use packet::Packet;
-use primitive::Primitive;
+use error::{Problem, Span};
+
+/// What a program depends on besides the expression and the link type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many bytes of a matching packet to keep.
+    pub snaplen: u32,
+    /// The mask of the network captured on, for `ip broadcast`.
+    pub netmask: Option<u32>,
+    /// Whether to shorten the program.
+    pub optimize: bool,
+    /// Whether the program may ask the kernel for what is not in the packet.
+    pub kernel: bool,
+    /// Whether packets come from a file, perhaps of another system.
+    pub offline: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { snaplen: 262_144, netmask: None, optimize: true, kernel: false, offline: true }
+    }
+}
+
+/// Compiles an expression for a link type, numbered as in `pcap/dlt.h`.
+///
+/// # Errors
+/// What is wrong and where. With the optimizer that includes that no packet can match.
+pub fn compile(
+    text: &str,
+    link_type: u16,
+    options: &Options,
+    names: &dyn Resolver,
+) -> Result<Program, Error> {
+    parser::parse(text)
+        .and_then(|tree| generate(tree.as_ref(), text, link_type, options, names))
+        .map_err(|problem| Error::new(problem, text))
+}
+
+fn generate(
+    tree: Option<&ast::Expr>,
+    text: &str,
+    link_type: u16,
+    options: &Options,
+    names: &dyn Resolver,
+) -> Result<Program, Problem> {
+    let whole = |message| Problem::new(message, Span { at: 0, width: text.len() });
+    let Some(tree) = tree else {
+        let keep = Insn::new(bpf::RET, options.snaplen);
+        return Program::new(vec![keep]).map_err(|e| whole(e.to_string()));
+    };
+    let lowered = lower::lower(tree, link_type, options, names)?;
+    let mut flow = flow::Flow::new(&lowered.prologue, &lowered.cond);
+    if options.optimize {
+        optimize::optimize(&mut flow, &lowered.values);
+        if select::rejects_all(&flow) {
+            return Err(whole("expression rejects all packets".into()));
+        }
+    }
+    select::select(&flow, &lowered.values, options.snaplen, lowered.vars, options.optimize)
+        .map_err(whole)
+}
+
+/// How many link types a filter compiles for; packets of others do not match.
+const MAX_LINK_TYPES: usize = 16;
 
 /// A parsed expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
-    expr: Option<Expr>,
+#[derive(Clone, Debug)]
+pub struct Filter(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    text: String,
+    tree: Option<ast::Expr>,
+    /// Link types as they came, with no program where nothing can match.
+    programs: [OnceLock<(u16, Option<Program>)>; MAX_LINK_TYPES],
 }
 
-/// A part of an expression. Its depth is bounded by that of the parentheses, whatever its length.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Expr {
-    Primitive(Primitive),
-    Not(Box<Expr>),
-    /// Operands of operators that bind alike, from the left.
-    Chain(Box<Expr>, Vec<(Op, Expr)>),
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Op {
-    And,
-    Or,
-}
+impl Eq for Filter {}
 
 impl Filter {
-    /// Parses an expression.
+    /// Parses an expression that makes sense for one common link type at least.
     ///
     /// # Errors
     /// What is wrong and where, as soon as something is.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        parser::parse(text).map(|expr| Self { expr })
+        let fail = |problem| Error::new(problem, text);
+        let tree = parser::parse(text).map_err(fail)?;
+        // That nothing can match is no mistake: packets of other link types may.
+        let options = Options { optimize: false, ..Options::default() };
+        let mut first = None;
+        for link in [
+            dlt::EN10MB,
+            dlt::IEEE802_11_RADIO,
+            dlt::LINUX_SLL2,
+            dlt::PPP,
+            dlt::RAW,
+            dlt::FDDI,
+            dlt::ARCNET,
+            dlt::PFLOG,
+            dlt::SUNATM,
+            dlt::MTP2,
+        ] {
+            match generate(tree.as_ref(), text, link, &options, &NoNames) {
+                Ok(_) => {
+                    let programs = Default::default();
+                    return Ok(Self(Arc::new(Inner { text: text.to_owned(), tree, programs })));
+                }
+                Err(problem) => first = first.or(Some(problem)),
+            }
+        }
+        let problem = first.unwrap_or_else(|| Problem::new("no link type", Span::default()));
+        Err(fail(problem))
     }
 
     /// Whether the filter lets everything through.
     pub fn is_empty(&self) -> bool {
-        self.expr.is_none()
+        self.0.tree.is_none()
     }
 
-    /// Whether a frame of the given link type matches.
+    /// Whether a frame of the given link type, numbered as in capture files, matches.
     pub fn matches(&self, link_type: u16, data: &[u8]) -> bool {
-        match &self.expr {
-            None => true,
-            Some(expr) => expr.holds(&Packet::new(link_type, data)).unwrap_or(false),
+        let Inner { text, tree, programs } = &*self.0;
+        if tree.is_none() {
+            return true;
         }
-    }
-}
-
-impl Expr {
-    /// `None` if the answer needs bytes that are not there.
-    fn holds(&self, packet: &Packet<'_>) -> Option<bool> {
-        match self {
-            Self::Primitive(one) => one.holds(packet),
-            Self::Not(inner) => inner.holds(packet).map(|b| !b),
-            Self::Chain(first, rest) => {
-                let mut so_far = first.holds(packet)?;
-                for (op, next) in rest {
-                    if so_far == (*op == Op::And) {
-                        so_far = next.holds(packet)?;
-                    }
-                }
-                Some(so_far)
-            }
-        }
+        let compiled = || {
+            let options = Options::default();
+            let link = dlt::of_file(link_type);
+            (link_type, generate(tree.as_ref(), text, link, &options, &NoNames).ok())
+        };
+        let found = programs.iter().map(|p| p.get_or_init(compiled)).find(|p| p.0 == link_type);
+        let program = found.and_then(|(_, program)| program.as_ref());
+        program.is_some_and(|p| p.run(data, data.len() as u32) != 0)
     }
 }
 

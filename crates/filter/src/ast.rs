@@ -1,0 +1,96 @@
+//! The syntax tree: what was written, each part with its place.
+
+use crate::error::Span;
+
+/// How operands of equal standing are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Join {
+    And,
+    Or,
+}
+
+/// An expression. Its depth is bounded by that of the parentheses and negations, whatever its
+/// length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Expr {
+    Not(Box<Expr>),
+    /// Operands of operators that bind alike, from the left.
+    Chain(Box<Expr>, Vec<(Join, Expr)>),
+    Leaf(Primitive, Span),
+}
+
+/// What is said of an identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Qualifiers {
+    pub(crate) proto: Option<&'static str>,
+    /// `src`, `dst`, `src or dst`, `src and dst`, `addr1` …
+    pub(crate) dir: Option<&'static str>,
+    /// `host`, `net` …; the default is that of the identifier.
+    pub(crate) of: Option<&'static str>,
+}
+
+/// An identifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Id {
+    Number(u32),
+    Name(String),
+    V4(String),
+    V4Prefix(String, u32),
+    V4Mask(String, String),
+    V6(String),
+    V6Prefix(String, u32),
+    Mac(String),
+    Mac8(String),
+}
+
+/// A number or a name of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Number(u32),
+    Name(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Primitive {
+    /// `None` where an identifier follows something that has no qualifiers to lend.
+    Id(Option<Qualifiers>, Id),
+    Proto(&'static str),
+    Relation(Relation, Box<Arith>, Box<Arith>),
+    Broadcast(Option<&'static str>),
+    Multicast(Option<&'static str>),
+    Less(u32),
+    Greater(u32),
+    Byte(u32, &'static str, u32),
+    /// A keyword alone.
+    Key(&'static str),
+    /// `vlan`, `mpls`, `pppoes`, `geneve`, `vxlan`, `ifindex` and those of pflog, with a number.
+    Tagged(&'static str, Option<u32>),
+    Pflog(&'static str, Value),
+    /// Type, subtype.
+    Wlan(Option<Value>, Option<Value>),
+    WlanDir(Value),
+    Llc(Option<String>),
+    /// `vpi`, `vci` or a field of MTP3: one of the values.
+    Field(&'static str, Relation, Vec<u32>),
+}
+
+/// A comparison, of unsigned numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    Gt,
+    Ge,
+    Eq,
+    Le,
+    Lt,
+    Ne,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Arith {
+    Number(u32),
+    Len,
+    /// `proto[offset:size]`
+    Load(&'static str, Box<Arith>, u32),
+    Binary(&'static str, Box<Arith>, Box<Arith>),
+    Neg(Box<Arith>),
+}

@@ -1,0 +1,132 @@
+//! What programs mean, by libpcap's interpreter: unsigned numbers of 32 bits that wrap; reading
+//! beyond what was captured and dividing by zero reject the packet; shifting by 32 and more gives
+//! zero; a scratch word that was not written holds zero.
+
+use super::*;
+
+/// How many instructions a run may take: a loop over headers ends long before, at the end of the
+/// packet at the latest, but a foreign program need not.
+const MAX_STEPS: usize = 1 << 24;
+
+impl Program {
+    /// Runs the program over a packet of so many bytes on the wire: how much of it to keep, none
+    /// to reject it.
+    pub fn run(&self, data: &[u8], wire: u32) -> u32 {
+        let (mut a, mut x, mut at) = (0_u32, 0_u32, 0_usize);
+        let mut memory = [0_u32; MEMORY];
+        for _ in 0..MAX_STEPS {
+            let Some(&Insn { code, jt, jf, k }) = self.insns.get(at) else {
+                return 0;
+            };
+            at += 1;
+            let operand = if code & X == 0 { k } else { x };
+            match code & 7 {
+                LD => {
+                    let loaded = match code & 0xe0 {
+                        ABS => load(data, k, code & 0x18),
+                        IND => x.checked_add(k).and_then(|o| load(data, o, code & 0x18)),
+                        IMM => Some(k),
+                        LEN => Some(wire),
+                        MEM => memory.get(k as usize).copied(),
+                        _ => None,
+                    };
+                    match loaded {
+                        Some(value) => a = value,
+                        None => return 0,
+                    }
+                }
+                LDX => {
+                    let loaded = match code & 0xe0 {
+                        IMM => Some(k),
+                        LEN => Some(wire),
+                        MEM => memory.get(k as usize).copied(),
+                        MSH => load(data, k, B).map(|b| (b & 15) << 2),
+                        _ => None,
+                    };
+                    match loaded {
+                        Some(value) => x = value,
+                        None => return 0,
+                    }
+                }
+                ST | STX => {
+                    if let Some(word) = memory.get_mut(k as usize) {
+                        *word = if code & 7 == ST { a } else { x };
+                    }
+                }
+                ALU => match alu(code & 0xf0, a, operand) {
+                    Some(value) => a = value,
+                    None => return 0,
+                },
+                JMP if code & 0xf0 == JA => {
+                    // Validated: within the program.
+                    at = at.wrapping_add_signed(k.cast_signed() as isize);
+                }
+                JMP => {
+                    let holds = match code & 0xf0 {
+                        JEQ => a == operand,
+                        JGT => a > operand,
+                        JGE => a >= operand,
+                        _ => a & operand != 0,
+                    };
+                    at += usize::from(if holds { jt } else { jf });
+                }
+                RET => return if code & 0x18 == 0x10 { a } else { k },
+                _ if code & 0xf8 == TAX => x = a,
+                _ => a = x,
+            }
+        }
+        0
+    }
+}
+
+/// The result of an operation; none for a division by zero.
+pub(crate) fn alu(op: u16, a: u32, b: u32) -> Option<u32> {
+    Some(match op {
+        ADD => a.wrapping_add(b),
+        SUB => a.wrapping_sub(b),
+        MUL => a.wrapping_mul(b),
+        DIV => return a.checked_div(b),
+        MOD => return a.checked_rem(b),
+        OR => a | b,
+        AND => a & b,
+        XOR => a ^ b,
+        LSH => a.checked_shl(b).unwrap_or(0),
+        RSH => a.checked_shr(b).unwrap_or(0),
+        _ => a.wrapping_neg(),
+    })
+}
+
+fn load(data: &[u8], offset: u32, size: u16) -> Option<u32> {
+    let rest = data.get(offset as usize..)?;
+    match size {
+        W => rest.first_chunk().map(|b| u32::from_be_bytes(*b)),
+        H => rest.first_chunk().map(|b| u32::from(u16::from_be_bytes(*b))),
+        _ => rest.first().map(|b| u32::from(*b)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(insns: &[Insn], data: &[u8]) -> u32 {
+        let mut all = insns.to_vec();
+        all.push(Insn::new(RET | 0x10, 0));
+        Program::new(all).unwrap().run(data, 99)
+    }
+
+    #[test]
+    fn arithmetic_wraps_and_faults_reject() {
+        let ld = |k| Insn::new(LD | IMM, k);
+        assert_eq!(result(&[ld(5), Insn::new(ALU | SUB, 6)], &[]), u32::MAX);
+        assert_eq!(result(&[ld(5), Insn::new(ALU | LSH, 32)], &[]), 0);
+        assert_eq!(result(&[ld(5), Insn::new(ALU | DIV | X, 0)], &[]), 0);
+        assert_eq!(result(&[Insn::new(LD | H | ABS, 1)], &[1, 2, 3]), 0x0203);
+        assert_eq!(result(&[ld(7), Insn::new(LD | H | ABS, 2)], &[1, 2, 3]), 0);
+        assert_eq!(result(&[Insn::new(LD | LEN, 0)], &[]), 99);
+        let wraps = [Insn::new(LDX | IMM, u32::MAX), Insn::new(LD | B | IND, 1)];
+        assert_eq!(result(&wraps, &[9]), 0);
+        assert_eq!(Program::new(vec![ld(1)]), Err(Invalid::End));
+        assert_eq!(Program::new(vec![Insn::new(JMP | JA, 5)]), Err(Invalid::Jump(0)));
+    }
+}

@@ -1,0 +1,238 @@
+//! The syntax tree to conditions on the packet, from left to right: what `vlan`, `mpls` and other
+//! headers inside of headers shift holds for everything behind them in the text, as in libpcap.
+
+mod arith;
+mod host;
+mod link;
+mod misc;
+mod port;
+mod state;
+mod tunnel;
+mod wlan;
+
+use crate::Options;
+use crate::ast::{Expr, Join, Primitive};
+use crate::error::Problem;
+use crate::ir::{Cond, Test, ValueId, Values, and, not, or};
+use crate::names::Resolver;
+use state::State;
+
+/// Messages; where they belong is the primitive they are said of.
+type Result<T> = std::result::Result<T, String>;
+
+/// What is compiled: conditions and their values, what to carry out before, the lowest scratch
+/// word that holds a variable, and whether the program must stay as it is.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    pub(crate) values: Values,
+    pub(crate) prologue: Vec<Cond>,
+    pub(crate) cond: Cond,
+    pub(crate) vars: u8,
+}
+
+/// Lowers an expression for a link type.
+pub(crate) fn lower(
+    expr: &Expr,
+    link_type: u16,
+    options: &Options,
+    names: &dyn Resolver,
+) -> std::result::Result<Lowered, Problem> {
+    let state = State::new(link_type).map_err(|m| Problem::new(m, Default::default()))?;
+    let mut lower =
+        Lower { values: Values::default(), state, options, names, vars: 16, outer: None };
+    let cond = lower.expr(expr)?;
+    let prologue = lower.prologue().map_err(|m| Problem::new(m, Default::default()))?;
+    let cond = match link_type {
+        crate::dlt::PPI => {
+            let is_wlan = lower.test(bpf_eq(), At::Packet, 4, 4, u32::from_be(0x69));
+            and(is_wlan.map_err(|m| Problem::new(m, Default::default()))?, cond)
+        }
+        _ => cond,
+    };
+    Ok(Lowered { values: lower.values, prologue, cond, vars: lower.vars })
+}
+
+fn bpf_eq() -> u16 {
+    crate::bpf::JEQ
+}
+
+/// Where offsets count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Packet,
+    LinkHeader,
+    PreviousLinkHeader,
+    /// The link layer's payload, LLC and all.
+    Llc,
+    PreviousMpls,
+    /// The network layer.
+    Payload,
+    /// The network layer where there is no SNAP before it.
+    PayloadNoSnap,
+    LinkType,
+    /// Behind an IPv4 header.
+    Transport4,
+    /// Behind an IPv6 header without extensions.
+    Transport6,
+}
+
+struct Lower<'a> {
+    values: Values,
+    state: State,
+    options: &'a Options,
+    names: &'a dyn Resolver,
+    /// The lowest scratch word in use for a variable.
+    vars: u8,
+    /// The outermost header and payload, once others lie inside.
+    outer: Option<(state::Offset, state::Offset)>,
+}
+
+impl Lower<'_> {
+    fn expr(&mut self, expr: &Expr) -> std::result::Result<Cond, Problem> {
+        match expr {
+            Expr::Not(inner) => self.expr(inner).map(not),
+            Expr::Chain(first, rest) => {
+                let mut so_far = self.expr(first)?;
+                for (join, next) in rest {
+                    let next = self.expr(next)?;
+                    so_far = match join {
+                        Join::And => and(so_far, next),
+                        Join::Or => or(so_far, next),
+                    };
+                }
+                Ok(so_far)
+            }
+            Expr::Leaf(primitive, span) => {
+                self.primitive(primitive).map_err(|message| Problem::new(message, *span))
+            }
+        }
+    }
+
+    fn primitive(&mut self, primitive: &Primitive) -> Result<Cond> {
+        match primitive {
+            Primitive::Id(qualifiers, id) => self.id(*qualifiers, id),
+            Primitive::Proto(proto) => self.abbreviation(proto),
+            Primitive::Relation(relation, a, b) => self.relation(*relation, a, b),
+            Primitive::Broadcast(proto) => self.broadcast(*proto),
+            Primitive::Multicast(proto) => self.multicast(*proto),
+            Primitive::Less(n) => Ok(not(self.length(crate::bpf::JGT, *n))),
+            Primitive::Greater(n) => Ok(self.length(crate::bpf::JGE, *n)),
+            Primitive::Byte(index, op, value) => self.byte(*index, op, *value),
+            Primitive::Key(key) => self.key(key),
+            Primitive::Tagged(key, number) => self.tagged(key, *number),
+            Primitive::Pflog(key, value) => self.pflog(key, value),
+            Primitive::Wlan(of, sub) => self.wlan_type(of.as_ref(), sub.as_ref()),
+            Primitive::WlanDir(value) => self.wlan_dir(value),
+            Primitive::Llc(kind) => self.llc_kind(kind.as_deref()),
+            Primitive::Field(field, relation, values) => self.field(field, *relation, values),
+        }
+    }
+
+    /// A scratch word for a variable.
+    fn variable(&mut self) -> Result<u8> {
+        if self.vars == 0 {
+            return Err("too many registers needed to evaluate expression".into());
+        }
+        self.vars -= 1;
+        Ok(self.vars)
+    }
+
+    fn compare(&mut self, op: u16, left: ValueId, k: u32) -> Cond {
+        let right = self.values.constant(k);
+        self.compare_values(op, left, right)
+    }
+
+    fn compare_values(&mut self, op: u16, left: ValueId, right: ValueId) -> Cond {
+        use crate::{bpf, ir::Node};
+        if let (Some(a), Some(b)) = (self.values.as_const(left), self.values.as_const(right)) {
+            if self.options.optimize {
+                let holds = match op {
+                    bpf::JEQ => a == b,
+                    bpf::JGT => a > b,
+                    bpf::JGE => a >= b,
+                    _ => a & b != 0,
+                };
+                return if holds { Cond::True } else { Cond::False };
+            }
+        }
+        // Whether bits are all clear takes one instruction, not two.
+        if let (bpf::JEQ, Some(0), Node::Binary(bpf::AND, value, mask)) =
+            (op, self.values.as_const(right), self.values.node(left))
+        {
+            if self.values.as_const(mask).is_some() {
+                return not(Cond::Test(Test { op: bpf::JSET, left: value, right: mask }));
+            }
+        }
+        Cond::Test(Test { op, left, right })
+    }
+
+    fn test(&mut self, op: u16, at: At, offset: u32, size: u8, k: u32) -> Result<Cond> {
+        let left = self.load(at, offset, size)?;
+        Ok(self.compare(op, left, k))
+    }
+
+    fn eq(&mut self, at: At, offset: u32, size: u8, k: u32) -> Result<Cond> {
+        self.test(crate::bpf::JEQ, at, offset, size, k)
+    }
+
+    /// Not above.
+    fn le(&mut self, at: At, offset: u32, size: u8, k: u32) -> Result<Cond> {
+        self.test(crate::bpf::JGT, at, offset, size, k).map(not)
+    }
+
+    /// Equal under a mask.
+    fn masked(&mut self, at: At, offset: u32, size: u8, k: u32, mask: u32) -> Result<Cond> {
+        self.masked_op(crate::bpf::JEQ, at, offset, size, k, mask)
+    }
+
+    fn masked_op(
+        &mut self,
+        op: u16,
+        at: At,
+        offset: u32,
+        size: u8,
+        k: u32,
+        mask: u32,
+    ) -> Result<Cond> {
+        if mask == 0 && op == crate::bpf::JEQ {
+            return Ok(if k == 0 { Cond::True } else { Cond::False });
+        }
+        let mut value = self.load(at, offset, size)?;
+        if mask != u32::MAX {
+            let mask = self.values.constant(mask);
+            value = self.values.binary(crate::bpf::AND, value, mask);
+        }
+        Ok(self.compare(op, value, k))
+    }
+
+    /// Any of some bits set.
+    fn set(&mut self, at: At, offset: u32, size: u8, bits: u32) -> Result<Cond> {
+        self.test(crate::bpf::JSET, at, offset, size, bits)
+    }
+
+    /// Equal bytes, the last compared first.
+    fn bytes(&mut self, at: At, offset: u32, bytes: &[u8]) -> Result<Cond> {
+        let mut cond = Cond::True;
+        let mut end = bytes.len();
+        while end > 0 {
+            let size = match end {
+                4.. => 4,
+                2.. => 2,
+                _ => 1,
+            };
+            end -= size;
+            let k = bytes[end..end + size].iter().fold(0, |k, b| k << 8 | u32::from(*b));
+            cond = and(cond, self.eq(at, offset + end as u32, size as u8, k)?);
+        }
+        Ok(cond)
+    }
+}
+
+/// Complains of a number that is too high.
+fn at_most(name: &str, value: u32, most: u32) -> Result<()> {
+    if value > most { Err(format!("{name} {value} greater than maximum {most}")) } else { Ok(()) }
+}
+
+fn invalid(qualifier: &str, of: &str) -> String {
+    format!("'{qualifier}' is not a valid qualifier for '{of}'")
+}
