@@ -61,7 +61,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 for packet in batch.iter() {
-                    if filter.matches(packet.link_type.0, packet.data) == args.invert {
+                    let matches = filter.matches(packet.link_type.0, packet.data, packet.wire_len);
+                    if matches == args.invert {
                         continue;
                     }
                     count += 1;

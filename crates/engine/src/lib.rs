@@ -60,7 +60,7 @@ impl Engine {
         for packet in batch.iter() {
             self.statistics.packets += 1;
             self.statistics.bytes += u64::from(packet.wire_len);
-            let passes = |f: &Filter| f.matches(packet.link_type.0, packet.data);
+            let passes = |f: &Filter| f.matches(packet.link_type.0, packet.data, packet.wire_len);
             if self.filter.as_ref().is_none_or(passes) {
                 self.shard.packet(&packet);
             } else {

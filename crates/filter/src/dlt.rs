@@ -270,7 +270,7 @@ pub(crate) fn described(number: u16) -> String {
 }
 
 /// The number for the link type of a capture file.
-pub(crate) fn of_file(link_type: u16) -> u16 {
+pub fn of_file(link_type: u16) -> u16 {
     match link_type {
         100 => ATM_RFC1483,
         101 => RAW,

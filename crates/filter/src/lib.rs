@@ -15,7 +15,7 @@
 //!     0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, // IPv4, UDP inside
 //!     4, 210, 0, 53, 0, 8, 0, 0, // to port 53
 //! ];
-//! assert!(filter.matches(gannet_wire::link_type::RAW, &query));
+//! assert!(filter.matches(gannet_wire::link_type::RAW, &query, query.len() as u32));
 //! # Ok::<(), gannet_filter::Error>(())
 //! ```
 
@@ -165,7 +165,7 @@ impl Filter {
     }
 
     /// Whether a frame of the given link type, numbered as in capture files, matches.
-    pub fn matches(&self, link_type: u16, data: &[u8]) -> bool {
+    pub fn matches(&self, link_type: u16, data: &[u8], wire_len: u32) -> bool {
         let Inner { text, tree, programs } = &*self.0;
         if tree.is_none() {
             return true;
@@ -177,7 +177,7 @@ impl Filter {
         };
         let found = programs.iter().map(|p| p.get_or_init(compiled)).find(|p| p.0 == link_type);
         let program = found.and_then(|(_, program)| program.as_ref());
-        program.is_some_and(|p| p.run(data, data.len() as u32) != 0)
+        program.is_some_and(|p| p.run(data, wire_len) != 0)
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn matches(expression: &str, frame: &[u8]) -> bool {
-        Filter::parse(expression).unwrap().matches(1, frame)
+        Filter::parse(expression).unwrap().matches(1, frame, frame.len() as u32)
     }
 
     /// Expressions and what they say of: TCP 4000 → 80 over IPv4, UDP 53 → 5353 over IPv6, an
@@ -307,7 +307,7 @@ mod tests {
         ) {
             match Filter::parse(&text) {
                 Ok(filter) => {
-                    let _ = filter.matches(link_type, &data);
+                    let _ = filter.matches(link_type, &data, data.len() as u32);
                 }
                 Err(error) => proptest::prop_assert!(error.column() <= text.chars().count() + 1),
             }

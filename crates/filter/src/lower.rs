@@ -144,24 +144,23 @@ impl Lower<'_> {
 
     fn compare_values(&mut self, op: u16, left: ValueId, right: ValueId) -> Cond {
         use crate::{bpf, ir::Node};
-        if let (Some(a), Some(b)) = (self.values.as_const(left), self.values.as_const(right)) {
-            if self.options.optimize {
-                let holds = match op {
-                    bpf::JEQ => a == b,
-                    bpf::JGT => a > b,
-                    bpf::JGE => a >= b,
-                    _ => a & b != 0,
-                };
-                return if holds { Cond::True } else { Cond::False };
-            }
+        if let (Some(a), Some(b)) = (self.values.as_const(left), self.values.as_const(right))
+            && self.options.optimize
+        {
+            let holds = match op {
+                bpf::JEQ => a == b,
+                bpf::JGT => a > b,
+                bpf::JGE => a >= b,
+                _ => a & b != 0,
+            };
+            return if holds { Cond::True } else { Cond::False };
         }
         // Whether bits are all clear takes one instruction, not two.
         if let (bpf::JEQ, Some(0), Node::Binary(bpf::AND, value, mask)) =
             (op, self.values.as_const(right), self.values.node(left))
+            && self.values.as_const(mask).is_some()
         {
-            if self.values.as_const(mask).is_some() {
-                return not(Cond::Test(Test { op: bpf::JSET, left: value, right: mask }));
-            }
+            return not(Cond::Test(Test { op: bpf::JSET, left: value, right: mask }));
         }
         Cond::Test(Test { op, left, right })
     }

@@ -38,7 +38,7 @@ pub(crate) fn select(
                 out.push(bpf::RET, if *verdict { snaplen } else { 0 });
             }
             Step::Set(var, value) => {
-                out.to_a(*value)?;
+                out.load_a(*value)?;
                 out.push(bpf::ST, u32::from(*var));
                 let a = out.held.a.filter(|v| !uses(values, *v, *var));
                 let x = out.held.x.filter(|v| !uses(values, *v, *var));
@@ -65,7 +65,7 @@ pub(crate) fn select(
         }
         codes.push(out.out);
     }
-    let insns = layout(flow, &order, &position, codes);
+    let insns = layout(flow, &order, &position, &codes);
     Program::new(insns).map_err(|e| e.to_string())
 }
 
@@ -95,7 +95,7 @@ impl Emit<'_> {
     fn test(&mut self, test: Test) -> Result<(), String> {
         match self.values.node(test.right) {
             Node::Const(k) => {
-                self.to_a(test.left)?;
+                self.load_a(test.left)?;
                 self.push(bpf::JMP | test.op, k);
             }
             _ => {
@@ -109,21 +109,21 @@ impl Emit<'_> {
     /// One value to A, the other to X.
     fn both(&mut self, a: ValueId, x: ValueId) -> Result<(), String> {
         if self.loads_to_x(x) || self.held.x == Some(x) && self.leaves_x(a) {
-            self.to_a(a)?;
-            return self.to_x(x);
+            self.load_a(a)?;
+            return self.load_x(x);
         }
         if self.leaves_x(a) {
-            self.to_x(x)?;
-            return self.to_a(a);
+            self.load_x(x)?;
+            return self.load_a(a);
         }
-        self.to_a(x)?;
+        self.load_a(x)?;
         let word = self.temps;
         if word >= self.vars {
             return Err("too many registers needed to evaluate expression".into());
         }
         self.temps += 1;
         self.push(bpf::ST, u32::from(word));
-        self.to_a(a)?;
+        self.load_a(a)?;
         self.push(bpf::LDX | bpf::MEM, u32::from(word));
         self.held.x = Some(x);
         self.temps -= 1;
@@ -149,7 +149,7 @@ impl Emit<'_> {
             }
     }
 
-    fn to_x(&mut self, id: ValueId) -> Result<(), String> {
+    fn load_x(&mut self, id: ValueId) -> Result<(), String> {
         if self.held.x == Some(id) {
             return Ok(());
         }
@@ -159,7 +159,7 @@ impl Emit<'_> {
             Node::HeaderLen(k) => self.push(bpf::LDX | bpf::MSH | bpf::B, k),
             Node::Var(var) => self.push(bpf::LDX | bpf::MEM, u32::from(var)),
             _ => {
-                self.to_a(id)?;
+                self.load_a(id)?;
                 self.push(bpf::MISC | bpf::TAX, 0);
             }
         }
@@ -167,7 +167,7 @@ impl Emit<'_> {
         Ok(())
     }
 
-    fn to_a(&mut self, id: ValueId) -> Result<(), String> {
+    fn load_a(&mut self, id: ValueId) -> Result<(), String> {
         if self.held.a == Some(id) {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl Emit<'_> {
             Node::Len => self.push(bpf::LD | bpf::LEN, 0),
             Node::Var(var) => self.push(bpf::LD | bpf::MEM, u32::from(var)),
             Node::HeaderLen(_) => {
-                self.to_x(id)?;
+                self.load_x(id)?;
                 self.push(bpf::MISC | bpf::TXA, 0);
             }
             Node::Load(size, base, k) => {
@@ -189,19 +189,19 @@ impl Emit<'_> {
                 match base {
                     None => self.push(bpf::LD | bpf::ABS | size, k),
                     Some(base) => {
-                        self.to_x(base)?;
+                        self.load_x(base)?;
                         self.push(bpf::LD | bpf::IND | size, k);
                     }
                 }
             }
             Node::Neg(a) => {
-                self.to_a(a)?;
+                self.load_a(a)?;
                 self.push(bpf::ALU | bpf::NEG, 0);
             }
             Node::Binary(op, a, b) => match self.values.as_const(b) {
                 // The constant zero as a divisor is none that a program may have.
                 Some(k) if k != 0 || !matches!(op, bpf::DIV | bpf::MOD) => {
-                    self.to_a(a)?;
+                    self.load_a(a)?;
                     self.push(bpf::ALU | op, k);
                 }
                 _ => {
@@ -217,7 +217,7 @@ impl Emit<'_> {
 
 /// Puts blocks behind each other and joins them by jumps, over intermediate ones where a
 /// comparison cannot jump far enough.
-fn layout(flow: &Flow, order: &[BlockId], position: &[usize], codes: Vec<Vec<Insn>>) -> Vec<Insn> {
+fn layout(flow: &Flow, order: &[BlockId], position: &[usize], codes: &[Vec<Insn>]) -> Vec<Insn> {
     // Bits: the jump for yes, the one for no, is long.
     let mut long = vec![0_u8; order.len()];
     loop {

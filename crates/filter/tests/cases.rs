@@ -125,6 +125,37 @@ fn attempt(json: &str, names: &Names) -> Result<Program, String> {
     compile(&string(json, "expr"), link, &options, names).map_err(|e| e.message().to_owned())
 }
 
+/// The numbers of a list under a key, as whether they are zero.
+fn numbers(json: &str, key: &str) -> Vec<bool> {
+    let Some((_, rest)) = json.split_once(&format!("\"{key}\": [")) else { return Vec::new() };
+    let list = rest.split(']').next().unwrap();
+    list.split(',').filter(|n| !n.trim().is_empty()).map(|n| n.trim() != "0").collect()
+}
+
+/// What our program says of every packet of a capture.
+fn verdicts(json: &str, file: &std::path::Path, names: &Names) -> Vec<bool> {
+    let options = Options {
+        optimize: json.contains("\"optimize\": true"),
+        offline: true,
+        netmask: string(json, "netmask").parse::<std::net::Ipv4Addr>().ok().map(u32::from),
+        ..Options::default()
+    };
+    let mut out = Vec::new();
+    let mut reader = gannet_capture::Reader::open(file).unwrap();
+    let mut program = None;
+    while let Ok(Some(batch)) = reader.next_batch() {
+        for packet in batch.iter() {
+            let program = program.get_or_insert_with(|| {
+                let link = dlt::of_file(packet.link_type.0);
+                compile(&string(json, "expr"), link, &options, names).ok()
+            });
+            let run = |p: &Program| p.run(packet.data, packet.wire_len) != 0;
+            out.push(program.as_ref().is_some_and(run));
+        }
+    }
+    out
+}
+
 #[test]
 fn cases() {
     let Some(folder) = folder() else {
@@ -154,7 +185,7 @@ fn cases() {
                 }
             }
             Err(e) if show => {
-                eprintln!("refused: {} {:?} {e}", string(json, "dlt"), string(json, "expr"))
+                eprintln!("refused: {} {:?} {e}", string(json, "dlt"), string(json, "expr"));
             }
             Err(_) => (),
         }
@@ -172,9 +203,23 @@ fn cases() {
                 }
             }
             Ok(_) if show => {
-                eprintln!("accepted: {} {:?} {expected}", string(json, "dlt"), string(json, "expr"))
+                eprintln!(
+                    "accepted: {} {:?} {expected}",
+                    string(json, "dlt"),
+                    string(json, "expr")
+                );
             }
             Ok(_) => (),
+        }
+    }
+    let (mut same, mut applied) = (0, 0);
+    for json in read("apply.jsonl").lines() {
+        applied += 1;
+        let file = folder.join("captures").join(string(json, "savefile"));
+        if verdicts(json, &file, &names) == numbers(json, "verdicts") {
+            same += 1;
+        } else if show {
+            eprintln!("verdicts: {} of {}", string(json, "expr"), string(json, "savefile"));
         }
     }
     let percent = |part: usize, whole: usize| part as f64 * 100.0 / whole.max(1) as f64;
@@ -183,6 +228,7 @@ fn cases() {
         ("refused", percent(refused, bad)),
         ("message", percent(told, bad)),
         ("no longer", percent(short, optimized)),
+        ("verdicts", percent(same, applied)),
     ];
     for (name, value) in now {
         eprintln!("{name} {value:.2}");

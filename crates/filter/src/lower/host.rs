@@ -27,17 +27,16 @@ impl Lower<'_> {
             Id::V4(_) | Id::V4Prefix(..) | Id::V4Mask(..) | Id::V6(_) | Id::V6Prefix(..),
             Some(of),
         ) = (id, q.of)
+            && matches!(of, "port" | "portrange" | "proto" | "protochain")
         {
-            if matches!(of, "port" | "portrange" | "proto" | "protochain") {
-                let what = match id {
-                    Id::V4(_) => "IPv4 address",
-                    Id::V4Prefix(..) => "IPv4 address and prefix length",
-                    Id::V4Mask(..) => "IPv4 address and netmask",
-                    Id::V6(_) => "IPv6 address",
-                    _ => "IPv6 address and prefix length",
-                };
-                return Err(format!("'{of}' qualifier applied to {what}"));
-            }
+            let what = match id {
+                Id::V4(_) => "IPv4 address",
+                Id::V4Prefix(..) => "IPv4 address and prefix length",
+                Id::V4Mask(..) => "IPv4 address and netmask",
+                Id::V6(_) => "IPv6 address",
+                _ => "IPv6 address and prefix length",
+            };
+            return Err(format!("'{of}' qualifier applied to {what}"));
         }
         match id {
             Id::Name(name) => self.name(q, name),
@@ -200,13 +199,13 @@ impl Lower<'_> {
                 } else {
                     self.port_range(name)?
                 };
-                if let (Some(proto), Some(real)) = (q.proto, real) {
-                    if allowed != Some(real) {
-                        let what = if of == "port" { "port" } else { "port in range" };
-                        let other = if real == 6 { "tcp" } else { "udp" };
-                        let _ = proto;
-                        return Err(format!("{what} '{name}' is {other}"));
-                    }
+                if let (Some(proto), Some(real)) = (q.proto, real)
+                    && allowed != Some(real)
+                {
+                    let what = if of == "port" { "port" } else { "port in range" };
+                    let other = if real == 6 { "tcp" } else { "udp" };
+                    let _ = proto;
+                    return Err(format!("{what} '{name}' is {other}"));
                 }
                 at_most("port number", range.0, 0xffff)?;
                 at_most("port number", range.1, 0xffff)?;
