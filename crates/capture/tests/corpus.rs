@@ -57,6 +57,9 @@ fn ours(mut reader: Reader) -> (Vec<Seen>, Option<Error>) {
 fn theirs_pcap(bytes: &[u8]) -> Vec<Seen> {
     let (mut rest, header) = pcap::parse_pcap_header(bytes).unwrap();
     let unit = if header.is_nanosecond_precision() { 1 } else { 1_000 };
+    // The oracle gives what a record holds beyond the snapshot length; libpcap and gannet do not.
+    let snaplen = header.snaplen;
+    let limit = if (1..1 << 31).contains(&snaplen) { snaplen } else { u32::MAX };
     let mut all = Vec::new();
     loop {
         let frame = match (header.is_bigendian(), header.is_modified_format()) {
@@ -67,7 +70,8 @@ fn theirs_pcap(bytes: &[u8]) -> Vec<Seen> {
         };
         let Ok((next, frame)) = frame else { return all };
         let time = i64::from(frame.ts_sec) * 1_000_000_000 + i64::from(frame.ts_usec) * unit;
-        let data = frame.data.get(..frame.caplen as usize).unwrap().to_vec();
+        let kept = frame.caplen.min(limit) as usize;
+        let data = frame.data.get(..kept).unwrap().to_vec();
         all.push((time, frame.origlen, data));
         rest = next;
     }
