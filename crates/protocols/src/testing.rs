@@ -1,4 +1,3 @@
-#![allow(dead_code)] // each protocol uses its part
 //! A connection, an environment and their rows, for tests of analyzers.
 
 use gannet_base::Addr;
