@@ -1,6 +1,7 @@
 //! Request lines, status lines and the header values that steer a message, out of bytes.
 
 use super::syntax::is_blank;
+use super::syntax::is_token;
 use super::syntax::skip_blanks;
 
 /// Something odd on the way, by the name Zeek gives it.
@@ -75,27 +76,9 @@ pub struct StatusLine<'a> {
 
 const KEYWORD: &[u8] = b"HTTP/";
 
+/// A token's characters (RFC 9110 section 5.6.2), braces left out.
 fn is_method_char(c: u8) -> bool {
-    (33..127).contains(&c)
-        && !matches!(
-            c,
-            b'(' | b')'
-                | b'<'
-                | b'>'
-                | b'@'
-                | b','
-                | b';'
-                | b':'
-                | b'\\'
-                | b'"'
-                | b'/'
-                | b'['
-                | b']'
-                | b'?'
-                | b'='
-                | b'{'
-                | b'}'
-        )
+    is_token(c) && !matches!(c, b'{' | b'}')
 }
 
 /// Characters a URI may hold (RFC 3986 section 2), its escapes, and NUL.

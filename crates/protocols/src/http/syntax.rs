@@ -72,7 +72,7 @@ fn is_special(c: u8) -> bool {
     )
 }
 
-fn is_token(c: u8) -> bool {
+pub(super) fn is_token(c: u8) -> bool {
     (33..=126).contains(&c) && !is_special(c)
 }
 
