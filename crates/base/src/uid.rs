@@ -18,24 +18,53 @@ pub const UID_TEXT_MAX: usize = 18;
 
 const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
+/// Every number below 62² as two digits, the less significant first.
+const PAIRS: [[u8; 2]; 62 * 62] = {
+    let mut all = [[0; 2]; 62 * 62];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = [DIGITS[i % 62], DIGITS[i / 62]];
+        i += 1;
+    }
+    all
+};
+
+/// Where a 64-bit number is cut in two, so that both halves can be worked on at a time.
+const CUT: u64 = 62_u64.pow(6);
+
 impl Uid {
     /// Writes the text into `out` and returns its length.
+    #[inline]
     pub fn write(self, out: &mut [u8; UID_TEXT_MAX]) -> usize {
-        let mut n = 0;
-        out[n] = self.kind;
-        n += 1;
-        for mut word in [u64::from(self.high), self.low] {
-            loop {
-                out[n] = DIGITS[(word % 62) as usize];
-                n += 1;
-                word /= 62;
-                if word == 0 {
-                    break;
-                }
-            }
+        out[0] = self.kind;
+        let n = 1 + write_short(u64::from(self.high), &mut out[1..]);
+        let (low, high) = (self.low % CUT, self.low / CUT);
+        if high == 0 {
+            return n + write_short(low, &mut out[n..]);
         }
-        n
+        let mut rest = low;
+        for pair in out[n..n + 6].as_chunks_mut().0 {
+            *pair = PAIRS[(rest % 3_844) as usize];
+            rest /= 3_844;
+        }
+        n + 6 + write_short(high, &mut out[n + 6..])
     }
+}
+
+/// Digits of a number below 62^6, the least significant first; returns how many.
+#[inline]
+fn write_short(v: u64, out: &mut [u8]) -> usize {
+    let mut rest = v;
+    let mut text = [0; 6];
+    for pair in text.as_chunks_mut().0 {
+        *pair = PAIRS[(rest % 3_844) as usize];
+        rest /= 3_844;
+    }
+    // Leading zeros are left out, save the only one.
+    let len = 1 + [62, 3_844, 238_328, 14_776_336, 916_132_832].iter().filter(|n| v >= **n).count();
+    let len = len.min(out.len());
+    out[..len].copy_from_slice(&text[..len]);
+    len
 }
 
 impl fmt::Display for Uid {
@@ -102,6 +131,28 @@ mod tests {
         assert_eq!(Uid { kind: b'F', high: 0, low: 0 }.to_string(), "F00");
         let longest = Uid { kind: b'C', high: u32::MAX, low: u64::MAX };
         assert_eq!(longest.to_string().len(), UID_TEXT_MAX);
+    }
+
+    #[test]
+    fn text_reads_back() {
+        let mut words = vec![0, u64::MAX];
+        for power in 1..11 {
+            words.extend([62_u64.pow(power) - 1, 62_u64.pow(power), 62_u64.pow(power) + 1]);
+        }
+        for low in words {
+            for high in [0, 61, 62, u32::MAX] {
+                let digits = |mut v: u64| {
+                    let mut text = String::new();
+                    while v > 0 || text.is_empty() {
+                        text.push(char::from(DIGITS[(v % 62) as usize]));
+                        v /= 62;
+                    }
+                    text
+                };
+                let text = format!("C{}{}", digits(u64::from(high)), digits(low));
+                assert_eq!(Uid { kind: b'C', high, low }.to_string(), text);
+            }
+        }
     }
 
     #[test]

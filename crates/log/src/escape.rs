@@ -1,3 +1,5 @@
+use crate::text::append_plain;
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 fn hex(out: &mut Vec<u8>, lead: &[u8], b: u8) {
@@ -19,20 +21,20 @@ fn utf8_len(s: &[u8]) -> Option<usize> {
     (!hidden).then_some(len)
 }
 
-/// Whether every byte is printable ASCII and none is among the two given.
-#[inline]
-fn is_plain(s: &[u8], a: u8, b: u8) -> bool {
-    s.iter().all(|&c| (0x20..0x7f).contains(&c) && c != a && c != b)
-}
-
 /// Appends a string as TSV logs show it: tab, backslash and (in lists) comma escaped; other bytes
 /// as they are where the segment between such escapes is clean UTF-8, else in hexadecimal.
+#[inline]
 pub fn escape_tsv(out: &mut Vec<u8>, s: &[u8], in_list: bool) {
     let comma = if in_list { b',' } else { b'\\' };
-    if is_plain(s, b'\\', comma) {
-        out.extend_from_slice(s);
+    if append_plain(out, s, b'\\', comma) {
         return;
     }
+    escape_odd(out, s, comma);
+}
+
+/// What is not plain.
+#[cold]
+fn escape_odd(out: &mut Vec<u8>, s: &[u8], comma: u8) {
     let stop = |c: &u8| *c == b'\\' || *c == b'\t' || *c == comma;
     let mut rest = s;
     loop {
@@ -71,8 +73,7 @@ fn segment(out: &mut Vec<u8>, s: &[u8], lead: &[u8]) {
 /// Appends the inside of a JSON string (without the quotes). Bytes that are not clean UTF-8 become
 /// the text `\xNN`, its backslash escaped as JSON wants.
 pub fn escape_json(out: &mut Vec<u8>, s: &[u8]) {
-    if is_plain(s, b'"', b'\\') {
-        out.extend_from_slice(s);
+    if append_plain(out, s, b'"', b'\\') {
         return;
     }
     let kept = |c: u8| matches!(c, 8 | 9 | 10 | 12 | 13);

@@ -31,6 +31,7 @@ mod logs;
 mod number;
 mod row;
 mod schema;
+mod text;
 mod tsv;
 mod value;
 

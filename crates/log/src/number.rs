@@ -1,35 +1,44 @@
 use gannet_base::Addr;
 
-const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
-2021222324252627282930313233343536373839\
-4041424344454647484950515253545556575859\
-6061626364656667686970717273747576777879\
-8081828384858687888990919293949596979899";
+use crate::text::put;
+
+/// Numbers of up to this come from a multiplication or two, all digits at once.
+const EIGHT_DIGITS: u64 = 100_000_000;
+
+/// Eight decimal digits of a number below 10^8, most significant in the lowest byte, each 0 to 9.
+///
+/// Halves, quarters and eighths are split by multiplications with reciprocals, all lanes at once.
+#[inline]
+fn eight_digits(v: u32) -> u64 {
+    let (high, low) = (u64::from(v / 10_000), u64::from(v % 10_000));
+    let halves = high | low << 32;
+    let hundreds = (halves * 10_486) >> 20 & 0x0000_007f_0000_007f;
+    let pairs = hundreds | (halves - 100 * hundreds) << 16;
+    let tens = (pairs * 103) >> 10 & 0x000f_000f_000f_000f;
+    tens | (pairs - 10 * tens) << 8
+}
+
+/// What makes digits of numbers 0 to 9 in eight bytes.
+const ASCII: u64 = 0x3030_3030_3030_3030;
 
 /// Appends a decimal number.
 #[inline]
-pub fn write_count(out: &mut Vec<u8>, mut v: u64) {
+pub fn write_count(out: &mut Vec<u8>, v: u64) {
     if v < 10 {
         out.push(b'0' + v as u8);
-        return;
-    }
-    let mut text = [0u8; 20];
-    let mut at = 20;
-    while v >= 100 {
-        let pair = (v % 100) as usize * 2;
-        v /= 100;
-        at -= 2;
-        text[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    }
-    if v >= 10 {
-        let pair = v as usize * 2;
-        at -= 2;
-        text[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    } else if v < EIGHT_DIGITS {
+        let digits = eight_digits(v as u32);
+        let zeros = digits.trailing_zeros() / 8;
+        put(out, ((digits | ASCII) >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
     } else {
-        at -= 1;
-        text[at] = b'0' + v as u8;
+        write_long(out, v);
     }
-    out.extend_from_slice(&text[at..]);
+}
+
+/// A number of more than eight digits.
+fn write_long(out: &mut Vec<u8>, v: u64) {
+    write_count(out, v / EIGHT_DIGITS);
+    out.extend_from_slice(&(eight_digits((v % EIGHT_DIGITS) as u32) | ASCII).to_le_bytes());
 }
 
 /// Appends nanoseconds as seconds with six decimals, cut (not rounded) to the microsecond.
@@ -41,32 +50,45 @@ pub fn write_fixed6(out: &mut Vec<u8>, ns: i64) {
     }
     let us = us.unsigned_abs();
     write_count(out, us / 1_000_000);
-    let rest = (us % 1_000_000) as usize;
-    let (a, b, c) = (rest / 10_000 * 2, rest / 100 % 100 * 2, rest % 100 * 2);
-    out.extend_from_slice(&[
-        b'.',
-        PAIRS[a],
-        PAIRS[a + 1],
-        PAIRS[b],
-        PAIRS[b + 1],
-        PAIRS[c],
-        PAIRS[c + 1],
-    ]);
+    // Six of eight digits, and the point before them.
+    let digits = eight_digits((us % 1_000_000) as u32) | ASCII;
+    put(out, (digits >> 16 << 8 | u64::from(b'.')).to_le_bytes(), 7);
 }
+
+/// The text of a byte with a dot behind it, and its length.
+const DOTTED: [([u8; 4], u8); 256] = {
+    let mut all = [([0; 4], 0); 256];
+    let mut i = 0;
+    while i < 256 {
+        let (mut text, mut len) = ([0; 4], 0);
+        if i >= 100 {
+            text[len] = b'0' + (i / 100) as u8;
+            len += 1;
+        }
+        if i >= 10 {
+            text[len] = b'0' + (i / 10 % 10) as u8;
+            len += 1;
+        }
+        text[len] = b'0' + (i % 10) as u8;
+        text[len + 1] = b'.';
+        all[i] = (text, len as u8 + 2);
+        i += 1;
+    }
+    all
+};
 
 /// Appends an address as `inet_ntop` prints it.
 #[inline]
 pub fn write_addr(out: &mut Vec<u8>, a: Addr) {
-    match a.as_v4() {
-        Some(b) => {
-            write_count(out, u64::from(b[0]));
-            for part in &b[1..] {
-                out.push(b'.');
-                write_count(out, u64::from(*part));
-            }
-        }
-        None => write_v6(out, a.octets()),
+    let Some(parts) = a.as_v4() else { return write_v6(out, a.octets()) };
+    let mut text = 0u128;
+    let mut bits = 0;
+    for part in parts {
+        let (dotted, len) = DOTTED[usize::from(part)];
+        text |= u128::from(u32::from_le_bytes(dotted)) << bits;
+        bits += 8 * u32::from(len);
     }
+    put(out, text.to_le_bytes(), bits as usize / 8 - 1);
 }
 
 fn write_v6(out: &mut Vec<u8>, b: [u8; 16]) {
@@ -117,6 +139,23 @@ mod tests {
     }
 
     #[test]
+    fn counts_at_every_border() {
+        let mut v = 1_u64;
+        loop {
+            for n in [v - 1, v, v + 1] {
+                assert_eq!(text(|o| write_count(o, n)), n.to_string());
+            }
+            match v.checked_mul(10) {
+                Some(next) => v = next,
+                None => break,
+            }
+        }
+        for n in 0..100_000 {
+            assert_eq!(text(|o| write_count(o, n)), n.to_string());
+        }
+    }
+
+    #[test]
     fn fixed_notation() {
         assert_eq!(text(|o| write_fixed6(o, 1_300_475_167_096_535_999)), "1300475167.096535");
         assert_eq!(text(|o| write_fixed6(o, -1_500_000_000)), "-1.500000");
@@ -132,8 +171,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts(v: u64) {
-            prop_assert_eq!(text(|o| write_count(o, v)), v.to_string());
+        fn counts(v: u64, shift in 0..64) {
+            for v in [v, v >> shift] {
+                prop_assert_eq!(text(|o| write_count(o, v)), v.to_string());
+            }
+        }
+
+        #[test]
+        fn v4_as_std(b: [u8; 4]) {
+            prop_assert_eq!(
+                text(|o| write_addr(o, Addr::v4(b))),
+                std::net::Ipv4Addr::from(b).to_string()
+            );
         }
 
         #[test]

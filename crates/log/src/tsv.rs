@@ -8,6 +8,7 @@ use crate::number::write_count;
 use crate::number::write_fixed6;
 use crate::row::Cut;
 use crate::row::Limits;
+use crate::text::append;
 use crate::value::Encoder;
 use crate::value::Value;
 
@@ -22,6 +23,20 @@ pub struct TsvEncoder<'a> {
 }
 
 impl<'a> TsvEncoder<'a> {
+    /// Values that would read as the marks for unset, empty or a header line.
+    fn mark(&mut self, v: &[u8]) {
+        match v {
+            b"" => self.out.extend_from_slice(b"(empty)"),
+            b"-" => self.out.extend_from_slice(b"\\x2d"),
+            b"(empty)" => self.out.extend_from_slice(b"\\x28empty)"),
+            [b'#', rest @ ..] if self.out.len() == self.start => {
+                self.out.extend_from_slice(b"\\x23");
+                escape_tsv(self.out, rest, self.in_list);
+            }
+            _ => escape_tsv(self.out, v, self.in_list),
+        }
+    }
+
     /// A row is appended to `out`.
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, limits: Limits) -> Self {
@@ -85,22 +100,15 @@ impl Encoder for TsvEncoder<'_> {
         let cut = v.len() > self.limits.string;
         self.cut.strings |= cut;
         let v = if cut { &v[..self.limits.string] } else { v };
-        match v {
-            b"" => self.out.extend_from_slice(b"(empty)"),
-            // Values that would read as the marks for unset, empty or a header line.
-            b"-" => self.out.extend_from_slice(b"\\x2d"),
-            b"(empty)" => self.out.extend_from_slice(b"\\x28empty)"),
-            [b'#', rest @ ..] if self.out.len() == self.start => {
-                self.out.extend_from_slice(b"\\x23");
-                escape_tsv(self.out, rest, self.in_list);
-            }
-            _ => escape_tsv(self.out, v, self.in_list),
+        match v.first() {
+            Some(b'-' | b'(' | b'#') | None => self.mark(v),
+            Some(_) => escape_tsv(self.out, v, self.in_list),
         }
     }
 
     #[inline]
     fn plain(&mut self, v: &[u8]) {
-        self.out.extend_from_slice(v);
+        append(self.out, v);
     }
 
     fn list<V: Value>(&mut self, v: &[V]) {
