@@ -106,8 +106,18 @@ impl Subnet {
 
     /// Whether the prefix holds the address.
     pub fn contains(&self, a: Addr) -> bool {
-        let mask = if self.bits == 0 { 0 } else { u128::MAX << (128 - u32::from(self.bits)) };
-        (u128::from_be_bytes(a.0) ^ u128::from_be_bytes(self.base.0)) & mask == 0
+        (u128::from_be_bytes(a.0) ^ u128::from_be_bytes(self.base.0)) & self.mask() == 0
+    }
+
+    /// Whether the prefix holds any address from `low` to `high`.
+    pub fn overlaps(&self, low: Addr, high: Addr) -> bool {
+        let first = u128::from_be_bytes(self.base.0) & self.mask();
+        let last = first | !self.mask();
+        first <= u128::from_be_bytes(high.0) && u128::from_be_bytes(low.0) <= last
+    }
+
+    fn mask(&self) -> u128 {
+        if self.bits == 0 { 0 } else { u128::MAX << (128 - u32::from(self.bits)) }
     }
 }
 
@@ -136,6 +146,8 @@ mod tests {
         assert!(n.contains(Addr::v4([10, 9, 8, 7])));
         assert!(!n.contains(Addr::v4([11, 0, 0, 0])));
         assert!(!n.contains("fe80::1".parse().unwrap()));
+        assert!(n.overlaps(Addr::v4([9, 0, 0, 0]), Addr::v4([10, 0, 0, 0])));
+        assert!(!n.overlaps(Addr::v4([11, 0, 0, 0]), Addr::v4([11, 255, 255, 255])));
         assert!("10.0.0.0/33".parse::<Subnet>().is_err());
         assert!("::/0".parse::<Subnet>().unwrap().contains("2001:db8::1".parse().unwrap()));
     }

@@ -317,11 +317,8 @@ impl Shard {
         let env = &mut self.env;
         env.tunnels.close(&mut env.logs, self.now, &slot.conn.id, slot.conn.uid);
         let id = slot.conn.id;
-        let local = if self.env.options.local_nets.is_empty() {
-            (None, None)
-        } else {
-            (Some(self.env.is_local(id.orig_h)), Some(self.env.is_local(id.resp_h)))
-        };
+        let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
+        let local = (is_local(id.orig_h), is_local(id.resp_h));
         self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local));
         self.table.remove(index);
     }

@@ -26,14 +26,13 @@ pub enum JsonTimes {
     Millis,
 }
 
-/// Writes a row as one JSON object, without the line end. Unset columns are left out.
+/// Writes a row as a line with one JSON object. Unset columns are left out.
 pub struct JsonEncoder<'a> {
     out: &'a mut Vec<u8>,
     times: JsonTimes,
     limits: Limits,
     empty: bool,
-    /// What was cut to its limit.
-    pub cut: Cut,
+    cut: Cut,
 }
 
 impl<'a> JsonEncoder<'a> {
@@ -43,9 +42,10 @@ impl<'a> JsonEncoder<'a> {
         Self { out, times, limits, empty: true, cut: Cut::default() }
     }
 
-    /// Closes the object.
-    pub fn finish(&mut self) {
-        self.out.push(b'}');
+    /// Closes the object and ends the line, returning what had to be cut to its limit.
+    pub fn finish(self) -> Cut {
+        self.out.extend_from_slice(b"}\n");
+        self.cut
     }
 
     /// The shortest decimal that reads back as the same double, whole numbers as `1.0`.
@@ -229,7 +229,8 @@ mod tests {
         let mut out = Vec::new();
         let mut e = JsonEncoder::new(&mut out, Sample::LIMITS, times);
         row.encode(&mut e);
-        e.finish();
+        assert_eq!(e.finish(), Cut::default());
+        assert_eq!(out.pop(), Some(b'\n'));
         String::from_utf8(out).unwrap()
     }
 

@@ -21,8 +21,10 @@
 //!
 //! let row = Greeting { ts: Time::from_secs(1), words: Some(b"ahoy\tyou") };
 //! let mut line = Vec::new();
-//! row.encode(&mut TsvEncoder::new(&mut line, Greeting::LIMITS));
-//! assert_eq!(line, b"1.000000\tahoy\\x09you");
+//! let mut encoder = TsvEncoder::new(&mut line, Greeting::LIMITS);
+//! row.encode(&mut encoder);
+//! encoder.finish();
+//! assert_eq!(line, b"1.000000\tahoy\\x09you\n");
 //! ```
 
 mod escape;

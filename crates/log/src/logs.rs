@@ -99,16 +99,14 @@ impl Logs {
             Format::Tsv => {
                 let mut e = TsvEncoder::new(out, R::LIMITS);
                 row.encode(&mut e);
-                e.cut
+                e.finish()
             }
             Format::Json(times) => {
                 let mut e = JsonEncoder::new(out, R::LIMITS, times);
                 row.encode(&mut e);
-                e.finish();
-                e.cut
+                e.finish()
             }
         };
-        stream.buffer.push(b'\n');
         if stream.buffer.len() >= FLUSH_AT {
             stream.flush(&self.options, &mut self.error);
         }

@@ -21,18 +21,39 @@ fn eight_digits(v: u32) -> u64 {
 /// What makes digits of numbers 0 to 9 in eight bytes.
 const ASCII: u64 = 0x3030_3030_3030_3030;
 
+/// The text of a number below a thousand, and in the last byte its length.
+const SMALL: [[u8; 4]; 1_000] = {
+    let mut all = [[0; 4]; 1_000];
+    let mut i = 0;
+    while i < all.len() {
+        let (a, b, c) = (b'0' + (i / 100) as u8, b'0' + (i / 10 % 10) as u8, b'0' + (i % 10) as u8);
+        all[i] = match i {
+            0..10 => [c, 0, 0, 1],
+            10..100 => [b, c, 0, 2],
+            _ => [a, b, c, 3],
+        };
+        i += 1;
+    }
+    all
+};
+
 /// Appends a decimal number.
 #[inline]
 pub fn write_count(out: &mut Vec<u8>, v: u64) {
-    if v < 10 {
-        out.push(b'0' + v as u8);
+    if let Some(text) = SMALL.get(v as usize) {
+        put(out, *text, usize::from(text[3]));
     } else if v < EIGHT_DIGITS {
-        let digits = eight_digits(v as u32);
-        let zeros = digits.trailing_zeros() / 8;
-        put(out, ((digits | ASCII) >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
+        write_mid(out, v as u32);
     } else {
         write_long(out, v);
     }
+}
+
+/// A number of up to eight digits.
+fn write_mid(out: &mut Vec<u8>, v: u32) {
+    let digits = eight_digits(v);
+    let zeros = digits.trailing_zeros() / 8;
+    put(out, ((digits | ASCII) >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
 }
 
 /// A number of more than eight digits.
@@ -55,40 +76,17 @@ pub fn write_fixed6(out: &mut Vec<u8>, ns: i64) {
     put(out, (digits >> 16 << 8 | u64::from(b'.')).to_le_bytes(), 7);
 }
 
-/// The text of a byte with a dot behind it, and its length.
-const DOTTED: [([u8; 4], u8); 256] = {
-    let mut all = [([0; 4], 0); 256];
-    let mut i = 0;
-    while i < 256 {
-        let (mut text, mut len) = ([0; 4], 0);
-        if i >= 100 {
-            text[len] = b'0' + (i / 100) as u8;
-            len += 1;
-        }
-        if i >= 10 {
-            text[len] = b'0' + (i / 10 % 10) as u8;
-            len += 1;
-        }
-        text[len] = b'0' + (i % 10) as u8;
-        text[len + 1] = b'.';
-        all[i] = (text, len as u8 + 2);
-        i += 1;
-    }
-    all
-};
-
 /// Appends an address as `inet_ntop` prints it.
 #[inline]
 pub fn write_addr(out: &mut Vec<u8>, a: Addr) {
     let Some(parts) = a.as_v4() else { return write_v6(out, a.octets()) };
-    let mut text = 0u128;
-    let mut bits = 0;
     for part in parts {
-        let (dotted, len) = DOTTED[usize::from(part)];
-        text |= u128::from(u32::from_le_bytes(dotted)) << bits;
-        bits += 8 * u32::from(len);
+        let text = SMALL[usize::from(part)];
+        let len = u32::from(text[3]);
+        let dotted = u32::from_le_bytes(text) & 0x00ff_ffff | u32::from(b'.') << (8 * len);
+        put(out, dotted.to_le_bytes(), len as usize + 1);
     }
-    put(out, text.to_le_bytes(), bits as usize / 8 - 1);
+    out.pop();
 }
 
 fn write_v6(out: &mut Vec<u8>, b: [u8; 16]) {

@@ -12,17 +12,27 @@ use crate::text::append;
 use crate::value::Encoder;
 use crate::value::Value;
 
-/// Writes a row as Zeek's tab-separated text, without the line end.
+/// Writes a row as a line of Zeek's tab-separated text.
 pub struct TsvEncoder<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
     limits: Limits,
     in_list: bool,
-    /// What was cut to its limit.
-    pub cut: Cut,
+    cut: Cut,
 }
 
 impl<'a> TsvEncoder<'a> {
+    /// Ends the line, returning what had to be cut to its limit.
+    #[inline]
+    pub fn finish(self) -> Cut {
+        // In place of the last column's tab.
+        if self.out.len() > self.start {
+            self.out.pop();
+        }
+        self.out.push(b'\n');
+        self.cut
+    }
+
     /// Values that would read as the marks for unset, empty or a header line.
     fn mark(&mut self, v: &[u8]) {
         match v {
@@ -37,7 +47,7 @@ impl<'a> TsvEncoder<'a> {
         }
     }
 
-    /// A row is appended to `out`.
+    /// A row is appended to `out`; call [`finish`](Self::finish) after the last column.
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, limits: Limits) -> Self {
         let start = out.len();
@@ -48,10 +58,12 @@ impl<'a> TsvEncoder<'a> {
 impl Encoder for TsvEncoder<'_> {
     #[inline]
     fn field<V: Value>(&mut self, _name: &'static str, value: &V) {
-        if self.out.len() > self.start {
-            self.out.push(b'\t');
+        if value.is_unset() {
+            self.out.extend_from_slice(b"-\t");
+            return;
         }
-        if value.is_unset() { self.out.push(b'-') } else { value.put(self) }
+        value.put(self);
+        self.out.push(b'\t');
     }
 
     fn bool(&mut self, v: bool) {
@@ -150,7 +162,10 @@ mod tests {
 
     fn line(row: &Sample<'_>) -> String {
         let mut out = Vec::new();
-        row.encode(&mut TsvEncoder::new(&mut out, Sample::LIMITS));
+        let mut e = TsvEncoder::new(&mut out, Sample::LIMITS);
+        row.encode(&mut e);
+        assert_eq!(e.finish(), Cut::default());
+        assert_eq!(out.pop(), Some(b'\n'));
         String::from_utf8(out).unwrap()
     }
 
@@ -188,7 +203,7 @@ mod tests {
         let mut out = Vec::new();
         let mut e = TsvEncoder::new(&mut out, Sample::LIMITS);
         row.encode(&mut e);
-        assert_eq!(e.cut, Cut { strings: true, lists: true });
+        assert_eq!(e.finish(), Cut { strings: true, lists: true });
         let text = String::from_utf8(out).unwrap();
         let columns: Vec<_> = text.split('\t').collect();
         assert_eq!(columns[0].len(), 4096);

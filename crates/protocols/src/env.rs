@@ -82,10 +82,50 @@ pub struct Expected {
 /// Announcements that expired are dropped after so much packet time.
 const SWEEP_AFTER: Interval = Interval::from_secs(60);
 
+/// Networks that count as local, and where to look for them.
+struct LocalNets {
+    all: Vec<Subnet>,
+    /// By first byte of an IPv4 address.
+    by_byte: Vec<Locality>,
+}
+
+/// What of the addresses with one first byte is local.
+enum Locality {
+    All,
+    /// Those of some networks, or none.
+    Of(Vec<Subnet>),
+}
+
+impl LocalNets {
+    fn new(all: Vec<Subnet>) -> Self {
+        let of = |first: u8| {
+            let (low, high) = (Addr::v4([first, 0, 0, 0]), Addr::v4([first, 255, 255, 255]));
+            if all.iter().any(|n| n.contains(low) && n.contains(high)) {
+                return Locality::All;
+            }
+            Locality::Of(all.iter().filter(|n| n.overlaps(low, high)).copied().collect())
+        };
+        let by_byte = (0..=255).map(of).collect();
+        Self { all, by_byte }
+    }
+
+    #[inline]
+    fn contain(&self, a: Addr) -> bool {
+        let nets = match a.as_v4() {
+            Some(b) => match &self.by_byte[usize::from(b[0])] {
+                Locality::All => return true,
+                Locality::Of(nets) => nets,
+            },
+            None => &self.all,
+        };
+        nets.iter().any(|n| n.contains(a))
+    }
+}
+
 /// What all connections of a shard share.
 pub struct Env {
-    /// Options.
-    pub options: Options,
+    /// Networks that count as local.
+    local: LocalNets,
     /// The log streams.
     pub logs: Logs,
     /// Files carried by connections.
@@ -122,7 +162,7 @@ impl Env {
     /// A fresh environment.
     pub fn new(options: Options, logs: Logs, files: Files, uids: UidSource) -> Self {
         Self {
-            options,
+            local: LocalNets::new(options.local_nets),
             logs,
             files,
             weirds: Weirds::default(),
@@ -161,8 +201,14 @@ impl Env {
     }
 
     /// Whether an address counts as local.
+    #[inline]
     pub fn is_local(&self, a: Addr) -> bool {
-        self.options.local_nets.iter().any(|n| n.contains(a))
+        self.local.contain(a)
+    }
+
+    /// Whether any network counts as local.
+    pub fn has_local_nets(&self) -> bool {
+        !self.local.all.is_empty()
     }
 
     /// A connection is announced by another one.

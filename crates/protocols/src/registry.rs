@@ -9,9 +9,25 @@ use gannet_base::Dir;
 use crate::Analyze;
 use crate::Context;
 
+/// How the enum of all analyzers holds one: boxed, so that it stays small, unless the analyzer is
+/// small itself and so common that another allocation would be felt.
+macro_rules! held {
+    ($ty:ty) => { Box<$ty> };
+    ($ty:ty, inline) => { $ty };
+}
+
+macro_rules! hold {
+    ($analyzer:expr) => {
+        Box::new($analyzer)
+    };
+    ($analyzer:expr, inline) => {
+        $analyzer
+    };
+}
+
 macro_rules! registry {
     (
-        analyzers { $( $tag:ident $module:ident :: $ty:ident, $name:literal, $service:literal, tcp $tcp:tt, udp $udp:tt; )* }
+        analyzers { $( $tag:ident $module:ident :: $ty:ident, $name:literal, $service:literal, tcp $tcp:tt, udp $udp:tt $(, $how:ident)?; )* }
         names { $( $packet:ident, $pname:literal, $pservice:literal; )* }
     ) => {
         /// A protocol.
@@ -52,13 +68,13 @@ macro_rules! registry {
         }
 
         /// The analyzer of any protocol.
-        pub enum Analyzer { $( #[doc = $name] $tag(Box<crate::$module::$ty>), )* }
+        pub enum Analyzer { $( #[doc = $name] $tag(held!(crate::$module::$ty $(, $how)?)), )* }
 
         impl Analyzer {
             /// A fresh analyzer for a connection; `None` for names that have none.
             pub fn new(tag: Tag, cx: &mut Context<'_>) -> Option<Self> {
                 match tag {
-                    $( Tag::$tag => Some(Self::$tag(Box::new(crate::$module::$ty::new(cx)))), )*
+                    $( Tag::$tag => Some(Self::$tag(hold!(crate::$module::$ty::new(cx) $(, $how)?))), )*
                     _ => None,
                 }
             }
@@ -105,7 +121,7 @@ registry! {
         Dhcp dhcp::Analyzer, "DHCP", "dhcp", tcp [], udp [67, 68, 4011];
         Dnp3Tcp dnp3::Tcp, "DNP3_TCP", "dnp3_tcp", tcp [20000], udp [];
         Dnp3Udp dnp3::Udp, "DNP3_UDP", "dnp3_udp", tcp [], udp [];
-        Dns dns::Analyzer, "DNS", "dns", tcp [53], udp [53, 137, 5353, 5355];
+        Dns dns::Analyzer, "DNS", "dns", tcp [53], udp [53, 137, 5353, 5355], inline;
         Dtls ssl::Dtls, "DTLS", "dtls", tcp [], udp [443];
         Finger finger::Analyzer, "FINGER", "finger", tcp [79], udp [];
         Ftp ftp::Analyzer, "FTP", "ftp", tcp [21, 2811], udp [];

@@ -27,10 +27,30 @@ const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
 const MAX_STARTS: u16 = 32;
 
 /// Requests of the call at hand, kept between calls for their memory.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Scratch {
     requests: Vec<Request>,
     starts: Vec<(Tag, Replay)>,
+    /// Emptied lists of analyzers, kept for their memory.
+    spare: Vec<Vec<Entry>>,
+}
+
+/// Emptied lists kept at the most.
+const MAX_SPARE: usize = 64;
+
+impl Scratch {
+    /// Takes an emptied list back.
+    fn give(&mut self, mut entries: Vec<Entry>) {
+        entries.clear();
+        if self.spare.len() < MAX_SPARE && entries.capacity() == ENTRIES {
+            self.spare.push(entries);
+        }
+    }
+
+    /// Room for the analyzers of a connection.
+    fn entries(&mut self) -> Vec<Entry> {
+        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(ENTRIES))
+    }
 }
 
 /// The analyzers of one connection.
@@ -63,6 +83,9 @@ struct Entry {
     analyzer: Analyzer,
     confirmed: bool,
 }
+
+// A connection that carries anything has a list of them: it stays within a cache line.
+const _: () = assert!(size_of::<Entry>() <= 32);
 
 /// Analyzers for which room is made at first: one by port, and the detector.
 const ENTRIES: usize = 2;
@@ -167,7 +190,7 @@ impl Session<'_> {
             && entry.analyzer.is_idle()
         {
             self.stack.waiting = Waiting::Idle(entry.analyzer.tag());
-            self.stack.entries = Vec::new();
+            self.scratch.give(std::mem::take(&mut self.stack.entries));
         }
     }
 
@@ -178,7 +201,9 @@ impl Session<'_> {
             self.start_waiting(conn);
         }
         self.each(conn, |a, cx| a.finish(cx));
-        self.stack.entries.clear();
+        if self.stack.entries.capacity() > 0 {
+            self.scratch.give(std::mem::take(&mut self.stack.entries));
+        }
         self.settle(conn);
     }
 
@@ -253,8 +278,8 @@ impl Session<'_> {
                 }
             }
             self.stack.started += 1;
-            if self.stack.entries.is_empty() {
-                self.stack.entries.reserve_exact(ENTRIES);
+            if self.stack.entries.capacity() == 0 {
+                self.stack.entries = self.scratch.entries();
             }
             self.stack.entries.push(Entry { analyzer, confirmed: false });
         }

@@ -17,6 +17,7 @@ use super::rows::Answers;
 use super::session::Exchange;
 use super::session::Pending;
 use super::session::Place;
+use super::session::Spare;
 use super::session::flag;
 use super::walk;
 use super::walk::Walk;
@@ -106,9 +107,10 @@ impl Analyzer {
             id = id.flipped();
         }
         // The scratch is moved out, so that it and the context can be used together.
-        let mut scratch = std::mem::take(&mut cx.env.dns.scratch);
+        let mut scratch = cx.env.dns.scratch.take().unwrap_or_default();
         scratch.answers.clear();
-        let mut joined = tracked.then(|| self.join(cx.now, id, &header, netbios));
+        let spare = &mut cx.env.dns.spare;
+        let mut joined = tracked.then(|| self.join(cx.now, id, &header, netbios, spare));
         let exchange = match &mut joined {
             Some((exchange, _)) => {
                 if let Some(kept) = exchange.answers.take() {
@@ -139,7 +141,7 @@ impl Analyzer {
             }
             None => self.touch_last(cx, id, &header, &result),
         }
-        cx.env.dns.scratch = scratch;
+        cx.env.dns.scratch = Some(scratch);
     }
 
     /// Says what was odd, and what the protocol is.
@@ -167,8 +169,9 @@ impl Analyzer {
         id: ConnId,
         header: &Header,
         netbios: bool,
+        spare: &mut Spare,
     ) -> (Box<Exchange>, Place) {
-        let fresh = || Box::new(Exchange::new(now, header.id));
+        let mut fresh = || spare.take(now, header.id);
         let (mut exchange, place) = if id.resp_h.is_multicast() {
             let mut exchange = fresh();
             exchange.flags = flag::SAW_BOTH;
@@ -227,6 +230,7 @@ impl Analyzer {
         }
         if ended && exchange.has(flag::SAW_BOTH) {
             rows::log(cx, id, &exchange, answers);
+            cx.env.dns.spare.give(exchange);
             self.last = Place::None;
             return;
         }

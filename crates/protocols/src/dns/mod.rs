@@ -32,8 +32,11 @@ pub use session::MAX_PENDING_IDS;
 pub use session::MAX_PENDING_MESSAGES;
 pub use walk::MAX_QUESTIONS;
 
-/// Buffers for reading one message, reused by all connections of a shard.
+/// Memory that all connections of a shard use again and again.
 #[derive(Debug, Default)]
 pub struct Shared {
-    scratch: analyzer::Scratch,
+    /// Buffers for reading one message. Boxed, as they are moved out and back for each.
+    scratch: Option<Box<analyzer::Scratch>>,
+    /// Exchanges that are done with.
+    spare: session::Spare,
 }

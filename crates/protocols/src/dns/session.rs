@@ -108,6 +108,39 @@ impl Exchange {
     }
 }
 
+/// Exchanges kept for their memory: one comes with every message and goes with the next.
+///
+/// It is their boxes that are kept.
+#[derive(Debug, Default)]
+#[allow(clippy::vec_box)]
+pub(super) struct Spare(Vec<Box<Exchange>>);
+
+/// Exchanges kept at the most.
+const MAX_SPARE: usize = 64;
+
+impl Spare {
+    /// A fresh exchange.
+    #[inline]
+    pub(super) fn take(&mut self, ts: Time, trans_id: u16) -> Box<Exchange> {
+        let fresh = Exchange::new(ts, trans_id);
+        match self.0.pop() {
+            Some(mut exchange) => {
+                *exchange = fresh;
+                exchange
+            }
+            None => Box::new(fresh),
+        }
+    }
+
+    /// One that is done with.
+    #[inline]
+    pub(super) fn give(&mut self, exchange: Box<Exchange>) {
+        if self.0.len() < MAX_SPARE {
+            self.0.push(exchange);
+        }
+    }
+}
+
 /// Where an exchange goes when its message has been read, unless it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
