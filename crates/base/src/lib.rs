@@ -13,6 +13,7 @@
 
 mod addr;
 mod conn_id;
+mod prefetch;
 mod time;
 mod uid;
 
@@ -20,6 +21,7 @@ pub use addr::Addr;
 pub use addr::Subnet;
 pub use conn_id::ConnId;
 pub use conn_id::Dir;
+pub use prefetch::prefetch;
 pub use time::Interval;
 pub use time::Time;
 pub use uid::UID_TEXT_MAX;

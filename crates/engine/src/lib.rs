@@ -7,6 +7,7 @@
 //! were batched.
 
 mod conn_log;
+mod glance;
 mod options;
 mod shard;
 #[cfg(test)]
@@ -57,7 +58,11 @@ impl Engine {
     /// # Errors
     /// When a log could not be written.
     pub fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
+        let mut coming = batch.iter().skip(glance::AHEAD);
         for packet in batch.iter() {
+            if let Some(key) = coming.next().and_then(|p| glance::key(&p)) {
+                self.shard.expect_soon(&key);
+            }
             self.statistics.packets += 1;
             self.statistics.bytes += u64::from(packet.wire_len);
             let passes = |f: &Filter| f.matches(packet.link_type.0, packet.data, packet.wire_len);

@@ -10,6 +10,8 @@ use gannet_files::FileOptions;
 use gannet_files::Files;
 use gannet_flow::Conn;
 use gannet_flow::Fragments;
+use gannet_flow::Hash;
+use gannet_flow::Key;
 use gannet_flow::Services;
 use gannet_flow::Slot;
 use gannet_flow::Table;
@@ -34,6 +36,10 @@ const MAX_TUNNEL_CHANGES: u8 = 5;
 /// Network time is never before this: a trace from before the first second of the epoch has no
 /// clock to speak of. The times of packets and connections are their own nevertheless.
 const BEGINNING: Time = Time::from_secs(1);
+
+/// Timers whose connections are read ahead of time: so far that they have come when needed, and
+/// not so far that they have gone again.
+const SLOTS_AHEAD: usize = 12;
 
 /// What the engine keeps beside a connection.
 #[derive(Default)]
@@ -125,6 +131,12 @@ impl Shard {
         self.env.logs.check()
     }
 
+    /// A packet with this key comes soon.
+    #[inline]
+    pub(crate) fn expect_soon(&self, key: &Key) {
+        self.table.prefetch(self.table.hash(key));
+    }
+
     /// One packet.
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
         self.packet_number = packet.number;
@@ -147,6 +159,13 @@ impl Shard {
     fn advance(&mut self, to: Time) {
         let to = to.max(self.now);
         while let Some((due, number, index)) = self.timers.pop(to) {
+            // Connections whose timers fire were idle for long: they are in no cache any more.
+            if let Some(next) = self.timers.ahead(SLOTS_AHEAD) {
+                self.table.prefetch_slot(next);
+            }
+            if let Some(next) = self.timers.ahead(SLOTS_AHEAD / 2) {
+                self.table.prefetch_removal(next);
+            }
             self.now = self.now.max(due);
             // A file that is given up for silence ends before the connection that carried it.
             self.env.expire(self.now);
@@ -177,8 +196,10 @@ impl Shard {
     }
 
     /// A new connection from a packet's sender, or to it if `flip`.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn create(
         &mut self,
+        hash: Hash,
         id: ConnId,
         proto: Proto,
         ip_proto: u8,
@@ -204,7 +225,7 @@ impl Shard {
         let number = self.created;
         self.created += 1;
         // Its timer is set when the packet is done with it, when more is known.
-        self.table.insert(Slot::new(conn, tcp, ext, number, one_way))
+        self.table.insert(hash, Slot::new(conn, tcp, ext, number, one_way))
     }
 
     /// The uid of what the packet at hand starts.

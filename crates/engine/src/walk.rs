@@ -206,12 +206,13 @@ impl Shard {
         flip: impl FnOnce() -> bool,
     ) -> (u32, Dir) {
         let key = Key::new(&id, ip.protocol, one_way);
-        let index = match self.table.find(&key) {
+        let hash = self.table.hash(&key);
+        let index = match self.table.find(hash, &key) {
             Some(index) => {
                 self.check_around(index, around);
                 index
             }
-            None => self.create(id, proto, ip.protocol, one_way, flip(), around),
+            None => self.create(hash, id, proto, ip.protocol, one_way, flip(), around),
         };
         (index, self.direction(index, &id))
     }
@@ -249,7 +250,8 @@ impl Shard {
         let key = Key::new(&id, ip.protocol, false);
         // A SYN whose options do not hold begins another connection nevertheless.
         let header = parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
-        if header && let Some(index) = self.table.find(&key) {
+        let hash = self.table.hash(&key);
+        if header && let Some(index) = self.table.find(hash, &key) {
             let time = self.time;
             let reuse = self.with_session(index, |conn, tcp, session| {
                 tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, &segment, session))

@@ -8,6 +8,7 @@
 mod conn;
 mod frag;
 mod history;
+mod index;
 mod table;
 pub mod tcp;
 mod timers;
@@ -19,6 +20,7 @@ pub use conn::is_power_of_ten;
 pub use frag::FragmentEvent;
 pub use frag::Fragments;
 pub use history::History;
+pub use table::Hash;
 pub use table::Key;
 pub use table::Slot;
 pub use table::Table;

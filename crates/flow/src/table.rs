@@ -4,48 +4,38 @@ use foldhash::fast::RandomState;
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Time;
-use hashbrown::HashTable;
+use gannet_base::prefetch;
 
 use crate::Conn;
+use crate::index::Index;
 use crate::tcp::Tcp;
 
 /// What makes packets belong together: two address-and-port pairs in a fixed order, and the
 /// protocol. One-way traffic (ICMP errors) keeps its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    low: (Addr, u16),
-    high: (Addr, u16),
-    ip_proto: u8,
-    one_way: bool,
+    low: u128,
+    high: u128,
+    /// Both ports, the protocol and whether the traffic is one-way.
+    rest: u64,
 }
 
 impl Key {
     /// The key of a packet from `src` to `dst`.
     #[inline]
     pub fn new(id: &ConnId, ip_proto: u8, one_way: bool) -> Self {
-        let (src, dst) = ((id.orig_h, id.orig_p), (id.resp_h, id.resp_p));
+        let number = |a: Addr| u128::from_be_bytes(a.octets());
+        let (src, dst) = ((number(id.orig_h), id.orig_p), (number(id.resp_h), id.resp_p));
         let (low, high) = if one_way || src <= dst { (src, dst) } else { (dst, src) };
-        Self { low, high, ip_proto, one_way }
-    }
-
-    /// Thirty-two bits of keyed hash.
-    #[inline]
-    fn hash(&self, state: &RandomState) -> u32 {
-        let ports = u64::from(self.low.1) << 32
-            | u64::from(self.high.1) << 16
-            | u64::from(self.ip_proto) << 1
-            | u64::from(self.one_way);
-        let low = u128::from_ne_bytes(self.low.0.octets());
-        let high = u128::from_ne_bytes(self.high.0.octets());
-        state.hash_one((low, high, ports)) as u32
+        let ports = u64::from(low.1) << 16 | u64::from(high.1);
+        let rest = ports << 16 | u64::from(ip_proto) << 8 | u64::from(one_way);
+        Self { low: low.0, high: high.0, rest }
     }
 }
 
-/// Thirty-two bits of hash over the sixty-four that the table takes its places from.
-#[inline]
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
+/// The hash of a [`Key`] in one [`Table`], keyed so that nobody can choose it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hash(u32);
 
 /// A connection in the table, with what its owner keeps beside it.
 #[derive(Debug)]
@@ -61,14 +51,14 @@ pub struct Slot<X> {
     /// When its timer is due.
     pub due: Time,
     /// Of its key, as long as it is in the table.
-    hash: u32,
+    hash: Hash,
     one_way: bool,
 }
 
 impl<X> Slot<X> {
     /// A slot without a timer.
     pub fn new(conn: Conn, tcp: Option<Box<Tcp>>, ext: X, number: u64, one_way: bool) -> Self {
-        Self { conn, tcp, ext, number, due: Time::MAX, hash: 0, one_way }
+        Self { conn, tcp, ext, number, due: Time::MAX, hash: Hash(0), one_way }
     }
 
     fn key(&self) -> Key {
@@ -87,8 +77,7 @@ const CHUNK: usize = 1 << 14;
 #[derive(Debug)]
 pub struct Table<X> {
     hash: RandomState,
-    /// Index and hash: growing looks at no slot.
-    index: HashTable<(u32, u32)>,
+    index: Index,
     chunks: Vec<Vec<Option<Slot<X>>>>,
     free: Vec<u32>,
 }
@@ -97,7 +86,7 @@ impl<X> Default for Table<X> {
     fn default() -> Self {
         Self {
             hash: RandomState::default(),
-            index: HashTable::new(),
+            index: Index::default(),
             chunks: Vec::new(),
             free: Vec::new(),
         }
@@ -112,20 +101,45 @@ impl<X> Table<X> {
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.index.len() == 0
+    }
+
+    /// Where to look for a key.
+    #[inline]
+    pub fn hash(&self, key: &Key) -> Hash {
+        Hash(self.hash.hash_one((key.low, key.high, key.rest)) as u32)
     }
 
     /// The connection a packet belongs to.
     #[inline]
-    pub fn find(&self, key: &Key) -> Option<u32> {
-        let hash = key.hash(&self.hash);
-        let same = |e: &(u32, u32)| e.1 == hash && self.get(e.0).is_some_and(|s| s.key() == *key);
-        self.index.find(spread(hash), same).map(|e| e.0)
+    pub fn find(&self, hash: Hash, key: &Key) -> Option<u32> {
+        self.index.find(hash.0, |i| self.get(i).is_some_and(|s| s.key() == *key))
     }
 
-    /// A new connection, which must not be in the table.
-    pub fn insert(&mut self, mut slot: Slot<X>) -> u32 {
-        let hash = slot.key().hash(&self.hash);
+    /// Asks the cache for what [`find`](Self::find) reads first.
+    #[inline]
+    pub fn prefetch(&self, hash: Hash) {
+        self.index.prefetch(hash.0);
+    }
+
+    /// Asks the cache for a connection.
+    #[inline]
+    pub fn prefetch_slot(&self, i: u32) {
+        if let Some(chunk) = self.chunks.get(i as usize / CHUNK) {
+            prefetch(chunk.as_ptr().wrapping_add(i as usize % CHUNK));
+        }
+    }
+
+    /// Asks the cache for what removing a connection reads beside it.
+    #[inline]
+    pub fn prefetch_removal(&self, i: u32) {
+        if let Some(slot) = self.get(i) {
+            self.prefetch(slot.hash);
+        }
+    }
+
+    /// A new connection, which must not be in the table. `hash` is its key's.
+    pub fn insert(&mut self, hash: Hash, mut slot: Slot<X>) -> u32 {
         slot.hash = hash;
         let i = match self.free.pop() {
             Some(i) => i,
@@ -140,7 +154,9 @@ impl<X> Table<X> {
             }
         };
         self.chunks[i as usize / CHUNK][i as usize % CHUNK] = Some(slot);
-        self.index.insert_unique(spread(hash), (i, hash), |e| spread(e.1));
+        self.index.insert(hash.0, i);
+        // The place of the next one is known already, and has often not been touched for long.
+        self.prefetch_slot(self.free.last().map_or(i + 1, |next| *next));
         i
     }
 
@@ -159,9 +175,7 @@ impl<X> Table<X> {
     /// Takes a connection out and drops it; returns whether it was there.
     pub fn remove(&mut self, i: u32) -> bool {
         let Some(hash) = self.get(i).map(|s| s.hash) else { return false };
-        if let Ok(entry) = self.index.find_entry(spread(hash), |e| e.0 == i) {
-            entry.remove();
-        }
+        self.index.remove(hash.0, i);
         self.chunks[i as usize / CHUNK][i as usize % CHUNK] = None;
         self.free.push(i);
         true
@@ -195,28 +209,36 @@ mod tests {
         Slot::new(conn, None, (), u64::from(n), false)
     }
 
+    fn find(t: &Table<()>, key: &Key) -> Option<u32> {
+        t.find(t.hash(key), key)
+    }
+
+    fn insert(t: &mut Table<()>, slot: Slot<()>) -> u32 {
+        t.insert(t.hash(&slot.key()), slot)
+    }
+
     #[test]
     fn both_directions_find_it_and_flips_do_not_matter() {
         let mut t = Table::default();
         for n in 0..40_000 {
-            t.insert(slot(n));
+            insert(&mut t, slot(n));
         }
         for n in 0..40_000 {
             let id = slot(n).conn.id;
-            let i = t.find(&Key::new(&id.flipped(), 17, false)).unwrap();
+            let i = find(&t, &Key::new(&id.flipped(), 17, false)).unwrap();
             t.get_mut(i).unwrap().conn.flip();
-            assert_eq!(t.find(&Key::new(&id, 17, false)), Some(i));
-            assert_eq!(t.find(&Key::new(&id, 6, false)), None);
+            assert_eq!(find(&t, &Key::new(&id, 17, false)), Some(i));
+            assert_eq!(find(&t, &Key::new(&id, 6, false)), None);
         }
         assert_eq!(t.in_order().len(), 40_000);
         for n in 0..40_000 {
-            let i = t.find(&Key::new(&slot(n).conn.id, 17, false)).unwrap();
+            let i = find(&t, &Key::new(&slot(n).conn.id, 17, false)).unwrap();
             assert_eq!(t.get(i).unwrap().number, u64::from(n));
             assert!(t.remove(i));
             assert!(!t.remove(i));
         }
         assert!(t.is_empty());
-        assert!((t.insert(slot(1)) as usize) < 40_000, "freed places are used again");
+        assert!((insert(&mut t, slot(1)) as usize) < 40_000, "freed places are used again");
         assert_eq!(t.chunks.len(), 3);
     }
 }

@@ -10,12 +10,18 @@ use gannet_base::Time;
 /// back. Entries fire in order of time, and of creation where times are equal, so that the order
 /// never depends on what else is going on.
 ///
-/// Far entries wait in buckets of a seventh of a second, unsorted; only those of the bucket at hand
-/// are in a heap, which so stays small enough for the cache.
+/// Far entries wait in buckets of a seventh of a second, unsorted. The bucket at hand is sorted, so
+/// that what comes up next can be known [ahead](Self::ahead); what is added to it later is in a heap.
 #[derive(Debug, Default)]
 pub struct Timers {
-    near: BinaryHeap<Reverse<Entry>>,
-    far: BTreeMap<i64, Vec<Reverse<Entry>>>,
+    /// The bucket at hand, in order, from `at` on.
+    near: Vec<Entry>,
+    at: usize,
+    /// What came after the bucket at hand was sorted.
+    late: BinaryHeap<Reverse<Entry>>,
+    far: BTreeMap<i64, Vec<Entry>>,
+    /// Memory of buckets that are done with.
+    spare: Vec<Vec<Entry>>,
     /// The last bucket that came near.
     bucket: i64,
 }
@@ -27,6 +33,9 @@ type Entry = (Time, u32, u32);
 /// Nanoseconds of a bucket, as a power of two.
 const BUCKET_BITS: u32 = 27;
 
+/// Buckets kept for their memory.
+const MAX_SPARE: usize = 8;
+
 fn bucket(t: Time) -> i64 {
     t.as_nanos() >> BUCKET_BITS
 }
@@ -35,12 +44,13 @@ impl Timers {
     /// Asks for the connection with this number and index at `due`.
     #[inline]
     pub fn add(&mut self, due: Time, number: u64, index: u32) {
-        let entry = Reverse((due, number as u32, index));
+        let entry = (due, number as u32, index);
         let to = bucket(due);
         if to <= self.bucket {
-            self.near.push(entry);
+            self.late.push(Reverse(entry));
         } else {
-            self.far.entry(to).or_default().push(entry);
+            let spare = || self.spare.pop().unwrap_or_default();
+            self.far.entry(to).or_insert_with(spare).push(entry);
         }
     }
 
@@ -49,19 +59,50 @@ impl Timers {
     /// the connection gone, or its timer moved.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<(Time, u32, u32)> {
-        while self.near.is_empty() {
-            let first = self.far.first_entry()?;
-            if *first.key() > bucket(now) {
+        while self.at == self.near.len() && self.late.is_empty() {
+            if !self.turn(now) {
                 return None;
             }
-            self.bucket = *first.key();
-            self.near = first.remove().into();
         }
-        let Reverse((due, ..)) = self.near.peek()?;
-        if *due > now {
+        let late = self.late.peek().map(|e| e.0);
+        let near = self.near.get(self.at).copied();
+        let entry = match (near, late) {
+            (Some(near), Some(late)) => near.min(late),
+            (near, late) => near.or(late)?,
+        };
+        if entry.0 > now {
             return None;
         }
-        self.near.pop().map(|Reverse(e)| e)
+        if near == Some(entry) {
+            self.at += 1;
+        } else {
+            self.late.pop();
+        }
+        Some(entry)
+    }
+
+    /// Takes the next bucket, if it has begun.
+    fn turn(&mut self, now: Time) -> bool {
+        let Some(first) = self.far.first_entry() else { return false };
+        if *first.key() > bucket(now) {
+            return false;
+        }
+        self.bucket = *first.key();
+        let mut done = std::mem::replace(&mut self.near, first.remove());
+        self.near.sort_unstable();
+        self.at = 0;
+        done.clear();
+        if self.spare.len() < MAX_SPARE {
+            self.spare.push(done);
+        }
+        true
+    }
+
+    /// The index of the `n`th entry to come up after the next, as far as it is known: for reading
+    /// memory ahead.
+    #[inline]
+    pub fn ahead(&self, n: usize) -> Option<u32> {
+        self.near.get(self.at + n).map(|e| e.2)
     }
 }
 

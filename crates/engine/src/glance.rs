@@ -1,0 +1,75 @@
+//! A glance at packets that are still to come.
+//!
+//! Finding a packet's connection reads memory that is in no cache, once there are many of them. A
+//! glance at the addresses of a packet a few ahead tells what that memory will be, early enough for
+//! it to come. Nothing is decided here: what a glance does not understand just comes later.
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_capture::Packet;
+use gannet_flow::Key;
+use gannet_wire::link_type;
+use gannet_wire::protocol;
+
+/// Packets between a glance and its packet's turn: the time of a few cache misses.
+pub(crate) const AHEAD: usize = 6;
+
+/// Bytes of the headers that a glance reads: Ethernet, IPv4 without options, and ports.
+const HEADERS: usize = 14 + 20 + 4;
+
+/// The key that a packet will be looked up by, if it is plain TCP or UDP over IPv4 over Ethernet.
+#[inline]
+pub(crate) fn key(packet: &Packet<'_>) -> Option<Key> {
+    let head: &[u8; HEADERS] = packet.data.first_chunk()?;
+    let fragment = u16::from_be_bytes([head[20], head[21]]) & 0x3fff != 0;
+    let plain = packet.link_type.0 == link_type::ETHERNET
+        && head[12..15] == [0x08, 0x00, 0x45]
+        && !fragment
+        && matches!(head[23], protocol::TCP | protocol::UDP);
+    if !plain {
+        return None;
+    }
+    let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let id = ConnId { orig_h: addr(26), orig_p: port(34), resp_h: addr(30), resp_p: port(36) };
+    Some(Key::new(&id, head[23], false))
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Time;
+    use gannet_capture::LinkType;
+
+    use super::*;
+
+    #[test]
+    fn plain_headers_only() {
+        let mut data = [0; HEADERS];
+        data[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+        data[23] = protocol::UDP;
+        data[26..].copy_from_slice(&[192, 0, 2, 1, 192, 0, 2, 2, 0x04, 0xd2, 0, 53]);
+        let look = |data: &[u8]| {
+            key(&Packet {
+                time: Time::ZERO,
+                wire_len: data.len() as u32,
+                link_type: LinkType(1),
+                interface: 0,
+                number: 1,
+                data,
+            })
+        };
+        let id = ConnId {
+            orig_h: Addr::v4([192, 0, 2, 2]),
+            orig_p: 53,
+            resp_h: Addr::v4([192, 0, 2, 1]),
+            resp_p: 1234,
+        };
+        assert_eq!(look(&data), Some(Key::new(&id, protocol::UDP, false)));
+        assert_eq!(look(&data[..HEADERS - 1]), None);
+        for (at, byte) in [(12, 0x81), (14, 0x46), (20, 0x20), (23, 1)] {
+            let mut odd = data;
+            odd[at] = byte;
+            assert_eq!(look(&odd), None, "{at}");
+        }
+    }
+}
