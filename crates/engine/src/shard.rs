@@ -346,8 +346,15 @@ impl Shard {
 
     /// The end of input.
     pub(crate) fn finish(&mut self) -> io::Result<Vec<StreamCount>> {
-        for index in self.table.in_order() {
-            self.remove(index);
+        let live = self.table.in_order();
+        for (i, index) in live.iter().enumerate() {
+            if let Some(next) = live.get(i + SLOTS_AHEAD) {
+                self.table.prefetch_slot(*next);
+            }
+            if let Some(next) = live.get(i + SLOTS_AHEAD / 2) {
+                self.table.prefetch_removal(*next);
+            }
+            self.remove(*index);
         }
         self.env.finish(self.now);
         let counts = self.env.logs.counts();

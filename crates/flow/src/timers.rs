@@ -24,6 +24,8 @@ pub struct Timers {
     spare: Vec<Vec<Entry>>,
     /// The last bucket that came near.
     bucket: i64,
+    /// The far bucket that was last added to, of which there is one after the other.
+    open: (i64, Vec<Entry>),
 }
 
 /// Due time, and the low halves of number and index: sixteen bytes, as there is one for every
@@ -49,8 +51,19 @@ impl Timers {
         if to <= self.bucket {
             self.late.push(Reverse(entry));
         } else {
-            let spare = || self.spare.pop().unwrap_or_default();
-            self.far.entry(to).or_insert_with(spare).push(entry);
+            if to != self.open.0 {
+                self.open(to);
+            }
+            self.open.1.push(entry);
+        }
+    }
+
+    /// Another far bucket is to be added to.
+    fn open(&mut self, to: i64) {
+        let next = self.far.remove(&to).or_else(|| self.spare.pop()).unwrap_or_default();
+        let (from, entries) = std::mem::replace(&mut self.open, (to, next));
+        if !entries.is_empty() {
+            self.far.insert(from, entries);
         }
     }
 
@@ -83,12 +96,18 @@ impl Timers {
 
     /// Takes the next bucket, if it has begun.
     fn turn(&mut self, now: Time) -> bool {
-        let Some(first) = self.far.first_entry() else { return false };
-        if *first.key() > bucket(now) {
+        let open = (!self.open.1.is_empty()).then_some(self.open.0);
+        let far = self.far.first_key_value().map(|(b, _)| *b);
+        let Some(first) = far.into_iter().chain(open).min() else { return false };
+        if first > bucket(now) {
             return false;
         }
-        self.bucket = *first.key();
-        let mut done = std::mem::replace(&mut self.near, first.remove());
+        self.bucket = first;
+        let entries = match self.open.0 == first {
+            true => std::mem::take(&mut self.open.1),
+            false => self.far.remove(&first).unwrap_or_default(),
+        };
+        let mut done = std::mem::replace(&mut self.near, entries);
         self.near.sort_unstable();
         self.at = 0;
         done.clear();

@@ -199,9 +199,46 @@ impl<'a> Cursor<'a> {
     /// NetBIOS name service does. Returns false, with a note, if it is no name.
     pub fn name(&mut self, out: &mut Vec<u8>, long_labels: bool, notes: &mut Notes) -> bool {
         let start = out.len();
-        let ok = self.expand(out, NAME_ROOM, long_labels, 0, notes);
+        let ok = self.plain_name(out) || self.expand(out, NAME_ROOM, long_labels, 0, notes);
         out[start..].make_ascii_lowercase();
         ok
+    }
+
+    /// What nearly all names are: a few labels, or one pointer to them. Whatever else there is, faults
+    /// above all, is left to [`expand`](Self::expand): then nothing has been read.
+    #[inline]
+    fn plain_name(&mut self, out: &mut Vec<u8>) -> bool {
+        let from = self.pos;
+        let (at, end, after) = match *self.rest() {
+            [high @ 0xc0..=0xff, low, ..] => {
+                let target = usize::from(high & 0x3f) << 8 | usize::from(low);
+                (target, from, Some(from + 2))
+            }
+            _ => (from, self.end, None),
+        };
+        let Some(labels) = self.msg.get(at..end) else { return false };
+        let mut zero = 0;
+        loop {
+            match labels.get(zero) {
+                Some(0) => break,
+                Some(len @ 1..=63) if zero < 190 => zero += 1 + usize::from(*len),
+                _ => return false,
+            }
+        }
+        // Where the length of a label was, behind the first, there is a dot.
+        let start = out.len();
+        out.extend_from_slice(labels.get(1..zero).unwrap_or_default());
+        let mut dot = usize::from(labels[0]);
+        while let Some(place) = out[start..].get_mut(dot) {
+            dot += 1 + usize::from(*place);
+            *place = b'.';
+        }
+        // Behind a pointer a dot at the end is taken off once more, should a label end with one.
+        if after.is_some() && out.len() >= start + 2 && out.last() == Some(&b'.') {
+            out.pop();
+        }
+        self.pos = after.unwrap_or(at + zero + 1);
+        true
     }
 
     /// The same, in the case it came in (what pointers lead to excepted).
@@ -292,6 +329,34 @@ mod tests {
         let (mut out, mut notes) = (Vec::new(), Notes::new());
         let ok = cursor.name(&mut out, false, &mut notes);
         (ok, String::from_utf8_lossy(&out).into_owned(), cursor.pos(), notes)
+    }
+
+    proptest! {
+        /// The short way to a name is nothing but short.
+        #[test]
+        fn plain_names_as_any(
+            lens in proptest::collection::vec(0_usize..70, 0..8),
+            tail in proptest::collection::vec(any::<u8>(), 0..6),
+            at in 0_usize..40,
+            pointer in any::<bool>(),
+        ) {
+            let mut msg = vec![b'A'; 12];
+            for len in lens {
+                msg.push(len as u8);
+                msg.extend((0..len).map(|i| b"aZ.9\0\xc0"[i % 6]));
+            }
+            if pointer {
+                msg.extend_from_slice(&[0, 0xc0, at as u8]);
+            }
+            let at = if pointer { msg.len() - 2 } else { at.min(msg.len()) };
+            msg.extend_from_slice(&tail);
+            let mut cursor = Cursor::new(&msg, at);
+            let (mut out, mut notes) = (Vec::new(), Notes::new());
+            let ok = cursor.expand(&mut out, NAME_ROOM, false, 0, &mut notes);
+            out.make_ascii_lowercase();
+            let expected = (ok, String::from_utf8_lossy(&out).into_owned(), cursor.pos(), notes);
+            prop_assert_eq!(name(&msg, at), expected);
+        }
     }
 
     fn fault(msg: &[u8], at: usize) -> &'static str {
