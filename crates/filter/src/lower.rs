@@ -13,7 +13,7 @@ mod wlan;
 use crate::Options;
 use crate::ast::{Expr, Join, Primitive};
 use crate::error::Problem;
-use crate::ir::{Cond, Test, ValueId, Values, and, not, or};
+use crate::ir::{Cond, Graph, Test, ValueId, Values, and, not, or};
 use crate::names::Resolver;
 use state::State;
 
@@ -22,12 +22,19 @@ type Result<T> = std::result::Result<T, String>;
 
 /// What is compiled: conditions and their values, what to carry out before, the lowest scratch
 /// word that holds a variable, and whether the program must stay as it is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lowered {
     pub(crate) values: Values,
     pub(crate) prologue: Vec<Cond>,
     pub(crate) cond: Cond,
     pub(crate) vars: u8,
+}
+
+impl Lowered {
+    /// The graph of what was written, test for test.
+    pub(crate) fn graph(&self) -> Graph {
+        Graph::new(self.values.clone(), &self.prologue, &self.cond)
+    }
 }
 
 /// Lowers an expression for a link type.

@@ -122,7 +122,9 @@ fn attempt(json: &str, names: &Names) -> Result<Program, String> {
         offline: false,
     };
     let link = dlt::by_name(&string(json, "dlt")).ok_or("link type")?;
-    compile(&string(json, "expr"), link, &options, names).map_err(|e| e.message().to_owned())
+    compile(&string(json, "expr"), link, &options, names)
+        .map(|c| c.program().clone())
+        .map_err(|e| e.message().to_owned())
 }
 
 /// The numbers of a list under a key, as whether they are zero.
@@ -147,7 +149,9 @@ fn verdicts(json: &str, file: &std::path::Path, names: &Names) -> Vec<bool> {
         for packet in batch.iter() {
             let program = program.get_or_insert_with(|| {
                 let link = dlt::of_file(packet.link_type.0);
-                compile(&string(json, "expr"), link, &options, names).ok()
+                compile(&string(json, "expr"), link, &options, names)
+                    .ok()
+                    .map(|c| c.program().clone())
             });
             let run = |p: &Program| p.run(packet.data, packet.wire_len) != 0;
             out.push(program.as_ref().is_some_and(run));
