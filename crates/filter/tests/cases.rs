@@ -99,9 +99,8 @@ fn names(text: &str) -> Names {
         names.ethers.insert(name, bytes.try_into().unwrap());
     }
     for (name, address) in pairs("networks") {
-        let parts: Vec<u32> = address.split('.').map(|p| p.parse().unwrap()).collect();
-        let used = parts.iter().rposition(|p| *p != 0).map_or(0, |i| i + 1);
-        names.networks.insert(name, parts[..used].iter().fold(0, |n, p| n << 8 | p));
+        let address: std::net::Ipv4Addr = address.parse().unwrap();
+        names.networks.insert(name, address.into());
     }
     names
 }

@@ -29,20 +29,15 @@ pub(super) fn share(graph: &Graph) -> Option<(Graph, Vec<bool>)> {
             loaded[to] &= of(from).is_some() && of(from) == of(to);
         }
     }
-    let mut groups: HashMap<_, Vec<BlockId>> = HashMap::new();
-    for (id, block) in graph.blocks.iter().enumerate().filter(|(id, _)| loaded[*id]) {
-        if let Some((op, _, k)) = compared(id) {
-            groups.entry((op, k, block.yes, block.no)).or_default().push(id);
-        }
-    }
+    let mut first: HashMap<_, BlockId> = HashMap::new();
     let mut one: Vec<BlockId> = (0..graph.blocks.len()).collect();
     let mut as_is = vec![false; graph.blocks.len()];
-    for group in groups.values().filter(|g| g.len() > 1) {
-        // Of all the least, which lies behind every block that leads to one of them.
-        let Some(least) = group.iter().min() else { continue };
-        as_is[*least] = true;
-        for id in group {
-            one[*id] = *least;
+    // Blocks that lead to the same come behind what they lead to: chains join from their ends.
+    for (id, block) in graph.blocks.iter().enumerate().filter(|(id, _)| loaded[*id]) {
+        if let Some((op, _, k)) = compared(id) {
+            let same = *first.entry((op, k, one[block.yes], one[block.no])).or_insert(id);
+            one[id] = same;
+            as_is[same] |= same != id;
         }
     }
     if !as_is.contains(&true) {
