@@ -2,9 +2,11 @@
 
 mod image;
 mod interp;
+mod read;
 pub(crate) use interp::alu;
 mod validate;
 
+pub use read::TextError;
 pub use validate::Invalid;
 
 /// An instruction, encoded as in `struct bpf_insn`.

@@ -36,7 +36,7 @@ mod select;
 
 use std::sync::{Arc, OnceLock};
 
-pub use bpf::{Insn, Invalid, MEMORY, Program};
+pub use bpf::{Insn, Invalid, MEMORY, Program, TextError};
 pub use compile::{Compiled, Options, compile};
 pub use error::Error;
 pub use names::{NoNames, Resolver};
