@@ -3,7 +3,7 @@
 mod image;
 mod interp;
 mod read;
-pub(crate) use interp::alu;
+pub(crate) use interp::{alu, load};
 mod validate;
 
 pub use read::TextError;

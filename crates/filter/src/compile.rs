@@ -3,10 +3,13 @@
 use crate::ast::Expr;
 use crate::bpf::{self, Insn, Program};
 use crate::error::{Error, Problem, Span};
-use crate::ir::Graph;
+use crate::ir::{Cond, Graph};
 use crate::lower::Lowered;
 use crate::names::Resolver;
 use crate::{lower, optimize, parser, select};
+
+/// What the optimizer says of filters that match nothing.
+pub(crate) const REJECTS_ALL: &str = "expression rejects all packets";
 
 /// What a program depends on besides the expression and the link type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +82,7 @@ pub(crate) fn of_tree(
             let lowered = lower::lower(tree, link_type, options, names)?;
             let stages = Stages::new(lowered, options);
             if options.optimize && stages.graph.rejects_all() {
-                return Err(whole("expression rejects all packets".into()));
+                return Err(whole(REJECTS_ALL.into()));
             }
             let program = stages.program(options).map_err(whole)?;
             (Some(stages), program)
@@ -154,6 +157,13 @@ impl Compiled {
             let span = Span { at: 0, width: self.text.len() };
             Error::new(Problem::new(message, span), &self.text)
         })
+    }
+
+    /// What lowering left: its graph, what to carry out first, the condition, and the lowest word
+    /// that holds a variable.
+    pub(crate) fn parts(&self) -> Option<(Graph, &[Cond], &Cond, u8)> {
+        let lowered = &self.stages.as_ref()?.lowered;
+        Some((lowered.graph(), &lowered.prologue, &lowered.cond, lowered.vars))
     }
 
     /// The syntax tree; none for the empty expression.

@@ -9,6 +9,7 @@
 mod cond;
 mod graph;
 mod lookup;
+mod run;
 mod set;
 mod values;
 

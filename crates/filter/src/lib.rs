@@ -32,6 +32,7 @@ mod lower;
 mod names;
 mod optimize;
 mod parser;
+pub mod proof;
 mod select;
 
 use std::sync::{Arc, OnceLock};

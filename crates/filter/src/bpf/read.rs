@@ -41,7 +41,10 @@ impl Program {
             return Err(TextError::Invalid(Invalid::Length(0)));
         };
         let insns = if first.starts_with('{') {
-            lines.iter().map(|(at, l)| c_initializer(l).map_err(on(*at))).collect::<Result<_, _>>()?
+            lines
+                .iter()
+                .map(|(at, l)| c_initializer(l).map_err(on(*at)))
+                .collect::<Result<_, _>>()?
         } else if first.starts_with(|c: char| c.is_ascii_digit()) {
             decimal(&lines)?
         } else {
