@@ -97,7 +97,7 @@ impl Stages {
         let graph = if options.optimize {
             let cond = optimize::factor(&mut lowered.values, &lowered.cond);
             let graph = Graph::new(lowered.values.clone(), &lowered.prologue, &cond);
-            optimize::thread(graph)
+            optimize::dead(optimize::thread(graph))
         } else {
             lowered.graph()
         };

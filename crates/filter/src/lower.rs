@@ -45,8 +45,15 @@ pub(crate) fn lower(
     names: &dyn Resolver,
 ) -> std::result::Result<Lowered, Problem> {
     let state = State::new(link_type).map_err(|m| Problem::new(m, Default::default()))?;
-    let mut lower =
-        Lower { values: Values::default(), state, options, names, vars: 16, outer: None };
+    let mut lower = Lower {
+        values: Values::default(),
+        state,
+        options,
+        names,
+        vars: 16,
+        outer: None,
+        tag: None,
+    };
     let cond = lower.expr(expr)?;
     let prologue = lower.prologue().map_err(|m| Problem::new(m, Default::default()))?;
     let cond = match link_type {
@@ -92,6 +99,8 @@ struct Lower<'a> {
     vars: u8,
     /// The outermost header and payload, once others lie inside.
     outer: Option<(state::Offset, state::Offset)>,
+    /// The variables that a VLAN tag moves, once one was asked for that the kernel may have taken.
+    tag: Option<(u8, u8)>,
 }
 
 impl Lower<'_> {
@@ -150,18 +159,8 @@ impl Lower<'_> {
     }
 
     fn compare_values(&mut self, op: u16, left: ValueId, right: ValueId) -> Cond {
-        use crate::{bpf, ir::Node};
-        if let (Some(a), Some(b)) = (self.values.as_const(left), self.values.as_const(right))
-            && self.options.optimize
-        {
-            let holds = match op {
-                bpf::JEQ => a == b,
-                bpf::JGT => a > b,
-                bpf::JGE => a >= b,
-                _ => a & b != 0,
-            };
-            return if holds { Cond::True } else { Cond::False };
-        }
+        use crate::bpf;
+        use crate::ir::Node;
         // Whether bits are all clear takes one instruction, not two.
         if let (bpf::JEQ, Some(0), Node::Binary(bpf::AND, value, mask)) =
             (op, self.values.as_const(right), self.values.node(left))

@@ -2,17 +2,19 @@
 //!
 //! `factor` works on the condition: what alternatives begin with is tested once, and long lists
 //! become sets. The other passes work on the graph of blocks: `thread` takes every edge straight to
-//! where it must end, `expand` turns sets into trees of comparisons for engines that know nothing
+//! where it must end, `dead` drops what is set and never asked for, `expand` turns sets into trees of comparisons for engines that know nothing
 //! else, `bits` finds shorter tests. Each is held against what it was given by the tests in
 //! `proof`.
 
 mod bits;
+mod dead;
 mod expand;
 mod factor;
 pub(crate) mod facts;
 mod thread;
 
 pub(crate) use bits::bits;
+pub(crate) use dead::dead;
 pub(crate) use expand::expand;
 pub(crate) use factor::factor;
 pub(crate) use thread::thread;

@@ -26,10 +26,10 @@ pub(crate) enum Cond {
     Any(Vec<Cond>),
 }
 
-/// Both. What the first asks of the packet is asked for even if the second cannot hold.
+/// Both. As in libpcap, if one of them cannot hold for any packet the other is not asked.
 pub(crate) fn and(a: Cond, b: Cond) -> Cond {
     match (a, b) {
-        (Cond::False, _) => Cond::False,
+        (Cond::False, _) | (_, Cond::False) => Cond::False,
         (Cond::True, c) | (c, Cond::True) => c,
         (Cond::All(mut all), b) => {
             all.push(b);
@@ -39,10 +39,10 @@ pub(crate) fn and(a: Cond, b: Cond) -> Cond {
     }
 }
 
-/// Either. What the first asks of the packet is asked for even if the second holds always.
+/// Either. As in libpcap, if one of them holds for all packets the other is not asked.
 pub(crate) fn or(a: Cond, b: Cond) -> Cond {
     match (a, b) {
-        (Cond::True, _) => Cond::True,
+        (Cond::True, _) | (_, Cond::True) => Cond::True,
         (Cond::False, c) | (c, Cond::False) => c,
         (Cond::Any(mut any), b) => {
             any.push(b);

@@ -144,9 +144,9 @@ impl Values {
         self.known[id.index()].vars & 1 << (var & 15) != 0
     }
 
-    /// Whether any variable is part of it.
-    pub(crate) fn varies(&self, id: ValueId) -> bool {
-        self.known[id.index()].vars != 0
+    /// The variables that are part of it, a bit for each.
+    pub(crate) fn vars(&self, id: ValueId) -> u16 {
+        self.known[id.index()].vars
     }
 
     fn known_of(&self, node: Node) -> Known {

@@ -108,7 +108,7 @@ fn bare(values: &Values, cond: &Cond) -> Option<(ValueId, Among)> {
 fn head(values: &Values, cond: &Cond) -> Option<(ValueId, Among)> {
     match cond {
         Cond::All(all) => {
-            bare(values, all.first()?).filter(|(v, _)| !values.varies(*v) || !sets(cond))
+            bare(values, all.first()?).filter(|(v, _)| values.vars(*v) == 0 || !sets(cond))
         }
         other => bare(values, other),
     }

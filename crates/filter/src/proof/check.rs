@@ -100,12 +100,14 @@ impl crate::Compiled {
         let cond = optimize::factor(&mut values, cond);
         let factored = Graph::new(values, prologue, &cond);
         let threaded = optimize::thread(factored.clone());
-        let expanded = optimize::expand(threaded.clone());
+        let alive = optimize::dead(threaded.clone());
+        let expanded = optimize::expand(alive.clone());
         let bits = optimize::bits(expanded.clone());
         let again = optimize::thread(bits.clone());
         let unshared = select::select(&again, snaplen, vars, false);
         out.push(("the factored graph", Stage::Graph(factored)));
         out.push(("the threaded graph", Stage::Graph(threaded)));
+        out.push(("the graph without dead variables", Stage::Graph(alive)));
         out.push(("the graph without sets", Stage::Graph(expanded)));
         out.push(("the graph with tests of bits", Stage::Graph(bits)));
         out.push(("the graph threaded again", Stage::Graph(again)));

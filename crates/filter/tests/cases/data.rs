@@ -99,7 +99,7 @@ pub(crate) fn options(json: &str) -> Options {
         netmask: string(json, "netmask").parse::<std::net::Ipv4Addr>().ok().map(u32::from),
         optimize: json.contains("\"optimize\": true"),
         kernel: json.contains("\"linuxext\": 1"),
-        offline: false,
+        offline: string(json, "name").contains("_offline_"),
         ..Options::default()
     }
 }
