@@ -2,9 +2,11 @@
 
 mod image;
 mod interp;
-pub(crate) use interp::alu;
+mod read;
+pub(crate) use interp::{alu, load};
 mod validate;
 
+pub use read::TextError;
 pub use validate::Invalid;
 
 /// An instruction, encoded as in `struct bpf_insn`.

@@ -1,8 +1,9 @@
 //! The capture filter language of pcap-filter(7), compiled to classic BPF.
 //!
 //! Text becomes tokens (`lexer`), a tree with places (`parser`), conditions over values of the
-//! packet for one link type (`lower`), a graph of tests (`flow`) that is shortened (`optimize`) and
-//! turned into instructions (`select`), which [`Program`] prints, validates and runs.
+//! packet for one link type (`lower`), a graph of tests ([`ir`]) that is shortened (`optimize`) and
+//! turned into instructions (`select`), which [`Program`] prints, validates and runs. [`Compiled`]
+//! keeps every stage.
 //!
 //! [`Filter`] is for packets of any link type: it compiles for each when one comes. [`compile`]
 //! gives the program for one. The meaning is libpcap's; the names of hosts and services come from a
@@ -21,85 +22,27 @@
 
 mod ast;
 mod bpf;
+mod compile;
 pub mod dlt;
 mod error;
-mod flow;
-mod ir;
+pub mod ir;
 mod keyword;
 mod lexer;
 mod lower;
 mod names;
 mod optimize;
 mod parser;
+pub mod proof;
 mod select;
 
 use std::sync::{Arc, OnceLock};
 
-pub use bpf::{Insn, Invalid, MEMORY, Program};
+pub use bpf::{Insn, Invalid, MEMORY, Program, TextError};
+pub use compile::{Compiled, Options, compile};
 pub use error::Error;
 pub use names::{NoNames, Resolver};
 
 use error::{Problem, Span};
-
-/// What a program depends on besides the expression and the link type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// How many bytes of a matching packet to keep.
-    pub snaplen: u32,
-    /// The mask of the network captured on, for `ip broadcast`.
-    pub netmask: Option<u32>,
-    /// Whether to shorten the program.
-    pub optimize: bool,
-    /// Whether the program may ask the kernel for what is not in the packet.
-    pub kernel: bool,
-    /// Whether packets come from a file, perhaps of another system.
-    pub offline: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { snaplen: 262_144, netmask: None, optimize: true, kernel: false, offline: true }
-    }
-}
-
-/// Compiles an expression for a link type, numbered as in `pcap/dlt.h`.
-///
-/// # Errors
-/// What is wrong and where. With the optimizer that includes that no packet can match.
-pub fn compile(
-    text: &str,
-    link_type: u16,
-    options: &Options,
-    names: &dyn Resolver,
-) -> Result<Program, Error> {
-    parser::parse(text)
-        .and_then(|tree| generate(tree.as_ref(), text, link_type, options, names))
-        .map_err(|problem| Error::new(problem, text))
-}
-
-fn generate(
-    tree: Option<&ast::Expr>,
-    text: &str,
-    link_type: u16,
-    options: &Options,
-    names: &dyn Resolver,
-) -> Result<Program, Problem> {
-    let whole = |message| Problem::new(message, Span { at: 0, width: text.len() });
-    let Some(tree) = tree else {
-        let keep = Insn::new(bpf::RET, options.snaplen);
-        return Program::new(vec![keep]).map_err(|e| whole(e.to_string()));
-    };
-    let lowered = lower::lower(tree, link_type, options, names)?;
-    let mut flow = flow::Flow::new(&lowered.prologue, &lowered.cond);
-    if options.optimize {
-        optimize::optimize(&mut flow, &lowered.values);
-        if select::rejects_all(&flow) {
-            return Err(whole("expression rejects all packets".into()));
-        }
-    }
-    select::select(&flow, &lowered.values, options.snaplen, lowered.vars, options.optimize)
-        .map_err(whole)
-}
 
 /// How many link types a filter compiles for; packets of others do not match.
 const MAX_LINK_TYPES: usize = 16;
@@ -147,7 +90,7 @@ impl Filter {
             dlt::SUNATM,
             dlt::MTP2,
         ] {
-            match generate(tree.as_ref(), text, link, &options, &NoNames) {
+            match compile::of_tree(tree.clone(), text, link, &options, &NoNames) {
                 Ok(_) => {
                     let programs = Default::default();
                     return Ok(Self(Arc::new(Inner { text: text.to_owned(), tree, programs })));
@@ -173,7 +116,8 @@ impl Filter {
         let compiled = || {
             let options = Options::default();
             let link = dlt::of_file(link_type);
-            (link_type, generate(tree.as_ref(), text, link, &options, &NoNames).ok())
+            let compiled = compile::of_tree(tree.clone(), text, link, &options, &NoNames);
+            (link_type, compiled.ok().map(|c| c.program().clone()))
         };
         let found = programs.iter().map(|p| p.get_or_init(compiled)).find(|p| p.0 == link_type);
         let program = found.and_then(|(_, program)| program.as_ref());

@@ -13,7 +13,7 @@ mod wlan;
 use crate::Options;
 use crate::ast::{Expr, Join, Primitive};
 use crate::error::Problem;
-use crate::ir::{Cond, Test, ValueId, Values, and, not, or};
+use crate::ir::{Cond, Graph, Test, ValueId, Values, and, not, or};
 use crate::names::Resolver;
 use state::State;
 
@@ -22,12 +22,19 @@ type Result<T> = std::result::Result<T, String>;
 
 /// What is compiled: conditions and their values, what to carry out before, the lowest scratch
 /// word that holds a variable, and whether the program must stay as it is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lowered {
     pub(crate) values: Values,
     pub(crate) prologue: Vec<Cond>,
     pub(crate) cond: Cond,
     pub(crate) vars: u8,
+}
+
+impl Lowered {
+    /// The graph of what was written, test for test.
+    pub(crate) fn graph(&self) -> Graph {
+        Graph::new(self.values.clone(), &self.prologue, &self.cond)
+    }
 }
 
 /// Lowers an expression for a link type.
@@ -38,8 +45,15 @@ pub(crate) fn lower(
     names: &dyn Resolver,
 ) -> std::result::Result<Lowered, Problem> {
     let state = State::new(link_type).map_err(|m| Problem::new(m, Default::default()))?;
-    let mut lower =
-        Lower { values: Values::default(), state, options, names, vars: 16, outer: None };
+    let mut lower = Lower {
+        values: Values::default(),
+        state,
+        options,
+        names,
+        vars: 16,
+        outer: None,
+        tag: None,
+    };
     let cond = lower.expr(expr)?;
     let prologue = lower.prologue().map_err(|m| Problem::new(m, Default::default()))?;
     let cond = match link_type {
@@ -85,6 +99,8 @@ struct Lower<'a> {
     vars: u8,
     /// The outermost header and payload, once others lie inside.
     outer: Option<(state::Offset, state::Offset)>,
+    /// The variables that a VLAN tag moves, once one was asked for that the kernel may have taken.
+    tag: Option<(u8, u8)>,
 }
 
 impl Lower<'_> {
@@ -143,18 +159,8 @@ impl Lower<'_> {
     }
 
     fn compare_values(&mut self, op: u16, left: ValueId, right: ValueId) -> Cond {
-        use crate::{bpf, ir::Node};
-        if let (Some(a), Some(b)) = (self.values.as_const(left), self.values.as_const(right))
-            && self.options.optimize
-        {
-            let holds = match op {
-                bpf::JEQ => a == b,
-                bpf::JGT => a > b,
-                bpf::JGE => a >= b,
-                _ => a & b != 0,
-            };
-            return if holds { Cond::True } else { Cond::False };
-        }
+        use crate::bpf;
+        use crate::ir::Node;
         // Whether bits are all clear takes one instruction, not two.
         if let (bpf::JEQ, Some(0), Node::Binary(bpf::AND, value, mask)) =
             (op, self.values.as_const(right), self.values.node(left))

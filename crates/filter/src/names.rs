@@ -14,7 +14,9 @@ pub trait Resolver {
         None
     }
 
-    /// The number of a network, without zeros behind: 10 for 10.0.0.0 if the system says so.
+    /// The number of a network as the system's database has it: `getnetbyname` of GNU fills up
+    /// networks to four numbers, those of other systems do not. Bytes that are zero in front are
+    /// taken for missing ones behind, so that 10 is 10.0.0.0/8.
     fn network(&self, _name: &str) -> Option<u32> {
         None
     }

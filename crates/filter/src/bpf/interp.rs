@@ -96,7 +96,8 @@ pub(crate) fn alu(op: u16, a: u32, b: u32) -> Option<u32> {
     })
 }
 
-fn load(data: &[u8], offset: u32, size: u16) -> Option<u32> {
+/// So many bytes as a number, if they are there.
+pub(crate) fn load(data: &[u8], offset: u32, size: u16) -> Option<u32> {
     let rest = data.get(offset as usize..)?;
     match size {
         W => rest.first_chunk().map(|b| u32::from_be_bytes(*b)),

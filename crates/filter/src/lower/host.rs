@@ -484,6 +484,14 @@ impl Lower<'_> {
                 (0x06, 0x07, 1, 2 + long),
                 (0x8106, 0xff07, 2, 3 + long),
             ] {
+                if offset == 2 + u32::from(size) {
+                    // The address follows the flags: both in one load, of four bytes.
+                    let shift = 32 - 8 * u32::from(size);
+                    let all = flags << shift | address << (shift - 16);
+                    let mask = mask << shift | 0xffff << (shift - 16);
+                    any = or(any, self.masked(At::Payload, 2, 4, all, mask)?);
+                    continue;
+                }
                 let kind = self.masked(At::Payload, 2, size, flags, mask)?;
                 any = or(any, and(kind, self.eq(At::Payload, offset, 2, address)?));
             }

@@ -216,6 +216,10 @@ impl Lower<'_> {
             self.header_prologue(word, &mut steps);
             base = Some(self.values.add(Node::Var(word)));
         }
+        if let Some((payload, kind)) = self.tag {
+            let zero = self.values.constant(0);
+            return Ok(vec![Cond::Set(payload, zero), Cond::Set(kind, zero)]);
+        }
         let Some(word) = payload.word else {
             return Ok(steps);
         };

@@ -36,11 +36,51 @@ impl Lower<'_> {
         }
         if let Some(id) = id {
             at_most("VLAN tag", id, 0xfff)?;
+        }
+        if self.options.kernel && self.state.link == EN10MB && self.tag.is_none() {
+            return self.stripped_vlan(any, id);
+        }
+        if let Some(id) = id {
             any = and(any, self.masked(At::Payload, 0, 2, id, 0xfff)?);
         }
         self.state.payload.constant = self.state.payload.constant.wrapping_add(4);
         self.state.kind.constant = self.state.kind.constant.wrapping_add(4);
         Ok(any)
+    }
+
+    /// The kernel of Linux takes the outermost tag out of the frame, and tells of it apart: where
+    /// it did so, nothing is shifted.
+    fn stripped_vlan(&mut self, in_frame: Cond, id: Option<u32>) -> Result<Cond> {
+        const TAG: u32 = bpf::KERNEL + 44;
+        const TAG_PRESENT: u32 = bpf::KERNEL + 48;
+        let inside = match id {
+            Some(id) => Some((
+                self.masked(At::Packet, TAG, 2, id, 0xfff)?,
+                self.masked(At::Payload, 0, 2, id, 0xfff)?,
+            )),
+            None => None,
+        };
+        let (payload, kind) = (self.variable()?, self.variable()?);
+        self.tag = Some((payload, kind));
+        self.state.payload.variable = true;
+        self.state.payload.word = Some(payload);
+        self.state.kind.variable = true;
+        self.state.kind.word = Some(kind);
+        let four = self.values.constant(4);
+        let mut here = Cond::True;
+        for word in [payload, kind] {
+            let var = self.values.add(Node::Var(word));
+            let sum = self.values.binary(bpf::ADD, var, four);
+            here = and(here, Cond::Set(word, sum));
+        }
+        let stripped = self.eq(At::Packet, TAG_PRESENT, 1, 1)?;
+        let any = or(stripped.clone(), and(here, in_frame));
+        Ok(match inside {
+            None => any,
+            Some((told, read)) => {
+                and(any, or(and(stripped.clone(), told), and(not(stripped), read)))
+            }
+        })
     }
 
     pub(super) fn mpls(&mut self, label: Option<u32>) -> Result<Cond> {

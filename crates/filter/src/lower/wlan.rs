@@ -128,21 +128,19 @@ impl Lower<'_> {
     pub(super) fn wlan_host(&mut self, mac: &[u8; 6], dir: Option<&str>) -> Result<Cond> {
         let at = At::LinkHeader;
         match dir {
-            Some("src") => self.by_frame(|l, from_ds, to_ds| {
-                l.bytes(
-                    at,
-                    if !from_ds {
-                        10
-                    } else if to_ds {
-                        24
-                    } else {
-                        16
-                    },
-                    mac,
-                )
-            }),
+            Some("src") => {
+                let second = self.bytes(at, 10, mac)?;
+                let third = self.bytes(at, 16, mac)?;
+                let fourth = self.bytes(at, 24, mac)?;
+                let from = self.set(at, 1, 1, 2)?;
+                let to = self.set(at, 1, 1, 1)?;
+                let relayed = or(and(not(to.clone()), third), and(to, fourth));
+                let data = or(and(not(from.clone()), second.clone()), and(from, relayed));
+                self.by_frame(second, data)
+            }
             Some("dst") => {
-                self.by_frame(|l, _, to_ds| l.bytes(at, if to_ds { 16 } else { 4 }, mac))
+                let (first, third) = (self.bytes(at, 4, mac)?, self.bytes(at, 16, mac)?);
+                self.for_destination(first, third)
             }
             Some("src and dst") => {
                 let source = self.wlan_host(mac, Some("src"))?;
@@ -186,25 +184,20 @@ impl Lower<'_> {
         Ok(or(other, and(no_cts, no_ack)))
     }
 
-    /// A test for frames that are not control, by whether they are data from or to the system.
-    fn by_frame(
-        &mut self,
-        mut test: impl FnMut(&mut Self, bool, bool) -> Result<Cond>,
-    ) -> Result<Cond> {
-        let at = At::LinkHeader;
-        let control = self.set(at, 0, 1, 4)?;
-        let data = self.set(at, 0, 1, 8)?;
-        let from = self.set(at, 1, 1, 2)?;
-        let to = self.set(at, 1, 1, 1)?;
-        let plain = test(self, false, false)?;
-        let management = and(not(data.clone()), plain);
-        let mut any = Cond::False;
-        for (from_ds, to_ds) in [(false, false), (false, true), (true, false), (true, true)] {
-            let from = if from_ds { from.clone() } else { not(from.clone()) };
-            let to = if to_ds { to.clone() } else { not(to.clone()) };
-            any = or(any, and(and(from, to), test(self, from_ds, to_ds)?));
-        }
-        Ok(and(not(control), or(management, and(data, any))))
+    /// What is to hold of frames that are not control: of those for management, and of data.
+    fn by_frame(&mut self, management: Cond, data: Cond) -> Result<Cond> {
+        let control = self.set(At::LinkHeader, 0, 1, 4)?;
+        let is_data = self.set(At::LinkHeader, 0, 1, 8)?;
+        let either = or(and(not(is_data.clone()), management), and(is_data, data));
+        Ok(and(not(control), either))
+    }
+
+    /// What is to hold of the destination: in the first address, or in the third of data on their
+    /// way to the distribution system.
+    fn for_destination(&mut self, first: Cond, third: Cond) -> Result<Cond> {
+        let to = self.set(At::LinkHeader, 1, 1, 1)?;
+        let data = or(and(not(to.clone()), first.clone()), and(to, third));
+        self.by_frame(first, data)
     }
 
     pub(super) fn multicast(&mut self, proto: Option<&str>) -> Result<Cond> {
@@ -217,9 +210,11 @@ impl Lower<'_> {
                 }
                 FDDI => self.set(At::LinkHeader, 1, 1, 1),
                 IEEE802 | IP_OVER_FC => self.set(At::LinkHeader, 2, 1, 1),
-                link if is_wlan(link) => self.by_frame(|l, _, to_ds| {
-                    l.set(At::LinkHeader, if to_ds { 16 } else { 4 }, 1, 1)
-                }),
+                link if is_wlan(link) => {
+                    let first = self.set(At::LinkHeader, 4, 1, 1)?;
+                    let third = self.set(At::LinkHeader, 16, 1, 1)?;
+                    self.for_destination(first, third)
+                }
                 _ => Err(self.unsupported("multicast")),
             },
             Some("ip") => {

@@ -1,0 +1,203 @@
+//! Conditions as a graph of blocks, each of which tests one thing and goes on to one of two others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Cond, Set, Set6, ValueId, Values};
+use crate::bpf::Insn;
+
+/// A block's place in [`Graph::blocks`].
+pub type BlockId = usize;
+
+/// A comparison as BPF codes it: equal, greater, greater or equal, or common bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Test {
+    /// `0x10` (equal), `0x20` (greater), `0x30` (greater or equal) or `0x40` (bits in common).
+    pub op: u16,
+    /// What is compared.
+    pub left: ValueId,
+    /// What it is compared with.
+    pub right: ValueId,
+}
+
+/// What a block does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Goes on by a comparison.
+    Test(Test),
+    /// Goes on by whether a value is in a set.
+    In(ValueId, Arc<Set>),
+    /// Goes on by whether an address of four words, the first the highest, is in a set. Rejects the
+    /// packet if any of the words is missing.
+    In6([ValueId; 4], Arc<Set6>),
+    /// Sets a variable, and goes on to `yes`.
+    Set(u8, ValueId),
+    /// Instructions that end with a number in A, and the number that it is compared with. They may
+    /// jump among each other, backwards too.
+    Code(Vec<Insn>, u32),
+    /// The verdict.
+    Return(bool),
+}
+
+/// A block and where it leads: if its step holds, and if not.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Block {
+    /// What it does.
+    pub step: Step,
+    /// Where to if it holds.
+    pub yes: BlockId,
+    /// Where to if it does not.
+    pub no: BlockId,
+}
+
+/// What a filter does to a packet: blocks without cycles from the root to a verdict. A packet that
+/// lacks bytes a block asks for, or in which a division is by zero, does not match.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// The values that blocks speak of.
+    pub values: Values,
+    /// Each behind those it leads to: [`REJECT`] and [`ACCEPT`] first, the root last.
+    pub blocks: Vec<Block>,
+    /// Where it begins.
+    pub root: BlockId,
+}
+
+/// The block that rejects the packet.
+pub const REJECT: BlockId = 0;
+/// The block that accepts it.
+pub const ACCEPT: BlockId = 1;
+
+impl Graph {
+    /// The graph that carries out the prologue, whatever comes of it, then tests the condition.
+    pub(crate) fn new(values: Values, prologue: &[Cond], cond: &Cond) -> Self {
+        let mut builder = Builder::default();
+        let mut root = builder.cond(cond, ACCEPT, REJECT);
+        for cond in prologue.iter().rev() {
+            root = builder.cond(cond, root, root);
+        }
+        Self { values, blocks: builder.blocks, root }.tidy()
+    }
+
+    /// Whether no packet matches.
+    pub fn rejects_all(&self) -> bool {
+        self.root == REJECT
+    }
+
+    /// The same graph with equal blocks held once, and none that cannot be reached.
+    pub(crate) fn tidy(self) -> Self {
+        let mut builder = Builder::default();
+        let mut place = vec![REJECT; self.blocks.len()];
+        place[ACCEPT] = ACCEPT;
+        let mut blocks: Vec<Option<Block>> = self.blocks.into_iter().map(Some).collect();
+        for id in reachable(&blocks, self.root) {
+            if id > ACCEPT
+                && let Some(Block { step, yes, no }) = blocks[id].take()
+            {
+                place[id] = builder.add(Block { step, yes: place[yes], no: place[no] });
+            }
+        }
+        Self { values: self.values, root: place[self.root], blocks: builder.blocks }
+    }
+
+    /// Blocks that can be reached, each before those it leads to: `no` before `yes` where both may
+    /// be.
+    pub(crate) fn order(&self) -> Vec<BlockId> {
+        let mut order = Vec::with_capacity(self.blocks.len());
+        let mut seen = vec![false; self.blocks.len()];
+        let mut stack = vec![(self.root, 0)];
+        seen[self.root] = true;
+        while let Some((id, turn)) = stack.pop() {
+            let block = &self.blocks[id];
+            let next = match turn {
+                0 => block.no,
+                1 => block.yes,
+                _ => {
+                    order.push(id);
+                    continue;
+                }
+            };
+            stack.push((id, turn + 1));
+            if !seen[next] {
+                seen[next] = true;
+                stack.push((next, 0));
+            }
+        }
+        order.reverse();
+        order
+    }
+}
+
+/// Blocks that can be reached, each behind those it leads to.
+fn reachable(blocks: &[Option<Block>], root: BlockId) -> Vec<BlockId> {
+    let mut order = Vec::with_capacity(blocks.len());
+    let mut seen = vec![false; blocks.len()];
+    let mut stack = vec![(root, 0)];
+    seen[root] = true;
+    while let Some((id, turn)) = stack.pop() {
+        let Some(block) = &blocks[id] else { continue };
+        let next = match turn {
+            0 => block.yes,
+            1 => block.no,
+            _ => {
+                order.push(id);
+                continue;
+            }
+        };
+        stack.push((id, turn + 1));
+        if !seen[next] {
+            seen[next] = true;
+            stack.push((next, 0));
+        }
+    }
+    order
+}
+
+/// Puts blocks behind those they lead to, equal ones once.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    pub(crate) blocks: Vec<Block>,
+    known: HashMap<Block, BlockId, foldhash::fast::FixedState>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        let end = |verdict, to| Block { step: Step::Return(verdict), yes: to, no: to };
+        let blocks = vec![end(false, REJECT), end(true, ACCEPT)];
+        Self { blocks, known: HashMap::default() }
+    }
+}
+
+impl Builder {
+    pub(crate) fn add(&mut self, block: Block) -> BlockId {
+        let next = self.blocks.len();
+        let id = *self.known.entry(block.clone()).or_insert(next);
+        if id == next {
+            self.blocks.push(block);
+        }
+        id
+    }
+
+    pub(crate) fn test(&mut self, test: Test, yes: BlockId, no: BlockId) -> BlockId {
+        self.add(Block { step: Step::Test(test), yes, no })
+    }
+
+    fn cond(&mut self, cond: &Cond, yes: BlockId, no: BlockId) -> BlockId {
+        let step = match cond {
+            Cond::True => return yes,
+            Cond::False => return no,
+            Cond::Not(inner) => return self.cond(inner, no, yes),
+            Cond::All(all) => {
+                return all.iter().rev().fold(yes, |next, c| self.cond(c, next, no));
+            }
+            Cond::Any(any) => return any.iter().rev().fold(no, |next, c| self.cond(c, yes, next)),
+            Cond::Test(test) => Step::Test(*test),
+            Cond::In(value, set) => Step::In(*value, Arc::clone(set)),
+            Cond::In6(words, set) => Step::In6(*words, Arc::clone(set)),
+            Cond::Set(var, value) => {
+                return self.add(Block { step: Step::Set(*var, *value), yes, no: yes });
+            }
+            Cond::Code(insns, k) => Step::Code(insns.clone(), *k),
+        };
+        self.add(Block { step, yes, no })
+    }
+}

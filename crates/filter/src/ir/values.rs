@@ -1,0 +1,190 @@
+//! Values of the packet, each held once.
+
+use std::collections::HashMap;
+
+use crate::bpf;
+
+/// A value, by its place in [`Values`]: equal values have equal places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(u32);
+
+impl ValueId {
+    /// Its place, below [`Values::len`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How a value is worked out. All numbers are unsigned, of 32 bits, and wrap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// A constant.
+    Const(u32),
+    /// The length on the wire.
+    Len,
+    /// So many bytes (1, 2 or 4) in network order, from a base plus an offset that together do not
+    /// wrap. The packet does not match if they are missing.
+    Load(u8, Option<ValueId>, u32),
+    /// Four times the lower half of the byte at the offset: the length of an IPv4 header.
+    HeaderLen(u32),
+    /// A variable that an assignment sets: a scratch word of BPF.
+    Var(u8),
+    /// An operation as BPF codes it. Dividing by zero rejects the packet.
+    Binary(u16, ValueId, ValueId),
+    /// The two's complement.
+    Neg(ValueId),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    most: u32,
+    may_fault: bool,
+    /// A bit for each variable that is part of it.
+    vars: u16,
+}
+
+/// All values of a filter. What a value is made of has a lower place than the value.
+#[derive(Clone, Debug, Default)]
+pub struct Values {
+    nodes: Vec<Node>,
+    /// What is asked of each value most often.
+    known: Vec<Known>,
+    places: HashMap<Node, ValueId, foldhash::fast::FixedState>,
+}
+
+impl Values {
+    /// How a value is worked out.
+    pub fn node(&self, id: ValueId) -> Node {
+        self.nodes[id.index()]
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The number a value is, if it is a constant.
+    pub fn as_const(&self, id: ValueId) -> Option<u32> {
+        match self.node(id) {
+            Node::Const(k) => Some(k),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn add(&mut self, node: Node) -> ValueId {
+        let node = self.folded(node);
+        if let Some(id) = self.places.get(&node) {
+            return *id;
+        }
+        let id = ValueId(self.nodes.len() as u32);
+        self.nodes.push(node);
+        self.known.push(self.known_of(node));
+        self.places.insert(node, id);
+        id
+    }
+
+    pub(crate) fn constant(&mut self, k: u32) -> ValueId {
+        self.add(Node::Const(k))
+    }
+
+    pub(crate) fn binary(&mut self, op: u16, a: ValueId, b: ValueId) -> ValueId {
+        self.add(Node::Binary(op, a, b))
+    }
+
+    /// Operations on constants, but for those that fault.
+    fn folded(&self, node: Node) -> Node {
+        match node {
+            Node::Binary(op, a, b) => match (self.as_const(a), self.as_const(b)) {
+                (Some(a), Some(b)) => bpf::alu(op, a, b).map_or(node, Node::Const),
+                (None, Some(0)) if matches!(op, bpf::ADD | bpf::SUB | bpf::OR | bpf::XOR) => {
+                    self.node(a)
+                }
+                _ => node,
+            },
+            Node::Neg(a) => self.as_const(a).map_or(node, |a| Node::Const(a.wrapping_neg())),
+            Node::Load(size, Some(base), k) => {
+                match self.as_const(base).map(|c| c.checked_add(k)) {
+                    Some(Some(offset)) => Node::Load(size, None, offset),
+                    _ => node,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// The highest it can be.
+    pub(crate) fn most(&self, id: ValueId) -> u32 {
+        self.known[id.index()].most
+    }
+
+    /// A value without the constant mask over it, and the mask.
+    pub(crate) fn unmasked(&self, id: ValueId) -> (ValueId, u32) {
+        let (mut id, mut mask) = (id, u32::MAX);
+        while let Node::Binary(bpf::AND, inner, by) = self.node(id)
+            && let Some(by) = self.as_const(by)
+        {
+            mask &= by;
+            id = inner;
+        }
+        (id, mask)
+    }
+
+    /// Whether working it out can reject a packet.
+    pub(crate) fn may_fault(&self, id: ValueId) -> bool {
+        self.known[id.index()].may_fault
+    }
+
+    /// Whether a variable is part of it.
+    pub(crate) fn mentions(&self, id: ValueId, var: u8) -> bool {
+        self.known[id.index()].vars & 1 << (var & 15) != 0
+    }
+
+    /// The variables that are part of it, a bit for each.
+    pub(crate) fn vars(&self, id: ValueId) -> u16 {
+        self.known[id.index()].vars
+    }
+
+    fn known_of(&self, node: Node) -> Known {
+        let any = Known { most: u32::MAX, may_fault: false, vars: 0 };
+        let of = |id: ValueId| self.known[id.index()];
+        match node {
+            Node::Const(k) => Known { most: k, ..any },
+            Node::Len => any,
+            Node::Load(size, base, _) => Known {
+                most: match size {
+                    1 => 0xff,
+                    2 => 0xffff,
+                    _ => u32::MAX,
+                },
+                may_fault: true,
+                vars: base.map_or(0, |b| of(b).vars),
+            },
+            Node::HeaderLen(_) => Known { most: 60, may_fault: true, vars: 0 },
+            Node::Var(v) => Known { vars: 1 << (v & 15), ..any },
+            Node::Neg(a) => Known { most: u32::MAX, ..of(a) },
+            Node::Binary(op, a, b) => {
+                let (x, y) = (of(a), of(b));
+                let k = self.as_const(b);
+                let divides = matches!(op, bpf::DIV | bpf::MOD) && k.is_none_or(|k| k == 0);
+                Known {
+                    most: match (op, k) {
+                        (bpf::AND, _) => x.most.min(y.most),
+                        (bpf::RSH, Some(n)) => x.most.checked_shr(n).unwrap_or(0),
+                        (bpf::LSH, Some(n)) if x.most.leading_zeros() >= n => x.most << n,
+                        (bpf::ADD, _) => x.most.saturating_add(y.most),
+                        (bpf::DIV, Some(n @ 1..)) => x.most / n,
+                        (bpf::MOD, Some(n @ 1..)) => x.most.min(n - 1),
+                        _ => u32::MAX,
+                    },
+                    may_fault: x.may_fault || y.may_fault || divides,
+                    vars: x.vars | y.vars,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! What the tests on the way to a block have shown.
+//!
+//! A packet's bytes do not change, so a fact holds from where it was learned on, save that setting
+//! a variable ends what was known of values made from it.
+
+use crate::bpf;
+use crate::ir::{Node, Set, Step, Test, ValueId, Values};
+
+/// How many facts of a kind are kept: more cost time and decide little.
+const MOST: usize = 32;
+/// How many numbers a value is known not to be.
+const MOST_EXCLUDED: usize = 16;
+
+/// What numbers a value can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Domain {
+    low: u32,
+    high: u32,
+    /// Bits that are known, and what they are.
+    known: u32,
+    bits: u32,
+    /// Sorted.
+    excluded: Vec<u32>,
+}
+
+impl Domain {
+    fn exclude(&mut self, k: u32) {
+        if k == self.low && k < self.high {
+            self.low += 1;
+        } else if k == self.high && k > self.low {
+            self.high -= 1;
+        } else if let Err(at) = self.excluded.binary_search(&k)
+            && self.excluded.len() < MOST_EXCLUDED
+        {
+            self.excluded.insert(at, k);
+        }
+    }
+
+    fn excludes(&self, k: u32) -> bool {
+        k < self.low
+            || k > self.high
+            || (k ^ self.bits) & self.known != 0
+            || self.excluded.binary_search(&k).is_ok()
+    }
+
+    /// What holds if either does.
+    fn join(&mut self, other: &Self) {
+        let keep: Vec<u32> = self.excluded.iter().copied().filter(|k| other.excludes(*k)).collect();
+        let more = other.excluded.iter().copied().filter(|k| self.excludes(*k));
+        let mut excluded: Vec<u32> = keep.iter().copied().chain(more).collect();
+        excluded.sort_unstable();
+        excluded.dedup();
+        excluded.truncate(MOST_EXCLUDED);
+        self.excluded = excluded;
+        self.low = self.low.min(other.low);
+        self.high = self.high.max(other.high);
+        self.known &= other.known & !(self.bits ^ other.bits);
+        self.bits &= self.known;
+    }
+}
+
+/// Facts at a place in the graph.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// By value.
+    domains: Vec<(ValueId, Domain)>,
+    tests: Vec<(Test, bool)>,
+    /// From each base that was worked out, how many bytes were found.
+    present: Vec<(Option<ValueId>, u64)>,
+    /// Divisions that were carried out.
+    divided: Vec<ValueId>,
+}
+
+impl Facts {
+    /// What is still known where two ways meet.
+    pub(crate) fn meet(&mut self, other: &Self) {
+        self.domains.retain_mut(|(id, domain)| match other.domain(*id) {
+            Some(there) => {
+                domain.join(there);
+                true
+            }
+            None => false,
+        });
+        self.tests.retain(|fact| other.tests.contains(fact));
+        self.present.retain_mut(|(base, end)| match other.present_from(*base) {
+            Some(there) => {
+                *end = there.min(*end);
+                true
+            }
+            None => false,
+        });
+        self.divided.retain(|id| other.divided.contains(id));
+    }
+
+    /// Ends what was known of values made from a variable.
+    pub(crate) fn forget(&mut self, values: &Values, var: u8) {
+        let stays = |id: ValueId| !values.mentions(id, var);
+        self.domains.retain(|(id, _)| stays(*id));
+        self.tests.retain(|(t, _)| stays(t.left) && stays(t.right));
+        self.present.retain(|(base, _)| base.is_none_or(stays));
+        self.divided.retain(|id| stays(*id));
+    }
+
+    /// What is known once a block's step was carried out, and held or not.
+    pub(crate) fn learn(&mut self, values: &Values, step: &Step, held: bool) {
+        match step {
+            Step::Test(test) => {
+                self.touch(values, test.left);
+                self.touch(values, test.right);
+                match values.as_const(test.right) {
+                    Some(k) => self.learn_test(values, *test, k, held),
+                    None => self.learn_other(*test, held),
+                }
+            }
+            Step::In(value, set) => {
+                self.touch(values, *value);
+                if let Some(set) = match held {
+                    true => Some(&**set),
+                    false => None,
+                } && let Some((low, high)) = set.hull()
+                {
+                    self.narrow(values, *value, low, high);
+                    if low == high {
+                        self.learn_bits(values, *value, u32::MAX, low);
+                    }
+                } else if let [(low, high)] = set.ranges() {
+                    // Outside of one range that begins or ends with the numbers there are.
+                    let (low, high) = (*low, *high);
+                    if low == 0 && high < u32::MAX {
+                        self.narrow(values, *value, high + 1, u32::MAX);
+                    } else if high >= values.most(*value) && low > 0 {
+                        self.narrow(values, *value, 0, low - 1);
+                    } else if low == high {
+                        self.exclude(values, *value, low);
+                    }
+                } else {
+                    for (low, high) in set.ranges().iter().take(MOST_EXCLUDED) {
+                        if low == high {
+                            self.exclude(values, *value, *low);
+                        }
+                    }
+                }
+            }
+            Step::In6(words, _) => {
+                for word in words {
+                    self.touch(values, *word);
+                }
+            }
+            Step::Set(var, value) => {
+                self.touch(values, *value);
+                self.forget(values, *var);
+            }
+            Step::Code(..) | Step::Return(_) => (),
+        }
+    }
+
+    fn learn_test(&mut self, values: &Values, test: Test, k: u32, held: bool) {
+        let id = test.left;
+        match (test.op, held) {
+            (bpf::JEQ, true) => {
+                self.narrow(values, id, k, k);
+                self.learn_bits(values, id, u32::MAX, k);
+            }
+            (bpf::JEQ, false) => self.exclude(values, id, k),
+            (bpf::JGT, true) => self.narrow(values, id, k.saturating_add(1), u32::MAX),
+            (bpf::JGT, false) => self.narrow(values, id, 0, k),
+            (bpf::JGE, true) => self.narrow(values, id, k, u32::MAX),
+            (bpf::JGE, false) => self.narrow(values, id, 0, k.saturating_sub(1)),
+            (_, false) => self.learn_bits(values, id, k, 0),
+            (_, true) if k.is_power_of_two() => self.learn_bits(values, id, k, k),
+            _ => self.learn_other(test, held),
+        }
+    }
+
+    fn learn_other(&mut self, test: Test, held: bool) {
+        if self.tests.len() < MOST && !self.tests.contains(&(test, held)) {
+            self.tests.push((test, held));
+        }
+    }
+
+    /// Bits of a value under a mask, of which those of the value below its own mask are known too.
+    fn learn_bits(&mut self, values: &Values, id: ValueId, mask: u32, bits: u32) {
+        let (root, over) = values.unmasked(id);
+        let known = mask & over;
+        if known != 0
+            && let Some(domain) = self.domain_mut(values, root)
+        {
+            domain.known |= known;
+            domain.bits = domain.bits & !known | bits & known;
+        }
+    }
+
+    fn narrow(&mut self, values: &Values, id: ValueId, low: u32, high: u32) {
+        if let Some(domain) = self.domain_mut(values, id) {
+            domain.low = domain.low.max(low);
+            domain.high = domain.high.min(high);
+        }
+    }
+
+    fn exclude(&mut self, values: &Values, id: ValueId, k: u32) {
+        if let Some(domain) = self.domain_mut(values, id) {
+            domain.exclude(k);
+        }
+    }
+
+    fn domain(&self, id: ValueId) -> Option<&Domain> {
+        let at = self.domains.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.domains[at].1)
+    }
+
+    fn domain_mut(&mut self, values: &Values, id: ValueId) -> Option<&mut Domain> {
+        let at = match self.domains.binary_search_by_key(&id, |(id, _)| *id) {
+            Ok(at) => at,
+            Err(_) if self.domains.len() >= MOST => return None,
+            Err(at) => {
+                let high = values.most(id);
+                let all = Domain { low: 0, high, known: 0, bits: 0, excluded: Vec::new() };
+                self.domains.insert(at, (id, all));
+                at
+            }
+        };
+        self.domains.get_mut(at).map(|(_, domain)| domain)
+    }
+
+    fn present_from(&self, base: Option<ValueId>) -> Option<u64> {
+        self.present.iter().find(|(b, _)| *b == base).map(|(_, end)| *end)
+    }
+
+    /// A value was worked out without a fault.
+    pub(crate) fn touch(&mut self, values: &Values, id: ValueId) {
+        if !values.may_fault(id) {
+            return;
+        }
+        match values.node(id) {
+            Node::Load(size, base, k) => {
+                if let Some(base) = base {
+                    self.touch(values, base);
+                }
+                self.found(base, u64::from(k) + u64::from(size));
+            }
+            Node::HeaderLen(k) => self.found(None, u64::from(k) + 1),
+            Node::Neg(a) => self.touch(values, a),
+            Node::Binary(op, a, b) => {
+                self.touch(values, a);
+                self.touch(values, b);
+                if matches!(op, bpf::DIV | bpf::MOD)
+                    && self.divided.len() < MOST
+                    && !self.divided.contains(&id)
+                {
+                    self.divided.push(id);
+                }
+            }
+            Node::Const(_) | Node::Len | Node::Var(_) => (),
+        }
+    }
+
+    fn found(&mut self, base: Option<ValueId>, end: u64) {
+        match self.present.iter().position(|(b, _)| *b == base) {
+            Some(at) => self.present[at].1 = end.max(self.present[at].1),
+            None if self.present.len() < MOST => self.present.push((base, end)),
+            None => (),
+        }
+    }
+
+    /// Whether working a value out cannot fault, by what it is or as it was worked out before.
+    pub(crate) fn safe(&self, values: &Values, id: ValueId) -> bool {
+        if !values.may_fault(id) {
+            return true;
+        }
+        match values.node(id) {
+            Node::Load(size, base, k) => {
+                let end = u64::from(k) + u64::from(size);
+                self.present_from(base).is_some_and(|found| found >= end)
+            }
+            Node::HeaderLen(k) => self.present_from(None).is_some_and(|f| f > u64::from(k)),
+            Node::Neg(a) => self.safe(values, a),
+            Node::Binary(op, a, b) => {
+                let divides = matches!(op, bpf::DIV | bpf::MOD);
+                let fine = !divides
+                    || values.as_const(b).is_some_and(|k| k != 0)
+                    || self.divided.contains(&id);
+                fine && self.safe(values, a) && self.safe(values, b)
+            }
+            Node::Const(_) | Node::Len | Node::Var(_) => true,
+        }
+    }
+
+    /// Whether a step may be left out if both of its ways lead to the same place.
+    pub(crate) fn idle(&self, values: &Values, step: &Step) -> bool {
+        match step {
+            Step::Test(test) => self.safe(values, test.left) && self.safe(values, test.right),
+            Step::In(value, _) => self.safe(values, *value),
+            Step::In6(words, _) => words.iter().all(|w| self.safe(values, *w)),
+            Step::Set(..) | Step::Code(..) | Step::Return(_) => false,
+        }
+    }
+
+    /// The number that a value is.
+    fn number(&self, values: &Values, id: ValueId) -> Option<u32> {
+        if let Some(domain) = self.domain(id)
+            && domain.low == domain.high
+        {
+            return Some(domain.low);
+        }
+        match values.node(id) {
+            Node::Const(k) => Some(k),
+            Node::Binary(op, a, b) => {
+                bpf::alu(op, self.number(values, a)?, self.number(values, b)?)
+            }
+            Node::Neg(a) => self.number(values, a).map(u32::wrapping_neg),
+            _ => None,
+        }
+    }
+
+    /// What a step must come to.
+    pub(crate) fn decide(&self, values: &Values, step: &Step) -> Option<bool> {
+        if !self.idle(values, step) {
+            return None;
+        }
+        match step {
+            Step::Test(test) => self.decide_test(values, *test),
+            Step::In(value, set) => self.decide_in(values, *value, set),
+            _ => None,
+        }
+    }
+
+    fn decide_in(&self, values: &Values, value: ValueId, set: &Set) -> Option<bool> {
+        if set.is_empty() {
+            return Some(false);
+        }
+        let (low, high) = self.interval(values, value);
+        let behind = set.ranges().partition_point(|(from, _)| *from <= high);
+        match behind.checked_sub(1).map(|i| set.ranges()[i]) {
+            None => Some(false),
+            Some((_, to)) if to < low => Some(false),
+            Some((from, to)) if from <= low && to >= high => Some(true),
+            // One number that the value is known not to be.
+            _ => set.single().filter(|k| self.never(values, value, *k)).map(|_| false),
+        }
+    }
+
+    fn interval(&self, values: &Values, id: ValueId) -> (u32, u32) {
+        match (self.number(values, id), self.domain(id)) {
+            (Some(k), _) => (k, k),
+            (None, Some(domain)) => (domain.low, domain.high),
+            (None, None) => (0, values.most(id)),
+        }
+    }
+
+    /// Whether a value cannot be a number.
+    fn never(&self, values: &Values, id: ValueId, k: u32) -> bool {
+        if k > values.most(id) || self.domain(id).is_some_and(|d| d.excludes(k)) {
+            return true;
+        }
+        let (root, mask) = values.unmasked(id);
+        k & !mask != 0 || self.domain(root).is_some_and(|d| (k ^ d.bits) & d.known & mask != 0)
+    }
+
+    fn decide_test(&self, values: &Values, test: Test) -> Option<bool> {
+        if let Some((_, held)) = self.tests.iter().find(|(t, _)| *t == test) {
+            return Some(*held);
+        }
+        if test.left == test.right && test.op != bpf::JSET {
+            return Some(test.op != bpf::JGT);
+        }
+        let right = self.number(values, test.right)?;
+        if let Some(left) = self.number(values, test.left) {
+            return Some(match test.op {
+                bpf::JEQ => left == right,
+                bpf::JGT => left > right,
+                bpf::JGE => left >= right,
+                _ => left & right != 0,
+            });
+        }
+        let (root, mask) = values.unmasked(test.left);
+        let (known, bits) =
+            self.domain(root).map_or((0, 0), |d| (d.known & mask | !mask, d.bits & mask));
+        let (low, high) = self.interval(values, test.left);
+        match test.op {
+            bpf::JEQ if self.never(values, test.left, right) => Some(false),
+            bpf::JEQ if known == u32::MAX => Some(bits == right),
+            bpf::JGT if low > right => Some(true),
+            bpf::JGT if high <= right => Some(false),
+            bpf::JGE if low >= right => Some(true),
+            bpf::JGE if high < right => Some(false),
+            bpf::JSET if right == 0 || right & mask == 0 => Some(false),
+            bpf::JSET if bits & known & right != 0 => Some(true),
+            bpf::JSET if right & !known == 0 && bits & right == 0 => Some(false),
+            _ => None,
+        }
+    }
+}

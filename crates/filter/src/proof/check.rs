@@ -1,0 +1,117 @@
+//! Every pass held against what it was given.
+
+use super::{Prober, Random};
+use crate::bpf::Program;
+use crate::compile::REJECTS_ALL;
+use crate::ir::Graph;
+use crate::names::Resolver;
+use crate::{Options, compile, optimize, select};
+
+/// Two stages that do not agree on a packet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{before} says {told}, {after} the opposite, of {} bytes ({wire} on the wire) {packet:02x?}", packet.len())]
+pub struct Disagreement {
+    /// The stage before.
+    pub before: &'static str,
+    /// The stage behind it.
+    pub after: &'static str,
+    /// Whether the packet matches by the stage before.
+    pub told: bool,
+    /// The packet, as far as it was captured.
+    pub packet: Vec<u8>,
+    /// Its length on the wire.
+    pub wire: u32,
+}
+
+/// What a stage can be run as.
+enum Stage {
+    Graph(Graph),
+    Program(Program),
+}
+
+impl Stage {
+    fn run(&self, data: &[u8], wire: u32) -> bool {
+        match self {
+            Self::Graph(graph) => graph.run(data, wire),
+            Self::Program(program) => program.run(data, wire) != 0,
+        }
+    }
+}
+
+/// Compiles an expression and runs every stage of it on packets of the prober's making, `rounds`
+/// of them, each cut to every length that makes a difference. `samples` are packets to begin with.
+/// How many runs were compared; none if the expression does not compile.
+///
+/// # Errors
+/// The first disagreement.
+pub fn check(
+    text: &str,
+    link_type: u16,
+    names: &dyn Resolver,
+    rounds: usize,
+    seed: u64,
+    samples: &[Vec<u8>],
+) -> Result<Option<usize>, Disagreement> {
+    let options = Options { optimize: false, netmask: Some(0xffff_ff00), ..Options::default() };
+    let optimizing = Options { optimize: true, ..options.clone() };
+    let Ok(compiled) = compile(text, link_type, &options, names) else { return Ok(None) };
+    let plain = compiled.program().clone();
+    let mut stages = vec![("the program as written", Stage::Program(plain.clone()))];
+    let mut nothing_matches = false;
+    match compile(text, link_type, &optimizing, names) {
+        Ok(optimized) => {
+            stages.extend(optimized.stages_to_check(options.snaplen));
+            stages.push(("the program", Stage::Program(optimized.program().clone())));
+        }
+        Err(error) => {
+            nothing_matches = error.message() == REJECTS_ALL;
+            let lowered = compiled.lowered().map(Stage::Graph);
+            stages.extend(lowered.map(|l| ("the graph as written", l)));
+        }
+    }
+    let mut prober = Prober::new(seed);
+    let mut random = Random::new(seed);
+    let mut runs = 0;
+    for _ in 0..rounds {
+        let sample = samples.get(random.below(samples.len())).map(Vec::as_slice);
+        let (data, wire, reach) = prober.packet(&plain, sample);
+        for length in (0..=reach).chain([data.len()]) {
+            let data = &data[..length];
+            let told = plain.run(data, wire) != 0;
+            runs += stages.len();
+            for pair in stages.windows(2) {
+                let [(before, _), (after, stage)] = pair else { continue };
+                if stage.run(data, wire) != told || nothing_matches && told {
+                    let packet = data.to_vec();
+                    return Err(Disagreement { before, after, told, packet, wire });
+                }
+            }
+        }
+    }
+    Ok(Some(runs))
+}
+
+impl crate::Compiled {
+    fn stages_to_check(&self, snaplen: u32) -> Vec<(&'static str, Stage)> {
+        let mut out = Vec::new();
+        let Some((lowered, prologue, cond, vars)) = self.parts() else { return out };
+        out.push(("the graph as written", Stage::Graph(lowered.clone())));
+        let mut values = lowered.values;
+        let cond = optimize::factor(&mut values, cond);
+        let factored = Graph::new(values, prologue, &cond);
+        let threaded = optimize::thread(factored.clone());
+        let alive = optimize::dead(threaded.clone());
+        let expanded = optimize::expand(alive.clone());
+        let bits = optimize::bits(expanded.clone());
+        let again = optimize::thread(bits.clone());
+        let unshared = select::select(&again, snaplen, vars, false);
+        out.push(("the factored graph", Stage::Graph(factored)));
+        out.push(("the threaded graph", Stage::Graph(threaded)));
+        out.push(("the graph without dead variables", Stage::Graph(alive)));
+        out.push(("the graph without sets", Stage::Graph(expanded)));
+        out.push(("the graph with tests of bits", Stage::Graph(bits)));
+        out.push(("the graph threaded again", Stage::Graph(again)));
+        out.extend(unshared.ok().map(|p| ("the program without shared loads", Stage::Program(p))));
+        out
+    }
+}
