@@ -9,6 +9,7 @@ use clap::Subcommand;
 use clap::error::ErrorKind;
 
 use crate::analyze;
+use crate::bench;
 use crate::completions;
 use crate::filter;
 use crate::info;
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Filter(filter::Args),
     Info(info::Args),
     Synth(synth::Args),
+    Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),
 }

@@ -7,6 +7,7 @@
 //! `warning: ...`, `note: ...` and `hint: ...`.
 
 mod analyze;
+mod bench;
 mod cli;
 mod completions;
 mod filter;
@@ -27,10 +28,8 @@ use crate::cli::Command;
 use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
-/// Rows, streams and tables make many small allocations that live long: a quarter of the CPU time
-/// of a run would go to the system's allocator.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: bench::counting::Counting = bench::counting::Counting;
 
 fn main() -> ExitCode {
     let outcome = match cli::parse(std::env::args_os().collect()) {
@@ -38,6 +37,7 @@ fn main() -> ExitCode {
         Command::Filter(args) => filter::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Synth(args) => synth::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     };

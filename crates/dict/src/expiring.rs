@@ -1,9 +1,8 @@
 //! Entries that go when their time is over.
 
-use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 
-use crate::{KeyedHash, OrderedDict};
+use crate::{KeyedHash, Lookup, OrderedDict};
 
 /// What an entry's time is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +84,7 @@ impl<K, V, S> ExpiringDict<K, V, S> {
 impl<K: Hash + Eq, V, S: BuildHasher> ExpiringDict<K, V, S> {
     fn touch<Q>(&mut self, key: &Q)
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
         let now = self.now;
         if let Some((touched, _)) = self.entries.get_mut(key)
@@ -101,8 +99,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> ExpiringDict<K, V, S> {
     /// Reads a value at the time `now`.
     pub fn get<Q>(&mut self, now: u64, key: &Q) -> Option<&V>
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
         self.advance(now);
         if self.on == ExpireOn::Read {
@@ -114,8 +111,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> ExpiringDict<K, V, S> {
     /// A value, without its counting as read.
     pub fn peek<Q>(&self, key: &Q) -> Option<&V>
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
         self.entries.get(key).map(|(_, v)| v)
     }
@@ -123,8 +119,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> ExpiringDict<K, V, S> {
     /// A value to change at the time `now`; counts as written.
     pub fn get_mut<Q>(&mut self, now: u64, key: &Q) -> Option<&mut V>
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
         self.advance(now);
         if self.on != ExpireOn::Create {
@@ -145,8 +140,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> ExpiringDict<K, V, S> {
     /// Takes a key out; its value.
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
         self.entries.remove(key).map(|(_, v)| v)
     }

@@ -39,18 +39,20 @@
 
 mod byte_key;
 mod dict;
+mod digest;
 mod expiring;
 mod hash;
+mod lookup;
 mod ordered;
-mod segment;
-mod slots;
+mod raw;
 mod stats;
 mod table;
 
 pub use byte_key::{ByteKey, INLINE};
-pub use dict::{Cursor, Dict};
+pub use dict::{Cursor, Dict, Handle};
 pub use expiring::{ExpireOn, ExpiringDict};
 pub use hash::KeyedHash;
+pub use lookup::Lookup;
 pub use ordered::OrderedDict;
 pub use stats::Stats;
 pub use table::Reshaped;

@@ -1,12 +1,11 @@
 //! Entries in the order of their insertion.
 
-use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 
-use crate::KeyedHash;
-use crate::dict::LIST_MAX;
+use crate::raw::few::FEW_MAX as LIST_MAX;
 use crate::table::Table;
+use crate::{KeyedHash, Lookup};
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -129,24 +128,19 @@ impl<K, V, S> OrderedDict<K, V, S> {
 impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
     fn find<Q>(&self, key: &Q) -> Option<u32>
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
-        let is = |at: u32| key_of(&self.nodes, at).is_some_and(|k| k.borrow() == key);
+        let is = |at: u32| key_of(&self.nodes, at).is_some_and(|k| key.is(k));
         match &self.table {
             None => (0..self.nodes.len() as u32).find(|at| is(*at)),
-            Some(table) => table
-                .find(self.hasher.hash_one(key), |at| is(*at))
-                .and_then(|p| table.get(p))
-                .copied(),
+            Some(table) => table.find(self.hasher.hash_one(key), |at| is(*at)).copied(),
         }
     }
 
     /// The value of a key.
     pub fn get<Q>(&self, key: &Q) -> Option<&V>
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
         let at = self.find(key)?;
         self.nodes.get(at as usize)?.entry.as_ref().map(|(_, v)| v)
@@ -155,8 +149,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
     /// The value of a key, to change; its place in the order stays.
     pub fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
         let at = self.find(key)?;
         self.nodes.get_mut(at as usize)?.entry.as_mut().map(|(_, v)| v)
@@ -165,8 +158,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
     /// Moves a key to the end of the order; whether it is there.
     pub fn move_last<Q>(&mut self, key: &Q) -> bool
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
         let Some(at) = self.find(key) else { return false };
         if at != self.last {
@@ -205,7 +197,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
             table.insert(hash, at, hash_at);
         } else if nodes.len() > LIST_MAX {
             let filled = (0..nodes.len() as u32).filter(|at| key_of(nodes, *at).is_some());
-            self.table = Some(Box::new(Table::new(filled.collect(), hash_at)));
+            self.table = Some(Box::new(Table::new(filled, hash_at)));
         }
         None
     }
@@ -213,8 +205,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
     /// Takes a key out; its value. The order of the others stays.
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
+        Q: Hash + Lookup<K> + ?Sized,
     {
         let at = self.find(key)?;
         self.remove_at(at).map(|(_, v)| v)
@@ -228,7 +219,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
     fn remove_at(&mut self, at: u32) -> Option<(K, V)> {
         let entry = self.nodes.get_mut(at as usize)?.entry.take()?;
         if let Some(table) = &mut self.table
-            && let Some(place) = table.find(self.hasher.hash_one(&entry.0), |other| *other == at)
+            && let Some(place) = table.place(self.hasher.hash_one(&entry.0), |other| *other == at)
         {
             table.remove(place);
         }
@@ -267,7 +258,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
         let (nodes, hasher) = (&self.nodes, &self.hasher);
         self.table = (nodes.len() > LIST_MAX).then(|| {
             let hash_at = |at: &u32| key_of(nodes, *at).map_or(0, |k| hasher.hash_one(k));
-            Box::new(Table::new((0..nodes.len() as u32).collect(), hash_at))
+            Box::new(Table::new(0..nodes.len() as u32, hash_at))
         });
     }
 }

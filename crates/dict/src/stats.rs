@@ -1,5 +1,6 @@
 //! What a dictionary is made of.
 
+use crate::raw::block::Block;
 use crate::table::{Reshaped, Table};
 
 /// Lengths, distances and growth of a dictionary.
@@ -9,13 +10,13 @@ pub struct Stats {
     pub len: usize,
     /// Cells for entries, filled or not.
     pub capacity: usize,
-    /// Segments; 0 below 13 entries.
+    /// Segments; 0 up to 15 entries.
     pub segments: usize,
     /// Places of the directory.
     pub directory: usize,
     /// Entries of the fullest segment: what one rebuilding may move.
     pub largest_segment: usize,
-    /// Cells between an entry and its bucket, on average.
+    /// Groups of seven cells between an entry and its home, on average.
     pub mean_distance: f64,
     /// The same at worst.
     pub longest_distance: usize,
@@ -25,17 +26,16 @@ pub struct Stats {
 
 impl Stats {
     pub(crate) fn of<T>(table: &Table<T>) -> Self {
-        let segments = table.segments();
-        let distances = || segments.iter().flat_map(|s| s.distances());
+        let distances = || table.blocks().flat_map(Block::distances);
         Stats {
             len: table.len(),
-            capacity: segments.iter().map(|s| s.capacity()).sum(),
-            segments: segments.len(),
+            capacity: table.blocks().map(Block::cells).sum(),
+            segments: table.blocks().count(),
             directory: table.directory_len(),
-            largest_segment: segments.iter().map(|s| s.len()).max().unwrap_or(0),
+            largest_segment: table.blocks().map(Block::len).max().unwrap_or(0),
             mean_distance: distances().sum::<usize>() as f64 / table.len().max(1) as f64,
             longest_distance: distances().max().unwrap_or(0),
-            reshaped: table.reshaped,
+            reshaped: table.reshaped(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use proptest::prelude::*;
 
 use super::*;
+use crate::table::ENTRIES_MAX;
 
 /// Hashes that spread badly: only the top bits differ, and few of them.
 #[derive(Default, Clone)]
@@ -156,7 +157,7 @@ fn grows_evenly_and_shrinks_when_it_empties() {
     let stats = dict.stats();
     assert_eq!(stats.len, model.len());
     assert!(stats.longest_distance < 200 && stats.mean_distance < 6.0, "{stats:?}");
-    assert!(stats.largest_segment <= crate::table::SEGMENT_MAX * 5 / 4, "{stats:?}");
+    assert!(stats.largest_segment <= ENTRIES_MAX, "{stats:?}");
     for (k, v) in &model {
         assert_eq!(dict.get(k), Some(v));
         assert_eq!(dict.get(&(k + 1)), None);

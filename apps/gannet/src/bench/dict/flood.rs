@@ -1,0 +1,90 @@
+//! Keys crafted to collide.
+
+use std::hash::BuildHasher;
+use std::hint::black_box;
+use std::io::Write;
+use std::time::Instant;
+
+use foldhash::SharedSeed;
+use foldhash::fast::FoldHasher;
+use gannet_dict::{Dict, KeyedHash};
+
+use super::mix;
+
+/// The hash of the dictionary under a key that everybody knows: what it would be without a key.
+#[derive(Clone, Copy, Default)]
+struct Unkeyed;
+
+/// What everybody knows.
+const KNOWN: u64 = 0x243f_6a88_85a3_08d3;
+
+static SHARED: SharedSeed = SharedSeed::from_u64(KNOWN);
+
+impl BuildHasher for Unkeyed {
+    type Hasher = FoldHasher<'static>;
+
+    fn build_hasher(&self) -> FoldHasher<'static> {
+        FoldHasher::with_seed(KNOWN, &SHARED)
+    }
+}
+
+/// Pairs of numbers that all hash alike without a key: the first half takes the seed away, and what is left is
+/// multiplied by zero.
+fn crafted(i: u64) -> (u64, u64) {
+    (KNOWN, i)
+}
+
+fn chosen_by_chance(i: u64) -> (u64, u64) {
+    (mix(i), mix(!i))
+}
+
+/// Nanoseconds to insert and to find `count` keys.
+fn time<S: BuildHasher + Default>(count: u64, key: impl Fn(u64) -> (u64, u64)) -> [f64; 2] {
+    let mut dict: Dict<(u64, u64), u64, S> = Dict::default();
+    let per = |start: Instant| start.elapsed().as_nanos() as f64 / count as f64;
+    let start = Instant::now();
+    for i in 0..count {
+        dict.insert(black_box(key(i)), i);
+    }
+    let insert = per(start);
+    let start = Instant::now();
+    let found = (0..count).filter(|i| dict.contains_key(black_box(&key(*i)))).count() as u64;
+    assert!(found == count, "the dictionary lost keys");
+    [insert, per(start)]
+}
+
+/// Prints what crafted keys cost with the key, and a few of them without.
+pub(super) fn run(out: &mut impl Write, count: usize, turns: usize) -> std::io::Result<()> {
+    let mut least = [[f64::INFINITY; 2]; 2];
+    for _ in 0..turns.clamp(1, 5) {
+        let costs = [
+            time::<KeyedHash>(count as u64, chosen_by_chance),
+            time::<KeyedHash>(count as u64, crafted),
+        ];
+        for (least, cost) in least.iter_mut().flatten().zip(costs.iter().flatten()) {
+            *least = least.min(*cost);
+        }
+    }
+    let [chance, flood] = least;
+    let few = count.min(4000);
+    let [insert, found] = time::<Unkeyed>(few as u64, crafted);
+    writeln!(out, "\nns with {count} keys of 16 bytes: insert, found")?;
+    writeln!(out, "chosen by chance            {:>10.1} {:>10.1}", chance[0], chance[1])?;
+    writeln!(out, "crafted to collide          {:>10.1} {:>10.1}", flood[0], flood[1])?;
+    writeln!(out, "{few} of them, hash without key {insert:>7.1} {found:>10.1}")?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crafted_keys_collide_without_the_key_alone() {
+        let hashes = |hash: &dyn Fn(u64) -> u64| {
+            (0..1000).map(hash).collect::<std::collections::HashSet<_>>().len()
+        };
+        assert_eq!(hashes(&|i| Unkeyed.hash_one(crafted(i))), 1);
+        assert_eq!(hashes(&|i| KeyedHash.hash_one(crafted(i))), 1000);
+    }
+}

@@ -1,0 +1,41 @@
+//! How long single insertions take while a map grows.
+
+use std::hint::black_box;
+use std::io::Write;
+use std::time::Instant;
+
+use super::maps::{Brown, Clustered};
+
+/// Shares of insertions that take no longer.
+const SHARES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.999_99];
+
+/// Prints the distribution.
+pub(super) fn run(out: &mut impl Write, keys: &[u64]) -> std::io::Result<()> {
+    writeln!(out, "\nns of one insertion while a map grows to {} entries", keys.len())?;
+    write!(out, "{:<10}", "map")?;
+    SHARES.iter().try_for_each(|share| write!(out, " {:>9}", format!("{}%", share * 100.0)))?;
+    writeln!(out, " {:>10}", "worst")?;
+    // An interruption hits an insertion now and then; it hits another one the next time.
+    let mut least: Vec<[u64; 2]> = vec![[u64::MAX; 2]; keys.len()];
+    for _ in 0..5 {
+        let (mut dict, mut brown) = (Clustered::<u64>::default(), Brown::<u64>::default());
+        for (key, least) in keys.iter().zip(&mut least) {
+            let start = Instant::now();
+            black_box(dict.insert(*key, 7));
+            least[0] = least[0].min(start.elapsed().as_nanos() as u64);
+            let start = Instant::now();
+            black_box(brown.insert(*key, 7));
+            least[1] = least[1].min(start.elapsed().as_nanos() as u64);
+        }
+    }
+    for (at, name) in ["clustered", "hashbrown"].into_iter().enumerate() {
+        let mut nanos: Vec<u64> = least.iter().map(|least| least[at]).collect();
+        nanos.sort_unstable();
+        write!(out, "{name:<10}")?;
+        for share in SHARES {
+            write!(out, " {:>9}", nanos[((nanos.len() - 1) as f64 * share) as usize])?;
+        }
+        writeln!(out, " {:>10}", nanos.last().unwrap_or(&0))?;
+    }
+    out.flush()
+}

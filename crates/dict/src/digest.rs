@@ -1,0 +1,96 @@
+//! The tags of small arrays.
+
+use core::hash::{Hash, Hasher};
+
+/// Eight bits of a key, as quickly as can be had.
+///
+/// They tell entries of one small array apart, nothing else; so they need no secret. Whoever makes keys that
+/// agree in them gains that up to [`FEW_MAX`](crate::raw::few::FEW_MAX) keys are compared in a search, each once.
+#[inline]
+pub(crate) fn digest<Q: Hash + ?Sized>(key: &Q) -> u8 {
+    let mut digest = Digest(0);
+    key.hash(&mut digest);
+    (digest.0 >> 56) as u8
+}
+
+/// The digest so far in the top bits.
+struct Digest(u64);
+
+impl Digest {
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        // A multiple of the golden ratio spreads every bit upwards; the upper half comes back down for what follows.
+        let spread = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = spread ^ (spread >> 32);
+    }
+}
+
+impl Hasher for Digest {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        // The first and the last eight bytes: what lies between tells few keys apart that those do not.
+        let word = |chunk: Option<&[u8; 8]>| u64::from_le_bytes(*chunk.unwrap_or(&[0; 8]));
+        let half =
+            |chunk: Option<&[u8; 4]>| u64::from(u32::from_le_bytes(*chunk.unwrap_or(&[0; 4])));
+        if bytes.len() >= 8 {
+            self.mix(word(bytes.first_chunk()).rotate_left(5) ^ word(bytes.last_chunk()));
+        } else if bytes.len() >= 4 {
+            self.mix(half(bytes.first_chunk()) | half(bytes.last_chunk()) << 32);
+        } else if let [first, .., last] = bytes {
+            self.mix(u64::from(*first) | u64::from(*last) << 8 | u64::from(bytes[1]) << 16);
+        } else if let [only] = bytes {
+            self.mix(u64::from(*only));
+        }
+    }
+
+    #[inline]
+    fn write_u8(&mut self, i: u8) {
+        self.mix(i.into());
+    }
+
+    #[inline]
+    fn write_u16(&mut self, i: u16) {
+        self.mix(i.into());
+    }
+
+    #[inline]
+    fn write_u32(&mut self, i: u32) {
+        self.mix(i.into());
+    }
+
+    #[inline]
+    fn write_u64(&mut self, i: u64) {
+        self.mix(i);
+    }
+
+    #[inline]
+    fn write_u128(&mut self, i: u128) {
+        self.mix(i as u64 ^ ((i >> 64) as u64).rotate_left(5));
+    }
+
+    #[inline]
+    fn write_usize(&mut self, i: usize) {
+        self.mix(i as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_differ_a_little_differ_in_their_digests() {
+        let spread =
+            |digests: Vec<u8>| digests.iter().collect::<std::collections::HashSet<_>>().len();
+        assert!(spread((0..16_u64).map(|i| digest(&i)).collect()) > 12);
+        assert!(spread((0..16_u64).map(|i| digest(&(i << 40))).collect()) > 12);
+        assert!(spread((0..16_u8).map(|i| digest(&[7, i, 7][..])).collect()) > 12);
+        assert!(spread((0..16).map(|i| digest(format!("name{i}").as_str())).collect()) > 10);
+        assert_eq!(digest(&[1_u8, 2, 3][..]), digest(&vec![1_u8, 2, 3]));
+    }
+}

@@ -1,0 +1,426 @@
+//! Which block holds which hashes.
+//!
+//! The directory has a place for each value of the leading bits of a hash (extendible hashing). A block of
+//! depth *d* holds the hashes of one prefix of *d* bits; all places of that prefix name it. So a place is read
+//! with one shift of the hash, and says all that a search needs to know.
+//!
+//! When the directory doubles or halves, nothing is copied at once: a new array is filled from its front, [`STRIDE`]
+//! places with each later change of shape, and what it does not hold yet is looked up in the old one. Until
+//! that is done, places are written in both.
+//!
+//! The rules unsafe code leans on:
+//!
+//! * every place that a hash leads to names a live block whose prefix is that of the hash (**cover**);
+//! * places that name the same block are exactly those of its prefix; other places of either array are not
+//!   read (**once**).
+
+use core::mem::ManuallyDrop;
+
+use super::block::{Block, Spot, Tag};
+
+/// Places copied at each step of growing or shrinking the directory.
+const STRIDE: usize = 64;
+
+/// Bits of the largest directory: 2^40 places of 16 bytes are beyond any memory.
+pub(crate) const BITS_MAX: u8 = 40;
+
+/// Several places may hold copies of one block: none drops it by itself.
+type Place<T> = ManuallyDrop<Block<T>>;
+
+/// The directory, with the caller's `counts` in the part that searches do not touch.
+pub(crate) struct Directory<T, C> {
+    /// As many as are filled; a whole directory has 2^(64 - shift).
+    places: Vec<Place<T>>,
+    shift: u8,
+    more: Box<More<T, C>>,
+}
+
+struct More<T, C> {
+    /// Present from one change of size to the end of the copying.
+    old: Option<Old<T>>,
+    counts: C,
+}
+
+struct Old<T> {
+    places: Vec<Place<T>>,
+    shift: u8,
+}
+
+/// The entries of a block that places share: they may change, the block itself may not.
+pub(crate) struct Entries<'a, T>(&'a mut Block<T>);
+
+impl<'a, T> Entries<'a, T> {
+    /// [`Block::insert`].
+    #[inline]
+    pub(crate) fn insert(&mut self, hash: u64, entry: T) -> Result<(), T> {
+        self.0.insert(Tag::of(hash, self.0.depth), entry)
+    }
+
+    /// [`Block::remove`].
+    #[inline]
+    pub(crate) fn remove(&mut self, spot: Spot) -> Option<T> {
+        self.0.remove(spot)
+    }
+
+    /// [`Block::take`].
+    #[inline]
+    pub(crate) fn take(&mut self, spot: Spot) -> Option<T> {
+        self.0.take(spot)
+    }
+
+    /// [`Block::get_mut`].
+    #[inline]
+    pub(crate) fn get_mut(self, spot: Spot) -> Option<&'a mut T> {
+        self.0.get_mut(spot)
+    }
+}
+
+/// The hashes of a prefix: from the least on, their number less one.
+#[derive(Clone, Copy)]
+struct Range {
+    start: u64,
+    span: u64,
+}
+
+impl Range {
+    fn of(hash: u64, depth: u8) -> Self {
+        let span = u64::MAX.checked_shr(u32::from(depth)).unwrap_or(0);
+        Range { start: hash & !span, span }
+    }
+
+    fn end(self) -> u64 {
+        self.start | self.span
+    }
+}
+
+/// The bits of `place`, for one of the places that hold the same.
+fn copy<T>(place: &Block<T>) -> Place<T> {
+    // SAFETY: a block may be copied bit by bit as long as one copy alone is dropped or changed in itself; the
+    // result drops nothing by its type, and the rule "once" says who does.
+    ManuallyDrop::new(unsafe { core::ptr::read(place) })
+}
+
+impl<T, C> Directory<T, C> {
+    /// A directory of one block, of depth 0.
+    pub(crate) fn new(block: Block<T>, counts: C) -> Self {
+        assert!(block.depth == 0);
+        // Two places at least, so that the shift is less than 64.
+        Directory {
+            places: Vec::from([copy(&block), ManuallyDrop::new(block)]),
+            shift: 63,
+            more: Box::new(More { old: None, counts }),
+        }
+    }
+
+    /// What the caller keeps here.
+    #[inline]
+    pub(crate) fn counts(&self) -> &C {
+        &self.more.counts
+    }
+
+    /// The same, to change.
+    #[inline]
+    pub(crate) fn counts_mut(&mut self) -> &mut C {
+        &mut self.more.counts
+    }
+
+    /// The block that holds this hash.
+    #[inline]
+    pub(crate) fn block(&self, hash: u64) -> &Block<T> {
+        match self.places.get((hash >> (self.shift & 63)) as usize) {
+            Some(place) => place,
+            None => self.old_block(hash),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn old_block(&self, hash: u64) -> &Block<T> {
+        match &self.more.old {
+            Some(old) => &old.places[(hash >> (old.shift & 63)) as usize],
+            None => unreachable!("a directory without copying to do is whole"),
+        }
+    }
+
+    /// The entries of the block that holds this hash, to change.
+    #[inline]
+    pub(crate) fn entries_mut(&mut self, hash: u64) -> Entries<'_, T> {
+        let at = (hash >> (self.shift & 63)) as usize;
+        if at < self.places.len() {
+            return Entries(&mut self.places[at]);
+        }
+        match &mut self.more.old {
+            Some(old) => Entries(&mut old.places[(hash >> (old.shift & 63)) as usize]),
+            None => unreachable!("a directory without copying to do is whole"),
+        }
+    }
+
+    /// Bits that choose a place.
+    pub(crate) fn bits(&self) -> u8 {
+        64 - self.shift
+    }
+
+    /// Whether it is between two sizes.
+    pub(crate) fn in_motion(&self) -> bool {
+        self.more.old.is_some()
+    }
+
+    /// Places in use.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Bytes on the heap, without the blocks.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let old = self.more.old.as_ref();
+        let places = self.places.capacity() + old.map_or(0, |old| old.places.capacity());
+        places * size_of::<Place<T>>() + size_of::<More<T, C>>()
+    }
+
+    /// Whether the block of this hash may become two.
+    pub(crate) fn may_split(&self, hash: u64) -> bool {
+        let depth = self.block(hash).depth;
+        if depth >= self.bits() {
+            return false;
+        }
+        // All its places must be able to tell the halves apart, those not yet copied too.
+        let copied = || Range::of(hash, depth).end() >> self.shift < self.places.len() as u64;
+        self.more.old.as_ref().is_none_or(|old| depth < 64 - old.shift || copied())
+    }
+
+    /// Writes a block to all places of the prefix of `hash`.
+    fn write(&mut self, hash: u64, block: &Block<T>) {
+        let range = Range::of(hash, block.depth);
+        let fill = |places: &mut [Place<T>], shift: u8| {
+            let (from, to) = ((range.start >> shift) as usize, (range.end() >> shift) as usize);
+            let to = (to + 1).min(places.len());
+            for place in places.get_mut(from..to).unwrap_or_default() {
+                // The copy that stood there is forgotten, not dropped: its owner has it.
+                *place = copy(block);
+            }
+        };
+        fill(&mut self.places, self.shift);
+        if let Some(old) = &mut self.more.old
+            // Deeper blocks stand where copying is done: those places of the old array are not read again.
+            && block.depth <= 64 - old.shift
+        {
+            fill(&mut old.places, old.shift);
+        }
+    }
+
+    /// Puts a block in the place of the one that holds `hash`.
+    ///
+    /// # Panics
+    /// If the prefixes differ: errors of this crate.
+    pub(crate) fn replace(&mut self, hash: u64, block: Block<T>) -> Block<T> {
+        let was = copy(self.block(hash));
+        assert!(was.depth == block.depth);
+        // Every copy of the old block is overwritten, so `was` is the one that drops it; the new one is owned by
+        // its places.
+        self.write(hash, &ManuallyDrop::new(block));
+        ManuallyDrop::into_inner(was)
+    }
+
+    /// Puts two blocks in the place of the one that holds `hash`, by the next bit.
+    ///
+    /// # Panics
+    /// If the depths are not one more, or where [`may_split`](Self::may_split) is false.
+    pub(crate) fn split(&mut self, hash: u64, low: Block<T>, high: Block<T>) -> Block<T> {
+        let was = copy(self.block(hash));
+        let range = Range::of(hash, was.depth);
+        assert!(low.depth == was.depth + 1 && high.depth == low.depth && self.may_split(hash));
+        self.write(range.start, &ManuallyDrop::new(low));
+        self.write(range.end(), &ManuallyDrop::new(high));
+        ManuallyDrop::into_inner(was)
+    }
+
+    /// Puts one block in the place of the one that holds `hash` and of its other half; what stood there, the
+    /// lower first.
+    ///
+    /// # Panics
+    /// If those two are not of one depth, and that not one more than the new one's.
+    pub(crate) fn join(&mut self, hash: u64, block: Block<T>) -> (Block<T>, Block<T>) {
+        let range = Range::of(hash, block.depth);
+        let (low, high) = (copy(self.block(range.start)), copy(self.block(range.end())));
+        assert!(low.depth == block.depth + 1 && high.depth == low.depth);
+        self.write(hash, &ManuallyDrop::new(block));
+        (ManuallyDrop::into_inner(low), ManuallyDrop::into_inner(high))
+    }
+
+    /// Begins to double the directory.
+    pub(crate) fn double(&mut self) {
+        if !self.in_motion() && self.bits() < BITS_MAX {
+            self.resize(self.shift - 1);
+        }
+    }
+
+    /// Begins to halve the directory. Given up on the way where a block needs all bits.
+    pub(crate) fn halve(&mut self) {
+        if !self.in_motion() && self.bits() > 1 {
+            self.resize(self.shift + 1);
+        }
+    }
+
+    fn resize(&mut self, shift: u8) {
+        let places = Vec::with_capacity(1 << (64 - shift));
+        let old = Old { places: core::mem::replace(&mut self.places, places), shift: self.shift };
+        self.more.old = Some(old);
+        self.shift = shift;
+        self.step();
+    }
+
+    /// Copies some places, if there are any to copy.
+    pub(crate) fn step(&mut self) {
+        let Some(old) = &mut self.more.old else { return };
+        let whole = 1 << (64 - self.shift);
+        let to = (self.places.len() + STRIDE).min(whole);
+        for at in self.places.len()..to {
+            let hash = (at as u64) << self.shift;
+            let place = &old.places[(hash >> old.shift) as usize];
+            if place.depth > 64 - self.shift {
+                // The old array is whole and true: back to it.
+                self.places = core::mem::take(&mut old.places);
+                self.shift = old.shift;
+                self.more.old = None;
+                return;
+            }
+            self.places.push(copy(place));
+        }
+        if to == whole {
+            self.more.old = None;
+        }
+    }
+
+    /// All blocks in the order of their hashes, each once.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
+        let mut next = Some(0_u64);
+        core::iter::from_fn(move || {
+            let hash = next?;
+            let block = self.block(hash);
+            next = Range::of(hash, block.depth).end().checked_add(1);
+            Some(block)
+        })
+    }
+
+    /// All entries, to change.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let cells = self.blocks().flat_map(Block::pointers);
+        // SAFETY: the iterator holds `&mut self`, so nobody else reads or changes entries. `blocks` names each
+        // block once, `pointers` each of its filled cells once, so no two of the references are of one entry;
+        // neither reads an entry on its way.
+        cells.map(|mut cell| unsafe { cell.as_mut() })
+    }
+
+    /// Takes all blocks out.
+    pub(crate) fn into_blocks(mut self) -> Vec<Block<T>> {
+        let blocks = self.blocks().map(copy).collect::<Vec<_>>();
+        // No place is left to drop them: each block has one owner, in the vector.
+        (self.places, self.more.old) = (Vec::new(), None);
+        blocks.into_iter().map(ManuallyDrop::into_inner).collect()
+    }
+}
+
+impl<T, C> Drop for Directory<T, C> {
+    fn drop(&mut self) {
+        if self.places.is_empty() {
+            return;
+        }
+        let mut next = Some(0_u64);
+        while let Some(hash) = next {
+            let block = copy(self.block(hash));
+            next = Range::of(hash, block.depth).end().checked_add(1);
+            // Dropped at its first place; the walk goes on behind its last.
+            drop(ManuallyDrop::into_inner(block));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(depth: u8, value: u32) -> Block<Box<u32>> {
+        let mut block = Block::new(depth, 1, 1);
+        assert!(block.insert(Tag::new(1), Box::new(value)).is_ok());
+        block
+    }
+
+    fn held(directory: &Directory<Box<u32>, ()>) -> Vec<(u8, u32)> {
+        directory.blocks().flat_map(|b| b.iter().map(|v| (b.depth, **v))).collect()
+    }
+
+    const HIGH: u64 = 1 << 63;
+
+    #[test]
+    fn blocks_part_and_join_while_the_directory_changes_its_size() {
+        let mut d = Directory::new(block(0, 1), ());
+        drop(d.split(5, block(1, 2), block(1, 3)));
+        assert_eq!(held(&d), [(1, 2), (1, 3)]);
+        assert!(!d.may_split(0));
+        for bits in 2..=9 {
+            d.double();
+            while d.in_motion() {
+                // A block of the greatest depth parts once all its places are copied.
+                d.step();
+            }
+            assert_eq!((d.bits(), d.len()), (bits, 1 << bits));
+        }
+        drop(d.split(HIGH, block(2, 4), block(2, 5)));
+        assert_eq!(held(&d), [(1, 2), (2, 4), (2, 5)]);
+        d.double();
+        assert!(d.in_motion() && d.len() == STRIDE);
+        drop(d.replace(HIGH, block(2, 6)));
+        drop(d.split(0, block(2, 7), block(2, 8)));
+        assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);
+        while d.in_motion() {
+            d.step();
+        }
+        assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);
+        d.iter_mut().for_each(|v| **v += 10);
+        assert_eq!(held(&d), [(2, 17), (2, 18), (2, 16), (2, 15)]);
+        let (low, high) = d.join(HIGH, block(1, 9));
+        assert_eq!((low.iter().map(|v| **v).sum::<u32>(), high.len()), (16, 1));
+        assert_eq!(held(&d), [(2, 17), (2, 18), (1, 9)]);
+        // Halving stops where a block needs the bits.
+        while d.bits() > 2 {
+            d.halve();
+            while d.in_motion() {
+                d.step();
+            }
+        }
+        d.halve();
+        while d.in_motion() {
+            d.step();
+        }
+        assert_eq!((d.bits(), d.len()), (2, 4));
+        assert_eq!(held(&d), [(2, 17), (2, 18), (1, 9)]);
+        assert_eq!(d.into_blocks().len(), 3);
+    }
+
+    #[test]
+    fn a_deep_block_parts_only_where_both_arrays_can_tell() {
+        let mut d = Directory::new(block(0, 0), ());
+        for bits in 1..=8 {
+            let (hash, depth) = (!0 << (64 - bits), bits);
+            while d.bits() < bits {
+                d.double();
+                while d.in_motion() {
+                    d.step();
+                }
+            }
+            drop(d.split(hash, block(depth, u32::from(bits)), block(depth, 99)));
+        }
+        d.double();
+        assert!(d.in_motion() && !d.may_split(u64::MAX) && d.may_split(0));
+        while d.in_motion() {
+            d.step();
+        }
+        assert!(d.may_split(u64::MAX));
+        drop(d.split(u64::MAX, block(9, 9), block(9, 99)));
+        d.halve();
+        while d.in_motion() {
+            d.step();
+        }
+        assert_eq!((d.bits(), d.blocks().count()), (9, 10));
+    }
+}

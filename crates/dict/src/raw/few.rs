@@ -1,0 +1,232 @@
+//! One small array, searched by a tag of 8 bits for each entry.
+
+use core::alloc::Layout;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use std::alloc;
+
+use super::simd;
+
+/// Entries at most: as many as a vector instruction compares, less one, so that 16-byte entries fill 256 bytes.
+pub(crate) const FEW_MAX: usize = 15;
+
+/// Room made when there is none left: the next of these.
+const ROOMS: [u8; 3] = [6, 11, FEW_MAX as u8];
+
+#[repr(C)]
+struct Head<T> {
+    tags: [u8; 16],
+    /// As many as there is room for follow.
+    entries: [T; 0],
+}
+
+/// Up to [`FEW_MAX`] entries without order. The first `len` cells are initialised, no others.
+pub(crate) struct Few<T> {
+    head: NonNull<Head<T>>,
+    len: u8,
+    room: u8,
+    owned: PhantomData<T>,
+}
+
+// SAFETY: it owns its entries as a `Vec` does; it shares nothing.
+unsafe impl<T: Send> Send for Few<T> {}
+// SAFETY: as above; through `&Few` only `&T` can be had.
+unsafe impl<T: Sync> Sync for Few<T> {}
+
+impl<T> Few<T> {
+    /// No entries, room for the first six.
+    pub(crate) fn new() -> Self {
+        let layout = Self::layout(ROOMS[0]);
+        // SAFETY: the layout is not of size 0, as it has tags.
+        let Some(head) = NonNull::new(unsafe { alloc::alloc(layout) }.cast::<Head<T>>()) else {
+            alloc::handle_alloc_error(layout)
+        };
+        // SAFETY: within what was just allocated, without a reference to what is not initialised.
+        unsafe { (&raw mut (*head.as_ptr()).tags).write([0; 16]) };
+        Few { head, len: 0, room: ROOMS[0], owned: PhantomData }
+    }
+
+    fn layout(room: u8) -> Layout {
+        let room = Layout::array::<T>(usize::from(room));
+        let whole = room.and_then(|room| Layout::new::<Head<T>>().extend(room));
+        match whole {
+            Ok((layout, _)) => layout.pad_to_align(),
+            Err(_) => panic!("entries larger than the address space"),
+        }
+    }
+
+    #[inline]
+    fn entry(&self, at: usize) -> NonNull<T> {
+        debug_assert!(at < usize::from(self.room));
+        // SAFETY: `at` is less than `room` (callers check it against `len`), so within the allocation; the entries
+        // begin behind the head, whose zero entries give it their alignment. No reference is made on the way.
+        unsafe {
+            let entries = (&raw mut (*self.head.as_ptr()).entries).cast::<T>();
+            NonNull::new_unchecked(entries.add(at))
+        }
+    }
+
+    #[inline]
+    fn tags(&self) -> &[u8; 16] {
+        // SAFETY: written whole in `new`; changed through `&mut self` only.
+        unsafe { &(*self.head.as_ptr()).tags }
+    }
+
+    fn set_tag(&mut self, at: usize, tag: u8) {
+        // SAFETY: as in `tags`, and `&mut self` is exclusive.
+        unsafe { (&mut (*self.head.as_ptr()).tags)[at] = tag };
+    }
+
+    /// Entries.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Entries that fit without another allocation.
+    pub(crate) fn room(&self) -> usize {
+        usize::from(self.room)
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        Self::layout(self.room).size()
+    }
+
+    /// The position of the entry with this tag that `eq` accepts.
+    #[inline]
+    pub(crate) fn find(&self, tag: u8, mut eq: impl FnMut(&T) -> bool) -> Option<usize> {
+        let mut found = simd::bytes_of(self.tags(), tag) & ((1 << self.len) - 1);
+        while found != 0 {
+            let at = found.trailing_zeros() as usize;
+            // SAFETY: the mask leaves positions below `len`, which are initialised.
+            if eq(unsafe { self.entry(at).as_ref() }) {
+                return Some(at);
+            }
+            found &= found - 1;
+        }
+        None
+    }
+
+    /// The entry of a position.
+    #[inline]
+    pub(crate) fn get(&self, at: usize) -> Option<&T> {
+        // SAFETY: positions below `len` are initialised.
+        (at < self.len()).then(|| unsafe { self.entry(at).as_ref() })
+    }
+
+    /// The entry of a position, to change.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        // SAFETY: positions below `len` are initialised; `&mut self` is exclusive.
+        (at < self.len()).then(|| unsafe { self.entry(at).as_mut() })
+    }
+
+    /// Adds an entry; gives it back where there are [`FEW_MAX`].
+    #[inline]
+    pub(crate) fn push(&mut self, tag: u8, entry: T) -> Result<(), T> {
+        if self.len == self.room && !self.grow() {
+            return Err(entry);
+        }
+        let at = self.len();
+        // SAFETY: `at` is less than `room`; the cell is not initialised, so nothing is overwritten.
+        unsafe { self.entry(at).write(entry) };
+        self.set_tag(at, tag);
+        self.len += 1;
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> bool {
+        let Some(room) = ROOMS.into_iter().find(|room| *room > self.room) else { return false };
+        let (layout, larger) = (Self::layout(self.room), Self::layout(room));
+        // SAFETY: allocated with `layout`, whose size is not 0; `larger` has the same alignment. Tags and entries
+        // move with the bytes.
+        let head = unsafe { alloc::realloc(self.head.as_ptr().cast(), layout, larger.size()) };
+        let Some(head) = NonNull::new(head.cast::<Head<T>>()) else {
+            alloc::handle_alloc_error(larger)
+        };
+        (self.head, self.room) = (head, room);
+        true
+    }
+
+    /// Takes an entry out; the last one takes its position.
+    #[inline]
+    pub(crate) fn swap_remove(&mut self, at: usize) -> Option<T> {
+        if at >= self.len() {
+            return None;
+        }
+        let last = self.len() - 1;
+        self.set_tag(at, self.tags()[last]);
+        self.len -= 1;
+        // SAFETY: both positions were below `len`, so initialised. The entry is read once; if another was last, it moves
+        // to the position left, and its own is beyond `len` now.
+        unsafe {
+            let entry = self.entry(at).read();
+            if at != last {
+                self.entry(last).copy_to_nonoverlapping(self.entry(at), 1);
+            }
+            Some(entry)
+        }
+    }
+
+    /// The entries.
+    pub(crate) fn iter(&self) -> core::slice::Iter<'_, T> {
+        // SAFETY: the first `len` are initialised.
+        unsafe { core::slice::from_raw_parts(self.entry(0).as_ptr(), self.len()) }.iter()
+    }
+
+    /// The entries, to change.
+    pub(crate) fn iter_mut(&mut self) -> core::slice::IterMut<'_, T> {
+        // SAFETY: the first `len` are initialised; `&mut self` is exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.entry(0).as_ptr(), self.len()) }.iter_mut()
+    }
+}
+
+impl<T> Drop for Few<T> {
+    fn drop(&mut self) {
+        while self.len > 0 {
+            drop(self.swap_remove(self.len() - 1));
+        }
+        // SAFETY: allocated with this layout, and freed here alone.
+        unsafe { alloc::dealloc(self.head.as_ptr().cast(), Self::layout(self.room)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_stay_with_their_entries() {
+        let mut few: Few<Box<u32>> = Few::new();
+        for i in 0..FEW_MAX as u32 {
+            assert!(few.push(i as u8 % 4, Box::new(i)).is_ok());
+        }
+        assert_eq!(few.push(0, Box::new(99)).map_err(|v| *v), Err(99));
+        assert_eq!(few.find(1, |v| **v == 9), Some(9));
+        assert_eq!(few.find(2, |v| **v == 9), None);
+        assert_eq!(few.swap_remove(1).map(|v| *v), Some(1));
+        assert_eq!(few.find(2, |v| **v == 14), Some(1));
+        if let Some(value) = few.get_mut(1) {
+            **value += 1;
+        }
+        few.iter_mut().for_each(|v| **v += 1);
+        assert_eq!(few.iter().map(|v| **v).sum::<u32>(), (0..15).sum::<u32>() - 1 + 1 + 14);
+        assert_eq!(few.swap_remove(14), None);
+        assert!(few.get(14).is_none() && few.len() == 14 && few.room() == 15);
+    }
+
+    #[test]
+    fn entries_of_no_size_or_much_alignment_fit() {
+        #[derive(PartialEq, Debug)]
+        #[repr(align(64))]
+        struct Wide(u8);
+        let (mut none, mut wide) = (Few::<()>::new(), Few::<Wide>::new());
+        for i in 0..12 {
+            assert!(none.push(i, ()).is_ok() && wide.push(i, Wide(i)).is_ok());
+        }
+        assert_eq!((none.len(), wide.get(11)), (12, Some(&Wide(11))));
+    }
+}

@@ -1,0 +1,15 @@
+//! The memory of tables: the only unsafe code of the crate, and nothing but what needs it.
+//!
+//! * `block`: groups of cells with a tag each; the rules of clustering.
+//! * `directory`: which block holds which hashes; several places may name one block.
+//! * `few`: one small array with a tag for each entry.
+//! * `simd`: tags compared a group at a time, memory asked for ahead of its use.
+//!
+//! What the rest of the crate sees of these modules is safe: no sequence of calls, and no `Hash` or `Eq` of a
+//! user's, however wrong, reads a cell that is not filled or drops an entry twice.
+#![allow(unsafe_code)]
+
+pub(crate) mod block;
+pub(crate) mod directory;
+pub(crate) mod few;
+pub(crate) mod simd;
