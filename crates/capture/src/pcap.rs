@@ -153,7 +153,8 @@ impl Records {
             if end > data.len() {
                 break Stop::More(self.record + len);
             }
-            let fraction = i64::from(u32_at(head, 4, BIG)) * self.unit;
+            // As libpcap has it, which takes a fraction beyond its unit as it stands, with its sign.
+            let fraction = i64::from(u32_at(head, 4, BIG).cast_signed()) * self.unit;
             out.push(PacketRef {
                 time: i64::from(u32_at(head, 0, BIG)) * 1_000_000_000 + fraction,
                 offset: start as u32,

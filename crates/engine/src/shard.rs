@@ -149,7 +149,7 @@ impl Shard {
         while let Some((due, number, index)) = self.timers.pop(to) {
             self.now = self.now.max(due);
             // A file that is given up for silence ends before the connection that carried it.
-            self.env.expire(self.now);
+            self.env.expire(self.now, to);
             self.fire(due, to, number, index);
         }
         self.env.arrive(to);
@@ -158,7 +158,7 @@ impl Shard {
         }
         self.now = to;
         self.env.logs.set_time(to);
-        self.env.expire(to);
+        self.env.expire(to, to);
     }
 
     fn fire(&mut self, due: Time, packet: Time, number: u32, index: u32) {
@@ -169,7 +169,7 @@ impl Shard {
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
         if over || slot.conn.last + slot.conn.timeout <= now {
-            self.remove(index);
+            self.remove_at(index, packet);
             return;
         }
         slot.due = next_due(slot, now);
@@ -302,8 +302,13 @@ impl Shard {
         }
     }
 
-    /// A connection ends: its rows are written.
+    /// A connection ends with the packet at hand: its rows are written.
     pub(crate) fn remove(&mut self, index: u32) {
+        self.remove_at(index, self.now);
+    }
+
+    /// A connection ends, which whoever waits for packets finds out at the time of a `packet`.
+    fn remove_at(&mut self, index: u32, packet: Time) {
         // In place: a slot is too large to be carried around for its last moments.
         let Some(slot) = self.table.get_mut(index) else { return };
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
@@ -315,7 +320,7 @@ impl Shard {
         };
         session.finish(&mut slot.conn);
         let env = &mut self.env;
-        env.tunnels.close(&mut env.logs, self.now, &slot.conn.id, slot.conn.uid);
+        env.tunnels.close(&mut env.logs, packet, &slot.conn.id, slot.conn.uid);
         let id = slot.conn.id;
         let local = if self.env.options.local_nets.is_empty() {
             (None, None)

@@ -141,11 +141,11 @@ impl Env {
         }
     }
 
-    /// Packet time went on: what is due is done.
+    /// Packet time went on to `now`, on its way to the next `packet`'s: what is due is done.
     #[inline]
-    pub fn expire(&mut self, now: Time) {
+    pub fn expire(&mut self, now: Time, packet: Time) {
         self.files.expire(&mut self.logs, now);
-        self.tunnels.expire(&mut self.logs, now);
+        self.tunnels.expire(&mut self.logs, now, packet);
     }
 
     /// The next packet has this time: what goes by packets, not by when it is due, is done.
