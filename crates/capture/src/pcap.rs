@@ -216,6 +216,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn fractions_have_a_sign() {
+        let mut file = header(MAGIC_MICROS, 4, false);
+        for v in [7, 0x8000_0000, 0, 0] {
+            file.extend(w(v, false));
+        }
+        assert_eq!(walk(&file).0[0].time, 7_000_000_000 - 2_147_483_648_000);
+    }
+
+    #[test]
     fn what_lies_beyond_the_snapshot_length_does_not_count() {
         for (snaplen, counts) in [(2, 2), (0, 4), (u32::MAX, 4)] {
             let mut file = header(MAGIC_MICROS, 4, false);

@@ -14,6 +14,7 @@ use gannet_flow::Services;
 use gannet_flow::Slot;
 use gannet_flow::Table;
 use gannet_flow::Timers;
+use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
@@ -22,6 +23,8 @@ use gannet_protocols::Scratch;
 use gannet_protocols::Session;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::policy::UnknownRow;
+use gannet_protocols::policy::known::Served;
 
 use crate::Options;
 use crate::conn_log;
@@ -88,6 +91,8 @@ pub(crate) struct Shard {
     pub(crate) missing: u32,
     /// Layers of the packet at hand down to where the walk is, tunnels included.
     pub(crate) layers: u8,
+    /// Their names, where packets of unknown protocols are logged.
+    pub(crate) trail: Option<Vec<&'static str>>,
 }
 
 impl Shard {
@@ -97,7 +102,9 @@ impl Shard {
         if let Some(nets) = &options.local_nets {
             protocol_options.local_nets = nets.clone();
         }
+        protocol_options.assets = options.assets;
         let logs = Logs::new(options.logs.clone());
+        let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
         let files = Files::with_options(uids, FileOptions { hash: options.hash_files });
         Self {
             env: Env::new(protocol_options, logs, files, uids),
@@ -114,6 +121,7 @@ impl Shard {
             created: 0,
             missing: 0,
             layers: 0,
+            trail: wants_trail.then(Vec::new),
         }
     }
 
@@ -275,7 +283,8 @@ impl Shard {
             stack: &mut slot.ext.stack,
             scratch: &mut self.scratch,
         };
-        if session.has_requests() {
+        let asked = session.has_requests();
+        if asked {
             count_payload(slot.tcp.as_deref(), &mut slot.conn);
             if session.settle(&mut slot.conn) {
                 match &mut slot.tcp {
@@ -288,6 +297,9 @@ impl Shard {
             }
         }
         session.rest(&slot.conn);
+        if asked && !slot.conn.services.as_slice().is_empty() {
+            serve(&mut self.env, self.now, &mut slot.conn, slot.tcp.as_deref());
+        }
         // A timer that moved ahead of its entry needs another; one that moved back waits for it.
         // A packet from the past does not make its connection idle, unless it starts it.
         let fresh = slot.due == Time::MAX;
@@ -320,6 +332,9 @@ impl Shard {
         };
         session.finish(&mut slot.conn);
         let env = &mut self.env;
+        if !slot.conn.served {
+            serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
+        }
         env.tunnels.close(&mut env.logs, packet, &slot.conn.id, slot.conn.uid);
         let id = slot.conn.id;
         let local = if self.env.options.local_nets.is_empty() {
@@ -341,6 +356,33 @@ impl Shard {
         self.env.logs.close()?;
         Ok(counts)
     }
+}
+
+/// What a connection shows of its responder's service, where that is logged: told when a protocol is
+/// recognised, and else at the end.
+fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
+    let Some(mut policy) = env.policy() else { return };
+    let shook = |tcp: &Tcp| {
+        let state = tcp.endpoint(Dir::Resp).state;
+        matches!(state, State::Established | State::Closed | State::Partial)
+            || conn.history.as_bytes().contains(&b'h')
+    };
+    let answered = match conn.proto {
+        Proto::Tcp => tcp.is_some_and(shook),
+        Proto::Udp => conn.is_active(Dir::Resp),
+        _ => false,
+    };
+    conn.served |= policy.service(
+        now,
+        &Served {
+            host: conn.id.resp_h,
+            port: conn.id.resp_p,
+            proto: conn.proto,
+            protocols: conn.services.as_slice(),
+            sent: conn.sent[Dir::Resp.index()].payload,
+            answered,
+        },
+    );
 }
 
 /// TCP counts payload in sequence space, which is only worked out where it is asked for.

@@ -31,6 +31,7 @@ mod logs;
 mod number;
 mod row;
 mod schema;
+mod selection;
 mod tsv;
 mod value;
 
@@ -52,6 +53,7 @@ pub use row::Limits;
 pub use row::Row;
 pub use row::slot;
 pub use schema::Schema;
+pub use selection::Selection;
 pub use tsv::TsvEncoder;
 pub use value::Encoder;
 pub use value::Enum;

@@ -12,6 +12,9 @@ use gannet_files::Files;
 use gannet_log::Logs;
 
 use crate::Tag;
+use crate::policy::Assets;
+use crate::policy::Policy;
+use crate::policy::weirds;
 use crate::weird::Weirds;
 
 /// Options of the protocol stage.
@@ -19,6 +22,15 @@ use crate::weird::Weirds;
 pub struct Options {
     /// Networks that count as local. Private and link-local addresses, unless overridden.
     pub local_nets: Vec<Subnet>,
+    /// Hosts that logs of what is in a network are about.
+    pub assets: Assets,
+}
+
+impl Options {
+    /// Whether an address counts as local.
+    pub fn is_local(&self, a: Addr) -> bool {
+        self.local_nets.iter().any(|n| n.contains(a))
+    }
 }
 
 impl Default for Options {
@@ -64,7 +76,7 @@ impl Default for Options {
         let plain = v4.iter().filter_map(|(b, n)| Subnet::new(Addr::v4(*b), *n));
         let mapped = v4.iter().filter_map(|(b, n)| Subnet::new(sixtofour(*b), 16 + n));
         let local_nets = plain.chain(mapped).chain(v6.iter().filter_map(|n| n.parse().ok()));
-        Self { local_nets: local_nets.collect() }
+        Self { local_nets: local_nets.collect(), assets: Assets::default() }
     }
 }
 
@@ -116,16 +128,21 @@ pub struct Env {
     pub dhcp: crate::dhcp::Shared,
     /// Certificates seen.
     pub certificates: crate::ssl::Certificates,
+    /// What the logs need that are only written where they are asked for.
+    pub(crate) policy: Option<Box<Policy>>,
 }
 
 impl Env {
     /// A fresh environment.
     pub fn new(options: Options, logs: Logs, files: Files, uids: UidSource) -> Self {
+        let selection = logs.selection();
+        let policy = Policy::new(selection);
+        let stats = selection.wants::<weirds::StatsRow<'_>>().then(Box::default);
         Self {
             options,
             logs,
             files,
-            weirds: Weirds::default(),
+            weirds: Weirds::counted(stats),
             tunnels: crate::tunnel::Tunnels::default(),
             uids,
             expected: HashMap::default(),
@@ -138,6 +155,7 @@ impl Env {
             smb: crate::smb::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
             certificates: crate::ssl::Certificates::default(),
+            policy,
         }
     }
 
@@ -152,17 +170,47 @@ impl Env {
     #[inline]
     pub fn arrive(&mut self, packet: Time) {
         self.dhcp.expire(&mut self.logs, packet);
+        if self.policy.is_some() {
+            self.policy_arrive(packet);
+        }
+        if let Some(stats) = &mut self.weirds.stats {
+            stats.arrive(&mut self.logs, packet);
+        }
     }
 
     /// The end of input: what is still open is written.
     pub fn finish(&mut self, now: Time) {
         self.files.finish(&mut self.logs, now);
         self.dhcp.finish(&mut self.logs);
+        self.dhcp_software(now);
+        if let Some(mut policy) = self.policy() {
+            policy.finish(now);
+        }
+        if let Some(stats) = &mut self.weirds.stats {
+            stats.tell(&mut self.logs, now);
+        }
+    }
+
+    #[cold]
+    fn policy_arrive(&mut self, packet: Time) {
+        self.dhcp_software(packet);
+        if let Some(mut policy) = self.policy() {
+            policy.arrive(packet);
+        }
+    }
+
+    /// What DHCP told of software since the last time, which spans connections.
+    fn dhcp_software(&mut self, now: Time) {
+        for told in self.dhcp.told() {
+            if let Some(mut policy) = self.policy() {
+                policy.software(now, &told.found());
+            }
+        }
     }
 
     /// Whether an address counts as local.
     pub fn is_local(&self, a: Addr) -> bool {
-        self.options.local_nets.iter().any(|n| n.contains(a))
+        self.options.is_local(a)
     }
 
     /// A connection is announced by another one.
