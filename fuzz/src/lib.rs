@@ -62,7 +62,9 @@ pub fn ip(bytes: &[u8]) {
 
 /// Takes bytes as a conversation in a protocol, on its first port of TCP, else of UDP.
 ///
-/// A byte tells who speaks (lowest bit) and how many bytes follow (the other seven).
+/// Two bytes, the lower one first, tell who speaks (lowest bit) and how many bytes follow (the other
+/// fifteen). Where the protocol has ports of both transports, a byte before that chooses: UDP from
+/// 0x80 on.
 pub fn conversation(tag: Tag, bytes: &[u8]) -> Vec<StreamCount> {
     let mut trace = Trace::new(Time::from_secs(1_700_000_000), 0);
     let client: SocketAddr = ([192, 0, 2, 1], 40_000).into();
@@ -102,7 +104,8 @@ fn datagrams(trace: &mut Trace, client: SocketAddr, server: SocketAddr, bytes: &
 
 fn parts(mut bytes: &[u8]) -> impl Iterator<Item = (bool, &[u8])> {
     std::iter::from_fn(move || {
-        let (head, rest) = bytes.split_first()?;
+        let (head, rest) = bytes.split_first_chunk()?;
+        let head = u16::from_le_bytes(*head);
         let (part, rest) = rest.split_at(usize::from(head >> 1).min(rest.len()));
         bytes = rest;
         Some((head & 1 == 0, part))
@@ -150,7 +153,8 @@ mod tests {
     use super::*;
 
     fn part(from_server: bool, text: &[u8]) -> Vec<u8> {
-        [&[(text.len() as u8) << 1 | u8::from(from_server)], text].concat()
+        let head = (text.len() as u16) << 1 | u16::from(from_server);
+        [&head.to_le_bytes(), text].concat()
     }
 
     #[test]

@@ -10,11 +10,13 @@ use clap::ValueEnum;
 use gannet_base::Subnet;
 use gannet_capture::Error;
 use gannet_capture::Stream;
+use gannet_engine::Assets;
 use gannet_engine::Engine;
 use gannet_engine::Options;
 use gannet_filter::Filter;
 use gannet_log::Format;
 use gannet_log::JsonTimes;
+use gannet_log::Selection;
 
 use crate::outcome::Outcome;
 use crate::paths;
@@ -64,12 +66,16 @@ pub(crate) struct Args {
     /// Analyse only packets that match, like 'tcp port 80 and not net 10.0.0.0/8'
     #[arg(short, long, value_name = "FILTER")]
     filter: Option<String>,
-    /// Write only these logs, like conn,dns
+    /// Write only these logs, like conn,dns. Some are written only where they are asked for, like
+    /// software: `default,software` adds one to the usual, `all` stands for all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     logs: Option<Vec<String>>,
     /// Networks that count as local, like 10.0.0.0/8,2001:db8::/32; by default the private ones
     #[arg(long, value_name = "NETS", value_delimiter = ',')]
     local_nets: Option<Vec<Subnet>>,
+    /// Hosts that logs of assets are about: known_hosts, known_services, known_certs, software
+    #[arg(long, value_name = "WHICH", default_value = "local")]
+    assets: Which,
     /// Hash the contents of all files: MD5, SHA1 and SHA256 in files.log
     #[arg(long)]
     hash_files: bool,
@@ -97,6 +103,26 @@ enum Times {
     Millis,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Which {
+    /// Hosts of local networks
+    Local,
+    /// All others
+    Remote,
+    /// All
+    All,
+}
+
+impl From<Which> for Assets {
+    fn from(which: Which) -> Self {
+        match which {
+            Which::Local => Self::Local,
+            Which::Remote => Self::Remote,
+            Which::All => Self::All,
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(args.quiet);
     let options = match options(args) {
@@ -107,7 +133,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     };
     for name in args.logs.iter().flatten() {
-        if gannet_engine::schemas().iter().all(|s| s.path != name) {
+        let group = Selection::GROUPS.iter().any(|(group, _)| group == name);
+        if !group && gannet_engine::schemas().iter().all(|s| s.path != name) {
             terminal.warning(&format_args!("--logs: there is no log '{name}'"));
         }
     }
@@ -139,9 +166,10 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
         logs: gannet_log::Options {
             dir: None,
             format: if args.json { Format::Json(times) } else { Format::Tsv },
-            only: args.logs.clone(),
+            selection: args.logs.as_ref().map_or_else(Selection::default, Selection::of),
         },
         local_nets: args.local_nets.clone(),
+        assets: args.assets.into(),
         seed: args.seed,
         hash_files: args.hash_files,
         ..Options::default()

@@ -153,7 +153,8 @@ impl Records {
             if end > data.len() {
                 break Stop::More(self.record + len);
             }
-            let fraction = i64::from(u32_at(head, 4, BIG)) * self.unit;
+            // As libpcap has it, which takes a fraction beyond its unit as it stands, with its sign.
+            let fraction = i64::from(u32_at(head, 4, BIG).cast_signed()) * self.unit;
             out.push(PacketRef {
                 time: i64::from(u32_at(head, 0, BIG)) * 1_000_000_000 + fraction,
                 offset: start as u32,
@@ -212,6 +213,15 @@ pub(crate) mod tests {
                 assert!(matches!(walk.stop, Stop::More(16)));
             }
         }
+    }
+
+    #[test]
+    fn fractions_have_a_sign() {
+        let mut file = header(MAGIC_MICROS, 4, false);
+        for v in [7, 0x8000_0000, 0, 0] {
+            file.extend(w(v, false));
+        }
+        assert_eq!(walk(&file).0[0].time, 7_000_000_000 - 2_147_483_648_000);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use gannet_capture::Batch;
 use gannet_filter::Filter;
 use gannet_log::StreamCount;
 
+pub use gannet_protocols::policy::Assets;
 pub use options::Options;
 pub use options::Statistics;
 

@@ -1,6 +1,7 @@
 use gannet_base::Subnet;
 use gannet_filter::Filter;
 use gannet_flow::tcp;
+use gannet_protocols::policy::Assets;
 
 /// What the analysis is told to do.
 #[derive(Clone, Default)]
@@ -13,6 +14,8 @@ pub struct Options {
     pub logs: gannet_log::Options,
     /// Networks that count as local, instead of the private ones.
     pub local_nets: Option<Vec<Subnet>>,
+    /// Hosts that logs of what is in a network are about.
+    pub assets: Assets,
     /// Seed of uids.
     pub seed: u64,
     /// Hash the contents of all files, not only of those whose hashes other logs need.

@@ -16,6 +16,7 @@ use gannet_flow::Services;
 use gannet_flow::Slot;
 use gannet_flow::Table;
 use gannet_flow::Timers;
+use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
@@ -24,6 +25,8 @@ use gannet_protocols::Scratch;
 use gannet_protocols::Session;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::policy::UnknownRow;
+use gannet_protocols::policy::known::Served;
 
 use crate::Options;
 use crate::conn_log;
@@ -94,6 +97,8 @@ pub(crate) struct Shard {
     pub(crate) missing: u32,
     /// Layers of the packet at hand down to where the walk is, tunnels included.
     pub(crate) layers: u8,
+    /// Their names, where packets of unknown protocols are logged.
+    pub(crate) trail: Option<Vec<&'static str>>,
 }
 
 impl Shard {
@@ -103,7 +108,9 @@ impl Shard {
         if let Some(nets) = &options.local_nets {
             protocol_options.local_nets = nets.clone();
         }
+        protocol_options.assets = options.assets;
         let logs = Logs::new(options.logs.clone());
+        let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
         let files = Files::with_options(uids, FileOptions { hash: options.hash_files });
         Self {
             env: Env::new(protocol_options, logs, files, uids),
@@ -120,6 +127,7 @@ impl Shard {
             created: 0,
             missing: 0,
             layers: 0,
+            trail: wants_trail.then(Vec::new),
         }
     }
 
@@ -168,7 +176,7 @@ impl Shard {
             }
             self.now = self.now.max(due);
             // A file that is given up for silence ends before the connection that carried it.
-            self.env.expire(self.now);
+            self.env.expire(self.now, to);
             self.fire(due, to, number, index);
         }
         self.env.arrive(to);
@@ -177,7 +185,7 @@ impl Shard {
         }
         self.now = to;
         self.env.logs.set_time(to);
-        self.env.expire(to);
+        self.env.expire(to, to);
     }
 
     fn fire(&mut self, due: Time, packet: Time, number: u32, index: u32) {
@@ -188,7 +196,7 @@ impl Shard {
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
         if over || slot.conn.last + slot.conn.timeout <= now {
-            self.remove(index);
+            self.remove_at(index, packet);
             return;
         }
         slot.due = next_due(slot, now);
@@ -296,7 +304,8 @@ impl Shard {
             stack: &mut slot.ext.stack,
             scratch: &mut self.scratch,
         };
-        if session.has_requests() {
+        let asked = session.has_requests();
+        if asked {
             count_payload(slot.tcp.as_deref(), &mut slot.conn);
             if session.settle(&mut slot.conn) {
                 match &mut slot.tcp {
@@ -309,6 +318,9 @@ impl Shard {
             }
         }
         session.rest(&slot.conn);
+        if asked && !slot.conn.services.as_slice().is_empty() {
+            serve(&mut self.env, self.now, &mut slot.conn, slot.tcp.as_deref());
+        }
         // A timer that moved ahead of its entry needs another; one that moved back waits for it.
         // A packet from the past does not make its connection idle, unless it starts it.
         let fresh = slot.due == Time::MAX;
@@ -323,8 +335,13 @@ impl Shard {
         }
     }
 
-    /// A connection ends: its rows are written.
+    /// A connection ends with the packet at hand: its rows are written.
     pub(crate) fn remove(&mut self, index: u32) {
+        self.remove_at(index, self.now);
+    }
+
+    /// A connection ends, which whoever waits for packets finds out at the time of a `packet`.
+    fn remove_at(&mut self, index: u32, packet: Time) {
         // In place: a slot is too large to be carried around for its last moments.
         let Some(slot) = self.table.get_mut(index) else { return };
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
@@ -336,7 +353,10 @@ impl Shard {
         };
         session.finish(&mut slot.conn);
         let env = &mut self.env;
-        env.tunnels.close(&mut env.logs, self.now, &slot.conn.id, slot.conn.uid);
+        if !slot.conn.served {
+            serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
+        }
+        env.tunnels.close(&mut env.logs, packet, &slot.conn.id, slot.conn.uid);
         let id = slot.conn.id;
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));
@@ -361,6 +381,33 @@ impl Shard {
         self.env.logs.close()?;
         Ok(counts)
     }
+}
+
+/// What a connection shows of its responder's service, where that is logged: told when a protocol is
+/// recognised, and else at the end.
+fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
+    let Some(mut policy) = env.policy() else { return };
+    let shook = |tcp: &Tcp| {
+        let state = tcp.endpoint(Dir::Resp).state;
+        matches!(state, State::Established | State::Closed | State::Partial)
+            || conn.history.as_bytes().contains(&b'h')
+    };
+    let answered = match conn.proto {
+        Proto::Tcp => tcp.is_some_and(shook),
+        Proto::Udp => conn.is_active(Dir::Resp),
+        _ => false,
+    };
+    conn.served |= policy.service(
+        now,
+        &Served {
+            host: conn.id.resp_h,
+            port: conn.id.resp_p,
+            proto: conn.proto,
+            protocols: conn.services.as_slice(),
+            sent: conn.sent[Dir::Resp.index()].payload,
+            answered,
+        },
+    );
 }
 
 /// TCP counts payload in sequence space, which is only worked out where it is asked for.

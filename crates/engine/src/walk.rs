@@ -8,6 +8,7 @@ use gannet_flow::is_power_of_ten;
 use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
+use gannet_protocols::policy::unknown::Seen;
 use gannet_protocols::registry::is_likely_server_port;
 use gannet_protocols::weird::Oddity;
 use gannet_wire::Frame;
@@ -42,6 +43,12 @@ impl Shard {
         // Nothing is allocated while nothing is odd.
         let mut odd = Vec::new();
         let layers = self.layers;
+        if let Some(trail) = &mut self.trail {
+            if layers == 0 {
+                trail.clear();
+            }
+            gannet_wire::link_layers(link_type, data, &mut |name| trail.push(name));
+        }
         let frame = gannet_wire::link_with(link_type, data, wire_len, layers, &mut |w| odd.push(w));
         for w in odd {
             self.weird(&w, around, None);
@@ -64,7 +71,12 @@ impl Shard {
                 self.walk_aggregate(frame, around);
                 true
             }
-            Network::Other { .. } | Network::Nothing => true,
+            Network::Other { ethertype, data } => {
+                let layer = self.trail.as_deref().and_then(|t| t.last().copied());
+                self.unread(layer, u32::from(ethertype), data);
+                true
+            }
+            Network::Nothing => true,
         }
     }
 
@@ -178,6 +190,9 @@ impl Shard {
             return false;
         }
         self.layers += 1;
+        if let Some(trail) = &mut self.trail {
+            trail.push(source);
+        }
         true
     }
 
@@ -192,6 +207,9 @@ impl Shard {
             return false;
         }
         self.layers += 1;
+        if let Some(trail) = &mut self.trail {
+            trail.push(source);
+        }
         true
     }
 
@@ -385,6 +403,19 @@ impl Shard {
         sent.packets += 1;
         sent.ip_bytes += u64::from(ip.total_len);
         self.settle(index);
+        if let Some(trail) = &mut self.trail {
+            trail.push(UNKNOWN_TRANSPORT);
+        }
+        self.unread(Some(UNKNOWN_TRANSPORT), u32::from(ip.protocol), ip.payload);
+    }
+
+    /// A packet led to a protocol that nothing here reads, which is told where that is logged.
+    fn unread(&mut self, layer: Option<&'static str>, protocol: u32, data: &[u8]) {
+        if let (Some(layers), Some(analyzer), Some(mut policy)) =
+            (&self.trail, layer, self.env.policy())
+        {
+            policy.unknown(self.now, &Seen { analyzer, protocol, data, layers });
+        }
     }
 
     /// An oddity of a packet, told of what it is about.
@@ -433,6 +464,9 @@ impl Shard {
         self.with_session(index, |conn, _, session| session.weird(conn, w.name, &addl, w.source));
     }
 }
+
+/// The analyzer of transports that nothing reads.
+const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
 
 const TOO_MANY_LAYERS: &str = "max_packet_analyzer_depth_exceeded";
 

@@ -89,6 +89,8 @@ pub struct Conn {
     pub partial: bool,
     /// Part of a TCP stream is missing: no protocol can be blamed for what it makes of the rest.
     pub gap: bool,
+    /// What it shows of its responder's service was told, where that is logged.
+    pub served: bool,
 }
 
 /// What few connections have.
@@ -117,6 +119,7 @@ impl Conn {
             rare: None,
             partial: false,
             gap: false,
+            served: false,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::row::Cut;
 use crate::row::Field;
 use crate::row::Row;
 use crate::row::slot;
+use crate::selection::Selection;
 use crate::tsv::TsvEncoder;
 
 /// Text format of the logs.
@@ -31,8 +32,8 @@ pub struct Options {
     pub dir: Option<PathBuf>,
     /// Text format.
     pub format: Format,
-    /// Streams to write; all when `None`.
-    pub only: Option<Vec<String>>,
+    /// Streams to write.
+    pub selection: Selection,
 }
 
 /// How much of one stream was written.
@@ -77,6 +78,11 @@ impl Logs {
     /// Nothing is opened before the first row.
     pub fn new(options: Options) -> Self {
         Self { options, streams: Vec::new(), slots: [0; SLOTS], now: Time::ZERO, error: None }
+    }
+
+    /// The streams that are written.
+    pub fn selection(&self) -> &Selection {
+        &self.options.selection
     }
 
     /// Sets the packet time that header and footer lines show.
@@ -170,7 +176,7 @@ impl Logs {
 
     #[cold]
     fn open<R: Row>(&mut self, at: usize) -> usize {
-        let enabled = self.options.only.as_ref().is_none_or(|o| o.iter().any(|p| p == R::PATH));
+        let enabled = self.options.selection.wants::<R>();
         let mut buffer = Vec::new();
         if enabled && self.options.format == Format::Tsv {
             header(&mut buffer, R::PATH, &R::fields(), self.now);
@@ -265,7 +271,7 @@ mod tests {
     fn written(format: Format, name: &str) -> String {
         let dir = std::env::temp_dir().join(format!("gannet-log-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let mut logs = Logs::new(Options { dir: Some(dir.clone()), format, only: None });
+        let mut logs = Logs::new(Options { dir: Some(dir.clone()), format, ..Options::default() });
         logs.set_time(Time::from_secs(86_400));
         assert_eq!(logs.write(&row()), Cut::default());
         logs.close().unwrap();
@@ -297,9 +303,9 @@ mod tests {
 
     #[test]
     fn unwanted_streams_cost_no_file() {
-        let only = Some(vec!["conn".to_owned()]);
-        let mut logs =
-            Logs::new(Options { dir: Some("/nonexistent".into()), only, ..Options::default() });
+        let dir = Some("/nonexistent".into());
+        let selection = Selection::of(["conn"]);
+        let mut logs = Logs::new(Options { dir, selection, ..Options::default() });
         logs.write(&row());
         assert!(logs.counts().is_empty());
         logs.close().unwrap();

@@ -46,6 +46,8 @@ pub trait Row {
     const PATH: &'static str;
     /// One sentence for the manual.
     const DOC: &'static str;
+    /// Whether the stream is written only where it is asked for.
+    const OPT_IN: bool = false;
     /// Size limits of this stream.
     const LIMITS: Limits = Limits::DEFAULT;
     /// The columns in order.
@@ -128,12 +130,14 @@ pub const fn slot(path: &str) -> usize {
 /// Doc comments on the struct and its fields become the manual. A field's type is anything that
 /// implements [`Value`](crate::Value) (or [`ConnId`](gannet_base::ConnId), which makes four columns; its
 /// column name is ignored, write `"id"`).
-/// `limits(EXPR)` after the path changes the stream's [`Limits`](crate::Limits).
+/// `limits(EXPR)` after the path changes the stream's [`Limits`](crate::Limits); `, opt_in` after that
+/// makes it one that is written only where it is asked for.
 #[macro_export]
 macro_rules! row {
+    (@opt_in) => { true };
     (
         $(#[doc = $sdoc:literal])* $(#[derive($($derive:ident),* $(,)?)])?
-        $vis:vis struct $name:ident $(<$lt:lifetime>)? = $path:literal $(limits($limits:expr))? {
+        $vis:vis struct $name:ident $(<$lt:lifetime>)? = $path:literal $(limits($limits:expr))? $(, $opt_in:ident)? {
             $( $(#[doc = $doc:literal])* $field:ident : $ty:ty = $col:literal ),* $(,)?
         }
     ) => {
@@ -146,6 +150,7 @@ macro_rules! row {
             const PATH: &'static str = $path;
             const DOC: &'static str = concat!($($sdoc, "\n"),*);
             $( const LIMITS: $crate::Limits = $limits; )?
+            $( const OPT_IN: bool = $crate::row!(@$opt_in); )?
 
             fn fields() -> Vec<$crate::Field> {
                 let mut out = Vec::new();

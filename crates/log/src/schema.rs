@@ -8,6 +8,8 @@ pub struct Schema {
     pub path: &'static str,
     /// What one row is.
     pub doc: &'static str,
+    /// Whether it is written only where it is asked for.
+    pub opt_in: bool,
     /// The columns in order.
     pub fields: Vec<Field>,
 }
@@ -15,7 +17,7 @@ pub struct Schema {
 impl Schema {
     /// The schema of a row type.
     pub fn of<R: Row>() -> Self {
-        Self { path: R::PATH, doc: R::DOC.trim(), fields: R::fields() }
+        Self { path: R::PATH, doc: R::DOC.trim(), opt_in: R::OPT_IN, fields: R::fields() }
     }
 }
 

@@ -12,6 +12,9 @@ use gannet_files::Files;
 use gannet_log::Logs;
 
 use crate::Tag;
+use crate::policy::Assets;
+use crate::policy::Policy;
+use crate::policy::weirds;
 use crate::weird::Weirds;
 
 /// Options of the protocol stage.
@@ -19,6 +22,8 @@ use crate::weird::Weirds;
 pub struct Options {
     /// Networks that count as local. Private and link-local addresses, unless overridden.
     pub local_nets: Vec<Subnet>,
+    /// Hosts that logs of what is in a network are about.
+    pub assets: Assets,
 }
 
 impl Default for Options {
@@ -64,7 +69,7 @@ impl Default for Options {
         let plain = v4.iter().filter_map(|(b, n)| Subnet::new(Addr::v4(*b), *n));
         let mapped = v4.iter().filter_map(|(b, n)| Subnet::new(sixtofour(*b), 16 + n));
         let local_nets = plain.chain(mapped).chain(v6.iter().filter_map(|n| n.parse().ok()));
-        Self { local_nets: local_nets.collect() }
+        Self { local_nets: local_nets.collect(), assets: Assets::default() }
     }
 }
 
@@ -83,7 +88,7 @@ pub struct Expected {
 const SWEEP_AFTER: Interval = Interval::from_secs(60);
 
 /// Networks that count as local, and where to look for them.
-struct LocalNets {
+pub(crate) struct LocalNets {
     all: Vec<Subnet>,
     /// By first byte of an IPv4 address.
     by_byte: Vec<Locality>,
@@ -110,7 +115,7 @@ impl LocalNets {
     }
 
     #[inline]
-    fn contain(&self, a: Addr) -> bool {
+    pub(crate) fn contain(&self, a: Addr) -> bool {
         let nets = match a.as_v4() {
             Some(b) => match &self.by_byte[usize::from(b[0])] {
                 Locality::All => return true,
@@ -125,7 +130,9 @@ impl LocalNets {
 /// What all connections of a shard share.
 pub struct Env {
     /// Networks that count as local.
-    local: LocalNets,
+    pub(crate) local: LocalNets,
+    /// Hosts that logs of what is in a network are about.
+    pub(crate) assets: Assets,
     /// The log streams.
     pub logs: Logs,
     /// Files carried by connections.
@@ -156,16 +163,22 @@ pub struct Env {
     pub dhcp: crate::dhcp::Shared,
     /// Certificates seen.
     pub certificates: crate::ssl::Certificates,
+    /// What the logs need that are only written where they are asked for.
+    pub(crate) policy: Option<Box<Policy>>,
 }
 
 impl Env {
     /// A fresh environment.
     pub fn new(options: Options, logs: Logs, files: Files, uids: UidSource) -> Self {
+        let selection = logs.selection();
+        let policy = Policy::new(selection);
+        let stats = selection.wants::<weirds::StatsRow<'_>>().then(Box::default);
         Self {
             local: LocalNets::new(options.local_nets),
+            assets: options.assets,
             logs,
             files,
-            weirds: Weirds::default(),
+            weirds: Weirds::counted(stats),
             tunnels: crate::tunnel::Tunnels::default(),
             uids,
             expected: HashMap::default(),
@@ -178,26 +191,57 @@ impl Env {
             smb: crate::smb::Shared::default(),
             dhcp: crate::dhcp::Shared::default(),
             certificates: crate::ssl::Certificates::default(),
+            policy,
         }
     }
 
-    /// Packet time went on: what is due is done.
+    /// Packet time went on to `now`, on its way to the next `packet`'s: what is due is done.
     #[inline]
-    pub fn expire(&mut self, now: Time) {
+    pub fn expire(&mut self, now: Time, packet: Time) {
         self.files.expire(&mut self.logs, now);
-        self.tunnels.expire(&mut self.logs, now);
+        self.tunnels.expire(&mut self.logs, now, packet);
     }
 
     /// The next packet has this time: what goes by packets, not by when it is due, is done.
     #[inline]
     pub fn arrive(&mut self, packet: Time) {
         self.dhcp.expire(&mut self.logs, packet);
+        if self.policy.is_some() {
+            self.policy_arrive(packet);
+        }
+        if let Some(stats) = &mut self.weirds.stats {
+            stats.arrive(&mut self.logs, packet);
+        }
     }
 
     /// The end of input: what is still open is written.
     pub fn finish(&mut self, now: Time) {
         self.files.finish(&mut self.logs, now);
         self.dhcp.finish(&mut self.logs);
+        self.dhcp_software(now);
+        if let Some(mut policy) = self.policy() {
+            policy.finish(now);
+        }
+        if let Some(stats) = &mut self.weirds.stats {
+            stats.tell(&mut self.logs, now);
+        }
+    }
+
+    #[cold]
+    fn policy_arrive(&mut self, packet: Time) {
+        self.dhcp_software(packet);
+        if let Some(mut policy) = self.policy() {
+            policy.arrive(packet);
+        }
+    }
+
+    /// What DHCP told of software since the last time, which spans connections.
+    fn dhcp_software(&mut self, now: Time) {
+        for told in self.dhcp.told() {
+            if let Some(mut policy) = self.policy() {
+                policy.software(now, &told.found());
+            }
+        }
     }
 
     /// Whether an address counts as local.

@@ -15,6 +15,7 @@ mod context;
 mod env;
 pub mod failure;
 mod nested;
+pub mod policy;
 pub mod registry;
 mod schemas;
 mod stack;

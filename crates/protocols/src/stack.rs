@@ -369,7 +369,8 @@ impl tcp::Consumer for Session<'_> {
         self.env.weirds.conn(&mut self.env.logs, self.now, conn, name, addl, source);
     }
 
-    fn established(&mut self, conn: &mut Conn, orig: tcp::State) {
+    fn established(&mut self, conn: &mut Conn, states: [tcp::State; 2]) {
+        let orig = states[0];
         // A half-established connection is judged by the originator's port where only that one
         // is known.
         let likely = |p| crate::registry::is_likely_server_port(Proto::Tcp, p);
@@ -379,6 +380,17 @@ impl tcp::Consumer for Session<'_> {
         }
         if INTERACTIVE_PORTS.contains(&port) {
             conn.timeout = INTERACTIVE_TIMEOUT;
+        }
+        if states == [tcp::State::Established; 2]
+            && let Some(mut policy) = self.env.policy()
+        {
+            policy.established(self.now, &conn.id);
+        }
+    }
+
+    fn acked(&mut self, missing: bool) {
+        if let Some(policy) = &mut self.env.policy {
+            policy.acked(missing);
         }
     }
 

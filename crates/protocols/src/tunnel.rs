@@ -42,7 +42,7 @@ pub struct Tunnel {
 
 /// A tunnel without new connections inside is forgotten after this.
 const EXPIRE: Interval = Interval::from_secs(3600);
-/// How often the table is looked through for what expired.
+/// How often the table is looked through for what expired, by the times of packets.
 const SWEEP: Interval = Interval::from_secs(10);
 /// Tunnels that are remembered; more are logged each time they are met.
 const MAX: usize = 100_000;
@@ -52,7 +52,7 @@ const MAX: usize = 100_000;
 pub struct Tunnels {
     active: HashMap<ConnId, Active, FixedState>,
     registered: u64,
-    next_sweep: Option<Time>,
+    next_sweep: Time,
 }
 
 struct Active {
@@ -72,12 +72,12 @@ impl Tunnels {
             let number = self.registered;
             self.registered += 1;
             self.active.insert(tunnel.id, Active { tunnel, used: now, number });
-            self.next_sweep.get_or_insert(now + SWEEP);
         }
         log(logs, now, &tunnel, "Tunnel::DISCOVER");
     }
 
-    /// A connection ended: if it was a tunnel, that is logged.
+    /// A connection ended: if it was a tunnel, that is logged with the time `now`: of the packet that
+    /// ended it, or of the next one where it had been silent for too long.
     pub fn close(&mut self, logs: &mut Logs, now: Time, id: &ConnId, uid: Uid) {
         if self.active.is_empty() {
             return;
@@ -90,24 +90,27 @@ impl Tunnels {
     }
 
     /// Forgets tunnels that nothing new came through.
+    ///
+    /// A look is due by the time `now` to which the timers have come, and judges by that of the next
+    /// `packet`: behind a long silence a tunnel is forgotten before its own connection ends of it.
     #[inline]
-    pub fn expire(&mut self, logs: &mut Logs, now: Time) {
-        if self.next_sweep.is_some_and(|due| now >= due) {
-            self.sweep(logs, now);
+    pub fn expire(&mut self, logs: &mut Logs, now: Time, packet: Time) {
+        if now >= self.next_sweep {
+            self.sweep(logs, packet);
         }
     }
 
     #[cold]
-    fn sweep(&mut self, logs: &mut Logs, now: Time) {
-        let old = self.active.iter().filter(|(_, a)| a.used + EXPIRE <= now);
+    fn sweep(&mut self, logs: &mut Logs, packet: Time) {
+        let old = self.active.iter().filter(|(_, a)| a.used + EXPIRE < packet);
         let mut old: Vec<_> = old.map(|(id, a)| (a.number, *id)).collect();
         old.sort_unstable();
         for (_, id) in old {
             if let Some(active) = self.active.remove(&id) {
-                log(logs, now, &active.tunnel, "Tunnel::EXPIRE");
+                log(logs, packet, &active.tunnel, "Tunnel::EXPIRE");
             }
         }
-        self.next_sweep = (!self.active.is_empty()).then_some(now + SWEEP);
+        self.next_sweep = packet + SWEEP;
     }
 }
 
@@ -137,10 +140,15 @@ mod tests {
         assert_eq!(rows.len(), 1);
         assert_eq!((&*rows[0]["uid"], &*rows[0]["id.orig_p"]), ("-", "0"));
         assert_eq!(rows[0]["tunnel_type"], "Tunnel::SOCKS");
-        h.env.expire(Time::from_secs(3600));
+        let at = Time::from_secs;
+        h.env.expire(at(3590), at(3601));
         assert_eq!(h.rows("tunnel").len(), 1);
-        h.env.expire(Time::from_secs(3611));
-        assert_eq!(h.rows("tunnel")[1]["action"], "Tunnel::EXPIRE");
+        // The next look is due ten seconds after that packet, and judges by the one that comes.
+        h.env.expire(at(3610), at(9000));
+        assert_eq!(h.rows("tunnel").len(), 1);
+        h.env.expire(at(3611), at(9000));
+        let row = &h.rows("tunnel")[1];
+        assert_eq!((&*row["ts"], &*row["action"]), ("9000.000000", "Tunnel::EXPIRE"));
     }
 
     #[test]

@@ -26,6 +26,8 @@ use gannet_log::Enum;
 use gannet_log::Logs;
 use gannet_log::Set;
 
+use crate::policy::weirds::Stats;
+
 /// Oddities of one name and subject that all count, before sampling begins.
 pub const SAMPLE_AFTER: u64 = 25;
 /// Of the further ones only each so-manieth counts.
@@ -60,7 +62,7 @@ gannet_log::row! {
 }
 
 gannet_log::row! {
-    /// One row a notice. Only oddities raise any.
+    /// One row a notice. Only oddities raise any, and a capture's loss where it is logged.
     pub struct NoticeRow<'a> = "notice" {
         /// When it was raised.
         ts: Time = "ts",
@@ -232,6 +234,8 @@ type Table = HashMap<Key, Seen, foldhash::fast::FixedState>;
 pub struct Weirds {
     young: Table,
     old: Table,
+    /// How often each occurs, where that is logged.
+    pub(crate) stats: Option<Box<Stats>>,
 }
 
 const NOTHING: ConnId =
@@ -246,6 +250,11 @@ struct Subject {
 }
 
 impl Weirds {
+    /// None so far, and how often each occurs counted if that is to be logged.
+    pub(crate) fn counted(stats: Option<Box<Stats>>) -> Self {
+        Self { stats, ..Self::default() }
+    }
+
     /// An oddity of a connection.
     pub fn conn(
         &mut self,
@@ -313,6 +322,9 @@ impl Weirds {
 
     #[inline]
     fn any(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Told<'_>) {
+        if let Some(stats) = &mut self.stats {
+            stats.seen(what.name, what.in_tunnel);
+        }
         let id = subject.id.unwrap_or(NOTHING);
         let key = Key { name: what.name, in_tunnel: what.in_tunnel, daily: false, id };
         let seen = self.seen(key);
@@ -411,29 +423,45 @@ fn notice_row<'a>(
     sub: Option<&'a [u8]>,
 ) -> NoticeRow<'a> {
     NoticeRow {
-        ts,
         uid: subject.uid,
         id: subject.id,
-        fuid: None,
-        file_mime_type: None,
-        file_desc: None,
         proto: subject.proto,
-        note: Enum("Weird::Activity"),
-        msg,
         sub,
         src: subject.id.map(|id| id.orig_h),
         dst: subject.id.map(|id| id.resp_h),
         p: subject.id.map(|id| gannet_log::Port(id.resp_p)),
-        n: None,
-        peer_descr: None,
-        actions: Set(vec![Enum("Notice::ACTION_LOG")]),
-        email_dest: Set(Vec::new()),
-        suppress_for: Interval::from_secs(3600),
-        country: None,
-        region: None,
-        city: None,
-        latitude: None,
-        longitude: None,
+        ..NoticeRow::plain(ts, "Weird::Activity", msg)
+    }
+}
+
+impl<'a> NoticeRow<'a> {
+    /// A notice of no connection and no host.
+    pub(crate) fn plain(ts: Time, note: &'static str, msg: &'a str) -> Self {
+        Self {
+            ts,
+            uid: None,
+            id: None,
+            fuid: None,
+            file_mime_type: None,
+            file_desc: None,
+            proto: None,
+            note: Enum(note),
+            msg,
+            sub: None,
+            src: None,
+            dst: None,
+            p: None,
+            n: None,
+            peer_descr: None,
+            actions: Set(vec![Enum("Notice::ACTION_LOG")]),
+            email_dest: Set(Vec::new()),
+            suppress_for: Interval::from_secs(3600),
+            country: None,
+            region: None,
+            city: None,
+            latitude: None,
+            longitude: None,
+        }
     }
 }
 

@@ -58,6 +58,7 @@ pub use link::Frame;
 pub use link::Network;
 pub use link::Subframes;
 pub use link::link;
+pub use link::link_layers;
 pub use link::link_type;
 pub use link::link_with;
 pub use tcp::Tcp;

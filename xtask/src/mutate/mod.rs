@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
-use crate::mutate::mutation::Seeds;
+pub(crate) use crate::mutate::mutation::Seeds;
 use crate::workspace;
 use crate::workspace::cargo;
 use crate::workspace::check;

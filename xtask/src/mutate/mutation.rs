@@ -50,6 +50,11 @@ impl Seeds {
         Ok(Self { files })
     }
 
+    /// Their paths, in order.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.files.len()

@@ -91,7 +91,9 @@ pub trait Consumer {
     /// Something odd, by Zeek's name and with the layer that it says saw it (or none).
     fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str, source: &'static str);
     /// Both sides agreed to talk (or one was seen to).
-    fn established(&mut self, conn: &mut Conn, orig: State);
+    fn established(&mut self, conn: &mut Conn, states: [State; 2]);
+    /// New data of an established connection was acked; `missing` if some of it was never seen.
+    fn acked(&mut self, _missing: bool) {}
     /// Whether anybody wants the bytes of the streams.
     fn wants_data(&self) -> bool;
 }
@@ -396,7 +398,8 @@ impl Tcp {
         }
         let mut gaps = e.gaps;
         let mut missed = 0u64;
-        e.stream.ack(seq, partial, |piece| match piece {
+        let mut missing = false;
+        let new = e.stream.ack(seq, partial, |piece| match piece {
             Piece::Data(data) => c.data(conn, side, data),
             Piece::Gap(len) => {
                 if clean {
@@ -407,11 +410,15 @@ impl Tcp {
                     missed = missed.saturating_add(len);
                 }
                 conn.gap = true;
+                missing = true;
                 c.gap(conn, side, len);
             }
         });
         self.end(side).gaps = gaps;
         self.missed_bytes = self.missed_bytes.saturating_add(missed);
+        if new && self.side.iter().all(|e| e.state == State::Established) {
+            c.acked(missing);
+        }
         self.check_end(conn, side, c);
     }
 

@@ -189,7 +189,7 @@ impl Tcp {
         }
         self.set_state(conn, from, State::Established);
         if self.endpoint(from.other()).state != State::Partial {
-            c.established(conn, self.side[0].state);
+            c.established(conn, [self.side[0].state, self.side[1].state]);
         }
         from
     }

@@ -196,10 +196,10 @@ impl Stream {
         }
     }
 
-    /// The peer acked everything below `seq`: holes below it stay holes.
-    pub(crate) fn ack(&mut self, seq: u64, partial: bool, mut give: impl FnMut(Piece<'_>)) {
+    /// The peer acked everything below `seq`: holes below it stay holes. Returns whether that is news.
+    pub(crate) fn ack(&mut self, seq: u64, partial: bool, mut give: impl FnMut(Piece<'_>)) -> bool {
         if seq <= self.trim {
-            return;
+            return false;
         }
         // A partial connection's numbers were made up as if there had been a SYN: an ack of one
         // octet beyond them is no hole.
@@ -207,6 +207,7 @@ impl Stream {
             self.undelivered(seq, &mut give);
         }
         self.trim = seq;
+        true
     }
 
     fn undelivered(&mut self, up_to: u64, give: &mut impl FnMut(Piece<'_>)) {

@@ -32,6 +32,8 @@ pub struct Options<'a> {
     pub lease: Option<u32>,
     /// Why something was refused (56).
     pub message: Option<&'a [u8]>,
+    /// What the sender is (60).
+    pub vendor_class: Option<&'a [u8]>,
     /// Client identifier (61): hardware type and address.
     pub client_id: Option<(u8, &'a [u8])>,
     /// Fully qualified name of the client (81).
@@ -129,6 +131,7 @@ impl<'a> Options<'a> {
                 50 => options.requested = Some(Addr::v4(rest.u32(VALUE)?)),
                 51 => options.lease = Some(u32::from_be_bytes(rest.u32(VALUE)?)),
                 56 => options.message = Some(rest.bytes(len, VALUE)?),
+                60 => options.vendor_class = Some(rest.bytes(len, VALUE)?),
                 61 => {
                     let kind = rest.u8("Client_Identifier:hwtype")?;
                     let len = len.checked_sub(1).ok_or(Error::Length("Client_Identifier"))?;

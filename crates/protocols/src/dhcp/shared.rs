@@ -18,6 +18,8 @@ use super::rows::Dhcp;
 use super::rows::MessageType;
 use super::rows::mac;
 use crate::Context;
+use crate::Env;
+use crate::policy::software::Found;
 use crate::weird::Oddity;
 
 /// Connections in one row, beyond which it is written at once.
@@ -50,6 +52,24 @@ pub struct Shared {
     first: Option<Time>,
     /// When to look next.
     next_due: Time,
+    /// Software that ended transactions told of.
+    told: Vec<Told>,
+}
+
+/// What a client or server of DHCP is, by what it says.
+#[derive(Debug)]
+pub(crate) struct Told {
+    host: Addr,
+    port: u16,
+    kind: &'static str,
+    text: Box<[u8]>,
+}
+
+impl Told {
+    pub(crate) fn found(&self) -> Found<'_> {
+        let Self { host, port, kind, ref text } = *self;
+        Found { host, port: Some(port), kind, text }
+    }
 }
 
 #[derive(Debug)]
@@ -62,12 +82,31 @@ struct Transaction {
     /// The hardware address of the client's own messages, should no other source tell it.
     hardware: Option<Vec<u8>>,
     row: Dhcp,
+    /// Ports of client and server, as the last message had them.
+    ports: [u16; 2],
+    /// What client and server say they are, where that is logged.
+    software: [Option<Box<[u8]>>; 2],
 }
 
 impl Transaction {
-    fn write(mut self, logs: &mut Logs) {
-        self.row.mac = self.row.mac.or(self.hardware);
+    fn write(mut self, logs: &mut Logs, told: &mut Vec<Told>) {
+        self.row.mac = self.row.mac.take().or(self.hardware.take());
         logs.write(&self.row);
+        self.tell(told);
+    }
+
+    fn tell(&mut self, told: &mut Vec<Told>) {
+        let (Some(client), Some(server)) = (self.row.assigned_addr, self.row.server_addr) else {
+            return;
+        };
+        let hosts = [(client, "DHCP::CLIENT"), (server, "DHCP::SERVER")];
+        for (i, (host, kind)) in hosts.into_iter().enumerate() {
+            if let Some(text) = self.software[i].take()
+                && host != BROADCAST
+            {
+                told.push(Told { host, port: self.ports[i], kind, text });
+            }
+        }
     }
 }
 
@@ -104,8 +143,13 @@ impl Shared {
             ids.into_iter().filter_map(|id| self.transactions.remove(&id)).collect();
         ended.sort_unstable_by_key(|t| t.ordinal);
         for transaction in ended {
-            transaction.write(logs);
+            transaction.write(logs, &mut self.told);
         }
+    }
+
+    /// Software that ended transactions told of since it was last asked.
+    pub(crate) fn told(&mut self) -> Vec<Told> {
+        std::mem::take(&mut self.told)
     }
 
     /// A transaction begins; the oldest makes room if there are too many.
@@ -137,7 +181,15 @@ impl Shared {
             msg_types: Vector(Vec::new()),
             duration: Interval::ZERO,
         };
-        let fresh = Transaction { ordinal: self.next, begun, last: now, hardware: None, row };
+        let fresh = Transaction {
+            ordinal: self.next,
+            begun,
+            last: now,
+            hardware: None,
+            row,
+            ports: [68, 67],
+            software: [None, None],
+        };
         self.transactions.entry(xid).or_insert(fresh)
     }
 
@@ -147,7 +199,7 @@ impl Shared {
         while let Some((ordinal, id)) = self.order.pop_front() {
             if self.transactions.get(&id).is_some_and(|t| t.ordinal == ordinal) {
                 if let Some(t) = self.transactions.remove(&id) {
-                    t.write(logs);
+                    t.write(logs, &mut self.told);
                 }
                 break;
             }
@@ -159,7 +211,7 @@ impl Shared {
 /// Puts down what a message says. `id` is who talks to whom.
 pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Message<'_>) {
     let (now, uid) = (cx.now, cx.conn.uid);
-    let crate::Env { dhcp, logs, weirds, .. } = &mut *cx.env;
+    let Env { dhcp, logs, weirds, .. } = &mut *cx.env;
     let known = dhcp.transactions.contains_key(&message.xid);
     if !known && dhcp.transactions.len() >= MAX_TRANSACTIONS {
         let count = dhcp.evict(logs).to_string();
@@ -173,11 +225,42 @@ pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Messag
     };
     let Some(transaction) = transaction else { return };
     transaction.add(now, uid, id, from, message);
+    if cx.env.policy.is_some() {
+        software(cx.env, now, id, from, message);
+    }
+    let Env { dhcp, logs, .. } = &mut *cx.env;
+    let Some(transaction) = dhcp.transactions.get_mut(&message.xid) else { return };
     let row = &transaction.row;
     if row.uids.0.len() >= MAX_UIDS || row.msg_types.0.len() >= MAX_MESSAGES {
         logs.write(row);
+        transaction.tell(&mut dhcp.told);
         dhcp.transactions.remove(&message.xid);
     }
+}
+
+/// What a message says of the software of its sender.
+fn software(env: &mut Env, now: Time, id: ConnId, from: Dir, message: &Message<'_>) {
+    if let Some(transaction) = env.dhcp.transactions.get_mut(&message.xid) {
+        if is_client(id, from) {
+            transaction.ports = [id.orig_p, id.resp_p];
+        } else if from.is_orig() {
+            transaction.ports = [id.resp_p, id.orig_p];
+        }
+        if let Some(text) = message.options.vendor_class {
+            transaction.software[from.index()] = Some(text.into());
+        }
+    }
+    if let (Some(text), false, Some(mut policy)) =
+        (message.options.vendor_class, from.is_orig(), env.policy())
+    {
+        let found = Found { host: id.resp_h, port: None, kind: "DHCP::SERVER", text };
+        policy.software(now, &found);
+    }
+}
+
+/// Whether a message is a client's: a server that broadcasts is the originator of its connection, too.
+fn is_client(id: ConnId, from: Dir) -> bool {
+    from.is_orig() && (id.orig_h == ANY || id.orig_p == 68 || id.resp_p == 67)
 }
 
 const ANY: Addr = Addr::v4([0; 4]);
@@ -192,8 +275,7 @@ impl Transaction {
             row.uids.0.push(uid);
         }
         row.msg_types.0.push(MessageType(options.kind));
-        // A server that broadcasts is the originator of its connection, too.
-        let client = from.is_orig() && (id.orig_h == ANY || id.orig_p == 68 || id.resp_p == 67);
+        let client = is_client(id, from);
         let set = |field: &mut Option<Vec<u8>>, value: Option<&[u8]>| {
             if let Some(value) = value {
                 *field = Some(value.to_vec());
@@ -239,7 +321,7 @@ mod tests {
     fn at(h: &mut Harness, seconds: f64) {
         h.now = Time::from_secs_f64(seconds);
         let now = h.now;
-        let crate::Env { dhcp, logs, .. } = &mut h.env;
+        let Env { dhcp, logs, .. } = &mut h.env;
         dhcp.expire(logs, now);
     }
 
@@ -321,7 +403,7 @@ mod tests {
         }
         let rows = h.rows("dhcp");
         assert_eq!((rows.len(), rows[0]["mac"].as_str()), (1, "-"));
-        let crate::Env { dhcp, logs, .. } = &mut h.env;
+        let Env { dhcp, logs, .. } = &mut h.env;
         dhcp.finish(logs);
         let rows = h.rows("dhcp");
         assert_eq!((rows.len(), rows[1]["mac"].as_str()), (2, "02:00:5e:10:00:01"));

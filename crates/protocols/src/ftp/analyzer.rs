@@ -11,6 +11,7 @@ use crate::Analyze;
 use crate::Context;
 use crate::Replay;
 use crate::Tag;
+use crate::policy::software::Found;
 use crate::support::limit_reached;
 
 /// A longer word is no command.
@@ -110,6 +111,13 @@ impl Dialogue {
         // Three of its letters are enough.
         if b"AUTH".starts_with(&word) {
             self.mechanism = request.argument.to_vec();
+        }
+        let host = cx.conn.id.orig_h;
+        if word == b"CLNT"
+            && let Some(mut policy) = cx.env.policy()
+        {
+            let text = request.argument;
+            policy.software(cx.now, &Found { host, port: None, kind: "FTP::CLIENT", text });
         }
         self.session(cx).request(cx, &word, request.argument);
         true

@@ -1,5 +1,7 @@
 //! http.log: requests joined with their responses.
 
+use std::borrow::Cow;
+
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Time;
@@ -15,6 +17,7 @@ use super::message::content_type_name;
 use super::message::disposition_filename;
 use super::syntax::skip_blanks;
 use crate::Context;
+use crate::policy::software::Found;
 use crate::websocket::Handshake;
 use crate::websocket::Origin;
 
@@ -354,6 +357,7 @@ impl Exchanges {
 
     /// A header field of a message or a part.
     pub(super) fn header(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
+        software(cx, from, name, value);
         let e = self.at(cx, from);
         let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());
         if from.is_orig() {
@@ -520,6 +524,25 @@ fn basic_user(value: &[u8]) -> (Vec<u8>, Option<String>) {
         None => [b"<problem-decoding> (", value, b")"].concat(),
     };
     (user, bad)
+}
+
+/// What a header field says of the software behind it, where that is logged.
+fn software(cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
+    let Some(mut policy) = cx.env.policy() else { return };
+    let id = cx.conn.id;
+    let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());
+    let mut text = Cow::Borrowed(value);
+    let (host, port, kind) = match from {
+        Dir::Orig if is("user-agent") => (id.orig_h, None, "HTTP::BROWSER"),
+        Dir::Resp if is("server") => (id.resp_h, Some(id.resp_p), "HTTP::SERVER"),
+        Dir::Resp if is("x-powered-by") => (id.resp_h, Some(id.resp_p), "HTTP::APPSERVER"),
+        Dir::Resp if is("microsoftsharepointteamservices") => {
+            text = [b"SharePoint/", value].concat().into();
+            (id.resp_h, Some(id.resp_p), "HTTP::APPSERVER")
+        }
+        _ => return,
+    };
+    policy.software(cx.now, &Found { host, port, kind, text: &text });
 }
 
 #[cfg(test)]

@@ -34,6 +34,10 @@ impl Analyzer {
     }
 
     fn header(cx: &mut Context<'_>, from: Dir, header: &Header) {
+        let id = cx.conn.id;
+        if let Some(mut policy) = cx.env.policy() {
+            policy.modbus(cx.now, &id);
+        }
         if header.function & 0x80 == 0 {
             row(cx, from, header, None);
         }

@@ -12,6 +12,7 @@ use crate::Analyze;
 use crate::Context;
 use crate::Replay;
 use crate::Tag;
+use crate::policy::software::Found;
 use crate::support::Bytes;
 use crate::support::Frames;
 
@@ -93,7 +94,14 @@ impl Analyzer {
 
     fn greeting(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Option<()> {
         match Greeting::parse(body)? {
-            Greeting::Version { version, query_attributes } => {
+            Greeting::Version { version, server, query_attributes } => {
+                let host = cx.conn.id.resp_h;
+                if !server.is_empty()
+                    && let Some(mut policy) = cx.env.policy()
+                {
+                    let kind = "MySQL::SERVER";
+                    policy.software(cx.now, &Found { host, port: None, kind, text: server });
+                }
                 self.version = version;
                 if version == 10 {
                     self.server_query_attributes = query_attributes;

@@ -77,6 +77,8 @@ pub enum Greeting<'a> {
     Version {
         /// The version.
         version: u8,
+        /// The server's own version, in words.
+        server: &'a [u8],
         /// Whether queries may carry attributes.
         query_attributes: bool,
     },
@@ -91,7 +93,7 @@ impl<'a> Greeting<'a> {
         let version = b.u8()?;
         match version {
             10 => {
-                text(&mut b)?;
+                let server = text(&mut b)?;
                 b.take(4 + 8 + 1 + 2 + 1 + 2)?; // connection, part of the scramble, flags
                 let high = u32::from(b.u16_le()?) << 16;
                 let scramble = usize::from(b.u8()?);
@@ -104,13 +106,13 @@ impl<'a> Greeting<'a> {
                     text(&mut b)?;
                 }
                 let query_attributes = high & capability::QUERY_ATTRIBUTES != 0;
-                Some(Self::Version { version, query_attributes })
+                Some(Self::Version { version, server, query_attributes })
             }
             9 => {
-                text(&mut b)?;
+                let server = text(&mut b)?;
                 b.take(4)?;
                 text(&mut b)?;
-                Some(Self::Version { version, query_attributes: false })
+                Some(Self::Version { version, server, query_attributes: false })
             }
             _ => error(&mut b).map(Self::Error),
         }
@@ -343,7 +345,7 @@ mod tests {
         g.extend_from_slice(&[0; 23]);
         assert_eq!(Greeting::parse(&g), None, "plugin's name is missing");
         g.extend_from_slice(b"native\0");
-        let v = Greeting::Version { version: 10, query_attributes: true };
+        let v = Greeting::Version { version: 10, server: b"8.0", query_attributes: true };
         assert_eq!(Greeting::parse(&g), Some(v));
         let e = b"\xff\x69\x04#08004Too many";
         assert_eq!(Greeting::parse(e), Some(Greeting::Error(b"Too many")));

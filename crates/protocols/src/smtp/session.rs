@@ -11,6 +11,7 @@ use gannet_log::Set;
 use super::addresses;
 use super::rows::SmtpRow;
 use crate::Context;
+use crate::policy::software::Found;
 use crate::support::limit_reached;
 use crate::support::mime::Field;
 use crate::support::mime::Sink;
@@ -52,6 +53,8 @@ struct Transaction {
     cc: HashSet<Vec<u8>>,
     /// The client did something that deserves a row.
     active: bool,
+    /// The mail was written in a browser.
+    webmail: bool,
     /// Entities that began in this transaction: only the first one's fields count.
     entities: u64,
     /// Within an entity: the file name its fields gave, if any.
@@ -75,6 +78,7 @@ impl Session {
             to: HashSet::new(),
             cc: HashSet::new(),
             active: false,
+            webmail: false,
             entities: 0,
             entity: None,
         });
@@ -182,6 +186,7 @@ impl Session {
     /// Writes the row if the client did anything since the last one.
     pub(super) fn flush(&mut self, cx: &mut Context<'_>) {
         if let Some(mut t) = self.transaction.take_if(|t| t.active) {
+            t.software(cx);
             t.row.rcptto = t.row.rcptto.map(|_| sorted(t.rcptto));
             t.row.to = t.row.to.map(|_| sorted(t.to));
             t.row.cc = t.row.cc.map(|_| sorted(t.cc));
@@ -209,6 +214,25 @@ pub(super) enum Answers {
 }
 
 impl Transaction {
+    /// What the mail says of the software that wrote it, where that is logged.
+    fn software(&self, cx: &mut Context<'_>) {
+        let (row, relay) = (&self.row, cx.conn.id.orig_h);
+        let (Some(mut policy), Some(text)) = (cx.env.policy(), &row.user_agent) else { return };
+        let mut way = row.path.0.iter().rev().copied();
+        let mut host = way.next();
+        if self.webmail {
+            // Mail that reached its server by HTTP was written there.
+            let first = row.first_received.as_deref().unwrap_or_default();
+            if memchr::memmem::find(first, b"via HTTP").is_some() {
+                host = way.next();
+            }
+        }
+        let kind = if self.webmail { "SMTP::WEBMAIL_SERVER" } else { "SMTP::MAIL_CLIENT" };
+        if let Some(host) = host {
+            policy.relayed_software(cx.now, relay, &Found { host, port: None, kind, text });
+        }
+    }
+
     fn recipients(&mut self, cx: &mut Context<'_>, argument: &[u8]) {
         self.row.rcptto.get_or_insert_default();
         let mut seen = HashSet::new();
@@ -262,6 +286,8 @@ impl Transaction {
             }
         } else if field.is("x-mailer") || field.is("user-agent") || field.is("x-user-agent") {
             row.user_agent = value();
+            // Only the standard's field is asked, once any told what it is.
+            self.webmail |= field.is("user-agent") && is_webmail(field.value);
         }
     }
 
@@ -460,6 +486,19 @@ impl Sink for Mail<'_, '_> {
     fn bad_base64(&mut self, complaint: &str) {
         self.cx.weird("base64_illegal_encoding", complaint, None);
     }
+}
+
+/// Whether a user agent is that of a mail program within a web server.
+fn is_webmail(agent: &[u8]) -> bool {
+    let starts = [
+        &b"iPlanet Messenger"[..],
+        b"Sun Java(tm) System Messenger Express",
+        b"SquirrelMail",
+        b"NeoMail",
+    ];
+    let within = [&b"(IMP)"[..], b"ZimbraWebClient"];
+    starts.iter().any(|s| agent.starts_with(s))
+        || within.iter().any(|w| memchr::memmem::find(agent, w).is_some())
 }
 
 #[cfg(test)]

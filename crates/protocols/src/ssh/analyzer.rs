@@ -16,6 +16,7 @@ use super::version::Version;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
+use crate::policy::software::Found;
 use crate::support::Frames;
 use crate::support::Lines;
 
@@ -101,6 +102,7 @@ impl Analyzer {
         let side = &mut self.side[from.index()];
         side.state = State::KexInit;
         side.version = Version::parse(line).or(side.version);
+        software(cx, from, line);
         self.session(cx);
         if let Some(session) = &mut self.session {
             session.line(cx, from.is_orig(), line);
@@ -292,6 +294,19 @@ fn fingerprint(key: &[u8]) -> String {
         }
     }
     out
+}
+
+/// What a version line says of the software behind it, where that is logged: the line without the
+/// protocol's version.
+fn software(cx: &mut Context<'_>, from: Dir, line: &[u8]) {
+    let Some(mut policy) = cx.env.policy() else { return };
+    let (host, port, kind) = match from {
+        Dir::Orig => (cx.conn.id.orig_h, None, "SSH::CLIENT"),
+        Dir::Resp => (cx.conn.id.resp_h, Some(cx.conn.id.resp_p), "SSH::SERVER"),
+    };
+    let rest = line.strip_prefix(b"SSH").unwrap_or(line);
+    let version = rest.iter().take_while(|c| c.is_ascii_digit() || b".-".contains(c)).count();
+    policy.software(cx.now, &Found { host, port, kind, text: &rest[version..] });
 }
 
 #[cfg(test)]

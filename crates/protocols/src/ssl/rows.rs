@@ -14,6 +14,7 @@ use super::message::ServerHello;
 use super::message::kind;
 use super::names;
 use crate::Context;
+use crate::policy::known::Presented;
 
 gannet_log::row! {
     /// SSL, TLS and DTLS sessions.
@@ -276,6 +277,19 @@ impl Session {
     pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
         self.touch(cx.now);
         self.established = true;
+        if let Some(leaf) = self.leaf()
+            && let Some(mut policy) = cx.env.policy()
+        {
+            let seen = Presented {
+                host: cx.conn.id.resp_h,
+                port: cx.conn.id.resp_p,
+                fingerprint: &leaf.fingerprint,
+                subject: &leaf.subject,
+                issuer: &leaf.issuer,
+                serial: &leaf.serial,
+            };
+            policy.certificate(cx.now, &seen);
+        }
         self.log(cx);
     }
 
@@ -312,8 +326,12 @@ impl Session {
 
     /// Whether the server's own certificate is one for the name asked for, if both are known.
     fn name_matches(&self) -> Option<bool> {
-        let leaf = self.chains.as_ref()?[Role::Server as usize].first()?.as_ref()?;
-        Some(leaf.matches_host(self.server_name.as_ref()?))
+        Some(self.leaf()?.matches_host(self.server_name.as_ref()?))
+    }
+
+    /// The server's own certificate, if it could be read.
+    fn leaf(&self) -> Option<&Certificate> {
+        self.chains.as_ref()?[Role::Server as usize].first()?.as_deref()
     }
 }
 

@@ -121,7 +121,8 @@ mod tests {
         let f = frame([8, 6], &[7; 28]);
         assert_eq!(link(1, &f, 42).unwrap().network, Network::Arp(&[7; 28]));
         let f = frame([0x88, 0xcc], &[7; 28]);
-        assert_eq!(link(1, &f, 42).unwrap().network, Network::Other { ethertype: 0x88cc });
+        let other = Network::Other { ethertype: 0x88cc, data: &[7; 28] };
+        assert_eq!(link(1, &f, 42).unwrap().network, other);
     }
 
     #[test]

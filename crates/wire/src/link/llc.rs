@@ -35,11 +35,12 @@ pub(super) fn step_snap(data: &[u8]) -> Result<Step<'_>, Weird> {
         return Err(Weird::packet("truncated_snap_header", SNAP));
     }
     let kind = bytes::u16_at(data, llc + 3);
+    let inner = bytes::from(data, llc + SNAP_LEN);
     // Numbers are EtherTypes only in organisation 0.
     if bytes::u24_at(data, llc) != 0 {
-        return Ok(Step::Network(Network::Other { ethertype: kind }));
+        return Ok(Step::Network(Network::Other { ethertype: kind, data: inner }));
     }
-    Ok(network(kind, bytes::from(data, llc + SNAP_LEN)))
+    Ok(network(kind, inner))
 }
 
 /// IPX would follow, which nothing here reads.
@@ -69,7 +70,7 @@ mod tests {
         assert!(matches!(step_snap(&d), Ok(Step::Network(Network::Ip(&[0x45])))));
         let d = snap(0x0c);
         let other = step_snap(&d);
-        assert!(matches!(other, Ok(Step::Network(Network::Other { ethertype: 0x0800 }))));
+        assert!(matches!(other, Ok(Step::Network(Network::Other { ethertype: 0x0800, .. }))));
         assert_eq!(name(step_snap(&d[..7])), "truncated_snap_header");
         assert_eq!(name(step_snap(&d[..2])), "truncated_snap_llc_header");
     }

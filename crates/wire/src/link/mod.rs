@@ -69,6 +69,8 @@ pub enum Network<'a> {
     Other {
         /// Its number: an EtherType, PPP protocol or address family.
         ethertype: u16,
+        /// What there is of it.
+        data: &'a [u8],
     },
     /// Several frames in one (IEEE 802.11 A-MSDU): go on with [`Frame::subframes`].
     Aggregate(&'a [u8]),
@@ -168,7 +170,7 @@ fn network(ethertype: u16, data: &[u8]) -> Step<'_> {
     Step::Network(match ethertype {
         IPV4 | IPV6 => Network::Ip(data),
         ARP | RARP => Network::Arp(data),
-        _ => Network::Other { ethertype },
+        _ => Network::Other { ethertype, data },
     })
 }
 
@@ -202,7 +204,14 @@ pub fn link_with<'a>(
     {
         return Ok(frame);
     }
-    walk(link_type, data, wire_len, depth, odd)
+    walk(link_type, data, wire_len, depth, odd, &mut |_| {})
+}
+
+/// Tells `layer` of the layers of a frame down to the network layer, by their names in weird.log's
+/// `source` column.
+pub fn link_layers(link_type: u16, data: &[u8], layer: &mut impl FnMut(&'static str)) {
+    // What is odd about them, the frame's own walk tells.
+    let _ = walk(link_type, data, data.len() as u32, 0, &mut |_| {}, layer);
 }
 
 fn walk<'a>(
@@ -211,6 +220,7 @@ fn walk<'a>(
     wire_len: u32,
     depth: u8,
     odd: &mut impl FnMut(Weird),
+    layer: &mut impl FnMut(&'static str),
 ) -> Result<Frame<'a>, Weird> {
     let mut frame = Frame {
         network: Network::Nothing,
@@ -242,6 +252,7 @@ fn walk<'a>(
             }
         };
         source = kind.name();
+        layer(source);
         step = match kind {
             Kind::Ethernet => ethernet::step(inner, &mut frame)?,
             Kind::Fddi => fddi::step(inner)?,
@@ -307,6 +318,17 @@ mod tests {
             let f = link(link_type, &d, 60).unwrap();
             assert_eq!((f.network, f.wire_len, f.depth), (Network::Ip(&d), 60, 1));
         }
+    }
+
+    #[test]
+    fn layers_by_name() {
+        let mut d = vec![0; 12];
+        d.extend_from_slice(&[0x81, 0, 0, 1, 0x88, 0xcc, 2, 7]);
+        let mut names = Vec::new();
+        link_layers(1, &d, &mut |name| names.push(name));
+        assert_eq!(names, ["ETHERNET", "VLAN"]);
+        let network = link(1, &d, 20).unwrap().network;
+        assert_eq!(network, Network::Other { ethertype: 0x88cc, data: &[2, 7] });
     }
 
     #[test]

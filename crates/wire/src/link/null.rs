@@ -26,7 +26,7 @@ fn family(data: &[u8], order: impl Fn(u32) -> u32) -> Result<Step<'_>, Weird> {
     Ok(Step::Network(match order(bytes::u32_at(data, 0)) {
         // AF_INET, and the AF_INET6 of NetBSD and OpenBSD, FreeBSD, and macOS.
         2 | 24 | 28 | 30 => Network::Ip(inner),
-        other => Network::Other { ethertype: other as u16 },
+        other => Network::Other { ethertype: other as u16, data: inner },
     }))
 }
 
@@ -42,7 +42,7 @@ mod tests {
             assert_eq!(link(0, &[af, 0, 0, 0, 0x60], 5).unwrap().network, ip);
             assert_eq!(link(108, &[0, 0, 0, af, 0x60], 5).unwrap().network, ip);
         }
-        let other = Network::Other { ethertype: 7 };
+        let other = Network::Other { ethertype: 7, data: &[0x60] };
         assert_eq!(link(0, &[7, 0, 0, 0, 0x60], 5).unwrap().network, other);
         assert_eq!(link(0, &[2, 0, 0, 0], 4).unwrap_err().name, "null_analyzer_failed");
     }

@@ -40,7 +40,7 @@ fn with_mpls(protocol: u16, inner: &[u8]) -> Step<'_> {
 pub(super) fn ip_only(protocol: u16, inner: &[u8]) -> Step<'_> {
     Step::Network(match protocol {
         0x0021 | 0x0057 => Network::Ip(inner),
-        ethertype => Network::Other { ethertype },
+        ethertype => Network::Other { ethertype, data: inner },
     })
 }
 
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(link(50, &[0x0f, 0, 0, 0x21, 0x45], 5).unwrap().network, ip);
         let mpls = [0xff, 3, 0x02, 0x81, 0, 0, 1, 9, 0x45];
         assert_eq!(link(9, &mpls, 9).unwrap().network, ip);
-        let control = Network::Other { ethertype: 0xc021 };
+        let control = Network::Other { ethertype: 0xc021, data: &[1] };
         assert_eq!(link(9, &[0xc0, 0x21, 1], 3).unwrap().network, control);
     }
 

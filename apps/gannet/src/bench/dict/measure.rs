@@ -63,7 +63,10 @@ pub(super) fn turn<Q: ?Sized, M: Map<Q>>(keys: &Keys<'_, Q>, copies: usize) -> C
     }
     nanos[3] = per(start);
     assert!(right == copies * (2 * keys.shuffled.len() + keys.absent.len()), "a map lost keys");
-    Cost { bytes: bytes as f64 / operations + size_of::<M>() as f64 / keys.present.len() as f64, nanos }
+    Cost {
+        bytes: bytes as f64 / operations + size_of::<M>() as f64 / keys.present.len() as f64,
+        nanos,
+    }
 }
 
 /// The same round after round through all maps, one key at a time: with many maps no operation finds its memory in

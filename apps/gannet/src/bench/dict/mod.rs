@@ -61,16 +61,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut tables = vec![("8-byte keys", rows)];
     let lines = args.keys.as_deref().map(read_keys).transpose()?;
     let others: Vec<Vec<u8>> = lines.iter().flatten().map(|k| [k, &b"\0"[..]].concat()).collect();
-    let lines_of = |size: usize| {
-        keys_of(lines.as_deref().unwrap_or_default(), &others, size, Vec::as_slice)
-    };
+    let lines_of =
+        |size: usize| keys_of(lines.as_deref().unwrap_or_default(), &others, size, Vec::as_slice);
     if !others.is_empty() {
         let longest = others.len().min(count);
         writeln!(out, "\nbyte strings (boxed but in the clustered dictionary), 8-byte values")?;
         tables.push(("byte strings", table(&mut out, args, longest, lines_of, bytes_maps)?));
     }
     if args.rounds {
-        writeln!(out, "\nmaps of 10 8-byte keys side by side, each key in all maps before the next")?;
+        writeln!(
+            out,
+            "\nmaps of 10 8-byte keys side by side, each key in all maps before the next"
+        )?;
         rounds(&mut out, args.turns, &numbers_of(10.min(count)))?;
     }
     out.flush()?;
@@ -169,11 +171,7 @@ fn table<'k, Q: ?Sized + 'k>(
     Ok(rows)
 }
 
-fn print(
-    out: &mut impl Write,
-    size: usize,
-    costs: &[(&'static str, Cost)],
-) -> std::io::Result<()> {
+fn print(out: &mut impl Write, size: usize, costs: &[(&'static str, Cost)]) -> std::io::Result<()> {
     let base = costs.iter().find(|(name, _)| *name == "hashbrown").map(|(_, cost)| *cost);
     for (name, cost) in costs {
         let [insert, found, absent, remove] = cost.nanos;

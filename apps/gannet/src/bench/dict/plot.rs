@@ -44,7 +44,11 @@ pub(super) fn draw(tables: &[(&'static str, Rows)]) -> String {
             let x = LEFT + at as f64 * 110.0;
             let y = height - 12.0;
             let colour = COLOURS[at % COLOURS.len()];
-            let _ = writeln!(svg, "<rect x=\"{x}\" y=\"{}\" width=\"18\" height=\"3\" fill=\"{colour}\"/>", y - 5.0);
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{x}\" y=\"{}\" width=\"18\" height=\"3\" fill=\"{colour}\"/>",
+                y - 5.0
+            );
             text(&mut svg, x + 24.0, y, "start", name);
         }
     }

@@ -67,8 +67,8 @@ impl Consumer for Sink {
             self.weirds.push(name);
         }
     }
-    fn established(&mut self, _: &mut Conn, orig: State) {
-        self.established.push(orig);
+    fn established(&mut self, _: &mut Conn, states: [State; 2]) {
+        self.established.push(states[0]);
     }
     fn wants_data(&self) -> bool {
         !self.deaf

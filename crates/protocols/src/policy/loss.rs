@@ -1,0 +1,123 @@
+//! capture_loss.log: how much of the traffic the capture missed.
+//!
+//! A host acks only what it got. An ack of data that is not in the capture tells of a loss; those acks
+//! in relation to all are an estimate of it. They are counted on connections that both ends had
+//! established.
+
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_log::Logs;
+
+use crate::weird::NoticeRow;
+
+gannet_log::row! {
+    /// How much of the traffic the capture missed: after a minute, then every quarter of an hour.
+    pub struct LossRow = "capture_loss", opt_in {
+        /// When it was measured.
+        ts: Time = "ts",
+        /// For how long.
+        ts_delta: Interval = "ts_delta",
+        /// Who measured: always `zeek`, the name of a process that is no part of a cluster.
+        peer: &'static str = "peer",
+        /// Acks of data that is not in the capture.
+        gaps: u64 = "gaps",
+        /// All acks of new data.
+        acks: u64 = "acks",
+        /// The former in percent of the latter.
+        percent_lost: f64 = "percent_lost",
+    }
+}
+
+const FIRST: Interval = Interval::from_secs(60);
+const LATER: Interval = Interval::from_secs(900);
+/// Percent from which on it is too much.
+const TOO_MUCH: f64 = 10.0;
+/// Fewer acks are too few.
+const TOO_FEW: u64 = 1;
+
+/// Counts, and when they are told.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    acks: u64,
+    gaps: u64,
+    /// When counting began, and when it is to be told.
+    span: Option<(Time, Time)>,
+}
+
+impl Meter {
+    pub(super) fn acked(&mut self, gap: bool) {
+        self.acks += 1;
+        self.gaps += u64::from(gap);
+    }
+
+    /// The next packet has this time.
+    pub(super) fn arrive(&mut self, logs: &mut Logs, packet: Time) {
+        match self.span {
+            None => self.span = Some((packet, packet + FIRST)),
+            Some((_, due)) if packet >= due => {
+                self.tell(logs, packet);
+                self.span = Some((packet, packet + LATER));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The end of input: what was counted last is told.
+    pub(super) fn finish(&mut self, logs: &mut Logs, now: Time) {
+        self.tell(logs, now);
+    }
+
+    fn tell(&mut self, logs: &mut Logs, now: Time) {
+        let Some((since, _)) = self.span else { return };
+        let (acks, gaps) = (std::mem::take(&mut self.acks), std::mem::take(&mut self.gaps));
+        let percent_lost = if acks == 0 { 0.0 } else { 100.0 * gaps as f64 / acks as f64 };
+        if percent_lost >= TOO_MUCH {
+            let msg = format!(
+                "The capture loss script detected an estimated loss rate above {percent_lost:.3}%"
+            );
+            logs.write(&NoticeRow::plain(now, "CaptureLoss::Too_Much_Loss", &msg));
+        }
+        if acks < TOO_FEW {
+            let msg =
+                format!("Only observed {acks} TCP ACKs and was expecting at least {TOO_FEW}.");
+            logs.write(&NoticeRow::plain(now, "CaptureLoss::Too_Little_Traffic", &msg));
+        }
+        let ts_delta = now - since;
+        logs.write(&LossRow { ts: now, ts_delta, peer: "zeek", gaps, acks, percent_lost });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_log::Options;
+    use gannet_log::Selection;
+
+    #[test]
+    fn after_a_minute_then_every_quarter_and_at_the_end() {
+        let selection = Selection::of(["capture_loss", "notice"]);
+        let mut logs = Logs::new(Options { selection, ..Options::default() });
+        let mut meter = Meter::default();
+        let at = Time::from_secs;
+        meter.arrive(&mut logs, at(100));
+        for n in 0..8 {
+            meter.acked(n == 0);
+        }
+        meter.arrive(&mut logs, at(159));
+        meter.arrive(&mut logs, at(170));
+        meter.acked(false);
+        meter.arrive(&mut logs, at(1069));
+        meter.arrive(&mut logs, at(1070));
+        meter.finish(&mut logs, at(1100));
+        let rows = |path| String::from_utf8_lossy(logs.pending(path)).into_owned();
+        let expected = "170.000000\t70.000000\tzeek\t1\t8\t12.5\n\
+                        1070.000000\t900.000000\tzeek\t0\t1\t0.0\n\
+                        1100.000000\t30.000000\tzeek\t0\t0\t0.0\n";
+        assert!(rows("capture_loss").ends_with(expected), "{}", rows("capture_loss"));
+        let notices = rows("notice");
+        assert!(
+            notices.contains("CaptureLoss::Too_Much_Loss\tThe capture loss script detected an")
+        );
+        assert!(notices.contains("CaptureLoss::Too_Little_Traffic\tOnly observed 0 TCP ACKs"));
+    }
+}

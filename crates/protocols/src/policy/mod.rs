@@ -1,0 +1,202 @@
+//! Logs that are written only where they are asked for: what is in a network, and how well it is seen.
+//!
+//! Other logs tell of traffic, these of what traffic shows: hosts, services and certificates
+//! ([`known`]), software ([`software`]), packets that were lost ([`loss`]), protocols that nothing
+//! here reads ([`unknown`]), how often oddities occur ([`weirds`]). They are what Zeek keeps in policy
+//! scripts that a site loads or not.
+//!
+//! [`Env`] holds a [`Policy`] only where one of these logs is wanted, and the policy holds only what
+//! the wanted ones need. Whoever sees something asks for the [`View`] and tells it; without a policy
+//! that is one comparison.
+
+pub mod known;
+pub mod loss;
+pub mod software;
+pub mod unknown;
+pub mod weirds;
+
+pub use self::known::CertificateRow;
+pub use self::known::HostRow;
+pub use self::known::ModbusRow;
+pub use self::known::ServiceRow;
+pub use self::loss::LossRow;
+pub use self::software::SoftwareRow;
+pub use self::unknown::UnknownRow;
+pub use self::weirds::StatsRow;
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Time;
+use gannet_log::Logs;
+use gannet_log::Selection;
+
+use self::software::Found;
+use crate::Env;
+use crate::env::LocalNets;
+
+/// Hosts that these logs are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Assets {
+    /// Hosts of local networks.
+    #[default]
+    Local,
+    /// All others.
+    Remote,
+    /// All.
+    All,
+}
+
+/// What the wanted logs remember.
+#[derive(Debug, Default)]
+pub struct Policy {
+    hosts: Option<known::Hosts>,
+    services: Option<known::Services>,
+    certificates: Option<known::Certificates>,
+    modbus: Option<known::Modbus>,
+    software: Option<software::Tracker>,
+    loss: Option<loss::Meter>,
+    unknown: Option<unknown::Sampler>,
+}
+
+impl Policy {
+    /// For the logs that are wanted; `None` where none of these is.
+    pub fn new(selection: &Selection) -> Option<Box<Self>> {
+        let policy = Self {
+            hosts: selection.wants::<HostRow>().then(Default::default),
+            services: selection.wants::<ServiceRow<'_>>().then(Default::default),
+            certificates: selection.wants::<CertificateRow<'_>>().then(Default::default),
+            modbus: selection.wants::<ModbusRow>().then(Default::default),
+            software: selection.wants::<SoftwareRow<'_>>().then(Default::default),
+            loss: selection.wants::<LossRow>().then(Default::default),
+            unknown: selection.wants::<UnknownRow<'_>>().then(Default::default),
+        };
+        let Self { hosts, services, certificates, modbus, software, loss, unknown } = &policy;
+        let any = hosts.is_some()
+            || services.is_some()
+            || certificates.is_some()
+            || modbus.is_some()
+            || software.is_some()
+            || loss.is_some()
+            || unknown.is_some();
+        any.then(|| Box::new(policy))
+    }
+
+    /// An ack of a whole connection reached the stream it is for; `gap` if data it covers is missing.
+    pub fn acked(&mut self, gap: bool) {
+        if let Some(meter) = &mut self.loss {
+            meter.acked(gap);
+        }
+    }
+}
+
+/// A policy with what it needs to judge and to write.
+pub struct View<'a> {
+    policy: &'a mut Policy,
+    logs: &'a mut Logs,
+    local: &'a LocalNets,
+    assets: Assets,
+}
+
+impl Env {
+    /// The policy, where there is one.
+    #[inline]
+    pub fn policy(&mut self) -> Option<View<'_>> {
+        let policy = self.policy.as_deref_mut()?;
+        Some(View { policy, logs: &mut self.logs, local: &self.local, assets: self.assets })
+    }
+}
+
+impl View<'_> {
+    fn tracks(&self, host: Addr) -> bool {
+        match self.assets {
+            Assets::Local => self.local.contain(host),
+            Assets::Remote => !self.local.contain(host),
+            Assets::All => true,
+        }
+    }
+
+    /// Two hosts shook hands.
+    pub fn established(&mut self, now: Time, id: &ConnId) {
+        for host in [id.orig_h, id.resp_h] {
+            let tracked = self.policy.hosts.is_some() && self.tracks(host);
+            if let (Some(hosts), true) = (&mut self.policy.hosts, tracked) {
+                hosts.seen(self.logs, now, host);
+            }
+        }
+    }
+
+    /// A connection's protocols were recognised, or it ends with these. Returns whether that told of
+    /// a service.
+    pub fn service(&mut self, now: Time, seen: &known::Served<'_>) -> bool {
+        if self.policy.services.is_none() || !seen.counts() || !self.tracks(seen.host) {
+            return false;
+        }
+        if let Some(services) = &mut self.policy.services {
+            services.seen(self.logs, now, seen);
+        }
+        true
+    }
+
+    /// A server proved itself with a certificate.
+    pub fn certificate(&mut self, now: Time, seen: &known::Presented<'_>) {
+        if self.policy.certificates.is_some()
+            && self.tracks(seen.host)
+            && let Some(certificates) = &mut self.policy.certificates
+        {
+            certificates.seen(self.logs, now, seen);
+        }
+    }
+
+    /// A Modbus message went between two hosts.
+    pub fn modbus(&mut self, now: Time, id: &ConnId) {
+        if let Some(modbus) = &mut self.policy.modbus {
+            modbus.seen(self.logs, now, id);
+        }
+    }
+
+    /// Software told what it is.
+    pub fn software(&mut self, now: Time, found: &Found<'_>) {
+        if self.policy.software.is_some()
+            && self.tracks(found.host)
+            && let Some(software) = &mut self.policy.software
+        {
+            software.found(self.logs, now, found);
+        }
+    }
+
+    /// Software of a mail client, which is believed where the host that talks to us is one of those
+    /// that are tracked.
+    pub fn relayed_software(&mut self, now: Time, relay: Addr, found: &Found<'_>) {
+        // Mail from outside tells of hosts that anybody may make up.
+        if self.local.contain(relay) {
+            self.software(now, found);
+        }
+    }
+
+    /// A packet led to a protocol that nothing here reads.
+    pub fn unknown(&mut self, now: Time, seen: &unknown::Seen<'_>) {
+        if let Some(unknown) = &mut self.policy.unknown {
+            unknown.seen(self.logs, now, seen);
+        }
+    }
+
+    /// The next packet has this time.
+    pub fn arrive(&mut self, packet: Time) {
+        if let Some(services) = &mut self.policy.services {
+            services.arrive(self.logs, packet);
+        }
+        if let Some(meter) = &mut self.policy.loss {
+            meter.arrive(self.logs, packet);
+        }
+    }
+
+    /// The end of input.
+    pub fn finish(&mut self, now: Time) {
+        if let Some(services) = &mut self.policy.services {
+            services.finish(self.logs, now);
+        }
+        if let Some(meter) = &mut self.policy.loss {
+            meter.finish(self.logs, now);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! unknown_protocols.log: protocols that packets lead to and nothing here reads.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_log::Logs;
+use gannet_log::Vector;
+
+gannet_log::row! {
+    /// Protocols below transport, and transports, that nothing here reads: the first few packets of
+    /// each.
+    pub struct UnknownRow<'a> = "unknown_protocols", opt_in {
+        /// When it was seen.
+        ts: Time = "ts",
+        /// The layer that leads to it.
+        analyzer: &'a str = "analyzer",
+        /// Its number there, in hexadecimal.
+        protocol_id: &'a str = "protocol_id",
+        /// Its first bytes, in hexadecimal.
+        first_bytes: &'a str = "first_bytes",
+        /// The layers around it, the outermost first.
+        analyzer_history: Vector<&'a str> = "analyzer_history",
+    }
+}
+
+/// Packets of one kind that are logged, before sampling begins.
+const SAMPLE_AFTER: u64 = 3;
+/// Of the further ones only each so-manieth is.
+const SAMPLE_EACH: u64 = 100_000;
+/// How long that lasts.
+const WINDOW: Interval = Interval::from_secs(3600);
+/// Bytes that are shown.
+const FIRST_BYTES: usize = 10;
+/// Kinds that are remembered; with more it begins anew.
+const MAX: usize = 65_536;
+
+/// A packet of an unknown protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The layer that leads to it, as analyzers are called.
+    pub analyzer: &'static str,
+    /// Its number there.
+    pub protocol: u32,
+    /// What follows.
+    pub data: &'a [u8],
+    /// The layers around it, the outermost first.
+    pub layers: &'a [&'static str],
+}
+
+/// Decides what is logged.
+#[derive(Debug, Default)]
+pub(super) struct Sampler {
+    /// By layer and number, since when and how often.
+    counts: HashMap<(&'static str, u32), (Time, u64), FixedState>,
+}
+
+impl Sampler {
+    pub(super) fn seen(&mut self, logs: &mut Logs, now: Time, seen: &Seen<'_>) {
+        if !self.permits(now, (seen.analyzer, seen.protocol)) {
+            return;
+        }
+        let shown = &seen.data[..seen.data.len().min(FIRST_BYTES)];
+        let first_bytes: String = shown.iter().map(|b| format!("{b:02x}")).collect();
+        logs.write(&UnknownRow {
+            ts: now,
+            analyzer: seen.analyzer,
+            protocol_id: &format!("{:#x}", seen.protocol),
+            first_bytes: &first_bytes,
+            analyzer_history: Vector(seen.layers.to_vec()),
+        });
+    }
+
+    fn permits(&mut self, now: Time, kind: (&'static str, u32)) -> bool {
+        if self.counts.len() >= MAX && !self.counts.contains_key(&kind) {
+            self.counts.clear();
+        }
+        let (since, count) = self.counts.entry(kind).or_insert((now, 0));
+        if now >= *since + WINDOW {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        *count < SAMPLE_AFTER || (*count - SAMPLE_AFTER).is_multiple_of(SAMPLE_EACH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_log::Options;
+    use gannet_log::Selection;
+
+    #[test]
+    fn three_of_a_kind_an_hour() {
+        let selection = Selection::of(["unknown_protocols"]);
+        let mut logs = Logs::new(Options { selection, ..Options::default() });
+        let mut sampler = Sampler::default();
+        let data = [2, 7, 4, 0, 0x22, 0x2d, 0x81, 0xdb, 0x10, 4, 9];
+        let seen =
+            Seen { analyzer: "ETHERNET", protocol: 0x88cc, data: &data, layers: &["ETHERNET"] };
+        for at in [1, 2, 3, 4, 3600, 3601] {
+            sampler.seen(&mut logs, Time::from_secs(at), &seen);
+        }
+        let text = String::from_utf8_lossy(logs.pending("unknown_protocols")).into_owned();
+        let rows: Vec<_> = text.lines().filter(|l| !l.starts_with('#')).collect();
+        assert_eq!(rows.len(), 4);
+        assert_eq!(rows[0], "1.000000\tETHERNET\t0x88cc\t02070400222d81db1004\tETHERNET");
+        assert!(rows[3].starts_with("3601.000000"));
+    }
+}

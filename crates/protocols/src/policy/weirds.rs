@@ -1,0 +1,82 @@
+//! weird_stats.log: how often oddities occur, those included that sampling and suppression keep out
+//! of weird.log.
+
+use std::collections::BTreeMap;
+
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_log::Logs;
+
+gannet_log::row! {
+    /// How often each oddity occurred, every quarter of an hour.
+    pub struct StatsRow<'a> = "weird_stats", opt_in {
+        /// When it was summed up.
+        ts: Time = "ts",
+        /// The oddity.
+        name: &'a str = "name",
+        /// How often it was seen since the last time.
+        num_seen: u64 = "num_seen",
+    }
+}
+
+const EPOCH: Interval = Interval::from_secs(900);
+
+/// Counts of an epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Stats {
+    /// By name, and whether inside of a tunnel.
+    counts: BTreeMap<(&'static str, bool), u64>,
+    due: Option<Time>,
+}
+
+impl Stats {
+    pub(crate) fn seen(&mut self, name: &'static str, in_tunnel: bool) {
+        *self.counts.entry((name, in_tunnel)).or_default() += 1;
+    }
+
+    /// The next packet has this time.
+    pub(crate) fn arrive(&mut self, logs: &mut Logs, packet: Time) {
+        let due = *self.due.get_or_insert(packet + EPOCH);
+        if packet >= due {
+            self.tell(logs, packet);
+            self.due = Some(packet + EPOCH);
+        }
+    }
+
+    /// Sums up what was counted since the last time.
+    pub(crate) fn tell(&mut self, logs: &mut Logs, ts: Time) {
+        for ((name, in_tunnel), num_seen) in std::mem::take(&mut self.counts) {
+            let long = in_tunnel.then(|| format!("{name}_in_tunnel"));
+            logs.write(&StatsRow { ts, name: long.as_deref().unwrap_or(name), num_seen });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_log::Options;
+    use gannet_log::Selection;
+
+    #[test]
+    fn each_epoch_counts_for_itself() {
+        let selection = Selection::of(["weird_stats"]);
+        let mut logs = Logs::new(Options { selection, ..Options::default() });
+        let mut stats = Stats::default();
+        let at = Time::from_secs;
+        stats.arrive(&mut logs, at(100));
+        stats.seen("truncated_IP", true);
+        stats.seen("active_connection_reuse", false);
+        stats.seen("active_connection_reuse", false);
+        stats.arrive(&mut logs, at(999));
+        stats.arrive(&mut logs, at(1003));
+        stats.seen("truncated_IP", false);
+        stats.arrive(&mut logs, at(1902));
+        stats.tell(&mut logs, at(1902));
+        let text = String::from_utf8_lossy(logs.pending("weird_stats")).into_owned();
+        let expected = "1003.000000\tactive_connection_reuse\t2\n\
+                        1003.000000\ttruncated_IP_in_tunnel\t1\n\
+                        1902.000000\ttruncated_IP\t1\n";
+        assert!(text.ends_with(expected), "{text}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Krb: one conversation.
+#![no_main]
+
+gannet_fuzz::protocol!(Krb);
