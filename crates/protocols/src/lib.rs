@@ -42,6 +42,7 @@ pub mod mysql;
 pub mod ntlm;
 pub mod ntp;
 pub mod pop3;
+pub mod quic;
 pub mod radius;
 pub mod rdp;
 pub mod rfb;

@@ -137,6 +137,7 @@ registry! {
         Mysql mysql::Analyzer, "MYSQL", "mysql", tcp [1434, 3306], udp [];
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
         Pop3 pop3::Analyzer, "POP3", "pop3", tcp [], udp [];
+        Quic quic::Analyzer, "QUIC", "quic", tcp [], udp [443, 784, 853];
         Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
         Rdp rdp::Analyzer, "RDP", "rdp", tcp [3389], udp [];
         RdpEudp rdp::Udp, "RDPEUDP", "rdpeudp", tcp [], udp [3389];

@@ -30,6 +30,7 @@ schemas! {
     ntp::Control,
     ntp::Ntp,
     ntp::Private,
+    quic::QuicRow<'_>,
     radius::RadiusRow<'_>,
     rdp::RdpRow<'_>,
     rfb::RfbRow<'_>,
