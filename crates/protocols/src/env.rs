@@ -19,6 +19,9 @@ use crate::weird::Weirds;
 pub struct Options {
     /// Networks that count as local. Private and link-local addresses, unless overridden.
     pub local_nets: Vec<Subnet>,
+    /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS. Off by default, as
+    /// in Zeek without Spicy.
+    pub inner_protocols: bool,
 }
 
 impl Default for Options {
@@ -64,7 +67,7 @@ impl Default for Options {
         let plain = v4.iter().filter_map(|(b, n)| Subnet::new(Addr::v4(*b), *n));
         let mapped = v4.iter().filter_map(|(b, n)| Subnet::new(sixtofour(*b), 16 + n));
         let local_nets = plain.chain(mapped).chain(v6.iter().filter_map(|n| n.parse().ok()));
-        Self { local_nets: local_nets.collect() }
+        Self { local_nets: local_nets.collect(), inner_protocols: false }
     }
 }
 

@@ -36,6 +36,7 @@ pub mod http;
 pub mod imap;
 pub mod irc;
 pub mod krb;
+pub mod ldap;
 pub mod modbus;
 pub mod mqtt;
 pub mod mysql;

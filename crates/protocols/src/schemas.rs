@@ -21,6 +21,8 @@ schemas! {
     http::HttpRow<'_>,
     irc::IrcRow,
     krb::KerberosRow<'_>,
+    ldap::LdapRow<'_>,
+    ldap::SearchRow<'_>,
     modbus::ModbusRow,
     mqtt::ConnectRow<'_>,
     mqtt::PublishRow<'_>,

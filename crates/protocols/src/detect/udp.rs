@@ -4,6 +4,8 @@ use memchr::memchr_iter;
 
 use super::tcp::krb_reply;
 use super::tcp::krb_request;
+use super::tcp::ldap;
+use super::tcp::ldap_client;
 
 type Test = fn(&[u8]) -> bool;
 
@@ -19,6 +21,9 @@ pub(super) const RULES: &[(crate::Tag, Test)] = &[
     (crate::Tag::Sip, sip_reply),
     (crate::Tag::Dtls, dtls_client),
 ];
+
+/// Beginnings that count only where the other side sent a certain datagram before.
+pub(super) const ANSWERS: &[(crate::Tag, Test, Test)] = &[(crate::Tag::LdapUdp, ldap, ldap_client)];
 
 /// The cookie behind the fixed part of a BOOTP message.
 fn dhcp(d: &[u8]) -> bool {
