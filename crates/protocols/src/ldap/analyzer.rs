@@ -304,3 +304,238 @@ impl Analyze for Udp {
         self.core.finish(cx);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+    use proptest::prelude::*;
+
+    use super::super::message::tests::message;
+    use super::super::message::tests::result;
+    use super::super::message::tests::search_for;
+    use super::super::message::tests::tlv;
+    use super::*;
+    use crate::ntlm::message::tests::challenge;
+    use crate::ntlm::message::tests::negotiate;
+    use crate::testing::Harness;
+
+    const O: Dir = Dir::Orig;
+    const R: Dir = Dir::Resp;
+
+    fn bind(id: u8, auth: &[u8]) -> Vec<u8> {
+        message(id, 0, &[&[2, 1, 3], &tlv(4, b"cn=me")[..], auth].concat())
+    }
+
+    fn sasl_bind(mechanism: &[u8], token: &[u8]) -> Vec<u8> {
+        bind(1, &tlv(0xa3, &[tlv(4, mechanism), tlv(4, token)].concat()))
+    }
+
+    fn run_with(h: &mut Harness, chunks: &[(Dir, Vec<u8>)], cut: usize) {
+        let mut a = Tcp::new(&mut h.cx());
+        for (dir, data) in chunks {
+            for part in data.chunks(cut) {
+                a.stream(&mut h.cx(), *dir, part);
+            }
+        }
+        a.finish(&mut h.cx());
+    }
+
+    fn run(chunks: &[(Dir, Vec<u8>)]) -> Harness {
+        let mut h = Harness::new(Proto::Tcp, 389);
+        run_with(&mut h, chunks, usize::MAX);
+        h
+    }
+
+    /// Id, opcode, result, object and argument of all rows.
+    fn operations(h: &Harness) -> Vec<String> {
+        let columns = ["message_id", "opcode", "result", "object", "argument"];
+        h.rows("ldap").iter().map(|r| columns.map(|c| r[c].clone()).join(" ")).collect()
+    }
+
+    fn session() -> Vec<(Dir, Vec<u8>)> {
+        let entry = |n| message(n, 4, &[tlv(4, b"cn=found"), tlv(0x30, b"")].concat());
+        vec![
+            (O, bind(1, &tlv(0x80, b"secret"))),
+            (R, message(1, 1, &result(0, b""))),
+            (O, message(2, 3, &search_for(b"dc=x", 2, &tlv(0x87, b"cn")))),
+            (R, [entry(2), entry(2), message(2, 5, &result(0, b""))].concat()),
+            (O, message(3, 10, b"cn=gone")),
+            (R, message(3, 11, &result(32, b"no such"))),
+            (O, message(4, 2, b"")),
+        ]
+    }
+
+    #[test]
+    fn operations_and_searches_in_any_cut() {
+        for cut in [1, 3, 1000] {
+            let mut h = Harness::new(Proto::Tcp, 389);
+            run_with(&mut h, &session(), cut);
+            assert!(h.confirmed(Tag::LdapTcp) && !h.violated(Tag::LdapTcp));
+            assert_eq!(
+                operations(&h),
+                [
+                    "1 bind simple success cn=me REDACTED",
+                    "3 delete no such object cn=gone -",
+                    "4 unbind - - -",
+                ]
+            );
+            assert_eq!(h.rows("ldap")[0]["version"], "3");
+            assert_eq!(h.rows("ldap")[1]["diagnostic_message"], "no such");
+            let search = &h.rows("ldap_search")[0];
+            let told = ["scope", "deref_aliases", "base_object", "result_count", "filter"];
+            assert_eq!(told.map(|c| &*search[c]), ["tree", "never", "dc=x", "2", "(cn=*)"]);
+            assert_eq!((&*search["result"], &*search["attributes"]), ("success", "-"));
+        }
+    }
+
+    #[test]
+    fn what_has_no_response_is_written_at_the_end() {
+        let h = run(&[
+            (O, message(2, 3, &search_for(b"", 0, &tlv(0x87, b"cn")))),
+            (O, message(3, 8, b"anything")),
+        ]);
+        assert_eq!(operations(&h), ["3 add - - -"]);
+        assert_eq!(h.rows("ldap_search")[0]["result"], "-");
+    }
+
+    #[test]
+    fn pending_operations_have_a_limit() {
+        let adds: Vec<_> = (1..=12).map(|i| (O, message(i, 8, b""))).collect();
+        let h = run(&adds);
+        assert_eq!(h.rows("ldap").len(), 12);
+        let weird = &h.rows("weird")[0];
+        assert_eq!(
+            (&*weird["name"], &*weird["addl"], &*weird["source"]),
+            ("LDAP_max_pending_messages_exceeded", "10", "LDAP")
+        );
+    }
+
+    #[test]
+    fn messages_that_change_their_mind_are_odd() {
+        let h = run(&[
+            (R, message(1, 1, &result(0, b""))),
+            (O, message(2, 8, b"")),
+            (O, message(2, 10, b"cn=x")),
+        ]);
+        let told: Vec<_> =
+            h.rows("weird").iter().map(|r| format!("{} {}", r["name"], r["addl"])).collect();
+        assert_eq!(
+            told,
+            ["LDAP_bind_without_opcode 1: bind", "LDAP_message_opcode_change 2: add -> delete"]
+        );
+    }
+
+    #[test]
+    fn signed_messages_are_read_and_sealed_ones_are_not() {
+        let inner = message(7, 3, &search_for(b"dc=x", 0, &tlv(0x87, b"cn")));
+        let wrap = |flags: u8| {
+            let mut t = ((16 + inner.len()) as u32).to_be_bytes().to_vec();
+            t.extend([5, 4, flags, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+            t.extend(&inner);
+            t
+        };
+        for (flags, rows) in [(0, 1), (2, 0)] {
+            let h = run(&[
+                (O, sasl_bind(b"GSSAPI", b"token")),
+                (R, message(1, 1, &result(0, b""))),
+                (O, wrap(flags)),
+                (O, wrap(flags)),
+            ]);
+            assert_eq!(h.rows("ldap_search").len(), rows);
+            assert!(!h.violated(Tag::LdapTcp));
+        }
+        let login = [(O, sasl_bind(b"SCRAM", b"x")), (R, message(1, 1, &result(0, b"")))];
+        let clear = run(&[&login[..], &[(O, inner.clone())]].concat());
+        assert_eq!(clear.rows("ldap_search").len(), 1);
+        let sealed = run(&[&login[..], &[(O, b"\0\0\0\x03abc".to_vec())]].concat());
+        assert!(!sealed.violated(Tag::LdapTcp));
+    }
+
+    #[test]
+    fn tls_is_handed_on_when_told_to() {
+        let start = [
+            (O, message(1, 23, &tlv(0x80, message::START_TLS))),
+            (R, message(1, 24, &result(0, b""))),
+            (O, b"\x16\x03\x01".to_vec()),
+        ];
+        let h = run(&start);
+        assert_eq!(operations(&h), ["1 extended success 1.3.6.1.4.1.1466.20037 (StartTLS) -"]);
+        assert!(h.starts.is_empty() && !h.violated(Tag::LdapTcp));
+        let mut h = Harness::new(Proto::Tcp, 389);
+        h.env.options.inner_protocols = true;
+        run_with(&mut h, &start, usize::MAX);
+        assert_eq!(h.starts[0].0, Tag::Ssl);
+    }
+
+    #[test]
+    fn logins_are_followed_when_told_to() {
+        let answer = [result(14, b""), tlv(0x87, &challenge())].concat();
+        let login = [(O, sasl_bind(b"GSS-SPNEGO", &negotiate())), (R, message(1, 1, &answer))];
+        let mut h = Harness::new(Proto::Tcp, 389);
+        run_with(&mut h, &login, usize::MAX);
+        assert!(h.rows("ntlm").is_empty() && !h.confirmed(Tag::Ntlm));
+        let mut h = Harness::new(Proto::Tcp, 389);
+        h.env.options.inner_protocols = true;
+        run_with(&mut h, &login, usize::MAX);
+        assert_eq!(h.rows("ntlm").len(), 1);
+        assert!(h.confirmed(Tag::Ntlm) && h.confirmed(Tag::LdapTcp));
+    }
+
+    #[test]
+    fn other_bytes_and_gaps_end_it() {
+        let h = run(&[(O, b"GET / HTTP/1.1\r\n".to_vec()), (O, message(4, 2, b""))]);
+        assert!(h.violated(Tag::LdapTcp) && !h.confirmed(Tag::LdapTcp));
+        assert!(h.rows("ldap").is_empty());
+        let mut h = Harness::new(Proto::Tcp, 389);
+        let mut a = Tcp::new(&mut h.cx());
+        a.gap(&mut h.cx(), R, 10);
+        a.stream(&mut h.cx(), O, &message(4, 2, b""));
+        a.finish(&mut h.cx());
+        assert!(h.rows("ldap").is_empty());
+    }
+
+    #[test]
+    fn long_messages_are_read_in_part() {
+        let mut entry = message(2, 4, &tlv(4, b"cn=found"));
+        // A length of 2 MiB, of message and operation.
+        entry.splice(1..4, [0x84, 0, 0x20, 0, 0]);
+        let at = entry.len() - 16 + 1;
+        entry.splice(at..at + 3, [0x84, 0, 0x1f, 0xff, 0xf0]);
+        entry.resize((2 << 20) + 6, 0x30);
+        let h = run(&[(R, entry), (R, message(2, 5, &result(0, b"")))]);
+        assert!(!h.violated(Tag::LdapTcp));
+        assert_eq!(h.rows("ldap_search")[0]["result_count"], "1");
+    }
+
+    #[test]
+    fn datagrams_stand_alone() {
+        let mut h = Harness::new(Proto::Udp, 389);
+        let mut a = Udp::new(&mut h.cx());
+        let search = message(2, 3, &search_for(b"", 0, &tlv(0x87, b"cn")));
+        a.datagram(&mut h.cx(), O, &search, 0);
+        assert!(!a.is_idle());
+        a.datagram(&mut h.cx(), R, &message(2, 5, &result(0, b"")), 0);
+        assert!(a.is_idle() && h.confirmed(Tag::LdapUdp));
+        assert_eq!(h.rows("ldap_search").len(), 1);
+        a.datagram(&mut h.cx(), R, &search[..20], 0);
+        assert!(h.violated(Tag::LdapUdp));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(
+            whole in 0usize..8,
+            data in prop::collection::vec(any::<u8>(), 0..200),
+            code in 0u8..32,
+            cut in 1usize..64,
+        ) {
+            let mut chunks: Vec<_> = session().into_iter().take(whole).collect();
+            chunks.push((O, message(9, code, &data)));
+            chunks.push((O, sasl_bind(b"GSS-SPNEGO", &data)));
+            chunks.push((R, data));
+            let mut h = Harness::new(Proto::Tcp, 389);
+            h.env.options.inner_protocols = true;
+            run_with(&mut h, &chunks, cut);
+        }
+    }
+}

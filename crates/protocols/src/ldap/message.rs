@@ -134,8 +134,12 @@ pub(super) struct Value<'a> {
 
 const CUT: Malformed = "message is cut";
 
-/// How long the value is that begins here; how much is needed to tell it.
+/// How long the message is that begins here; how much is needed to tell it. What is none is as short
+/// as it takes to see that.
 pub(super) fn length(d: &[u8]) -> usize {
+    if d.first().is_some_and(|tag| tag & 0xdf != SEQUENCE) {
+        return 1;
+    }
     let [_, first, rest @ ..] = d else { return 2 };
     let n = usize::from(first & 0x7f);
     if first & 0x80 == 0 {
@@ -258,10 +262,10 @@ pub(super) fn oid(content: &[u8]) -> Vec<u8> {
 /// When it is no message, or its operation makes no sense.
 pub fn parse(data: &[u8], cut: bool) -> Result<Message<'_>, Malformed> {
     let mut b = Bytes(data);
-    let (tag, len) = head(&mut b)?;
-    if tag & 0xdf != SEQUENCE {
+    if data.first().is_none_or(|tag| tag & 0xdf != SEQUENCE) {
         return Err("no LDAP message");
     }
+    let (_, len) = head(&mut b)?;
     if !cut {
         b = Bytes(b.take(usize::try_from(len).map_err(|_| CUT)?).ok_or(CUT)?);
     }
