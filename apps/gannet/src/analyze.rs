@@ -79,6 +79,9 @@ pub(crate) struct Args {
     /// Hash the contents of all files: MD5, SHA1 and SHA256 in files.log
     #[arg(long)]
     hash_files: bool,
+    /// Follow what LDAP and PostgreSQL carry: Kerberos and NTLM logins, TLS
+    #[arg(long)]
+    inner_protocols: bool,
     /// Decides uids: the same seed and capture give the same uids
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -172,6 +175,7 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
         assets: args.assets.into(),
         seed: args.seed,
         hash_files: args.hash_files,
+        inner_protocols: args.inner_protocols,
         ..Options::default()
     })
 }

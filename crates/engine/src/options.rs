@@ -20,6 +20,8 @@ pub struct Options {
     pub seed: u64,
     /// Hash the contents of all files, not only of those whose hashes other logs need.
     pub hash_files: bool,
+    /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS.
+    pub inner_protocols: bool,
     /// Limits of TCP reassembly.
     pub reassembly: tcp::Limits,
 }

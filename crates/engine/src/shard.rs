@@ -104,7 +104,10 @@ pub(crate) struct Shard {
 impl Shard {
     pub(crate) fn new(options: Options) -> Self {
         let uids = UidSource::new(options.seed);
-        let mut protocol_options = gannet_protocols::Options::default();
+        let mut protocol_options = gannet_protocols::Options {
+            inner_protocols: options.inner_protocols,
+            ..gannet_protocols::Options::default()
+        };
         if let Some(nets) = &options.local_nets {
             protocol_options.local_nets = nets.clone();
         }

@@ -24,6 +24,9 @@ pub struct Options {
     pub local_nets: Vec<Subnet>,
     /// Hosts that logs of what is in a network are about.
     pub assets: Assets,
+    /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS. Off by default, as
+    /// in Zeek without Spicy.
+    pub inner_protocols: bool,
 }
 
 impl Default for Options {
@@ -69,7 +72,8 @@ impl Default for Options {
         let plain = v4.iter().filter_map(|(b, n)| Subnet::new(Addr::v4(*b), *n));
         let mapped = v4.iter().filter_map(|(b, n)| Subnet::new(sixtofour(*b), 16 + n));
         let local_nets = plain.chain(mapped).chain(v6.iter().filter_map(|n| n.parse().ok()));
-        Self { local_nets: local_nets.collect(), assets: Assets::default() }
+        let local_nets = local_nets.collect();
+        Self { local_nets, assets: Assets::default(), inner_protocols: false }
     }
 }
 
@@ -133,6 +137,8 @@ pub struct Env {
     pub(crate) local: LocalNets,
     /// Hosts that logs of what is in a network are about.
     pub(crate) assets: Assets,
+    /// See [`Options::inner_protocols`].
+    pub(crate) inner_protocols: bool,
     /// The log streams.
     pub logs: Logs,
     /// Files carried by connections.
@@ -176,6 +182,7 @@ impl Env {
         Self {
             local: LocalNets::new(options.local_nets),
             assets: options.assets,
+            inner_protocols: options.inner_protocols,
             logs,
             files,
             weirds: Weirds::counted(stats),

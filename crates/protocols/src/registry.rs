@@ -132,11 +132,14 @@ registry! {
         IrcData irc::Data, "IRC_DATA", "irc-dcc-data", tcp [], udp [];
         Krb krb::Udp, "KRB", "krb", tcp [], udp [88];
         KrbTcp krb::Tcp, "KRB_TCP", "krb_tcp", tcp [88], udp [];
+        LdapTcp ldap::Tcp, "LDAP_TCP", "ldap_tcp", tcp [389, 3268], udp [];
+        LdapUdp ldap::Udp, "LDAP_UDP", "ldap_udp", tcp [], udp [389];
         Modbus modbus::Analyzer, "MODBUS", "modbus", tcp [502], udp [];
         Mqtt mqtt::Analyzer, "MQTT", "mqtt", tcp [1883], udp [];
         Mysql mysql::Analyzer, "MYSQL", "mysql", tcp [1434, 3306], udp [];
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
         Pop3 pop3::Analyzer, "POP3", "pop3", tcp [], udp [];
+        Quic quic::Analyzer, "QUIC", "quic", tcp [], udp [443, 784, 853];
         Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
         Rdp rdp::Analyzer, "RDP", "rdp", tcp [3389], udp [];
         RdpEudp rdp::Udp, "RDPEUDP", "rdpeudp", tcp [], udp [3389];
@@ -230,10 +233,15 @@ fn ports(of: fn(Tag) -> &'static [u16]) -> Ports {
     map
 }
 
-/// Whether some protocol is tried at once on a port: the likely server ports and a few more.
+/// Whether some protocol is tried at once on a port: the likely server ports and a few more. Those of
+/// Zeek's Spicy analyzers do not tell who is the server, as in Zeek without Spicy.
 fn is_known_port(proto: gannet_base::Proto, port: u16) -> bool {
     is_likely_server_port(proto, port)
-        || proto == gannet_base::Proto::Udp && matches!(port, 68 | 784 | 853)
+        || match proto {
+            gannet_base::Proto::Tcp => matches!(port, 389 | 3268 | 5432 | 6379),
+            gannet_base::Proto::Udp => matches!(port, 68 | 389 | 784 | 853),
+            _ => false,
+        }
 }
 
 #[cfg(test)]

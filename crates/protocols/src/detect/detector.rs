@@ -26,7 +26,7 @@ pub struct Detector {
     done: bool,
 }
 
-const _: () = assert!(tcp::RULES.len() <= 32 && udp::RULES.len() <= 32);
+const _: () = assert!(tcp::RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
 const _: () = assert!(size_of::<Detector>() <= 64);
 
 const HEADER: usize = 2;
@@ -149,6 +149,14 @@ impl Analyze for Detector {
                 self.start(cx, *tag, from, data);
             }
         }
+        for (i, (tag, test, other)) in udp::ANSWERS.iter().enumerate() {
+            if test(data)
+                && self.kept().any(|(d, c)| d != from && other(c))
+                && self.first(udp::RULES.len() + i)
+            {
+                self.start(cx, *tag, from, data);
+            }
+        }
         self.keep(from, data);
     }
 }
@@ -216,5 +224,19 @@ mod tests {
         assert_eq!(h.starts.len(), 1);
         assert_eq!(h.starts[0].0, Tag::Dhcp);
         assert_eq!(h.starts[0].1.chunks.len(), 3);
+    }
+
+    #[test]
+    fn datagrams_that_answer_others() {
+        let mut h = Harness::new(Proto::Udp, 9999);
+        let mut d = Detector::new(&mut h.cx());
+        let login = b"\x30\x0c\x02\x01\x01\x60\x07";
+        d.datagram(&mut h.cx(), Dir::Orig, login, 7);
+        d.datagram(&mut h.cx(), Dir::Orig, b"\x30", 1);
+        assert!(h.starts.is_empty());
+        d.datagram(&mut h.cx(), Dir::Resp, b"\x30", 1);
+        d.datagram(&mut h.cx(), Dir::Resp, b"\x30", 1);
+        let tags: Vec<_> = h.starts.iter().map(|s| s.0).collect();
+        assert_eq!(tags, [Tag::LdapUdp]);
     }
 }

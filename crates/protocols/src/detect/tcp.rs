@@ -33,6 +33,8 @@ pub(super) const RULES: &[(crate::Tag, Test)] = &[
     (crate::Tag::Irc, |s| both(s) && irc_peer(s.resp) && irc_peer(s.orig)),
     (crate::Tag::KrbTcp, |s| krb_request(skip4(s.orig)) || krb_request(skip4(s.resp))),
     (crate::Tag::KrbTcp, |s| krb_reply(skip4(s.orig)) || krb_reply(skip4(s.resp))),
+    (crate::Tag::LdapTcp, |s| ldap_client(s.orig) && ldap(s.resp)),
+    (crate::Tag::LdapTcp, |s| ldap_client(s.resp) && ldap(s.orig)),
     (crate::Tag::Mqtt, |s| mqtt(s.orig) || mqtt(s.resp)),
     (crate::Tag::Pop3, |s| s.resp.starts_with(b"+OK") && pop3_client(s.orig)),
     (crate::Tag::Rdp, |s| both(s) && rdp(s.orig, s.resp)),
@@ -187,6 +189,16 @@ fn krb_fields(d: &[u8], fields: &[u8]) -> bool {
         d.get(n) == Some(&0x30)
             && (n + 2..=n + 5).any(|m| d.get(m..).is_some_and(|r| r.starts_with(fields)))
     })
+}
+
+/// A login.
+pub(super) fn ldap_client(d: &[u8]) -> bool {
+    matches!(d, [0x30, len, 2, 1, id, 0x60, ..] if *len != b'\n' && *id != b'\n')
+}
+
+/// The beginning of any message.
+pub(super) fn ldap(d: &[u8]) -> bool {
+    d.first() == Some(&0x30)
 }
 
 /// A name that begins with `MQ`, behind a fixed header of two to five bytes and a length.
@@ -346,6 +358,10 @@ mod tests {
         assert_eq!(found(b"\x05\x01\x00", b"\x05\xff"), [Tag::DceRpc, Tag::Socks]);
         assert_eq!(found(b"\x04\x01\x00\x50\x01\x02\x03\x04\x00", b"\x00\x5a"), [Tag::Socks]);
         assert_eq!(found(b"\x00\x5a", b"\x04\x01\x00\x50\x01\x02\x03\x04\x00"), [Tag::Socks]);
+        let login = b"\x30\x0c\x02\x01\x01\x60\x07";
+        assert_eq!(found(login, b"\x30\x0c"), [Tag::LdapTcp]);
+        assert_eq!(found(b"\x30\x0c", login), [Tag::LdapTcp]);
+        assert_eq!(found(login, b""), []);
         let connect = b"\x03\x00\x00\x2b\x26\xe0\x00\x00\x00\x00\x00Cookie: mstshash=u\r\n";
         assert_eq!(found(connect, b"\x03\x00\x00\x0b\x06\xd0"), [Tag::Rdp]);
         assert_eq!(found(b"Duca rdpsnd", b"xMcDn"), [Tag::Rdp]);

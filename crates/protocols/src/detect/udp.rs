@@ -4,6 +4,8 @@ use memchr::memchr_iter;
 
 use super::tcp::krb_reply;
 use super::tcp::krb_request;
+use super::tcp::ldap;
+use super::tcp::ldap_client;
 
 type Test = fn(&[u8]) -> bool;
 
@@ -13,15 +15,24 @@ pub(super) const RULES: &[(crate::Tag, Test)] = &[
     (crate::Tag::Dnp3Udp, |d| d.starts_with(b"\x05\x64")),
     (crate::Tag::Krb, krb_request),
     (crate::Tag::Krb, krb_reply),
+    (crate::Tag::Quic, quic),
     (crate::Tag::RdpEudp, rdpeudp),
     (crate::Tag::Sip, sip_request),
     (crate::Tag::Sip, sip_reply),
     (crate::Tag::Dtls, dtls_client),
 ];
 
+/// Beginnings that count only where the other side sent a certain datagram before.
+pub(super) const ANSWERS: &[(crate::Tag, Test, Test)] = &[(crate::Tag::LdapUdp, ldap, ldap_client)];
+
 /// The cookie behind the fixed part of a BOOTP message.
 fn dhcp(d: &[u8]) -> bool {
     d.get(236..240) == Some(b"\x63\x82\x53\x63")
+}
+
+/// A long header of version 1, or an Initial packet of version 2.
+fn quic(d: &[u8]) -> bool {
+    matches!(d, [0xc0..=0xcf, 0, 0, 0, 1, ..] | [0xd0..=0xdf, 0x6b, 0x33, 0x43, 0xcf, ..])
 }
 
 /// A SYN of RDP over UDP, padded to the greatest size that is probed.
@@ -89,6 +100,9 @@ mod tests {
         hello.extend_from_slice(b"\xfe\xfd");
         assert_eq!(found(&hello), [Tag::Dtls]);
         assert_eq!(found(b"\x05\x64\x05"), [Tag::Dnp3Udp]);
+        assert_eq!(found(b"\xc3\0\0\0\x01\x08"), [Tag::Quic]);
+        assert_eq!(found(b"\xd3\x6b\x33\x43\xcf\x08"), [Tag::Quic]);
+        assert_eq!(found(b"\xe3\0\0\0\x01\x08"), []);
         assert_eq!(
             found(b"\x6a\x81\x8d\x30\x81\x8a\xa1\x03\x02\x01\x05\xa2\x03\x02\x01\x0a"),
             [Tag::Krb]

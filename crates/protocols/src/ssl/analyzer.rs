@@ -74,6 +74,15 @@ impl Analyzer {
         self.core.is_established()
     }
 
+    /// Reads another handshake from its beginning, as a part of the same session.
+    pub(crate) fn restart(&mut self) {
+        let session = std::mem::take(&mut self.core.session);
+        self.core = Core::new(Tag::Ssl);
+        self.core.session = session;
+        self.sides = <[Side; 2]>::default();
+        self.records = None;
+    }
+
     /// Reads nothing more: what was seen is all there will be.
     fn rest(&mut self, cx: &mut Context<'_>) {
         if !std::mem::replace(&mut self.idle, true) {

@@ -75,13 +75,20 @@ impl<'a> ServerNames<'a> {
 /// # Errors
 /// When a name reaches beyond the extension.
 pub fn alpn(data: &[u8]) -> Result<Option<&[u8]>, Malformed> {
+    alpn_names(data).map(|names| names.first().copied())
+}
+
+/// All names of an ALPN extension.
+///
+/// # Errors
+/// When a name reaches beyond the extension.
+pub fn alpn_names(data: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
     let mut list = Reader::new(data).vector16("ApplicationLayerProtocolNegotiationExtension")?;
-    let mut first = None;
+    let mut names = Vec::new();
     while !list.is_empty() {
-        let name = list.vector8("ProtocolName:name")?.rest();
-        first = first.or(Some(name));
+        names.push(list.vector8("ProtocolName:name")?.rest());
     }
-    Ok(first)
+    Ok(names)
 }
 
 /// The group that a server's key share names (RFC 8446 section 4.2.8).

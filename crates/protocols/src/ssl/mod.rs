@@ -26,7 +26,7 @@ pub mod names;
 mod record;
 mod rows;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 
 pub use analyzer::Analyzer;
 pub use certificates::Certificates;

@@ -1,7 +1,7 @@
 //! Messages for tests, put together from their parts.
 
 /// A TLS record.
-pub(super) fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+pub(crate) fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![kind, 3, 3];
     out.extend((content.len() as u16).to_be_bytes());
     out.extend(content);
@@ -9,7 +9,7 @@ pub(super) fn record(kind: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// A handshake message.
-pub(super) fn message(ty: u8, body: &[u8]) -> Vec<u8> {
+pub(crate) fn message(ty: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![ty];
     out.extend(&(body.len() as u32).to_be_bytes()[1..]);
     out.extend(body);
@@ -17,7 +17,7 @@ pub(super) fn message(ty: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// An extension.
-pub(super) fn extension(ty: u16, data: &[u8]) -> Vec<u8> {
+pub(crate) fn extension(ty: u16, data: &[u8]) -> Vec<u8> {
     let mut out = ty.to_be_bytes().to_vec();
     out.extend((data.len() as u16).to_be_bytes());
     out.extend(data);
@@ -25,7 +25,7 @@ pub(super) fn extension(ty: u16, data: &[u8]) -> Vec<u8> {
 }
 
 /// A server_name extension.
-pub(super) fn server_name(host: &[u8]) -> Vec<u8> {
+pub(crate) fn server_name(host: &[u8]) -> Vec<u8> {
     let n = host.len() as u16;
     let mut data = (n + 3).to_be_bytes().to_vec();
     data.push(0);
@@ -42,7 +42,7 @@ fn with_extensions(mut body: Vec<u8>, extensions: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// The body of a ClientHello that offers one cipher suite.
-pub(super) fn client_hello(version: u16, session_id: &[u8], extensions: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn client_hello(version: u16, session_id: &[u8], extensions: &[Vec<u8>]) -> Vec<u8> {
     let mut body = version.to_be_bytes().to_vec();
     body.extend([7; 32]);
     body.push(session_id.len() as u8);
@@ -55,7 +55,7 @@ pub(super) fn client_hello(version: u16, session_id: &[u8], extensions: &[Vec<u8
 }
 
 /// The body of a ServerHello.
-pub(super) fn server_hello(
+pub(crate) fn server_hello(
     version: u16,
     session_id: &[u8],
     cipher: u16,
@@ -71,7 +71,7 @@ pub(super) fn server_hello(
 }
 
 /// The body of a ServerKeyExchange with secp256r1 and a signature, as from TLS 1.2 on.
-pub(super) fn ecdhe() -> Vec<u8> {
+pub(crate) fn ecdhe() -> Vec<u8> {
     let mut body = vec![3, 0, 23, 4, 1, 2, 3, 4];
     body.extend([4, 1, 0, 2, 9, 9]);
     body
@@ -102,7 +102,7 @@ pub(super) const CERTIFICATE: [u8; 298] = [
 ];
 
 /// The body of a Certificate message.
-pub(super) fn chain(certificates: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn chain(certificates: &[&[u8]]) -> Vec<u8> {
     let u24 = |n: usize| (n as u32).to_be_bytes()[1..].to_vec();
     let all: Vec<u8> =
         certificates.iter().flat_map(|c| [u24(c.len()), c.to_vec()].concat()).collect();

@@ -1,0 +1,267 @@
+//! Search filters as text (RFC 4511 section 4.5.1.7, RFC 4515).
+//!
+//! Of more than two conditions under one *and* or *or*, pairs are written: `(&(&(a)(b))(c))`, as
+//! Zeek and Wireshark do. Some attributes of Active Directory have binary values, which are written in
+//! their usual forms.
+
+use super::message::Malformed;
+use super::message::ascii;
+use super::message::value;
+use crate::support::Bytes;
+
+/// Filters within filters that are followed.
+const MAX_DEPTH: u8 = 20;
+
+/// Reads a filter and appends its text.
+///
+/// # Errors
+/// When it is cut short, unknown, or nested too deeply.
+pub fn write(b: &mut Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    nested(b, out, 0)
+}
+
+fn nested(b: &mut Bytes<'_>, out: &mut Vec<u8>, depth: u8) -> Result<(), Malformed> {
+    if depth > MAX_DEPTH {
+        return Err("filter is nested too deeply");
+    }
+    let filter = value(b)?;
+    if filter.class == 0 {
+        return Err("no filter where there must be one");
+    }
+    let mut inner = Bytes(filter.content);
+    match filter.number {
+        0 => list(inner, out, b'&', depth)?,
+        1 => list(inner, out, b'|', depth)?,
+        2 => {
+            out.extend_from_slice(b"(!");
+            nested(&mut inner, out, depth + 1)?;
+            out.push(b')');
+        }
+        3 => assertion(inner, out, b"=")?,
+        4 => substrings(inner, out)?,
+        5 => assertion(inner, out, b">=")?,
+        6 => assertion(inner, out, b"<=")?,
+        7 => {
+            out.push(b'(');
+            out.extend_from_slice(&ascii(filter.content));
+            out.extend_from_slice(b"=*)");
+        }
+        8 => assertion(inner, out, b"~=")?,
+        9 => extensible(inner, out)?,
+        _ => return Err("unknown filter"),
+    }
+    Ok(())
+}
+
+fn list(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: u8, depth: u8) -> Result<(), Malformed> {
+    // How many there are is known at the end only: each but the first two opens one more pair in
+    // front of them all.
+    let mut text = Vec::new();
+    let mut count = 0_usize;
+    while !b.is_empty() {
+        nested(&mut b, &mut text, depth + 1)?;
+        if count > 0 {
+            text.push(b')');
+        }
+        count += 1;
+    }
+    if count == 1 {
+        text.push(b')');
+    }
+    for _ in 0..count.saturating_sub(1).max(usize::from(count == 1)) {
+        out.extend_from_slice(&[b'(', sign]);
+    }
+    out.append(&mut text);
+    Ok(())
+}
+
+/// `(attribute=value)`.
+fn assertion(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: &[u8]) -> Result<(), Malformed> {
+    let attribute = value(&mut b)?.content;
+    let is = value(&mut b)?.content;
+    out.push(b'(');
+    out.extend_from_slice(attribute);
+    out.extend_from_slice(sign);
+    match attribute {
+        b"DomainGuid" => guid(is, out),
+        b"objectSid" | b"AAC" => octets(is, out),
+        b"DomainSid" => sid(is, out),
+        b"NtVer" => match is.try_into() {
+            Ok(n) => out.extend(format!("0x{:08x}", u32::from_le_bytes(n)).bytes()),
+            Err(_) => out.extend_from_slice(b"HEX_FORMAT_FAILED"),
+        },
+        _ => escaped(is, out),
+    }
+    out.push(b')');
+    Ok(())
+}
+
+/// `(attribute=first*any*last)`.
+fn substrings(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    let attribute = value(&mut b)?.content;
+    let mut parts = Bytes(value(&mut b)?.content);
+    let (mut first, mut any, mut last) = (Vec::new(), Vec::new(), Vec::new());
+    while !parts.is_empty() {
+        let part = value(&mut parts)?;
+        match part.number {
+            _ if part.class == 0 => return Err("no part of a string where there must be one"),
+            0 => first = part.content.to_vec(),
+            1 => {
+                escaped(part.content, &mut any);
+                any.push(b'*');
+            }
+            2 => last = part.content.to_vec(),
+            _ => return Err("unknown part of a string"),
+        }
+    }
+    out.push(b'(');
+    out.extend_from_slice(attribute);
+    out.push(b'=');
+    escaped(&first, out);
+    out.push(b'*');
+    out.append(&mut any);
+    escaped(&last, out);
+    out.push(b')');
+    Ok(())
+}
+
+/// `(attribute:rule:=value)`.
+fn extensible(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    let (mut rule, mut attribute, mut is) = (None, &b""[..], &b""[..]);
+    while !b.is_empty() {
+        let part = value(&mut b)?;
+        match part.number {
+            1 => rule = Some(part.content),
+            2 => attribute = part.content,
+            3 => is = part.content,
+            _ => {}
+        }
+    }
+    out.push(b'(');
+    escaped(attribute, out);
+    if let Some(rule) = rule {
+        out.push(b':');
+        out.extend_from_slice(rule);
+    }
+    out.extend_from_slice(b":=");
+    out.extend_from_slice(is);
+    out.push(b')');
+    Ok(())
+}
+
+/// What has a meaning in filters is written as two digits after a backslash.
+fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    for &b in bytes {
+        if matches!(b, 0 | 27 | b'(' | b')' | b'*') {
+            out.extend(format!("\\{b:02x}").bytes());
+        } else {
+            out.push(b);
+        }
+    }
+}
+
+fn octets(bytes: &[u8], out: &mut Vec<u8>) {
+    let digits: Vec<_> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    out.extend(digits.join(":").bytes());
+}
+
+/// A GUID (MS-DTYP section 2.3.4): its first three fields are little-endian.
+fn guid(bytes: &[u8], out: &mut Vec<u8>) {
+    let Ok(b) = <[u8; 16]>::try_from(bytes) else {
+        out.extend_from_slice(b"GUID_FORMAT_FAILED");
+        return;
+    };
+    for (i, at) in [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].into_iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        out.extend(format!("{:02x}", b[at]).bytes());
+    }
+}
+
+/// A SID of four parts (MS-DTYP section 2.4.2), as domains have.
+fn sid(bytes: &[u8], out: &mut Vec<u8>) {
+    let Ok(b) = <[u8; 24]>::try_from(bytes) else {
+        out.extend_from_slice(b"SID_FORMAT_FAILED");
+        return;
+    };
+    let authority = b[2..8].iter().fold(0_u64, |n, b| n << 8 | u64::from(*b));
+    let mut text = format!("S-{}-{authority}", b[0]);
+    for part in b[8..].chunks_exact(4) {
+        let n = part.iter().rev().fold(0_u32, |n, b| n << 8 | u32::from(*b));
+        text += &format!("-{n}");
+    }
+    out.extend(text.bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::tests::tlv;
+    use super::*;
+
+    fn text(filter: &[u8]) -> Result<String, Malformed> {
+        let mut out = Vec::new();
+        write(&mut Bytes(filter), &mut out)?;
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    fn is(tag: u8, attribute: &[u8], value: &[u8]) -> Vec<u8> {
+        tlv(tag, &[tlv(4, attribute), tlv(4, value)].concat())
+    }
+
+    #[test]
+    fn conditions() {
+        let t = |f: &[u8]| text(f).unwrap();
+        assert_eq!(t(&is(0xa3, b"cn", b"Babs (B*)")), "(cn=Babs \\28B\\2a\\29)");
+        assert_eq!(t(&is(0xa5, b"n", b"5")), "(n>=5)");
+        assert_eq!(t(&is(0xa6, b"n", b"5")), "(n<=5)");
+        assert_eq!(t(&is(0xa8, b"cn", "ü".as_bytes())), "(cn~=ü)");
+        assert_eq!(t(&tlv(0x87, b"objectClass")), "(objectClass=*)");
+        let parts = [tlv(0x80, b"a"), tlv(0x81, b"b"), tlv(0x81, b"c"), tlv(0x82, b"d")];
+        let substrings =
+            |p: &[Vec<u8>]| tlv(0xa4, &[tlv(4, b"cn"), tlv(0x30, &p.concat())].concat());
+        assert_eq!(t(&substrings(&parts)), "(cn=a*b*c*d)");
+        assert_eq!(t(&substrings(&parts[3..])), "(cn=*d)");
+        assert!(text(&substrings(&[tlv(0x83, b"x")])).is_err());
+        let rule = [tlv(0x81, b"1.2.840.113556.1.4.803"), tlv(0x82, b"flags"), tlv(0x83, b"2")];
+        assert_eq!(t(&tlv(0xa9, &rule.concat())), "(flags:1.2.840.113556.1.4.803:=2)");
+        assert_eq!(t(&tlv(0xa9, &rule[1..].concat())), "(flags:=2)");
+    }
+
+    #[test]
+    fn lists_in_pairs() {
+        let t = |tag: u8, n: usize| {
+            let all: Vec<_> = (0..n).map(|i| tlv(0x87, &[b'a' + i as u8])).collect();
+            text(&tlv(tag, &all.concat())).unwrap()
+        };
+        assert_eq!(t(0xa0, 0), "");
+        assert_eq!(t(0xa0, 1), "(&(a=*))");
+        assert_eq!(t(0xa1, 2), "(|(a=*)(b=*))");
+        assert_eq!(t(0xa0, 4), "(&(&(&(a=*)(b=*))(c=*))(d=*))");
+        let not = tlv(0xa2, &tlv(0x87, b"a"));
+        assert_eq!(text(&not).unwrap(), "(!(a=*))");
+    }
+
+    #[test]
+    fn binary_values_of_active_directory() {
+        let t = |a: &[u8], v: &[u8]| text(&is(0xa3, a, v)).unwrap();
+        assert_eq!(t(b"NtVer", b"\x06\0\0\x20"), "(NtVer=0x20000006)");
+        assert_eq!(t(b"NtVer", b"\x06"), "(NtVer=HEX_FORMAT_FAILED)");
+        assert_eq!(t(b"AAC", b"\x80\x01"), "(AAC=80:01)");
+        let guid: Vec<u8> = (0..16).collect();
+        assert_eq!(t(b"DomainGuid", &guid), "(DomainGuid=03020100-0504-0706-0809-0a0b0c0d0e0f)");
+        let sid = b"\x01\x04\0\0\0\0\0\x05\x15\0\0\0\x0a\0\0\0\x0b\0\0\0\x0c\0\0\0";
+        assert_eq!(t(b"DomainSid", sid), "(DomainSid=S-1-5-21-10-11-12)");
+        assert_eq!(t(b"DomainSid", b""), "(DomainSid=SID_FORMAT_FAILED)");
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let deep = |n: usize| (0..n).fold(tlv(0x87, b"a"), |inner, _| tlv(0xa2, &inner));
+        assert!(text(&deep(20)).is_ok());
+        assert!(text(&deep(21)).is_err());
+        assert!(text(&tlv(4, b"a")).is_err());
+        assert!(text(&tlv(0xaa, b"")).is_err());
+        assert!(text(&tlv(0xa3, b"\x04\x01a")).is_err());
+    }
+}

@@ -1,0 +1,586 @@
+//! Messages (RFC 4511 section 4), and as much ASN.1 as they need.
+
+use std::borrow::Cow;
+
+use super::filter;
+use crate::support::Bytes;
+
+/// What is wrong with a message, in words.
+pub type Malformed = &'static str;
+
+/// The extended request that asks for TLS (RFC 4511 section 4.14.1).
+pub const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
+
+/// Values within values that are followed.
+const MAX_DEPTH: u8 = 32;
+
+const SEQUENCE: u8 = 16;
+
+/// Operations by the numbers of their tags.
+pub mod operation {
+    #![allow(missing_docs)] // the RFC's names
+    pub const BIND_REQUEST: u8 = 0;
+    pub const BIND_RESPONSE: u8 = 1;
+    pub const UNBIND_REQUEST: u8 = 2;
+    pub const SEARCH_REQUEST: u8 = 3;
+    pub const SEARCH_RESULT_ENTRY: u8 = 4;
+    pub const SEARCH_RESULT_DONE: u8 = 5;
+    pub const MODIFY_REQUEST: u8 = 6;
+    pub const MODIFY_RESPONSE: u8 = 7;
+    pub const ADD_REQUEST: u8 = 8;
+    pub const ADD_RESPONSE: u8 = 9;
+    pub const DELETE_REQUEST: u8 = 10;
+    pub const DELETE_RESPONSE: u8 = 11;
+    pub const MODIFY_DN_REQUEST: u8 = 12;
+    pub const MODIFY_DN_RESPONSE: u8 = 13;
+    pub const COMPARE_REQUEST: u8 = 14;
+    pub const COMPARE_RESPONSE: u8 = 15;
+    pub const ABANDON_REQUEST: u8 = 16;
+    pub const SEARCH_RESULT_REFERENCE: u8 = 19;
+    pub const EXTENDED_REQUEST: u8 = 23;
+    pub const EXTENDED_RESPONSE: u8 = 24;
+    pub const INTERMEDIATE_RESPONSE: u8 = 25;
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// What joins a response to its request.
+    pub id: i64,
+    /// The operation's number, of [`operation`].
+    pub code: u8,
+    /// What it says.
+    pub body: Body<'a>,
+}
+
+/// What an operation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// A login.
+    Bind {
+        /// Version of LDAP.
+        version: i64,
+        /// Who.
+        name: Text<'a>,
+        /// How.
+        auth: Auth<'a>,
+    },
+    /// A login's outcome, with what the server says in SASL.
+    BindResponse(Outcome<'a>, Vec<&'a [u8]>),
+    /// A search.
+    Search {
+        /// Where in the tree.
+        base: Text<'a>,
+        /// How deep: 0 the object itself, 1 one level, 2 the whole tree below.
+        scope: u8,
+        /// When aliases are followed.
+        deref: u8,
+        /// What is searched, as text.
+        filter: Vec<u8>,
+    },
+    /// A change of an object, as text: `add(type=value),...`.
+    Modify(Text<'a>, Vec<u8>),
+    /// The object to delete, or the message to abandon.
+    Object(Text<'a>),
+    /// A request by the name that an extension has.
+    Extended(Text<'a>),
+    /// The outcome of any other request.
+    Outcome(Outcome<'a>),
+    /// Nothing that is logged.
+    Nothing,
+}
+
+/// Text as it came; octets that are no printable ASCII are `?` where the protocol has text in
+/// octets.
+pub type Text<'a> = Cow<'a, [u8]>;
+
+/// LDAPResult (RFC 4511 section 4.1.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome<'a> {
+    /// The result's number.
+    pub code: u8,
+    /// The server's words.
+    pub diagnostic: Text<'a>,
+}
+
+/// How a client logs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Auth<'a> {
+    /// By a password, which may be empty.
+    Simple(&'a [u8]),
+    /// By a mechanism of SASL.
+    Sasl {
+        /// Its name.
+        mechanism: Text<'a>,
+        /// What the client says in it.
+        credentials: Option<&'a [u8]>,
+    },
+    /// By NTLM as Microsoft wrapped it at first (MS-ADTS section 5.1.1.1.3), its first message.
+    SicilyNegotiate(&'a [u8]),
+    /// The same, its last message.
+    SicilyResponse(&'a [u8]),
+    /// In some other way.
+    Other(u8),
+}
+
+/// A value's tag and content.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value<'a> {
+    /// 0 universal, 1 application, 2 context, 3 private.
+    pub(super) class: u8,
+    pub(super) number: u8,
+    pub(super) content: &'a [u8],
+}
+
+const CUT: Malformed = "message is cut";
+
+/// How long the message is that begins here; how much is needed to tell it. What is none is as short
+/// as it takes to see that.
+pub(super) fn length(d: &[u8]) -> usize {
+    if d.first().is_some_and(|tag| tag & 0xdf != SEQUENCE) {
+        return 1;
+    }
+    let [_, first, rest @ ..] = d else { return 2 };
+    let n = usize::from(first & 0x7f);
+    if first & 0x80 == 0 {
+        return 2 + n;
+    }
+    match rest.get(..n) {
+        Some(l) if n <= 8 => {
+            let len = l.iter().fold(0_u64, |n, b| n << 8 | u64::from(*b));
+            usize::try_from(len).unwrap_or(usize::MAX).saturating_add(2 + n)
+        }
+        // That is no length: what is there will not be understood.
+        _ if n > 8 => 2,
+        _ => 2 + n,
+    }
+}
+
+/// Reads a value's tag and length, and gives the length.
+fn head(b: &mut Bytes<'_>) -> Result<(u8, u64), Malformed> {
+    let tag = b.u8().ok_or(CUT)?;
+    let first = b.u8().ok_or(CUT)?;
+    if first & 0x80 == 0 {
+        return Ok((tag, u64::from(first)));
+    }
+    let bytes = b.take(usize::from(first & 0x7f)).ok_or(CUT)?;
+    if bytes.len() > 8 {
+        return Err("length of more than eight bytes");
+    }
+    Ok((tag, bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))))
+}
+
+/// Reads a value.
+pub(super) fn value<'a>(b: &mut Bytes<'a>) -> Result<Value<'a>, Malformed> {
+    let (tag, len) = head(b)?;
+    let content = b.take(usize::try_from(len).map_err(|_| CUT)?).ok_or(CUT)?;
+    Ok(Value { class: tag >> 6, number: tag & 0x1f, content })
+}
+
+impl<'a> Value<'a> {
+    fn integer(self) -> Result<i64, Malformed> {
+        if self.class != 0 || !matches!(self.number, 2 | 10) {
+            return Err("no number where there must be one");
+        }
+        if self.content.len() > 8 {
+            return Err("number of more than eight bytes");
+        }
+        let sign = match self.content.first() {
+            Some(0x80..) => -1,
+            _ => 0,
+        };
+        Ok(self.content.iter().fold(sign, |n, b| n << 8 | i64::from(*b)))
+    }
+
+    fn small(self) -> Result<u8, Malformed> {
+        u8::try_from(self.integer()?).map_err(|_| "number out of range")
+    }
+
+    /// A string of any of ASN.1's kinds.
+    pub(super) fn text(self) -> Result<Text<'a>, Malformed> {
+        match (self.class, self.number) {
+            (0, 4) => Ok(ascii(self.content)),
+            (0, 6) => Ok(Cow::Owned(oid(self.content))),
+            (0, 12 | 18..=30) => Ok(Cow::Borrowed(self.content)),
+            _ => Err("no text where there must be some"),
+        }
+    }
+
+    fn universal(self, number: u8) -> Result<&'a [u8], Malformed> {
+        if self.class == 0 && self.number == number {
+            Ok(self.content)
+        } else {
+            Err("unexpected kind of value")
+        }
+    }
+
+    /// Whether all values within are whole.
+    fn check(self, depth: u8) -> Result<(), Malformed> {
+        if self.class != 0 || !matches!(self.number, 16 | 17) {
+            return Ok(());
+        }
+        if depth >= MAX_DEPTH {
+            return Err("values are nested too deeply");
+        }
+        let mut b = Bytes(self.content);
+        while !b.is_empty() {
+            value(&mut b)?.check(depth + 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// Octets as printable ASCII.
+pub(super) fn ascii(bytes: &[u8]) -> Text<'_> {
+    let printable = |b: &u8| matches!(b, b' '..=b'~');
+    if bytes.iter().all(printable) {
+        Cow::Borrowed(bytes)
+    } else {
+        bytes.iter().map(|b| if printable(b) { *b } else { b'?' }).collect()
+    }
+}
+
+/// An object identifier with dots.
+pub(super) fn oid(content: &[u8]) -> Vec<u8> {
+    let Some((first, rest)) = content.split_first() else { return Vec::new() };
+    let mut out = format!("{}.{}", first / 40, first % 40);
+    let mut n = 0_u64;
+    for b in rest {
+        n = n << 7 | u64::from(b & 0x7f);
+        if b & 0x80 == 0 {
+            out += &format!(".{n}");
+            n = 0;
+        }
+    }
+    out.into_bytes()
+}
+
+/// Reads a message from the first byte of its sequence. Of a `cut` one the end is missing, and the
+/// beginning must do.
+///
+/// # Errors
+/// When it is no message, or its operation makes no sense.
+pub fn parse(data: &[u8], cut: bool) -> Result<Message<'_>, Malformed> {
+    let mut b = Bytes(data);
+    if data.first().is_none_or(|tag| tag & 0xdf != SEQUENCE) {
+        return Err("no LDAP message");
+    }
+    let (_, len) = head(&mut b)?;
+    if !cut {
+        b = Bytes(b.take(usize::try_from(len).map_err(|_| CUT)?).ok_or(CUT)?);
+    }
+    let id = value(&mut b)?;
+    if id.class != 0 || id.number != 2 {
+        return Err("message without id");
+    }
+    let id = id.integer()?;
+    let (tag, len) = head(&mut b)?;
+    if tag >> 6 != 1 {
+        return Err("message without operation");
+    }
+    let len = usize::try_from(len).map_err(|_| CUT)?;
+    let content = match b.take(len) {
+        Some(content) => content,
+        None if cut => b.rest(),
+        None => return Err(CUT),
+    };
+    let code = tag & 0x1f;
+    let body = body(code, Bytes(content), cut)?;
+    Ok(Message { id, code, body })
+}
+
+fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
+    Ok(match code {
+        operation::BIND_REQUEST => bind(&mut b)?,
+        operation::BIND_RESPONSE => {
+            let outcome = outcome(&mut b)?;
+            let mut credentials = Vec::new();
+            while !b.is_empty() {
+                let v = value(&mut b)?;
+                if v.class == 2 && v.number == 7 {
+                    credentials.push(v.content);
+                }
+            }
+            Body::BindResponse(outcome, credentials)
+        }
+        operation::SEARCH_REQUEST => search(&mut b, cut)?,
+        operation::SEARCH_RESULT_ENTRY => {
+            value(&mut b)?.text()?;
+            if !cut {
+                value(&mut b)?.check(0)?;
+            }
+            Body::Nothing
+        }
+        operation::MODIFY_REQUEST => {
+            let object = value(&mut b)?.text()?;
+            Body::Modify(object, if cut { Vec::new() } else { changes(&mut b)? })
+        }
+        // The content is the value itself (RFC 4511 sections 4.8 and 4.11).
+        operation::DELETE_REQUEST => Body::Object(ascii(b.rest())),
+        operation::ABANDON_REQUEST => {
+            let id = Value { class: 0, number: 2, content: b.rest() }.integer()?;
+            Body::Object(Cow::Owned(id.to_string().into_bytes()))
+        }
+        operation::EXTENDED_REQUEST => {
+            let name = value(&mut b)?;
+            if name.class != 2 {
+                return Err("extended request without name");
+            }
+            Body::Extended(ascii(name.content))
+        }
+        operation::SEARCH_RESULT_DONE
+        | operation::MODIFY_RESPONSE
+        | operation::ADD_RESPONSE
+        | operation::DELETE_RESPONSE
+        | operation::MODIFY_DN_RESPONSE
+        | operation::COMPARE_RESPONSE
+        | operation::EXTENDED_RESPONSE => Body::Outcome(outcome(&mut b)?),
+        operation::UNBIND_REQUEST
+        | operation::ADD_REQUEST
+        | operation::MODIFY_DN_REQUEST
+        | operation::COMPARE_REQUEST
+        | operation::SEARCH_RESULT_REFERENCE
+        | operation::INTERMEDIATE_RESPONSE => Body::Nothing,
+        _ => return Err("unknown operation"),
+    })
+}
+
+fn outcome<'a>(b: &mut Bytes<'a>) -> Result<Outcome<'a>, Malformed> {
+    let code = value(b)?.small()?;
+    value(b)?.text()?; // matched DN
+    Ok(Outcome { code, diagnostic: value(b)?.text()? })
+}
+
+fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
+    let version = value(b)?.integer()?;
+    let name = value(b)?.text()?;
+    let how = value(b)?;
+    if how.class == 0 {
+        return Err("login without method");
+    }
+    let auth = match how.number {
+        0 => Auth::Simple(how.content),
+        3 if !how.content.is_empty() => {
+            let mut b = Bytes(how.content);
+            let mechanism = value(&mut b)?.text()?;
+            let credentials = value(&mut b).ok().filter(|v| v.number == 4).map(|v| v.content);
+            Auth::Sasl { mechanism, credentials }
+        }
+        10 | 11 if !how.content.is_empty() && !how.content.starts_with(b"NTLMSSP") => {
+            return Err("login without NTLM");
+        }
+        10 => Auth::SicilyNegotiate(how.content),
+        11 => Auth::SicilyResponse(how.content),
+        other => Auth::Other(other),
+    };
+    Ok(Body::Bind { version, name, auth })
+}
+
+fn search<'a>(b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
+    let base = value(b)?.text()?;
+    let scope = value(b)?.small()?;
+    let deref = value(b)?.small()?;
+    value(b)?.integer()?; // size limit
+    value(b)?.integer()?; // time limit
+    value(b)?.universal(1)?; // types only
+    let mut text = Vec::new();
+    if !cut {
+        filter::write(b, &mut text)?;
+        value(b)?.check(0)?; // attributes
+    }
+    Ok(Body::Search { base, scope, deref, filter: text })
+}
+
+/// The changes of a modification as text.
+fn changes(b: &mut Bytes<'_>) -> Result<Vec<u8>, Malformed> {
+    let mut list = Bytes(value(b)?.universal(SEQUENCE)?);
+    let mut out = Vec::new();
+    while !list.is_empty() {
+        let mut change = Bytes(value(&mut list)?.universal(SEQUENCE)?);
+        let operation: &[u8] = match value(&mut change)?.integer()? {
+            0 => b"add",
+            1 => b"delete",
+            2 => b"replace",
+            _ => return Err("unknown change"),
+        };
+        let mut attribute = Bytes(value(&mut change)?.universal(SEQUENCE)?);
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        out.extend_from_slice(operation);
+        out.push(b'(');
+        out.extend_from_slice(&value(&mut attribute)?.text()?);
+        if !attribute.is_empty() {
+            let mut values = Bytes(value(&mut attribute)?.universal(17)?);
+            if !values.is_empty() {
+                out.push(b'=');
+            }
+            // Several values stand together, as in Zeek's log.
+            while !values.is_empty() {
+                out.extend_from_slice(&value(&mut values)?.text()?);
+            }
+        }
+        out.push(b')');
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A value of less than 64 KiB.
+    pub(in crate::ldap) fn tlv(tag: u8, content: &[u8]) -> Vec<u8> {
+        let mut out = vec![tag, 0x82];
+        out.extend_from_slice(&(content.len() as u16).to_be_bytes());
+        out.extend_from_slice(content);
+        out
+    }
+
+    /// A message with an operation.
+    pub(in crate::ldap) fn message(id: u8, code: u8, content: &[u8]) -> Vec<u8> {
+        tlv(0x30, &[tlv(2, &[id]), tlv(0x60 | code, content)].concat())
+    }
+
+    /// The content of a result.
+    pub(in crate::ldap) fn result(code: u8, words: &[u8]) -> Vec<u8> {
+        [tlv(10, &[code]), tlv(4, b""), tlv(4, words)].concat()
+    }
+
+    /// The content of a search.
+    pub(in crate::ldap) fn search_for(base: &[u8], scope: u8, filter: &[u8]) -> Vec<u8> {
+        let limits = b"\x0a\x01\x00\x02\x01\x00\x02\x01\x00\x01\x01\x00";
+        [&tlv(4, base), &[10, 1, scope][..], &limits[..], filter, &tlv(0x30, b"")].concat()
+    }
+
+    fn read(data: &[u8]) -> Result<Body<'_>, Malformed> {
+        parse(data, false).map(|m| m.body)
+    }
+
+    #[test]
+    fn logins() {
+        let login =
+            |auth: &[u8]| message(1, 0, &[&[2, 1, 3], &tlv(4, b"cn=me")[..], auth].concat());
+        let how = |data: &[u8]| match parse(data, false) {
+            Ok(Message { id: 1, code: 0, body: Body::Bind { version: 3, name, auth } }) => {
+                assert_eq!(&*name, b"cn=me");
+                Ok(format!("{auth:?}"))
+            }
+            other => Err(format!("{other:?}")),
+        };
+        let named = |a: Auth<'_>| Ok(format!("{a:?}"));
+        assert_eq!(how(&login(&tlv(0x80, b"secret"))), named(Auth::Simple(b"secret")));
+        let sasl = [tlv(4, b"GSSAPI"), tlv(4, b"token")].concat();
+        let expected =
+            Auth::Sasl { mechanism: Cow::Borrowed(b"GSSAPI"), credentials: Some(b"token") };
+        assert_eq!(how(&login(&tlv(0xa3, &sasl))), named(expected));
+        let ntlm = Auth::SicilyNegotiate(b"NTLMSSP\0");
+        assert_eq!(how(&login(&tlv(0x8a, b"NTLMSSP\0"))), named(ntlm));
+        assert!(how(&login(&tlv(0x8b, b"other"))).is_err());
+        assert!(how(&login(&tlv(4, b"secret"))).is_err());
+    }
+
+    #[test]
+    fn outcomes() {
+        let m = message(7, 5, &result(32, b"gone"));
+        let expected = Outcome { code: 32, diagnostic: Cow::Borrowed(&b"gone"[..]) };
+        assert_eq!(read(&m), Ok(Body::Outcome(expected.clone())));
+        // Referrals and controls may follow.
+        let more = [result(32, b"gone"), tlv(0xa3, b"x")].concat();
+        assert_eq!(read(&message(7, 5, &more)), Ok(Body::Outcome(expected.clone())));
+        let bind = [result(32, b"gone"), tlv(0x87, b"token")].concat();
+        assert_eq!(read(&message(7, 1, &bind)), Ok(Body::BindResponse(expected, vec![b"token"])));
+        assert!(read(&message(7, 5, &tlv(10, b"\x01\x00"))).is_err());
+        assert!(read(&message(7, 5, &result(0, b"")[..8])).is_err());
+    }
+
+    #[test]
+    fn the_numbers_of_messages() {
+        let id = |d: &[u8]| parse(d, false).map(|m| m.id);
+        assert_eq!(id(b"\x30\x05\x02\x01\x05\x42\x00"), Ok(5));
+        assert_eq!(id(b"\x30\x06\x02\x02\x01\x00\x42\x00"), Ok(256));
+        assert_eq!(id(b"\x30\x05\x02\x01\xff\x42\x00"), Ok(-1));
+        assert!(id(b"\x30\x05\x04\x01\x05\x42\x00").is_err());
+        assert!(id(b"\x30\x05\x02\x01\x05\x82\x00").is_err());
+        assert!(id(b"\x30\x05\x02\x01\x05\x51\x00").is_err(), "unknown operation");
+        assert!(id(b"\x31\x05\x02\x01\x05\x42\x00").is_err());
+        assert_eq!(length(b"\x30\x05\x02"), 7);
+        assert_eq!(length(b"\x30\x82\x01\x00"), 260);
+        assert_eq!(length(b"\x30\x82\x01"), 4);
+        assert_eq!(length(b"\x30"), 2);
+        assert_eq!(length(b"\x30\x88\xff\xff\xff\xff\xff\xff\xff\xff"), usize::MAX);
+    }
+
+    #[test]
+    fn objects_and_changes() {
+        assert_eq!(
+            read(&message(1, 10, b"cn=\xfc,dc=x")),
+            Ok(Body::Object(Cow::Borrowed(b"cn=?,dc=x")))
+        );
+        assert_eq!(read(&message(1, 16, b"\x01\x02")), Ok(Body::Object(Cow::Borrowed(b"258"))));
+        let attribute = |name: &[u8], values: &[Vec<u8>]| {
+            tlv(0x30, &[tlv(4, name), tlv(0x31, &values.concat())].concat())
+        };
+        let change = |op: u8, attribute: Vec<u8>| tlv(0x30, &[vec![10, 1, op], attribute].concat());
+        let all = [
+            change(2, attribute(b"mail", &[tlv(4, b"a"), tlv(4, b"b")])),
+            change(1, attribute(b"cn", &[])),
+        ];
+        let modify = [tlv(4, b"dc=x"), tlv(0x30, &all.concat())].concat();
+        let expected = Body::Modify(Cow::Borrowed(b"dc=x"), b"replace(mail=ab),delete(cn)".into());
+        assert_eq!(read(&message(1, 6, &modify)), Ok(expected));
+        let name = [tlv(0x80, b"1.3.6.1.4.1.1466.20037"), tlv(0x81, b"x")].concat();
+        assert_eq!(
+            read(&message(1, 23, &name)),
+            Ok(Body::Extended(Cow::Borrowed(b"1.3.6.1.4.1.1466.20037")))
+        );
+    }
+
+    #[test]
+    fn searches() {
+        let m = message(2, 3, &search_for(b"dc=x", 2, &tlv(0x87, b"cn")));
+        let expected = Body::Search {
+            base: Cow::Borrowed(b"dc=x"),
+            scope: 2,
+            deref: 0,
+            filter: b"(cn=*)".to_vec(),
+        };
+        assert_eq!(read(&m), Ok(expected));
+    }
+
+    #[test]
+    fn entries_are_checked_to_a_depth() {
+        let nested = |n: usize| (0..n).fold(tlv(4, b"x"), |inner, _| tlv(0x30, &inner));
+        let entry = |n| message(2, 4, &[tlv(4, b"dc=x"), nested(n)].concat());
+        assert_eq!(read(&entry(usize::from(MAX_DEPTH))), Ok(Body::Nothing));
+        assert!(read(&entry(usize::from(MAX_DEPTH) + 1)).is_err());
+        let broken = message(2, 4, &[tlv(4, b"dc=x"), tlv(0x30, b"\x04\x05a")].concat());
+        assert!(read(&broken).is_err());
+        // What was not kept cannot be checked.
+        assert_eq!(parse(&broken[..22], true).map(|m| m.body), Ok(Body::Nothing));
+    }
+
+    #[test]
+    fn identifiers() {
+        assert_eq!(oid(b"\x2b\x06\x01\x05\x05\x02"), b"1.3.6.1.5.5.2");
+        assert_eq!(oid(b"\x2a\x86\x48\x82\xf7\x12\x01\x02\x02"), b"1.2.840.48018.1.2.2");
+        assert_eq!(oid(b""), b"");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(
+            data in prop::collection::vec(any::<u8>(), 0..120),
+            code in 0u8..32,
+            cut: bool,
+        ) {
+            let _ = parse(&data, cut);
+            let _ = parse(&message(1, code, &data), cut);
+            let mut filter = search_for(b"", 0, &data);
+            let _ = parse(&message(1, 3, &filter), cut);
+            filter.truncate(data.len());
+            let _ = parse(&message(1, 3, &filter), cut);
+        }
+    }
+}

@@ -1,0 +1,528 @@
+use gannet_base::Dir;
+
+use super::crypto::Hello;
+use super::crypto::Progress;
+use super::message;
+use super::message::Frame;
+use super::message::Kind;
+use super::message::Long;
+use super::message::Malformed;
+use super::message::Packet;
+use super::protection::Keys;
+use super::rows::Session;
+use crate::Analyze;
+use crate::Context;
+use crate::Request;
+use crate::Tag;
+use crate::ssl;
+use crate::ssl::extension;
+use crate::ssl::message as tls;
+use crate::stack;
+use crate::support::Bytes;
+
+/// Datagrams that are no packets and are told in the history.
+const MAX_DISCARDED: u32 = 100;
+
+/// Short headers of one side, of which powers of two are told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shorts {
+    seen: u64,
+}
+
+impl Shorts {
+    /// One more; gives how many there were when that is to be told.
+    fn add(&mut self) -> Option<u64> {
+        self.seen = self.seen.saturating_add(1);
+        self.seen.is_power_of_two().then_some(self.seen)
+    }
+}
+
+/// The analyzer of one connection of datagrams.
+pub struct Analyzer {
+    /// The row of the QUIC connection at hand.
+    session: Option<Session>,
+    /// What the hellos of both sides go to, once there is one.
+    tls: Option<Box<ssl::Analyzer>>,
+    /// Its bytes were none of TLS.
+    tls_failed: bool,
+    /// What the keys are made of: the destination id of the client's first packet.
+    client_id: Option<Vec<u8>>,
+    /// Keys of both sides with their version, made when needed.
+    keys: [Option<Box<(u32, Keys)>>; 2],
+    hellos: [Hello; 2],
+    /// The client's own id is that long: short headers to it do not tell.
+    client_id_len: usize,
+    opened: bool,
+    discarded: u32,
+    shorts: [Shorts; 2],
+    /// The bytes are something else.
+    skip: bool,
+    /// Content of the packet at hand, kept for its memory while there are some to open.
+    plain: Vec<u8>,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            session: None,
+            tls: None,
+            tls_failed: false,
+            client_id: None,
+            keys: [None, None],
+            hellos: Default::default(),
+            client_id_len: 0,
+            opened: false,
+            discarded: 0,
+            shorts: [Shorts::default(); 2],
+            skip: false,
+            plain: Vec::new(),
+        }
+    }
+
+    /// The packet at the front of a datagram; gives how many bytes it takes.
+    fn packet(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<usize, Malformed> {
+        let (packet, len) = message::packet(data, self.client_id_len)?;
+        match packet {
+            Packet::NoPacket => {
+                self.discarded = self.discarded.saturating_add(1);
+                if self.opened && self.discarded <= MAX_DISCARDED {
+                    self.note_or_weird(cx, from, b'X', "QUIC_spurious_discarded_packet", "");
+                }
+            }
+            Packet::Short => {
+                if let Some(n) = self.shorts[from.index()].add() {
+                    let name = "QUIC_spurious_short_header_packet_threshold_crossed";
+                    self.note_or_weird(cx, from, b'O', name, &n.to_string());
+                }
+            }
+            Packet::UnknownVersion(header) => {
+                self.begin(cx, from, &header, false).note(cx, from, b'U');
+                self.close(cx);
+                return Err("unhandled QUIC version");
+            }
+            Packet::Long(header) => self.long(cx, from, &header, &data[..len])?,
+        }
+        Ok(len)
+    }
+
+    fn long(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        header: &Long<'_>,
+        packet: &[u8],
+    ) -> Result<(), Malformed> {
+        match header.kind {
+            Kind::Handshake => self.begin(cx, from, header, true).note(cx, from, b'H'),
+            Kind::ZeroRtt => self.begin(cx, from, header, true).note(cx, from, b'Z'),
+            Kind::Retry => {
+                self.begin(cx, from, header, false).note(cx, from, b'R');
+                self.close(cx);
+                self.restart();
+            }
+            Kind::Initial { number_at } => {
+                self.begin(cx, from, header, true).note(cx, from, b'I');
+                self.initial(cx, from, header, packet, number_at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The row at hand, or a fresh one. Every packet but those that close a row tells its ids.
+    fn begin(&mut self, cx: &Context<'_>, from: Dir, header: &Long<'_>, ids: bool) -> &mut Session {
+        let fresh = self.session.is_none();
+        let session = self.session.get_or_insert_with(|| Session::new(cx.now, header.version));
+        if fresh || ids {
+            session.ids(from, header);
+        }
+        session
+    }
+
+    /// Writes the row at hand.
+    fn close(&mut self, cx: &mut Context<'_>) {
+        if let Some(session) = self.session.take() {
+            session.write(cx);
+        }
+    }
+
+    fn note_or_weird(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        letter: u8,
+        weird: &'static str,
+        addl: &str,
+    ) {
+        match &mut self.session {
+            Some(session) => session.note(cx, from, letter),
+            // Before anything was opened, whatever else uses the port would look odd.
+            None if self.opened => cx.weird(weird, addl, None),
+            None => {}
+        }
+    }
+
+    /// The server asked for another beginning: new keys, and the handshake anew.
+    fn restart(&mut self) {
+        self.client_id = None;
+        self.keys = [None, None];
+        self.hellos = Default::default();
+        if let Some(tls) = &mut self.tls {
+            tls.restart();
+        }
+    }
+
+    /// Opens an Initial packet, unless the side's hello was seen.
+    fn initial(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        header: &Long<'_>,
+        packet: &[u8],
+        number_at: usize,
+    ) -> Result<(), Malformed> {
+        if self.hellos[from.index()].is_finished() {
+            return Ok(());
+        }
+        if from.is_orig() {
+            self.client_id.get_or_insert_with(|| header.destination.to_vec());
+        }
+        let Some(client_id) = &self.client_id else { return Ok(()) };
+        self.client_id_len = match from {
+            Dir::Orig => header.source.len(),
+            Dir::Resp => header.destination.len(),
+        };
+        let keys = &mut self.keys[from.index()];
+        if keys.as_ref().is_none_or(|k| k.0 != header.version) {
+            let fresh = Keys::initial(header.version, client_id, from);
+            *keys = Some(Box::new((header.version, fresh)));
+        }
+        let mut plain = std::mem::take(&mut self.plain);
+        let opened = keys.as_ref().and_then(|k| k.1.open(packet, number_at, &mut plain));
+        if opened.is_none() || plain.is_empty() {
+            return Err("decryption failed");
+        }
+        self.opened = true;
+        cx.confirm(Tag::Quic);
+        let read = self.frames(cx, from, &plain);
+        if !self.hellos.iter().all(Hello::is_finished) {
+            self.plain = plain;
+        }
+        read
+    }
+
+    fn frames(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        let mut b = Bytes(data);
+        while let Some(frame) = message::frame(&mut b)? {
+            match frame {
+                Frame::Crypto { offset, data } => {
+                    let hello = &mut self.hellos[from.index()];
+                    if hello.add(offset, data)? == Progress::Whole {
+                        let message = hello.take();
+                        self.keys[from.index()] = None;
+                        self.hello(cx, from, &message);
+                    }
+                }
+                Frame::Close => {
+                    if let Some(session) = &mut self.session {
+                        session.note(cx, from, b'C');
+                        self.close(cx);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A side's first handshake message: TLS has it as one record.
+    fn hello(&mut self, cx: &mut Context<'_>, from: Dir, message: &[u8]) {
+        if self.tls_failed {
+            return;
+        }
+        if let Some(session) = &mut self.session {
+            read_hello(session, cx, message);
+        }
+        let mut record = vec![22, 3, 3];
+        // A message that was put together is no longer than a record.
+        record.extend_from_slice(&(message.len() as u16).to_be_bytes());
+        record.extend_from_slice(message);
+        let tls = self.tls.get_or_insert_with(|| Box::new(ssl::Analyzer::new(cx)));
+        let before = cx.requests.len();
+        tls.stream(cx, from, &record);
+        let fails = |r: &Request| matches!(r, Request::Violation { tag: Tag::Ssl, .. });
+        if cx.requests[before..].iter().any(fails) && stack::blames(cx.conn) {
+            tls.finish(cx);
+            self.tls = None;
+            self.tls_failed = true;
+        }
+    }
+}
+
+/// What quic.log has of a hello: nothing, when it is malformed.
+fn read_hello(session: &mut Session, cx: &mut Context<'_>, message: &[u8]) {
+    let Some((&[kind, ..], body)) = message.split_first_chunk::<4>() else { return };
+    let whole = match kind {
+        tls::kind::CLIENT_HELLO => read_client_hello(session, cx, body),
+        tls::kind::SERVER_HELLO => tls::ServerHello::parse(body).map(|_| Dir::Resp),
+        _ => return,
+    };
+    if let Ok(side) = whole {
+        session.note(cx, side, b'S');
+    }
+}
+
+fn read_client_hello(
+    session: &mut Session,
+    cx: &mut Context<'_>,
+    body: &[u8],
+) -> Result<Dir, tls::Malformed> {
+    let mut hello = tls::ClientHello::parse(body, |_| false)?;
+    while !hello.extensions.is_empty() {
+        let (ty, data) = extension::next(&mut hello.extensions)?;
+        match ty {
+            extension::ty::SERVER_NAME if !data.is_empty() => {
+                if let Some(name) = extension::ServerNames::parse(data)?.hosts.first() {
+                    session.server_name = Some(name.to_vec());
+                }
+            }
+            extension::ty::ALPN if !data.is_empty() => {
+                let names = extension::alpn_names(data)?;
+                if let Some(first) = names.first() {
+                    session.client_protocol = Some(first.to_vec());
+                }
+                if names.len() > 1 {
+                    let addl = [b"[", &names.join(&b", "[..])[..], b"]"].concat();
+                    cx.weird_bytes("QUIC_many_protocols", &addl, None);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(Dir::Orig)
+}
+
+impl Analyze for Analyzer {
+    fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        let mut rest = data;
+        while !rest.is_empty() && !self.skip {
+            match self.packet(cx, from, rest) {
+                Ok(len) => rest = rest.get(len..).unwrap_or_default(),
+                Err(reason) => {
+                    self.skip = true;
+                    cx.violation(Tag::Quic, reason, data);
+                    cx.done(Tag::Quic);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.close(cx);
+        if let Some(mut tls) = self.tls.take() {
+            tls.finish(cx);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+    use proptest::prelude::*;
+
+    use super::super::protection::tests::seal;
+    use super::*;
+    use crate::ssl::samples;
+    use crate::testing::Harness;
+
+    const O: Dir = Dir::Orig;
+    const R: Dir = Dir::Resp;
+
+    /// The client's first destination id.
+    const ID: &[u8] = b"\x83\x94\xc8\xf0\x3e\x51\x57\x08";
+
+    fn header(first: u8, version: u32, to: &[u8], from: &[u8]) -> Vec<u8> {
+        let mut h = vec![first];
+        h.extend(version.to_be_bytes());
+        for id in [to, from] {
+            h.push(id.len() as u8);
+            h.extend(id);
+        }
+        h
+    }
+
+    fn initial(version: u32, dir: Dir, to: &[u8], from: &[u8], frames: &[u8]) -> Vec<u8> {
+        let keys = Keys::initial(version, ID, dir);
+        let first = if version == message::VERSION_2 { 0xd0 } else { 0xc0 };
+        let mut head = header(first, version, to, from);
+        head.push(0);
+        seal(&keys, &head, 7, frames)
+    }
+
+    fn crypto(at: usize, data: &[u8]) -> Vec<u8> {
+        let mut f = vec![0x06];
+        f.extend((0x4000 | at as u16).to_be_bytes());
+        f.extend((0x4000 | data.len() as u16).to_be_bytes());
+        f.extend(data);
+        f
+    }
+
+    fn client_hello() -> Vec<u8> {
+        let alpn = samples::extension(16, b"\x00\x09\x02h3\x05h3-29");
+        let versions = samples::extension(43, &[2, 3, 4]);
+        let name = samples::server_name(b"example.com");
+        samples::message(1, &samples::client_hello(0x0303, &[], &[name, alpn, versions]))
+    }
+
+    fn server_hello() -> Vec<u8> {
+        let share = samples::extension(51, &[0, 29, 0, 1, 0xaa]);
+        let chosen = samples::extension(43, &[3, 4]);
+        samples::message(2, &samples::server_hello(0x0303, &[], 0x1301, &[chosen, share]))
+    }
+
+    fn run(datagrams: &[(Dir, Vec<u8>)]) -> Harness {
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (dir, data) in datagrams {
+            a.datagram(&mut h.cx(), *dir, data, data.len() as u32);
+        }
+        a.finish(&mut h.cx());
+        h
+    }
+
+    fn handshake(version: u32) -> Vec<(Dir, Vec<u8>)> {
+        let hello = client_hello();
+        let (front, back) = hello.split_at(20);
+        // The hello comes in two parts, the later one first, with padding and a ping between.
+        let frames = [crypto(20, back), vec![0, 0, 1, 0], crypto(0, front)].concat();
+        let second = if version == message::VERSION_2 { 0xf0 } else { 0xe0 };
+        let rest =
+            |to, from| [&header(second, version, to, from)[..], b"\x03\x01\x02\x03"].concat();
+        let acknowledged = initial(version, O, b"sv", b"cl", b"\x02\0\0\0\0");
+        let answer = initial(version, R, b"cl", b"sv", &crypto(0, &server_hello()));
+        vec![
+            (O, initial(version, O, ID, b"cl", &frames)),
+            (R, [answer, rest(b"cl", b"sv")].concat()),
+            (O, [acknowledged, rest(b"sv", b"cl")].concat()),
+            (O, b"\x41sv12345".to_vec()),
+            (R, b"\x41cl12345".to_vec()),
+            (O, b"\x41sv12345".to_vec()),
+            (O, b"\x41sv12345".to_vec()),
+            (R, b"\x01 no packet".to_vec()),
+        ]
+    }
+
+    #[test]
+    fn a_handshake_makes_rows_in_quic_and_ssl() {
+        for (version, name) in [(1, "1"), (message::VERSION_2, "quicv2"), (0xff00_001d, "draft-29")]
+        {
+            let h = run(&handshake(version));
+            let rows = h.rows("quic");
+            assert_eq!(rows.len(), 1);
+            let row = &rows[0];
+            assert_eq!(row["version"], name);
+            assert_eq!(row["client_initial_dcid"], "8394c8f03e515708");
+            assert_eq!((&*row["client_scid"], &*row["server_scid"]), ("636c", "7376"));
+            assert_eq!((&*row["server_name"], &*row["client_protocol"]), ("example.com", "h3"));
+            assert_eq!(row["history"], "ISishIHOoOx");
+            let ssl = &h.rows("ssl")[0];
+            assert_eq!((&*ssl["version"], &*ssl["cipher"]), ("TLSv13", "TLS_AES_128_GCM_SHA256"));
+            assert_eq!((&*ssl["server_name"], &*ssl["ssl_history"]), ("example.com", "Cs"));
+            assert_eq!(h.rows("weird")[0]["addl"], "[h3, h3-29]");
+            assert!(h.confirmed(Tag::Quic) && h.confirmed(Tag::Ssl) && !h.violated(Tag::Quic));
+        }
+    }
+
+    #[test]
+    fn a_retry_closes_the_row_and_begins_anew() {
+        let mut retry = header(0xf0, 1, b"cl", b"new id");
+        retry.extend([9; 20]);
+        let mut again = header(0xc0, 1, b"new id", b"cl");
+        again.push(0);
+        let keys = Keys::initial(1, b"new id", O);
+        let hello = crypto(0, &client_hello());
+        let h = run(&[
+            (O, initial(1, O, ID, b"cl", &hello)),
+            (R, retry),
+            (O, seal(&keys, &again, 1, &hello)),
+        ]);
+        let rows = h.rows("quic");
+        let told: Vec<_> =
+            rows.iter().map(|r| (&*r["client_initial_dcid"], &*r["history"])).collect();
+        assert_eq!(told, [("8394c8f03e515708", "ISr"), ("6e6577206964", "IS")]);
+        assert_eq!(rows[0]["server_scid"], "-");
+        let ssl = h.rows("ssl");
+        assert_eq!((ssl.len(), &*ssl[0]["ssl_history"]), (1, "CC"));
+    }
+
+    #[test]
+    fn a_close_ends_the_row() {
+        let h = run(&[
+            (O, initial(1, O, ID, b"", &crypto(0, &client_hello()))),
+            (R, initial(1, R, b"", b"sv", b"\x1c\x01\x06\x03bye")),
+            (O, b"\x41 short".to_vec()),
+        ]);
+        assert_eq!(h.rows("quic")[0]["history"], "ISic");
+        let names: Vec<_> = h.rows("weird").iter().map(|r| r["name"].clone()).collect();
+        assert_eq!(
+            names,
+            ["QUIC_many_protocols", "QUIC_spurious_short_header_packet_threshold_crossed"]
+        );
+    }
+
+    #[test]
+    fn unknown_versions_make_a_row_and_end_it() {
+        let first = header(0xc3, 0x5130_3433, ID, b"");
+        let h = run(&[(O, first.clone()), (O, first)]);
+        let rows = h.rows("quic");
+        assert_eq!(rows.len(), 1);
+        assert_eq!((&*rows[0]["version"], &*rows[0]["history"]), ("unknown-51303433", "U"));
+        assert_eq!((&*rows[0]["client_scid"], &*rows[0]["server_scid"]), ("(empty)", "-"));
+        assert!(h.violated(Tag::Quic) && !h.confirmed(Tag::Quic));
+    }
+
+    #[test]
+    fn what_does_not_open_is_a_violation() {
+        let mut broken = initial(1, O, ID, b"", &crypto(0, &client_hello()));
+        *broken.last_mut().unwrap() ^= 1;
+        let h = run(&[(O, broken)]);
+        assert!(h.violated(Tag::Quic) && !h.confirmed(Tag::Quic));
+        assert_eq!(h.rows("quic")[0]["history"], "I");
+        assert!(h.rows("ssl").is_empty());
+    }
+
+    #[test]
+    fn other_datagrams_say_nothing() {
+        let h = run(&[(O, b"hello".to_vec()), (R, vec![0x16, 0xfe, 0xfd]), (O, vec![])]);
+        assert!(h.requests.is_empty());
+        assert!(h.rows("quic").is_empty() && h.rows("weird").is_empty());
+    }
+
+    #[test]
+    fn a_history_has_an_end() {
+        let mut rest = header(0xe0, 1, b"", b"sv");
+        rest.push(0);
+        let many = vec![(R, rest.repeat(120))];
+        let h = run(&many);
+        assert_eq!(h.rows("quic")[0]["history"], "h".repeat(100));
+        assert_eq!(h.rows("weird")[0]["name"], "QUIC_max_history_length_reached");
+    }
+
+    proptest! {
+        #[test]
+        fn any_frames_are_survived(
+            frames in prop::collection::vec(any::<u8>(), 2..200),
+            crypto_first: bool,
+            from_client: bool,
+            at in 0usize..3000,
+        ) {
+            let dir = if from_client { O } else { R };
+            let frames = if crypto_first { crypto(at, &frames) } else { frames };
+            let mut packets = handshake(1);
+            packets.truncate(1);
+            packets.push((dir, initial(1, dir, ID, b"x", &frames)));
+            packets.push((dir, frames));
+            let h = run(&packets);
+            prop_assert!(h.rows("quic").len() <= 3);
+        }
+    }
+}

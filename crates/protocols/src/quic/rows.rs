@@ -1,0 +1,155 @@
+use std::fmt::Write;
+
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Time;
+use gannet_base::Uid;
+
+use super::message::Long;
+use crate::Context;
+
+gannet_log::row! {
+    /// One row a QUIC connection.
+    pub struct QuicRow<'a> = "quic" {
+        /// When the first packet was seen.
+        ts: Time = "ts",
+        /// The connection of datagrams that carries it.
+        uid: Uid = "uid",
+        /// Its ends.
+        id: ConnId = "id",
+        /// The first packet's version: `1`, `quicv2`, `draft-29`, `mvfst (faceb002)`, `unknown-` and
+        /// a hexadecimal number.
+        version: &'a str = "version",
+        /// The destination connection id of the client's first packet, in hexadecimal digits.
+        client_initial_dcid: Option<&'a str> = "client_initial_dcid",
+        /// The connection id that the client chose for itself.
+        client_scid: Option<&'a str> = "client_scid",
+        /// The connection id that the server chose for itself.
+        server_scid: Option<&'a str> = "server_scid",
+        /// Host name that the client asked for (SNI).
+        server_name: Option<&'a [u8]> = "server_name",
+        /// First application protocol that the client offered (ALPN).
+        client_protocol: Option<&'a [u8]> = "client_protocol",
+        /// One letter a packet, upper case from the client: `I` Initial, `H` Handshake, `Z` 0-RTT,
+        /// `R` Retry, `C` the connection was closed, `S` TLS hello, `U` unknown version, `X` not a
+        /// packet, `O` short header (the first, second, fourth, eighth and so on).
+        history: &'a [u8] = "history",
+    }
+}
+
+/// Letters that a history holds at the most.
+const MAX_HISTORY: usize = 100;
+
+/// A row in the making.
+#[derive(Debug)]
+pub(super) struct Session {
+    ts: Time,
+    version: String,
+    client_initial_dcid: Option<String>,
+    client_scid: Option<String>,
+    server_scid: Option<String>,
+    pub(super) server_name: Option<Vec<u8>>,
+    pub(super) client_protocol: Option<Vec<u8>>,
+    history: Vec<u8>,
+}
+
+impl Session {
+    /// With the first packet of a connection.
+    pub(super) fn new(now: Time, version: u32) -> Self {
+        Self {
+            ts: now,
+            version: version_name(version),
+            client_initial_dcid: None,
+            client_scid: None,
+            server_scid: None,
+            server_name: None,
+            client_protocol: None,
+            history: Vec::new(),
+        }
+    }
+
+    /// Ids of a packet with a long header.
+    pub(super) fn ids(&mut self, from: Dir, header: &Long<'_>) {
+        let source = Some(hex(header.source));
+        match from {
+            Dir::Orig => {
+                if !header.destination.is_empty() && self.client_initial_dcid.is_none() {
+                    self.client_initial_dcid = Some(hex(header.destination));
+                }
+                self.client_scid = source;
+            }
+            Dir::Resp => self.server_scid = source,
+        }
+    }
+
+    /// A letter for the history, in the case of its side.
+    pub(super) fn note(&mut self, cx: &mut Context<'_>, from: Dir, letter: u8) {
+        if self.history.len() == MAX_HISTORY {
+            return;
+        }
+        self.history.push(if from.is_orig() { letter } else { letter.to_ascii_lowercase() });
+        if self.history.len() == MAX_HISTORY {
+            cx.weird("QUIC_max_history_length_reached", "", None);
+        }
+    }
+
+    pub(super) fn write(&self, cx: &mut Context<'_>) {
+        cx.log(&QuicRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            version: &self.version,
+            client_initial_dcid: self.client_initial_dcid.as_deref(),
+            client_scid: self.client_scid.as_deref(),
+            server_scid: self.server_scid.as_deref(),
+            server_name: self.server_name.as_deref(),
+            client_protocol: self.client_protocol.as_deref(),
+            history: &self.history,
+        });
+    }
+}
+
+fn version_name(version: u32) -> String {
+    match version {
+        1 => "1".to_owned(),
+        super::message::VERSION_2 => "quicv2".to_owned(),
+        // Zeek's table has draft 31 under the name of draft 30.
+        0xff00_001f => "draft-30".to_owned(),
+        0xff00_0016..=0xff00_0022 => format!("draft-{}", version & 0xff),
+        v if super::message::is_known(v) => format!("mvfst ({v:x})"),
+        v => format!("unknown-{v:x}"),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(2 * bytes.len());
+    for b in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(out, "{b:02x}");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        let names: Vec<_> = [1, 0x6b33_43cf, 0xff00_001d, 0xff00_001f, 0xface_b013, 0, 0x5130_3433]
+            .map(version_name)
+            .into();
+        assert_eq!(
+            names,
+            [
+                "1",
+                "quicv2",
+                "draft-29",
+                "draft-30",
+                "mvfst (faceb013)",
+                "unknown-0",
+                "unknown-51303433"
+            ]
+        );
+    }
+}

@@ -1,0 +1,4 @@
+//! LdapUdp: one conversation over UDP.
+#![no_main]
+
+gannet_fuzz::protocol!(LdapUdp);
