@@ -11,6 +11,9 @@ use crate::{lower, optimize, parser, select};
 /// What the optimizer says of filters that match nothing.
 pub(crate) const REJECTS_ALL: &str = "expression rejects all packets";
 
+/// Graphs of more blocks are not looked through once more when sets have become trees.
+const MAX_THREADED: usize = 512;
+
 /// What a program depends on besides the expression and the link type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -105,8 +108,14 @@ impl Stages {
     }
 
     fn program(&self, options: &Options) -> Result<Program, String> {
-        let graph = optimize::expand(self.graph.clone());
-        let graph = if options.optimize { optimize::thread(optimize::bits(graph)) } else { graph };
+        let mut graph = optimize::expand(self.graph.clone());
+        if options.optimize {
+            graph = optimize::bits(graph);
+            // Trees of large sets hold nothing that could be left out.
+            if graph.blocks.len() <= MAX_THREADED {
+                graph = optimize::thread(graph);
+            }
+        }
         select::select(&graph, options.snaplen, self.lowered.vars, options.optimize)
     }
 }

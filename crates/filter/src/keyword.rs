@@ -1,5 +1,8 @@
 //! The keywords, and which of them is nearest to something else.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// What a keyword is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
@@ -165,18 +168,23 @@ const NUMBERS: &[(&str, u32)] = &[
 
 /// The keyword that a text is.
 pub(crate) fn of(text: &str) -> Option<Word> {
-    let text = ALIASES.iter().find(|(alias, _)| *alias == text).map_or(text, |(_, word)| word);
-    let among = |words: &[&'static str]| words.iter().find(|w| **w == text).copied();
-    match text {
-        "and" => Some(Word::And),
-        "or" => Some(Word::Or),
-        "not" => Some(Word::Not),
-        _ => (among(PROTOS).map(Word::Proto))
-            .or_else(|| among(DIRS).map(Word::Dir))
-            .or_else(|| among(TYPES).map(Word::Type))
-            .or_else(|| among(KEYS).map(Word::Key))
-            .or_else(|| NUMBERS.iter().find(|(n, _)| *n == text).map(|(_, v)| Word::Number(*v))),
-    }
+    static ALL: LazyLock<HashMap<&'static str, Word, foldhash::fast::FixedState>> =
+        LazyLock::new(|| {
+            let protos = PROTOS.iter().map(|w| (*w, Word::Proto(w)));
+            let dirs = DIRS.iter().map(|w| (*w, Word::Dir(w)));
+            let types = TYPES.iter().map(|w| (*w, Word::Type(w)));
+            let keys = KEYS.iter().map(|w| (*w, Word::Key(w)));
+            let numbers = NUMBERS.iter().map(|(w, n)| (*w, Word::Number(*n)));
+            let joints = [("and", Word::And), ("or", Word::Or), ("not", Word::Not)];
+            let mut all: HashMap<_, _, _> =
+                protos.chain(dirs).chain(types).chain(keys).chain(numbers).chain(joints).collect();
+            for (alias, word) in ALIASES {
+                let meant = all.get(word).copied();
+                all.extend(meant.map(|m| (*alias, m)));
+            }
+            all
+        });
+    ALL.get(text).copied()
 }
 
 /// The keyword that differs least from a text, by two edits at most and fewer than it has letters.

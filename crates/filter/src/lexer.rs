@@ -97,7 +97,7 @@ fn one(rest: &str, at: usize) -> Result<(Kind<'_>, usize), Problem> {
         (2, mac(bytes)),
         (3, number(bytes)),
         (4, v4(bytes)),
-        (5, v6(rest)),
+        (5, if bytes.iter().take(5).any(|b| *b == b':') { v6(rest) } else { 0 }),
         (6, bad_mac(bytes)),
         (7, name),
     ] {

@@ -169,6 +169,10 @@ impl Default for Builder {
 
 impl Builder {
     pub(crate) fn add(&mut self, block: Block) -> BlockId {
+        // Whatever is found, and if nothing is, the packet is rejected.
+        if block.yes == REJECT && block.no == REJECT {
+            return REJECT;
+        }
         let next = self.blocks.len();
         let id = *self.known.entry(block.clone()).or_insert(next);
         if id == next {

@@ -9,8 +9,10 @@ use crate::ir::{BlockId, Graph, REJECT, Step};
 
 /// Rounds over the graph; each is of use only if the one before changed something.
 const MAX_ROUNDS: usize = 32;
+/// How far an edge moves in a round.
+const MAX_STEPS: usize = 64;
 /// How many blocks are looked at in all rounds: large graphs get fewer rounds.
-const MAX_WORK: usize = 1 << 20;
+const MAX_WORK: usize = 1 << 13;
 
 /// Shortens the paths of a graph.
 pub(crate) fn thread(mut graph: Graph) -> Graph {
@@ -65,7 +67,7 @@ fn round(graph: &mut Graph) -> bool {
 
 /// Where a path ends up from a block on, as far as facts decide.
 fn skip(graph: &Graph, facts: &Facts, mut at: BlockId) -> BlockId {
-    loop {
+    for _ in 0..MAX_STEPS {
         let block = &graph.blocks[at];
         if matches!(block.step, Step::Return(_)) {
             return at;
@@ -82,4 +84,5 @@ fn skip(graph: &Graph, facts: &Facts, mut at: BlockId) -> BlockId {
             None => return at,
         };
     }
+    at
 }
