@@ -37,7 +37,7 @@ impl Index {
     /// Where probing for a hash begins: its upper bits, as many as the array has.
     #[inline]
     fn home(&self, hash: u32) -> usize {
-        (u64::from(hash) * self.cells.len() as u64 >> 32) as usize
+        ((u64::from(hash) * self.cells.len() as u64) >> 32) as usize
     }
 
     #[inline]

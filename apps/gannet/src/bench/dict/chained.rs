@@ -22,7 +22,6 @@ struct Entry {
 }
 
 /// Lists are made when the first entry comes, in pieces of ten pointers.
-#[expect(clippy::box_collection, clippy::vec_box, reason = "that is what it is faithful in")]
 type Chain = Option<Box<Vec<Box<Entry>>>>;
 
 /// The dictionary.

@@ -15,7 +15,10 @@ const GAP: f64 = 36.0;
 /// One colour a map; told apart by people who do not see red and green apart, too.
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7f7f7f", "#e69f00"];
 
-const PANELS: [(&str, fn(&Cost) -> f64); 5] = [
+/// What a panel shows, and where it is found.
+type Panel = (&'static str, fn(&Cost) -> f64);
+
+const PANELS: [Panel; 5] = [
     ("bytes an entry", |cost| cost.bytes),
     ("insert, ns", |cost| cost.nanos[0]),
     ("found, ns", |cost| cost.nanos[1]),
