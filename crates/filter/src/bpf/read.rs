@@ -110,7 +110,7 @@ fn number(text: &str) -> Result<u32, String> {
     parsed.map_err(|_| format!("'{text}' is no number of 32 bits"))
 }
 
-/// `(003) jeq      #0x800           jt 4	jf 6`, with or without the number in front.
+/// `(003) jeq      #0x800           jt 4    jf 6` (a tab in between), with or without the number in front.
 fn assembly(line: &str, at: usize) -> Result<Insn, String> {
     let line = match line.strip_prefix('(').and_then(|l| l.split_once(')')) {
         Some((_, rest)) => rest.trim(),

@@ -303,10 +303,13 @@ fn in_sets(f: &mut Factor<'_>, terms: Vec<Cond>) -> Vec<Cond> {
     out
 }
 
+/// A masked value, ranges that it is in, and how many conditions say so.
+type Under = (ValueId, Vec<(u32, u32)>, usize);
+
 /// What is said of one value of the packet, under each mask.
 #[derive(Debug, Default)]
 struct OfRoot {
-    under: Vec<(ValueId, Vec<(u32, u32)>, usize)>,
+    under: Vec<Under>,
 }
 
 fn flush(f: &mut Factor<'_>, run: &mut Vec<(ValueId, Among, Cond)>, out: &mut Vec<Cond>) {

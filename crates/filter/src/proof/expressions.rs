@@ -136,7 +136,7 @@ impl Expressions {
     }
 
     /// A link type and an expression.
-    pub fn next(&mut self) -> (u16, String) {
+    pub fn filter(&mut self) -> (u16, String) {
         if self.random.one_in(8) {
             self.pool = std::array::from_fn(|_| self.random.number());
         }

@@ -48,7 +48,7 @@ impl Prober {
             (Some(sample), 0..3) => sample.iter().take(LONGEST).copied().collect(),
             (_, 0) => vec![0; LONGEST],
             (_, 1) => vec![0xff; LONGEST],
-            _ => (0..LONGEST).map(|_| self.random.next() as u8).collect(),
+            _ => (0..LONGEST).map(|_| self.random.bits() as u8).collect(),
         };
         data.resize(LONGEST, 0);
         self.wire = match self.random.below(4) {
