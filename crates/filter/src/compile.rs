@@ -41,7 +41,6 @@ pub struct Compiled {
     text: String,
     link_type: u16,
     options: Options,
-    tree: Option<Expr>,
     /// None for the empty expression.
     stages: Option<Stages>,
     program: Program,
@@ -64,19 +63,19 @@ pub fn compile(
     names: &dyn Resolver,
 ) -> Result<Compiled, Error> {
     parser::parse(text)
-        .and_then(|tree| of_tree(tree, text, link_type, options, names))
+        .and_then(|tree| of_tree(tree.as_ref(), text, link_type, options, names))
         .map_err(|problem| Error::new(problem, text))
 }
 
 pub(crate) fn of_tree(
-    tree: Option<Expr>,
+    tree: Option<&Expr>,
     text: &str,
     link_type: u16,
     options: &Options,
     names: &dyn Resolver,
 ) -> Result<Compiled, Problem> {
     let whole = |message| Problem::new(message, Span { at: 0, width: text.len() });
-    let (stages, program) = match &tree {
+    let (stages, program) = match tree {
         None => {
             let keep = Insn::new(bpf::RET, options.snaplen);
             (None, Program::new(vec![keep]).map_err(|e| whole(e.to_string()))?)
@@ -92,7 +91,7 @@ pub(crate) fn of_tree(
         }
     };
     let options = options.clone();
-    Ok(Compiled { text: text.to_owned(), link_type, options, tree, stages, program })
+    Ok(Compiled { text: text.to_owned(), link_type, options, stages, program })
 }
 
 impl Stages {
@@ -173,10 +172,5 @@ impl Compiled {
     pub(crate) fn parts(&self) -> Option<(Graph, &[Cond], &Cond, u8)> {
         let lowered = &self.stages.as_ref()?.lowered;
         Some((lowered.graph(), &lowered.prologue, &lowered.cond, lowered.vars))
-    }
-
-    /// The syntax tree; none for the empty expression.
-    pub(crate) fn tree(&self) -> Option<&Expr> {
-        self.tree.as_ref()
     }
 }

@@ -90,7 +90,7 @@ impl Filter {
             dlt::SUNATM,
             dlt::MTP2,
         ] {
-            match compile::of_tree(tree.clone(), text, link, &options, &NoNames) {
+            match compile::of_tree(tree.as_ref(), text, link, &options, &NoNames) {
                 Ok(_) => {
                     let programs = Default::default();
                     return Ok(Self(Arc::new(Inner { text: text.to_owned(), tree, programs })));
@@ -116,7 +116,7 @@ impl Filter {
         let compiled = || {
             let options = Options::default();
             let link = dlt::of_file(link_type);
-            let compiled = compile::of_tree(tree.clone(), text, link, &options, &NoNames);
+            let compiled = compile::of_tree(tree.as_ref(), text, link, &options, &NoNames);
             (link_type, compiled.ok().map(|c| c.program().clone()))
         };
         let found = programs.iter().map(|p| p.get_or_init(compiled)).find(|p| p.0 == link_type);

@@ -16,6 +16,7 @@ pub(crate) enum Cond {
     /// A value is in a set.
     In(ValueId, Arc<Set>),
     /// An address of four words is in a set.
+    #[allow(dead_code, reason = "lists of hosts are lowered address by address")]
     In6([ValueId; 4], Arc<Set6>),
     /// Holds always, and sets a variable.
     Set(u8, ValueId),
