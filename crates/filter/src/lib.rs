@@ -34,6 +34,7 @@ mod optimize;
 mod parser;
 pub mod proof;
 mod select;
+mod show;
 
 use std::sync::{Arc, OnceLock};
 
