@@ -3,7 +3,7 @@
 mod image;
 mod interp;
 mod read;
-pub(crate) use interp::{alu, load};
+pub(crate) use interp::{MAX_STEPS, alu, load};
 mod validate;
 
 pub use read::TextError;
