@@ -31,13 +31,17 @@ const BATCH: usize = 1024;
 fn main() {
     let only = std::env::var("ONLY").unwrap_or_default();
     let rounds: usize = std::env::var("ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(15);
-    println!("{}; {PACKETS} packets of each capture, least of {rounds} rounds, ns a packet\n",
-        libpcap::version().map_or_else(|e| e.to_string(), |v| v));
+    println!(
+        "{}; {PACKETS} packets of each capture, least of {rounds} rounds, ns a packet\n",
+        libpcap::version().unwrap_or_else(|e| e.to_string())
+    );
     for file in std::env::args().skip(1) {
         let packets = sample(&file);
         let views: Vec<View<'_>> = packets.iter().map(|(d, w)| View::new(d, *w)).collect();
         println!("### {file}\n");
-        println!("| filter | insns | matches | libpcap | its program | jit | batch | by hand | jit : libpcap | batch : jit |");
+        println!(
+            "| filter | insns | matches | libpcap | its program | jit | batch | by hand | jit : libpcap | batch : jit |"
+        );
         println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
         let (mut logs, mut batch_logs, mut slower, mut many) = (0.0, 0.0, 0, 0);
         for (name, expression) in filters::all() {
@@ -61,13 +65,22 @@ fn main() {
             let optional = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.2}"));
             println!(
                 "| {name} | {} | {} | {:.2} | {} | {:.2} | {:.2} | {} | {ratio:.2} | {:.2} |",
-                program.insns().len(), row.matches, row.libpcap, optional(row.theirs), row.jit,
-                row.batch, optional(row.hand), row.jit / row.batch,
+                program.insns().len(),
+                row.matches,
+                row.libpcap,
+                optional(row.theirs),
+                row.jit,
+                row.batch,
+                optional(row.hand),
+                row.jit / row.batch,
             );
         }
         let mean = |logs: f64| (logs / f64::from(many)).exp();
-        println!("\ngeometric means: jit {:.2} x libpcap, batch {:.2} x jit; slower than libpcap: {slower}\n",
-            mean(logs), mean(batch_logs));
+        println!(
+            "\ngeometric means: jit {:.2} x libpcap, batch {:.2} x jit; slower than libpcap: {slower}\n",
+            mean(logs),
+            mean(batch_logs)
+        );
     }
 }
 
@@ -104,7 +117,13 @@ struct Row {
     hand: Option<f64>,
 }
 
-fn measure(name: &str, expression: &str, program: &Program, views: &[View<'_>], rounds: usize) -> Option<Row> {
+fn measure(
+    name: &str,
+    expression: &str,
+    program: &Program,
+    views: &[View<'_>],
+    rounds: usize,
+) -> Option<Row> {
     let libpcap = Libpcap::new(program).unwrap();
     // Its compiler needs minutes for long lists.
     let short = expression.len() < 4_000;
@@ -136,7 +155,9 @@ fn measure(name: &str, expression: &str, program: &Program, views: &[View<'_>], 
             let (time, found) = each(views, |v| theirs.run(v) != 0);
             row.theirs = row.theirs.map(|t| t.min(time));
             if found != expected {
-                eprintln!("{name}: libpcap finds {found} with its own program, {expected} with ours");
+                eprintln!(
+                    "{name}: libpcap finds {found} with its own program, {expected} with ours"
+                );
             }
         }
         let (time, found) = each(views, |v| jit.run(v) != 0);

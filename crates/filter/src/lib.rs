@@ -60,9 +60,12 @@ struct Inner {
     text: String,
     tree: Option<ast::Expr>,
     names: Arc<dyn Resolver + Send + Sync>,
-    /// Link types as they came, with no engine where nothing can match.
-    engines: [OnceLock<(u16, Option<Box<dyn Engine>>)>; MAX_LINK_TYPES],
+    /// Link types as they came.
+    engines: [OnceLock<(u16, Ready)>; MAX_LINK_TYPES],
 }
+
+/// What runs a filter on packets of a link type; none where nothing can match.
+type Ready = Option<Box<dyn Engine>>;
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -92,10 +95,7 @@ impl Filter {
     ///
     /// # Errors
     /// As [`Filter::parse`].
-    pub fn parse_with(
-        text: &str,
-        names: Arc<dyn Resolver + Send + Sync>,
-    ) -> Result<Self, Error> {
+    pub fn parse_with(text: &str, names: Arc<dyn Resolver + Send + Sync>) -> Result<Self, Error> {
         let fail = |problem| Error::new(problem, text);
         let tree = parser::parse(text).map_err(fail)?;
         // That nothing can match is no mistake: packets of other link types may.

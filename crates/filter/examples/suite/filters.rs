@@ -1,7 +1,7 @@
 //! The filters: those of the published studies, real ones, and lists.
 
 /// Names and expressions.
-pub fn all() -> Vec<(String, String)> {
+pub(crate) fn all() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = FIXED
         .iter()
         .map(|(name, expression)| ((*name).to_owned(), (*expression).to_owned()))
@@ -28,10 +28,7 @@ const FIXED: [(&str, &str); 27] = [
     ("S1", "src net 10.0.0.0/8 or (dst net 127.0.0.1 and port 22) or src net 2001:470::/28"),
     ("S2", "(tcp and portrange 0-1024) or (udp and portrange 1025-2048)"),
     ("S3", "tcp[20:1] > 65 and tcp[20:1] < 90"),
-    (
-        "S4",
-        "net 10.0.0.0/8 or net 2001:470::/28 or port 22 or tcp or udp or portrange 0-1024",
-    ),
+    ("S4", "net 10.0.0.0/8 or net 2001:470::/28 or port 22 or tcp or udp or portrange 0-1024"),
     (
         "S5",
         "((ether[0:4] & 0xFFFFFF00) = 0x00505600 or (ether[6:4] & 0xFFFFFF00) = 0x00505600) and \
@@ -50,10 +47,7 @@ const FIXED: [(&str, &str); 27] = [
     ("P11", "host 178.79.150.234"),
     ("P12", "net 178.79.150.0/24"),
     ("P13", "net 178.79.151.0/24"),
-    (
-        "M1",
-        "tcp port 80 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)",
-    ),
+    ("M1", "tcp port 80 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)"),
     ("M2", "tcp[tcpflags] & (tcp-syn|tcp-fin) != 0 and not src and dst net 192.168.0.0/16"),
     (
         "M3",

@@ -3,7 +3,7 @@
 type Hand = fn(&[u8], usize) -> bool;
 
 /// The function for a filter, where there is one.
-pub fn of(name: &str) -> Option<Hand> {
+pub(crate) fn of(name: &str) -> Option<Hand> {
     match name {
         "S1" => Some(post_1),
         "S2" => Some(post_2),
@@ -38,7 +38,8 @@ fn tcp_port_80(p: &[u8], len: usize) -> bool {
     }
     match half(p, 12) {
         0x0800 => {
-            p[23] == 6 && matches!(ports_v4(p), Some((source, target)) if source == 80 || target == 80)
+            p[23] == 6
+                && matches!(ports_v4(p), Some((source, target)) if source == 80 || target == 80)
         }
         0x86dd => len >= 58 && p[20] == 6 && (half(p, 54) == 80 || half(p, 56) == 80),
         _ => false,

@@ -45,7 +45,8 @@ impl Bounds {
                 graph.blocks[at] = Block { faults: Vec::new(), end: End::Return(zero) };
             }
         }
-        let mut bounds = Self { need, checks: vec![Vec::new(); count], known: vec![Vec::new(); count] };
+        let mut bounds =
+            Self { need, checks: vec![Vec::new(); count], known: vec![Vec::new(); count] };
         let mut before: Vec<Option<Vec<Reach>>> = vec![None; count];
         if let Some(root) = before.first_mut() {
             *root = Some(Vec::new());

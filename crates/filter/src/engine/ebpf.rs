@@ -228,7 +228,8 @@ mod tests {
     fn jumps_lead_where_they_did() {
         let compiled = compile("tcp port 80", 1, &Options::default(), &NoNames).unwrap();
         let all = translate(compiled.program()).unwrap();
-        for (at, i) in all.iter().enumerate().filter(|(_, i)| i.code & 7 == JUMP && i.code != EXIT) {
+        for (at, i) in all.iter().enumerate().filter(|(_, i)| i.code & 7 == JUMP && i.code != EXIT)
+        {
             let to = at as i64 + 1 + i64::from(i.offset);
             assert!((0..all.len() as i64).contains(&to), "{at} to {to}");
         }

@@ -120,14 +120,9 @@ fn is_known(code: u16) -> bool {
     }
 }
 
-/// Whether a scratch word may be read before it is written.
-pub(crate) fn reads_unwritten(insns: &[Insn]) -> bool {
-    unwritten(insns).is_some()
-}
-
 /// The first instruction that may read a scratch word before one is written. Jumps backwards do
 /// not count: what was written before a loop stays so.
-fn unwritten(insns: &[Insn]) -> Option<usize> {
+pub(crate) fn unwritten(insns: &[Insn]) -> Option<usize> {
     // A bit for each word that is written on all ways to an instruction.
     let mut written = vec![u16::MAX; insns.len()];
     *written.first_mut()? = 0;

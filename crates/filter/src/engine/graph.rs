@@ -24,7 +24,11 @@ pub(crate) enum Node {
     /// The length on the wire.
     Wire,
     /// So many bytes in network order, from an offset on, counted from a base if there is one.
-    Load { size: u8, base: Option<Value>, offset: u32 },
+    Load {
+        size: u8,
+        base: Option<Value>,
+        offset: u32,
+    },
     /// An operation as BPF codes it.
     Binary(u16, Value, Value),
     Neg(Value),
@@ -49,9 +53,20 @@ pub(crate) enum End {
     Return(Value),
     Jump(BlockId),
     /// A comparison as BPF codes it, and where to go if it holds and if not.
-    Test { op: u16, left: Value, right: Value, yes: BlockId, no: BlockId },
+    Test {
+        op: u16,
+        left: Value,
+        right: Value,
+        yes: BlockId,
+        no: BlockId,
+    },
     /// Whether a value is in a set.
-    In { set: usize, value: Value, yes: BlockId, no: BlockId },
+    In {
+        set: usize,
+        value: Value,
+        yes: BlockId,
+        no: BlockId,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -256,9 +271,7 @@ impl Graph {
             None => Node::Load { size, base: None, offset: k },
             Some((base, None)) => Node::Load { size, base: Some(base), offset: k },
             // No packet reaches as far as an offset that does not fit.
-            Some((_, Some(c))) => {
-                Node::Load { size, base: None, offset: c.checked_add(k).unwrap_or(u32::MAX) }
-            }
+            Some((_, Some(c))) => Node::Load { size, base: None, offset: c.saturating_add(k) },
         };
         let value = self.add(node);
         if !faults.contains(&Fault::Load(value)) {
@@ -312,7 +325,7 @@ impl Graph {
                 let (high, operand) = (self.most(a), self.most(b));
                 match (op, self.constant(b)) {
                     (AND, _) => high.min(operand),
-                    (ADD, _) => high.checked_add(operand).unwrap_or(u32::MAX),
+                    (ADD, _) => high.saturating_add(operand),
                     (RSH, Some(n)) => high.checked_shr(n).unwrap_or(0),
                     (LSH, Some(n)) if n < 32 && high.leading_zeros() >= n => high << n,
                     (DIV | MOD | RSH, _) => high,
@@ -360,9 +373,9 @@ impl Graph {
             }
         }
         // From the first block on, so that what comes along is known.
-        for at in 0..self.blocks.len() {
+        for (at, before) in before.iter().enumerate() {
             for param in self.params[at].clone() {
-                let along = before[at].iter().map(|from| self.most(self.argument(*from, param)));
+                let along = before.iter().map(|from| self.most(self.argument(*from, param)));
                 self.most[param.0 as usize] = along.max().unwrap_or(u32::MAX);
             }
         }

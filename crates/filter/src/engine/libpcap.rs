@@ -97,7 +97,7 @@ impl Libpcap {
         let refused = || Unavailable("libpcap finds the program invalid".into());
         let len = c_int::try_from(insns.len()).map_err(|_| refused())?;
         // A scratch word that is read before it is written is whatever the stack held, before 1.10.7.
-        if super::foreign::reads_unwritten(program.insns()) {
+        if super::foreign::unwritten(program.insns()).is_some() {
             return Err(Unavailable("it reads scratch words that were not written".into()));
         }
         // SAFETY: `len` instructions are there.

@@ -207,7 +207,11 @@ mod tests {
         frame[12..15].copy_from_slice(&[8, 0, 0x45]);
         frame[23] = 6;
         frame[37] = 80;
-        let other = { let mut f = frame.clone(); f[37] = 81; f };
+        let other = {
+            let mut f = frame.clone();
+            f[37] = 81;
+            f
+        };
         match Socket::new(compiled.program()) {
             Ok(socket) => {
                 assert_eq!(socket.verdict(&frame), Some(60));

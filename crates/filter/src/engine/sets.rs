@@ -70,8 +70,7 @@ impl Set {
         if count > 4 * self.ranges.len() as u64 + 64 {
             return None;
         }
-        let keys: Vec<u32> =
-            self.ranges.iter().flat_map(|&(l, h)| l >> drop..=h >> drop).collect();
+        let keys: Vec<u32> = self.ranges.iter().flat_map(|&(l, h)| l >> drop..=h >> drop).collect();
         let bits = (2 * keys.len()).next_power_of_two().trailing_zeros().max(4);
         // Odd factors, from the golden ratio on.
         let mut factor = 0x9e37_79b9_u32;
@@ -109,7 +108,7 @@ fn cuckoo(keys: &[u32], factors: [u32; 2], shift: u32) -> Option<Vec<u32>> {
                 return None;
             }
             key = there;
-            at = place(key, 0) ^ place(key, 1) ^ at;
+            at ^= place(key, 0) ^ place(key, 1);
         }
     }
     let filler = *keys.first()?;

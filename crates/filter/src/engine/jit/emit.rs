@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    Block as ClifBlock, InstBuilder, MemFlagsData, Value as Clif, types,
-};
+use cranelift_codegen::ir::{Block as ClifBlock, InstBuilder, MemFlagsData, Value as Clif, types};
 use cranelift_frontend::FunctionBuilder;
 
 use crate::bpf::*;
@@ -207,8 +205,11 @@ impl<'a, 'f> Emit<'a, 'f> {
             Table::Hash { drop, slots, factors, shift } => {
                 let table = self.tables.words(slots);
                 let table = self.b.ins().iconst(types::I64, table);
-                let key =
-                    if drop > 0 { self.b.ins().ushr_imm_u(number, i64::from(drop)) } else { number };
+                let key = if drop > 0 {
+                    self.b.ins().ushr_imm_u(number, i64::from(drop))
+                } else {
+                    number
+                };
                 let found = factors.map(|factor| {
                     let place = self.b.ins().imul_imm_u(key, i64::from(factor));
                     let place = self.b.ins().ushr_imm_u(place, i64::from(shift));

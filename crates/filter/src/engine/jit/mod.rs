@@ -44,11 +44,17 @@ const MAX_BLOCKS: usize = 1 << 13;
 /// Filters up to so many blocks become flat.
 const MAX_FLAT: usize = 5;
 
+/// Code of [`Shape::One`].
+type Run = unsafe extern "C" fn(*const u8, u64, u32) -> u32;
+
+/// Code of [`Shape::Many`].
+type Select = unsafe extern "C" fn(*const View<'static>, u64, *mut u32) -> u64;
+
 /// Machine code that is asked about one packet at a time.
 #[derive(Debug)]
 pub struct Jit {
     code: Code,
-    run: unsafe extern "C" fn(*const u8, u64, u32) -> u32,
+    run: Run,
 }
 
 /// Machine code that walks over packets.
@@ -56,7 +62,7 @@ pub struct Jit {
 pub struct Batch {
     one: Jit,
     code: Code,
-    select: unsafe extern "C" fn(*const View<'static>, u64, *mut u32) -> u64,
+    select: Select,
 }
 
 impl Jit {
@@ -67,7 +73,7 @@ impl Jit {
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         let code = Code::new(program, Shape::One, false)?;
         // SAFETY: the code was made for this signature: `Shape::One`.
-        let run = unsafe { std::mem::transmute::<*const u8, _>(code.entry) };
+        let run = unsafe { std::mem::transmute::<*const u8, Run>(code.entry) };
         Ok(Self { code, run })
     }
 }
@@ -103,7 +109,7 @@ impl Batch {
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         let code = Code::new(program, Shape::Many, false)?;
         // SAFETY: the code was made for this signature: `Shape::Many`.
-        let select = unsafe { std::mem::transmute::<*const u8, _>(code.entry) };
+        let select = unsafe { std::mem::transmute::<*const u8, Select>(code.entry) };
         Ok(Self { one: Jit::new(program)?, code, select })
     }
 }
@@ -156,9 +162,8 @@ impl Engine for Batch {
             let found = found as usize;
             if base > 0 {
                 // SAFETY: the code wrote `found` numbers there.
-                let new = unsafe {
-                    std::slice::from_raw_parts_mut(hits.as_mut_ptr().add(count), found)
-                };
+                let new =
+                    unsafe { std::slice::from_raw_parts_mut(hits.as_mut_ptr().add(count), found) };
                 for hit in new {
                     *hit += base;
                 }
@@ -248,7 +253,8 @@ fn unavailable(error: impl std::fmt::Display) -> Unavailable {
 /// The processor this runs on.
 fn processor() -> Result<OwnedTargetIsa, Unavailable> {
     let mut flags = settings::builder();
-    for (name, value) in [("opt_level", "speed"), ("is_pic", "false"), ("enable_verifier", VERIFY)] {
+    for (name, value) in [("opt_level", "speed"), ("is_pic", "false"), ("enable_verifier", VERIFY)]
+    {
         flags.set(name, value).map_err(unavailable)?;
     }
     let builder = cranelift_native::builder().map_err(unavailable)?;
@@ -267,7 +273,8 @@ impl Code {
             return Err(unavailable("the program is too long"));
         }
         let mut source = Source::new(program.insns())?;
-        let mut module = JITModule::new(JITBuilder::with_isa(processor()?, default_libcall_names()));
+        let mut module =
+            JITModule::new(JITBuilder::with_isa(processor()?, default_libcall_names()));
         let mut context = module.make_context();
         context.set_disasm(text);
         let mut signature: Signature = module.make_signature();
@@ -287,17 +294,13 @@ impl Code {
         }
         builder.seal_all_blocks();
         builder.finalize(module.target_config());
-        let made = (|| {
-            let id = module.declare_function("filter", Linkage::Export, &signature)?;
-            module.define_function(id, &mut context)?;
-            module.finalize_definitions()?;
-            Ok(module.get_finalized_function(id))
-        })();
-        let entry = made.map_err(|e: cranelift_module::ModuleError| unavailable(e))?;
+        let id =
+            module.declare_function("filter", Linkage::Export, &signature).map_err(unavailable)?;
+        module.define_function(id, &mut context).map_err(unavailable)?;
+        module.finalize_definitions().map_err(unavailable)?;
+        let entry = module.get_finalized_function(id);
         let (bytes, text) = match context.compiled_code() {
-            Some(code) => {
-                (code.code_buffer().len(), code.vcode.clone().unwrap_or_default())
-            }
+            Some(code) => (code.code_buffer().len(), code.vcode.clone().unwrap_or_default()),
             None => (0, String::new()),
         };
         Ok(Self { module: ManuallyDrop::new(module), entry, bytes, text, _tables: tables })

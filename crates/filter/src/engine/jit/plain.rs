@@ -11,11 +11,8 @@ use crate::bpf::*;
 /// Emits a program.
 pub(super) fn emit(program: &[Insn], emit: &mut Emit<'_, '_>) {
     let target = |at: usize, insn: &Insn, jump: u8| {
-        let by = if insn.code & 0xf0 == JA {
-            insn.k.cast_signed() as isize
-        } else {
-            isize::from(jump)
-        };
+        let by =
+            if insn.code & 0xf0 == JA { insn.k.cast_signed() as isize } else { isize::from(jump) };
         (at + 1).wrapping_add_signed(by)
     };
     let mut blocks: Vec<Option<ClifBlock>> = vec![None; program.len()];
