@@ -69,7 +69,9 @@ fn theirs_pcap(bytes: &[u8]) -> Vec<Seen> {
             (true, true) => panic!("no oracle for big-endian modified captures"),
         };
         let Ok((next, frame)) = frame else { return all };
-        let time = i64::from(frame.ts_sec) * 1_000_000_000 + i64::from(frame.ts_usec) * unit;
+        // Fractions have a sign in libpcap, and in gannet.
+        let fraction = i64::from(frame.ts_usec.cast_signed()) * unit;
+        let time = i64::from(frame.ts_sec) * 1_000_000_000 + fraction;
         let kept = frame.caplen.min(limit) as usize;
         let data = frame.data.get(..kept).unwrap().to_vec();
         all.push((time, frame.origlen, data));

@@ -2,7 +2,7 @@
 //!
 //! [`frame`] builds single frames with right lengths and checksums. A [`Trace`] is a clock with a
 //! list of [`Frame`]s: it plays whole exchanges (TCP connections with handshake, data and close,
-//! UDP datagrams, pings) and stamps each frame. [`dns`] writes DNS messages. [`sample`] puts them
+//! UDP datagrams, pings) and stamps each frame. [`dns`] writes DNS messages. [`mod@sample`] puts them
 //! together to the capture that the manual shows.
 //!
 //! The same calls give the same bytes on every machine: the only chance is [`Rng`], seeded by the

@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: the fuzz targets, each for a while, and what came of it.
 //!
-//! [`seeds`] gives every target real traffic of its protocol to start from, [`run`] drives one
+//! [`seeds`] gives every target real traffic of its protocol to start from, [`run()`] drives one
 //! libFuzzer process a target, and a table says what each did. A finding keeps the input that shows
 //! it below `fuzz/artifacts/` and makes the command fail.
 
