@@ -106,6 +106,6 @@ fn verdicts_are_those_of_libpcap() {
         }
     }
     eprintln!("{runs} verdicts compared");
-    let percent = |part: usize| part as f64 * 100.0 / f64::from(all);
+    let percent = |part: usize| part as f64 * 100.0 / all as f64;
     super::held(&[("same verdicts", percent(same)), ("same on cut packets", percent(same_cut))]);
 }
