@@ -11,7 +11,7 @@ impl Compiled {
         let mut out = String::new();
         match self.tree() {
             None => out.push_str("everything\n"),
-            Some(tree) => expression(tree, 0, &mut out),
+            Some(tree) => expression(&tree, 0, &mut out),
         }
         out
     }

@@ -9,7 +9,7 @@ impl Compiled {
         let n = self.program().insns().len();
         let what = match self.tree() {
             None => "every packet".to_owned(),
-            Some(tree) => format!("packets where {}", expression(tree)),
+            Some(tree) => format!("packets where {}", expression(&tree)),
         };
         let link = crate::dlt::described(self.link_type());
         format!("On {link}, lets through {what}.\n{n} instructions of BPF.\n")
