@@ -3,7 +3,9 @@
 mod image;
 mod interp;
 mod read;
-pub(crate) use interp::{MAX_STEPS, alu, load};
+#[cfg(feature = "jit")]
+pub(crate) use interp::MAX_STEPS;
+pub(crate) use interp::{alu, load};
 mod validate;
 
 pub use read::TextError;
