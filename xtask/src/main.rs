@@ -1,12 +1,13 @@
 //! What developers run by hand, as `cargo xtask COMMAND`.
 //!
 //! `ready` is what a change must pass. `conformance` holds the logs against Zeek's, `mutate` looks
-//! for captures that break the engine, `fuzz` for inputs that break a part of it, `bench` measures it
-//! against its peers, `update` writes what is generated. Captures to compare with lie in a folder
+//! for captures that break the engine, `fuzz` for inputs that break a part of it, `filter-proof` for filters
+//! that the optimizer gets wrong, `bench` measures it against its peers, `update` writes what is generated. Captures to compare with lie in a folder
 //! `shared` beside the repository (see [`workspace`]); what needs them says so where they are absent.
 
 mod bench;
 mod conformance;
+mod filter_proof;
 mod fuzz;
 mod measure;
 mod mutate;
@@ -27,6 +28,7 @@ enum Command {
     Conformance(conformance::Args),
     Mutate(mutate::Args),
     Fuzz(fuzz::Args),
+    FilterProof(filter_proof::Args),
     Bench(bench::Args),
     /// Write anew what is generated: docs/logs.md, the sample capture and its golden logs
     Update,
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Command::Conformance(args) => conformance::run(&args),
         Command::Mutate(args) => mutate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::FilterProof(args) => filter_proof::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Update => update::run(),
         Command::Measure(args) => measure::run(&args),

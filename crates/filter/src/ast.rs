@@ -41,6 +41,8 @@ pub(crate) enum Id {
     V6Prefix(String, u32),
     Mac(String),
     Mac8(String),
+    /// `@NAME`, a list that the resolver knows.
+    File(String),
 }
 
 /// A number or a name of one.
@@ -54,6 +56,8 @@ pub(crate) enum Value {
 pub(crate) enum Primitive {
     /// `None` where an identifier follows something that has no qualifiers to lend.
     Id(Option<Qualifiers>, Id),
+    /// `in {…}`
+    Among(Qualifiers, Vec<Id>),
     Proto(&'static str),
     Relation(Relation, Box<Arith>, Box<Arith>),
     Broadcast(Option<&'static str>),

@@ -3,6 +3,8 @@
 mod image;
 mod interp;
 mod read;
+#[cfg(feature = "jit")]
+pub(crate) use interp::MAX_STEPS;
 pub(crate) use interp::{alu, load};
 mod validate;
 

@@ -173,4 +173,10 @@ impl Compiled {
         let lowered = &self.stages.as_ref()?.lowered;
         Some((lowered.graph(), &lowered.prologue, &lowered.cond, lowered.vars))
     }
+
+    /// The syntax tree, none for the empty expression: parsed anew, as only those who look at
+    /// stages ask for it.
+    pub(crate) fn tree(&self) -> Option<Expr> {
+        parser::parse(&self.text).ok().flatten()
+    }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Kind<'a> {
     Mac(&'a str),
     /// `$XX`, an address of eight bits.
     Mac8(&'a str),
+    /// What stands behind `@`.
+    File(&'a str),
     /// An operator or a bracket.
     Sign(&'static str),
     End,
@@ -54,6 +56,9 @@ const SIGNS: &[(&str, &str)] = &[
     ("|", "|"),
     ("^", "^"),
     ("=", "="),
+    ("{", "{"),
+    ("}", "}"),
+    (",", ","),
 ];
 
 /// The tokens of a text, with an end.
@@ -63,6 +68,10 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Token<'_>>, Problem> {
     while let Some(rest) = text.get(at..).filter(|r| !r.is_empty()) {
         if rest.starts_with([' ', '\r', '\n', '\t']) {
             at += 1;
+            continue;
+        }
+        if rest.starts_with('#') {
+            at += rest.find('\n').unwrap_or(rest.len());
             continue;
         }
         let (kind, width) = one(rest, at)?;
@@ -87,6 +96,13 @@ fn one(rest: &str, at: usize) -> Result<(Kind<'_>, usize), Problem> {
         let width = bytes[1..].iter().take(2).take_while(|b| b.is_ascii_hexdigit()).count();
         if width > 0 {
             return Ok((Kind::Mac8(&rest[..=width]), width + 1));
+        }
+    }
+    if bytes[0] == b'@' {
+        let width = bytes[1..].iter().position(|b| b" ,}()\r\n\t".contains(b));
+        let width = width.unwrap_or(bytes.len() - 1);
+        if width > 0 {
+            return Ok((Kind::File(&rest[1..=width]), width + 1));
         }
     }
     // In the order in which equally long matches win.

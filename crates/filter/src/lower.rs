@@ -4,6 +4,7 @@
 mod arith;
 mod host;
 mod link;
+mod list;
 mod misc;
 mod port;
 mod state;
@@ -108,9 +109,16 @@ impl Lower<'_> {
         match expr {
             Expr::Not(inner) => self.expr(inner).map(not),
             Expr::Chain(first, rest) => {
-                let mut so_far = self.expr(first)?;
-                for (join, next) in rest {
-                    let next = self.expr(next)?;
+                let (mut so_far, mut at) = match self.run(first, rest) {
+                    Some((cond, n)) => (cond, n - 1),
+                    None => (self.expr(first)?, 0),
+                };
+                while let Some((join, next)) = rest.get(at) {
+                    let (next, n) = match (join, self.run(next, &rest[at + 1..])) {
+                        (Join::Or, Some(run)) => run,
+                        _ => (self.expr(next)?, 1),
+                    };
+                    at += n;
                     so_far = match join {
                         Join::And => and(so_far, next),
                         Join::Or => or(so_far, next),
@@ -127,6 +135,7 @@ impl Lower<'_> {
     fn primitive(&mut self, primitive: &Primitive) -> Result<Cond> {
         match primitive {
             Primitive::Id(qualifiers, id) => self.id(*qualifiers, id),
+            Primitive::Among(qualifiers, items) => self.among(*qualifiers, items),
             Primitive::Proto(proto) => self.abbreviation(proto),
             Primitive::Relation(relation, a, b) => self.relation(*relation, a, b),
             Primitive::Broadcast(proto) => self.broadcast(*proto),

@@ -26,6 +26,12 @@ pub trait Resolver {
         well_known(name, over)
     }
 
+    /// The text of a list, for `host in @NAME`: an address, a network, a range or a name on each
+    /// line, or a port, a range of ports or a service; what stands behind `#` does not count.
+    fn list(&self, _name: &str) -> Option<String> {
+        None
+    }
+
     /// The number of a protocol over IP.
     fn protocol(&self, name: &str) -> Option<u8> {
         protocol(name)

@@ -10,6 +10,9 @@ use crate::lexer::{self, Kind, Token};
 /// How deep parentheses, negations and indices may be inside of each other.
 const MAX_NESTING: usize = 128;
 
+/// How many operators of arithmetic may follow each other without parentheses.
+const MAX_OPERATORS: usize = 512;
+
 /// The tree of a text; none if it is empty.
 pub(crate) fn parse(text: &str) -> Result<Option<Expr>, Problem> {
     let tokens = lexer::lex(text)?;
@@ -220,6 +223,7 @@ impl<'a> Parser<'a> {
     fn arith(&mut self, least: u8) -> Result<Arith, Problem> {
         self.deeper(|p| {
             let mut left = p.operand()?;
+            let mut operators = 0;
             while let Kind::Sign(sign) = p.peek() {
                 let level = match sign {
                     "|" => 1,
@@ -232,6 +236,11 @@ impl<'a> Parser<'a> {
                 };
                 if level <= least {
                     break;
+                }
+                operators += 1;
+                if operators > MAX_OPERATORS {
+                    let message = format!("more than {MAX_OPERATORS} operators in a row");
+                    return Err(Problem::new(message, p.span()));
                 }
                 p.at += 1;
                 let right = p.arith(if level == u8::MAX { 0 } else { level })?;
@@ -337,7 +346,49 @@ impl<'a> Parser<'a> {
 
     fn head(&mut self, qualifiers: Qualifiers) -> Result<(Expr, Lent), Problem> {
         let lent = Some(qualifiers);
+        if self.peek() == Kind::Name("in")
+            && matches!(self.ahead(1), Kind::Sign("{") | Kind::File(_))
+        {
+            return Ok((self.among(qualifiers)?, lent));
+        }
         Ok((self.id(lent)?, lent))
+    }
+
+    /// `in {A, B, …}` or `in @NAME`.
+    fn among(&mut self, qualifiers: Qualifiers) -> Result<Expr, Problem> {
+        let begin = self.at;
+        self.at += 1;
+        let mut items = Vec::new();
+        if let Kind::File(name) = self.peek() {
+            self.at += 1;
+            items.push(Id::File(name.to_owned()));
+        } else {
+            self.need("{")?;
+            loop {
+                items.push(self.item()?);
+                if !self.take(Kind::Sign(",")) {
+                    break;
+                }
+            }
+            self.need("}")?;
+        }
+        Ok(self.leaf(Primitive::Among(qualifiers, items), begin))
+    }
+
+    /// What lists hold: as an identifier, or a range of two with `-` between.
+    fn item(&mut self) -> Result<Id, Problem> {
+        if let Kind::File(name) = self.peek() {
+            self.at += 1;
+            return Ok(Id::File(name.to_owned()));
+        }
+        let begin = self.span();
+        let first = self.plain_id()?;
+        if !self.take(Kind::Sign("-")) {
+            return Ok(first);
+        }
+        self.plain_id()?;
+        let end = self.tokens[self.at - 1].span;
+        Ok(Id::Name(self.text[begin.at..end.at + end.width].to_owned()))
     }
 
     fn id(&mut self, lent: Lent) -> Result<Expr, Problem> {
@@ -361,6 +412,14 @@ impl<'a> Parser<'a> {
                     Ok(chain(first, rest))
                 });
             }
+            _ => self.plain_id()?,
+        };
+        Ok(self.leaf(Primitive::Id(lent, id), begin))
+    }
+
+    /// An identifier without parentheses and negations.
+    fn plain_id(&mut self) -> Result<Id, Problem> {
+        let id = match self.peek() {
             Kind::Name(name) => Id::Name(name.to_owned()),
             Kind::Number(n) => Id::Number(n),
             Kind::Mac(mac) => Id::Mac(mac.to_owned()),
@@ -389,7 +448,7 @@ impl<'a> Parser<'a> {
             _ => return Err(self.unexpected()),
         };
         self.at += 1;
-        Ok(self.leaf(Primitive::Id(lent, id), begin))
+        Ok(id)
     }
 
     fn value(&mut self) -> Result<Value, Problem> {
@@ -558,5 +617,6 @@ mod tests {
         }
         assert!(parse(&"(".repeat(100_000)).is_err());
         assert!(parse(&"not ".repeat(100_000)).is_err());
+        assert!(parse(&format!("1 {} = 1", "+ ip[0] ".repeat(100_000))).is_err());
     }
 }

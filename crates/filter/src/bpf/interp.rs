@@ -6,7 +6,7 @@ use super::*;
 
 /// How many instructions a run may take: a loop over headers ends long before, at the end of the
 /// packet at the latest, but a foreign program need not.
-const MAX_STEPS: usize = 1 << 24;
+pub(crate) const MAX_STEPS: usize = 1 << 24;
 
 impl Program {
     /// Runs the program over a packet of so many bytes on the wire: how much of it to keep, none

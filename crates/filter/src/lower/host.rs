@@ -39,6 +39,7 @@ impl Lower<'_> {
             return Err(format!("'{of}' qualifier applied to {what}"));
         }
         match id {
+            Id::File(_) => Err(syntax.into()),
             Id::Name(name) => self.name(q, name),
             Id::Number(n) => self.plain(q, *n, 32, &n.to_string(), true),
             Id::V4(text) if q.proto == Some("decnet") => self.decnet(q, text),
@@ -237,7 +238,7 @@ impl Lower<'_> {
     }
 
     /// A port and the protocol, if only one has a service by the name.
-    fn port(&self, text: &str) -> Result<(u32, Option<u32>)> {
+    pub(super) fn port(&self, text: &str) -> Result<(u32, Option<u32>)> {
         if text.starts_with(|c: char| c.is_ascii_digit()) {
             match to_number(text) {
                 Ok(n) => return Ok((n, None)),
@@ -253,7 +254,7 @@ impl Lower<'_> {
         }
     }
 
-    fn port_range(&self, text: &str) -> Result<((u32, u32), Option<u32>)> {
+    pub(super) fn port_range(&self, text: &str) -> Result<((u32, u32), Option<u32>)> {
         let Some((first, second)) = text.split_once('-') else {
             return Err(format!("port range '{text}' contains no hyphen"));
         };
@@ -502,7 +503,7 @@ impl Lower<'_> {
 }
 
 /// One side or both, as a direction says.
-fn sides(dir: Option<&str>, mut side: impl FnMut(bool) -> Result<Cond>) -> Result<Cond> {
+pub(super) fn sides(dir: Option<&str>, mut side: impl FnMut(bool) -> Result<Cond>) -> Result<Cond> {
     match dir {
         Some("src") => side(true),
         Some("dst") => side(false),

@@ -177,9 +177,23 @@ impl Expressions {
 
     /// Many alternatives of a kind, some of them twice.
     fn list(&mut self, out: &mut String) {
-        let kind = self.random.below(5);
+        let kind = self.random.below(7);
         let n = 2 + self.random.below(24);
         let join = if self.random.one_in(5) { " and not " } else { " or " };
+        if kind > 4 {
+            let all: Vec<String> = (0..n)
+                .map(|_| match (kind, self.random.below(40)) {
+                    (5, k) => format!("{}", k * 3),
+                    (_, k @ 0..12) => format!("2001:db8::{:x}:{k:x}", k & 1),
+                    (_, k @ 12..20) => format!("10.{k}.0.0/16"),
+                    (_, k) => format!("10.0.0.{k}"),
+                })
+                .collect();
+            let dir = *self.random.of(&["", "src ", "dst ", "src and dst "]);
+            let of = if kind == 5 { "port" } else { "host" };
+            out.push_str(&format!("{dir}{of} in {{{}}}", all.join(", ")));
+            return;
+        }
         for i in 0..n {
             if i > 0 {
                 out.push_str(join);

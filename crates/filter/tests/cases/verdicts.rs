@@ -70,7 +70,7 @@ fn verdicts_are_those_of_libpcap() {
     let show = std::env::var_os("GANNET_SHOW").is_some();
     let samples = samples();
     let none = Packets::new();
-    let (mut all, mut same, mut same_cut, mut runs) = (0, 0, 0, 0_u64);
+    let (mut all, mut same, mut same_cut, mut runs) = (0_usize, 0, 0, 0_u64);
     for (seed, json) in accept.lines().enumerate() {
         all += 1;
         let expression = string(json, "expr");
@@ -106,6 +106,6 @@ fn verdicts_are_those_of_libpcap() {
         }
     }
     eprintln!("{runs} verdicts compared");
-    let percent = |part: usize| part as f64 * 100.0 / f64::from(all);
+    let percent = |part: usize| part as f64 * 100.0 / all as f64;
     super::held(&[("same verdicts", percent(same)), ("same on cut packets", percent(same_cut))]);
 }
