@@ -17,6 +17,9 @@ pub(crate) const ENTRIES_MAX: usize = CELLS_MAX * FULL.0 / FULL.1;
 /// Share of cells filled at which a block grows.
 const FULL: (usize, usize) = (21, 25);
 
+/// The same for blocks of less than 16 groups: what is around a small table weighs as much as its free cells.
+const FULL_SMALL: (usize, usize) = (9, 10);
+
 /// The same just after growth or splitting, at most.
 const FRESH: (usize, usize) = (39, 50);
 
@@ -101,7 +104,8 @@ fn fill<T>(block: &mut Block<T>, hash: u64, entry: T) {
 }
 
 fn is_full<T>(block: &Block<T>) -> bool {
-    block.len() * FULL.1 >= block.cells() * FULL.0
+    let full = if block.count() < 16 { FULL_SMALL } else { FULL };
+    block.len() * full.1 >= block.cells() * full.0
 }
 
 impl<T> Table<T> {

@@ -1,19 +1,19 @@
-//! One clustered array: groups of fifteen cells, each with a tag of 8 bits.
+//! One clustered array: groups of fourteen cells, each with a tag of 8 bits.
 //!
 //! ```text
 //! block   │ … │ cells of group 1 │ cells of group 0 │ tags of 0 │ tags of 1 │ … │
-//! tags    │ 15 tags │ state │                      16 bytes, never across two lines of the cache
-//! cells   │ from groups before │ at home │ free │   15 entries
+//! tags    │ 14 tags │ state │                      16 bytes, never across two lines of the cache
+//! cells   │ from groups before │ at home │ free │   14 entries
 //! ```
 //!
 //! The low half of a hash names an entry's home, the group where searching begins (`low half × groups / 2^32`);
-//! a byte of its high half is its tag, compared fifteen at a time. An entry stands in its home or, if that is full of
+//! a byte of its high half is its tag, compared fourteen at a time. An entry stands in its home or, if that is full of
 //! entries that belong there or before it, in the next group with room. Entries are in the order of their homes, group by
-//! group, so those from before come first in a group: the byte of state says how many they are, and
-//! whether some spilled into the next one. A search ends at the first group that nothing spilled from;
+//! group, so those from before come first in a group: the state says how many they are, and of
+//! which tags some spilled into the next one. A search ends at the first group that nothing of its tag spilled from;
 //! nearly always it looks at one. Removal brings a spilled entry back: there are no tombstones.
 //!
-//! Searching walks the tags alone: those of 60 entries share a line, and a key that is absent seldom touches more.
+//! Searching walks the tags alone: those of 56 entries share a line, and a key that is absent seldom touches more.
 //!
 //! For memory one rule counts: **a cell is initialised exactly when its tag is not [`FREE`]**. Order and state are
 //! what makes searches right; no unsafe code leans on them.
@@ -28,7 +28,7 @@ use std::alloc;
 use super::simd;
 
 /// Cells of a group.
-pub(crate) const LANES: usize = 15;
+pub(crate) const LANES: usize = 14;
 
 /// The tag of a free cell.
 const FREE: u8 = 0;
@@ -36,18 +36,15 @@ const FREE: u8 = 0;
 /// The last cell of a group.
 const LAST: usize = LANES - 1;
 
-/// The byte of state among the tags.
-const STATE: usize = LANES;
+/// In the state, how many cells hold entries from groups before.
+const FOREIGN: u16 = 0x000f;
 
-/// In it, how many cells hold entries from groups before.
-const FOREIGN: u8 = 0x0f;
-
-/// In it, of which tags entries spilled into the next group: one bit for a quarter of the tags each. A bit may stand
+/// In it, of which tags entries spilled into the next group: one bit for a twelfth of the tags each. A bit may stand
 /// longer than its entries do; none does when nothing spills.
-const SPILLED: u8 = 0xf0;
+const SPILLED: u16 = 0xfff0;
 
 /// Tags and state of a group.
-type Tags = [u8; LANES + 1];
+type Tags = [u8; LANES + 2];
 
 /// Cells of a group.
 type Cells<T> = [MaybeUninit<T>; LANES];
@@ -75,13 +72,26 @@ type Tag = NonZeroU8;
 
 #[inline]
 fn tag_of(hash: u64) -> Tag {
-    Tag::MIN | (hash >> 32) as u8
+    let tag = (hash >> 32) as u8;
+    Tag::MIN.saturating_add(tag - u8::from(tag != 0))
 }
 
 /// The bit of [`SPILLED`] for a tag.
 #[inline]
-fn spill_bit(tag: Tag) -> u8 {
-    0x10 << (tag.get() >> 6)
+fn spill_bit(tag: Tag) -> u16 {
+    0x10 << ((u16::from(tag.get()) * 12) >> 8)
+}
+
+/// The state of a group.
+#[inline]
+fn state(tags: &Tags) -> u16 {
+    let [.., low, high] = *tags;
+    u16::from_le_bytes([low, high])
+}
+
+fn set_state(tags: &mut Tags, state: u16) {
+    let [.., low, high] = tags;
+    [*low, *high] = state.to_le_bytes();
 }
 
 /// A clustered array and the place of its share in the space of hashes.
@@ -215,7 +225,7 @@ impl<T> Block<T> {
         let (lanes, _) = simd::probe(tags, tag_of(hash).get());
         // Without one any address will do: a prefetch of the cells' end harms nothing.
         let cells = self.cells_of(home).cast::<T>().as_ptr();
-        simd::prefetch(cells.wrapping_add(lanes.trailing_zeros() as usize & LANES));
+        simd::prefetch(cells.wrapping_add(lanes.trailing_zeros() as usize % LANES));
     }
 
     /// The filled cell with the tag of this hash that `eq` accepts.
@@ -228,7 +238,7 @@ impl<T> Block<T> {
             let (mut lanes, state) = simd::probe(tags, tag.get());
             while lanes != 0 {
                 let lane = lanes.trailing_zeros() as usize;
-                // SAFETY: `lane` is one of the fifteen, and its tag is `tag`, which is not FREE by its type, so
+                // SAFETY: `lane` is one of the fourteen, and its tag is `tag`, which is not FREE by its type, so
                 // the cell is initialised.
                 let entry = unsafe { self.cells_of(at).cast::<T>().add(lane).as_ref() };
                 if eq(entry) {
@@ -318,7 +328,8 @@ impl<T> Block<T> {
         let (mut at, mut carried) = (home, Some((tag, entry)));
         // Each full group takes one in and hands one on, to the group with room.
         while let Some((tag, entry)) = carried {
-            self.group_mut(at).tags[STATE] |= spill_bit(tag);
+            let full = self.group_mut(at);
+            set_state(full.tags, state(full.tags) | spill_bit(tag));
             at = self.next(at);
             carried = self.group_mut(at).push_foreign(tag, entry);
         }
@@ -330,7 +341,7 @@ impl<T> Block<T> {
     pub(crate) fn remove(&mut self, spot: Spot, hasher: impl Fn(&T) -> u64) -> Option<T> {
         let at = spot.group as usize;
         let (_, entry) = self.pull(at, usize::from(spot.lane))?;
-        if self.group(at).tags[STATE] & SPILLED != 0 {
+        if state(self.group(at).tags) & SPILLED != 0 {
             self.unspill(at, hasher);
         }
         Some(entry)
@@ -344,7 +355,8 @@ impl<T> Block<T> {
         let pulled = group.pull(lane)?;
         if were > 0 && foreign(group.tags) == 0 {
             let before = at.checked_sub(1).unwrap_or(self.count() - 1);
-            self.group_mut(before).tags[STATE] &= !SPILLED;
+            let before = self.group_mut(before);
+            set_state(before.tags, state(before.tags) & !SPILLED);
         }
         Some(pulled)
     }
@@ -355,7 +367,7 @@ impl<T> Block<T> {
         // The group `at` has room. Each turn moves the room to the group behind; after a round all were seen.
         for _ in 0..self.count() {
             let next = self.next(at);
-            if self.group(at).tags[STATE] & SPILLED == 0 {
+            if state(self.group(at).tags) & SPILLED == 0 {
                 return;
             }
             // The order of homes: first comes who has the furthest to go.
@@ -440,7 +452,7 @@ fn len(tags: &Tags) -> usize {
 /// How many are from groups before.
 #[inline]
 fn foreign(tags: &Tags) -> usize {
-    usize::from(tags[STATE] & FOREIGN)
+    usize::from(state(tags) & FOREIGN)
 }
 
 impl<T> GroupMut<'_, T> {
@@ -486,7 +498,7 @@ impl<T> GroupMut<'_, T> {
             self.shift(foreign, len);
         }
         self.fill(foreign, tag, entry);
-        self.tags[STATE] += 1;
+        set_state(self.tags, state(self.tags) + 1);
         leaves
     }
 
@@ -504,7 +516,7 @@ impl<T> GroupMut<'_, T> {
         if gap < foreign {
             self.shift(foreign - 1, gap);
             gap = foreign - 1;
-            self.tags[STATE] -= 1;
+            set_state(self.tags, state(self.tags) - 1);
         }
         let filled = filled(self.tags);
         if filled >> gap != 0 {
@@ -569,14 +581,14 @@ mod tests {
     #[test]
     fn entries_spill_in_the_order_of_their_homes_and_come_back() {
         // Two of home 1 are inserted when home 2 is full: they go first there, two of home 2 leave for 3.
-        let mut block = filled([0, 15, 15, 3]);
-        for tag in 15..17 {
+        let mut block = filled([0, 14, 14, 3]);
+        for tag in 14..16 {
             assert!(block.insert(hash(1, tag), Box::new(hash(1, tag))).is_ok());
         }
-        check(&block, [0, 17, 15, 3]);
+        check(&block, [0, 16, 14, 3]);
         let order = homes(&block);
-        assert_eq!(order[15..17], [(2, 1), (2, 1)]);
-        assert_eq!(order[30..35], [(3, 2), (3, 2), (3, 3), (3, 3), (3, 3)]);
+        assert_eq!(order[14..16], [(2, 1), (2, 1)]);
+        assert_eq!(order[28..33], [(3, 2), (3, 2), (3, 3), (3, 3), (3, 3)]);
         assert_eq!(block.distances(|v| **v).sum::<usize>(), 4);
         for tag in 0..2 {
             let spot = block.spot(hash(1, tag), |v| **v == hash(1, tag));
@@ -586,16 +598,16 @@ mod tests {
             assert!(order.is_sorted_by_key(|(_, home)| *home), "{order:?}");
         }
         assert_eq!(block.distances(|v| **v).sum::<usize>(), 0);
-        assert!((0..4).all(|at| block.group(at).tags[STATE] == 0));
+        assert!((0..4).all(|at| state(block.group(at).tags) == 0));
     }
 
     #[test]
     fn a_block_can_be_filled_to_its_last_cell_and_emptied() {
-        let mut block = filled([2, 1, 0, 57]);
-        check(&block, [2, 1, 0, 57]);
+        let mut block = filled([2, 1, 0, 53]);
+        check(&block, [2, 1, 0, 53]);
         assert!(block.insert(0, Box::new(0)).is_err());
         for home in [3, 0, 1] {
-            for tag in 0..57 {
+            for tag in 0..53 {
                 if let Some(spot) = block.spot(hash(home, tag), |v| **v == hash(home, tag)) {
                     assert!(block.remove(spot, |v| **v).is_some());
                 }
@@ -603,7 +615,7 @@ mod tests {
         }
         assert_eq!(block.len(), 0);
         assert!((0..4).all(|at| block.group(at).tags == &[0; 16]));
-        assert!(block.get(Spot { group: 0, lane: 15 }).is_none());
+        assert!(block.get(Spot { group: 0, lane: 14 }).is_none());
     }
 
     #[test]

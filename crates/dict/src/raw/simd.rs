@@ -22,9 +22,9 @@ pub(crate) fn bytes_of(tags: &[u8; 16], tag: u8) -> u32 {
     portable::bytes_of(tags, tag)
 }
 
-/// The first fifteen bytes that are `tag`, a bit each, and the last byte.
+/// The first fourteen bytes that are `tag`, a bit each, and the last two as a number.
 #[inline]
-pub(crate) fn probe(tags: &[u8; 16], tag: u8) -> (u32, u8) {
+pub(crate) fn probe(tags: &[u8; 16], tag: u8) -> (u32, u16) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{
@@ -36,10 +36,10 @@ pub(crate) fn probe(tags: &[u8; 16], tag: u8) -> (u32, u8) {
             let equal = _mm_cmpeq_epi8(tags, _mm_set1_epi8(tag as i8));
             (_mm_movemask_epi8(equal), _mm_extract_epi16::<7>(tags))
         };
-        (equal as u32 & 0x7fff, (last >> 8) as u8)
+        (equal as u32 & 0x3fff, last as u16)
     }
     #[cfg(not(target_arch = "x86_64"))]
-    (portable::bytes_of(tags, tag) & 0x7fff, tags[15])
+    (portable::bytes_of(tags, tag) & 0x3fff, u16::from_le_bytes([tags[14], tags[15]]))
 }
 
 /// Asks for the cache line at `at`, without waiting for it. Elsewhere than on x86-64 nothing happens: then a
@@ -72,8 +72,9 @@ mod tests {
             let bytes: [u8; 16] = core::array::from_fn(|i| ((seed * 31 + i * 7) % 5) as u8);
             for tag in 0..5 {
                 assert_eq!(bytes_of(&bytes, tag), portable::bytes_of(&bytes, tag));
-                let lanes = portable::bytes_of(&bytes, tag) & 0x7fff;
-                assert_eq!(probe(&bytes, tag), (lanes, bytes[15]));
+                let lanes = portable::bytes_of(&bytes, tag) & 0x3fff;
+                let last = u16::from_le_bytes([bytes[14], bytes[15]]);
+                assert_eq!(probe(&bytes, tag), (lanes, last));
             }
         }
         assert_eq!(bytes_of(&[9; 16], 9), 0xffff);
