@@ -14,6 +14,7 @@ use gannet_flow::Hash;
 use gannet_flow::Key;
 use gannet_flow::Services;
 use gannet_flow::Slot;
+use gannet_flow::Spare;
 use gannet_flow::Table;
 use gannet_flow::Timers;
 use gannet_flow::tcp::State;
@@ -64,6 +65,9 @@ pub(crate) struct Rare {
     pub(crate) teredo_sides: u8,
 }
 
+// There may be millions, of which nearly all are a slot and nothing else.
+const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 216);
+
 impl Ext {
     pub(crate) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
@@ -84,6 +88,7 @@ pub(crate) struct Shard {
     pub(crate) ip_tunnels: IpTunnels,
     timers: Timers,
     scratch: Scratch,
+    spare: Spare,
     /// Network time: never goes back.
     pub(crate) now: Time,
     /// Time of the packet at hand.
@@ -123,6 +128,7 @@ impl Shard {
             ip_tunnels: IpTunnels::default(),
             timers: Timers::default(),
             scratch: Scratch::default(),
+            spare: Spare::default(),
             now: Time::ZERO,
             time: Time::ZERO,
             packet_number: 0,
@@ -196,9 +202,10 @@ impl Shard {
         if slot.number as u32 != number || slot.due != due {
             return;
         }
+        slot.open(&mut self.spare);
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
-        if over || slot.conn.last + slot.conn.timeout <= now {
+        if over || slot.conn.last + slot.conn.timeout() <= now {
             self.remove_at(index, packet);
             return;
         }
@@ -232,11 +239,14 @@ impl Shard {
             ext.rare().around = (*around, 0);
         }
         ext.stack.prepare(&mut self.env, &mut conn, self.now);
-        let tcp = (proto == Proto::Tcp).then(|| Box::new(Tcp::new(self.time)));
         let number = self.created;
         self.created += 1;
         // Its timer is set when the packet is done with it, when more is known.
-        self.table.insert(hash, Slot::new(conn, tcp, ext, number, one_way))
+        let slot = match proto {
+            Proto::Tcp => Slot::begin_tcp(conn, ext, number, &mut self.spare),
+            _ => Slot::new(conn, None, ext, number, one_way),
+        };
+        self.table.insert(hash, slot)
     }
 
     /// The uid of what the packet at hand starts.
@@ -289,6 +299,7 @@ impl Shard {
         work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
+        slot.open(&mut self.spare);
         let mut session = Session {
             now: self.now,
             env: &mut self.env,
@@ -336,6 +347,7 @@ impl Shard {
             let number = slot.number;
             self.timers.add(due, number, index);
         }
+        slot.pack(&mut self.spare);
     }
 
     /// A connection ends with the packet at hand: its rows are written.
@@ -347,6 +359,7 @@ impl Shard {
     fn remove_at(&mut self, index: u32, packet: Time) {
         // In place: a slot is too large to be carried around for its last moments.
         let Some(slot) = self.table.get_mut(index) else { return };
+        slot.open(&mut self.spare);
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let mut session = Session {
             now: self.now,
@@ -364,7 +377,7 @@ impl Shard {
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));
         self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local));
-        self.table.remove(index);
+        self.table.remove(index, &mut self.spare);
     }
 
     /// The end of input.
