@@ -1,4 +1,7 @@
-//! `gannet filter`: the packets that match, into another capture.
+//! `gannet filter`: the packets that match, into another capture; its commands show what filters
+//! are.
+
+mod compile;
 
 use std::path::PathBuf;
 
@@ -15,13 +18,16 @@ use crate::terminal::Terminal;
 
 /// Write or count the packets that match a filter.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:\n  gannet filter 'tcp port 80' trace.pcap -w web.pcap\n  \
                         gannet filter 'udp' day/ -w dns.pcapng.zst\n  \
                         gannet filter -c -v 'ip6' trace.pcap")]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Which packets, like 'tcp port 80 and not net 10.0.0.0/8'; '' is all
-    #[arg(value_name = "FILTER")]
-    filter: String,
+    #[arg(value_name = "FILTER", required = true)]
+    filter: Option<String>,
     /// Captures and folders of captures, as one stream; - is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
@@ -36,9 +42,22 @@ pub(crate) struct Args {
     invert: bool,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Compile(compile::Args),
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    match &args.command {
+        Some(Command::Compile(args)) => compile::run(args),
+        None => write(args),
+    }
+}
+
+/// Writes and counts what matches.
+fn write(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
-    let filter = match Filter::parse(&args.filter) {
+    let filter = match Filter::parse(args.filter.as_deref().unwrap_or_default()) {
         Ok(filter) => filter,
         Err(error) => {
             terminal.error(&error);

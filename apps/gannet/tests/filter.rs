@@ -40,3 +40,55 @@ fn a_wrong_filter_is_shown_where_it_is_wrong() {
     assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
     assert!(run.stderr.contains('^'), "{}", run.stderr);
 }
+
+/// What `gannet filter compile` prints.
+fn compiled(args: &[&str]) -> String {
+    let run = Run::of(gannet().args(["filter", "compile"]).args(args));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
+    run.stdout
+}
+
+#[test]
+fn every_stage_of_a_filter_can_be_looked_at() {
+    let program = "(000) ldh      [12]\n\
+                   (001) jeq      #0x86dd          jt 2\tjf 3\n\
+                   (002) ret      #262144\n\
+                   (003) ret      #0\n";
+    assert_eq!(compiled(&["ip6"]), program);
+    assert_eq!(compiled(&["-d", "ip6"]), program);
+    assert_eq!(compiled(&["-ddd", "ip6"]), "4\n40 0 0 12\n21 0 1 34525\n6 0 0 262144\n6 0 0 0\n");
+    assert!(compiled(&["-dd", "ip6"]).starts_with("{ 0x28, 0, 0, 0x0000000c },\n"));
+    assert_eq!(compiled(&["--emit", "bpf-c", "ip6"]), compiled(&["-dd", "ip6"]));
+    assert!(compiled(&["--snaplen", "96", "ip6"]).contains("ret      #96\n"));
+    assert_eq!(compiled(&["--link-type", "IPV6", "ip6"]), "(000) ret      #262144\n");
+    assert_eq!(compiled(&["-y", "dlt_raw", "ip6"]), compiled(&["-y", "12", "ip6"]));
+    assert_eq!(compiled(&["--emit", "ast", "ip6"]), "proto ip6 @0..3\n");
+    assert_eq!(compiled(&["--emit", "predicates", "ip6"]), "packet[12:2] = 0x86dd\n");
+    assert_eq!(compiled(&["--emit", "ir", "ip6"]), "b2: packet[12:2] = 0x86dd ? accept : reject\n");
+    assert!(compiled(&["--emit", "passes", "ip6"]).contains("the factored graph: the same\n"));
+    assert!(compiled(&["--emit", "dot", "ip6"]).starts_with("digraph filter {\n"));
+    assert!(compiled(&["--emit", "svg", "ip6"]).starts_with("<svg xmlns="));
+    assert!(compiled(&["--emit", "c", "ip6"]).contains("uint32_t filter("));
+    let lines = |args: &[&str]| compiled(args).lines().count();
+    assert!(lines(&["-O", "ip and ip"]) > lines(&["ip and ip"]));
+    assert!(compiled(&["--explain", "ip6"]).starts_with("On DLT_EN10MB (Ethernet), lets through"));
+    let scoped = compiled(&["--dialect", "scoped", "vlan 2 or vlan 3"]);
+    assert_ne!(scoped, compiled(&["vlan 2 or vlan 3"]));
+    let mask = ["--netmask", "255.255.255.0", "ip broadcast"];
+    assert!(compiled(&mask).contains("#0xff"));
+}
+
+#[test]
+fn filters_come_from_files_and_know_lists_and_services() {
+    let s = Scratch::new("filter-files");
+    let list = s.file("list.txt", b"# ours\n192.0.2.1\n198.51.100.0/24\n");
+    let text = format!("host in @{} # those\nand tcp port http", list.display());
+    let file = s.file("filter.txt", text.as_bytes());
+    let program = compiled(&["-F", file.to_str().unwrap()]);
+    assert!(program.contains("#0xc0000201") && program.contains("#0x50"), "{program}");
+    let run = Run::of(gannet().args(["filter", "compile", "host in @/nonexistent"]));
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("list '/nonexistent': No such file"), "{}", run.stderr);
+    let run = Run::of(gannet().args(["filter", "compile", "-y", "none", "ip"]));
+    assert!(run.code != 0 && run.stderr.contains("'none' is no link type"), "{}", run.stderr);
+}

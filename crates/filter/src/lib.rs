@@ -39,7 +39,7 @@ mod show;
 use std::sync::{Arc, OnceLock};
 
 pub use bpf::{Insn, Invalid, MEMORY, Program, TextError};
-pub use compile::{Compiled, Options, compile};
+pub use compile::{Compiled, Dialect, Options, compile};
 pub use error::Error;
 pub use names::{NoNames, Resolver};
 
