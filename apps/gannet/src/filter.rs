@@ -2,6 +2,7 @@
 //! are, whether all engines agree on them, and how fast they are.
 
 mod bench;
+mod compile;
 mod protocol;
 mod sink;
 mod source;
@@ -27,6 +28,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    Compile(compile::Args),
     Verify(verify::Args),
     Bench(bench::Args),
     TestProtocol(protocol::Args),
@@ -34,6 +36,7 @@ enum Command {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.command {
+        Some(Command::Compile(args)) => compile::run(args),
         Some(Command::Verify(args)) => verify::run(args),
         Some(Command::Bench(args)) => bench::run(args),
         Some(Command::TestProtocol(args)) => protocol::run(args),

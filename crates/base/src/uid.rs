@@ -33,44 +33,41 @@ const PAIRS: [[u8; 2]; 62 * 62] = {
 const CUT: u64 = 62_u64.pow(6);
 
 impl Uid {
-    /// Writes the text into `out` and returns its length.
+    /// The text, and how many of the bytes are its: at most [`UID_TEXT_MAX`].
     #[inline]
-    pub fn write(self, out: &mut [u8; UID_TEXT_MAX]) -> usize {
+    pub fn text(self) -> ([u8; 24], usize) {
+        let mut out = [0; 24];
         out[0] = self.kind;
-        let n = 1 + write_short(u64::from(self.high), &mut out[1..]);
-        let (low, high) = (self.low % CUT, self.low / CUT);
-        if high == 0 {
-            return n + write_short(low, &mut out[n..]);
+        let first = six_digits(u64::from(self.high));
+        out[1..9].copy_from_slice(&first.to_le_bytes());
+        let n = 1 + significant(first);
+        let (low, high) = (six_digits(self.low % CUT), six_digits(self.low / CUT));
+        out[n..n + 8].copy_from_slice(&low.to_le_bytes());
+        if self.low < CUT {
+            return (out, n + significant(low));
         }
-        let mut rest = low;
-        for pair in out[n..n + 6].as_chunks_mut().0 {
-            *pair = PAIRS[(rest % 3_844) as usize];
-            rest /= 3_844;
-        }
-        n + 6 + write_short(high, &mut out[n + 6..])
+        out[n + 6..n + 14].copy_from_slice(&high.to_le_bytes());
+        (out, n + 6 + significant(high))
     }
 }
 
-/// Digits of a number below 62^6, the least significant first; returns how many.
+/// Six digits of a number below 62^6 as text, the least significant in the lowest byte.
 #[inline]
-fn write_short(v: u64, out: &mut [u8]) -> usize {
-    let mut rest = v;
-    let mut text = [0; 6];
-    for pair in text.as_chunks_mut().0 {
-        *pair = PAIRS[(rest % 3_844) as usize];
-        rest /= 3_844;
-    }
-    // Leading zeros are left out, save the only one.
-    let len = 1 + [62, 3_844, 238_328, 14_776_336, 916_132_832].iter().filter(|n| v >= **n).count();
-    let len = len.min(out.len());
-    out[..len].copy_from_slice(&text[..len]);
-    len
+fn six_digits(v: u64) -> u64 {
+    let pair = |v: u64| u64::from(u16::from_le_bytes(PAIRS[(v % 3_844) as usize]));
+    pair(v) | pair(v / 3_844) << 16 | pair(v / (3_844 * 3_844)) << 32
+}
+
+/// How many of six digits are no leading zeros; at least one is shown.
+#[inline]
+fn significant(digits: u64) -> usize {
+    let rest = digits ^ 0x3030_3030_3030;
+    (8 - rest.leading_zeros() as usize / 8).max(1)
 }
 
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0; UID_TEXT_MAX];
-        let n = self.write(&mut text);
+        let (text, n) = self.text();
         f.write_str(std::str::from_utf8(&text[..n]).unwrap_or_default())
     }
 }

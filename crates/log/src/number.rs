@@ -70,23 +70,68 @@ pub fn write_fixed6(out: &mut Vec<u8>, ns: i64) {
         out.push(b'-');
     }
     let us = us.unsigned_abs();
+    if let 1_000_000_000_000_000..10_000_000_000_000_000 = us {
+        return write_date(out, us);
+    }
     write_count(out, us / 1_000_000);
     // Six of eight digits, and the point before them.
     let digits = eight_digits((us % 1_000_000) as u32) | ASCII;
     put(out, (digits >> 16 << 8 | u64::from(b'.')).to_le_bytes(), 7);
 }
 
+/// Microseconds of sixteen digits, as times from 2001 to 2286 are: ten, the point and six.
+#[inline]
+fn write_date(out: &mut Vec<u8>, us: u64) {
+    let digits = |v: u64| (eight_digits(v as u32) | ASCII).to_le_bytes();
+    let (high, low) = (digits(us / EIGHT_DIGITS), digits(us % EIGHT_DIGITS));
+    let mut text = [0; 20];
+    text[..8].copy_from_slice(&high);
+    text[9..17].copy_from_slice(&low);
+    (text[8], text[9], text[10]) = (low[0], low[1], b'.');
+    put(out, text, 17);
+}
+
+/// The text of a byte and the point after it.
+const PARTS: [[u8; 4]; 256] = {
+    let mut all = [[b'.'; 4]; 256];
+    let mut i = 0;
+    while i < all.len() {
+        let text = SMALL[i];
+        let mut at = 0;
+        while at < text[3] as usize {
+            all[i][at] = text[at];
+            at += 1;
+        }
+        i += 1;
+    }
+    all
+};
+
+/// How long each of [`PARTS`] is, the point among it.
+const PART_LENGTHS: [u8; 256] = {
+    let mut all = [0; 256];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = SMALL[i][3] + 1;
+        i += 1;
+    }
+    all
+};
+
 /// Appends an address as `inet_ntop` prints it.
 #[inline]
 pub fn write_addr(out: &mut Vec<u8>, a: Addr) {
     let Some(parts) = a.as_v4() else { return write_v6(out, a.octets()) };
-    for part in parts {
-        let text = SMALL[usize::from(part)];
-        let len = u32::from(text[3]);
-        let dotted = u32::from_le_bytes(text) & 0x00ff_ffff | u32::from(b'.') << (8 * len);
-        put(out, dotted.to_le_bytes(), len as usize + 1);
-    }
-    out.pop();
+    let [a, b, c, d] = parts.map(|p| u64::from(u32::from_le_bytes(PARTS[usize::from(p)])));
+    let [la, lb, lc, ld] = parts.map(|p| usize::from(PART_LENGTHS[usize::from(p)]));
+    // Two halves of up to eight bytes; the second is laid over what the first leaves free. What a
+    // part has beyond its length lies where the next part goes, and is cut off.
+    let half = |x: u64, n: usize, y: u64| x & !(!0 << (8 * n)) | y << (8 * n);
+    let mut text = [0; 16];
+    text[..8].copy_from_slice(&half(a, la, b).to_le_bytes());
+    let n = (la + lb).min(8);
+    text[n..n + 8].copy_from_slice(&half(c, lc, d).to_le_bytes());
+    put(out, text, n + lc + ld - 1);
 }
 
 fn write_v6(out: &mut Vec<u8>, b: [u8; 16]) {
@@ -158,6 +203,13 @@ mod tests {
         assert_eq!(text(|o| write_fixed6(o, 1_300_475_167_096_535_999)), "1300475167.096535");
         assert_eq!(text(|o| write_fixed6(o, -1_500_000_000)), "-1.500000");
         assert_eq!(text(|o| write_fixed6(o, 0)), "0.000000");
+        for (us, want) in [
+            (999_999_999_999_999, "999999999.999999"),
+            (1_000_000_000_000_000, "1000000000.000000"),
+            (9_223_372_036_854_775, "9223372036.854775"),
+        ] {
+            assert_eq!(text(|o| write_fixed6(o, us * 1_000 + 807)), want);
+        }
     }
 
     #[test]
@@ -173,6 +225,14 @@ mod tests {
             for v in [v, v >> shift] {
                 prop_assert_eq!(text(|o| write_count(o, v)), v.to_string());
             }
+        }
+
+        #[test]
+        fn times(ns: i64) {
+            let us = (ns / 1_000).unsigned_abs();
+            let sign = if ns <= -1_000 { "-" } else { "" };
+            let want = format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000);
+            prop_assert_eq!(text(|o| write_fixed6(o, ns)), want);
         }
 
         #[test]

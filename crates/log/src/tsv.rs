@@ -9,6 +9,7 @@ use crate::number::write_fixed6;
 use crate::row::Cut;
 use crate::row::Limits;
 use crate::text::append;
+use crate::text::put;
 use crate::value::Encoder;
 use crate::value::Value;
 
@@ -121,6 +122,11 @@ impl Encoder for TsvEncoder<'_> {
     #[inline]
     fn plain(&mut self, v: &[u8]) {
         append(self.out, v);
+    }
+
+    #[inline]
+    fn short<const N: usize>(&mut self, text: [u8; N], len: usize) {
+        put(self.out, text, len);
     }
 
     fn list<V: Value>(&mut self, v: &[V]) {

@@ -47,6 +47,11 @@ pub trait Encoder {
     fn string(&mut self, v: &[u8]);
     /// Text that is known to need no escaping: enum names, uids.
     fn plain(&mut self, v: &[u8]);
+    /// The first `len` of a few bytes that are known to need no escaping.
+    #[inline]
+    fn short<const N: usize>(&mut self, text: [u8; N], len: usize) {
+        self.plain(&text[..len]);
+    }
     /// A set or vector. An unset element of a vector is allowed.
     fn list<V: Value>(&mut self, v: &[V]);
 }
@@ -118,9 +123,8 @@ impl Value for Uid {
     const TYPE: Type = Type::Scalar("string");
     #[inline]
     fn put<E: Encoder>(&self, e: &mut E) {
-        let mut text = [0; gannet_base::UID_TEXT_MAX];
-        let n = self.write(&mut text);
-        e.plain(&text[..n]);
+        let (text, len) = self.text();
+        e.short(text, len);
     }
 }
 

@@ -1,7 +1,9 @@
 //! `gannet filter bench`: what a filter costs in each engine.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::hint::black_box;
+use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
@@ -12,6 +14,7 @@ use gannet_filter::engine::Engine;
 use gannet_filter::engine::Kind;
 use gannet_filter::engine::View;
 
+use super::compile::DialectName;
 use super::source::Source;
 use crate::out;
 use crate::outcome::Outcome;
@@ -26,13 +29,16 @@ use crate::terminal::Terminal;
 pub(super) struct Args {
     /// The expression
     #[arg(value_name = "FILTER", required_unless_present = "load")]
-    filter: Option<PathBuf>,
+    filter: Option<OsString>,
     /// Captures and folders of captures, as one stream; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// A program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
+    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    #[arg(long, value_enum, default_value_t)]
+    dialect: DialectName,
     /// How many packets to run over
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     packets: u32,
@@ -57,7 +63,8 @@ const REPEAT: u32 = 2_000;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
-    let source = Source::of(args.filter.as_deref(), &args.files, args.load.as_deref());
+    let (first, load) = (args.filter.as_deref().map(Path::new), args.load.as_deref());
+    let source = Source::of(first, &args.files, load, args.dialect.into());
     let (source, files) = match source {
         Ok((_, files)) if files.is_empty() => {
             terminal.error(&"no capture is named: give a file, or - for standard input");
@@ -176,7 +183,7 @@ fn table(source: &Source, link_type: u16, sample: &Sample, rounds: u32) -> Resul
         lane(kind, "", &program, &mut lanes, &mut missing);
     }
     let mut theirs = None;
-    if let Source::Expression(text) = source {
+    if let Source::Expression(text, _) = source {
         let begun = Instant::now();
         if let Some(program) = libpcap(text, link_type) {
             theirs = Some((begun.elapsed(), program.insns().len()));

@@ -126,9 +126,8 @@ impl Sink {
     }
 
     pub(super) fn finish(self) -> anyhow::Result<()> {
-        match self.writer {
-            Some(writer) => writer.finish()?,
-            None => (),
+        if let Some(writer) = self.writer {
+            writer.finish()?;
         }
         Ok(())
     }

@@ -4,18 +4,20 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 use anyhow::Context as _;
+use gannet_filter::Dialect;
 use gannet_filter::Filter;
-use gannet_filter::NoNames;
 use gannet_filter::Options;
 use gannet_filter::Program;
-use gannet_filter::Resolver;
 use gannet_filter::compile;
 use gannet_filter::dlt;
 use gannet_filter::engine;
 use gannet_filter::engine::Engine;
 use gannet_filter::engine::View;
+
+use crate::names::System;
 
 /// Longer programs are no text of a program.
 const MAX_TEXT: u64 = 16 << 20;
@@ -23,14 +25,15 @@ const MAX_TEXT: u64 = 16 << 20;
 /// An expression or a program.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    Expression(String),
+    Expression(String, Dialect),
     /// For whatever packets there are.
     Program(Program),
 }
 
-/// Names as commands resolve them.
-pub(super) fn names() -> Arc<dyn Resolver + Send + Sync> {
-    Arc::new(NoNames)
+/// Names as this machine knows them, each looked up once.
+pub(super) fn names() -> Arc<System> {
+    static NAMES: OnceLock<Arc<System>> = OnceLock::new();
+    Arc::clone(NAMES.get_or_init(|| Arc::new(System::new())))
 }
 
 impl Source {
@@ -40,11 +43,12 @@ impl Source {
         first: Option<&Path>,
         files: &[PathBuf],
         load: Option<&Path>,
+        dialect: Dialect,
     ) -> anyhow::Result<(Self, Vec<PathBuf>)> {
         let Some(program) = load else {
             let text = first.unwrap_or(Path::new("")).to_str();
             let text = text.context("the filter is no valid UTF-8")?;
-            return Ok((Self::Expression(text.to_owned()), files.to_vec()));
+            return Ok((Self::Expression(text.to_owned(), dialect), files.to_vec()));
         };
         let first = first.map(Path::to_owned);
         let files = first.into_iter().chain(files.iter().cloned()).collect();
@@ -71,8 +75,9 @@ impl Source {
     fn compiled(&self, link_type: u16, optimize: bool) -> Result<Program, String> {
         match self {
             Self::Program(program) => Ok(program.clone()),
-            Self::Expression(text) => {
-                let options = Options { optimize, ..Options::default() };
+            Self::Expression(text, dialect) => {
+                let dialect = *dialect;
+                let options = Options { optimize, dialect, ..Options::default() };
                 compile(text, dlt::of_file(link_type), &options, &*names())
                     .map(|c| c.program().clone())
                     .map_err(|e| e.to_string())
@@ -101,7 +106,10 @@ pub(super) enum Picker {
 impl Picker {
     pub(super) fn new(source: &Source) -> Result<Self, gannet_filter::Error> {
         Ok(match source {
-            Source::Expression(text) => Self::Filter(Filter::parse_with(text, names())?),
+            Source::Expression(text, dialect) => {
+                let options = Options { dialect: *dialect, ..Options::default() };
+                Self::Filter(Filter::with(text, options, names())?)
+            }
             Source::Program(program) => Self::Program(engine::best(program)),
         })
     }

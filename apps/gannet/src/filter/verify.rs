@@ -1,7 +1,9 @@
 //! `gannet filter verify`: every engine on every packet, and where they part.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use gannet_filter::engine::Kind;
 use gannet_filter::engine::View;
 use gannet_filter::engine::trace;
 
+use super::compile::DialectName;
 use super::source::Source;
 use super::write::runs;
 use crate::out;
@@ -34,13 +37,16 @@ use crate::terminal::Terminal;
 pub(super) struct Args {
     /// The expression
     #[arg(value_name = "FILTER", required_unless_present = "load")]
-    filter: Option<PathBuf>,
+    filter: Option<OsString>,
     /// Captures and folders of captures, as one stream; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// A program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
+    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    #[arg(long, value_enum, default_value_t)]
+    dialect: DialectName,
     /// Compare with the programs of libpcap's own compiler, too
     #[arg(long, conflicts_with = "load")]
     theirs: bool,
@@ -68,7 +74,8 @@ struct Suite {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
-    let source = Source::of(args.filter.as_deref(), &args.files, args.load.as_deref());
+    let (first, load) = (args.filter.as_deref().map(Path::new), args.load.as_deref());
+    let source = Source::of(first, &args.files, load, args.dialect.into());
     let (source, files) = match source {
         Ok((_, files)) if files.is_empty() => {
             terminal.error(&"no capture is named: give a file, or - for standard input");
@@ -143,7 +150,7 @@ impl Suite {
     fn new(source: &Source, link_type: u16, theirs: bool) -> Result<Self, String> {
         let plain = Arc::new(source.plain(link_type)?);
         let mut programs = vec![("as written", plain)];
-        if let Source::Expression(text) = source {
+        if let Source::Expression(text, _) = source {
             programs.push(("optimised", Arc::new(source.optimized(link_type)?)));
             if theirs {
                 for (what, optimize) in [("libpcap's", false), ("libpcap's, optimised", true)] {

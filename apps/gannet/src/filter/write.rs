@@ -1,5 +1,6 @@
 //! Packets that match, written and counted.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -8,6 +9,7 @@ use gannet_capture::Batch;
 use gannet_capture::Stream;
 use gannet_filter::engine::View;
 
+use super::compile::DialectName;
 use super::sink;
 use super::sink::Limit;
 use super::sink::Sink;
@@ -19,10 +21,11 @@ use crate::stop::Stop;
 use crate::terminal::Terminal;
 
 #[derive(Debug, clap::Args)]
+#[group(id = "writing")]
 pub(super) struct Args {
     /// Which packets, like 'tcp port 80 and not net 10.0.0.0/8'; '' is all
     #[arg(value_name = "FILTER", required_unless_present_any = ["expression", "load"])]
-    filter: Option<PathBuf>,
+    filter: Option<OsString>,
     /// Captures and folders of captures, as one stream; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -45,6 +48,9 @@ pub(super) struct Args {
     /// Run a program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
     #[arg(long, value_name = "FILE", conflicts_with = "expression")]
     load: Option<PathBuf>,
+    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    #[arg(long, value_enum, default_value_t)]
+    dialect: DialectName,
 }
 
 /// A filter, and where its packets go.
@@ -137,13 +143,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// The filters and the files.
 fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>)> {
     let (sources, files) = if args.expression.is_empty() {
-        let (source, files) =
-            Source::of(args.filter.as_deref(), &args.files, args.load.as_deref())?;
+        let (first, load) = (args.filter.as_deref().map(Path::new), args.load.as_deref());
+        let (source, files) = Source::of(first, &args.files, load, args.dialect.into())?;
         (vec![source], files)
     } else {
-        let sources = args.expression.iter().cloned().map(Source::Expression).collect();
+        let sources = args
+            .expression
+            .iter()
+            .map(|e| Source::Expression(e.clone(), args.dialect.into()))
+            .collect();
         // What stands in the place of a filter is a file.
-        (sources, args.filter.iter().chain(&args.files).cloned().collect())
+        (sources, args.filter.iter().map(PathBuf::from).chain(args.files.iter().cloned()).collect())
     };
     anyhow::ensure!(!files.is_empty(), "no capture is named: give a file, or - for standard input");
     anyhow::ensure!(
