@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -18,6 +19,7 @@ use gannet_log::Format;
 use gannet_log::JsonTimes;
 use gannet_log::Selection;
 
+use crate::names::System;
 use crate::outcome::Outcome;
 use crate::paths;
 use crate::paths::Folders;
@@ -157,6 +159,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+/// A filter with names as this machine knows them.
+fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
+    Filter::with(text, gannet_filter::Options::default(), Arc::new(System::new()))
+}
+
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
     let times = match args.json_times {
         Times::Epoch => JsonTimes::Epoch,
@@ -165,7 +172,7 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
     };
     Ok(Options {
         ignore_checksums: args.no_checksums,
-        filter: args.filter.as_deref().map(Filter::parse).transpose()?,
+        filter: args.filter.as_deref().map(filter).transpose()?,
         logs: gannet_log::Options {
             dir: None,
             format: if args.json { Format::Json(times) } else { Format::Tsv },

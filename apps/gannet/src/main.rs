@@ -13,6 +13,7 @@ mod completions;
 mod filter;
 mod info;
 mod man;
+mod names;
 mod out;
 mod outcome;
 mod paths;

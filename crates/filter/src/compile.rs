@@ -3,7 +3,7 @@
 use crate::ast::Expr;
 use crate::bpf::{self, Insn, Program};
 use crate::error::{Error, Problem, Span};
-use crate::ir::{Cond, Graph};
+use crate::ir::{Cond, Graph, Values};
 use crate::lower::Lowered;
 use crate::names::Resolver;
 use crate::{lower, optimize, parser, select};
@@ -27,11 +27,34 @@ pub struct Options {
     pub kernel: bool,
     /// Whether packets come from a file, perhaps of another system.
     pub offline: bool,
+    /// What headers inside of others mean to what stands behind them in the text.
+    pub dialect: Dialect,
+}
+
+/// What `vlan`, `mpls`, `pppoes`, `geneve`, `vxlan` and `lane`, which ask for a header inside of
+/// another, mean to the rest of the expression.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Everything behind them in the text is about what they hold, whatever parentheses and `or`
+    /// stand between: `vlan 2 or vlan 3` asks for 3 in the second tag.
+    #[default]
+    Libpcap,
+    /// Only what is joined to them by `and`, behind them and in the same parentheses, is about what
+    /// they hold: `vlan 2 or vlan 3` asks for either in the first tag. Parentheses in which all
+    /// alternatives ask for the same headers hold for what is joined to them as these would.
+    Scoped,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { snaplen: 262_144, netmask: None, optimize: true, kernel: false, offline: true }
+        Self {
+            snaplen: 262_144,
+            netmask: None,
+            optimize: true,
+            kernel: false,
+            offline: true,
+            dialect: Dialect::Libpcap,
+        }
     }
 }
 
@@ -167,11 +190,42 @@ impl Compiled {
         })
     }
 
-    /// What lowering left: its graph, what to carry out first, the condition, and the lowest word
-    /// that holds a variable.
-    pub(crate) fn parts(&self) -> Option<(Graph, &[Cond], &Cond, u8)> {
+    /// The graph as written, and as every pass of the optimizer left it.
+    pub fn passes(&self) -> Vec<(&'static str, Graph)> {
+        let Some(Stages { lowered, .. }) = &self.stages else { return Vec::new() };
+        let mut values = lowered.values.clone();
+        let cond = optimize::factor(&mut values, &lowered.cond);
+        let factored = Graph::new(values, &lowered.prologue, &cond);
+        let threaded = optimize::thread(factored.clone());
+        let alive = optimize::dead(threaded.clone());
+        let expanded = optimize::expand(alive.clone());
+        let bits = optimize::bits(expanded.clone());
+        let again = optimize::thread(bits.clone());
+        vec![
+            ("the graph as written", lowered.graph()),
+            ("the factored graph", factored),
+            ("the threaded graph", threaded),
+            ("the graph without dead variables", alive),
+            ("the graph without sets", expanded),
+            ("the graph with tests of bits", bits),
+            ("the graph threaded again", again),
+        ]
+    }
+
+    /// The program of the last pass, without the selection's own improvements.
+    pub(crate) fn unshared(&self) -> Result<Program, String> {
+        match (&self.stages, self.passes().pop()) {
+            (Some(Stages { lowered, .. }), Some((_, graph))) => {
+                select::select(&graph, self.options.snaplen, lowered.vars, false)
+            }
+            _ => Ok(self.program.clone()),
+        }
+    }
+
+    /// What lowering left: what to carry out first, the condition, and their values.
+    pub(crate) fn conditions(&self) -> Option<(&Values, &[Cond], &Cond)> {
         let lowered = &self.stages.as_ref()?.lowered;
-        Some((lowered.graph(), &lowered.prologue, &lowered.cond, lowered.vars))
+        Some((&lowered.values, &lowered.prologue, &lowered.cond))
     }
 
     /// The syntax tree, none for the empty expression: parsed anew, as only those who look at

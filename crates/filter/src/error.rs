@@ -2,14 +2,15 @@ use std::fmt;
 
 /// Why an expression is none, and where.
 ///
-/// Its `Display` says so in a line, then shows the expression with a mark under the place, then, if
-/// there is one, the keyword that may have been meant:
+/// Its `Display` says so in a line, then shows the expression with a mark under the place, then what
+/// could have stood there and the keyword that may have been meant, if they are known:
 ///
 /// ```text
 /// can't parse filter expression: syntax error
 ///   tcp prot 80
 ///       ^^^^
-/// did you mean 'port'?
+/// expected 'and', 'or' or the end
+/// did you mean 'proto'?
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}\n{}", Mark(self))]
@@ -19,6 +20,7 @@ pub struct Error {
     /// Characters before the place, and of the place.
     at: usize,
     width: usize,
+    expected: Option<String>,
     hint: Option<String>,
 }
 
@@ -34,12 +36,14 @@ pub(crate) struct Span {
 pub(crate) struct Problem {
     pub(crate) message: String,
     pub(crate) span: Span,
+    /// What could have stood there, as in "expected a number".
+    pub(crate) expected: Option<String>,
     pub(crate) hint: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(message: impl Into<String>, span: Span) -> Self {
-        Self { message: message.into(), span, hint: None }
+        Self { message: message.into(), span, expected: None, hint: None }
     }
 }
 
@@ -48,8 +52,8 @@ impl Error {
         let chars = |upto: usize| expression.char_indices().take_while(|(i, _)| *i < upto).count();
         let at = chars(problem.span.at);
         let width = chars(problem.span.at.saturating_add(problem.span.width)) - at;
-        let Problem { message, hint, .. } = problem;
-        Self { message, expression: expression.to_owned(), at, width, hint }
+        let Problem { message, expected, hint, .. } = problem;
+        Self { message, expression: expression.to_owned(), at, width, expected, hint }
     }
 
     /// What is wrong, in a line.
@@ -62,7 +66,12 @@ impl Error {
         self.at + 1
     }
 
-    /// The keyword nearest to what was found.
+    /// What could have stood there, like "a number".
+    pub fn expected(&self) -> Option<&str> {
+        self.expected.as_deref()
+    }
+
+    /// What may have been meant: mostly the keyword nearest to what was found.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -73,11 +82,14 @@ struct Mark<'a>(&'a Error);
 
 impl fmt::Display for Mark<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Error { expression, at, width, hint, .. } = self.0;
+        let Error { expression, at, width, expected, hint, .. } = self.0;
         // Whatever is no plain character would move the mark.
         let shown = expression.chars().map(|c| if c.is_control() { ' ' } else { c });
         writeln!(f, "  {}", shown.collect::<String>())?;
         write!(f, "  {}{}", " ".repeat(*at), "^".repeat((*width).max(1)))?;
+        if let Some(expected) = expected {
+            write!(f, "\nexpected {expected}")?;
+        }
         match hint {
             Some(word) => write!(f, "\ndid you mean '{word}'?"),
             None => Ok(()),
@@ -98,13 +110,34 @@ mod tests {
         assert_eq!(
             rendered("tcp prot 80"),
             "can't parse filter expression: syntax error\n  tcp prot 80\n      ^^^^\n\
-             did you mean 'proto'?"
+             expected 'and', 'or' or the end\ndid you mean 'proto'?"
         );
         assert_eq!(
             rendered("tcp and"),
-            "can't parse filter expression: syntax error\n  tcp and\n         ^"
+            "can't parse filter expression: syntax error\n  tcp and\n         ^\n\
+             expected a primitive like 'tcp', 'port 80' or 'host 192.0.2.1'"
         );
         assert_eq!(rendered("ü").lines().last(), Some("  ^"));
+        let last = |text| rendered(text).lines().skip(3).collect::<Vec<_>>().join("; ");
+        for (text, told) in [
+            ("port and", "expected a port or the name of a service"),
+            ("host (1.2.3.4", "expected ')'"),
+            (
+                "proto tcp",
+                "expected a protocol's number, or its name behind a backslash; \
+                           did you mean '\\tcp'?",
+            ),
+            (
+                "len-4 > 0",
+                "expected a primitive like 'tcp', 'port 80' or 'host 192.0.2.1'; \
+                           did you mean 'len - 4'?",
+            ),
+            ("tcp[13] & 2", "expected a comparison like '=', '!=' or '>'"),
+            ("src or net 10", "expected 'dst'"),
+            ("less tcp", "expected a number"),
+        ] {
+            assert_eq!(last(text), told, "{text}");
+        }
         assert_eq!(rendered("tcp\tport\t/").lines().nth(1), Some("  tcp port /"));
     }
 }

@@ -42,7 +42,7 @@ mod show;
 use std::sync::{Arc, OnceLock};
 
 pub use bpf::{Insn, Invalid, MEMORY, Program, TextError};
-pub use compile::{Compiled, Options, compile};
+pub use compile::{Compiled, Dialect, Options, compile};
 pub use error::Error;
 pub use names::{NoNames, Resolver};
 
@@ -59,6 +59,7 @@ pub struct Filter(Arc<Inner>);
 struct Inner {
     text: String,
     tree: Option<ast::Expr>,
+    options: Options,
     names: Arc<dyn Resolver + Send + Sync>,
     /// Link types as they came.
     engines: [OnceLock<(u16, Ready)>; MAX_LINK_TYPES],
@@ -88,18 +89,22 @@ impl Filter {
     /// # Errors
     /// What is wrong and where, as soon as something is.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        Self::parse_with(text, Arc::new(NoNames))
+        Self::with(text, Options::default(), Arc::new(NoNames))
     }
 
-    /// Parses an expression with names that somebody resolves.
+    /// Parses an expression with options of its own and names that somebody resolves.
     ///
     /// # Errors
     /// As [`Filter::parse`].
-    pub fn parse_with(text: &str, names: Arc<dyn Resolver + Send + Sync>) -> Result<Self, Error> {
+    pub fn with(
+        text: &str,
+        options: Options,
+        names: Arc<dyn Resolver + Send + Sync>,
+    ) -> Result<Self, Error> {
         let fail = |problem| Error::new(problem, text);
         let tree = parser::parse(text).map_err(fail)?;
         // That nothing can match is no mistake: packets of other link types may.
-        let options = Options { optimize: false, ..Options::default() };
+        let plain = Options { optimize: false, ..options.clone() };
         let mut first = None;
         for link in [
             dlt::EN10MB,
@@ -113,11 +118,11 @@ impl Filter {
             dlt::SUNATM,
             dlt::MTP2,
         ] {
-            match compile::of_tree(tree.as_ref(), text, link, &options, &*names) {
+            match compile::of_tree(tree.as_ref(), text, link, &plain, &*names) {
                 Ok(_) => {
                     let engines = Default::default();
                     let text = text.to_owned();
-                    return Ok(Self(Arc::new(Inner { text, tree, names, engines })));
+                    return Ok(Self(Arc::new(Inner { text, tree, options, names, engines })));
                 }
                 Err(problem) => first = first.or(Some(problem)),
             }
@@ -134,11 +139,10 @@ impl Filter {
     /// What runs the filter on frames of a link type, numbered as in capture files: the fastest
     /// there is. None if no frame of it can match.
     pub fn engine(&self, link_type: u16) -> Option<&dyn Engine> {
-        let Inner { text, tree, names, engines } = &*self.0;
+        let Inner { text, tree, options, names, engines } = &*self.0;
         let compiled = || {
-            let options = Options::default();
             let link = dlt::of_file(link_type);
-            let compiled = compile::of_tree(tree.as_ref(), text, link, &options, &**names);
+            let compiled = compile::of_tree(tree.as_ref(), text, link, options, &**names);
             (link_type, compiled.ok().map(|c| engine::best(c.program())))
         };
         let found = engines.iter().map(|e| e.get_or_init(compiled)).find(|e| e.0 == link_type);

@@ -1,5 +1,6 @@
 //! The syntax tree to conditions on the packet, from left to right: what `vlan`, `mpls` and other
-//! headers inside of headers shift holds for everything behind them in the text, as in libpcap.
+//! headers inside of headers shift holds for everything behind them in the text, as in libpcap, or
+//! in the other dialect for what `and` joins to them (`scope`).
 
 mod arith;
 mod host;
@@ -7,6 +8,7 @@ mod link;
 mod list;
 mod misc;
 mod port;
+mod scope;
 mod state;
 mod tunnel;
 mod wlan;
@@ -53,7 +55,8 @@ pub(crate) fn lower(
         names,
         vars: 16,
         outer: None,
-        tag: None,
+        tagged: false,
+        tag_words: None,
     };
     let cond = lower.expr(expr)?;
     let prologue = lower.prologue().map_err(|m| Problem::new(m, Default::default()))?;
@@ -100,24 +103,39 @@ struct Lower<'a> {
     vars: u8,
     /// The outermost header and payload, once others lie inside.
     outer: Option<(state::Offset, state::Offset)>,
-    /// The variables that a VLAN tag moves, once one was asked for that the kernel may have taken.
-    tag: Option<(u8, u8)>,
+    /// Whether a VLAN tag was asked for that the kernel may have taken.
+    tagged: bool,
+    /// The variables that such a tag moves.
+    tag_words: Option<(u8, u8)>,
 }
 
 impl Lower<'_> {
     fn expr(&mut self, expr: &Expr) -> std::result::Result<Cond, Problem> {
         match expr {
-            Expr::Not(inner) => self.expr(inner).map(not),
+            Expr::Not(inner) => {
+                let begin = self.scope();
+                let inner = self.expr(inner)?;
+                self.leave(begin);
+                Ok(not(inner))
+            }
             Expr::Chain(first, rest) => {
+                let begin = self.scope();
                 let (mut so_far, mut at) = match self.run(first, rest) {
                     Some((cond, n)) => (cond, n - 1),
                     None => (self.expr(first)?, 0),
                 };
                 while let Some((join, next)) = rest.get(at) {
+                    let before = match join {
+                        Join::And => None,
+                        Join::Or => self.begin_again(&begin),
+                    };
                     let (next, n) = match (join, self.run(next, &rest[at + 1..])) {
                         (Join::Or, Some(run)) => run,
                         _ => (self.expr(next)?, 1),
                     };
+                    if let Some(before) = before {
+                        self.agree(before, &begin);
+                    }
                     at += n;
                     so_far = match join {
                         Join::And => and(so_far, next),

@@ -28,8 +28,11 @@ pub trait Resolver {
 
     /// The text of a list, for `host in @NAME`: an address, a network, a range or a name on each
     /// line, or a port, a range of ports or a service; what stands behind `#` does not count.
-    fn list(&self, _name: &str) -> Option<String> {
-        None
+    ///
+    /// # Errors
+    /// Why there is none, in words that follow the list's name.
+    fn list(&self, _name: &str) -> Result<String, String> {
+        Err("lists are not known here".to_owned())
     }
 
     /// The number of a protocol over IP.

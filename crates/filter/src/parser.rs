@@ -2,6 +2,8 @@
 //! identifier behind one of them takes over the qualifiers of the primitive before it, and `%` and
 //! `^` take in everything to their right.
 
+mod keys;
+
 use crate::ast::{Arith, Expr, Id, Join, Primitive, Qualifiers, Relation, Value};
 use crate::error::{Problem, Span};
 use crate::keyword::{self, Word};
@@ -34,8 +36,13 @@ pub(crate) fn parse(text: &str) -> Result<Option<Expr>, Problem> {
         return Ok(None);
     }
     let (expr, _) = parser.expr(None)?;
-    if parser.peek() == Kind::End { Ok(Some(expr)) } else { Err(parser.unexpected()) }
+    if parser.peek() == Kind::End { Ok(Some(expr)) } else { Err(parser.unexpected(JOIN)) }
 }
+
+/// What was expected, in errors.
+const JOIN: &str = "'and', 'or' or the end";
+const PRIMITIVE: &str = "a primitive like 'tcp', 'port 80' or 'host 192.0.2.1'";
+const NUMBER: &str = "a number";
 
 type Lent = Option<Qualifiers>;
 
@@ -74,7 +81,11 @@ impl<'a> Parser<'a> {
     }
 
     fn need(&mut self, sign: &'static str) -> Result<(), Problem> {
-        if self.take(Kind::Sign(sign)) { Ok(()) } else { Err(self.unexpected()) }
+        if self.take(Kind::Sign(sign)) {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("'{sign}'")))
+        }
     }
 
     fn number(&mut self) -> Result<u32, Problem> {
@@ -83,17 +94,31 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 Ok(n)
             }
-            _ => Err(self.unexpected()),
+            _ => Err(self.unexpected(NUMBER)),
         }
     }
 
-    fn unexpected(&self) -> Problem {
+    fn unexpected(&self, expected: &str) -> Problem {
         let span = self.span();
         let hint = match self.peek() {
+            // Names may hold hyphens: what was to be reckoned needs blanks.
+            Kind::Name(name) if name.starts_with("len-") => Some(name.replacen('-', " - ", 1)),
             Kind::Name(name) => keyword::nearest(name).map(str::to_owned),
             _ => None,
         };
-        Problem { message: "can't parse filter expression: syntax error".into(), span, hint }
+        let message = "can't parse filter expression: syntax error".into();
+        Problem { message, span, expected: Some(expected.to_owned()), hint }
+    }
+
+    /// As [`Parser::unexpected`] where an identifier should stand: what is a keyword is a name
+    /// behind a backslash.
+    fn no_id(&self, expected: &str) -> Problem {
+        let mut problem = self.unexpected(expected);
+        if let Kind::Word(_) = self.peek() {
+            let Span { at, width } = self.span();
+            problem.hint = Some(format!("\\{}", &self.text[at..at + width]));
+        }
+        problem
     }
 
     fn deeper<T>(
@@ -177,7 +202,7 @@ impl<'a> Parser<'a> {
                 Ok((self.relation(begin)?, None))
             }
             Kind::Word(word) => self.primitive(word, begin),
-            _ => Err(self.unexpected()),
+            _ => Err(self.unexpected(PRIMITIVE)),
         }
     }
 
@@ -200,7 +225,7 @@ impl<'a> Parser<'a> {
     fn relation(&mut self, begin: usize) -> Result<Expr, Problem> {
         let left = self.arith(0)?;
         let Some(relation) = self.comparison() else {
-            return Err(self.unexpected());
+            return Err(self.unexpected("a comparison like '=', '!=' or '>'"));
         };
         let right = self.arith(0)?;
         Ok(self.leaf(Primitive::Relation(relation, Box::new(left), Box::new(right)), begin))
@@ -279,7 +304,7 @@ impl<'a> Parser<'a> {
                 self.need("]")?;
                 Ok(Arith::Load(proto, Box::new(offset), size))
             }
-            _ => Err(self.unexpected()),
+            _ => Err(self.unexpected("a number, 'len' or bytes of a header like 'tcp[13]'")),
         }
     }
 
@@ -322,7 +347,7 @@ impl<'a> Parser<'a> {
             },
             _ => match proto {
                 Some(name) => Primitive::Proto(name),
-                None => return Err(self.unexpected()),
+                None => return Err(self.unexpected(PRIMITIVE)),
             },
         };
         Ok((self.leaf(found, begin), None))
@@ -341,7 +366,11 @@ impl<'a> Parser<'a> {
             _ => return Ok(first),
         };
         self.at += 1;
-        if self.take(Kind::Word(Word::Dir(other))) { Ok(both) } else { Err(self.unexpected()) }
+        if self.take(Kind::Word(Word::Dir(other))) {
+            Ok(both)
+        } else {
+            Err(self.unexpected(&format!("'{other}'")))
+        }
     }
 
     fn head(&mut self, qualifiers: Qualifiers) -> Result<(Expr, Lent), Problem> {
@@ -365,7 +394,7 @@ impl<'a> Parser<'a> {
         } else {
             self.need("{")?;
             loop {
-                items.push(self.item()?);
+                items.push(self.item(subject(qualifiers.of))?);
                 if !self.take(Kind::Sign(",")) {
                     break;
                 }
@@ -376,17 +405,17 @@ impl<'a> Parser<'a> {
     }
 
     /// What lists hold: as an identifier, or a range of two with `-` between.
-    fn item(&mut self) -> Result<Id, Problem> {
+    fn item(&mut self, what: &str) -> Result<Id, Problem> {
         if let Kind::File(name) = self.peek() {
             self.at += 1;
             return Ok(Id::File(name.to_owned()));
         }
         let begin = self.span();
-        let first = self.plain_id()?;
+        let first = self.plain_id(what)?;
         if !self.take(Kind::Sign("-")) {
             return Ok(first);
         }
-        self.plain_id()?;
+        self.plain_id(what)?;
         let end = self.tokens[self.at - 1].span;
         Ok(Id::Name(self.text[begin.at..end.at + end.width].to_owned()))
     }
@@ -412,13 +441,13 @@ impl<'a> Parser<'a> {
                     Ok(chain(first, rest))
                 });
             }
-            _ => self.plain_id()?,
+            _ => self.plain_id(subject(lent.and_then(|q| q.of)))?,
         };
         Ok(self.leaf(Primitive::Id(lent, id), begin))
     }
 
     /// An identifier without parentheses and negations.
-    fn plain_id(&mut self) -> Result<Id, Problem> {
+    fn plain_id(&mut self, what: &str) -> Result<Id, Problem> {
         let id = match self.peek() {
             Kind::Name(name) => Id::Name(name.to_owned()),
             Kind::Number(n) => Id::Number(n),
@@ -433,7 +462,7 @@ impl<'a> Parser<'a> {
             Kind::V4(v4) if self.ahead(1) == Kind::Word(Word::Key("mask")) => {
                 self.at += 2;
                 let Kind::V4(mask) = self.peek() else {
-                    return Err(self.unexpected());
+                    return Err(self.unexpected("a mask like 255.255.255.0"));
                 };
                 Id::V4Mask(v4.to_owned(), mask.to_owned())
             }
@@ -445,7 +474,7 @@ impl<'a> Parser<'a> {
                 Id::V6Prefix(v6.to_owned(), length)
             }
             Kind::V6(v6) => Id::V6(v6.to_owned()),
-            _ => return Err(self.unexpected()),
+            _ => return Err(self.no_id(what)),
         };
         self.at += 1;
         Ok(id)
@@ -455,7 +484,7 @@ impl<'a> Parser<'a> {
         let value = match self.peek() {
             Kind::Number(n) => Value::Number(n),
             Kind::Name(name) => Value::Name(name.to_owned()),
-            _ => return Err(self.unexpected()),
+            _ => return Err(self.unexpected("a number or a name")),
         };
         self.at += 1;
         Ok(value)
@@ -464,101 +493,25 @@ impl<'a> Parser<'a> {
     fn name(&mut self) -> Result<Value, Problem> {
         match self.peek() {
             Kind::Name(_) => self.value(),
-            _ => Err(self.unexpected()),
+            _ => Err(self.unexpected("a name")),
         }
-    }
-
-    fn protocol_key(
-        &mut self,
-        key: &'static str,
-        proto: Option<&'static str>,
-    ) -> Result<Primitive, Problem> {
-        Ok(match key {
-            "broadcast" => Primitive::Broadcast(proto),
-            "multicast" => Primitive::Multicast(proto),
-            "dir" => Primitive::WlanDir(self.value()?),
-            "type" => {
-                let of = self.value()?;
-                let sub = self.take(Kind::Word(Word::Key("subtype")));
-                Primitive::Wlan(Some(of), if sub { Some(self.value()?) } else { None })
-            }
-            _ => Primitive::Wlan(None, Some(self.name()?)),
-        })
-    }
-
-    fn key(&mut self, key: &'static str) -> Result<Primitive, Problem> {
-        Ok(match key {
-            "less" => Primitive::Less(self.number()?),
-            "greater" => Primitive::Greater(self.number()?),
-            "byte" => {
-                let index = self.number()?;
-                let Kind::Sign(op @ ("&" | "|" | "<" | ">" | "=")) = self.next() else {
-                    self.at -= 1;
-                    return Err(self.unexpected());
-                };
-                Primitive::Byte(index, op, self.number()?)
-            }
-            "ifindex" | "rnr" | "srnr" => Primitive::Tagged(key, Some(self.number()?)),
-            "vlan" | "mpls" | "pppoes" | "geneve" | "vxlan" => {
-                Primitive::Tagged(key, self.parenthesized()?)
-            }
-            "ifname" | "rset" | "action" => Primitive::Pflog(key, self.name()?),
-            "reason" => Primitive::Pflog(key, self.value()?),
-            "llc" => match self.peek() {
-                Kind::Name(name) => {
-                    self.at += 1;
-                    Primitive::Llc(Some(name.to_owned()))
-                }
-                Kind::Word(Word::Key("rnr")) => {
-                    self.at += 1;
-                    Primitive::Llc(Some("rnr".to_owned()))
-                }
-                _ => Primitive::Llc(None),
-            },
-            "vpi" | "vci" | "sio" | "opc" | "dpc" | "sls" | "hsio" | "hopc" | "hdpc" | "hsls" => {
-                self.field(key)?
-            }
-            "mask" | "len" => {
-                self.at -= 1;
-                return Err(self.unexpected());
-            }
-            _ => Primitive::Key(key),
-        })
-    }
-
-    /// A number if one comes, in as many parentheses as it likes.
-    fn parenthesized(&mut self) -> Result<Option<u32>, Problem> {
-        let begin = self.at;
-        while self.take(Kind::Sign("(")) {}
-        let deep = self.at - begin;
-        if deep == 0 && !matches!(self.peek(), Kind::Number(_)) {
-            return Ok(None);
-        }
-        let number = self.number()?;
-        for _ in 0..deep {
-            self.need(")")?;
-        }
-        Ok(Some(number))
-    }
-
-    fn field(&mut self, key: &'static str) -> Result<Primitive, Problem> {
-        if let Some(relation) = self.comparison() {
-            return Ok(Primitive::Field(key, relation, vec![self.number()?]));
-        }
-        if !self.take(Kind::Sign("(")) {
-            return Ok(Primitive::Field(key, Relation::Eq, vec![self.number()?]));
-        }
-        let mut values = vec![self.number()?];
-        while self.take(Kind::Sign("or")) {
-            values.push(self.number()?);
-        }
-        self.need(")")?;
-        Ok(Primitive::Field(key, Relation::Eq, values))
     }
 }
 
 fn chain(first: Expr, rest: Vec<(Join, Expr)>) -> Expr {
     if rest.is_empty() { first } else { Expr::Chain(Box::new(first), rest) }
+}
+
+/// What identifiers of a kind are, in errors.
+fn subject(of: Option<&str>) -> &'static str {
+    match of {
+        None | Some("host") => "an address or the name of a host",
+        Some("net") => "a network or its name",
+        Some("port") => "a port or the name of a service",
+        Some("portrange") => "a range of ports like 8000-8100",
+        Some("gateway") => "the name of a host",
+        Some(_) => "a protocol's number, or its name behind a backslash",
+    }
 }
 
 /// Whether a number before this is one to reckon with.

@@ -11,7 +11,7 @@ mod expressions;
 mod packets;
 mod random;
 
-pub use check::{Disagreement, check};
+pub use check::{Disagreement, check, check_as};
 pub use expressions::Expressions;
 pub use packets::Prober;
 pub use random::Random;

@@ -5,6 +5,7 @@ mod ast;
 mod c;
 mod dot;
 mod listing;
+mod predicates;
 mod svg;
 mod words;
 
@@ -19,7 +20,13 @@ mod tests {
     #[test]
     fn stages_are_shown() {
         let c = compiled("ip and not tcp[13] & 2 = 0");
-        assert!(c.ast().starts_with("chain\n  0..2: Proto(\"ip\")\nand\n  not\n"), "{}", c.ast());
+        let tree = "chain\n  proto ip @0..2\nand\n  not\n    (= (& tcp[13:1] 2) 0) @11..26\n";
+        assert_eq!(c.ast(), tree);
+        let tests = "all\n  packet[12:2] = 0x800\n  not\n    all\n";
+        assert!(c.predicates().starts_with(tests), "{}", c.predicates());
+        let passes = c.passes_listed();
+        assert!(passes.starts_with("the graph as written: 5 tests\n"), "{passes}");
+        assert!(passes.contains("the graph without sets: the same\n"), "{passes}");
         let graph = c.graph().unwrap();
         assert_eq!(
             graph.to_string().lines().next(),
@@ -45,5 +52,12 @@ mod tests {
              29 instructions of BPF.\n"
         );
         assert!(told("").contains("every packet"));
+        assert_eq!(
+            compiled("tcp port 80 or not (net 10 or 11)").ast(),
+            "chain\n  id [tcp port] 80 @9..11\nor\n  not\n    chain\n      id [net] 10 @24..26\n    or\n      \
+             id [net] 11 @30..32\n"
+        );
+        assert_eq!(compiled("").ast(), "everything\n");
+        assert_eq!(compiled("").predicates(), "true\n");
     }
 }

@@ -33,11 +33,13 @@ pub mod libpcap;
 pub mod linux;
 #[cfg_attr(not(feature = "jit"), allow(dead_code))]
 mod sets;
+mod trace;
 mod view;
 
 use crate::Program;
 
 pub use interp::Interp;
+pub use trace::{Step, Trace, trace};
 pub use view::View;
 
 /// Runs one program.

@@ -235,7 +235,7 @@ impl Lower<'_> {
     }
 
     fn file(&self, name: &str) -> Result<String> {
-        self.names.list(name).ok_or_else(|| format!("there is no list '{name}'"))
+        self.names.list(name).map_err(|why| format!("list '{name}': {why}"))
     }
 
     fn named(&mut self, name: &str, out: &mut Addresses) -> Result<()> {
@@ -359,12 +359,12 @@ mod tests {
     struct Lists;
 
     impl Resolver for Lists {
-        fn list(&self, name: &str) -> Option<String> {
+        fn list(&self, name: &str) -> Result<String, String> {
             let text = "10.0.0.1 # one\n\n192.0.2.0/24\n2001:db8::/32\n10.1.0.0-10.1.0.9\n";
             match name {
-                "ok.txt" => Some(text.to_owned()),
-                "bad.txt" => Some("10.0.0.1\n10.0.0.1/8\n".to_owned()),
-                _ => None,
+                "ok.txt" => Ok(text.to_owned()),
+                "bad.txt" => Ok("10.0.0.1\n10.0.0.1/8\n".to_owned()),
+                _ => Err("no such list".to_owned()),
             }
         }
     }
@@ -426,7 +426,7 @@ mod tests {
         let told = |text: &str| {
             compile(text, 1, &Options::default(), &Lists).unwrap_err().message().to_owned()
         };
-        assert_eq!(told("host in @none.txt"), "there is no list 'none.txt'");
+        assert_eq!(told("host in @none.txt"), "list 'none.txt': no such list");
         assert_eq!(
             told("host in @bad.txt"),
             "bad.txt, line 2: non-network bits set in \"10.0.0.1/8\""

@@ -16,7 +16,7 @@ pub(super) struct Offset {
     pub(super) word: Option<u8>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) outermost: u16,
     pub(super) previous: u16,
@@ -216,7 +216,7 @@ impl Lower<'_> {
             self.header_prologue(word, &mut steps);
             base = Some(self.values.add(Node::Var(word)));
         }
-        if let Some((payload, kind)) = self.tag {
+        if let Some((payload, kind)) = self.tag_words {
             let zero = self.values.constant(0);
             return Ok(vec![Cond::Set(payload, zero), Cond::Set(kind, zero)]);
         }

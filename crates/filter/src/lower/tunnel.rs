@@ -37,7 +37,7 @@ impl Lower<'_> {
         if let Some(id) = id {
             at_most("VLAN tag", id, 0xfff)?;
         }
-        if self.options.kernel && self.state.link == EN10MB && self.tag.is_none() {
+        if self.options.kernel && self.state.link == EN10MB && !self.tagged {
             return self.stripped_vlan(any, id);
         }
         if let Some(id) = id {
@@ -60,8 +60,13 @@ impl Lower<'_> {
             )),
             None => None,
         };
-        let (payload, kind) = (self.variable()?, self.variable()?);
-        self.tag = Some((payload, kind));
+        let used = self.tag_words;
+        let (payload, kind) = match used {
+            Some(words) => words,
+            None => (self.variable()?, self.variable()?),
+        };
+        self.tag_words = Some((payload, kind));
+        self.tagged = true;
         self.state.payload.variable = true;
         self.state.payload.word = Some(payload);
         self.state.kind.variable = true;
@@ -74,7 +79,13 @@ impl Lower<'_> {
             here = and(here, Cond::Set(word, sum));
         }
         let stripped = self.eq(At::Packet, TAG_PRESENT, 1, 1)?;
-        let any = or(stripped.clone(), and(here, in_frame));
+        let mut any = or(stripped.clone(), and(here, in_frame));
+        if used.is_some() {
+            // An alternative before this one may have set them.
+            let zero = self.values.constant(0);
+            let clear = and(Cond::Set(payload, zero), Cond::Set(kind, zero));
+            any = and(clear, any);
+        }
         Ok(match inside {
             None => any,
             Some((told, read)) => {

@@ -5,7 +5,7 @@ use crate::bpf::Program;
 use crate::compile::REJECTS_ALL;
 use crate::ir::Graph;
 use crate::names::Resolver;
-use crate::{Options, compile, optimize, select};
+use crate::{Dialect, Options, compile};
 
 /// Two stages that do not agree on a packet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +52,24 @@ pub fn check(
     seed: u64,
     samples: &[Vec<u8>],
 ) -> Result<Option<usize>, Disagreement> {
-    let options = Options { optimize: false, netmask: Some(0xffff_ff00), ..Options::default() };
+    check_as(Dialect::Libpcap, text, link_type, names, rounds, seed, samples)
+}
+
+/// As [`check()`], of an expression in a dialect.
+///
+/// # Errors
+/// The first disagreement.
+pub fn check_as(
+    dialect: Dialect,
+    text: &str,
+    link_type: u16,
+    names: &dyn Resolver,
+    rounds: usize,
+    seed: u64,
+    samples: &[Vec<u8>],
+) -> Result<Option<usize>, Disagreement> {
+    let netmask = Some(0xffff_ff00);
+    let options = Options { optimize: false, netmask, dialect, ..Options::default() };
     let optimizing = Options { optimize: true, ..options.clone() };
     let Ok(compiled) = compile(text, link_type, &options, names) else { return Ok(None) };
     let plain = compiled.program().clone();
@@ -60,7 +77,7 @@ pub fn check(
     let mut nothing_matches = false;
     match compile(text, link_type, &optimizing, names) {
         Ok(optimized) => {
-            stages.extend(optimized.stages_to_check(options.snaplen));
+            stages.extend(optimized.stages_to_check());
             stages.push(("the program", Stage::Program(optimized.program().clone())));
         }
         Err(error) => {
@@ -92,26 +109,11 @@ pub fn check(
 }
 
 impl crate::Compiled {
-    fn stages_to_check(&self, snaplen: u32) -> Vec<(&'static str, Stage)> {
-        let mut out = Vec::new();
-        let Some((lowered, prologue, cond, vars)) = self.parts() else { return out };
-        out.push(("the graph as written", Stage::Graph(lowered.clone())));
-        let mut values = lowered.values;
-        let cond = optimize::factor(&mut values, cond);
-        let factored = Graph::new(values, prologue, &cond);
-        let threaded = optimize::thread(factored.clone());
-        let alive = optimize::dead(threaded.clone());
-        let expanded = optimize::expand(alive.clone());
-        let bits = optimize::bits(expanded.clone());
-        let again = optimize::thread(bits.clone());
-        let unshared = select::select(&again, snaplen, vars, false);
-        out.push(("the factored graph", Stage::Graph(factored)));
-        out.push(("the threaded graph", Stage::Graph(threaded)));
-        out.push(("the graph without dead variables", Stage::Graph(alive)));
-        out.push(("the graph without sets", Stage::Graph(expanded)));
-        out.push(("the graph with tests of bits", Stage::Graph(bits)));
-        out.push(("the graph threaded again", Stage::Graph(again)));
-        out.extend(unshared.ok().map(|p| ("the program without shared loads", Stage::Program(p))));
+    fn stages_to_check(&self) -> Vec<(&'static str, Stage)> {
+        let passes = self.passes().into_iter();
+        let mut out: Vec<_> = passes.map(|(name, graph)| (name, Stage::Graph(graph))).collect();
+        let unshared = self.unshared().ok();
+        out.extend(unshared.map(|p| ("the program without shared loads", Stage::Program(p))));
         out
     }
 }

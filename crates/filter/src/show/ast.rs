@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 
+use super::words;
 use crate::Compiled;
-use crate::ast::{Expr, Join};
+use crate::ast::{Arith, Expr, Join, Primitive, Relation};
+use crate::error::Span;
 
 impl Compiled {
-    /// The syntax tree: a line for each part with its place in the text, parts of parts indented.
+    /// The syntax tree: a line for each part, parts of parts indented. Leaves have their place in
+    /// the text behind `@`, in bytes.
     pub fn ast(&self) -> String {
         let mut out = String::new();
         match self.tree() {
@@ -25,6 +28,7 @@ fn expression(expr: &Expr, depth: usize, out: &mut String) {
             expression(inner, depth + 1, out);
         }
         Expr::Chain(first, rest) => {
+            // From the left, whatever the operators are: a run of the same is a line's worth.
             let _ = writeln!(out, "{indent}chain");
             expression(first, depth + 1, out);
             for (join, next) in rest {
@@ -32,8 +36,53 @@ fn expression(expr: &Expr, depth: usize, out: &mut String) {
                 expression(next, depth + 1, out);
             }
         }
-        Expr::Leaf(primitive, span) => {
-            let _ = writeln!(out, "{indent}{}..{}: {primitive:?}", span.at, span.at + span.width);
+        Expr::Leaf(primitive, Span { at, width }) => {
+            let _ = writeln!(out, "{indent}{} @{at}..{}", leaf(primitive), at + width);
         }
+    }
+}
+
+/// A primitive with all its qualifiers, those taken over from the one before too.
+fn leaf(primitive: &Primitive) -> String {
+    match primitive {
+        Primitive::Id(q, id) => {
+            let q = q.map_or_else(
+                || "(none)".to_owned(),
+                |q| {
+                    let parts = [q.proto, q.dir, q.of].into_iter().flatten();
+                    parts.collect::<Vec<_>>().join(" ")
+                },
+            );
+            format!("id [{q}] {}", words::named(id))
+        }
+        Primitive::Among(q, items) => {
+            let q: Vec<&str> = [q.proto, q.dir, q.of].into_iter().flatten().collect();
+            let items: Vec<String> = items.iter().map(words::named).collect();
+            format!("in [{}] {{{}}}", q.join(" "), items.join(", "))
+        }
+        Primitive::Proto(proto) => format!("proto {proto}"),
+        Primitive::Relation(relation, a, b) => {
+            let sign = match relation {
+                Relation::Gt => ">",
+                Relation::Ge => ">=",
+                Relation::Eq => "=",
+                Relation::Le => "<=",
+                Relation::Lt => "<",
+                Relation::Ne => "!=",
+            };
+            format!("({sign} {} {})", number(a), number(b))
+        }
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+/// Arithmetic with the operator in front, as it binds.
+fn number(arith: &Arith) -> String {
+    match arith {
+        Arith::Number(n) => n.to_string(),
+        Arith::Len => "len".to_owned(),
+        Arith::Load(proto, at, size) => format!("{proto}[{}:{size}]", number(at)),
+        Arith::Binary(sign, a, b) => format!("({sign} {} {})", number(a), number(b)),
+        Arith::Neg(a) => format!("(- {})", number(a)),
     }
 }

@@ -1,9 +1,30 @@
 //! The graph as text: a line for each block, and values as expressions.
 
 use std::fmt;
+use std::fmt::Write as _;
 
+use crate::Compiled;
 use crate::bpf;
 use crate::ir::{ACCEPT, Graph, Node, REJECT, Step, Test, ValueId, Values};
+
+impl Compiled {
+    /// The graph as each pass of the optimizer left it, those that changed nothing by their name
+    /// alone.
+    pub fn passes_listed(&self) -> String {
+        let (mut out, mut last) = (String::new(), String::new());
+        for (name, graph) in self.passes() {
+            let shown = graph.to_string();
+            let blocks = graph.blocks.len().saturating_sub(2);
+            if shown == last {
+                let _ = writeln!(out, "{name}: the same");
+            } else {
+                let _ = writeln!(out, "{name}: {blocks} tests\n{shown}");
+            }
+            last = shown;
+        }
+        out
+    }
+}
 
 /// A value as it is written in listings.
 pub(super) struct Shown<'a>(pub(super) &'a Values, pub(super) ValueId);

@@ -119,7 +119,7 @@ fn subject(q: Qualifiers) -> String {
     }
 }
 
-fn named(id: &Id) -> String {
+pub(super) fn named(id: &Id) -> String {
     match id {
         Id::Number(n) => n.to_string(),
         Id::Name(text) | Id::V4(text) | Id::V6(text) | Id::Mac(text) | Id::Mac8(text) => {

@@ -100,6 +100,7 @@ pub(crate) fn options(json: &str) -> Options {
         optimize: json.contains("\"optimize\": true"),
         kernel: json.contains("\"linuxext\": 1"),
         offline: string(json, "name").contains("_offline_"),
+        ..Options::default()
     }
 }
 

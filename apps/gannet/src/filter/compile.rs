@@ -1,0 +1,191 @@
+//! `gannet filter compile`: what becomes of an expression, stage by stage.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use gannet_filter::Compiled;
+use gannet_filter::Dialect;
+use gannet_filter::Options;
+use gannet_filter::Program;
+use gannet_filter::compile;
+use gannet_filter::dlt;
+use gannet_filter::engine;
+
+use crate::names::System;
+use crate::out;
+use crate::outcome::Outcome;
+use crate::terminal::Terminal;
+
+/// Print what a filter compiles to.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  gannet filter compile 'tcp port 80'\n  \
+                        gannet filter compile --emit svg 'port 53 or 80' > filter.svg\n  \
+                        gannet filter compile --link-type LINUX_SLL2 -ddd 'ip6'\n  \
+                        gannet filter compile --explain 'vlan 7 and not arp'")]
+pub(crate) struct Args {
+    /// The expression, like 'tcp port 80 and not net 10.0.0.0/8'; '' is all packets
+    #[arg(value_name = "FILTER", required_unless_present = "file")]
+    filter: Option<String>,
+    /// Read the expression from a file
+    #[arg(short = 'F', long, value_name = "FILE", conflicts_with = "filter")]
+    file: Option<PathBuf>,
+    /// What to print
+    #[arg(long, value_name = "STAGE", value_enum)]
+    emit: Option<Emit>,
+    /// As tcpdump: -d is bpf, -dd is bpf-c, -ddd is bpf-decimal
+    #[arg(short, action = clap::ArgAction::Count, conflicts_with = "emit")]
+    dump: u8,
+    /// The link type, by its name without DLT_, or by its number
+    #[arg(short = 'y', long, value_name = "TYPE", default_value = "EN10MB")]
+    link_type: String,
+    /// How many bytes of a matching packet to keep
+    #[arg(short, long, value_name = "BYTES", default_value_t = 262_144)]
+    snaplen: u32,
+    /// The mask of the network captured on, which 'ip broadcast' needs, like 255.255.255.0
+    #[arg(short = 'm', long, value_name = "MASK")]
+    netmask: Option<std::net::Ipv4Addr>,
+    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    #[arg(long, value_enum, default_value_t)]
+    dialect: DialectName,
+    /// Leave every test as it was written
+    #[arg(short = 'O', long)]
+    no_optimize: bool,
+    /// Say in words what the filter lets through
+    #[arg(long)]
+    explain: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Emit {
+    /// The syntax tree, each part with its place in the text
+    Ast,
+    /// The conditions on bytes of the packet that it came to
+    Predicates,
+    /// The graph of tests
+    Ir,
+    /// The graph as each pass of the optimizer left it
+    Passes,
+    /// Instructions, as tcpdump -d prints them
+    Bpf,
+    /// Instructions as initializers in C, as tcpdump -dd
+    BpfC,
+    /// Instructions as numbers, as tcpdump -ddd
+    BpfDecimal,
+    /// The program as a function in C
+    C,
+    /// The instructions of the kernel, as eBPF
+    Ebpf,
+    /// Machine code that is asked about a packet
+    Asm,
+    /// Machine code that walks over a batch of packets
+    AsmBatch,
+    /// The graph for Graphviz
+    Dot,
+    /// The graph as a drawing
+    Svg,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DialectName {
+    /// They shift everything behind them in the text
+    #[default]
+    Libpcap,
+    /// They shift what is joined to them by 'and', within their parentheses
+    Scoped,
+}
+
+impl From<DialectName> for Dialect {
+    fn from(name: DialectName) -> Self {
+        match name {
+            DialectName::Libpcap => Self::Libpcap,
+            DialectName::Scoped => Self::Scoped,
+        }
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let text = match (&args.filter, &args.file) {
+        (Some(text), _) => text.clone(),
+        (None, Some(file)) => {
+            fs::read_to_string(file).with_context(|| file.display().to_string())?
+        }
+        (None, None) => String::new(),
+    };
+    let link_type = link_type(&args.link_type).with_context(|| {
+        format!("'{}' is no link type: give a name like EN10MB, or a number", args.link_type)
+    })?;
+    let options = Options {
+        snaplen: args.snaplen,
+        netmask: args.netmask.map(u32::from),
+        optimize: !args.no_optimize,
+        dialect: args.dialect.into(),
+        ..Options::default()
+    };
+    let compiled = match compile(&text, link_type, &options, &System::new()) {
+        Ok(compiled) => compiled,
+        Err(error) => {
+            Terminal::new(false).error(&error);
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    let emit = match args.dump {
+        0 => args.emit,
+        1 => Some(Emit::Bpf),
+        2 => Some(Emit::BpfC),
+        _ => Some(Emit::BpfDecimal),
+    };
+    let mut shown = String::new();
+    if args.explain {
+        shown.push_str(&compiled.explain());
+    }
+    if let Some(emit) = emit.or((!args.explain).then_some(Emit::Bpf)) {
+        shown.push_str(&stage(&compiled, emit)?);
+    }
+    out::write(shown.as_bytes())
+}
+
+fn link_type(name: &str) -> Option<u16> {
+    let plain = name.to_ascii_uppercase();
+    let plain = plain.strip_prefix("DLT_").unwrap_or(&plain);
+    dlt::by_name(plain).or_else(|| plain.parse().ok())
+}
+
+/// A stage as text, the last line ended.
+fn stage(compiled: &Compiled, emit: Emit) -> anyhow::Result<String> {
+    let graph = |show: fn(&gannet_filter::ir::Graph) -> String| {
+        compiled.graph().map_or_else(|| "accept\n".to_owned(), show)
+    };
+    let program = compiled.program();
+    Ok(match emit {
+        Emit::Ast => compiled.ast(),
+        Emit::Predicates => compiled.predicates(),
+        Emit::Ir => graph(ToString::to_string),
+        Emit::Passes => compiled.passes_listed(),
+        Emit::Bpf => format!("{program}\n"),
+        Emit::BpfC => program.to_c(),
+        Emit::BpfDecimal => program.to_decimal(),
+        Emit::C => program.to_c_function("filter"),
+        Emit::Ebpf => ebpf(program)?,
+        Emit::Asm => assembly(program, false)?,
+        Emit::AsmBatch => assembly(program, true)?,
+        Emit::Dot => graph(gannet_filter::ir::Graph::to_dot),
+        Emit::Svg => graph(gannet_filter::ir::Graph::to_svg),
+    })
+}
+
+/// What the kernel would run.
+fn ebpf(program: &Program) -> anyhow::Result<String> {
+    let translated = engine::ebpf::translate(program).context("no eBPF")?;
+    Ok(engine::ebpf::print(&translated))
+}
+
+#[cfg(feature = "jit")]
+fn assembly(program: &Program, batch: bool) -> anyhow::Result<String> {
+    Ok(engine::jit::assembly(program, batch)?)
+}
+
+#[cfg(not(feature = "jit"))]
+fn assembly(_: &Program, _: bool) -> anyhow::Result<String> {
+    anyhow::bail!("this build makes no machine code")
+}
