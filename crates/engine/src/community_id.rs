@@ -9,12 +9,16 @@ use gannet_flow::Conn;
 use sha1::Digest;
 use sha1::Sha1;
 
-/// The name of a connection. `one_way` says that it is of ICMP messages that have no answer: their
-/// type and code stay in the order of the packet.
-pub(crate) fn community_id(conn: &Conn, one_way: bool, seed: u16) -> String {
+/// The number of SCTP.
+const SCTP: u8 = 132;
+
+/// The name of a connection.
+///
+/// SCTP's ports are part of its name, but a connection has none of them: they are zero, as Zeek's are.
+pub(crate) fn community_id(conn: &Conn, seed: u16) -> String {
     let id = &conn.id;
     let (mut from, mut to) = ((id.orig_h, id.orig_p), (id.resp_h, id.resp_p));
-    if from > to && !one_way {
+    if from > to && !is_one_way(conn) {
         (from, to) = (to, from);
     }
     let mut hash = Sha1::new();
@@ -26,7 +30,7 @@ pub(crate) fn community_id(conn: &Conn, one_way: bool, seed: u16) -> String {
         }
     }
     hash.update([conn.ip_proto, 0]);
-    if conn.proto != Proto::Unknown {
+    if conn.proto != Proto::Unknown || conn.ip_proto == SCTP {
         hash.update(from.1.to_be_bytes());
         hash.update(to.1.to_be_bytes());
     }
@@ -35,8 +39,9 @@ pub(crate) fn community_id(conn: &Conn, one_way: bool, seed: u16) -> String {
     out
 }
 
-/// Whether ICMP messages of these types are of a kind that has an answer: then the one is the other's.
-pub(crate) fn is_one_way(conn: &Conn) -> bool {
+/// Whether it is of ICMP messages that have no answer: their type and code stay in the order of the
+/// packet. Of those that have one, the ports are the types of both.
+fn is_one_way(conn: &Conn) -> bool {
     const V4: [(u16, u16); 5] = [(8, 0), (13, 14), (15, 16), (10, 9), (17, 18)];
     const V6: [(u16, u16); 7] =
         [(128, 129), (133, 134), (135, 136), (130, 131), (139, 140), (144, 145), (146, 147)];
@@ -76,17 +81,44 @@ mod tests {
     #[test]
     fn published_examples() {
         let (a, b) = ((Addr::v4([128, 232, 110, 120]), 34855), (Addr::v4([66, 35, 250, 204]), 80));
-        let tcp = (Proto::Tcp, 6);
-        for conn in [conn(tcp, a, b), conn(tcp, b, a)] {
-            assert!(!is_one_way(&conn));
-            assert_eq!(community_id(&conn, false, 0), "1:LQU9qZlK+B5F3KDmev6m5PMibrg=");
-            assert_eq!(community_id(&conn, false, 1), "1:3V71V58M3Ksw/yuFALMcW0LAHvc=");
+        for conn in [conn((Proto::Tcp, 6), a, b), conn((Proto::Tcp, 6), b, a)] {
+            assert_eq!(community_id(&conn, 0), "1:LQU9qZlK+B5F3KDmev6m5PMibrg=");
+            assert_eq!(community_id(&conn, 1), "1:3V71V58M3Ksw/yuFALMcW0LAHvc=");
         }
-        let (a, b) = ((Addr::v4([192, 168, 0, 89]), 8), (Addr::v4([192, 168, 0, 1]), 0));
-        let echo = conn((Proto::Icmp, 1), a, b);
-        assert!(!is_one_way(&echo));
-        assert_eq!(community_id(&echo, false, 0), "1:X0snYXpgwiv9TZtqg64sgzUn6Dk=");
-        let unreachable = conn((Proto::Icmp, 1), (a.0, 3), (b.0, 3));
-        assert!(is_one_way(&unreachable));
+        let (a, b) = ((Addr::v4([192, 168, 1, 52]), 54585), (Addr::v4([8, 8, 8, 8]), 53));
+        let dns = conn((Proto::Udp, 17), a, b);
+        assert_eq!(community_id(&dns, 0), "1:d/FP5EW3wiY1vCndhwleRRKHowQ=");
+        let (a, b) = (Addr::v4([10, 1, 12, 1]), Addr::v4([10, 1, 12, 2]));
+        for (a, b) in [(a, b), (b, a)] {
+            let rsvp = conn((Proto::Unknown, 46), (a, 0), (b, 0));
+            assert_eq!(community_id(&rsvp, 0), "1:KHlLkgoJW7ifUTyTSgyVfkFHzKw=");
+        }
+    }
+
+    #[test]
+    fn published_examples_of_icmp() {
+        let (a, b) = (Addr::v4([192, 168, 0, 89]), Addr::v4([192, 168, 0, 1]));
+        for echo in [conn((Proto::Icmp, 1), (a, 8), (b, 0)), conn((Proto::Icmp, 1), (b, 0), (a, 8))]
+        {
+            assert_eq!(community_id(&echo, 0), "1:X0snYXpgwiv9TZtqg64sgzUn6Dk=");
+        }
+        let (a, b) = (Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2]));
+        let late = conn((Proto::Icmp, 1), (a, 11), (b, 0));
+        assert_eq!(community_id(&late, 0), "1:YHxtAirCG//0OzkcVAukqKQN9xM=");
+        let v6 = |a: [u16; 8]| Addr::v6(std::net::Ipv6Addr::from(a).octets());
+        let a = v6([0x3ffe, 0x507, 0, 1, 0x200, 0x86ff, 0xfe05, 0x80da]);
+        let b = v6([0x3ffe, 0x501, 0x410, 0, 0x2c0, 0xdfff, 0xfe47, 0x33e]);
+        let unreachable = conn((Proto::Icmp, 58), (b, 1), (a, 4));
+        assert_eq!(community_id(&unreachable, 0), "1:hLZd0XGWojozrvxqE0dWB1iM6R0=");
+        let b = v6([0x3ffe, 0x501, 0, 0x1001, 0, 0, 0, 2]);
+        let echo = conn((Proto::Icmp, 58), (a, 128), (b, 129));
+        assert_eq!(community_id(&echo, 0), "1:+TW+HtLHvV1xnGhV1lv7XoJrqQg=");
+    }
+
+    #[test]
+    fn sctp_has_ports_of_zero() {
+        let (a, b) = (Addr::v4([192, 168, 170, 8]), Addr::v4([192, 168, 170, 56]));
+        let sctp = conn((Proto::Unknown, 132), (a, 0), (b, 0));
+        assert_eq!(community_id(&sctp, 0), "1:U5cVwrVgLshgANPmc8hKzEcqp1M=");
     }
 }

@@ -30,7 +30,6 @@ use gannet_protocols::policy::known::Served;
 
 use crate::Options;
 use crate::community_id::community_id;
-use crate::community_id::is_one_way;
 use crate::conn_log;
 use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
@@ -369,8 +368,7 @@ impl Shard {
         let id = slot.conn.id;
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));
-        let community =
-            self.community.map(|seed| community_id(&slot.conn, is_one_way(&slot.conn), seed));
+        let community = self.community.map(|seed| community_id(&slot.conn, seed));
         self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local, community));
         self.table.remove(index);
     }

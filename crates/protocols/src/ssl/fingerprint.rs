@@ -92,7 +92,7 @@ impl Client {
             ty::SUPPORTED_VERSIONS => {
                 self.highest = words(list8())
                     .into_iter()
-                    .max_by_key(|v| if v >> 8 == 0xfe { 0xffff - v } else { *v })
+                    .max_by_key(|v| if v >> 8 == 0xfe { 0xffff - v } else { *v });
             }
             ty::ALPN => {
                 let first = Reader::new(list16()).vector8("name").map(|r| r.rest().to_vec());
@@ -106,7 +106,7 @@ impl Client {
     pub fn ja3(&self) -> String {
         let points: Vec<_> = self.points.iter().map(|p| u16::from(*p)).collect();
         let lists = [&self.ciphers, &self.extensions, &self.groups, &points];
-        md5_of(self.version, lists.map(|l| dashed(l)).join(","))
+        md5_of(self.version, &lists.map(|l| dashed(l)).join(","))
     }
 
     /// The JA4.
@@ -139,7 +139,7 @@ impl Client {
             tail.push_str(&hex(&self.signatures));
         }
         let offered = digest(&sorted(&self.ciphers), self.ciphers.is_empty());
-        let extended = digest(&tail, self.extensions.is_empty());
+        let extended = digest(&tail, shown.is_empty());
         format!("{carrier}{version}{sni}{ciphers:02}{extensions:02}{alpn}_{offered}_{extended}")
     }
 }
@@ -150,10 +150,10 @@ pub fn ja3s(hello: &ServerHello<'_>) -> String {
     while let Ok((ty, _)) = extension::next(&mut rest) {
         extensions.push(ty);
     }
-    md5_of(hello.version, format!("{},{}", hello.cipher, dashed(&extensions)))
+    md5_of(hello.version, &format!("{},{}", hello.cipher, dashed(&extensions)))
 }
 
-fn md5_of(version: u16, rest: String) -> String {
+fn md5_of(version: u16, rest: &str) -> String {
     let sum = Md5::digest(format!("{version},{rest}"));
     sum.iter().map(|b| format!("{b:02x}")).collect()
 }
@@ -233,6 +233,9 @@ mod tests {
         assert_eq!(client.ja4(Carrier::Tcp), "t13d1516h2_8daaf6152771_e5627efa2ab1");
         let none = Client { version: 0x0301, ..Client::default() };
         assert_eq!(none.ja4(Carrier::Dtls), "d10i000000_000000000000_000000000000");
+        // A name alone is nothing to hash.
+        let named = Client { version: 0x0301, extensions: vec![0], ..Client::default() };
+        assert_eq!(named.ja4(Carrier::Tcp), "t10d000100_000000000000_000000000000");
     }
 
     #[test]
