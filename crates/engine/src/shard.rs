@@ -30,6 +30,7 @@ use gannet_protocols::policy::UnknownRow;
 use gannet_protocols::policy::known::Served;
 
 use crate::Options;
+use crate::community_id::community_id;
 use crate::conn_log;
 use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
@@ -104,6 +105,8 @@ pub(crate) struct Shard {
     pub(crate) layers: u8,
     /// Their names, where packets of unknown protocols are logged.
     pub(crate) trail: Option<Vec<&'static str>>,
+    /// Seed of Community IDs, where there is a column for them.
+    community: Option<u16>,
 }
 
 impl Shard {
@@ -117,6 +120,7 @@ impl Shard {
             protocol_options.local_nets = nets.clone();
         }
         protocol_options.assets = options.assets;
+        let community = options.logs.has_column("community_id").then_some(options.community_seed);
         let logs = Logs::new(options.logs.clone());
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
         let files = Files::with_options(uids, FileOptions { hash: options.hash_files });
@@ -137,6 +141,7 @@ impl Shard {
             missing: 0,
             layers: 0,
             trail: wants_trail.then(Vec::new),
+            community,
         }
     }
 
@@ -376,7 +381,8 @@ impl Shard {
         let id = slot.conn.id;
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));
-        self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local));
+        let community = self.community.map(|seed| community_id(&slot.conn, seed));
+        self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local, community));
         self.table.remove(index, &mut self.spare);
     }
 
@@ -401,7 +407,7 @@ impl Shard {
 
 /// What a connection shows of its responder's service, where that is logged: told when a protocol is
 /// recognised, and else at the end.
-fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
+pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
     let Some(mut policy) = env.policy() else { return };
     let shook = |tcp: &Tcp| {
         let state = tcp.endpoint(Dir::Resp).state;
