@@ -2,14 +2,15 @@
 //!
 //! `ready` is what a change must pass. `conformance` holds the logs against Zeek's, `mutate` looks
 //! for captures that break the engine, `fuzz` for inputs that break a part of it, `bench` measures it
-//! against its peers, `update` writes what is generated. Captures to compare with lie in a folder
-//! `shared` beside the repository (see [`workspace`]); what needs them says so where they are absent.
+//! against its peers, `pgo` builds it by profile, `update` writes what is generated. Captures to compare
+//! with lie in a folder `shared` beside the repository (see [`workspace`]); what needs them says so where they are absent.
 
 mod bench;
 mod conformance;
 mod fuzz;
 mod measure;
 mod mutate;
+mod pgo;
 mod ready;
 mod update;
 mod workspace;
@@ -28,6 +29,7 @@ enum Command {
     Mutate(mutate::Args),
     Fuzz(fuzz::Args),
     Bench(bench::Args),
+    Pgo(pgo::Args),
     /// Write anew what is generated: docs/logs.md, the sample capture and its golden logs
     Update,
     #[command(hide = true)]
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Mutate(args) => mutate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Pgo(args) => pgo::run(&args),
         Command::Update => update::run(),
         Command::Measure(args) => measure::run(&args),
     };
