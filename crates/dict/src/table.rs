@@ -10,7 +10,8 @@ use crate::raw::directory::Directory;
 /// A block that would need more cells than these is split in two instead of growing.
 const CELLS_MAX: usize = 512;
 
-/// Entries of a block at most, where hashes part.
+/// Entries of a block at most, where hashes part and the directory is not just being doubled: until
+/// that has come to a block, it may grow by some more.
 #[cfg(test)]
 pub(crate) const ENTRIES_MAX: usize = CELLS_MAX * FULL.0 / FULL.1;
 
