@@ -64,12 +64,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(
-        refs: &'a [PacketRef],
-        data: &'a [u8],
-        bytes: &'a Bytes,
-        first: u64,
-    ) -> Self {
+    pub(crate) fn new(refs: &'a [PacketRef], data: &'a [u8], bytes: &'a Bytes, first: u64) -> Self {
         Self { refs, data, bytes, first }
     }
 

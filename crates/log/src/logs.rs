@@ -204,6 +204,11 @@ impl Logs {
         self.now = now;
     }
 
+    /// The packet time set last.
+    pub fn time(&self) -> Time {
+        self.now
+    }
+
     /// Writes a row; returns what had to be cut to the stream's limits.
     #[inline]
     pub fn write<R: Row>(&mut self, row: &R) -> Cut {

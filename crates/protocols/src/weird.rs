@@ -26,6 +26,7 @@ use gannet_log::Enum;
 use gannet_log::Logs;
 use gannet_log::Set;
 
+use crate::later::Queue;
 use crate::policy::weirds::Stats;
 
 /// Oddities of one name and subject that all count, before sampling begins.
@@ -236,12 +237,25 @@ pub struct Weirds {
     old: Table,
     /// How often each occurs, where that is logged.
     pub(crate) stats: Option<Box<Stats>>,
+    later: Queue<Item>,
+}
+
+/// An oddity that one part of an analysis saw, for [`Weirds::decide`].
+#[derive(Clone, Debug)]
+pub struct Item {
+    now: Time,
+    subject: Subject,
+    name: &'static str,
+    addl: Box<[u8]>,
+    source: Option<&'static str>,
+    in_tunnel: bool,
 }
 
 const NOTHING: ConnId =
     ConnId { orig_h: Addr::v6([0; 16]), resp_h: Addr::v6([0; 16]), orig_p: 0, resp_p: 0 };
 
 /// What an oddity concerns.
+#[derive(Clone, Copy, Debug)]
 struct Subject {
     uid: Option<Uid>,
     id: Option<ConnId>,
@@ -322,6 +336,9 @@ impl Weirds {
 
     #[inline]
     fn any(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Told<'_>) {
+        if logs.key().is_some() {
+            return self.leave(logs, now, subject, what);
+        }
         if let Some(stats) = &mut self.stats {
             stats.seen(what.name, what.in_tunnel);
         }
@@ -332,6 +349,29 @@ impl Weirds {
             return;
         }
         self.policy(logs, now, subject, what, key);
+    }
+
+    /// Leaves the decision to who sees all parts of the analysis.
+    #[cold]
+    fn leave(&mut self, logs: &Logs, now: Time, subject: &Subject, what: &Told<'_>) {
+        if !what.in_tunnel && action(what.name) == Action::Ignore {
+            return;
+        }
+        let Told { name, addl, source, in_tunnel } = *what;
+        let item = Item { now, subject: *subject, name, addl: addl.into(), source, in_tunnel };
+        self.later.push(logs, item);
+    }
+
+    /// What a part of the analysis left to be decided, in the order in which it was seen.
+    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
+        &mut self.later
+    }
+
+    /// Decides about what another one left.
+    pub fn decide(&mut self, logs: &mut Logs, item: &Item) {
+        let Item { now, subject, name, addl, source, in_tunnel } = item;
+        let told = Told { name, addl, source: *source, in_tunnel: *in_tunnel };
+        self.any(logs, *now, subject, &told);
     }
 
     /// The name's action, for an oddity that is neither sampled out nor suppressed.
