@@ -11,6 +11,7 @@ mod conn_log;
 mod glance;
 mod options;
 mod shard;
+mod steer;
 #[cfg(test)]
 mod tests;
 mod tunnels;

@@ -26,6 +26,7 @@ use gannet_protocols::Scratch;
 use gannet_protocols::Session;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::hub;
 use gannet_protocols::policy::UnknownRow;
 use gannet_protocols::policy::known::Served;
 
@@ -46,6 +47,11 @@ const BEGINNING: Time = Time::from_secs(1);
 /// not so far that they have gone again.
 const SLOTS_AHEAD: usize = 12;
 
+/// Bits of a connection's number for its place among those of its packet.
+const ORDINAL_BITS: u32 = 8;
+/// From here on the places of a packet's connections are not told apart.
+const ORDINAL_MAX: u32 = (1 << ORDINAL_BITS) - 1;
+
 /// What the engine keeps beside a connection.
 #[derive(Default)]
 pub(crate) struct Ext {
@@ -62,6 +68,8 @@ pub(crate) struct Rare {
     pub(crate) tunnels_failed: Services,
     /// Bad checksums of each side, UDP.
     pub(crate) bad_checksums: [u32; 2],
+    /// Packets of others came out of it.
+    pub(crate) carries: bool,
     /// Bits of the sides from which valid Teredo was seen.
     pub(crate) teredo_sides: u8,
 }
@@ -96,7 +104,8 @@ pub(crate) struct Shard {
     pub(crate) time: Time,
     /// Number of the packet at hand.
     pub(crate) packet_number: u64,
-    /// Uids given out for the packet at hand.
+    /// Connections and tunnels looked for so far for the packet at hand: the place of the next
+    /// one, by which it is named should it be new.
     pub(crate) ordinal: u32,
     created: u64,
     /// Bytes of the packet at hand that were not captured.
@@ -180,6 +189,7 @@ impl Shard {
     /// as well, and are due at once.
     fn advance(&mut self, to: Time) {
         let to = to.max(self.now);
+        self.env.logs.set_time(to);
         while let Some((due, number, index)) = self.timers.pop(to) {
             // Connections whose timers fire were idle for long: they are in no cache any more.
             if let Some(next) = self.timers.ahead(SLOTS_AHEAD) {
@@ -198,7 +208,6 @@ impl Shard {
             return;
         }
         self.now = to;
-        self.env.logs.set_time(to);
         self.env.expire(to, to);
     }
 
@@ -218,20 +227,23 @@ impl Shard {
         self.timers.add(slot.due, slot.number, index);
     }
 
-    /// A new connection from a packet's sender, or to it if `flip`.
-    #[allow(clippy::too_many_arguments)]
+    /// A new connection from a packet's sender, or to it if `flip`: the `ordinal`th that the
+    /// packet at hand looked for.
     pub(crate) fn create(
         &mut self,
-        hash: Hash,
+        (hash, ordinal): (Hash, u32),
         id: ConnId,
         proto: Proto,
         ip_proto: u8,
-        one_way: bool,
-        flip: bool,
+        (one_way, hub, flip): (bool, bool, bool),
         around: &Encapsulation,
     ) -> u32 {
-        let uid = self.uid();
+        let uid = self.env.uids.connection(self.packet_number, ordinal);
         let mut conn = Conn::new(uid, id, proto, ip_proto, self.time);
+        conn.hub = hub;
+        if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
+            self.env.hub_ports.add(proto, id.resp_p);
+        }
         if flip && !id.resp_h.is_broadcast() {
             conn.flip();
         }
@@ -244,7 +256,8 @@ impl Shard {
             ext.rare().around = (*around, 0);
         }
         ext.stack.prepare(&mut self.env, &mut conn, self.now);
-        let number = self.created;
+        // In the order of creation, whoever else creates connections meanwhile.
+        let number = (self.packet_number << ORDINAL_BITS) | u64::from(ordinal.min(ORDINAL_MAX));
         self.created += 1;
         // Its timer is set when the packet is done with it, when more is known.
         let slot = match proto {
@@ -254,11 +267,11 @@ impl Shard {
         self.table.insert(hash, slot)
     }
 
-    /// The uid of what the packet at hand starts.
-    pub(crate) fn uid(&mut self) -> gannet_base::Uid {
-        let uid = self.env.uids.connection(self.packet_number, self.ordinal);
+    /// The place of the next connection or tunnel that the packet at hand looks for.
+    pub(crate) fn next_ordinal(&mut self) -> u32 {
+        let ordinal = self.ordinal;
         self.ordinal += 1;
-        uid
+        ordinal
     }
 
     /// A connection was seen inside of tunnels: those not known yet are logged.
@@ -377,7 +390,9 @@ impl Shard {
         if !slot.conn.served {
             serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }
-        env.tunnels.close(&mut env.logs, packet, &slot.conn.id, slot.conn.uid);
+        if slot.ext.rare.as_ref().is_some_and(|r| r.carries) {
+            env.tunnels.close(&mut env.logs, packet, &slot.conn.id, slot.conn.uid);
+        }
         let id = slot.conn.id;
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));

@@ -219,18 +219,22 @@ impl Shard {
         id: ConnId,
         ip: &Ip<'_>,
         proto: Proto,
-        one_way: bool,
+        (one_way, hub): (bool, bool),
         around: &Encapsulation,
         flip: impl FnOnce() -> bool,
     ) -> (u32, Dir) {
-        let key = Key::new(&id, ip.protocol, one_way);
+        let ordinal = self.next_ordinal();
+        let key = Key::new(&id, ip.protocol, one_way).of_hub(hub);
         let hash = self.table.hash(&key);
         let index = match self.table.find(hash, &key) {
             Some(index) => {
                 self.check_around(index, around);
                 index
             }
-            None => self.create(hash, id, proto, ip.protocol, one_way, flip(), around),
+            None => {
+                let flags = (one_way, hub, flip());
+                self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
+            }
         };
         (index, self.direction(index, &id))
     }
@@ -265,7 +269,8 @@ impl Shard {
         let port =
             |at: usize| ip.payload.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
-        let key = Key::new(&id, ip.protocol, false);
+        let hub = self.is_of_hub(&id, ip, Proto::Tcp, &[]);
+        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
         // A SYN whose options do not hold begins another connection nevertheless.
         let header = parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
         let hash = self.table.hash(&key);
@@ -279,7 +284,7 @@ impl Shard {
             }
         }
         let syn = segment.flags & flag::SYN != 0;
-        let (index, from) = self.connection(id, ip, Proto::Tcp, false, around, || {
+        let (index, from) = self.connection(id, ip, Proto::Tcp, (false, hub), around, || {
             if syn && segment.flags & flag::ACK == 0 {
                 return false;
             }
@@ -319,7 +324,8 @@ impl Shard {
         };
         let id =
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
-        let (index, from) = self.connection(id, ip, Proto::Udp, false, around, || {
+        let hub = self.is_of_hub(&id, ip, Proto::Udp, udp.payload);
+        let (index, from) = self.connection(id, ip, Proto::Udp, (false, hub), around, || {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)
         });
@@ -372,7 +378,7 @@ impl Shard {
             resp_p: u16::from(counterpart.value),
         };
         let (index, from) =
-            self.connection(id, ip, Proto::Icmp, counterpart.one_way, around, || false);
+            self.connection(id, ip, Proto::Icmp, (counterpart.one_way, false), around, || false);
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
@@ -396,7 +402,8 @@ impl Shard {
     /// Any other transport: who talked to whom, and how much.
     fn unknown(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
         let id = ConnId { orig_h: ip.src, orig_p: 0, resp_h: ip.dst, resp_p: 0 };
-        let (index, from) = self.connection(id, ip, Proto::Unknown, false, around, || false);
+        let (index, from) =
+            self.connection(id, ip, Proto::Unknown, (false, false), around, || false);
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
         let sent = &mut slot.conn.sent[from.index()];
