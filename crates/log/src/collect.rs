@@ -20,6 +20,11 @@ pub struct Key {
     pub tie: u64,
 }
 
+impl Key {
+    /// No row has an earlier one.
+    pub const EARLIEST: Self = Self { packet: 0, due: Time::from_nanos(i64::MIN), tie: 0 };
+}
+
 /// What is to be known of a stream to write its lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::io::Write;
@@ -81,6 +82,7 @@ pub struct Logs {
     key: Option<Key>,
     /// Bytes collected.
     held: usize,
+    tickets: Cell<u64>,
 }
 
 struct Stream {
@@ -109,6 +111,7 @@ impl Logs {
             full_at: FLUSH_AT,
             key: None,
             held: 0,
+            tickets: Cell::new(0),
         }
     }
 
@@ -130,6 +133,13 @@ impl Logs {
     /// The place of the next row; `None` unless rows are collected.
     pub fn key(&self) -> Option<Key> {
         self.key
+    }
+
+    /// A number greater than all before.
+    pub fn ticket(&self) -> u64 {
+        let ticket = self.tickets.get() + 1;
+        self.tickets.set(ticket);
+        ticket
     }
 
     /// Bytes of the rows collected.
