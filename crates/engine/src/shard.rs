@@ -230,12 +230,13 @@ impl Shard {
     /// A packet that somebody else has: only time goes on.
     #[inline]
     pub(crate) fn pass(&mut self, number: u64, time: Time) {
-        if time >= self.wake {
+        let to = time.max(self.now);
+        if to >= self.wake {
             self.packet_number = number;
-            self.advance(time);
+            self.advance(to);
             self.rest();
         } else {
-            self.now = self.now.max(time);
+            self.now = to;
         }
     }
 
@@ -266,7 +267,7 @@ impl Shard {
             // A file that is given up for silence ends before the connection that carried it.
             self.env.expire(self.now, to);
             // Files that are due at the same time come first: their ties are smaller.
-            self.env.logs.set_key(RowKey { packet, due, tie: 1 << 63 | u64::from(number) });
+            self.env.logs.set_key(RowKey { packet, due, tie: (1 << 63) | u64::from(number) });
             self.fire(due, to, number, index);
         }
         self.set_step(0);

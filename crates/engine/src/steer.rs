@@ -55,7 +55,7 @@ pub(crate) fn owner(a: Addr, b: Addr, parts: usize) -> u8 {
     let (a, b) = (fold(a), fold(b));
     let mixed = u128::from(a.wrapping_add(b)) * u128::from((a ^ b) | 0xa076_1d64_78bd_642f);
     let hash = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_mul(0xe703_7ed1_a0b4_28db);
-    (u128::from(hash) * parts as u128 >> 64) as u8
+    ((u128::from(hash) * parts as u128) >> 64) as u8
 }
 
 impl Shard {

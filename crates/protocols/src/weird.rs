@@ -135,6 +135,13 @@ struct Told<'a> {
     in_tunnel: bool,
 }
 
+impl Told<'_> {
+    /// Whether nothing comes of it.
+    fn is_ignored(&self) -> bool {
+        !self.in_tunnel && action(self.name) == Action::Ignore
+    }
+}
+
 impl<'a> Oddity<'a> {
     fn told(&self) -> Told<'a> {
         let Self { name, addl, source, in_tunnel } = *self;
@@ -342,6 +349,9 @@ impl Weirds {
         if let Some(stats) = &mut self.stats {
             stats.seen(what.name, what.in_tunnel);
         }
+        if what.is_ignored() {
+            return;
+        }
         let id = subject.id.unwrap_or(NOTHING);
         let key = Key { name: what.name, in_tunnel: what.in_tunnel, daily: false, id };
         let seen = self.seen(key);
@@ -354,7 +364,7 @@ impl Weirds {
     /// Leaves the decision to who sees all parts of the analysis.
     #[cold]
     fn leave(&mut self, logs: &Logs, now: Time, subject: &Subject, what: &Told<'_>) {
-        if !what.in_tunnel && action(what.name) == Action::Ignore {
+        if self.stats.is_none() && what.is_ignored() {
             return;
         }
         let Told { name, addl, source, in_tunnel } = *what;
@@ -379,11 +389,7 @@ impl Weirds {
     fn policy(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Told<'_>, key: Key) {
         let action = if what.in_tunnel { Action::Log } else { action(what.name) };
         match action {
-            Action::Ignore => {
-                // Nothing ever comes of it: spare the next one the way here.
-                self.seen(key).quiet = Time::MAX;
-                return;
-            }
+            Action::Ignore => return,
             Action::Log => {}
             Action::LogPerConn | Action::LogPerOrig | Action::NoticePerOrig => {
                 let id = if action == Action::LogPerConn {
