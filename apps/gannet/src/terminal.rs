@@ -46,12 +46,6 @@ impl Terminal {
         }
     }
 
-    pub(crate) fn note(&self, what: &dyn Display) {
-        if !self.quiet {
-            self.say(&format_args!("note: {what}"));
-        }
-    }
-
     pub(crate) fn hint(&self, what: &dyn Display) {
         if !self.quiet {
             self.say(&format_args!("hint: {what}"));

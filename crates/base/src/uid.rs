@@ -68,6 +68,13 @@ fn significant(digits: u64) -> usize {
     (8 - rest.leading_zeros() as usize / 8).max(1)
 }
 
+impl Uid {
+    /// Sixty-four of its bits: an order that has nothing to do with time.
+    pub fn bits(self) -> u64 {
+        self.low
+    }
+}
+
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, n) = self.text();

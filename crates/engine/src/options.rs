@@ -24,6 +24,9 @@ pub struct Options {
     pub hash_files: bool,
     /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS.
     pub inner_protocols: bool,
+    /// Parts that pairs of hosts are dealt to, each with a thread; none or one analyses in the
+    /// caller's thread. The logs are the same.
+    pub threads: usize,
     /// Limits of TCP reassembly.
     pub reassembly: tcp::Limits,
 }

@@ -55,10 +55,9 @@ impl Shard {
             Ok(inner) => inner,
             Err(w) => return self.weird(&w, around, Some(ip)),
         };
-        let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.ordinal);
+        let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.next_ordinal());
         let uid = || uids.connection(packet, ordinal);
         let around = around.with(self.ip_tunnels.between(self.now, ip.src, ip.dst, kind, uid));
-        self.ordinal += 1;
         self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &around);
     }
 
@@ -198,7 +197,12 @@ impl Shard {
         inner: Inner<'_>,
         around: &Encapsulation,
     ) {
-        let Some(slot) = self.table.get(index) else { return };
+        let Some(slot) = self.table.get_mut(index) else { return };
+        if !slot.conn.hub {
+            // By its ports or its content a tunnel that holds a packet is of the hub.
+            return;
+        }
+        slot.ext.rare().carries = true;
         let around = around.with(Tunnel { uid: Some(slot.conn.uid), id: slot.conn.id, kind });
         let wire_len = (inner.data().len() as u32).saturating_add(self.missing);
         self.walk_inner(inner, wire_len, tag.name(), &around);

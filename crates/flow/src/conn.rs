@@ -91,6 +91,10 @@ pub struct Conn {
     pub(crate) one_way: bool,
     /// A TCP connection whose handshake was not seen: some protocols are not looked for in it.
     pub partial: bool,
+    /// It speaks of connections between other hosts, or was announced by one that does.
+    pub hub: bool,
+    /// Files that began on it.
+    pub files: u32,
     /// Part of a TCP stream is missing: no protocol can be blamed for what it makes of the rest.
     pub gap: bool,
     /// What it shows of its responder's service was told, where that is logged.
@@ -125,6 +129,8 @@ impl Conn {
             partial: false,
             gap: false,
             served: false,
+            hub: false,
+            files: 0,
         }
     }
 

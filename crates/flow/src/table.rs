@@ -17,7 +17,7 @@ use crate::tcp::Tcp;
 pub struct Key {
     low: u128,
     high: u128,
-    /// Both ports, the protocol and whether the traffic is one-way.
+    /// Both ports, the protocol, whether it is of the hub, and whether the traffic is one-way.
     rest: u64,
 }
 
@@ -31,6 +31,13 @@ impl Key {
         let ports = u64::from(low.1) << 16 | u64::from(high.1);
         let rest = ports << 16 | u64::from(ip_proto) << 8 | u64::from(one_way);
         Self { low: low.0, high: high.0, rest }
+    }
+
+    /// The key of a connection that is of the hub or is not: they are never the same.
+    #[inline]
+    #[must_use]
+    pub fn of_hub(self, hub: bool) -> Self {
+        Self { rest: self.rest | u64::from(hub) << 1, ..self }
     }
 }
 
@@ -114,7 +121,7 @@ impl<X> Slot<X> {
     }
 
     fn key(&self) -> Key {
-        Key::new(&self.conn.id, self.conn.ip_proto, self.conn.one_way)
+        Key::new(&self.conn.id, self.conn.ip_proto, self.conn.one_way).of_hub(self.conn.hub)
     }
 }
 

@@ -27,6 +27,7 @@
 //! assert_eq!(line, b"1.000000\tahoy\\x09you\n");
 //! ```
 
+mod collect;
 mod escape;
 mod json;
 mod logs;
@@ -38,6 +39,9 @@ mod text;
 mod tsv;
 mod value;
 
+pub use collect::Key;
+pub use collect::Rows;
+pub use collect::Shape;
 pub use escape::escape_json;
 pub use escape::escape_tsv;
 pub use json::JsonEncoder;

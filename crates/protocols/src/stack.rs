@@ -98,10 +98,10 @@ impl Stack {
             return;
         }
         self.port = conn.id.resp_p;
-        self.waiting = match env.expected_for(&conn.id, conn.proto, now) {
+        self.waiting = match env.expected_for(&conn.id, conn.proto, conn.hub, now) {
             Some(expected) => {
                 // The announcement alone says what it is, whether or not anything is sent.
-                if env.is_awaited(expected.tag, &conn.id, now) {
+                if env.is_awaited(expected.tag, conn, now) {
                     conn.services.insert(expected.tag as u8);
                 }
                 Waiting::Expected(expected.tag)
