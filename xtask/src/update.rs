@@ -47,9 +47,15 @@ fn render() -> String {
         // Writing to a string does not fail.
         let mut line = |text: &str| writeln!(out, "{text}").unwrap_or_default();
         line(&format!("\n## {}.log\n\n{}\n", schema.path, schema.doc));
+        if schema.opt_in {
+            line("Written only where `--logs` asks for it.\n");
+        }
         line("| column | type | what it is |\n|---|---|---|");
         for field in schema.fields {
-            let doc = field.doc.trim().replace('|', "\\|");
+            let mut doc = field.doc.trim().replace('|', "\\|");
+            if field.optional {
+                doc.push_str(" Only with `--columns`.");
+            }
             line(&format!("| {} | {} | {doc} |", field.name, field.ty));
         }
     }

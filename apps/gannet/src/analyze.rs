@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -18,6 +19,7 @@ use gannet_log::Format;
 use gannet_log::JsonTimes;
 use gannet_log::Selection;
 
+use crate::names::System;
 use crate::outcome::Outcome;
 use crate::paths;
 use crate::paths::Folders;
@@ -70,6 +72,12 @@ pub(crate) struct Args {
     /// software: `default,software` adds one to the usual, `all` stands for all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     logs: Option<Vec<String>>,
+    /// Columns beyond the usual: community_id in conn.log; ja3, ja3s and ja4 in ssl.log
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Seed of community_id
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    community_seed: u16,
     /// Networks that count as local, like 10.0.0.0/8,2001:db8::/32; by default the private ones
     #[arg(long, value_name = "NETS", value_delimiter = ',')]
     local_nets: Option<Vec<Subnet>>,
@@ -141,6 +149,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             terminal.warning(&format_args!("--logs: there is no log '{name}'"));
         }
     }
+    for name in &args.columns {
+        let is = |f: &gannet_log::Field| f.optional && f.name == name;
+        if !gannet_engine::schemas().iter().any(|s| s.fields.iter().any(is)) {
+            terminal.warning(&format_args!("--columns: there is no optional column '{name}'"));
+        }
+    }
     if args.threads.get() > 1 {
         terminal.note(&"this version analyses on one thread");
     }
@@ -157,6 +171,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+/// A filter with names as this machine knows them.
+fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
+    Filter::with(text, gannet_filter::Options::default(), Arc::new(System::new()))
+}
+
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
     let times = match args.json_times {
         Times::Epoch => JsonTimes::Epoch,
@@ -165,14 +184,16 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
     };
     Ok(Options {
         ignore_checksums: args.no_checksums,
-        filter: args.filter.as_deref().map(Filter::parse).transpose()?,
+        filter: args.filter.as_deref().map(filter).transpose()?,
         logs: gannet_log::Options {
             dir: None,
             format: if args.json { Format::Json(times) } else { Format::Tsv },
+            columns: args.columns.clone(),
             selection: args.logs.as_ref().map_or_else(Selection::default, Selection::of),
         },
         local_nets: args.local_nets.clone(),
         assets: args.assets.into(),
+        community_seed: args.community_seed,
         seed: args.seed,
         hash_files: args.hash_files,
         inner_protocols: args.inner_protocols,

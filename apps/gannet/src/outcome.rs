@@ -15,6 +15,8 @@ pub(crate) enum Outcome {
     NoCapture,
     /// What was made could not be written.
     Failed,
+    /// As the program that this one stands in for has it.
+    Code(u8),
     /// A signal of this number asked to stop; what was made until then is complete.
     Stopped(u8),
 }
@@ -32,6 +34,7 @@ impl Outcome {
             Self::Failed => 1,
             Self::NoCapture => 2,
             Self::Damaged => 3,
+            Self::Code(code) => code,
             Self::Stopped(signal) => 128 + signal,
         }
     }

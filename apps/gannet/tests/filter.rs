@@ -117,3 +117,124 @@ fn filters_come_from_files_and_know_lists_and_services() {
     let run = Run::of(gannet().args(["filter", "compile", "-y", "none", "ip"]));
     assert!(run.code != 0 && run.stderr.contains("'none' is no link type"), "{}", run.stderr);
 }
+
+#[test]
+fn several_filters_in_one_pass() {
+    let s = Scratch::new("several");
+    let capture = s.file("sample.pcap", &sample());
+    let (dns, rest) = (s.path("dns.pcap"), s.path("rest.pcapng.gz"));
+    let run = Run::of(
+        gannet()
+            .args(["filter", "-c", "-e", "udp port 53", "-w"])
+            .arg(&dns)
+            .args(["-e", "not udp port 53", "-w"])
+            .arg(&rest)
+            .arg(&capture),
+    );
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let of = |filter: &str, file: &std::path::Path| {
+        Run::of(gannet().args(["filter", "-c", filter]).arg(file)).stdout
+    };
+    assert_eq!(run.stdout, of("", &dns) + &of("", &rest));
+    assert_eq!(of("udp port 53", &rest), "0\n");
+
+    let run =
+        Run::of(gannet().args(["filter", "-e", "udp", "-e", "tcp", "-w"]).arg(&dns).arg(&capture));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("each -e wants a -w of its own"), "{}", run.stderr);
+    let run = Run::of(gannet().args(["filter", "udp", "-w"]).arg(&capture).arg(&capture));
+    assert_eq!(run.code, 2, "a capture is not overwritten by itself");
+}
+
+#[test]
+fn captures_are_split() {
+    let s = Scratch::new("split");
+    let capture = s.file("sample.pcap", &sample());
+    let count = |file: &std::path::Path| -> usize {
+        Run::of(gannet().args(["filter", "-c", ""]).arg(file)).stdout.trim().parse().unwrap()
+    };
+    let all = count(&capture);
+    for (n, unit, suffix) in [("7", "packets", "gz"), ("1", "kB", "pcap"), ("1", "s", "pcapng")] {
+        let folder = s.path(&format!("by-{unit}"));
+        std::fs::create_dir(&folder).unwrap();
+        let out = folder.join(format!("part.{suffix}"));
+        let run = Run::of(
+            gannet().args(["filter", "--split", n, unit, ""]).arg(&capture).arg("-w").arg(&out),
+        );
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        let parts = std::fs::read_dir(&folder).unwrap().count();
+        assert!(parts > 1, "{unit}");
+        assert_eq!(count(&folder), all, "{unit}");
+        let first = count(&folder.join(format!("part-0001.{suffix}")));
+        match unit {
+            "packets" => assert_eq!((first, parts), (7, all.div_ceil(7))),
+            _ => assert!(first > 0 && first < all, "{unit}"),
+        }
+    }
+    let run = Run::of(
+        gannet().args(["filter", "--split", "1", "ell", ""]).arg(&capture).args(["-w", "x"]),
+    );
+    assert_eq!(run.code, 2);
+}
+
+/// What tcpdump writes of a capture of microseconds is the same to the byte.
+#[test]
+fn records_stay_as_they_were() {
+    let s = Scratch::new("records");
+    let capture = s.file("sample.pcap", &sample());
+    let out = s.path("all.pcap");
+    let run = Run::of(gannet().args(["filter", ""]).arg(&capture).arg("-w").arg(&out));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(std::fs::read(&out).unwrap() == sample());
+}
+
+#[test]
+fn all_engines_are_held_against_the_interpreter() {
+    let s = Scratch::new("verify");
+    let capture = s.file("sample.pcap", &sample());
+    let run = Run::of(gannet().args(["filter", "verify", "tcp port 80 or udp"]).arg(&capture));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    for engine in ["interp", "jit", "batch", "linux", "libpcap"] {
+        assert!(run.stdout.contains(engine), "{}", run.stdout);
+    }
+    let run = Run::of(gannet().args(["filter", "bench", "--rounds", "2", "udp"]).arg(&capture));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("ns/packet"), "{}", run.stdout);
+}
+
+#[test]
+fn programs_of_others_are_run_by_the_kernels_rules() {
+    let s = Scratch::new("load");
+    let capture = s.file("sample.pcap", &sample());
+    let program = Run::of(gannet().args(["filter", "compile", "-ddd", "udp port 53"])).stdout;
+    let program = s.file("dns.bpf", program.as_bytes());
+    let count = |args: &[&std::ffi::OsStr]| {
+        Run::of(gannet().args(["filter", "-c"]).args(args).arg(&capture)).stdout
+    };
+    let loaded = count(&["--load".as_ref(), program.as_os_str()]);
+    assert_eq!(loaded, count(&["udp port 53".as_ref()]));
+    let run = Run::of(gannet().args(["filter", "verify", "--load"]).arg(&program).arg(&capture));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+
+    let wrong = s.file("wrong.bpf", b"ld M[3]\nret #1\n");
+    let run = Run::of(gannet().args(["filter", "-c", "--load"]).arg(&wrong).arg(&capture));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("scratch word that was not written"), "{}", run.stderr);
+}
+
+#[test]
+fn libpcaps_tests_are_answered() {
+    let speak = |args: &[&str]| Run::of(gannet().args(["filter", "test-protocol"]).args(args));
+    assert_eq!(speak(&["-h"]).code, 0);
+    let run = speak(&["-O", "-s", "96", "RAW", "ip"]);
+    assert_eq!(run.code, 0);
+    assert!(
+        run.stdout.starts_with("(000) ") && run.stdout.contains("ret      #96"),
+        "{}",
+        run.stdout
+    );
+    let run = speak(&["EN10MB", "tcp prot 80"]);
+    assert_eq!(run.code, 65);
+    assert!(run.stderr.contains("syntax error"), "{}", run.stderr);
+    assert_eq!(speak(&["-r", "/nonexistent/file", "ip"]).code, 66);
+}

@@ -6,7 +6,10 @@ use siphasher::sip128::SipHasher24;
 
 /// The name of a connection (`C…`), a file (`F…`) or a tunnel without a connection: a letter and
 /// 96 bits in base 62, as Zeek prints them.
+///
+/// Thirteen bytes: there is one for every live connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(Rust, packed)]
 pub struct Uid {
     kind: u8,
     high: u32,

@@ -6,6 +6,7 @@
 //! due, before the first packet that is not older, so that the rows do not depend on how packets
 //! were batched.
 
+mod community_id;
 mod conn_log;
 mod glance;
 mod options;

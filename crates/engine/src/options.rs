@@ -16,6 +16,8 @@ pub struct Options {
     pub local_nets: Option<Vec<Subnet>>,
     /// Hosts that logs of what is in a network are about.
     pub assets: Assets,
+    /// Seed of Community IDs.
+    pub community_seed: u16,
     /// Seed of uids.
     pub seed: u64,
     /// Hash the contents of all files, not only of those whose hashes other logs need.

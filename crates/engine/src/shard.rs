@@ -14,6 +14,7 @@ use gannet_flow::Hash;
 use gannet_flow::Key;
 use gannet_flow::Services;
 use gannet_flow::Slot;
+use gannet_flow::Spare;
 use gannet_flow::Table;
 use gannet_flow::Timers;
 use gannet_flow::tcp::State;
@@ -29,6 +30,7 @@ use gannet_protocols::policy::UnknownRow;
 use gannet_protocols::policy::known::Served;
 
 use crate::Options;
+use crate::community_id::community_id;
 use crate::conn_log;
 use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
@@ -64,6 +66,9 @@ pub(crate) struct Rare {
     pub(crate) teredo_sides: u8,
 }
 
+// There may be millions, of which nearly all are a slot and nothing else.
+const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 216);
+
 impl Ext {
     pub(crate) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
@@ -84,6 +89,7 @@ pub(crate) struct Shard {
     pub(crate) ip_tunnels: IpTunnels,
     timers: Timers,
     scratch: Scratch,
+    spare: Spare,
     /// Network time: never goes back.
     pub(crate) now: Time,
     /// Time of the packet at hand.
@@ -99,6 +105,8 @@ pub(crate) struct Shard {
     pub(crate) layers: u8,
     /// Their names, where packets of unknown protocols are logged.
     pub(crate) trail: Option<Vec<&'static str>>,
+    /// Seed of Community IDs, where there is a column for them.
+    community: Option<u16>,
 }
 
 impl Shard {
@@ -112,6 +120,7 @@ impl Shard {
             protocol_options.local_nets = nets.clone();
         }
         protocol_options.assets = options.assets;
+        let community = options.logs.has_column("community_id").then_some(options.community_seed);
         let logs = Logs::new(options.logs.clone());
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
         let files = Files::with_options(uids, FileOptions { hash: options.hash_files });
@@ -123,6 +132,7 @@ impl Shard {
             ip_tunnels: IpTunnels::default(),
             timers: Timers::default(),
             scratch: Scratch::default(),
+            spare: Spare::default(),
             now: Time::ZERO,
             time: Time::ZERO,
             packet_number: 0,
@@ -131,6 +141,7 @@ impl Shard {
             missing: 0,
             layers: 0,
             trail: wants_trail.then(Vec::new),
+            community,
         }
     }
 
@@ -196,9 +207,10 @@ impl Shard {
         if slot.number as u32 != number || slot.due != due {
             return;
         }
+        slot.open(&mut self.spare);
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
-        if over || slot.conn.last + slot.conn.timeout <= now {
+        if over || slot.conn.last + slot.conn.timeout() <= now {
             self.remove_at(index, packet);
             return;
         }
@@ -232,11 +244,14 @@ impl Shard {
             ext.rare().around = (*around, 0);
         }
         ext.stack.prepare(&mut self.env, &mut conn, self.now);
-        let tcp = (proto == Proto::Tcp).then(|| Box::new(Tcp::new(self.time)));
         let number = self.created;
         self.created += 1;
         // Its timer is set when the packet is done with it, when more is known.
-        self.table.insert(hash, Slot::new(conn, tcp, ext, number, one_way))
+        let slot = match proto {
+            Proto::Tcp => Slot::begin_tcp(conn, ext, number, &mut self.spare),
+            _ => Slot::new(conn, None, ext, number, one_way),
+        };
+        self.table.insert(hash, slot)
     }
 
     /// The uid of what the packet at hand starts.
@@ -289,6 +304,7 @@ impl Shard {
         work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
+        slot.open(&mut self.spare);
         let mut session = Session {
             now: self.now,
             env: &mut self.env,
@@ -336,6 +352,7 @@ impl Shard {
             let number = slot.number;
             self.timers.add(due, number, index);
         }
+        slot.pack(&mut self.spare);
     }
 
     /// A connection ends with the packet at hand: its rows are written.
@@ -347,6 +364,7 @@ impl Shard {
     fn remove_at(&mut self, index: u32, packet: Time) {
         // In place: a slot is too large to be carried around for its last moments.
         let Some(slot) = self.table.get_mut(index) else { return };
+        slot.open(&mut self.spare);
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let mut session = Session {
             now: self.now,
@@ -363,8 +381,9 @@ impl Shard {
         let id = slot.conn.id;
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));
-        self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local));
-        self.table.remove(index);
+        let community = self.community.map(|seed| community_id(&slot.conn, seed));
+        self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local, community));
+        self.table.remove(index, &mut self.spare);
     }
 
     /// The end of input.
@@ -388,7 +407,7 @@ impl Shard {
 
 /// What a connection shows of its responder's service, where that is logged: told when a protocol is
 /// recognised, and else at the end.
-fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
+pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
     let Some(mut policy) = env.policy() else { return };
     let shook = |tcp: &Tcp| {
         let state = tcp.endpoint(Dir::Resp).state;

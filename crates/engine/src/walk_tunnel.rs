@@ -14,6 +14,7 @@ use gannet_wire::tunnel::Refusal;
 use gannet_wire::tunnel::port;
 
 use crate::shard::Shard;
+use crate::shard::serve;
 use crate::tunnels::Encapsulation;
 
 const GRE: &str = "Tunnel::GRE";
@@ -206,7 +207,11 @@ impl Shard {
     fn confirm_tunnel(&mut self, index: u32, tag: Tag) {
         let Some(slot) = self.table.get_mut(index) else { return };
         if !slot.ext.tunnel_failed(tag) {
+            let known = slot.conn.services.contains(tag as u8);
             slot.conn.services.insert(tag as u8);
+            if !known {
+                serve(&mut self.env, self.now, &mut slot.conn, None);
+            }
         }
     }
 

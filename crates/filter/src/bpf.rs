@@ -3,6 +3,9 @@
 mod image;
 mod interp;
 mod read;
+pub(crate) use image::line;
+#[cfg(feature = "jit")]
+pub(crate) use interp::MAX_STEPS;
 pub(crate) use interp::{alu, load};
 mod validate;
 

@@ -5,6 +5,8 @@
 //! turned into instructions (`select`), which [`Program`] prints, validates and runs. [`Compiled`]
 //! keeps every stage.
 //!
+//! What runs programs is an [`engine`]: the interpreter, machine code, the kernel's, libpcap's.
+//!
 //! [`Filter`] is for packets of any link type: it compiles for each when one comes. [`compile`]
 //! gives the program for one. The meaning is libpcap's; the names of hosts and services come from a
 //! [`Resolver`].
@@ -24,6 +26,7 @@ mod ast;
 mod bpf;
 mod compile;
 pub mod dlt;
+pub mod engine;
 mod error;
 pub mod ir;
 mod keyword;
@@ -43,6 +46,7 @@ pub use compile::{Compiled, Dialect, Options, compile};
 pub use error::Error;
 pub use names::{NoNames, Resolver};
 
+use engine::{Engine, View};
 use error::{Problem, Span};
 
 /// How many link types a filter compiles for; packets of others do not match.
@@ -52,12 +56,22 @@ const MAX_LINK_TYPES: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Filter(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     text: String,
     tree: Option<ast::Expr>,
-    /// Link types as they came, with no program where nothing can match.
-    programs: [OnceLock<(u16, Option<Program>)>; MAX_LINK_TYPES],
+    options: Options,
+    names: Arc<dyn Resolver + Send + Sync>,
+    /// Link types as they came.
+    engines: [OnceLock<(u16, Ready)>; MAX_LINK_TYPES],
+}
+
+/// What runs a filter on packets of a link type; none where nothing can match.
+type Ready = Option<Box<dyn Engine>>;
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Filter").field(&self.text).finish()
+    }
 }
 
 impl PartialEq for Filter {
@@ -69,15 +83,28 @@ impl PartialEq for Filter {
 impl Eq for Filter {}
 
 impl Filter {
-    /// Parses an expression that makes sense for one common link type at least.
+    /// Parses an expression that makes sense for one common link type at least. Names are those
+    /// that everybody knows.
     ///
     /// # Errors
     /// What is wrong and where, as soon as something is.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        Self::with(text, Options::default(), Arc::new(NoNames))
+    }
+
+    /// Parses an expression with options of its own and names that somebody resolves.
+    ///
+    /// # Errors
+    /// As [`Filter::parse`].
+    pub fn with(
+        text: &str,
+        options: Options,
+        names: Arc<dyn Resolver + Send + Sync>,
+    ) -> Result<Self, Error> {
         let fail = |problem| Error::new(problem, text);
         let tree = parser::parse(text).map_err(fail)?;
         // That nothing can match is no mistake: packets of other link types may.
-        let options = Options { optimize: false, ..Options::default() };
+        let plain = Options { optimize: false, ..options.clone() };
         let mut first = None;
         for link in [
             dlt::EN10MB,
@@ -91,10 +118,11 @@ impl Filter {
             dlt::SUNATM,
             dlt::MTP2,
         ] {
-            match compile::of_tree(tree.as_ref(), text, link, &options, &NoNames) {
+            match compile::of_tree(tree.as_ref(), text, link, &plain, &*names) {
                 Ok(_) => {
-                    let programs = Default::default();
-                    return Ok(Self(Arc::new(Inner { text: text.to_owned(), tree, programs })));
+                    let engines = Default::default();
+                    let text = text.to_owned();
+                    return Ok(Self(Arc::new(Inner { text, tree, options, names, engines })));
                 }
                 Err(problem) => first = first.or(Some(problem)),
             }
@@ -108,21 +136,23 @@ impl Filter {
         self.0.tree.is_none()
     }
 
+    /// What runs the filter on frames of a link type, numbered as in capture files: the fastest
+    /// there is. None if no frame of it can match.
+    pub fn engine(&self, link_type: u16) -> Option<&dyn Engine> {
+        let Inner { text, tree, options, names, engines } = &*self.0;
+        let compiled = || {
+            let link = dlt::of_file(link_type);
+            let compiled = compile::of_tree(tree.as_ref(), text, link, options, &**names);
+            (link_type, compiled.ok().map(|c| engine::best(c.program())))
+        };
+        let found = engines.iter().map(|e| e.get_or_init(compiled)).find(|e| e.0 == link_type);
+        found.and_then(|(_, engine)| engine.as_deref())
+    }
+
     /// Whether a frame of the given link type, numbered as in capture files, matches.
     pub fn matches(&self, link_type: u16, data: &[u8], wire_len: u32) -> bool {
-        let Inner { text, tree, programs } = &*self.0;
-        if tree.is_none() {
-            return true;
-        }
-        let compiled = || {
-            let options = Options::default();
-            let link = dlt::of_file(link_type);
-            let compiled = compile::of_tree(tree.as_ref(), text, link, &options, &NoNames);
-            (link_type, compiled.ok().map(|c| c.program().clone()))
-        };
-        let found = programs.iter().map(|p| p.get_or_init(compiled)).find(|p| p.0 == link_type);
-        let program = found.and_then(|(_, program)| program.as_ref());
-        program.is_some_and(|p| p.run(data, wire_len) != 0)
+        self.0.tree.is_none()
+            || self.engine(link_type).is_some_and(|e| e.run(View::new(data, wire_len)) != 0)
     }
 }
 

@@ -51,6 +51,7 @@ pub use number::write_count;
 pub use number::write_fixed6;
 pub use row::Column;
 pub use row::Cut;
+pub use row::Extra;
 pub use row::Field;
 pub use row::Limits;
 pub use row::Row;

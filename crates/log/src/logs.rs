@@ -34,6 +34,15 @@ pub struct Options {
     pub format: Format,
     /// Streams to write.
     pub selection: Selection,
+    /// Optional columns to write, by name.
+    pub columns: Vec<String>,
+}
+
+impl Options {
+    /// Whether an optional column is written.
+    pub fn has_column(&self, name: &str) -> bool {
+        self.columns.iter().any(|c| c == name)
+    }
 }
 
 /// How much of one stream was written.
@@ -78,6 +87,11 @@ impl Logs {
     /// Nothing is opened before the first row.
     pub fn new(options: Options) -> Self {
         Self { options, streams: Vec::new(), slots: [0; SLOTS], now: Time::ZERO, error: None }
+    }
+
+    /// Whether an optional column is written.
+    pub fn has_column(&self, name: &str) -> bool {
+        self.options.has_column(name)
     }
 
     /// The streams that are written.
@@ -179,7 +193,9 @@ impl Logs {
         let enabled = self.options.selection.wants::<R>();
         let mut buffer = Vec::new();
         if enabled && self.options.format == Format::Tsv {
-            header(&mut buffer, R::PATH, &R::fields(), self.now);
+            let mut fields = R::fields();
+            fields.retain(|f| !f.optional || self.options.has_column(f.name));
+            header(&mut buffer, R::PATH, &fields, self.now);
         }
         let i = self.streams.len();
         self.streams.push(Stream { path: R::PATH, enabled, file: None, buffer, rows: 0, bytes: 0 });
@@ -299,6 +315,31 @@ mod tests {
             "{\"ts\":1.0,\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":1024,\
              \"id.resp_h\":\"10.0.0.2\",\"id.resp_p\":80}\n"
         );
+    }
+
+    crate::row! {
+        /// For the tests.
+        struct Longer = "longer" {
+            n: u64 = "n",
+            name: crate::Extra<Option<&'static str>> = "name",
+        }
+    }
+
+    #[test]
+    fn optional_columns_are_there_or_not() {
+        for (columns, name, text) in [
+            (vec![], crate::Extra(None), "#fields\tn\n#types\tcount\n7\n"),
+            (
+                vec!["name".to_owned()],
+                crate::Extra(Some(None)),
+                "#fields\tn\tname\n#types\tcount\tstring\n7\t-\n",
+            ),
+        ] {
+            let mut logs = Logs::new(Options { columns, ..Options::default() });
+            logs.write(&Longer { n: 7, name });
+            let is = String::from_utf8_lossy(logs.pending("longer")).into_owned();
+            assert!(is.ends_with(text), "{is}");
+        }
     }
 
     #[test]

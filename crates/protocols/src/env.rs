@@ -131,6 +131,14 @@ impl LocalNets {
     }
 }
 
+/// Fingerprints of TLS, by whether they are wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fingerprints {
+    pub(crate) ja3: bool,
+    pub(crate) ja3s: bool,
+    pub(crate) ja4: bool,
+}
+
 /// What all connections of a shard share.
 pub struct Env {
     /// Networks that count as local.
@@ -139,6 +147,8 @@ pub struct Env {
     pub(crate) assets: Assets,
     /// See [`Options::inner_protocols`].
     pub(crate) inner_protocols: bool,
+    /// Fingerprints of TLS that there are columns for.
+    pub(crate) fingerprints: Fingerprints,
     /// The log streams.
     pub logs: Logs,
     /// Files carried by connections.
@@ -176,10 +186,16 @@ pub struct Env {
 impl Env {
     /// A fresh environment.
     pub fn new(options: Options, logs: Logs, files: Files, uids: UidSource) -> Self {
+        let fingerprints = Fingerprints {
+            ja3: logs.has_column("ja3"),
+            ja3s: logs.has_column("ja3s"),
+            ja4: logs.has_column("ja4"),
+        };
         let selection = logs.selection();
         let policy = Policy::new(selection);
         let stats = selection.wants::<weirds::StatsRow<'_>>().then(Box::default);
         Self {
+            fingerprints,
             local: LocalNets::new(options.local_nets),
             assets: options.assets,
             inner_protocols: options.inner_protocols,

@@ -7,8 +7,10 @@ use anyhow::Context as _;
 use gannet_filter::Compiled;
 use gannet_filter::Dialect;
 use gannet_filter::Options;
+use gannet_filter::Program;
 use gannet_filter::compile;
 use gannet_filter::dlt;
+use gannet_filter::engine;
 
 use crate::names::System;
 use crate::out;
@@ -72,6 +74,12 @@ enum Emit {
     BpfDecimal,
     /// The program as a function in C
     C,
+    /// The instructions of the kernel, as eBPF
+    Ebpf,
+    /// Machine code that is asked about a packet
+    Asm,
+    /// Machine code that walks over a batch of packets
+    AsmBatch,
     /// The graph for Graphviz
     Dot,
     /// The graph as a drawing
@@ -132,7 +140,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         shown.push_str(&compiled.explain());
     }
     if let Some(emit) = emit.or((!args.explain).then_some(Emit::Bpf)) {
-        shown.push_str(&stage(&compiled, emit));
+        shown.push_str(&stage(&compiled, emit)?);
     }
     out::write(shown.as_bytes())
 }
@@ -144,12 +152,12 @@ fn link_type(name: &str) -> Option<u16> {
 }
 
 /// A stage as text, the last line ended.
-fn stage(compiled: &Compiled, emit: Emit) -> String {
+fn stage(compiled: &Compiled, emit: Emit) -> anyhow::Result<String> {
     let graph = |show: fn(&gannet_filter::ir::Graph) -> String| {
         compiled.graph().map_or_else(|| "accept\n".to_owned(), show)
     };
     let program = compiled.program();
-    match emit {
+    Ok(match emit {
         Emit::Ast => compiled.ast(),
         Emit::Predicates => compiled.predicates(),
         Emit::Ir => graph(ToString::to_string),
@@ -158,7 +166,26 @@ fn stage(compiled: &Compiled, emit: Emit) -> String {
         Emit::BpfC => program.to_c(),
         Emit::BpfDecimal => program.to_decimal(),
         Emit::C => program.to_c_function("filter"),
+        Emit::Ebpf => ebpf(program)?,
+        Emit::Asm => assembly(program, false)?,
+        Emit::AsmBatch => assembly(program, true)?,
         Emit::Dot => graph(gannet_filter::ir::Graph::to_dot),
         Emit::Svg => graph(gannet_filter::ir::Graph::to_svg),
-    }
+    })
+}
+
+/// What the kernel would run.
+fn ebpf(program: &Program) -> anyhow::Result<String> {
+    let translated = engine::ebpf::translate(program).context("no eBPF")?;
+    Ok(engine::ebpf::print(&translated))
+}
+
+#[cfg(feature = "jit")]
+fn assembly(program: &Program, batch: bool) -> anyhow::Result<String> {
+    Ok(engine::jit::assembly(program, batch)?)
+}
+
+#[cfg(not(feature = "jit"))]
+fn assembly(_: &Program, _: bool) -> anyhow::Result<String> {
+    anyhow::bail!("this build makes no machine code")
 }

@@ -31,19 +31,24 @@ impl fmt::Display for Program {
             if at > 0 {
                 f.write_char('\n')?;
             }
-            let (op, operand) = image(insn, at);
-            write!(f, "({at:03}) ")?;
-            let jump = insn.code & 7 == JMP && insn.code & 0xf0 != JA;
-            if jump {
-                let (t, e) = (at + 1 + usize::from(insn.jt), at + 1 + usize::from(insn.jf));
-                write!(f, "{op:<8} {operand:<16} jt {t}\tjf {e}")?;
-            } else if operand.is_empty() {
-                f.write_str(op)?;
-            } else {
-                write!(f, "{op:<8} {operand}")?;
-            }
+            line(insn, at, f)?;
         }
         Ok(())
+    }
+}
+
+/// An instruction as `tcpdump -d` prints it.
+pub(crate) fn line(insn: &Insn, at: usize, f: &mut impl Write) -> fmt::Result {
+    let (op, operand) = image(insn, at);
+    write!(f, "({at:03}) ")?;
+    let jump = insn.code & 7 == JMP && insn.code & 0xf0 != JA;
+    if jump {
+        let (t, e) = (at + 1 + usize::from(insn.jt), at + 1 + usize::from(insn.jf));
+        write!(f, "{op:<8} {operand:<16} jt {t}\tjf {e}")
+    } else if operand.is_empty() {
+        f.write_str(op)
+    } else {
+        write!(f, "{op:<8} {operand}")
     }
 }
 

@@ -6,18 +6,30 @@ use super::*;
 
 /// How many instructions a run may take: a loop over headers ends long before, at the end of the
 /// packet at the latest, but a foreign program need not.
-const MAX_STEPS: usize = 1 << 24;
+pub(crate) const MAX_STEPS: usize = 1 << 24;
 
 impl Program {
     /// Runs the program over a packet of so many bytes on the wire: how much of it to keep, none
     /// to reject it.
     pub fn run(&self, data: &[u8], wire: u32) -> u32 {
+        self.run_watched(data, wire, |_, _, _| ())
+    }
+
+    /// As [`Program::run`]; before each instruction, `watch` is told which, A and X.
+    #[inline(always)]
+    pub(crate) fn run_watched(
+        &self,
+        data: &[u8],
+        wire: u32,
+        mut watch: impl FnMut(usize, u32, u32),
+    ) -> u32 {
         let (mut a, mut x, mut at) = (0_u32, 0_u32, 0_usize);
         let mut memory = [0_u32; MEMORY];
         for _ in 0..MAX_STEPS {
             let Some(&Insn { code, jt, jf, k }) = self.insns.get(at) else {
                 return 0;
             };
+            watch(at, a, x);
             at += 1;
             let operand = if code & X == 0 { k } else { x };
             match code & 7 {

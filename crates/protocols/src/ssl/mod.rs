@@ -20,6 +20,7 @@ mod certificates;
 mod ciphers;
 mod dtls;
 pub mod extension;
+pub mod fingerprint;
 mod handshake;
 pub mod message;
 pub mod names;

@@ -1,0 +1,363 @@
+//! `gannet filter bench`: what a filter costs in each engine.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+
+use gannet_capture::Stream;
+use gannet_filter::Program;
+use gannet_filter::engine::Engine;
+use gannet_filter::engine::Kind;
+use gannet_filter::engine::View;
+
+use super::compile::DialectName;
+use super::source::Source;
+use crate::out;
+use crate::outcome::Outcome;
+use crate::terminal::Terminal;
+
+/// Measure a filter: time to compile, size, and nanoseconds a packet in each engine.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Packets are taken from all over the captures and stay in the processor's \
+                        cache; of all rounds the fastest counts, and the engines take turns.\n\n\
+                        Examples:\n  gannet filter bench 'tcp port 80' trace.pcap\n  \
+                        gannet filter bench --load program.bpf trace.pcap")]
+pub(super) struct Args {
+    /// The expression
+    #[arg(value_name = "FILTER", required_unless_present = "load")]
+    filter: Option<OsString>,
+    /// Captures and folders of captures, as one stream; - is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// A program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
+    #[arg(long, value_name = "FILE")]
+    load: Option<PathBuf>,
+    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    #[arg(long, value_enum, default_value_t)]
+    dialect: DialectName,
+    /// How many packets to run over
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    packets: u32,
+    /// How often each engine runs over them
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: u32,
+}
+
+/// Bytes of a packet that are kept: headers, so that many packets stay in a cache.
+const KEPT: usize = 128;
+
+/// Packets of a batch.
+const BATCH: usize = 1024;
+
+/// Packets that the kernel's test run is given, each by itself.
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+const TIMED: usize = 64;
+
+/// Runs of each of them in the kernel.
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+const REPEAT: u32 = 2_000;
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let terminal = Terminal::new(false);
+    let (first, load) = (args.filter.as_deref().map(Path::new), args.load.as_deref());
+    let source = Source::of(first, &args.files, load, args.dialect.into());
+    let (source, files) = match source {
+        Ok((_, files)) if files.is_empty() => {
+            terminal.error(&"no capture is named: give a file, or - for standard input");
+            return Ok(Outcome::NoCapture);
+        }
+        Ok(found) => found,
+        Err(error) => {
+            terminal.error(&format_args!("{error:#}"));
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    let mut stream = match Stream::open(&files, gannet_capture::Options::default()) {
+        Ok(stream) => stream,
+        Err(error) => {
+            terminal.error(&error);
+            return Ok(Outcome::of(&error, false));
+        }
+    };
+    let mut sample = Sample::new(args.packets as usize);
+    let mut outcome = Outcome::Done;
+    loop {
+        match stream.next_batch() {
+            Ok(Some(batch)) => {
+                for packet in batch.iter() {
+                    sample.offer(packet.link_type.0, packet.data, packet.wire_len);
+                }
+            }
+            Ok(None) => break,
+            Err(error) => {
+                terminal.error(&error);
+                outcome = outcome.max(Outcome::of(&error, true));
+            }
+        }
+    }
+    let Some(link_type) = sample.link_type else {
+        terminal.error(&"there are no packets to run over");
+        return Ok(Outcome::NoCapture);
+    };
+    if sample.others > 0 {
+        let others = sample.others;
+        terminal.note(&format_args!("{others} packets of other link types are left out"));
+    }
+    match table(&source, link_type, &sample, args.rounds) {
+        Ok(table) => Ok(outcome.max(out::write(table.as_bytes())?)),
+        Err(error) => {
+            terminal.error(&error);
+            Ok(Outcome::NoCapture)
+        }
+    }
+}
+
+/// Packets from all over a stream of unknown length: each so-manieth, that number doubled
+/// whenever there are too many.
+struct Sample {
+    packets: Vec<(Vec<u8>, u32)>,
+    wanted: usize,
+    stride: u64,
+    seen: u64,
+    link_type: Option<u16>,
+    others: u64,
+}
+
+impl Sample {
+    fn new(wanted: usize) -> Self {
+        Self { packets: Vec::new(), wanted, stride: 1, seen: 0, link_type: None, others: 0 }
+    }
+
+    fn offer(&mut self, link_type: u16, data: &[u8], wire_len: u32) {
+        if *self.link_type.get_or_insert(link_type) != link_type {
+            self.others += 1;
+            return;
+        }
+        if self.seen.is_multiple_of(self.stride) {
+            if self.packets.len() >= 2 * self.wanted {
+                let mut at = 0;
+                self.packets.retain(|_| {
+                    at += 1;
+                    at % 2 == 1
+                });
+                self.stride *= 2;
+            }
+            if self.seen.is_multiple_of(self.stride) {
+                let kept = data.get(..KEPT).unwrap_or(data);
+                self.packets.push((kept.to_vec(), wire_len));
+            }
+        }
+        self.seen += 1;
+    }
+
+    fn views(&self) -> Vec<View<'_>> {
+        self.packets.iter().take(self.wanted).map(|(d, w)| View::new(d, *w)).collect()
+    }
+}
+
+/// An engine that is measured.
+struct Lane {
+    kind: Kind,
+    what: &'static str,
+    compiled: Duration,
+    insns: usize,
+    bytes: Option<usize>,
+    engine: Box<dyn Engine>,
+    /// Of all rounds, in ns a packet.
+    times: Vec<f64>,
+    matches: usize,
+}
+
+fn table(source: &Source, link_type: u16, sample: &Sample, rounds: u32) -> Result<String, String> {
+    let views = sample.views();
+    let begun = Instant::now();
+    let program = source.optimized(link_type)?;
+    let front = begun.elapsed();
+    let mut lanes = Vec::new();
+    let mut missing = Vec::new();
+    for kind in Kind::ALL.into_iter().filter(|k| *k != Kind::Linux) {
+        lane(kind, "", &program, &mut lanes, &mut missing);
+    }
+    let mut theirs = None;
+    if let Source::Expression(text, _) = source {
+        let begun = Instant::now();
+        if let Some(program) = libpcap(text, link_type) {
+            theirs = Some((begun.elapsed(), program.insns().len()));
+            lane(Kind::Libpcap, "its own program", &program, &mut lanes, &mut missing);
+        }
+    }
+    let mut hits = Vec::new();
+    for _ in 0..rounds {
+        for lane in &mut lanes {
+            let begun = Instant::now();
+            let mut matches = 0;
+            if lane.kind == Kind::Batch {
+                for part in views.chunks(BATCH) {
+                    lane.engine.select(black_box(part), &mut hits);
+                    matches += black_box(&hits).len();
+                }
+            } else {
+                for view in &views {
+                    matches += usize::from(lane.engine.run(black_box(*view)) != 0);
+                }
+            }
+            lane.times.push(begun.elapsed().as_secs_f64() * 1e9 / views.len() as f64);
+            lane.matches = matches;
+        }
+    }
+    let mut out = format!(
+        "{} packets of link type {link_type}, {rounds} rounds; compiling to {} instructions: {}\n",
+        views.len(),
+        program.insns().len(),
+        micros(front)
+    );
+    if let Some((time, insns)) = theirs {
+        let _ = writeln!(out, "libpcap's own compiler, to {insns} instructions: {}", micros(time));
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<8} {:<16} {:>12} {:>6} {:>6} {:>10} {:>10} {:>10} {:>9}",
+        "engine", "", "made in", "insns", "bytes", "ns/packet", "median", "matches", "libpcap:"
+    );
+    let least = |l: &Lane| l.times.iter().copied().fold(f64::MAX, f64::min);
+    let measure = lanes.iter().filter(|l| l.kind == Kind::Libpcap).map(least);
+    let measure = measure.fold(f64::MAX, f64::min);
+    for lane in &mut lanes {
+        let best = least(lane);
+        lane.times.sort_unstable_by(f64::total_cmp);
+        let median = lane.times.get(lane.times.len() / 2).copied().unwrap_or(best);
+        let bytes = lane.bytes.map_or(String::new(), |b| b.to_string());
+        let ratio =
+            if measure < f64::MAX { format!("{:.2}", measure / best) } else { String::new() };
+        let _ = writeln!(
+            out,
+            "{:<8} {:<16} {:>12} {:>6} {bytes:>6} {best:>10.2} {median:>10.2} {:>10} {ratio:>9}",
+            lane.kind.name(),
+            lane.what,
+            micros(lane.compiled),
+            lane.insns,
+            lane.matches
+        );
+    }
+    match kernel(&program, &views) {
+        Ok((time, compiled)) => {
+            let ratio =
+                if measure < f64::MAX { format!("{:.2}", measure / time) } else { String::new() };
+            let _ = writeln!(
+                out,
+                "{:<8} {:<16} {:>12} {:>6} {:>6} {time:>10.2} {:>10} {:>10} {ratio:>9}",
+                "linux",
+                "test run, net",
+                micros(compiled),
+                program.insns().len(),
+                "",
+                "",
+                ""
+            );
+        }
+        Err(error) => missing.push((Kind::Linux, error)),
+    }
+    for (kind, why) in missing {
+        let _ = writeln!(out, "{:<8} skipped: {why}", kind.name());
+    }
+    Ok(out)
+}
+
+fn lane(
+    kind: Kind,
+    what: &'static str,
+    program: &Program,
+    lanes: &mut Vec<Lane>,
+    missing: &mut Vec<(Kind, String)>,
+) {
+    let begun = Instant::now();
+    match kind.build(program) {
+        Ok(engine) => lanes.push(Lane {
+            kind,
+            what,
+            compiled: begun.elapsed(),
+            insns: program.insns().len(),
+            bytes: engine.code_bytes(),
+            engine,
+            times: Vec::new(),
+            matches: 0,
+        }),
+        Err(error) => missing.push((kind, error.to_string())),
+    }
+}
+
+fn micros(time: Duration) -> String {
+    format!("{:.1} µs", time.as_secs_f64() * 1e6)
+}
+
+/// The program of libpcap's own compiler. It takes minutes for long lists, which are left out.
+#[cfg(all(feature = "foreign", unix))]
+fn libpcap(text: &str, link_type: u16) -> Option<Program> {
+    const LONGEST: usize = 4_000;
+    let link = gannet_filter::dlt::of_file(link_type);
+    let made = || gannet_filter::engine::libpcap::compile(text, link, 262_144, true).ok();
+    (text.len() <= LONGEST).then(made).flatten()
+}
+
+#[cfg(not(all(feature = "foreign", unix)))]
+fn libpcap(_: &str, _: u16) -> Option<Program> {
+    None
+}
+
+/// Nanoseconds of a run in the kernel beyond those of a program that only returns, and how long
+/// loading took.
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+fn kernel(program: &Program, views: &[View<'_>]) -> Result<(f64, Duration), String> {
+    use gannet_filter::engine::linux::Timed;
+    let begun = Instant::now();
+    let timed = Timed::new(program).map_err(|e| e.to_string())?;
+    let compiled = begun.elapsed();
+    let empty = Program::from_text("ret #0").map_err(|e| e.to_string())?;
+    let empty = Timed::new(&empty).map_err(|e| e.to_string())?;
+    let step = (views.len() / TIMED).max(1);
+    let (mut sum, mut count) = (0.0, 0);
+    // The kernel takes no frames without a whole Ethernet header.
+    for view in views.iter().step_by(step).filter(|v| v.data().len() > 14) {
+        let time = |timed: &Timed| -> Result<f64, String> {
+            let mut least = u32::MAX;
+            for _ in 0..3 {
+                least = least.min(timed.run(view.data(), REPEAT).map_err(|e| e.to_string())?.1);
+            }
+            Ok(f64::from(least))
+        };
+        sum += time(&timed)? - time(&empty)?;
+        count += 1;
+    }
+    if count == 0 {
+        return Err("no packets that the kernel would take".to_owned());
+    }
+    Ok((sum / f64::from(count), compiled))
+}
+
+#[cfg(not(all(feature = "foreign", target_os = "linux")))]
+fn kernel(_: &Program, _: &[View<'_>]) -> Result<(f64, Duration), String> {
+    Err("this build is without it".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_come_from_all_over() {
+        let mut sample = Sample::new(10);
+        for n in 0..1000_u32 {
+            sample.offer(1, &n.to_be_bytes(), n);
+        }
+        sample.offer(2, &[], 0);
+        let wires: Vec<u32> = sample.views().iter().map(|v| v.wire_len()).collect();
+        assert_eq!(wires.len(), 10);
+        assert!(wires.windows(2).all(|w| w[1] - w[0] == wires[1]), "{wires:?}");
+        assert!(wires[9] > 400, "{wires:?}");
+        assert_eq!(sample.others, 1);
+    }
+}

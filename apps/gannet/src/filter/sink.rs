@@ -1,0 +1,186 @@
+//! Where packets go: a capture, or a row of captures.
+
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use gannet_base::Time;
+use gannet_capture::Format;
+use gannet_capture::Packet;
+use gannet_capture::Precision;
+use gannet_capture::Reader;
+use gannet_capture::WriteOptions;
+use gannet_capture::Writer;
+
+/// When a capture is long enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    Packets(u64),
+    /// Before compression.
+    Bytes(u64),
+    /// Nanoseconds of packet time.
+    Time(i64),
+}
+
+impl Limit {
+    /// From a number and what it counts: `1000 packets`, `100 MB`, `90 s`, `1 h`.
+    pub(super) fn parse(number: &str, unit: &str) -> anyhow::Result<Self> {
+        let n: u64 = number.parse().ok().filter(|n| *n > 0).with_context(|| {
+            format!("--split takes a number above zero and what it counts, not '{number} {unit}'")
+        })?;
+        let bytes = |scale: u64| n.checked_mul(scale).map(Self::Bytes);
+        let time = |seconds: u64| {
+            let nanos = n.checked_mul(seconds)?.checked_mul(1_000_000_000)?;
+            i64::try_from(nanos).ok().map(Self::Time)
+        };
+        let limit = match unit {
+            "packets" | "packet" | "p" => Some(Self::Packets(n)),
+            "bytes" | "byte" | "b" | "B" => bytes(1),
+            "kB" => bytes(1_000),
+            "MB" => bytes(1_000_000),
+            "GB" => bytes(1_000_000_000),
+            "KiB" => bytes(1 << 10),
+            "MiB" => bytes(1 << 20),
+            "GiB" => bytes(1 << 30),
+            "time" | "seconds" | "s" => time(1),
+            "minutes" | "min" | "m" => time(60),
+            "hours" | "h" => time(3600),
+            "days" | "d" => time(86_400),
+            _ => anyhow::bail!(
+                "--split counts packets, bytes (kB, MB, GB) or time (s, min, h, d), not '{unit}'"
+            ),
+        };
+        limit.with_context(|| format!("--split: {number} {unit} is too much"))
+    }
+}
+
+/// One capture or many.
+pub(super) struct Sink {
+    path: PathBuf,
+    options: WriteOptions,
+    limit: Option<Limit>,
+    writer: Option<Writer>,
+    /// Captures begun.
+    count: u64,
+    /// When the current one is full, for limits of time.
+    until: Time,
+}
+
+impl Sink {
+    pub(super) fn new(
+        path: &Path,
+        limit: Option<Limit>,
+        options: WriteOptions,
+    ) -> anyhow::Result<Self> {
+        let path = path.to_owned();
+        anyhow::ensure!(
+            limit.is_none() || path != Path::new("-"),
+            "standard output cannot be split: give a file to -w"
+        );
+        let mut sink =
+            Self { path, options, limit, writer: None, count: 0, until: Time::from_nanos(0) };
+        if limit.is_none() {
+            sink.writer = Some(Writer::create(&sink.path, sink.options.clone())?);
+        }
+        Ok(sink)
+    }
+
+    pub(super) fn write(&mut self, packet: &Packet<'_>) -> anyhow::Result<()> {
+        if let Some(limit) = self.limit {
+            self.turn(limit, packet)?;
+        }
+        if let Some(writer) = &mut self.writer {
+            writer.write(packet)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on to the next capture where this packet is too much for the current one.
+    fn turn(&mut self, limit: Limit, packet: &Packet<'_>) -> anyhow::Result<()> {
+        let full = match (&self.writer, limit) {
+            (None, _) => true,
+            (Some(w), Limit::Packets(n)) => w.packets() >= n,
+            (Some(w), Limit::Bytes(n)) => {
+                w.packets() > 0 && w.bytes().saturating_add(packet.data.len() as u64 + 16) > n
+            }
+            (Some(_), Limit::Time(_)) => packet.time >= self.until,
+        };
+        if !full {
+            return Ok(());
+        }
+        if let Some(writer) = self.writer.take() {
+            writer.finish()?;
+        }
+        if let Limit::Time(span) = limit {
+            let now = packet.time.as_nanos();
+            // Captures begin at multiples of the span behind the first packet.
+            let begin = if self.count == 0 { now } else { self.until.as_nanos() };
+            let spans = now.saturating_sub(begin).div_euclid(span);
+            let until = begin.saturating_add(spans.saturating_add(1).saturating_mul(span));
+            self.until = Time::from_nanos(until);
+        }
+        self.count += 1;
+        let path = numbered(&self.path, self.count);
+        self.writer = Some(Writer::create(path, self.options.clone())?);
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        if let Some(writer) = self.writer {
+            writer.finish()?;
+        }
+        Ok(())
+    }
+}
+
+/// The path of a part: the number stands before the first suffix, `web-0001.pcap.gz`.
+fn numbered(path: &Path, number: u64) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, suffix) = match name.get(1..).and_then(|n| n.find('.')) {
+        Some(at) => name.split_at(at + 1),
+        None => (&*name, ""),
+    };
+    path.with_file_name(format!("{stem}-{number:04}{suffix}"))
+}
+
+/// How to write what comes from such files: times of a single pcap file are written as they were,
+/// so that its packets stay the same bytes.
+pub(super) fn like(files: &[PathBuf]) -> WriteOptions {
+    let mut options = WriteOptions::default();
+    if let [file] = files
+        && file.is_file()
+        && let Ok(reader) = Reader::open(file)
+        && reader.format() == Format::Pcap
+        && let [interface] = reader.interfaces()
+    {
+        if interface.digits <= 6 {
+            options.precision = Some(Precision::Micros);
+        }
+        options.snaplen = Some(interface.snaplen).filter(|s| *s > 0);
+        options.link_type = Some(interface.link_type);
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_in_words() {
+        assert_eq!(Limit::parse("10", "packets").unwrap(), Limit::Packets(10));
+        assert_eq!(Limit::parse("2", "MB").unwrap(), Limit::Bytes(2_000_000));
+        assert_eq!(Limit::parse("1", "min").unwrap(), Limit::Time(60_000_000_000));
+        for (number, unit) in [("0", "s"), ("x", "s"), ("1", "furlongs"), (&"9".repeat(19), "d")] {
+            assert!(Limit::parse(number, unit).is_err(), "{number} {unit}");
+        }
+    }
+
+    #[test]
+    fn numbers_stand_before_suffixes() {
+        let of = |name: &str| numbered(Path::new(name), 7).display().to_string();
+        assert_eq!(of("a/web.pcap.gz"), "a/web-0007.pcap.gz");
+        assert_eq!(of("web"), "web-0007");
+        assert_eq!(of(".hidden"), ".hidden-0007");
+    }
+}

@@ -1,0 +1,224 @@
+//! Packets that match, written and counted.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use gannet_capture::Batch;
+use gannet_capture::Stream;
+use gannet_filter::engine::View;
+
+use super::compile::DialectName;
+use super::sink;
+use super::sink::Limit;
+use super::sink::Sink;
+use super::source::Picker;
+use super::source::Source;
+use crate::out;
+use crate::outcome::Outcome;
+use crate::stop::Stop;
+use crate::terminal::Terminal;
+
+#[derive(Debug, clap::Args)]
+#[group(id = "writing")]
+pub(super) struct Args {
+    /// Which packets, like 'tcp port 80 and not net 10.0.0.0/8'; '' is all
+    #[arg(value_name = "FILTER", required_unless_present_any = ["expression", "load"])]
+    filter: Option<OsString>,
+    /// Captures and folders of captures, as one stream; - is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// A filter besides others, all of them in one pass; each with a -w of its own, in this order
+    #[arg(short, long, value_name = "FILTER")]
+    expression: Vec<String>,
+    /// Write them here: pcapng by the suffix .pcapng, else pcap, compressed by .gz, .zst, .xz, .lz4
+    #[arg(short, long, value_name = "FILE", required_unless_present = "count")]
+    write: Vec<PathBuf>,
+    /// Print how many there are, for each filter
+    #[arg(short, long)]
+    count: bool,
+    /// Take those that do not match
+    #[arg(short = 'v', long)]
+    invert: bool,
+    /// Begin another file whenever one holds so many: packets, bytes (kB, MB, GB) or time (s, min,
+    /// h, d). They are named web-0001.pcap, web-0002.pcap, ...
+    #[arg(long, num_args = 2, value_names = ["N", "UNIT"], requires = "write")]
+    split: Vec<String>,
+    /// Run a program of classic BPF instead, as tcpdump -d, -dd or -ddd prints it
+    #[arg(long, value_name = "FILE", conflicts_with = "expression")]
+    load: Option<PathBuf>,
+    /// What vlan, mpls and other headers inside of others mean to what stands behind them
+    #[arg(long, value_enum, default_value_t)]
+    dialect: DialectName,
+}
+
+/// A filter, and where its packets go.
+struct Output {
+    picker: Picker,
+    sink: Option<Sink>,
+    count: u64,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let terminal = Terminal::new(false);
+    let (sources, files) = match sources(args) {
+        Ok(found) => found,
+        Err(error) => {
+            terminal.error(&format_args!("{error:#}"));
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    let limit = match args.split.as_slice() {
+        [number, unit] => Some(Limit::parse(number, unit)),
+        _ => None,
+    };
+    let limit = match limit.transpose() {
+        Ok(limit) => limit,
+        Err(error) => {
+            terminal.error(&error);
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    let mut pickers = Vec::new();
+    for source in &sources {
+        match Picker::new(source) {
+            Ok(picker) => pickers.push(picker),
+            Err(error) => {
+                terminal.error(&error);
+                return Ok(Outcome::NoCapture);
+            }
+        }
+    }
+    let stop = Stop::on_signals().context("signals")?;
+    let mut stream = match Stream::open(&files, gannet_capture::Options::default()) {
+        Ok(stream) => stream,
+        Err(error) => {
+            terminal.error(&error);
+            return Ok(Outcome::of(&error, false));
+        }
+    };
+    let options = sink::like(&files);
+    let mut paths = args.write.iter();
+    let mut outputs = Vec::new();
+    for picker in pickers {
+        let sink = paths.next().map(|p| Sink::new(p, limit, options.clone())).transpose()?;
+        outputs.push(Output { picker, sink, count: 0 });
+    }
+    let mut outcome = Outcome::Done;
+    let mut hits = Vec::new();
+    while stop.asked().is_none() {
+        match stream.next_batch() {
+            Ok(Some(batch)) => {
+                for (link_type, from, views) in runs(&batch) {
+                    for output in &mut outputs {
+                        output.picker.select(link_type, &views, &mut hits);
+                        if args.invert {
+                            hits = others(&hits, views.len() as u32);
+                        }
+                        output.take(&batch, from, &hits)?;
+                    }
+                }
+            }
+            Ok(None) => break,
+            Err(error) => {
+                terminal.error(&error);
+                outcome = outcome.max(Outcome::of(&error, true));
+            }
+        }
+    }
+    let mut counts = String::new();
+    for output in outputs {
+        if let Some(sink) = output.sink {
+            sink.finish()?;
+        }
+        counts.push_str(&format!("{}\n", output.count));
+    }
+    if args.count {
+        outcome = outcome.max(out::write(counts.as_bytes())?);
+    }
+    Ok(stop.asked().unwrap_or(outcome))
+}
+
+/// The filters and the files.
+fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>)> {
+    let (sources, files) = if args.expression.is_empty() {
+        let (first, load) = (args.filter.as_deref().map(Path::new), args.load.as_deref());
+        let (source, files) = Source::of(first, &args.files, load, args.dialect.into())?;
+        (vec![source], files)
+    } else {
+        let sources = args
+            .expression
+            .iter()
+            .map(|e| Source::Expression(e.clone(), args.dialect.into()))
+            .collect();
+        // What stands in the place of a filter is a file.
+        (sources, args.filter.iter().map(PathBuf::from).chain(args.files.iter().cloned()).collect())
+    };
+    anyhow::ensure!(!files.is_empty(), "no capture is named: give a file, or - for standard input");
+    anyhow::ensure!(
+        args.write.len() == sources.len() || (args.write.is_empty() && args.count),
+        "{} filters and {} files to write: each -e wants a -w of its own",
+        sources.len(),
+        args.write.len()
+    );
+    let twice = |(i, path): (usize, &PathBuf)| args.write[..i].contains(path);
+    anyhow::ensure!(!args.write.iter().enumerate().any(twice), "two filters write the same file");
+    for file in files.iter().filter(|f| **f != Path::new("-")) {
+        let real = file.canonicalize().ok();
+        let over = |p: &&PathBuf| real.is_some() && p.canonicalize().ok() == real;
+        if let Some(path) = args.write.iter().find(over) {
+            anyhow::bail!("{} is read and cannot be written at the same time", path.display());
+        }
+    }
+    Ok((sources, files))
+}
+
+impl Output {
+    /// Takes the packets of a batch whose places behind `from` are given.
+    fn take(&mut self, batch: &Batch<'_>, from: usize, hits: &[u32]) -> anyhow::Result<()> {
+        self.count += hits.len() as u64;
+        if let Some(sink) = &mut self.sink {
+            for hit in hits {
+                if let Some(packet) = batch.get(from + *hit as usize) {
+                    sink.write(&packet)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The packets of a batch in runs of one link type: the type, where the run begins, and views.
+pub(super) fn runs<'a>(batch: &Batch<'a>) -> Vec<(u16, usize, Vec<View<'a>>)> {
+    let mut runs: Vec<(u16, usize, Vec<View<'a>>)> = Vec::new();
+    for (at, packet) in batch.iter().enumerate() {
+        let view = View::new(packet.data, packet.wire_len);
+        match runs.last_mut() {
+            Some((link_type, _, views)) if *link_type == packet.link_type.0 => views.push(view),
+            _ => {
+                let mut views = Vec::with_capacity(if at == 0 { batch.len() } else { 0 });
+                views.push(view);
+                runs.push((packet.link_type.0, at, views));
+            }
+        }
+    }
+    runs
+}
+
+/// The numbers below a count that are not in a list, which is in order.
+fn others(hits: &[u32], count: u32) -> Vec<u32> {
+    let mut hits = hits.iter().peekable();
+    (0..count).filter(|n| hits.next_if_eq(&n).is_none()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_match() {
+        assert_eq!(others(&[1, 2, 4], 6), [0, 3, 5]);
+        assert_eq!(others(&[], 2), [0, 1]);
+    }
+}

@@ -1,0 +1,195 @@
+//! The benchmark filters on captures: nanoseconds a packet of each engine, in one run.
+//!
+//! ```sh
+//! cargo run --release -p gannet-filter --features jit,foreign --example suite -- rand.pcap mix.pcap
+//! ```
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
+
+#[path = "suite/filters.rs"]
+mod filters;
+#[path = "suite/hand.rs"]
+mod hand;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use gannet_capture::Reader;
+use gannet_filter::engine::jit::{Batch, Jit};
+use gannet_filter::engine::libpcap::{self, Libpcap};
+use gannet_filter::engine::{Engine, View};
+use gannet_filter::{NoNames, Options, Program, compile};
+
+/// Packets of a capture that are looked at, over and over.
+const PACKETS: usize = 4096;
+
+/// Bytes of a packet that are kept: with so many, all of them stay in a second-level cache.
+const KEPT: usize = 128;
+
+/// Packets of a batch.
+const BATCH: usize = 1024;
+
+fn main() {
+    let only = std::env::var("ONLY").unwrap_or_default();
+    let rounds: usize = std::env::var("ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(15);
+    println!(
+        "{}; {PACKETS} packets of each capture, least of {rounds} rounds, ns a packet\n",
+        libpcap::version().unwrap_or_else(|e| e.to_string())
+    );
+    for file in std::env::args().skip(1) {
+        let packets = sample(&file);
+        let views: Vec<View<'_>> = packets.iter().map(|(d, w)| View::new(d, *w)).collect();
+        println!("### {file}\n");
+        println!(
+            "| filter | insns | matches | libpcap | its program | jit | batch | by hand | jit : libpcap | batch : jit |"
+        );
+        println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+        let (mut logs, mut batch_logs, mut slower, mut many) = (0.0, 0.0, 0, 0);
+        for (name, expression) in filters::all() {
+            if !only.is_empty() && !only.split(',').any(|o| o == name) {
+                continue;
+            }
+            let options = Options::default();
+            let program = match compile(&expression, 1, &options, &NoNames) {
+                Ok(compiled) => compiled.program().clone(),
+                Err(error) => {
+                    println!("| {name} | {} |", error.message());
+                    continue;
+                }
+            };
+            let Some(row) = measure(&name, &expression, &program, &views, rounds) else { continue };
+            let ratio = row.libpcap.min(row.theirs.unwrap_or(f64::MAX)) / row.jit;
+            logs += ratio.ln();
+            batch_logs += (row.jit / row.batch).ln();
+            slower += usize::from(ratio < 1.0);
+            many += 1;
+            let optional = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.2}"));
+            println!(
+                "| {name} | {} | {} | {:.2} | {} | {:.2} | {:.2} | {} | {ratio:.2} | {:.2} |",
+                program.insns().len(),
+                row.matches,
+                row.libpcap,
+                optional(row.theirs),
+                row.jit,
+                row.batch,
+                optional(row.hand),
+                row.jit / row.batch,
+            );
+        }
+        let mean = |logs: f64| (logs / f64::from(many)).exp();
+        println!(
+            "\ngeometric means: jit {:.2} x libpcap, batch {:.2} x jit; slower than libpcap: {slower}\n",
+            mean(logs),
+            mean(batch_logs)
+        );
+    }
+}
+
+/// Packets from all over a capture.
+fn sample(file: &str) -> Vec<(Vec<u8>, u32)> {
+    let mut all = Vec::new();
+    let mut reader = Reader::open(file).unwrap();
+    let total = {
+        let mut counting = Reader::open(file).unwrap();
+        while let Some(_batch) = counting.next_batch().unwrap() {}
+        counting.packets() as usize
+    };
+    let step = (total / PACKETS).max(1);
+    let mut number = 0;
+    while let Some(batch) = reader.next_batch().unwrap() {
+        for packet in batch.iter() {
+            if number % step == 0 && all.len() < PACKETS {
+                let kept = packet.data.get(..KEPT).unwrap_or(packet.data);
+                all.push((kept.to_vec(), packet.wire_len));
+            }
+            number += 1;
+        }
+    }
+    all
+}
+
+struct Row {
+    matches: usize,
+    libpcap: f64,
+    /// libpcap's interpreter with libpcap's program.
+    theirs: Option<f64>,
+    jit: f64,
+    batch: f64,
+    hand: Option<f64>,
+}
+
+fn measure(
+    name: &str,
+    expression: &str,
+    program: &Program,
+    views: &[View<'_>],
+    rounds: usize,
+) -> Option<Row> {
+    let libpcap = Libpcap::new(program).unwrap();
+    // Its compiler needs minutes for long lists.
+    let short = expression.len() < 4_000;
+    let theirs = short
+        .then(|| libpcap::compile(expression, 1, 262_144, true).ok())
+        .flatten()
+        .and_then(|p| Libpcap::new(&p).ok());
+    let (jit, batch) = match (Jit::new(program), Batch::new(program)) {
+        (Ok(jit), Ok(batch)) => (jit, batch),
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("{name}: {error}");
+            return None;
+        }
+    };
+    let hand = hand::of(name);
+    let mut hits = Vec::new();
+    let mut row = Row {
+        matches: 0,
+        libpcap: f64::MAX,
+        theirs: theirs.as_ref().map(|_| f64::MAX),
+        jit: f64::MAX,
+        batch: f64::MAX,
+        hand: hand.map(|_| f64::MAX),
+    };
+    for _ in 0..rounds {
+        let (time, expected) = each(views, |v| libpcap.run(v) != 0);
+        row.libpcap = row.libpcap.min(time);
+        if let Some(theirs) = &theirs {
+            let (time, found) = each(views, |v| theirs.run(v) != 0);
+            row.theirs = row.theirs.map(|t| t.min(time));
+            if found != expected {
+                eprintln!(
+                    "{name}: libpcap finds {found} with its own program, {expected} with ours"
+                );
+            }
+        }
+        let (time, found) = each(views, |v| jit.run(v) != 0);
+        row.jit = row.jit.min(time);
+        assert_eq!(found, expected, "{name}: jit");
+        let (time, found) = {
+            let begun = Instant::now();
+            let mut found = 0;
+            for part in views.chunks(BATCH) {
+                batch.select(black_box(part), &mut hits);
+                found += black_box(&hits).len();
+            }
+            (begun.elapsed().as_secs_f64() * 1e9 / views.len() as f64, found)
+        };
+        row.batch = row.batch.min(time);
+        assert_eq!(found, expected, "{name}: batch");
+        if let Some(hand) = hand {
+            let (time, found) = each(views, |v| hand(v.data(), v.data().len()));
+            row.hand = row.hand.map(|t| t.min(time));
+            assert_eq!(found, expected, "{name}: by hand");
+        }
+        row.matches = expected;
+    }
+    Some(row)
+}
+
+/// Nanoseconds a packet, and how many match.
+fn each(views: &[View<'_>], mut matches: impl FnMut(View<'_>) -> bool) -> (f64, usize) {
+    let begun = Instant::now();
+    let mut found = 0;
+    for view in views {
+        found += usize::from(matches(*view));
+    }
+    (begun.elapsed().as_secs_f64() * 1e9 / views.len() as f64, black_box(found))
+}

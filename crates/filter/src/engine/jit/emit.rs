@@ -1,0 +1,403 @@
+//! Values of a packet as Cranelift's, and the tables of sets.
+
+use std::collections::HashMap;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block as ClifBlock, InstBuilder, MemFlagsData, Value as Clif, types};
+use cranelift_frontend::FunctionBuilder;
+
+use crate::bpf::*;
+use crate::engine::graph::{Graph, Node, Value};
+use crate::engine::sets::{Set, Table};
+
+/// Of loads that checks have shown to be within the packet.
+pub(super) const PACKET: MemFlagsData = MemFlagsData::new().with_notrap().with_readonly();
+/// Of memory that is the engine's own or the caller's.
+pub(super) const OWN: MemFlagsData = MemFlagsData::new().with_notrap().with_aligned();
+
+/// What code reads besides packets: it must not move while the code lives, so it is boxed.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    bytes: Vec<Box<[u8]>>,
+    words: Vec<Box<[u32]>>,
+    longs: Vec<Box<[u64]>>,
+}
+
+impl Tables {
+    fn bytes(&mut self, table: Vec<u8>) -> i64 {
+        let table = table.into_boxed_slice();
+        let at = table.as_ptr() as i64;
+        self.bytes.push(table);
+        at
+    }
+
+    fn words(&mut self, table: Vec<u32>) -> i64 {
+        let table = table.into_boxed_slice();
+        let at = table.as_ptr() as i64;
+        self.words.push(table);
+        at
+    }
+
+    fn longs(&mut self, table: Vec<u64>) -> i64 {
+        let table = table.into_boxed_slice();
+        let at = table.as_ptr() as i64;
+        self.longs.push(table);
+        at
+    }
+}
+
+/// Loads that a packet is too short for read here instead, in code without branches: nothing
+/// comes of what they read.
+static ZEROS: [u8; MAX_SPAN] = [0; MAX_SPAN];
+
+/// How far behind one address loads may be, in code without branches.
+pub(super) const MAX_SPAN: usize = 4096;
+
+/// Emits code for one packet.
+pub(super) struct Emit<'a, 'f> {
+    pub(super) b: &'a mut FunctionBuilder<'f>,
+    tables: &'a mut Tables,
+    pub(super) data: Clif,
+    /// 64 bits.
+    pub(super) len: Clif,
+    /// 32 bits.
+    pub(super) wire: Clif,
+    /// Takes a verdict.
+    done: ClifBlock,
+    /// Where to go with verdicts that are known: for a match, for none, and what the latter takes.
+    known: Option<(ClifBlock, ClifBlock, Clif)>,
+}
+
+impl<'a, 'f> Emit<'a, 'f> {
+    /// For a packet's bytes, how many (64 bits), and how many on the wire.
+    pub(super) fn new(
+        b: &'a mut FunctionBuilder<'f>,
+        tables: &'a mut Tables,
+        [data, len, wire]: [Clif; 3],
+        done: ClifBlock,
+        known: Option<(ClifBlock, ClifBlock, Clif)>,
+    ) -> Self {
+        Self { b, tables, data, len, wire, done, known }
+    }
+
+    pub(super) fn word(&mut self, k: u32) -> Clif {
+        self.b.ins().iconst(types::I32, i64::from(k))
+    }
+
+    pub(super) fn long(&mut self, k: u64) -> Clif {
+        self.b.ins().iconst(types::I64, k.cast_signed())
+    }
+
+    pub(super) fn zeros(&mut self) -> Clif {
+        self.long(ZEROS.as_ptr() as u64)
+    }
+
+    /// Ends the block with a verdict.
+    pub(super) fn finish(&mut self, verdict: Clif) {
+        let done = self.done;
+        self.b.ins().jump(done, &[verdict.into()]);
+    }
+
+    /// Ends the block with a verdict that is a constant.
+    pub(super) fn conclude(&mut self, verdict: u32) {
+        match self.known {
+            Some((hit, _, _)) if verdict != 0 => {
+                self.b.ins().jump(hit, &[]);
+            }
+            Some((_, next, free)) => {
+                self.b.ins().jump(next, &[free.into()]);
+            }
+            None => {
+                let verdict = self.word(verdict);
+                self.finish(verdict);
+            }
+        }
+    }
+
+    /// Ends the block with no match.
+    pub(super) fn reject(&mut self) {
+        self.conclude(0);
+    }
+
+    /// Bytes at an address as they lie there, to 32 bits.
+    pub(super) fn raw(&mut self, size: u8, address: Clif, offset: i32) -> Clif {
+        let ins = self.b.ins();
+        match size {
+            1 => ins.uload8(types::I32, PACKET, address, offset),
+            2 => ins.uload16(types::I32, PACKET, address, offset),
+            _ => ins.load(types::I32, PACKET, address, offset),
+        }
+    }
+
+    /// Bytes as they lie there to the number they are in network order.
+    pub(super) fn ordered(&mut self, size: u8, raw: Clif) -> Clif {
+        match size {
+            1 => raw,
+            2 => {
+                let wide = self.b.ins().bswap(raw);
+                self.b.ins().ushr_imm_u(wide, 16)
+            }
+            _ => self.b.ins().bswap(raw),
+        }
+    }
+
+    /// An operation that cannot fault.
+    pub(super) fn binary(&mut self, op: u16, a: Clif, b: Clif, shift: Option<u32>) -> Clif {
+        let ins = self.b.ins();
+        match op {
+            ADD => ins.iadd(a, b),
+            SUB => ins.isub(a, b),
+            MUL => ins.imul(a, b),
+            DIV => ins.udiv(a, b),
+            MOD => ins.urem(a, b),
+            OR => ins.bor(a, b),
+            AND => ins.band(a, b),
+            XOR => ins.bxor(a, b),
+            LSH | RSH => {
+                if shift.is_some_and(|n| n >= 32) {
+                    return self.word(0);
+                }
+                let moved = if op == LSH { ins.ishl(a, b) } else { ins.ushr(a, b) };
+                if shift.is_some() {
+                    return moved;
+                }
+                // Processors count shifts modulo 32.
+                let fits = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, b, 32);
+                let zero = self.word(0);
+                self.b.ins().select(fits, moved, zero)
+            }
+            _ => ins.ineg(a),
+        }
+    }
+
+    /// A comparison as BPF codes it.
+    pub(super) fn compare(&mut self, op: u16, a: Clif, b: Clif) -> Clif {
+        let ins = self.b.ins();
+        match op {
+            JEQ => ins.icmp(IntCC::Equal, a, b),
+            JGT => ins.icmp(IntCC::UnsignedGreaterThan, a, b),
+            JGE => ins.icmp(IntCC::UnsignedGreaterThanOrEqual, a, b),
+            _ => {
+                let common = ins.band(a, b);
+                self.b.ins().icmp_imm_u(IntCC::NotEqual, common, 0)
+            }
+        }
+    }
+
+    /// Whether a number is in a set; `most` is what it can be at most.
+    pub(super) fn is_in(&mut self, set: &Set, number: Clif, most: u32) -> Clif {
+        if set.ranges.len() <= MAX_COMPARISONS {
+            return self.in_ranges(&set.ranges, number);
+        }
+        match set.table(most) {
+            Table::Bits(bits) => {
+                let table = self.tables.bytes(bits);
+                let table = self.b.ins().iconst(types::I64, table);
+                let at = self.b.ins().ushr_imm_u(number, 3);
+                let at = self.b.ins().uextend(types::I64, at);
+                let at = self.b.ins().iadd(table, at);
+                let byte = self.b.ins().uload8(types::I32, OWN, at, 0);
+                let bit = self.b.ins().band_imm_u(number, 7);
+                let byte = self.b.ins().ushr(byte, bit);
+                let bit = self.b.ins().band_imm_u(byte, 1);
+                self.b.ins().icmp_imm_u(IntCC::NotEqual, bit, 0)
+            }
+            Table::Hash { drop, slots, factors, shift } => {
+                let table = self.tables.words(slots);
+                let table = self.b.ins().iconst(types::I64, table);
+                let key = if drop > 0 {
+                    self.b.ins().ushr_imm_u(number, i64::from(drop))
+                } else {
+                    number
+                };
+                let found = factors.map(|factor| {
+                    let place = self.b.ins().imul_imm_u(key, i64::from(factor));
+                    let place = self.b.ins().ushr_imm_u(place, i64::from(shift));
+                    let place = self.b.ins().uextend(types::I64, place);
+                    let place = self.b.ins().ishl_imm_u(place, 2);
+                    let at = self.b.ins().iadd(table, place);
+                    let there = self.b.ins().load(types::I32, OWN, at, 0);
+                    self.b.ins().icmp(IntCC::Equal, there, key)
+                });
+                self.b.ins().bor(found[0], found[1])
+            }
+            Table::Borders(borders) => {
+                let mut step = borders.len().div_ceil(2);
+                let table = self.tables.longs(borders);
+                let table = self.b.ins().iconst(types::I64, table);
+                let wide = self.b.ins().uextend(types::I64, number);
+                let mut at = self.long(0);
+                while step > 0 {
+                    let next = self.b.ins().iadd_imm_u(at, step as i64);
+                    let place = self.b.ins().ishl_imm_u(next, 3);
+                    let place = self.b.ins().iadd(table, place);
+                    let border = self.b.ins().load(types::I64, OWN, place, -8);
+                    let above = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, border, wide);
+                    at = self.b.ins().select(above, next, at);
+                    step /= 2;
+                }
+                let odd = self.b.ins().band_imm_u(at, 1);
+                self.b.ins().icmp_imm_u(IntCC::NotEqual, odd, 0)
+            }
+        }
+    }
+
+    fn in_ranges(&mut self, ranges: &[(u32, u32)], number: Clif) -> Clif {
+        let mut all = None;
+        for &(low, high) in ranges {
+            let here = if low == high {
+                self.b.ins().icmp_imm_u(IntCC::Equal, number, i64::from(low))
+            } else if low == 0 {
+                self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, number, i64::from(high))
+            } else if high == u32::MAX {
+                self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, number, i64::from(low))
+            } else {
+                let low_word = self.word(low);
+                let above = self.b.ins().isub(number, low_word);
+                let span = i64::from(high - low);
+                self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, above, span)
+            };
+            all = Some(match all {
+                None => here,
+                Some(before) => self.b.ins().bor(before, here),
+            });
+        }
+        all.unwrap_or_else(|| self.b.ins().iconst(types::I8, 0))
+    }
+}
+
+/// Sets of no more ranges are compared one by one.
+const MAX_COMPARISONS: usize = 3;
+
+/// Where a value is needed: gives the values of a packet, each emitted once for where it is seen.
+pub(super) trait Sees {
+    /// The address and offset of a load that is safe to do here.
+    fn address(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, load: Value) -> (Clif, i32);
+
+    /// A divisor that is not zero here.
+    fn divisor(&mut self, emit: &mut Emit<'_, '_>, divisor: Clif) -> Clif;
+
+    fn known(&self, key: (Value, bool)) -> Option<Clif>;
+
+    fn learn(&mut self, key: (Value, bool), value: Clif);
+
+    /// Bytes of a load as they lie in the packet.
+    fn raw(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, load: Value, size: u8) -> Clif {
+        if let Some(raw) = self.known((load, true)) {
+            return raw;
+        }
+        let (address, offset) = self.address(emit, graph, load);
+        let raw = emit.raw(size, address, offset);
+        self.learn((load, true), raw);
+        raw
+    }
+
+    /// A value.
+    fn value(&mut self, emit: &mut Emit<'_, '_>, graph: &Graph, wanted: Value) -> Clif {
+        // Operands first, without recursion: foreign programs compute in long chains.
+        let mut stack = vec![wanted];
+        while let Some(&value) = stack.last() {
+            if self.known((value, false)).is_some() {
+                stack.pop();
+                continue;
+            }
+            let node = graph.node(value);
+            let operands = match node {
+                Node::Binary(_, a, b) => [Some(a), Some(b)],
+                Node::Neg(a) => [Some(a), None],
+                _ => [None, None],
+            };
+            let missing = |v: &Value| self.known((*v, false)).is_none();
+            let missing: Vec<Value> = operands.into_iter().flatten().filter(missing).collect();
+            if !missing.is_empty() {
+                stack.extend(missing);
+                continue;
+            }
+            let of = |v| self.known((v, false)).unwrap_or(emit.wire);
+            let new = match node {
+                Node::Const(k) => emit.word(k),
+                Node::Wire => emit.wire,
+                Node::Load { size, .. } => {
+                    let raw = self.raw(emit, graph, value, size);
+                    emit.ordered(size, raw)
+                }
+                Node::Binary(op, a, b) => {
+                    let (left, mut right) = (of(a), of(b));
+                    let shift = graph.constant(b);
+                    if matches!(op, DIV | MOD) && shift.is_none_or(|k| k == 0) {
+                        right = self.divisor(emit, right);
+                    }
+                    emit.binary(op, left, right, shift)
+                }
+                Node::Neg(a) => {
+                    let a = of(a);
+                    emit.b.ins().ineg(a)
+                }
+                // Known from the begin of its block on.
+                Node::Differs(..) => emit.word(0),
+            };
+            self.learn((value, false), new);
+            stack.pop();
+        }
+        self.known((wanted, false)).unwrap_or(emit.wire)
+    }
+
+    /// Whether a test holds: with constants in the order of the packet's bytes where that does.
+    fn test(
+        &mut self,
+        emit: &mut Emit<'_, '_>,
+        graph: &Graph,
+        op: u16,
+        left: Value,
+        right: Value,
+    ) -> Clif {
+        if let Some(k) = graph.constant(right)
+            && matches!(op, JEQ | JSET)
+        {
+            let swapped = |size: u8, k: u32| match size {
+                1 => k,
+                2 => u32::from((k as u16).swap_bytes()),
+                _ => k.swap_bytes(),
+            };
+            let fits = |size: u8, k: u32| size == 4 || k >> (8 * size) == 0;
+            match graph.node(left) {
+                Node::Load { size, .. } if fits(size, k) || op == JSET => {
+                    let raw = self.raw(emit, graph, left, size);
+                    let most = graph.most(left);
+                    let k = emit.word(swapped(size, k & most));
+                    return emit.compare(op, raw, k);
+                }
+                Node::Binary(AND, load, mask) => {
+                    if let (Node::Load { size, .. }, Some(mask)) =
+                        (graph.node(load), graph.constant(mask))
+                        && (fits(size, k) || op == JSET)
+                    {
+                        let raw = self.raw(emit, graph, load, size);
+                        let most = graph.most(load);
+                        let mask = emit.word(swapped(size, mask & most));
+                        let masked = emit.b.ins().band(raw, mask);
+                        let k = emit.word(swapped(size, k & most));
+                        return emit.compare(op, masked, k);
+                    }
+                }
+                _ => (),
+            }
+        }
+        let (a, b) = (self.value(emit, graph, left), self.value(emit, graph, right));
+        emit.compare(op, a, b)
+    }
+}
+
+/// Values that were emitted and are seen from everywhere behind.
+#[derive(Default)]
+pub(super) struct Seen(HashMap<(Value, bool), Clif>);
+
+impl Seen {
+    pub(super) fn find(&self, key: (Value, bool)) -> Option<Clif> {
+        self.0.get(&key).copied()
+    }
+
+    pub(super) fn keep(&mut self, key: (Value, bool), value: Clif) {
+        self.0.insert(key, value);
+    }
+}

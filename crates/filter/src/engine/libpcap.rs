@@ -1,0 +1,169 @@
+//! libpcap's interpreter, loaded when it is asked for: nothing is linked to it.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+use super::{Engine, Unavailable, View};
+use crate::{Insn, Program};
+
+/// `bpf_filter` of the system's libpcap.
+#[derive(Debug)]
+pub struct Libpcap {
+    insns: Vec<RawInsn>,
+    library: &'static Library,
+}
+
+/// `struct bpf_insn`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct RawInsn {
+    code: u16,
+    jt: u8,
+    jf: u8,
+    k: u32,
+}
+
+/// `struct bpf_program`.
+#[repr(C)]
+struct RawProgram {
+    len: c_uint,
+    insns: *mut RawInsn,
+}
+
+type Filter = unsafe extern "C" fn(*const RawInsn, *const u8, c_uint, c_uint) -> c_uint;
+type Validate = unsafe extern "C" fn(*const RawInsn, c_int) -> c_int;
+type Compile =
+    unsafe extern "C" fn(*mut c_void, *mut RawProgram, *const c_char, c_int, c_uint) -> c_int;
+type OpenDead = unsafe extern "C" fn(c_int, c_int) -> *mut c_void;
+type Close = unsafe extern "C" fn(*mut c_void);
+type FreeCode = unsafe extern "C" fn(*mut RawProgram);
+type Version = unsafe extern "C" fn() -> *const c_char;
+
+#[derive(Debug)]
+struct Library {
+    filter: Filter,
+    validate: Validate,
+    compile: Compile,
+    open_dead: OpenDead,
+    close: Close,
+    free_code: FreeCode,
+    version: Version,
+}
+
+/// The names that the library has on Linux, the BSDs and macOS.
+const NAMES: [&CStr; 4] = [c"libpcap.so.0.8", c"libpcap.so.1", c"libpcap.so", c"libpcap.dylib"];
+
+fn library() -> Result<&'static Library, Unavailable> {
+    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+    let missing = || Unavailable("libpcap is not installed".into());
+    LIBRARY.get_or_init(load).as_ref().ok_or_else(missing)
+}
+
+fn load() -> Option<Library> {
+    // SAFETY: the names are strings that end in zero. Loading runs the library's initializers,
+    // which is what is wanted; it is never unloaded.
+    let open = |name: &CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+    let handle = NAMES.into_iter().map(open).find(|h| !h.is_null())?;
+    let symbol = |name: &CStr| {
+        // SAFETY: `handle` is an open library, and the name ends in zero.
+        let at = unsafe { libc::dlsym(handle, name.as_ptr()) };
+        (!at.is_null()).then_some(at)
+    };
+    // SAFETY: these functions have these signatures in every libpcap since 1.0: pcap/bpf.h,
+    // pcap/pcap.h.
+    unsafe {
+        Some(Library {
+            filter: std::mem::transmute::<*mut c_void, Filter>(symbol(c"bpf_filter")?),
+            validate: std::mem::transmute::<*mut c_void, Validate>(symbol(c"bpf_validate")?),
+            compile: std::mem::transmute::<*mut c_void, Compile>(symbol(c"pcap_compile")?),
+            open_dead: std::mem::transmute::<*mut c_void, OpenDead>(symbol(c"pcap_open_dead")?),
+            close: std::mem::transmute::<*mut c_void, Close>(symbol(c"pcap_close")?),
+            free_code: std::mem::transmute::<*mut c_void, FreeCode>(symbol(c"pcap_freecode")?),
+            version: std::mem::transmute::<*mut c_void, Version>(symbol(c"pcap_lib_version")?),
+        })
+    }
+}
+
+impl Libpcap {
+    /// Takes a program that libpcap finds valid.
+    ///
+    /// # Errors
+    /// The library is not there or refuses the program.
+    pub fn new(program: &Program) -> Result<Self, Unavailable> {
+        let library = library()?;
+        let raw = |i: &Insn| RawInsn { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
+        let insns: Vec<RawInsn> = program.insns().iter().map(raw).collect();
+        let refused = || Unavailable("libpcap finds the program invalid".into());
+        let len = c_int::try_from(insns.len()).map_err(|_| refused())?;
+        // A scratch word that is read before it is written is whatever the stack held, before 1.10.7.
+        if super::foreign::unwritten(program.insns()).is_some() {
+            return Err(Unavailable("it reads scratch words that were not written".into()));
+        }
+        // SAFETY: `len` instructions are there.
+        if unsafe { (library.validate)(insns.as_ptr(), len) } == 0 {
+            return Err(refused());
+        }
+        Ok(Self { insns, library })
+    }
+}
+
+impl Engine for Libpcap {
+    #[inline]
+    fn run(&self, packet: View<'_>) -> u32 {
+        let data = packet.data();
+        // SAFETY: the program was validated: its jumps and scratch words are within bounds. The
+        // function checks loads against the length of the data.
+        unsafe {
+            let len = data.len() as c_uint;
+            (self.library.filter)(self.insns.as_ptr(), data.as_ptr(), packet.wire_len(), len)
+        }
+    }
+}
+
+/// What the library says its version is.
+///
+/// # Errors
+/// The library is not there.
+pub fn version() -> Result<String, Unavailable> {
+    let library = library()?;
+    // SAFETY: the function gives a string that is never freed.
+    let text = unsafe { CStr::from_ptr((library.version)()) };
+    Ok(text.to_string_lossy().into_owned())
+}
+
+/// Compiles an expression with libpcap's own compiler.
+///
+/// # Errors
+/// The library is not there, or refuses the expression.
+pub fn compile(
+    expression: &str,
+    link_type: u16,
+    snaplen: u32,
+    optimize: bool,
+) -> Result<Program, Unavailable> {
+    let library = library()?;
+    let refused = |what: &str| Unavailable(format!("libpcap: {what}"));
+    let text = std::ffi::CString::new(expression).map_err(|_| refused("a zero in the text"))?;
+    // SAFETY: two numbers; the handle is closed below.
+    let handle = unsafe { (library.open_dead)(c_int::from(link_type), snaplen as c_int) };
+    if handle.is_null() {
+        return Err(refused("no handle"));
+    }
+    let mut raw = RawProgram { len: 0, insns: std::ptr::null_mut() };
+    // SAFETY: an open handle, a program to fill, a string that ends in zero.
+    let failed = unsafe {
+        (library.compile)(handle, &raw mut raw, text.as_ptr(), c_int::from(optimize), u32::MAX)
+    };
+    let mut insns = Vec::new();
+    if failed == 0 && !raw.insns.is_null() {
+        // SAFETY: the library filled in as many instructions as it says.
+        let all = unsafe { std::slice::from_raw_parts(raw.insns, raw.len as usize) };
+        insns.extend(all.iter().map(|i| Insn { code: i.code, jt: i.jt, jf: i.jf, k: i.k }));
+        // SAFETY: what `compile` filled, once.
+        unsafe { (library.free_code)(&raw mut raw) };
+    }
+    // SAFETY: an open handle, once.
+    unsafe { (library.close)(handle) };
+    Program::new(insns).map_err(|e| refused(&e.to_string()))
+}

@@ -1,0 +1,230 @@
+//! The kernel's engine: a filter attached to a socket for verdicts, a test run of the same program as
+//! eBPF for time.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Mutex;
+
+use super::ebpf::{self, Ebpf};
+use super::{Engine, Unavailable, View, foreign};
+use crate::Program;
+
+/// A pair of sockets: what the filter lets through arrives.
+///
+/// Packets are sent as datagrams, so that what was captured is what was on the wire: only packets
+/// that were captured whole have the kernel's verdict; of others the length would be wrong.
+#[derive(Debug)]
+pub struct Socket {
+    pair: Mutex<(OwnedFd, OwnedFd)>,
+}
+
+fn unavailable(what: &str) -> Unavailable {
+    Unavailable(format!("{what}: {}", io::Error::last_os_error()))
+}
+
+/// What a datagram may hold at most.
+const MAX_DATAGRAM: usize = 64 << 10;
+
+impl Socket {
+    /// Attaches a program.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or permits no sockets.
+    pub fn new(program: &Program) -> Result<Self, Unavailable> {
+        foreign::check(program).map_err(|e| Unavailable(e.to_string()))?;
+        foreign::same_meaning(program).map_err(|e| Unavailable(e.into()))?;
+        let mut fds = [0; 2];
+        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: two numbers are there to be written.
+        if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
+            return Err(unavailable("no sockets"));
+        }
+        // SAFETY: the kernel just made them, and nobody else owns them.
+        let pair = unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) };
+        let mut insns: Vec<libc::sock_filter> = program
+            .insns()
+            .iter()
+            .map(|i| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k })
+            .collect();
+        let len = u16::try_from(insns.len()).map_err(|_| Unavailable("too long".into()))?;
+        let filter = libc::sock_fprog { len, filter: insns.as_mut_ptr() };
+        // SAFETY: `filter` names as many instructions as are there; the kernel copies them.
+        let failed = unsafe {
+            libc::setsockopt(
+                pair.1.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ATTACH_FILTER,
+                (&raw const filter).cast(),
+                size_of::<libc::sock_fprog>() as libc::socklen_t,
+            )
+        };
+        if failed != 0 {
+            return Err(unavailable("the kernel does not take the filter"));
+        }
+        Ok(Self { pair: Mutex::new(pair) })
+    }
+}
+
+impl Socket {
+    /// How many bytes the kernel keeps of a packet, all of which is there. None if it cannot be
+    /// sent.
+    pub fn verdict(&self, data: &[u8]) -> Option<u32> {
+        let pair = self.pair.lock().ok()?;
+        // SAFETY: the bytes are there for as long as the call lasts.
+        let sent = unsafe {
+            libc::send(pair.0.as_raw_fd(), data.as_ptr().cast(), data.len(), libc::MSG_NOSIGNAL)
+        };
+        if usize::try_from(sent) != Ok(data.len()) {
+            return None;
+        }
+        let mut buffer = [0_u8; MAX_DATAGRAM];
+        let got = receive(pair.1.as_raw_fd(), &mut buffer);
+        Some(u32::try_from(got).unwrap_or(0))
+    }
+}
+
+/// How many bytes arrived; negative if none did.
+fn receive(fd: RawFd, buffer: &mut [u8]) -> isize {
+    // SAFETY: there is room for as many bytes as are asked for.
+    unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) }
+}
+
+impl Engine for Socket {
+    fn run(&self, packet: View<'_>) -> u32 {
+        self.verdict(packet.data()).unwrap_or(0)
+    }
+
+    fn covers(&self, packet: View<'_>) -> bool {
+        let len = packet.data().len();
+        // A datagram that is empty is one that was rejected, to the one who waits for it.
+        len > 0 && len <= MAX_DATAGRAM && len == packet.wire_len() as usize
+    }
+}
+
+/// The beginning of `union bpf_attr` for `BPF_PROG_LOAD`.
+#[repr(C)]
+#[derive(Default)]
+struct Load {
+    kind: u32,
+    insns: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    version: u32,
+    flags: u32,
+}
+
+/// The beginning of `union bpf_attr` for `BPF_PROG_TEST_RUN`.
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    fd: u32,
+    verdict: u32,
+    size_in: u32,
+    size_out: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+}
+
+const PROG_LOAD: libc::c_long = 5;
+const PROG_TEST_RUN: libc::c_long = 10;
+const SCHED_CLS: u32 = 3;
+
+fn bpf<T>(command: libc::c_long, attributes: &mut T) -> libc::c_long {
+    // SAFETY: the kernel reads and writes `size_of::<T>()` bytes of the attributes, and what they
+    // point to as their callers say.
+    unsafe {
+        libc::syscall(libc::SYS_bpf, command, (attributes as *mut T).cast::<u8>(), size_of::<T>())
+    }
+}
+
+/// A program in the kernel, to be timed.
+#[derive(Debug)]
+pub struct Timed {
+    program: OwnedFd,
+}
+
+impl Timed {
+    /// Loads a program.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or does not permit this user to load any.
+    pub fn new(program: &Program) -> Result<Self, Unavailable> {
+        let code = ebpf::translate(program).map_err(|e| Unavailable(e.to_string()))?;
+        Self::load(&code)
+    }
+
+    fn load(code: &[Ebpf]) -> Result<Self, Unavailable> {
+        let mut load = Load {
+            kind: SCHED_CLS,
+            insns: code.len() as u32,
+            code: code.as_ptr() as u64,
+            license: c"GPL".as_ptr() as u64,
+            ..Load::default()
+        };
+        let fd = bpf(PROG_LOAD, &mut load);
+        let fd = RawFd::try_from(fd).ok().filter(|fd| *fd >= 0);
+        let fd = fd.ok_or_else(|| unavailable("the kernel does not load the program"))?;
+        // SAFETY: the kernel just made it, and nobody else owns it.
+        Ok(Self { program: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// Runs over a packet of at least an Ethernet header, again and again: the verdict, and the
+    /// nanoseconds of a run, with what the kernel spends around it.
+    ///
+    /// # Errors
+    /// The kernel does not run it.
+    pub fn run(&self, packet: &[u8], repeat: u32) -> Result<(u32, u32), Unavailable> {
+        let mut test = TestRun {
+            fd: self.program.as_raw_fd() as u32,
+            size_in: packet.len() as u32,
+            data_in: packet.as_ptr() as u64,
+            repeat,
+            ..TestRun::default()
+        };
+        if bpf(PROG_TEST_RUN, &mut test) != 0 {
+            return Err(unavailable("the kernel does not run the program"));
+        }
+        Ok((test.verdict, test.duration))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NoNames, Options, compile};
+
+    #[test]
+    #[allow(clippy::print_stderr)]
+    fn the_kernel_agrees() {
+        let compiled = compile("tcp dst port 80", 1, &Options::default(), &NoNames).unwrap();
+        let mut frame = vec![0; 60];
+        frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+        frame[23] = 6;
+        frame[37] = 80;
+        let other = {
+            let mut f = frame.clone();
+            f[37] = 81;
+            f
+        };
+        match Socket::new(compiled.program()) {
+            Ok(socket) => {
+                assert_eq!(socket.verdict(&frame), Some(60));
+                assert_eq!(socket.verdict(&other), Some(0));
+            }
+            Err(error) => eprintln!("skipped: {error}"),
+        }
+        match Timed::new(compiled.program()) {
+            Ok(timed) => {
+                assert_eq!(timed.run(&frame, 1).unwrap().0, 262_144);
+                assert_eq!(timed.run(&other, 1).unwrap().0, 0);
+            }
+            Err(error) => eprintln!("skipped: {error}"),
+        }
+    }
+}

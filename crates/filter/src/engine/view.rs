@@ -1,0 +1,64 @@
+//! A packet as machine code reads it: the one place where a slice is taken apart and put together.
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+
+/// A packet that an engine is asked about: captured bytes and length on the wire.
+///
+/// A slice in 16 bytes of known layout, so that machine code can walk over an array of them: where
+/// the bytes are, how many, how many there were on the wire.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct View<'a> {
+    data: *const u8,
+    len: u32,
+    wire_len: u32,
+    bytes: PhantomData<&'a [u8]>,
+}
+
+// SAFETY: a view is a shared slice of bytes and two numbers; both may be used from every thread.
+unsafe impl Send for View<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for View<'_> {}
+
+impl<'a> View<'a> {
+    /// A packet of so many bytes on the wire. Of one beyond 4 GiB the rest does not count.
+    #[inline]
+    pub fn new(data: &'a [u8], wire_len: u32) -> Self {
+        let len = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        Self { data: data.as_ptr(), len, wire_len, bytes: PhantomData }
+    }
+
+    /// The captured bytes.
+    #[inline]
+    pub fn data(self) -> &'a [u8] {
+        // SAFETY: pointer and length come from a slice that lives for 'a, the length at most its.
+        unsafe { std::slice::from_raw_parts(self.data, self.len as usize) }
+    }
+
+    /// Bytes on the wire.
+    #[inline]
+    pub fn wire_len(self) -> u32 {
+        self.wire_len
+    }
+}
+
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("len", &self.len).field("wire_len", &self.wire_len).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let bytes = [1, 2, 3];
+        let view = View::new(&bytes, 60);
+        assert_eq!((view.data(), view.wire_len()), (&bytes[..], 60));
+        assert_eq!(View::new(&[], 0).data(), []);
+        assert_eq!(size_of::<View<'_>>(), 16, "machine code counts on it");
+    }
+}
