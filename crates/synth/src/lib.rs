@@ -4,7 +4,7 @@
 //! list of [`Frame`]s: it plays whole exchanges (TCP connections with handshake, data and close,
 //! UDP datagrams, pings) and stamps each frame. [`dns`] writes DNS messages. [`mod@sample`] puts them
 //! together to the capture that the manual shows; [`traffic`] makes conversations of many protocols
-//! by the thousand.
+//! by the thousand, [`RandomPackets`] packets of chance, gigabytes of them.
 //!
 //! The same calls give the same bytes on every machine: the only chance is [`Rng`], seeded by the
 //! caller. Addresses and names are those set aside for documentation (RFC 5737, 3849, 2606).
@@ -24,11 +24,14 @@
 
 pub mod dns;
 pub mod frame;
+mod random;
 mod rng;
 mod sample;
 mod trace;
 pub mod traffic;
 
+pub use random::RandomOptions;
+pub use random::RandomPackets;
 pub use rng::Rng;
 pub use sample::sample;
 pub use trace::Frame;
