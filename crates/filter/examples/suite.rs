@@ -1,7 +1,7 @@
 //! The benchmark filters on captures: nanoseconds a packet of each engine, in one run.
 //!
 //! ```sh
-//! cargo run --release -p gannet-filter --features jit,foreign --example suite -- rand.pcap mix.pcap
+//! cargo run --profile quick -p gannet-filter --features jit,foreign --example suite -- rand.pcap mix.pcap
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
 
@@ -16,6 +16,7 @@ use std::time::Instant;
 use gannet_capture::Reader;
 use gannet_filter::engine::jit::{Batch, Jit};
 use gannet_filter::engine::libpcap::{self, Libpcap};
+use gannet_filter::engine::linux::Timed;
 use gannet_filter::engine::{Engine, View};
 use gannet_filter::{NoNames, Options, Program, compile};
 
@@ -35,14 +36,18 @@ fn main() {
         "{}; {PACKETS} packets of each capture, least of {rounds} rounds, ns a packet\n",
         libpcap::version().unwrap_or_else(|e| e.to_string())
     );
+    let hands = hand::Library::new();
+    if let Err(error) = &hands {
+        eprintln!("without filters by hand: {error}");
+    }
     for file in std::env::args().skip(1) {
         let packets = sample(&file);
         let views: Vec<View<'_>> = packets.iter().map(|(d, w)| View::new(d, *w)).collect();
         println!("### {file}\n");
         println!(
-            "| filter | insns | matches | libpcap | its program | jit | batch | by hand | jit : libpcap | batch : jit |"
+            "| filter | insns | matches | libpcap | its program | linux | jit | batch | by hand | jit : libpcap | batch : jit |"
         );
-        println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+        println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
         let (mut logs, mut batch_logs, mut slower, mut many) = (0.0, 0.0, 0, 0);
         for (name, expression) in filters::all() {
             if !only.is_empty() && !only.split(',').any(|o| o == name) {
@@ -56,7 +61,9 @@ fn main() {
                     continue;
                 }
             };
-            let Some(row) = measure(&name, &expression, &program, &views, rounds) else { continue };
+            let hand = hands.as_ref().ok().and_then(|h| h.of(&name));
+            let row = measure(&name, &expression, &program, &views, rounds, hand);
+            let Some(row) = row else { continue };
             let ratio = row.libpcap.min(row.theirs.unwrap_or(f64::MAX)) / row.jit;
             logs += ratio.ln();
             batch_logs += (row.jit / row.batch).ln();
@@ -64,11 +71,12 @@ fn main() {
             many += 1;
             let optional = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.2}"));
             println!(
-                "| {name} | {} | {} | {:.2} | {} | {:.2} | {:.2} | {} | {ratio:.2} | {:.2} |",
+                "| {name} | {} | {} | {:.2} | {} | {} | {:.2} | {:.2} | {} | {ratio:.2} | {:.2} |",
                 program.insns().len(),
                 row.matches,
                 row.libpcap,
                 optional(row.theirs),
+                optional(row.linux),
                 row.jit,
                 row.batch,
                 optional(row.hand),
@@ -115,6 +123,8 @@ struct Row {
     jit: f64,
     batch: f64,
     hand: Option<f64>,
+    /// The kernel's machine code, beyond what a program that only returns takes.
+    linux: Option<f64>,
 }
 
 fn measure(
@@ -123,6 +133,7 @@ fn measure(
     program: &Program,
     views: &[View<'_>],
     rounds: usize,
+    hand: Option<hand::Hand>,
 ) -> Option<Row> {
     let libpcap = Libpcap::new(program).unwrap();
     // Its compiler needs minutes for long lists.
@@ -138,7 +149,6 @@ fn measure(
             return None;
         }
     };
-    let hand = hand::of(name);
     let mut hits = Vec::new();
     let mut row = Row {
         matches: 0,
@@ -147,6 +157,7 @@ fn measure(
         jit: f64::MAX,
         batch: f64::MAX,
         hand: hand.map(|_| f64::MAX),
+        linux: kernel(program, views),
     };
     for _ in 0..rounds {
         let (time, expected) = each(views, |v| libpcap.run(v) != 0);
@@ -175,13 +186,28 @@ fn measure(
         row.batch = row.batch.min(time);
         assert_eq!(found, expected, "{name}: batch");
         if let Some(hand) = hand {
-            let (time, found) = each(views, |v| hand(v.data(), v.data().len()));
+            let (time, found) = each(views, |v| hand.matches(v.data()));
             row.hand = row.hand.map(|t| t.min(time));
             assert_eq!(found, expected, "{name}: by hand");
         }
         row.matches = expected;
     }
     Some(row)
+}
+
+/// Nanoseconds a packet in the kernel, beyond those of a program that only returns.
+fn kernel(program: &Program, views: &[View<'_>]) -> Option<f64> {
+    const REPEAT: u32 = 1_000;
+    let empty = Timed::new(&Program::from_text("ret #0").ok()?).ok()?;
+    let timed = Timed::new(program).ok()?;
+    let (mut sum, mut count) = (0.0, 0);
+    for view in views.iter().step_by(views.len().div_ceil(48)).filter(|v| v.data().len() > 14) {
+        let time =
+            |t: &Timed| (0..3).filter_map(|_| t.run(view.data(), REPEAT).ok()).map(|r| r.1).min();
+        sum += f64::from(time(&timed)?) - f64::from(time(&empty)?);
+        count += 1;
+    }
+    (count > 0).then(|| sum / f64::from(count))
 }
 
 /// Nanoseconds a packet, and how many match.

@@ -1,85 +1,65 @@
-//! Filters written by hand, as somebody would who has no filter language.
+//! The filters that were written by hand, in C (`hand.c`), compiled by the system's compiler when
+//! the suite begins.
+#![allow(unsafe_code)]
 
-type Hand = fn(&[u8], usize) -> bool;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
 
-/// The function for a filter, where there is one.
-pub(crate) fn of(name: &str) -> Option<Hand> {
-    match name {
-        "S1" => Some(post_1),
-        "S2" => Some(post_2),
-        "H3" => Some(tcp_port_80),
-        _ => None,
+/// A filter in C: bytes, and how many.
+type Function = unsafe extern "C" fn(*const u8, usize) -> bool;
+
+/// A filter written by hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Hand(Function);
+
+impl Hand {
+    pub(crate) fn matches(self, packet: &[u8]) -> bool {
+        // SAFETY: the functions read below the length they are given only.
+        unsafe { (self.0)(packet.as_ptr(), packet.len()) }
     }
 }
 
-fn half(p: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([p[at], p[at + 1]])
-}
+/// The library with the filters.
+pub(crate) struct Library(*mut std::ffi::c_void);
 
-fn word(p: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([p[at], p[at + 1], p[at + 2], p[at + 3]])
-}
-
-/// The ports of TCP, UDP or SCTP in a first fragment of IPv4.
-#[inline(always)]
-fn ports_v4(p: &[u8]) -> Option<(u16, u16)> {
-    if half(p, 20) & 0x1fff != 0 {
-        return None;
-    }
-    let at = 14 + usize::from(p[14] & 15) * 4;
-    let ports = p.get(at..at + 4)?;
-    Some((half(ports, 0), half(ports, 2)))
-}
-
-#[inline(never)]
-fn tcp_port_80(p: &[u8], len: usize) -> bool {
-    if len < 34 {
-        return false;
-    }
-    match half(p, 12) {
-        0x0800 => {
-            p[23] == 6
-                && matches!(ports_v4(p), Some((source, target)) if source == 80 || target == 80)
+impl Library {
+    /// Compiles and loads it.
+    pub(crate) fn new() -> Result<Self, String> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/suite/hand.c");
+        let object = std::env::temp_dir().join(format!("gannet-hand-{}.so", std::process::id()));
+        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+        let status = Command::new(&compiler)
+            .args(["-O3", "-march=native", "-shared", "-fPIC", "-o"])
+            .args([&object, &source])
+            .status()
+            .map_err(|e| format!("{compiler}: {e}"))?;
+        if !status.success() {
+            return Err(format!("{compiler} does not compile hand.c"));
         }
-        0x86dd => len >= 58 && p[20] == 6 && (half(p, 54) == 80 || half(p, 56) == 80),
-        _ => false,
+        let name = CString::new(object.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
+        // SAFETY: the name ends in zero; the library was just made and has no initializers.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+        std::fs::remove_file(&object).map_err(|e| e.to_string())?;
+        if library.is_null() { Err("hand.c cannot be loaded".into()) } else { Ok(Self(library)) }
     }
-}
 
-#[inline(never)]
-fn post_1(p: &[u8], len: usize) -> bool {
-    if len < 30 {
-        return false;
-    }
-    match half(p, 12) {
-        0x0800 => {
-            if p[26] == 10 {
-                return true;
-            }
-            len >= 34
-                && word(p, 30) == 0x7f00_0001
-                && matches!(p[23], 6 | 17 | 132)
-                && matches!(ports_v4(p), Some((source, target)) if source == 22 || target == 22)
+    /// The function for a filter, where there is one. The library is never unloaded.
+    pub(crate) fn of(&self, filter: &str) -> Option<Hand> {
+        let name = match filter {
+            "S1" => c"post_1",
+            "S2" => c"post_2",
+            "H3" => c"tcp_port_80",
+            _ => return None,
+        };
+        // SAFETY: the library is open, and the name ends in zero.
+        let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        if symbol.is_null() {
+            return None;
         }
-        0x0806 | 0x8035 => len >= 32 && p[28] == 10,
-        0x86dd => word(p, 22) & 0xffff_fff0 == 0x2001_0470,
-        _ => false,
+        // SAFETY: these functions have this signature: see hand.c.
+        let function = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Function>(symbol) };
+        Some(Hand(function))
     }
-}
-
-#[inline(never)]
-fn post_2(p: &[u8], len: usize) -> bool {
-    if len < 34 {
-        return false;
-    }
-    let (proto, source, target) = match half(p, 12) {
-        0x0800 => match (p[23], ports_v4(p)) {
-            (proto @ (6 | 17), Some((source, target))) => (proto, source, target),
-            _ => return false,
-        },
-        0x86dd if len >= 58 => (p[20], half(p, 54), half(p, 56)),
-        _ => return false,
-    };
-    let wanted = if proto == 6 { 0..=1024 } else { 1025..=2048 };
-    matches!(proto, 6 | 17) && (wanted.contains(&source) || wanted.contains(&target))
 }

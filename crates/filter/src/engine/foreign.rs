@@ -25,10 +25,17 @@ pub enum Refused {
     /// A shift by 32 or more.
     #[error("instruction {0} shifts by 32 or more")]
     Shift(usize),
+    /// An offset that stands for something the kernel knows of a packet, and is none of these.
+    #[error("instruction {0} asks for what the kernel does not know of packets")]
+    Offset(usize),
     /// A scratch word that was not written on some way there.
     #[error("instruction {0} reads a scratch word that was not written")]
     Unwritten(usize),
 }
+
+/// The last of what the kernel knows of a packet, in steps of four behind [`KERNEL`]: `SKF_AD_MAX`
+/// of linux/filter.h is behind it.
+const LAST_KNOWN: u32 = 60;
 
 /// Finds out whether the kernel takes a program, by the rules of its own checker
 /// (`bpf_check_classic` in net/core/filter.c).
@@ -49,6 +56,12 @@ pub fn check(program: &Program) -> Result<(), Refused> {
                 return Err(Refused::Shift(at));
             }
             (JMP, JA) if insn.k.cast_signed() < 0 => return Err(Refused::Backward(at)),
+            (LD, _) if insn.code & 0xe0 == ABS && insn.k >= KERNEL => {
+                let what = insn.k - KERNEL;
+                if what > LAST_KNOWN || !what.is_multiple_of(4) {
+                    return Err(Refused::Offset(at));
+                }
+            }
             _ => (),
         }
     }
@@ -91,6 +104,9 @@ pub fn same_meaning(program: &Program) -> Result<(), &'static str> {
 
 /// The codes of classic BPF, as the kernel and BSD's manual list them.
 fn is_known(code: u16) -> bool {
+    if code > 0xff {
+        return false;
+    }
     match code & 7 {
         LD => {
             let size = code & 0x18;
@@ -121,7 +137,8 @@ fn is_known(code: u16) -> bool {
 }
 
 /// The first instruction that may read a scratch word before one is written. Jumps backwards do
-/// not count: what was written before a loop stays so.
+/// not count: what was written before a loop stays so. As in the kernel, what stands behind a return
+/// has to do with what was written before it.
 pub(crate) fn unwritten(insns: &[Insn]) -> Option<usize> {
     // A bit for each word that is written on all ways to an instruction.
     let mut written = vec![u16::MAX; insns.len()];
@@ -140,7 +157,6 @@ pub(crate) fn unwritten(insns: &[Insn]) -> Option<usize> {
             }
         };
         match (insn.code & 7, insn.code & 0xf0) {
-            (RET, _) => (),
             (JMP, JA) if insn.k.cast_signed() < 0 => (),
             (JMP, JA) => to((at + 1).checked_add(insn.k as usize)),
             (JMP, _) => {

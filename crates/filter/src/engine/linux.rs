@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use super::ebpf::{self, Ebpf};
 use super::{Engine, Unavailable, View, foreign};
-use crate::Program;
+use crate::{Insn, Program};
 
 /// A pair of sockets: what the filter lets through arrives.
 ///
@@ -34,36 +34,40 @@ impl Socket {
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
         foreign::check(program).map_err(|e| Unavailable(e.to_string()))?;
         foreign::same_meaning(program).map_err(|e| Unavailable(e.into()))?;
-        let mut fds = [0; 2];
-        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: two numbers are there to be written.
-        if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
-            return Err(unavailable("no sockets"));
-        }
-        // SAFETY: the kernel just made them, and nobody else owns them.
-        let pair = unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) };
-        let mut insns: Vec<libc::sock_filter> = program
-            .insns()
-            .iter()
-            .map(|i| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k })
-            .collect();
-        let len = u16::try_from(insns.len()).map_err(|_| Unavailable("too long".into()))?;
-        let filter = libc::sock_fprog { len, filter: insns.as_mut_ptr() };
-        // SAFETY: `filter` names as many instructions as are there; the kernel copies them.
-        let failed = unsafe {
-            libc::setsockopt(
-                pair.1.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ATTACH_FILTER,
-                (&raw const filter).cast(),
-                size_of::<libc::sock_fprog>() as libc::socklen_t,
-            )
-        };
-        if failed != 0 {
-            return Err(unavailable("the kernel does not take the filter"));
-        }
-        Ok(Self { pair: Mutex::new(pair) })
+        attach(program.insns())
+            .map(|pair| Self { pair: Mutex::new(pair) })
+            .map_err(|error| Unavailable(format!("the kernel does not take the filter: {error}")))
     }
+}
+
+/// Makes a pair of sockets with a filter at the second.
+fn attach(insns: &[Insn]) -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: two numbers are there to be written.
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made them, and nobody else owns them.
+    let pair = unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) };
+    let raw = |i: &Insn| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
+    let mut insns: Vec<libc::sock_filter> = insns.iter().map(raw).collect();
+    let len = u16::try_from(insns.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let filter = libc::sock_fprog { len, filter: insns.as_mut_ptr() };
+    // SAFETY: `filter` names as many instructions as are there; the kernel copies them.
+    let failed = unsafe {
+        libc::setsockopt(
+            pair.1.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const filter).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    if failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(pair)
 }
 
 impl Socket {
@@ -197,7 +201,69 @@ impl Timed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::Random;
     use crate::{NoNames, Options, compile};
+
+    /// Programs, each with something changed that may make it one that must not be run.
+    /// `GANNET_CHECKS` says how many; the kernel needs some milliseconds for each.
+    #[test]
+    #[allow(clippy::print_stderr)]
+    fn the_checker_is_as_strict_as_the_kernel() {
+        let ret = [Insn::new(crate::bpf::RET, 1)];
+        if let Err(error) = attach(&ret) {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        let mut random = Random::new(3);
+        let mut expressions = crate::proof::Expressions::new(3);
+        let (mut taken, mut refused) = (0, 0);
+        let rounds = std::env::var("GANNET_CHECKS").ok().and_then(|n| n.parse().ok());
+        for round in 0..rounds.unwrap_or(300) {
+            let mut insns = match round % 4 {
+                // Anything at all, in front of a return.
+                0 => {
+                    let n = random.below(6);
+                    let any = |r: &mut Random| Insn {
+                        code: r.below(256) as u16,
+                        jt: r.below(4) as u8,
+                        jf: r.below(4) as u8,
+                        k: r.below(20) as u32,
+                    };
+                    (0..n).map(|_| any(&mut random)).chain(ret).collect()
+                }
+                _ => {
+                    let (link, text) = expressions.filter();
+                    match compile(&text, link, &Options::default(), &NoNames) {
+                        Ok(c) if c.program().insns().len() < 500 => c.program().insns().to_vec(),
+                        _ => continue,
+                    }
+                }
+            };
+            for _ in 0..random.below(3) {
+                let at = random.below(insns.len());
+                let insn = &mut insns[at];
+                match random.below(5) {
+                    0 => insn.code ^= 1 << random.below(9),
+                    1 => insn.k = random.number(),
+                    2 => insn.k = (0xffff_f000_u32).wrapping_add(random.below(80) as u32),
+                    3 => insn.jt = random.below(8) as u8,
+                    _ => insn.k = random.below(40) as u32,
+                }
+            }
+            let ours =
+                Program::new(insns.clone()).map_err(Into::into).and_then(|p| foreign::check(&p));
+            let kernel = attach(&insns).map(|_| ());
+            match &kernel {
+                Ok(()) => taken += 1,
+                Err(error) => {
+                    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+                    refused += 1;
+                }
+            }
+            assert_eq!(ours.is_ok(), kernel.is_ok(), "{ours:?} {insns:?}");
+        }
+        assert!(taken > 50 && refused > 50, "{taken} taken, {refused} refused");
+    }
 
     #[test]
     #[allow(clippy::print_stderr)]
