@@ -46,6 +46,12 @@ impl Terminal {
         }
     }
 
+    pub(crate) fn note(&self, what: &dyn Display) {
+        if !self.quiet {
+            self.say(&format_args!("note: {what}"));
+        }
+    }
+
     pub(crate) fn hint(&self, what: &dyn Display) {
         if !self.quiet {
             self.say(&format_args!("hint: {what}"));

@@ -255,10 +255,10 @@ mod tests {
     fn odd_ones_are_of_every_kind() {
         let options = RandomOptions { odd: 100, payload: 40, ..RandomOptions::default() };
         let all = frames(&options, 400);
-        let count = |of: &dyn Fn(&(Vec<u8>, u32)) -> bool| all.iter().filter(|f| of(f)).count();
-        assert!(count(&|(f, _)| f.get(12) == Some(&0x81)) > 30);
-        assert!(count(&|(f, wire)| f.len() < *wire as usize) > 30);
-        assert!(count(&|(f, _)| f.get(12..15) == Some(&[8, 0, 0x47])) > 10);
+        let count = |is: fn(&[u8], u32) -> bool| all.iter().filter(|(f, n)| is(f, *n)).count();
+        assert!(count(|f, _| f.get(12) == Some(&0x81)) > 30);
+        assert!(count(|f, wire| f.len() < wire as usize) > 30);
+        assert!(count(|f, _| f.get(12..15) == Some(&[8, 0, 0x47])) > 10);
         let none = RandomOptions { payload: 0, ..options };
         assert!(frames(&none, 400).iter().all(|(f, wire)| f.len() >= 14 && *wire <= 100));
     }
