@@ -37,7 +37,7 @@ pub(crate) struct Args {
 const LONG: f64 = 5.0;
 
 /// A program that reads traces.
-struct Peer {
+pub(crate) struct Peer {
     name: &'static str,
     /// Its arguments; `{}` stands for the trace, `{out}` for a folder for what it writes.
     command: Vec<String>,
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let gannet = workspace::release()?;
     let peers = peers(&gannet)?;
-    let mut report = head(&peers);
+    let mut report = head("Benchmark run", "cargo xtask bench TRACE...", &peers);
     print(&report);
     let out = workspace::target().join("bench-logs");
     for trace in &args.traces {
@@ -144,8 +144,8 @@ fn median(peer: &Peer, trace: &Path, out: &Path, runs: usize) -> anyhow::Result<
 }
 
 /// When, where and with what.
-fn head(peers: &[Peer]) -> String {
-    let mut text = String::from("# Benchmark run\n\n");
+pub(crate) fn head(title: &str, command: &str, peers: &[Peer]) -> String {
+    let mut text = format!("# {title}\n\n");
     let mut line = |name: &str, value: String| {
         // Writing to a string does not fail.
         writeln!(text, "- {name}: {value}").unwrap_or_default();
@@ -153,7 +153,7 @@ fn head(peers: &[Peer]) -> String {
     line("date", today().unwrap_or_default());
     line("commit", said("git", &["describe", "--always", "--dirty"]));
     line("processor", processor());
-    line("command", "cargo xtask bench TRACE...".into());
+    line("command", command.into());
     for peer in peers {
         let command = peer.command.join(" ");
         let command = command.rsplit_once("release/").map_or(command.as_str(), |(_, c)| c);

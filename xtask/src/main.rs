@@ -1,9 +1,10 @@
 //! What developers run by hand, as `cargo xtask COMMAND`.
 //!
 //! `ready` is what a change must pass. `conformance` holds the logs against Zeek's, `mutate` looks
-//! for captures that break the engine, `fuzz` for inputs that break a part of it, `filter-proof` for filters
-//! that the optimizer gets wrong, `bench` measures it against its peers, `update` writes what is generated. Captures to compare with lie in a folder
-//! `shared` beside the repository (see [`workspace`]); what needs them says so where they are absent.
+//! for captures that break the engine, `fuzz` for inputs that break a part of it, `filter-proof` for
+//! filters that the optimizer gets wrong, `bench` measures it against its peers, `pgo` builds it by
+//! profile, `update` writes what is generated. Captures to compare with lie in a folder `shared` beside
+//! the repository (see [`workspace`]); what needs them says so where they are absent.
 
 mod bench;
 mod conformance;
@@ -11,6 +12,7 @@ mod filter_proof;
 mod fuzz;
 mod measure;
 mod mutate;
+mod pgo;
 mod ready;
 mod update;
 mod workspace;
@@ -30,6 +32,7 @@ enum Command {
     Fuzz(fuzz::Args),
     FilterProof(filter_proof::Args),
     Bench(bench::Args),
+    Pgo(pgo::Args),
     /// Write anew what is generated: docs/logs.md, the sample capture and its golden logs
     Update,
     #[command(hide = true)]
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::FilterProof(args) => filter_proof::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Pgo(args) => pgo::run(&args),
         Command::Update => update::run(),
         Command::Measure(args) => measure::run(&args),
     };

@@ -1,9 +1,11 @@
 //! `gannet analyze`: captures in, logs out.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -72,6 +74,12 @@ pub(crate) struct Args {
     /// software: `default,software` adds one to the usual, `all` stands for all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     logs: Option<Vec<String>>,
+    /// Columns beyond the usual: community_id in conn.log; ja3, ja3s and ja4 in ssl.log
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Seed of community_id
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    community_seed: u16,
     /// Networks that count as local, like 10.0.0.0/8,2001:db8::/32; by default the private ones
     #[arg(long, value_name = "NETS", value_delimiter = ',')]
     local_nets: Option<Vec<Subnet>>,
@@ -87,9 +95,10 @@ pub(crate) struct Args {
     /// Decides uids: the same seed and capture give the same uids
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Threads; this version analyses on one, whatever is asked for
-    #[arg(short, long, value_name = "N", default_value = "1")]
-    threads: std::num::NonZero<u16>,
+    /// Threads that analyse, for the same logs whatever their number; by default one for each core,
+    /// and a single one for small captures
+    #[arg(short, long, value_name = "N")]
+    threads: Option<NonZero<u8>>,
     /// Print the table at the end even where nobody is looking
     #[arg(long)]
     stats: bool,
@@ -143,12 +152,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             terminal.warning(&format_args!("--logs: there is no log '{name}'"));
         }
     }
-    if args.threads.get() > 1 {
-        terminal.note(&"this version analyses on one thread");
+    for name in &args.columns {
+        let is = |f: &gannet_log::Field| f.optional && f.name == name;
+        if !gannet_engine::schemas().iter().any(|s| s.fields.iter().any(is)) {
+            terminal.warning(&format_args!("--columns: there is no optional column '{name}'"));
+        }
     }
     let begun = Instant::now();
     let stop = Stop::on_signals().context("signals")?;
-    let mut run = Run { options, stop, terminal, tally: Tally::default() };
+    let threads = args.threads.map(|n| usize::from(n.get()));
+    let mut run = Run { options, threads, stop, terminal, tally: Tally::default() };
     let files = [&args.read[..], &args.files].concat();
     let outcome =
         if args.each { run.each(&files, &args.out)? } else { run.together(&files, &args.out)? };
@@ -176,10 +189,12 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
         logs: gannet_log::Options {
             dir: None,
             format: if args.json { Format::Json(times) } else { Format::Tsv },
+            columns: args.columns.clone(),
             selection: args.logs.as_ref().map_or_else(Selection::default, Selection::of),
         },
         local_nets: args.local_nets.clone(),
         assets: args.assets.into(),
+        community_seed: args.community_seed,
         seed: args.seed,
         hash_files: args.hash_files,
         inner_protocols: args.inner_protocols,
@@ -187,9 +202,18 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
     })
 }
 
+/// Captures of fewer bytes are analysed before threads would have begun to pay.
+const SMALL: u64 = 4 << 20;
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
 /// What all streams of a run share.
 struct Run {
     options: Options,
+    /// Threads, if somebody cared to say.
+    threads: Option<usize>,
     stop: Stop,
     terminal: Terminal,
     tally: Tally,
@@ -249,6 +273,8 @@ impl Run {
         }
         let mut options = self.options.clone();
         options.logs.dir = Some(out.to_owned());
+        let small = stream.bytes_total().is_some_and(|bytes| bytes < SMALL);
+        options.threads = self.threads.unwrap_or_else(|| if small { 1 } else { cores() });
         let mut engine = Engine::new(options);
         self.terminal.begin(&stream);
         let mut outcome = Outcome::Done;

@@ -6,6 +6,8 @@ use clap::Subcommand;
 use gannet_capture::Precision;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
+use gannet_synth::RandomOptions;
+use gannet_synth::RandomPackets;
 
 use crate::outcome::Outcome;
 
@@ -26,14 +28,100 @@ enum What {
         #[arg(value_name = "OUT")]
         file: PathBuf,
     },
+    /// Packets of chance: TCP and UDP over IPv4 and IPv6, anything in their fields
+    Random(RandomArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct RandomArgs {
+    /// Where to write; the suffix tells the format and compression, as above; - is standard output
+    #[arg(value_name = "OUT")]
+    file: PathBuf,
+    /// How many packets
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100_000)]
+    packets: u64,
+    /// As many packets as make a file of so many bytes, like 800M or 2G
+    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "packets")]
+    size: Option<u64>,
+    /// Others come from another seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many of a hundred packets are IPv6
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(..=100))]
+    ipv6: u8,
+    /// How many of a hundred packets are UDP
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(..=100))]
+    udp: u8,
+    /// How many of a hundred packets have something odd: options, a fragment's offset, a tag, a
+    /// wrong bit, or an end that was not captured
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(..=100))]
+    odd: u8,
+    /// The longest payload
+    #[arg(long, value_name = "BYTES", default_value_t = 512, value_parser = clap::value_parser!(u16).range(..=65_000))]
+    payload: u16,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let What::Sample { file } = &args.what;
+    let file = match &args.what {
+        What::Sample { file } => file,
+        What::Random(args) => return random(args),
+    };
     // Microseconds, so that every tool reads it.
     let options = WriteOptions { precision: Some(Precision::Micros), ..WriteOptions::default() };
     let mut writer = Writer::create(file, options)?;
     gannet_synth::sample().write(&mut writer)?;
     writer.finish()?;
     Ok(Outcome::Done)
+}
+
+fn random(args: &RandomArgs) -> anyhow::Result<Outcome> {
+    let RandomArgs { seed, ipv6, udp, odd, payload, .. } = *args;
+    let made = RandomOptions { seed, ipv6, udp, odd, payload: payload.into() };
+    let mut packets = RandomPackets::new(made);
+    let options = WriteOptions { precision: Some(Precision::Micros), ..WriteOptions::default() };
+    let mut writer = Writer::create(&args.file, options)?;
+    // The header of a pcap file, and of each packet in it.
+    let (mut written, header) = (24, 16);
+    match args.size {
+        Some(size) => {
+            while written < size {
+                written += header + packets.write_next(&mut writer)? as u64;
+            }
+        }
+        None => {
+            for _ in 0..args.packets {
+                packets.write_next(&mut writer)?;
+            }
+        }
+    }
+    writer.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// A number of bytes, with K, M or G for thousands, millions and billions.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
+        Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
+        Some((at, 'g' | 'G')) => (&text[..at], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| "not a number like 800M or 2G".to_owned())?;
+    number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("12"), Ok(12));
+        assert_eq!(bytes("800M"), Ok(800_000_000));
+        assert_eq!(bytes("2g"), Ok(2_000_000_000));
+        for wrong in ["", "G", "1T", "-1", "1.5G", "99999999999999999999"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(bytes("99999999999999G"), Err("too large".to_owned()));
+    }
 }

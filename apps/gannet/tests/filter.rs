@@ -41,6 +41,31 @@ fn a_wrong_filter_is_shown_where_it_is_wrong() {
     assert!(run.stderr.contains('^'), "{}", run.stderr);
 }
 
+#[test]
+fn random_packets_come_from_a_seed() {
+    let s = Scratch::new("random");
+    let make = |name: &str, args: &[&str]| {
+        let out = s.path(name);
+        let run = Run::of(gannet().args(["synth", "random"]).args(args).arg(&out));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        out
+    };
+    let of = |seed: &str| make(&format!("{seed}.pcap"), &["-n", "2000", "--seed", seed]);
+    let (one, two) = (of("1"), of("2"));
+    let again = make("again.pcap", &["-n", "2000", "--seed", "1"]);
+    let read = |path: &std::path::Path| std::fs::read(path).unwrap();
+    assert!(read(&one) == read(&again) && read(&one) != read(&two));
+    let sized = make("sized.pcap", &["--size", "300K", "--ipv6", "0", "--odd", "0"]);
+    assert!((300_000..302_000).contains(&read(&sized).len()));
+    let count = |filter: &str, from: &std::path::Path| {
+        let run = Run::of(gannet().args(["filter", "-c", filter]).arg(from));
+        run.stdout.trim().parse::<u32>().unwrap()
+    };
+    assert_eq!(count("", &one), 2000);
+    assert!((300..700).contains(&count("ip and tcp", &one)));
+    assert_eq!(count("ip", &sized), count("", &sized));
+}
+
 /// What `gannet filter compile` prints.
 fn compiled(args: &[&str]) -> String {
     let run = Run::of(gannet().args(["filter", "compile"]).args(args));

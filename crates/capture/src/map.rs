@@ -10,10 +10,12 @@ use memmap2::Mmap;
 #[cfg(unix)]
 use memmap2::UncheckedAdvice;
 
+use crate::Bytes;
+
 /// A whole file, mapped for reading from front to back.
 #[derive(Debug)]
 pub(crate) struct Map {
-    map: Mmap,
+    bytes: Bytes,
     /// Up to here pages were asked for in advance.
     wanted: usize,
     /// Up to here pages were given back.
@@ -24,7 +26,7 @@ pub(crate) struct Map {
 const AHEAD: usize = 4 << 20;
 
 /// How much lies behind the reader before its pages are given back.
-const BEHIND: usize = 2 << 20;
+const BEHIND: usize = 4 << 20;
 
 /// Advice starts at page borders: a multiple of every page size in use.
 const PAGE: usize = 64 << 10;
@@ -41,23 +43,24 @@ impl Map {
         let map = unsafe { Mmap::map(file) }?;
         // Advice only: a kernel that knows it not loses speed, nothing else.
         let _ = map.advise(Advice::Sequential);
-        Ok(Self { map, wanted: 0, released: 0 })
+        Ok(Self { bytes: map.into(), wanted: 0, released: 0 })
     }
 
     /// All its bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.map
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
     }
 
     /// Tells that everything before `at` has been read and that what follows is next.
     pub(crate) fn reading_at(&mut self, at: usize) {
-        let len = self.map.len();
+        let Some(map) = self.bytes.map() else { return };
+        let len = map.len();
         #[cfg(target_os = "linux")]
         if at + AHEAD / 2 > self.wanted && self.wanted < len {
             let from = self.wanted.max(at) & !(PAGE - 1);
             let to = (from + AHEAD).min(len);
             // One call maps what would be dozens of page faults.
-            let _ = self.map.advise_range(Advice::PopulateRead, from, to - from);
+            let _ = map.advise_range(Advice::PopulateRead, from, to - from);
             self.wanted = to;
         }
         #[cfg(unix)]
@@ -67,7 +70,7 @@ impl Map {
             // the same bytes when they are touched again, so even a view that outlived its use
             // would stay valid. It keeps the resident size small on captures of many gigabytes.
             let _ = unsafe {
-                self.map.unchecked_advise_range(
+                map.unchecked_advise_range(
                     UncheckedAdvice::DontNeed,
                     self.released,
                     to - self.released,

@@ -2,6 +2,7 @@
 
 use gannet_base::Time;
 
+use crate::Bytes;
 use crate::LinkType;
 
 /// The most packets one batch holds.
@@ -56,13 +57,20 @@ pub(crate) struct PacketRef {
 pub struct Batch<'a> {
     refs: &'a [PacketRef],
     data: &'a [u8],
+    /// What `data` is a part of.
+    bytes: &'a Bytes,
     /// Number of the first packet.
     first: u64,
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(refs: &'a [PacketRef], data: &'a [u8], first: u64) -> Self {
-        Self { refs, data, first }
+    pub(crate) fn new(refs: &'a [PacketRef], data: &'a [u8], bytes: &'a Bytes, first: u64) -> Self {
+        Self { refs, data, bytes, first }
+    }
+
+    /// What holds the bytes of all its packets: a clone of it keeps them beyond the batch.
+    pub fn bytes(&self) -> &'a Bytes {
+        self.bytes
     }
 
     /// How many packets it holds.

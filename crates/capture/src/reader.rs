@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Batch;
+use crate::Bytes;
 use crate::Compression;
 use crate::Endian;
 use crate::Error;
@@ -239,7 +240,7 @@ impl Reader {
 
     /// The batch that [`Reader::read_batch`] moved to.
     pub(crate) fn batch(&self) -> Batch<'_> {
-        Batch::new(&self.refs, self.source.window(), self.before + 1)
+        Batch::new(&self.refs, self.source.window(), self.source.bytes(), self.before + 1)
     }
 
     /// Its packets, where only their places matter.
@@ -250,6 +251,11 @@ impl Reader {
     /// The bytes that [`Reader::refs`] point into.
     pub(crate) fn window(&self) -> &[u8] {
         self.source.window()
+    }
+
+    /// What [`Reader::window`] is a part of.
+    pub(crate) fn bytes(&self) -> &Bytes {
+        self.source.bytes()
     }
 
     fn step(&mut self, bytes: usize) {

@@ -3,6 +3,8 @@
 use std::io;
 use std::io::Read;
 
+use crate::Bytes;
+use crate::held::Spares;
 use crate::map::Map;
 
 /// A run of bytes that is looked at through a window and used up from its front.
@@ -12,6 +14,9 @@ use crate::map::Map;
 pub(crate) trait Source: Send {
     /// The bytes at hand.
     fn window(&self) -> &[u8];
+
+    /// What the window is a part of.
+    fn bytes(&self) -> &Bytes;
 
     /// Drops `n` bytes from the front of the window.
     fn advance(&mut self, n: usize);
@@ -40,6 +45,10 @@ impl Source for Mapped {
         self.map.bytes().get(self.at..).unwrap_or_default()
     }
 
+    fn bytes(&self) -> &Bytes {
+        self.map.bytes()
+    }
+
     fn advance(&mut self, n: usize) {
         self.at = self.at.saturating_add(n).min(self.map.bytes().len());
         self.map.reading_at(self.at);
@@ -57,7 +66,9 @@ const BUFFER: usize = 1 << 20;
 /// fit in it, and only as far as bytes have really come.
 pub(crate) struct Streamed<R> {
     input: R,
-    buffer: Vec<u8>,
+    buffer: Bytes,
+    /// Buffers whose packets others still read.
+    spares: Spares,
     start: usize,
     end: usize,
     ended: bool,
@@ -65,20 +76,23 @@ pub(crate) struct Streamed<R> {
 
 impl<R: Read + Send> Streamed<R> {
     pub(crate) fn new(input: R) -> Self {
-        Self { input, buffer: vec![0; BUFFER], start: 0, end: 0, ended: false }
+        let buffer = vec![0; BUFFER].into();
+        Self { input, buffer, spares: Spares::default(), start: 0, end: 0, ended: false }
     }
 
     /// The bytes at hand, and the input they came from.
-    pub(crate) fn into_parts(mut self) -> (Vec<u8>, R) {
-        self.buffer.truncate(self.end);
-        self.buffer.drain(..self.start);
-        (self.buffer, self.input)
+    pub(crate) fn into_parts(self) -> (Vec<u8>, R) {
+        (self.window().to_vec(), self.input)
     }
 }
 
 impl<R: Read + Send> Source for Streamed<R> {
     fn window(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    fn bytes(&self) -> &Bytes {
+        &self.buffer
     }
 
     fn advance(&mut self, n: usize) {
@@ -89,15 +103,24 @@ impl<R: Read + Send> Source for Streamed<R> {
         if self.end - self.start >= want || self.ended {
             return Ok(());
         }
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
+        let rest = self.start..self.end;
+        let read_by_others = self.spares.exchange(&mut self.buffer);
+        let Some(buffer) = self.buffer.buffer() else { return Ok(()) };
+        match read_by_others {
+            None => buffer.copy_within(rest.clone(), 0),
+            Some(old) => {
+                buffer.resize(buffer.len().max(BUFFER).max(rest.len()), 0);
+                buffer[..rest.len()].copy_from_slice(&old[rest.clone()]);
+            }
+        }
+        self.end = rest.len();
         self.start = 0;
         while self.end < want {
-            if self.end == self.buffer.len() {
+            if self.end == buffer.len() {
                 // Doubling follows the bytes that came, never the length a record claims.
-                self.buffer.resize(self.buffer.len() * 2, 0);
+                buffer.resize(buffer.len() * 2, 0);
             }
-            let spare = self.buffer.get_mut(self.end..).unwrap_or_default();
+            let spare = buffer.get_mut(self.end..).unwrap_or_default();
             match self.input.read(spare) {
                 Ok(0) => {
                     self.ended = true;

@@ -14,8 +14,10 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use crate::Batch;
+use crate::Bytes;
 use crate::Error;
 use crate::Reader;
+use crate::held::Spares;
 use crate::packet::BATCH_BYTES;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::PacketRef;
@@ -87,7 +89,9 @@ struct Active {
 #[derive(Debug, Default)]
 struct Merged {
     refs: Vec<PacketRef>,
-    data: Vec<u8>,
+    data: Bytes,
+    /// Buffers whose packets others still read.
+    spares: Spares,
 }
 
 /// What the current batch is.
@@ -214,17 +218,20 @@ impl Stream {
     }
 
     fn batch(&self) -> Batch<'_> {
-        let (refs, data) = match self.current {
-            Current::Nothing => (&[][..], &[][..]),
-            Current::Merged => (&self.merged.refs[..], &self.merged.data[..]),
+        let merged = &self.merged.data;
+        let nothing = (&[][..], &[][..], merged);
+        let (refs, data, bytes) = match self.current {
+            Current::Nothing => nothing,
+            Current::Merged => (&self.merged.refs[..], &merged[..], merged),
             Current::Run { slot, from, to } => match self.active.get(slot) {
-                Some(Some(a)) => {
-                    (a.reader.refs().get(from..to).unwrap_or_default(), a.reader.window())
+                Some(Some(Active { reader, .. })) => {
+                    let refs = reader.refs().get(from..to).unwrap_or_default();
+                    (refs, reader.window(), reader.bytes())
                 }
-                _ => (&[][..], &[][..]),
+                _ => nothing,
             },
         };
-        Batch::new(refs, data, self.before + 1)
+        Batch::new(refs, data, bytes, self.before + 1)
     }
 
     /// Moves on to the next batch; false after the last.
@@ -267,7 +274,10 @@ impl Stream {
             Current::Nothing => {}
             Current::Merged => {
                 self.merged.refs.clear();
-                self.merged.data.clear();
+                self.merged.spares.exchange(&mut self.merged.data);
+                if let Some(buffer) = self.merged.data.buffer() {
+                    buffer.clear();
+                }
             }
             Current::Run { slot, to, .. } => {
                 if let Some(Some(active)) = self.active.get_mut(slot) {
@@ -340,16 +350,18 @@ impl Stream {
         let Some(Some(active)) = self.active.get_mut(slot) else { return true };
         let (refs, data) = (active.reader.refs(), active.reader.window());
         let from = active.at;
+        // Nobody else reads it before it is handed out.
+        let Some(merged) = self.merged.data.buffer() else { return false };
         for r in refs.get(from..to).unwrap_or_default() {
             let start = r.offset as usize;
             let bytes = data.get(start..start + r.cap_len as usize).unwrap_or_default();
-            let offset = self.merged.data.len();
+            let offset = merged.len();
             let fits = self.merged.refs.len() < BATCH_PACKETS
                 && (offset == 0 || offset + bytes.len() <= BATCH_BYTES);
             if !fits {
                 break;
             }
-            self.merged.data.extend_from_slice(bytes);
+            merged.extend_from_slice(bytes);
             self.merged.refs.push(PacketRef { offset: offset as u32, ..*r });
             active.at += 1;
         }

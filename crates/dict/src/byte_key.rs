@@ -53,10 +53,23 @@ enum Repr {
 
 const _: () = assert!(size_of::<ByteKey>() == 16 && size_of::<Option<ByteKey>>() == 16);
 
+/// The bytes, followed by zeros.
+#[inline]
 fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut out = [0; N];
-    for (to, from) in out.iter_mut().zip(bytes) {
-        *to = *from;
+    let len = bytes.len().min(N);
+    if let (Some(last), true) = (bytes.last_chunk::<8>(), len == bytes.len() && len >= 8) {
+        // Words at once; the last one may overlap the one before.
+        for (to, from) in out.chunks_exact_mut(8).zip(bytes.chunks_exact(8)) {
+            to.copy_from_slice(from);
+        }
+        if let Some(to) = out.get_mut(len - 8..len) {
+            to.copy_from_slice(last);
+        }
+    } else {
+        for (to, from) in out.iter_mut().zip(bytes) {
+            *to = *from;
+        }
     }
     out
 }
@@ -70,11 +83,8 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     if let (Some(first_a), Some(first_b)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
         // The two words overlap where there are less than 16 bytes.
         return first_a == first_b
-            && if a.len() <= 16 {
-                a.last_chunk::<8>() == b.last_chunk::<8>()
-            } else {
-                a.get(8..) == b.get(8..)
-            };
+            && a.last_chunk::<8>() == b.last_chunk::<8>()
+            && (a.len() <= 16 || between(a, b));
     }
     if let (Some(first_a), Some(first_b)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
         return first_a == first_b && a.last_chunk::<4>() == b.last_chunk::<4>();
@@ -83,6 +93,13 @@ fn same(a: &[u8], b: &[u8]) -> bool {
         ([x0, .., x1], [y0, .., y1]) => x0 == y0 && x1 == y1 && a.get(1) == b.get(1),
         _ => a.first() == b.first(),
     }
+}
+
+/// Whether all words but the first and the last are equal.
+#[inline]
+fn between(a: &[u8], b: &[u8]) -> bool {
+    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).skip(1);
+    words.into_iter().all(|(a, b)| a.first_chunk::<8>() == b.first_chunk::<8>())
 }
 
 impl ByteKey {
@@ -175,12 +192,24 @@ impl ByteKey {
 
     #[inline]
     fn is_bytes(&self, bytes: &[u8]) -> bool {
-        match self.parts() {
-            (all, []) => same(all, bytes),
-            (front, rest) => bytes
-                .split_at_checked(front.len())
-                .is_some_and(|(a, b)| a == front && same(rest, b)),
-        }
+        let (len, front, room): (u8, &[u8; FRONT], &[u8]) = match &self.0 {
+            Repr::Inline(len, room) => {
+                return bytes.len() == usize::from(*len)
+                    && same(room.get(..bytes.len()).unwrap_or(room), bytes);
+            }
+            Repr::Box16(len, front, room) => (*len, front, &**room),
+            Repr::Box24(len, front, room) => (*len, front, &**room),
+            Repr::Box32(len, front, room) => (*len, front, &**room),
+            Repr::Box40(len, front, room) => (*len, front, &**room),
+            Repr::Box48(len, front, room) => (*len, front, &**room),
+            Repr::Box56(len, front, room) => (*len, front, &**room),
+            Repr::Long(all) => return same(all, bytes),
+        };
+        // Length and front first: they stand in the key.
+        bytes.len() == usize::from(len)
+            && bytes.split_first_chunk::<FRONT>().is_some_and(|(first, rest)| {
+                first == front && room.get(..rest.len()).is_some_and(|room| same(room, rest))
+            })
     }
 }
 

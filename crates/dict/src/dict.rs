@@ -32,9 +32,9 @@ enum State<T> {
 /// | operation | cost |
 /// |---|---|
 /// | `get`, `get_mut`, `contains_key` | up to 2 entries: a comparison each; up to 15: one comparison of 8-bit tags; then O(1) expected |
-/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to 472 entries, is rebuilt or split, and 64 places of the directory (16 bytes each) are copied |
+/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to some 430 entries, is rebuilt or split, and 64 places of the directory (16 bytes each) are copied |
 /// | `get_many` | as `get`, with the memory of 16 keys asked for at once |
-/// | `next` with a [`Cursor`] | O(1) expected; the whole of the array up to 15 entries |
+/// | `next` with a [`Cursor`] | O(1) amortised; the first step in a segment lists its hashes |
 /// | `iter`, `stats`, `memory_bytes`, `clear`, dropping | O(n) |
 ///
 /// The worst case holds for hashes that spread, as the default one's do for keys that nobody could choose knowing its
@@ -127,7 +127,9 @@ impl<K, V, S> Dict<K, V, S> {
                 State::Table(table) => table.heap_bytes(),
             }
     }
+}
 
+impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     /// Lengths, distances and growth.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -135,12 +137,10 @@ impl<K, V, S> Dict<K, V, S> {
         match &self.state {
             State::Empty | State::One(_) | State::Two(_) => flat(2),
             State::Few(few) => flat(few.room()),
-            State::Table(table) => Stats::of(table),
+            State::Table(table) => Stats::of(table, |(k, _)| self.hasher.hash_one(k)),
         }
     }
-}
 
-impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     #[inline]
     fn find<Q>(&self, key: &Q) -> Option<&(K, V)>
     where
@@ -148,7 +148,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     {
         match &self.state {
             State::Table(table) => table.find(self.hasher.hash_one(key), |(k, _)| key.is(k)),
-            State::Few(few) => few.get(few.find(digest(key), |(k, _)| key.is(k))?),
+            State::Few(few) => Some(few.find(digest(key), |(k, _)| key.is(k))?.1),
             State::Two([entry, _]) if key.is(&entry.0) => Some(entry),
             State::Two([_, entry]) | State::One(entry) if key.is(&entry.0) => Some(entry),
             State::Empty | State::One(_) | State::Two(_) => None,
@@ -184,7 +184,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
                 let place = table.place(self.hasher.hash_one(key), |(k, _)| key.is(k))?;
                 table.get_mut(place)?
             }
-            State::Few(few) => few.get_mut(few.find(digest(key), |(k, _)| key.is(k))?)?,
+            State::Few(few) => {
+                let (at, _) = few.find(digest(key), |(k, _)| key.is(k))?;
+                few.get_mut(at)?
+            }
             State::Two([entry, _]) if key.is(&entry.0) => entry,
             State::Two([_, entry]) | State::One(entry) if key.is(&entry.0) => entry,
             State::Empty | State::One(_) | State::Two(_) => return None,
@@ -218,8 +221,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
             State::One(_) | State::Two(_) => self.third(key, value),
             State::Few(few) => {
                 let tag = digest(&key);
-                if let Some(entry) =
-                    few.find(tag, |(k, _)| *k == key).and_then(|at| few.get_mut(at))
+                if let Some(entry) = few
+                    .find(tag, |(k, _)| *k == key)
+                    .map(|(at, _)| at)
+                    .and_then(|at| few.get_mut(at))
                 {
                     return Some(core::mem::replace(&mut entry.1, value));
                 }
@@ -300,14 +305,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
         match &mut self.state {
             State::Table(table) => {
                 let place = table.place(self.hasher.hash_one(key), |(k, _)| key.is(k))?;
-                let entry = table.remove(place);
+                let entry = table.remove(place, |(k, _)| self.hasher.hash_one(k));
                 if table.len() <= FEW_AGAIN {
                     self.untabulate();
                 }
                 entry
             }
             State::Few(few) => {
-                let entry = few.swap_remove(few.find(digest(key), |(k, _)| key.is(k))?);
+                let (at, _) = few.find(digest(key), |(k, _)| key.is(k))?;
+                let entry = few.swap_remove(at);
                 if few.len() == 1
                     && let Some(last) = few.swap_remove(0)
                 {

@@ -7,28 +7,28 @@
 //! # Layout
 //!
 //! ```text
-//! 0..=2 entries    Dict [ entry | entry ]                         no heap, no hash
-//! 3..=12           Dict ──▶ [ entry | entry | … ]                 one array, no hash
-//! more             Dict ──▶ directory   0 0 1 2                   by the leading bits of the hash
-//!                           segments    ┌──────0──────┐ ┌──1──┐ ┌──2──┐
-//!                           tags        │ 3 4 4 9 · 12│ │     │ │     │    2 bytes a cell
-//!                           entries     │ a b c d   e │ │     │ │     │    the bare key and value
-//!                                       └─────────────┘ └─────┘ └─────┘
+//! 0..=2 entries    Dict [ entry | entry ]                    no heap, no hash
+//! 3..=15           Dict ──▶ [ tags | entry | entry | … ]     one array, a tag of 8 bits each
+//! more             Dict ──▶ directory    0 0 1 2             by the leading bits of the hash
+//!                           segments     ┌──0──┐ ┌──1──┐ ┌──2──┐
+//!
+//! segment          … │ 14 cells of group 1 │ 14 cells of group 0 │ tags of 0 │ tags of 1 │ …
+//! tags of a group  14 bytes, and 2 of state: cells filled from groups before, what spilled into the next
 //! ```
 //!
-//! A segment is a *clustered* array: entries stand in the order of their hashes, each at its bucket or, where
-//! that is taken, as near behind it as the order allows (linear displacement). The tag, the next 15 bits of
-//! the hash, says which bucket that is, so neither hash nor distance is stored. A search counts the lesser tags
-//! of a window of eight, which compilers turn into a few vector instructions, and arrives at the entry; a
-//! tag that equals by chance costs one comparison in 32,768. Removal moves the rest of the cluster back by one
-//! cell: there are no tombstones, and a table that lived long is as good as a new one.
+//! A segment is a *clustered* array: entries stand in one array in the order of their homes, the groups that 32 bits of
+//! their hashes name. An entry whose home is full stands in the next group with room for it, before those at home
+//! there. A search compares the 14 tags of the home at once and nearly always knows then which entry to compare, or that
+//! there is none. Removal brings a spilled entry back: there are no tombstones, and a table that lived long
+//! is as good as a new one.
 //!
-//! Segments keep between 78 and 90 % of their buckets filled. A full one is rebuilt a sixth larger, one of 512
-//! entries is split by the next bit of the hash (extendible hashing), sparse neighbours are joined. So memory
-//! follows the number of entries closely both ways, and no single operation ever moves the whole table.
+//! Segments keep between 66 and 84 % of their cells filled, and take the sizes that allocators hand out anyway. A full one is
+//! rebuilt in the next size, one of some 400 entries is split by the next bit of the hash (extendible
+//! hashing), sparse halves are joined. The directory doubles and halves a few places at a time. So memory follows
+//! the number of entries closely both ways, and no single operation ever moves the whole table.
 //!
-//! Because the order of entries is that of their hashes through all this, a position in a walk is a hash:
-//! [`Cursor`] survives every change of the dictionary.
+//! Because segments are ordered by their hashes through all this, a walk can be told by hashes: a [`Cursor`]
+//! survives every change of the dictionary.
 //!
 //! # Sources
 //!

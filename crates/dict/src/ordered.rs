@@ -217,12 +217,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
     }
 
     fn remove_at(&mut self, at: u32) -> Option<(K, V)> {
-        let entry = self.nodes.get_mut(at as usize)?.entry.take()?;
+        let key = key_of(&self.nodes, at)?;
         if let Some(table) = &mut self.table
-            && let Some(place) = table.place(self.hasher.hash_one(&entry.0), |other| *other == at)
+            && let Some(place) = table.place(self.hasher.hash_one(key), |other| *other == at)
         {
-            table.remove(place);
+            let (nodes, hasher) = (&self.nodes, &self.hasher);
+            table.remove(place, |at| key_of(nodes, *at).map_or(0, |k| hasher.hash_one(k)));
         }
+        let entry = self.nodes.get_mut(at as usize)?.entry.take()?;
         self.unlink(at);
         self.len -= 1;
         if let Some(node) = self.nodes.get_mut(at as usize) {

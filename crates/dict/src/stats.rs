@@ -16,7 +16,7 @@ pub struct Stats {
     pub directory: usize,
     /// Entries of the fullest segment: what one rebuilding may move.
     pub largest_segment: usize,
-    /// Groups of seven cells between an entry and its home, on average.
+    /// Groups of fourteen cells between an entry and its home, on average.
     pub mean_distance: f64,
     /// The same at worst.
     pub longest_distance: usize,
@@ -25,8 +25,9 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn of<T>(table: &Table<T>) -> Self {
-        let distances = || table.blocks().flat_map(Block::distances);
+    pub(crate) fn of<T>(table: &Table<T>, hasher: impl Fn(&T) -> u64) -> Self {
+        let hasher = &hasher;
+        let distances = || table.blocks().flat_map(move |b| b.distances(hasher));
         Stats {
             len: table.len(),
             capacity: table.blocks().map(Block::cells).sum(),

@@ -4,24 +4,28 @@
 //! Growth goes a block at a time, so the work of one operation is bounded by the entries of one block,
 //! [`ENTRIES_MAX`], and some places of the directory.
 
-use crate::raw::block::{BEFORE, Block, LANES, Spot, Tag, end_of, group_bytes};
+use crate::raw::block::{Block, LANES, Spot, group_bytes};
 use crate::raw::directory::Directory;
 
 /// A block that would need more cells than these is split in two instead of growing.
 const CELLS_MAX: usize = 512;
 
-/// Entries of a block at most, where hashes part.
+/// Entries of a block at most, where hashes part and the directory is not just being doubled: until
+/// that has come to a block, it may grow by some more.
 #[cfg(test)]
 pub(crate) const ENTRIES_MAX: usize = CELLS_MAX * FULL.0 / FULL.1;
 
 /// Share of cells filled at which a block grows.
-const FULL: (usize, usize) = (12, 13);
+const FULL: (usize, usize) = (21, 25);
+
+/// The same for blocks of less than 16 groups: what is around a small table weighs as much as its free cells.
+const FULL_SMALL: (usize, usize) = (9, 10);
 
 /// The same just after growth or splitting, at most.
-const FRESH: (usize, usize) = (21, 25);
+const FRESH: (usize, usize) = (39, 50);
 
 /// Halves that hold together no more than this become one.
-const MERGE_MAX: usize = 256;
+const MERGE_MAX: usize = 240;
 
 /// Places of the directory a block at most, where hashes will not part.
 const DIRECTORY_RATIO: usize = 8;
@@ -63,7 +67,7 @@ pub(crate) struct Place {
 /// The beginning of a search.
 pub(crate) struct Seek<'t, T> {
     block: &'t Block<T>,
-    tag: Tag,
+    hash: u64,
 }
 
 impl<T> Clone for Seek<'_, T> {
@@ -73,12 +77,6 @@ impl<T> Clone for Seek<'_, T> {
 }
 
 impl<T> Copy for Seek<'_, T> {}
-
-/// An entry on its way into a new block.
-struct Move {
-    tag: Tag,
-    from: Spot,
-}
 
 /// The least size that allocators hand out without waste from `bytes` on: four of them to a doubling.
 const fn good_size(bytes: usize) -> usize {
@@ -91,7 +89,7 @@ const fn good_size(bytes: usize) -> usize {
 
 /// Groups for so many entries, and more as far as the allocation has room.
 fn groups_for<T>(entries: usize) -> usize {
-    let groups = (entries * FRESH.1).div_ceil(FRESH.0 * LANES).max(2);
+    let groups = (entries * FRESH.1).div_ceil(FRESH.0 * LANES).max(1);
     good_size(groups * group_bytes::<T>()) / group_bytes::<T>()
 }
 
@@ -100,43 +98,26 @@ fn groups_beyond<T>(groups: usize) -> usize {
     good_size((groups + 1) * group_bytes::<T>()) / group_bytes::<T>()
 }
 
-/// Groups of a block, and how many of them are its tail.
-#[derive(Clone, Copy)]
-struct Shape {
-    groups: usize,
-    tail: usize,
-}
-
-impl Shape {
-    /// For so many entries, with room for some more.
-    fn fresh<T>(entries: usize) -> Self {
-        Shape { groups: groups_for::<T>(entries), tail: 1 }
-    }
-
-    /// A block of this shape for entries with these tags, ascending, with a longer tail if they need it.
-    fn block<T>(self, depth: u8, tags: impl Iterator<Item = Tag>) -> Block<T> {
-        let homes = self.groups.saturating_sub(self.tail).max(1);
-        let end = end_of(tags, homes as u32).max(self.groups);
-        Block::new(depth, homes as u32, end - homes)
-    }
+/// Adds an entry to a block made for it.
+#[inline]
+fn fill<T>(block: &mut Block<T>, hash: u64, entry: T) {
+    let Ok(()) = block.insert(hash, entry) else { unreachable!("a new block has room") };
 }
 
 fn is_full<T>(block: &Block<T>) -> bool {
-    block.len() * FULL.1 >= block.cells() * FULL.0
+    let full = if block.count() < 16 { FULL_SMALL } else { FULL };
+    block.len() * full.1 >= block.cells() * full.0
 }
 
 impl<T> Table<T> {
     /// A table of these entries.
     pub(crate) fn new(entries: impl Iterator<Item = T>, hash: impl Fn(&T) -> u64) -> Self {
-        let mut tagged: Vec<_> = entries.map(|e| (Tag::of(hash(&e), 0), e)).collect();
-        tagged.sort_by_key(|(tag, _)| *tag);
-        let tags = tagged.iter().map(|(tag, _)| *tag);
-        let mut block = Shape::fresh::<T>(tagged.len()).block(0, tags);
-        let (mut at, len) = (BEFORE, tagged.len());
-        for (tag, entry) in tagged {
-            at = block.append(at, tag, entry);
+        let entries: Vec<_> = entries.map(|e| (hash(&e), e)).collect();
+        let len = entries.len();
+        let mut block = Block::new(0, groups_for::<T>(len));
+        for (hash, entry) in entries {
+            fill(&mut block, hash, entry);
         }
-        block.recount();
         let counts = Counts { len, blocks: 1, ..Counts::default() };
         Table { directory: Directory::new(block, counts) }
     }
@@ -150,9 +131,14 @@ impl<T> Table<T> {
     #[inline]
     pub(crate) fn seek(&self, hash: u64) -> Seek<'_, T> {
         let block = self.directory.block(hash);
-        let tag = Tag::of(hash, block.depth);
-        block.prefetch(tag);
-        Seek { block, tag }
+        block.prefetch(hash);
+        Seek { block, hash }
+    }
+
+    /// Asks for the entry that the search will compare.
+    #[inline]
+    pub(crate) fn seek_entry(&self, seek: Seek<'_, T>) {
+        seek.block.prefetch_entry(seek.hash);
     }
 
     /// The rest of the search.
@@ -162,21 +148,21 @@ impl<T> Table<T> {
         seek: Seek<'t, T>,
         eq: impl FnMut(&T) -> bool,
     ) -> Option<&'t T> {
-        seek.block.find(seek.tag, eq)
+        seek.block.find(seek.hash, eq)
     }
 
     /// The entry of this hash that `eq` accepts.
     #[inline]
     pub(crate) fn find(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<&T> {
         let block = self.directory.block(hash);
-        block.find(Tag::of(hash, block.depth), eq)
+        block.find(hash, eq)
     }
 
     /// Where it stands.
     #[inline]
     pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<Place> {
         let block = self.directory.block(hash);
-        let spot = block.spot(Tag::of(hash, block.depth), eq)?;
+        let spot = block.spot(hash, eq)?;
         Some(Place { hash, spot })
     }
 
@@ -189,10 +175,11 @@ impl<T> Table<T> {
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, mut entry: T, hasher: impl Fn(&T) -> u64) {
         self.directory.counts_mut().len += 1;
-        if is_full(self.directory.block(hash)) {
+        let block = self.directory.block(hash);
+        // Counting is left until some entry finds no room at home, which it soon does in a full block.
+        if block.is_crowded(hash) && is_full(block) {
             self.grow(hash, &hasher);
         }
-        // A block just built has a free tail, or will after some turns: it grows with each.
         while let Err(back) = self.directory.entries_mut(hash).insert(hash, entry) {
             entry = back;
             self.grow(hash, &hasher);
@@ -200,41 +187,43 @@ impl<T> Table<T> {
     }
 
     /// Takes an entry out; blocks left sparse shrink or join.
-    pub(crate) fn remove(&mut self, place: Place) -> Option<T> {
-        let entry = self.directory.entries_mut(place.hash).remove(place.spot)?;
+    #[inline]
+    pub(crate) fn remove(&mut self, place: Place, hasher: impl Fn(&T) -> u64) -> Option<T> {
+        let entry = self.directory.entries_mut(place.hash).remove(place.spot, &hasher)?;
         self.directory.counts_mut().len -= 1;
         let block = self.directory.block(place.hash);
         // Well below what growth and splitting leave, so that no sequence alternates between the two.
-        if block.len() * 2 < block.cells() && block.count() > 4 {
-            self.shrink(place.hash);
+        if block.is_sparse(place.hash) && block.len() * 2 < block.cells() {
+            self.shrink(place.hash, &hasher);
         }
         Some(entry)
     }
 
-    /// The entries of the block of `hash` with their tags in it.
-    fn moves(&self, hash: u64) -> Vec<Move> {
+    /// The hashes of the entries in the block of `hash`. All are asked for before the first entry moves: whatever the
+    /// user's code does, entries stay whole.
+    fn hashes(&self, hash: u64, hasher: impl Fn(&T) -> u64) -> Vec<(u64, Spot)> {
         let block = self.directory.block(hash);
-        let mut moves = Vec::with_capacity(block.len());
-        moves.extend(block.spots().map(|(tag, from)| Move { tag, from }));
-        moves
+        let mut hashes = Vec::with_capacity(block.cells());
+        hashes.extend(block.spots().map(|spot| (block.get(spot).map_or(0, &hasher), spot)));
+        hashes
     }
 
     /// Moves entries out of the block of `hash` into a new one.
-    fn pour(&mut self, hash: u64, depth: u8, shape: Shape, moves: &[Move]) -> Block<T> {
-        let mut block = shape.block(depth, moves.iter().map(|m| m.tag));
-        self.pour_into(hash, &mut block, moves, BEFORE);
-        block
-    }
-
-    fn pour_into(&mut self, hash: u64, block: &mut Block<T>, moves: &[Move], mut at: Spot) -> Spot {
+    fn pour(&mut self, hash: u64, moves: impl Iterator<Item = (u64, Spot)>, block: &mut Block<T>) {
         let mut source = self.directory.entries_mut(hash);
-        for m in moves {
-            if let Some(entry) = source.take(m.from) {
-                at = block.append(at, m.tag, entry);
+        for (hash, spot) in moves {
+            if let Some(entry) = source.take(spot) {
+                fill(block, hash, entry);
             }
         }
-        block.recount();
-        at
+    }
+
+    /// Puts the entries of the block of `hash` into one of another size.
+    fn rebuild(&mut self, hash: u64, groups: usize, hasher: impl Fn(&T) -> u64) {
+        let moves = self.hashes(hash, hasher);
+        let mut block = Block::new(self.directory.block(hash).depth, groups);
+        self.pour(hash, moves.into_iter(), &mut block);
+        self.directory.replace(hash, block);
     }
 
     /// More room where `hash` belongs: a larger block, or two.
@@ -242,36 +231,21 @@ impl<T> Table<T> {
     #[inline(never)]
     fn grow(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         self.directory.step();
-        let block = self.directory.block(hash);
-        let (depth, groups, tail) = (block.depth, block.count(), block.tail());
-        let shape = if !is_full(block) && tail <= groups / 16 {
-            // Entries crowd at the end: fewer homes in the same memory.
-            Shape { groups, tail: tail + 1 }
-        } else {
-            Shape { groups: groups_beyond::<T>(groups), tail: 1 }
-        };
-        if shape.groups * LANES <= CELLS_MAX || !self.make_splittable(hash) {
-            let moves = self.moves(hash);
-            let larger = self.pour(hash, depth, shape, &moves);
-            self.directory.replace(hash, larger);
+        let groups = groups_beyond::<T>(self.directory.block(hash).count());
+        if groups * LANES <= CELLS_MAX || !self.make_splittable(hash) {
+            self.rebuild(hash, groups, hasher);
             self.directory.counts_mut().reshaped.grown += 1;
             return;
         }
-        let block = self.directory.block(hash);
-        // All hashes are asked for before the first entry moves: whatever the user's code does, entries stay whole.
-        let mut halves = [Vec::new(), Vec::new()];
-        for half in &mut halves {
-            half.reserve(block.len() * 5 / 8);
-        }
-        for (_, from) in block.spots() {
-            let hash = block.get(from).map_or(0, &hasher);
-            let half = ((hash << depth) >> 63) as usize;
-            halves[half].push(Move { tag: Tag::of(hash, depth + 1), from });
-        }
-        let [low, high] = halves.map(|mut half| {
-            // Nearly in order already: only entries of one old tag may stand the wrong way round.
-            half.sort_by_key(|m| m.tag);
-            self.pour(hash, depth + 1, Shape::fresh::<T>(half.len()), &half)
+        let moves = self.hashes(hash, hasher);
+        let depth = self.directory.block(hash).depth;
+        let is_high = |hash: u64| (hash << depth) >> 63 != 0;
+        let high_len = moves.iter().filter(|(hash, _)| is_high(*hash)).count();
+        let [low, high] = [(false, moves.len() - high_len), (true, high_len)].map(|(high, len)| {
+            let mut block = Block::new(depth + 1, groups_for::<T>(len));
+            let half = moves.iter().filter(|(hash, _)| is_high(*hash) == high);
+            self.pour(hash, half.copied(), &mut block);
+            block
         });
         self.directory.split(hash, low, high);
         let counts = self.directory.counts_mut();
@@ -294,22 +268,18 @@ impl<T> Table<T> {
 
     #[cold]
     #[inline(never)]
-    fn shrink(&mut self, hash: u64) {
+    fn shrink(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         self.directory.step();
-        if !self.merge(hash) {
-            let moves = self.moves(hash);
-            let block = self.directory.block(hash);
-            let (depth, shape) = (block.depth, Shape::fresh::<T>(moves.len()));
-            if shape.groups < block.count() {
-                let smaller = self.pour(hash, depth, shape, &moves);
-                self.directory.replace(hash, smaller);
-                self.directory.counts_mut().reshaped.shrunk += 1;
-            }
+        let block = self.directory.block(hash);
+        let (count, groups) = (block.count(), groups_for::<T>(block.len()));
+        if !self.merge(hash, &hasher) && groups < count {
+            self.rebuild(hash, groups, hasher);
+            self.directory.counts_mut().reshaped.shrunk += 1;
         }
     }
 
     /// Joins a block with the other half of its parent, if both are small.
-    fn merge(&mut self, hash: u64) -> bool {
+    fn merge(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) -> bool {
         let block = self.directory.block(hash);
         let Some(depth) = block.depth.checked_sub(1) else { return false };
         let half = 1_u64 << (63 - depth);
@@ -321,15 +291,11 @@ impl<T> Table<T> {
         if low_len + high_len >= MERGE_MAX {
             return false;
         }
-        let [low_moves, high_moves] = [(low, 0), (high, 0x8000)].map(|(half, bit)| {
-            let mut moves = self.moves(half);
-            moves.iter_mut().for_each(|m| m.tag = Tag::new(m.tag.bits() >> 1 | bit));
-            moves
-        });
-        let tags = low_moves.iter().chain(&high_moves).map(|m| m.tag);
-        let mut both = Shape::fresh::<T>(low_len + high_len).block(depth, tags);
-        let at = self.pour_into(low, &mut both, &low_moves, BEFORE);
-        self.pour_into(high, &mut both, &high_moves, at);
+        let moves = [low, high].map(|half| (half, self.hashes(half, &hasher)));
+        let mut both = Block::new(depth, groups_for::<T>(low_len + high_len));
+        for (half, moves) in moves {
+            self.pour(half, moves.into_iter(), &mut both);
+        }
         drop(self.directory.join(hash, both));
         let places = self.directory.len();
         let counts = self.directory.counts_mut();
@@ -343,40 +309,17 @@ impl<T> Table<T> {
         true
     }
 
-    /// The first entry in the order of hashes at or behind `from`, leaving out the first `skip` of exactly
-    /// that hash; with its hash.
-    pub(crate) fn next_from(
+    /// The hashes of the entries in the block of `from`, from there on, and the first hash behind the block.
+    pub(crate) fn hashes_from(
         &self,
-        mut from: u64,
-        mut skip: u32,
+        from: u64,
         hasher: impl Fn(&T) -> u64,
-    ) -> Option<(u64, &T)> {
-        loop {
-            let block = self.directory.block(from);
-            let mut next = block.first_from(Tag::of(from, block.depth));
-            while let Some(first) = next {
-                let tag = block.tag(first);
-                let mut best: Option<(u64, &T)> = None;
-                let mut passed = 0;
-                while let Some(spot) = next
-                    && block.tag(spot) == tag
-                    && let Some(entry) = block.get(spot)
-                {
-                    let hash = hasher(entry);
-                    let fresh = hash > from || (hash == from && passed >= skip);
-                    passed += u32::from(hash == from);
-                    if fresh && best.is_none_or(|(least, _)| hash < least) {
-                        best = Some((hash, entry));
-                    }
-                    next = block.after(spot);
-                }
-                if best.is_some() {
-                    return best;
-                }
-            }
-            let span = u64::MAX.checked_shr(u32::from(block.depth)).unwrap_or(0);
-            (from, skip) = ((from | span).checked_add(1)?, 0);
-        }
+        hashes: &mut Vec<u64>,
+    ) -> Option<u64> {
+        let block = self.directory.block(from);
+        hashes.extend(block.iter().map(hasher).filter(|hash| *hash >= from));
+        let span = u64::MAX.checked_shr(u32::from(block.depth)).unwrap_or(0);
+        (from | span).checked_add(1)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
@@ -390,7 +333,7 @@ impl<T> Table<T> {
     /// All entries, in no order.
     pub(crate) fn into_entries(self) -> impl Iterator<Item = T> {
         self.directory.into_blocks().into_iter().flat_map(|mut block| {
-            let spots: Vec<Spot> = block.spots().map(|(_, spot)| spot).collect();
+            let spots: Vec<Spot> = block.spots().collect();
             spots.into_iter().filter_map(move |spot| block.take(spot))
         })
     }
@@ -425,7 +368,7 @@ mod tests {
         );
         for entries in 1..2000 {
             let groups = groups_for::<u64>(entries);
-            assert!(groups * LANES * FRESH.0 >= entries * FRESH.1 || groups == 2);
+            assert!(groups * LANES * FRESH.0 >= entries * FRESH.1);
             assert!(groups_beyond::<u64>(groups) > groups);
         }
     }

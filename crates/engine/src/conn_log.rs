@@ -10,6 +10,7 @@ use gannet_flow::Conn;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_log::Encoder;
+use gannet_log::Extra;
 use gannet_log::Set;
 use gannet_log::Type;
 use gannet_log::Value;
@@ -56,6 +57,8 @@ gannet_log::row! {
         tunnel_parents: Option<Set<Uid>> = "tunnel_parents",
         /// IP protocol number.
         ip_proto: u8 = "ip_proto",
+        /// Its Community ID, by which other tools know it.
+        community_id: Extra<String> = "community_id",
     }
 }
 
@@ -86,6 +89,7 @@ pub(crate) fn row<'a>(
     conn: &'a Conn,
     tcp: Option<&Tcp>,
     local: (Option<bool>, Option<bool>),
+    community_id: Option<String>,
 ) -> ConnRow<'a> {
     let duration = conn.last - conn.start;
     let lasted = duration > Interval::ZERO;
@@ -116,6 +120,7 @@ pub(crate) fn row<'a>(
         resp_ip_bytes: resp.ip_bytes,
         tunnel_parents: (!parents.is_empty()).then(|| Set(parents.to_vec())),
         ip_proto: conn.ip_proto,
+        community_id: Extra(community_id),
     }
 }
 

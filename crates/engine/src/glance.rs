@@ -29,10 +29,24 @@ pub(crate) fn key(packet: &Packet<'_>) -> Option<Key> {
     if !plain {
         return None;
     }
+    Some(v4_key(&head[14..]))
+}
+
+/// The key of an IP packet, if it is plain TCP or UDP over IPv4.
+#[inline]
+pub(crate) fn ip_key(ip: &[u8]) -> Option<Key> {
+    let plain =
+        ip.len() >= HEADERS - 14 && ip[0] == 0x45 && matches!(ip[9], protocol::TCP | protocol::UDP);
+    plain.then(|| v4_key(ip))
+}
+
+/// The key of an IPv4 packet without options that has ports.
+#[inline]
+fn v4_key(head: &[u8]) -> Key {
     let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let id = ConnId { orig_h: addr(26), orig_p: port(34), resp_h: addr(30), resp_p: port(36) };
-    Some(Key::new(&id, head[23], false))
+    let id = ConnId { orig_h: addr(12), orig_p: port(20), resp_h: addr(16), resp_p: port(22) };
+    Key::new(&id, head[9], false)
 }
 
 #[cfg(test)]

@@ -6,10 +6,17 @@
 //! due, before the first packet that is not older, so that the rows do not depend on how packets
 //! were batched.
 
+mod block;
+mod community_id;
 mod conn_log;
+mod front;
 mod glance;
+mod merge;
 mod options;
+mod part;
+mod queue;
 mod shard;
+mod steer;
 #[cfg(test)]
 mod tests;
 mod tunnels;
@@ -19,6 +26,7 @@ mod walk_tunnel;
 use std::io;
 
 use gannet_capture::Batch;
+use gannet_capture::Packet;
 use gannet_filter::Filter;
 use gannet_log::StreamCount;
 
@@ -26,7 +34,9 @@ pub use gannet_protocols::policy::Assets;
 pub use options::Options;
 pub use options::Statistics;
 
+use front::Front;
 use shard::Shard;
+use steer::Role;
 
 /// The schemas of all logs that an analysis can make, by name.
 pub fn schemas() -> Vec<gannet_log::Schema> {
@@ -39,9 +49,17 @@ pub fn schemas() -> Vec<gannet_log::Schema> {
 
 /// The analysis of one stream of packets.
 pub struct Engine {
-    shard: Shard,
+    work: Work,
     filter: Option<Filter>,
     statistics: Statistics,
+}
+
+/// Who does it.
+enum Work {
+    /// The caller's thread.
+    Alone(Box<Shard>),
+    /// Several threads.
+    Split(Box<Front>),
 }
 
 impl Engine {
@@ -49,7 +67,7 @@ impl Engine {
     pub fn new(options: Options) -> Self {
         Self {
             filter: options.filter.clone(),
-            shard: Shard::new(options),
+            work: Work::of(options),
             statistics: Statistics::default(),
         }
     }
@@ -59,21 +77,30 @@ impl Engine {
     /// # Errors
     /// When a log could not be written.
     pub fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
-        let mut coming = batch.iter().skip(glance::AHEAD);
-        for packet in batch.iter() {
-            if let Some(key) = coming.next().and_then(|p| glance::key(&p)) {
-                self.shard.expect_soon(&key);
-            }
-            self.statistics.packets += 1;
-            self.statistics.bytes += u64::from(packet.wire_len);
+        let (filter, statistics) = (&self.filter, &mut self.statistics);
+        let mut pass = |packet: &Packet<'_>| {
+            statistics.packets += 1;
+            statistics.bytes += u64::from(packet.wire_len);
             let passes = |f: &Filter| f.matches(packet.link_type.0, packet.data, packet.wire_len);
-            if self.filter.as_ref().is_none_or(passes) {
-                self.shard.packet(&packet);
-            } else {
-                self.statistics.filtered += 1;
+            let passes = filter.as_ref().is_none_or(passes);
+            statistics.filtered += u64::from(!passes);
+            passes
+        };
+        match &mut self.work {
+            Work::Split(front) => front.batch(batch, pass),
+            Work::Alone(shard) => {
+                let mut coming = batch.iter().skip(glance::AHEAD);
+                for packet in batch.iter() {
+                    if let Some(key) = coming.next().and_then(|p| glance::key(&p)) {
+                        shard.expect_soon(&key);
+                    }
+                    if pass(&packet) {
+                        shard.packet(&packet);
+                    }
+                }
+                shard.check()
             }
         }
-        self.shard.check()
     }
 
     /// The end of input: every connection still open is logged, and the logs are closed. Returns
@@ -82,8 +109,28 @@ impl Engine {
     /// # Errors
     /// When a log could not be written.
     pub fn finish(mut self) -> io::Result<(Statistics, Vec<StreamCount>)> {
-        let counts = self.shard.finish()?;
-        self.statistics.connections = self.shard.connections();
+        let (connections, counts) = match self.work {
+            Work::Alone(mut shard) => {
+                let counts = shard.finish()?;
+                (shard.connections(), counts)
+            }
+            Work::Split(front) => front.finish()?,
+        };
+        self.statistics.connections = connections;
         Ok((self.statistics, counts))
+    }
+}
+
+impl Work {
+    fn of(options: Options) -> Self {
+        // What is only logged where it is asked for is about all of the traffic at once.
+        let opt_in = |s: &gannet_log::Schema| s.opt_in && options.logs.selection.has(s.path, true);
+        if options.threads > 1
+            && !schemas().iter().any(opt_in)
+            && let Ok(front) = Front::new(&options, options.threads)
+        {
+            return Self::Split(Box::new(front));
+        }
+        Self::Alone(Box::new(Shard::new(options, Role::Whole)))
     }
 }

@@ -16,12 +16,17 @@ pub struct Options {
     pub local_nets: Option<Vec<Subnet>>,
     /// Hosts that logs of what is in a network are about.
     pub assets: Assets,
+    /// Seed of Community IDs.
+    pub community_seed: u16,
     /// Seed of uids.
     pub seed: u64,
     /// Hash the contents of all files, not only of those whose hashes other logs need.
     pub hash_files: bool,
     /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS.
     pub inner_protocols: bool,
+    /// Parts that pairs of hosts are dealt to, each with a thread; none or one analyses in the
+    /// caller's thread. The logs are the same.
+    pub threads: usize,
     /// Limits of TCP reassembly.
     pub reassembly: tcp::Limits,
 }

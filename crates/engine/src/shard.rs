@@ -14,10 +14,12 @@ use gannet_flow::Hash;
 use gannet_flow::Key;
 use gannet_flow::Services;
 use gannet_flow::Slot;
+use gannet_flow::Spare;
 use gannet_flow::Table;
 use gannet_flow::Timers;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
+use gannet_log::Key as RowKey;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
 use gannet_protocols::Env;
@@ -25,11 +27,15 @@ use gannet_protocols::Scratch;
 use gannet_protocols::Session;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::hub;
 use gannet_protocols::policy::UnknownRow;
 use gannet_protocols::policy::known::Served;
 
 use crate::Options;
+use crate::community_id::community_id;
 use crate::conn_log;
+use crate::steer::Datagram;
+use crate::steer::Role;
 use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
 
@@ -43,6 +49,11 @@ const BEGINNING: Time = Time::from_secs(1);
 /// Timers whose connections are read ahead of time: so far that they have come when needed, and
 /// not so far that they have gone again.
 const SLOTS_AHEAD: usize = 12;
+
+/// Bits of a connection's number for its place among those of its packet.
+const ORDINAL_BITS: u32 = 8;
+/// From here on the places of a packet's connections are not told apart.
+const ORDINAL_MAX: u32 = (1 << ORDINAL_BITS) - 1;
 
 /// What the engine keeps beside a connection.
 #[derive(Default)]
@@ -60,9 +71,14 @@ pub(crate) struct Rare {
     pub(crate) tunnels_failed: Services,
     /// Bad checksums of each side, UDP.
     pub(crate) bad_checksums: [u32; 2],
+    /// Packets of others came out of it.
+    pub(crate) carries: bool,
     /// Bits of the sides from which valid Teredo was seen.
     pub(crate) teredo_sides: u8,
 }
+
+// There may be millions, of which nearly all are a slot and nothing else.
+const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 216);
 
 impl Ext {
     pub(crate) fn rare(&mut self) -> &mut Rare {
@@ -84,25 +100,35 @@ pub(crate) struct Shard {
     pub(crate) ip_tunnels: IpTunnels,
     timers: Timers,
     scratch: Scratch,
+    spare: Spare,
     /// Network time: never goes back.
     pub(crate) now: Time,
     /// Time of the packet at hand.
     pub(crate) time: Time,
     /// Number of the packet at hand.
     pub(crate) packet_number: u64,
-    /// Uids given out for the packet at hand.
+    /// Connections and tunnels looked for so far for the packet at hand: the place of the next
+    /// one, by which it is named should it be new.
     pub(crate) ordinal: u32,
     created: u64,
     /// Bytes of the packet at hand that were not captured.
     pub(crate) missing: u32,
     /// Layers of the packet at hand down to where the walk is, tunnels included.
     pub(crate) layers: u8,
+    /// Which part of the analysis it is.
+    pub(crate) role: Role,
+    /// Steps of the packet at hand: each part that sees some of it does so in a step of its own.
+    pub(crate) step: u32,
+    /// Before this time nothing is due: for packets of others.
+    wake: Time,
     /// Their names, where packets of unknown protocols are logged.
     pub(crate) trail: Option<Vec<&'static str>>,
+    /// Seed of Community IDs, where there is a column for them.
+    community: Option<u16>,
 }
 
 impl Shard {
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options, role: Role) -> Self {
         let uids = UidSource::new(options.seed);
         let mut protocol_options = gannet_protocols::Options {
             inner_protocols: options.inner_protocols,
@@ -112,17 +138,26 @@ impl Shard {
             protocol_options.local_nets = nets.clone();
         }
         protocol_options.assets = options.assets;
-        let logs = Logs::new(options.logs.clone());
+        let community = options.logs.has_column("community_id").then_some(options.community_seed);
+        let logs = match role {
+            Role::Whole => Logs::new(options.logs.clone()),
+            Role::Hub(_) | Role::Part => Logs::collecting(options.logs.clone()),
+        };
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
         let files = Files::with_options(uids, FileOptions { hash: options.hash_files });
+        let mut env = Env::new(protocol_options, logs, files, uids);
+        if matches!(role, Role::Part) {
+            env.leave_hub();
+        }
         Self {
-            env: Env::new(protocol_options, logs, files, uids),
+            env,
             options,
             table: Table::default(),
             fragments: Fragments::default(),
             ip_tunnels: IpTunnels::default(),
             timers: Timers::default(),
             scratch: Scratch::default(),
+            spare: Spare::default(),
             now: Time::ZERO,
             time: Time::ZERO,
             packet_number: 0,
@@ -130,7 +165,11 @@ impl Shard {
             created: 0,
             missing: 0,
             layers: 0,
+            role,
+            step: 0,
+            wake: Time::ZERO,
             trail: wants_trail.then(Vec::new),
+            community,
         }
     }
 
@@ -150,25 +189,72 @@ impl Shard {
 
     /// One packet.
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
-        self.packet_number = packet.number;
-        self.ordinal = 0;
-        self.time = packet.time;
+        self.begin(packet.number, packet.time);
         self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
         if packet.data.is_empty() || packet.wire_len == 0 {
             // There is no packet, and its time is none.
+            self.set_step(0);
+            self.env.logs.set_time(self.now);
             self.env.weirds.net(&mut self.env.logs, self.now, "empty_pcap_header", "");
             return;
         }
-        self.advance(packet.time.max(BEGINNING));
+        self.advance(packet.time);
         self.walk_link(packet.link_type.0, packet.data, packet.wire_len);
+    }
+
+    /// Turns to another packet.
+    pub(crate) fn begin(&mut self, number: u64, time: Time) {
+        self.packet_number = number;
+        self.ordinal = 0;
+        self.time = time;
+    }
+
+    /// Rows to come are of this step of the packet.
+    #[inline]
+    pub(crate) fn set_step(&mut self, step: u32) {
+        self.step = step;
+        let key = RowKey { packet: self.packet_number, due: Time::MAX, tie: u64::from(step) };
+        self.env.logs.set_key(key);
+    }
+
+    /// A packet that this part is given by another one: IP behind so many layers.
+    pub(crate) fn given(&mut self, number: u64, time: Time, layers: u8, ip: Datagram<'_>) {
+        self.begin(number, time);
+        self.missing = 0;
+        self.layers = layers;
+        self.advance(time);
+        self.walk_ip(ip.bytes, ip.wire_len, &Encapsulation::default());
+        self.rest();
+    }
+
+    /// A packet that somebody else has: only time goes on.
+    #[inline]
+    pub(crate) fn pass(&mut self, number: u64, time: Time) {
+        let to = time.max(self.now);
+        if to >= self.wake {
+            self.packet_number = number;
+            self.advance(to);
+            self.rest();
+        } else {
+            self.now = to;
+        }
+    }
+
+    /// Until something is due again, packets of others can pass quickly.
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        self.wake = self.timers.next_due().min(self.env.next_due());
     }
 
     /// Network time goes on: what is due before is done first.
     ///
     /// A packet from the past does not turn it back; timers that such packets set lie in the past
     /// as well, and are due at once.
-    fn advance(&mut self, to: Time) {
-        let to = to.max(self.now);
+    pub(crate) fn advance(&mut self, to: Time) {
+        let to = to.max(BEGINNING).max(self.now);
+        let packet = self.packet_number;
+        self.env.logs.set_time(to);
+        self.env.logs.set_key(RowKey { packet, ..RowKey::EARLIEST });
         while let Some((due, number, index)) = self.timers.pop(to) {
             // Connections whose timers fire were idle for long: they are in no cache any more.
             if let Some(next) = self.timers.ahead(SLOTS_AHEAD) {
@@ -180,15 +266,17 @@ impl Shard {
             self.now = self.now.max(due);
             // A file that is given up for silence ends before the connection that carried it.
             self.env.expire(self.now, to);
+            // Files that are due at the same time come first: their ties are smaller.
+            self.env.logs.set_key(RowKey { packet, due, tie: (1 << 63) | u64::from(number) });
             self.fire(due, to, number, index);
         }
+        self.set_step(0);
         self.env.arrive(to);
-        if to == self.now {
-            return;
+        if to != self.now {
+            self.now = to;
+            self.env.expire(to, to);
+            self.set_step(0);
         }
-        self.now = to;
-        self.env.logs.set_time(to);
-        self.env.expire(to, to);
     }
 
     fn fire(&mut self, due: Time, packet: Time, number: u32, index: u32) {
@@ -196,9 +284,10 @@ impl Shard {
         if slot.number as u32 != number || slot.due != due {
             return;
         }
+        slot.open(&mut self.spare);
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
-        if over || slot.conn.last + slot.conn.timeout <= now {
+        if over || slot.conn.last + slot.conn.timeout() <= now {
             self.remove_at(index, packet);
             return;
         }
@@ -206,20 +295,23 @@ impl Shard {
         self.timers.add(slot.due, slot.number, index);
     }
 
-    /// A new connection from a packet's sender, or to it if `flip`.
-    #[allow(clippy::too_many_arguments)]
+    /// A new connection from a packet's sender, or to it if `flip`: the `ordinal`th that the
+    /// packet at hand looked for.
     pub(crate) fn create(
         &mut self,
-        hash: Hash,
+        (hash, ordinal): (Hash, u32),
         id: ConnId,
         proto: Proto,
         ip_proto: u8,
-        one_way: bool,
-        flip: bool,
+        (one_way, hub, flip): (bool, bool, bool),
         around: &Encapsulation,
     ) -> u32 {
-        let uid = self.uid();
+        let uid = self.env.uids.connection(self.packet_number, ordinal);
         let mut conn = Conn::new(uid, id, proto, ip_proto, self.time);
+        conn.hub = hub;
+        if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
+            self.env.hub_ports.add(proto, id.resp_p);
+        }
         if flip && !id.resp_h.is_broadcast() {
             conn.flip();
         }
@@ -232,18 +324,22 @@ impl Shard {
             ext.rare().around = (*around, 0);
         }
         ext.stack.prepare(&mut self.env, &mut conn, self.now);
-        let tcp = (proto == Proto::Tcp).then(|| Box::new(Tcp::new(self.time)));
-        let number = self.created;
+        // In the order of creation, whoever else creates connections meanwhile.
+        let number = (self.packet_number << ORDINAL_BITS) | u64::from(ordinal.min(ORDINAL_MAX));
         self.created += 1;
         // Its timer is set when the packet is done with it, when more is known.
-        self.table.insert(hash, Slot::new(conn, tcp, ext, number, one_way))
+        let slot = match proto {
+            Proto::Tcp => Slot::begin_tcp(conn, ext, number, &mut self.spare),
+            _ => Slot::new(conn, None, ext, number, one_way),
+        };
+        self.table.insert(hash, slot)
     }
 
-    /// The uid of what the packet at hand starts.
-    pub(crate) fn uid(&mut self) -> gannet_base::Uid {
-        let uid = self.env.uids.connection(self.packet_number, self.ordinal);
+    /// The place of the next connection or tunnel that the packet at hand looks for.
+    pub(crate) fn next_ordinal(&mut self) -> u32 {
+        let ordinal = self.ordinal;
         self.ordinal += 1;
-        uid
+        ordinal
     }
 
     /// A connection was seen inside of tunnels: those not known yet are logged.
@@ -289,6 +385,7 @@ impl Shard {
         work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
+        slot.open(&mut self.spare);
         let mut session = Session {
             now: self.now,
             env: &mut self.env,
@@ -336,6 +433,7 @@ impl Shard {
             let number = slot.number;
             self.timers.add(due, number, index);
         }
+        slot.pack(&mut self.spare);
     }
 
     /// A connection ends with the packet at hand: its rows are written.
@@ -347,6 +445,7 @@ impl Shard {
     fn remove_at(&mut self, index: u32, packet: Time) {
         // In place: a slot is too large to be carried around for its last moments.
         let Some(slot) = self.table.get_mut(index) else { return };
+        slot.open(&mut self.spare);
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let mut session = Session {
             now: self.now,
@@ -359,16 +458,20 @@ impl Shard {
         if !slot.conn.served {
             serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }
-        env.tunnels.close(&mut env.logs, packet, &slot.conn.id, slot.conn.uid);
+        if slot.ext.rare.as_ref().is_some_and(|r| r.carries) {
+            env.tunnels.close(&mut env.logs, packet, &slot.conn.id, slot.conn.uid);
+        }
         let id = slot.conn.id;
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));
-        self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local));
-        self.table.remove(index);
+        let community = self.community.map(|seed| community_id(&slot.conn, seed));
+        self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local, community));
+        self.table.remove(index, &mut self.spare);
     }
 
-    /// The end of input.
-    pub(crate) fn finish(&mut self) -> io::Result<Vec<StreamCount>> {
+    /// The end of input: every connection is closed, with a `pause` after each.
+    pub(crate) fn close(&mut self, mut pause: impl FnMut(&mut Self)) {
+        self.env.logs.set_time(self.now);
         let live = self.table.in_order();
         for (i, index) in live.iter().enumerate() {
             if let Some(next) = live.get(i + SLOTS_AHEAD) {
@@ -377,9 +480,18 @@ impl Shard {
             if let Some(next) = live.get(i + SLOTS_AHEAD / 2) {
                 self.table.prefetch_removal(*next);
             }
+            let tie = self.table.get(*index).map_or(0, |s| s.number);
+            self.env.logs.set_key(RowKey { packet: u64::MAX - 1, due: Time::ZERO, tie });
             self.remove(*index);
+            pause(self);
         }
+        self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.env.finish(self.now);
+    }
+
+    /// The end of input.
+    pub(crate) fn finish(&mut self) -> io::Result<Vec<StreamCount>> {
+        self.close(|_| {});
         let counts = self.env.logs.counts();
         self.env.logs.close()?;
         Ok(counts)
@@ -388,7 +500,7 @@ impl Shard {
 
 /// What a connection shows of its responder's service, where that is logged: told when a protocol is
 /// recognised, and else at the end.
-fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
+pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
     let Some(mut policy) = env.policy() else { return };
     let shook = |tcp: &Tcp| {
         let state = tcp.endpoint(Dir::Resp).state;

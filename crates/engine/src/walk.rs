@@ -21,6 +21,7 @@ use gannet_wire::checksum;
 use gannet_wire::protocol;
 
 use crate::shard::Shard;
+use crate::steer::Datagram;
 use crate::tunnels::Encapsulation;
 use crate::walk_tunnel::TEREDO;
 
@@ -121,17 +122,17 @@ impl Shard {
             }
         };
         if ip.fragment.is_some() {
-            return self.walk_fragment(&ip, around);
+            return self.walk_fragment(&ip, Datagram { bytes: data, wire_len }, around);
         }
-        self.walk_transport(&ip, around)
+        self.walk_transport(&ip, Datagram { bytes: data, wire_len }, around)
     }
 
     /// A piece of a datagram; with the last one the datagram goes on.
-    fn walk_fragment(&mut self, ip: &Ip<'_>, around: &Encapsulation) -> bool {
+    fn walk_fragment(&mut self, ip: &Ip<'_>, piece: Datagram<'_>, around: &Encapsulation) -> bool {
         if !ip.is_complete() {
             self.flow_weird("incompletely_captured_fragment", ip, "IP", around);
             let first = ip.fragment.is_some_and(|f| f.offset == 0);
-            return first && self.walk_transport(ip, around);
+            return first && self.walk_transport(ip, piece, around);
         }
         let mut whole = Vec::new();
         let mut odd = Vec::new();
@@ -143,7 +144,8 @@ impl Shard {
             // A datagram whose pieces claim to be a piece goes no further.
             if ip.fragment.is_none() {
                 let missing = std::mem::take(&mut self.missing);
-                let holds = self.walk_transport(&ip, around);
+                let all = Datagram { bytes: &whole, wire_len: whole.len() as u32 };
+                let holds = self.walk_transport(&ip, all, around);
                 self.missing = missing;
                 return holds;
             }
@@ -152,7 +154,7 @@ impl Shard {
     }
 
     /// What an IP packet carries; returns whether it holds.
-    fn walk_transport(&mut self, ip: &Ip<'_>, around: &Encapsulation) -> bool {
+    fn walk_transport(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
         if ip.upper != Upper::Payload {
             return true;
         }
@@ -160,9 +162,9 @@ impl Shard {
             return false;
         }
         match ip.protocol {
-            protocol::TCP => self.tcp(ip, around),
-            protocol::UDP => self.udp(ip, around),
-            protocol::ICMP | protocol::ICMP6 => self.icmp(ip, around),
+            protocol::TCP => self.tcp(ip, all, around),
+            protocol::UDP => self.udp(ip, all, around),
+            protocol::ICMP | protocol::ICMP6 => self.icmp(ip, all, around),
             protocol::IPV4 | protocol::IPV6 | protocol::GRE => self.ip_tunnel(ip, around),
             protocol::NONE if around.last().is_some_and(|t| t.kind == TEREDO) => {}
             protocol::NONE => {
@@ -170,7 +172,7 @@ impl Shard {
                 return false;
             }
             _ => {
-                self.unknown(ip, around);
+                self.unknown(ip, all, around);
                 return false;
             }
         }
@@ -219,18 +221,22 @@ impl Shard {
         id: ConnId,
         ip: &Ip<'_>,
         proto: Proto,
-        one_way: bool,
+        (one_way, hub): (bool, bool),
         around: &Encapsulation,
         flip: impl FnOnce() -> bool,
     ) -> (u32, Dir) {
-        let key = Key::new(&id, ip.protocol, one_way);
+        let ordinal = self.next_ordinal();
+        let key = Key::new(&id, ip.protocol, one_way).of_hub(hub);
         let hash = self.table.hash(&key);
         let index = match self.table.find(hash, &key) {
             Some(index) => {
                 self.check_around(index, around);
                 index
             }
-            None => self.create(hash, id, proto, ip.protocol, one_way, flip(), around),
+            None => {
+                let flags = (one_way, hub, flip());
+                self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
+            }
         };
         (index, self.direction(index, &id))
     }
@@ -241,7 +247,7 @@ impl Shard {
         if is_orig { Dir::Orig } else { Dir::Resp }
     }
 
-    fn tcp(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+    pub(crate) fn tcp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
         let parsed = gannet_wire::tcp(ip);
         let segment = match &parsed {
             Ok(t) => Segment {
@@ -265,7 +271,8 @@ impl Shard {
         let port =
             |at: usize| ip.payload.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
-        let key = Key::new(&id, ip.protocol, false);
+        let Some(hub) = self.steer(&id, ip, Proto::Tcp, &[], all, around) else { return };
+        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
         // A SYN whose options do not hold begins another connection nevertheless.
         let header = parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
         let hash = self.table.hash(&key);
@@ -279,7 +286,7 @@ impl Shard {
             }
         }
         let syn = segment.flags & flag::SYN != 0;
-        let (index, from) = self.connection(id, ip, Proto::Tcp, false, around, || {
+        let (index, from) = self.connection(id, ip, Proto::Tcp, (false, hub), around, || {
             if syn && segment.flags & flag::ACK == 0 {
                 return false;
             }
@@ -312,14 +319,15 @@ impl Shard {
         self.settle(index);
     }
 
-    fn udp(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+    pub(crate) fn udp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
         let udp = match gannet_wire::udp(ip) {
             Ok(udp) => udp,
             Err(w) => return self.weird(&w, around, Some(ip)),
         };
         let id =
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
-        let (index, from) = self.connection(id, ip, Proto::Udp, false, around, || {
+        let Some(hub) = self.steer(&id, ip, Proto::Udp, udp.payload, all, around) else { return };
+        let (index, from) = self.connection(id, ip, Proto::Udp, (false, hub), around, || {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)
         });
@@ -359,7 +367,7 @@ impl Shard {
         });
     }
 
-    fn icmp(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+    pub(crate) fn icmp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
         let icmp = match gannet_wire::icmp(ip) {
             Ok(icmp) => icmp,
             Err(w) => return self.weird(&w, around, Some(ip)),
@@ -371,8 +379,11 @@ impl Shard {
             resp_h: ip.dst,
             resp_p: u16::from(counterpart.value),
         };
+        if self.steer(&id, ip, Proto::Icmp, &[], all, around).is_none() {
+            return;
+        }
         let (index, from) =
-            self.connection(id, ip, Proto::Icmp, counterpart.one_way, around, || false);
+            self.connection(id, ip, Proto::Icmp, (counterpart.one_way, false), around, || false);
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
@@ -394,9 +405,13 @@ impl Shard {
     }
 
     /// Any other transport: who talked to whom, and how much.
-    fn unknown(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
+    pub(crate) fn unknown(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
         let id = ConnId { orig_h: ip.src, orig_p: 0, resp_h: ip.dst, resp_p: 0 };
-        let (index, from) = self.connection(id, ip, Proto::Unknown, false, around, || false);
+        if self.steer(&id, ip, Proto::Unknown, &[], all, around).is_none() {
+            return;
+        }
+        let (index, from) =
+            self.connection(id, ip, Proto::Unknown, (false, false), around, || false);
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
         let sent = &mut slot.conn.sent[from.index()];

@@ -14,6 +14,7 @@ use gannet_wire::tunnel::Refusal;
 use gannet_wire::tunnel::port;
 
 use crate::shard::Shard;
+use crate::shard::serve;
 use crate::tunnels::Encapsulation;
 
 const GRE: &str = "Tunnel::GRE";
@@ -54,10 +55,9 @@ impl Shard {
             Ok(inner) => inner,
             Err(w) => return self.weird(&w, around, Some(ip)),
         };
-        let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.ordinal);
+        let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.next_ordinal());
         let uid = || uids.connection(packet, ordinal);
         let around = around.with(self.ip_tunnels.between(self.now, ip.src, ip.dst, kind, uid));
-        self.ordinal += 1;
         self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &around);
     }
 
@@ -197,7 +197,12 @@ impl Shard {
         inner: Inner<'_>,
         around: &Encapsulation,
     ) {
-        let Some(slot) = self.table.get(index) else { return };
+        let Some(slot) = self.table.get_mut(index) else { return };
+        if !slot.conn.hub {
+            // By its ports or its content a tunnel that holds a packet is of the hub.
+            return;
+        }
+        slot.ext.rare().carries = true;
         let around = around.with(Tunnel { uid: Some(slot.conn.uid), id: slot.conn.id, kind });
         let wire_len = (inner.data().len() as u32).saturating_add(self.missing);
         self.walk_inner(inner, wire_len, tag.name(), &around);
@@ -206,7 +211,11 @@ impl Shard {
     fn confirm_tunnel(&mut self, index: u32, tag: Tag) {
         let Some(slot) = self.table.get_mut(index) else { return };
         if !slot.ext.tunnel_failed(tag) {
+            let known = slot.conn.services.contains(tag as u8);
             slot.conn.services.insert(tag as u8);
+            if !known {
+                serve(&mut self.env, self.now, &mut slot.conn, None);
+            }
         }
     }
 

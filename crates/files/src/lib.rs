@@ -34,10 +34,12 @@ mod rows;
 pub mod sniff;
 pub mod x509;
 
+pub use manager::FORGET_EVERY;
 pub use manager::FileId;
 pub use manager::FileOptions;
 pub use manager::FileStart;
 pub use manager::Files;
+pub use manager::era;
 
 /// The logs that files make.
 pub fn schemas() -> Vec<gannet_log::Schema> {

@@ -9,6 +9,7 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
+use gannet_log::Key;
 use gannet_log::Logs;
 
 use crate::analyzers::Analyzers;
@@ -21,6 +22,14 @@ const BEGINNING: usize = 4096;
 const TIMEOUT: Interval = Interval::from_secs(120);
 /// Bytes of one file that wait above a hole; at more the hole is given up.
 const MAX_BUFFERED: usize = 512 << 10;
+
+/// Files that have ended are forgotten at whole multiples of this time.
+pub const FORGET_EVERY: Interval = Interval::from_secs(10);
+
+/// Which multiple of [`FORGET_EVERY`] a time belongs to.
+pub fn era(t: Time) -> i64 {
+    t.as_nanos().div_euclid(FORGET_EVERY.as_nanos())
+}
 
 /// A file in transit: a place in [`Files`], good until its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +93,13 @@ pub(crate) struct File {
     /// What came too early, by offset.
     early: Vec<(u64, Vec<u8>)>,
     number: u64,
+    /// When it began first.
+    born: Time,
+    /// Tells it from others of the same time.
+    tie: u64,
     due: Time,
+    /// When its row was written, if it is.
+    over: Time,
     /// It timed out and its row is written: it begins anew if more comes.
     dormant: bool,
 }
@@ -96,7 +111,8 @@ pub struct Files {
     uids: UidSource,
     files: Vec<Option<File>>,
     free: Vec<u32>,
-    timers: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    /// Due time, tie, number and index.
+    timers: BinaryHeap<Reverse<(Time, u64, u64, u32)>>,
     created: u64,
 }
 
@@ -128,21 +144,25 @@ impl Files {
         self.len() == 0
     }
 
-    /// A file begins on the connection `uid`; `local_orig` tells whether its sender is local.
+    /// A file begins, the `ordinal`th of the connection `uid`; `local_orig` tells whether its
+    /// sender is local.
     pub fn start(
         &mut self,
         now: Time,
         uid: Uid,
         id: ConnId,
         local_orig: bool,
+        ordinal: u64,
         start: FileStart,
     ) -> FileId {
         let number = self.created;
         self.created += 1;
         let due = now + TIMEOUT;
         let mime_type = start.mime_type;
+        let fuid = self.uids.file(uid, ordinal);
+        let tie = fuid.bits() >> 1;
         let mut file = File {
-            fuid: self.uids.file(uid, number),
+            fuid,
             uid,
             id,
             others: Vec::new(),
@@ -160,7 +180,10 @@ impl Files {
             offset: 0,
             early: Vec::new(),
             number,
+            born: now,
+            tie,
             due,
+            over: Time::MAX,
             dormant: false,
             start,
         };
@@ -175,7 +198,7 @@ impl Files {
                 (self.files.len() - 1) as u32
             }
         };
-        self.timers.push(Reverse((due, number, index)));
+        self.timers.push(Reverse((due, tie, number, index)));
         FileId { index, number }
     }
 
@@ -225,6 +248,14 @@ impl Files {
     /// Whether its row is written already: it was complete or silent for long.
     pub fn is_over(&self, id: FileId) -> bool {
         self.get(id).is_none_or(|f| f.dormant)
+    }
+
+    /// Whether its row was written so long ago that more of it is another file: when time has
+    /// passed a whole multiple of [`FORGET_EVERY`] since. (Not when somebody came to look: that
+    /// would depend on what else is going on.)
+    pub fn is_forgotten(&self, id: FileId, now: Time) -> bool {
+        let over = |f: &File| f.dormant && era(f.over) != era(now);
+        self.get(id).is_none_or(over)
     }
 
     /// Its name becomes known later than its start.
@@ -304,29 +335,39 @@ impl Files {
         }
     }
 
+    /// When [`expire`](Self::expire) has something to do next.
+    #[inline]
+    pub fn next_due(&self) -> Time {
+        self.timers.peek().map_or(Time::MAX, |Reverse((due, ..))| *due)
+    }
+
     #[cold]
     fn fire(&mut self, logs: &mut Logs) {
-        let Some(Reverse((due, number, index))) = self.timers.pop() else { return };
+        let Some(Reverse((due, tie, number, index))) = self.timers.pop() else { return };
         let Some(file) = self.get_mut(FileId { index, number }) else { return };
         if file.due != due || file.dormant {
             return;
         }
         if file.last + TIMEOUT <= due {
             file.timed_out = true;
+            if let Some(key) = logs.key() {
+                logs.set_key(Key { due, tie, ..key });
+            }
             file.finish(logs, due);
             file.dormant = true;
             return;
         }
         file.due = file.last + TIMEOUT;
         let again = file.due;
-        self.timers.push(Reverse((again, number, index)));
+        self.timers.push(Reverse((again, tie, number, index)));
     }
 
     /// The end of input: all files that no connection ended are given up.
     pub fn finish(&mut self, logs: &mut Logs, now: Time) {
         let mut open: Vec<_> = self.files.iter_mut().flatten().filter(|f| !f.dormant).collect();
-        open.sort_by_key(|f| f.number);
+        open.sort_by_key(|f| (f.born, f.tie));
         for file in open {
+            logs.set_key(Key { packet: u64::MAX, due: file.born, tie: file.tie });
             file.timed_out = true;
             file.finish(logs, now);
             file.dormant = true;
@@ -459,7 +500,8 @@ impl File {
         self.offset = self.offset.saturating_add(len);
     }
 
-    fn finish(&mut self, logs: &mut Logs, _now: Time) {
+    fn finish(&mut self, logs: &mut Logs, now: Time) {
+        self.over = now;
         self.flush_early();
         self.sniff();
         files_log::write(logs, self);
@@ -499,7 +541,8 @@ mod tests {
             let uid = UidSource::new(0).connection(1, 0);
             let a = Addr::v4([10, 0, 0, 1]);
             let id = ConnId { orig_h: a, orig_p: 1, resp_h: a, resp_p: 80 };
-            self.files.start(Time::from_secs(1), uid, id, true, start)
+            let ordinal = self.files.len() as u64;
+            self.files.start(Time::from_secs(1), uid, id, true, ordinal, start)
         }
 
         fn rows(&self) -> Vec<String> {

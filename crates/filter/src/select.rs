@@ -46,12 +46,27 @@ fn write(
     let order = graph.order();
     let mut codes = codes(graph, as_is, &order, snaplen, vars, optimize)?;
     if optimize {
-        drop_stores(&mut codes);
+        codes = without_unread_stores(codes);
     }
     Ok(layout::layout(graph, &order, &codes, snaplen))
 }
 
-/// Each block's own instructions, the last of which jumps if the block leads to two others.
+/// Each block's own instructions behind each other, the last of which jumps if the block leads to
+/// two others.
+#[derive(Debug, Default)]
+struct Codes {
+    insns: Vec<Insn>,
+    /// Where each block's end.
+    ends: Vec<usize>,
+}
+
+impl Codes {
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &[Insn]> + ExactSizeIterator {
+        let begin = |i: usize| i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        (0..self.ends.len()).map(move |i| &self.insns[begin(i)..self.ends[i]])
+    }
+}
+
 fn codes(
     graph: &Graph,
     as_is: &[bool],
@@ -59,13 +74,13 @@ fn codes(
     snaplen: u32,
     vars: u8,
     optimize: bool,
-) -> Result<Vec<Vec<Insn>>, String> {
+) -> Result<Codes, String> {
     let mut entry: Vec<Option<Held>> = vec![None; graph.blocks.len()];
-    let mut codes = Vec::with_capacity(order.len());
+    let mut codes = Codes::default();
     for id in order {
         let block = &graph.blocks[*id];
         let held = if optimize { entry[*id].unwrap_or_default() } else { Held::default() };
-        let mut out = Emit::new(&graph.values, held, vars);
+        let mut out = Emit::new(&graph.values, std::mem::take(&mut codes.insns), held, vars);
         match &block.step {
             Step::Return(verdict) => out.push(bpf::RET, if *verdict { snaplen } else { 0 }),
             Step::Set(var, value) => out.set(*var, *value)?,
@@ -74,31 +89,41 @@ fn codes(
             Step::Test(test) => out.test(*test)?,
             Step::In(..) | Step::In6(..) => return Err("a set is left".into()),
         }
-        let (code, held) = out.finish();
+        let held;
+        (codes.insns, held) = out.finish();
+        codes.ends.push(codes.insns.len());
         if !matches!(block.step, Step::Return(_)) {
             for next in [block.yes, block.no] {
                 let there = &mut entry[next];
                 *there = Some(there.map_or(held, |h| h.meet(held)));
             }
         }
-        codes.push(code);
     }
     Ok(codes)
 }
 
 /// Leaves out stores to scratch words that nothing reads.
-fn drop_stores(codes: &mut [Vec<Insn>]) {
+fn without_unread_stores(codes: Codes) -> Codes {
     let mut read = [false; MEMORY];
-    for insn in codes.iter().flatten() {
+    let mut stores = false;
+    for insn in &codes.insns {
+        stores |= matches!(insn.code & 7, bpf::ST | bpf::STX);
         if matches!(insn.code & 7, bpf::LD | bpf::LDX) && insn.code & 0xe0 == bpf::MEM {
             read[insn.k as usize % MEMORY] = true;
         }
     }
-    for code in codes {
-        // Instructions with jumps of their own stay as they are.
-        if code.iter().rev().skip(1).any(|i| i.code & 7 == bpf::JMP) {
-            continue;
-        }
-        code.retain(|i| !matches!(i.code & 7, bpf::ST | bpf::STX) || read[i.k as usize % MEMORY]);
+    if !stores {
+        return codes;
     }
+    let mut out = Codes::default();
+    for code in codes.iter() {
+        // Instructions with jumps of their own stay as they are.
+        let whole = code.iter().rev().skip(1).any(|i| i.code & 7 == bpf::JMP);
+        let asked = |i: &&Insn| {
+            whole || !matches!(i.code & 7, bpf::ST | bpf::STX) || read[i.k as usize % MEMORY]
+        };
+        out.insns.extend(code.iter().filter(asked));
+        out.ends.push(out.insns.len());
+    }
+    out
 }

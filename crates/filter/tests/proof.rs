@@ -5,8 +5,8 @@
 //! filter-proof` runs a hundred thousand.
 #![allow(clippy::print_stderr)]
 
-use gannet_filter::NoNames;
-use gannet_filter::proof::{Expressions, check};
+use gannet_filter::proof::{Expressions, check_as};
+use gannet_filter::{Dialect, NoNames};
 
 fn told(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
@@ -22,7 +22,8 @@ fn no_pass_changes_a_verdict() {
         tries += 1;
         assert!(tries < count * 20 + 1000, "hardly any random filter compiles");
         let (link, text) = expressions.filter();
-        match check(&text, link, &NoNames, 6, seed ^ tries, &[]) {
+        let dialect = if tries % 4 == 0 { Dialect::Scoped } else { Dialect::Libpcap };
+        match check_as(dialect, &text, link, &NoNames, 6, seed ^ tries, &[]) {
             Ok(None) => (),
             Ok(Some(n)) => {
                 filters += 1;

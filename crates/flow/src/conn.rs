@@ -8,7 +8,10 @@ use gannet_base::Uid;
 use crate::History;
 
 /// What one side of a connection sent.
+///
+/// Twenty bytes: there are two for every live connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(Rust, packed(4))]
 pub struct Counts {
     /// Bytes of IP packets, headers included.
     pub ip_bytes: u64,
@@ -73,8 +76,7 @@ pub struct Conn {
     pub start: Time,
     /// Time of the last packet that counted.
     pub last: Time,
-    /// Idle time after which it is removed.
-    pub timeout: Interval,
+    timeout: u16,
     /// Seconds between looks, if idleness is only looked for every so often: by the first packet
     /// of all that comes so long after the look before. 0: when the idle time is over.
     pub look_every: u16,
@@ -85,8 +87,14 @@ pub struct Conn {
     /// Confirmed protocols, in order of confirmation.
     pub services: Services,
     rare: Option<Box<Rare>>,
+    /// Its packets go one way alone, which is part of its key.
+    pub(crate) one_way: bool,
     /// A TCP connection whose handshake was not seen: some protocols are not looked for in it.
     pub partial: bool,
+    /// It speaks of connections between other hosts, or was announced by one that does.
+    pub hub: bool,
+    /// Files that began on it.
+    pub files: u32,
     /// Part of a TCP stream is missing: no protocol can be blamed for what it makes of the rest.
     pub gap: bool,
     /// What it shows of its responder's service was told, where that is logged.
@@ -117,10 +125,25 @@ impl Conn {
             history: History::default(),
             services: Services::default(),
             rare: None,
+            one_way: false,
             partial: false,
             gap: false,
             served: false,
+            hub: false,
+            files: 0,
         }
+    }
+
+    /// Idle time after which it is removed.
+    #[inline]
+    pub fn timeout(&self) -> Interval {
+        Interval::from_secs(i64::from(self.timeout))
+    }
+
+    /// Sets the [`timeout`](Self::timeout), in seconds.
+    #[inline]
+    pub fn set_timeout(&mut self, seconds: u16) {
+        self.timeout = seconds;
     }
 
     /// Back to being looked at when the ordinary idle time is over.
@@ -133,7 +156,7 @@ impl Conn {
     #[inline]
     pub fn next_look(&self, last: Time, now: Time) -> Time {
         match self.look_every {
-            0 => last + self.timeout,
+            0 => last + self.timeout(),
             every => now + Interval::from_secs(i64::from(every)),
         }
     }
@@ -242,8 +265,8 @@ impl Conn {
     }
 }
 
-/// Idle time after which a connection is removed, unless its protocol knows better.
-const TIMEOUT: Interval = Interval::from_secs(60);
+/// Idle seconds after which a connection is removed, unless its protocol knows better.
+const TIMEOUT: u16 = 60;
 
 /// Bit of [`Conn::note_limit`].
 const LIMIT_BIT: u32 = 10;

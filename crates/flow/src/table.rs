@@ -4,10 +4,11 @@ use foldhash::fast::RandomState;
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Time;
-use gannet_base::prefetch;
 
 use crate::Conn;
 use crate::index::Index;
+use crate::slab::Slab;
+use crate::tcp::Syn;
 use crate::tcp::Tcp;
 
 /// What makes packets belong together: two address-and-port pairs in a fixed order, and the
@@ -16,7 +17,7 @@ use crate::tcp::Tcp;
 pub struct Key {
     low: u128,
     high: u128,
-    /// Both ports, the protocol and whether the traffic is one-way.
+    /// Both ports, the protocol, whether it is of the hub, and whether the traffic is one-way.
     rest: u64,
 }
 
@@ -31,6 +32,13 @@ impl Key {
         let rest = ports << 16 | u64::from(ip_proto) << 8 | u64::from(one_way);
         Self { low: low.0, high: high.0, rest }
     }
+
+    /// The key of a connection that is of the hub or is not: they are never the same.
+    #[inline]
+    #[must_use]
+    pub fn of_hub(self, hub: bool) -> Self {
+        Self { rest: self.rest | u64::from(hub) << 1, ..self }
+    }
 }
 
 /// The hash of a [`Key`] in one [`Table`], keyed so that nobody can choose it.
@@ -42,7 +50,7 @@ pub struct Hash(u32);
 pub struct Slot<X> {
     /// The facts.
     pub conn: Conn,
-    /// Transport state of a TCP connection.
+    /// Transport state of a TCP connection that is [opened](Self::open).
     pub tcp: Option<Box<Tcp>>,
     /// The owner's part.
     pub ext: X,
@@ -50,58 +58,112 @@ pub struct Slot<X> {
     pub number: u64,
     /// When its timer is due.
     pub due: Time,
-    /// Of its key, as long as it is in the table.
-    hash: Hash,
-    one_way: bool,
+    /// Instead of `tcp`, where that holds no more.
+    syn: Option<Syn>,
+}
+
+/// States of TCP that were packed or dropped, to be used again.
+#[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "boxes are what is kept")]
+pub struct Spare(Vec<Box<Tcp>>);
+
+/// States that are kept at the most.
+const MAX_SPARE: usize = 64;
+
+impl Spare {
+    fn boxed(&mut self, tcp: Tcp) -> Box<Tcp> {
+        match self.0.pop() {
+            Some(mut spare) => {
+                *spare = tcp;
+                spare
+            }
+            None => Box::new(tcp),
+        }
+    }
+
+    fn keep(&mut self, tcp: Box<Tcp>) {
+        if self.0.len() < MAX_SPARE {
+            self.0.push(tcp);
+        }
+    }
 }
 
 impl<X> Slot<X> {
     /// A slot without a timer.
-    pub fn new(conn: Conn, tcp: Option<Box<Tcp>>, ext: X, number: u64, one_way: bool) -> Self {
-        Self { conn, tcp, ext, number, due: Time::MAX, hash: Hash(0), one_way }
+    pub fn new(mut conn: Conn, tcp: Option<Box<Tcp>>, ext: X, number: u64, one_way: bool) -> Self {
+        conn.one_way = one_way;
+        Self { conn, tcp, ext, number, due: Time::MAX, syn: None }
+    }
+
+    /// A TCP connection that begins, opened.
+    pub fn begin_tcp(conn: Conn, ext: X, number: u64, spare: &mut Spare) -> Self {
+        let tcp = spare.boxed(Tcp::new(conn.start));
+        Self::new(conn, Some(tcp), ext, number, false)
+    }
+
+    /// Makes `tcp` what it is, if the connection was [packed](Self::pack).
+    #[inline]
+    pub fn open(&mut self, spare: &mut Spare) {
+        if let Some(syn) = self.syn.take() {
+            self.tcp = Some(spare.boxed(syn.unpacked(&self.conn)));
+        }
+    }
+
+    /// Keeps a connection that is nothing but a SYN in a few bytes, until it is opened again.
+    #[inline]
+    pub fn pack(&mut self, spare: &mut Spare) {
+        if let Some(tcp) = &self.tcp
+            && let Some(syn) = Syn::of(tcp, &self.conn)
+        {
+            self.syn = Some(syn);
+            self.tcp.take().into_iter().for_each(|tcp| spare.keep(tcp));
+        }
     }
 
     fn key(&self) -> Key {
-        Key::new(&self.conn.id, self.conn.ip_proto, self.one_way)
+        Key::new(&self.conn.id, self.conn.ip_proto, self.conn.one_way).of_hub(self.conn.hub)
     }
 }
 
-/// Slots of a chunk: some four megabytes, of which only what is used takes memory. The smaller an
-/// allocation, the more of it an allocator rounds up.
-const CHUNK: usize = 1 << 14;
-
 /// All live connections: a hash table of indices into a slab.
 ///
-/// The slab grows by chunks that never move, and reuses what was freed, so an index stays good
-/// until [`remove`](Self::remove).
+/// Slots never move, so an index stays good until [`remove`](Self::remove).
 #[derive(Debug)]
 pub struct Table<X> {
     hash: RandomState,
     index: Index,
-    chunks: Vec<Vec<Option<Slot<X>>>>,
-    free: Vec<u32>,
+    slots: Slab<Slot<X>>,
 }
 
 impl<X> Default for Table<X> {
     fn default() -> Self {
-        Self {
-            hash: RandomState::default(),
-            index: Index::default(),
-            chunks: Vec::new(),
-            free: Vec::new(),
-        }
+        Self { hash: RandomState::default(), index: Index::default(), slots: Slab::default() }
     }
 }
 
 impl<X> Table<X> {
     /// Number of live connections.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.slots.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.index.len() == 0
+        self.len() == 0
+    }
+
+    /// Bytes of a connection in the table, without what it owns elsewhere.
+    pub const SLOT_BYTES: usize = size_of::<Option<Slot<X>>>();
+
+    /// Slots that memory is held for and that no connection uses.
+    pub fn free_slots(&self) -> usize {
+        self.slots.free()
+    }
+
+    /// Bytes of the hash table.
+    pub fn index_bytes(&self) -> usize {
+        self.index.heap_bytes()
     }
 
     /// Where to look for a key.
@@ -125,69 +187,62 @@ impl<X> Table<X> {
     /// Asks the cache for a connection.
     #[inline]
     pub fn prefetch_slot(&self, i: u32) {
-        if let Some(chunk) = self.chunks.get(i as usize / CHUNK) {
-            prefetch(chunk.as_ptr().wrapping_add(i as usize % CHUNK));
-        }
+        self.slots.prefetch(i);
     }
 
     /// Asks the cache for what removing a connection reads beside it.
     #[inline]
     pub fn prefetch_removal(&self, i: u32) {
         if let Some(slot) = self.get(i) {
-            self.prefetch(slot.hash);
+            self.prefetch(self.hash(&slot.key()));
         }
     }
 
     /// A new connection, which must not be in the table. `hash` is its key's.
-    pub fn insert(&mut self, hash: Hash, mut slot: Slot<X>) -> u32 {
-        slot.hash = hash;
-        let i = match self.free.pop() {
-            Some(i) => i,
-            None => {
-                if self.chunks.last().is_none_or(|c| c.len() == CHUNK) {
-                    self.chunks.push(Vec::with_capacity(CHUNK));
-                }
-                let last = self.chunks.len() - 1;
-                let within = self.chunks[last].len();
-                self.chunks[last].push(None);
-                (last * CHUNK + within) as u32
-            }
-        };
-        self.chunks[i as usize / CHUNK][i as usize % CHUNK] = Some(slot);
+    #[inline]
+    pub fn insert(&mut self, hash: Hash, slot: Slot<X>) -> u32 {
+        let i = self.slots.insert(slot);
         self.index.insert(hash.0, i);
-        // The place of the next one is known already, and has often not been touched for long.
-        self.prefetch_slot(self.free.last().map_or(i + 1, |next| *next));
         i
     }
 
     /// A live connection.
     #[inline]
     pub fn get(&self, i: u32) -> Option<&Slot<X>> {
-        self.chunks.get(i as usize / CHUNK)?.get(i as usize % CHUNK)?.as_ref()
+        self.slots.get(i)
     }
 
     /// A live connection, to change. Its addresses may be flipped, nothing else of its key.
     #[inline]
     pub fn get_mut(&mut self, i: u32) -> Option<&mut Slot<X>> {
-        self.chunks.get_mut(i as usize / CHUNK)?.get_mut(i as usize % CHUNK)?.as_mut()
+        self.slots.get_mut(i)
     }
 
     /// Takes a connection out and drops it; returns whether it was there.
-    pub fn remove(&mut self, i: u32) -> bool {
-        let Some(hash) = self.get(i).map(|s| s.hash) else { return false };
+    pub fn remove(&mut self, i: u32, spare: &mut Spare) -> bool {
+        let Some(slot) = self.slots.get_mut(i) else { return false };
+        slot.tcp.take().into_iter().for_each(|tcp| spare.keep(tcp));
+        let key = slot.key();
+        let hash = self.hash(&key);
         self.index.remove(hash.0, i);
-        self.chunks[i as usize / CHUNK][i as usize % CHUNK] = None;
-        self.free.push(i);
-        true
+        self.slots.remove(i)
+    }
+
+    /// Live connections with their indices, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Slot<X>)> {
+        self.slots.iter()
     }
 
     /// Indices of all live connections in order of creation.
     pub fn in_order(&self) -> Vec<u32> {
-        let slots = self.chunks.iter().flatten().enumerate();
-        let mut live: Vec<_> =
-            slots.filter_map(|(i, s)| s.as_ref().map(|s| (s.number, i as u32))).collect();
-        live.sort_unstable();
-        live.into_iter().map(|(_, i)| i).collect()
+        let mut live: Vec<u32> = Vec::with_capacity(self.len());
+        live.extend(self.slots.iter().map(|(i, _)| i));
+        let number = |i: &u32| self.get(*i).map_or(0, |s| s.number);
+        if !live.is_sorted_by_key(number) {
+            // Two arrays for a moment, instead of reading slots at random again and again.
+            live.sort_by_cached_key(number);
+        }
+        live
     }
 }
 
@@ -234,11 +289,10 @@ mod tests {
         for n in 0..40_000 {
             let i = find(&t, &Key::new(&slot(n).conn.id, 17, false)).unwrap();
             assert_eq!(t.get(i).unwrap().number, u64::from(n));
-            assert!(t.remove(i));
-            assert!(!t.remove(i));
+            assert!(t.remove(i, &mut Spare::default()));
+            assert!(!t.remove(i, &mut Spare::default()));
         }
         assert!(t.is_empty());
         assert!((insert(&mut t, slot(1)) as usize) < 40_000, "freed places are used again");
-        assert_eq!(t.chunks.len(), 3);
     }
 }

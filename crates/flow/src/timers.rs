@@ -117,6 +117,19 @@ impl Timers {
         true
     }
 
+    /// A time before which [`pop`](Self::pop) has nothing.
+    pub fn next_due(&self) -> Time {
+        let late = self.late.peek().map(|e| e.0.0);
+        let near = self.near.get(self.at).map(|e| e.0);
+        if let Some(due) = near.into_iter().chain(late).min() {
+            return due;
+        }
+        let open = (!self.open.1.is_empty()).then_some(self.open.0);
+        let far = self.far.first_key_value().map(|(b, _)| *b);
+        let first = far.into_iter().chain(open).min();
+        first.map_or(Time::MAX, |b| Time::from_nanos(b << BUCKET_BITS))
+    }
+
     /// The index of the `n`th entry to come up after the next, as far as it is known: for reading
     /// memory ahead.
     #[inline]
@@ -160,6 +173,7 @@ mod tests {
                     number += 1;
                 }
                 now += Interval::from_millis(pass);
+                prop_assert!(set.first().is_none_or(|e| timers.next_due() <= e.0));
                 while let Some(fired) = timers.pop(now) {
                     prop_assert_eq!(Some(fired), set.pop_first());
                     prop_assert!(fired.0 <= now);

@@ -27,6 +27,7 @@
 //! assert_eq!(line, b"1.000000\tahoy\\x09you\n");
 //! ```
 
+mod collect;
 mod escape;
 mod json;
 mod logs;
@@ -38,6 +39,9 @@ mod text;
 mod tsv;
 mod value;
 
+pub use collect::Key;
+pub use collect::Rows;
+pub use collect::Shape;
 pub use escape::escape_json;
 pub use escape::escape_tsv;
 pub use json::JsonEncoder;
@@ -51,6 +55,7 @@ pub use number::write_count;
 pub use number::write_fixed6;
 pub use row::Column;
 pub use row::Cut;
+pub use row::Extra;
 pub use row::Field;
 pub use row::Limits;
 pub use row::Row;

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::io::Write;
@@ -5,6 +6,9 @@ use std::path::PathBuf;
 
 use gannet_base::Time;
 
+use crate::collect::Key;
+use crate::collect::Rows;
+use crate::collect::Shape;
 use crate::json::JsonEncoder;
 use crate::json::JsonTimes;
 use crate::json::civil;
@@ -34,6 +38,15 @@ pub struct Options {
     pub format: Format,
     /// Streams to write.
     pub selection: Selection,
+    /// Optional columns to write, by name.
+    pub columns: Vec<String>,
+}
+
+impl Options {
+    /// Whether an optional column is written.
+    pub fn has_column(&self, name: &str) -> bool {
+        self.columns.iter().any(|c| c == name)
+    }
 }
 
 /// How much of one stream was written.
@@ -63,13 +76,25 @@ pub struct Logs {
     slots: [u8; SLOTS],
     now: Time,
     error: Option<io::Error>,
+    /// Length of a buffer at which something is to be done about it.
+    full_at: usize,
+    /// Rows are not written but collected, with this key.
+    key: Option<Key>,
+    /// Bytes collected.
+    held: usize,
+    tickets: Cell<u64>,
 }
 
 struct Stream {
     path: &'static str,
+    shape: Shape,
     enabled: bool,
     file: Option<File>,
     buffer: Vec<u8>,
+    /// Keys and line ends of the rows in `buffer`, where rows are collected.
+    marks: Vec<(Key, u32)>,
+    /// When the first row came, of those in `buffer` where rows are collected.
+    opened: Time,
     rows: u64,
     bytes: u64,
 }
@@ -77,7 +102,106 @@ struct Stream {
 impl Logs {
     /// Nothing is opened before the first row.
     pub fn new(options: Options) -> Self {
-        Self { options, streams: Vec::new(), slots: [0; SLOTS], now: Time::ZERO, error: None }
+        Self {
+            options,
+            streams: Vec::new(),
+            slots: [0; SLOTS],
+            now: Time::ZERO,
+            error: None,
+            full_at: FLUSH_AT,
+            key: None,
+            held: 0,
+            tickets: Cell::new(0),
+        }
+    }
+
+    /// Rows are formatted and collected with their [keys](Self::set_key), and no file is opened:
+    /// for one of several parts of an analysis, whose rows are [taken](Self::take) and
+    /// [added](Self::add) to the logs of the whole.
+    pub fn collecting(options: Options) -> Self {
+        Self { key: Some(Key::default()), full_at: 0, ..Self::new(options) }
+    }
+
+    /// The place of the rows to come, where rows are collected.
+    #[inline]
+    pub fn set_key(&mut self, key: Key) {
+        if let Some(place) = &mut self.key {
+            *place = key;
+        }
+    }
+
+    /// The place of the next row; `None` unless rows are collected.
+    pub fn key(&self) -> Option<Key> {
+        self.key
+    }
+
+    /// A number greater than all before.
+    pub fn ticket(&self) -> u64 {
+        let ticket = self.tickets.get() + 1;
+        self.tickets.set(ticket);
+        ticket
+    }
+
+    /// Bytes of the rows collected.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// The rows collected so far.
+    pub fn take(&mut self) -> Vec<Rows> {
+        self.held = 0;
+        let streams = self.streams.iter_mut().filter(|s| !s.marks.is_empty());
+        let rows = streams.map(|s| {
+            // What comes next is likely to be as much.
+            let (bytes, marks) = (s.buffer.len(), s.marks.len());
+            Rows {
+                shape: s.shape,
+                opened: s.opened,
+                bytes: std::mem::replace(&mut s.buffer, Vec::with_capacity(bytes)),
+                marks: std::mem::replace(&mut s.marks, Vec::with_capacity(marks)),
+            }
+        });
+        rows.collect()
+    }
+
+    /// Adds some of the rows that another one collected.
+    pub fn add(&mut self, rows: &Rows, which: std::ops::Range<usize>) {
+        let Some(last) = which.end.checked_sub(1) else { return };
+        let end = |i: usize| rows.marks.get(i).map_or(0, |m| m.1 as usize);
+        let start = which.start.checked_sub(1).map_or(0, end);
+        let Some(lines) = rows.bytes.get(start..end(last)) else { return };
+        self.add_lines(rows.shape, rows.opened, lines, which.len() as u64);
+    }
+
+    /// Formats a row, line end included; `None` if its stream is not wanted.
+    pub fn line<R: Row>(&self, row: &R) -> Option<(Vec<u8>, Cut)> {
+        let mut line = Vec::new();
+        self.options.selection.wants::<R>().then(|| {
+            let cut = format(self.options.format, row, &mut line);
+            (line, cut)
+        })
+    }
+
+    /// Writes a row that was formatted before.
+    pub fn write_line<R: Row>(&mut self, line: &[u8]) {
+        self.add_lines(Shape::of::<R>(), self.now, line, 1);
+    }
+
+    fn add_lines(&mut self, shape: Shape, opened: Time, lines: &[u8], rows: u64) {
+        let i = self.stream(slot(shape.path), shape, opened);
+        let stream = &mut self.streams[i];
+        if stream.enabled {
+            stream.rows += rows;
+            stream.buffer.extend_from_slice(lines);
+            if stream.buffer.len() >= self.full_at {
+                self.filled(i);
+            }
+        }
+    }
+
+    /// Whether an optional column is written.
+    pub fn has_column(&self, name: &str) -> bool {
+        self.options.has_column(name)
     }
 
     /// The streams that are written.
@@ -90,33 +214,41 @@ impl Logs {
         self.now = now;
     }
 
+    /// The packet time set last.
+    pub fn time(&self) -> Time {
+        self.now
+    }
+
     /// Writes a row; returns what had to be cut to the stream's limits.
     #[inline]
     pub fn write<R: Row>(&mut self, row: &R) -> Cut {
-        let stream = self.stream::<R>();
-        let format = self.options.format;
-        let stream = &mut self.streams[stream];
+        let i = self.stream(const { slot(R::PATH) }, Shape::of::<R>(), self.now);
+        let stream = &mut self.streams[i];
         if !stream.enabled {
             return Cut::default();
         }
         stream.rows += 1;
-        let out = &mut stream.buffer;
-        let cut = match format {
-            Format::Tsv => {
-                let mut e = TsvEncoder::new(out, R::LIMITS);
-                row.encode(&mut e);
-                e.finish()
-            }
-            Format::Json(times) => {
-                let mut e = JsonEncoder::new(out, R::LIMITS, times);
-                row.encode(&mut e);
-                e.finish()
-            }
-        };
-        if stream.buffer.len() >= FLUSH_AT {
-            stream.flush(&self.options, &mut self.error);
+        let cut = format(self.options.format, row, &mut stream.buffer);
+        if stream.buffer.len() >= self.full_at {
+            self.filled(i);
         }
         cut
+    }
+
+    /// A buffer goes to its file, or a row to the others that are collected.
+    #[inline(never)]
+    fn filled(&mut self, i: usize) {
+        let stream = &mut self.streams[i];
+        let Some(key) = self.key else {
+            return stream.flush(&self.options, &mut self.error);
+        };
+        let end = stream.buffer.len();
+        let before = stream.marks.last().map_or(0, |m| m.1 as usize);
+        if before == 0 {
+            stream.opened = self.now;
+        }
+        self.held += end - before;
+        stream.marks.push((key, end as u32));
     }
 
     /// The first error of any file since the last call.
@@ -157,15 +289,16 @@ impl Logs {
     }
 
     #[inline]
-    fn stream<R: Row>(&mut self) -> usize {
-        let mut at = const { slot(R::PATH) };
+    fn stream(&mut self, slot: usize, shape: Shape, opened: Time) -> usize {
+        let path = shape.path;
+        let mut at = slot;
         loop {
             match self.slots[at] {
-                0 => return self.open::<R>(at),
+                0 => return self.open(at, shape, opened),
                 i => {
                     let i = usize::from(i) - 1;
-                    let path = self.streams[i].path;
-                    if std::ptr::eq(path, R::PATH) || path == R::PATH {
+                    let known = self.streams[i].path;
+                    if std::ptr::eq(known, path) || known == path {
                         return i;
                     }
                 }
@@ -175,14 +308,27 @@ impl Logs {
     }
 
     #[cold]
-    fn open<R: Row>(&mut self, at: usize) -> usize {
-        let enabled = self.options.selection.wants::<R>();
+    fn open(&mut self, at: usize, shape: Shape, opened: Time) -> usize {
+        let Shape { path, opt_in, fields } = shape;
+        let enabled = self.options.selection.has(path, opt_in);
         let mut buffer = Vec::new();
-        if enabled && self.options.format == Format::Tsv {
-            header(&mut buffer, R::PATH, &R::fields(), self.now);
+        if enabled && self.key.is_none() && self.options.format == Format::Tsv {
+            let mut fields = fields();
+            fields.retain(|f| !f.optional || self.options.has_column(f.name));
+            header(&mut buffer, path, &fields, opened);
         }
         let i = self.streams.len();
-        self.streams.push(Stream { path: R::PATH, enabled, file: None, buffer, rows: 0, bytes: 0 });
+        self.streams.push(Stream {
+            path,
+            shape,
+            enabled,
+            file: None,
+            buffer,
+            marks: Vec::new(),
+            opened,
+            rows: 0,
+            bytes: 0,
+        });
         self.slots[at] = (i + 1) as u8;
         i
     }
@@ -209,6 +355,22 @@ impl Stream {
             }
         }
         self.buffer.clear();
+    }
+}
+
+#[inline]
+fn format<R: Row>(format: Format, row: &R, out: &mut Vec<u8>) -> Cut {
+    match format {
+        Format::Tsv => {
+            let mut e = TsvEncoder::new(out, R::LIMITS);
+            row.encode(&mut e);
+            e.finish()
+        }
+        Format::Json(times) => {
+            let mut e = JsonEncoder::new(out, R::LIMITS, times);
+            row.encode(&mut e);
+            e.finish()
+        }
     }
 }
 
@@ -299,6 +461,59 @@ mod tests {
             "{\"ts\":1.0,\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":1024,\
              \"id.resp_h\":\"10.0.0.2\",\"id.resp_p\":80}\n"
         );
+    }
+
+    crate::row! {
+        /// For the tests.
+        struct Longer = "longer" {
+            n: u64 = "n",
+            name: crate::Extra<Option<&'static str>> = "name",
+        }
+    }
+
+    #[test]
+    fn optional_columns_are_there_or_not() {
+        for (columns, name, text) in [
+            (vec![], crate::Extra(None), "#fields\tn\n#types\tcount\n7\n"),
+            (
+                vec!["name".to_owned()],
+                crate::Extra(Some(None)),
+                "#fields\tn\tname\n#types\tcount\tstring\n7\t-\n",
+            ),
+        ] {
+            let mut logs = Logs::new(Options { columns, ..Options::default() });
+            logs.write(&Longer { n: 7, name });
+            let is = String::from_utf8_lossy(logs.pending("longer")).into_owned();
+            assert!(is.ends_with(text), "{is}");
+        }
+    }
+
+    #[test]
+    fn collected_rows_are_added_by_their_keys() {
+        let mut part = Logs::collecting(Options::default());
+        part.set_time(Time::from_secs(86_400));
+        for packet in [3, 4] {
+            part.set_key(Key { packet, due: Time::MAX, tie: 0 });
+            part.write(&row());
+        }
+        assert!(part.held() > 0);
+        let rows = part.take();
+        assert_eq!((part.held(), part.take().len()), (0, 0));
+        let places: Vec<_> = rows[0].marks.iter().map(|m| m.0.packet).collect();
+        assert_eq!((rows.len(), rows[0].shape.path, places), (1, "sample", vec![3, 4]));
+        let mut whole = Logs::new(Options::default());
+        let mut alone = Logs::new(Options::default());
+        alone.set_time(Time::from_secs(86_400));
+        alone.write(&row());
+        whole.add(&rows[0], 1..2);
+        assert_eq!(whole.pending("sample"), alone.pending("sample"), "with the header");
+        whole.add(&rows[0], 0..1);
+        let (line, _) = whole.line(&row()).unwrap();
+        whole.write_line::<Sample>(&line);
+        alone.write(&row());
+        alone.write(&row());
+        assert_eq!(whole.pending("sample"), alone.pending("sample"));
+        assert_eq!(whole.counts(), alone.counts());
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Field {
     pub ty: Type,
     /// One sentence for the manual.
     pub doc: &'static str,
+    /// Whether it is there only where it is asked for.
+    pub optional: bool,
 }
 
 /// What a row may hold at the most, so that one hostile value cannot make a log unreadable.
@@ -66,7 +68,7 @@ pub trait Column {
 
 impl<T: Value> Column for T {
     fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>) {
-        out.push(Field { name, ty: T::TYPE, doc });
+        out.push(Field { name, ty: T::TYPE, doc, optional: false });
     }
 
     #[inline]
@@ -77,11 +79,12 @@ impl<T: Value> Column for T {
 
 impl Column for ConnId {
     fn describe(_name: &'static str, _doc: &'static str, out: &mut Vec<Field>) {
+        let field = |name, ty, doc| Field { name, ty, doc, optional: false };
         out.extend([
-            Field { name: "id.orig_h", ty: Addr::TYPE, doc: "The originator's address." },
-            Field { name: "id.orig_p", ty: Port::TYPE, doc: "The originator's port." },
-            Field { name: "id.resp_h", ty: Addr::TYPE, doc: "The responder's address." },
-            Field { name: "id.resp_p", ty: Port::TYPE, doc: "The responder's port." },
+            field("id.orig_h", Addr::TYPE, "The originator's address."),
+            field("id.orig_p", Port::TYPE, "The originator's port."),
+            field("id.resp_h", Addr::TYPE, "The responder's address."),
+            field("id.resp_p", Port::TYPE, "The responder's port."),
         ]);
     }
 
@@ -91,6 +94,24 @@ impl Column for ConnId {
         e.field("id.orig_p", &Port(self.orig_p));
         e.field("id.resp_h", &self.resp_h);
         e.field("id.resp_p", &Port(self.resp_p));
+    }
+}
+
+/// A column that is there only where [`Options::columns`](crate::Options) names it: the row then holds
+/// its value, else `None`, and the column is left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extra<T>(pub Option<T>);
+
+impl<T: Value> Column for Extra<T> {
+    fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>) {
+        out.push(Field { name, ty: T::TYPE, doc, optional: true });
+    }
+
+    #[inline]
+    fn encode<E: Encoder>(&self, name: &'static str, e: &mut E) {
+        if let Some(value) = &self.0 {
+            e.field(name, value);
+        }
     }
 }
 

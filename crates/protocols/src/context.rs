@@ -4,11 +4,14 @@ use gannet_base::Time;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_flow::Conn;
+use gannet_log::Cut;
+use gannet_log::Logs;
 use gannet_log::Row;
 
 use crate::Env;
 use crate::Tag;
 use crate::tunnel::Tunnel;
+use crate::weird::Weirds;
 
 /// Bytes that a freshly started analyzer is given before anything else, in order.
 #[derive(Clone, Debug, Default)]
@@ -60,14 +63,9 @@ impl Context<'_> {
     /// Writes a row.
     pub fn log<R: Row>(&mut self, row: &R) {
         let cut = self.env.logs.write(row);
-        let Env { weirds, logs, .. } = &mut *self.env;
-        if cut.strings {
-            let stream = stream_name(R::PATH);
-            weirds.net(logs, self.now, "log_string_field_truncated", &stream);
-        }
-        if cut.lists {
-            let stream = stream_name(R::PATH);
-            weirds.net(logs, self.now, "log_container_field_truncated", &stream);
+        if cut.strings || cut.lists {
+            let Env { weirds, logs, .. } = &mut *self.env;
+            tell_cut(weirds, logs, self.now, R::PATH, cut);
         }
     }
 
@@ -130,7 +128,10 @@ impl Context<'_> {
             Dir::Orig => self.conn.id.orig_h,
             Dir::Resp => self.conn.id.resp_h,
         });
-        self.env.files.start(self.now, self.conn.uid, self.conn.id, local_orig, start)
+        let conn = &mut *self.conn;
+        let ordinal = u64::from(conn.files);
+        conn.files += 1;
+        self.env.files.start(self.now, conn.uid, conn.id, local_orig, ordinal, start)
     }
 
     /// More of a file, in order.
@@ -147,6 +148,18 @@ impl Context<'_> {
     /// [`fuid`](gannet_files::Files::fuid) and type are gone: ask before.
     pub fn file_end(&mut self, file: FileId) {
         self.env.files.end(&mut self.env.logs, self.now, file);
+    }
+}
+
+/// A row had to be cut to the limits of its stream.
+#[cold]
+pub(crate) fn tell_cut(weirds: &mut Weirds, logs: &mut Logs, now: Time, path: &str, cut: Cut) {
+    let stream = stream_name(path);
+    if cut.strings {
+        weirds.net(logs, now, "log_string_field_truncated", &stream);
+    }
+    if cut.lists {
+        weirds.net(logs, now, "log_container_field_truncated", &stream);
     }
 }
 

@@ -9,9 +9,12 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
 use gannet_files::Files;
+use gannet_flow::Conn;
 use gannet_log::Logs;
 
 use crate::Tag;
+use crate::hub::HubPorts;
+use crate::later::Deferred;
 use crate::policy::Assets;
 use crate::policy::Policy;
 use crate::policy::weirds;
@@ -88,6 +91,21 @@ pub struct Expected {
     pub expires: Time,
 }
 
+/// Which connections an announcement covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Announced {
+    /// Originator, if known.
+    pub orig: Option<Addr>,
+    /// Responder.
+    pub resp: Addr,
+    /// Responder's port.
+    pub port: u16,
+    /// Transport.
+    pub proto: Proto,
+    /// Whether a connection of the hub announced them: then they are of the hub, too.
+    pub hub: bool,
+}
+
 /// Announcements that expired are dropped after so much packet time.
 const SWEEP_AFTER: Interval = Interval::from_secs(60);
 
@@ -131,6 +149,14 @@ impl LocalNets {
     }
 }
 
+/// Fingerprints of TLS, by whether they are wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fingerprints {
+    pub(crate) ja3: bool,
+    pub(crate) ja3s: bool,
+    pub(crate) ja4: bool,
+}
+
 /// What all connections of a shard share.
 pub struct Env {
     /// Networks that count as local.
@@ -139,6 +165,8 @@ pub struct Env {
     pub(crate) assets: Assets,
     /// See [`Options::inner_protocols`].
     pub(crate) inner_protocols: bool,
+    /// Fingerprints of TLS that there are columns for.
+    pub(crate) fingerprints: Fingerprints,
     /// The log streams.
     pub logs: Logs,
     /// Files carried by connections.
@@ -149,8 +177,10 @@ pub struct Env {
     pub tunnels: crate::tunnel::Tunnels,
     /// Names of connections and files.
     pub uids: UidSource,
-    /// Announced connections, by (originator if known, responder, responder's port, transport).
-    pub expected: HashMap<(Option<Addr>, Addr, u16, Proto), Expected, foldhash::fast::FixedState>,
+    /// Announced connections.
+    pub expected: HashMap<Announced, Expected, foldhash::fast::FixedState>,
+    /// Ports by which connections may be of the hub.
+    pub hub_ports: HubPorts,
     /// When expired announcements were last dropped.
     expected_swept: Time,
     /// FTP control connections' view of their data connections.
@@ -176,10 +206,16 @@ pub struct Env {
 impl Env {
     /// A fresh environment.
     pub fn new(options: Options, logs: Logs, files: Files, uids: UidSource) -> Self {
+        let fingerprints = Fingerprints {
+            ja3: logs.has_column("ja3"),
+            ja3s: logs.has_column("ja3s"),
+            ja4: logs.has_column("ja4"),
+        };
         let selection = logs.selection();
         let policy = Policy::new(selection);
         let stats = selection.wants::<weirds::StatsRow<'_>>().then(Box::default);
         Self {
+            fingerprints,
             local: LocalNets::new(options.local_nets),
             assets: options.assets,
             inner_protocols: options.inner_protocols,
@@ -189,6 +225,7 @@ impl Env {
             tunnels: crate::tunnel::Tunnels::default(),
             uids,
             expected: HashMap::default(),
+            hub_ports: HubPorts::default(),
             expected_swept: Time::ZERO,
             ftp: crate::ftp::Shared::default(),
             irc: crate::irc::Shared::default(),
@@ -219,6 +256,33 @@ impl Env {
         if let Some(stats) = &mut self.weirds.stats {
             stats.arrive(&mut self.logs, packet);
         }
+    }
+
+    /// When [`expire`](Self::expire) or [`arrive`](Self::arrive) have something to do next: for
+    /// packets that are not this part's own.
+    pub fn next_due(&self) -> Time {
+        self.files.next_due().min(self.tunnels.next_due()).min(self.dhcp.next_due())
+    }
+
+    /// This is one of several parts of an analysis, and the hub is another one.
+    pub fn leave_hub(&mut self) {
+        self.tunnels.never_expire();
+        self.dhcp.never_expire();
+    }
+
+    /// What is not decided yet, because it takes all parts of the analysis. Empty where this is
+    /// the only part.
+    pub fn take_deferred(&mut self) -> Deferred {
+        Deferred {
+            weirds: self.weirds.later().take(),
+            tunnels: self.tunnels.later().take(),
+            certificates: self.certificates.later().take(),
+        }
+    }
+
+    /// How many items [`take_deferred`](Self::take_deferred) would take.
+    pub fn deferred(&mut self) -> usize {
+        self.weirds.later().len() + self.tunnels.later().len() + self.certificates.later().len()
     }
 
     /// The end of input: what is still open is written.
@@ -262,29 +326,58 @@ impl Env {
         !self.local.all.is_empty()
     }
 
-    /// A connection is announced by another one.
-    pub fn expect(&mut self, key: (Option<Addr>, Addr, u16, Proto), what: Expected, now: Time) {
+    /// A connection to a host and port is announced by another one, `by`; `orig` is who will make
+    /// it, if that is known.
+    ///
+    /// A connection outside of the hub can announce only others between its own two hosts.
+    pub fn expect(
+        &mut self,
+        by: &Conn,
+        orig: Option<Addr>,
+        (resp, port): (Addr, u16),
+        what: Expected,
+        now: Time,
+    ) {
+        let hub = by.hub;
+        let orig = if hub {
+            self.hub_ports.add(Proto::Tcp, port);
+            orig
+        } else {
+            let ends = (by.id.orig_h, by.id.resp_h);
+            let other = if resp == ends.0 { ends.1 } else { ends.0 };
+            if (resp != ends.0 && resp != ends.1) || orig.is_some_and(|o| o != other) {
+                return;
+            }
+            Some(other)
+        };
         if now - self.expected_swept >= SWEEP_AFTER {
             self.expected.retain(|_, e| e.expires >= now);
             self.expected_swept = now;
         }
-        self.expected.insert(key, what);
+        self.expected.insert(Announced { orig, resp, port, proto: Proto::Tcp, hub }, what);
     }
 
     /// The announcement that covers a new connection, if any. It holds for others, too, until it
     /// expires.
-    pub fn expected_for(&self, id: &ConnId, proto: Proto, now: Time) -> Option<Expected> {
+    pub fn expected_for(
+        &self,
+        id: &ConnId,
+        proto: Proto,
+        hub: bool,
+        now: Time,
+    ) -> Option<Expected> {
         if self.expected.is_empty() {
             return None;
         }
-        let find = |orig| self.expected.get(&(orig, id.resp_h, id.resp_p, proto));
+        let (resp, port) = (id.resp_h, id.resp_p);
+        let find = |orig| self.expected.get(&Announced { orig, resp, port, proto, hub });
         let found = find(Some(id.orig_h)).or_else(|| find(None))?;
         (found.expires >= now).then(|| found.clone())
     }
 
     /// Whether the protocol that announced a connection still awaits it.
-    pub fn is_awaited(&mut self, tag: Tag, id: &ConnId, now: Time) -> bool {
-        let to = (id.resp_h, id.resp_p);
+    pub fn is_awaited(&mut self, tag: Tag, conn: &Conn, now: Time) -> bool {
+        let to = (conn.id.resp_h, conn.id.resp_p, conn.hub);
         match tag {
             Tag::FtpData => self.ftp.control(to, now).is_some(),
             Tag::IrcData => self.irc.announced(to, now).is_some(),

@@ -1,11 +1,11 @@
 //! The analyzers of one connection, and what they ask for.
 
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_flow::Conn;
 use gannet_flow::tcp;
+use thin_vec::ThinVec;
 
 use crate::Analyze;
 use crate::Analyzer;
@@ -17,8 +17,8 @@ use crate::Tag;
 use crate::failure;
 use crate::registry::by_port;
 
-/// Sessions of people idle for long.
-const INTERACTIVE_TIMEOUT: Interval = Interval::from_secs(3600);
+/// Sessions of people idle for long: seconds.
+const INTERACTIVE_TIMEOUT: u16 = 3600;
 /// Their ports.
 const INTERACTIVE_PORTS: [u16; 4] = [21, 22, 23, 513];
 /// Beyond so many bytes a protocol that was right so far is not given up for a violation.
@@ -32,7 +32,7 @@ pub struct Scratch {
     requests: Vec<Request>,
     starts: Vec<(Tag, Replay)>,
     /// Emptied lists of analyzers, kept for their memory.
-    spare: Vec<Vec<Entry>>,
+    spare: Vec<ThinVec<Entry>>,
 }
 
 /// Emptied lists kept at the most.
@@ -40,7 +40,7 @@ const MAX_SPARE: usize = 64;
 
 impl Scratch {
     /// Takes an emptied list back.
-    fn give(&mut self, mut entries: Vec<Entry>) {
+    fn give(&mut self, mut entries: ThinVec<Entry>) {
         entries.clear();
         if self.spare.len() < MAX_SPARE && entries.capacity() == ENTRIES {
             self.spare.push(entries);
@@ -48,8 +48,8 @@ impl Scratch {
     }
 
     /// Room for the analyzers of a connection.
-    fn entries(&mut self) -> Vec<Entry> {
-        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(ENTRIES))
+    fn entries(&mut self) -> ThinVec<Entry> {
+        self.spare.pop().unwrap_or_else(|| ThinVec::with_capacity(ENTRIES))
     }
 }
 
@@ -59,7 +59,8 @@ impl Scratch {
 /// need them, since most connections of a scan or a flood never carry any.
 #[derive(Default)]
 pub struct Stack {
-    entries: Vec<Entry>,
+    /// A pointer alone: most connections have none.
+    entries: ThinVec<Entry>,
     started: u16,
     /// The responder's port when the connection began.
     port: u16,
@@ -97,10 +98,10 @@ impl Stack {
             return;
         }
         self.port = conn.id.resp_p;
-        self.waiting = match env.expected_for(&conn.id, conn.proto, now) {
+        self.waiting = match env.expected_for(&conn.id, conn.proto, conn.hub, now) {
             Some(expected) => {
                 // The announcement alone says what it is, whether or not anything is sent.
-                if env.is_awaited(expected.tag, &conn.id, now) {
+                if env.is_awaited(expected.tag, conn, now) {
                     conn.services.insert(expected.tag as u8);
                 }
                 Waiting::Expected(expected.tag)
@@ -299,7 +300,7 @@ impl Session<'_> {
             self.stack.entries.retain(|e| e.analyzer.tag() != Tag::Detector);
         }
         if matches!(tag, Tag::Ssh | Tag::Ftp) {
-            conn.timeout = INTERACTIVE_TIMEOUT;
+            conn.set_timeout(INTERACTIVE_TIMEOUT);
         }
     }
 
@@ -379,7 +380,7 @@ impl tcp::Consumer for Session<'_> {
             port = conn.id.orig_p;
         }
         if INTERACTIVE_PORTS.contains(&port) {
-            conn.timeout = INTERACTIVE_TIMEOUT;
+            conn.set_timeout(INTERACTIVE_TIMEOUT);
         }
         if states == [tcp::State::Established; 2]
             && let Some(mut policy) = self.env.policy()

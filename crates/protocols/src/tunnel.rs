@@ -11,7 +11,10 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_log::Enum;
+use gannet_log::Key;
 use gannet_log::Logs;
+
+use crate::later::Queue;
 
 gannet_log::row! {
     /// One row a tunnel found, and one when it ends.
@@ -53,6 +56,21 @@ pub struct Tunnels {
     active: HashMap<ConnId, Active, FixedState>,
     registered: u64,
     next_sweep: Time,
+    later: Queue<Item>,
+}
+
+/// What one part of an analysis saw of tunnels, for [`Tunnels::decide`].
+#[derive(Clone, Debug)]
+pub struct Item {
+    now: Time,
+    what: Seen,
+}
+
+#[derive(Clone, Debug)]
+enum Seen {
+    Used(Tunnel),
+    Closed(ConnId, Uid),
+    Look,
 }
 
 struct Active {
@@ -64,6 +82,9 @@ struct Active {
 impl Tunnels {
     /// Something new goes through a tunnel: the tunnel is logged if it is not known yet.
     pub fn register(&mut self, logs: &mut Logs, now: Time, tunnel: Tunnel) {
+        if logs.key().is_some() {
+            return self.later.push(logs, Item { now, what: Seen::Used(tunnel) });
+        }
         if let Some(active) = self.active.get_mut(&tunnel.id) {
             active.used = now;
             return;
@@ -79,8 +100,8 @@ impl Tunnels {
     /// A connection ended: if it was a tunnel, that is logged with the time `now`: of the packet that
     /// ended it, or of the next one where it had been silent for too long.
     pub fn close(&mut self, logs: &mut Logs, now: Time, id: &ConnId, uid: Uid) {
-        if self.active.is_empty() {
-            return;
+        if logs.key().is_some() {
+            return self.later.push(logs, Item { now, what: Seen::Closed(*id, uid) });
         }
         if self.active.get(id).is_some_and(|a| a.tunnel.uid == Some(uid))
             && let Some(active) = self.active.remove(id)
@@ -100,8 +121,37 @@ impl Tunnels {
         }
     }
 
+    /// When [`expire`](Self::expire) has something to do next.
+    pub(crate) fn next_due(&self) -> Time {
+        self.next_sweep
+    }
+
+    /// Leaves it to another part of the analysis to say when to look for what is to be forgotten.
+    pub(crate) fn never_expire(&mut self) {
+        self.next_sweep = Time::MAX;
+    }
+
+    /// What a part of the analysis left to be decided, in the order in which it was seen.
+    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
+        &mut self.later
+    }
+
+    /// Decides about what another one left.
+    pub fn decide(&mut self, logs: &mut Logs, item: &Item) {
+        match &item.what {
+            Seen::Used(tunnel) => self.register(logs, item.now, *tunnel),
+            Seen::Closed(id, uid) => self.close(logs, item.now, id, *uid),
+            Seen::Look => self.sweep(logs, item.now),
+        }
+    }
+
     #[cold]
     fn sweep(&mut self, logs: &mut Logs, packet: Time) {
+        let due = std::mem::replace(&mut self.next_sweep, packet + SWEEP);
+        if let Some(key) = logs.key() {
+            logs.set_key(Key { due, tie: 0, ..key });
+            return self.later.push(logs, Item { now: packet, what: Seen::Look });
+        }
         let old = self.active.iter().filter(|(_, a)| a.used + EXPIRE < packet);
         let mut old: Vec<_> = old.map(|(id, a)| (a.number, *id)).collect();
         old.sort_unstable();
@@ -110,7 +160,6 @@ impl Tunnels {
                 log(logs, packet, &active.tunnel, "Tunnel::EXPIRE");
             }
         }
-        self.next_sweep = packet + SWEEP;
     }
 }
 

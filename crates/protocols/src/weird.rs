@@ -26,6 +26,7 @@ use gannet_log::Enum;
 use gannet_log::Logs;
 use gannet_log::Set;
 
+use crate::later::Queue;
 use crate::policy::weirds::Stats;
 
 /// Oddities of one name and subject that all count, before sampling begins.
@@ -134,6 +135,13 @@ struct Told<'a> {
     in_tunnel: bool,
 }
 
+impl Told<'_> {
+    /// Whether nothing comes of it.
+    fn is_ignored(&self) -> bool {
+        !self.in_tunnel && action(self.name) == Action::Ignore
+    }
+}
+
 impl<'a> Oddity<'a> {
     fn told(&self) -> Told<'a> {
         let Self { name, addl, source, in_tunnel } = *self;
@@ -236,12 +244,25 @@ pub struct Weirds {
     old: Table,
     /// How often each occurs, where that is logged.
     pub(crate) stats: Option<Box<Stats>>,
+    later: Queue<Item>,
+}
+
+/// An oddity that one part of an analysis saw, for [`Weirds::decide`].
+#[derive(Clone, Debug)]
+pub struct Item {
+    now: Time,
+    subject: Subject,
+    name: &'static str,
+    addl: Box<[u8]>,
+    source: Option<&'static str>,
+    in_tunnel: bool,
 }
 
 const NOTHING: ConnId =
     ConnId { orig_h: Addr::v6([0; 16]), resp_h: Addr::v6([0; 16]), orig_p: 0, resp_p: 0 };
 
 /// What an oddity concerns.
+#[derive(Clone, Copy, Debug)]
 struct Subject {
     uid: Option<Uid>,
     id: Option<ConnId>,
@@ -322,8 +343,14 @@ impl Weirds {
 
     #[inline]
     fn any(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Told<'_>) {
+        if logs.key().is_some() {
+            return self.leave(logs, now, subject, what);
+        }
         if let Some(stats) = &mut self.stats {
             stats.seen(what.name, what.in_tunnel);
+        }
+        if what.is_ignored() {
+            return;
         }
         let id = subject.id.unwrap_or(NOTHING);
         let key = Key { name: what.name, in_tunnel: what.in_tunnel, daily: false, id };
@@ -334,16 +361,35 @@ impl Weirds {
         self.policy(logs, now, subject, what, key);
     }
 
+    /// Leaves the decision to who sees all parts of the analysis.
+    #[cold]
+    fn leave(&mut self, logs: &Logs, now: Time, subject: &Subject, what: &Told<'_>) {
+        if self.stats.is_none() && what.is_ignored() {
+            return;
+        }
+        let Told { name, addl, source, in_tunnel } = *what;
+        let item = Item { now, subject: *subject, name, addl: addl.into(), source, in_tunnel };
+        self.later.push(logs, item);
+    }
+
+    /// What a part of the analysis left to be decided, in the order in which it was seen.
+    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
+        &mut self.later
+    }
+
+    /// Decides about what another one left.
+    pub fn decide(&mut self, logs: &mut Logs, item: &Item) {
+        let Item { now, subject, name, addl, source, in_tunnel } = item;
+        let told = Told { name, addl, source: *source, in_tunnel: *in_tunnel };
+        self.any(logs, *now, subject, &told);
+    }
+
     /// The name's action, for an oddity that is neither sampled out nor suppressed.
     #[cold]
     fn policy(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Told<'_>, key: Key) {
         let action = if what.in_tunnel { Action::Log } else { action(what.name) };
         match action {
-            Action::Ignore => {
-                // Nothing ever comes of it: spare the next one the way here.
-                self.seen(key).quiet = Time::MAX;
-                return;
-            }
+            Action::Ignore => return,
             Action::Log => {}
             Action::LogPerConn | Action::LogPerOrig | Action::NoticePerOrig => {
                 let id = if action == Action::LogPerConn {

@@ -3,7 +3,8 @@
 //! [`frame`] builds single frames with right lengths and checksums. A [`Trace`] is a clock with a
 //! list of [`Frame`]s: it plays whole exchanges (TCP connections with handshake, data and close,
 //! UDP datagrams, pings) and stamps each frame. [`dns`] writes DNS messages. [`mod@sample`] puts them
-//! together to the capture that the manual shows.
+//! together to the capture that the manual shows; [`traffic`] makes conversations of many protocols
+//! by the thousand, [`RandomPackets`] packets of chance, gigabytes of them.
 //!
 //! The same calls give the same bytes on every machine: the only chance is [`Rng`], seeded by the
 //! caller. Addresses and names are those set aside for documentation (RFC 5737, 3849, 2606).
@@ -23,12 +24,17 @@
 
 pub mod dns;
 pub mod frame;
+mod random;
 mod rng;
 mod sample;
 mod trace;
+pub mod traffic;
 
+pub use random::RandomOptions;
+pub use random::RandomPackets;
 pub use rng::Rng;
 pub use sample::sample;
 pub use trace::Frame;
+pub use trace::Paused;
 pub use trace::Tcp;
 pub use trace::Trace;

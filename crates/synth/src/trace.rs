@@ -166,6 +166,47 @@ impl Trace {
         tcp
     }
 
+    /// A TCP connection that nobody answers.
+    pub fn knock(&mut self, client: SocketAddr, server: SocketAddr) {
+        self.ends(client, server).segment(Side::Client, SYN, &[]);
+    }
+
+    /// Goes on with a connection that rested.
+    pub fn resume(&mut self, rest: Paused) -> Tcp<'_> {
+        Tcp { trace: self, ends: rest.ends, seq: rest.seq, most: rest.most }
+    }
+
+    /// What networks do to the frames from `since` on: about one in `one_in` comes later than the
+    /// next, and as many come twice.
+    pub fn disturb(&mut self, since: usize, one_in: u64) {
+        let Some(frames) = self.frames.get_mut(since..) else { return };
+        let mut again = Vec::new();
+        for at in 1..frames.len() {
+            match self.rng.below(one_in * 2) {
+                0 => {
+                    let (before, after) = frames.split_at_mut(at);
+                    if let (Some(a), Some(b)) = (before.last_mut(), after.first_mut()) {
+                        std::mem::swap(&mut a.bytes, &mut b.bytes);
+                    }
+                }
+                1 => again.push(frames[at].clone()),
+                _ => {}
+            }
+        }
+        self.frames.append(&mut again);
+        // Stable: a frame that comes twice comes the second time behind the first.
+        self.frames.sort_by_key(|f| f.time);
+    }
+
+    /// The frames of all, in the order of time.
+    pub fn merge(start: Time, traces: Vec<Self>) -> Self {
+        let mut all = Self::new(start, 0);
+        all.frames = traces.into_iter().flat_map(|t| t.frames).collect();
+        all.frames.sort_by_key(|f| f.time);
+        all.now = all.frames.last().map_or(start, |f| f.time);
+        all
+    }
+
     /// A TCP connection that the server refuses.
     pub fn refuse(&mut self, client: SocketAddr, server: SocketAddr) {
         let mut tcp = self.ends(client, server);
@@ -199,7 +240,20 @@ pub struct Tcp<'a> {
     most: u16,
 }
 
+/// A connection that rests while others have the clock; see [`Tcp::pause`].
+#[derive(Clone, Copy, Debug)]
+pub struct Paused {
+    ends: [SocketAddr; 2],
+    seq: [u32; 2],
+    most: u16,
+}
+
 impl Tcp<'_> {
+    /// Lets go of the clock; [`Trace::resume`] goes on.
+    pub fn pause(self) -> Paused {
+        Paused { ends: self.ends, seq: self.seq, most: self.most }
+    }
+
     /// The client sends data, in as many segments as it takes; each is acknowledged.
     pub fn send(&mut self, data: &[u8]) {
         self.data(Side::Client, data);

@@ -24,7 +24,7 @@ use crate::terminal::Terminal;
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(super) struct Args {
-    /// [-hdlOq] [-F FILE] [-m NETMASK] [-s SNAPLEN] [-S swapped|unswapped] DLT|-r FILE [EXPRESSION]
+    /// `[-hdlOq] [-F FILE] [-m NETMASK] [-s SNAPLEN] [-S swapped|unswapped] DLT|-r FILE [EXPRESSION]`
     #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<OsString>,
 }

@@ -26,21 +26,25 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
             return;
         };
         found.reserve(keys.size_hint().0);
-        // A ring: the key that leaves its place is the one that has waited longest.
+        // A ring: a key asks for its tags when it enters, for its entry halfway round, and is compared when its
+        // place is wanted again.
         let mut ring = [None; AHEAD];
-        let mut at = 0;
-        let mut finish = |waiting: Option<(&Q, _)>| {
-            if let Some((key, seek)) = waiting {
+        let mut turn = |at: usize, entering: Option<(&'k Q, _)>| {
+            if let Some((_, seek)) = ring[(at + AHEAD / 2) % AHEAD] {
+                table.seek_entry(seek);
+            }
+            let leaving = core::mem::replace(&mut ring[at % AHEAD], entering);
+            if let Some((key, seek)) = leaving {
                 found.push(table.find_at(seek, |(k, _)| key.is(k)).map(|(_, v)| v));
             }
         };
+        let mut at = 0;
         for key in keys.by_ref() {
-            let seek = table.seek(self.hasher.hash_one(key));
-            finish(ring[at % AHEAD].replace((key, seek)));
+            turn(at, Some((key, table.seek(self.hasher.hash_one(key)))));
             at += 1;
         }
         for _ in 0..AHEAD {
-            finish(ring[at % AHEAD].take());
+            turn(at, None);
             at += 1;
         }
     }

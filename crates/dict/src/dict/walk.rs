@@ -5,12 +5,16 @@ use core::hash::{BuildHasher, Hash};
 use super::{Dict, State};
 
 /// Where a walk with [`Dict::next`] stands. Holds no borrow of the dictionary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Everything of a lesser hash was visited.
+    /// Hashes of the part begun, still to be visited, the greatest first.
+    ahead: Vec<u64>,
+    /// The first hash of the next part, unless there is none.
     from: u64,
-    /// So many entries of exactly that hash, too.
-    skip: u32,
+    is_last: bool,
+    begun: bool,
+    /// The hash visited last, and how often.
+    last: (u64, u32),
 }
 
 /// Names an entry of a [`Dict`] in eight bytes, whatever its key.
@@ -30,15 +34,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
 
     /// The entry of a handle.
     pub fn by_handle(&self, handle: Handle) -> Option<(&K, &V)> {
-        let is = |(k, _): &(K, V)| self.hasher.hash_one(k) == handle.0;
-        let (k, v) = match &self.state {
-            State::Empty => None,
-            State::One(entry) => Some(entry).filter(|e| is(e)),
-            State::Two(entries) => entries.iter().find(|e| is(e)),
-            State::Few(few) => few.iter().find(|e| is(e)),
-            State::Table(table) => table.find(handle.0, is),
-        }?;
-        Some((k, v))
+        self.find_where(handle.0, |(k, _)| self.hasher.hash_one(k) == handle.0)
     }
 
     /// The value of a handle, to change.
@@ -60,7 +56,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
 
     /// A walk over the entries that survives changes between its steps.
     ///
-    /// The walk goes in the order of hashes, which no growth, split or shrinking changes. So, whatever is
+    /// The walk takes the dictionary part by part in the order of hashes, which no growth, split or shrinking
+    /// changes, and lists the hashes of a part (up to some 450) when it comes to it. So, whatever is
     /// inserted and removed between steps of [`next`](Self::next):
     ///
     /// * an entry present from the first step to the last is visited exactly once;
@@ -70,7 +67,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     /// * a step costs the same however large the dictionary has grown since, and walks hold nothing up.
     ///
     /// Of keys that agree in all 64 bits of their hash (one pair in 10^19), one may be missed or
-    /// visited twice if another of them is removed while the walk stands between them. Several walks may go on at once.
+    /// visited twice if another of them comes or goes while the walk stands between them. Several walks may go on at once.
     ///
     /// ```
     /// let mut dict: gannet_dict::Dict<u32, u32> = (0..1000).map(|i| (i, i)).collect();
@@ -88,31 +85,56 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
 
     /// The next entry of a walk; `None` at its end.
     pub fn next(&self, cursor: &mut Cursor) -> Option<(&K, &V)> {
-        let hash_of = |(k, _): &(K, V)| self.hasher.hash_one(k);
-        let (hash, (key, value)) = match &self.state {
-            State::Empty => return None,
-            State::One(entry) => least(core::iter::once(entry), cursor, hash_of)?,
-            State::Two(entries) => least(entries.iter(), cursor, hash_of)?,
-            State::Few(few) => least(few.iter(), cursor, hash_of)?,
-            State::Table(table) => table.next_from(cursor.from, cursor.skip, hash_of)?,
-        };
-        let again = hash == cursor.from;
-        *cursor = Cursor { from: hash, skip: if again { cursor.skip + 1 } else { 1 } };
-        Some((key, value))
+        loop {
+            let Some(hash) = cursor.ahead.pop() else {
+                if cursor.is_last {
+                    return None;
+                }
+                let next = self.list(cursor.from, &mut cursor.ahead);
+                (cursor.from, cursor.is_last) = (next.unwrap_or_default(), next.is_none());
+                cursor.ahead.sort_unstable_by(|a, b| b.cmp(a));
+                continue;
+            };
+            let (last, times) = cursor.last;
+            let nth = if cursor.begun && last == hash { times } else { 0 };
+            (cursor.begun, cursor.last) = (true, (hash, nth + 1));
+            if let Some((key, value)) = self.nth_of(hash, nth) {
+                return Some((key, value));
+            }
+        }
     }
-}
 
-/// The entry a walk comes to next among a few without order, with its hash.
-fn least<'e, T>(
-    entries: impl Iterator<Item = &'e T>,
-    cursor: &Cursor,
-    hash_of: impl Fn(&T) -> u64,
-) -> Option<(u64, &'e T)> {
-    let mut passed = 0;
-    let ahead = entries.map(|e| (hash_of(e), e)).filter(|(hash, _)| {
-        let fresh = *hash > cursor.from || (*hash == cursor.from && passed >= cursor.skip);
-        passed += u32::from(*hash == cursor.from);
-        fresh
-    });
-    ahead.min_by_key(|(hash, _)| *hash)
+    /// Lists the hashes of the part that begins at `from`; where the next one begins.
+    fn list(&self, from: u64, hashes: &mut Vec<u64>) -> Option<u64> {
+        let hash_of = |(k, _): &(K, V)| self.hasher.hash_one(k);
+        match &self.state {
+            State::Table(table) => table.hashes_from(from, hash_of, hashes),
+            _ => {
+                let all = self.iter().map(|(k, _)| self.hasher.hash_one(k));
+                hashes.extend(all.filter(|hash| *hash >= from));
+                None
+            }
+        }
+    }
+
+    /// Among the entries of one hash, one to which `nth` others come before.
+    fn nth_of(&self, hash: u64, mut nth: u32) -> Option<(&K, &V)> {
+        let is = |(k, _): &(K, V)| {
+            let is = self.hasher.hash_one(k) == hash;
+            nth = nth.wrapping_sub(u32::from(is));
+            is && nth == u32::MAX
+        };
+        self.find_where(hash, is)
+    }
+
+    fn find_where(&self, hash: u64, mut is: impl FnMut(&(K, V)) -> bool) -> Option<(&K, &V)> {
+        let (k, v) = match &self.state {
+            State::Empty => None,
+            State::One(entry) => Some(entry).filter(|e| is(e)),
+            State::Two(entries) => entries.iter().find(|e| is(e)),
+            State::Few(few) => few.iter().find(|e| is(e)),
+            State::Table(table) => table.find(hash, is),
+        }?;
+        Some((k, v))
+    }
 }

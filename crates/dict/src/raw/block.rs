@@ -1,86 +1,104 @@
-//! One clustered array: groups of seven cells, each with a tag; entries in the order of their tags.
+//! One clustered array: groups of fourteen cells, each with a tag of 8 bits.
 //!
 //! ```text
-//! group   ┌ tags: 7 × u16, 2 spare ┬ cell ┬ cell ┬ … 7 ┐   128 bytes for an entry of 16: two cache lines
-//! block   │ group │ group │ … │ group │ tail │
+//! block   │ … │ cells of group 1 │ cells of group 0 │ tags of 0 │ tags of 1 │ … │
+//! tags    │ 14 tags │ state │                      16 bytes, never across two lines of the cache
+//! cells   │ from groups before │ at home │ free │   14 entries
 //! ```
 //!
-//! A tag is 16 bits of the hash. It names the entry's home (`tag × homes / 2^16`), the group where searching
-//! begins, and tells entries of one group apart. Through the block the tags ascend, and an entry stands in its home or,
-//! if that is full, as near behind it as the order allows, with no free cell between. So a search ends at the
-//! first group whose last tag is greater or free, and usually looks at one.
+//! The low half of a hash names an entry's home, the group where searching begins (`low half × groups / 2^32`);
+//! a byte of its high half is its tag, compared fourteen at a time. An entry stands in its home or, if that is full of
+//! entries that belong there or before it, in the next group with room. Entries are in the order of their homes, group by
+//! group, so those from before come first in a group: the state says how many they are, and of
+//! which tags some spilled into the next one. A search ends at the first group that nothing of its tag spilled from;
+//! nearly always it looks at one. Removal brings a spilled entry back: there are no tombstones.
 //!
-//! For memory one rule counts: **a cell is initialised exactly when its tag is not [`EMPTY`]**. The order is
-//! what makes searches right; no unsafe code leans on it.
+//! Searching walks the tags alone: those of 56 entries share a line, and a key that is absent seldom touches more.
+//!
+//! For memory one rule counts: **a cell is initialised exactly when its tag is not [`FREE`]**. Order and state are
+//! what makes searches right; no unsafe code leans on them.
 
 use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
+use core::num::NonZeroU8;
 use core::ptr::NonNull;
 use std::alloc;
 
 use super::simd;
 
 /// Cells of a group.
-pub(crate) const LANES: usize = 7;
+pub(crate) const LANES: usize = 14;
 
-/// The tag of a free cell; greater than that of any entry.
-pub(crate) const EMPTY: u16 = u16::MAX;
+/// The tag of a free cell.
+const FREE: u8 = 0;
 
 /// The last cell of a group.
 const LAST: usize = LANES - 1;
 
-/// The lane of the tags that belongs to no cell. The first two groups keep the number of entries there.
-const SPARE: usize = LANES;
+/// In the state, how many cells hold entries from groups before.
+const FOREIGN: u16 = 0x000f;
 
-#[repr(C)]
-struct Group<T> {
-    tags: [u16; LANES + 1],
-    cells: [MaybeUninit<T>; LANES],
+/// In it, of which tags entries spilled into the next group: one bit for a twelfth of the tags each. A bit may stand
+/// longer than its entries do; none does when nothing spills.
+const SPILLED: u16 = 0xfff0;
+
+/// Tags and state of a group.
+type Tags = [u8; LANES + 2];
+
+/// Cells of a group.
+type Cells<T> = [MaybeUninit<T>; LANES];
+
+/// One group, to read.
+#[derive(Clone, Copy)]
+struct Group<'a, T> {
+    tags: &'a Tags,
+    cells: &'a Cells<T>,
 }
 
-/// Bytes of a group with entries of type `T`.
+/// One group, to change.
+struct GroupMut<'a, T> {
+    tags: &'a mut Tags,
+    cells: &'a mut Cells<T>,
+}
+
+/// Bytes of a group with entries of type `T`, at most.
 pub(crate) const fn group_bytes<T>() -> usize {
-    size_of::<Group<T>>()
+    size_of::<Tags>() + size_of::<Cells<T>>().next_multiple_of(size_of::<Tags>())
 }
 
-/// The tag of an entry: never [`EMPTY`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Tag(u16);
+/// The tag of an entry: never [`FREE`].
+type Tag = NonZeroU8;
 
-impl Tag {
-    /// The tag of a hash in a block that holds the hashes of one prefix of `depth` bits: the 16 bits behind them.
-    #[inline]
-    pub(crate) fn of(hash: u64, depth: u8) -> Self {
-        Tag::new(((hash << (depth & 63)) >> 48) as u16)
-    }
+#[inline]
+fn tag_of(hash: u64) -> Tag {
+    let tag = (hash >> 32) as u8;
+    Tag::MIN.saturating_add(tag - u8::from(tag != 0))
+}
 
-    /// A tag of these bits. The last two values are folded together, which keeps the order.
-    #[inline]
-    pub(crate) fn new(bits: u16) -> Self {
-        Tag(bits.min(EMPTY - 1))
-    }
+/// The bit of [`SPILLED`] for a tag.
+#[inline]
+fn spill_bit(tag: Tag) -> u16 {
+    0x10 << ((u16::from(tag.get()) * 12) >> 8)
+}
 
-    /// Its bits.
-    #[inline]
-    pub(crate) fn bits(self) -> u16 {
-        self.0
-    }
+/// The state of a group.
+#[inline]
+fn state(tags: &Tags) -> u16 {
+    let [.., low, high] = *tags;
+    u16::from_le_bytes([low, high])
+}
 
-    /// The home of the tag among so many; less than `homes`.
-    #[inline]
-    fn home(self, homes: u32) -> usize {
-        ((u64::from(self.0) * u64::from(homes)) >> 16) as usize
-    }
+fn set_state(tags: &mut Tags, state: u16) {
+    let [.., low, high] = tags;
+    [*low, *high] = state.to_le_bytes();
 }
 
 /// A clustered array and the place of its share in the space of hashes.
 pub(crate) struct Block<T> {
-    groups: NonNull<Group<T>>,
-    /// Groups that are the home of some tags.
-    homes: u32,
-    /// Groups behind those, for entries pushed past the end.
-    tail: [u8; 3],
+    /// Those of the first group; the others follow, the cells stand before.
+    tags: NonNull<Tags>,
+    count: u32,
     /// Leading hash bits that all entries share.
     pub(crate) depth: u8,
     owned: PhantomData<T>,
@@ -92,58 +110,47 @@ unsafe impl<T: Send> Send for Block<T> {}
 unsafe impl<T: Sync> Sync for Block<T> {}
 
 /// Where an entry stands in its block, until the next change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
-    pub(crate) group: u32,
-    pub(crate) lane: u8,
+    group: u32,
+    lane: u8,
 }
 
 impl<T> Block<T> {
-    /// `homes` + `tail` free groups.
+    /// So many free groups.
     ///
     /// # Panics
-    /// With fewer than two groups or no home: errors of this crate. With a tail of 2^24 groups, which takes a hundred
-    /// million equal hashes, or beyond the address space.
-    pub(crate) fn new(depth: u8, homes: u32, tail: usize) -> Self {
-        let count = homes as usize + tail;
-        assert!(homes > 0 && count > 1 && depth < 64 && tail < 1 << 24);
-        let [a, b, c, ..] = (tail as u32).to_le_bytes();
-        let tail = [a, b, c];
-        let Some(layout) = Self::layout(count) else { panic!("block of {count} groups") };
+    /// With no group or more than 2^32 (errors of this crate), or beyond the address space.
+    pub(crate) fn new(depth: u8, count: usize) -> Self {
+        assert!(count > 0 && count <= u32::MAX as usize && depth < 64);
+        let Some((layout, cells)) = Self::layout(count) else { panic!("block of {count} groups") };
         // SAFETY: the layout is not of size 0, as there are groups and they have tags.
-        let Some(groups) = NonNull::new(unsafe { alloc::alloc(layout) }.cast::<Group<T>>()) else {
+        let Some(base) = NonNull::new(unsafe { alloc::alloc(layout) }) else {
             alloc::handle_alloc_error(layout)
         };
-        for at in 0..count {
-            // SAFETY: `at` is within the `count` groups just allocated. Writing through the raw pointer makes no
-            // reference to memory that is not initialised yet.
-            unsafe {
-                let mut tags = [EMPTY; LANES + 1];
-                tags[SPARE] = 0;
-                (&raw mut (*groups.as_ptr().add(at)).tags).write(tags);
-            }
-        }
-        Block { groups, homes, tail, depth, owned: PhantomData }
+        // SAFETY: the cells take the first `cells` bytes of the allocation, `count` tags the rest. Bytes of tags need no
+        // alignment to be written.
+        let tags = unsafe {
+            let tags = base.add(cells).cast::<Tags>();
+            tags.cast::<u8>().write_bytes(FREE, count * size_of::<Tags>());
+            tags
+        };
+        Block { tags, count: count as u32, depth, owned: PhantomData }
     }
 
-    fn layout(count: usize) -> Option<Layout> {
-        let bytes = count.checked_mul(size_of::<Group<T>>())?;
-        // Lines of the cache, where groups fill them anyway.
-        let line = if size_of::<Group<T>>().is_multiple_of(64) { 64 } else { 1 };
-        Layout::from_size_align(bytes, align_of::<Group<T>>().max(line)).ok()
+    /// The allocation of so many groups, and the bytes of it that are cells.
+    fn layout(count: usize) -> Option<(Layout, usize)> {
+        let align = align_of::<T>().max(size_of::<Tags>());
+        // The cells end where the tags begin, so both are aligned.
+        let cells = count.checked_mul(size_of::<Cells<T>>())?.checked_next_multiple_of(align)?;
+        let bytes = cells.checked_add(count.checked_mul(size_of::<Tags>())?)?;
+        Some((Layout::from_size_align(bytes, align).ok()?, cells))
     }
 
-    /// Groups, the tail included.
+    /// Groups.
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.homes as usize + self.tail()
-    }
-
-    /// Groups that are no tag's home.
-    #[inline]
-    pub(crate) fn tail(&self) -> usize {
-        let [a, b, c] = self.tail;
-        u32::from_le_bytes([a, b, c, 0]) as usize
+        self.count as usize
     }
 
     /// Cells, filled or not.
@@ -153,347 +160,385 @@ impl<T> Block<T> {
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.count() * size_of::<Group<T>>()
+        Self::layout(self.count()).map_or(0, |(layout, _)| layout.size())
     }
 
-    /// The group where searching for a tag begins; less than `homes`.
+    /// The group where searching for a hash begins; less than `count`.
     #[inline]
-    fn home(&self, tag: Tag) -> usize {
-        tag.home(self.homes)
+    fn home(&self, hash: u64) -> usize {
+        ((u64::from(hash as u32) * u64::from(self.count)) >> 32) as usize
+    }
+
+    #[inline]
+    fn next(&self, at: usize) -> usize {
+        if at + 1 == self.count() { 0 } else { at + 1 }
     }
 
     /// # Safety
     /// `at` is less than [`count`](Self::count).
     #[inline]
-    unsafe fn group_unchecked(&self, at: usize) -> &Group<T> {
+    unsafe fn tags_unchecked(&self, at: usize) -> &Tags {
         debug_assert!(at < self.count());
-        // SAFETY: within the allocation (the caller's promise); tags were written by `new`, cells may be
-        // uninitialised by their type; writers need `&mut self`.
-        unsafe { &*self.groups.as_ptr().add(at) }
+        // SAFETY: within the allocation (the caller's promise); tags were written by `new`; writers need
+        // `&mut self`.
+        unsafe { self.tags.add(at).as_ref() }
+    }
+
+    /// Where the cells of a group begin: the last group's first, the first group's just before the tags.
+    #[inline]
+    fn cells_of(&self, at: usize) -> NonNull<Cells<T>> {
+        debug_assert!(at < self.count());
+        let before = self.tags.as_ptr().cast::<Cells<T>>().wrapping_sub(at + 1);
+        // SAFETY: callers give `at` less than `count`, and so many groups of cells stand before the tags: the
+        // pointer is within the allocation, which is not at 0.
+        unsafe { NonNull::new_unchecked(before) }
     }
 
     #[inline]
-    fn group(&self, at: usize) -> Option<&Group<T>> {
-        // SAFETY: the condition is what `group_unchecked` asks for.
-        (at < self.count()).then(|| unsafe { self.group_unchecked(at) })
+    fn group(&self, at: usize) -> Group<'_, T> {
+        assert!(at < self.count());
+        // SAFETY: within the allocation as asserted; cells may be uninitialised by their type; writers need
+        // `&mut self`.
+        unsafe { Group { tags: self.tags_unchecked(at), cells: self.cells_of(at).as_ref() } }
     }
 
     #[inline]
-    fn group_mut(&mut self, at: usize) -> Option<&mut Group<T>> {
-        // SAFETY: within the allocation by the condition; `&mut self` makes the access exclusive.
-        (at < self.count()).then(|| unsafe { &mut *self.groups.as_ptr().add(at) })
+    fn group_mut(&mut self, at: usize) -> GroupMut<'_, T> {
+        assert!(at < self.count());
+        // SAFETY: within the allocation as asserted; tags and cells do not overlap; `&mut self` makes the access
+        // exclusive.
+        unsafe { GroupMut { tags: self.tags.add(at).as_mut(), cells: self.cells_of(at).as_mut() } }
     }
 
-    /// Asks for the lines that a search for this tag will touch first.
+    /// Asks for the line that a search for this hash touches first.
     #[inline]
-    pub(crate) fn prefetch(&self, tag: Tag) {
-        let group = self.groups.as_ptr().wrapping_add(self.home(tag)).cast::<u8>();
-        simd::prefetch(group);
-        // The entry is nearer to the end the larger the entries; two lines cover groups of 128 bytes.
-        simd::prefetch(group.wrapping_add(64));
+    pub(crate) fn prefetch(&self, hash: u64) {
+        simd::prefetch(self.tags.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// The filled cell with this tag that `eq` accepts.
+    /// Asks for the first entry that such a search compares, if its line of tags has come.
     #[inline]
-    fn search(&self, tag: Tag, mut eq: impl FnMut(&T) -> bool) -> Option<(&Group<T>, Spot)> {
-        let mut at = self.home(tag);
+    pub(crate) fn prefetch_entry(&self, hash: u64) {
+        let home = self.home(hash);
+        // SAFETY: `home` is less than `count`.
+        let tags = unsafe { self.tags_unchecked(home) };
+        let (lanes, _) = simd::probe(tags, tag_of(hash).get());
+        // Without one any address will do: a prefetch of the cells' end harms nothing.
+        let cells = self.cells_of(home).cast::<T>().as_ptr();
+        simd::prefetch(cells.wrapping_add(lanes.trailing_zeros() as usize % LANES));
+    }
+
+    /// The filled cell with the tag of this hash that `eq` accepts.
+    #[inline]
+    fn search(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<(&T, Spot)> {
+        let (tag, mut at) = (tag_of(hash), self.home(hash));
         loop {
-            // SAFETY: `home` is less than `homes`; below `at` grows only while it stays under `count`.
-            let group = unsafe { self.group_unchecked(at) };
-            let mut lanes = simd::lanes_of(&group.tags, tag.0);
+            // SAFETY: `home` and `next` are less than `count`.
+            let tags = unsafe { self.tags_unchecked(at) };
+            let (mut lanes, state) = simd::probe(tags, tag.get());
             while lanes != 0 {
-                let lane = (lanes.trailing_zeros() / 2) as usize;
-                // SAFETY: `lane` is one of the seven whose tag is `tag`, which is not EMPTY (its
-                // type), so the cell is initialised.
-                let entry = unsafe { group.cells.get_unchecked(lane).assume_init_ref() };
+                let lane = lanes.trailing_zeros() as usize;
+                // SAFETY: `lane` is one of the fourteen, and its tag is `tag`, which is not FREE by its type, so
+                // the cell is initialised.
+                let entry = unsafe { self.cells_of(at).cast::<T>().add(lane).as_ref() };
                 if eq(entry) {
-                    return Some((group, Spot { group: at as u32, lane: lane as u8 }));
+                    return Some((entry, Spot { group: at as u32, lane: lane as u8 }));
                 }
                 lanes &= lanes - 1;
             }
-            // Free cells hold the greatest tag.
-            if group.tags[LAST] > tag.0 {
+            // Nothing spills from the last group with room, and one has.
+            if state & spill_bit(tag) == 0 {
                 return None;
             }
-            at += 1;
-            if at >= self.count() {
-                return None;
-            }
+            at = self.next(at);
         }
     }
 
-    /// The entry with this tag that `eq` accepts.
+    /// The entry of this hash that `eq` accepts.
     #[inline]
-    pub(crate) fn find(&self, tag: Tag, eq: impl FnMut(&T) -> bool) -> Option<&T> {
-        let (group, spot) = self.search(tag, eq)?;
-        // SAFETY: `search` returns filled cells.
-        Some(unsafe { group.cells.get_unchecked(usize::from(spot.lane)).assume_init_ref() })
+    pub(crate) fn find(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<&T> {
+        self.search(hash, eq).map(|(entry, _)| entry)
     }
 
     /// Where that entry stands.
     #[inline]
-    pub(crate) fn spot(&self, tag: Tag, eq: impl FnMut(&T) -> bool) -> Option<Spot> {
-        Some(self.search(tag, eq)?.1)
+    pub(crate) fn spot(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<Spot> {
+        self.search(hash, eq).map(|(_, spot)| spot)
     }
 
     /// The entry of a cell.
     #[inline]
     pub(crate) fn get(&self, spot: Spot) -> Option<&T> {
-        let (group, lane) = (self.group(spot.group as usize)?, usize::from(spot.lane));
-        if lane >= LANES || group.tags[lane] == EMPTY {
+        let (group, lane) = (self.group(spot.group as usize), usize::from(spot.lane));
+        if lane >= LANES || group.tags[lane] == FREE {
             return None;
         }
-        // SAFETY: the tag is not EMPTY, so the cell is initialised.
+        // SAFETY: the tag is not FREE, so the cell is initialised.
         Some(unsafe { group.cells[lane].assume_init_ref() })
     }
 
     /// The entry of a cell, to change.
     #[inline]
     pub(crate) fn get_mut(&mut self, spot: Spot) -> Option<&mut T> {
-        let (group, lane) = (self.group_mut(spot.group as usize)?, usize::from(spot.lane));
-        if lane >= LANES || group.tags[lane] == EMPTY {
+        let (group, lane) = (self.group_mut(spot.group as usize), usize::from(spot.lane));
+        if lane >= LANES || group.tags[lane] == FREE {
             return None;
         }
-        // SAFETY: the tag is not EMPTY, so the cell is initialised.
+        // SAFETY: the tag is not FREE, so the cell is initialised.
         Some(unsafe { group.cells[lane].assume_init_mut() })
     }
 
-    /// The tag of a filled cell.
-    #[inline]
-    pub(crate) fn tag(&self, spot: Spot) -> Option<Tag> {
-        let tags = &self.group(spot.group as usize)?.tags[..LANES];
-        tags.get(usize::from(spot.lane)).filter(|tag| **tag != EMPTY).map(|tag| Tag(*tag))
-    }
-
-    /// Entries.
-    #[inline]
+    /// Entries. Counted, group by group.
     pub(crate) fn len(&self) -> usize {
-        // SAFETY: there are at least two groups.
-        let (low, high) = unsafe { (self.group_unchecked(0), self.group_unchecked(1)) };
-        usize::from(low.tags[SPARE]) | usize::from(high.tags[SPARE]) << 16
+        (0..self.count()).map(|at| len(self.group(at).tags)).sum()
     }
 
-    fn set_len(&mut self, len: usize) {
-        for (at, half) in [len as u16, (len >> 16) as u16].into_iter().enumerate() {
-            if let Some(group) = self.group_mut(at) {
-                group.tags[SPARE] = half;
-            }
+    /// Whether an entry of this hash would have to stand behind its home.
+    #[inline]
+    pub(crate) fn is_crowded(&self, hash: u64) -> bool {
+        self.group(self.home(hash)).tags[LAST] != FREE
+    }
+
+    /// Whether few cells are filled where entries of this hash stand.
+    #[inline]
+    pub(crate) fn is_sparse(&self, hash: u64) -> bool {
+        // A third of the cells: among groups half full, the exception.
+        self.group(self.home(hash)).tags[LANES / 3] == FREE
+    }
+
+    /// Adds an entry; gives it back where no cell is free.
+    #[inline]
+    pub(crate) fn insert(&mut self, hash: u64, entry: T) -> Result<(), T> {
+        let (tag, home) = (tag_of(hash), self.home(hash));
+        let mut group = self.group_mut(home);
+        if group.tags[LAST] == FREE {
+            group.push_own(tag, entry);
+            return Ok(());
         }
+        self.spill(home, tag, entry)
     }
 
-    /// Adds an entry behind those of its tag; gives it back where no cell is free from its home on.
-    pub(crate) fn insert(&mut self, tag: Tag, entry: T) -> Result<(), T> {
-        let home = self.home(tag);
-        let full = |at: usize| self.group(at).is_some_and(|g| g.tags[LAST] != EMPTY);
-        let Some(free) = (home..self.count()).find(|at| !full(*at)) else { return Err(entry) };
-        let passed = |at: &usize| self.group(*at).is_some_and(|g| g.tags[LAST] <= tag.0);
-        let mut at = home + (home..free).take_while(passed).count();
-        let len = self.len();
-        let lane = self.group(at).map_or(0, |g| g.tags[..LANES].partition_point(|t| *t <= tag.0));
-        let mut carried = self.group_mut(at).and_then(|g| g.push(lane, tag, entry));
-        // What falls off the end of a full group begins the next.
+    /// Adds an entry whose home is full.
+    #[cold]
+    #[inline(never)]
+    fn spill(&mut self, home: usize, tag: Tag, entry: T) -> Result<(), T> {
+        if (0..self.count()).all(|at| self.group(at).tags[LAST] != FREE) {
+            return Err(entry);
+        }
+        let (mut at, mut carried) = (home, Some((tag, entry)));
+        // Each full group takes one in and hands one on, to the group with room.
         while let Some((tag, entry)) = carried {
-            at += 1;
-            carried = self.group_mut(at).and_then(|g| g.push(0, tag, entry));
+            let full = self.group_mut(at);
+            set_state(full.tags, state(full.tags) | spill_bit(tag));
+            at = self.next(at);
+            carried = self.group_mut(at).push_foreign(tag, entry);
         }
-        self.set_len(len + 1);
         Ok(())
     }
 
-    /// Takes an entry out and closes the gap: entries behind their home come nearer, no tombstone is left.
-    pub(crate) fn remove(&mut self, spot: Spot) -> Option<T> {
-        let mut at = spot.group as usize;
-        let len = self.len();
-        let group = self.group_mut(at)?;
-        let mut was_full = group.tags[LAST] != EMPTY;
-        let (_, entry) = group.pull(usize::from(spot.lane))?;
-        self.set_len(len - 1);
-        while was_full {
-            let first = Spot { group: at as u32 + 1, lane: 0 };
-            if self.tag(first).is_none_or(|tag| self.home(tag) > at) {
-                break;
-            }
-            let Some(next) = self.group_mut(at + 1) else { break };
-            was_full = next.tags[LAST] != EMPTY;
-            if let (Some((tag, entry)), Some(group)) = (next.pull(0), self.group_mut(at)) {
-                group.push(LAST, tag, entry);
-            }
-            at += 1;
+    /// Takes an entry out, and brings one back that had spilled for it.
+    #[inline]
+    pub(crate) fn remove(&mut self, spot: Spot, hasher: impl Fn(&T) -> u64) -> Option<T> {
+        let at = spot.group as usize;
+        let (_, entry) = self.pull(at, usize::from(spot.lane))?;
+        if state(self.group(at).tags) & SPILLED != 0 {
+            self.unspill(at, hasher);
         }
         Some(entry)
     }
 
-    /// Takes an entry and its tag out and leaves the gap: the block can but be emptied further.
+    /// Takes an entry out of a group, and lets the group before know if it was the last of those from there.
+    #[inline]
+    fn pull(&mut self, at: usize, lane: usize) -> Option<(Tag, T)> {
+        let mut group = self.group_mut(at);
+        let were = foreign(group.tags);
+        let pulled = group.pull(lane)?;
+        if were > 0 && foreign(group.tags) == 0 {
+            let before = at.checked_sub(1).unwrap_or(self.count() - 1);
+            let before = self.group_mut(before);
+            set_state(before.tags, state(before.tags) & !SPILLED);
+        }
+        Some(pulled)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unspill(&mut self, mut at: usize, hasher: impl Fn(&T) -> u64) {
+        // The group `at` has room. Each turn moves the room to the group behind; after a round all were seen.
+        for _ in 0..self.count() {
+            let next = self.next(at);
+            if state(self.group(at).tags) & SPILLED == 0 {
+                return;
+            }
+            // The order of homes: first comes who has the furthest to go.
+            let behind = |entry: &T| {
+                let home = self.home(hasher(entry));
+                if home <= next { next - home } else { next + self.count() - home }
+            };
+            let foreign = (0..foreign(self.group(next).tags) as u8).filter_map(|lane| {
+                let entry = self.get(Spot { group: next as u32, lane })?;
+                Some((behind(entry), lane))
+            });
+            let Some((distance, lane)) = foreign.max() else { return };
+            let Some((tag, entry)) = self.pull(next, usize::from(lane)) else { return };
+            if distance <= 1 {
+                self.group_mut(at).push_own(tag, entry);
+            } else {
+                let _nobody_had_to_leave = self.group_mut(at).push_foreign(tag, entry);
+            }
+            at = next;
+        }
+    }
+
+    /// Takes an entry out and leaves the gap: the block can but be emptied further.
     #[inline]
     pub(crate) fn take(&mut self, spot: Spot) -> Option<T> {
-        let (group, lane) = (self.group_mut(spot.group as usize)?, usize::from(spot.lane));
-        if lane >= LANES || group.tags[lane] == EMPTY {
+        let (group, lane) = (self.group_mut(spot.group as usize), usize::from(spot.lane));
+        if lane >= LANES || group.tags[lane] == FREE {
             return None;
         }
-        group.tags[lane] = EMPTY;
-        // SAFETY: the tag was not EMPTY, so the cell was initialised; now it is EMPTY, and nobody reads it again.
+        group.tags[lane] = FREE;
+        // SAFETY: the tag was not FREE, so the cell was initialised; now it is FREE, and nobody reads it again.
         Some(unsafe { group.cells[lane].assume_init_read() })
     }
 
-    /// Adds an entry whose tag is not less than any before, at its home or behind `from`, where the one
-    /// before stands; where it stands.
-    ///
-    /// # Panics
-    /// Where there is no group left: errors of this crate ([`end_of`] tells before).
-    #[inline]
-    pub(crate) fn append(&mut self, from: Spot, tag: Tag, entry: T) -> Spot {
-        let to = next_spot(from, self.home(tag));
-        let group = self.group_mut(to.group as usize);
-        let Some(group) = group else { panic!("a block too small for its entries") };
-        let lane = usize::from(to.lane);
-        assert!(group.tags[lane] == EMPTY);
-        group.cells[lane].write(entry);
-        group.tags[lane] = tag.0;
-        to
-    }
-
-    /// States how many entries were appended or taken.
-    pub(crate) fn recount(&mut self) {
-        self.set_len(self.spots().count());
-    }
-
-    /// The filled cells in order, with their tags.
-    pub(crate) fn spots(&self) -> impl Iterator<Item = (Tag, Spot)> {
+    /// The filled cells in order.
+    pub(crate) fn spots(&self) -> impl Iterator<Item = Spot> {
         (0..self.count()).flat_map(move |at| {
-            let tags = self.group(at).map_or([EMPTY; LANES + 1], |g| g.tags);
-            let lanes = (0..LANES).map(move |lane| (tags[lane], lane as u8));
-            lanes
-                .filter(|(tag, _)| *tag != EMPTY)
-                .map(move |(tag, lane)| (Tag(tag), Spot { group: at as u32, lane }))
+            let mut lanes = filled(self.group(at).tags);
+            core::iter::from_fn(move || {
+                let lane = (lanes != 0).then(|| lanes.trailing_zeros() as u8)?;
+                lanes &= lanes - 1;
+                Some(Spot { group: at as u32, lane })
+            })
         })
     }
 
-    /// The filled cells at or behind `from`, or behind the home of `tag`: the first.
-    pub(crate) fn first_from(&self, tag: Tag) -> Option<Spot> {
-        let mut at = self.home(tag);
-        while let Some(group) = self.group(at) {
-            if let Some(lane) = group.tags[..LANES].iter().position(|t| *t >= tag.0 && *t != EMPTY)
-            {
-                return Some(Spot { group: at as u32, lane: lane as u8 });
-            }
-            at += 1;
-        }
-        None
-    }
-
-    /// The filled cell behind another one.
-    pub(crate) fn after(&self, spot: Spot) -> Option<Spot> {
-        let next = Spot { lane: spot.lane + 1, ..spot };
-        if self.tag(next).is_some() {
-            return Some(next);
-        }
-        (spot.group + 1..self.count() as u32)
-            .map(|group| Spot { group, lane: 0 })
-            .find(|spot| self.tag(*spot).is_some())
-    }
-
     /// Groups between each entry and its home.
-    pub(crate) fn distances(&self) -> impl Iterator<Item = usize> {
-        self.spots().map(|(tag, spot)| spot.group as usize - self.home(tag))
+    pub(crate) fn distances(&self, hasher: impl Fn(&T) -> u64) -> impl Iterator<Item = usize> {
+        self.spots().filter_map(move |spot| {
+            let (at, home) = (spot.group as usize, self.home(hasher(self.get(spot)?)));
+            Some(if home <= at { at - home } else { at + self.count() - home })
+        })
     }
 
     /// The entries in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.spots().filter_map(|(_, spot)| self.get(spot))
+        self.spots().filter_map(|spot| self.get(spot))
     }
 
     /// The cells of the entries in order. Who owns the block alone may make them `&mut T`, each once.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = NonNull<T>> {
-        let groups = self.groups;
-        self.spots().map(move |(_, spot)| {
-            // SAFETY: a spot of this block is within its groups and lanes; no reference is made on the way, so
-            // none is disturbed.
-            unsafe {
-                let group = groups.as_ptr().add(spot.group as usize);
-                let cell = (&raw mut (*group).cells).cast::<T>().add(usize::from(spot.lane));
-                NonNull::new_unchecked(cell)
-            }
+        self.spots().map(|spot| {
+            let cells = self.cells_of(spot.group as usize).cast::<T>();
+            // SAFETY: a spot of this block is within its lanes; no reference to a cell is made on the way, so none is
+            // disturbed.
+            unsafe { cells.add(usize::from(spot.lane)) }
         })
     }
 }
 
-impl<T> Group<T> {
-    /// Moves the cells from `lane` on up by one and fills it; what falls off the end.
+/// The lanes filled, a bit each.
+#[inline]
+fn filled(tags: &Tags) -> u32 {
+    !simd::bytes_of(tags, FREE) & ((1 << LANES) - 1)
+}
+
+#[inline]
+fn len(tags: &Tags) -> usize {
+    filled(tags).count_ones() as usize
+}
+
+/// How many are from groups before.
+#[inline]
+fn foreign(tags: &Tags) -> usize {
+    usize::from(state(tags) & FOREIGN)
+}
+
+impl<T> GroupMut<'_, T> {
+    /// Moves an entry from a filled lane to a free one.
     #[inline]
-    fn push(&mut self, lane: usize, tag: Tag, entry: T) -> Option<(Tag, T)> {
-        assert!(lane < LANES);
-        let carried = (self.tags[LAST] != EMPTY).then(|| {
-            // SAFETY: its tag is not EMPTY, so the cell is initialised; it is overwritten below, unread and
-            // undropped, with its tag.
-            (Tag(self.tags[LAST]), unsafe { self.cells[LAST].assume_init_read() })
-        });
-        self.tags.copy_within(lane..LAST, lane + 1);
-        // SAFETY: both ranges are within the cells, as lane ≤ LAST; cells move with their tags.
-        unsafe {
-            let cells = self.cells.as_mut_ptr();
-            cells.add(lane).copy_to(cells.add(lane + 1), LAST - lane);
+    fn shift(&mut self, from: usize, to: usize) {
+        assert!(from < LANES && to < LANES);
+        if from == to || self.tags[from] == FREE || self.tags[to] != FREE {
+            return;
         }
-        self.cells[lane].write(entry);
-        self.tags[lane] = tag.0;
-        carried
+        self.tags[to] = self.tags[from];
+        self.tags[from] = FREE;
+        // SAFETY: `from` was filled, so its cell is initialised, and is FREE now; `to` was FREE, so nothing is
+        // overwritten, and is filled now.
+        self.cells[to].write(unsafe { self.cells[from].assume_init_read() });
     }
 
-    /// Takes the entry of a lane and moves those behind it down by one.
+    /// Fills a free lane.
+    #[inline]
+    fn fill(&mut self, lane: usize, tag: Tag, entry: T) {
+        assert!(self.tags[lane] == FREE && lane < LANES);
+        self.cells[lane].write(entry);
+        self.tags[lane] = tag.get();
+    }
+
+    /// Adds an entry at home; there must be room.
+    #[inline]
+    fn push_own(&mut self, tag: Tag, entry: T) {
+        self.fill((!filled(self.tags)).trailing_zeros() as usize, tag, entry);
+    }
+
+    /// Adds an entry from before; where there is no room, the entry that has to leave for it.
+    fn push_foreign(&mut self, tag: Tag, entry: T) -> Option<(Tag, T)> {
+        let (foreign, len) = (foreign(self.tags), len(self.tags));
+        if foreign >= LANES {
+            return Some((tag, entry));
+        }
+        let mut leaves = None;
+        if len >= LANES {
+            leaves = self.pull(LAST);
+            self.shift(foreign, LAST);
+        } else {
+            self.shift(foreign, len);
+        }
+        self.fill(foreign, tag, entry);
+        set_state(self.tags, state(self.tags) + 1);
+        leaves
+    }
+
+    /// Takes the entry of a lane; others close the gap.
     #[inline]
     fn pull(&mut self, lane: usize) -> Option<(Tag, T)> {
-        if lane >= LANES || self.tags[lane] == EMPTY {
+        if lane >= LANES {
             return None;
         }
-        // SAFETY: its tag is not EMPTY, so the cell is initialised; cell and tag are overwritten next, by their
-        // successors or, the last tag, by EMPTY.
-        let taken = (Tag(self.tags[lane]), unsafe { self.cells[lane].assume_init_read() });
-        self.tags.copy_within(lane + 1..LANES, lane);
-        self.tags[LAST] = EMPTY;
-        // SAFETY: both ranges are within the cells, as lane ≤ LAST; cells move with their tags.
-        unsafe {
-            let cells = self.cells.as_mut_ptr();
-            cells.add(lane + 1).copy_to(cells.add(lane), LAST - lane);
+        let tag = Tag::new(self.tags[lane])?;
+        let (mut gap, foreign) = (lane, foreign(self.tags));
+        self.tags[lane] = FREE;
+        // SAFETY: the tag was not FREE, so the cell was initialised; now it is FREE, and nobody reads it again.
+        let entry = unsafe { self.cells[lane].assume_init_read() };
+        if gap < foreign {
+            self.shift(foreign - 1, gap);
+            gap = foreign - 1;
+            set_state(self.tags, state(self.tags) - 1);
         }
-        Some(taken)
+        let filled = filled(self.tags);
+        if filled >> gap != 0 {
+            self.shift(filled.ilog2() as usize, gap);
+        }
+        Some((tag, entry))
     }
-}
-
-/// The cell behind `from`, or the first one of `home` if that is further.
-#[inline]
-fn next_spot(from: Spot, home: usize) -> Spot {
-    let next = if usize::from(from.lane) < LAST {
-        Spot { lane: from.lane + 1, ..from }
-    } else {
-        Spot { group: from.group.wrapping_add(1), lane: 0 }
-    };
-    next.max(Spot { group: home as u32, lane: 0 })
-}
-
-/// Stands before the first cell.
-pub(crate) const BEFORE: Spot = Spot { group: u32::MAX, lane: LAST as u8 };
-
-/// Groups that entries of these tags, ascending, need in a block of so many homes.
-pub(crate) fn end_of(tags: impl Iterator<Item = Tag>, homes: u32) -> usize {
-    let mut at = BEFORE;
-    for tag in tags {
-        at = next_spot(at, tag.home(homes));
-    }
-    at.group.wrapping_add(1) as usize
 }
 
 impl<T> Drop for Block<T> {
     fn drop(&mut self) {
         if core::mem::needs_drop::<T>() {
-            for at in 0..self.count() {
-                for lane in 0..LANES {
-                    drop(self.take(Spot { group: at as u32, lane: lane as u8 }));
+            for group in 0..self.count {
+                for lane in 0..LANES as u8 {
+                    drop(self.take(Spot { group, lane }));
                 }
             }
         }
-        if let Some(layout) = Self::layout(self.count()) {
-            // SAFETY: allocated in `new` with the layout of the same count, and freed once: whoever copies a block
-            // bit by bit (`directory`) drops one of the copies.
-            unsafe { alloc::dealloc(self.groups.as_ptr().cast(), layout) };
+        if let Some((layout, cells)) = Self::layout(self.count()) {
+            // SAFETY: allocated in `new` with the layout of the same count, `cells` bytes before the tags, and freed
+            // once: whoever copies a block bit by bit (`directory`) drops one of the copies.
+            unsafe { alloc::dealloc(self.tags.cast::<u8>().sub(cells).as_ptr(), layout) };
         }
     }
 }
@@ -502,59 +547,84 @@ impl<T> Drop for Block<T> {
 mod tests {
     use super::*;
 
-    fn block(tags: &[u16], homes: u32, tail: usize) -> Block<Box<u32>> {
-        let mut block = Block::new(0, homes, tail);
-        for tag in tags {
-            assert!(block.insert(Tag(*tag), Box::new(u32::from(*tag))).is_ok());
+    /// The home among four groups in the upper bits of the low half, the tag in the high half; the value is the
+    /// hash.
+    fn hash(home: u64, tag: u64) -> u64 {
+        tag << 32 | home << 30
+    }
+
+    fn homes(block: &Block<Box<u64>>) -> Vec<(u32, u64)> {
+        block.spots().map(|s| (s.group, block.get(s).map_or(9, |v| **v >> 30 & 3))).collect()
+    }
+
+    fn filled(count: [u64; 4]) -> Block<Box<u64>> {
+        let mut block = Block::new(0, 4);
+        for (home, count) in (0..).zip(count) {
+            for tag in 0..count {
+                let hash = hash(home, tag);
+                assert!(block.insert(hash, Box::new(hash)).is_ok());
+            }
         }
         block
     }
 
-    fn layout_of(block: &Block<Box<u32>>) -> Vec<(u16, u32, u8)> {
-        block.spots().map(|(tag, spot)| (tag.0, spot.group, spot.lane)).collect()
-    }
-
-    #[test]
-    fn entries_spill_into_the_next_group_and_come_back() {
-        // Two homes: tags below 0x8000 belong to the first.
-        let mut b = block(&[7, 1, 2, 3, 4, 5, 6, 0x9000, 0], 2, 1);
-        assert_eq!(b.len(), 9);
-        assert_eq!(layout_of(&b)[6..], [(6, 0, 6), (7, 1, 0), (0x9000, 1, 1)]);
-        assert_eq!(b.find(Tag(7), |v| **v == 7).map(|v| **v), Some(7));
-        assert!(b.find(Tag(8), |_| true).is_none());
-        let spot = b.spot(Tag(3), |_| true);
-        assert_eq!(b.remove(spot.expect("there")).map(|v| *v), Some(3));
-        assert_eq!(layout_of(&b)[5..], [(6, 0, 5), (7, 0, 6), (0x9000, 1, 0)]);
-        // The entry of the second home stays there.
-        let spot = b.spot(Tag(1), |_| true);
-        b.remove(spot.expect("there"));
-        assert_eq!(layout_of(&b)[5..], [(7, 0, 5), (0x9000, 1, 0)]);
-    }
-
-    #[test]
-    fn a_full_tail_gives_the_entry_back() {
-        let mut b = block(&[0xfffe; 14], 1, 1);
-        assert_eq!(b.insert(Tag(0), Box::new(1)).map_err(|v| *v), Err(1));
-        assert_eq!(b.len(), 14);
-        assert!(b.find(Tag(0xfffe), |_| false).is_none());
-        assert_eq!(b.get(Spot { group: 2, lane: 0 }), None);
-        assert_eq!(b.remove(Spot { group: 0, lane: 7 }), None);
-    }
-
-    #[test]
-    fn appending_ends_where_it_was_foretold() {
-        let tags: Vec<u16> = (0..40).map(|i| i * 1000).chain([0xfffe; 9]).collect();
-        let mut b: Block<Box<u32>> = Block::new(0, 6, 2);
-        let mut at = BEFORE;
-        for tag in &tags {
-            at = b.append(at, Tag(*tag), Box::new(u32::from(*tag)));
+    fn check(block: &Block<Box<u64>>, count: [u64; 4]) {
+        assert_eq!(block.len() as u64, count.iter().sum::<u64>());
+        for (home, count) in (0..).zip(count) {
+            for tag in 0..count {
+                assert!(block.find(hash(home, tag), |v| **v == hash(home, tag)).is_some());
+            }
+            assert!(block.find(hash(home, count), |v| **v == hash(home, count)).is_none());
         }
-        b.recount();
-        assert_eq!(b.len(), tags.len());
-        assert_eq!(end_of(tags.iter().map(|t| Tag(*t)), 6), at.group as usize + 1);
-        assert!(b.iter().map(|v| **v as u16).eq(tags.iter().copied()));
-        assert!(tags.iter().all(|t| b.find(Tag(*t), |v| **v == u32::from(*t)).is_some()));
-        assert_eq!(b.take(at).map(|v| *v), Some(0xfffe));
-        assert_eq!(b.take(at), None);
+    }
+
+    #[test]
+    fn entries_spill_in_the_order_of_their_homes_and_come_back() {
+        // Two of home 1 are inserted when home 2 is full: they go first there, two of home 2 leave for 3.
+        let mut block = filled([0, 14, 14, 3]);
+        for tag in 14..16 {
+            assert!(block.insert(hash(1, tag), Box::new(hash(1, tag))).is_ok());
+        }
+        check(&block, [0, 16, 14, 3]);
+        let order = homes(&block);
+        assert_eq!(order[14..16], [(2, 1), (2, 1)]);
+        assert_eq!(order[28..33], [(3, 2), (3, 2), (3, 3), (3, 3), (3, 3)]);
+        assert_eq!(block.distances(|v| **v).sum::<usize>(), 4);
+        for tag in 0..2 {
+            let spot = block.spot(hash(1, tag), |v| **v == hash(1, tag));
+            let gone = block.remove(spot.expect("there"), |v| **v);
+            assert_eq!(gone.map(|v| *v), Some(hash(1, tag)));
+            let order = homes(&block);
+            assert!(order.is_sorted_by_key(|(_, home)| *home), "{order:?}");
+        }
+        assert_eq!(block.distances(|v| **v).sum::<usize>(), 0);
+        assert!((0..4).all(|at| state(block.group(at).tags) == 0));
+    }
+
+    #[test]
+    fn a_block_can_be_filled_to_its_last_cell_and_emptied() {
+        let mut block = filled([2, 1, 0, 53]);
+        check(&block, [2, 1, 0, 53]);
+        assert!(block.insert(0, Box::new(0)).is_err());
+        for home in [3, 0, 1] {
+            for tag in 0..53 {
+                if let Some(spot) = block.spot(hash(home, tag), |v| **v == hash(home, tag)) {
+                    assert!(block.remove(spot, |v| **v).is_some());
+                }
+            }
+        }
+        assert_eq!(block.len(), 0);
+        assert!((0..4).all(|at| block.group(at).tags == &[0; 16]));
+        assert!(block.get(Spot { group: 0, lane: 14 }).is_none());
+    }
+
+    #[test]
+    fn what_is_taken_is_not_dropped_again() {
+        let mut block = filled([3, 0, 0, 0]);
+        let spots: Vec<Spot> = block.spots().collect();
+        assert_eq!(block.take(spots[1]).map(|v| *v), Some(hash(0, 1)));
+        assert_eq!(block.take(spots[1]), None);
+        assert_eq!(block.iter().count(), 2);
+        block.get_mut(spots[0]).into_iter().for_each(|v| **v += 1);
     }
 }

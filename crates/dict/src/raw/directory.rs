@@ -16,13 +16,13 @@
 
 use core::mem::ManuallyDrop;
 
-use super::block::{Block, Spot, Tag};
+use super::block::{Block, Spot};
 
 /// Places copied at each step of growing or shrinking the directory.
 const STRIDE: usize = 64;
 
-/// Bits of the largest directory: 2^40 places of 16 bytes are beyond any memory.
-pub(crate) const BITS_MAX: u8 = 40;
+/// Bits of the largest directory. The half of the hash below them chooses groups.
+const BITS_MAX: u8 = 31;
 
 /// Several places may hold copies of one block: none drops it by itself.
 type Place<T> = ManuallyDrop<Block<T>>;
@@ -53,13 +53,13 @@ impl<'a, T> Entries<'a, T> {
     /// [`Block::insert`].
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, entry: T) -> Result<(), T> {
-        self.0.insert(Tag::of(hash, self.0.depth), entry)
+        self.0.insert(hash, entry)
     }
 
     /// [`Block::remove`].
     #[inline]
-    pub(crate) fn remove(&mut self, spot: Spot) -> Option<T> {
-        self.0.remove(spot)
+    pub(crate) fn remove(&mut self, spot: Spot, hasher: impl Fn(&T) -> u64) -> Option<T> {
+        self.0.remove(spot, hasher)
     }
 
     /// [`Block::take`].
@@ -340,8 +340,8 @@ mod tests {
     use super::*;
 
     fn block(depth: u8, value: u32) -> Block<Box<u32>> {
-        let mut block = Block::new(depth, 1, 1);
-        assert!(block.insert(Tag::new(1), Box::new(value)).is_ok());
+        let mut block = Block::new(depth, 1);
+        assert!(block.insert(1, Box::new(value)).is_ok());
         block
     }
 

@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use core::marker::PhantomData;
+use core::num::NonZeroU8;
 use core::ptr::NonNull;
 use std::alloc;
 
@@ -20,7 +21,8 @@ struct Head<T> {
     entries: [T; 0],
 }
 
-/// Up to [`FEW_MAX`] entries without order. The first `len` cells are initialised, no others.
+/// Up to [`FEW_MAX`] entries without order. The first `len` cells are initialised, no others, and the same
+/// tags are not 0.
 pub(crate) struct Few<T> {
     head: NonNull<Head<T>>,
     len: u8,
@@ -95,24 +97,23 @@ impl<T> Few<T> {
 
     /// The position of the entry with this tag that `eq` accepts.
     #[inline]
-    pub(crate) fn find(&self, tag: u8, mut eq: impl FnMut(&T) -> bool) -> Option<usize> {
-        let mut found = simd::bytes_of(self.tags(), tag) & ((1 << self.len) - 1);
+    pub(crate) fn find(
+        &self,
+        tag: NonZeroU8,
+        mut eq: impl FnMut(&T) -> bool,
+    ) -> Option<(usize, &T)> {
+        // Tags beyond `len` are 0, which is no entry's.
+        let mut found = simd::bytes_of(self.tags(), tag.get());
         while found != 0 {
             let at = found.trailing_zeros() as usize;
-            // SAFETY: the mask leaves positions below `len`, which are initialised.
-            if eq(unsafe { self.entry(at).as_ref() }) {
-                return Some(at);
+            // SAFETY: a tag that is not 0 stands at a position below `len`, and those are initialised.
+            let entry = unsafe { self.entry(at).as_ref() };
+            if eq(entry) {
+                return Some((at, entry));
             }
             found &= found - 1;
         }
         None
-    }
-
-    /// The entry of a position.
-    #[inline]
-    pub(crate) fn get(&self, at: usize) -> Option<&T> {
-        // SAFETY: positions below `len` are initialised.
-        (at < self.len()).then(|| unsafe { self.entry(at).as_ref() })
     }
 
     /// The entry of a position, to change.
@@ -124,14 +125,14 @@ impl<T> Few<T> {
 
     /// Adds an entry; gives it back where there are [`FEW_MAX`].
     #[inline]
-    pub(crate) fn push(&mut self, tag: u8, entry: T) -> Result<(), T> {
+    pub(crate) fn push(&mut self, tag: NonZeroU8, entry: T) -> Result<(), T> {
         if self.len == self.room && !self.grow() {
             return Err(entry);
         }
         let at = self.len();
         // SAFETY: `at` is less than `room`; the cell is not initialised, so nothing is overwritten.
         unsafe { self.entry(at).write(entry) };
-        self.set_tag(at, tag);
+        self.set_tag(at, tag.get());
         self.len += 1;
         Ok(())
     }
@@ -159,6 +160,7 @@ impl<T> Few<T> {
         }
         let last = self.len() - 1;
         self.set_tag(at, self.tags()[last]);
+        self.set_tag(last, 0);
         self.len -= 1;
         // SAFETY: both positions were below `len`, so initialised. The entry is read once; if another was last, it moves
         // to the position left, and its own is beyond `len` now.
@@ -198,24 +200,28 @@ impl<T> Drop for Few<T> {
 mod tests {
     use super::*;
 
+    fn tag(i: u32) -> NonZeroU8 {
+        NonZeroU8::MIN.saturating_add(i as u8)
+    }
+
     #[test]
     fn tags_stay_with_their_entries() {
         let mut few: Few<Box<u32>> = Few::new();
         for i in 0..FEW_MAX as u32 {
-            assert!(few.push(i as u8 % 4, Box::new(i)).is_ok());
+            assert!(few.push(tag(i % 4), Box::new(i)).is_ok());
         }
-        assert_eq!(few.push(0, Box::new(99)).map_err(|v| *v), Err(99));
-        assert_eq!(few.find(1, |v| **v == 9), Some(9));
-        assert_eq!(few.find(2, |v| **v == 9), None);
+        assert_eq!(few.push(tag(0), Box::new(99)).map_err(|v| *v), Err(99));
+        assert_eq!(few.find(tag(1), |v| **v == 9).map(|(at, _)| at), Some(9));
+        assert_eq!(few.find(tag(2), |v| **v == 9), None);
         assert_eq!(few.swap_remove(1).map(|v| *v), Some(1));
-        assert_eq!(few.find(2, |v| **v == 14), Some(1));
+        assert_eq!(few.find(tag(2), |v| **v == 14).map(|(at, _)| at), Some(1));
         if let Some(value) = few.get_mut(1) {
             **value += 1;
         }
         few.iter_mut().for_each(|v| **v += 1);
         assert_eq!(few.iter().map(|v| **v).sum::<u32>(), (0..15).sum::<u32>() - 1 + 1 + 14);
         assert_eq!(few.swap_remove(14), None);
-        assert!(few.get(14).is_none() && few.len() == 14 && few.room() == 15);
+        assert!(few.get_mut(14).is_none() && few.len() == 14 && few.room() == 15);
     }
 
     #[test]
@@ -225,8 +231,8 @@ mod tests {
         struct Wide(u8);
         let (mut none, mut wide) = (Few::<()>::new(), Few::<Wide>::new());
         for i in 0..12 {
-            assert!(none.push(i, ()).is_ok() && wide.push(i, Wide(i)).is_ok());
+            assert!(none.push(tag(1), ()).is_ok() && wide.push(tag(1), Wide(i)).is_ok());
         }
-        assert_eq!((none.len(), wide.get(11)), (12, Some(&Wide(11))));
+        assert_eq!((none.len(), wide.get_mut(11)), (12, Some(&mut Wide(11))));
     }
 }

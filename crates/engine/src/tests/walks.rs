@@ -21,6 +21,7 @@ use super::server;
 use super::trace;
 use crate::Options;
 use crate::shard::Shard;
+use crate::steer::Role;
 
 const WHAT: &str = "id.orig_p id.resp_p proto conn_state orig_bytes resp_bytes history orig_pkts \
                     orig_ip_bytes resp_pkts resp_ip_bytes local_orig local_resp ip_proto";
@@ -189,7 +190,7 @@ fn nothing_stays_of_connections_that_are_over() {
         let question = ("www.example.com", 1);
         t.lookup(client(port), server(53), question, 0, &[(dns::Data::Address(SERVER.into()), 60)]);
     }
-    let mut shard = Shard::new(Options::default());
+    let mut shard = Shard::new(Options::default(), Role::Whole);
     play(&mut shard, &t);
     assert_eq!(shard.connections(), 4_000);
     let before = shard.table.len();
@@ -204,7 +205,7 @@ fn nothing_stays_of_connections_that_are_over() {
 
 #[test]
 fn an_empty_record_is_no_packet() {
-    let mut shard = Shard::new(Options::default());
+    let mut shard = Shard::new(Options::default(), Role::Whole);
     let time = Time::from_secs(5);
     let link_type = LinkType::ETHERNET;
     shard.packet(&gannet_capture::Packet {

@@ -1,7 +1,9 @@
 //! Conditions as a graph of blocks, each of which tests one thing and goes on to one of two others.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
+
+use hashbrown::HashTable;
 
 use super::{Cond, Set, Set6, ValueId, Values};
 use crate::bpf::Insn;
@@ -99,6 +101,34 @@ impl Graph {
         Self { values: self.values, root: place[self.root], blocks: builder.blocks }
     }
 
+    /// The same graph without blocks that cannot be reached.
+    pub(crate) fn pruned(mut self) -> Self {
+        let mut used = vec![false; self.blocks.len()];
+        (used[REJECT], used[ACCEPT], used[self.root]) = (true, true, true);
+        // Those that lead to a block have higher places.
+        for id in (ACCEPT + 1..=self.root).rev().filter(|id| *id > ACCEPT) {
+            if used[id] {
+                (used[self.blocks[id].yes], used[self.blocks[id].no]) = (true, true);
+            }
+        }
+        if used.iter().all(|u| *u) {
+            return self;
+        }
+        let mut place = vec![REJECT; self.blocks.len()];
+        let mut kept = 0;
+        for (id, used) in used.iter().enumerate() {
+            place[id] = kept;
+            kept += usize::from(*used);
+        }
+        let mut keep = used.iter();
+        self.blocks.retain(|_| keep.next().is_some_and(|u| *u));
+        for block in &mut self.blocks {
+            (block.yes, block.no) = (place[block.yes], place[block.no]);
+        }
+        self.root = place[self.root];
+        self
+    }
+
     /// Blocks that can be reached, each before those it leads to: `no` before `yes` where both may
     /// be.
     pub(crate) fn order(&self) -> Vec<BlockId> {
@@ -156,14 +186,29 @@ fn reachable(blocks: &[Option<Block>], root: BlockId) -> Vec<BlockId> {
 #[derive(Debug)]
 pub(crate) struct Builder {
     pub(crate) blocks: Vec<Block>,
-    known: HashMap<Block, BlockId, foldhash::fast::FixedState>,
+    /// Where each is.
+    known: HashTable<BlockId>,
+    hasher: foldhash::fast::FixedState,
+}
+
+/// Long graphs are comparisons, which few words tell apart.
+fn hash_of(hasher: &foldhash::fast::FixedState, block: &Block) -> u64 {
+    let mut h = hasher.build_hasher();
+    h.write_u64((block.yes as u64) << 32 ^ block.no as u64);
+    match &block.step {
+        Step::Test(Test { op, left, right }) => {
+            h.write_u64(u64::from(*op) << 48 ^ (left.index() as u64) << 24 ^ right.index() as u64);
+        }
+        other => other.hash(&mut h),
+    }
+    h.finish()
 }
 
 impl Default for Builder {
     fn default() -> Self {
         let end = |verdict, to| Block { step: Step::Return(verdict), yes: to, no: to };
         let blocks = vec![end(false, REJECT), end(true, ACCEPT)];
-        Self { blocks, known: HashMap::default() }
+        Self { blocks, known: HashTable::new(), hasher: foldhash::fast::FixedState::default() }
     }
 }
 
@@ -173,11 +218,14 @@ impl Builder {
         if block.yes == REJECT && block.no == REJECT {
             return REJECT;
         }
-        let next = self.blocks.len();
-        let id = *self.known.entry(block.clone()).or_insert(next);
-        if id == next {
-            self.blocks.push(block);
+        let Self { blocks, known, hasher } = self;
+        let hash = hash_of(hasher, &block);
+        if let Some(id) = known.find(hash, |id| blocks[*id] == block) {
+            return *id;
         }
+        let id = blocks.len();
+        known.insert_unique(hash, id, |id| hash_of(hasher, &blocks[*id]));
+        blocks.push(block);
         id
     }
 

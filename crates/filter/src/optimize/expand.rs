@@ -41,7 +41,7 @@ pub(crate) fn expand(graph: Graph) -> Graph {
             },
         });
     }
-    Graph { values, root: place[root], blocks: builder.blocks }.tidy()
+    Graph { values, root: place[root], blocks: builder.blocks }.pruned()
 }
 
 /// Where numbers lead, from each on up to the next.

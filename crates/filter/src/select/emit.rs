@@ -35,8 +35,9 @@ pub(super) struct Emit<'a> {
 }
 
 impl<'a> Emit<'a> {
-    pub(super) fn new(values: &'a Values, held: Held, vars: u8) -> Self {
-        Self { values, out: Vec::new(), held, temps: 0, vars }
+    /// Writes behind what is there.
+    pub(super) fn new(values: &'a Values, out: Vec<Insn>, held: Held, vars: u8) -> Self {
+        Self { values, out, held, temps: 0, vars }
     }
 
     /// The instructions, and what the registers hold behind them.

@@ -4,6 +4,7 @@
 //! that where a jump must lead is always known; where it is too far, a stepping stone is put in just
 //! behind the block, and serves all blocks before that can reach it.
 
+use super::Codes;
 use crate::bpf::{self, Insn};
 use crate::ir::{BlockId, Graph, Step};
 
@@ -20,17 +21,12 @@ struct Layout<'a> {
 }
 
 /// The program of blocks in the order given, each before those it leads to.
-pub(super) fn layout(
-    graph: &Graph,
-    order: &[BlockId],
-    codes: &[Vec<Insn>],
-    snaplen: u32,
-) -> Vec<Insn> {
+pub(super) fn layout(graph: &Graph, order: &[BlockId], codes: &Codes, snaplen: u32) -> Vec<Insn> {
     let mut l =
         Layout { graph, snaplen, out: Vec::new(), place: vec![NOWHERE; graph.blocks.len()] };
-    for (id, code) in order.iter().zip(codes).rev() {
+    for (id, code) in order.iter().zip(codes.iter()).rev() {
         let block = &graph.blocks[*id];
-        let mut code = code.clone();
+        let mut jumps = None;
         match block.step {
             Step::Return(_) => (),
             Step::Set(..) => {
@@ -44,13 +40,14 @@ pub(super) fn layout(
                 {
                     l.stone(far);
                 }
-                let (jt, jf) = (l.distance(block.yes) as u8, l.distance(block.no) as u8);
-                if let Some(last) = code.last_mut() {
-                    (last.jt, last.jf) = (jt, jf);
-                }
+                jumps = Some((l.distance(block.yes) as u8, l.distance(block.no) as u8));
             }
         }
-        l.out.extend(code.into_iter().rev());
+        let last = l.out.len();
+        l.out.extend(code.iter().rev());
+        if let (Some((jt, jf)), Some(last)) = (jumps, l.out.get_mut(last)) {
+            (last.jt, last.jf) = (jt, jf);
+        }
         l.place[*id] = l.out.len();
     }
     l.out.reverse();

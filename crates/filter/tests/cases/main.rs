@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod data;
+mod features;
 mod verdicts;
 
 use data::{Names, cases, names, options, shared, string, strings};

@@ -30,7 +30,7 @@ impl State {
 ///
 /// Sequence numbers are kept as seen with a count of wraps; relative ones start with 1 after the
 /// SYN.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Endpoint {
     /// State now.
     pub state: State,

@@ -20,8 +20,8 @@ const SESSION_TIMER: Interval = Interval::from_secs(6);
 const LINGER: Interval = Interval::from_secs(5);
 /// A connection that closed stays so long for what is still on its way.
 const CLOSE_DELAY: Interval = Interval::from_secs(5);
-/// Idle time of a connection whose handshake was seen or missed.
-pub(super) const INACTIVITY: Interval = Interval::from_secs(300);
+/// Idle seconds of a connection whose handshake was seen or missed.
+pub(super) const INACTIVITY: u16 = 300;
 
 /// What the timers of a connection are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,6 +19,7 @@ mod endpoint;
 mod life;
 mod state;
 mod stream;
+mod syn;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -29,6 +30,7 @@ use gannet_base::Time;
 pub use endpoint::Endpoint;
 pub use endpoint::State;
 pub use stream::Limits;
+pub(crate) use syn::Syn;
 
 use crate::Conn;
 use crate::conn::is_power_of_ten;
@@ -116,7 +118,7 @@ mod bit {
 }
 
 /// The TCP part of a connection.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Tcp {
     side: [Endpoint; 2],
     /// By direction: whether a packet was seen.

@@ -61,7 +61,7 @@ impl Tcp {
             return;
         }
         if !new.is_handshake() && e.state.is_handshake() && peer.is_handshake() {
-            conn.timeout = INACTIVITY;
+            conn.set_timeout(INACTIVITY);
         }
         e.prev = e.state;
         e.state = new;

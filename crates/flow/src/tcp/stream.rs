@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 ///
 /// Data in order is handed on as it lies in the packet; only data above a hole is copied. When
 /// nobody wants the bytes, only their extents are kept.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     /// First byte not delivered yet.
     next: u64,
@@ -24,7 +24,7 @@ const GIVEN_UP: u64 = u64::MAX;
 const MAX_BLOCKS: usize = 65_536;
 
 /// Data above a hole.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Above {
     /// Bytes held in `blocks`.
     held: u64,
@@ -32,7 +32,7 @@ struct Above {
     blocks: BTreeMap<u64, Block>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Block {
     len: u64,
     /// Empty when nobody wanted the bytes.

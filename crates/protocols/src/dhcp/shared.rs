@@ -120,6 +120,16 @@ impl Shared {
         }
     }
 
+    /// When [`expire`](Self::expire) has something to do next.
+    pub(crate) fn next_due(&self) -> Time {
+        self.next_due
+    }
+
+    /// Another part of the analysis has all of DHCP.
+    pub(crate) fn never_expire(&mut self) {
+        self.next_due = Time::MAX;
+    }
+
     #[cold]
     fn look(&mut self, logs: &mut Logs, now: Time) {
         self.first.get_or_insert(now);

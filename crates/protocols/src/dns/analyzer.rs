@@ -1,7 +1,6 @@
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
 
@@ -31,9 +30,9 @@ const NETBIOS_PORT: u16 = 137;
 /// Seconds between looks at a UDP connection, from its first message on.
 const LOOK_EVERY: u16 = 10;
 
-/// It goes when it was idle for this long by then: a second less, so that a query and its reply
+/// It goes when it was idle for so many seconds by then: a second less, so that a query and its reply
 /// need but one look.
-const IDLE: Interval = Interval::from_secs(9);
+const IDLE: u16 = 9;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -70,7 +69,7 @@ impl Analyzer {
     /// For a new connection.
     pub fn new(cx: &mut Context<'_>) -> Self {
         if cx.conn.proto == Proto::Udp {
-            cx.conn.timeout = IDLE;
+            cx.conn.set_timeout(IDLE);
             cx.conn.look_every = LOOK_EVERY;
         }
         Self {

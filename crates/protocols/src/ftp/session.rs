@@ -3,7 +3,6 @@
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
-use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_log::Port;
 
@@ -206,14 +205,16 @@ impl Session {
     fn announce(&mut self, cx: &mut Context<'_>, channel: Channel) {
         let Channel { orig, to: Endpoint { addr, port }, .. } = channel;
         let now = cx.now;
-        if let Err(awaited) = cx.env.ftp.announce((addr, port), cx.conn.uid, now) {
+        if let Err(awaited) = cx.env.ftp.announce((addr, port, cx.conn.hub), cx.conn.uid, now) {
             let (env, addl) = (&mut *cx.env, awaited.to_string());
             env.weirds.net(&mut env.logs, now, "FTP_too_many_expected_data_channels", &addl);
             return;
         }
         self.channel = Some(channel);
         cx.env.expect(
-            (Some(orig), addr, port, Proto::Tcp),
+            cx.conn,
+            Some(orig),
+            (addr, port),
             Expected { tag: Tag::FtpData, parent: cx.conn.uid, expires: now + AWAIT },
             now,
         );

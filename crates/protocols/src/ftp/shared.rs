@@ -13,11 +13,14 @@ const LIFETIME: Interval = Interval::from_secs(300);
 /// Data connections that are awaited at a time.
 const MAX_EXPECTED: usize = 100_000;
 
+/// An announced endpoint, and whether it was announced within the hub.
+pub(crate) type Endpoint = (Addr, u16, bool);
+
 /// What control connections and their data connections share.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// Awaited data connections: the control connection, and when the entry was last used.
-    expected: HashMap<(Addr, u16), (Uid, Time), foldhash::fast::FixedState>,
+    expected: HashMap<Endpoint, (Uid, Time), foldhash::fast::FixedState>,
     /// The last file of each control connection that a data connection carried.
     files: HashMap<Uid, Transfer, foldhash::fast::FixedState>,
     swept: Time,
@@ -37,7 +40,7 @@ impl Shared {
     ///
     /// # Errors
     /// How many are awaited, when that is too many for one more.
-    pub fn announce(&mut self, to: (Addr, u16), control: Uid, now: Time) -> Result<(), usize> {
+    pub fn announce(&mut self, to: Endpoint, control: Uid, now: Time) -> Result<(), usize> {
         self.sweep(now);
         let awaited = self.expected.len();
         if awaited >= MAX_EXPECTED && !self.expected.contains_key(&to) {
@@ -48,14 +51,14 @@ impl Shared {
     }
 
     /// The control connection that announced a data connection to this endpoint.
-    pub fn control(&mut self, to: (Addr, u16), now: Time) -> Option<Uid> {
+    pub fn control(&mut self, to: Endpoint, now: Time) -> Option<Uid> {
         let entry = self.expected.get_mut(&to).filter(|e| e.1 + LIFETIME > now)?;
         entry.1 = now;
         Some(entry.0)
     }
 
     /// The data connection to this endpoint is over.
-    pub fn forget(&mut self, to: (Addr, u16)) {
+    pub fn forget(&mut self, to: Endpoint) {
         self.expected.remove(&to);
     }
 
@@ -87,7 +90,7 @@ mod tests {
     fn announcements_are_found_and_forgotten() {
         let mut shared = Shared::default();
         let uid = UidSource::new(0).connection(1, 0);
-        let to = (Addr::v4([192, 0, 2, 1]), 2000);
+        let to = (Addr::v4([192, 0, 2, 1]), 2000, true);
         assert_eq!(shared.announce(to, uid, Time::from_secs(1000)), Ok(()));
         assert_eq!(shared.control(to, Time::from_secs(1299)), Some(uid));
         // Asking for it keeps it alive.

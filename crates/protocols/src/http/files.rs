@@ -4,19 +4,16 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_files::FileId;
 use gannet_files::FileStart;
+use gannet_files::era;
 
 use super::body::Entity;
 use super::body::Scope;
 use super::rows::Exchanges;
 use crate::Env;
-
-/// How often files that time has ended are looked for.
-const SWEEP: Interval = Interval::from_secs(10);
 
 /// A body or a part of one on its way into file analysis.
 #[derive(Debug)]
@@ -52,13 +49,13 @@ pub struct Shared {
 impl Shared {
     /// Forgets files that have ended.
     fn sweep(env: &mut Env, now: Time) {
-        if env.http.swept + SWEEP > now {
+        if era(env.http.swept) == era(now) {
             return;
         }
         env.http.swept = now;
         let mut ranges = std::mem::take(&mut env.http.ranges);
         ranges.retain(|_, range| {
-            let over = env.files.is_over(range.id);
+            let over = env.files.is_forgotten(range.id, now);
             if over {
                 env.files.end(&mut env.logs, now, range.id);
             }
@@ -79,13 +76,13 @@ impl BodyFile {
         Self { id, exchange, typed: false, shared: false }
     }
 
-    /// A range of a file: of the same one as other ranges of the same URL for the same client, if it
-    /// was asked for by range.
+    /// A range of a file: of the same one as other ranges of the same URL between the same two
+    /// hosts, if it was asked for by range.
     fn join(s: &mut Scope<'_, '_>, total_bytes: Option<u64>) -> Self {
         Shared::sweep(s.cx.env, s.cx.now);
         let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
         let key = match s.exchanges.range_url(conn) {
-            Some(url) => format!("{} {}", conn.orig_h, url.escape_ascii()),
+            Some(url) => format!("{} {} {}", conn.orig_h, conn.resp_h, url.escape_ascii()),
             None => format!("{uid} {}", s.exchanges.entity_name(Dir::Resp)),
         };
         let key = key.into_bytes().into_boxed_slice();

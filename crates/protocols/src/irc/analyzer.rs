@@ -1,6 +1,5 @@
 use gannet_base::Dir;
 use gannet_base::Interval;
-use gannet_base::Proto;
 
 use super::message::Dcc;
 use super::message::DccProblem;
@@ -306,9 +305,11 @@ impl Analyzer {
         row.dcc_file_name = Some(offer.argument.to_vec());
         row.dcc_file_size = Some(offer.size);
         let to = (offer.host, offer.port);
-        cx.env.irc.announce(to, uid, now);
+        cx.env.irc.announce((to.0, to.1, cx.conn.hub), uid, now);
         cx.env.expect(
-            (None, to.0, to.1, Proto::Tcp),
+            cx.conn,
+            None,
+            to,
             Expected { tag: Tag::IrcData, parent: uid, expires: now + AWAIT },
             now,
         );

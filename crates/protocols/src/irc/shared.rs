@@ -16,6 +16,9 @@ const LIFETIME: Interval = Interval::from_secs(300);
 /// Transfers that are awaited at a time.
 const MAX_EXPECTED: usize = 5000;
 
+/// An announced endpoint, and whether it was announced within the hub.
+pub(crate) type Endpoint = (Addr, u16, bool);
+
 /// What connections to servers share with those that carry files.
 ///
 /// A transfer's row is the session's, whether or not that is still open when the file comes.
@@ -23,7 +26,7 @@ const MAX_EXPECTED: usize = 5000;
 pub struct Shared {
     sessions: HashMap<Uid, Session, foldhash::fast::FixedState>,
     /// Awaited transfers: the session, and when the entry was last used.
-    expected: HashMap<(Addr, u16), (Uid, Time), foldhash::fast::FixedState>,
+    expected: HashMap<Endpoint, (Uid, Time), foldhash::fast::FixedState>,
     swept: Time,
 }
 
@@ -70,7 +73,7 @@ impl Shared {
     }
 
     /// A session announced a transfer from this endpoint.
-    pub(super) fn announce(&mut self, to: (Addr, u16), session: Uid, now: Time) {
+    pub(super) fn announce(&mut self, to: Endpoint, session: Uid, now: Time) {
         self.forget(to);
         if let Some(s) = self.sessions.get_mut(&session) {
             s.awaited += 1;
@@ -79,14 +82,14 @@ impl Shared {
     }
 
     /// The row of the session that announced a transfer from this endpoint.
-    pub(crate) fn announced(&mut self, to: (Addr, u16), now: Time) -> Option<&mut IrcRow> {
+    pub(crate) fn announced(&mut self, to: Endpoint, now: Time) -> Option<&mut IrcRow> {
         let entry = self.expected.get_mut(&to).filter(|e| e.1 + LIFETIME > now)?;
         entry.1 = now;
         self.sessions.get_mut(&entry.0).map(|s| &mut s.row)
     }
 
     /// The transfer from this endpoint is not awaited any longer.
-    pub(super) fn forget(&mut self, to: (Addr, u16)) {
+    pub(super) fn forget(&mut self, to: Endpoint) {
         if let Some((uid, _)) = self.expected.remove(&to)
             && let Some(session) = self.sessions.get_mut(&uid)
         {
@@ -116,13 +119,13 @@ mod tests {
         let now = Time::from_secs(1000);
         shared.session(now, uid, id).nick = Some(b"me".to_vec());
         assert!(!shared.is_full(now));
-        shared.announce((host, 99), uid, now);
+        shared.announce((host, 99, true), uid, now);
         shared.close(uid);
         assert_eq!(
-            shared.announced((host, 99), now).and_then(|r| r.nick.clone()),
+            shared.announced((host, 99, true), now).and_then(|r| r.nick.clone()),
             Some(b"me".to_vec())
         );
-        shared.forget((host, 99));
+        shared.forget((host, 99, true));
         assert!(shared.sessions.is_empty() && shared.expected.is_empty());
     }
 
@@ -133,8 +136,8 @@ mod tests {
         let host = Addr::v4([192, 0, 2, 1]);
         let id = ConnId { orig_h: host, resp_h: host, orig_p: 1, resp_p: 2 };
         shared.session(Time::from_secs(1000), uid, id);
-        shared.announce((host, 99), uid, Time::from_secs(1000));
-        assert!(shared.announced((host, 99), Time::from_secs(1300)).is_none());
+        shared.announce((host, 99, true), uid, Time::from_secs(1000));
+        assert!(shared.announced((host, 99, true), Time::from_secs(1300)).is_none());
         assert!(!shared.is_full(Time::from_secs(1301)));
         assert!(shared.expected.is_empty());
     }

@@ -4,18 +4,15 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_files::FileId;
 use gannet_files::FileStart;
+use gannet_files::era;
 
 use super::info::File;
 use crate::Context;
 use crate::Env;
-
-/// How often files that time has ended are looked for.
-const SWEEP: Interval = Interval::from_secs(10);
 
 /// What all connections of a shard share for SMB: files in transit, by client, server, share, name
 /// and time of the last change.
@@ -28,13 +25,13 @@ pub struct Shared {
 impl Shared {
     /// Forgets files that have ended.
     fn sweep(env: &mut Env, now: Time) {
-        if env.smb.swept + SWEEP > now {
+        if era(env.smb.swept) == era(now) {
             return;
         }
         env.smb.swept = now;
         let mut files = std::mem::take(&mut env.smb.files);
         files.retain(|_, id| {
-            let over = env.files.is_over(*id);
+            let over = env.files.is_forgotten(*id, now);
             if over {
                 env.files.end(&mut env.logs, now, *id);
             }

@@ -1,5 +1,4 @@
 use gannet_base::Dir;
-use gannet_base::Interval;
 use sha2::Digest;
 use sha2::Sha256;
 
@@ -23,8 +22,8 @@ use crate::support::Lines;
 /// Bytes of a version line or a packet before encryption that are looked at.
 const MAX_KEPT: usize = 256 << 10;
 
-/// How long a connection may be silent once it is known to be SSH.
-const PATIENCE: Interval = Interval::from_secs(3600);
+/// Seconds that a connection may be silent once it is known to be SSH.
+const PATIENCE: u16 = 3600;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -201,7 +200,7 @@ impl Analyzer {
         if !self.confirmed {
             self.confirmed = true;
             self.session(cx);
-            cx.conn.timeout = PATIENCE;
+            cx.conn.set_timeout(PATIENCE);
         }
     }
 
@@ -366,7 +365,7 @@ mod tests {
         let h = run(chunks);
         assert!(h.confirmed(Tag::Ssh));
         assert!(!h.violated(Tag::Ssh));
-        assert_eq!(h.conn.timeout, PATIENCE);
+        assert_eq!(h.conn.timeout(), gannet_base::Interval::from_secs(i64::from(PATIENCE)));
         let rows = h.rows("ssh");
         assert_eq!(rows.len(), 1);
         let r = &rows[0];

@@ -9,10 +9,16 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_files::x509;
 use gannet_files::x509::Certificate;
+use gannet_log::Cut;
 use gannet_log::Limits;
+use gannet_log::Logs;
+use gannet_log::Row;
 use gannet_log::Vector;
 
 use crate::Context;
+use crate::context::tell_cut;
+use crate::later::Queue;
+use crate::weird::Weirds;
 
 /// A certificate is logged again after this time.
 const RELOG_AFTER: Interval = Interval::from_secs(24 * 60 * 60);
@@ -77,10 +83,24 @@ gannet_log::row! {
 #[derive(Debug, Default)]
 pub struct Certificates {
     /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
-    known: HashMap<([u8; 32], bool, bool), Time, foldhash::fast::FixedState>,
+    known: HashMap<Key, Time, foldhash::fast::FixedState>,
     /// Parsed certificates by their encoding; `None` where they do not parse.
     parsed: HashMap<Box<[u8]>, Parsed, foldhash::fast::FixedState>,
     parsed_bytes: usize,
+    later: Queue<Item>,
+}
+
+/// Fingerprint, `host_cert` and `client_cert`.
+type Key = ([u8; 32], bool, bool);
+
+/// A certificate that one part of an analysis saw, for [`Certificates::decide`].
+#[derive(Clone, Debug)]
+pub struct Item {
+    now: Time,
+    key: Key,
+    /// Its row, should it be news.
+    line: Vec<u8>,
+    cut: Cut,
 }
 
 /// A certificate and its fingerprint in bytes.
@@ -106,7 +126,7 @@ impl Certificates {
     }
 
     /// Whether a certificate is to be logged now. Asked once a sight.
-    fn is_news(&mut self, key: ([u8; 32], bool, bool), now: Time) -> bool {
+    fn is_news(&mut self, key: Key, now: Time) -> bool {
         if self.known.get(&key).is_some_and(|&logged| now - logged < RELOG_AFTER) {
             return false;
         }
@@ -117,6 +137,21 @@ impl Certificates {
             self.known.insert(key, now);
         }
         true
+    }
+
+    /// What a part of the analysis left to be decided, in the order in which it was seen.
+    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
+        &mut self.later
+    }
+
+    /// Decides about what another one left.
+    pub fn decide(&mut self, logs: &mut Logs, weirds: &mut Weirds, item: &Item) {
+        if self.is_news(item.key, item.now) {
+            logs.write_line::<X509Row<'_>>(&item.line);
+            if item.cut != Cut::default() {
+                tell_cut(weirds, logs, item.now, X509Row::PATH, item.cut);
+            }
+        }
     }
 }
 
@@ -144,8 +179,16 @@ pub(crate) fn seen(
     for &odd in &certificate.weirds {
         weird(cx, odd.name(), &odd.addition());
     }
-    if cx.env.certificates.is_news((digest, host, client), cx.now) {
-        log(cx, &certificate, host, client);
+    let (key, now) = ((digest, host, client), cx.now);
+    if cx.env.logs.key().is_some() {
+        // Whether it is news is not known here: other connections are elsewhere.
+        let env = &mut *cx.env;
+        let line = with_row(now, &certificate, host, client, |row| env.logs.line(row));
+        if let Some((line, cut)) = line {
+            env.certificates.later.push(&env.logs, Item { now, key, line, cut });
+        }
+    } else if cx.env.certificates.is_news(key, now) {
+        with_row(now, &certificate, host, client, |row| cx.log(row));
     }
     Some(certificate)
 }
@@ -161,11 +204,17 @@ fn weird(cx: &mut Context<'_>, name: &'static str, addition: &str) {
     cx.env.weirds.net(&mut cx.env.logs, cx.now, name, &addl);
 }
 
-fn log(cx: &mut Context<'_>, c: &Certificate, host_cert: bool, client_cert: bool) {
+fn with_row<T>(
+    ts: Time,
+    c: &Certificate,
+    host_cert: bool,
+    client_cert: bool,
+    then: impl FnOnce(&X509Row<'_>) -> T,
+) -> T {
     let key = c.key.as_ref();
     let names = c.alternative_names.as_ref();
     let row = X509Row {
-        ts: cx.now,
+        ts,
         fingerprint: &c.fingerprint,
         version: c.version,
         serial: &c.serial,
@@ -194,7 +243,7 @@ fn log(cx: &mut Context<'_>, c: &Certificate, host_cert: bool, client_cert: bool
         host_cert,
         client_cert,
     };
-    cx.log(&row);
+    then(&row)
 }
 
 fn list(names: &[Vec<u8>]) -> Option<Vector<&[u8]>> {

@@ -2,12 +2,14 @@
 //! and what each of them says.
 
 use gannet_base::Dir;
+use gannet_base::Proto;
 use gannet_files::FileStart;
 
 use super::ciphers::KeyExchange;
 use super::ciphers::key_exchange;
 use super::extension;
 use super::extension::ServerNames;
+use super::fingerprint::Carrier;
 use super::message;
 use super::message::ClientHello;
 use super::message::Malformed;
@@ -199,6 +201,15 @@ impl Core {
     ) -> Result<(), Malformed> {
         self.sender_should_be(cx, from, Role::Client);
         let mut hello = ClientHello::parse(body, |v| matches!(v, names::DTLS10 | names::DTLS12))?;
+        let wanted = cx.env.fingerprints;
+        if wanted.ja3 || wanted.ja4 {
+            let carrier = match (cx.conn.proto, hello.version) {
+                (_, names::DTLS10 | names::DTLS12) => Carrier::Dtls,
+                (Proto::Udp, _) => Carrier::Quic,
+                _ => Carrier::Tcp,
+            };
+            self.session.client_prints(wanted, carrier, body);
+        }
         while !hello.extensions.is_empty() {
             let (ty, data) = extension::next(&mut hello.extensions)?;
             if !data.is_empty() {
@@ -240,6 +251,9 @@ impl Core {
     ) -> Result<(), Malformed> {
         self.sender_should_be(cx, from, Role::Server);
         let mut hello = ServerHello::parse(body)?;
+        if cx.env.fingerprints.ja3s {
+            self.session.server_print(&hello);
+        }
         while !hello.extensions.is_empty() {
             let (ty, data) = extension::next(&mut hello.extensions)?;
             if !data.is_empty() {

@@ -20,6 +20,7 @@ mod certificates;
 mod ciphers;
 mod dtls;
 pub mod extension;
+pub mod fingerprint;
 mod handshake;
 pub mod message;
 pub mod names;
@@ -30,6 +31,7 @@ pub(crate) mod samples;
 
 pub use analyzer::Analyzer;
 pub use certificates::Certificates;
+pub use certificates::Item as CertificateItem;
 pub use certificates::X509Row;
 pub use dtls::Dtls;
 pub use rows::SslRow;

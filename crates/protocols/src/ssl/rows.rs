@@ -7,13 +7,17 @@ use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_files::x509::Certificate;
+use gannet_log::Extra;
 use gannet_log::Vector;
 
 use super::extension;
+use super::fingerprint;
+use super::fingerprint::Carrier;
 use super::message::ServerHello;
 use super::message::kind;
 use super::names;
 use crate::Context;
+use crate::env::Fingerprints as Wanted;
 use crate::policy::known::Presented;
 
 gannet_log::row! {
@@ -51,6 +55,12 @@ gannet_log::row! {
         client_cert_chain_fps: Option<Vector<&'a str>> = "client_cert_chain_fps",
         /// Whether the server's certificate is one for the name asked for.
         sni_matches_cert: Option<bool> = "sni_matches_cert",
+        /// JA3 fingerprint of the client's hello.
+        ja3: Extra<Option<&'a str>> = "ja3",
+        /// JA3S fingerprint of the server's hello.
+        ja3s: Extra<Option<&'a str>> = "ja3s",
+        /// JA4 fingerprint of the client's hello.
+        ja4: Extra<Option<&'a str>> = "ja4",
     }
 }
 
@@ -86,6 +96,8 @@ pub(super) struct Session {
     established: bool,
     logged: bool,
     history: Vec<u8>,
+    /// JA3, JA3S and JA4, where they are wanted.
+    prints: Option<Box<[Option<String>; 3]>>,
     /// Chains of server and client, once any certificate was seen.
     chains: Option<[Vec<Link>; 2]>,
 }
@@ -128,6 +140,23 @@ impl Session {
             cx.weird("SSL_max_ssl_history_length_reached", "100", Some("SSL"));
             cx.conn.note_limit();
         }
+    }
+
+    /// Fingerprints of a client's hello, the first one's.
+    pub(super) fn client_prints(&mut self, wanted: Wanted, carrier: Carrier, body: &[u8]) {
+        let Ok(client) = fingerprint::Client::parse(body, carrier == Carrier::Dtls) else { return };
+        let [ja3, _, ja4] = &mut **self.prints.get_or_insert_default();
+        if wanted.ja3 {
+            ja3.get_or_insert_with(|| client.ja3());
+        }
+        if wanted.ja4 {
+            ja4.get_or_insert_with(|| client.ja4(carrier));
+        }
+    }
+
+    /// The fingerprint of a server's hello, the last one's: the first may ask for another try.
+    pub(super) fn server_print(&mut self, hello: &ServerHello<'_>) {
+        self.prints.get_or_insert_default()[1] = Some(fingerprint::ja3s(hello));
     }
 
     /// The roles of originator and responder turned out reversed.
@@ -304,6 +333,9 @@ impl Session {
         let curve = self.curve.map(names::curve);
         let last_alert = self.last_alert.map(names::alert);
         let chain = |role: Role| self.chains.as_ref().map(|c| fingerprints(&c[role as usize]));
+        let wanted = cx.env.fingerprints;
+        let prints = self.prints.as_deref();
+        let print = |wanted: bool, i: usize| Extra(wanted.then(|| prints?[i].as_deref()));
         let row = SslRow {
             ts,
             uid: cx.conn.uid,
@@ -320,6 +352,9 @@ impl Session {
             cert_chain_fps: chain(Role::Server),
             client_cert_chain_fps: chain(Role::Client),
             sni_matches_cert: self.name_matches(),
+            ja3: print(wanted.ja3, 0),
+            ja3s: print(wanted.ja3s, 1),
+            ja4: print(wanted.ja4, 2),
         };
         cx.log(&row);
     }

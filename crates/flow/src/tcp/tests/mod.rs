@@ -21,6 +21,7 @@ use super::Consumer;
 use super::Limits;
 use super::Segment;
 use super::State;
+use super::Syn;
 use super::Tcp;
 use super::flag;
 use crate::Conn;
@@ -144,6 +145,8 @@ struct Run {
     begun: bool,
     /// Rows of connections that others replaced.
     reused: Vec<String>,
+    /// How often the connection was packed.
+    packed: u32,
 }
 
 fn time(ms: i64) -> Time {
@@ -159,7 +162,15 @@ fn begin(ms: i64) -> (Conn, Tcp) {
 impl Run {
     fn new(limits: Limits) -> Self {
         let (conn, tcp) = begin(0);
-        Self { conn, tcp, sink: Sink::default(), limits, begun: false, reused: Vec::new() }
+        Self {
+            conn,
+            tcp,
+            sink: Sink::default(),
+            limits,
+            begun: false,
+            reused: Vec::new(),
+            packed: 0,
+        }
     }
 
     fn of(script: &str) -> Self {
@@ -208,6 +219,11 @@ impl Run {
         let from =
             self.tcp.segment(&mut self.conn, now, from, &segment, &self.limits, &mut self.sink);
         self.conn.sent[from.index()].packets += 1;
+        // Between packets a connection may be packed: nothing must show it.
+        if let Some(syn) = Syn::of(&self.tcp, &self.conn) {
+            self.packed += 1;
+            self.tcp = syn.unpacked(&self.conn);
+        }
     }
 
     /// History, states and sizes.
@@ -225,7 +241,7 @@ impl Run {
     /// Seconds after which the connection is removed if nothing more comes.
     fn over(&mut self) -> f64 {
         for _ in 0..1_000 {
-            let idle = self.conn.last + self.conn.timeout;
+            let idle = self.conn.last + self.conn.timeout();
             let due = idle.min(self.tcp.due());
             if self.tcp.is_over(&self.conn, due) || idle <= due {
                 return (due - time(0)).as_nanos() as f64 / 1e9;

@@ -265,3 +265,18 @@ fn checksums_that_fail_are_counted_by_powers_of_ten() {
     }
     assert_eq!(run.row(), "ShAccc Established/Established 0/0");
 }
+
+#[test]
+fn a_syn_and_nothing_else_is_packed() {
+    for (script, packed) in [
+        ("> S 100", 1),
+        ("> S 100 ws=7; @1 > S 100 ws=7; @3 > S 100 ws=7", 3),
+        ("> S 7 w=0 ws=3", 1),
+        ("> S 100 0 5", 0),
+        ("> SA 100 5", 0),
+        ("> S 100; < SA 300 101", 1),
+        ("> A 100 300", 0),
+    ] {
+        assert_eq!(Run::of(script).packed, packed, "{script}");
+    }
+}

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use gannet_base::Interval;
+
 use super::*;
 use crate::Request;
 use crate::testing::Harness;

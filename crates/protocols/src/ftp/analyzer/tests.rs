@@ -6,6 +6,7 @@ use gannet_base::Proto;
 use proptest::prelude::*;
 
 use super::*;
+use crate::Announced;
 use crate::ftp::Data;
 use crate::testing::Harness;
 
@@ -94,7 +95,7 @@ fn a_data_connection_names_the_file() {
     let to = ConnId { orig_p: 2000, resp_p: 1055, ..id };
     let (uid, other) = (h.conn.uid, h.env.uids.connection(2, 0));
     (h.conn.uid, h.conn.id) = (other, to);
-    assert!(h.env.expected_for(&to, Proto::Tcp, h.now).is_some());
+    assert!(h.env.expected_for(&to, Proto::Tcp, false, h.now).is_some());
     let mut data = Data::new(&mut h.cx());
     data.stream(&mut h.cx(), Dir::Resp, b"hello world\n");
     data.finish(&mut h.cx());
@@ -136,7 +137,8 @@ fn eprt_names_the_client() {
             ("data_channel.resp_h", "10.0.0.1"),
         ],
     );
-    let key = (Some(h.conn.id.resp_h), Addr::v4([10, 0, 0, 1]), 2000, Proto::Tcp);
+    let (orig, resp) = (Some(h.conn.id.resp_h), Addr::v4([10, 0, 0, 1]));
+    let key = Announced { orig, resp, port: 2000, proto: Proto::Tcp, hub: false };
     assert!(h.env.expected.contains_key(&key));
 }
 

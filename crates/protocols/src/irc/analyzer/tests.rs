@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
+use gannet_base::Proto;
 use proptest::prelude::*;
 
 use super::*;
@@ -70,7 +71,7 @@ fn a_transfer_makes_a_row() {
     analyzer.finish(&mut h.cx());
     let to = ConnId { resp_h: Addr::v4([192, 0, 2, 1]), resp_p: 2000, ..h.conn.id };
     (h.conn.uid, h.conn.id) = (h.env.uids.connection(2, 0), to);
-    let found = h.env.expected_for(&to, Proto::Tcp, h.now);
+    let found = h.env.expected_for(&to, Proto::Tcp, false, h.now);
     assert_eq!(found.map(|e| e.tag), Some(Tag::IrcData));
     let mut data = Data::new(&mut h.cx());
     data.stream(&mut h.cx(), Dir::Resp, b"hello world\n");

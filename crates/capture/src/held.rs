@@ -1,0 +1,110 @@
+//! Bytes of captures that outlive their batch.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+/// A mapped file or a buffer, shared by those who still read packets in it.
+///
+/// A [`Batch`](crate::Batch) borrows its packets from one of these. Whoever wants them for longer
+/// than the batch lives, in another thread for instance, clones [`Batch::bytes`](crate::Batch::bytes):
+/// nothing is copied, and the reader goes on in another buffer.
+#[derive(Clone, Debug)]
+pub struct Bytes(Arc<Held>);
+
+#[derive(Debug)]
+enum Held {
+    Map(Mmap),
+    Buffer(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &*self.0 {
+            Held::Map(map) => map,
+            Held::Buffer(buffer) => buffer,
+        }
+    }
+}
+
+impl From<Mmap> for Bytes {
+    fn from(map: Mmap) -> Self {
+        Self(Arc::new(Held::Map(map)))
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(buffer: Vec<u8>) -> Self {
+        Self(Arc::new(Held::Buffer(buffer)))
+    }
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self::from(Vec::new())
+    }
+}
+
+impl Bytes {
+    /// The map, if it is one.
+    pub(crate) fn map(&self) -> Option<&Mmap> {
+        match &*self.0 {
+            Held::Map(map) => Some(map),
+            Held::Buffer(_) => None,
+        }
+    }
+
+    /// The buffer, if nobody else reads it.
+    pub(crate) fn buffer(&mut self) -> Option<&mut Vec<u8>> {
+        match Arc::get_mut(&mut self.0)? {
+            Held::Buffer(buffer) => Some(buffer),
+            Held::Map(_) => None,
+        }
+    }
+}
+
+/// Buffers that went out to others and may have come back.
+#[derive(Debug, Default)]
+pub(crate) struct Spares(Vec<Bytes>);
+
+/// Buffers that are remembered; more are left to those who read them.
+const SPARES: usize = 32;
+
+impl Spares {
+    /// Sees to it that nobody else reads `current`, exchanging it for another buffer with any
+    /// contents if need be. Returns the one that was given away.
+    pub(crate) fn exchange(&mut self, current: &mut Bytes) -> Option<Bytes> {
+        if current.buffer().is_some() {
+            return None;
+        }
+        let free = self.0.iter_mut().position(|b| b.buffer().is_some());
+        let other = free.map_or_else(Bytes::default, |i| self.0.swap_remove(i));
+        let old = std::mem::replace(current, other);
+        if self.0.len() < SPARES {
+            self.0.push(old.clone());
+        }
+        Some(old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_come_back_when_nobody_reads_them() {
+        let mut spares = Spares::default();
+        let mut current = Bytes::from(b"one".to_vec());
+        assert!(spares.exchange(&mut current).is_none());
+        let reader = current.clone();
+        let old = spares.exchange(&mut current).unwrap();
+        assert_eq!((&*reader, &*old, &*current), (&b"one"[..], &b"one"[..], &b""[..]));
+        let other = current.clone();
+        drop((reader, old));
+        spares.exchange(&mut current);
+        assert_eq!((&*other, &*current), (&b""[..], &b"one"[..]), "the first one again");
+    }
+}

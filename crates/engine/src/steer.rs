@@ -1,0 +1,170 @@
+//! Where a packet belongs: to the hub, or to the part that owns its pair of hosts.
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Proto;
+use gannet_flow::Key;
+use gannet_protocols::hub;
+use gannet_wire::Ip;
+use gannet_wire::protocol;
+
+use crate::block::Handed;
+use crate::block::Place;
+use crate::shard::Shard;
+use crate::tunnels::Encapsulation;
+
+/// Which part of an analysis a shard is.
+pub(crate) enum Role {
+    /// All of it.
+    Whole,
+    /// The [hub](gannet_protocols::hub) and everything below connections; what belongs to pairs of
+    /// hosts is handed over to the parts that own them.
+    Hub(Box<Outbox>),
+    /// Some pairs of hosts.
+    Part,
+}
+
+/// What the hub hands over from one block of packets.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    /// Parts that own pairs of hosts.
+    pub(crate) parts: usize,
+    /// Where the bytes of the block begin in memory, and how many there are.
+    pub(crate) memory: (usize, usize),
+    /// Index of the packet at hand in its block.
+    pub(crate) index: u32,
+    pub(crate) handed: Vec<Handed>,
+    /// Bytes that lie nowhere in the block: datagrams put together from fragments.
+    pub(crate) own: Vec<u8>,
+}
+
+/// An IP packet from its first header on, as far as it was captured.
+#[derive(Clone, Copy)]
+pub(crate) struct Datagram<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) wire_len: u32,
+}
+
+/// The part that owns a pair of hosts, whoever sends.
+#[inline]
+pub(crate) fn owner(a: Addr, b: Addr, parts: usize) -> u8 {
+    let fold = |a: Addr| {
+        let n = u128::from_ne_bytes(a.octets());
+        (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (n >> 64) as u64
+    };
+    let (a, b) = (fold(a), fold(b));
+    let mixed = u128::from(a.wrapping_add(b)) * u128::from((a ^ b) | 0xa076_1d64_78bd_642f);
+    let hash = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_mul(0xe703_7ed1_a0b4_28db);
+    ((u128::from(hash) * parts as u128) >> 64) as u8
+}
+
+impl Shard {
+    /// Whether a packet's connection is of the hub, if it is dealt with here. If not, the packet
+    /// is handed over to the part that owns its hosts.
+    #[inline]
+    pub(crate) fn steer(
+        &mut self,
+        id: &ConnId,
+        ip: &Ip<'_>,
+        proto: Proto,
+        payload: &[u8],
+        all: Datagram<'_>,
+        around: &Encapsulation,
+    ) -> Option<bool> {
+        match self.role {
+            Role::Part => Some(false),
+            Role::Whole => Some(self.is_of_hub(id, ip, proto, payload)),
+            Role::Hub(_) if self.is_of_hub(id, ip, proto, payload) => Some(true),
+            Role::Hub(_) => {
+                self.hand_over(ip, all, around);
+                None
+            }
+        }
+    }
+
+    /// Whether a packet's connection is of the [hub](gannet_protocols::hub): by its ports, by what
+    /// a datagram holds, or because it was announced there. The answer depends on this packet and
+    /// on the hub alone.
+    #[inline]
+    fn is_of_hub(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto, payload: &[u8]) -> bool {
+        if proto == Proto::Udp && hub::may_be_by_content(payload) && hub::is_by_content(payload) {
+            return true;
+        }
+        self.env.hub_ports.may_have(proto, id.orig_p, id.resp_p) && self.is_hubs_own(id, ip, proto)
+    }
+
+    fn is_hubs_own(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto) -> bool {
+        let announced = |id| self.env.expected_for(id, proto, true, self.now).is_some();
+        let key = Key::new(id, ip.protocol, false).of_hub(true);
+        hub::is_by_port(proto, id.orig_p, id.resp_p)
+            || self.table.find(self.table.hash(&key), &key).is_some()
+            || announced(id)
+            || announced(&id.flipped())
+    }
+
+    fn hand_over(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
+        let (ordinal, step) = (self.next_ordinal(), self.step + 1);
+        // What the hub does after this comes after what the other part does.
+        self.set_step(step + 1);
+        let Role::Hub(outbox) = &mut self.role else { return };
+        let (memory, len) = outbox.memory;
+        let start = all.bytes.as_ptr().addr().wrapping_sub(memory);
+        let place = if start.saturating_add(all.bytes.len()) <= len {
+            Place::Block(start)
+        } else {
+            outbox.own.extend_from_slice(all.bytes);
+            Place::Own(outbox.own.len() - all.bytes.len())
+        };
+        outbox.handed.push(Handed {
+            index: outbox.index,
+            part: owner(ip.src, ip.dst, outbox.parts),
+            layers: self.layers,
+            place,
+            len: all.bytes.len(),
+            wire_len: all.wire_len,
+            ordinal,
+            step,
+            around: *around,
+        });
+    }
+
+    /// What another part handed over. Time has come to its packet already.
+    pub(crate) fn take_over(&mut self, handed: &Handed, bytes: &[u8]) {
+        self.ordinal = handed.ordinal;
+        self.layers = handed.layers;
+        self.missing = 0;
+        self.set_step(handed.step);
+        let all = Datagram { bytes, wire_len: handed.wire_len };
+        // What is odd of its IP header was told where it was read first.
+        let Ok(ip) = gannet_wire::ip_with(bytes, handed.wire_len, false, &mut |_| {}) else {
+            return;
+        };
+        match ip.protocol {
+            protocol::TCP => self.tcp(&ip, all, &handed.around),
+            protocol::UDP => self.udp(&ip, all, &handed.around),
+            protocol::ICMP | protocol::ICMP6 => self.icmp(&ip, all, &handed.around),
+            _ => self.unknown(&ip, all, &handed.around),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_directions_have_one_owner_and_all_parts_own_something() {
+        let addr = |n: u32| Addr::v4(n.to_be_bytes());
+        for parts in [1, 2, 7] {
+            let mut owned = vec![0; parts];
+            for n in 0..7_000 {
+                let (a, b) = (addr(0x0a00_0000 + n), addr(0xc0a8_0001 + n % 16));
+                let part = owner(a, b, parts);
+                assert_eq!(part, owner(b, a, parts));
+                owned[usize::from(part)] += 1;
+            }
+            let fair = 7_000 / parts;
+            assert!(owned.iter().all(|n| n * 10 > fair * 9 && n * 10 < fair * 11), "{owned:?}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Which connections speak of others.
+//!
+//! Most connections concern nobody but their two hosts, so that an analysis can be split by pairs
+//! of hosts. Some speak of other pairs: what carries packets of others, what announces connections
+//! between others, and DHCP, whose clients have no address yet. Together they make up the *hub*,
+//! which one part of the analysis sees as a whole.
+//!
+//! A packet is of the hub by its ports, or because an FTP or IRC connection of the hub announced
+//! its connection, or because of what a datagram holds. Once one packet of a connection is, all
+//! later ones are. The packet tells, never the state of a connection outside of the hub: that is
+//! known elsewhere, and perhaps not yet.
+
+use gannet_base::Proto;
+use gannet_wire::tunnel;
+use gannet_wire::tunnel::Inner;
+use gannet_wire::tunnel::port;
+
+/// FTP and IRC.
+const TCP_PORTS: [u16; 6] = [21, 2811, 6666, 6667, 6668, 6669];
+
+/// DHCP and tunnels.
+const UDP_PORTS: [u16; 10] = [
+    67,
+    68,
+    4011,
+    port::GTPV1_C,
+    port::GTPV1_U,
+    port::TEREDO,
+    port::GRE,
+    port::VXLAN,
+    port::AYIYA,
+    port::GENEVE,
+];
+
+type Ports = [u64; 1024];
+
+const TCP: Ports = bitmap(&TCP_PORTS);
+const UDP: Ports = bitmap(&UDP_PORTS);
+
+const fn bitmap(ports: &[u16]) -> Ports {
+    let mut map = [0; 1024];
+    let mut i = 0;
+    while i < ports.len() {
+        map[(ports[i] >> 6) as usize] |= 1 << (ports[i] & 63);
+        i += 1;
+    }
+    map
+}
+
+#[inline]
+fn has(ports: &Ports, port: u16) -> bool {
+    ports[usize::from(port >> 6)] >> (port & 63) & 1 != 0
+}
+
+/// Whether a connection is of the hub by one of its ports.
+#[inline]
+pub fn is_by_port(proto: Proto, a: u16, b: u16) -> bool {
+    match proto {
+        Proto::Tcp => TCP_PORTS.contains(&a) || TCP_PORTS.contains(&b),
+        Proto::Udp => UDP_PORTS.contains(&a) || UDP_PORTS.contains(&b),
+        _ => false,
+    }
+}
+
+/// Whether the payload of a datagram on any port is of the hub: DHCP, or a tunnel with a packet
+/// inside.
+pub fn is_by_content(payload: &[u8]) -> bool {
+    let ip = |inner: &Inner<'_>| matches!(inner, Inner::Ip(data) if data.first().is_some_and(|b| matches!(b >> 4, 4 | 6)));
+    is_dhcp(payload)
+        || tunnel::looks_like_teredo(payload) && tunnel::teredo(payload).is_ok()
+        || tunnel::looks_like_ayiya(payload) && tunnel::ayiya(payload).is_ok_and(|i| ip(&i))
+}
+
+/// Whether [`is_by_content`] may hold for a beginning of these bytes. Quick.
+#[inline]
+pub fn may_be_by_content(bytes: &[u8]) -> bool {
+    tunnel::looks_like_ayiya(bytes) || tunnel::looks_like_teredo(bytes) || is_dhcp(bytes)
+}
+
+/// The cookie behind the fixed part of a BOOTP message.
+fn is_dhcp(payload: &[u8]) -> bool {
+    payload.get(236..240) == Some(b"\x63\x82\x53\x63")
+}
+
+/// Ports that connections of the hub have: the known ones, and those of connections that came to
+/// it otherwise.
+#[derive(Clone, Debug)]
+pub struct HubPorts {
+    tcp: Box<Ports>,
+    udp: Box<Ports>,
+}
+
+impl Default for HubPorts {
+    fn default() -> Self {
+        Self { tcp: Box::new(TCP), udp: Box::new(UDP) }
+    }
+}
+
+impl HubPorts {
+    /// Whether a connection with these ports may be of the hub, not counting what datagrams hold.
+    #[inline]
+    pub fn may_have(&self, proto: Proto, a: u16, b: u16) -> bool {
+        match proto {
+            Proto::Tcp => has(&self.tcp, a) || has(&self.tcp, b),
+            Proto::Udp => has(&self.udp, a) || has(&self.udp, b),
+            _ => false,
+        }
+    }
+
+    /// Connections with this port may be of the hub from now on.
+    pub fn add(&mut self, proto: Proto, port: u16) {
+        let ports = if proto == Proto::Udp { &mut self.udp } else { &mut self.tcp };
+        ports[usize::from(port >> 6)] |= 1 << (port & 63);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_ports_may_be_the_hubs() {
+        let mut ports = HubPorts::default();
+        for port in TCP_PORTS {
+            assert!(is_by_port(Proto::Tcp, 1024, port) && ports.may_have(Proto::Tcp, port, 1024));
+        }
+        for port in UDP_PORTS {
+            assert!(is_by_port(Proto::Udp, port, 1024) && ports.may_have(Proto::Udp, 1024, port));
+        }
+        assert!(!is_by_port(Proto::Udp, 21, 53) && !ports.may_have(Proto::Udp, 21, 53));
+        assert!(!is_by_port(Proto::Icmp, 67, 67));
+        ports.add(Proto::Tcp, 50_000);
+        assert!(ports.may_have(Proto::Tcp, 50_000, 1));
+        assert!(!ports.may_have(Proto::Udp, 50_000, 1));
+    }
+
+    #[test]
+    fn content_counts_where_a_packet_is_inside() {
+        let mut dhcp = vec![0; 240];
+        assert!(!is_by_content(&dhcp));
+        dhcp[236..].copy_from_slice(b"\x63\x82\x53\x63");
+        assert!(is_by_content(&dhcp) && may_be_by_content(&dhcp));
+        let mut ayiya = vec![0x41, 0x52, 0x11, 41, 0, 0, 0, 0];
+        ayiya.extend([0; 16 + 20]);
+        assert!(!is_by_content(&ayiya), "empty");
+        ayiya.push(0x60);
+        assert!(is_by_content(&ayiya) && may_be_by_content(&ayiya));
+        ayiya[3] = 59;
+        assert!(!is_by_content(&ayiya), "no packet");
+    }
+}

@@ -1,0 +1,185 @@
+//! `cargo xtask pgo`: a release that was optimised by how it was used.
+//!
+//! The compiler first builds a command that counts which branches it takes ([`Variant::instrumented`]).
+//! That one analyses training traffic ([`mod@training`]), and the compiler builds again with the counts
+//! in hand. Everything is built for a named target, since flags then hold for the command alone and
+//! not for the build scripts, and in a folder of its own, since every set of flags is a build of its
+//! own.
+//!
+//! `--table` builds what the published study of such builds compares (plain, link-time optimisation,
+//! profile, both; for any processor and for this one) and measures all on the traces it is given.
+
+mod table;
+mod tools;
+mod training;
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use anyhow::ensure;
+
+use crate::workspace;
+use crate::workspace::cargo;
+use crate::workspace::check;
+use crate::workspace::print;
+use crate::workspace::say;
+
+/// Build gannet with link-time and profile-guided optimisation.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Train with these captures, too
+    #[arg(long, value_name = "CAPTURE")]
+    train: Vec<PathBuf>,
+    /// For this machine's processor only
+    #[arg(long)]
+    native: bool,
+    /// Build plain, LTO, PGO and PGO+LTO, each for any and for this processor, and measure them
+    #[arg(long, num_args = 1.., value_name = "TRACE", conflicts_with = "native")]
+    table: Vec<PathBuf>,
+    /// Only these builds, like plain,pgo+lto-native
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", requires = "table")]
+    only: Vec<String>,
+    /// Take builds that are there as they are
+    #[arg(long)]
+    reuse: bool,
+    /// Runs a build and trace, of which the median counts
+    #[arg(long, default_value_t = 7, requires = "table")]
+    runs: usize,
+    /// Keep the table in benchsuite/pgo.md
+    #[arg(long, requires = "table")]
+    keep: bool,
+}
+
+/// How a command is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Variant {
+    /// Link-time optimisation, as the release has it; otherwise what cargo does by itself.
+    lto: bool,
+    /// With the profile of the training.
+    profile: bool,
+    /// For this machine's processor.
+    native: bool,
+}
+
+impl Variant {
+    fn all() -> impl Iterator<Item = Self> {
+        let kinds = [(false, false), (true, false), (false, true), (true, true)];
+        [false, true]
+            .into_iter()
+            .flat_map(move |native| kinds.map(|(lto, profile)| Self { lto, profile, native }))
+    }
+
+    fn name(self) -> &'static str {
+        match (self.lto, self.profile, self.native) {
+            (false, false, false) => "plain",
+            (true, false, false) => "lto",
+            (false, true, false) => "pgo",
+            (true, true, false) => "pgo+lto",
+            (false, false, true) => "plain-native",
+            (true, false, true) => "lto-native",
+            (false, true, true) => "pgo-native",
+            (true, true, true) => "pgo+lto-native",
+        }
+    }
+
+    fn path(self) -> PathBuf {
+        folder().join(format!("gannet-{}", self.name()))
+    }
+
+    /// Where the counts of its training are. A profile names functions as the compiler does, and
+    /// those names differ between builds with and without link-time optimisation.
+    fn counts(self) -> PathBuf {
+        folder().join(if self.lto { "lto.profdata" } else { "plain.profdata" })
+    }
+
+    /// Builds it, and what it needs before.
+    fn build(self, args: &Args) -> anyhow::Result<PathBuf> {
+        let path = self.path();
+        if args.reuse && path.is_file() {
+            return Ok(path);
+        }
+        let mut flags = Vec::new();
+        if self.profile {
+            let counts = self.counts();
+            if !(args.reuse && counts.is_file()) {
+                self.train(&args.train)?;
+            }
+            flags.push(format!("-Cprofile-use={}", counts.display()));
+        }
+        if self.native {
+            flags.push("-Ctarget-cpu=native".to_owned());
+        }
+        fs::copy(self.compile(&flags)?, &path).with_context(|| path.display().to_string())?;
+        Ok(path)
+    }
+
+    /// A command that writes down which branches it takes.
+    fn instrumented(self, raw: &Path) -> anyhow::Result<PathBuf> {
+        self.compile(&[format!("-Cprofile-generate={}", raw.display())])
+    }
+
+    fn train(self, more: &[PathBuf]) -> anyhow::Result<()> {
+        let merge = tools::profdata()?;
+        let raw = folder().join("raw");
+        // Counts of earlier builds would be merged, too.
+        if raw.exists() {
+            fs::remove_dir_all(&raw).with_context(|| raw.display().to_string())?;
+        }
+        let command = self.instrumented(&raw)?;
+        training::run(&command, &folder().join("training"), more)?;
+        let counts = self.counts();
+        check(merge.command().arg("merge").arg("-o").arg(&counts).arg(&raw))
+    }
+
+    fn compile(self, flags: &[String]) -> anyhow::Result<PathBuf> {
+        let target = tools::host()?;
+        let folder = folder();
+        let mut command =
+            cargo(&["build", "--release", "--package", "gannet", "--target", &target]);
+        command.arg("--target-dir").arg(folder.join("build"));
+        // Between the words of a flag, for paths with spaces.
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env_remove("RUSTFLAGS");
+        if !self.lto {
+            // What cargo's own release profile says.
+            command.env("CARGO_PROFILE_RELEASE_LTO", "false");
+            command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        }
+        say(&format!("{}: {}", self.name(), flags.join(" ")));
+        check(&mut command)?;
+        Ok(folder.join("build").join(target).join("release/gannet"))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    fs::create_dir_all(folder())?;
+    if !args.table.is_empty() {
+        return table::run(args);
+    }
+    let release = Variant { lto: true, profile: true, native: args.native };
+    let built = release.build(args)?;
+    // The build must still do what it did before.
+    let same = training::agree(&built, &workspace::root().join("examples/sample.pcap"))?;
+    ensure!(same, "{}: its logs of the sample differ from the golden ones", built.display());
+    print(&built.display().to_string());
+    Ok(())
+}
+
+/// Where profiles and builds lie. Absolute, since the compiler runs elsewhere.
+fn folder() -> PathBuf {
+    let folder = workspace::target().join("pgo");
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<_> = Variant::all().map(Variant::name).collect();
+        assert_eq!(names.len(), 8);
+        assert!(Variant::all().all(|v| v.name().ends_with("native") == v.native));
+    }
+}

@@ -1,0 +1,181 @@
+//! The table of builds: what each costs on each trace.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use anyhow::bail;
+use anyhow::ensure;
+
+use super::Args;
+use super::Variant;
+use super::folder;
+use crate::bench::head;
+use crate::measure::measure;
+use crate::workspace;
+use crate::workspace::print;
+use crate::workspace::say;
+
+/// A build, measured on one trace.
+struct Line {
+    variant: Variant,
+    /// CPU seconds of every run, in order of size.
+    cpu: Vec<f64>,
+    /// Where something can count them.
+    instructions: Option<u64>,
+}
+
+impl Line {
+    fn median(&self) -> f64 {
+        self.cpu.get(self.cpu.len() / 2).copied().unwrap_or_default()
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    for trace in &args.table {
+        ensure!(trace.is_file(), "{}: no such trace", trace.display());
+    }
+    let variants = wanted(&args.only)?;
+    let mut built = Vec::new();
+    for variant in variants {
+        built.push((variant, variant.build(args)?));
+    }
+    let mut text = head("Builds", "cargo xtask pgo --table TRACE...", &[]);
+    text.push_str(WORDS);
+    for trace in &args.table {
+        let lines = measured(trace, &built, args.runs)?;
+        text.push_str(&render(trace, &lines)?);
+    }
+    print(&text);
+    if args.keep {
+        let path = workspace::root().join("benchsuite/pgo.md");
+        fs::write(&path, text).with_context(|| path.display().to_string())?;
+        say(&format!("kept in {}", path.display()));
+    }
+    Ok(())
+}
+
+const WORDS: &str = "
+CPU is the median of user and system time, with the least and the most; builds take turns, so that
+what else the machine does hits all alike. Instructions are those of user space in one run, counted by
+valgrind. `plain` is what cargo's own release profile gives; `native` may use all that the processor
+above can do. No build was trained on what is measured here.
+";
+
+fn wanted(only: &[String]) -> anyhow::Result<Vec<Variant>> {
+    for name in only {
+        if Variant::all().all(|v| v.name() != name) {
+            let names: Vec<_> = Variant::all().map(Variant::name).collect();
+            bail!("--only: there is no build '{name}'; there are {}", names.join(", "));
+        }
+    }
+    let takes = |v: &Variant| only.is_empty() || only.iter().any(|n| n == v.name());
+    Ok(Variant::all().filter(takes).collect())
+}
+
+fn measured(trace: &Path, built: &[(Variant, PathBuf)], runs: usize) -> anyhow::Result<Vec<Line>> {
+    let logs = folder().join("table-logs");
+    let words = |command: &Path| {
+        let words = ["analyze", "-C", "-q", "-t", "1", "-o"].map(str::to_owned);
+        let mut all = vec![command.display().to_string()];
+        all.extend(words);
+        all.extend([logs.display().to_string(), trace.display().to_string()]);
+        all
+    };
+    let mut lines: Vec<_> = built
+        .iter()
+        .map(|(variant, path)| {
+            let instructions = instructions(&words(path));
+            Line { variant: *variant, cpu: Vec::new(), instructions }
+        })
+        .collect();
+    for _ in 0..runs.max(1) {
+        for (line, (_, path)) in lines.iter_mut().zip(built) {
+            line.cpu.push(measure(&words(path))?.cpu.as_secs_f64());
+        }
+    }
+    lines.iter_mut().for_each(|l| l.cpu.sort_by(f64::total_cmp));
+    Ok(lines)
+}
+
+/// The instructions of one run, where valgrind is installed and knows all of them.
+fn instructions(words: &[String]) -> Option<u64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", "--"])
+        .args(words)
+        .output()
+        .ok()?;
+    output.status.success().then_some(())?;
+    refs(&String::from_utf8_lossy(&output.stderr))
+}
+
+/// The number in a line like `==7== I   refs:      1,234,567`.
+fn refs(said: &str) -> Option<u64> {
+    let line = said.lines().find(|l| l.contains("refs:") && l.contains(" I "))?;
+    let number: String =
+        line.rsplit("refs:").next()?.chars().filter(char::is_ascii_digit).collect();
+    number.parse().ok()
+}
+
+fn render(trace: &Path, lines: &[Line]) -> anyhow::Result<String> {
+    let name = trace.file_name().unwrap_or_default().to_string_lossy();
+    let mut text = format!(
+        "\n## {name}\n\n| build | CPU s | least to most | of plain | instructions | of plain |\n\
+         |---|---|---|---|---|---|\n"
+    );
+    let plain = lines.iter().find(|l| l.variant.name() == "plain");
+    let change = |own: f64, base: f64| format!("{:+.1} %", 100.0 * (own / base - 1.0));
+    for line in lines {
+        let base = plain.map(Line::median).filter(|b| *b > 0.0);
+        let counted = line.instructions.zip(plain.and_then(|p| p.instructions));
+        let range = line.cpu.first().zip(line.cpu.last());
+        writeln!(
+            text,
+            "| {} | {:.3} | {} | {} | {} | {} |",
+            line.variant.name(),
+            line.median(),
+            range.map_or_else(String::new, |(a, b)| format!("{a:.3} to {b:.3}")),
+            base.map_or_else(String::new, |b| change(line.median(), b)),
+            line.instructions.map_or_else(|| "-".into(), |n| format!("{:.0} M", n as f64 / 1e6)),
+            counted.map_or_else(|| "-".into(), |(n, b)| change(n as f64, b as f64)),
+        )?;
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_valgrind_says() {
+        let said = "==7== Command: gannet\n==7== \n==7== I   refs:      1,234,567\n";
+        assert_eq!(refs(said), Some(1_234_567));
+        assert_eq!(refs("valgrind: the program is not there"), None);
+    }
+
+    #[test]
+    fn names_of_builds_are_checked() {
+        assert_eq!(wanted(&[]).unwrap().len(), 8);
+        assert_eq!(wanted(&["pgo+lto".to_owned()]).unwrap().len(), 1);
+        let said = wanted(&["fast".to_owned()]).unwrap_err().to_string();
+        assert!(said.contains("'fast'") && said.contains("plain-native"), "{said}");
+    }
+
+    #[test]
+    fn a_table_tells_the_change() {
+        let line = |lto, cpu| Line {
+            variant: Variant { lto, profile: lto, native: false },
+            cpu: vec![cpu, cpu, cpu * 2.0],
+            instructions: lto.then_some(5_000_000),
+        };
+        let text = render(Path::new("x.pcap"), &[line(false, 1.0), line(true, 0.8)]).unwrap();
+        assert!(
+            text.contains("| pgo+lto | 0.800 | 0.800 to 1.600 | -20.0 % | 5 M | - |"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! The traffic that a build is trained with.
+//!
+//! Generated traffic is always there. Of the captures beside the repository those are taken that
+//! `mix.pcap` holds nothing of: what is measured must not be what was trained. (`make_traces.py` makes
+//! it of classic pcap files of two suites; so pcapng files, and the third suite, are free.)
+
+use std::fs;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::ExitStatus;
+
+use anyhow::Context;
+use anyhow::ensure;
+use gannet_capture::WriteOptions;
+use gannet_capture::Writer;
+use gannet_synth::Trace;
+use gannet_synth::traffic;
+use gannet_synth::traffic::Kind;
+
+use crate::workspace;
+use crate::workspace::say;
+
+/// The suite of captures that no trace is made of.
+const FREE: &str = "tcpdump";
+
+/// How a section header block of pcapng begins.
+const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+/// Trains `command` with everything there is; `scratch` is made and removed.
+pub(super) fn run(command: &Path, scratch: &Path, more: &[PathBuf]) -> anyhow::Result<()> {
+    fs::create_dir_all(scratch).with_context(|| scratch.display().to_string())?;
+    let logs = scratch.join("logs");
+    let begin = || {
+        let mut command = Command::new(command);
+        command.args(["analyze", "-C", "-q", "-o"]).arg(&logs);
+        command
+    };
+    let mixed = written(&scratch.join("mixed.pcap"), &traffic::mixed(20_000, 0x7472_6169))?;
+    say("training: generated traffic");
+    analyze(begin().arg(&mixed))?;
+    analyze(begin().arg("--json").arg(&mixed))?;
+    for kind in Kind::ALL {
+        let count = if matches!(kind, Kind::Dns | Kind::Scan) { 20_000 } else { 300 };
+        let trace = traffic::of(kind, count, 0x6b69_6e64);
+        analyze(begin().arg(written(&scratch.join("kind.pcap"), &trace)?))?;
+    }
+    // As a compressed stream, and through a filter.
+    let packed = written(&scratch.join("mixed.pcap.gz"), &traffic::mixed(2_000, 0x677a))?;
+    analyze(begin().args(["-f", "tcp or udp port 53"]).arg(packed))?;
+    let captures = captures()?;
+    if captures.is_empty() {
+        say("training: there is no folder 'shared' beside the repository: generated traffic only");
+    } else {
+        say(&format!("training: {} captures", captures.len()));
+        analyze(begin().arg("--each").args(&captures))?;
+    }
+    for capture in more {
+        analyze(begin().arg(capture))?;
+    }
+    fs::remove_dir_all(scratch).with_context(|| scratch.display().to_string())
+}
+
+/// Whether the logs of a capture are the golden ones of the sample.
+pub(super) fn agree(command: &Path, capture: &Path) -> anyhow::Result<bool> {
+    let logs = super::folder().join("check");
+    analyze(Command::new(command).args(["analyze", "-q", "-o"]).arg(&logs).arg(capture))?;
+    let golden = workspace::root().join("apps/gannet/tests/golden");
+    let mut same = 0;
+    for entry in fs::read_dir(&golden).with_context(|| golden.display().to_string())? {
+        let path = entry?.path();
+        let ours = logs.join(path.file_name().unwrap_or_default());
+        if path.extension().is_some_and(|e| e == "log") && ours.is_file() {
+            if fs::read(&path)? != fs::read(ours)? {
+                return Ok(false);
+            }
+            same += 1;
+        }
+    }
+    Ok(same > 0)
+}
+
+/// Runs to its end. Captures that are cut or damaged are part of the training; a crash is not.
+fn analyze(command: &mut Command) -> anyhow::Result<()> {
+    let status: ExitStatus = command.status().with_context(|| format!("{command:?}"))?;
+    ensure!(status.code().is_some(), "{command:?}: {status}");
+    Ok(())
+}
+
+fn written(path: &Path, trace: &Trace) -> anyhow::Result<PathBuf> {
+    let mut writer = Writer::create(path, WriteOptions::default())?;
+    trace.write(&mut writer)?;
+    writer.finish()?;
+    Ok(path.to_owned())
+}
+
+fn captures() -> anyhow::Result<Vec<PathBuf>> {
+    let Some(shared) = workspace::shared() else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    let suites = shared.join("conformance/captures");
+    for suite in fs::read_dir(&suites).with_context(|| suites.display().to_string())? {
+        let suite = suite?.path();
+        let free = suite.ends_with(FREE);
+        for entry in fs::read_dir(&suite).with_context(|| suite.display().to_string())? {
+            let path = entry?.path();
+            if path.is_file() && (free || is_pcapng(&path)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_pcapng(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    File::open(path).and_then(|mut f| f.read_exact(&mut magic)).is_ok() && magic == PCAPNG
+}
