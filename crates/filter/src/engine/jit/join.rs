@@ -62,7 +62,8 @@ fn row(graph: &Graph, bounds: &Bounds, at: BlockId, next: BlockId, exit: BlockId
         }
         let unknown = |r: &&Reach| !is_known(graph, &known, **r);
         let wanted: Vec<Reach> = bounds.checks[join.next].iter().filter(unknown).copied().collect();
-        let near = |r: &Reach| known.iter().any(|k| k.0 == r.0 && r.1.saturating_sub(k.1) <= MAX_STEP);
+        let near =
+            |r: &Reach| known.iter().any(|k| k.0 == r.0 && r.1.saturating_sub(k.1) <= MAX_STEP);
         if !wanted.iter().all(near) {
             break;
         }
