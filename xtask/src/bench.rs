@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn peers(gannet: &Path) -> anyhow::Result<Vec<Peer>> {
     let gannet = gannet.to_str().context("the path of the target folder is no UTF-8")?;
     let commands = [
-        ("gannet", vec![gannet, "analyze", "-C", "-q", "-o", "{out}", "{}"]),
+        ("gannet", vec![gannet, "analyze", "-C", "-q", "-t", "1", "-o", "{out}", "{}"]),
         ("tshark", vec!["tshark", "-n", "-r", "{}"]),
         ("tcpdump", vec!["tcpdump", "-n", "-r", "{}", "-w", "/dev/null"]),
     ];

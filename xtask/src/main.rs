@@ -3,8 +3,8 @@
 //! `ready` is what a change must pass. `conformance` holds the logs against Zeek's, `mutate` looks
 //! for captures that break the engine, `fuzz` for inputs that break a part of it, `filter-proof` for
 //! filters that the optimizer gets wrong, `bench` measures it against its peers, `pgo` builds it by
-//! profile, `update` writes what is generated. Captures to compare with lie in a folder `shared` beside
-//! the repository (see [`workspace`]); what needs them says so where they are absent.
+//! profile, `snapshot` counts what it does, `update` writes what is generated. Captures to compare with
+//! lie in a folder `shared` beside the repository (see [`workspace`]); what needs them says so where they are absent.
 
 mod bench;
 mod conformance;
@@ -14,6 +14,7 @@ mod measure;
 mod mutate;
 mod pgo;
 mod ready;
+mod snapshot;
 mod update;
 mod workspace;
 
@@ -33,6 +34,7 @@ enum Command {
     FilterProof(filter_proof::Args),
     Bench(bench::Args),
     Pgo(pgo::Args),
+    Snapshot(snapshot::Args),
     /// Write anew what is generated: docs/logs.md, the sample capture and its golden logs
     Update,
     #[command(hide = true)]
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::FilterProof(args) => filter_proof::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Pgo(args) => pgo::run(&args),
+        Command::Snapshot(args) => snapshot::run(&args),
         Command::Update => update::run(),
         Command::Measure(args) => measure::run(&args),
     };

@@ -1,6 +1,7 @@
 //! `cargo xtask ready`: everything a change must pass, the quickest first.
 
 use crate::conformance;
+use crate::snapshot;
 use crate::workspace;
 use crate::workspace::cargo;
 use crate::workspace::check;
@@ -16,6 +17,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let fuzz = workspace::target().join("fuzz");
     check(cargo(&["check", "--target-dir"]).arg(fuzz).current_dir(workspace::root().join("fuzz")))?;
     conformance::run(&conformance::Args::default())?;
+    snapshot::run(&snapshot::Args::default())?;
     say("ready");
     Ok(())
 }

@@ -14,6 +14,9 @@ use crate::completions;
 use crate::filter;
 use crate::info;
 use crate::man;
+use crate::replay;
+#[cfg(feature = "lua")]
+use crate::run;
 use crate::synth;
 
 const EXAMPLES: &str = "\
@@ -24,6 +27,8 @@ Examples:
   gannet filter 'tcp port 80' trace.pcap -w web.pcap.gz
                                          the packets that match, into another capture
   gannet info --json trace.pcapng.zst    what a capture holds, for programs
+  gannet replay trace.pcap --to 127.0.0.1:5300
+                                         its DNS queries, on time, to a server
   gannet synth sample sample.pcap        a small capture to try things with
 
 Exit codes:
@@ -47,6 +52,9 @@ pub(crate) enum Command {
     Analyze(analyze::Args),
     Filter(filter::Args),
     Info(info::Args),
+    Replay(Box<replay::Args>),
+    #[cfg(feature = "lua")]
+    Run(run::Args),
     Synth(synth::Args),
     Bench(bench::Args),
     Completions(completions::Args),
@@ -56,7 +64,7 @@ pub(crate) enum Command {
 /// Parses the arguments, the command's own name first. Ends the process for help and for wrong
 /// usage.
 pub(crate) fn parse(args: Vec<OsString>) -> Command {
-    let args = with_analyze(args);
+    let args = with_analyze(with_run(args));
     match Cli::try_parse_from(&args) {
         Ok(cli) => cli.command,
         Err(error) => {
@@ -77,6 +85,15 @@ pub(crate) fn parse(args: Vec<OsString>) -> Command {
 /// The whole declaration, for man pages and completions.
 pub(crate) fn declaration() -> clap::Command {
     Cli::command()
+}
+
+/// Under the name of dnsjit the command runs a script, as that does.
+fn with_run(mut args: Vec<OsString>) -> Vec<OsString> {
+    let name = args.first().and_then(|a| Path::new(a).file_name());
+    if cfg!(feature = "lua") && name.is_some_and(|n| n == "dnsjit") {
+        args.insert(1, "run".into());
+    }
+    args
 }
 
 /// Zeek's habit: options without a command (`-C -r FILE`) mean `analyze`.
@@ -108,5 +125,13 @@ mod tests {
         assert_eq!(given(&["gannet", "--help"]), Some("--help".into()));
         assert_eq!(given(&["gannet", "info", "-q"]), Some("info".into()));
         assert_eq!(given(&["gannet"]), None);
+    }
+
+    #[test]
+    #[cfg(feature = "lua")]
+    fn under_the_name_of_dnsjit_scripts_run() {
+        let given = |args: &[&str]| with_run(args.iter().map(OsString::from).collect());
+        assert_eq!(given(&["/x/dnsjit", "a.lua", "-r"])[1..], ["run", "a.lua", "-r"]);
+        assert_eq!(given(&["gannet", "info"]).len(), 2);
     }
 }

@@ -17,6 +17,9 @@ mod names;
 mod out;
 mod outcome;
 mod paths;
+mod replay;
+#[cfg(feature = "lua")]
+mod run;
 mod stdin;
 mod stop;
 mod synth;
@@ -37,6 +40,9 @@ fn main() -> ExitCode {
         Command::Analyze(args) => analyze::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        #[cfg(feature = "lua")]
+        Command::Run(args) => run::run(&args),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -33,6 +33,14 @@ impl Stop {
         Ok(Self { signal })
     }
 
+    /// Sets a flag as well when the signal comes.
+    pub(crate) fn also(&self, flag: &Arc<AtomicBool>) -> io::Result<()> {
+        for number in [SIGINT, SIGTERM] {
+            flag::register(number, Arc::clone(flag))?;
+        }
+        Ok(())
+    }
+
     /// How the run ends if it has to end now.
     pub(crate) fn asked(&self) -> Option<Outcome> {
         match self.signal.load(Ordering::Relaxed) {

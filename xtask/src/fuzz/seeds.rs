@@ -68,9 +68,12 @@ impl Set {
         let source = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let mut set =
             Self { target: target.to_owned(), tag: spoken(&source), seeds: HashSet::new() };
-        if target == "filter" {
-            for line in ["tcp port 80", "ip6 or vlan 7 and not net 10.0.0.0/8", "ip[0] & 0xf > 5"] {
-                set.add([line.as_bytes(), b"\n", &[0; 64]].concat());
+        for line in ["tcp port 80", "ip6 or vlan 7 and not net 10.0.0.0/8", "ip[0] & 0xf > 5"] {
+            match target {
+                "filter" => set.add([line.as_bytes(), b"\n", &[0; 64]].concat()),
+                // The link type in front of the packet.
+                "filter_engines" => set.add([line.as_bytes(), b"\n\x01", &[0; 64]].concat()),
+                _ => (),
             }
         }
         Ok(set)

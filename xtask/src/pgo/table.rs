@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::Context;
 use anyhow::bail;
@@ -15,6 +14,7 @@ use super::Variant;
 use super::folder;
 use crate::bench::head;
 use crate::measure::measure;
+use crate::snapshot::valgrind;
 use crate::workspace;
 use crate::workspace::print;
 use crate::workspace::say;
@@ -88,7 +88,7 @@ fn measured(trace: &Path, built: &[(Variant, PathBuf)], runs: usize) -> anyhow::
     let mut lines: Vec<_> = built
         .iter()
         .map(|(variant, path)| {
-            let instructions = instructions(&words(path));
+            let instructions = valgrind(&words(path));
             Line { variant: *variant, cpu: Vec::new(), instructions }
         })
         .collect();
@@ -99,25 +99,6 @@ fn measured(trace: &Path, built: &[(Variant, PathBuf)], runs: usize) -> anyhow::
     }
     lines.iter_mut().for_each(|l| l.cpu.sort_by(f64::total_cmp));
     Ok(lines)
-}
-
-/// The instructions of one run, where valgrind is installed and knows all of them.
-fn instructions(words: &[String]) -> Option<u64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", "--"])
-        .args(words)
-        .output()
-        .ok()?;
-    output.status.success().then_some(())?;
-    refs(&String::from_utf8_lossy(&output.stderr))
-}
-
-/// The number in a line like `==7== I   refs:      1,234,567`.
-fn refs(said: &str) -> Option<u64> {
-    let line = said.lines().find(|l| l.contains("refs:") && l.contains(" I "))?;
-    let number: String =
-        line.rsplit("refs:").next()?.chars().filter(char::is_ascii_digit).collect();
-    number.parse().ok()
 }
 
 fn render(trace: &Path, lines: &[Line]) -> anyhow::Result<String> {
@@ -149,13 +130,6 @@ fn render(trace: &Path, lines: &[Line]) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_valgrind_says() {
-        let said = "==7== Command: gannet\n==7== \n==7== I   refs:      1,234,567\n";
-        assert_eq!(refs(said), Some(1_234_567));
-        assert_eq!(refs("valgrind: the program is not there"), None);
-    }
 
     #[test]
     fn names_of_builds_are_checked() {

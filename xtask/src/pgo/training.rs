@@ -67,7 +67,7 @@ pub(super) fn run(command: &Path, scratch: &Path, more: &[PathBuf]) -> anyhow::R
 pub(super) fn agree(command: &Path, capture: &Path) -> anyhow::Result<bool> {
     let logs = super::folder().join("check");
     analyze(Command::new(command).args(["analyze", "-q", "-o"]).arg(&logs).arg(capture))?;
-    let golden = workspace::root().join("apps/gannet/tests/golden");
+    let golden = workspace::root().join("apps/gannet/tests/golden/tsv");
     let mut same = 0;
     for entry in fs::read_dir(&golden).with_context(|| golden.display().to_string())? {
         let path = entry?.path();

@@ -1,4 +1,4 @@
-//! The allocator, and how much of it is in use while a benchmark asks.
+//! The allocator, and how much of it is in use, and how often it is asked, while a benchmark wants to know.
 //!
 //! Rows, streams and tables make many small allocations that live long: a quarter of the CPU time of a run
 //! would go to the system's allocator, so the command uses mimalloc. Counting costs a test of one flag
@@ -15,10 +15,13 @@ pub(crate) struct Counting;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
+/// Allocations and growths.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// What an allocation really takes: its size class, not what was asked for.
 #[cold]
 fn add(at: *mut u8) {
+    CALLS.fetch_add(1, Ordering::Relaxed);
     // SAFETY: `at` was just returned by this allocator.
     IN_USE.fetch_add(unsafe { MiMalloc.usable_size(at) }, Ordering::Relaxed);
 }
@@ -84,9 +87,27 @@ pub(crate) fn bytes_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
     (made, IN_USE.load(Ordering::Relaxed).wrapping_sub(before))
 }
 
+/// How often `make` allocates something, or lets something grow, in all threads.
+pub(crate) fn allocations_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
+    let before = CALLS.load(Ordering::Relaxed);
+    let (made, _) = bytes_of(make);
+    (made, CALLS.load(Ordering::Relaxed).wrapping_sub(before))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_allocations_and_growths() {
+        let (kept, calls) = allocations_of(|| {
+            let mut grows = Vec::with_capacity(10);
+            grows.resize(1_000, 7_u8);
+            (grows, Box::new(1))
+        });
+        // Tests beside this one allocate, too.
+        assert!(calls >= 3, "{calls} for {kept:?}");
+    }
 
     #[test]
     fn counts_what_is_kept_in_classes() {

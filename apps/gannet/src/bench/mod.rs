@@ -1,4 +1,7 @@
 //! `gannet bench`: what the parts cost, beside what others would.
+//!
+//! By itself it measures the stages a packet goes through, and whole analyses ([`speed`]); `dict` measures the
+//! dictionary beside other maps.
 
 use clap::Subcommand;
 
@@ -6,23 +9,34 @@ use crate::outcome::Outcome;
 
 pub(crate) mod counting;
 mod dict;
+mod speed;
 
-/// Measure parts of gannet beside others, on this machine
+/// Measure gannet on this machine: reading, dissecting, filtering, protocols, writing, all of it
+///
+/// Without a trace everything is measured on generated traffic; traces are measured besides. Times are CPU time
+/// of the whole process: what else the machine does hardly shows.
 #[derive(Debug, clap::Args)]
-#[command(arg_required_else_help = true)]
+#[group(id = "bench")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
+    #[command(flatten)]
+    speed: speed::Args,
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
     Dict(dict::Args),
+    /// Count allocations of the second half of fixed traffic: `KIND PACKETS ALLOCATIONS` a line
+    Allocations,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.what {
-        What::Dict(args) => dict::run(args)?,
+        Some(What::Dict(args)) => dict::run(args)?,
+        Some(What::Allocations) => speed::allocations()?,
+        None => speed::run(&args.speed)?,
     }
     Ok(Outcome::Done)
 }

@@ -105,7 +105,8 @@ pub(crate) fn reaches(graph: &Graph, block: &Block) -> Vec<Reach> {
     all
 }
 
-fn is_known(graph: &Graph, known: &[Reach], (base, end): Reach) -> bool {
+/// Whether what is known is enough for a reach.
+pub(crate) fn is_known(graph: &Graph, known: &[Reach], (base, end): Reach) -> bool {
     known.iter().any(|k| k.0 == base && k.1 >= end)
         || base.is_some_and(|b| {
             let most = u64::from(graph.most(b)) + end;

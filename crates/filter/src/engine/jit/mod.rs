@@ -4,7 +4,8 @@
 //!
 //! - `flat`: a filter of a few tests becomes one piece of code without branches. Traffic decides at
 //!   random which way a test goes, and a wrong guess costs more than all of them.
-//! - `tree`: a bigger one keeps its branches, with values computed once and lengths checked once.
+//! - `tree`: a bigger one keeps its branches, with values computed once and lengths checked once;
+//!   of tests in a row that leave to the same block, one branch is made (`join`).
 //! - `plain`: one that loops is taken instruction by instruction.
 //!
 //! [`Batch`] has the same code inside of a loop over [`View`]s, whose verdicts are stored without a
@@ -15,6 +16,7 @@
 
 mod emit;
 mod flat;
+mod join;
 mod plain;
 mod tree;
 

@@ -1,0 +1,228 @@
+//! Others on the same traces, in the same run: dnsjit, tcpdump and tshark, as far as they are installed.
+//!
+//! Each is held against what gannet does of the same work: reading records (dnsjit's `mmpcap`), reading and
+//! dissecting headers (`mmpcap` with `filter.layer`), copying a capture (tcpdump), and knowing what is in it
+//! (tshark, which prints a line a packet, where gannet writes its logs). dnsjit and gannet beside it tell the
+//! CPU time of reading alone; tcpdump and tshark are processes, and so is gannet beside them.
+
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context;
+use nix::sys::resource::UsageWho;
+use nix::sys::resource::getrusage;
+use nix::sys::time::TimeValLike;
+
+use super::stages;
+
+/// What another program took.
+#[derive(Clone, Debug)]
+pub(super) struct Other {
+    pub(super) trace: String,
+    /// The same for both.
+    pub(super) task: &'static str,
+    pub(super) program: String,
+    /// Nanoseconds a packet.
+    pub(super) nanos: f64,
+    /// What gannet took.
+    pub(super) own: f64,
+}
+
+impl Other {
+    /// How many times gannet's time it took.
+    pub(super) fn times(&self) -> f64 {
+        self.nanos / self.own
+    }
+}
+
+/// Reads a capture as often as it is told, and prints packets and nanoseconds of each time.
+const SCRIPT: &str = r#"
+local file, layers, times = arg[2], arg[3] == "layers", tonumber(arg[4])
+local ffi = require("ffi")
+require("dnsjit.core.receiver_h")
+ffi.cdef("long labs(long);")
+-- Whatever it is called with, it does next to nothing.
+local null = ffi.cast("core_receiver_t", ffi.C.labs)
+local sink = { receive = function() return null, nil end }
+for _ = 1, times do
+    local input = require("dnsjit.input.mmpcap").new()
+    if input:open(file) ~= 0 then os.exit(1) end
+    if layers then
+        local layer = require("dnsjit.filter.layer").new()
+        layer:receiver(sink)
+        input:receiver(layer)
+    else
+        input:receiver(sink)
+    end
+    local begun = os.clock()
+    input:run()
+    print(tonumber(input:packets()), (os.clock() - begun) * 1e9)
+end
+"#;
+
+/// Processes that take longer are not repeated.
+const LONG: Duration = Duration::from_secs(5);
+
+pub(super) fn run(
+    out: &mut impl Write,
+    traces: &[PathBuf],
+    folder: &Path,
+    runs: usize,
+) -> anyhow::Result<Vec<Other>> {
+    let mut all = Vec::new();
+    for trace in traces {
+        all.extend(readers(trace, folder, runs)?);
+        all.extend(programs(trace, folder, runs)?);
+    }
+    if all.is_empty() {
+        return Ok(all);
+    }
+    writeln!(
+        out,
+        "\n{:<18} {:<10} {:<28} {:>9} {:>9} {:>8}",
+        "trace", "task", "program", "ns/packet", "gannet's", "times"
+    )?;
+    for o in &all {
+        let (trace, times) = (o.trace.as_str(), o.times());
+        writeln!(
+            out,
+            "{trace:<18} {:<10} {:<28} {:>9.1} {:>9.1} {times:>8.2}",
+            o.task, o.program, o.nanos, o.own
+        )?;
+    }
+    Ok(all)
+}
+
+/// Whether a program can be started.
+fn is_there(program: &str) -> bool {
+    let there = Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok();
+    if !there {
+        crate::terminal::Terminal::new(false).note(&format_args!("{program} is not installed"));
+    }
+    there
+}
+
+/// dnsjit, turn by turn with gannet.
+fn readers(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Other>> {
+    if !is_there("dnsjit") {
+        return Ok(Vec::new());
+    }
+    let script = folder.join("read.lua");
+    std::fs::write(&script, SCRIPT).with_context(|| script.display().to_string())?;
+    let name = name_of(trace);
+    let mut all = Vec::new();
+    for (task, how, program) in [
+        ("reading", "records", "dnsjit mmpcap"),
+        ("dissecting", "layers", "dnsjit mmpcap, filter.layer"),
+    ] {
+        let mut stage = stages::opened(task, trace);
+        let (mut theirs, mut own) = (Vec::new(), Vec::new());
+        for _ in 0..runs.max(1) {
+            let output =
+                Command::new("dnsjit").arg(&script).arg(trace).args([how, "3"]).output()?;
+            theirs.extend(lines(&String::from_utf8_lossy(&output.stdout)));
+            for _ in 0..3 {
+                own.push(stage()?);
+            }
+        }
+        let Some(nanos) = least(theirs) else {
+            let said = format!("dnsjit does not read {name}");
+            crate::terminal::Terminal::new(false).note(&said);
+            continue;
+        };
+        let own = least(own).unwrap_or(f64::NAN);
+        all.push(Other { trace: name.clone(), task, program: program.into(), nanos, own });
+    }
+    Ok(all)
+}
+
+/// Nanoseconds a packet of every line that the script printed.
+fn lines(said: &str) -> Vec<f64> {
+    let line = |l: &str| {
+        let mut words = l.split_whitespace().map(str::parse::<f64>);
+        let (packets, nanos) = (words.next()?.ok()?, words.next()?.ok()?);
+        (packets > 0.0).then_some(nanos / packets)
+    };
+    said.lines().filter_map(line).collect()
+}
+
+/// tcpdump and tshark beside this program as a process of its own.
+fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Other>> {
+    let gannet = std::env::current_exe()?;
+    let logs = folder.join("logs");
+    let packets = stages::count(trace)?.max(1) as f64;
+    let mut analysis = Command::new(&gannet);
+    analysis.args(["analyze", "-C", "-q", "-o"]).arg(&logs).arg(trace);
+    let mut all = Vec::new();
+    for program in ["tcpdump", "tshark"] {
+        if !is_there(program) {
+            continue;
+        }
+        let mut command = Command::new(program);
+        command.args(["-n", "-r"]).arg(trace);
+        if program == "tcpdump" {
+            command.args(["-w", "/dev/null"]);
+        }
+        let (mut theirs, mut own) = (Vec::new(), Vec::new());
+        for _ in 0..runs.max(1) {
+            own.push(cost(&mut analysis)?.as_nanos() as f64 / packets);
+            let took = cost(&mut command)?;
+            theirs.push(took.as_nanos() as f64 / packets);
+            if took > LONG {
+                break;
+            }
+        }
+        if let (Some(nanos), Some(own)) = (least(theirs), least(own)) {
+            let task = "analysis";
+            let program = program.to_owned();
+            all.push(Other { trace: name_of(trace), task, program, nanos, own });
+        }
+    }
+    Ok(all)
+}
+
+/// CPU time of one run of a command, whose words are thrown away.
+fn cost(command: &mut Command) -> anyhow::Result<Duration> {
+    let before = children()?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().with_context(|| format!("{:?}", command.get_program()))?;
+    Ok(children()?.saturating_sub(before))
+}
+
+/// CPU time of all processes that were started here and have ended.
+fn children() -> anyhow::Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(micros.unsigned_abs()))
+}
+
+fn least(mut all: Vec<f64>) -> Option<f64> {
+    all.sort_by(f64::total_cmp);
+    all.first().copied()
+}
+
+fn name_of(trace: &Path) -> String {
+    trace.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_script() {
+        assert_eq!(lines("1000 5000\n10 20\n"), [5.0, 2.0]);
+        assert_eq!(lines("critical: cannot open\n0 5\n"), [0.0; 0]);
+    }
+
+    #[test]
+    fn a_process_costs_time() {
+        let mut busy = Command::new("sh");
+        busy.args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]);
+        assert!(cost(&mut busy).unwrap() > Duration::ZERO);
+    }
+}

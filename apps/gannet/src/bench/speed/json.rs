@@ -1,0 +1,92 @@
+//! The figures as JSON, for those who draw their own pictures.
+
+use std::fmt::Write;
+
+use super::Figures;
+use super::against::Other;
+
+/// One object: the version, the stages, and what others took.
+pub(super) fn render(all: &[Figures], others: &[Other]) -> String {
+    let mut out =
+        format!("{{\n  \"gannet\": {},\n  \"stages\": [", text(env!("CARGO_PKG_VERSION")));
+    for (at, f) in all.iter().enumerate() {
+        let (least, most) = f.range();
+        // Writing to a string does not fail.
+        write!(
+            out,
+            "{}\n    {{\"group\": {}, \"name\": {}, \"packets\": {}, \"bytes\": {}, \
+             \"ns_per_packet\": {:.3}, \"least\": {least:.3}, \"most\": {most:.3}, \
+             \"packets_per_second\": {:.0}, \"gigabits_per_second\": {:.3}, \
+             \"allocations_per_1000_packets\": {:.2}}}",
+            if at == 0 { "" } else { "," },
+            text(f.group),
+            text(&f.name),
+            f.work.packets,
+            f.work.bytes,
+            f.median(),
+            f.rate(),
+            f.gigabits(),
+            f.allocations,
+        )
+        .unwrap_or_default();
+    }
+    out.push_str("\n  ],\n  \"against\": [");
+    for (at, other) in others.iter().enumerate() {
+        write!(
+            out,
+            "{}\n    {{\"trace\": {}, \"task\": {}, \"program\": {}, \"ns_per_packet\": {:.3}, \
+             \"gannet_ns_per_packet\": {:.3}, \"times_gannet\": {:.3}}}",
+            if at == 0 { "" } else { "," },
+            text(&other.trace),
+            text(other.task),
+            text(&other.program),
+            other.nanos,
+            other.own,
+            other.times(),
+        )
+        .unwrap_or_default();
+    }
+    out.push_str("\n  ]\n}\n");
+    out
+}
+
+/// A string with its quotes.
+fn text(text: &str) -> String {
+    let mut out = vec![b'"'];
+    gannet_log::escape_json(&mut out, text.as_bytes());
+    out.push(b'"');
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::speed::measure::Work;
+
+    #[test]
+    fn one_object() {
+        let figures = Figures {
+            group: "reading",
+            name: "a \"b\".pcap".into(),
+            work: Work { packets: 2, bytes: 100 },
+            allocations: 0.5,
+            nanos: vec![1.0, 2.0, 4.0],
+        };
+        let other = Other {
+            trace: "t".into(),
+            task: "copy",
+            program: "tcpdump 4".into(),
+            nanos: 6.0,
+            own: 2.0,
+        };
+        let out = render(&[figures.clone(), figures], &[other]);
+        assert!(out.contains(r#""name": "a \"b\".pcap""#), "{out}");
+        assert!(
+            out.contains("\"ns_per_packet\": 2.000, \"least\": 1.000, \"most\": 4.000"),
+            "{out}"
+        );
+        assert!(out.contains("\"times_gannet\": 3.000"), "{out}");
+        let pairs = |open, close| (out.matches(open).count(), out.matches(close).count());
+        assert_eq!((pairs('{', '}'), pairs('[', ']')), ((4, 4), (2, 2)));
+    }
+}

@@ -1,0 +1,130 @@
+//! One stage, measured.
+
+use std::time::Duration;
+
+use rustix::time::ClockId;
+use rustix::time::clock_gettime;
+
+use super::stages::Stage;
+use crate::bench::counting::allocations_of;
+
+/// What one run of a stage went through.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Work {
+    /// Packets, or rows where rows are written.
+    pub(super) packets: u64,
+    /// Their bytes.
+    pub(super) bytes: u64,
+}
+
+/// What a stage costs.
+#[derive(Clone, Debug)]
+pub(super) struct Figures {
+    /// Which part of the way of a packet.
+    pub(super) group: &'static str,
+    /// What of it, or on what.
+    pub(super) name: String,
+    /// Of one run.
+    pub(super) work: Work,
+    /// Allocations a thousand packets, of the first run: it sets up, too.
+    pub(super) allocations: f64,
+    /// Nanoseconds a packet of every run, in order of size.
+    pub(super) nanos: Vec<f64>,
+}
+
+impl Figures {
+    /// Nanoseconds a packet.
+    pub(super) fn median(&self) -> f64 {
+        self.nanos.get(self.nanos.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The least and the most.
+    pub(super) fn range(&self) -> (f64, f64) {
+        let end = |n: Option<&f64>| n.copied().unwrap_or(f64::NAN);
+        (end(self.nanos.first()), end(self.nanos.last()))
+    }
+
+    /// How far the half of the runs in the middle lies apart, of the median.
+    pub(super) fn spread(&self) -> f64 {
+        let at = |part: usize| self.nanos.get(self.nanos.len() * part / 4).copied();
+        at(3).zip(at(1)).map_or(0.0, |(high, low)| (high - low) / self.median())
+    }
+
+    /// Packets a second.
+    pub(super) fn rate(&self) -> f64 {
+        1e9 / self.median()
+    }
+
+    /// Gigabits a second.
+    pub(super) fn gigabits(&self) -> f64 {
+        let bits = self.work.bytes as f64 * 8.0 / self.work.packets.max(1) as f64;
+        bits / self.median()
+    }
+}
+
+/// A run takes at least this long.
+const LONG_ENOUGH: Duration = Duration::from_millis(40);
+
+/// Warms up, then measures `runs` times.
+pub(super) fn measure(stage: &mut Stage<'_>, runs: usize) -> anyhow::Result<Figures> {
+    let begun = spent();
+    let (work, allocations) = allocations_of(|| (stage.run)());
+    let work = work?;
+    let took = spent().saturating_sub(begun).max(Duration::from_micros(1));
+    let times = (LONG_ENOUGH.as_secs_f64() / took.as_secs_f64()).ceil().clamp(1.0, 1000.0) as u32;
+    let mut nanos = Vec::new();
+    for _ in 0..runs.max(1) {
+        let begun = spent();
+        for _ in 0..times {
+            (stage.run)()?;
+        }
+        let took = spent().saturating_sub(begun).as_nanos() as f64;
+        nanos.push(took / f64::from(times) / work.packets.max(1) as f64);
+    }
+    nanos.sort_by(f64::total_cmp);
+    let allocations = allocations as f64 * 1000.0 / work.packets.max(1) as f64;
+    Ok(Figures { group: stage.group, name: stage.name.clone(), work, allocations, nanos })
+}
+
+/// CPU time of the process so far.
+pub(super) fn spent() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_of_the_median() {
+        let work = Work { packets: 10, bytes: 1_250 };
+        let nanos = vec![4.0, 5.0, 8.0];
+        let f = Figures { group: "reading", name: "mapped".into(), work, allocations: 0.0, nanos };
+        assert!((f.median() - 5.0).abs() < 1e-9);
+        assert!((f.rate() - 2e8).abs() < 1.0);
+        // 1,000 bits a packet in 5 ns.
+        assert!((f.gigabits() - 200.0).abs() < 1e-6);
+        assert!((f.spread() - 0.8).abs() < 1e-9);
+        assert_eq!(f.range(), (4.0, 8.0));
+    }
+
+    #[test]
+    fn a_stage_is_run_once_more_than_it_is_measured() {
+        let mut count = 0_u32;
+        let mut stage = Stage {
+            group: "test",
+            name: "sleepless".into(),
+            run: Box::new(|| {
+                count += 1;
+                let begun = spent();
+                while spent().saturating_sub(begun) < LONG_ENOUGH {}
+                Ok(Work { packets: 1, bytes: 1 })
+            }),
+        };
+        let figures = measure(&mut stage, 2).unwrap();
+        drop(stage);
+        assert_eq!((figures.nanos.len(), count), (2, 3));
+        assert!(figures.median() >= LONG_ENOUGH.as_nanos() as f64);
+    }
+}

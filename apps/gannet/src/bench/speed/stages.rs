@@ -1,0 +1,367 @@
+//! What is measured.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::Read;
+use std::path::Path;
+use std::path::PathBuf;
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_capture::Packet;
+use gannet_capture::Reader;
+use gannet_engine::Engine;
+use gannet_engine::Options;
+use gannet_filter::Filter;
+use gannet_log::Format;
+use gannet_log::JsonEncoder;
+use gannet_log::JsonTimes;
+use gannet_log::Row;
+use gannet_log::Selection;
+use gannet_log::TsvEncoder;
+use gannet_wire::Network;
+use gannet_wire::protocol;
+
+use super::measure::Work;
+use super::measure::spent;
+use super::traffic::Traffic;
+
+/// Something that can be run again and again.
+pub(super) struct Stage<'a> {
+    pub(super) group: &'static str,
+    pub(super) name: String,
+    pub(super) run: Box<dyn FnMut() -> anyhow::Result<Work> + 'a>,
+}
+
+impl<'a> Stage<'a> {
+    fn new(
+        group: &'static str,
+        name: impl Into<String>,
+        run: impl FnMut() -> anyhow::Result<Work> + 'a,
+    ) -> Self {
+        Self { group, name: name.into(), run: Box::new(run) }
+    }
+
+    /// Its full name.
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}", self.group, self.name)
+    }
+}
+
+/// What filters are measured with: one that looks at a port, one at a bit, one at networks.
+const FILTERS: [&str; 3] = [
+    "udp port 53",
+    "tcp[tcpflags] & tcp-syn != 0",
+    "net 10.0.0.0/12 and not (port 80 or port 443)",
+];
+
+/// All stages, in the order of the way of a packet.
+pub(super) fn all<'a>(traffic: &'a Traffic, traces: &'a [PathBuf]) -> Vec<Stage<'a>> {
+    let mut all = reading(traffic);
+    let logs = traffic.folder().join("logs");
+    all.push(Stage::new("dissecting", "dns", move || dissect(&traffic.dns)));
+    all.push(Stage::new("dissecting", "mixed", || dissect(&traffic.mixed)));
+    for text in FILTERS {
+        all.push(Stage::new("filtering", text, move || filter(&traffic.mixed, text)));
+    }
+    for (kind, path) in &traffic.kinds {
+        let of = ["scan", "bulk", "ping"];
+        let group = if of.contains(&kind.name()) { "connections" } else { "protocol" };
+        let logs = logs.clone();
+        all.push(Stage::new(group, kind.name(), move || analyze(path, &logs, Format::Tsv)));
+    }
+    all.extend(writing());
+    for (name, format) in [("tsv", Format::Tsv), ("json", Format::Json(JsonTimes::Epoch))] {
+        let logs = logs.clone();
+        all.push(Stage::new("analysis", name, move || analyze(&traffic.mixed, &logs, format)));
+    }
+    all.push(Stage::new("analysis", "no logs", || silent(&traffic.mixed)));
+    traces.iter().for_each(|trace| all.extend(of_trace(trace, &logs)));
+    all
+}
+
+fn reading(traffic: &Traffic) -> Vec<Stage<'_>> {
+    let mapped = |name, path| Stage::new("reading", name, move || read(Reader::open(path)?));
+    vec![
+        mapped("mapped dns", &traffic.dns),
+        mapped("mapped", &traffic.mixed),
+        mapped("pcapng", &traffic.pcapng),
+        Stage::new("reading", "buffered", || buffered(&traffic.mixed)),
+        Stage::new("reading", "streamed", || streamed(&traffic.mixed)),
+        mapped("gzip", &traffic.gzip),
+        mapped("zstd", &traffic.zstd),
+        mapped("lz4", &traffic.lz4),
+    ]
+}
+
+/// What a trace of the user's is measured for.
+fn of_trace<'a>(trace: &'a Path, logs: &Path) -> Vec<Stage<'a>> {
+    let name = trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (tsv, json) = (logs.to_owned(), logs.to_owned());
+    vec![
+        Stage::new("reading", name.clone(), move || read(Reader::open(trace)?)),
+        Stage::new("dissecting", name.clone(), move || dissect(trace)),
+        Stage::new("filtering", format!("{name} {}", FILTERS[0]), move || {
+            filter(trace, FILTERS[0])
+        }),
+        Stage::new("analysis", format!("{name} tsv"), move || analyze(trace, &tsv, Format::Tsv)),
+        Stage::new("analysis", format!("{name} json"), move || {
+            analyze(trace, &json, Format::Json(JsonTimes::Epoch))
+        }),
+    ]
+}
+
+/// Hands every packet to `look`, which says what of it is to be kept from the optimiser.
+fn each(mut reader: Reader, mut look: impl FnMut(&Packet<'_>) -> u64) -> anyhow::Result<Work> {
+    let (mut work, mut sum) = (Work::default(), 0_u64);
+    while let Some(batch) = reader.next_batch()? {
+        for packet in batch {
+            work.packets += 1;
+            work.bytes += packet.data.len() as u64;
+            sum = sum.wrapping_add(look(&packet));
+        }
+    }
+    black_box(sum);
+    Ok(work)
+}
+
+/// CPU time of one reading of a trace, or of one dissection, in nanoseconds a packet. As those who measure
+/// themselves do, it opens the trace before the clock starts.
+pub(super) fn opened(task: &'static str, trace: &Path) -> impl FnMut() -> anyhow::Result<f64> {
+    move || {
+        let reader = Reader::open(trace)?;
+        let begun = spent();
+        let work = if task == "dissecting" {
+            each(reader, |p| headers(p).unwrap_or_default())?
+        } else {
+            read(reader)?
+        };
+        Ok(spent().saturating_sub(begun).as_nanos() as f64 / work.packets.max(1) as f64)
+    }
+}
+
+/// How many packets a trace has.
+pub(super) fn count(trace: &Path) -> anyhow::Result<u64> {
+    Ok(read(Reader::open(trace)?)?.packets)
+}
+
+/// Time and lengths of every packet: what the record headers say.
+fn read(reader: Reader) -> anyhow::Result<Work> {
+    each(reader, |p| p.time.as_nanos() as u64 ^ u64::from(p.wire_len))
+}
+
+fn buffered(path: &Path) -> anyhow::Result<Work> {
+    read(Reader::from_read(Box::new(File::open(path)?), path)?)
+}
+
+/// Through a pipe, as from tcpdump; what fills it is measured, too.
+fn streamed(path: &Path) -> anyhow::Result<Work> {
+    let (output, mut input) = std::io::pipe()?;
+    let mut file = File::open(path)?;
+    let feeder = std::thread::spawn(move || {
+        let mut block = vec![0; 64 << 10];
+        while let Ok(n @ 1..) = file.read(&mut block) {
+            if std::io::Write::write_all(&mut input, block.get(..n).unwrap_or_default()).is_err() {
+                break;
+            }
+        }
+    });
+    let work = read(Reader::from_read(Box::new(output), "pipe")?);
+    // A feeder that could not go on has left a capture that is cut, which is told already.
+    feeder.join().unwrap_or_default();
+    work
+}
+
+/// Every header from the link to transport: what a layer of filters or a flow table needs.
+fn dissect(path: &Path) -> anyhow::Result<Work> {
+    each(Reader::open(path)?, |p| headers(p).unwrap_or_default())
+}
+
+fn headers(packet: &Packet<'_>) -> Option<u64> {
+    let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len).ok()?;
+    let Network::Ip(data) = frame.network else { return None };
+    let ip = gannet_wire::ip(data, frame.wire_len, false).ok()?;
+    let (src, dst, payload) = match ip.protocol {
+        protocol::TCP => {
+            let tcp = gannet_wire::tcp(&ip).ok()?;
+            (tcp.src_port, tcp.dst_port, tcp.payload)
+        }
+        protocol::UDP => {
+            let udp = gannet_wire::udp(&ip).ok()?;
+            (udp.src_port, udp.dst_port, udp.payload)
+        }
+        _ => (0, 0, ip.payload),
+    };
+    Some(u64::from(src) ^ u64::from(dst) << 16 ^ (payload.len() as u64) << 32)
+}
+
+fn filter(path: &Path, text: &str) -> anyhow::Result<Work> {
+    let filter = Filter::parse(text).map_err(|error| anyhow::anyhow!("{error}"))?;
+    each(Reader::open(path)?, |p| u64::from(filter.matches(p.link_type.0, p.data, p.wire_len)))
+}
+
+fn analyze(path: &Path, logs: &Path, format: Format) -> anyhow::Result<Work> {
+    std::fs::create_dir_all(logs)?;
+    let logs = gannet_log::Options {
+        dir: Some(logs.to_owned()),
+        format,
+        selection: Selection::default(),
+        columns: Vec::new(),
+    };
+    through(path, logs)
+}
+
+/// An analysis that writes nothing.
+fn silent(path: &Path) -> anyhow::Result<Work> {
+    let selection = Selection::of(Vec::<String>::new());
+    through(path, gannet_log::Options { selection, ..gannet_log::Options::default() })
+}
+
+fn through(path: &Path, logs: gannet_log::Options) -> anyhow::Result<Work> {
+    let mut engine = Engine::new(Options { ignore_checksums: true, logs, ..Options::default() });
+    let mut reader = Reader::open(path)?;
+    let mut work = Work::default();
+    while let Some(batch) = reader.next_batch()? {
+        work.packets += batch.len() as u64;
+        work.bytes += batch.iter().map(|p| p.data.len() as u64).sum::<u64>();
+        engine.batch(&batch)?;
+    }
+    engine.finish()?;
+    Ok(work)
+}
+
+gannet_log::row! {
+    /// A row with a column of every common type, about as wide as one of conn.log.
+    struct Sample<'a> = "sample" {
+        /// When it was.
+        ts: Time = "ts",
+        /// Whose it is.
+        uid: &'a [u8] = "uid",
+        /// Between whom.
+        id: ConnId = "id",
+        /// What it was.
+        service: Option<&'a [u8]> = "service",
+        /// How long it took.
+        duration: Option<Interval> = "duration",
+        /// How much it was.
+        bytes: u64 = "bytes",
+        /// How much it was on the wire.
+        wire_bytes: Option<u64> = "wire_bytes",
+        /// Whether it was ours.
+        local: bool = "local",
+        /// What was said.
+        words: Option<&'a [u8]> = "words",
+    }
+}
+
+/// Rows a run of a writer makes.
+const ROWS: u64 = 50_000;
+
+fn writing() -> Vec<Stage<'static>> {
+    let mut tsv = Vec::new();
+    let mut json = Vec::new();
+    vec![
+        Stage::new("writing", "tsv", move || {
+            Ok(rows(&mut tsv, |out, row| {
+                let mut encoder = TsvEncoder::new(out, Sample::LIMITS);
+                row.encode(&mut encoder);
+                encoder.finish();
+            }))
+        }),
+        Stage::new("writing", "json", move || {
+            Ok(rows(&mut json, |out, row| {
+                let mut encoder = JsonEncoder::new(out, Sample::LIMITS, JsonTimes::Epoch);
+                row.encode(&mut encoder);
+                encoder.finish();
+            }))
+        }),
+    ]
+}
+
+/// Writes rows into one buffer; a packet of the figures is a row, its bytes are those of the text.
+fn rows(out: &mut Vec<u8>, write: impl Fn(&mut Vec<u8>, &Sample<'_>)) -> Work {
+    let mut bytes = 0;
+    out.clear();
+    let host = |bits: u32| Addr::v4(bits.to_be_bytes());
+    for n in 0..ROWS {
+        let server = host(0xc633_6400 | n as u32 & 0xff);
+        let client = host(0x0a00_0000 | n as u32);
+        let id =
+            ConnId { orig_h: client, orig_p: (n % 60_000) as u16, resp_h: server, resp_p: 443 };
+        write(
+            out,
+            &Sample {
+                ts: Time::from_nanos(1_700_000_000_000_000_000 + n as i64 * 1_234_567),
+                uid: b"CHhAvVGS1DHFjwGM9",
+                id,
+                service: (n % 3 != 0).then_some(b"ssl"),
+                duration: (n % 5 != 0).then(|| Interval::from_micros(n as i64 * 17)),
+                bytes: n * 977,
+                wire_bytes: Some(n * 1_043),
+                local: n & 1 == 0,
+                words: (n % 4 == 0).then_some(b"www.example.com"),
+            },
+        );
+        // As much as a log keeps before it writes.
+        if out.len() > 64 << 10 {
+            bytes += out.len() as u64;
+            black_box(&out);
+            out.clear();
+        }
+    }
+    Work { packets: ROWS, bytes: bytes + out.len() as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_runs_and_reads_all_packets() {
+        let traffic = Traffic::make(60).unwrap();
+        let trace = [traffic.mixed.clone()];
+        let mut packets = std::collections::BTreeMap::new();
+        for mut stage in all(&traffic, &trace) {
+            let work = (stage.run)().unwrap_or_else(|e| panic!("{}: {e:#}", stage.name()));
+            assert!(work.packets > 0 && work.bytes > work.packets, "{}: {work:?}", stage.name());
+            packets.insert(stage.name(), work.packets);
+        }
+        for name in [
+            "reading/buffered",
+            "reading/streamed",
+            "reading/gzip",
+            "reading/zstd",
+            "reading/lz4",
+            "reading/pcapng",
+            "dissecting/mixed",
+            "analysis/json",
+            "analysis/mixed.pcap tsv",
+        ] {
+            assert_eq!(packets.get(name), packets.get("reading/mapped"), "{name}");
+        }
+        let folder = traffic.folder().to_owned();
+        drop(traffic);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn headers_are_read_to_transport() {
+        let frame = gannet_synth::frame::udp(
+            "192.0.2.1:53".parse().unwrap(),
+            "192.0.2.2:1024".parse().unwrap(),
+            1,
+            b"abc",
+        );
+        let packet = Packet {
+            time: Time::ZERO,
+            wire_len: frame.len() as u32,
+            link_type: gannet_capture::LinkType::ETHERNET,
+            interface: 0,
+            number: 1,
+            data: &frame,
+        };
+        assert_eq!(headers(&packet), Some(53 | 1024 << 16 | 3 << 32));
+    }
+}

@@ -1,0 +1,353 @@
+//! `gannet replay`: DNS queries out of captures and lists, sent again.
+
+use std::fs;
+use std::io;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use gannet_filter::Filter;
+use gannet_replay::Behaviour;
+use gannet_replay::Error;
+use gannet_replay::Input;
+use gannet_replay::Live;
+use gannet_replay::Options;
+use gannet_replay::Range;
+use gannet_replay::Server;
+use gannet_replay::Target;
+use gannet_replay::TargetError;
+use gannet_replay::Timing;
+
+use crate::out;
+use crate::outcome::Outcome;
+use crate::stop::Stop;
+use crate::terminal::Terminal;
+
+/// How often the line of progress is written anew.
+const REDRAW: Duration = Duration::from_millis(500);
+
+const EXAMPLES: &str = "\
+Examples:
+  gannet replay day.pcap.zst --to 127.0.0.1:5300
+  gannet replay day.pcap --to 10.0.0.53 --timing speed=2x --threads 2
+  gannet replay --list names.txt --to [::1]:5300 --timing rate=50k --loop 0 --duration 60
+  gannet replay day.pcap --to 10.0.0.53 --timing ramp=1k..100k/60s --svg ramp.svg
+  gannet replay --serve 127.0.0.1:5300        an echo server to send to
+
+Queries go where --to says and nowhere else. A public address needs --yes-i-may.";
+
+/// Send the DNS queries of captures, on time, to a server.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Captures and folders of captures, as one stream; - is standard input
+    #[arg(value_name = "FILE", required_unless_present_any = ["list", "serve"])]
+    files: Vec<PathBuf>,
+    /// A list instead: a name and a type a line
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    list: Option<PathBuf>,
+    /// The server to send to
+    #[arg(long, value_name = "HOST[:PORT]", required_unless_present = "serve")]
+    to: Option<String>,
+    /// Send to a public address: I may
+    #[arg(long)]
+    yes_i_may: bool,
+    /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come)
+    #[arg(short, long, value_name = "TIMING", default_value = "original")]
+    timing: Timing,
+    /// Client sockets; without it one a source address of the capture
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    clients: Option<u32>,
+    /// Threads that send
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
+    /// Source addresses that clients take in turn, like 127.7.0.0/16
+    #[arg(long, value_name = "NET", value_parser = range)]
+    bind: Option<Range>,
+    /// Seconds that an answer may take
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    timeout: Duration,
+    /// Times a query is sent again that nobody answered
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    retries: u8,
+    /// Queries that wait for answers at once with --timing max
+    #[arg(long, value_name = "N", default_value_t = 512,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    in_flight: u32,
+    /// Send the input so many times; 0 is until --limit, --duration or Ctrl-C
+    #[arg(long = "loop", value_name = "N", default_value_t = 1)]
+    loops: u64,
+    /// Queries at the most
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Seconds to send at the most
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+    /// Seconds at the start that do not count
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    warm_up: Duration,
+    /// Do not look for answers; ids stay as they were
+    #[arg(long)]
+    no_answers: bool,
+    /// Ports of servers in the capture: queries are what went there
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "53")]
+    ports: Vec<u16>,
+    /// Only packets of the capture that match, like 'net 192.0.2.0/24'
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<String>,
+    /// Seconds of an interval in --json and --svg
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    interval: Duration,
+    /// Report as JSON (DNS-OARC's dns-metrics), an object a line
+    #[arg(long)]
+    json: bool,
+    /// Draw rates and latencies over time
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// One datagram a system call's message: no segmentation by the kernel (UDP GSO)
+    #[arg(long)]
+    no_gso: bool,
+    /// Report only
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Echo server")]
+struct ServeArgs {
+    /// Be the server: answer every query with itself
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1,
+          default_missing_value = "127.0.0.1:5300",
+          conflicts_with_all = ["to", "list", "timing", "clients", "loops", "limit"])]
+    serve: Option<SocketAddr>,
+    /// Answer nothing, only count
+    #[arg(long, requires = "serve")]
+    sink: bool,
+    /// Share of queries that are not answered, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
+    drop: f64,
+    /// Share that gets bytes that are no DNS
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
+    garbage: f64,
+    /// Share that gets an answer to another question
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
+    mismatch: f64,
+    /// Share that gets its answer twice
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, requires = "serve", value_parser = share)]
+    double: f64,
+    /// Seconds until an answer goes out
+    #[arg(long, value_name = "SECONDS", default_value = "0", requires = "serve", value_parser = seconds)]
+    delay: Duration,
+    /// Response code of answers, 0 to 15
+    #[arg(long, value_name = "CODE", default_value_t = 0, requires = "serve",
+          value_parser = clap::value_parser!(u8).range(0..=15))]
+    rcode: u8,
+    /// Stop after so many queries
+    #[arg(long, value_name = "N", requires = "serve")]
+    queries: Option<u64>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let terminal = Terminal::new(args.quiet);
+    let stop = Stop::on_signals().context("signals")?;
+    let flag = Arc::new(AtomicBool::new(false));
+    stop.also(&flag).context("signals")?;
+    if let Some(at) = args.serve.serve {
+        return serve(at, args, &terminal, &flag);
+    }
+    let target = match Target::parse(args.to.as_deref().unwrap_or_default(), args.yes_i_may) {
+        Ok(target) => target.address(),
+        Err(error) => {
+            terminal.error(&format_args!("--to {error}"));
+            if matches!(error, TargetError::Public(_)) {
+                terminal.hint(&"send only to servers whose owners agreed to it");
+            }
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    let filter = match args.filter.as_deref().map(Filter::parse).transpose() {
+        Ok(filter) => filter,
+        Err(error) => {
+            terminal.error(&error);
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    if let Some(range) = args.bind
+        && range.is_v4() != target.is_ipv4()
+    {
+        terminal.error(&format_args!("--bind and --to {target} are of different IP versions"));
+        return Ok(Outcome::NoCapture);
+    }
+    let input = match &args.list {
+        Some(path) => Input::List(path.clone()),
+        None => Input::Captures { paths: args.files.clone(), ports: args.ports.clone(), filter },
+    };
+    let options = options(args, input, target);
+    if options.loops == 0 && options.limit.is_none() && options.duration.is_none() {
+        terminal.note(&"sending until Ctrl-C: no --limit and no --duration");
+    }
+    let live = Live::default();
+    let done = AtomicBool::new(false);
+    let result = std::thread::scope(|scope| {
+        if terminal.is_watched() {
+            scope.spawn(|| watch(&live, &done));
+        }
+        let result = gannet_replay::run(&options, &flag, &live);
+        done.store(true, Ordering::Relaxed);
+        result
+    });
+    let report = match result {
+        Ok(report) => report,
+        Err(error) => return Ok(explain(&error, args, &terminal)),
+    };
+    for remark in &report.seen.remarks {
+        terminal.warning(remark);
+    }
+    let counts = report.counts();
+    if counts.answered == 0 && counts.refused > 0 {
+        terminal.warning(&format_args!("nobody listens at {target} over udp"));
+    } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost > 0 {
+        terminal.warning(&format_args!("{target} answered nothing within {:?}", options.timeout));
+    }
+    if let Some(path) = &args.svg {
+        fs::write(path, report.svg()).with_context(|| path.display().to_string())?;
+    }
+    let params: Vec<_> = std::env::args().skip(1).collect();
+    let text = if args.json { report.json(&params) } else { report.table() };
+    let outcome = out::write(text.as_bytes())?;
+    let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
+    Ok(stop.asked().unwrap_or(outcome.max(damaged)))
+}
+
+fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
+    Options {
+        timing: args.timing,
+        clients: args.clients,
+        threads: usize::from(args.threads),
+        bind: args.bind,
+        timeout: args.timeout,
+        retries: args.retries,
+        loops: args.loops,
+        limit: args.limit,
+        duration: args.duration,
+        warm_up: args.warm_up,
+        in_flight: args.in_flight as usize,
+        answers: !args.no_answers,
+        interval: args.interval,
+        segmentation: !args.no_gso,
+        ..Options::new(input, target)
+    }
+}
+
+/// Says what stopped a run, and what to do about it.
+fn explain(error: &Error, args: &Args, terminal: &Terminal) -> Outcome {
+    terminal.error(error);
+    match error {
+        Error::Capture(error) => Outcome::of(error, false),
+        Error::NoQueries { .. } => {
+            if args.list.is_none() && args.ports == [53] {
+                terminal.hint(&"queries are what went to port 53; --ports names others");
+            }
+            Outcome::NoCapture
+        }
+        Error::List { .. } => Outcome::NoCapture,
+        Error::Socket { local: Some(_), .. } => {
+            terminal.hint(&"--bind takes addresses that this machine has");
+            Outcome::NoCapture
+        }
+        _ => Outcome::Failed,
+    }
+}
+
+/// Writes a line of progress until the run is done.
+fn watch(live: &Live, done: &AtomicBool) {
+    let start = Instant::now();
+    let mut before = (0.0, 0);
+    while !done.load(Ordering::Relaxed) {
+        std::thread::sleep(REDRAW);
+        let (now, sent) = (start.elapsed().as_secs_f64(), live.sent.load(Ordering::Relaxed));
+        let rate = (sent - before.1) as f64 / (now - before.0).max(1e-9);
+        before = (now, sent);
+        let answered = live.answered.load(Ordering::Relaxed);
+        let lost = live.lost.load(Ordering::Relaxed);
+        let mut err = io::stderr().lock();
+        // Where standard error is closed there is nobody to tell.
+        write!(err, "\r{now:6.1} s  {sent} sent, {rate:.0}/s, {answered} answered, {lost} lost ")
+            .unwrap_or_default();
+    }
+    write!(io::stderr(), "\r{:70}\r", "").unwrap_or_default();
+}
+
+fn serve(
+    at: SocketAddr,
+    args: &Args,
+    terminal: &Terminal,
+    stop: &AtomicBool,
+) -> anyhow::Result<Outcome> {
+    if !at.ip().is_loopback() && !args.yes_i_may {
+        terminal.error(&format_args!("--serve {at} would answer others: it needs --yes-i-may"));
+        return Ok(Outcome::NoCapture);
+    }
+    let serve = &args.serve;
+    let behaviour = Behaviour {
+        drop: serve.drop,
+        garbage: serve.garbage,
+        mismatch: serve.mismatch,
+        double: serve.double,
+        delay: serve.delay,
+        rcode: serve.rcode,
+        sink: serve.sink,
+        queries: serve.queries,
+    };
+    let server = match Server::bind(at, behaviour) {
+        Ok(server) => server,
+        Err(error) => {
+            terminal.error(&error);
+            return Ok(Outcome::Failed);
+        }
+    };
+    terminal.note(&format_args!("echo server on {} over udp, until Ctrl-C", server.address()?));
+    let s = server.run(stop);
+    let (first, last) = s.span.unwrap_or_default();
+    let seconds = (last - first) as f64 / 1e9;
+    let text = if args.json {
+        format!(
+            "{{\"queries\":{},\"answers\":{},\"dropped\":{},\"spoiled\":{},\"other\":{},\
+             \"errors\":{},\"bytes\":{},\"seconds\":{seconds}}}\n",
+            s.queries, s.answers, s.dropped, s.spoiled, s.other, s.errors, s.bytes
+        )
+    } else {
+        format!(
+            "{} queries in {seconds:.3} s, {} answers, {} dropped, {} spoiled, {} others, {} errors\n",
+            s.queries, s.answers, s.dropped, s.spoiled, s.other, s.errors
+        )
+    };
+    // To be stopped is how a server ends.
+    out::write(text.as_bytes())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().map_err(|e| e.to_string())?;
+    let allowed = (0.0..=31_536_000.0).contains(&seconds);
+    allowed
+        .then(|| Duration::from_secs_f64(seconds))
+        .ok_or_else(|| "no time up to a year".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().map_err(|e| e.to_string())?;
+    (0.0..=1.0).contains(&share).then_some(share).ok_or_else(|| "not from 0 to 1".to_owned())
+}
+
+fn range(text: &str) -> Result<Range, String> {
+    gannet_replay::parse_range(text).ok_or_else(|| "no address and no network".to_owned())
+}

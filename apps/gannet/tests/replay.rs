@@ -1,0 +1,100 @@
+//! `gannet replay` as a command: what only it does.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::BufRead;
+use std::io::BufReader;
+use std::process::Child;
+use std::process::Stdio;
+
+use support::Run;
+use support::gannet;
+
+/// An echo server in a process of its own, ended when dropped.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn new(arguments: &[&str]) -> Self {
+        let mut child = gannet()
+            .args(["replay", "--serve", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.split(' ').find(|w| w.starts_with("127.")).unwrap().to_owned();
+        Self { child, address }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().unwrap_or_default();
+        self.child.wait().unwrap();
+    }
+}
+
+fn replay(arguments: &[&str]) -> Run {
+    Run::of(gannet().arg("replay").args(arguments))
+}
+
+fn sample() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sample.pcap").to_owned()
+}
+
+#[test]
+fn queries_of_a_capture_are_answered() {
+    let server = Server::new(&[]);
+    let to = server.address.as_str();
+    let run = replay(&[&sample(), "--to", to, "--timing", "speed=100x"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("100.00 %") && run.stdout.contains("NOERROR"), "{}", run.stdout);
+    let run = replay(&[&sample(), "--to", to, "--timing", "max", "--json", "--limit", "1"]);
+    assert!(run.stdout.lines().last().unwrap().contains("\"queries\":1,\"responses\":1"));
+}
+
+#[test]
+fn a_list_comes_by_standard_input() {
+    let server = Server::new(&["--rcode", "3"]);
+    let mut command = gannet();
+    command.args(["replay", "--list", "-", "--to", &server.address, "-t", "rate=1k"]);
+    let run = Run::with_input(&mut command, b"a.test A\nb.test NOTYPE\nc.test\n");
+    assert_eq!(run.code, 3);
+    assert_eq!(
+        run.stderr,
+        "warning: -:2: 'NOTYPE' is no record type; TYPE65 names one by its number\n"
+    );
+    assert!(run.stdout.contains("NXDOMAIN               2"), "{}", run.stdout);
+}
+
+#[test]
+fn public_addresses_are_refused() {
+    let run = replay(&[&sample(), "--to", "8.8.8.8"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.starts_with("error: --to 8.8.8.8:53 is a public address"), "{}", run.stderr);
+    let run = replay(&["--serve", "0.0.0.0:0"]);
+    assert_eq!(run.code, 2);
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let wrong: [(&[&str], &str); 5] = [
+        (&["/nonexistent", "--to", "127.0.0.1:9"], "/nonexistent"),
+        (&[&sample()], "--to <HOST[:PORT]>"),
+        (&[&sample(), "--to", "127.0.0.1:9", "--timing", "fast"], "'fast' is no timing"),
+        (&[&sample(), "--to", "127.0.0.1:9", "--ports", "54"], "no DNS query in it"),
+        (&[&sample(), "--to", "127.0.0.1:9", "--bind", "::1"], "different IP versions"),
+    ];
+    for (arguments, words) in wrong {
+        let run = replay(arguments);
+        assert_eq!(run.code, 2, "{arguments:?}");
+        assert!(run.stderr.contains(words), "{arguments:?}: {}", run.stderr);
+    }
+}

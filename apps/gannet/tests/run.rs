@@ -1,0 +1,220 @@
+//! `gannet run`: scripts, their errors, the sandbox.
+#![cfg(feature = "lua")]
+
+mod support;
+
+use std::path::Path;
+use std::path::PathBuf;
+
+use support::Run;
+use support::gannet;
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sample.pcap");
+
+fn example(name: &str, arguments: &[&str]) -> Run {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lua").join(name);
+    Run::of(gannet().arg("run").arg(script).args(arguments))
+}
+
+/// Runs a script that stands here, from standard input.
+fn script(options: &[&str], text: &str) -> Run {
+    let mut command = gannet();
+    command.arg("run").args(options).args(["-", SAMPLE]);
+    Run::with_input(&mut command, text.as_bytes())
+}
+
+/// What a script prints; it must end well.
+fn prints(text: &str) -> String {
+    let run = script(&[], text);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{text}");
+    run.stdout
+}
+
+#[test]
+fn every_example_runs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lua");
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .filter(|n| n != "extract.lua")
+        .collect();
+    names.sort();
+    assert!(names.len() >= 11);
+    for name in names {
+        let run = example(&name, &[SAMPLE]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
+    }
+}
+
+#[test]
+fn examples_say_what_is_so() {
+    let names = example("top-names.lua", &[SAMPLE, "1"]).stdout;
+    assert_eq!(names.lines().count(), 1);
+    assert!(example("first.lua", &[SAMPLE, "3"]).stdout.lines().count() == 3);
+    let out = std::env::temp_dir().join(format!("gannet-run-{}.pcap", std::process::id()));
+    let run = example("extract.lua", &[SAMPLE, "192.0.2.1 or tcp or udp", out.to_str().unwrap()]);
+    std::fs::remove_file(&out).unwrap_or_default();
+    assert!(run.code == 0 && run.stdout.ends_with(" packets\n"), "{}", run.stderr);
+}
+
+#[test]
+fn counts_agree_however_they_are_made() {
+    let text = prints(
+        r#"
+        local by_hand, all = {}, 0
+        gannet.input(arg[2]):dns():queries():each(function(m)
+            by_hand[m.qname] = (by_hand[m.qname] or 0) + 1
+            all = all + 1
+        end)
+        local counts = gannet.input(arg[2]):dns():queries():count_by("qname")
+        assert(counts:total() == all and all > 0)
+        local keys = 0
+        for name, count in pairs(by_hand) do
+            keys = keys + 1
+            assert(counts[name] == count, name)
+        end
+        assert(#counts:top() == keys)
+        assert(gannet.input(arg[2]):dns():queries():count() == all)
+        assert(gannet.input(arg[2]):dns():queries():limit(1):count() == 1)
+        local packets = gannet.input(arg[2]):count()
+        local udp = gannet.input(arg[2]):filter("udp"):count()
+        assert(udp < packets and udp + gannet.input(arg[2]):filter("not udp"):count() == packets)
+        print("agreed")
+        "#,
+    );
+    assert_eq!(text, "agreed\n");
+}
+
+#[test]
+fn queries_find_their_responses() {
+    let text = prints(
+        r#"
+        local n = gannet.input(arg[2]):dns():join():each(function(q, r, took)
+            assert(q.is_query and (not r or r.is_response))
+            if r then
+                assert(q.id == r.id and q.qname == r.qname and q.src == r.dst and took >= 0)
+            end
+        end)
+        assert(n == gannet.input(arg[2]):dns():queries():count())
+        print(n > 0)
+        "#,
+    );
+    assert_eq!(text, "true\n");
+}
+
+#[test]
+fn a_view_ends_with_its_packet() {
+    let run = script(
+        &[],
+        "local kept\ngannet.input(arg[2]):each(function(p)\n  if kept then print(kept.len) end\n  \
+         kept = p\nend)",
+    );
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains(":3: this packet is gone"), "{}", run.stderr);
+    assert!(run.stderr.contains("stack traceback"), "{}", run.stderr);
+    let run = script(&[], "local k gannet.input(arg[2]):each(function(p) k = p end) print(k.len)");
+    assert!(run.stderr.contains("this packet is gone"), "{}", run.stderr);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    let wrong = [
+        ("\n\nlocal x = nil\nx.y = 1", ":4: "),
+        ("gannet.input('/nonexistent'):count()", "/nonexistent"),
+        ("gannet.input(arg[2]):filter('port nowhere')", "nowhere"),
+        (
+            "gannet.input(arg[2]):each(function(p) print(p.size) end)",
+            "a packet has no field 'size'",
+        ),
+        ("gannet.input(arg[2]):count_by('qname')", "count_by cannot group packets by 'qname'"),
+        ("gannet.input(arg[2]):queries()", "dns() comes first"),
+        ("local p = gannet.input(arg[2]) p:count() p:count()", "was read already"),
+        ("gannet.input(arg[2]).count()", "with a colon"),
+        ("gannet.input()", "wants the path"),
+        ("gannet.input(arg[2]):each(function(p) p.len = 1 end)", "cannot be changed"),
+    ];
+    for (text, words) in wrong {
+        let run = script(&[], text);
+        assert_eq!(run.code, 1, "{text}");
+        assert!(run.stderr.contains(words), "{text}: {}", run.stderr);
+    }
+    let run = script(&[], "print(");
+    assert_eq!(run.code, 2);
+    let run = Run::of(gannet().args(["run", "/nonexistent.lua"]));
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("/nonexistent.lua"), "{}", run.stderr);
+}
+
+#[test]
+fn a_cut_capture_gives_what_is_before_the_damage() {
+    let bytes = std::fs::read(SAMPLE).unwrap();
+    let cut: PathBuf =
+        std::env::temp_dir().join(format!("gannet-run-cut-{}.pcap", std::process::id()));
+    std::fs::write(&cut, &bytes[..bytes.len() - 3]).unwrap();
+    let text = format!(
+        "local n = 0 print(pcall(function() gannet.input({cut:?}):each(function() n = n + 1 end) \
+         end)) print(n)"
+    );
+    let run = script(&[], &text);
+    std::fs::remove_file(&cut).unwrap();
+    assert!(run.stdout.starts_with("false\t"), "{}", run.stdout);
+    let count: u32 = run.stdout.lines().last().unwrap().parse().unwrap();
+    let whole: u32 = prints("print(gannet.input(arg[2]):count())").trim().parse().unwrap();
+    assert_eq!(count, whole - 1);
+}
+
+#[test]
+fn the_sandbox_has_no_way_out() {
+    let inside = script(
+        &["--sandbox"],
+        r#"
+        for _, name in ipairs({ "io", "os", "ffi", "debug", "package", "dofile", "loadfile", "jit",
+            "getfenv", "setfenv" }) do
+            assert(_G[name] == nil, name)
+        end
+        for _, name in ipairs({ "ffi", "io", "os", "debug", "jit.util", "dnsjit.core.log" }) do
+            assert(not pcall(require, name), name)
+        end
+        assert(string.dump == nil)
+        assert(not loadstring("\27LJ\2\0"))
+        assert(load("return 7")() == 7)
+        assert(require("gannet") == gannet)
+        print(gannet.input(arg[2]):dns():count() > 0)
+        assert(not pcall(function() gannet.input(arg[2]):write("/tmp/never") end))
+        local view
+        gannet.input(arg[2]):limit(1):each(function(p)
+            view = p
+            rawset(p, 2, 1e9)
+            assert(not pcall(function() return p.len end))
+            rawset(p, 2, -1)
+            assert(not pcall(function() return p.len end))
+        end)
+        assert(not pcall(function() return view.len end))
+        "#,
+    );
+    assert_eq!((inside.code, inside.stderr.as_str(), inside.stdout.as_str()), (0, "", "true\n"));
+    let run = script(&["--sandbox"], "print(io.open('/etc/passwd'))");
+    assert_eq!(run.code, 1);
+}
+
+#[test]
+fn the_manual_in_docs_is_the_one_in_the_program() {
+    let manual = Run::of(gannet().args(["run", "--manual"])).stdout;
+    assert!(manual.contains("### `pipeline:count_by(...)`"), "{manual}");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lua.md");
+    let docs = std::fs::read_to_string(path).unwrap();
+    assert!(docs.ends_with(&manual), "append the output of gannet run --manual to docs/lua.md");
+}
+
+#[test]
+fn scripts_get_their_arguments() {
+    let folder = std::env::temp_dir().join(format!("gannet-run-arg-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("a.lua");
+    std::fs::write(&path, "#!/usr/bin/env gannet\nprint(arg[2], arg[3], #arg)\nerror('here')\n")
+        .unwrap();
+    let run = Run::of(gannet().arg("run").arg(&path).args(["-x", "two words"]));
+    std::fs::remove_dir_all(folder).unwrap();
+    assert_eq!(run.stdout, "-x\ttwo words\t3\n");
+    assert!(run.stderr.contains("a.lua:3: here"), "{}", run.stderr);
+}

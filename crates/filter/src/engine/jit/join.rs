@@ -1,0 +1,125 @@
+//! Tests that one branch decides.
+//!
+//! Tests in a row that all leave to the same block need one branch, not one each: which of two ports
+//! is the one asked for is anybody's guess, that one of them is may be certain. What such a test
+//! loads must be there before: known to be, or within a few bytes of what is, for which one check
+//! more decides; packets that end in between take the branches one by one.
+
+use crate::engine::bounds::{Bounds, Reach, is_known};
+use crate::engine::graph::{BlockId, End, Fault, Graph, Node, Value};
+
+/// Tests that are decided together.
+#[derive(Debug)]
+pub(super) struct Join {
+    /// The blocks behind the first, in order.
+    pub(super) tests: Vec<BlockId>,
+    /// Where each test may leave to, the first one's first.
+    pub(super) exit: BlockId,
+    /// Where to go if none does.
+    pub(super) next: BlockId,
+    /// What must be checked for that.
+    pub(super) checks: Vec<Reach>,
+}
+
+/// Tests of a row.
+const MAX_TESTS: usize = 4;
+
+/// How far behind what is known a check may reach.
+const MAX_STEP: u64 = 4;
+
+/// Operations that a joined test may be made of.
+const MAX_NODES: usize = 6;
+
+/// The longer of the rows that begin at a block.
+pub(super) fn find(graph: &Graph, bounds: &Bounds, at: BlockId) -> Option<Join> {
+    let End::Test { yes, no, .. } = graph.blocks[at].end else { return None };
+    let ways = [(yes, no), (no, yes)];
+    let rows = ways.into_iter().filter_map(|(next, exit)| row(graph, bounds, at, next, exit));
+    rows.max_by_key(|j| j.tests.len())
+}
+
+fn row(graph: &Graph, bounds: &Bounds, at: BlockId, next: BlockId, exit: BlockId) -> Option<Join> {
+    if !graph.params[exit].is_empty() {
+        return None;
+    }
+    let mut join = Join { tests: Vec::new(), exit, next, checks: Vec::new() };
+    let mut known = bounds.known[at].clone();
+    while join.tests.len() + 1 < MAX_TESTS {
+        let block = &graph.blocks[join.next];
+        let End::Test { left, right, yes, no, .. } = block.end else { break };
+        let behind = match (yes == exit, no == exit) {
+            (true, false) => no,
+            (false, true) => yes,
+            _ => break,
+        };
+        let plain = block.faults.iter().all(|f| matches!(f, Fault::Load(_)));
+        if !plain
+            || !graph.params[join.next].is_empty()
+            || bounds.need[join.next] == u64::MAX
+            || nodes(graph, [left, right]) > MAX_NODES
+        {
+            break;
+        }
+        let unknown = |r: &&Reach| !is_known(graph, &known, **r);
+        let wanted: Vec<Reach> = bounds.checks[join.next].iter().filter(unknown).copied().collect();
+        let near =
+            |r: &Reach| known.iter().any(|k| k.0 == r.0 && r.1.saturating_sub(k.1) <= MAX_STEP);
+        if !wanted.iter().all(near) {
+            break;
+        }
+        for reach in wanted {
+            for list in [&mut known, &mut join.checks] {
+                list.retain(|k| k.0 != reach.0);
+                list.push(reach);
+            }
+        }
+        join.tests.push(join.next);
+        join.next = behind;
+    }
+    (!join.tests.is_empty()).then_some(join)
+}
+
+/// How many operations values are made of, as far as that matters.
+fn nodes(graph: &Graph, values: [Value; 2]) -> usize {
+    let mut stack = values.to_vec();
+    let mut count = 0;
+    while let Some(value) = stack.pop() {
+        if count > MAX_NODES {
+            break;
+        }
+        match graph.node(value) {
+            Node::Const(_) | Node::Wire | Node::Differs(..) => (),
+            // A base is an address that is there already.
+            Node::Load { .. } => count += 1,
+            Node::Neg(a) => {
+                count += 1;
+                stack.push(a);
+            }
+            Node::Binary(_, a, b) => {
+                count += 1;
+                stack.extend([a, b]);
+            }
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NoNames, Options, compile};
+
+    #[test]
+    fn ports_are_tested_together() {
+        let program = compile("tcp port 80", 1, &Options::default(), &NoNames).unwrap();
+        let mut graph = Graph::new(program.program().insns()).unwrap();
+        let bounds = Bounds::new(&mut graph);
+        let joins: Vec<Join> =
+            (0..graph.blocks.len()).filter_map(|at| find(&graph, &bounds, at)).collect();
+        // Two ports over IPv6, two over IPv4, the latter behind one check; and what is TCP in the
+        // first fragment of an IPv4 packet.
+        let over_options = |j: &&Join| j.checks.iter().any(|c| c.0.is_some());
+        assert_eq!(joins.iter().filter(over_options).count(), 1, "{joins:?}");
+        assert!(joins.iter().any(|j| j.tests.len() == 2 && j.checks.is_empty()), "{joins:?}");
+    }
+}

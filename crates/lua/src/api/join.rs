@@ -1,0 +1,141 @@
+//! Queries and their responses, paired natively.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+
+use super::stream::Record;
+use super::stream::Records;
+
+/// Queries that wait for their response; at more, the oldest goes without.
+const MAX_WAITING: usize = 1 << 20;
+
+/// Pairs queries with responses.
+pub(crate) struct Join {
+    /// Nanoseconds that a response may take.
+    timeout: i64,
+    /// Two hashes of one key, with seeds of their own: 128 bits, so that no two keys are taken for
+    /// one.
+    hashers: [RandomState; 2],
+    /// Numbers of the queries that wait with a key, oldest first.
+    waiting: HashMap<(u64, u64), VecDeque<u64>, RandomState>,
+    /// The queries by number, from `first` on; those that were answered are gone.
+    queries: VecDeque<Option<Query>>,
+    first: u64,
+    count: usize,
+}
+
+struct Query {
+    record: Record,
+    key: (u64, u64),
+    message: Box<[u8]>,
+    name: Box<[u8]>,
+}
+
+impl Join {
+    pub(crate) fn new(timeout: i64) -> Self {
+        Self {
+            timeout,
+            hashers: Default::default(),
+            waiting: HashMap::default(),
+            queries: VecDeque::new(),
+            first: 0,
+            count: 0,
+        }
+    }
+
+    /// Takes messages, and hands out the pairs that they complete and the queries that are too old.
+    pub(crate) fn add(&mut self, messages: &Records, out: &mut Records) {
+        for record in &messages.list {
+            self.expire(record.time, out);
+            let (message, name) = (messages.message(record), messages.name(record));
+            let key = self.key(record, name);
+            if record.is_response() {
+                self.answer(key, record, message, name, out);
+                continue;
+            }
+            if self.count >= MAX_WAITING {
+                self.give_up_oldest(out);
+            }
+            let number = self.first + self.queries.len() as u64;
+            let (message, name) = (message.into(), name.into());
+            self.queries.push_back(Some(Query { record: *record, key, message, name }));
+            self.waiting.entry(key).or_default().push_back(number);
+            self.count += 1;
+        }
+    }
+
+    /// Hands out all that still waits.
+    pub(crate) fn finish(&mut self, out: &mut Records) {
+        while !self.queries.is_empty() {
+            self.give_up_oldest(out);
+        }
+    }
+
+    fn answer(
+        &mut self,
+        key: (u64, u64),
+        record: &Record,
+        message: &[u8],
+        name: &[u8],
+        out: &mut Records,
+    ) {
+        let Some(numbers) = self.waiting.get_mut(&key) else { return };
+        let number = numbers.pop_front();
+        if numbers.is_empty() {
+            self.waiting.remove(&key);
+        }
+        let query = number
+            .and_then(|n| self.queries.get_mut((n - self.first) as usize))
+            .and_then(Option::take);
+        let Some(query) = query else { return };
+        self.count -= 1;
+        let first = Record { has_pair: 1, ..query.record };
+        out.push(first, &query.message, &query.name);
+        out.push(Record { is_second: 1, ..*record }, message, name);
+    }
+
+    fn expire(&mut self, now: i64, out: &mut Records) {
+        while let Some(front) = self.queries.front() {
+            match front {
+                Some(query) if query.record.time.saturating_add(self.timeout) >= now => break,
+                Some(_) => self.give_up_oldest(out),
+                None => {
+                    self.queries.pop_front();
+                    self.first += 1;
+                }
+            }
+        }
+    }
+
+    /// The oldest query goes without a response.
+    fn give_up_oldest(&mut self, out: &mut Records) {
+        while let Some(front) = self.queries.pop_front() {
+            let number = self.first;
+            self.first += 1;
+            let Some(query) = front else { continue };
+            if let Some(numbers) = self.waiting.get_mut(&query.key) {
+                // Of those with one key the oldest stands in front.
+                if numbers.front() == Some(&number) {
+                    numbers.pop_front();
+                }
+                if numbers.is_empty() {
+                    self.waiting.remove(&query.key);
+                }
+            }
+            self.count -= 1;
+            out.push(query.record, &query.message, &query.name);
+            return;
+        }
+    }
+
+    /// The same for a query and its response.
+    fn key(&self, r: &Record, name: &[u8]) -> (u64, u64) {
+        let (client, server) = ((r.src, r.sport), (r.dst, r.dport));
+        let (client, server) = if r.is_response() { (server, client) } else { (client, server) };
+        let all = (client, server, (r.id, r.proto, r.qtype, r.qclass), name);
+        (self.hashers[0].hash_one(all), self.hashers[1].hash_one(all))
+    }
+}

@@ -1,0 +1,61 @@
+-- Makes gannet's modules known, and takes away what a sandbox must not have.
+local pointer, declarations, sources, sandbox = ...
+local ffi = require("ffi")
+ffi.cdef(declarations)
+local api = ffi.cast("const gannet_api *", pointer)
+local loadstring, setmetatable, error, type = loadstring, setmetatable, error, type
+
+-- What the modules get as `...`: the functions of the program, and the FFI.
+local inside = { api = api, ffi = ffi, sandbox = sandbox }
+
+local loaded = package.loaded
+local function load_own(name)
+    local source = sources[name]
+    if not source then return nil end
+    local chunk, problem = loadstring(source, "=" .. name)
+    if not chunk then error(problem, 0) end
+    return function() return chunk(name, inside) end
+end
+
+if not sandbox then
+    table.insert(package.loaders, 2, function(name)
+        return load_own(name) or "\n\tno module '" .. name .. "' in gannet"
+    end)
+    _G.gannet = require("gannet")
+    return
+end
+
+local known = { gannet = true, bit = loaded.bit, string = string, table = table, math = math }
+local made = { bit = loaded.bit, string = string, table = table, math = math }
+function _G.require(name)
+    if type(name) ~= "string" or not known[name] then
+        error("module '" .. tostring(name) .. "' is not there in the sandbox", 2)
+    end
+    if made[name] == nil then made[name] = load_own(name)() end
+    return made[name]
+end
+local text_only = function(loader)
+    return function(chunk, name, mode, environment)
+        if type(chunk) == "function" then
+            local parts = {}
+            while true do
+                local part = chunk()
+                if part == nil or part == "" then break end
+                parts[#parts + 1] = part
+            end
+            chunk = table.concat(parts)
+        end
+        return loader(chunk, name, "t", environment)
+    end
+end
+local load = load
+_G.load = text_only(load)
+_G.loadstring = text_only(load)
+_G.gannet = _G.require("gannet")
+for _, name in ipairs({
+    "io", "os", "ffi", "debug", "jit", "package", "dofile", "loadfile", "module", "newproxy",
+    "getfenv", "setfenv", "collectgarbage",
+}) do
+    _G[name] = nil
+end
+string.dump = nil

@@ -1,0 +1,445 @@
+--- Packets, DNS messages and what to make of them.
+--
+-- A pipeline begins with an input and ends with a verb. What stands between is done natively, batch
+-- by batch; a Lua function is called only where one is given.
+--
+--     gannet.input("day.pcap"):filter("udp port 53"):dns():each(function(m)
+--         print(m.src, m.qname, m.rcode_name)
+--     end)
+--
+-- A pipeline is read once. Views that functions get end with their packet: to keep something, keep
+-- the fields. A capture that is cut or damaged gives what stands before the damage; then the verb
+-- raises an error that says where it is.
+local _, inside = ...
+local api, ffi = inside.api, inside.ffi
+local setmetatable, rawget, type, error, tostring = setmetatable, rawget, type, error, tostring
+local tonumber, select, ipairs, pairs = tonumber, select, ipairs, pairs
+local format, concat, sort = string.format, table.concat, table.sort
+local str = ffi.string
+
+local gannet = {}
+
+-- Errors of the program, raised at the line of the script that asked.
+local function problem()
+    local text = api.last_error()
+    return text == nil and "unknown error" or str(text)
+end
+
+local function address(bytes)
+    local buffer = ffi.new("char[64]")
+    return str(buffer, api.address_text(bytes, buffer))
+end
+
+----------------------------------------------------------------------------------------------------
+-- Views
+
+-- Fields of a packet: functions of its record.
+local packet_fields = {}
+-- Fields of a message.
+local message_fields = {}
+
+local function seconds(r) return tonumber(r.time) / 1e9 end
+
+local protocols = { [1] = "icmp", [6] = "tcp", [17] = "udp", [58] = "icmp6" }
+
+packet_fields.time = seconds
+packet_fields.time_ns = function(r) return r.time end
+packet_fields.number = function(r) return tonumber(r.number) end
+packet_fields.len = function(r) return r.wire_len end
+packet_fields.caplen = function(r) return r.len end
+packet_fields.link_type = function(r) return r.link_type end
+packet_fields.src = function(r) return r.has_ip ~= 0 and address(r.src) or nil end
+packet_fields.dst = function(r) return r.has_ip ~= 0 and address(r.dst) or nil end
+packet_fields.sport = function(r) return r.has_ports ~= 0 and r.sport or nil end
+packet_fields.dport = function(r) return r.has_ports ~= 0 and r.dport or nil end
+packet_fields.proto = function(r)
+    return r.has_ip ~= 0 and (protocols[r.proto] or tostring(r.proto)) or nil
+end
+packet_fields.bytes = function(r) return str(r.bytes, r.len) end
+packet_fields.payload = function(r) return str(r.bytes + r.payload_at, r.payload_len) end
+
+local types = {
+    [1] = "A", [2] = "NS", [5] = "CNAME", [6] = "SOA", [12] = "PTR", [13] = "HINFO", [15] = "MX",
+    [16] = "TXT", [24] = "SIG", [25] = "KEY", [28] = "AAAA", [29] = "LOC", [33] = "SRV",
+    [35] = "NAPTR", [39] = "DNAME", [41] = "OPT", [43] = "DS", [44] = "SSHFP", [46] = "RRSIG",
+    [47] = "NSEC", [48] = "DNSKEY", [50] = "NSEC3", [51] = "NSEC3PARAM", [52] = "TLSA",
+    [59] = "CDS", [60] = "CDNSKEY", [64] = "SVCB", [65] = "HTTPS", [99] = "SPF", [249] = "TKEY",
+    [250] = "TSIG", [251] = "IXFR", [252] = "AXFR", [255] = "ANY", [257] = "CAA",
+}
+local classes = { [1] = "IN", [3] = "CH", [4] = "HS", [254] = "NONE", [255] = "ANY" }
+local rcodes = {
+    [0] = "NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET",
+    "NXRRSET", "NOTAUTH", "NOTZONE",
+}
+local opcodes = { [0] = "QUERY", "IQUERY", "STATUS", [4] = "NOTIFY", [5] = "UPDATE", [6] = "DSO" }
+
+local function flag(mask)
+    return function(r) return math.floor(r.flags / mask) % 2 == 1 end
+end
+
+message_fields.time = seconds
+message_fields.time_ns = function(r) return r.time end
+message_fields.number = packet_fields.number
+message_fields.len = function(r) return r.len end
+message_fields.src = function(r) return address(r.src) end
+message_fields.dst = function(r) return address(r.dst) end
+message_fields.sport = function(r) return r.sport end
+message_fields.dport = function(r) return r.dport end
+message_fields.transport = function(r) return r.proto == 6 and "tcp" or "udp" end
+message_fields.id = function(r) return r.id end
+message_fields.qr = flag(0x8000)
+message_fields.is_response = message_fields.qr
+message_fields.is_query = function(r) return r.flags < 0x8000 end
+message_fields.opcode = function(r) return math.floor(r.flags / 2048) % 16 end
+message_fields.opcode_name = function(r)
+    local code = math.floor(r.flags / 2048) % 16
+    return opcodes[code] or "OPCODE" .. code
+end
+message_fields.aa, message_fields.tc, message_fields.rd = flag(0x400), flag(0x200), flag(0x100)
+message_fields.ra, message_fields.ad, message_fields.cd = flag(0x80), flag(0x20), flag(0x10)
+message_fields.rcode = function(r) return r.flags % 16 end
+message_fields.rcode_name = function(r) return rcodes[r.flags % 16] or "RCODE" .. r.flags % 16 end
+message_fields.qdcount = function(r) return r.counts[0] end
+message_fields.ancount = function(r) return r.counts[1] end
+message_fields.nscount = function(r) return r.counts[2] end
+message_fields.arcount = function(r) return r.counts[3] end
+message_fields.has_question = function(r) return r.has_question ~= 0 end
+message_fields.qname = function(r, names)
+    return r.has_question ~= 0 and str(names + r.name_at, r.name_len) or nil
+end
+message_fields.qtype = function(r) return r.has_question ~= 0 and r.qtype or nil end
+message_fields.qtype_name = function(r)
+    return r.has_question ~= 0 and (types[r.qtype] or "TYPE" .. r.qtype) or nil
+end
+message_fields.qclass = function(r) return r.has_question ~= 0 and r.qclass or nil end
+message_fields.qclass_name = function(r)
+    return r.has_question ~= 0 and (classes[r.qclass] or "CLASS" .. r.qclass) or nil
+end
+message_fields.bytes = function(r) return str(r.bytes, r.len) end
+message_fields.answers = function(r)
+    local out = ffi.new("const char *[1]")
+    local len = api.dns_answers(r.bytes, r.len, out)
+    local list = {}
+    for line in str(out[0], len):gmatch("[^\n]+") do
+        local section, name, kind, class, ttl, value =
+            line:match("^(%d)\t([^\t]*)\t(%d+)\t(%d+)\t(%d+)\t(.*)$")
+        kind = tonumber(kind)
+        list[#list + 1] = {
+            section = tonumber(section), name = name, type = kind,
+            type_name = types[kind] or "TYPE" .. kind, class = tonumber(class),
+            ttl = tonumber(ttl), data = value,
+        }
+    end
+    return list
+end
+
+-- A kind of view. Each reading pipeline has its own `now`: the number of the record that is looked
+-- at, and where it lies. A view of another number is over.
+local function view_kind(what, fields)
+    local names = {}
+    for name in pairs(fields) do names[#names + 1] = name end
+    sort(names)
+    return function(state)
+        local meta = { __metatable = what }
+        function meta.__index(view, name)
+            local field = fields[name]
+            if not field then
+                error(format("a %s has no field '%s' (it has %s)", what, tostring(name),
+                    concat(names, ", ")), 2)
+            end
+            local index = rawget(view, 2)
+            if rawget(view, 1) ~= state.place or not (index >= 0 and index < state.n) then
+                error(format("this %s is gone: a view ends with its packet, keep fields instead",
+                    what), 2)
+            end
+            return field(state.records[index], state.names)
+        end
+        function meta.__newindex()
+            error("a " .. what .. " cannot be changed", 2)
+        end
+        meta.__tostring = function() return what end
+        return meta
+    end
+end
+
+local packet_view = view_kind("packet", packet_fields)
+local message_view = view_kind("message", message_fields)
+
+----------------------------------------------------------------------------------------------------
+-- Pipelines
+
+local Pipeline = {}
+Pipeline.__index = Pipeline
+Pipeline.__metatable = "pipeline"
+
+-- What a pipeline keeps to itself, so that scripts cannot reach into it.
+local insides = setmetatable({}, { __mode = "k" })
+
+local function make(handle, kind)
+    local self = setmetatable({}, Pipeline)
+    insides[self] = { handle = ffi.gc(handle, api.stream_free), kind = kind, limit = -1 }
+    return self
+end
+
+local function of(self, verb)
+    local me = insides[self]
+    if not me then error("call " .. verb .. " with a colon: pipeline:" .. verb .. "(...)", 3) end
+    if me.used then error("this pipeline was read already", 3) end
+    return me
+end
+
+--- Opens captures and folders of captures, as one stream in the order of time. `-` is standard
+-- input. Every format and compression that `gannet analyze` reads is read.
+-- @param ... paths
+-- @return a pipeline of packets
+function gannet.input(...)
+    local count = select("#", ...)
+    if count == 0 then error("gannet.input wants the path of a capture", 2) end
+    local paths = ffi.new("const char *[?]", count)
+    local kept = {}
+    for index = 1, count do
+        local path = select(index, ...)
+        if type(path) ~= "string" then
+            error(format("gannet.input: path %d is a %s, not a string", index, type(path)), 2)
+        end
+        kept[index] = path
+        paths[index - 1] = path
+    end
+    local handle = api.stream_open(paths, count)
+    if handle == nil then error(problem(), 2) end
+    return make(handle, "packets")
+end
+
+--- Keeps the packets that match an expression of the capture filter language (pcap-filter).
+function Pipeline:filter(expression)
+    local me = of(self, "filter")
+    if me.kind ~= "packets" then error("filter stands before dns: it is about packets", 2) end
+    if type(expression) ~= "string" then error("filter wants an expression, a string", 2) end
+    if api.stream_filter(me.handle, expression) ~= 0 then error(problem(), 2) end
+    return self
+end
+
+--- Goes on with the DNS messages of the packets: UDP, and TCP streams put in order; fragments are
+-- put together first.
+-- @param ... ports of servers, 53 unless given
+function Pipeline:dns(...)
+    local me = of(self, "dns")
+    if me.kind ~= "packets" then error("these are DNS messages already", 2) end
+    local count = select("#", ...)
+    local ports = ffi.new("uint16_t[?]", math.max(count, 1), 53)
+    for index = 1, count do
+        local port = tonumber((select(index, ...)))
+        if not port or port < 1 or port > 65535 then error("dns wants port numbers", 2) end
+        ports[index - 1] = port
+    end
+    api.stream_dns(me.handle, ports, math.max(count, 1))
+    me.kind = "messages"
+    return self
+end
+
+local function only(which)
+    return function(self)
+        local me = of(self, which == 1 and "queries" or "responses")
+        if me.kind ~= "messages" then error("dns() comes first", 2) end
+        api.stream_only(me.handle, which)
+        return self
+    end
+end
+
+--- Keeps the queries among messages.
+Pipeline.queries = only(1)
+
+--- Keeps the responses among messages.
+Pipeline.responses = only(2)
+
+--- Pairs each query with its response: same addresses, ports, transport, id and question. Views of
+-- both are given to `each`; the response is nil where none came in time.
+-- @param timeout seconds to wait for a response in packet time, 5 unless given
+function Pipeline:join(timeout)
+    local me = of(self, "join")
+    if me.kind ~= "messages" then error("dns() comes first", 2) end
+    timeout = timeout or 5
+    if type(timeout) ~= "number" or not (timeout > 0 and timeout < 1e9) then
+        error("join wants a timeout in seconds", 2)
+    end
+    api.stream_join(me.handle, timeout * 1e9)
+    me.kind = "pairs"
+    return self
+end
+
+--- Ends the pipeline after so many packets or messages.
+function Pipeline:limit(count)
+    local me = of(self, "limit")
+    if type(count) ~= "number" or count < 0 then error("limit wants a number", 2) end
+    me.limit = count
+    return self
+end
+
+-- Hands out arrays of records until the input ends; then raises what was wrong with it.
+local function read(me)
+    local n = api.stream_next(me.handle)
+    if n > 0 then return n end
+    if n < 0 then error(problem(), 3) end
+    return nil
+end
+
+--- Calls a function with every packet, message or pair; returning false ends the pipeline.
+-- Functions for pairs get the query, the response or nil, and the time between them in seconds.
+-- @return how many there were
+function Pipeline:each(call)
+    local me = of(self, "each")
+    if type(call) ~= "function" then error("each wants a function", 2) end
+    me.used = true
+    local state = { place = 0, n = 0 }
+    local meta = (me.kind == "packets" and packet_view or message_view)(state)
+    local count, place, limit = 0, 0, me.limit
+    while limit ~= 0 do
+        local n = read(me)
+        if not n then break end
+        local records = api.stream_records(me.handle)
+        state.records, state.n = records, n
+        state.names = api.stream_names(me.handle)
+        local index = 0
+        while index < n do
+            local record = records[index]
+            place = place + 1
+            state.place = place
+            local answer
+            if me.kind == "pairs" then
+                local response, took
+                local query = setmetatable({ place, index }, meta)
+                if record.has_pair ~= 0 then
+                    index = index + 1
+                    local other = records[index]
+                    response = setmetatable({ place, index }, meta)
+                    took = tonumber(other.time - record.time) / 1e9
+                end
+                answer = call(query, response, took)
+            else
+                answer = call(setmetatable({ place, index }, meta))
+            end
+            index = index + 1
+            count = count + 1
+            if answer == false or count == limit then
+                limit = 0
+                break
+            end
+        end
+        state.place = 0
+    end
+    state.place = 0
+    return count
+end
+
+--- Counts packets, messages or pairs.
+function Pipeline:count()
+    local me = of(self, "count")
+    me.used = true
+    local count = 0
+    while true do
+        local n = read(me)
+        if not n then return count end
+        if me.kind == "pairs" then
+            local records = api.stream_records(me.handle)
+            for index = 0, n - 1 do
+                if records[index].is_second == 0 then count = count + 1 end
+            end
+        else
+            count = count + n
+        end
+        if me.limit >= 0 and count >= me.limit then return me.limit end
+    end
+end
+
+-- Fields that native code can group by.
+local groups = {
+    src = 1, dst = 2, sport = 3, dport = 4, proto = 5, transport = 5, len = 6, qname = 7, qtype = 8,
+    qclass = 9, rcode = 10, opcode = 11, id = 12, qr = 13,
+}
+
+local Counts = {}
+Counts.__index = Counts
+
+--- Counts by fields, natively: `count_by("qname")`, `count_by("src", "rcode")`. Fields are src,
+-- dst, sport, dport, proto, len, and of messages qname, qtype, qclass, rcode, opcode, id, qr.
+-- @return counts: `counts[key]` for one field (keys are strings; several fields stand apart by
+-- tabs), `counts:top(n)`, `counts:each(f)`, `#counts:top()`, `counts:total()`
+function Pipeline:count_by(...)
+    local me = of(self, "count_by")
+    local fields = ffi.new("uint8_t[8]")
+    local count = select("#", ...)
+    if count < 1 or count > 8 then error("count_by wants one to eight fields", 2) end
+    for index = 1, count do
+        local name = select(index, ...)
+        local group = groups[name]
+        if not group or (group > 6 and me.kind == "packets") then
+            error(format("count_by cannot group %s by '%s'", me.kind, tostring(name)), 2)
+        end
+        fields[index - 1] = group
+    end
+    me.used = true
+    local rows = api.stream_count_by(me.handle, fields, count, me.limit)
+    if rows < 0 then error(problem(), 2) end
+    local list, by_key, total = {}, {}, 0
+    local key, len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
+    for row = 0, tonumber(rows) - 1 do
+        local times = tonumber(api.stream_count_row(me.handle, row, key, len))
+        local text = str(key[0], len[0])
+        list[row + 1] = { key = text, count = times }
+        by_key[text] = times
+        total = total + times
+    end
+    local counts = setmetatable({}, {
+        __index = function(_, name)
+            local method = Counts[name]
+            if method and by_key[name] == nil then return method end
+            return by_key[name]
+        end,
+        __metatable = "counts",
+    })
+    insides[counts] = { list = list, total = total }
+    return counts
+end
+
+--- The keys that were counted most, all or `n` of them: a list of `{key=, count=}`, ties by key.
+function Counts:top(n)
+    local list = insides[self].list
+    if not n then return list end
+    local top = {}
+    for index = 1, math.min(n, #list) do top[index] = list[index] end
+    return top
+end
+
+--- Calls a function with every key and count, the most first.
+function Counts:each(call)
+    for _, row in ipairs(insides[self].list) do call(row.key, row.count) end
+end
+
+--- How many were counted.
+function Counts:total()
+    return insides[self].total
+end
+
+--- Writes the packets to a capture: format and compression by the suffix, `-` is standard output.
+-- @return how many there were
+function Pipeline:write(path)
+    local me = of(self, "write")
+    if me.kind ~= "packets" then error("write stands before dns: it writes packets", 2) end
+    if inside.sandbox then error("the sandbox writes no files", 2) end
+    if type(path) ~= "string" then error("write wants a path", 2) end
+    me.used = true
+    local count = api.stream_write(me.handle, path, me.limit)
+    if count < 0 then error(problem(), 2) end
+    return tonumber(count)
+end
+
+--- gannet's version.
+gannet.version = str(api.version())
+
+--- Names of record types by number.
+gannet.types = setmetatable({}, { __index = types, __newindex = function() error("read only", 2) end })
+
+--- Names of response codes by number.
+gannet.rcodes = setmetatable({}, { __index = rcodes, __newindex = function() error("read only", 2) end })
+
+return gannet

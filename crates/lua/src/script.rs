@@ -1,0 +1,188 @@
+//! From a file to a run: the Lua state, its modules, its errors.
+#![allow(unsafe_code)]
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use mlua::Function;
+use mlua::LightUserData;
+use mlua::Lua;
+use mlua::LuaOptions;
+use mlua::StdLib;
+
+use crate::api;
+
+/// How a script may run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Without `io`, `os`, `ffi`, `debug`, modules of the system, and bytecode.
+    pub sandbox: bool,
+}
+
+/// Why a script did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It could not be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The script.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It is not Lua; the text names file and line.
+    #[error("{0}")]
+    Syntax(String),
+    /// It raised an error; the text has the trace-back.
+    #[error("{0}")]
+    Run(String),
+}
+
+/// Sources by the names that `require` knows them by; one source may serve several names.
+const MODULES: &[(&[&str], &str)] = &[
+    (&["gannet"], include_str!("lua/gannet.lua")),
+    (&["dnsjit.core.objects"], include_str!("lua/dnsjit/objects.lua")),
+    (
+        &[
+            "dnsjit.core.object",
+            "dnsjit.core.object.pcap",
+            "dnsjit.core.object.ether",
+            "dnsjit.core.object.null",
+            "dnsjit.core.object.loop",
+            "dnsjit.core.object.linuxsll",
+            "dnsjit.core.object.linuxsll2",
+            "dnsjit.core.object.ieee802",
+            "dnsjit.core.object.gre",
+            "dnsjit.core.object.ip",
+            "dnsjit.core.object.ip6",
+            "dnsjit.core.object.icmp",
+            "dnsjit.core.object.icmp6",
+            "dnsjit.core.object.udp",
+            "dnsjit.core.object.tcp",
+            "dnsjit.core.object.payload",
+            "dnsjit.core.timespec",
+        ],
+        include_str!("lua/dnsjit/object.lua"),
+    ),
+    (
+        &[
+            "dnsjit.core.object.dns",
+            "dnsjit.core.object.dns.label",
+            "dnsjit.core.object.dns.q",
+            "dnsjit.core.object.dns.rr",
+        ],
+        include_str!("lua/dnsjit/dns.lua"),
+    ),
+    (
+        &[
+            "dnsjit.input.pcap",
+            "dnsjit.input.fpcap",
+            "dnsjit.input.mmpcap",
+            "dnsjit.input.zpcap",
+            "dnsjit.input.zmmpcap",
+        ],
+        include_str!("lua/dnsjit/input.lua"),
+    ),
+    (&["dnsjit.filter.layer"], include_str!("lua/dnsjit/layer.lua")),
+    (
+        &[
+            "dnsjit.filter.copy",
+            "dnsjit.filter.split",
+            "dnsjit.filter.ipsplit",
+            "dnsjit.filter.timing",
+        ],
+        include_str!("lua/dnsjit/filter.lua"),
+    ),
+    (
+        &[
+            "dnsjit.core.log",
+            "dnsjit.core.channel",
+            "dnsjit.core.loader",
+            "dnsjit.core.file",
+            "dnsjit.core.compat",
+            "dnsjit.core.receiver",
+            "dnsjit.core.producer",
+        ],
+        include_str!("lua/dnsjit/core.lua"),
+    ),
+    (
+        &[
+            "dnsjit.lib.base64url",
+            "dnsjit.lib.clock",
+            "dnsjit.lib.getopt",
+            "dnsjit.lib.ip",
+            "dnsjit.lib.parseconf",
+            "dnsjit.lib.trie",
+        ],
+        include_str!("lua/dnsjit/lib.lua"),
+    ),
+    (
+        &[
+            "dnsjit.output.pcap",
+            "dnsjit.output.null",
+            "dnsjit.output.udpcli",
+            "dnsjit.output.dnscli",
+            "dnsjit.input.zero",
+        ],
+        include_str!("lua/dnsjit/output.lua"),
+    ),
+];
+
+/// Runs the script at `path` (`-` is standard input) with `arguments` in `arg`.
+///
+/// # Errors
+/// Where it cannot be read, is not Lua, or raises an error.
+pub fn run(path: &Path, arguments: &[OsString], options: Options) -> Result<(), Error> {
+    let source = if path.as_os_str() == "-" {
+        let mut source = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::stdin(), &mut source).map(|_| source)
+    } else {
+        std::fs::read(path)
+    };
+    let mut source = source.map_err(|error| Error::Read { path: path.to_owned(), error })?;
+    if source.starts_with(b"#") {
+        // The line of a Unix script, kept as a comment so that lines keep their numbers.
+        source.splice(..1, *b"--");
+    }
+    start(path, &source, arguments, options).map_err(explain)
+}
+
+fn start(path: &Path, source: &[u8], arguments: &[OsString], options: Options) -> mlua::Result<()> {
+    // Wrapping pcall to catch Rust panics would keep the JIT from compiling it; nothing here
+    // panics into Lua.
+    let settings = LuaOptions::new().catch_rust_panics(false);
+    // SAFETY: the FFI and the debug library let a script break memory safety, as they let scripts
+    // of any LuaJIT; the sandbox takes them away from a script that is not trusted, before it runs.
+    let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, settings) };
+    let globals = lua.globals();
+    let arg = lua.create_table()?;
+    let own = std::env::args_os().next().unwrap_or_default();
+    arg.raw_set(0, lua.create_string(own.as_bytes())?)?;
+    arg.raw_set(1, lua.create_string(path.as_os_str().as_bytes())?)?;
+    for (index, argument) in arguments.iter().enumerate() {
+        arg.raw_set(index + 2, lua.create_string(argument.as_bytes())?)?;
+    }
+    globals.raw_set("arg", arg)?;
+    let modules = lua.create_table()?;
+    for (names, source) in MODULES {
+        for name in *names {
+            modules.raw_set(*name, *source)?;
+        }
+    }
+    let boot: Function =
+        lua.load(include_str!("lua/boot.lua")).set_name("=gannet").into_function()?;
+    let table = LightUserData(api::table().cast_mut().cast());
+    boot.call::<()>((table, api::DECLARATIONS, modules, options.sandbox))?;
+    let name = format!("@{}", path.display());
+    lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text).exec()
+}
+
+fn explain(error: mlua::Error) -> Error {
+    match error {
+        mlua::Error::SyntaxError { message, .. } => Error::Syntax(message),
+        mlua::Error::RuntimeError(message) => Error::Run(message),
+        other => Error::Run(other.to_string()),
+    }
+}

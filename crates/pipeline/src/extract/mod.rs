@@ -1,0 +1,267 @@
+//! DNS messages out of packets: UDP, and TCP streams put in order.
+//!
+//! An [`Extractor`] takes one packet after the other, of any link type, puts IP fragments together
+//! and hands out every whole [`Message`] that went to or came from one of the DNS ports. What it
+//! could not use is counted in [`Skipped`], never dropped without a word.
+
+mod streams;
+
+use gannet_base::Addr;
+use gannet_base::Time;
+use gannet_capture::Packet;
+use gannet_flow::Fragments;
+use gannet_wire::Ip;
+use gannet_wire::Network;
+use gannet_wire::protocol;
+
+use streams::Streams;
+
+/// Bytes of a DNS header (RFC 1035 §4.1.1); what is shorter is no message.
+const HEADER: usize = 12;
+
+/// What carried a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A datagram.
+    Udp,
+    /// A stream, where each message has its length before it (RFC 1035 §4.2.2).
+    Tcp,
+}
+
+/// One DNS message, borrowed from its packet or its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// When its last byte was captured.
+    pub time: Time,
+    /// Who sent it.
+    pub source: (Addr, u16),
+    /// Whom it is for.
+    pub destination: (Addr, u16),
+    /// What carried it.
+    pub transport: Transport,
+    /// The message, without the length that stands before it in a stream.
+    pub bytes: &'a [u8],
+}
+
+impl Message<'_> {
+    /// Whether it is a query: QR is clear.
+    pub fn is_query(&self) -> bool {
+        self.bytes.get(2).is_some_and(|flags| flags & 0x80 == 0)
+    }
+}
+
+/// What was seen and not used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Packets that are no IP, no UDP or TCP, of other ports, or broken.
+    pub packets: u64,
+    /// Messages of which the capture kept only a part.
+    pub cut: u64,
+    /// Payloads on a DNS port that are too short to be DNS; empty datagrams are among them.
+    pub no_dns: u64,
+    /// TCP streams that could not be followed: their start or a part was not captured, what they
+    /// carry is no DNS, or there were too many at once.
+    pub streams: u64,
+}
+
+/// Finds DNS messages in packets.
+#[derive(Debug)]
+pub struct Extractor {
+    ports: Vec<u16>,
+    fragments: Fragments,
+    streams: Streams,
+    skipped: Skipped,
+    /// A datagram that was put together.
+    whole: Vec<u8>,
+}
+
+impl Extractor {
+    /// Looks at these ports of servers.
+    pub fn new(ports: &[u16]) -> Self {
+        Self {
+            ports: ports.to_vec(),
+            fragments: Fragments::default(),
+            streams: Streams::default(),
+            skipped: Skipped::default(),
+            whole: Vec::new(),
+        }
+    }
+
+    /// What was not used so far.
+    pub fn skipped(&self) -> Skipped {
+        self.skipped
+    }
+
+    /// Takes a packet and hands out the messages it completes.
+    pub fn packet(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(&Message<'_>)) {
+        let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len);
+        let Ok(frame) = frame else {
+            self.skipped.packets += 1;
+            return;
+        };
+        match frame.network {
+            Network::Ip(data) => self.ip(packet.time, data, frame.wire_len, out),
+            Network::Aggregate(_) => {
+                for sub in frame.subframes().flatten() {
+                    if let Network::Ip(data) = sub.network {
+                        self.ip(packet.time, data, sub.wire_len, out);
+                    }
+                }
+            }
+            _ => self.skipped.packets += 1,
+        }
+    }
+
+    fn ip(&mut self, time: Time, data: &[u8], wire_len: u32, out: &mut impl FnMut(&Message<'_>)) {
+        let Ok(ip) = gannet_wire::ip(data, wire_len, false) else {
+            self.skipped.packets += 1;
+            return;
+        };
+        if ip.fragment.is_none() {
+            return self.transport(time, &ip, out);
+        }
+        if !ip.is_complete() {
+            self.skipped.packets += 1;
+            return;
+        }
+        let mut whole = std::mem::take(&mut self.whole);
+        whole.clear();
+        if self.fragments.add(time, &ip, &mut whole, |_| {}) {
+            match gannet_wire::ip(&whole, whole.len() as u32, false) {
+                // A datagram whose pieces claim to be a piece goes no further.
+                Ok(ip) if ip.fragment.is_none() => self.transport(time, &ip, out),
+                _ => self.skipped.packets += 1,
+            }
+        }
+        self.whole = whole;
+    }
+
+    fn transport(&mut self, time: Time, ip: &Ip<'_>, out: &mut impl FnMut(&Message<'_>)) {
+        match ip.protocol {
+            protocol::UDP => {
+                let Ok(udp) = gannet_wire::udp(ip) else {
+                    self.skipped.packets += 1;
+                    return;
+                };
+                if !self.ports.contains(&udp.src_port) && !self.ports.contains(&udp.dst_port) {
+                    self.skipped.packets += 1;
+                    return;
+                }
+                // The length field is the sender's word; a shorter one leaves padding behind.
+                let stated = usize::try_from(udp.stated_len()).ok().filter(|n| *n > 0);
+                let wanted =
+                    stated.unwrap_or(udp.payload_len as usize).min(udp.payload_len as usize);
+                let Some(bytes) = udp.payload.get(..wanted) else {
+                    self.skipped.cut += 1;
+                    return;
+                };
+                if bytes.len() < HEADER {
+                    self.skipped.no_dns += 1;
+                    return;
+                }
+                out(&Message {
+                    time,
+                    source: (ip.src, udp.src_port),
+                    destination: (ip.dst, udp.dst_port),
+                    transport: Transport::Udp,
+                    bytes,
+                });
+            }
+            protocol::TCP => {
+                let Ok(tcp) = gannet_wire::tcp(ip) else {
+                    self.skipped.packets += 1;
+                    return;
+                };
+                if !self.ports.contains(&tcp.src_port) && !self.ports.contains(&tcp.dst_port) {
+                    self.skipped.packets += 1;
+                    return;
+                }
+                self.streams.segment(time, ip, &tcp, &mut self.skipped, out);
+            }
+            _ => self.skipped.packets += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_capture::LinkType;
+
+    const QUERY: [u8; 17] = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1];
+
+    pub(super) fn ip4(protocol: u8, id: u8, fragment: u16, payload: &[u8]) -> Vec<u8> {
+        let len = (20 + payload.len()) as u16;
+        let mut b = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, id];
+        b.extend_from_slice(&fragment.to_be_bytes());
+        b.extend_from_slice(&[64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        b.extend_from_slice(payload);
+        b
+    }
+
+    fn udp(src: u16, dst: u16, payload: &[u8]) -> Vec<u8> {
+        let mut b = Vec::new();
+        for field in [src, dst, 8 + payload.len() as u16, 0] {
+            b.extend_from_slice(&field.to_be_bytes());
+        }
+        b.extend_from_slice(payload);
+        b
+    }
+
+    pub(super) fn take(extractor: &mut Extractor, data: &[u8], wire_len: usize) -> Vec<Vec<u8>> {
+        let mut got = Vec::new();
+        let packet = Packet {
+            time: Time::from_secs(1),
+            wire_len: wire_len as u32,
+            link_type: LinkType::RAW,
+            interface: 0,
+            number: 1,
+            data,
+        };
+        extractor.packet(&packet, &mut |m| got.push(m.bytes.to_vec()));
+        got
+    }
+
+    #[test]
+    fn datagrams_of_the_ports_are_messages() {
+        let mut e = Extractor::new(&[53]);
+        let p = ip4(17, 1, 0, &udp(1000, 53, &QUERY));
+        assert_eq!(take(&mut e, &p, p.len()), [QUERY]);
+        let p = ip4(17, 1, 0, &udp(53, 1000, &QUERY));
+        assert_eq!(take(&mut e, &p, p.len()), [QUERY]);
+        let p = ip4(17, 1, 0, &udp(5353, 5353, &QUERY));
+        assert!(take(&mut e, &p, p.len()).is_empty());
+        assert_eq!(e.skipped(), Skipped { packets: 1, ..Skipped::default() });
+    }
+
+    #[test]
+    fn empty_and_cut_datagrams_are_counted() {
+        let mut e = Extractor::new(&[53]);
+        let p = ip4(17, 1, 0, &udp(1000, 53, &[]));
+        assert!(take(&mut e, &p, p.len()).is_empty());
+        let p = ip4(17, 1, 0, &udp(1000, 53, &QUERY));
+        assert!(take(&mut e, &p[..p.len() - 1], p.len()).is_empty());
+        assert!(take(&mut e, &p[..10], p.len()).is_empty());
+        assert_eq!(e.skipped(), Skipped { packets: 1, cut: 1, no_dns: 1, streams: 0 });
+    }
+
+    #[test]
+    fn padding_behind_the_datagram_is_left_out() {
+        let mut e = Extractor::new(&[53]);
+        let mut datagram = udp(1000, 53, &QUERY);
+        datagram.extend_from_slice(b"pad");
+        let p = ip4(17, 1, 0, &datagram);
+        assert_eq!(take(&mut e, &p, p.len()), [QUERY]);
+    }
+
+    #[test]
+    fn fragments_are_put_together() {
+        let mut e = Extractor::new(&[53]);
+        let datagram = udp(1000, 53, &QUERY);
+        let (a, b) = datagram.split_at(16);
+        let last = ip4(17, 7, 2, b);
+        assert!(take(&mut e, &last, last.len()).is_empty());
+        let first = ip4(17, 7, 0x2000, a);
+        assert_eq!(take(&mut e, &first, first.len()), [QUERY]);
+    }
+}

@@ -1,0 +1,6 @@
+//! Stages between captures and what becomes of them.
+//!
+//! [`extract`] finds DNS messages in packets of any link type, fragments and TCP streams put in
+//! order. Replay and scripts both begin with it.
+
+pub mod extract;

@@ -1,0 +1,51 @@
+//! What travels from the feed to a sender: many queries in one allocation.
+
+/// One query of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    /// When to send it, in nanoseconds from the start of the run.
+    pub(crate) due: u64,
+    /// Which client sends it: an index over all threads.
+    pub(crate) client: u32,
+    start: u32,
+    len: u16,
+}
+
+/// Queries in the order of their due times: what one batch of packets or lines gave one sender.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    pub(crate) items: Vec<Item>,
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    /// Adds a query; messages are 65,535 bytes at the most, so a block's bytes stay below 64 MiB.
+    pub(crate) fn push(&mut self, due: u64, client: u32, message: &[u8]) {
+        let Ok(len) = u16::try_from(message.len()) else { return };
+        self.items.push(Item { due, client, start: self.bytes.len() as u32, len });
+        self.bytes.extend_from_slice(message);
+    }
+
+    /// The message of one of this block's items.
+    pub(crate) fn message(&self, item: &Item) -> &[u8] {
+        let start = item.start as usize;
+        self.bytes.get(start..start + usize::from(item.len)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_back_as_they_went_in() {
+        let mut block = Block::default();
+        block.push(5, 1, b"first");
+        block.push(6, 2, b"");
+        block.push(7, 3, b"third");
+        let seen: Vec<_> = block.items.iter().map(|i| (i.due, block.message(i))).collect();
+        assert_eq!(seen, [(5, &b"first"[..]), (6, b""), (7, b"third")]);
+        block.push(8, 4, &vec![0; 70_000]);
+        assert_eq!(block.items.len(), 3, "no DNS message is that long");
+    }
+}

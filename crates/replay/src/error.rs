@@ -1,0 +1,70 @@
+//! What can stop a replay.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// What can stop a replay.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A capture could not be opened or read.
+    #[error(transparent)]
+    Capture(#[from] gannet_capture::Error),
+    /// A list of queries could not be read.
+    #[error("{}: {error}", path.display())]
+    List {
+        /// The list.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There was nothing to send.
+    #[error("{input}: no DNS query in it{}", detail(.packets, .responses, .other))]
+    NoQueries {
+        /// What was read.
+        input: String,
+        /// Packets that were looked at.
+        packets: u64,
+        /// Responses among them.
+        responses: u64,
+        /// Lines or messages that are no query.
+        other: u64,
+    },
+    /// A client socket could not be made.
+    #[error("client socket{} to {to}: {error}", from(.local))]
+    Socket {
+        /// The source address that was asked for.
+        local: Option<SocketAddr>,
+        /// The server.
+        to: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// The echo server could not listen.
+    #[error("listen on {at}: {error}")]
+    Listen {
+        /// Where.
+        at: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// A system call that always works did not.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
+fn detail(packets: &u64, responses: &u64, other: &u64) -> String {
+    if *packets == 0 && *other == 0 {
+        return String::new();
+    }
+    format!(" ({packets} packets, {responses} responses, {other} that are no DNS)")
+}
+
+fn from(local: &Option<SocketAddr>) -> String {
+    local.map_or_else(String::new, |l| format!(" from {}", l.ip()))
+}

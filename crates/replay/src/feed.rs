@@ -1,0 +1,212 @@
+//! From the input to the senders: due times, clients, blocks.
+
+use std::collections::HashMap;
+use std::sync::mpsc::SyncSender;
+
+use foldhash::fast::RandomState;
+use gannet_base::Addr;
+
+use crate::Error;
+use crate::Options;
+use crate::block::Block;
+use crate::source::Query;
+use crate::source::Seen;
+use crate::source::Source;
+
+/// Sources that are told apart; more share clients.
+const MAX_SOURCES: usize = 1 << 20;
+
+/// Reads the input and deals its queries out.
+pub(crate) struct Feed<'a> {
+    options: &'a Options,
+    source: Source,
+    deal: Deal<'a>,
+    /// What earlier rounds over the input read.
+    earlier: Seen,
+    round: u64,
+    ended: bool,
+}
+
+/// What a run reports of its feed.
+pub(crate) struct Fed {
+    pub(crate) seen: Seen,
+    /// Source addresses in the input; 0 for lists.
+    pub(crate) sources: usize,
+    /// Queries a second that the schedule asks for.
+    pub(crate) asked: Option<f64>,
+    /// When the last query was due, in nanoseconds.
+    pub(crate) last_due: u64,
+}
+
+/// Gives queries their due times and clients.
+struct Deal<'a> {
+    options: &'a Options,
+    /// A block a thread, being filled.
+    blocks: Vec<Block>,
+    sources: HashMap<Addr, u32, RandomState>,
+    /// Queries dealt out.
+    index: u64,
+    /// Time of the capture's first query.
+    first: Option<i64>,
+    /// Offset of the latest query in its round, and where this round began.
+    offset: u64,
+    base: u64,
+    last_due: u64,
+    /// The limit or the duration is reached.
+    over: bool,
+}
+
+impl<'a> Feed<'a> {
+    pub(crate) fn open(options: &'a Options) -> Result<Self, Error> {
+        let mut blocks = Vec::new();
+        blocks.resize_with(options.threads.max(1), Block::default);
+        let deal = Deal {
+            options,
+            blocks,
+            sources: HashMap::default(),
+            index: 0,
+            first: None,
+            offset: 0,
+            base: 0,
+            last_due: 0,
+            over: false,
+        };
+        let source = Source::open(&options.input)?;
+        Ok(Self { options, source, deal, earlier: Seen::default(), round: 1, ended: false })
+    }
+
+    /// Reads until there is something to send, so that a run does not begin by waiting.
+    pub(crate) fn prepare(&mut self) -> Result<(), Error> {
+        while self.deal.index == 0 && !self.ended {
+            self.read()?;
+        }
+        if self.deal.index == 0 && !self.deal.over {
+            let seen = self.source.seen();
+            return Err(Error::NoQueries {
+                input: self.options.input.name(),
+                packets: seen.packets,
+                responses: seen.responses,
+                other: seen.skipped.no_dns + seen.bad_lines,
+            });
+        }
+        Ok(())
+    }
+
+    /// Deals out everything, as fast as senders take it.
+    pub(crate) fn run(
+        &mut self,
+        channels: Vec<SyncSender<Block>>,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        while !stopped() {
+            for (block, channel) in self.deal.blocks.iter_mut().zip(&channels) {
+                // A sender that is gone has said why.
+                if !block.items.is_empty() && channel.send(std::mem::take(block)).is_err() {
+                    return Ok(());
+                }
+            }
+            if self.ended {
+                break;
+            }
+            self.read()?;
+        }
+        // That tells the senders that nothing more comes.
+        drop(channels);
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Fed {
+        let mut seen = self.earlier;
+        add(&mut seen, self.source.seen());
+        let queries = self.deal.index;
+        let seconds = self.deal.last_due as f64 / 1e9;
+        let asked = self
+            .options
+            .timing
+            .asked(queries)
+            .or_else(|| (seconds > 0.0 && queries > 1).then(|| (queries - 1) as f64 / seconds));
+        Fed { seen, sources: self.deal.sources.len(), asked, last_due: self.deal.last_due }
+    }
+
+    /// Reads on by one batch.
+    fn read(&mut self) -> Result<(), Error> {
+        let Self { source, deal, .. } = self;
+        let more = source.read(&mut |query| deal.add(query))?;
+        if deal.over {
+            self.ended = true;
+        } else if !more {
+            let again = self.options.loops == 0 || self.round < self.options.loops;
+            // What gave nothing once gives nothing again.
+            if again && self.deal.index > 0 {
+                self.round += 1;
+                self.deal.next_round();
+                add(&mut self.earlier, self.source.seen());
+                self.source = Source::open(&self.options.input)?;
+            } else {
+                self.ended = true;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Deal<'_> {
+    fn add(&mut self, query: &Query<'_>) {
+        let limit = self.options.limit.unwrap_or(u64::MAX);
+        if self.over || self.index >= limit {
+            self.over = true;
+            return;
+        }
+        let first = *self.first.get_or_insert(query.time);
+        // Captures are not always in order; a query is never due before the one before it.
+        let offset = u64::try_from(query.time.saturating_sub(first)).unwrap_or(0);
+        self.offset = self.offset.max(offset);
+        let due = self.options.timing.due(self.index, self.base + self.offset);
+        let due = due.max(self.last_due);
+        if self.options.duration.is_some_and(|d| u128::from(due) >= d.as_nanos()) {
+            self.over = true;
+            return;
+        }
+        let client = self.client(query.source);
+        self.last_due = due;
+        self.index += 1;
+        let thread = client as usize % self.blocks.len();
+        self.blocks[thread].push(due, client, query.bytes);
+    }
+
+    fn client(&mut self, source: Option<Addr>) -> u32 {
+        let threads = self.blocks.len() as u32;
+        let Some(source) = source else {
+            return (self.index % u64::from(self.options.clients.unwrap_or(threads).max(1))) as u32;
+        };
+        let next = self.sources.len() as u32;
+        let number = if self.sources.len() < MAX_SOURCES {
+            *self.sources.entry(source).or_insert(next)
+        } else {
+            let shared = || u32::from(source.octets()[15]);
+            self.sources.get(&source).copied().unwrap_or_else(shared)
+        };
+        self.options.clients.map_or(number, |n| number % n.max(1))
+    }
+
+    /// The input begins again: after the last query by the mean gap of the round.
+    fn next_round(&mut self) {
+        let queries = self.index.max(2) - 1;
+        self.base += self.offset + (self.base + self.offset) / queries;
+        self.offset = 0;
+    }
+}
+
+fn add(into: &mut Seen, other: &Seen) {
+    into.packets += other.packets;
+    into.queries += other.queries;
+    into.responses += other.responses;
+    into.bad_lines += other.bad_lines;
+    into.skipped.packets += other.skipped.packets;
+    into.skipped.cut += other.skipped.cut;
+    into.skipped.no_dns += other.skipped.no_dns;
+    into.skipped.streams += other.skipped.streams;
+    if into.remarks.is_empty() {
+        into.remarks.clone_from(&other.remarks);
+    }
+}

@@ -1,0 +1,248 @@
+//! Which queries of one client wait for answers: a table by message id.
+
+use crate::message::Asked;
+
+/// Entries a table begins with.
+const START: usize = 16;
+/// Ids there are.
+const IDS: usize = 1 << 16;
+
+/// What an answer turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It answers a query that was first sent at this time, in nanoseconds of the run.
+    Answers(u64),
+    /// Its query was given up before.
+    Late,
+    /// Its query was answered before.
+    Duplicate,
+    /// Its id is that of a waiting query, its question is not.
+    Mismatch,
+    /// Nothing with that id was asked lately.
+    Unexpected,
+}
+
+/// What becomes of a query whose time is over.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Expired {
+    /// It was answered meanwhile.
+    Settled,
+    /// It is to be sent again: these bytes.
+    Again(Box<[u8]>),
+    /// It is lost.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Empty,
+    Waiting,
+    Answered,
+    Lost,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    first_sent: u64,
+    asked: Asked,
+    id: u16,
+    state: State,
+    /// Times it may be sent again.
+    tries: u8,
+    /// The message with its id, where it may be.
+    kept: Option<Box<[u8]>>,
+}
+
+/// The queries of one client, by the ids they were sent with.
+///
+/// An entry stands at its id modulo the size of the table, a power of two that grows with the
+/// number of queries that wait. Entries stay after their answer until their place is needed, so
+/// that late and second answers are known as such.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    entries: Vec<Entry>,
+    next: u16,
+    waiting: usize,
+}
+
+impl Waiting {
+    /// A table whose ids begin at `seed`.
+    pub(crate) fn new(seed: u16) -> Self {
+        Self { next: seed, ..Self::default() }
+    }
+
+    /// Queries that wait.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether there is no id left.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting >= IDS - IDS / 4
+    }
+
+    /// The id for the next query, if there is one left: nobody waits with it.
+    pub(crate) fn take_id(&mut self) -> Option<u16> {
+        if self.is_full() {
+            return None;
+        }
+        if self.waiting * 4 >= self.entries.len() * 3 {
+            self.grow();
+        }
+        // A quarter of the table at least is free.
+        loop {
+            let id = self.next;
+            self.next = self.next.wrapping_add(1);
+            if self.entries[self.place(id)].state != State::Waiting {
+                return Some(id);
+            }
+        }
+    }
+
+    /// Notes a query that goes out with an id that [`take_id`](Self::take_id) gave.
+    pub(crate) fn sent(&mut self, id: u16, now: u64, message: &[u8], retries: u8) {
+        let at = self.place(id);
+        let kept = (retries > 0).then(|| message.into());
+        let asked = Asked::of(message);
+        self.entries[at] =
+            Entry { first_sent: now, asked, id, state: State::Waiting, tries: retries, kept };
+        self.waiting += 1;
+    }
+
+    /// Takes a query back that did not go out.
+    pub(crate) fn unsent(&mut self, id: u16) {
+        let at = self.place(id);
+        self.entries[at] = Entry::default();
+        self.waiting -= 1;
+    }
+
+    /// Judges an answer, and settles its query.
+    pub(crate) fn answer(&mut self, id: u16, answer: &[u8]) -> Verdict {
+        let at = self.place(id);
+        let Some(entry) = self.entries.get_mut(at).filter(|e| e.id == id) else {
+            return Verdict::Unexpected;
+        };
+        let fits = entry.asked.is_answered_by(answer);
+        match entry.state {
+            State::Empty => Verdict::Unexpected,
+            State::Waiting if !fits => Verdict::Mismatch,
+            State::Waiting => {
+                entry.state = State::Answered;
+                entry.kept = None;
+                self.waiting -= 1;
+                Verdict::Answers(entry.first_sent)
+            }
+            _ if !fits => Verdict::Unexpected,
+            State::Answered => Verdict::Duplicate,
+            State::Lost => Verdict::Late,
+        }
+    }
+
+    /// The time of the query that was first sent with `id` at `first_sent` is over for this try.
+    pub(crate) fn expire(&mut self, id: u16, first_sent: u64) -> Expired {
+        let at = self.place(id);
+        let same =
+            |e: &&mut Entry| e.id == id && e.first_sent == first_sent && e.state == State::Waiting;
+        let Some(entry) = self.entries.get_mut(at).filter(same) else { return Expired::Settled };
+        if entry.tries > 0
+            && let Some(kept) = &entry.kept
+        {
+            entry.tries -= 1;
+            return Expired::Again(kept.clone());
+        }
+        entry.state = State::Lost;
+        entry.kept = None;
+        self.waiting -= 1;
+        Expired::Lost
+    }
+
+    fn place(&self, id: u16) -> usize {
+        usize::from(id) & self.entries.len().wrapping_sub(1)
+    }
+
+    /// Doubles the table: ids that were apart stay apart.
+    fn grow(&mut self) {
+        let size = (self.entries.len() * 2).clamp(START, IDS);
+        let old = std::mem::take(&mut self.entries);
+        self.entries.resize_with(size, Entry::default);
+        for entry in old.into_iter().filter(|e| e.state != State::Empty) {
+            let at = self.place(entry.id);
+            self.entries[at] = entry;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message(id: u16, name: u8, response: bool) -> Vec<u8> {
+        let [a, b] = id.to_be_bytes();
+        vec![a, b, u8::from(response) << 7, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, name, 0, 0, 1, 0, 1]
+    }
+
+    #[test]
+    fn answers_are_judged_by_id_and_question() {
+        let mut w = Waiting::new(65_535);
+        let id = w.take_id().unwrap();
+        assert_eq!(id, 65_535);
+        w.sent(id, 7, &message(id, b'a', false), 0);
+        assert_eq!(w.answer(3, &message(3, b'a', true)), Verdict::Unexpected);
+        assert_eq!(w.answer(id, &message(id, b'b', true)), Verdict::Mismatch);
+        assert_eq!(w.answer(id, &message(id, b'A', true)), Verdict::Answers(7));
+        assert_eq!(w.answer(id, &message(id, b'a', true)), Verdict::Duplicate);
+        assert_eq!(w.answer(id, &message(id, b'b', true)), Verdict::Unexpected);
+        assert_eq!(w.expire(id, 7), Expired::Settled);
+        assert_eq!(w.len(), 0);
+    }
+
+    #[test]
+    fn lost_queries_know_their_late_answers() {
+        let mut w = Waiting::new(0);
+        let id = w.take_id().unwrap();
+        let query = message(id, b'a', false);
+        w.sent(id, 7, &query, 1);
+        assert_eq!(w.expire(id, 6), Expired::Settled, "of an older query with this id");
+        assert_eq!(w.expire(id, 7), Expired::Again(query.into()));
+        assert_eq!(w.expire(id, 7), Expired::Lost);
+        assert_eq!(w.answer(id, &message(id, b'a', true)), Verdict::Late);
+    }
+
+    #[test]
+    fn ids_run_out_before_the_table_does() {
+        let mut w = Waiting::new(9);
+        let mut sent = 0;
+        while let Some(id) = w.take_id() {
+            w.sent(id, 0, &message(id, 1, false), 0);
+            sent += 1;
+        }
+        assert_eq!((sent, w.len()), (IDS - IDS / 4, IDS - IDS / 4));
+        assert_eq!(w.answer(20, &message(20, 1, true)), Verdict::Answers(0));
+        assert!(w.take_id().is_some());
+    }
+
+    proptest! {
+        /// Whatever the order of answers, each query is settled by its own one.
+        #[test]
+        fn every_query_finds_its_answer(order in proptest::collection::vec(any::<bool>(), 1..400)) {
+            let mut w = Waiting::new(65_500);
+            let mut open = Vec::new();
+            for (now, ask) in order.into_iter().enumerate() {
+                if ask || open.is_empty() {
+                    let id = w.take_id().unwrap();
+                    prop_assert!(open.iter().all(|(other, _)| *other != id));
+                    w.sent(id, now as u64, &message(id, now as u8, false), 0);
+                    open.push((id, now as u64));
+                } else {
+                    let (id, first) = open.swap_remove(now % open.len());
+                    let answer = message(id, first as u8, true);
+                    prop_assert_eq!(w.answer(id, &answer), Verdict::Answers(first));
+                }
+                prop_assert_eq!(w.len(), open.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The report for programs: DNS-OARC's dns-metrics, an object a line.
+//!
+//! A `header` names the program, `stats_periodic` objects follow in order of time, `stats_sum` has
+//! the totals. What the schema has no name for stands under `gannet`.
+
+use std::fmt::Write;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
+
+use hdrhistogram::Histogram;
+
+use crate::Interval;
+use crate::Report;
+use crate::message::rcode_name;
+
+/// The schema's version (its repository's last change).
+const SCHEMA: u32 = 20_240_223;
+
+pub(crate) fn render(report: &Report, params: &[String]) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    write_all(report, params, &mut out).unwrap_or_default();
+    out
+}
+
+fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Result {
+    let began = nanoseconds(r.began);
+    let run = format!("{began:x}-{:x}", std::process::id());
+    let every = r.stats.every;
+    write!(out, "{{\"type\":\"header\",\"runid\":\"{run}\",\"schema_version\":{SCHEMA}")?;
+    write!(
+        out,
+        ",\"generator\":\"gannet replay\",\"generator_version\":\"{}\"",
+        env!("CARGO_PKG_VERSION")
+    )?;
+    out.push_str(",\"generator_params\":[");
+    for (index, param) in params.iter().enumerate() {
+        out.push_str(if index > 0 { "," } else { "" });
+        text(param, out)?;
+    }
+    write!(out, "],\"time_units_per_sec\":1000000000,\"stats_interval\":{}", every as f64 / 1e9)?;
+    writeln!(out, ",\"timeout\":{}}}", r.timeout.as_secs_f64())?;
+    for (index, interval) in r.stats.intervals.iter().enumerate() {
+        let since = began + every * index as u64;
+        write_stats("stats_periodic", &run, since, since + every, interval, out)?;
+        out.push_str("}\n");
+    }
+    let until = began + r.elapsed.as_nanos() as u64;
+    write_stats("stats_sum", &run, began + r.stats.warm_up, until, &r.total, out)?;
+    let c = r.counts();
+    write!(out, ",\"gannet\":{{\"target\":\"{}\",\"timing\":\"{}\"", r.target, r.timing)?;
+    write!(out, ",\"threads\":{},\"clients\":{},\"sources\":{}", r.threads, r.clients, r.sources)?;
+    if let Some(asked) = r.asked {
+        write!(out, ",\"rate_asked\":{asked:.3}")?;
+    }
+    write!(out, ",\"rate_sent\":{:.3},\"sending_ns\":{}", r.reached(), r.sending().as_nanos())?;
+    write!(out, ",\"scheduled_ns\":{}", r.scheduled.as_nanos())?;
+    if let Some([median, p99, most]) = r.lag().map(|lag| lag.map(|l| l.as_nanos())) {
+        write!(out, ",\"send_lag\":{{\"p50\":{median},\"p99\":{p99},\"max\":{most}}}")?;
+    }
+    let counts = [
+        ("late", c.late),
+        ("duplicates", c.duplicates),
+        ("mismatched", c.mismatched),
+        ("unexpected", c.unexpected),
+        ("garbage", c.garbage),
+        ("refused", c.refused),
+        ("unsent", c.unsent),
+        ("unwatched", c.unwatched),
+        ("retries", c.retries),
+        ("input_packets", r.seen.packets),
+        ("input_responses", r.seen.responses),
+        ("input_cut", r.seen.skipped.cut),
+        ("input_no_dns", r.seen.skipped.no_dns),
+        ("input_streams_skipped", r.seen.skipped.streams),
+        ("input_bad_lines", r.seen.bad_lines),
+    ];
+    for (name, count) in counts {
+        write!(out, ",\"{name}\":{count}")?;
+    }
+    writeln!(out, ",\"stopped\":{}}}}}", r.stopped)
+}
+
+/// A stats object, without its closing brace.
+fn write_stats(
+    kind: &str,
+    run: &str,
+    since: u64,
+    until: u64,
+    interval: &Interval,
+    out: &mut String,
+) -> std::fmt::Result {
+    let c = &interval.counts;
+    write!(out, "{{\"type\":\"{kind}\",\"runid\":\"{run}\",\"since\":{since},\"until\":{until}")?;
+    write!(out, ",\"queries\":{},\"responses\":{},\"timeouts\":{}", c.sent, c.answered, c.lost)?;
+    write!(out, ",\"interrupted\":{}", c.open)?;
+    write!(out, ",\"unexpected\":{}", c.unexpected + c.late + c.duplicates)?;
+    write!(out, ",\"discarded\":{},\"response_rcodes\":{{", c.mismatched + c.garbage)?;
+    let mut comma = "";
+    for (code, count) in c.rcodes.iter().enumerate().filter(|(_, n)| **n > 0) {
+        write!(out, "{comma}\"{}\":{count}", rcode_name(code))?;
+        comma = ",";
+    }
+    out.push('}');
+    write_latency(&interval.latency, out)?;
+    write!(out, ",\"conn_info\":{{\"type\":\"udp\",\"packets_sent\":{}", c.messages_sent)?;
+    write!(out, ",\"packets_received\":{}", c.messages_received)?;
+    write!(out, ",\"socket_errors\":{}}}", c.refused + c.errors)
+}
+
+fn write_latency(histogram: &Histogram<u64>, out: &mut String) -> std::fmt::Result {
+    if histogram.is_empty() {
+        return Ok(());
+    }
+    write!(out, ",\"response_latency\":{{\"avg\":{}", histogram.mean() as u64)?;
+    write!(out, ",\"min\":{},\"max\":{}", histogram.min(), histogram.max())?;
+    write!(out, ",\"stddev\":{},\"buckets\":[", histogram.stdev() as u64)?;
+    let mut comma = "";
+    for step in histogram.iter_recorded() {
+        let (value, count) = (step.value_iterated_to(), step.count_since_last_iteration());
+        write!(out, "{comma}[{value},{count}]")?;
+        comma = ",";
+    }
+    out.push_str("]}");
+    Ok(())
+}
+
+fn nanoseconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos() as u64)
+}
+
+/// A string literal (RFC 8259 §7).
+fn text(text: &str, out: &mut String) -> std::fmt::Result {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => write!(out, "\\{c}")?,
+            c if c < ' ' => write!(out, "\\u{:04x}", c as u32)?,
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    Ok(())
+}

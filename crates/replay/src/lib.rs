@@ -1,0 +1,65 @@
+//! DNS queries out of captures and lists, sent again on time, and what came back.
+//!
+//! ```text
+//! capture ─▶ extract ─┐                       ┌─▶ sender ─▶ sockets ─▶ server
+//!                     ├─▶ feed ─▶ blocks ─▶ ──┤     ▲                    │
+//! list ────▶ text ────┘   (due times)         └─▶ sender ◀── answers ◀───┘
+//! ```
+//!
+//! A [`Source`] gives queries: an [`Extractor`](gannet_pipeline::extract::Extractor) finds them in
+//! any capture (UDP, and TCP streams put in
+//! order), [`text`] reads them from a list. The feed gives each its *due time* by the [`Timing`],
+//! counted from the start of the run and never from the query before, so that no delay adds up. It
+//! packs them into blocks, and bounded channels carry the blocks to the sender threads: each owns
+//! its client sockets, sends what is due in as few system calls as it can, and matches answers to
+//! queries by socket, id and question. Nothing is shared while it runs but counters for people who
+//! watch.
+//!
+//! What a [`Report`] says adds up: every query that the kernel took was answered, lost, or still
+//! open when the run was stopped.
+//!
+//! [`serve()`] is the other end: an echo server for tests and measurements that can lose, delay and
+//! spoil its answers.
+
+mod block;
+mod error;
+mod feed;
+mod inflight;
+mod json;
+mod message;
+mod plot;
+mod report;
+mod run;
+mod sender;
+mod serve;
+mod socket;
+mod source;
+mod stats;
+mod sys;
+mod table;
+mod target;
+pub mod text;
+mod timing;
+
+pub use error::Error;
+pub use inflight::Verdict;
+pub use report::Report;
+pub use run::Live;
+pub use run::Options;
+pub use run::run;
+pub use serve::Behaviour;
+pub use serve::Served;
+pub use serve::Server;
+pub use serve::serve;
+pub use source::Input;
+pub use source::Query;
+pub use source::Seen;
+pub use source::Source;
+pub use stats::Counts;
+pub use stats::Interval;
+pub use target::Range;
+pub use target::Target;
+pub use target::TargetError;
+pub use target::parse_range;
+pub use timing::Timing;
+pub use timing::TimingError;

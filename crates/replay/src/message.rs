@@ -1,0 +1,144 @@
+//! As much of a DNS message as replay needs (RFC 1035 §4.1).
+
+/// Bytes of the header.
+pub(crate) const HEADER: usize = 12;
+
+/// Whether the bytes may be a query: a header with QR clear.
+pub(crate) fn is_query(message: &[u8]) -> bool {
+    message.len() >= HEADER && message[2] & 0x80 == 0
+}
+
+/// Whether the bytes may be a response: a header with QR set.
+pub(crate) fn is_response(message: &[u8]) -> bool {
+    message.len() >= HEADER && message[2] & 0x80 != 0
+}
+
+/// The id; 0 where there is none.
+pub(crate) fn id(message: &[u8]) -> u16 {
+    match message {
+        [a, b, ..] => u16::from_be_bytes([*a, *b]),
+        _ => 0,
+    }
+}
+
+/// Response code of the header.
+pub(crate) fn rcode(message: &[u8]) -> u8 {
+    message.get(3).map_or(0, |b| b & 15)
+}
+
+/// Names of response codes (RFC 1035 §4.1.1, RFC 2136 §2.2); the rest are reserved.
+pub(crate) fn rcode_name(code: usize) -> &'static str {
+    const NAMES: [&str; 16] = [
+        "NOERROR",
+        "FORMERR",
+        "SERVFAIL",
+        "NXDOMAIN",
+        "NOTIMP",
+        "REFUSED",
+        "YXDOMAIN",
+        "YXRRSET",
+        "NXRRSET",
+        "NOTAUTH",
+        "NOTZONE",
+        "DSOTYPENI",
+        "RCODE12",
+        "RCODE13",
+        "RCODE14",
+        "RCODE15",
+    ];
+    NAMES.get(code).copied().unwrap_or("RCODE15")
+}
+
+/// What an answer must repeat of its query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Hash of the first question: name in lower case, type and class; 0 where there is none.
+    question: u32,
+    /// Opcode, from the header.
+    opcode: u8,
+}
+
+impl Asked {
+    /// Of a message with a whole header.
+    pub(crate) fn of(message: &[u8]) -> Self {
+        let opcode = message.get(2).map_or(0, |b| b >> 3 & 15);
+        let count = message.get(4..6).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
+        let question = if count == 0 { 0 } else { question(&message[HEADER.min(message.len())..]) };
+        Self { question, opcode }
+    }
+
+    /// Whether `answer` answers a query that asked this. Some servers leave the question out of an
+    /// error: then there is nothing to hold against it.
+    pub(crate) fn is_answered_by(self, answer: &[u8]) -> bool {
+        let other = Self::of(answer);
+        let without = other.question == 0 && rcode(answer) != 0;
+        other.opcode == self.opcode && (without || other.question == self.question)
+    }
+}
+
+/// Hash of a question: to its end, or as far as it goes in a damaged message. Never 0.
+fn question(data: &[u8]) -> u32 {
+    let mut hash: u32 = 0x811c_9dc5;
+    let mut eat = |byte: u8| hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let mut at = 0;
+    while let Some(&len) = data.get(at) {
+        let (step, end) = match len {
+            0 => (1, true),
+            1..=63 => (1 + usize::from(len), false),
+            // A pointer ends a name (RFC 1035 §4.1.4).
+            _ => (2, true),
+        };
+        let upto = (at + step).min(data.len());
+        data[at..upto].iter().for_each(|b| eat(b.to_ascii_lowercase()));
+        at = upto;
+        if end {
+            data[at..(at + 4).min(data.len())].iter().for_each(|b| eat(*b));
+            break;
+        }
+    }
+    hash.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(name: &[u8]) -> Vec<u8> {
+        let mut m = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        m.extend_from_slice(name);
+        m.extend_from_slice(&[0, 1, 0, 1]);
+        m
+    }
+
+    #[test]
+    fn an_answer_repeats_the_question_in_any_case() {
+        let asked = Asked::of(&query(b"\x03wWw\x04test\0"));
+        let mut answer = query(b"\x03www\x04TEST\0");
+        answer[2] |= 0x80;
+        assert!(asked.is_answered_by(&answer));
+        assert!(!asked.is_answered_by(&query(b"\x03wwx\x04test\0")));
+        let mut other = answer.clone();
+        *other.last_mut().unwrap() = 3;
+        assert!(!asked.is_answered_by(&other), "another class");
+        let mut other = answer.clone();
+        other[2] |= 5 << 3;
+        assert!(!asked.is_answered_by(&other), "another opcode");
+    }
+
+    #[test]
+    fn an_error_may_leave_the_question_out() {
+        let asked = Asked::of(&query(b"\x01a\0"));
+        assert!(asked.is_answered_by(&[0, 0, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0]));
+        assert!(!asked.is_answered_by(&[0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn damaged_messages_are_compared_as_far_as_they_go() {
+        for cut in 0..query(b"\x03www\0").len() {
+            let m = &query(b"\x03www\0")[..cut];
+            assert_eq!(Asked::of(m), Asked::of(m));
+            assert_eq!(is_query(m), cut >= 12);
+        }
+        assert_ne!(Asked::of(&query(b"\x3f")), Asked::of(&query(b"\x3e")));
+    }
+}

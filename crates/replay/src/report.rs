@@ -1,0 +1,101 @@
+//! What came of a run.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+use std::time::SystemTime;
+
+use crate::Counts;
+use crate::Interval;
+use crate::Timing;
+use crate::json;
+use crate::plot;
+use crate::source::Seen;
+use crate::stats::Stats;
+use crate::table;
+
+/// What came of a run. It adds up: [`Counts::adds_up`].
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was sent.
+    pub input: String,
+    /// Where.
+    pub target: SocketAddr,
+    /// When.
+    pub timing: Timing,
+    /// Threads that sent.
+    pub threads: usize,
+    /// Client sockets.
+    pub clients: usize,
+    /// Source addresses in the input; 0 for lists.
+    pub sources: usize,
+    /// Queries a second that the schedule asked for.
+    pub asked: Option<f64>,
+    /// When the last query was due.
+    pub scheduled: Duration,
+    /// How long it took, waiting for the last answers included.
+    pub elapsed: Duration,
+    /// When it began.
+    pub began: SystemTime,
+    /// How long an answer could take.
+    pub timeout: Duration,
+    /// Whether it was stopped early.
+    pub stopped: bool,
+    /// What the input held.
+    pub seen: Seen,
+    pub(crate) total: Interval,
+    pub(crate) stats: Stats,
+}
+
+impl Report {
+    /// Counts of all that came after the warm-up.
+    pub fn counts(&self) -> &Counts {
+        &self.total.counts
+    }
+
+    /// Counts and latencies of each interval, and how long one is.
+    pub fn intervals(&self) -> (&[Interval], Duration) {
+        (&self.stats.intervals, Duration::from_nanos(self.stats.every))
+    }
+
+    /// When the last query was sent.
+    pub fn sending(&self) -> Duration {
+        Duration::from_nanos(self.stats.last_sent)
+    }
+
+    /// Queries a second that were sent, after the warm-up.
+    pub fn reached(&self) -> f64 {
+        let seconds = self.stats.last_sent.saturating_sub(self.stats.warm_up) as f64 / 1e9;
+        // The first query opens the time, it takes none.
+        let gaps = self.counts().sent.saturating_sub(1) as f64;
+        if seconds > 0.0 { gaps / seconds } else { 0.0 }
+    }
+
+    /// How late queries were sent: the median, the 99th percentile and the most. `None` where no
+    /// schedule said when.
+    pub fn lag(&self) -> Option<[Duration; 3]> {
+        let lag = &self.stats.lag;
+        let at = |q| Duration::from_nanos(lag.value_at_quantile(q));
+        (!lag.is_empty()).then(|| [at(0.5), at(0.99), Duration::from_nanos(lag.max())])
+    }
+
+    /// Latency at a share of the answers, 0 to 1.
+    pub fn latency(&self, quantile: f64) -> Option<Duration> {
+        let latency = &self.total.latency;
+        (!latency.is_empty()).then(|| Duration::from_nanos(latency.value_at_quantile(quantile)))
+    }
+
+    /// For people: what a terminal shows.
+    pub fn table(&self) -> String {
+        table::render(self)
+    }
+
+    /// Lines of JSON objects by the schema of DNS-OARC's dns-metrics.
+    pub fn json(&self, params: &[String]) -> String {
+        json::render(self, params)
+    }
+
+    /// A picture of rates and latencies over time.
+    pub fn svg(&self) -> String {
+        plot::render(self)
+    }
+}

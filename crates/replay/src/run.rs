@@ -1,0 +1,162 @@
+//! A run: its options, its threads, its report.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Duration;
+use std::time::Instant;
+use std::time::SystemTime;
+
+use crate::Error;
+use crate::Input;
+use crate::Report;
+use crate::Timing;
+use crate::feed::Feed;
+use crate::sender::Worker;
+use crate::stats::Stats;
+use crate::target::Range;
+
+/// Blocks that wait for a sender; with them a sender has some ten thousand queries at hand.
+const AHEAD: usize = 16;
+/// Between the start of the threads and the first query.
+const HEAD_START: Duration = Duration::from_millis(2);
+
+/// What to send, where, when and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where queries come from.
+    pub input: Input,
+    /// Where they go.
+    pub target: SocketAddr,
+    /// When.
+    pub timing: Timing,
+    /// Client sockets; none: one a source address, or one a thread for lists.
+    pub clients: Option<u32>,
+    /// Threads that send.
+    pub threads: usize,
+    /// Source addresses that clients take in turn; any, if empty.
+    pub bind: Option<Range>,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// How often a query is sent again that was not answered in time.
+    pub retries: u8,
+    /// How often the input is sent; 0: until something else ends it.
+    pub loops: u64,
+    /// Queries at the most.
+    pub limit: Option<u64>,
+    /// How long queries are sent at the most.
+    pub duration: Option<Duration>,
+    /// How much of the start is left out of the report's totals.
+    pub warm_up: Duration,
+    /// Queries that wait for answers at once with [`Timing::Max`], over all threads.
+    pub in_flight: usize,
+    /// Whether answers are looked for.
+    pub answers: bool,
+    /// Length of the report's intervals.
+    pub interval: Duration,
+    /// Whether the kernel takes several queries of one length in one piece (UDP GSO).
+    pub segmentation: bool,
+}
+
+impl Options {
+    /// Sends `input` to `target` as it was captured, once.
+    pub fn new(input: Input, target: SocketAddr) -> Self {
+        Self {
+            input,
+            target,
+            timing: Timing::Original { speed: 1.0 },
+            clients: None,
+            threads: 1,
+            bind: None,
+            timeout: Duration::from_secs(5),
+            retries: 0,
+            loops: 1,
+            limit: None,
+            duration: None,
+            warm_up: Duration::ZERO,
+            in_flight: 512,
+            answers: true,
+            interval: Duration::from_secs(1),
+            segmentation: true,
+        }
+    }
+}
+
+/// How far a run is, for people who watch.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// Queries sent.
+    pub sent: AtomicU64,
+    /// Queries answered.
+    pub answered: AtomicU64,
+    /// Queries lost.
+    pub lost: AtomicU64,
+}
+
+/// Sends all queries, waits for the last answers, and reports. `stop` ends it early, with a report
+/// all the same.
+///
+/// # Errors
+/// Where the input cannot be read or holds no query, and where no client socket can be made.
+pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, Error> {
+    let mut feed = Feed::open(options)?;
+    feed.prepare()?;
+    let threads = options.threads.max(1);
+    let wall = SystemTime::now();
+    let start = Instant::now() + HEAD_START;
+    // Set when a sender fails: the others need not go on.
+    let failed = AtomicBool::new(false);
+    let stopped = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+    let parts = std::thread::scope(|scope| {
+        let mut workers = Vec::new();
+        let mut channels = Vec::new();
+        for number in 0..threads {
+            let (to, blocks) = mpsc::sync_channel(AHEAD);
+            channels.push(to);
+            let (failed, stopped) = (&failed, &stopped);
+            workers.push(scope.spawn(move || {
+                let part = Worker::new(options, number, start, blocks, live)
+                    .and_then(|worker| worker.run(stopped));
+                if part.is_err() {
+                    failed.store(true, Ordering::Relaxed);
+                }
+                part
+            }));
+        }
+        let fed = feed.run(channels, &stopped);
+        let parts: Vec<_> = workers
+            .into_iter()
+            .map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        fed.map(|()| parts)
+    })?;
+    let elapsed = start.elapsed();
+    let every = u64::try_from(options.interval.as_nanos()).unwrap_or(u64::MAX);
+    let mut stats = Stats::new(every, options.warm_up.as_nanos() as u64);
+    let mut clients = 0;
+    for part in parts {
+        let part = part?;
+        clients += part.clients;
+        stats.merge(part.stats);
+    }
+    let feed = feed.finish();
+    Ok(Report {
+        input: options.input.name(),
+        target: options.target,
+        timing: options.timing,
+        threads,
+        clients,
+        sources: feed.sources,
+        asked: feed.asked,
+        scheduled: Duration::from_nanos(feed.last_due),
+        elapsed,
+        began: wall,
+        timeout: options.timeout,
+        stopped: stop.load(Ordering::Relaxed),
+        seen: feed.seen,
+        total: stats.total(),
+        stats,
+    })
+}

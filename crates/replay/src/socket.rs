@@ -1,0 +1,75 @@
+//! Client sockets.
+
+use std::io;
+use std::net::IpAddr;
+use std::net::SocketAddr;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+
+use rustix::net::sockopt;
+use rustix::process::Resource;
+use rustix::process::Rlimit;
+
+use crate::Error;
+use crate::sys;
+
+/// Bytes that a socket keeps for us while we do something else; the kernel may give less.
+const BUFFER: usize = 4 << 20;
+/// Descriptors that are left for files and everything else.
+const RESERVED: u64 = 64;
+
+/// A socket that sends to `to` alone, from `local` or from any address.
+pub(crate) fn client(
+    local: Option<IpAddr>,
+    to: SocketAddr,
+    buffer: usize,
+) -> Result<UdpSocket, Error> {
+    let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    let from = SocketAddr::new(local.unwrap_or(any), 0);
+    let make = || {
+        let socket = UdpSocket::bind(from)?;
+        socket.connect(to)?;
+        socket.set_nonblocking(true)?;
+        enlarge(&socket, buffer);
+        sys::join_datagrams(socket.as_fd());
+        Ok(socket)
+    };
+    make().map_err(|error| Error::Socket { local: local.map(|_| from), to, error })
+}
+
+/// Asks for buffers of that size at the most; less is no failure.
+pub(crate) fn enlarge(socket: &impl AsFd, buffer: usize) {
+    let buffer = buffer.min(BUFFER);
+    sockopt::set_socket_recv_buffer_size(socket, buffer).unwrap_or_default();
+    sockopt::set_socket_send_buffer_size(socket, buffer).unwrap_or_default();
+}
+
+/// Raises the limit of open files to what is allowed; how many sockets there may be.
+pub(crate) fn limit() -> usize {
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        if rustix::process::setrlimit(Resource::Nofile, raised).is_ok() {
+            limit.current = limit.maximum;
+        }
+    }
+    let files = limit.current.unwrap_or(1 << 20).min(1 << 20);
+    files.saturating_sub(RESERVED).max(1) as usize
+}
+
+/// Whether an error says that nobody listens there.
+pub(crate) fn is_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+    )
+}
+
+/// Whether an error says "not now".
+pub(crate) fn is_busy(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+        || error.kind() == io::ErrorKind::Interrupted
+        || error.raw_os_error() == Some(libc::ENOBUFS)
+}

@@ -1,0 +1,297 @@
+//! What is counted while queries go out and answers come back.
+
+use hdrhistogram::Histogram;
+
+/// Digits that histograms keep: values are right to one percent.
+const DIGITS: u8 = 2;
+/// The longest time a histogram tells apart, ten minutes in nanoseconds.
+const LONGEST: u64 = 600_000_000_000;
+/// Intervals that are kept; when there would be more, two become one.
+const MAX_INTERVALS: usize = 1024;
+
+/// Counts of one run, or of a part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Queries that the kernel took, each once however often it was sent again.
+    pub sent: u64,
+    /// Queries that were answered in time.
+    pub answered: u64,
+    /// Queries that nobody answered in time, all retries included.
+    pub lost: u64,
+    /// Queries that waited for their answer when the run was stopped.
+    pub open: u64,
+    /// Queries that were sent without looking for answers.
+    pub unwatched: u64,
+    /// Times a query was sent again.
+    pub retries: u64,
+    /// Answers that came after their query was counted as lost.
+    pub late: u64,
+    /// Second answers to the same query.
+    pub duplicates: u64,
+    /// Answers whose id fits a waiting query but whose question does not.
+    pub mismatched: u64,
+    /// Answers to nothing that was asked.
+    pub unexpected: u64,
+    /// Datagrams that are no DNS response.
+    pub garbage: u64,
+    /// Times the network said that nobody listens there.
+    pub refused: u64,
+    /// Other errors of sockets; their queries were not sent.
+    pub errors: u64,
+    /// Queries that could not be sent: an error, or too long for the transport.
+    pub unsent: u64,
+    /// Bytes of queries, retries included.
+    pub sent_bytes: u64,
+    /// Bytes of answers, of any kind.
+    pub received_bytes: u64,
+    /// Messages that went out, retries included.
+    pub messages_sent: u64,
+    /// Messages that came in, of any kind.
+    pub messages_received: u64,
+    /// Answers in time, by response code.
+    pub rcodes: [u64; 16],
+}
+
+impl Counts {
+    /// Adds what another part counted.
+    pub fn add(&mut self, other: &Self) {
+        self.combine(other, u64::wrapping_add);
+    }
+
+    /// Takes away what a part of this counted.
+    fn subtract(&mut self, part: &Self) {
+        self.combine(part, u64::saturating_sub);
+    }
+
+    fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
+        let mut other = *other;
+        for (mine, theirs) in self.fields().into_iter().zip(other.fields()) {
+            *mine = with(*mine, *theirs);
+        }
+        for (mine, theirs) in self.rcodes.iter_mut().zip(other.rcodes) {
+            *mine = with(*mine, theirs);
+        }
+    }
+
+    /// All but the response codes.
+    fn fields(&mut self) -> [&mut u64; 18] {
+        // Taken apart, so that a new field cannot be forgotten.
+        let Self {
+            sent,
+            answered,
+            lost,
+            open,
+            unwatched,
+            retries,
+            late,
+            duplicates,
+            mismatched,
+            unexpected,
+            garbage,
+            refused,
+            errors,
+            unsent,
+            sent_bytes,
+            received_bytes,
+            messages_sent,
+            messages_received,
+            rcodes: _,
+        } = self;
+        [
+            sent,
+            answered,
+            lost,
+            open,
+            unwatched,
+            retries,
+            late,
+            duplicates,
+            mismatched,
+            unexpected,
+            garbage,
+            refused,
+            errors,
+            unsent,
+            sent_bytes,
+            received_bytes,
+            messages_sent,
+            messages_received,
+        ]
+    }
+
+    /// Whether every query that was sent is accounted for.
+    pub fn adds_up(&self) -> bool {
+        self.sent == self.answered + self.lost + self.open + self.unwatched
+            && self.rcodes.iter().sum::<u64>() == self.answered
+    }
+}
+
+/// A part of the run.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// What was sent, answered and lost in it: an answer counts when it came, a loss when it was
+    /// given up.
+    pub counts: Counts,
+    /// Latencies of the answers, in nanoseconds.
+    pub latency: Histogram<u64>,
+}
+
+impl Default for Interval {
+    fn default() -> Self {
+        Self { counts: Counts::default(), latency: histogram() }
+    }
+}
+
+/// What one sender, or all of them, counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Stats {
+    /// Length of an interval in nanoseconds.
+    pub(crate) every: u64,
+    /// In order from the start of the run.
+    pub(crate) intervals: Vec<Interval>,
+    /// How long after its due time a query was out, in nanoseconds.
+    pub(crate) lag: Histogram<u64>,
+    /// What was sent before this time, and what became of it, is not counted in the totals.
+    pub(crate) warm_up: u64,
+    /// The share of that in the intervals.
+    pub(crate) excluded: Box<Interval>,
+    /// When the last query was sent, from the start of the run.
+    pub(crate) last_sent: u64,
+}
+
+impl Stats {
+    pub(crate) fn new(every: u64, warm_up: u64) -> Self {
+        let every = every.max(1_000_000);
+        let excluded = Box::new(Interval::default());
+        Self { every, intervals: Vec::new(), lag: histogram(), warm_up, excluded, last_sent: 0 }
+    }
+
+    /// Counts what became of queries that were first sent at `first_sent`.
+    pub(crate) fn settle(&mut self, now: u64, first_sent: u64, count: impl Fn(&mut Interval)) {
+        count(self.at(now));
+        if first_sent < self.warm_up {
+            count(&mut self.excluded);
+        }
+    }
+
+    /// The interval that a time of the run falls into.
+    pub(crate) fn at(&mut self, time: u64) -> &mut Interval {
+        while time / self.every >= MAX_INTERVALS as u64 {
+            self.halve();
+        }
+        let index = (time / self.every) as usize;
+        if self.intervals.len() <= index {
+            self.intervals.resize_with(index + 1, Interval::default);
+        }
+        &mut self.intervals[index]
+    }
+
+    /// Makes one interval of each two.
+    fn halve(&mut self) {
+        let mut intervals = std::mem::take(&mut self.intervals).into_iter();
+        while let Some(mut first) = intervals.next() {
+            if let Some(second) = intervals.next() {
+                join(&mut first, &second);
+            }
+            self.intervals.push(first);
+        }
+        self.every *= 2;
+    }
+
+    /// Adds what another sender of the same run counted.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        while self.every < other.every {
+            self.halve();
+        }
+        while other.every < self.every {
+            other.halve();
+        }
+        for (index, interval) in other.intervals.iter().enumerate() {
+            let every = self.every;
+            join(self.at(index as u64 * every), interval);
+        }
+        join(&mut self.excluded, &other.excluded);
+        // Histograms that grow by themselves take every value.
+        self.lag.add(&other.lag).unwrap_or_default();
+        self.last_sent = self.last_sent.max(other.last_sent);
+    }
+
+    /// What was sent after the warm-up, and what became of it.
+    pub(crate) fn total(&self) -> Interval {
+        let mut total = Interval::default();
+        for interval in &self.intervals {
+            join(&mut total, interval);
+        }
+        total.counts.subtract(&self.excluded.counts);
+        // All that is excluded is in the intervals, too.
+        total.latency.subtract(&self.excluded.latency).unwrap_or_default();
+        total
+    }
+}
+
+fn join(into: &mut Interval, other: &Interval) {
+    into.counts.add(&other.counts);
+    into.latency.add(&other.latency).unwrap_or_default();
+}
+
+/// An empty histogram of nanoseconds, which grows to what it needs up to ten minutes.
+pub(crate) fn histogram() -> Histogram<u64> {
+    let mut histogram = match Histogram::new(DIGITS) {
+        Ok(histogram) => histogram,
+        // Two digits are within what the crate takes.
+        Err(_) => unreachable!("{DIGITS} digits"),
+    };
+    histogram.auto(true);
+    histogram
+}
+
+/// Notes a time; longer ones count as the longest.
+pub(crate) fn note(histogram: &mut Histogram<u64>, nanoseconds: u64) {
+    histogram.record(nanoseconds.min(LONGEST)).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_join_when_there_would_be_too_many() {
+        let mut stats = Stats::new(1_000_000, 0);
+        stats.at(0).counts.sent += 1;
+        stats.at(5_000_000).counts.sent += 2;
+        stats.at(2_000_000 * MAX_INTERVALS as u64).counts.sent += 4;
+        assert_eq!(stats.every, 4_000_000);
+        let sent: Vec<_> =
+            stats.intervals.iter().map(|i| i.counts.sent).filter(|n| *n > 0).collect();
+        assert_eq!(sent, [1, 2, 4]);
+        assert_eq!(stats.total().counts.sent, 7);
+    }
+
+    #[test]
+    fn senders_merge_whatever_their_intervals() {
+        let mut a = Stats::new(1_000_000, 0);
+        let mut b = Stats::new(1_000_000, 0);
+        a.at(7_000_000).counts.lost += 1;
+        b.at(3_000_000_000).counts.lost += 1;
+        note(&mut b.lag, 500);
+        note(&mut b.lag, u64::MAX);
+        a.merge(b);
+        assert_eq!(a.total().counts.lost, 2);
+        assert_eq!(a.lag.len(), 2);
+        assert!(a.lag.max() <= LONGEST * 102 / 100);
+    }
+
+    #[test]
+    fn the_warm_up_is_left_out() {
+        let mut stats = Stats::new(1_000_000, 2_500_000);
+        for at in [0, 1_000_000, 2_600_000, 3_000_000] {
+            stats.settle(at, at, |i| i.counts.sent += 1);
+            // Its answer comes when the warm-up is over.
+            stats.settle(4_000_000, at, |i| note(&mut i.latency, at));
+        }
+        let total = stats.total();
+        assert_eq!((total.counts.sent, total.latency.len()), (2, 2));
+        assert!(total.latency.value_at_quantile(0.0) > 2_000_000);
+        assert_eq!(stats.intervals[4].latency.len(), 4);
+    }
+}

@@ -1,0 +1,387 @@
+//! Many datagrams in one system call, with segmentation by the kernel: sendmmsg(2), recvmmsg(2),
+//! UDP_SEGMENT and UDP_GRO of udp(7). No safe wrapper has these.
+//!
+//! All structs that the kernel reads or writes live in vectors of [`Sender`] and [`Receiver`], are
+//! filled right before the call, and point only into slices that the call's caller lends for its
+//! duration or into those vectors.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem;
+use std::net::Ipv4Addr;
+use std::net::Ipv6Addr;
+use std::net::SocketAddr;
+use std::net::SocketAddrV4;
+use std::net::SocketAddrV6;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
+
+/// Datagrams that one segmented message may become (UDP_MAX_SEGMENTS of older kernels).
+pub(crate) const MAX_SEGMENTS: usize = 64;
+/// Bytes of one segmented message at the most: an IP datagram with its headers.
+pub(crate) const MAX_SEGMENTED: usize = 65_000;
+/// Messages that one call sends or receives.
+pub(crate) const MESSAGES: usize = 64;
+/// Bytes of a buffer that segments were put together in.
+const RECEIVE: usize = 65_536;
+/// Bytes of control data: room for one number.
+const CONTROL: usize = 32;
+
+const UDP_SEGMENT: libc::c_int = 103;
+const UDP_GRO: libc::c_int = 104;
+
+/// A control buffer, aligned as the kernel wants it.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; CONTROL]);
+
+/// One datagram, or several of the same length (the last may be shorter) that the kernel takes
+/// apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Chunk {
+    /// Which of the pieces it consists of.
+    pub(crate) pieces: Range<usize>,
+    /// Length of all but the last, where there are several.
+    pub(crate) segment: u16,
+    /// Whom it is for, on a socket that is not connected.
+    pub(crate) to: Option<SocketAddr>,
+}
+
+/// Sends datagrams.
+pub(crate) struct Sender {
+    headers: Vec<libc::mmsghdr>,
+    pieces: Vec<libc::iovec>,
+    controls: Vec<Control>,
+    names: Vec<libc::sockaddr_storage>,
+}
+
+impl Sender {
+    pub(crate) fn new() -> Self {
+        Self {
+            headers: Vec::with_capacity(MESSAGES),
+            pieces: Vec::new(),
+            controls: vec![Control([0; CONTROL]); MESSAGES],
+            names: vec![empty_name(); MESSAGES],
+        }
+    }
+
+    /// Sends chunks in order without waiting, [`MESSAGES`] of them at the most; says how many the
+    /// kernel took. Pieces are ranges of `data`; ranges that are not in it are sent as nothing.
+    pub(crate) fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        data: &[u8],
+        pieces: &[Range<usize>],
+        chunks: &[Chunk],
+    ) -> io::Result<usize> {
+        self.headers.clear();
+        self.pieces.clear();
+        for piece in pieces {
+            let bytes = data.get(piece.clone()).unwrap_or_default();
+            self.pieces.push(libc::iovec {
+                iov_base: bytes.as_ptr().cast_mut().cast(),
+                iov_len: bytes.len(),
+            });
+        }
+        for (index, chunk) in chunks.iter().take(MESSAGES).enumerate() {
+            let Some(pieces) = self.pieces.get_mut(chunk.pieces.clone()) else { break };
+            // SAFETY: all fields of these C structs are integers and pointers, for which zero is a
+            // value.
+            let mut header: libc::msghdr = unsafe { mem::zeroed() };
+            header.msg_iov = pieces.as_mut_ptr();
+            header.msg_iovlen = pieces.len() as _;
+            if let Some(to) = chunk.to {
+                header.msg_namelen = write_name(to, &mut self.names[index]);
+                header.msg_name = (&raw mut self.names[index]).cast();
+            }
+            if pieces.len() > 1 {
+                header.msg_control = (&raw mut self.controls[index]).cast();
+                // SAFETY: CMSG_SPACE and CMSG_LEN compute from their argument alone.
+                header.msg_controllen = unsafe { libc::CMSG_SPACE(2) } as _;
+                // SAFETY: msg_control points to CONTROL (32) bytes, aligned to 8, and
+                // msg_controllen (24) is the space of one header with two bytes of data; so
+                // CMSG_FIRSTHDR is that header, inside the buffer, and its data are inside, too.
+                unsafe {
+                    let control = libc::CMSG_FIRSTHDR(&raw const header);
+                    (*control).cmsg_level = libc::SOL_UDP;
+                    (*control).cmsg_type = UDP_SEGMENT;
+                    (*control).cmsg_len = libc::CMSG_LEN(2) as _;
+                    libc::CMSG_DATA(control).cast::<u16>().write_unaligned(chunk.segment);
+                }
+            }
+            self.headers.push(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
+        }
+        if self.headers.is_empty() {
+            return Ok(0);
+        }
+        // SAFETY: `headers` holds that many headers; each points to iovecs in `self.pieces` (not
+        // touched since), which point into `data` (borrowed for this call), and to control data and
+        // names of `self`. The kernel writes to msg_len alone.
+        let sent = unsafe {
+            libc::sendmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as _,
+                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            )
+        };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+/// Receives datagrams.
+pub(crate) struct Receiver {
+    headers: Vec<libc::mmsghdr>,
+    pieces: Vec<libc::iovec>,
+    controls: Vec<Control>,
+    names: Vec<libc::sockaddr_storage>,
+    data: Vec<u8>,
+}
+
+/// What one message brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received<'a> {
+    /// Its bytes: one datagram, or several of the length `segment` and a last one.
+    pub(crate) data: &'a [u8],
+    /// Length of all but the last.
+    pub(crate) segment: usize,
+    /// Who sent it.
+    pub(crate) from: Option<SocketAddr>,
+}
+
+impl<'a> Received<'a> {
+    /// The datagrams.
+    pub(crate) fn datagrams(self) -> impl Iterator<Item = &'a [u8]> {
+        // An empty datagram is one, too.
+        let empty = self.data.is_empty().then_some(&[][..]);
+        self.data.chunks(self.segment.max(1)).chain(empty)
+    }
+}
+
+impl Receiver {
+    /// Buffers for `messages` at once.
+    pub(crate) fn new(messages: usize) -> Self {
+        Self {
+            headers: Vec::with_capacity(messages),
+            pieces: Vec::with_capacity(messages),
+            controls: vec![Control([0; CONTROL]); messages],
+            names: vec![empty_name(); messages],
+            data: vec![0; messages * RECEIVE],
+        }
+    }
+
+    /// Takes what is there without waiting; how many messages that is.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        self.headers.clear();
+        self.pieces.clear();
+        for buffer in self.data.chunks_mut(RECEIVE) {
+            let iov_base = buffer.as_mut_ptr().cast();
+            self.pieces.push(libc::iovec { iov_base, iov_len: buffer.len() });
+        }
+        for (index, piece) in self.pieces.iter_mut().enumerate() {
+            // SAFETY: as in `send`.
+            let mut header: libc::msghdr = unsafe { mem::zeroed() };
+            header.msg_iov = piece;
+            header.msg_iovlen = 1;
+            header.msg_name = (&raw mut self.names[index]).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as _;
+            header.msg_control = (&raw mut self.controls[index]).cast();
+            header.msg_controllen = CONTROL as _;
+            self.headers.push(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
+        }
+        // SAFETY: each header points to one iovec over its own RECEIVE bytes of `self.data`, to a
+        // name and to CONTROL bytes of its own, all owned by `self` and borrowed mutably here.
+        let got = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as _,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        let got = usize::try_from(got).map_err(|_| io::Error::last_os_error());
+        self.headers.truncate(got.as_ref().map_or(0, |n| *n));
+        got
+    }
+
+    /// Message `index` of the last [`receive`](Self::receive).
+    pub(crate) fn message(&self, index: usize) -> Option<Received<'_>> {
+        let header = self.headers.get(index)?;
+        let start = index * RECEIVE;
+        let data = self.data.get(start..start + (header.msg_len as usize).min(RECEIVE))?;
+        let segment = segment(&header.msg_hdr).unwrap_or(data.len());
+        Some(Received { data, segment, from: read_name(&self.names[index]) })
+    }
+}
+
+/// The segment length that the kernel wrote beside a message.
+fn segment(header: &libc::msghdr) -> Option<usize> {
+    // SAFETY: the header is one that recvmmsg filled: msg_control points to the CONTROL bytes of the
+    // receiver that lends it, and msg_controllen says how many of them the kernel wrote, so that
+    // CMSG_FIRSTHDR is null or a header inside of them. Its data are read only if its length says
+    // that they are there.
+    unsafe {
+        let control = libc::CMSG_FIRSTHDR(header);
+        if control.is_null()
+            || (*control).cmsg_level != libc::SOL_UDP
+            || (*control).cmsg_type != UDP_GRO
+            || (*control).cmsg_len < libc::CMSG_LEN(4) as _
+        {
+            return None;
+        }
+        let size = libc::CMSG_DATA(control).cast::<libc::c_int>().read_unaligned();
+        usize::try_from(size).ok().filter(|n| *n > 0)
+    }
+}
+
+/// Asks the kernel to put datagrams of one sender together; whether it can.
+pub(crate) fn join_datagrams(socket: BorrowedFd<'_>) -> bool {
+    let on: libc::c_int = 1;
+    // SAFETY: the pointer is to an int, and the length says so.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_UDP,
+            UDP_GRO,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as _,
+        )
+    };
+    done == 0
+}
+
+fn empty_name() -> libc::sockaddr_storage {
+    // SAFETY: integers only; zero is family AF_UNSPEC.
+    unsafe { mem::zeroed() }
+}
+
+fn write_name(address: SocketAddr, name: &mut libc::sockaddr_storage) -> libc::socklen_t {
+    match address {
+        SocketAddr::V4(a) => {
+            let raw = libc::sockaddr_in {
+                sin_family: libc::AF_INET as _,
+                sin_port: a.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(a.ip().octets()) },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: sockaddr_storage is larger than, and aligned for, every address.
+            unsafe { (&raw mut *name).cast::<libc::sockaddr_in>().write(raw) };
+            size_of::<libc::sockaddr_in>() as _
+        }
+        SocketAddr::V6(a) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as _,
+                sin6_port: a.port().to_be(),
+                sin6_flowinfo: a.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: a.ip().octets() },
+                sin6_scope_id: a.scope_id(),
+            };
+            // SAFETY: as above.
+            unsafe { (&raw mut *name).cast::<libc::sockaddr_in6>().write(raw) };
+            size_of::<libc::sockaddr_in6>() as _
+        }
+    }
+}
+
+fn read_name(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    match libc::c_int::from(name.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says which address it is; the storage is larger and aligned, and
+            // its bytes were written by the kernel or are zero.
+            let raw = unsafe { (&raw const *name).cast::<libc::sockaddr_in>().read() };
+            let ip = Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes());
+            Some(SocketAddrV4::new(ip, u16::from_be(raw.sin_port)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let raw = unsafe { (&raw const *name).cast::<libc::sockaddr_in6>().read() };
+            let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
+            let port = u16::from_be(raw.sin6_port);
+            Some(SocketAddrV6::new(ip, port, raw.sin6_flowinfo, raw.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+    use std::time::Duration;
+
+    fn pair(host: &str) -> (UdpSocket, UdpSocket) {
+        let (a, b) = (UdpSocket::bind((host, 0)).unwrap(), UdpSocket::bind((host, 0)).unwrap());
+        a.connect(b.local_addr().unwrap()).unwrap();
+        (a, b)
+    }
+
+    fn receive(receiver: &mut Receiver, socket: &UdpSocket, want: usize) -> Vec<Vec<u8>> {
+        let mut got = Vec::new();
+        for _ in 0..500 {
+            for index in 0..receiver.receive(socket.as_fd()).unwrap_or(0) {
+                let message = receiver.message(index).unwrap();
+                got.extend(message.datagrams().map(<[u8]>::to_vec));
+            }
+            if got.len() >= want {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        got
+    }
+
+    #[test]
+    fn segments_arrive_as_datagrams_whether_joined_or_not() {
+        for join in [false, true] {
+            let (a, b) = pair("127.0.0.1");
+            if join && !join_datagrams(b.as_fd()) {
+                continue;
+            }
+            let data = b"aabbccdefg";
+            let pieces = [0..2, 2..4, 4..6, 6..7, 7..10];
+            let chunks = [
+                Chunk { pieces: 0..4, segment: 2, to: None },
+                Chunk { pieces: 4..5, segment: 0, to: None },
+            ];
+            let sent = Sender::new().send(a.as_fd(), data, &pieces, &chunks).unwrap();
+            assert_eq!(sent, 2);
+            let got = receive(&mut Receiver::new(4), &b, 5);
+            assert_eq!(got, [&b"aa"[..], b"bb", b"cc", b"d", b"efg"]);
+        }
+    }
+
+    #[test]
+    fn addresses_go_there_and_back() {
+        for host in ["127.0.0.1", "::1"] {
+            let Ok(a) = UdpSocket::bind((host, 0)) else { continue };
+            let b = UdpSocket::bind((host, 0)).unwrap();
+            let chunk = Chunk { pieces: 0..1, segment: 0, to: Some(b.local_addr().unwrap()) };
+            assert_eq!(
+                Sender::new()
+                    .send(a.as_fd(), b"hi", std::slice::from_ref(&(0..2)), &[chunk])
+                    .unwrap(),
+                1
+            );
+            let mut receiver = Receiver::new(1);
+            assert_eq!(receive(&mut receiver, &b, 1), [b"hi"]);
+            assert_eq!(receiver.message(0).unwrap().from, Some(a.local_addr().unwrap()));
+        }
+    }
+
+    #[test]
+    fn wrong_ranges_send_nothing_and_empty_datagrams_are_datagrams() {
+        let (a, b) = pair("127.0.0.1");
+        let mut sender = Sender::new();
+        let bad = Chunk { pieces: 3..9, segment: 0, to: None };
+        assert_eq!(sender.send(a.as_fd(), b"x", std::slice::from_ref(&(0..1)), &[bad]).unwrap(), 0);
+        let outside = Chunk { pieces: 0..1, segment: 0, to: None };
+        assert_eq!(
+            sender.send(a.as_fd(), b"x", std::slice::from_ref(&(5..9)), &[outside]).unwrap(),
+            1
+        );
+        assert_eq!(receive(&mut Receiver::new(2), &b, 1), [b""]);
+    }
+}

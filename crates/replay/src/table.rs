@@ -1,0 +1,127 @@
+//! The report for people.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::Report;
+use crate::message::rcode_name;
+
+/// Bars of the latency histogram are so wide at the most.
+const BAR: u64 = 32;
+
+pub(crate) fn render(report: &Report) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    write_all(report, &mut out).unwrap_or_default();
+    out
+}
+
+fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
+    let c = r.counts();
+    let share = |n: u64| if c.sent == 0 { 0.0 } else { 100.0 * n as f64 / c.sent as f64 };
+    writeln!(out, "{} -> {} over udp, {}", r.input, r.target, r.timing)?;
+    let sources = if r.sources > 0 { format!(" for {} sources", r.sources) } else { String::new() };
+    writeln!(out, "  threads     {:>12}   clients {}{sources}", r.threads, r.clients)?;
+    if let Some(asked) = r.asked {
+        writeln!(out, "  rate asked  {asked:>12.1} /s")?;
+    }
+    writeln!(
+        out,
+        "  rate sent   {:>12.1} /s   in {} of {}",
+        r.reached(),
+        time(r.sending()),
+        time(r.scheduled)
+    )?;
+    if let Some([median, p99, most]) = r.lag() {
+        let (median, p99, most) = (time(median), time(p99), time(most));
+        writeln!(out, "  send lag    {median:>12}      p99 {p99}, max {most}")?;
+    }
+    writeln!(out, "  sent        {:>12}      {} bytes", c.sent, c.sent_bytes)?;
+    if c.unwatched == 0 {
+        writeln!(out, "  answered    {:>12}      {:.2} %", c.answered, share(c.answered))?;
+        writeln!(out, "  lost        {:>12}      {:.2} %", c.lost, share(c.lost))?;
+    }
+    let rare = [
+        ("open", c.open, "waiting when it was stopped"),
+        ("retries", c.retries, "sent again"),
+        ("late", c.late, "answers after their time"),
+        ("duplicates", c.duplicates, "second answers"),
+        ("mismatched", c.mismatched, "answers to another question"),
+        ("unexpected", c.unexpected, "answers to nothing that was asked"),
+        ("garbage", c.garbage, "datagrams that are no answer"),
+        ("refused", c.refused, "told that nobody listens"),
+        ("unsent", c.unsent, "queries that no socket took"),
+        ("responses", r.seen.responses, "in the input, not sent"),
+        ("cut", r.seen.skipped.cut, "messages that the capture did not keep whole"),
+        ("no dns", r.seen.skipped.no_dns, "payloads too short to be DNS"),
+        ("streams", r.seen.skipped.streams, "TCP streams that could not be followed"),
+        ("bad lines", r.seen.bad_lines, "of the list, not sent"),
+    ];
+    for (name, count, what) in rare.into_iter().filter(|(_, n, _)| *n > 0) {
+        writeln!(out, "  {name:<11} {count:>12}      {what}")?;
+    }
+    for (code, count) in c.rcodes.iter().enumerate().filter(|(_, n)| **n > 0) {
+        let part = 100.0 * *count as f64 / c.answered as f64;
+        writeln!(out, "  {:<11} {count:>12}      {part:.2} % of answers", rcode_name(code))?;
+    }
+    write_latency(r, out)
+}
+
+fn write_latency(r: &Report, out: &mut String) -> std::fmt::Result {
+    let histogram = &r.total.latency;
+    if histogram.is_empty() {
+        return Ok(());
+    }
+    let at = |q| time(Duration::from_nanos(histogram.value_at_quantile(q)));
+    writeln!(
+        out,
+        "  latency     {:>12}      p90 {}, p99 {}, p99.9 {}, max {}",
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(0.999),
+        time(Duration::from_nanos(histogram.max()))
+    )?;
+    let mut low = 0;
+    let rows: Vec<_> = histogram
+        .iter_log(1000, 2.0)
+        .map(|step| {
+            let row = (low, step.value_iterated_to(), step.count_since_last_iteration());
+            low = row.1;
+            row
+        })
+        .collect();
+    let most = rows.iter().map(|r| r.2).max().unwrap_or(0).max(1);
+    let first = rows.iter().position(|r| r.2 > 0).unwrap_or(0);
+    for (low, high, count) in &rows[first..] {
+        let bar = "#".repeat((count * BAR).div_ceil(most) as usize);
+        let (low, high) = (Duration::from_nanos(*low), Duration::from_nanos(*high + 1));
+        let line = format!("    {:>8} .. {:>8} {count:>12}  {bar}", time(low), time(high));
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A time in the unit that suits it, three digits and a bit.
+pub(crate) fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        s if s >= 1.0 => format!("{s:.3} s"),
+        s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
+        s => format!("{:.1} us", s * 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_their_unit() {
+        let show = |ns| time(Duration::from_nanos(ns));
+        assert_eq!(show(0), "0.0 us");
+        assert_eq!(show(1_540), "1.5 us");
+        assert_eq!(show(2_500_000), "2.50 ms");
+        assert_eq!(show(61_000_000_000), "61.000 s");
+    }
+}

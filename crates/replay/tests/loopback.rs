@@ -1,0 +1,327 @@
+//! Whole runs over loopback, against servers that behave and servers that do not: the report must
+//! stay true. All are bounded in count and time.
+
+#![allow(clippy::unwrap_used)]
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use gannet_base::Time;
+use gannet_capture::LinkType;
+use gannet_capture::Packet;
+use gannet_capture::WriteOptions;
+use gannet_capture::Writer;
+use gannet_replay::Behaviour;
+use gannet_replay::Error;
+use gannet_replay::Input;
+use gannet_replay::Live;
+use gannet_replay::Options;
+use gannet_replay::Report;
+use gannet_replay::Served;
+use gannet_replay::Server;
+use gannet_replay::Timing;
+
+/// A server in a thread of its own.
+struct Running {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Served>,
+}
+
+impl Running {
+    fn new(behaviour: Behaviour) -> Self {
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
+        let address = server.address().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::spawn({
+            let stop = Arc::clone(&stop);
+            move || server.run(&stop)
+        });
+        Self { address, stop, thread }
+    }
+
+    fn end(self) -> Served {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// A capture of `count` queries, `gap` nanoseconds apart, from `sources` addresses; its path is
+/// removed when it is dropped.
+struct Capture(PathBuf);
+
+impl Capture {
+    fn new(name: &str, count: u32, gap: i64, sources: u8) -> Self {
+        let path = std::env::temp_dir().join(format!("gannet-{name}-{}.pcap", std::process::id()));
+        let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
+        for n in 0..count {
+            let question = format!("q{n}.{}.test", "x".repeat(n as usize % 5));
+            let data = udp(n as u8 % sources, &gannet_synth::dns::query(n as u16, &question, 1));
+            let packet = Packet {
+                time: Time::from_nanos(1_700_000_000_000_000_000 + i64::from(n) * gap),
+                wire_len: data.len() as u32,
+                link_type: LinkType::RAW,
+                interface: 0,
+                number: u64::from(n) + 1,
+                data: &data,
+            };
+            writer.write(&packet).unwrap();
+        }
+        writer.finish().unwrap();
+        Self(path)
+    }
+
+    fn options(&self, target: SocketAddr) -> Options {
+        let paths = vec![self.0.clone()];
+        let input = Input::Captures { paths, ports: vec![53], filter: None };
+        Options { timeout: Duration::from_millis(300), ..Options::new(input, target) }
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).unwrap_or_default();
+    }
+}
+
+fn udp(source: u8, payload: &[u8]) -> Vec<u8> {
+    let len = (28 + payload.len()) as u16;
+    let mut b = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, 0, 0, 0, 64, 17, 0, 0];
+    b.extend_from_slice(&[10, 0, 0, source, 10, 1, 0, 1, 4, 0, 0, 53]);
+    b.extend_from_slice(&(len - 20).to_be_bytes());
+    b.extend_from_slice(&[0, 0]);
+    b.extend_from_slice(payload);
+    b
+}
+
+fn run(options: &Options) -> Report {
+    let report = gannet_replay::run(options, &AtomicBool::new(false), &Live::default()).unwrap();
+    assert!(report.counts().adds_up(), "{:?}", report.counts());
+    report
+}
+
+#[test]
+fn every_query_is_sent_once_and_answered_at_any_number_of_threads_and_clients() {
+    let capture = Capture::new("all", 3000, 20_000, 7);
+    for (threads, clients, segmentation) in
+        [(1, None, true), (2, None, true), (2, Some(1), true), (3, Some(5), false)]
+    {
+        let server = Running::new(Behaviour::default());
+        let base = capture.options(server.address);
+        let timeout = Duration::from_secs(3);
+        let report = run(&Options { threads, clients, segmentation, timeout, ..base });
+        let served = server.end();
+        let counts = report.counts();
+        assert_eq!((counts.sent, counts.answered, counts.rcodes[0]), (3000, 3000, 3000));
+        assert_eq!((served.queries, served.answers), (3000, 3000));
+        assert_eq!(served.bytes, counts.sent_bytes);
+        assert_eq!(report.sources, 7);
+        assert_eq!(report.clients, clients.unwrap_or(7) as usize);
+    }
+}
+
+#[test]
+fn original_time_is_kept_and_never_early() {
+    let capture = Capture::new("time", 300, 1_000_000, 3);
+    let server = Running::new(Behaviour::default());
+    for (speed, milliseconds) in [(1.0, 299.0), (2.0, 149.5), (0.5, 598.0)] {
+        let timing = Timing::Original { speed };
+        let report = run(&Options { timing, ..capture.options(server.address) });
+        let took = report.sending().as_secs_f64() * 1e3;
+        // A machine that does other things may be late; early it must never be.
+        assert!(took >= milliseconds && took < milliseconds + 150.0, "{speed}: {took} ms");
+        assert_eq!(report.scheduled.as_nanos(), (milliseconds * 1e6) as u128);
+    }
+    server.end();
+}
+
+#[test]
+fn rates_and_loops_go_by_the_clock() {
+    let capture = Capture::new("rate", 100, 0, 3);
+    let server = Running::new(Behaviour::default());
+    let base = capture.options(server.address);
+    let report = run(&Options { timing: Timing::Rate(2000.0), loops: 5, ..base.clone() });
+    assert_eq!(report.counts().sent, 500);
+    assert_eq!(report.asked, Some(2000.0));
+    assert!(report.sending() >= Duration::from_micros(249_500), "{:?}", report.sending());
+    let duration = Some(Duration::from_millis(100));
+    let report = run(&Options { timing: Timing::Rate(2000.0), loops: 0, duration, ..base.clone() });
+    assert_eq!(report.counts().sent, 200);
+    let report = run(&Options { timing: Timing::Max, loops: 0, limit: Some(777), ..base });
+    assert_eq!(report.counts().answered, 777);
+    server.end();
+}
+
+#[test]
+fn a_lossy_server_loses_what_it_says_it_lost() {
+    let capture = Capture::new("lossy", 2000, 0, 4);
+    let server = Running::new(Behaviour { drop: 0.1, ..Behaviour::default() });
+    let report =
+        run(&Options { timing: Timing::Rate(20_000.0), ..capture.options(server.address) });
+    let served = server.end();
+    let counts = report.counts();
+    assert_eq!(served.queries, 2000);
+    assert_eq!((counts.lost, counts.answered), (served.dropped, served.answers));
+    assert!((100..300).contains(&counts.lost), "{}", counts.lost);
+}
+
+#[test]
+fn retries_win_back_most_of_what_is_lost() {
+    let capture = Capture::new("retries", 1000, 0, 4);
+    let server = Running::new(Behaviour { drop: 0.2, ..Behaviour::default() });
+    let timing = Timing::Rate(20_000.0);
+    let report = run(&Options { timing, retries: 4, ..capture.options(server.address) });
+    let served = server.end();
+    let counts = report.counts();
+    assert_eq!(counts.sent, 1000);
+    assert!(counts.answered >= 990 && counts.retries > 100, "{counts:?}");
+    assert_eq!(served.queries, counts.sent + counts.retries);
+}
+
+#[test]
+fn late_answers_are_late_and_not_answers() {
+    let capture = Capture::new("late", 200, 1_000_000, 2);
+    let server =
+        Running::new(Behaviour { delay: Duration::from_millis(60), ..Behaviour::default() });
+    let timeout = Duration::from_millis(20);
+    let report = run(&Options { timeout, ..capture.options(server.address) });
+    server.end();
+    let counts = report.counts();
+    assert_eq!((counts.lost, counts.answered), (200, 0));
+    // The last ones come when nobody listens any more.
+    assert!((50..200).contains(&counts.late), "{counts:?}");
+}
+
+#[test]
+fn garbage_and_answers_to_other_questions_settle_nothing() {
+    let capture = Capture::new("garbage", 2000, 0, 4);
+    let behaviour = Behaviour { garbage: 0.1, mismatch: 0.1, double: 0.1, ..Behaviour::default() };
+    let server = Running::new(behaviour);
+    let report =
+        run(&Options { timing: Timing::Rate(20_000.0), ..capture.options(server.address) });
+    let served = server.end();
+    let counts = report.counts();
+    assert_eq!(counts.garbage + counts.mismatched, served.spoiled);
+    assert!(counts.garbage > 100 && counts.mismatched > 100, "{counts:?}");
+    assert_eq!(counts.lost, served.spoiled);
+    assert_eq!(counts.answered + counts.duplicates, served.answers);
+    assert!(counts.duplicates > 100, "{counts:?}");
+}
+
+#[test]
+fn a_server_that_dies_answers_no_more_and_the_report_says_so() {
+    let capture = Capture::new("dies", 2000, 200_000, 4);
+    let server = Running::new(Behaviour { queries: Some(500), ..Behaviour::default() });
+    let report = run(&capture.options(server.address));
+    let served = server.end();
+    let counts = report.counts();
+    assert!(counts.answered <= served.answers && counts.answered >= 500 - 64, "{counts:?}");
+    assert!(counts.lost > 0 && counts.refused > 0, "{counts:?}");
+}
+
+#[test]
+fn nobody_listens() {
+    let gone = {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.local_addr().unwrap()
+    };
+    let capture = Capture::new("nobody", 50, 1_000_000, 1);
+    let report = run(&capture.options(gone));
+    let counts = report.counts();
+    assert_eq!(counts.answered, 0);
+    assert!(counts.refused > 0 && counts.lost + counts.unsent == 50, "{counts:?}");
+}
+
+#[test]
+fn a_stop_leaves_a_report_of_what_was() {
+    let capture = Capture::new("stop", 1000, 5_000_000, 2);
+    let server = Running::new(Behaviour { sink: true, ..Behaviour::default() });
+    let stop = AtomicBool::new(false);
+    let options = capture.options(server.address);
+    let options = Options { timeout: Duration::from_secs(60), ..options };
+    let report = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(200));
+            stop.store(true, Ordering::Relaxed);
+        });
+        gannet_replay::run(&options, &stop, &Live::default()).unwrap()
+    });
+    server.end();
+    let counts = report.counts();
+    assert!(counts.adds_up() && report.stopped);
+    assert!(counts.sent > 0 && counts.sent < 1000 && counts.open == counts.sent, "{counts:?}");
+}
+
+#[test]
+fn without_answers_queries_go_out_as_they_were() {
+    let capture = Capture::new("sink", 1500, 0, 1);
+    let server = Running::new(Behaviour { sink: true, ..Behaviour::default() });
+    let timing = Timing::Rate(50_000.0);
+    let report = run(&Options { timing, answers: false, ..capture.options(server.address) });
+    std::thread::sleep(Duration::from_millis(100));
+    let served = server.end();
+    assert_eq!((report.counts().sent, report.counts().unwatched), (1500, 1500));
+    assert_eq!(served.queries, 1500);
+}
+
+#[test]
+fn sources_are_taken_from_a_range() {
+    let capture = Capture::new("range", 60, 0, 3);
+    let server = Running::new(Behaviour::default());
+    let bind = gannet_replay::parse_range("127.77.0.0/24");
+    let report = run(&Options { bind, ..capture.options(server.address) });
+    server.end();
+    assert_eq!((report.counts().answered, report.clients), (60, 3));
+}
+
+#[test]
+fn reports_are_read_by_machines() {
+    let capture = Capture::new("json", 500, 1_000_000, 3);
+    let server = Running::new(Behaviour { rcode: 3, ..Behaviour::default() });
+    let interval = Duration::from_millis(100);
+    let warm_up = Duration::from_millis(100);
+    let report = run(&Options { interval, warm_up, ..capture.options(server.address) });
+    server.end();
+    let params = ["--to \"x\"".to_owned(), "a\\b".to_owned()];
+    let objects: Vec<serde_json::Value> =
+        report.json(&params).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(objects[0]["type"], "header");
+    assert_eq!(objects[0]["generator_params"][1], "a\\b");
+    let sum = objects.last().unwrap();
+    assert_eq!(sum["type"], "stats_sum");
+    assert_eq!(sum["queries"], sum["response_rcodes"]["NXDOMAIN"]);
+    let periodic = &objects[1..objects.len() - 1];
+    assert!(periodic.len() >= 5);
+    let queries: u64 = periodic.iter().map(|o| o["queries"].as_u64().unwrap()).sum();
+    assert_eq!(queries, 500);
+    assert!(sum["queries"].as_u64().unwrap() < 500, "the warm-up is left out");
+    let buckets = sum["response_latency"]["buckets"].as_array().unwrap();
+    let counted: u64 = buckets.iter().map(|b| b[1].as_u64().unwrap()).sum();
+    assert_eq!(Some(counted), sum["responses"].as_u64());
+    let svg = report.svg();
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+    assert!(report.table().contains("NXDOMAIN"));
+}
+
+#[test]
+fn what_holds_no_query_is_an_error_that_helps() {
+    let capture = Capture::new("other", 5, 0, 1);
+    let mut options = capture.options(([127, 0, 0, 1], 9).into());
+    options.input =
+        Input::Captures { paths: vec![capture.0.clone()], ports: vec![5353], filter: None };
+    let error =
+        gannet_replay::run(&options, &AtomicBool::new(false), &Live::default()).unwrap_err();
+    assert!(matches!(error, Error::NoQueries { packets: 5, .. }), "{error}");
+    options.input =
+        Input::Captures { paths: vec!["/nonexistent".into()], ports: vec![], filter: None };
+    let error =
+        gannet_replay::run(&options, &AtomicBool::new(false), &Live::default()).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent"), "{error}");
+    assert!(Path::new(&capture.0).exists());
+}
