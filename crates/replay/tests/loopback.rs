@@ -80,7 +80,7 @@ impl Capture {
     fn options(&self, target: SocketAddr) -> Options {
         let paths = vec![self.0.clone()];
         let input = Input::Captures { paths, ports: vec![53], filter: None };
-        Options { timeout: Duration::from_millis(300), ..Options::new(input, target) }
+        Options { timeout: Duration::from_secs(1), ..Options::new(input, target) }
     }
 }
 
