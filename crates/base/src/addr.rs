@@ -92,32 +92,31 @@ impl FromStr for Addr {
 /// An address prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subnet {
-    base: Addr,
-    /// Length over the sixteen bytes: an IPv4 /8 is 104.
-    bits: u8,
+    /// The prefix, and zeros, as a number in the order of its bytes in memory.
+    base: u128,
+    /// Ones where the prefix is, in the same order.
+    mask: u128,
 }
 
 impl Subnet {
     /// From an address and its own prefix length (at most 32 for IPv4, 128 for IPv6).
     pub fn new(base: Addr, len: u8) -> Option<Self> {
         let (max, lead) = if base.is_v4() { (32, 96) } else { (128, 0) };
-        (len <= max).then(|| Self { base, bits: len + lead })
+        let bits = 128 - u32::from(lead + len.min(max));
+        let mask = u128::MAX.checked_shl(bits).unwrap_or_default().to_be();
+        (len <= max).then(|| Self { base: u128::from_ne_bytes(base.0) & mask, mask })
     }
 
     /// Whether the prefix holds the address.
+    #[inline]
     pub fn contains(&self, a: Addr) -> bool {
-        (u128::from_be_bytes(a.0) ^ u128::from_be_bytes(self.base.0)) & self.mask() == 0
+        u128::from_ne_bytes(a.0) & self.mask == self.base
     }
 
     /// Whether the prefix holds any address from `low` to `high`.
     pub fn overlaps(&self, low: Addr, high: Addr) -> bool {
-        let first = u128::from_be_bytes(self.base.0) & self.mask();
-        let last = first | !self.mask();
-        first <= u128::from_be_bytes(high.0) && u128::from_be_bytes(low.0) <= last
-    }
-
-    fn mask(&self) -> u128 {
-        if self.bits == 0 { 0 } else { u128::MAX << (128 - u32::from(self.bits)) }
+        let (first, mask) = (u128::from_be(self.base), u128::from_be(self.mask));
+        first <= u128::from_be_bytes(high.0) && u128::from_be_bytes(low.0) <= first | !mask
     }
 }
 

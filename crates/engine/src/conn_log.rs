@@ -72,6 +72,7 @@ impl Value for Services<'_> {
         self.0.is_empty()
     }
 
+    #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
         for (i, service) in self.0.iter().enumerate() {
             if i > 0 {

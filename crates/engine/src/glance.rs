@@ -51,7 +51,9 @@ fn v4_key(head: &[u8]) -> Key {
 
 #[cfg(test)]
 mod tests {
+    use gannet_base::Proto;
     use gannet_base::Time;
+    use gannet_base::UidSource;
     use gannet_capture::LinkType;
 
     use super::*;
@@ -78,12 +80,23 @@ mod tests {
             resp_h: Addr::v4([192, 0, 2, 1]),
             resp_p: 1234,
         };
-        assert_eq!(look(&data), Some(Key::new(&id, protocol::UDP, false)));
-        assert_eq!(look(&data[..HEADERS - 1]), None);
+        let mut table = gannet_flow::Table::<()>::default();
+        let conn = gannet_flow::Conn::new(
+            UidSource::new(0).connection(1, 0),
+            id,
+            Proto::Udp,
+            17,
+            Time::ZERO,
+        );
+        let hash = table.hash(&Key::new(&id, 17, false));
+        let place = table.insert(hash, gannet_flow::Slot::new(conn, None, (), 1, false));
+        let key = look(&data).unwrap();
+        assert_eq!(table.find(table.hash(&key), &key), Some(place));
+        assert!(look(&data[..HEADERS - 1]).is_none());
         for (at, byte) in [(12, 0x81), (14, 0x46), (20, 0x20), (23, 1)] {
             let mut odd = data;
             odd[at] = byte;
-            assert_eq!(look(&odd), None, "{at}");
+            assert!(look(&odd).is_none(), "{at}");
         }
     }
 }

@@ -300,14 +300,14 @@ impl Shard {
     pub(crate) fn create(
         &mut self,
         (hash, ordinal): (Hash, u32),
-        id: ConnId,
+        id: &ConnId,
         proto: Proto,
         ip_proto: u8,
         (one_way, hub, flip): (bool, bool, bool),
         around: &Encapsulation,
     ) -> u32 {
         let uid = self.env.uids.connection(self.packet_number, ordinal);
-        let mut conn = Conn::new(uid, id, proto, ip_proto, self.time);
+        let mut conn = Conn::new(uid, *id, proto, ip_proto, self.time);
         conn.hub = hub;
         if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
             self.env.hub_ports.add(proto, id.resp_p);

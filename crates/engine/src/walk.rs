@@ -3,6 +3,7 @@
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Proto;
+use gannet_flow::Hash;
 use gannet_flow::Key;
 use gannet_flow::is_power_of_ten;
 use gannet_flow::tcp::Consumer;
@@ -54,11 +55,11 @@ impl Shard {
         for w in odd {
             self.weird(&w, around, None);
         }
-        match frame {
+        match &frame {
             Ok(frame) => {
-                self.walk_network(&frame, around);
+                self.walk_network(frame, around);
             }
-            Err(w) => self.weird(&w, around, None),
+            Err(w) => self.weird(w, around, None),
         }
     }
 
@@ -114,17 +115,17 @@ impl Shard {
         for w in odd {
             self.weird(&w, around, None);
         }
-        let ip = match ip {
-            Ok(ip) => ip,
-            Err(w) => {
-                self.weird(&w, around, None);
-                return false;
+        // Where it lies: it is too large to be carried around.
+        match &ip {
+            Ok(ip) if ip.fragment.is_some() => {
+                self.walk_fragment(ip, Datagram { bytes: data, wire_len }, around)
             }
-        };
-        if ip.fragment.is_some() {
-            return self.walk_fragment(&ip, Datagram { bytes: data, wire_len }, around);
+            Ok(ip) => self.walk_transport(ip, Datagram { bytes: data, wire_len }, around),
+            Err(w) => {
+                self.weird(w, around, None);
+                false
+            }
         }
-        self.walk_transport(&ip, Datagram { bytes: data, wire_len }, around)
     }
 
     /// A piece of a datagram; with the last one the datagram goes on.
@@ -216,19 +217,37 @@ impl Shard {
     }
 
     /// The connection of a packet and the packet's direction.
+    #[inline]
     fn connection(
         &mut self,
-        id: ConnId,
+        id: &ConnId,
         ip: &Ip<'_>,
         proto: Proto,
         (one_way, hub): (bool, bool),
         around: &Encapsulation,
         flip: impl FnOnce() -> bool,
     ) -> (u32, Dir) {
-        let ordinal = self.next_ordinal();
-        let key = Key::new(&id, ip.protocol, one_way).of_hub(hub);
+        let key = Key::new(id, ip.protocol, one_way).of_hub(hub);
         let hash = self.table.hash(&key);
-        let index = match self.table.find(hash, &key) {
+        let found = self.table.find(hash, &key);
+        self.found(id, ip, proto, (one_way, hub), around, (hash, found), flip)
+    }
+
+    /// The same, once it was looked for.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "all there is to say of a new connection")]
+    fn found(
+        &mut self,
+        id: &ConnId,
+        ip: &Ip<'_>,
+        proto: Proto,
+        (one_way, hub): (bool, bool),
+        around: &Encapsulation,
+        (hash, found): (Hash, Option<u32>),
+        flip: impl FnOnce() -> bool,
+    ) -> (u32, Dir) {
+        let ordinal = self.next_ordinal();
+        let index = match found {
             Some(index) => {
                 self.check_around(index, around);
                 index
@@ -238,7 +257,7 @@ impl Shard {
                 self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
             }
         };
-        (index, self.direction(index, &id))
+        (index, self.direction(index, id))
     }
 
     fn direction(&self, index: u32, id: &ConnId) -> Dir {
@@ -276,17 +295,20 @@ impl Shard {
         // A SYN whose options do not hold begins another connection nevertheless.
         let header = parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
         let hash = self.table.hash(&key);
-        if header && let Some(index) = self.table.find(hash, &key) {
+        let mut found = self.table.find(hash, &key);
+        if header && let Some(index) = found {
             let time = self.time;
             let reuse = self.with_session(index, |conn, tcp, session| {
                 tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, &segment, session))
             });
             if reuse == Some(true) {
                 self.remove(index);
+                found = None;
             }
         }
         let syn = segment.flags & flag::SYN != 0;
-        let (index, from) = self.connection(id, ip, Proto::Tcp, (false, hub), around, || {
+        let known = (hash, found);
+        let (index, from) = self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || {
             if syn && segment.flags & flag::ACK == 0 {
                 return false;
             }
@@ -320,14 +342,15 @@ impl Shard {
     }
 
     pub(crate) fn udp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
-        let udp = match gannet_wire::udp(ip) {
+        let parsed = gannet_wire::udp(ip);
+        let udp = match &parsed {
             Ok(udp) => udp,
-            Err(w) => return self.weird(&w, around, Some(ip)),
+            Err(w) => return self.weird(w, around, Some(ip)),
         };
         let id =
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
         let Some(hub) = self.steer(&id, ip, Proto::Udp, udp.payload, all, around) else { return };
-        let (index, from) = self.connection(id, ip, Proto::Udp, (false, hub), around, || {
+        let (index, from) = self.connection(&id, ip, Proto::Udp, (false, hub), around, || {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)
         });
@@ -343,7 +366,7 @@ impl Shard {
         slot.conn.last = time;
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         slot.conn.count_udp(from, udp.stated_len());
-        self.udp_tunnel(index, from, ip, &udp, around);
+        self.udp_tunnel(index, from, ip, udp, around);
         self.with_session(index, |conn, _, session| {
             session.datagram(conn, from, udp.payload, udp.payload_len);
             let sent = &mut conn.sent[from.index()];
@@ -383,7 +406,7 @@ impl Shard {
             return;
         }
         let (index, from) =
-            self.connection(id, ip, Proto::Icmp, (counterpart.one_way, false), around, || false);
+            self.connection(&id, ip, Proto::Icmp, (counterpart.one_way, false), around, || false);
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
@@ -411,7 +434,7 @@ impl Shard {
             return;
         }
         let (index, from) =
-            self.connection(id, ip, Proto::Unknown, (false, false), around, || false);
+            self.connection(&id, ip, Proto::Unknown, (false, false), around, || false);
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
         let sent = &mut slot.conn.sent[from.index()];

@@ -1,6 +1,6 @@
 use std::hash::BuildHasher;
+use std::hash::RandomState;
 
-use foldhash::fast::RandomState;
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Time;
@@ -11,33 +11,86 @@ use crate::slab::Slab;
 use crate::tcp::Syn;
 use crate::tcp::Tcp;
 
-/// What makes packets belong together: two address-and-port pairs in a fixed order, and the
-/// protocol. One-way traffic (ICMP errors) keeps its direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What makes packets belong together: two ends, whichever of them sends, and the protocol. One-way
+/// traffic (ICMP errors) keeps its direction.
+#[derive(Clone, Copy, Debug)]
 pub struct Key {
-    low: u128,
-    high: u128,
-    /// Both ports, the protocol, whether it is of the hub, and whether the traffic is one-way.
-    rest: u64,
+    id: ConnId,
+    ip_proto: u8,
+    one_way: bool,
+    hub: bool,
 }
 
 impl Key {
-    /// The key of a packet from `src` to `dst`.
+    /// The key of a packet from its originator `id.orig_h` to its responder.
     #[inline]
     pub fn new(id: &ConnId, ip_proto: u8, one_way: bool) -> Self {
-        let number = |a: Addr| u128::from_be_bytes(a.octets());
-        let (src, dst) = ((number(id.orig_h), id.orig_p), (number(id.resp_h), id.resp_p));
-        let (low, high) = if one_way || src <= dst { (src, dst) } else { (dst, src) };
-        let ports = u64::from(low.1) << 16 | u64::from(high.1);
-        let rest = ports << 16 | u64::from(ip_proto) << 8 | u64::from(one_way);
-        Self { low: low.0, high: high.0, rest }
+        Self { id: *id, ip_proto, one_way, hub: false }
     }
 
     /// The key of a connection that is of the hub or is not: they are never the same.
     #[inline]
     #[must_use]
     pub fn of_hub(self, hub: bool) -> Self {
-        Self { rest: self.rest | u64::from(hub) << 1, ..self }
+        Self { hub, ..self }
+    }
+
+    /// Whether this is the key of a connection.
+    #[inline]
+    fn is_of(&self, conn: &Conn) -> bool {
+        let (a, b) = (&self.id, &conn.id);
+        let forth = a.orig_p == b.orig_p
+            && a.resp_p == b.resp_p
+            && a.orig_h == b.orig_h
+            && a.resp_h == b.resp_h;
+        let back = || {
+            !self.one_way
+                && a.orig_p == b.resp_p
+                && a.resp_p == b.orig_p
+                && a.orig_h == b.resp_h
+                && a.resp_h == b.orig_h
+        };
+        (self.ip_proto, self.one_way, self.hub) == (conn.ip_proto, conn.one_way, conn.hub)
+            && (forth || back())
+    }
+}
+
+/// How keys are hashed in one [`Table`].
+///
+/// Each end is hashed for itself and the two are added, so that both directions come to the same. The
+/// multiplications fold in secrets that nobody outside knows: without them, who chooses addresses
+/// and ports could not tell which of them meet.
+#[derive(Clone, Copy, Debug)]
+struct Hasher {
+    secrets: [u64; 5],
+}
+
+impl Default for Hasher {
+    fn default() -> Self {
+        let random = RandomState::new();
+        // Odd numbers: a product loses nothing of its other side.
+        Self { secrets: [0_u64, 1, 2, 3, 4].map(|i| random.hash_one(i) | 1) }
+    }
+}
+
+impl Hasher {
+    #[inline]
+    fn hash(&self, key: &Key) -> Hash {
+        let [a, b, c, d, e] = self.secrets;
+        let fold = |x: u64, y: u64| {
+            let product = u128::from(x) * u128::from(y);
+            product as u64 ^ (product >> 64) as u64
+        };
+        let end = |host: Addr, port: u16| {
+            let host = u128::from_ne_bytes(host.octets());
+            // A port of its own secret: else an address could make up for another port.
+            let port = u64::from(port).wrapping_mul(e);
+            fold(host as u64 ^ a, (host >> 64) as u64 ^ b ^ port)
+        };
+        let ends =
+            end(key.id.orig_h, key.id.orig_p).wrapping_add(end(key.id.resp_h, key.id.resp_p));
+        let kind = u64::from(key.ip_proto) << 2 | u64::from(key.one_way) << 1 | u64::from(key.hub);
+        Hash((fold(ends ^ c, kind ^ d) >> 32) as u32)
     }
 }
 
@@ -130,14 +183,14 @@ impl<X> Slot<X> {
 /// Slots never move, so an index stays good until [`remove`](Self::remove).
 #[derive(Debug)]
 pub struct Table<X> {
-    hash: RandomState,
+    hasher: Hasher,
     index: Index,
     slots: Slab<Slot<X>>,
 }
 
 impl<X> Default for Table<X> {
     fn default() -> Self {
-        Self { hash: RandomState::default(), index: Index::default(), slots: Slab::default() }
+        Self { hasher: Hasher::default(), index: Index::default(), slots: Slab::default() }
     }
 }
 
@@ -169,13 +222,13 @@ impl<X> Table<X> {
     /// Where to look for a key.
     #[inline]
     pub fn hash(&self, key: &Key) -> Hash {
-        Hash(self.hash.hash_one((key.low, key.high, key.rest)) as u32)
+        self.hasher.hash(key)
     }
 
     /// The connection a packet belongs to.
     #[inline]
     pub fn find(&self, hash: Hash, key: &Key) -> Option<u32> {
-        self.index.find(hash.0, |i| self.get(i).is_some_and(|s| s.key() == *key))
+        self.index.find(hash.0, |i| self.get(i).is_some_and(|s| key.is_of(&s.conn)))
     }
 
     /// Asks the cache for what [`find`](Self::find) reads first.
@@ -270,6 +323,43 @@ mod tests {
 
     fn insert(t: &mut Table<()>, slot: Slot<()>) -> u32 {
         t.insert(t.hash(&slot.key()), slot)
+    }
+
+    #[test]
+    fn hashes_are_of_pairs_and_spread() {
+        let hasher = Hasher::default();
+        let mut seen = std::collections::BTreeSet::new();
+        let end = |n: u32| (Addr::v4([10, 0, (n >> 8) as u8, n as u8]), (n * 7) as u16);
+        for (n, m) in (0..200).flat_map(|n| (0..n).map(move |m| (n, m))) {
+            let ((orig_h, orig_p), (resp_h, resp_p)) = (end(n), end(m));
+            let id = ConnId { orig_h, orig_p, resp_h, resp_p };
+            let hash = hasher.hash(&Key::new(&id, 17, false));
+            assert_eq!(hash, hasher.hash(&Key::new(&id.flipped(), 17, false)));
+            for other in [Key::new(&id, 6, false), Key::new(&id, 17, true)] {
+                assert_ne!(hash, hasher.hash(&other));
+            }
+            assert_ne!(hash, hasher.hash(&Key::new(&id, 17, false).of_hub(true)));
+            seen.insert(hash.0);
+        }
+        // Of 19,900 among 2^32 places hardly any meet.
+        assert!(seen.len() > 19_890, "{}", seen.len());
+    }
+
+    #[test]
+    fn one_way_traffic_and_the_hub_have_connections_of_their_own() {
+        let mut t = Table::default();
+        let mut put = |one_way, hub| {
+            let mut slot = slot(7);
+            (slot.conn.one_way, slot.conn.hub) = (one_way, hub);
+            insert(&mut t, slot)
+        };
+        let places = [put(false, false), put(true, false), put(false, true)];
+        let id = slot(7).conn.id;
+        let key = |id: ConnId, one_way, hub| Key::new(&id, 17, one_way).of_hub(hub);
+        assert_eq!(find(&t, &key(id, false, false)), Some(places[0]));
+        assert_eq!(find(&t, &key(id, true, false)), Some(places[1]));
+        assert_eq!(find(&t, &key(id.flipped(), true, false)), None);
+        assert_eq!(find(&t, &key(id.flipped(), false, true)), Some(places[2]));
     }
 
     #[test]

@@ -151,12 +151,12 @@ impl Encoder for JsonEncoder<'_> {
         self.out.extend_from_slice(v);
     }
 
-    fn list<V: Value>(&mut self, v: &[V]) {
+    fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>) {
         let n = v.len().min(self.limits.elements);
         self.cut.lists |= n < v.len();
         let text = matches!(V::TYPE, Type::Scalar("string" | "addr" | "enum"));
         self.out.push(b'[');
-        for (i, element) in v[..n].iter().enumerate() {
+        for (i, element) in v.take(n).enumerate() {
             if i > 0 {
                 self.out.push(b',');
             }

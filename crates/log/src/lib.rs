@@ -20,13 +20,14 @@
 //! }
 //!
 //! let row = Greeting { ts: Time::from_secs(1), words: Some(b"ahoy\tyou") };
-//! let mut line = Vec::new();
+//! let mut line = [0; 100];
 //! let mut encoder = TsvEncoder::new(&mut line, Greeting::LIMITS);
 //! row.encode(&mut encoder);
-//! encoder.finish();
-//! assert_eq!(line, b"1.000000\tahoy\\x09you\n");
+//! let (len, _) = encoder.finish().unwrap();
+//! assert_eq!(line[..len], *b"1.000000\tahoy\\x09you\n");
 //! ```
 
+mod buffer;
 mod collect;
 mod escape;
 mod json;
@@ -62,6 +63,8 @@ pub use row::Row;
 pub use row::slot;
 pub use schema::Schema;
 pub use selection::Selection;
+pub use text::Room;
+pub use text::Sink;
 pub use tsv::TsvEncoder;
 pub use value::Encoder;
 pub use value::Enum;

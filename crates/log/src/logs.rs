@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use gannet_base::Time;
 
+use crate::buffer::Buffer;
+use crate::buffer::format;
 use crate::collect::Key;
 use crate::collect::Rows;
 use crate::collect::Shape;
-use crate::json::JsonEncoder;
 use crate::json::JsonTimes;
 use crate::json::civil;
 use crate::row::Cut;
@@ -17,7 +18,6 @@ use crate::row::Field;
 use crate::row::Row;
 use crate::row::slot;
 use crate::selection::Selection;
-use crate::tsv::TsvEncoder;
 
 /// Text format of the logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ struct Stream {
     shape: Shape,
     enabled: bool,
     file: Option<File>,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     /// Keys and line ends of the rows in `buffer`, where rows are collected.
     marks: Vec<(Key, u32)>,
     /// When the first row came, of those in `buffer` where rows are collected.
@@ -153,11 +153,11 @@ impl Logs {
         let streams = self.streams.iter_mut().filter(|s| !s.marks.is_empty());
         let rows = streams.map(|s| {
             // What comes next is likely to be as much.
-            let (bytes, marks) = (s.buffer.len(), s.marks.len());
+            let marks = s.marks.len();
             Rows {
                 shape: s.shape,
                 opened: s.opened,
-                bytes: std::mem::replace(&mut s.buffer, Vec::with_capacity(bytes)),
+                bytes: s.buffer.take(),
                 marks: std::mem::replace(&mut s.marks, Vec::with_capacity(marks)),
             }
         });
@@ -175,10 +175,10 @@ impl Logs {
 
     /// Formats a row, line end included; `None` if its stream is not wanted.
     pub fn line<R: Row>(&self, row: &R) -> Option<(Vec<u8>, Cut)> {
-        let mut line = Vec::new();
+        let mut line = Buffer::default();
         self.options.selection.wants::<R>().then(|| {
             let cut = format(self.options.format, row, &mut line);
-            (line, cut)
+            (line.take(), cut)
         })
     }
 
@@ -192,7 +192,7 @@ impl Logs {
         let stream = &mut self.streams[i];
         if stream.enabled {
             stream.rows += rows;
-            stream.buffer.extend_from_slice(lines);
+            stream.buffer.extend(lines);
             if stream.buffer.len() >= self.full_at {
                 self.filled(i);
             }
@@ -268,7 +268,7 @@ impl Logs {
 
     /// What one stream holds that has not gone to its file yet: for tests of rows.
     pub fn pending(&self, path: &str) -> &[u8] {
-        self.streams.iter().find(|s| s.path == path).map_or(&[], |s| &s.buffer)
+        self.streams.iter().find(|s| s.path == path).map_or(&[], |s| s.buffer.bytes())
     }
 
     /// Writes footers and everything that is still buffered.
@@ -276,9 +276,7 @@ impl Logs {
         let now = stamp(self.now);
         for stream in self.streams.iter_mut().filter(|s| s.enabled) {
             if self.options.format == Format::Tsv {
-                stream.buffer.extend_from_slice(b"#close\t");
-                stream.buffer.extend_from_slice(now.as_bytes());
-                stream.buffer.push(b'\n');
+                stream.buffer.extend(format!("#close\t{now}\n").as_bytes());
             }
             stream.flush(&self.options, &mut self.error);
             stream.file = None;
@@ -311,11 +309,11 @@ impl Logs {
     fn open(&mut self, at: usize, shape: Shape, opened: Time) -> usize {
         let Shape { path, opt_in, fields } = shape;
         let enabled = self.options.selection.has(path, opt_in);
-        let mut buffer = Vec::new();
+        let mut buffer = Buffer::default();
         if enabled && self.key.is_none() && self.options.format == Format::Tsv {
             let mut fields = fields();
             fields.retain(|f| !f.optional || self.options.has_column(f.name));
-            header(&mut buffer, path, &fields, opened);
+            buffer.extend(&header(path, &fields, opened));
         }
         let i = self.streams.len();
         self.streams.push(Stream {
@@ -345,7 +343,7 @@ impl Stream {
                 None => File::create(&path),
             };
             let done = file.and_then(|mut file| {
-                file.write_all(&self.buffer)?;
+                file.write_all(self.buffer.bytes())?;
                 self.file = Some(file);
                 Ok(())
             });
@@ -358,23 +356,8 @@ impl Stream {
     }
 }
 
-#[inline]
-fn format<R: Row>(format: Format, row: &R, out: &mut Vec<u8>) -> Cut {
-    match format {
-        Format::Tsv => {
-            let mut e = TsvEncoder::new(out, R::LIMITS);
-            row.encode(&mut e);
-            e.finish()
-        }
-        Format::Json(times) => {
-            let mut e = JsonEncoder::new(out, R::LIMITS, times);
-            row.encode(&mut e);
-            e.finish()
-        }
-    }
-}
-
-fn header(out: &mut Vec<u8>, path: &str, fields: &[Field], now: Time) {
+fn header(path: &str, fields: &[Field], now: Time) -> Vec<u8> {
+    let mut out = Vec::new();
     let mut line = |name: &str, values: &mut dyn Iterator<Item = String>| {
         out.extend_from_slice(name.as_bytes());
         for v in values {
@@ -392,6 +375,7 @@ fn header(out: &mut Vec<u8>, path: &str, fields: &[Field], now: Time) {
     line("#open", &mut one(&stamp(now)));
     line("#fields", &mut fields.iter().map(|f| f.name.to_owned()));
     line("#types", &mut fields.iter().map(|f| f.ty.to_string()));
+    out
 }
 
 /// `2026-11-21-08-47-00`, UTC.

@@ -1,6 +1,7 @@
 use gannet_base::Addr;
 
-use crate::text::put;
+use crate::text::Room;
+use crate::text::Sink;
 
 /// Numbers of up to this come from a multiplication or two, all digits at once.
 const EIGHT_DIGITS: u64 = 100_000_000;
@@ -38,57 +39,90 @@ const SMALL: [[u8; 4]; 1_000] = {
 };
 
 /// Appends a decimal number.
-#[inline]
-pub fn write_count(out: &mut Vec<u8>, v: u64) {
+#[inline(always)]
+pub fn write_count<S: Sink>(out: &mut S, v: u64) {
     if let Some(text) = SMALL.get(v as usize) {
-        put(out, *text, usize::from(text[3]));
+        out.put(*text, usize::from(text[3]));
     } else if v < EIGHT_DIGITS {
-        write_mid(out, v as u32);
+        let digits = eight_digits(v as u32);
+        let zeros = digits.trailing_zeros() / 8;
+        out.put(((digits | ASCII) >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
     } else {
-        write_long(out, v);
+        let (text, len) = long(v);
+        out.put(text, len);
     }
-}
-
-/// A number of up to eight digits.
-fn write_mid(out: &mut Vec<u8>, v: u32) {
-    let digits = eight_digits(v);
-    let zeros = digits.trailing_zeros() / 8;
-    put(out, ((digits | ASCII) >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
 }
 
 /// A number of more than eight digits.
-fn write_long(out: &mut Vec<u8>, v: u64) {
-    write_count(out, v / EIGHT_DIGITS);
-    out.extend_from_slice(&(eight_digits((v % EIGHT_DIGITS) as u32) | ASCII).to_le_bytes());
+#[inline(never)]
+fn long(v: u64) -> ([u8; 24], usize) {
+    let mut all = [0; 24];
+    let groups =
+        [v / EIGHT_DIGITS / EIGHT_DIGITS, v / EIGHT_DIGITS % EIGHT_DIGITS, v % EIGHT_DIGITS];
+    for (place, group) in all.as_chunks_mut::<8>().0.iter_mut().zip(groups) {
+        *place = (eight_digits(group as u32) | ASCII).to_le_bytes();
+    }
+    let zeros = all.iter().take_while(|c| **c == b'0').count();
+    all.copy_within(zeros.., 0);
+    (all, 24 - zeros)
 }
 
 /// Appends nanoseconds as seconds with six decimals, cut (not rounded) to the microsecond.
-#[inline]
-pub fn write_fixed6(out: &mut Vec<u8>, ns: i64) {
-    let us = ns / 1_000;
-    if us < 0 {
-        out.push(b'-');
+#[inline(always)]
+pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
+    match ns {
+        // Most spans of time.
+        0..1_000_000_000 => {
+            let digits = eight_digits((ns / 1_000) as u32) | ASCII;
+            out.put((digits >> 16 << 16 | u64::from(b'.') << 8 | u64::from(b'0')).to_le_bytes(), 8);
+        }
+        // Times from 2001 on.
+        1_000_000_000_000_000_000.. => {
+            let text = date(ns as u64 / 1_000);
+            out.put(text, 17);
+        }
+        // Times to live.
+        1_000_000_000..1_000_000_000_000 => {
+            let us = ns as u64 / 1_000;
+            write_count(out, us / 1_000_000);
+            let digits = eight_digits((us % 1_000_000) as u32) | ASCII;
+            out.put((digits >> 16 << 8 | u64::from(b'.')).to_le_bytes(), 7);
+        }
+        _ => {
+            let (text, len) = any_fixed6(ns);
+            out.put(text, len);
+        }
     }
-    let us = us.unsigned_abs();
-    if let 1_000_000_000_000_000..10_000_000_000_000_000 = us {
-        return write_date(out, us);
-    }
-    write_count(out, us / 1_000_000);
-    // Six of eight digits, and the point before them.
-    let digits = eight_digits((us % 1_000_000) as u32) | ASCII;
-    put(out, (digits >> 16 << 8 | u64::from(b'.')).to_le_bytes(), 7);
 }
 
-/// Microseconds of sixteen digits, as times from 2001 to 2286 are: ten, the point and six.
+/// Microseconds of sixteen digits: ten, the point and six.
 #[inline]
-fn write_date(out: &mut Vec<u8>, us: u64) {
+fn date(us: u64) -> [u8; 24] {
     let digits = |v: u64| (eight_digits(v as u32) | ASCII).to_le_bytes();
     let (high, low) = (digits(us / EIGHT_DIGITS), digits(us % EIGHT_DIGITS));
-    let mut text = [0; 20];
+    let mut text = [0; 24];
     text[..8].copy_from_slice(&high);
     text[9..17].copy_from_slice(&low);
     (text[8], text[9], text[10]) = (low[0], low[1], b'.');
-    put(out, text, 17);
+    text
+}
+
+/// Any number.
+#[inline(never)]
+fn any_fixed6(ns: i64) -> ([u8; 48], usize) {
+    let us = ns / 1_000;
+    let mut bytes = [0; 48];
+    let mut text = Room::new(&mut bytes);
+    if us < 0 {
+        text.put([b'-'], 1);
+    }
+    let us = us.unsigned_abs();
+    write_count(&mut text, us / 1_000_000);
+    // Six of eight digits, and the point before them.
+    let digits = eight_digits((us % 1_000_000) as u32) | ASCII;
+    text.put((digits >> 16 << 8 | u64::from(b'.')).to_le_bytes(), 7);
+    let len = text.written().unwrap_or_default();
+    (bytes, len)
 }
 
 /// The text of a byte and the point after it.
@@ -119,9 +153,18 @@ const PART_LENGTHS: [u8; 256] = {
 };
 
 /// Appends an address as `inet_ntop` prints it.
+#[inline(always)]
+pub fn write_addr<S: Sink>(out: &mut S, a: Addr) {
+    let Some(parts) = a.as_v4() else {
+        let (text, len) = v6(a.octets());
+        return out.put(text, len);
+    };
+    let (text, len) = v4(parts);
+    out.put(text, len);
+}
+
 #[inline]
-pub fn write_addr(out: &mut Vec<u8>, a: Addr) {
-    let Some(parts) = a.as_v4() else { return write_v6(out, a.octets()) };
+fn v4(parts: [u8; 4]) -> ([u8; 16], usize) {
     let [a, b, c, d] = parts.map(|p| u64::from(u32::from_le_bytes(PARTS[usize::from(p)])));
     let [la, lb, lc, ld] = parts.map(|p| usize::from(PART_LENGTHS[usize::from(p)]));
     // Two halves of up to eight bytes; the second is laid over what the first leaves free. What a
@@ -131,10 +174,20 @@ pub fn write_addr(out: &mut Vec<u8>, a: Addr) {
     text[..8].copy_from_slice(&half(a, la, b).to_le_bytes());
     let n = (la + lb).min(8);
     text[n..n + 8].copy_from_slice(&half(c, lc, d).to_le_bytes());
-    put(out, text, n + lc + ld - 1);
+    (text, n + lc + ld - 1)
 }
 
-fn write_v6(out: &mut Vec<u8>, b: [u8; 16]) {
+/// An IPv6 address: up to eight groups of four digits and the colons between them.
+#[inline(never)]
+fn v6(b: [u8; 16]) -> ([u8; 64], usize) {
+    let mut bytes = [0; 64];
+    let mut text = Room::new(&mut bytes);
+    write_v6(&mut text, b);
+    let len = text.written().unwrap_or_default();
+    (bytes, len)
+}
+
+fn write_v6(out: &mut Room<'_>, b: [u8; 16]) {
     let group = |i: usize| u16::from_be_bytes([b[2 * i], b[2 * i + 1]]);
     // The longest run of two or more zero groups, the first of equals, becomes "::".
     let (mut start, mut len, mut i) = (8, 1, 0);
@@ -150,12 +203,12 @@ fn write_v6(out: &mut Vec<u8>, b: [u8; 16]) {
     let mut i = 0;
     while i < 8 {
         if i == start {
-            out.extend_from_slice(b"::");
+            out.put(*b"::", 2);
             i += len;
             continue;
         }
         if i > 0 && i != start + len {
-            out.push(b':');
+            out.put([b':'], 1);
         }
         if dotted && i == 6 {
             write_addr(out, Addr::v4([b[12], b[13], b[14], b[15]]));
@@ -164,7 +217,7 @@ fn write_v6(out: &mut Vec<u8>, b: [u8; 16]) {
         let g = group(i);
         let digits = (16 - g.leading_zeros()).div_ceil(4).max(1);
         for d in (0..digits).rev() {
-            out.push(b"0123456789abcdef"[usize::from(g >> (4 * d)) & 15]);
+            out.put([b"0123456789abcdef"[usize::from(g >> (4 * d)) & 15]], 1);
         }
         i += 1;
     }

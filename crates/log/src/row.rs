@@ -71,7 +71,7 @@ impl<T: Value> Column for T {
         out.push(Field { name, ty: T::TYPE, doc, optional: false });
     }
 
-    #[inline]
+    #[inline(always)]
     fn encode<E: Encoder>(&self, name: &'static str, e: &mut E) {
         e.field(name, self);
     }
@@ -88,7 +88,7 @@ impl Column for ConnId {
         ]);
     }
 
-    #[inline]
+    #[inline(always)]
     fn encode<E: Encoder>(&self, _name: &'static str, e: &mut E) {
         e.field("id.orig_h", &self.orig_h);
         e.field("id.orig_p", &Port(self.orig_p));
@@ -107,7 +107,7 @@ impl<T: Value> Column for Extra<T> {
         out.push(Field { name, ty: T::TYPE, doc, optional: true });
     }
 
-    #[inline]
+    #[inline(always)]
     fn encode<E: Encoder>(&self, name: &'static str, e: &mut E) {
         if let Some(value) = &self.0 {
             e.field(name, value);
@@ -179,7 +179,7 @@ macro_rules! row {
                 out
             }
 
-            #[inline]
+            #[inline(always)]
             fn encode<E: $crate::Encoder>(&self, e: &mut E) {
                 $( $crate::Column::encode(&self.$field, $col, e); )*
             }

@@ -1,54 +1,169 @@
 //! Short texts, written without a call and without a loop: rows are made of little else.
 
-/// Appends the first `len` of `N` bytes: one store of a fixed size, of which the rest is taken back.
-#[inline(always)]
-pub(crate) fn put<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N], len: usize) {
-    let end = out.len() + len;
-    out.extend_from_slice(&bytes);
-    out.truncate(end);
+/// Takes text piece by piece.
+pub trait Sink {
+    /// Appends the first `len` of `N` bytes: one store of a fixed size, of which the rest does not
+    /// count.
+    fn put<const N: usize>(&mut self, bytes: [u8; N], len: usize);
+    /// Appends a text of `len` bytes, `N` to `2 * N`, of which the ends are given.
+    fn put_ends<const N: usize>(&mut self, first: [u8; N], last: [u8; N], len: usize);
+    /// Appends a text.
+    fn put_all(&mut self, s: &[u8]);
 }
 
-/// Two overlapping ends of a text make the whole: up to sixteen bytes in a register, and zeros.
+impl Sink for Vec<u8> {
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, bytes: [u8; N], len: usize) {
+        let end = self.len() + len;
+        self.extend_from_slice(&bytes);
+        self.truncate(end);
+    }
+
+    #[inline(always)]
+    fn put_ends<const N: usize>(&mut self, first: [u8; N], last: [u8; N], len: usize) {
+        self.put(first, len - N);
+        self.extend_from_slice(&last);
+    }
+
+    #[inline]
+    fn put_all(&mut self, s: &[u8]) {
+        self.extend_from_slice(s);
+    }
+}
+
+/// Memory that one line is written into.
+///
+/// It never grows: what does not fit is left out, which [`written`](Self::written) tells, and the
+/// line is written once more with more room. So that one comparison is all that a piece of text
+/// costs.
+#[derive(Debug)]
+pub struct Room<'a> {
+    bytes: &'a mut [u8],
+    at: u32,
+}
+
+/// Where a line stands that did not fit: no place is there, and none comes after it.
+const OVER: u32 = u32::MAX;
+
+impl<'a> Room<'a> {
+    /// Writes with a function of its own, which is called: where the line stands goes there and back
+    /// in registers.
+    #[inline(always)]
+    pub(crate) fn with(&mut self, write: impl FnOnce(&mut [u8], u32) -> u32) {
+        self.at = write(self.bytes, self.at);
+    }
+
+    /// From a place that [`with`](Self::with) gave.
+    #[inline(always)]
+    pub(crate) fn at(bytes: &'a mut [u8], at: u32) -> Self {
+        Self { bytes, at }
+    }
+
+    /// The place to give back.
+    #[inline(always)]
+    pub(crate) fn place(self) -> u32 {
+        self.at
+    }
+
+    /// Empty, of fewer than 2³² - 2¹⁶ bytes.
+    #[inline]
+    pub fn new(bytes: &'a mut [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Bytes written; `None` if they did not fit.
+    #[inline]
+    pub fn written(&self) -> Option<usize> {
+        (self.at != OVER).then_some(self.at as usize)
+    }
+
+    /// Whether nothing was written yet.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at == 0
+    }
+
+    /// Puts a byte in the place of the last one.
+    #[inline(always)]
+    pub(crate) fn replace_last(&mut self, byte: u8) {
+        if let Some(last) = self.bytes.get_mut((self.at as usize).wrapping_sub(1)) {
+            *last = byte;
+        }
+    }
+}
+
+impl Sink for Room<'_> {
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, bytes: [u8; N], len: usize) {
+        let at = self.at as usize;
+        match self.bytes.get_mut(at..at + N) {
+            Some(place) => {
+                place.copy_from_slice(&bytes);
+                self.at += len as u32;
+            }
+            None => self.at = OVER,
+        }
+    }
+
+    #[inline(always)]
+    fn put_ends<const N: usize>(&mut self, first: [u8; N], last: [u8; N], len: usize) {
+        let at = self.at as usize;
+        match self.bytes.get_mut(at..at + len) {
+            Some(place) => {
+                if let Some(place) = place.first_chunk_mut() {
+                    *place = first;
+                }
+                if let Some(place) = place.last_chunk_mut() {
+                    *place = last;
+                }
+                self.at += len as u32;
+            }
+            None => self.at = OVER,
+        }
+    }
+
+    #[inline(always)]
+    fn put_all(&mut self, s: &[u8]) {
+        let at = self.at as usize;
+        match self.bytes.get_mut(at..at + s.len()) {
+            Some(place) => {
+                place.copy_from_slice(s);
+                self.at += s.len() as u32;
+            }
+            None => self.at = OVER,
+        }
+    }
+}
+
+/// A text of `N` to `2 * N` bytes as its two ends, which overlap.
 #[inline(always)]
-fn gather(s: &[u8]) -> Option<u128> {
-    let n = s.len();
-    if let (9..=16, Some(a), Some(b)) = (n, s.first_chunk(), s.last_chunk()) {
-        let shift = 8 * (n - 8);
-        return Some(
-            u128::from(u64::from_le_bytes(*a)) | u128::from(u64::from_le_bytes(*b)) << shift,
-        );
-    }
-    if let (4..=8, Some(a), Some(b)) = (n, s.first_chunk(), s.last_chunk()) {
-        let shift = 8 * (n - 4);
-        let ends = u64::from(u32::from_le_bytes(*a)) | u64::from(u32::from_le_bytes(*b)) << shift;
-        return Some(u128::from(ends));
-    }
-    let byte = |i: usize| u128::from(s[i]) << (8 * i);
-    match n {
-        0 => Some(0),
-        1..=3 => Some(byte(0) | byte(n / 2) | byte(n - 1)),
-        _ => None,
-    }
+fn ends<const N: usize>(s: &[u8]) -> Option<([u8; N], [u8; N])> {
+    let fits = s.len() <= 2 * N;
+    fits.then(|| Some((*s.first_chunk()?, *s.last_chunk()?))).flatten()
 }
 
 /// Appends a text that is mostly short.
-#[inline]
-pub(crate) fn append(out: &mut Vec<u8>, s: &[u8]) {
-    match gather(s) {
-        Some(text) => put(out, text.to_le_bytes(), s.len()),
-        None => append_long(out, s),
+#[inline(always)]
+pub(crate) fn append<S: Sink>(out: &mut S, s: &[u8]) {
+    if let Some((a, b)) = ends::<4>(s) {
+        out.put_ends(a, b, s.len());
+    } else if let Some((a, b)) = ends::<8>(s) {
+        out.put_ends(a, b, s.len());
+    } else {
+        append_long(out, s);
     }
 }
 
-/// Seventeen bytes or more: up to 32 as two overlapping ends.
+/// Up to three bytes, or more than sixteen.
 #[inline(always)]
-fn append_long(out: &mut Vec<u8>, s: &[u8]) {
-    match (s.first_chunk::<16>(), s.last_chunk::<16>()) {
-        (Some(a), Some(b)) if s.len() <= 32 => {
-            put(out, *a, s.len() - 16);
-            out.extend_from_slice(b);
-        }
-        _ => out.extend_from_slice(s),
+fn append_long<S: Sink>(out: &mut S, s: &[u8]) {
+    match (ends::<16>(s), s) {
+        (Some((a, b)), _) => out.put_ends(a, b, s.len()),
+        (_, []) => {}
+        (_, &[a]) => out.put([a], 1),
+        (_, &[a, b]) => out.put([a, b], 2),
+        (_, &[a, b, c]) => out.put([a, b, c], 3),
+        _ => out.put_all(s),
     }
 }
 
@@ -56,47 +171,36 @@ fn append_long(out: &mut Vec<u8>, s: &[u8]) {
 const LOW: u64 = 0x0101_0101_0101_0101;
 /// High bits of the bytes of a word.
 const HIGH: u64 = LOW << 7;
-/// A word of spaces.
-const SPACES: u64 = LOW * 0x20;
 
 /// Bits of which one is set if a byte of the word is not printable ASCII, or one of two given ones.
 ///
-/// Bytes above one that is found may be taken for found, too: borrows go upwards.
+/// Bytes above one that is found may be taken for found, too: borrows and carries go upwards.
 #[inline(always)]
 fn special(word: u64, a: u8, b: u8) -> u64 {
-    let is = |c: u8| {
-        let rest = word ^ (LOW * u64::from(c));
-        rest.wrapping_sub(LOW) & !rest
-    };
-    (word | word.wrapping_sub(SPACES) | is(0x7f) | is(a) | is(b)) & HIGH
-}
-
-#[inline(always)]
-fn special_in(word: u128, a: u8, b: u8) -> u64 {
-    special(word as u64, a, b) | special((word >> 64) as u64, a, b)
+    let below = word.wrapping_sub(LOW * 0x20);
+    let above = word.wrapping_add(LOW);
+    // Zero where the byte is the one looked for. What is beyond ASCII is found anyway.
+    let is = |c: u8| (word ^ (LOW * u64::from(c))).wrapping_sub(LOW);
+    (word | below | above | is(a) | is(b)) & HIGH
 }
 
 /// Appends a text if every byte of it is printable ASCII and none is among the two given; returns
 /// whether it did.
-#[inline]
-pub(crate) fn append_plain(out: &mut Vec<u8>, s: &[u8], a: u8, b: u8) -> bool {
-    if let Some(text) = gather(s) {
-        let spaces = u128::from(SPACES) << 64 | u128::from(SPACES);
-        let padding = spaces.checked_shl(8 * s.len() as u32).unwrap_or_default();
-        if special_in(text | padding, a, b) != 0 {
-            return false;
+#[inline(always)]
+pub(crate) fn append_plain<S: Sink>(out: &mut S, s: &[u8], a: u8, b: u8) -> bool {
+    let word = |c: &[u8; 8]| special(u64::from_le_bytes(*c), a, b);
+    let found = match (s.last_chunk(), ends::<4>(s)) {
+        (Some(end), _) => s.as_chunks().0.iter().fold(word(end), |all, c| all | word(c)),
+        (_, Some((x, y))) => {
+            let (x, y) = (u32::from_le_bytes(x), u32::from_le_bytes(y));
+            special(u64::from(x) | u64::from(y) << 32, a, b)
         }
-        put(out, text.to_le_bytes(), s.len());
-        return true;
+        _ => u64::from(s.iter().any(|c| c.wrapping_sub(0x20) >= 0x5f || *c == a || *c == b)),
+    };
+    if found == 0 {
+        append(out, s);
     }
-    let (chunks, _) = s.as_chunks::<16>();
-    let found = |c: &[u8; 16]| special_in(u128::from_le_bytes(*c), a, b);
-    let end = s.last_chunk().map_or(0, found);
-    if chunks.iter().fold(end, |all, c| all | found(c)) != 0 {
-        return false;
-    }
-    append_long(out, s);
-    true
+    found == 0
 }
 
 #[cfg(test)]
@@ -111,6 +215,21 @@ mod tests {
             append(&mut out, &s);
             prop_assert_eq!(&out[..before], vec![7; before]);
             prop_assert_eq!(&out[before..], &s[..]);
+        }
+
+        /// The same in a room, if it is large enough; if not, nothing is said to be written.
+        #[test]
+        fn a_room_takes_what_fits(room in 0_usize..120, texts in proptest::collection::vec(proptest::collection::vec(0_u8.., 0..40), 0..5)) {
+            let mut bytes = vec![7; room];
+            let mut out = Room::new(&mut bytes);
+            for text in &texts {
+                append(&mut out, text);
+            }
+            let all = texts.concat();
+            match out.written() {
+                Some(n) => prop_assert_eq!(&bytes[..n], &all[..]),
+                None => prop_assert!(all.len() + 16 > room),
+            }
         }
 
         #[test]

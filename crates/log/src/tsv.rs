@@ -1,6 +1,7 @@
 use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_base::Uid;
 
 use crate::escape::escape_tsv;
 use crate::number::write_addr;
@@ -8,140 +9,197 @@ use crate::number::write_count;
 use crate::number::write_fixed6;
 use crate::row::Cut;
 use crate::row::Limits;
+use crate::text::Room;
+use crate::text::Sink;
 use crate::text::append;
-use crate::text::put;
+use crate::text::append_plain;
 use crate::value::Encoder;
 use crate::value::Value;
 
 /// Writes a row as a line of Zeek's tab-separated text.
+///
+/// Where the line stands is in a register from one column to the next.
 pub struct TsvEncoder<'a> {
-    out: &'a mut Vec<u8>,
-    start: usize,
+    out: Room<'a>,
     limits: Limits,
     in_list: bool,
     cut: Cut,
 }
 
 impl<'a> TsvEncoder<'a> {
-    /// Ends the line, returning what had to be cut to its limit.
-    #[inline]
-    pub fn finish(self) -> Cut {
-        // In place of the last column's tab.
-        if self.out.len() > self.start {
-            self.out.pop();
-        }
-        self.out.push(b'\n');
-        self.cut
+    /// A row is written to `room`; call [`finish`](Self::finish) after the last column.
+    #[inline(always)]
+    pub fn new(room: &'a mut [u8], limits: Limits) -> Self {
+        Self { out: Room::new(room), limits, in_list: false, cut: Cut::default() }
     }
 
-    /// Values that would read as the marks for unset, empty or a header line.
-    fn mark(&mut self, v: &[u8]) {
-        match v {
-            b"" => self.out.extend_from_slice(b"(empty)"),
-            b"-" => self.out.extend_from_slice(b"\\x2d"),
-            b"(empty)" => self.out.extend_from_slice(b"\\x28empty)"),
-            [b'#', rest @ ..] if self.out.len() == self.start => {
-                self.out.extend_from_slice(b"\\x23");
-                escape_tsv(self.out, rest, self.in_list);
-            }
-            _ => escape_tsv(self.out, v, self.in_list),
+    /// Ends the line, returning its length and what had to be cut to its limit; `None` if there was
+    /// not enough room, by up to 64 bytes: then it is to be written anew with more.
+    #[inline(always)]
+    pub fn finish(mut self) -> Option<(usize, Cut)> {
+        if self.out.is_empty() {
+            self.out.put([b'\n'], 1);
+        } else {
+            // In place of the last column's tab.
+            self.out.replace_last(b'\n');
         }
-    }
-
-    /// A row is appended to `out`; call [`finish`](Self::finish) after the last column.
-    #[inline]
-    pub fn new(out: &'a mut Vec<u8>, limits: Limits) -> Self {
-        let start = out.len();
-        Self { out, start, limits, in_list: false, cut: Cut::default() }
+        self.out.written().map(|n| (n, self.cut))
     }
 }
 
+/// A string from the wire.
+#[inline(never)]
+fn string(room: &mut [u8], at: u32, v: &[u8], in_list: bool) -> u32 {
+    let mut out = Room::at(room, at);
+    let comma = if in_list { b',' } else { b'\\' };
+    let marked = matches!(v.first(), Some(b'-' | b'(' | b'#') | None);
+    if marked || !append_plain(&mut out, v, b'\\', comma) {
+        let text = escaped(v, in_list, out.is_empty());
+        out.put_all(&text);
+    }
+    out.place()
+}
+
+#[inline(never)]
+fn plain(room: &mut [u8], at: u32, v: &[u8]) -> u32 {
+    let mut out = Room::at(room, at);
+    append(&mut out, v);
+    out.place()
+}
+
+#[inline(never)]
+fn fixed6(room: &mut [u8], at: u32, ns: i64) -> u32 {
+    let mut out = Room::at(room, at);
+    write_fixed6(&mut out, ns);
+    out.place()
+}
+
+#[inline(never)]
+fn uid(room: &mut [u8], at: u32, v: Uid) -> u32 {
+    let mut out = Room::at(room, at);
+    let (text, len) = v.text();
+    out.put(text, len);
+    out.place()
+}
+
+#[inline(never)]
+fn addr(room: &mut [u8], at: u32, v: Addr) -> u32 {
+    let mut out = Room::at(room, at);
+    write_addr(&mut out, v);
+    out.place()
+}
+
+#[inline(never)]
+fn count(room: &mut [u8], at: u32, v: u64) -> u32 {
+    let mut out = Room::at(room, at);
+    write_count(&mut out, v);
+    out.place()
+}
+
+/// Values that would read as the marks for unset, empty or, `first` in a line, a header line; and
+/// those with bytes that are not shown as they are.
+#[cold]
+#[inline(never)]
+fn escaped(v: &[u8], in_list: bool, first: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    match v {
+        b"" => out.extend_from_slice(b"(empty)"),
+        b"-" => out.extend_from_slice(b"\\x2d"),
+        b"(empty)" => out.extend_from_slice(b"\\x28empty)"),
+        [b'#', rest @ ..] if first => {
+            out.extend_from_slice(b"\\x23");
+            escape_tsv(&mut out, rest, in_list);
+        }
+        _ => escape_tsv(&mut out, v, in_list),
+    }
+    out
+}
+
 impl Encoder for TsvEncoder<'_> {
-    #[inline]
+    #[inline(always)]
     fn field<V: Value>(&mut self, _name: &'static str, value: &V) {
         if value.is_unset() {
-            self.out.extend_from_slice(b"-\t");
-            return;
+            return self.out.put(*b"-\t", 2);
         }
         value.put(self);
-        self.out.push(b'\t');
+        self.out.put([b'\t'], 1);
     }
 
+    #[inline(always)]
     fn bool(&mut self, v: bool) {
-        self.out.push(if v { b'T' } else { b'F' });
+        self.out.put([if v { b'T' } else { b'F' }], 1);
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, v: u64) {
-        write_count(self.out, v);
+        self.out.with(|room, at| count(room, at, v));
     }
 
+    #[inline(always)]
     fn int(&mut self, v: i64) {
         if v < 0 {
-            self.out.push(b'-');
+            self.out.put([b'-'], 1);
         }
-        write_count(self.out, v.unsigned_abs());
+        self.count(v.unsigned_abs());
     }
 
     fn double(&mut self, v: f64) {
         let text = format!("{v:.6}");
         let trimmed = text.trim_end_matches('0').trim_end_matches('.');
-        self.out.extend_from_slice(trimmed.as_bytes());
+        self.out.put_all(trimmed.as_bytes());
         // A whole number still reads as a double.
         if (v - v.round()).abs() < 1e-9 && v.is_finite() {
-            self.out.extend_from_slice(b".0");
+            self.out.put_all(b".0");
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn time(&mut self, v: Time) {
-        write_fixed6(self.out, v.as_nanos());
+        self.out.with(|room, at| fixed6(room, at, v.as_nanos()));
     }
 
-    #[inline]
+    #[inline(always)]
     fn interval(&mut self, v: Interval) {
-        write_fixed6(self.out, v.as_nanos());
+        self.out.with(|room, at| fixed6(room, at, v.as_nanos()));
     }
 
-    #[inline]
+    #[inline(always)]
     fn addr(&mut self, v: Addr) {
-        write_addr(self.out, v);
+        self.out.with(|room, at| addr(room, at, v));
     }
 
-    #[inline]
+    #[inline(always)]
+    fn uid(&mut self, v: Uid) {
+        self.out.with(|room, at| uid(room, at, v));
+    }
+
+    #[inline(always)]
     fn string(&mut self, v: &[u8]) {
         let cut = v.len() > self.limits.string;
         self.cut.strings |= cut;
         let v = if cut { &v[..self.limits.string] } else { v };
-        match v.first() {
-            Some(b'-' | b'(' | b'#') | None => self.mark(v),
-            Some(_) => escape_tsv(self.out, v, self.in_list),
-        }
+        let in_list = self.in_list;
+        self.out.with(|room, at| string(room, at, v, in_list));
     }
 
-    #[inline]
+    #[inline(always)]
     fn plain(&mut self, v: &[u8]) {
-        append(self.out, v);
+        self.out.with(|room, at| plain(room, at, v));
     }
 
-    #[inline]
-    fn short<const N: usize>(&mut self, text: [u8; N], len: usize) {
-        put(self.out, text, len);
-    }
-
-    fn list<V: Value>(&mut self, v: &[V]) {
-        if v.is_empty() {
-            self.out.extend_from_slice(b"(empty)");
-            return;
+    #[inline(always)]
+    fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>) {
+        if v.len() == 0 {
+            return self.out.put_all(b"(empty)");
         }
         let n = v.len().min(self.limits.elements);
         self.cut.lists |= n < v.len();
         self.in_list = true;
-        for (i, element) in v[..n].iter().enumerate() {
+        for (i, element) in v.take(n).enumerate() {
             if i > 0 {
-                self.out.push(b',');
+                self.out.put([b','], 1);
             }
-            if element.is_unset() { self.out.push(b'-') } else { element.put(self) }
+            if element.is_unset() { self.out.put([b'-'], 1) } else { element.put(self) }
         }
         self.in_list = false;
     }
@@ -167,12 +225,19 @@ mod tests {
     }
 
     fn line(row: &Sample<'_>) -> String {
-        let mut out = Vec::new();
-        let mut e = TsvEncoder::new(&mut out, Sample::LIMITS);
+        let mut room = [0; 1 << 10];
+        let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
         row.encode(&mut e);
-        assert_eq!(e.finish(), Cut::default());
-        assert_eq!(out.pop(), Some(b'\n'));
-        String::from_utf8(out).unwrap()
+        let (n, cut) = e.finish().unwrap();
+        assert_eq!((cut, room[n - 1]), (Cut::default(), b'\n'));
+        let line = String::from_utf8(room[..n - 1].to_vec()).unwrap();
+        for room in 0..n {
+            let mut room = vec![0; room];
+            let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
+            row.encode(&mut e);
+            assert_eq!(e.finish(), None, "{line}");
+        }
+        line
     }
 
     #[test]
@@ -206,11 +271,12 @@ mod tests {
             times: Vector(vec![]),
             ok: false,
         };
-        let mut out = Vec::new();
-        let mut e = TsvEncoder::new(&mut out, Sample::LIMITS);
+        let mut room = [0; 1 << 13];
+        let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
         row.encode(&mut e);
-        assert_eq!(e.finish(), Cut { strings: true, lists: true });
-        let text = String::from_utf8(out).unwrap();
+        let (n, cut) = e.finish().unwrap();
+        assert_eq!(cut, Cut { strings: true, lists: true });
+        let text = String::from_utf8(room[..n].to_vec()).unwrap();
         let columns: Vec<_> = text.split('\t').collect();
         assert_eq!(columns[0].len(), 4096);
         assert_eq!(columns[3].split(',').count(), 100);

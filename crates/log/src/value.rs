@@ -47,13 +47,14 @@ pub trait Encoder {
     fn string(&mut self, v: &[u8]);
     /// Text that is known to need no escaping: enum names, uids.
     fn plain(&mut self, v: &[u8]);
-    /// The first `len` of a few bytes that are known to need no escaping.
+    /// The name of a connection, a file or a tunnel.
     #[inline]
-    fn short<const N: usize>(&mut self, text: [u8; N], len: usize) {
+    fn uid(&mut self, v: Uid) {
+        let (text, len) = v.text();
         self.plain(&text[..len]);
     }
     /// A set or vector. An unset element of a vector is allowed.
-    fn list<V: Value>(&mut self, v: &[V]);
+    fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>);
 }
 
 /// A value that fits one column.
@@ -61,7 +62,7 @@ pub trait Value {
     /// Its type in the header.
     const TYPE: Type;
     /// Whether the column is unset.
-    #[inline]
+    #[inline(always)]
     fn is_unset(&self) -> bool {
         false
     }
@@ -89,7 +90,7 @@ macro_rules! scalar {
     ($($ty:ty, $name:literal, |$v:ident, $e:ident| $put:expr;)*) => {
         $(impl Value for $ty {
             const TYPE: Type = Type::Scalar($name);
-            #[inline]
+            #[inline(always)]
             fn put<E: Encoder>(&self, $e: &mut E) {
                 let $v = self;
                 $put
@@ -121,20 +122,19 @@ scalar! {
 
 impl Value for Uid {
     const TYPE: Type = Type::Scalar("string");
-    #[inline]
+    #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
-        let (text, len) = self.text();
-        e.short(text, len);
+        e.uid(*self);
     }
 }
 
 impl<T: Value> Value for Option<T> {
     const TYPE: Type = T::TYPE;
-    #[inline]
+    #[inline(always)]
     fn is_unset(&self) -> bool {
         self.as_ref().is_none_or(Value::is_unset)
     }
-    #[inline]
+    #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
         if let Some(v) = self {
             v.put(e);
@@ -144,11 +144,11 @@ impl<T: Value> Value for Option<T> {
 
 impl<T: Value> Value for &T {
     const TYPE: Type = T::TYPE;
-    #[inline]
+    #[inline(always)]
     fn is_unset(&self) -> bool {
         (**self).is_unset()
     }
-    #[inline]
+    #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
         (**self).put(e);
     }
@@ -162,16 +162,16 @@ const fn element(t: Type) -> &'static str {
 
 impl<T: Value> Value for Set<T> {
     const TYPE: Type = Type::Set(element(T::TYPE));
-    #[inline]
+    #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
-        e.list(&self.0);
+        e.list(self.0.iter());
     }
 }
 
 impl<T: Value> Value for Vector<T> {
     const TYPE: Type = Type::Vector(element(T::TYPE));
-    #[inline]
+    #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
-        e.list(&self.0);
+        e.list(self.0.iter());
     }
 }

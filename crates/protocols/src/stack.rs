@@ -30,6 +30,8 @@ const MAX_STARTS: u16 = 32;
 #[derive(Default)]
 pub struct Scratch {
     requests: Vec<Request>,
+    /// Those that are being carried out.
+    round: Vec<Request>,
     starts: Vec<(Tag, Replay)>,
     /// Emptied lists of analyzers, kept for their memory.
     spare: Vec<ThinVec<Entry>>,
@@ -219,7 +221,9 @@ impl Session<'_> {
             // Whether a failure counts is judged once everything else of the packet is done: a
             // protocol may be confirmed after its first violation.
             let mut failures = Vec::new();
-            for request in std::mem::take(&mut self.scratch.requests) {
+            let mut round = std::mem::take(&mut self.scratch.round);
+            std::mem::swap(&mut round, &mut self.scratch.requests);
+            for request in round.drain(..) {
                 match request {
                     Request::Confirm(tag) => self.confirm(conn, tag),
                     Request::Violation { tag, reason, data } => {
@@ -232,6 +236,7 @@ impl Session<'_> {
                     Request::Done(tag) => self.remove(conn, tag),
                 }
             }
+            self.scratch.round = round;
             for (tag, reason, data) in failures {
                 self.fail(conn, tag, &reason, &data);
             }

@@ -1,14 +1,13 @@
 use gannet_base::Addr;
-use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_flow::Conn;
 
 use super::framing::Framing;
 use super::message::Header;
 use super::message::Note;
 use super::message::Notes;
-use super::name::Name;
 use super::names;
 use super::names::opcode;
 use super::rows;
@@ -90,8 +89,7 @@ impl Analyzer {
             cx.weird("DNS_truncated_len_lt_hdr_len", "", SOURCE);
             return;
         };
-        let mut id = if self.flip_asked { cx.conn.id.flipped() } else { cx.conn.id };
-        let netbios = id.orig_p == NETBIOS_PORT || id.resp_p == NETBIOS_PORT;
+        let netbios = cx.conn.id.orig_p == NETBIOS_PORT || cx.conn.id.resp_p == NETBIOS_PORT;
         let code = header.opcode();
         let tracked = matches!(code, opcode::QUERY | opcode::NOTIFY | opcode::UPDATE);
         if !tracked && !netbios {
@@ -100,16 +98,20 @@ impl Analyzer {
             return;
         }
         let first = !std::mem::replace(&mut self.seen_message, true);
-        if first && header.is_reply() && from == Some(Dir::Orig) && !keeps_roles(id.resp_h) {
+        if first
+            && header.is_reply()
+            && from == Some(Dir::Orig)
+            && !keeps_roles(self.responder(cx.conn))
+        {
             cx.flip();
             self.flip_asked = true;
-            id = id.flipped();
         }
         // The scratch is moved out, so that it and the context can be used together.
         let mut scratch = cx.env.dns.scratch.take().unwrap_or_default();
         scratch.answers.clear();
         let spare = &mut cx.env.dns.spare;
-        let mut joined = tracked.then(|| self.join(cx.now, id, &header, netbios, spare));
+        let multicast = self.responder(cx.conn).is_multicast();
+        let mut joined = tracked.then(|| self.join(cx.now, multicast, &header, netbios, spare));
         let exchange = match &mut joined {
             Some((exchange, _)) => {
                 if let Some(kept) = exchange.answers.take() {
@@ -124,7 +126,7 @@ impl Analyzer {
             now: cx.now,
             netbios,
             place: super::records::Place {
-                netbios_server: id.resp_p == NETBIOS_PORT,
+                netbios_server: netbios && self.responder_port(cx.conn) == NETBIOS_PORT,
                 udp: cx.conn.proto == Proto::Udp,
             },
             exchange,
@@ -136,9 +138,9 @@ impl Analyzer {
         match joined {
             Some((mut exchange, place)) => {
                 exchange.set(flag::REJECTED, exchange.has(flag::REJECTED) || result.rejected);
-                self.settle(cx, id, &header, exchange, place, result.ended, &mut scratch.answers);
+                self.settle(cx, &header, exchange, place, result.ended, &mut scratch.answers);
             }
-            None => self.touch_last(cx, id, &header, &result),
+            None => self.touch_last(cx, &header, &result),
         }
         cx.env.dns.scratch = Some(scratch);
     }
@@ -165,13 +167,13 @@ impl Analyzer {
     fn join(
         &mut self,
         now: Time,
-        id: ConnId,
+        multicast: bool,
         header: &Header,
         netbios: bool,
         spare: &mut Spare,
     ) -> (Box<Exchange>, Place) {
         let mut fresh = || spare.take(now, header.id);
-        let (mut exchange, place) = if id.resp_h.is_multicast() {
+        let (mut exchange, place) = if multicast {
             let mut exchange = fresh();
             exchange.flags = flag::SAW_BOTH;
             (exchange, Place::None)
@@ -213,22 +215,21 @@ impl Analyzer {
     }
 
     /// A message was read: its exchange is complete, or waits.
-    #[allow(clippy::too_many_arguments)]
     fn settle(
         &mut self,
         cx: &mut Context<'_>,
-        id: ConnId,
         header: &Header,
         mut exchange: Box<Exchange>,
         place: Place,
         ended: bool,
         answers: &mut Answers,
     ) {
+        let flipped = self.flip_asked;
         if ended {
             exchange.flags |= saw(header);
         }
         if ended && exchange.has(flag::SAW_BOTH) {
-            rows::log(cx, id, &exchange, answers);
+            rows::log(cx, flipped, &exchange, answers);
             cx.env.dns.spare.give(exchange);
             self.last = Place::None;
             return;
@@ -240,20 +241,14 @@ impl Analyzer {
         match place {
             Place::None => {}
             Place::Slot => self.slot = Some(exchange),
-            Place::Queries => self.rest().queries.push(exchange, |e| log_kept(cx, id, &e)),
-            Place::Replies => self.rest().replies.push(exchange, |e| log_kept(cx, id, &e)),
+            Place::Queries => self.rest().queries.push(exchange, |e| log_kept(cx, flipped, &e)),
+            Place::Replies => self.rest().replies.push(exchange, |e| log_kept(cx, flipped, &e)),
         }
     }
 
     /// A NetBIOS message that is not joined (a release, a wait for acknowledgement): what it
     /// says is still put down to the exchange before it, as Zeek does.
-    fn touch_last(
-        &mut self,
-        cx: &mut Context<'_>,
-        id: ConnId,
-        header: &Header,
-        result: &walk::Result,
-    ) {
+    fn touch_last(&mut self, cx: &mut Context<'_>, header: &Header, result: &walk::Result) {
         let last_id = self.last_id;
         let exchange = match self.last {
             Place::None => None,
@@ -268,10 +263,22 @@ impl Analyzer {
         if result.ended {
             exchange.flags |= saw(header);
             if exchange.has(flag::SAW_BOTH) {
-                log_kept(cx, id, exchange);
+                log_kept(cx, self.flip_asked, exchange);
                 self.last = Place::None;
             }
         }
+    }
+
+    /// The responder, should a flip be under way.
+    #[inline]
+    fn responder<'c>(&self, conn: &'c Conn) -> &'c Addr {
+        if self.flip_asked { &conn.id.orig_h } else { &conn.id.resp_h }
+    }
+
+    /// Its port.
+    #[inline]
+    fn responder_port(&self, conn: &Conn) -> u16 {
+        if self.flip_asked { conn.id.orig_p } else { conn.id.resp_p }
     }
 
     fn rest(&mut self) -> &mut Rest {
@@ -283,7 +290,7 @@ const SOURCE: Option<&str> = Some("DNS");
 
 /// Whether a reply to this address is no sign of a wrong originator. Of IPv4's multicast addresses
 /// only the block that mDNS and LLMNR use counts.
-fn keeps_roles(to: Addr) -> bool {
+fn keeps_roles(to: &Addr) -> bool {
     match to.as_v4() {
         Some(b) => b[0] == 224,
         None => to.is_multicast(),
@@ -294,10 +301,10 @@ fn saw(header: &Header) -> u16 {
     if header.is_reply() { flag::SAW_REPLY } else { flag::SAW_QUERY }
 }
 
-fn log_kept(cx: &mut Context<'_>, id: ConnId, exchange: &Exchange) {
+fn log_kept(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange) {
     match &exchange.answers {
-        Some(answers) => rows::log(cx, id, exchange, answers),
-        None => rows::log(cx, id, exchange, &Answers::default()),
+        Some(answers) => rows::log(cx, flipped, exchange, answers),
+        None => rows::log(cx, flipped, exchange, &Answers::default()),
     }
 }
 
@@ -317,10 +324,10 @@ pub(super) fn ask(
     exchange.z = header.z();
     exchange.qtype = kind;
     exchange.qclass = class;
-    exchange.query = match netbios.then(|| names::netbios_name(name)).flatten() {
-        Some((plain, len)) => Name::new(&plain[..len]),
-        None => Name::new(name),
-    };
+    match netbios.then(|| names::netbios_name(name)).flatten() {
+        Some((plain, len)) => exchange.query.set(&plain[..len]),
+        None => exchange.query.set(name),
+    }
 }
 
 impl Analyze for Analyzer {
@@ -360,13 +367,12 @@ impl Analyze for Analyzer {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
-        let id = cx.conn.id;
         if let Some(exchange) = self.slot.take() {
-            log_kept(cx, id, &exchange);
+            log_kept(cx, false, &exchange);
         }
         if let Some(mut rest) = self.rest.take() {
-            rest.queries.drain(|e| log_kept(cx, id, &e));
-            rest.replies.drain(|e| log_kept(cx, id, &e));
+            rest.queries.drain(|e| log_kept(cx, false, &e));
+            rest.replies.drain(|e| log_kept(cx, false, &e));
         }
     }
 }

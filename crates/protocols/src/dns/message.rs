@@ -200,14 +200,33 @@ impl<'a> Cursor<'a> {
     pub fn name(&mut self, out: &mut Vec<u8>, long_labels: bool, notes: &mut Notes) -> bool {
         let start = out.len();
         let ok = self.plain_name(out) || self.expand(out, NAME_ROOM, long_labels, 0, notes);
-        out[start..].make_ascii_lowercase();
+        lower(&mut out[start..]);
         ok
     }
 
-    /// What nearly all names are: a few labels, or one pointer to them. Whatever else there is, faults
-    /// above all, is left to [`expand`](Self::expand): then nothing has been read.
+    /// Goes over a name whose text is perhaps not needed: `None` if it is no name, with a note; else
+    /// where it stands, to be [read](Self::name) from there.
     #[inline]
-    fn plain_name(&mut self, out: &mut Vec<u8>) -> bool {
+    pub fn pass_name(
+        &mut self,
+        room: &mut Vec<u8>,
+        long_labels: bool,
+        notes: &mut Notes,
+    ) -> Option<Passed> {
+        let from = self.pos;
+        if let Some((_, after)) = self.plain_labels() {
+            self.pos = after;
+            return Some(Passed::At(from));
+        }
+        room.clear();
+        self.name(room, long_labels, notes).then_some(Passed::Read)
+    }
+
+    /// What nearly all names are: a few labels, or one pointer to them. Whatever else there is, faults
+    /// above all, is left to [`expand`](Self::expand). Returns the labels with their lengths, and the
+    /// offset behind the name.
+    #[inline]
+    fn plain_labels(&self) -> Option<(&'a [u8], usize)> {
         let from = self.pos;
         let (at, end, after) = match *self.rest() {
             [high @ 0xc0..=0xff, low, ..] => {
@@ -216,28 +235,39 @@ impl<'a> Cursor<'a> {
             }
             _ => (from, self.end, None),
         };
-        let Some(labels) = self.msg.get(at..end) else { return false };
+        let labels = self.msg.get(at..end)?;
         let mut zero = 0;
         loop {
             match labels.get(zero) {
                 Some(0) => break,
                 Some(len @ 1..=63) if zero < 190 => zero += 1 + usize::from(*len),
-                _ => return false,
+                _ => return None,
             }
         }
+        Some((&labels[..zero], after.unwrap_or(at + zero + 1)))
+    }
+
+    /// Appends a name of plain labels in the case it came in; where there is none, nothing has been
+    /// read.
+    #[inline]
+    fn plain_name(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some((labels, after)) = self.plain_labels() else { return false };
+        // Labels take up one byte, or three and more.
+        let pointed = after == self.pos + 2;
+        self.pos = after;
+        let Some((first, texts)) = labels.split_first() else { return true };
         // Where the length of a label was, behind the first, there is a dot.
         let start = out.len();
-        out.extend_from_slice(labels.get(1..zero).unwrap_or_default());
-        let mut dot = usize::from(labels[0]);
+        out.extend_from_slice(texts);
+        let mut dot = usize::from(*first);
         while let Some(place) = out[start..].get_mut(dot) {
             dot += 1 + usize::from(*place);
             *place = b'.';
         }
         // Behind a pointer a dot at the end is taken off once more, should a label end with one.
-        if after.is_some() && out.len() >= start + 2 && out.last() == Some(&b'.') {
+        if pointed && out.len() >= start + 2 && out.last() == Some(&b'.') {
             out.pop();
         }
-        self.pos = after.unwrap_or(at + zero + 1);
         true
     }
 
@@ -319,6 +349,29 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Where a name that was [passed](Cursor::pass_name) is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// Its text was not needed: it begins at this offset.
+    At(usize),
+    /// It had to be read, into the room that was given.
+    Read,
+}
+
+/// Lower case, sixteen bytes at a time.
+#[inline]
+fn lower(text: &mut [u8]) {
+    if let Some(last) = text.last_chunk_mut::<16>() {
+        // Letters of the last bytes that the others overlap are in lower case by then: no harm.
+        *last = last.map(|c| c.to_ascii_lowercase());
+        for chunk in text.as_chunks_mut::<16>().0 {
+            *chunk = chunk.map(|c| c.to_ascii_lowercase());
+        }
+    } else {
+        text.make_ascii_lowercase();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,7 +407,16 @@ mod tests {
             let (mut out, mut notes) = (Vec::new(), Notes::new());
             let ok = cursor.expand(&mut out, NAME_ROOM, false, 0, &mut notes);
             out.make_ascii_lowercase();
-            let expected = (ok, String::from_utf8_lossy(&out).into_owned(), cursor.pos(), notes);
+            let pos = cursor.pos();
+            let mut passing = Cursor::new(&msg, at);
+            let (mut room, mut same) = (vec![1], Notes::new());
+            match passing.pass_name(&mut room, false, &mut same) {
+                Some(Passed::At(from)) => prop_assert!(ok && from == at),
+                Some(Passed::Read) => prop_assert!(ok && room == out),
+                None => prop_assert!(!ok),
+            }
+            prop_assert_eq!((passing.pos(), &same), (pos, &notes));
+            let expected = (ok, String::from_utf8_lossy(&out).into_owned(), pos, notes);
             prop_assert_eq!(name(&msg, at), expected);
         }
     }

@@ -23,6 +23,27 @@ impl Name {
         Self::Inline(text.len() as u8, bytes)
     }
 
+    /// Makes it empty.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        match self {
+            Self::Inline(len, _) => *len = 0,
+            Self::Heap(_) => *self = Self::new(b""),
+        }
+    }
+
+    /// Makes it a copy of `text`.
+    #[inline]
+    pub(super) fn set(&mut self, text: &[u8]) {
+        match self {
+            Self::Inline(len, bytes) if text.len() <= INLINE => {
+                bytes[..text.len()].copy_from_slice(text);
+                *len = text.len() as u8;
+            }
+            _ => *self = Self::new(text),
+        }
+    }
+
     /// The bytes.
     pub(super) fn as_bytes(&self) -> &[u8] {
         match self {
@@ -41,6 +62,13 @@ mod tests {
         for len in [0, 1, INLINE, INLINE + 1, 255] {
             let text = vec![b'x'; len];
             assert_eq!(Name::new(&text).as_bytes(), text);
+            for before in [0, INLINE, INLINE + 1] {
+                let mut name = Name::new(&vec![b'y'; before]);
+                name.set(&text);
+                assert_eq!(name.as_bytes(), text);
+                name.clear();
+                assert_eq!(name.as_bytes(), b"");
+            }
         }
     }
 }

@@ -28,13 +28,13 @@ impl Coded {
 impl Value for Coded {
     const TYPE: Type = Type::Scalar("string");
 
+    #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
         match self.known {
             Some(name) => e.plain(name.as_bytes()),
             None => {
-                let mut text = Vec::with_capacity(24);
-                self.write(&mut text);
-                e.plain(&text);
+                e.plain(self.prefix.as_bytes());
+                e.count(u64::from(self.number));
             }
         }
     }

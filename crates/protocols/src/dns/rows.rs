@@ -112,9 +112,6 @@ impl Answers {
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerTexts<'a>(&'a Answers);
 
-/// Answers that are listed without an allocation.
-const ON_STACK: usize = 16;
-
 impl Value for AnswerTexts<'_> {
     const TYPE: Type = Type::Vector("string");
 
@@ -122,24 +119,14 @@ impl Value for AnswerTexts<'_> {
         self.0.is_empty()
     }
 
+    #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
         let mut start = 0;
-        let texts = self.0.ends.iter().map(|end| {
-            let text = &self.0.text[start..*end as usize];
+        e.list(self.0.ends.iter().map(|end| {
+            let text = self.0.text.get(start..*end as usize).unwrap_or_default();
             start = *end as usize;
             text
-        });
-        if self.0.ends.len() > ON_STACK {
-            e.list(&texts.collect::<Vec<_>>());
-            return;
-        }
-        let mut list: [&[u8]; ON_STACK] = [&[]; ON_STACK];
-        let mut n = 0;
-        for (place, text) in list.iter_mut().zip(texts) {
-            *place = text;
-            n += 1;
-        }
-        e.list(&list[..n]);
+        }));
     }
 }
 
@@ -154,13 +141,15 @@ impl Value for AnswerTtls<'_> {
         self.0.is_empty()
     }
 
+    #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
-        e.list(&self.0.ttls);
+        e.list(self.0.ttls.iter());
     }
 }
 
-/// Writes the row of an exchange. `id` is who talks to whom, should a flip be under way.
-pub(super) fn log(cx: &mut Context<'_>, id: ConnId, exchange: &Exchange, answers: &Answers) {
+/// Writes the row of an exchange; `flipped` if the connection's flip is under way.
+pub(super) fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
+    let id = if flipped { cx.conn.id.flipped() } else { cx.conn.id };
     let has = |mask| exchange.has(mask);
     let when = |mask| has(mask).then_some(());
     let qtype_name = match has(flag::NETBIOS_TYPE) {

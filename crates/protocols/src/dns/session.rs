@@ -92,6 +92,15 @@ impl Exchange {
         }
     }
 
+    /// Makes it what [`new`](Self::new) would, where it lies.
+    fn begin(&mut self, ts: Time, trans_id: u16) {
+        (self.ts, self.rtt, self.trans_id) = (ts, Interval::ZERO, trans_id);
+        self.query.clear();
+        self.answers = None;
+        (self.qtype, self.qclass, self.flags) = (0, 0, 0);
+        (self.opcode, self.rcode, self.z) = (0, 0, 0);
+    }
+
     /// Bytes it occupies, about.
     fn weight(&self) -> usize {
         size_of::<Self>() + self.answers.as_ref().map_or(0, |a| a.weight())
@@ -122,13 +131,12 @@ impl Spare {
     /// A fresh exchange.
     #[inline]
     pub(super) fn take(&mut self, ts: Time, trans_id: u16) -> Box<Exchange> {
-        let fresh = Exchange::new(ts, trans_id);
         match self.0.pop() {
             Some(mut exchange) => {
-                *exchange = fresh;
+                exchange.begin(ts, trans_id);
                 exchange
             }
-            None => Box::new(fresh),
+            None => Box::new(Exchange::new(ts, trans_id)),
         }
     }
 

@@ -9,6 +9,7 @@ use super::message::Cursor;
 use super::message::HEADER_LEN;
 use super::message::Header;
 use super::message::Note;
+use super::message::Passed;
 use super::message::weird;
 use super::message::weird_number;
 use super::name::Name;
@@ -105,8 +106,14 @@ impl Walk<'_> {
 
     fn question(&mut self, cursor: &mut Cursor<'_>) -> bool {
         let Scratch { question, notes, .. } = &mut *self.scratch;
-        question.clear();
-        if !cursor.name(question, self.place.netbios_server, notes) {
+        let asks = !self.header.is_reply() && self.exchange.is_some();
+        let read = if asks {
+            question.clear();
+            cursor.name(question, self.place.netbios_server, notes)
+        } else {
+            cursor.pass_name(question, self.place.netbios_server, notes).is_some()
+        };
+        if !read {
             return false;
         }
         if cursor.remaining() < 4 {
@@ -136,18 +143,26 @@ impl Walk<'_> {
         (0..count).all(|_| self.record(cursor, section, zone_class))
     }
 
-    /// A record's name, into the scratch, and its type and class.
+    /// A record's name, into the scratch if it is needed there, and its type and class.
+    #[inline]
     fn owner(&mut self, cursor: &mut Cursor<'_>) -> Option<(u16, u16)> {
         let Scratch { owner, notes, .. } = &mut *self.scratch;
-        owner.clear();
-        if !cursor.name(owner, self.place.netbios_server, notes) {
-            return None;
-        }
+        let long_labels = self.place.netbios_server;
+        let mut at_name = *cursor;
+        let passed = cursor.pass_name(owner, long_labels, notes)?;
         if cursor.remaining() < 4 {
             weird(notes, "DNS_truncated_ans_too_short");
             return None;
         }
-        Some((cursor.u16(), cursor.u16()))
+        let (kind, class) = (cursor.u16(), cursor.u16());
+        // Most answers are about the name that was asked for, which is known.
+        let is_update = self.header.opcode() == opcode::UPDATE;
+        let known = self.exchange.as_ref().is_none_or(|e| e.has(flag::NAME));
+        if passed != Passed::Read && (is_update || kind == rr::NSEC || !known) {
+            owner.clear();
+            at_name.name(owner, long_labels, notes);
+        }
+        Some((kind, class))
     }
 
     fn record(&mut self, cursor: &mut Cursor<'_>, section: Section, zone_class: u16) -> bool {

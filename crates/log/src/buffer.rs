@@ -1,0 +1,88 @@
+//! Lines on their way to a file.
+
+use crate::json::JsonEncoder;
+use crate::logs::Format;
+use crate::row::Cut;
+use crate::row::Row;
+use crate::tsv::TsvEncoder;
+
+/// Lines one behind the other, and room for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    /// What lies behind the lines is of no meaning.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+/// Bytes of a buffer with anything in it.
+const MIN_BYTES: usize = 1 << 10;
+
+impl Buffer {
+    /// Bytes of all lines.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All lines.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Forgets all lines, keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// The lines, and none are left.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.truncate(std::mem::take(&mut self.len));
+        bytes
+    }
+
+    /// Appends lines.
+    pub(crate) fn extend(&mut self, lines: &[u8]) {
+        self.bytes.truncate(self.len);
+        self.bytes.extend_from_slice(lines);
+        self.len = self.bytes.len();
+    }
+
+    /// Twice the room.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        self.bytes.resize((self.bytes.len() * 2).max(MIN_BYTES), 0);
+    }
+}
+
+/// Appends a row, returning what had to be cut to its limit.
+#[inline]
+pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
+    match format {
+        Format::Tsv => loop {
+            if let Some((n, cut)) = tsv(row, &mut out.bytes[out.len..]) {
+                out.len += n;
+                return cut;
+            }
+            out.grow();
+        },
+        Format::Json(times) => {
+            out.bytes.truncate(out.len);
+            let mut e = JsonEncoder::new(&mut out.bytes, R::LIMITS, times);
+            row.encode(&mut e);
+            let cut = e.finish();
+            out.len = out.bytes.len();
+            cut
+        }
+    }
+}
+
+/// Not part of the loop that calls it: the compiler would work out ahead of the loop whatever may
+/// be needed in it.
+#[inline(never)]
+fn tsv<R: Row>(row: &R, room: &mut [u8]) -> Option<(usize, Cut)> {
+    let mut e = TsvEncoder::new(room, R::LIMITS);
+    row.encode(&mut e);
+    e.finish()
+}
