@@ -86,6 +86,7 @@ impl Value for Services<'_> {
 }
 
 /// The row of a connection; `local` tells whether its two ends are local.
+#[inline(always)]
 pub(crate) fn row<'a>(
     conn: &'a Conn,
     tcp: Option<&Tcp>,

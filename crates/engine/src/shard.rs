@@ -99,7 +99,7 @@ pub(crate) struct Shard {
     pub(crate) fragments: Fragments,
     pub(crate) ip_tunnels: IpTunnels,
     timers: Timers,
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
     spare: Spare,
     /// Network time: never goes back.
     pub(crate) now: Time,
@@ -465,7 +465,8 @@ impl Shard {
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));
         let community = self.community.map(|seed| community_id(&slot.conn, seed));
-        self.env.logs.write(&conn_log::row(&slot.conn, slot.tcp.as_deref(), local, community));
+        let row = conn_log::row(&slot.conn, slot.tcp.as_deref(), local, community);
+        self.env.logs.write_in_place(&row);
         self.table.remove(index, &mut self.spare);
     }
 

@@ -60,14 +60,15 @@ pub(crate) fn owner(a: Addr, b: Addr, parts: usize) -> u8 {
 
 impl Shard {
     /// Whether a packet's connection is of the hub, if it is dealt with here. If not, the packet
-    /// is handed over to the part that owns its hosts.
+    /// is handed over to the part that owns its hosts. `payload` is a datagram's that
+    /// [may be](hub::may_be_by_content) of the hub.
     #[inline]
     pub(crate) fn steer(
         &mut self,
         id: &ConnId,
         ip: &Ip<'_>,
         proto: Proto,
-        payload: &[u8],
+        payload: Option<&[u8]>,
         all: Datagram<'_>,
         around: &Encapsulation,
     ) -> Option<bool> {
@@ -86,8 +87,8 @@ impl Shard {
     /// a datagram holds, or because it was announced there. The answer depends on this packet and
     /// on the hub alone.
     #[inline]
-    fn is_of_hub(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto, payload: &[u8]) -> bool {
-        if proto == Proto::Udp && hub::may_be_by_content(payload) && hub::is_by_content(payload) {
+    fn is_of_hub(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto, payload: Option<&[u8]>) -> bool {
+        if payload.is_some_and(hub::is_by_content) {
             return true;
         }
         self.env.hub_ports.may_have(proto, id.orig_p, id.resp_p) && self.is_hubs_own(id, ip, proto)

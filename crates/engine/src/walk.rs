@@ -9,6 +9,8 @@ use gannet_flow::is_power_of_ten;
 use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
+use gannet_protocols::Session;
+use gannet_protocols::hub;
 use gannet_protocols::policy::unknown::Seen;
 use gannet_protocols::registry::is_likely_server_port;
 use gannet_protocols::weird::Oddity;
@@ -64,6 +66,7 @@ impl Shard {
     }
 
     /// Whether the network layer and what it carries hold, by which an aggregate goes on.
+    #[inline]
     fn walk_network(&mut self, frame: &Frame<'_>, around: &Encapsulation) -> bool {
         self.layers = frame.depth;
         match frame.network {
@@ -155,6 +158,7 @@ impl Shard {
     }
 
     /// What an IP packet carries; returns whether it holds.
+    #[inline]
     fn walk_transport(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
         if ip.upper != Upper::Payload {
             return true;
@@ -290,7 +294,7 @@ impl Shard {
         let port =
             |at: usize| ip.payload.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
-        let Some(hub) = self.steer(&id, ip, Proto::Tcp, &[], all, around) else { return };
+        let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
         // A SYN whose options do not hold begins another connection nevertheless.
         let header = parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
@@ -349,7 +353,8 @@ impl Shard {
         };
         let id =
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
-        let Some(hub) = self.steer(&id, ip, Proto::Udp, udp.payload, all, around) else { return };
+        let odd = hub::may_be_by_content(udp.payload).then_some(udp.payload);
+        let Some(hub) = self.steer(&id, ip, Proto::Udp, odd, all, around) else { return };
         let (index, from) = self.connection(&id, ip, Proto::Udp, (false, hub), around, || {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)
@@ -361,18 +366,29 @@ impl Shard {
         if let Some(w) = udp.length_mismatch() {
             self.conn_weird(index, &w);
         }
-        let (time, ip_bytes) = (self.time, u64::from(ip.total_len));
         let Some(slot) = self.table.get_mut(index) else { return };
-        slot.conn.last = time;
+        slot.conn.last = self.time;
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         slot.conn.count_udp(from, udp.stated_len());
-        self.udp_tunnel(index, from, ip, udp, around);
-        self.with_session(index, |conn, _, session| {
-            session.datagram(conn, from, udp.payload, udp.payload_len);
-            let sent = &mut conn.sent[from.index()];
-            sent.packets += 1;
-            sent.ip_bytes += ip_bytes;
-        });
+        let deeper = self.deeper(ip, "UDP", around);
+        // Tunnels are of the hub by their ports, or look like what they are.
+        if deeper && (hub || odd.is_some()) {
+            self.udp_tunnel(index, from, ip, udp, around);
+        }
+        let Some(slot) = self.table.get_mut(index) else { return };
+        if !deeper {
+            slot.conn.note_limit();
+        }
+        let mut session = Session {
+            now: self.now,
+            env: &mut self.env,
+            stack: &mut slot.ext.stack,
+            scratch: &mut self.scratch,
+        };
+        session.datagram(&mut slot.conn, from, udp.payload, udp.payload_len);
+        let sent = &mut slot.conn.sent[from.index()];
+        sent.packets += 1;
+        sent.ip_bytes += u64::from(ip.total_len);
         self.settle(index);
     }
 
@@ -402,7 +418,7 @@ impl Shard {
             resp_h: ip.dst,
             resp_p: u16::from(counterpart.value),
         };
-        if self.steer(&id, ip, Proto::Icmp, &[], all, around).is_none() {
+        if self.steer(&id, ip, Proto::Icmp, None, all, around).is_none() {
             return;
         }
         let (index, from) =
@@ -430,7 +446,7 @@ impl Shard {
     /// Any other transport: who talked to whom, and how much.
     pub(crate) fn unknown(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
         let id = ConnId { orig_h: ip.src, orig_p: 0, resp_h: ip.dst, resp_p: 0 };
-        if self.steer(&id, ip, Proto::Unknown, &[], all, around).is_none() {
+        if self.steer(&id, ip, Proto::Unknown, None, all, around).is_none() {
             return;
         }
         let (index, from) =

@@ -97,12 +97,6 @@ impl Shard {
         udp: &Udp<'_>,
         around: &Encapsulation,
     ) {
-        if !self.deeper(ip, "UDP", around) {
-            if let Some(slot) = self.table.get_mut(index) {
-                slot.conn.note_limit();
-            }
-            return;
-        }
         let Some(slot) = self.table.get(index) else { return };
         let data = udp.payload;
         let (tag, kind, opened) = match slot.conn.id.resp_p {

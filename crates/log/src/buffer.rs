@@ -29,9 +29,10 @@ impl Buffer {
         &self.bytes[..self.len]
     }
 
-    /// Forgets all lines, keeps the memory.
-    pub(crate) fn clear(&mut self) {
-        self.len = 0;
+    /// Forgets so many of the first bytes, keeps the memory.
+    pub(crate) fn drop_first(&mut self, n: usize) {
+        self.bytes.copy_within(n..self.len, 0);
+        self.len -= n;
     }
 
     /// The lines, and none are left.
@@ -48,6 +49,17 @@ impl Buffer {
         self.len = self.bytes.len();
     }
 
+    /// Appends a row as a line of tab-separated text, if there is room for it; returns what had to be
+    /// cut to its limit.
+    #[inline(always)]
+    pub(crate) fn tsv<R: Row>(&mut self, row: &R) -> Option<Cut> {
+        let mut e = TsvEncoder::new(&mut self.bytes[self.len..], R::LIMITS);
+        row.encode(&mut e);
+        let (n, cut) = e.finish()?;
+        self.len += n;
+        Some(cut)
+    }
+
     /// Twice the room.
     #[cold]
     #[inline(never)]
@@ -61,8 +73,7 @@ impl Buffer {
 pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
     match format {
         Format::Tsv => loop {
-            if let Some((n, cut)) = tsv(row, &mut out.bytes[out.len..]) {
-                out.len += n;
+            if let Some(cut) = tsv(out, row) {
                 return cut;
             }
             out.grow();
@@ -81,8 +92,6 @@ pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
 /// Not part of the loop that calls it: the compiler would work out ahead of the loop whatever may
 /// be needed in it.
 #[inline(never)]
-fn tsv<R: Row>(row: &R, room: &mut [u8]) -> Option<(usize, Cut)> {
-    let mut e = TsvEncoder::new(room, R::LIMITS);
-    row.encode(&mut e);
-    e.finish()
+fn tsv<R: Row>(out: &mut Buffer, row: &R) -> Option<Cut> {
+    out.tsv(row)
 }

@@ -23,7 +23,7 @@ fn eight_digits(v: u32) -> u64 {
 const ASCII: u64 = 0x3030_3030_3030_3030;
 
 /// The text of a number below a thousand, and in the last byte its length.
-const SMALL: [[u8; 4]; 1_000] = {
+static SMALL: [[u8; 4]; 1_000] = {
     let mut all = [[0; 4]; 1_000];
     let mut i = 0;
     while i < all.len() {
@@ -38,11 +38,39 @@ const SMALL: [[u8; 4]; 1_000] = {
     all
 };
 
+/// Three digits of a number below a thousand, and a tab.
+static PADDED: [[u8; 4]; 1_000] = {
+    let mut all = [[b'\t'; 4]; 1_000];
+    let mut i = 0;
+    while i < all.len() {
+        (all[i][0], all[i][1]) = (b'0' + (i / 100) as u8, b'0' + (i / 10 % 10) as u8);
+        all[i][2] = b'0' + (i % 10) as u8;
+        i += 1;
+    }
+    all
+};
+
+/// The lowest three digits.
+#[inline(always)]
+fn padded(v: u64) -> [u8; 4] {
+    PADDED[(v % 1_000) as usize]
+}
+
+/// Six digits of a number below a million, the first two bytes left alone.
+#[inline(always)]
+fn six_digits(v: u64) -> u64 {
+    let three = |v| u64::from(u32::from_le_bytes(padded(v)) & 0x00ff_ffff);
+    three(v / 1_000) << 16 | three(v) << 40
+}
+
 /// Appends a decimal number.
 #[inline(always)]
 pub fn write_count<S: Sink>(out: &mut S, v: u64) {
     if let Some(text) = SMALL.get(v as usize) {
         out.put(*text, usize::from(text[3]));
+    } else if let Some(text) = SMALL.get((v / 1_000) as usize) {
+        out.put(*text, usize::from(text[3]));
+        out.put(padded(v), 3);
     } else if v < EIGHT_DIGITS {
         let digits = eight_digits(v as u32);
         let zeros = digits.trailing_zeros() / 8;
@@ -73,20 +101,20 @@ pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
     match ns {
         // Most spans of time.
         0..1_000_000_000 => {
-            let digits = eight_digits((ns / 1_000) as u32) | ASCII;
-            out.put((digits >> 16 << 16 | u64::from(b'.') << 8 | u64::from(b'0')).to_le_bytes(), 8);
+            let text = six_digits(ns as u64 / 1_000) | u64::from(u16::from_le_bytes(*b"0."));
+            out.put(text.to_le_bytes(), 8);
         }
         // Times from 2001 on.
         1_000_000_000_000_000_000.. => {
-            let text = date(ns as u64 / 1_000);
-            out.put(text, 17);
+            let us = ns as u64 / 1_000;
+            out.put(date(us), 17);
         }
         // Times to live.
         1_000_000_000..1_000_000_000_000 => {
             let us = ns as u64 / 1_000;
             write_count(out, us / 1_000_000);
-            let digits = eight_digits((us % 1_000_000) as u32) | ASCII;
-            out.put((digits >> 16 << 8 | u64::from(b'.')).to_le_bytes(), 7);
+            let text = six_digits(us % 1_000_000) >> 8 | u64::from(b'.');
+            out.put(text.to_le_bytes(), 7);
         }
         _ => {
             let (text, len) = any_fixed6(ns);
@@ -96,14 +124,15 @@ pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
 }
 
 /// Microseconds of sixteen digits: ten, the point and six.
-#[inline]
+#[inline(always)]
 fn date(us: u64) -> [u8; 24] {
-    let digits = |v: u64| (eight_digits(v as u32) | ASCII).to_le_bytes();
-    let (high, low) = (digits(us / EIGHT_DIGITS), digits(us % EIGHT_DIGITS));
+    let (seconds, us) = (us / 1_000_000, us % 1_000_000);
     let mut text = [0; 24];
-    text[..8].copy_from_slice(&high);
-    text[9..17].copy_from_slice(&low);
-    (text[8], text[9], text[10]) = (low[0], low[1], b'.');
+    text[0] = b'0' + (seconds / 1_000_000_000) as u8;
+    text[1..5].copy_from_slice(&padded(seconds / 1_000_000));
+    text[4..8].copy_from_slice(&padded(seconds / 1_000));
+    text[7..11].copy_from_slice(&padded(seconds));
+    text[10..18].copy_from_slice(&(six_digits(us) >> 8 | u64::from(b'.')).to_le_bytes());
     text
 }
 
@@ -126,7 +155,7 @@ fn any_fixed6(ns: i64) -> ([u8; 48], usize) {
 }
 
 /// The text of a byte and the point after it.
-const PARTS: [[u8; 4]; 256] = {
+static PARTS: [[u8; 4]; 256] = {
     let mut all = [[b'.'; 4]; 256];
     let mut i = 0;
     while i < all.len() {
@@ -141,8 +170,30 @@ const PARTS: [[u8; 4]; 256] = {
     all
 };
 
+/// The same with a tab.
+static LAST_PARTS: [[u8; 4]; 256] = {
+    let mut all = PARTS;
+    let mut i = 0;
+    while i < all.len() {
+        all[i][SMALL[i][3] as usize] = b'\t';
+        i += 1;
+    }
+    all
+};
+
+/// The text of a number below a thousand, and a tab.
+static LAST_SMALL: [[u8; 4]; 1_000] = {
+    let mut all = SMALL;
+    let mut i = 0;
+    while i < all.len() {
+        all[i][SMALL[i][3] as usize] = b'\t';
+        i += 1;
+    }
+    all
+};
+
 /// How long each of [`PARTS`] is, the point among it.
-const PART_LENGTHS: [u8; 256] = {
+static PART_LENGTHS: [u8; 256] = {
     let mut all = [0; 256];
     let mut i = 0;
     while i < all.len() {
@@ -161,6 +212,33 @@ pub fn write_addr<S: Sink>(out: &mut S, a: Addr) {
     };
     let (text, len) = v4(parts);
     out.put(text, len);
+}
+
+/// The same, and a tab.
+#[inline(always)]
+pub(crate) fn write_addr_tab<S: Sink>(out: &mut S, a: Addr) {
+    let Some(parts) = a.as_v4() else {
+        write_addr(out, a);
+        return out.put([b'\t'], 1);
+    };
+    let [a, b, c, d] = parts.map(usize::from);
+    for part in [a, b, c] {
+        out.put(PARTS[part], usize::from(PART_LENGTHS[part]));
+    }
+    out.put(LAST_PARTS[d], usize::from(PART_LENGTHS[d]));
+}
+
+/// Appends a port, and a tab.
+#[inline(always)]
+pub(crate) fn write_port_tab<S: Sink>(out: &mut S, port: u16) {
+    let port = usize::from(port);
+    if port < 1_000 {
+        out.put(LAST_SMALL[port], usize::from(SMALL[port][3]) + 1);
+    } else {
+        let high = SMALL[port / 1_000];
+        out.put(high, usize::from(high[3]));
+        out.put(PADDED[port % 1_000], 4);
+    }
 }
 
 #[inline]
@@ -262,6 +340,16 @@ mod tests {
             (9_223_372_036_854_775, "9223372036.854775"),
         ] {
             assert_eq!(text(|o| write_fixed6(o, us * 1_000 + 807)), want);
+        }
+    }
+
+    #[test]
+    fn ports_and_addresses_with_tabs() {
+        for port in 0..=u16::MAX {
+            assert_eq!(text(|o| write_port_tab(o, port)), format!("{port}\t"));
+        }
+        for a in ["0.0.0.0", "1.2.3.4", "255.255.255.255", "10.20.130.4", "fe80::1"] {
+            assert_eq!(text(|o| write_addr_tab(o, a.parse().unwrap())), format!("{a}\t"));
         }
     }
 

@@ -90,10 +90,7 @@ impl Column for ConnId {
 
     #[inline(always)]
     fn encode<E: Encoder>(&self, _name: &'static str, e: &mut E) {
-        e.field("id.orig_h", &self.orig_h);
-        e.field("id.orig_p", &Port(self.orig_p));
-        e.field("id.resp_h", &self.resp_h);
-        e.field("id.resp_p", &Port(self.resp_p));
+        e.conn_id(self);
     }
 }
 

@@ -1,12 +1,15 @@
 use gannet_base::Addr;
+use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 
 use crate::escape::escape_tsv;
 use crate::number::write_addr;
+use crate::number::write_addr_tab;
 use crate::number::write_count;
 use crate::number::write_fixed6;
+use crate::number::write_port_tab;
 use crate::row::Cut;
 use crate::row::Limits;
 use crate::text::Room;
@@ -89,6 +92,17 @@ fn addr(room: &mut [u8], at: u32, v: Addr) -> u32 {
     out.place()
 }
 
+/// Four columns, each with the tab behind it.
+#[inline(never)]
+fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
+    let mut out = Room::at(room, at);
+    for (host, port) in [(v.orig_h, v.orig_p), (v.resp_h, v.resp_p)] {
+        write_addr_tab(&mut out, host);
+        write_port_tab(&mut out, port);
+    }
+    out.place()
+}
+
 #[inline(never)]
 fn count(room: &mut [u8], at: u32, v: u64) -> u32 {
     let mut out = Room::at(room, at);
@@ -166,6 +180,11 @@ impl Encoder for TsvEncoder<'_> {
     #[inline(always)]
     fn addr(&mut self, v: Addr) {
         self.out.with(|room, at| addr(room, at, v));
+    }
+
+    #[inline(always)]
+    fn conn_id(&mut self, v: &ConnId) {
+        self.out.with(|room, at| conn_id(room, at, v));
     }
 
     #[inline(always)]

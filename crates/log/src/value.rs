@@ -1,4 +1,5 @@
 use gannet_base::Addr;
+use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -52,6 +53,14 @@ pub trait Encoder {
     fn uid(&mut self, v: Uid) {
         let (text, len) = v.text();
         self.plain(&text[..len]);
+    }
+    /// Four columns: two addresses, each with its port.
+    #[inline]
+    fn conn_id(&mut self, v: &ConnId) {
+        self.field("id.orig_h", &v.orig_h);
+        self.field("id.orig_p", &Port(v.orig_p));
+        self.field("id.resp_h", &v.resp_h);
+        self.field("id.resp_p", &Port(v.resp_p));
     }
     /// A set or vector. An unset element of a vector is allowed.
     fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>);

@@ -63,6 +63,18 @@ impl Context<'_> {
     /// Writes a row.
     pub fn log<R: Row>(&mut self, row: &R) {
         let cut = self.env.logs.write(row);
+        self.tell::<R>(cut);
+    }
+
+    /// Writes a row of a log that has one for every message: see [`Logs::write_in_place`].
+    #[inline(always)]
+    pub fn log_in_place<R: Row>(&mut self, row: &R) {
+        let cut = self.env.logs.write_in_place(row);
+        self.tell::<R>(cut);
+    }
+
+    #[inline]
+    fn tell<R: Row>(&mut self, cut: Cut) {
         if cut.strings || cut.lists {
             let Env { weirds, logs, .. } = &mut *self.env;
             tell_cut(weirds, logs, self.now, R::PATH, cut);

@@ -128,8 +128,7 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// Adds an analyzer, unless one of its kind is there.
     pub fn add(&mut self, conn: &mut Conn, tag: Tag) {
-        self.scratch.starts.push((tag, Replay::default()));
-        self.run_starts(conn);
+        self.start(conn, tag, None);
     }
 
     /// Whether an analyzer asked for something.
@@ -215,6 +214,12 @@ impl Session<'_> {
         if self.scratch.requests.is_empty() {
             return false;
         }
+        // What nearly all ask for, and but once.
+        if let [Request::Confirm(tag)] = self.scratch.requests[..] {
+            self.scratch.requests.clear();
+            self.confirm(conn, tag);
+            return false;
+        }
         let mut flip = false;
         // Finishing a failed analyzer may ask for more: bounded, as every round takes one off.
         while !self.scratch.requests.is_empty() {
@@ -262,33 +267,38 @@ impl Session<'_> {
 
     fn run_starts(&mut self, conn: &mut Conn) {
         while let Some((tag, replay)) = self.scratch.starts.pop() {
-            let there = self.stack.entries.iter().any(|e| e.analyzer.tag() == tag);
-            // A detector inside a tunnel stands beside the one of the connection.
-            if there && tag != Tag::Detector || self.stack.started >= MAX_STARTS {
-                continue;
-            }
-            let mut cx = Context {
-                now: self.now,
-                conn,
-                env: self.env,
-                requests: &mut self.scratch.requests,
-                starts: &mut self.scratch.starts,
-            };
-            let Some(mut analyzer) = Analyzer::new(tag, &mut cx) else { continue };
-            let is_udp = cx.conn.proto == Proto::Udp;
-            for (from, chunk) in &replay.chunks {
-                if is_udp {
-                    analyzer.datagram(&mut cx, *from, chunk, chunk.len() as u32);
-                } else {
-                    analyzer.stream(&mut cx, *from, chunk);
-                }
-            }
-            self.stack.started += 1;
-            if self.stack.entries.capacity() == 0 {
-                self.stack.entries = self.scratch.entries();
-            }
-            self.stack.entries.push(Entry { analyzer, confirmed: false });
+            self.start(conn, tag, Some(&replay));
         }
+    }
+
+    /// Makes an analyzer, and gives it what was seen before.
+    fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
+        let there = self.stack.entries.iter().any(|e| e.analyzer.tag() == tag);
+        // A detector inside a tunnel stands beside the one of the connection.
+        if there && tag != Tag::Detector || self.stack.started >= MAX_STARTS {
+            return;
+        }
+        let mut cx = Context {
+            now: self.now,
+            conn,
+            env: self.env,
+            requests: &mut self.scratch.requests,
+            starts: &mut self.scratch.starts,
+        };
+        let Some(mut analyzer) = Analyzer::new(tag, &mut cx) else { return };
+        let is_udp = cx.conn.proto == Proto::Udp;
+        for (from, chunk) in replay.into_iter().flat_map(|r| &r.chunks) {
+            if is_udp {
+                analyzer.datagram(&mut cx, *from, chunk, chunk.len() as u32);
+            } else {
+                analyzer.stream(&mut cx, *from, chunk);
+            }
+        }
+        self.stack.started += 1;
+        if self.stack.entries.capacity() == 0 {
+            self.stack.entries = self.scratch.entries();
+        }
+        self.stack.entries.push(Entry { analyzer, confirmed: false });
     }
 
     fn confirm(&mut self, conn: &mut Conn, tag: Tag) {
@@ -299,7 +309,7 @@ impl Session<'_> {
             entry.confirmed = true;
         }
         conn.services.insert(tag as u8);
-        if conn.proto == Proto::Udp {
+        if conn.proto == Proto::Udp && self.stack.entries.len() > 1 {
             // Nobody speaks two protocols from one socket to another: there is nothing to detect
             // any more, and most datagram connections live on idly for as long as they are told.
             self.stack.entries.retain(|e| e.analyzer.tag() != Tag::Detector);

@@ -149,7 +149,8 @@ impl Value for AnswerTtls<'_> {
 
 /// Writes the row of an exchange; `flipped` if the connection's flip is under way.
 pub(super) fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
-    let id = if flipped { cx.conn.id.flipped() } else { cx.conn.id };
+    let conn = &*cx.conn;
+    let id = if flipped { conn.id.flipped() } else { conn.id };
     let has = |mask| exchange.has(mask);
     let when = |mask| has(mask).then_some(());
     let qtype_name = match has(flag::NETBIOS_TYPE) {
@@ -158,9 +159,9 @@ pub(super) fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answ
     };
     let row = Dns {
         ts: exchange.ts,
-        uid: cx.conn.uid,
+        uid: conn.uid,
         id,
-        proto: cx.conn.proto,
+        proto: conn.proto,
         trans_id: exchange.trans_id,
         rtt: (exchange.rtt != Interval::ZERO).then_some(exchange.rtt),
         query: when(flag::NAME).map(|()| exchange.query.as_bytes()),
@@ -181,7 +182,7 @@ pub(super) fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answ
         opcode: exchange.opcode,
         opcode_name: names::operation(exchange.opcode, has(flag::NETBIOS)),
     };
-    cx.log(&row);
+    cx.log_in_place(&row);
 }
 
 /// Appends a record's text. `owner` is the record's name; an address that an update adds says whose

@@ -1,7 +1,9 @@
 //! Walks over one message and fills in its exchange.
 
+use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_log::write_addr;
 
 use super::analyzer;
 use super::analyzer::Scratch;
@@ -171,6 +173,15 @@ impl Walk<'_> {
         if usize::from(record.len) > cursor.remaining() {
             weird(&mut self.scratch.notes, "DNS_truncated_RR_rdlength_lt_len");
             return false;
+        }
+        // What most answers are.
+        if section == Section::Answers
+            && (record.kind, record.len) == (rr::A, 4)
+            && let Some(address) = cursor.rest().first_chunk()
+        {
+            cursor.skip(4);
+            self.answer(&record, |out, _| write_addr(out, Addr::v4(*address)));
+            return true;
         }
         match section {
             Section::Prerequisites => {
