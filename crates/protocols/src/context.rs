@@ -187,6 +187,7 @@ fn stream_name(path: &str) -> String {
         "mqtt_subscribe" => return "MQTT::SUBSCRIBE_LOG".to_owned(),
         "mysql" => "mysql",
         "notice" => "Notice",
+        "postgresql" => "PostgreSQL",
         "redis" => "Redis",
         "smb_files" => return "SMB::FILES_LOG".to_owned(),
         "smb_mapping" => return "SMB::MAPPING_LOG".to_owned(),

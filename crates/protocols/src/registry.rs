@@ -139,10 +139,12 @@ registry! {
         Mysql mysql::Analyzer, "MYSQL", "mysql", tcp [1434, 3306], udp [];
         Ntp ntp::Analyzer, "NTP", "ntp", tcp [], udp [123];
         Pop3 pop3::Analyzer, "POP3", "pop3", tcp [], udp [];
+        Postgresql postgresql::Analyzer, "POSTGRESQL", "postgresql", tcp [5432], udp [];
         Quic quic::Analyzer, "QUIC", "quic", tcp [], udp [443, 784, 853];
         Radius radius::Analyzer, "RADIUS", "radius", tcp [], udp [1812];
         Rdp rdp::Analyzer, "RDP", "rdp", tcp [3389], udp [];
         RdpEudp rdp::Udp, "RDPEUDP", "rdpeudp", tcp [], udp [3389];
+        Redis redis::Analyzer, "REDIS", "redis", tcp [6379], udp [];
         Rfb rfb::Analyzer, "RFB", "rfb", tcp [], udp [];
         Sip sip::Analyzer, "SIP", "sip", tcp [], udp [5060];
         Smb smb::Analyzer, "SMB", "smb", tcp [139, 445], udp [];

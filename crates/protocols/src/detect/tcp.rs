@@ -37,8 +37,10 @@ pub(super) const RULES: &[(crate::Tag, Test)] = &[
     (crate::Tag::LdapTcp, |s| ldap_client(s.resp) && ldap(s.orig)),
     (crate::Tag::Mqtt, |s| mqtt(s.orig) || mqtt(s.resp)),
     (crate::Tag::Pop3, |s| s.resp.starts_with(b"+OK") && pop3_client(s.orig)),
+    (crate::Tag::Postgresql, |s| postgresql_tls(s) || postgresql(s)),
     (crate::Tag::Rdp, |s| both(s) && rdp(s.orig, s.resp)),
     (crate::Tag::Rdp, |s| both(s) && rdp(s.resp, s.orig)),
+    (crate::Tag::Redis, |s| redis_server(s.resp) && ends_with_crlf(s.orig)),
     (crate::Tag::Rfb, |s| s.orig.starts_with(b"RFB") && s.resp.starts_with(b"RFB")),
     (crate::Tag::Smb, |s| smb(s.orig) || smb(s.resp)),
     (crate::Tag::Smtp, |s| smtp_server(s.resp) && smtp_client(s.orig)),
@@ -215,6 +217,18 @@ fn pop3_client(d: &[u8]) -> bool {
     })
 }
 
+/// A wish for TLS, and an answer to it.
+fn postgresql_tls(s: Sides<'_>) -> bool {
+    matches!(s.resp, [b'S' | b'N', ..]) && s.orig.starts_with(b"\0\0\0\x08\x04\xd2\x16\x2f")
+}
+
+/// A startup message that names a user soon, and a message shorter than 64 KB.
+fn postgresql(s: Sides<'_>) -> bool {
+    let (Some([0, 3, 0]), [ty, 0, 0, _, _, ..]) = (s.orig.get(4..7), s.resp) else { return false };
+    let names = &s.orig[7..s.orig.len().min(7 + 256 + 5)];
+    ty.is_ascii_alphanumeric() && memmem::find(names, b"user\0").is_some()
+}
+
 /// Client `a` and server `b`.
 fn rdp(a: &[u8], b: &[u8]) -> bool {
     let server = b.get(5) == Some(&0xd0) || memmem::find(b, b"McDn").is_some();
@@ -224,6 +238,25 @@ fn rdp(a: &[u8], b: &[u8]) -> bool {
                 let channels: [&[u8]; 4] = [b"rdpdr", b"rdpsnd", b"drdynvc", b"cliprdr"];
                 channels.iter().any(|c| memmem::find(&a[n + 4..], c).is_some())
             }))
+}
+
+/// A value on a line, or the length of one that has it.
+fn redis_server(d: &[u8]) -> bool {
+    match d {
+        [b'-' | b'+' | b'_' | b',', rest @ ..] => ends_with_crlf(rest),
+        [b':' | b'$' | b'*' | b'#' | b'(' | b'!' | b'=' | b'%' | b'`' | b'~' | b'>', rest @ ..] => {
+            let digits = rest.strip_prefix(b"-").or(rest.strip_prefix(b"+")).unwrap_or(rest);
+            let tail = after(digits, |b| b.is_ascii_digit());
+            let end = tail.strip_prefix(b".").map_or(tail, |t| after(t, |b| b.is_ascii_digit()));
+            tail.len() < digits.len() && end.starts_with(b"\r\n")
+        }
+        _ => false,
+    }
+}
+
+/// Whether the first line is complete and ends as lines do.
+fn ends_with_crlf(d: &[u8]) -> bool {
+    memchr::memchr(b'\n', d).is_some_and(|n| d[..n].ends_with(b"\r"))
 }
 
 fn smb(d: &[u8]) -> bool {
@@ -350,8 +383,9 @@ mod tests {
         assert_eq!(found(b"EHLO me\r\n", b"220 mail ESMTP\r\n"), [Tag::Smtp]);
         assert_eq!(found(b"x\r\n\t helo me\r\n", b" \r\n220-mail\r\n"), [Tag::Smtp]);
         assert_eq!(found(b"EHLO me\r\n", b"220"), []);
-        assert_eq!(found(b"CAPA\r\n", b"+OK ready\r\n"), [Tag::Pop3]);
-        assert_eq!(found(b"USER\r\n", b"+OK ready\r\n"), [Tag::Pop3]);
+        // A greeting of POP3 could be an answer of Redis, whose analyzer sees that nobody asked for it.
+        assert_eq!(found(b"CAPA\r\n", b"+OK ready\r\n"), [Tag::Pop3, Tag::Redis]);
+        assert_eq!(found(b"USER\r\n", b"+OK ready\r\n"), [Tag::Pop3, Tag::Redis]);
         assert_eq!(found(b"USERS", b"+OK ready\r\n"), []);
         assert_eq!(found(b"USER a\r\n", b"220 ftp\r\n331 password\r\n"), [Tag::Ftp]);
         assert_eq!(found(b"USER a\r\n", b"220 ftp\r\n3310 password\r\n"), []);
@@ -362,6 +396,15 @@ mod tests {
         assert_eq!(found(login, b"\x30\x0c"), [Tag::LdapTcp]);
         assert_eq!(found(b"\x30\x0c", login), [Tag::LdapTcp]);
         assert_eq!(found(login, b""), []);
+        assert_eq!(found(b"PING\r\n", b"+PONG\r\n"), [Tag::Redis]);
+        assert_eq!(found(b"*1\r\n", b"$-1\r\n"), [Tag::Redis]);
+        assert_eq!(found(b"*1\r\n", b"%1\n"), []);
+        assert_eq!(found(b"", b"+PONG\r\n"), []);
+        let startup = b"\0\0\0\x12\0\x03\0\0user\0bob\0\0";
+        assert_eq!(found(startup, b"R\0\0\0\x08"), [Tag::Postgresql]);
+        assert_eq!(found(startup, b"R\0\0\0"), []);
+        assert_eq!(found(b"\0\0\0\x08\x04\xd2\x16\x2f", b"S"), [Tag::Postgresql]);
+        assert_eq!(found(b"\0\0\0\x08\x04\xd2\x16\x2f", b"E"), []);
         let connect = b"\x03\x00\x00\x2b\x26\xe0\x00\x00\x00\x00\x00Cookie: mstshash=u\r\n";
         assert_eq!(found(connect, b"\x03\x00\x00\x0b\x06\xd0"), [Tag::Rdp]);
         assert_eq!(found(b"Duca rdpsnd", b"xMcDn"), [Tag::Rdp]);

@@ -1,0 +1,448 @@
+use gannet_base::Dir;
+
+use super::message;
+use super::message::Backend;
+use super::message::First;
+use super::message::Frontend;
+use super::message::Malformed;
+use super::rows;
+use super::rows::Pending;
+use super::rows::Who;
+use crate::Analyze;
+use crate::Context;
+use crate::Replay;
+use crate::Tag;
+use crate::support::Frames;
+
+/// Bytes of a message that are kept; of a longer one the rest is skipped, and what its beginning
+/// says counts.
+const MAX_MESSAGE: usize = 64 << 10;
+
+/// Chunks that one side may send while it is not yet known what the other one says to TLS.
+const MAX_EARLY: usize = 4;
+
+/// Bytes of such chunks.
+const MAX_EARLY_BYTES: usize = 64 << 10;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The client has not said anything.
+    Start,
+    /// It asked for TLS, and the server has not answered.
+    Asked,
+    /// The server does without TLS; the client begins anew.
+    Refused,
+    /// Messages.
+    Plain,
+    /// Nothing more is to be read: TLS, bytes that are missing, or something else than PostgreSQL.
+    Blind,
+}
+
+/// The analyzer of one connection.
+pub struct Analyzer {
+    phase: Phase,
+    frames: [Frames; 2],
+    /// What a side sent before it could be understood.
+    early: [Vec<Vec<u8>>; 2],
+    who: Who,
+    pending: Option<Pending>,
+    /// Rows of the query at hand.
+    rows: Option<u64>,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self {
+            phase: Phase::Start,
+            frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
+            early: [Vec::new(), Vec::new()],
+            who: Who::default(),
+            pending: None,
+            rows: None,
+        }
+    }
+
+    fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        let before = self.phase;
+        match (self.phase, from) {
+            (Phase::Start, Dir::Resp) | (Phase::Asked, Dir::Orig) => self.wait(from, data)?,
+            (Phase::Asked, Dir::Resp) => self.verdict(cx, data)?,
+            _ => self.messages(cx, from, data)?,
+        }
+        if self.phase == before {
+            return Ok(());
+        }
+        // What waited for this may be understood now.
+        for from in [Dir::Resp, Dir::Orig] {
+            let is_clear = match self.phase {
+                Phase::Asked => from == Dir::Resp,
+                Phase::Refused | Phase::Plain => true,
+                Phase::Start | Phase::Blind => false,
+            };
+            if is_clear {
+                for chunk in std::mem::take(&mut self.early[from.index()]) {
+                    self.chunk(cx, from, &chunk)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        let early = &mut self.early[from.index()];
+        early.push(data.to_vec());
+        if early.len() > MAX_EARLY || early.iter().map(Vec::len).sum::<usize>() > MAX_EARLY_BYTES {
+            return Err("one side says too much before the other");
+        }
+        Ok(())
+    }
+
+    /// The server's word on TLS.
+    fn verdict(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Malformed> {
+        let Some((word @ (b'S' | b'N'), rest)) = data.split_first() else {
+            return Err("neither yes nor no to TLS");
+        };
+        cx.confirm(Tag::Postgresql);
+        let mut row = self.pending.take().unwrap_or_else(|| Pending::new(cx.now));
+        row.answer("ssl_reply");
+        row.about(&[&[*word]]);
+        row.success = Some(*word == b'S');
+        row.write(cx, &self.who);
+        if *word == b'N' {
+            self.phase = Phase::Refused;
+            return self.messages(cx, Dir::Resp, rest);
+        }
+        let mut chunks = Vec::new();
+        if !rest.is_empty() {
+            chunks.push((Dir::Resp, rest.to_vec()));
+        }
+        let early = std::mem::take(&mut self.early[Dir::Orig.index()]);
+        chunks.extend(early.into_iter().map(|c| (Dir::Orig, c)));
+        self.give_up();
+        if cx.env.inner_protocols {
+            cx.start(Tag::Ssl, Replay { chunks });
+        }
+        Ok(())
+    }
+
+    fn messages(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        let mut rest = data;
+        let mut frames =
+            std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
+        let mut result = Ok(());
+        while result.is_ok() && self.phase != Phase::Blind {
+            let is_first = from == Dir::Orig && matches!(self.phase, Phase::Start | Phase::Refused);
+            let need = if is_first { message::first_length } else { message::length };
+            let Some(frame) = frames.next(&mut rest, need) else { break };
+            let cut = frame.len() < need(frame);
+            result = match from {
+                Dir::Orig if is_first => self.first(cx, frame),
+                Dir::Orig => Frontend::parse(frame, cut).map(|m| self.frontend(cx, m)),
+                Dir::Resp => Backend::parse(frame, cut).map(|m| self.backend(cx, &m)),
+            };
+            // What follows the wish for TLS has to wait.
+            if is_first && self.phase == Phase::Asked {
+                if !rest.is_empty() {
+                    result = self.wait(from, rest);
+                }
+                break;
+            }
+        }
+        self.frames[from.index()] = frames;
+        result
+    }
+
+    fn first(&mut self, cx: &mut Context<'_>, frame: &[u8]) -> Result<(), Malformed> {
+        match First::parse(frame)? {
+            First::Tls if self.phase == Phase::Refused => Err("asks for TLS again"),
+            First::Tls => {
+                self.row(cx).ask("ssl_request");
+                self.phase = Phase::Asked;
+                Ok(())
+            }
+            First::Startup(parameters) => {
+                for (name, value) in parameters {
+                    self.who.parameter(name, value);
+                }
+                self.row(cx).ask("startup");
+                cx.confirm(Tag::Postgresql);
+                self.phase = Phase::Plain;
+                Ok(())
+            }
+        }
+    }
+
+    fn frontend(&mut self, cx: &mut Context<'_>, message: Frontend<'_>) {
+        match message {
+            Frontend::Query(text) => {
+                self.write(cx);
+                self.row(cx).query(text);
+                self.rows = Some(0);
+            }
+            Frontend::Terminate => {
+                self.write(cx);
+                self.row(cx).ask("terminate");
+                self.write(cx);
+            }
+            Frontend::Other(_) => {}
+        }
+    }
+
+    fn backend(&mut self, cx: &mut Context<'_>, message: &Backend<'_>) {
+        match message {
+            Backend::AuthenticationOk => {
+                let row = self.row(cx);
+                row.answer("auth_ok");
+                row.success = Some(true);
+            }
+            Backend::Authentication(kind) => {
+                let unknown;
+                let name = match rows::authentication(*kind) {
+                    Some(name) => name,
+                    None => {
+                        unknown = format!("UnknownAuthId{kind}");
+                        &*unknown
+                    }
+                };
+                let row = self.row(cx);
+                row.answer_too("auth_request");
+                row.about(&[name.as_bytes()]);
+            }
+            Backend::Error(fields) => {
+                let row = self.row(cx);
+                row.answer_too("error");
+                if fields.is_empty() {
+                    row.about(&[]);
+                }
+                tell(row, fields);
+                row.success = Some(false);
+                self.write(cx);
+            }
+            Backend::Notice(fields) if fields.is_empty() => {}
+            Backend::Notice(fields) => tell(self.row(cx), fields),
+            Backend::Row => {
+                self.row(cx);
+                *self.rows.get_or_insert(0) += 1;
+            }
+            Backend::Ready(state) => {
+                let Some(row) = &mut self.pending else { return };
+                row.success.get_or_insert(matches!(state, b'I' | b'T'));
+                row.rows = self.rows.take();
+                self.write(cx);
+            }
+            Backend::Other(_) => {}
+        }
+    }
+
+    /// The row at hand, or a new one.
+    fn row(&mut self, cx: &Context<'_>) -> &mut Pending {
+        self.pending.get_or_insert_with(|| Pending::new(cx.now))
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>) {
+        if let Some(row) = self.pending.take() {
+            row.write(cx, &self.who);
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.phase = Phase::Blind;
+        self.frames = [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)];
+        self.early = [Vec::new(), Vec::new()];
+    }
+
+    fn refuse(&mut self, cx: &mut Context<'_>, reason: Malformed, data: &[u8]) {
+        self.give_up();
+        cx.violation(Tag::Postgresql, reason, data);
+    }
+}
+
+/// Fields of an error or a notice, one after the other.
+fn tell(row: &mut Pending, fields: &[(u8, &[u8])]) {
+    for (code, value) in fields {
+        match rows::field(*code) {
+            Some(name) => row.about(&[name.as_bytes(), b"=", value]),
+            None => row.about(&[b"UnknownErrorId", &[*code], b"=", value]),
+        }
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.phase != Phase::Blind
+            && !data.is_empty()
+            && let Err(reason) = self.chunk(cx, from, data)
+        {
+            self.refuse(cx, reason, data);
+        }
+    }
+
+    fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        if self.phase != Phase::Blind {
+            self.refuse(cx, "part of the stream is missing", &[]);
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.write(cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+    use std::collections::BTreeMap;
+
+    const ASK: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
+    const STARTUP: &[u8] = b"\0\0\0\x32\0\x03\0\0user\0bob\0database\0db\0application_name\0me\0\0";
+    const READY: &[u8] = b"Z\0\0\0\x05I";
+
+    fn run(chunks: &[(Dir, &[u8])]) -> Harness {
+        run_with(chunks, false)
+    }
+
+    fn run_with(chunks: &[(Dir, &[u8])], inner: bool) -> Harness {
+        let mut h = Harness::new(Proto::Tcp, 5432);
+        h.env.inner_protocols = inner;
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, data) in chunks {
+            a.stream(&mut h.cx(), *from, data);
+        }
+        a.finish(&mut h.cx());
+        h
+    }
+
+    fn told(h: &Harness) -> Vec<String> {
+        let columns =
+            ["user", "frontend", "frontend_arg", "backend", "backend_arg", "success", "rows"];
+        let line = |r: &BTreeMap<String, String>| columns.map(|c| &*r[c]).join(" | ");
+        h.rows("postgresql").iter().map(line).collect()
+    }
+
+    #[test]
+    fn login_queries_and_the_end() {
+        let (o, r) = (Dir::Orig, Dir::Resp);
+        let error = b"E\0\0\0\x13SERROR\0C42\0x1\0\0";
+        let login = [&b"R\0\0\0\x08\0\0\0\0"[..], b"S\0\0\0\x08a\0b\0", READY].concat();
+        let rows =
+            [&b"T\0\0\0\x06\0\x01"[..], b"D\0\0\0\x06\0\0", b"D\0\0\0\x06\0\0", READY].concat();
+        let h = run(&[
+            (o, ASK),
+            (r, b"N"),
+            (o, STARTUP),
+            (r, b"R\0\0\0\x0c\0\0\0\x05salt"),
+            (o, b"p\0\0\0\x05x"),
+            (r, &login),
+            (o, b"Q\0\0\0\x0dselect 1\0"),
+            (r, &rows),
+            (o, b"Q\0\0\0\x07ab\0"),
+            (r, error),
+            (r, READY),
+            (o, b"Q\0\0\0\x07cd\0"),
+            (r, b"N\0\0\0\x09Mhi\0\0"),
+            (r, b"Z\0\0\0\x05E"),
+            (o, b"X\0\0\0\x04"),
+        ]);
+        assert!(h.confirmed(Tag::Postgresql));
+        assert!(!h.violated(Tag::Postgresql));
+        assert_eq!(
+            told(&h),
+            [
+                "- | ssl_request | - | ssl_reply | N | F | -",
+                "bob | startup | - | auth_ok | MD5Password | T | -",
+                "bob | simple_query | select 1 | - | - | T | 2",
+                "bob | simple_query | ab | error | SeverityLocalized=ERROR,Code=42,UnknownErrorIdx=1 | F | -",
+                "bob | simple_query | cd | - | Message=hi | F | 0",
+                "bob | terminate | - | - | - | - | -",
+            ]
+        );
+        assert_eq!(h.rows("postgresql")[1]["database"], "db");
+        assert_eq!(h.rows("postgresql")[1]["application_name"], "me");
+    }
+
+    #[test]
+    fn cuts_do_not_matter() {
+        let server = [&b"R\0\0\0\x08\0\0\0\0"[..], READY].concat();
+        let whole = run(&[(Dir::Orig, STARTUP), (Dir::Resp, &server)]);
+        let mut pieces: Vec<(Dir, &[u8])> = STARTUP.chunks(3).map(|c| (Dir::Orig, c)).collect();
+        pieces.extend(server.chunks(1).map(|c| (Dir::Resp, c)));
+        assert_eq!(told(&run(&pieces)), told(&whole));
+        assert_eq!(told(&whole), ["bob | startup | - | auth_ok | - | T | -"]);
+    }
+
+    #[test]
+    fn tls_is_handed_on_where_it_is_wanted() {
+        let chunks: &[(Dir, &[u8])] =
+            &[(Dir::Orig, ASK), (Dir::Resp, b"S"), (Dir::Orig, b"\x16\x03")];
+        let h = run_with(chunks, true);
+        assert_eq!(told(&h), ["- | ssl_request | - | ssl_reply | S | T | -"]);
+        assert_eq!(h.starts.len(), 1);
+        assert_eq!(h.starts[0].0, Tag::Ssl);
+        assert!(!h.violated(Tag::Postgresql));
+        assert!(run(chunks).starts.is_empty());
+        // A client that did not wait.
+        let h = run_with(&[(Dir::Orig, ASK), (Dir::Orig, b"\x16\x03"), (Dir::Resp, b"S")], true);
+        assert_eq!(h.starts[0].1.chunks, [(Dir::Orig, b"\x16\x03".to_vec())]);
+    }
+
+    #[test]
+    fn sides_out_of_order() {
+        let ok = [&b"R\0\0\0\x08\0\0\0\0"[..], READY].concat();
+        let early = [&b"N"[..], &ok].concat();
+        let both = [ASK, STARTUP].concat();
+        let h = run(&[(Dir::Resp, &early[..1]), (Dir::Orig, &both), (Dir::Resp, &ok)]);
+        assert_eq!(
+            told(&h),
+            [
+                "- | ssl_request | - | ssl_reply | N | F | -",
+                "bob | startup | - | auth_ok | - | T | -"
+            ]
+        );
+        let h = run(&[(Dir::Resp, &b"x"[..]); MAX_EARLY + 1]);
+        assert!(h.violated(Tag::Postgresql));
+    }
+
+    #[test]
+    fn one_side_only() {
+        let h = run(&[(Dir::Orig, STARTUP), (Dir::Orig, b"Q\0\0\0\x07ab\0")]);
+        assert_eq!(
+            told(&h),
+            ["bob | startup | - | - | - | - | -", "bob | simple_query | ab | - | - | - | -"]
+        );
+        let h = run(&[(Dir::Resp, READY)]);
+        assert!(told(&h).is_empty());
+    }
+
+    #[test]
+    fn gaps_and_nonsense_end_it() {
+        let mut h = Harness::new(Proto::Tcp, 5432);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, STARTUP);
+        a.gap(&mut h.cx(), Dir::Resp, 7);
+        assert!(h.violated(Tag::Postgresql));
+        a.stream(&mut h.cx(), Dir::Orig, b"Q\0\0\0\x07ab\0");
+        a.finish(&mut h.cx());
+        assert_eq!(told(&h), ["bob | startup | - | - | - | - | -"]);
+        for wrong in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\0\0\0\x08\0\x02\0\0"] {
+            let h = run(&[(Dir::Orig, wrong)]);
+            assert!(h.violated(Tag::Postgresql) && !h.confirmed(Tag::Postgresql), "{wrong:?}");
+        }
+        assert!(run(&[(Dir::Orig, ASK), (Dir::Resp, b"J")]).violated(Tag::Postgresql));
+    }
+
+    #[test]
+    fn long_queries_are_cut() {
+        let mut query = vec![b'Q'];
+        query.extend((200_004_u32 + 1).to_be_bytes());
+        query.extend([b'a'; 200_000]);
+        query.extend(b"\0X\0\0\0\x04");
+        let h = run(&[(Dir::Orig, STARTUP), (Dir::Orig, &query)]);
+        let rows = h.rows("postgresql");
+        assert_eq!(rows[1]["frontend_arg"], "a".repeat(gannet_log::Limits::DEFAULT.string));
+        assert_eq!(rows[2]["frontend"], "terminate");
+    }
+}

@@ -1,0 +1,314 @@
+//! Messages from their bytes (section "Message Formats").
+
+use crate::support::Bytes;
+
+/// What a first message says instead of a version when it asks for TLS.
+const SSL_REQUEST: u32 = 80_877_103;
+
+/// The version of the protocol that is read: 3, whatever its minor.
+const MAJOR: u8 = 3;
+
+/// Length and version of a first message.
+const FIRST_HEADER: usize = 8;
+
+/// Kinds of authentication that there are: 0 to 12.
+const LAST_AUTHENTICATION: u32 = 12;
+
+/// Why bytes are no message.
+pub type Malformed = &'static str;
+
+/// Bytes of a first message from its length on, or how many are needed to tell. Of what is of another
+/// version, or another protocol, only the header.
+pub fn first_length(data: &[u8]) -> usize {
+    match data.first_chunk() {
+        Some([a, b, c, d, 0, MAJOR, _, _]) => {
+            (u32::from_be_bytes([*a, *b, *c, *d]) as usize).max(FIRST_HEADER)
+        }
+        _ => FIRST_HEADER,
+    }
+}
+
+/// Bytes of a later message with its type, or how many are needed to tell.
+pub fn length(data: &[u8]) -> usize {
+    let length = data.get(1..).and_then(<[u8]>::first_chunk);
+    length.map_or(5, |b| 1 + (u32::from_be_bytes(*b) as usize).max(4))
+}
+
+/// Name and value.
+pub type Parameter<'a> = (&'a [u8], &'a [u8]);
+
+/// A client's first message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum First<'a> {
+    /// It asks for TLS.
+    Tls,
+    /// It begins a session with these parameters.
+    Startup(Vec<Parameter<'a>>),
+}
+
+impl<'a> First<'a> {
+    /// Reads a message with its length.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
+        let mut b = Bytes(data);
+        let cut = "startup message is cut short";
+        let length = b.u32().ok_or(cut)?;
+        let code = b.u32().ok_or(cut)?;
+        match (length, code) {
+            (..8, _) => Err("startup message says that it is shorter than its header"),
+            (8, SSL_REQUEST) => Ok(Self::Tls),
+            _ if code >> 16 != u32::from(MAJOR) => Err("unsupported major version"),
+            _ => parameters(b.rest()).map(Self::Startup),
+        }
+    }
+}
+
+fn parameters(data: &[u8]) -> Result<Vec<Parameter<'_>>, Malformed> {
+    let mut b = data.strip_suffix(b"\0").ok_or("startup message has no end")?;
+    let mut out = Vec::new();
+    while !b.is_empty() {
+        let name = take_text(&mut b, is_name).filter(|n| !n.is_empty());
+        let name = name.ok_or("startup message has a parameter without a name")?;
+        let value = take_text(&mut b, is_printable).filter(|v| !v.is_empty());
+        out.push((name, value.ok_or("startup message has a parameter without a value")?));
+    }
+    Ok(out)
+}
+
+fn is_name(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/')
+}
+
+fn is_printable(b: u8) -> bool {
+    matches!(b, 0x20..=0x7e)
+}
+
+/// Text up to a zero, if it is made of such bytes only.
+fn take_text<'a>(data: &mut &'a [u8], is: fn(u8) -> bool) -> Option<&'a [u8]> {
+    let text = take_string(data)?;
+    text.iter().all(|b| is(*b)).then_some(text)
+}
+
+/// Text up to a zero.
+fn take_string<'a>(data: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (text, rest) = data.split_at_checked(memchr::memchr(0, data)?)?;
+    *data = &rest[1..];
+    Some(text)
+}
+
+/// A client's message after the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frontend<'a> {
+    /// `Q`: a query.
+    Query(&'a [u8]),
+    /// `X`: the session is over.
+    Terminate,
+    /// Any other.
+    Other(u8),
+}
+
+impl<'a> Frontend<'a> {
+    /// Reads a message from its type on. The end of a `cut` one was not kept.
+    ///
+    /// # Errors
+    /// When its body is not what its type says.
+    pub fn parse(data: &'a [u8], cut: bool) -> Result<Self, Malformed> {
+        let (ty, mut body) = split(data)?;
+        match ty {
+            b'X' if !body.is_empty() => Err("message of termination has a body"),
+            b'X' => Ok(Self::Terminate),
+            b'Q' if cut => Ok(Self::Query(body)),
+            b'Q' => {
+                let query = take_string(&mut body).ok_or("query has no end")?;
+                if body.is_empty() { Ok(Self::Query(query)) } else { Err("query ends early") }
+            }
+            _ => Ok(Self::Other(ty)),
+        }
+    }
+}
+
+/// A server's message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend<'a> {
+    /// `R`: the client is who it says.
+    AuthenticationOk,
+    /// `R`: how the client shall prove who it is.
+    Authentication(u32),
+    /// `E`: fields of an error, by their letters.
+    Error(Vec<(u8, &'a [u8])>),
+    /// `N`: fields of a notice.
+    Notice(Vec<(u8, &'a [u8])>),
+    /// `D`: a row.
+    Row,
+    /// `Z`: the next query may come; with the state of the transaction.
+    Ready(u8),
+    /// Any other.
+    Other(u8),
+}
+
+impl<'a> Backend<'a> {
+    /// Reads a message from its type on. The end of a `cut` one was not kept.
+    ///
+    /// # Errors
+    /// When its body is not what its type says.
+    pub fn parse(data: &'a [u8], cut: bool) -> Result<Self, Malformed> {
+        let (ty, body) = split(data)?;
+        let mut b = Bytes(body);
+        match ty {
+            b'R' => {
+                let kind = b.u32().ok_or("authentication has no kind")?;
+                match kind {
+                    0 if b.is_empty() => Ok(Self::AuthenticationOk),
+                    0 => Err("authentication is done, but there is more"),
+                    1..=LAST_AUTHENTICATION => Ok(Self::Authentication(kind)),
+                    _ => Err("authentication of no known kind"),
+                }
+            }
+            b'E' => fields(body, cut).map(Self::Error),
+            b'N' => fields(body, cut).map(Self::Notice),
+            b'D' => b.u16().map(|_| Self::Row).ok_or("row has no number of columns"),
+            b'Z' => match body {
+                [state @ (b'I' | b'T' | b'E')] => Ok(Self::Ready(*state)),
+                _ => Err("server is ready in no known state"),
+            },
+            b'K' if body.len() < 8 => Err("key of the backend is cut short"),
+            b'S' if !cut => {
+                let mut rest = body;
+                let name = take_text(&mut rest, is_name).filter(|n| !n.is_empty());
+                let value = take_text(&mut rest, is_printable);
+                match (name, value, rest) {
+                    (Some(_), Some(_), []) => Ok(Self::Other(ty)),
+                    _ => Err("status of a parameter is no text"),
+                }
+            }
+            _ => Ok(Self::Other(ty)),
+        }
+    }
+}
+
+/// Type and body.
+fn split(data: &[u8]) -> Result<(u8, &[u8]), Malformed> {
+    let mut b = Bytes(data);
+    let header = b.u8().zip(b.u32());
+    let (ty, length) = header.ok_or("message is cut short")?;
+    if length < 4 {
+        return Err("message says that it is shorter than its header");
+    }
+    Ok((ty, b.rest()))
+}
+
+fn fields(mut body: &[u8], cut: bool) -> Result<Vec<(u8, &[u8])>, Malformed> {
+    let mut out = Vec::new();
+    loop {
+        match body {
+            [0] => return Ok(out),
+            [] if cut => return Ok(out),
+            [] | [0, ..] => return Err("fields have no end"),
+            [code, rest @ ..] => {
+                body = rest;
+                match take_string(&mut body) {
+                    Some(value) => out.push((*code, value)),
+                    None if cut => return Ok(out),
+                    None => return Err("field has no end"),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn first_messages() {
+        assert_eq!(First::parse(b"\0\0\0\x08\x04\xd2\x16\x2f"), Ok(First::Tls));
+        let startup = b"\0\0\0\x12\0\x03\0\0user\0bob\0\0";
+        assert_eq!(first_length(startup), startup.len());
+        assert_eq!(First::parse(startup), Ok(First::Startup(vec![(b"user", b"bob")])));
+        assert_eq!(First::parse(b"\0\0\0\x09\0\x03\0\x02\0"), Ok(First::Startup(vec![])));
+        for wrong in [
+            &b"\0\0\0\x07\0\x03\0\0"[..],
+            b"\0\0\0\x08\0\x03\0\0",
+            // Asks for a query to be given up: no session.
+            b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x01\0\0\0\x02",
+            b"\0\0\0\x0e\0\x02\0\0user\0\0",
+            b"\0\0\0\x0f\0\x03\0\0user\0\0\0",
+            b"\0\0\0\x12\0\x03\0\0us\x01r\0bob\0\0",
+            b"\0\0\0\x12\0\x03\0\0user\0b\xffb\0\0",
+            b"\0\0\0\x11\0\x03\0\0user\0bob\0",
+            b"\0\0\0",
+        ] {
+            assert!(First::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_lie_are_at_least_a_header() {
+        assert_eq!(first_length(b"\0\0\0\x01\0\x03\0\0"), 8);
+        assert_eq!(first_length(b"\0\0"), 8);
+        assert_eq!(first_length(b"GET / HTTP/1.1"), 8);
+        assert_eq!(length(b"Q\0\0\0\0"), 5);
+        assert_eq!(length(b"Q"), 5);
+        assert_eq!(length(b"Q\xff\xff\xff\xff"), 0x1_0000_0000);
+    }
+
+    #[test]
+    fn messages_of_clients() {
+        let query = b"Q\0\0\0\x0cselect\0";
+        assert_eq!(length(query), 13);
+        assert_eq!(Frontend::parse(b"Q\0\0\0\x0bselect\0", false), Ok(Frontend::Query(b"select")));
+        assert_eq!(Frontend::parse(b"Q\0\0\x10\0sel", true), Ok(Frontend::Query(b"sel")));
+        assert_eq!(Frontend::parse(b"X\0\0\0\x04", false), Ok(Frontend::Terminate));
+        assert_eq!(Frontend::parse(b"P\0\0\0\x05x", false), Ok(Frontend::Other(b'P')));
+        for wrong in [&b"Q\0\0\0\x07sel"[..], b"Q\0\0\0\x08se\0l", b"X\0\0\0\x05x", b"Q\0\0\0\x03"]
+        {
+            assert!(Frontend::parse(wrong, false).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn messages_of_servers() {
+        let parse = |d| Backend::parse(d, false);
+        assert_eq!(parse(b"R\0\0\0\x08\0\0\0\0"), Ok(Backend::AuthenticationOk));
+        assert_eq!(parse(b"R\0\0\0\x0c\0\0\0\x05salt"), Ok(Backend::Authentication(5)));
+        assert_eq!(parse(b"D\0\0\0\x06\0\0"), Ok(Backend::Row));
+        assert_eq!(parse(b"Z\0\0\0\x05T"), Ok(Backend::Ready(b'T')));
+        assert_eq!(parse(b"S\0\0\0\x08a\0b\0"), Ok(Backend::Other(b'S')));
+        let error = b"E\0\0\0\x10SERROR\0C1\0\0";
+        assert_eq!(parse(error), Ok(Backend::Error(vec![(b'S', b"ERROR"), (b'C', b"1")])));
+        assert_eq!(parse(b"N\0\0\0\x05\0"), Ok(Backend::Notice(vec![])));
+        assert_eq!(
+            Backend::parse(b"E\0\0\x10\0SERROR\0C1", true),
+            Ok(Backend::Error(vec![(b'S', b"ERROR")]))
+        );
+        for wrong in [
+            &b"R\0\0\0\x09\0\0\0\0x"[..],
+            b"R\0\0\0\x08\0\0\0\x0d",
+            b"R\0\0\0\x04",
+            b"D\0\0\0\x05\0",
+            b"Z\0\0\0\x05x",
+            b"Z\0\0\0\x06II",
+            b"K\0\0\0\x08\0\0\0\0",
+            b"S\0\0\0\x07\0b\0",
+            b"E\0\0\0\x0aSERROR",
+            b"E\0\0\0\x0bSERROR\0",
+            b"E\0\0\0\x06\0\0",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(data: Vec<u8>, cut: bool) {
+            let _ = First::parse(&data);
+            let _ = Frontend::parse(&data, cut);
+            let _ = Backend::parse(&data, cut);
+            prop_assert!(length(&data) >= 5 && first_length(&data) >= 8);
+        }
+    }
+}

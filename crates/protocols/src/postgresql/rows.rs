@@ -1,0 +1,179 @@
+use gannet_base::ConnId;
+use gannet_base::Time;
+use gannet_base::Uid;
+
+use crate::Context;
+
+gannet_log::row! {
+    /// One row a wish for TLS, login, query or end of a session of PostgreSQL.
+    pub struct PostgresqlRow<'a> = "postgresql" {
+        /// When it began.
+        ts: Time = "ts",
+        /// Its connection.
+        uid: Uid = "uid",
+        /// The connection's ends.
+        id: ConnId = "id",
+        /// The user who logs in.
+        user: Option<&'a [u8]> = "user",
+        /// The database that is used.
+        database: Option<&'a [u8]> = "database",
+        /// The program that the client says it is.
+        application_name: Option<&'a [u8]> = "application_name",
+        /// What the client asked for.
+        frontend: Option<&'static str> = "frontend",
+        /// The query.
+        frontend_arg: Option<&'a [u8]> = "frontend_arg",
+        /// What the server answered.
+        backend: Option<&'a [u8]> = "backend",
+        /// How it wants the client to log in, and the fields of errors and notices.
+        backend_arg: Option<&'a [u8]> = "backend_arg",
+        /// Whether it succeeded.
+        success: Option<bool> = "success",
+        /// Rows that were returned.
+        rows: Option<u64> = "rows",
+    }
+}
+
+/// Bytes of what a server says that are kept for a row: what a log shows of a text at the most.
+const MAX_TEXT: usize = gannet_log::Limits::DEFAULT.string + 1;
+
+/// What the startup message said of the session.
+#[derive(Debug, Default)]
+pub(super) struct Who {
+    user: Option<Vec<u8>>,
+    database: Option<Vec<u8>>,
+    application: Option<Vec<u8>>,
+}
+
+impl Who {
+    /// A parameter of the startup message.
+    pub(super) fn parameter(&mut self, name: &[u8], value: &[u8]) {
+        let column = match name {
+            b"user" => &mut self.user,
+            b"database" => &mut self.database,
+            b"application_name" => &mut self.application,
+            _ => return,
+        };
+        *column = Some(value[..value.len().min(MAX_TEXT)].to_vec());
+    }
+}
+
+/// A row in the making.
+#[derive(Debug)]
+pub(super) struct Pending {
+    ts: Time,
+    frontend: Option<&'static str>,
+    query: Option<Vec<u8>>,
+    backend: Vec<u8>,
+    backend_arg: Option<Vec<u8>>,
+    pub(super) success: Option<bool>,
+    pub(super) rows: Option<u64>,
+}
+
+impl Pending {
+    pub(super) fn new(ts: Time) -> Self {
+        Self {
+            ts,
+            frontend: None,
+            query: None,
+            backend: Vec::new(),
+            backend_arg: None,
+            success: None,
+            rows: None,
+        }
+    }
+
+    pub(super) fn ask(&mut self, what: &'static str) {
+        self.frontend = Some(what);
+    }
+
+    pub(super) fn query(&mut self, text: &[u8]) {
+        self.ask("simple_query");
+        self.query = Some(text[..text.len().min(MAX_TEXT)].to_vec());
+    }
+
+    /// The only answer there is.
+    pub(super) fn answer(&mut self, what: &str) {
+        self.backend = what.as_bytes().to_vec();
+    }
+
+    /// One more answer.
+    pub(super) fn answer_too(&mut self, what: &str) {
+        let between = if self.backend.is_empty() { "" } else { "," };
+        append(&mut self.backend, &[between.as_bytes(), what.as_bytes()]);
+    }
+
+    /// More about the answers.
+    pub(super) fn about(&mut self, parts: &[&[u8]]) {
+        if let Some(arg) = &mut self.backend_arg {
+            append(arg, &[b","]);
+        }
+        append(self.backend_arg.get_or_insert_default(), parts);
+    }
+
+    pub(super) fn write(&self, cx: &mut Context<'_>, who: &Who) {
+        cx.log(&PostgresqlRow {
+            ts: self.ts,
+            uid: cx.conn.uid,
+            id: cx.conn.id,
+            user: who.user.as_deref(),
+            database: who.database.as_deref(),
+            application_name: who.application.as_deref(),
+            frontend: self.frontend,
+            frontend_arg: self.query.as_deref(),
+            backend: Some(&*self.backend).filter(|b| !b.is_empty()),
+            backend_arg: self.backend_arg.as_deref(),
+            success: self.success,
+            rows: self.rows,
+        });
+    }
+}
+
+/// Appends to what is kept of a text.
+fn append(text: &mut Vec<u8>, parts: &[&[u8]]) {
+    for part in parts {
+        let room = MAX_TEXT.saturating_sub(text.len());
+        text.extend_from_slice(&part[..part.len().min(room)]);
+    }
+}
+
+/// The word for a field of an error or notice (section "Error and Notice Message Fields").
+pub(super) fn field(code: u8) -> Option<&'static str> {
+    Some(match code {
+        b'S' => "SeverityLocalized",
+        b'V' => "Severity",
+        b'C' => "Code",
+        b'M' => "Message",
+        b'D' => "Detail",
+        b'H' => "Hint",
+        b'P' => "Position",
+        b'p' => "InternalPosition",
+        b'q' => "InternalQuery",
+        b'W' => "Where",
+        b's' => "Schema",
+        b't' => "Table",
+        b'c' => "Column",
+        b'd' => "Data",
+        b'n' => "Constraint",
+        b'F' => "File",
+        b'L' => "Line",
+        b'R' => "Routine",
+        _ => return None,
+    })
+}
+
+/// The word for a way to log in.
+pub(super) fn authentication(kind: u32) -> Option<&'static str> {
+    Some(match kind {
+        2 => "KerberosV5",
+        3 => "CleartextPassword",
+        5 => "MD5Password",
+        7 => "GSSAPI",
+        8 => "GSSAPIContinue",
+        9 => "SSPI",
+        10 => "SASL",
+        11 => "SASLContinue",
+        12 => "SASLFinal",
+        _ => return None,
+    })
+}

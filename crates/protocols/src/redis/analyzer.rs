@@ -1,0 +1,403 @@
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::collections::VecDeque;
+
+use gannet_base::Dir;
+
+use super::command::Command;
+use super::command::Commands;
+use super::command::Malformed;
+use super::command::key_at;
+use super::rows::Pending;
+use super::value::Value;
+use super::value::Values;
+use crate::Analyze;
+use crate::Context;
+use crate::Tag;
+use crate::support::limit_reached;
+
+/// Commands that may wait for an answer: beyond, what waits is forgotten.
+const MAX_PENDING: usize = 10_000;
+
+/// Commands that get no answer turn: from the first number to before the second, if there is one yet.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    begin: u64,
+    end: Option<u64>,
+}
+
+/// Which answer is for which command. Both are numbered from 1.
+#[derive(Debug, Default)]
+struct State {
+    pending: BTreeMap<u64, Pending>,
+    commands: u64,
+    replies: u64,
+    silences: VecDeque<Silence>,
+    /// Commands that get no answer, whatever comes.
+    unanswered: BTreeSet<u64>,
+    /// What the server sends is not for a command, but for who subscribed.
+    subscribed: bool,
+    /// Version 3 is spoken: what answers no command says so.
+    version_3: bool,
+}
+
+impl State {
+    fn command(&mut self, cx: &mut Context<'_>, command: Command) {
+        let name = command.lower();
+        let name = name.as_bytes();
+        if name == b"hello" && command.words.get(1).is_some_and(|v| v == b"3") {
+            self.version_3 = true;
+        }
+        if self.pending.len() > MAX_PENDING {
+            let addl = format!("{} > {MAX_PENDING}", self.pending.len());
+            limit_reached(cx, "Redis_excessive_pipelining", &addl, Some("REDIS"));
+            *self = Self::default();
+            return;
+        }
+        self.commands += 1;
+        if is_known(name) && !self.version_3 {
+            self.subscribed = matches!(name, b"psubscribe" | b"ssubscribe" | b"subscribe");
+        }
+        let unanswered = matches!(
+            name,
+            b"psubscribe"
+                | b"punsubscribe"
+                | b"ssubscribe"
+                | b"subscribe"
+                | b"sunsubscribe"
+                | b"unsubscribe"
+        );
+        if unanswered || self.subscribed && is_known(name) {
+            self.unanswered.insert(self.commands);
+        }
+        if name == b"client" && command.count == 3 {
+            self.silence(&command.words[2].to_ascii_lowercase());
+        }
+        let row = self.pending.entry(self.commands).or_insert_with(|| Pending::new(cx.now));
+        row.command = Some(command);
+    }
+
+    /// `CLIENT REPLY`.
+    fn silence(&mut self, mode: &[u8]) {
+        let is_open = self.silences.back().is_some_and(|s| s.end.is_none());
+        let begin = self.commands;
+        match (mode, is_open) {
+            (b"on", true) => {
+                if let Some(last) = self.silences.back_mut() {
+                    last.end = Some(begin);
+                }
+            }
+            (b"off", false) => self.silences.push_back(Silence { begin, end: None }),
+            // This one and the next.
+            (b"skip", false) => {
+                self.silences.push_back(Silence { begin, end: Some(begin + 2) });
+            }
+            _ => {}
+        }
+    }
+
+    fn reply(&mut self, cx: &mut Context<'_>, value: Value) {
+        if value.is_push() {
+            return;
+        }
+        let is_error = value.is_error();
+        if !is_error {
+            if value.version_3 {
+                self.version_3 = true;
+                self.subscribed = false;
+            }
+            if self.subscribed {
+                return;
+            }
+        }
+        let before = self.replies;
+        self.replies = self.next_reply();
+        let row = self.pending.entry(self.replies).or_insert_with(|| Pending::new(cx.now));
+        row.reply = Some(value);
+        // What came before got no answer and will get none.
+        let told = before.max(1)..=self.replies;
+        for (_, row) in self.pending.extract_if(told, |_, _| true) {
+            row.write(cx);
+        }
+        if !is_error && self.commands == self.replies {
+            self.unanswered.clear();
+        }
+    }
+
+    /// The number of the command that the next answer is for.
+    fn next_reply(&mut self) -> u64 {
+        let next = self.replies + 1;
+        let mut result = next;
+        // Answers only go on: what ended before is of no more use, but the last one tells whether it
+        // is open.
+        while self.silences.len() > 1 && self.silences[0].end.is_some_and(|e| e <= next) {
+            self.silences.pop_front();
+        }
+        for silence in self.silences.iter().take_while(|s| s.begin <= next) {
+            if let Some(end) = silence.end.filter(|e| next < *e) {
+                result = end;
+            }
+        }
+        self.unanswered = self.unanswered.split_off(&result);
+        while self.unanswered.remove(&result) {
+            result += 1;
+        }
+        result
+    }
+}
+
+/// Commands that end a subscription, as all do that are known, in version 2.
+fn is_known(name: &[u8]) -> bool {
+    const OTHERS: &[&[u8]] = &[
+        b"auth",
+        b"client",
+        b"hello",
+        b"psubscribe",
+        b"punsubscribe",
+        b"quit",
+        b"reset",
+        b"ssubscribe",
+        b"subscribe",
+        b"sunsubscribe",
+        b"unsubscribe",
+    ];
+    OTHERS.contains(&name) || key_at(name).is_some()
+}
+
+/// The analyzer of one connection.
+#[derive(Default)]
+pub struct Analyzer {
+    commands: Commands,
+    values: Values,
+    state: State,
+    asked: bool,
+    /// Looking for the end of a line of the server, where an answer may begin: its first byte is there.
+    lost: Option<bool>,
+    /// Was lost before.
+    was_lost: bool,
+    /// Nothing more is to be read.
+    blind: bool,
+}
+
+impl Analyzer {
+    /// For a new connection.
+    pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self::default()
+    }
+
+    fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+        let mut rest = data;
+        if from == Dir::Orig {
+            self.asked = true;
+            while let Some(command) = self.commands.next(&mut rest)? {
+                self.state.command(cx, command);
+            }
+            return Ok(());
+        }
+        if !self.asked {
+            return Err("server speaks first");
+        }
+        loop {
+            if self.lost.is_some() && !self.find_line(&mut rest) {
+                return Ok(());
+            }
+            match self.values.next(&mut rest) {
+                Ok(None) => return Ok(()),
+                Ok(Some(value)) => {
+                    cx.confirm(Tag::Redis);
+                    self.state.reply(cx, value);
+                }
+                Err(_) if !self.was_lost => self.lose(),
+                Err(reason) => return Err(reason),
+            }
+        }
+    }
+
+    /// Looks for the next beginning of a line.
+    fn find_line(&mut self, data: &mut &[u8]) -> bool {
+        while let Some((&first, rest)) = data.split_first() {
+            *data = rest;
+            if self.lost == Some(true) && first == b'\n' {
+                self.lost = None;
+                return true;
+            }
+            self.lost = Some(first == b'\r');
+        }
+        false
+    }
+
+    fn lose(&mut self) {
+        self.values = Values::default();
+        self.lost = Some(false);
+        self.was_lost = true;
+    }
+
+    fn refuse(&mut self, cx: &mut Context<'_>, reason: Malformed, data: &[u8]) {
+        self.blind = true;
+        self.commands = Commands::default();
+        self.values = Values::default();
+        // Who was wrong about the protocol was wrong about what waits.
+        self.state = State::default();
+        cx.violation(Tag::Redis, reason, data);
+    }
+}
+
+impl Analyze for Analyzer {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if !self.blind
+            && !data.is_empty()
+            && let Err(reason) = self.chunk(cx, from, data)
+        {
+            self.refuse(cx, reason, data);
+        }
+    }
+
+    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, _len: u64) {
+        if self.blind {
+            return;
+        }
+        if from == Dir::Resp && !self.was_lost {
+            self.lose();
+        } else {
+            self.refuse(cx, "part of the stream is missing", &[]);
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        let State { pending, replies, .. } = std::mem::take(&mut self.state);
+        if replies > 0 {
+            for row in pending.values() {
+                row.write(cx);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
+
+    const O: Dir = Dir::Orig;
+    const R: Dir = Dir::Resp;
+
+    fn run(chunks: &[(Dir, &[u8])]) -> Harness {
+        let mut h = Harness::new(Proto::Tcp, 6379);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, data) in chunks {
+            a.stream(&mut h.cx(), *from, data);
+        }
+        a.finish(&mut h.cx());
+        h
+    }
+
+    fn told(h: &Harness) -> Vec<String> {
+        let columns = ["cmd.name", "cmd.key", "cmd.value", "success", "reply.value"];
+        h.rows("redis").iter().map(|r| columns.map(|c| &*r[c]).join(" ")).collect()
+    }
+
+    #[test]
+    fn commands_and_answers() {
+        let h = run(&[
+            (O, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"),
+            (R, b"+OK\r\n"),
+            (O, b"PING\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\nNOSUCH\r\n"),
+            (R, b"+PONG\r\n$1\r\nv\r\n-ERR unknown\r\n"),
+        ]);
+        assert!(h.confirmed(Tag::Redis));
+        assert!(!h.violated(Tag::Redis));
+        assert_eq!(
+            told(&h),
+            ["SET k v T OK", "PING - - T PONG", "GET k - T v", "NOSUCH - - F ERR unknown"]
+        );
+    }
+
+    #[test]
+    fn what_never_got_an_answer_is_told_at_the_end() {
+        let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n"), (O, b"GET a\r\nGET b\r\n")]);
+        assert_eq!(told(&h), ["PING - - T PONG", "GET a - - -", "GET b - - -"]);
+        assert!(told(&run(&[(O, b"PING\r\n")])).is_empty(), "no server, no Redis");
+    }
+
+    #[test]
+    fn answers_that_are_turned_off() {
+        let h = run(&[
+            (O, b"CLIENT REPLY OFF\r\nSET a 1\r\nCLIENT REPLY ON\r\nGET a\r\n"),
+            (R, b"+OK\r\n$1\r\n1\r\n"),
+        ]);
+        assert_eq!(told(&h), ["CLIENT - - - -", "SET a 1 - -", "CLIENT - - T OK", "GET a - T 1"]);
+        let h = run(&[
+            (O, b"PING\r\nCLIENT REPLY SKIP\r\nSET a 1\r\nGET a\r\n"),
+            (R, b"+PONG\r\n$1\r\n1\r\n"),
+        ]);
+        assert_eq!(told(&h), ["PING - - T PONG", "CLIENT - - - -", "SET a 1 - -", "GET a - T 1"]);
+    }
+
+    #[test]
+    fn who_subscribed_is_told_things() {
+        let note = b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n";
+        let h = run(&[
+            (O, b"PING\r\n"),
+            (R, b"+PONG\r\n"),
+            (O, b"SUBSCRIBE c\r\n"),
+            (R, note),
+            (R, note),
+        ]);
+        assert_eq!(told(&h), ["PING - - T PONG", "SUBSCRIBE - - - -"]);
+        // In version 3 such messages say what they are.
+        let note = b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n";
+        let h = run(&[
+            (O, b"HELLO 3\r\n"),
+            (R, b"%1\r\n+proto\r\n:3\r\n"),
+            (O, b"SUBSCRIBE c\r\n"),
+            (R, note),
+            (O, b"GET a\r\n"),
+            (R, b"_\r\n"),
+        ]);
+        assert_eq!(told(&h), ["HELLO - - T {proto: 3}", "SUBSCRIBE - - - -", "GET a - T null"]);
+    }
+
+    #[test]
+    fn answers_without_commands_are_told() {
+        let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n+OK\r\n")]);
+        assert_eq!(told(&h), ["PING - - T PONG", "- - - T OK"]);
+    }
+
+    #[test]
+    fn too_much_waits() {
+        let many = b"GET a\r\n".repeat(MAX_PENDING + 2);
+        let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n"), (O, &many)]);
+        assert_eq!(h.rows("weird")[0]["name"], "Redis_excessive_pipelining");
+        assert_eq!(told(&h).len(), 1);
+    }
+
+    #[test]
+    fn servers_that_speak_first_and_nonsense() {
+        for chunks in [
+            &[(R, &b"+OK ready\r\n"[..])][..],
+            &[(O, b"*1\r\n:1\r\n")],
+            &[(O, b"a\r\n"), (R, b"x\r\nx\r\n")],
+        ] {
+            let h = run(chunks);
+            assert!(h.violated(Tag::Redis) && !h.confirmed(Tag::Redis), "{chunks:?}");
+        }
+    }
+
+    #[test]
+    fn gaps() {
+        let mut h = Harness::new(Proto::Tcp, 6379);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), O, b"PING\r\nPING\r\nPING\r\n");
+        a.stream(&mut h.cx(), R, b"+PONG\r\n$50\r\nab");
+        a.gap(&mut h.cx(), R, 46);
+        a.stream(&mut h.cx(), R, b"c\r\n+PONG\r\n");
+        assert!(!h.violated(Tag::Redis));
+        assert_eq!(told(&h).len(), 2);
+        a.gap(&mut h.cx(), O, 46);
+        assert!(h.violated(Tag::Redis));
+        a.stream(&mut h.cx(), R, b"+PONG\r\n");
+        a.finish(&mut h.cx());
+        assert_eq!(told(&h).len(), 2, "what waited is forgotten");
+    }
+}

@@ -1,0 +1,120 @@
+//! Lines and numbers out of a stream cut anywhere.
+
+/// Bytes of a line or string at the most.
+pub(super) const MAX_LENGTH: u64 = 1 << 20;
+
+/// Values in a list of lists at the most.
+pub(super) const MAX_ELEMENTS: u64 = 20_000;
+
+/// Bytes of a text that are kept: what is logged of it.
+pub(super) const MAX_KEPT: usize = 250;
+
+/// Bytes of a line that are kept: a command on a line is no longer.
+pub(super) const MAX_LINE: usize = 1024;
+
+/// Why bytes are not Redis.
+pub type Malformed = &'static str;
+
+/// A line that is being read.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    kept: Vec<u8>,
+    /// Bytes so far, with those that were not kept.
+    len: u64,
+    /// The last byte was a CR.
+    cr: bool,
+}
+
+impl Line {
+    /// Reads on. `true` once the line is complete: then [`text`](Self::text) is it.
+    ///
+    /// # Errors
+    /// When it is longer than any may be.
+    pub(super) fn read(&mut self, data: &mut &[u8]) -> Result<bool, Malformed> {
+        while let Some(&first) = data.first() {
+            if self.cr && first == b'\n' {
+                *data = &data[1..];
+                self.cr = false;
+                self.len -= 1;
+                self.kept.truncate(usize::try_from(self.len).unwrap_or(usize::MAX));
+                return Ok(true);
+            }
+            let n = memchr::memchr(b'\r', data).map_or(data.len(), |i| i + 1);
+            let (part, rest) = data.split_at(n);
+            let room = MAX_LINE.saturating_sub(self.kept.len());
+            self.kept.extend_from_slice(&part[..n.min(room)]);
+            self.len += n as u64;
+            self.cr = part.last() == Some(&b'\r');
+            *data = rest;
+            if self.len > MAX_LENGTH {
+                return Err("line is too long");
+            }
+        }
+        Ok(false)
+    }
+
+    /// The line, or the beginning of a long one.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.kept
+    }
+
+    /// Whether it is a long one.
+    pub(super) fn is_cut(&self) -> bool {
+        self.len > self.kept.len() as u64
+    }
+
+    /// Begins the next one.
+    pub(super) fn clear(&mut self) {
+        self.kept.clear();
+        self.len = 0;
+        self.cr = false;
+    }
+
+    /// The number that it is.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(super) fn number(&self) -> Result<i64, Malformed> {
+        let text = std::str::from_utf8(&self.kept).ok();
+        text.and_then(|t| t.parse().ok()).ok_or("number is none")
+    }
+}
+
+/// Appends to a text what is logged of it.
+pub(super) fn append(text: &mut Vec<u8>, part: &[u8]) {
+    let room = MAX_KEPT.saturating_sub(text.len());
+    text.extend_from_slice(&part[..part.len().min(room)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_with_both() {
+        let mut line = Line::default();
+        let mut data: &[u8] = b"a\rb\nc\r";
+        assert_eq!(line.read(&mut data), Ok(false));
+        let mut data: &[u8] = b"\nrest";
+        assert_eq!(line.read(&mut data), Ok(true));
+        assert_eq!((line.text(), data), (&b"a\rb\nc"[..], &b"rest"[..]));
+        line.clear();
+        let mut data: &[u8] = b"-12\r\n";
+        assert_eq!(line.read(&mut data), Ok(true));
+        assert_eq!(line.number(), Ok(-12));
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_have_an_end() {
+        let mut line = Line::default();
+        let mut data: &[u8] = &[b'a'; 2 * MAX_LINE];
+        assert_eq!(line.read(&mut data), Ok(false));
+        assert_eq!(line.read(&mut &b"\r\n"[..]), Ok(true));
+        assert!(line.is_cut());
+        assert_eq!(line.text(), [b'a'; MAX_LINE]);
+        assert!(line.number().is_err());
+        line.clear();
+        let long = vec![b'a'; MAX_LENGTH as usize + 1];
+        assert!(line.read(&mut &long[..]).is_err());
+    }
+}

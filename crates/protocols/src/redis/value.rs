@@ -1,0 +1,354 @@
+//! Answers from a server's bytes (section "RESP protocol description").
+
+use super::token::Line;
+use super::token::MAX_ELEMENTS;
+use super::token::MAX_LENGTH;
+use super::token::append;
+
+pub use super::token::Malformed;
+
+/// How deep values may be nested.
+const MAX_DEPTH: usize = 20;
+
+/// Version 3 of the protocol has this kind of value, and version 2 has not.
+fn is_of_version_3(kind: u8) -> bool {
+    matches!(kind, b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'>')
+}
+
+/// A value that a server sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Value {
+    /// Its first byte: what kind it is.
+    pub kind: u8,
+    /// It in a text, cut to what is logged: `[a, b]`, `{k: v}`, `(a, b)`, `null`, `T`.
+    pub text: Vec<u8>,
+    /// Only version 3 of the protocol has such values.
+    pub version_3: bool,
+}
+
+impl Value {
+    /// Whether it says that a command failed.
+    pub fn is_error(&self) -> bool {
+        matches!(self.kind, b'-' | b'!')
+    }
+
+    /// Whether it answers no command.
+    pub fn is_push(&self) -> bool {
+        self.kind == b'>'
+    }
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Want {
+    #[default]
+    Kind,
+    /// A line by the kind of the value.
+    Line,
+    Boolean,
+    Content(u64),
+    /// What follows content.
+    End,
+}
+
+/// A list that is being read.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    kind: u8,
+    /// Values still to come; a pair of a map is two.
+    left: u64,
+    count: u64,
+}
+
+/// Reads values off a stream.
+#[derive(Debug, Default)]
+pub struct Values {
+    want: Want,
+    kind: u8,
+    line: Line,
+    levels: Vec<Level>,
+    /// Values in lists of the value at hand.
+    elements: u64,
+    /// Attributes came, which belong to the value that follows.
+    described: bool,
+    value: Value,
+}
+
+impl Values {
+    /// The next value; takes it off `data`. `None` when it is not complete: then all of `data` is taken,
+    /// and the rest of the value is expected next.
+    ///
+    /// # Errors
+    /// When the bytes are no value. Nothing more can be read then.
+    pub fn next(&mut self, data: &mut &[u8]) -> Result<Option<Value>, Malformed> {
+        while let Some(&first) = data.first() {
+            let complete = match self.want {
+                Want::Kind => {
+                    *data = &data[1..];
+                    self.begin(first)?;
+                    false
+                }
+                Want::Boolean => {
+                    *data = &data[1..];
+                    self.write(if first == b't' { b"T" } else { b"F" });
+                    self.want = Want::End;
+                    false
+                }
+                Want::Content(left) => {
+                    let n = usize::try_from(left).map_or(data.len(), |n| n.min(data.len()));
+                    self.write(&data[..n]);
+                    *data = &data[n..];
+                    let left = left - n as u64;
+                    self.want = if left > 0 { Want::Content(left) } else { Want::End };
+                    false
+                }
+                Want::Line | Want::End => {
+                    if !self.line.read(data)? {
+                        return Ok(None);
+                    }
+                    let complete =
+                        if self.want == Want::End { self.end() } else { self.line_ended()? };
+                    self.line.clear();
+                    complete
+                }
+            };
+            if complete {
+                self.elements = 0;
+                return Ok(Some(std::mem::take(&mut self.value)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first byte of a value.
+    fn begin(&mut self, kind: u8) -> Result<(), Malformed> {
+        let described = std::mem::take(&mut self.described);
+        if self.levels.len() >= MAX_DEPTH {
+            return Err("values are nested too deep");
+        }
+        self.want = match kind {
+            b'#' => Want::Boolean,
+            b'|' if described => return Err("attributes of attributes"),
+            b'+' | b'-' | b':' | b',' | b'(' | b'_' | b'$' | b'!' | b'=' | b'*' | b'>' | b'~'
+            | b'%' | b'|' => Want::Line,
+            _ => return Err("value of no known kind"),
+        };
+        self.kind = kind;
+        if self.levels.is_empty() {
+            self.value.kind = kind;
+            self.value.version_3 = described || is_of_version_3(kind);
+        }
+        // What separates it from the value before was written with its attributes.
+        if !described && let Some(level) = self.levels.last_mut() {
+            let (n, pairs) = (level.count, level.kind == b'%');
+            level.count += 1;
+            match n {
+                0 => {}
+                n if pairs && n % 2 == 1 => self.write(b": "),
+                _ => self.write(b", "),
+            }
+        }
+        Ok(())
+    }
+
+    /// The line after the first byte. `true` when the outermost value is complete.
+    fn line_ended(&mut self) -> Result<bool, Malformed> {
+        match self.kind {
+            b'$' | b'!' | b'=' => match self.line.number()? {
+                ..0 => return Ok(self.end()),
+                0 => self.want = Want::End,
+                n if n.unsigned_abs() <= MAX_LENGTH => self.want = Want::Content(n.unsigned_abs()),
+                _ => return Err("string is too long"),
+            },
+            b'*' | b'>' | b'~' | b'%' | b'|' => return self.list(),
+            b'_' => {
+                self.write(b"null");
+                return Ok(self.end());
+            }
+            _ => {
+                let Self { line, value, levels, .. } = self;
+                if !is_described(levels) {
+                    append(&mut value.text, line.text());
+                }
+                return Ok(self.end());
+            }
+        }
+        Ok(false)
+    }
+
+    fn list(&mut self) -> Result<bool, Malformed> {
+        let count = match (self.line.number()?, self.kind) {
+            (-1, b'*' | b'>') => 0,
+            (n @ 0.., _) => n.unsigned_abs(),
+            _ => return Err("list has a length below zero"),
+        };
+        if count > MAX_ELEMENTS - self.elements {
+            return Err("value holds too many others");
+        }
+        self.elements += count;
+        let pairs = matches!(self.kind, b'%' | b'|');
+        let left = if pairs { 2 * count } else { count };
+        self.write(brackets(self.kind)[0]);
+        self.levels.push(Level { kind: self.kind, left, count: 0 });
+        if left > 0 {
+            self.want = Want::Kind;
+            return Ok(false);
+        }
+        Ok(self.close())
+    }
+
+    /// A value is complete. `true` when it is the outermost.
+    fn end(&mut self) -> bool {
+        self.want = Want::Kind;
+        match self.levels.last_mut() {
+            None => true,
+            Some(level) => {
+                level.left -= 1;
+                level.left == 0 && self.close()
+            }
+        }
+    }
+
+    /// The last list is complete, and perhaps those around it.
+    fn close(&mut self) -> bool {
+        self.want = Want::Kind;
+        while let Some(level) = self.levels.pop() {
+            if level.kind == b'|' {
+                self.described = true;
+                return false;
+            }
+            self.write(brackets(level.kind)[1]);
+            match self.levels.last_mut() {
+                None => return true,
+                Some(outer) => {
+                    outer.left -= 1;
+                    if outer.left > 0 {
+                        return false;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Appends to the text, unless it is about attributes.
+    fn write(&mut self, text: &[u8]) {
+        if !is_described(&self.levels) {
+            append(&mut self.value.text, text);
+        }
+    }
+}
+
+/// Whether what is being read are attributes.
+fn is_described(levels: &[Level]) -> bool {
+    levels.iter().any(|l| l.kind == b'|')
+}
+
+fn brackets(kind: u8) -> [&'static [u8]; 2] {
+    match kind {
+        b'~' => [b"(", b")"],
+        b'%' => [b"{", b"}"],
+        b'|' => [b"", b""],
+        _ => [b"[", b"]"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(chunks: &[&[u8]]) -> Result<Vec<Value>, Malformed> {
+        let (mut values, mut out) = (Values::default(), Vec::new());
+        for chunk in chunks {
+            let mut data = *chunk;
+            while let Some(v) = values.next(&mut data)? {
+                out.push(v);
+            }
+        }
+        Ok(out)
+    }
+
+    fn text(data: &[u8]) -> String {
+        let values = all(&[data]).unwrap();
+        assert_eq!(values.len(), 1, "{values:?}");
+        String::from_utf8(values[0].text.clone()).unwrap()
+    }
+
+    #[test]
+    fn values_as_text() {
+        for (data, is) in [
+            (&b"+OK\r\n"[..], "OK"),
+            (b"-ERR no\r\n", "ERR no"),
+            (b":-5\r\n", "-5"),
+            (b"$5\r\na\r\nbc\r\n", "a\r\nbc"),
+            (b"$-1\r\n", ""),
+            (b"$0\r\n\r\n", ""),
+            (b"*-1\r\n", "[]"),
+            (b"*0\r\n", "[]"),
+            (b"*2\r\n*1\r\n:1\r\n$1\r\na\r\n", "[[1], a]"),
+            (b"_\r\n", "null"),
+            (b"#t\r\n", "T"),
+            (b"#f\r\n", "F"),
+            (b",1.5\r\n", "1.5"),
+            (b"(123456789012345678901234567890\r\n", "123456789012345678901234567890"),
+            (b"!5\r\nERR x\r\n", "ERR x"),
+            (b"=7\r\ntxt:abc\r\n", "txt:abc"),
+            (b"%2\r\n+a\r\n:1\r\n+b\r\n*0\r\n", "{a: 1, b: []}"),
+            (b"~2\r\n:1\r\n:2\r\n", "(1, 2)"),
+            (b">2\r\n+a\r\n+b\r\n", "[a, b]"),
+            (b"|1\r\n+k\r\n*1\r\n+v\r\n*2\r\n:1\r\n|0\r\n:2\r\n", "[1, 2]"),
+        ] {
+            assert_eq!(text(data), is);
+        }
+    }
+
+    #[test]
+    fn what_only_version_3_has() {
+        let version_3 = |d: &[u8]| all(&[d]).unwrap()[0].version_3;
+        assert!(!version_3(b"*1\r\n:1\r\n"));
+        assert!(version_3(b"%0\r\n"));
+        assert!(version_3(b"|0\r\n+OK\r\n"));
+        assert!(!version_3(b"*1\r\n_\r\n"), "the outermost value counts");
+    }
+
+    #[test]
+    fn texts_are_cut() {
+        let mut data = b"*3\r\n$300\r\n".to_vec();
+        data.extend([b'a'; 300]);
+        data.extend(b"\r\n:1\r\n:2\r\n+next\r\n");
+        let values = all(&[&data]).unwrap();
+        assert_eq!(values[0].text, [&b"["[..], &[b'a'; 249]].concat());
+        assert_eq!(values[1].text, b"next");
+    }
+
+    #[test]
+    fn nonsense_is_none() {
+        let deep = b"*1\r\n".repeat(MAX_DEPTH + 1);
+        let many = b"*10000\r\n".repeat(3);
+        for wrong in [
+            &b"HTTP"[..],
+            b":1\r\nx",
+            b"*-2\r\n",
+            b"%-1\r\n",
+            b"*x\r\n",
+            b"$1048577\r\n",
+            b"*20001\r\n",
+            b"|0\r\n|0\r\n",
+            &deep,
+            &many,
+        ] {
+            assert!(all(&[wrong]).is_err(), "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_do_not_matter(data: Vec<u8>, at: usize) {
+            let good = b"%1\r\n$1\r\na\r\n*2\r\n#t\r\n,1\r\n";
+            let data = [&good[..], &data].concat();
+            let (a, b) = data.split_at(at % (data.len() + 1));
+            prop_assert_eq!(all(&[&data]), all(&[a, b]));
+        }
+    }
+}
