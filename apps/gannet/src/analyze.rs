@@ -1,6 +1,7 @@
 //! `gannet analyze`: captures in, logs out.
 
 use std::fs;
+use std::io;
 use std::num::NonZero;
 use std::path::Path;
 use std::path::PathBuf;
@@ -16,19 +17,25 @@ use gannet_capture::Stream;
 use gannet_engine::Assets;
 use gannet_engine::Engine;
 use gannet_engine::Options;
+use gannet_engine::Statistics;
 use gannet_filter::Filter;
 use gannet_log::Format;
 use gannet_log::JsonTimes;
 use gannet_log::Selection;
+use gannet_log::StreamCount;
 
 use crate::names::System;
 use crate::outcome::Outcome;
 use crate::paths;
 use crate::paths::Folders;
+use crate::paths::Found;
+use crate::spread;
 use crate::stdin;
 use crate::stop::Stop;
 use crate::tally::Tally;
+use crate::terminal::Kept;
 use crate::terminal::Terminal;
+use crate::terminal::Words;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -205,6 +212,10 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
 /// Captures of fewer bytes are analysed before threads would have begun to pay.
 const SMALL: u64 = 4 << 20;
 
+fn is_small(stream: &Stream) -> bool {
+    stream.bytes_total().is_some_and(|bytes| bytes < SMALL)
+}
+
 fn cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
@@ -230,9 +241,14 @@ impl Run {
 
     /// Every file for itself.
     fn each(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
+        let files = paths::files(files)?;
+        let threads = self.threads.unwrap_or_else(cores);
+        if threads.min(files.len()) > 1 {
+            return self.spread(&files, out, threads);
+        }
         let mut folders = Folders::new(out);
         let mut outcome = Outcome::Done;
-        for file in paths::files(files)? {
+        for file in files {
             if let Some(stopped) = self.stop.asked() {
                 return Ok(stopped);
             }
@@ -248,61 +264,132 @@ impl Run {
         Ok(outcome)
     }
 
+    /// Every file for itself, several at a time, and what is said of them in the order of the files.
+    fn spread(&mut self, files: &[Found], out: &Path, threads: usize) -> anyhow::Result<Outcome> {
+        let workers = threads.min(files.len());
+        let mut folders = Folders::new(out);
+        let mut outcome = Outcome::Done;
+        let options = &self.options;
+        let stop = self.stop.clone();
+        let work = |(stream, folder): (Stream, PathBuf)| {
+            // Where there are fewer files than threads, each has several.
+            let threads = if is_small(&stream) { 1 } else { threads / workers };
+            let options = Options { threads, ..options.clone() };
+            let mut words = Kept::default();
+            (analyse(options, &stop, stream, &folder, &mut words), words)
+        };
+        let (stop, terminal, tally) = (&self.stop, &self.terminal, &mut self.tally);
+        spread::run(
+            workers,
+            files.iter().take_while(|_| stop.asked().is_none()),
+            |file| {
+                // Here, because folders are named in the order of their files.
+                let stream = open(std::slice::from_ref(&file.path), stop);
+                stream.map(|stream| (stream, folders.of(&file.path))).map_err(|e| (e, file.named))
+            },
+            work,
+            |done| {
+                match done {
+                    Ok((done, words)) => {
+                        words.tell(terminal);
+                        outcome = outcome.max(done?.tallied(tally)?);
+                    }
+                    Err((error, true)) => outcome = outcome.max(refuse(&error, stop, terminal)),
+                    Err((error, false)) => terminal.warning(&format_args!("skipped {error}")),
+                }
+                anyhow::Ok(())
+            },
+        )?;
+        Ok(stop.asked().unwrap_or(outcome))
+    }
+
     fn open(&self, files: &[PathBuf]) -> Result<Stream, Error> {
-        if let [file] = files
-            && file == Path::new("-")
-        {
-            return stdin::open(&self.stop).map(Stream::from_reader);
-        }
-        Stream::open(files, gannet_capture::Options::default())
+        open(files, &self.stop)
     }
 
     /// A capture that cannot be read at all.
     fn refuse(&self, error: &Error) -> Outcome {
-        self.stop.asked().unwrap_or_else(|| {
-            self.terminal.error(error);
-            Outcome::of(error, false)
-        })
+        refuse(error, &self.stop, &self.terminal)
     }
 
     /// One stream through an engine of its own, into one folder.
-    fn stream(&mut self, mut stream: Stream, out: &Path) -> anyhow::Result<Outcome> {
-        fs::create_dir_all(out).with_context(|| out.display().to_string())?;
-        for error in stream.skipped() {
-            self.terminal.warning(&format_args!("skipped {error}"));
-        }
-        let mut options = self.options.clone();
-        options.logs.dir = Some(out.to_owned());
-        let small = stream.bytes_total().is_some_and(|bytes| bytes < SMALL);
-        options.threads = self.threads.unwrap_or_else(|| if small { 1 } else { cores() });
-        let mut engine = Engine::new(options);
+    fn stream(&mut self, stream: Stream, out: &Path) -> anyhow::Result<Outcome> {
+        let threads = self.threads.unwrap_or_else(|| if is_small(&stream) { 1 } else { cores() });
+        let options = Options { threads, ..self.options.clone() };
         self.terminal.begin(&stream);
-        let mut outcome = Outcome::Done;
-        let mut failed = Ok(());
-        while self.stop.asked().is_none() {
-            match stream.next_batch() {
-                Ok(Some(batch)) => {
-                    failed = engine.batch(&batch);
-                    if failed.is_err() {
-                        break;
-                    }
-                }
-                Ok(None) => break,
-                // Standard input that ends because of a signal looks cut.
-                Err(_) if self.stop.asked().is_some() => {}
-                Err(error) => {
-                    self.terminal.error(&error);
-                    outcome = outcome.max(Outcome::of(&error, true));
+        let done = analyse(options, &self.stop, stream, out, &mut self.terminal);
+        self.terminal.end();
+        done?.tallied(&mut self.tally)
+    }
+}
+
+fn open(files: &[PathBuf], stop: &Stop) -> Result<Stream, Error> {
+    if let [file] = files
+        && file == Path::new("-")
+    {
+        return stdin::open(stop).map(Stream::from_reader);
+    }
+    Stream::open(files, gannet_capture::Options::default())
+}
+
+fn refuse(error: &Error, stop: &Stop, terminal: &Terminal) -> Outcome {
+    stop.asked().unwrap_or_else(|| {
+        terminal.error(error);
+        Outcome::of(error, false)
+    })
+}
+
+/// What came of a stream.
+struct Done {
+    outcome: Outcome,
+    finished: io::Result<(Statistics, Vec<StreamCount>)>,
+}
+
+impl Done {
+    /// Adds it up.
+    fn tallied(self, tally: &mut Tally) -> anyhow::Result<Outcome> {
+        let (statistics, counts) = self.finished?;
+        tally.add(statistics, &counts);
+        Ok(self.outcome)
+    }
+}
+
+/// One stream through an engine of its own, into one folder.
+fn analyse(
+    mut options: Options,
+    stop: &Stop,
+    mut stream: Stream,
+    out: &Path,
+    words: &mut dyn Words,
+) -> anyhow::Result<Done> {
+    fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    for error in stream.skipped() {
+        words.warning(&format_args!("skipped {error}"));
+    }
+    options.logs.dir = Some(out.to_owned());
+    let mut engine = Engine::new(options);
+    let mut outcome = Outcome::Done;
+    let mut failed = Ok(());
+    while stop.asked().is_none() {
+        match stream.next_batch() {
+            Ok(Some(batch)) => {
+                failed = engine.batch(&batch);
+                if failed.is_err() {
+                    break;
                 }
             }
-            self.terminal.progress(&stream);
+            Ok(None) => break,
+            // Standard input that ends because of a signal looks cut.
+            Err(_) if stop.asked().is_some() => {}
+            Err(error) => {
+                words.error(&error);
+                outcome = outcome.max(Outcome::of(&error, true));
+            }
         }
-        self.terminal.end();
-        // Logs that could be written are complete even if another could not.
-        let finished = engine.finish();
-        failed?;
-        let (statistics, counts) = finished?;
-        self.tally.add(statistics, &counts);
-        Ok(self.stop.asked().unwrap_or(outcome))
+        words.progress(&stream);
     }
+    // Logs that could be written are complete even if another could not.
+    let finished = engine.finish();
+    let finished = failed.and(finished);
+    Ok(Done { outcome: stop.asked().unwrap_or(outcome), finished })
 }

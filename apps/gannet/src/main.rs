@@ -20,6 +20,7 @@ mod paths;
 mod replay;
 #[cfg(feature = "lua")]
 mod run;
+mod spread;
 mod stdin;
 mod stop;
 mod synth;

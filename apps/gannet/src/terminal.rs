@@ -16,6 +16,55 @@ use indicatif::ProgressStyle;
 /// How often the progress bar is drawn anew.
 const REDRAW: Duration = Duration::from_millis(100);
 
+/// Who is told what happens to a stream.
+pub(crate) trait Words {
+    /// It could not be read to its end.
+    fn error(&mut self, what: &dyn Display);
+    /// Something was left out.
+    fn warning(&mut self, what: &dyn Display);
+    /// So far it is read.
+    fn progress(&mut self, stream: &Stream);
+}
+
+impl Words for Terminal {
+    fn error(&mut self, what: &dyn Display) {
+        Terminal::error(self, what);
+    }
+
+    fn warning(&mut self, what: &dyn Display) {
+        Terminal::warning(self, what);
+    }
+
+    fn progress(&mut self, stream: &Stream) {
+        Terminal::progress(self, stream);
+    }
+}
+
+/// Words that wait for their turn: errors, and the others.
+#[derive(Default)]
+pub(crate) struct Kept(Vec<(bool, String)>);
+
+impl Kept {
+    /// Their turn has come.
+    pub(crate) fn tell(&self, terminal: &Terminal) {
+        for (is_error, text) in &self.0 {
+            if *is_error { terminal.error(text) } else { terminal.warning(text) }
+        }
+    }
+}
+
+impl Words for Kept {
+    fn error(&mut self, what: &dyn Display) {
+        self.0.push((true, what.to_string()));
+    }
+
+    fn warning(&mut self, what: &dyn Display) {
+        self.0.push((false, what.to_string()));
+    }
+
+    fn progress(&mut self, _: &Stream) {}
+}
+
 /// Standard error: messages, and on a terminal a progress bar below them.
 pub(crate) struct Terminal {
     quiet: bool,

@@ -177,6 +177,39 @@ fn each_file_has_a_folder_and_bad_ones_do_not_stop_the_rest() {
 }
 
 #[test]
+fn threads_with_a_capture_each_say_and_write_the_same() {
+    let s = Scratch::new("spread");
+    for n in 0..40 {
+        let all = sample();
+        let name = format!("in/{n:02}.pcap");
+        match n % 5 {
+            0 => s.file(&name, &all[..1_000 + 97 * n]),
+            1 => s.file(&name, b"Dear reader, this is no capture at all."),
+            _ => s.file(&name, &all),
+        };
+    }
+    let missing = s.path("missing.pcap");
+    let run = |threads: &str, name: &str| {
+        let mut command = gannet();
+        command.args(["analyze", "--each", "--stats", "-t", threads, "-o"]).arg(s.path(name));
+        let run = Run::of(command.arg(s.path("in")).arg(&missing));
+        let told = run.stderr.lines().filter(|l| !l.starts_with("time") && !l.starts_with("peak"));
+        (run.code, told.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let alone = run("1", "alone");
+    assert_eq!((alone.0, s.list("alone").len()), (2, 32));
+    assert_eq!(alone.1.iter().filter(|l| l.contains("cut short")).count(), 8, "{:?}", alone.1);
+    for threads in ["2", "7"] {
+        assert_eq!(run(threads, threads), alone);
+        assert_eq!(s.list(threads), s.list("alone"));
+        for folder in s.list("alone") {
+            let log = |of: &str| s.read(&format!("{of}/{folder}/conn.log"));
+            assert_eq!(log(threads), log("alone"), "{folder}");
+        }
+    }
+}
+
+#[test]
 fn what_lies_about_in_folders_is_skipped() {
     let s = Scratch::new("folder");
     s.file("in/day.pcap", &sample());

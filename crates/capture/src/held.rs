@@ -57,6 +57,11 @@ impl Bytes {
         }
     }
 
+    /// Whether somebody else reads it.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// The buffer, if nobody else reads it.
     pub(crate) fn buffer(&mut self) -> Option<&mut Vec<u8>> {
         match Arc::get_mut(&mut self.0)? {
@@ -99,7 +104,9 @@ mod tests {
         let mut spares = Spares::default();
         let mut current = Bytes::from(b"one".to_vec());
         assert!(spares.exchange(&mut current).is_none());
+        assert!(!current.is_shared());
         let reader = current.clone();
+        assert!(current.is_shared());
         let old = spares.exchange(&mut current).unwrap();
         assert_eq!((&*reader, &*old, &*current), (&b"one"[..], &b"one"[..], &b""[..]));
         let other = current.clone();

@@ -26,7 +26,11 @@ pub(crate) struct Map {
 const AHEAD: usize = 4 << 20;
 
 /// How much lies behind the reader before its pages are given back.
-const BEHIND: usize = 4 << 20;
+const BEHIND: usize = 2 << 20;
+
+/// The same where others read what was handed out, and may be some batches late: pages that come back
+/// one by one cost more than those that were kept.
+const BEHIND_OTHERS: usize = 16 << 20;
 
 /// Advice starts at page borders: a multiple of every page size in use.
 const PAGE: usize = 64 << 10;
@@ -65,7 +69,11 @@ impl Map {
         }
         #[cfg(unix)]
         if at.saturating_sub(self.released) >= 2 * BEHIND {
-            let to = (at - BEHIND) & !(PAGE - 1);
+            let behind = if self.bytes.is_shared() { BEHIND_OTHERS } else { BEHIND };
+            let to = at.saturating_sub(behind) & !(PAGE - 1);
+            if to <= self.released {
+                return;
+            }
             // SAFETY: in a shared mapping of a file, dropped pages come back from the file with
             // the same bytes when they are touched again, so even a view that outlived its use
             // would stay valid. It keeps the resident size small on captures of many gigabytes.

@@ -88,6 +88,13 @@ impl<'a> Batch<'a> {
         self.refs.get(index).map(|r| view(r, self.data, self.first + index as u64))
     }
 
+    /// The first `n` packets, all of them if there are no more, and the others.
+    pub fn split_at(self, n: usize) -> (Self, Self) {
+        let n = n.min(self.refs.len());
+        let (head, tail) = self.refs.split_at(n);
+        (Self { refs: head, ..self }, Self { refs: tail, first: self.first + n as u64, ..self })
+    }
+
     /// The packets in order.
     pub fn iter(&self) -> Iter<'a> {
         Iter { refs: self.refs.iter(), data: self.data, number: self.first }

@@ -1,0 +1,134 @@
+//! Work that is spread over threads, with its results in order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::mpsc;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::Sender;
+use std::thread;
+
+/// Takes every item through three steps: `prepare` it here, `work` on it in one of so many threads,
+/// and `conclude` here again, in the order of the items. What `prepare` refuses goes straight on to
+/// its conclusion. An error of a conclusion ends everything.
+///
+/// Prepared items wait for a thread, as many as there are threads at the most. Results wait for
+/// those of earlier items, however many they are: one that takes long holds no thread up.
+pub(crate) fn run<T, P: Send, R: Send, N, E>(
+    threads: usize,
+    items: impl Iterator<Item = T>,
+    mut prepare: impl FnMut(T) -> Result<P, N>,
+    work: impl Fn(P) -> R + Sync,
+    mut conclude: impl FnMut(Result<R, N>) -> Result<(), E>,
+) -> Result<(), E> {
+    thread::scope(|scope| {
+        let (give, take) = mpsc::sync_channel::<(P, Sender<R>)>(threads);
+        let take = Arc::new(Mutex::new(take));
+        for _ in 0..threads {
+            let (take, work) = (Arc::clone(&take), &work);
+            scope.spawn(move || {
+                while let Some((item, done)) = next(&take) {
+                    // Nobody waits for it any more after an error.
+                    let _ = done.send(work(item));
+                }
+            });
+        }
+        drop(take);
+        let mut waiting = VecDeque::new();
+        for item in items {
+            let result = prepare(item).map(|prepared| {
+                let (done, result) = mpsc::channel();
+                // Who takes no more has panicked, which the end of the scope tells of.
+                let _ = give.send((prepared, done));
+                result
+            });
+            waiting.push_back(result);
+            while let Some(result) = ready(&mut waiting) {
+                conclude(result)?;
+            }
+        }
+        drop(give);
+        for result in waiting {
+            match result.map(|r| r.recv()) {
+                Ok(Ok(done)) => conclude(Ok(done))?,
+                Ok(Err(_)) => {}
+                Err(refused) => conclude(Err(refused))?,
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The first result that is waited for, if it is there.
+fn ready<R, N>(waiting: &mut VecDeque<Result<Receiver<R>, N>>) -> Option<Result<R, N>> {
+    if let Ok(first) = waiting.front()? {
+        let done = first.try_recv().ok()?;
+        waiting.pop_front();
+        return Some(Ok(done));
+    }
+    let Err(refused) = waiting.pop_front()? else { return None };
+    Some(Err(refused))
+}
+
+fn next<T>(from: &Mutex<Receiver<T>>) -> Option<T> {
+    from.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_items() {
+        for threads in [1, 2, 7] {
+            let mut seen = Vec::new();
+            let prepare = |n: u32| if n % 5 == 3 { Err(n) } else { Ok(n) };
+            let work = |n: u32| {
+                if n.is_multiple_of(4) {
+                    thread::yield_now();
+                }
+                n * 10
+            };
+            let done = run(threads, 0..100, prepare, work, |result| {
+                seen.push(result);
+                Ok::<_, ()>(())
+            });
+            let expected = (0..100).map(|n| if n % 5 == 3 { Err(n) } else { Ok(n * 10) });
+            assert!(done.is_ok() && seen.iter().copied().eq(expected), "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn a_slow_one_holds_no_thread_up() {
+        let (go, wait) = mpsc::channel();
+        let (wait, mut seen) = (Mutex::new(wait), 0);
+        let work = |n: u32| match n {
+            // Only the last one lets the first one go.
+            0 => next(&wait).is_some(),
+            99 => go.send(()).is_ok(),
+            _ => true,
+        };
+        let done = run(2, 0..100, Ok::<_, ()>, work, |result| {
+            seen += u32::from(result == Ok(true));
+            Ok::<_, ()>(())
+        });
+        assert_eq!((done, seen), (Ok(()), 100));
+    }
+
+    #[test]
+    fn an_error_ends_it() {
+        let mut seen = 0;
+        let done = run(
+            3,
+            0_u32..,
+            Ok::<_, ()>,
+            |n| n,
+            |result| {
+                seen += 1;
+                if result == Ok(20) { Err("twenty") } else { Ok(()) }
+            },
+        );
+        assert_eq!((done, seen), (Err("twenty"), 21));
+    }
+}
