@@ -53,6 +53,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 
+mod apart;
 mod bytes;
 mod compress;
 mod error;

@@ -14,6 +14,7 @@ use crate::Error;
 use crate::Format;
 use crate::LinkType;
 use crate::Packet;
+use crate::apart::Output;
 use crate::compress::Encoder;
 use crate::pcap;
 use crate::pcapng;
@@ -42,6 +43,9 @@ pub struct WriteOptions {
     pub link_type: Option<LinkType>,
     /// Name of the writing program in pcapng.
     pub application: Option<String>,
+    /// Compress and write in a thread of its own, beside whoever makes the packets. Errors from
+    /// writing then come with a later packet, or from [`Writer::finish`].
+    pub apart: bool,
 }
 
 /// Writes packets to a capture.
@@ -50,7 +54,7 @@ pub struct WriteOptions {
 /// errors.
 pub struct Writer {
     file: PathBuf,
-    output: Option<Encoder>,
+    output: Output,
     format: Format,
     options: WriteOptions,
     /// Bytes not yet given to `output`.
@@ -125,7 +129,7 @@ impl Writer {
         let format = options.format.unwrap_or_else(|| by_suffix(&file));
         let mut writer = Self {
             file,
-            output: Some(output),
+            output: Output::new(output, options.apart),
             format,
             options,
             buffer: Vec::with_capacity(BUFFER),
@@ -270,10 +274,8 @@ impl Writer {
     }
 
     fn drain(&mut self) -> Result<(), Error> {
-        let Some(output) = &mut self.output else { return Ok(()) };
-        let written = output.write_all(&self.buffer);
         self.bytes += self.buffer.len() as u64;
-        self.buffer.clear();
+        let written = self.output.drain(&mut self.buffer);
         written.map_err(|source| Error::Io { file: self.file.clone(), source })
     }
 
@@ -283,12 +285,7 @@ impl Writer {
     /// [`Error::Io`] from writing.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.drain()?;
-        match &mut self.output {
-            Some(output) => {
-                output.flush().map_err(|source| Error::Io { file: self.file.clone(), source })
-            }
-            None => Ok(()),
-        }
+        self.output.flush().map_err(|source| Error::Io { file: self.file.clone(), source })
     }
 
     /// Ends the file, also one without packets.
@@ -300,7 +297,7 @@ impl Writer {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        if self.output.is_none() {
+        if self.output.is_gone() {
             return Ok(());
         }
         let link_type = self.options.link_type.unwrap_or(LinkType::ETHERNET);
@@ -310,13 +307,10 @@ impl Writer {
         if self.format == Format::PcapNg && self.interfaces.is_empty() {
             self.interface((0, link_type));
         }
-        self.drain()?;
-        match self.output.take() {
-            Some(output) => {
-                output.finish().map_err(|source| Error::Io { file: self.file.clone(), source })
-            }
-            None => Ok(()),
-        }
+        self.bytes += self.buffer.len() as u64;
+        let ended = self.output.finish(&mut self.buffer);
+        self.buffer.clear();
+        ended.map_err(|source| Error::Io { file: self.file.clone(), source })
     }
 
     /// Packets written so far.
@@ -464,15 +458,23 @@ mod tests {
         ] {
             let path = dir.0.join(name);
             let packet = Owned::new(77, b"payload");
-            let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
-            writer.write(&packet.packet()).unwrap();
-            // Dropped, not finished: the file is whole all the same.
-            drop(writer);
-            let reader = Reader::open(&path).unwrap();
-            assert_eq!((reader.format(), reader.compression()), (format, compression), "{name}");
-            let (all, error) = drained(reader);
-            assert!(error.is_none(), "{name}");
-            assert_eq!(all, [packet], "{name}");
+            for apart in [false, true] {
+                let options = WriteOptions { apart, ..WriteOptions::default() };
+                let mut writer = Writer::create(&path, options).unwrap();
+                writer.write(&packet.packet()).unwrap();
+                // More than is gathered, so that the thread begins.
+                let long = Owned::new(78, &[9; BUFFER / 2]);
+                for _ in 0..3 {
+                    writer.write(&long.packet()).unwrap();
+                }
+                // Dropped, not finished: the file is whole all the same.
+                drop(writer);
+                let reader = Reader::open(&path).unwrap();
+                assert_eq!((reader.format(), reader.compression()), (format, compression));
+                let (all, error) = drained(reader);
+                assert!(error.is_none(), "{name}");
+                assert!(all[..1] == [packet.clone()] && all[1..] == vec![long; 3], "{name}");
+            }
         }
         let nowhere = Writer::create(dir.0.join("no/such/dir.pcap"), WriteOptions::default());
         assert!(matches!(nowhere, Err(Error::Io { .. })));

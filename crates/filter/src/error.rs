@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(
             rendered("tcp prot 80"),
             "can't parse filter expression: syntax error\n  tcp prot 80\n      ^^^^\n\
-             expected 'and', 'or' or the end\ndid you mean 'proto'?"
+             expected 'and', 'or' or the end\ndid you mean 'port'?"
         );
         assert_eq!(
             rendered("tcp and"),

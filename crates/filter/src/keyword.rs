@@ -199,23 +199,33 @@ pub(crate) fn nearest(text: &str) -> Option<&'static str> {
     (all.into_iter().flatten().copied().chain(names))
         .map(|word| (distance(&lower, word), word))
         .filter(|(d, word)| *d <= 2 && *d < text.len() && *word != text)
-        .min_by_key(|(d, word)| (*d, word.len().abs_diff(text.len())))
+        .min_by_key(|(d, word)| (*d, letters(word) != letters(&lower)))
         .map(|(_, word)| word)
 }
 
-/// Letters to put in, take out or change.
+/// The letters of a word in order: those who type fast swap them.
+fn letters(word: &str) -> Vec<u8> {
+    let mut letters = word.as_bytes().to_vec();
+    letters.sort_unstable();
+    letters
+}
+
+/// Letters to put in, take out or change, and neighbours to swap.
 fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let first: Vec<usize> = (0..=b.len()).collect();
+    let (mut before, mut last) = (first.clone(), first);
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1; b.len() + 1];
+        for (j, y) in b.iter().enumerate() {
+            row[j + 1] = (last[j] + usize::from(x != y)).min(row[j] + 1).min(last[j + 1] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
@@ -227,7 +237,10 @@ mod tests {
         assert_eq!(of("ether"), Some(Word::Proto("link")));
         assert_eq!(of("TCP"), None);
         assert_eq!(nearest("TCP"), Some("tcp"));
-        assert_eq!(nearest("prot"), Some("proto"));
+        assert_eq!(nearest("prot"), Some("port"));
+        assert_eq!(nearest("prto"), Some("proto"));
+        assert_eq!(nearest("adn"), Some("and"));
+        assert_eq!(nearest("scr"), Some("src"));
         assert_eq!(nearest("portrnge"), Some("portrange"));
         assert_eq!(nearest("example.org"), None);
     }

@@ -9,7 +9,11 @@ const EN10MB: u16 = 1;
 
 /// Optimised and not, the same; and the same as if it were true of all packets, or of none.
 fn sound(text: &str) {
-    match check(text, EN10MB, &NoNames, 60, 9, &[]) {
+    sound_on(EN10MB, text);
+}
+
+fn sound_on(link: u16, text: &str) {
+    match check(text, link, &NoNames, 60, 9, &[]) {
         Ok(Some(runs)) => assert!(runs > 100, "{text}: {runs} runs"),
         Ok(None) => panic!("{text}: does not compile"),
         Err(disagreement) => panic!("{text}: {disagreement}"),
@@ -170,4 +174,43 @@ fn metadata_of_tags_is_asked_for_once() {
             assert!(compile(text, dlt::by_name("EN10MB").unwrap_or(1), options, &NoNames).is_ok());
         }
     }
+}
+
+#[test]
+fn report_143_headers_inside_of_gre() {
+    // The IPv4 header inside of GRE, whose own length depends on its flags.
+    let gre = "(((ip[0] & 0xf) << 2) + 4 + ((ip[(ip[0] & 0xf) << 2] & 0x80) >> 5) \
+               + ((ip[(ip[0] & 0xf) << 2] & 0x20) >> 3) + ((ip[(ip[0] & 0xf) << 2] & 0x10) >> 2))";
+    sound(&format!("ip proto 47 and ip[{gre}] & 0xf0 = 0x40 and ip[{gre} + 9] = 6"));
+    sound(&format!(
+        "ip proto 47 and (ip[{gre} + 12:4] = 0x0a000001 or ip[{gre} + 16:4] = 0x0a000001)"
+    ));
+}
+
+#[test]
+fn reports_110_and_1022_what_is_known_is_not_asked_again() {
+    let length = |text: &str| {
+        compile(text, EN10MB, &Options::default(), &NoNames).unwrap().program().insns().len()
+    };
+    let (one, two) = ("src net 10.0.1.0/24", "src net 10.0.1.0/24 or src net 10.0.2.0/24");
+    assert!(length(two) <= length(one) + 2, "one comparison more for each place of the address");
+    assert_eq!(length("ip6 and ip6[6] = 6 and tcp"), length("ip6 and ip6[6] = 6"));
+    sound(two);
+    sound("ip6 and ip6[6] = 6 and tcp");
+}
+
+#[test]
+fn reports_834_and_1192_headers_of_varying_length() {
+    let radio = dlt::by_name("IEEE802_11_RADIO").unwrap();
+    sound_on(radio, "(radio[16] & 0x40) == 0 and subtype probe-req");
+    sound_on(radio, "subtype probe-req and (radio[16] & 0x40) == 0");
+    // Sixteen bytes of radiotap, without the flag, then a probe request.
+    let mut packet = vec![0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    packet.extend([0x40; 24]);
+    let run = |text: &str| {
+        let compiled = compile(text, radio, &Options::default(), &NoNames).unwrap();
+        compiled.program().run(&packet, packet.len() as u32) != 0
+    };
+    assert!(run("(radio[16] & 0x40) == 0 and subtype probe-req"));
+    assert!(run("subtype probe-req and (radio[16] & 0x40) == 0"));
 }

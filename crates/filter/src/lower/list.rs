@@ -47,22 +47,22 @@ impl Lower<'_> {
         }
         let n = ranges.len();
         let cond = match q.of {
-            Some("port") => self.ports_listed(q, &ranges),
-            _ => self.hosts_listed(q.proto, q.dir, &ranges),
+            Some("port") => self.ports_listed(q, &ranges, true),
+            _ => self.hosts_listed(q.proto, q.dir, &ranges, true),
         };
         Some((cond.ok()?, n))
     }
 
-    /// One side or both: the first of the sources, then all destinations, then the other sources.
-    /// So the bytes that are asked for first are those that one by one would ask for first.
+    /// One side or both. For a run of alternatives the first of the sources, then all destinations,
+    /// then the other sources: so the bytes that are asked for first are those that one by one would
+    /// ask for first.
     fn sides_listed(
         &mut self,
         dir: Option<&str>,
-        ranges: &[(u32, u32)],
-        sets: &(Arc<Set>, Arc<Set>),
+        sets: &Sets,
         mut load: impl FnMut(&mut Self, bool) -> Result<ValueId>,
     ) -> Result<Cond> {
-        let (all, rest) = sets;
+        let Sets { first, all, rest } = sets;
         let source = load(self, true)?;
         let destination = load(self, false)?;
         let all_of = |value| Cond::In(value, Arc::clone(all));
@@ -71,8 +71,7 @@ impl Lower<'_> {
             Some("dst") => all_of(destination),
             Some("src and dst") => and(all_of(source), all_of(destination)),
             _ => {
-                let first = ranges.first().map(|(low, high)| Set::between(*low, *high));
-                let first = Cond::In(source, Arc::new(first.unwrap_or_default()));
+                let first = Cond::In(source, Arc::clone(first));
                 let any = or(first, all_of(destination));
                 if rest.is_empty() { any } else { or(any, Cond::In(source, Arc::clone(rest))) }
             }
@@ -84,6 +83,7 @@ impl Lower<'_> {
         proto: Option<&str>,
         dir: Option<&str>,
         ranges: &[(u32, u32)],
+        run: bool,
     ) -> Result<Cond> {
         let below = common_prefix(ranges);
         let of_nets: Listed;
@@ -94,7 +94,7 @@ impl Lower<'_> {
                 &of_nets
             }
         };
-        let sets = sets(ranges);
+        let sets = Sets::new(ranges, run);
         let kinds: &[&str] = match proto {
             None if self.state.labels > 0 => &["ip"],
             None => &["ip", "arp", "rarp"],
@@ -111,7 +111,7 @@ impl Lower<'_> {
                 _ => (RARP, 14, 24),
             };
             let carries = self.carries(kind)?;
-            let here = self.sides_listed(dir, ranges, &sets, |l, is_source| {
+            let here = self.sides_listed(dir, &sets, |l, is_source| {
                 let offset = if is_source { source } else { destination };
                 let address = l.load(At::Payload, offset, 4)?;
                 let mask = l.values.constant(!below);
@@ -133,9 +133,9 @@ impl Lower<'_> {
         Ok(and(carries, here))
     }
 
-    fn ports_listed(&mut self, q: Qualifiers, ranges: &[(u32, u32)]) -> Result<Cond> {
+    fn ports_listed(&mut self, q: Qualifiers, ranges: &[(u32, u32)], run: bool) -> Result<Cond> {
         let over = self.port_protocol(q.proto, "port")?;
-        let sets = sets(ranges);
+        let sets = Sets::new(ranges, run);
         let mut both = Cond::False;
         for (version, at, proto_at) in [(IP6, At::Transport6, 6), (IP, At::Transport4, 9)] {
             let mut check = self.carries(version)?;
@@ -147,7 +147,7 @@ impl Lower<'_> {
             if version == IP {
                 check = and(check, not(self.set(At::Payload, 6, 2, 0x1fff)?));
             }
-            let here = self.sides_listed(q.dir, ranges, &sets, |l, is_source| {
+            let here = self.sides_listed(q.dir, &sets, |l, is_source| {
                 l.load(at, if is_source { 0 } else { 2 }, 2)
             })?;
             both = or(both, and(check, here));
@@ -166,7 +166,7 @@ impl Lower<'_> {
                 for item in items {
                     self.ports_of(item, &mut ranges)?;
                 }
-                self.ports_listed(q, &ranges)
+                self.ports_listed(q, &ranges, false)
             }
             None | Some("host" | "net") => {
                 let mut all = Addresses::default();
@@ -176,7 +176,7 @@ impl Lower<'_> {
                 let v4 = match q.proto {
                     Some("ip6") => None,
                     _ if all.v4.is_empty() => None,
-                    proto => Some(self.hosts_listed(proto, q.dir, &all.v4)?),
+                    proto => Some(self.hosts_listed(proto, q.dir, &all.v4, false)?),
                 };
                 let v6 = match q.proto {
                     None | Some("ip6") if !all.v6.is_empty() => {
@@ -308,10 +308,26 @@ fn common_prefix(ranges: &[(u32, u32)]) -> u32 {
     if one_length && Set::new(ranges.to_vec()).ranges().len() == ranges.len() { below } else { 0 }
 }
 
-/// All numbers, and all but the first range.
-fn sets(ranges: &[(u32, u32)]) -> (Arc<Set>, Arc<Set>) {
-    let rest = ranges.get(1..).unwrap_or_default();
-    (Arc::new(Set::new(ranges.to_vec())), Arc::new(Set::new(rest.to_vec())))
+/// What is asked of the source, of the destination, and then of the source again.
+struct Sets {
+    first: Arc<Set>,
+    all: Arc<Set>,
+    rest: Arc<Set>,
+}
+
+impl Sets {
+    /// Of a list as it was written, or of a run of alternatives.
+    fn new(ranges: &[(u32, u32)], run: bool) -> Self {
+        let all = Arc::new(Set::new(ranges.to_vec()));
+        match ranges.split_first() {
+            Some((first, rest)) if run => Self {
+                first: Arc::new(Set::new(vec![*first])),
+                all,
+                rest: Arc::new(Set::new(rest.to_vec())),
+            },
+            _ => Self { first: Arc::clone(&all), all, rest: Arc::default() },
+        }
+    }
 }
 
 /// Lines with something on them, behind their number: what stands before `#`.

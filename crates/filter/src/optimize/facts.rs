@@ -312,11 +312,13 @@ impl Facts {
         }
     }
 
-    /// What a step must come to.
+    /// What a step must come to, whatever bytes there are.
     pub(crate) fn decide(&self, values: &Values, step: &Step) -> Option<bool> {
-        if !self.idle(values, step) {
-            return None;
-        }
+        if self.idle(values, step) { self.sure(values, step) } else { None }
+    }
+
+    /// What a step must come to if what it asks for is there.
+    pub(crate) fn sure(&self, values: &Values, step: &Step) -> Option<bool> {
         match step {
             Step::Test(test) => self.decide_test(values, *test),
             Step::In(value, set) => self.decide_in(values, *value, set),

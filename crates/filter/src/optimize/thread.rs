@@ -41,6 +41,13 @@ fn round(graph: &mut Graph) -> bool {
         if matches!(step, Step::Return(_)) {
             continue;
         }
+        if let Some(holds) = facts.sure(&graph.values, &step) {
+            // All that is left of it is whether its bytes are there.
+            let block = &mut graph.blocks[id];
+            changed |= block.yes != block.no;
+            let end = if holds { block.yes } else { block.no };
+            (block.yes, block.no) = (end, end);
+        }
         for sense in [true, false] {
             let block = &graph.blocks[id];
             let begin = if sense { block.yes } else { block.no };
