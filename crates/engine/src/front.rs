@@ -36,6 +36,7 @@ use crate::merge::Failure;
 use crate::part;
 use crate::queue::Queue;
 use crate::shard::Shard;
+use crate::state::State;
 use crate::steer::Outbox;
 use crate::steer::Role;
 use crate::steer::owner;
@@ -66,7 +67,7 @@ pub(crate) struct Front {
 struct Part {
     blocks: Arc<Queue<Arc<Block>>>,
     /// Taken when it is joined.
-    thread: Option<JoinHandle<u64>>,
+    thread: Option<JoinHandle<(u64, State)>>,
 }
 
 impl Drop for Part {
@@ -205,24 +206,26 @@ impl Front {
     }
 
     /// The end of input. Returns how many connections there were, and what was written.
-    pub(crate) fn finish(mut self) -> io::Result<(u64, Vec<StreamCount>)> {
+    pub(crate) fn finish(mut self) -> io::Result<(u64, State, Vec<StreamCount>)> {
         for part in &self.parts {
             part.blocks.close();
         }
         let reports = &self.reports;
         self.hub.close(|hub| part::report_much(hub, reports));
         reports.push(part::report(&mut self.hub, None));
-        let mut connections = self.hub.connections();
+        let (mut connections, mut state) = (self.hub.connections(), self.hub.keeper.report);
         for thread in self.parts.iter_mut().filter_map(|p| p.thread.take()) {
-            connections += thread.join().unwrap_or_else(|e| resume_unwind(e));
+            let (more, kept) = thread.join().unwrap_or_else(|e| resume_unwind(e));
+            connections += more;
+            state.add(&kept);
         }
-        let Some(merge) = self.merge.take() else { return Ok((connections, Vec::new())) };
+        let Some(merge) = self.merge.take() else { return Ok((connections, state, Vec::new())) };
         let (mut logs, counts) = merge.join().unwrap_or_else(|e| resume_unwind(e));
         logs.set_time(self.hub.now);
         let closed = logs.close();
         self.failure.check()?;
         closed?;
-        Ok((connections, counts))
+        Ok((connections, state, counts))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The allocator, and how much of it is in use, and how often it is asked, while a benchmark wants to know.
+//! The allocator, and how much of it is in use and how often it is asked, while somebody wants to know: a
+//! benchmark, or a limit of state.
 //!
 //! Rows, streams and tables make many small allocations that live long: a quarter of the CPU time of a run
 //! would go to the system's allocator, so the command uses mimalloc. Counting costs a test of one flag
@@ -6,7 +7,8 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 
 use mimalloc::MiMalloc;
 
@@ -14,22 +16,46 @@ use mimalloc::MiMalloc;
 pub(crate) struct Counting;
 
 static ON: AtomicBool = AtomicBool::new(false);
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
 /// Allocations and growths.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
+static IN_USE: AtomicIsize = AtomicIsize::new(0);
+
+thread_local! {
+    /// What this thread has not told to the others yet.
+    static OWN: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Threads tell each other of so many bytes at a time.
+const STEP: usize = 64 << 10;
+
+fn count(bytes: isize) {
+    // A thread that ends frees what it had without a place to count in: that is told at once.
+    let told = OWN.try_with(|own| {
+        let sum = own.get() + bytes;
+        let much = sum.unsigned_abs() >= STEP;
+        own.set(if much { 0 } else { sum });
+        if much { sum } else { 0 }
+    });
+    match told.unwrap_or(bytes) {
+        0 => {}
+        told => {
+            IN_USE.fetch_add(told, Ordering::Relaxed);
+        }
+    }
+}
 
 /// What an allocation really takes: its size class, not what was asked for.
 #[cold]
 fn add(at: *mut u8) {
     CALLS.fetch_add(1, Ordering::Relaxed);
     // SAFETY: `at` was just returned by this allocator.
-    IN_USE.fetch_add(unsafe { MiMalloc.usable_size(at) }, Ordering::Relaxed);
+    count(unsafe { MiMalloc.usable_size(at) } as isize);
 }
 
 #[cold]
 fn sub(at: *mut u8) {
     // SAFETY: `at` is about to be freed or resized by this allocator, so it is still allocated.
-    IN_USE.fetch_sub(unsafe { MiMalloc.usable_size(at) }, Ordering::Relaxed);
+    count(-(unsafe { MiMalloc.usable_size(at) } as isize));
 }
 
 // SAFETY: every call goes to mimalloc as it came; counting touches no memory of the caller.
@@ -65,26 +91,39 @@ unsafe impl GlobalAlloc for Counting {
 
     #[inline]
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let count = ON.load(Ordering::Relaxed);
-        if count {
+        let counts = ON.load(Ordering::Relaxed);
+        if counts {
             sub(at);
         }
         // SAFETY: the caller's promise, passed on.
         let at = unsafe { MiMalloc.realloc(at, layout, size) };
-        if count {
+        if counts {
             add(at);
         }
         at
     }
 }
 
+/// Counts from here on.
+pub(crate) fn start_counting() {
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// Bytes in use that were allocated since counting began, as this thread knows it: to some 64 KiB for every
+/// other one.
+pub(crate) fn in_use() -> u64 {
+    let own = OWN.try_with(Cell::get).unwrap_or(0);
+    u64::try_from(IN_USE.load(Ordering::Relaxed) + own).unwrap_or(0)
+}
+
 /// Bytes of the allocator that `make` leaves in use, with the allocator's own rounding, and what it made.
 pub(crate) fn bytes_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
-    let before = IN_USE.load(Ordering::Relaxed);
+    let now = || IN_USE.load(Ordering::Relaxed) + OWN.try_with(Cell::get).unwrap_or(0);
+    let before = now();
     ON.store(true, Ordering::Relaxed);
     let made = make();
     ON.store(false, Ordering::Relaxed);
-    (made, IN_USE.load(Ordering::Relaxed).wrapping_sub(before))
+    (made, usize::try_from(now() - before).unwrap_or(0))
 }
 
 /// How often `make` allocates something, or lets something grow, in all threads.
