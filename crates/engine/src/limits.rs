@@ -175,6 +175,16 @@ mod tests {
     }
 
     #[test]
+    fn the_manual_lists_all() {
+        let manual = include_str!("../../../docs/limits.md");
+        for limit in Limits::ALL {
+            let row = manual.lines().find(|l| l.starts_with(&format!("| `{}` |", limit.name)));
+            let row = row.unwrap_or_else(|| panic!("{} is not in the manual", limit.name));
+            assert!(row.contains(limit.what) && row.contains(limit.told), "{row}");
+        }
+    }
+
+    #[test]
     fn each_is_set_by_its_name() {
         let mut limits = Limits::default();
         for limit in Limits::ALL {

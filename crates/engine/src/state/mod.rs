@@ -191,6 +191,9 @@ impl Shard {
         if self.keeper.held > self.keeper.held_most {
             self.skip_oldest_holes();
         }
+        if self.keeper.holes.len() > 2 * self.table.len() + STALE {
+            self.forget_filled_holes();
+        }
     }
 
     #[cold]
@@ -228,10 +231,17 @@ impl Shard {
             self.keeper.hold(held, left, number, index);
             self.settle(index);
         }
+    }
+
+    /// Drops entries of connections that wait for nothing any more, once they are the most.
+    #[cold]
+    fn forget_filled_holes(&mut self) {
         let table = &self.table;
+        let mut seen = std::collections::HashSet::<u64, foldhash::fast::FixedState>::default();
         self.keeper.holes.retain(|(number, index)| {
             let slot = table.get(*index).filter(|s| s.number == *number);
-            slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.held() > 0)
+            let waits = slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.held() > 0);
+            waits && seen.insert(*number)
         });
     }
 }
