@@ -141,22 +141,6 @@ impl Limits {
     pub(crate) fn files(&self) -> usize {
         size(self.files)
     }
-
-    /// One of so many parts of an analysis has so much: what counts for all of it is divided.
-    #[must_use]
-    pub fn part(&self, parts: u64) -> Self {
-        let share = |whole: u64| if whole == NONE { NONE } else { whole / parts.max(1) };
-        Self {
-            state: share(self.state),
-            connections: share(self.connections),
-            reassembly: share(self.reassembly),
-            fragments: share(self.fragments),
-            datagrams: share(self.datagrams),
-            files: share(self.files),
-            pending_dhcp: share(self.pending_dhcp),
-            ..self.clone()
-        }
-    }
 }
 
 #[cfg(test)]
@@ -198,8 +182,5 @@ mod tests {
         assert!(!limits.set("patience", 1));
         limits.set("state", 800);
         assert_eq!((limits.fragments().bytes, limits.reassembly()), (100, 200));
-        let half = limits.part(2);
-        assert_eq!((half.state, half.pending_http), (400, limits.pending_http));
-        assert_eq!(Limits::default().part(4).state, u64::MAX);
     }
 }
