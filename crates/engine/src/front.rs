@@ -36,6 +36,7 @@ use crate::merge::Failure;
 use crate::part;
 use crate::queue::Queue;
 use crate::shard::Shard;
+use crate::state::Crowd;
 use crate::state::State;
 use crate::steer::Outbox;
 use crate::steer::Role;
@@ -87,10 +88,12 @@ impl Front {
     pub(crate) fn new(options: &Options, parts: usize) -> io::Result<Self> {
         let parts = parts.clamp(1, MAX_PARTS);
         let queues: Vec<_> = (0..=parts).map(|_| Arc::new(Queue::new(REPORTS))).collect();
+        let crowd = Crowd::of(parts + 1);
         let start = |(me, reports): (usize, &Arc<Queue<Report>>)| {
             let blocks = Arc::new(Queue::new(BLOCKS));
             let (taken, reports) = (Arc::clone(&blocks), Arc::clone(reports));
-            let shard = Shard::new(options.clone(), Role::Part);
+            let mut shard = Shard::new(options.clone(), Role::Part);
+            shard.keeper.join(&crowd, me);
             let work = move || part::run(me as u8, shard, &taken, &reports);
             let thread = thread::Builder::new().name(format!("part {me}")).spawn(work)?;
             Ok(Part { blocks, thread: Some(thread) })
@@ -104,8 +107,10 @@ impl Front {
         let merge = thread::Builder::new().name("merge".to_owned());
         let merge = merge.spawn(move || merge::run(logs, queues, &told))?;
         let outbox = Box::new(Outbox { parts, ..Outbox::default() });
+        let mut hub = Shard::new(options.clone(), Role::Hub(outbox));
+        hub.keeper.join(&crowd, parts);
         Ok(Self {
-            hub: Shard::new(options.clone(), Role::Hub(outbox)),
+            hub,
             parts: running,
             reports,
             merge: Some(merge),
@@ -144,6 +149,7 @@ impl Front {
             let index = (packet.number - filling.first) as u32;
             filling.entries.extend(self.packet(&packet, index, base));
         }
+        self.hub.relieve_after(filling.first);
         if let Role::Hub(outbox) = &mut self.hub.role {
             filling.handed = std::mem::take(&mut outbox.handed);
             filling.own = std::mem::take(&mut outbox.own);

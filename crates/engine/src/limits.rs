@@ -21,6 +21,9 @@ pub struct Limit {
 
 const NONE: u64 = u64::MAX;
 
+#[expect(clippy::cast_lossless, reason = "conversions are no constants")]
+const TUNNELS: u64 = gannet_wire::MAX_TUNNEL_DEPTH as u64;
+
 macro_rules! limits {
     ($($field:ident: $name:literal, $bytes:literal, $default:expr, $told:literal, $what:literal;)*) => {
         /// How much an analysis may keep.
@@ -70,7 +73,7 @@ limits! {
         "IP datagrams in pieces; at more, the oldest is forgotten.";
     files: "files", false, 1_000_000, "files_limit_reached",
         "Files in transit; at more, the oldest ends as one that timed out.";
-    tunnel_depth: "tunnel-depth", false, gannet_wire::MAX_TUNNEL_DEPTH as u64, "exceeded_tunnel_max_depth",
+    tunnel_depth: "tunnel-depth", false, TUNNELS, "exceeded_tunnel_max_depth",
         "Tunnels inside of tunnels, up to 4; what is deeper is not looked into.";
     pending_dns: "pending-dns", false, 50, "rows without a reply",
         "DNS ids that wait for replies, and queries of one; at more, all are written.";

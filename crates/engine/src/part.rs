@@ -84,6 +84,7 @@ fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Queue<Report>) {
         }
         report_much(shard, reports);
     }
+    shard.relieve_after(block.first);
 }
 
 /// The key that nothing after packet number `last` comes before.

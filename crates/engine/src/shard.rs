@@ -346,10 +346,8 @@ impl Shard {
             _ => Slot::new(conn, None, ext, number, one_way),
         };
         let index = self.table.insert(hash, slot);
-        if self.keeper.is_on() {
-            self.keeper.began(self.time, number, index);
-        }
-        if self.created % SURVEY_EVERY == 0 {
+        self.keeper.began(self.table.len(), self.time, number, index);
+        if self.created.is_multiple_of(SURVEY_EVERY) {
             self.survey();
         }
         index

@@ -6,12 +6,18 @@
 //! comes up although it was used is put back. What goes gets its rows as if the capture had ended
 //! there.
 //!
+//! Every connection begins as a half-open one. So that new ones have the time to become more while a
+//! table is full of established ones, the newest half-open ones, a [sixteenth](ROOM) of all, go last.
+//!
 //! Memory is what the allocator says is in use, less slots of the table that wait to be used again:
 //! nothing that anybody keeps is forgotten in the sum.
 
 mod report;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use gannet_base::Dir;
 use gannet_base::Proto;
@@ -24,6 +30,8 @@ use gannet_flow::tcp::Tcp;
 
 pub use report::State;
 
+use gannet_log::Key as RowKey;
+
 use crate::Limits;
 use crate::shard::Ext;
 use crate::shard::Shard;
@@ -34,6 +42,40 @@ pub type Memory = fn() -> u64;
 /// Ranks: half-open, established.
 const RANKS: usize = 2;
 
+/// Of so many live connections, one may be half-open without going before established ones.
+const ROOM: usize = 16;
+
+/// What parts of one analysis, which share its memory, know of each other: as long as there are
+/// half-open connections in excess anywhere, nobody gives up an established one.
+#[derive(Clone, Debug)]
+pub(crate) struct Crowd(Arc<[Part]>);
+
+/// Live connections of a part and those that may be half-open, in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Part {
+    live: AtomicUsize,
+    half_open: AtomicUsize,
+}
+
+impl Crowd {
+    /// So many parts.
+    pub(crate) fn of(parts: usize) -> Self {
+        Self((0..parts).map(|_| Part::default()).collect())
+    }
+
+    fn has_excess(&self) -> bool {
+        let sum = |of: fn(&Part) -> &AtomicUsize| -> usize {
+            self.0.iter().map(|p| of(p).load(Relaxed)).sum()
+        };
+        is_excess(sum(|p| &p.half_open), sum(|p| &p.live))
+    }
+}
+
+fn is_excess(half_open: usize, live: usize) -> bool {
+    half_open > (live / ROOM).max(1)
+}
+
 /// Which connections go first.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
@@ -42,15 +84,25 @@ pub(crate) struct Keeper {
     most: usize,
     bytes: u64,
     memory: Option<Memory>,
+    /// Other parts, and which one this is.
+    crowd: Option<(Crowd, usize)>,
     /// By rank, in order of last use.
     ranks: [Timers; RANKS],
     /// Data that waits above holes.
     held: usize,
     held_most: usize,
+    /// Looks at whether there is too much.
+    looks: u64,
     /// Connections with holes, in the order of the first one.
     holes: VecDeque<(u64, u32)>,
     pub(crate) report: State,
 }
+
+/// Every so many looks it is seen whether there is more than ever, by so small a part.
+const LOOKS: u64 = 64;
+
+/// So small a part of all memory may be free slots without counting.
+const FREE: u64 = 16;
 
 /// Entries that may be out of date before it matters.
 const STALE: usize = 4_096;
@@ -69,15 +121,15 @@ impl Keeper {
         }
     }
 
-    /// Whether [`began`](Self::began) wants to be told.
-    #[inline]
-    pub(crate) fn is_on(&self) -> bool {
-        self.is_on
+    /// Makes it the keeper of one part of several.
+    pub(crate) fn join(&mut self, crowd: &Crowd, part: usize) {
+        self.crowd = Some((crowd.clone(), part));
     }
 
-    /// A connection began.
+    /// A connection began, one of so many that are `live`.
     #[inline]
-    pub(crate) fn began(&mut self, time: Time, number: u64, index: u32) {
+    pub(crate) fn began(&mut self, live: usize, time: Time, number: u64, index: u32) {
+        self.report.connections = self.report.connections.max(live as u64);
         if self.is_on {
             self.ranks[0].add(time, number, index);
         }
@@ -90,16 +142,19 @@ impl Keeper {
             return;
         }
         self.held = (self.held + after).saturating_sub(before);
-        self.report.reassembly = self.report.reassembly.max(self.held as u64);
+        if self.memory.is_none() {
+            self.report.reassembly = self.report.reassembly.max(self.held as u64);
+        }
         if before == 0 {
             self.holes.push_back((number, index));
         }
     }
 
-    /// Bytes in use, as far as they count.
+    /// Bytes in use, as far as they count: not while slots wait to be used again, if they are few.
     fn in_use(&self, table: &Table<Ext>) -> u64 {
         let memory = self.memory.map_or(0, |memory| memory());
-        memory.saturating_sub((table.free_slots() * Table::<Ext>::SLOT_BYTES) as u64)
+        let free = (table.free_slots() * Table::<Ext>::SLOT_BYTES) as u64;
+        memory.saturating_sub(free.min(self.bytes / FREE))
     }
 
     fn excess(&self, table: &Table<Ext>) -> Option<&'static str> {
@@ -110,24 +165,48 @@ impl Keeper {
         much.then_some("state_limit_reached")
     }
 
-    /// The least valuable connection.
+    /// The least valuable connection, if it is for this part to give one up.
     fn least(&mut self, table: &Table<Ext>) -> Option<(usize, u32)> {
-        for rank in 0..RANKS {
-            while let Some((stamp, number, index)) = self.ranks[rank].pop(Time::MAX) {
-                if let Some(next) = self.ranks[rank].ahead(8) {
-                    table.prefetch_slot(next);
-                }
-                let slot = table.get(index).filter(|s| s.number as u32 == number);
-                let Some(slot) = slot else { continue };
-                let now = rank_of(slot);
-                if now > rank || slot.conn.last > stamp {
-                    self.ranks[now].add(slot.conn.last, slot.number, index);
-                    continue;
-                }
-                return Some((rank, index));
+        if let Some((stamp, number, index)) = self.idlest(0, table) {
+            if is_excess(self.ranks[0].len() + 1, table.len()) {
+                return Some((0, index));
             }
+            self.ranks[0].add(stamp, number, index);
+        }
+        let others_first = self.crowd.as_ref().is_some_and(|(crowd, _)| crowd.has_excess());
+        if others_first && table.len() <= self.most {
+            return None;
+        }
+        let rank = if self.ranks[1].is_empty() { 0 } else { 1 };
+        self.idlest(rank, table).map(|(_, _, index)| (rank, index))
+    }
+
+    /// Takes out the entry of the connection of a rank that was used last the longest ago.
+    fn idlest(&mut self, rank: usize, table: &Table<Ext>) -> Option<(Time, u64, u32)> {
+        while let Some((stamp, number, index)) = self.ranks[rank].pop(Time::MAX) {
+            if let Some(next) = self.ranks[rank].ahead(8) {
+                table.prefetch_slot(next);
+            }
+            let slot = table.get(index).filter(|s| s.number as u32 == number);
+            let Some(slot) = slot else { continue };
+            let now = rank_of(slot);
+            if now > rank || slot.conn.last > stamp {
+                self.ranks[now].add(slot.conn.last, slot.number, index);
+                continue;
+            }
+            return Some((stamp, slot.number, index));
         }
         None
+    }
+
+    /// Tells the other parts.
+    fn tell(&self, table: &Table<Ext>) {
+        if let Some((crowd, part)) = &self.crowd
+            && let Some(mine) = crowd.0.get(*part)
+        {
+            mine.live.store(table.len(), Relaxed);
+            mine.half_open.store(self.ranks[0].len(), Relaxed);
+        }
     }
 
     /// Drops entries of connections that are gone, once they are the most.
@@ -156,27 +235,30 @@ fn rank_of(slot: &Slot<Ext>) -> usize {
 }
 
 impl Shard {
-    /// Looks at what is kept.
+    /// Looks at what is kept: it is told of the moment when there was most.
     #[cold]
     pub(crate) fn survey(&mut self) {
         let keeper = &mut self.keeper;
         let timers =
             self.timers.heap_bytes() + keeper.ranks.iter().map(Timers::heap_bytes).sum::<usize>();
         let slots = (self.table.len() + self.table.free_slots()) * Table::<Ext>::SLOT_BYTES;
-        let all = keeper.memory.map_or(0, |memory| memory());
         let report = &mut keeper.report;
+        let all = keeper.memory.map_or(0, |memory| memory());
+        let is_most = keeper.memory.is_some() && all >= report.all;
         let seen = [
-            (&mut report.connections, self.table.len() as u64),
-            (&mut report.slots, slots as u64),
-            (&mut report.index, self.table.index_bytes() as u64),
-            (&mut report.timers, timers as u64),
-            (&mut report.fragments, self.fragments.bytes() as u64),
-            (&mut report.files, self.env.files.len() as u64),
-            (&mut report.all, all),
+            (&mut report.slots, slots),
+            (&mut report.index, self.table.index_bytes()),
+            (&mut report.timers, timers),
+            (&mut report.reassembly, keeper.held),
+            (&mut report.fragments, self.fragments.bytes()),
         ];
         for (most, now) in seen {
-            *most = now.max(*most);
+            if is_most || keeper.memory.is_none() {
+                *most = if is_most { now as u64 } else { (now as u64).max(*most) };
+            }
         }
+        report.all = report.all.max(all);
+        report.files = report.files.max(self.env.files.len() as u64);
         report.fragments_given_up = self.fragments.given_up();
         report.files_given_up = self.env.files.given_up();
     }
@@ -184,15 +266,44 @@ impl Shard {
     /// Gives up what is too much. No connection is at hand when this is called.
     #[inline]
     pub(crate) fn relieve(&mut self) {
-        let keeper = &self.keeper;
-        if keeper.is_on && keeper.excess(&self.table).is_some() {
-            self.end_least();
+        if self.keeper.memory.is_some() || self.keeper.is_on {
+            self.look();
         }
         if self.keeper.held > self.keeper.held_most {
             self.skip_oldest_holes();
         }
         if self.keeper.holes.len() > 2 * self.table.len() + STALE {
             self.forget_filled_holes();
+        }
+    }
+
+    /// Gives up what is too much, after a block of packets in which there may be none of this part's.
+    /// Rows for it are of no packet before the `first` one of the block.
+    pub(crate) fn relieve_after(&mut self, first: u64) {
+        let earliest = RowKey { packet: first, ..RowKey::EARLIEST };
+        if self.keeper.is_on {
+            if self.env.logs.key().is_none_or(|key| key < earliest) {
+                self.env.logs.set_key(earliest);
+            }
+            self.relieve();
+        }
+    }
+
+    /// Is there too much, or more than ever?
+    #[cold]
+    fn look(&mut self) {
+        let keeper = &mut self.keeper;
+        keeper.looks += 1;
+        if keeper.looks.is_multiple_of(LOOKS)
+            && keeper.memory.is_some_and(|m| m() > keeper.report.all + keeper.report.all / LOOKS)
+        {
+            self.survey();
+        }
+        if self.keeper.is_on {
+            self.keeper.tell(&self.table);
+            if self.keeper.excess(&self.table).is_some() {
+                self.end_least();
+            }
         }
     }
 
@@ -206,6 +317,7 @@ impl Shard {
             }
             self.keeper.report.ended_early[rank] += 1;
             self.remove(index);
+            self.keeper.tell(&self.table);
             self.keeper.tidy(&self.table, &mut self.timers);
         }
     }

@@ -1,11 +1,11 @@
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
 
 use gannet_base::Interval;
-use gannet_base::Time;
+use gannet_base::UidSource;
+use gannet_flow::Conn;
 use gannet_synth::Trace;
 
-use crate::Limits;
+use super::*;
 use crate::Options;
 use crate::tests::analyze;
 use crate::tests::capture_of;
@@ -57,7 +57,7 @@ fn half_open_connections_go_first_and_all_have_rows() {
 }
 
 #[test]
-fn the_idle_go_before_the_busy() {
+fn the_idle_go_before_the_busy_and_the_new() {
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     let server = "198.51.100.1:7".parse().unwrap();
     let client = |n: u16| std::net::SocketAddr::from(([192, 0, 2, 1], n));
@@ -67,15 +67,45 @@ fn the_idle_go_before_the_busy() {
     }
     // The oldest is the busiest.
     trace.udp(client(1), server, b"?");
+    // All are established, and what is new becomes so, too.
     for n in 4..=5 {
         trace.udp(client(n), server, b"?");
         trace.udp_reply(client(n), server, b"!");
     }
     trace.udp(client(1), server, b"?");
-    let ran = analyze(&capture_of(&trace), limited("connections", 2), usize::MAX);
-    assert_eq!(ran.rows("conn", "id.orig_p orig_pkts"), ["2 1", "3 1", "4 1", "1 3", "5 1"]);
-    // They were established, although no more than that.
-    assert_eq!(ran.statistics.state.ended_early, [0, 3]);
+    let ran = analyze(&capture_of(&trace), limited("connections", 3), usize::MAX);
+    assert_eq!(ran.rows("conn", "id.orig_p orig_pkts"), ["2 1", "3 1", "1 3", "4 1", "5 1"]);
+    assert_eq!(ran.statistics.state.ended_early, [0, 2]);
+}
+
+#[test]
+fn parts_with_half_open_connections_go_first() {
+    let crowd = Crowd::of(2);
+    let (limits, busy) = (limited("state", 1).limits, Time::from_secs(1_000));
+    let mut keeper = Keeper::new(&limits, Some(|| 100));
+    keeper.join(&crowd, 0);
+    let mut table = Table::default();
+    let mut conn = Conn::new(
+        UidSource::new(0).connection(1, 0),
+        gannet_base::ConnId {
+            orig_h: gannet_base::Addr::v4([192, 0, 2, 1]),
+            orig_p: 1,
+            resp_h: gannet_base::Addr::v4([192, 0, 2, 2]),
+            resp_p: 7,
+        },
+        Proto::Icmp,
+        1,
+        busy,
+    );
+    conn.sent.iter_mut().for_each(|sent| sent.packets = 1);
+    let index = table.insert(Default::default(), Slot::new(conn, None, Ext::default(), 1, false));
+    keeper.began(1, busy, 1, index);
+    // Another part has two that may be half-open, and three in all.
+    crowd.0[1].live.store(3, Relaxed);
+    crowd.0[1].half_open.store(2, Relaxed);
+    assert_eq!(keeper.least(&table), None);
+    crowd.0[1].half_open.store(1, Relaxed);
+    assert_eq!(keeper.least(&table), Some((1, index)));
 }
 
 #[test]
@@ -83,8 +113,8 @@ fn memory_is_what_the_caller_says() {
     static IN_USE: AtomicU64 = AtomicU64::new(0);
     let options = Options {
         // Every look takes more: some are too much.
-        memory: Some(|| IN_USE.fetch_add(10_000, Ordering::Relaxed) % 2_000_000),
-        ..limited("state", 1_900_000)
+        memory: Some(|| IN_USE.fetch_add(1_000_000, Relaxed) % 100_000_000),
+        ..limited("state", 90_000_000)
     };
     let ran = analyze(&pages_and_syns(500), options, usize::MAX);
     assert!(ran.statistics.state.ended_early[0] > 10, "{:?}", ran.statistics.state);
@@ -102,13 +132,15 @@ fn the_oldest_hole_is_given_up() {
         tcp.lose(100);
         tcp.send_unacknowledged(&[b'x'; 1_000]);
     }
+    // What is too much is given up before the next packet.
+    trace.udp("192.0.2.9:4000".parse().unwrap(), server, b"?");
     let capture = capture_of(&trace);
     let tight = analyze(&capture, limited("reassembly", 3_500), usize::MAX);
     assert_eq!(tight.statistics.state.holes_given_up, 1);
     assert_eq!(tight.weirds(), ["reassembly_limit_reached"]);
-    assert_eq!(tight.rows("conn", "missed_bytes"), ["100", "0", "0", "0"]);
+    assert_eq!(tight.rows("conn", "missed_bytes"), ["100", "0", "0", "0", "0"]);
     let free = analyze(&capture, Options::default(), usize::MAX);
-    assert_eq!(free.rows("conn", "missed_bytes"), ["0"; 4]);
+    assert_eq!(free.rows("conn", "missed_bytes"), ["0"; 5]);
     assert_eq!(free.statistics.state.reassembly, 4 * (1_000 + 48));
 }
 
