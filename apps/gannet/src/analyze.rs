@@ -16,6 +16,7 @@ use gannet_capture::Error;
 use gannet_capture::Stream;
 use gannet_engine::Assets;
 use gannet_engine::Engine;
+use gannet_engine::Limits;
 use gannet_engine::Options;
 use gannet_engine::Statistics;
 use gannet_filter::Filter;
@@ -24,6 +25,8 @@ use gannet_log::JsonTimes;
 use gannet_log::Selection;
 use gannet_log::StreamCount;
 
+use crate::limits;
+use crate::memory;
 use crate::names::System;
 use crate::outcome::Outcome;
 use crate::paths;
@@ -106,6 +109,16 @@ pub(crate) struct Args {
     /// and a single one for small captures
     #[arg(short, long, value_name = "N")]
     threads: Option<NonZero<u8>>,
+    /// Memory that the analysis may take, like 200M or 2G; at more, the least valuable connections end
+    /// early, with their rows: half-open ones first, then idle ones
+    #[arg(long, value_name = "SIZE", value_parser = limits::size)]
+    max_state: Option<u64>,
+    /// Any other limit by its name, like connections=1M or pending-http=500; a wrong name shows all
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = limits::limit)]
+    limit: Vec<(String, u64)>,
+    /// Print where the memory was at the most, and how large tables became
+    #[arg(long)]
+    stats_state: bool,
     /// Print the table at the end even where nobody is looking
     #[arg(long)]
     stats: bool,
@@ -165,6 +178,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             terminal.warning(&format_args!("--columns: there is no optional column '{name}'"));
         }
     }
+    if args.counts_memory() {
+        memory::start_counting();
+    }
     let begun = Instant::now();
     let stop = Stop::on_signals().context("signals")?;
     let threads = args.threads.map(|n| usize::from(n.get()));
@@ -173,6 +189,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let outcome =
         if args.each { run.each(&files, &args.out)? } else { run.together(&files, &args.out)? };
     run.tally.took(begun.elapsed());
+    if args.stats_state {
+        run.terminal.say(&run.tally.state().to_string().trim_end());
+    }
     if args.stats || run.terminal.is_watched() {
         run.terminal.say(&run.tally.to_string().trim_end());
     }
@@ -182,6 +201,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// A filter with names as this machine knows them.
 fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
     Filter::with(text, gannet_filter::Options::default(), Arc::new(System::new()))
+}
+
+impl Args {
+    fn counts_memory(&self) -> bool {
+        let limited = self.limit.iter().any(|(name, _)| name == "state");
+        self.max_state.is_some() || limited || self.stats_state
+    }
+}
+
+fn limits_of(args: &Args) -> Limits {
+    let mut limits = Limits::default();
+    for (name, value) in &args.limit {
+        limits.set(name, *value);
+    }
+    if let Some(bytes) = args.max_state {
+        limits.state = bytes;
+    }
+    limits
 }
 
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
@@ -205,6 +242,8 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
         seed: args.seed,
         hash_files: args.hash_files,
         inner_protocols: args.inner_protocols,
+        limits: limits_of(args),
+        memory: args.counts_memory().then_some(memory::in_use),
         ..Options::default()
     })
 }

@@ -12,7 +12,9 @@ mod cli;
 mod completions;
 mod filter;
 mod info;
+mod limits;
 mod man;
+mod memory;
 mod names;
 mod out;
 mod outcome;
@@ -34,7 +36,7 @@ use crate::outcome::Outcome;
 use crate::terminal::Terminal;
 
 #[global_allocator]
-static ALLOCATOR: bench::counting::Counting = bench::counting::Counting;
+static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> ExitCode {
     let outcome = match cli::parse(std::env::args_os().collect()) {

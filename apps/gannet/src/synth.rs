@@ -6,6 +6,7 @@ use clap::Subcommand;
 use gannet_capture::Precision;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
+use gannet_synth::FloodKind;
 use gannet_synth::RandomOptions;
 use gannet_synth::RandomPackets;
 
@@ -30,6 +31,20 @@ enum What {
     },
     /// Packets of chance: TCP and UDP over IPv4 and IPv6, anything in their fields
     Random(RandomArgs),
+    /// SYNs that nobody answers, each of a connection of its own
+    SynFlood(Flood),
+    /// Datagrams to closed ports, each of a connection of its own
+    UdpFlood(Flood),
+    /// First pieces of datagrams of which no more comes
+    FragmentFlood(Flood),
+    /// Connections, each with ten segments above a hole
+    SegmentFlood(Flood),
+    /// Queries that nobody answers, sixty ids from each port
+    DnsFlood(Flood),
+    /// Connections, each with ninety pipelined requests that nobody answers
+    HttpFlood(Flood),
+    /// GRE between ever new hosts, around ever new connections
+    TunnelFlood(Flood),
 }
 
 #[derive(Debug, clap::Args)]
@@ -61,15 +76,46 @@ struct RandomArgs {
     payload: u16,
 }
 
+#[derive(Debug, clap::Args)]
+struct Flood {
+    /// Where to write, as with sample
+    #[arg(value_name = "OUT")]
+    file: PathBuf,
+    /// Connections, datagrams or ports
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000)]
+    count: u64,
+    /// Frames a second
+    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    rate: u64,
+    /// Ordinary exchanges in between: HTTP and DNS
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    ordinary: u64,
+    /// Decides sequence numbers, ports and payloads
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let file = match &args.what {
-        What::Sample { file } => file,
+    let (file, flood) = match &args.what {
+        What::Sample { file } => (file, None),
         What::Random(args) => return random(args),
+        What::SynFlood(flood) => (&flood.file, Some((FloodKind::Syn, flood))),
+        What::UdpFlood(flood) => (&flood.file, Some((FloodKind::Udp, flood))),
+        What::FragmentFlood(flood) => (&flood.file, Some((FloodKind::Fragments, flood))),
+        What::SegmentFlood(flood) => (&flood.file, Some((FloodKind::Segments, flood))),
+        What::DnsFlood(flood) => (&flood.file, Some((FloodKind::Dns, flood))),
+        What::HttpFlood(flood) => (&flood.file, Some((FloodKind::Http, flood))),
+        What::TunnelFlood(flood) => (&flood.file, Some((FloodKind::Tunnels, flood))),
     };
     // Microseconds, so that every tool reads it.
     let options = WriteOptions { precision: Some(Precision::Micros), ..WriteOptions::default() };
     let mut writer = Writer::create(file, options)?;
-    gannet_synth::sample().write(&mut writer)?;
+    match flood {
+        None => gannet_synth::sample().write(&mut writer)?,
+        Some((kind, &Flood { count, rate, ordinary, seed, .. })) => {
+            gannet_synth::Flood { kind, count, rate, ordinary, seed }.write(&mut writer)?;
+        }
+    }
     writer.finish()?;
     Ok(Outcome::Done)
 }

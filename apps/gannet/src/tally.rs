@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use gannet_engine::State;
 use gannet_engine::Statistics;
 use gannet_log::StreamCount;
 use indicatif::HumanCount;
@@ -24,12 +25,18 @@ impl Tally {
         sum.bytes += statistics.bytes;
         sum.filtered += statistics.filtered;
         sum.connections += statistics.connections;
+        sum.state.add(&statistics.state);
         for count in counts.iter().filter(|c| c.rows > 0) {
             match self.rows.iter_mut().find(|(path, _)| *path == count.path) {
                 Some((_, rows)) => *rows += count.rows,
                 None => self.rows.push((count.path, count.rows)),
             }
         }
+    }
+
+    /// What was kept at the most.
+    pub(crate) fn state(&self) -> &State {
+        &self.statistics.state
     }
 
     /// Sets the time that all of it took.
@@ -48,6 +55,15 @@ impl fmt::Display for Tally {
             line("filtered out", &HumanCount(statistics.filtered))?;
         }
         line("connections", &HumanCount(statistics.connections))?;
+        let given_up = [
+            ("ended early", statistics.state.ended()),
+            ("holes", statistics.state.holes_given_up),
+            ("fragments", statistics.state.fragments_given_up),
+            ("files", statistics.state.files_given_up),
+        ];
+        for (name, count) in given_up.iter().filter(|(_, count)| *count > 0) {
+            line(name, &format_args!("{} given up for a limit", HumanCount(*count)))?;
+        }
         let mut rows = rows.clone();
         rows.sort_by_key(|(path, rows)| (std::cmp::Reverse(*rows), *path));
         let rows: Vec<_> =
@@ -77,7 +93,12 @@ mod tests {
     #[test]
     fn sums_and_prints() {
         let mut tally = Tally::default();
-        let one = Statistics { packets: 1_000, bytes: 125_000_000, filtered: 0, connections: 2 };
+        let one = Statistics {
+            packets: 1_000,
+            bytes: 125_000_000,
+            connections: 2,
+            ..Statistics::default()
+        };
         let rows = |path, rows| StreamCount { path, rows, bytes: 0 };
         tally.add(one, &[rows("conn", 2), rows("weird", 0)]);
         tally.add(one, &[rows("dns", 7), rows("conn", 2)]);

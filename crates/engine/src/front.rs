@@ -36,6 +36,8 @@ use crate::merge::Failure;
 use crate::part;
 use crate::queue::Queue;
 use crate::shard::Shard;
+use crate::state::Crowd;
+use crate::state::State;
 use crate::steer::Outbox;
 use crate::steer::Role;
 use crate::steer::owner;
@@ -66,7 +68,7 @@ pub(crate) struct Front {
 struct Part {
     blocks: Arc<Queue<Arc<Block>>>,
     /// Taken when it is joined.
-    thread: Option<JoinHandle<u64>>,
+    thread: Option<JoinHandle<(u64, State)>>,
 }
 
 impl Drop for Part {
@@ -86,10 +88,12 @@ impl Front {
     pub(crate) fn new(options: &Options, parts: usize) -> io::Result<Self> {
         let parts = parts.clamp(1, MAX_PARTS);
         let queues: Vec<_> = (0..=parts).map(|_| Arc::new(Queue::new(REPORTS))).collect();
+        let crowd = Crowd::of(parts + 1);
         let start = |(me, reports): (usize, &Arc<Queue<Report>>)| {
             let blocks = Arc::new(Queue::new(BLOCKS));
             let (taken, reports) = (Arc::clone(&blocks), Arc::clone(reports));
-            let shard = Shard::new(options.clone(), Role::Part);
+            let mut shard = Shard::new(options.clone(), Role::Part);
+            shard.keeper.join(&crowd, me);
             let work = move || part::run(me as u8, shard, &taken, &reports);
             let thread = thread::Builder::new().name(format!("part {me}")).spawn(work)?;
             Ok(Part { blocks, thread: Some(thread) })
@@ -103,8 +107,10 @@ impl Front {
         let merge = thread::Builder::new().name("merge".to_owned());
         let merge = merge.spawn(move || merge::run(logs, queues, &told))?;
         let outbox = Box::new(Outbox { parts, ..Outbox::default() });
+        let mut hub = Shard::new(options.clone(), Role::Hub(outbox));
+        hub.keeper.join(&crowd, parts);
         Ok(Self {
-            hub: Shard::new(options.clone(), Role::Hub(outbox)),
+            hub,
             parts: running,
             reports,
             merge: Some(merge),
@@ -143,6 +149,7 @@ impl Front {
             let index = (packet.number - filling.first) as u32;
             filling.entries.extend(self.packet(&packet, index, base));
         }
+        self.hub.relieve_after(filling.first);
         if let Role::Hub(outbox) = &mut self.hub.role {
             filling.handed = std::mem::take(&mut outbox.handed);
             filling.own = std::mem::take(&mut outbox.own);
@@ -205,24 +212,26 @@ impl Front {
     }
 
     /// The end of input. Returns how many connections there were, and what was written.
-    pub(crate) fn finish(mut self) -> io::Result<(u64, Vec<StreamCount>)> {
+    pub(crate) fn finish(mut self) -> io::Result<(u64, State, Vec<StreamCount>)> {
         for part in &self.parts {
             part.blocks.close();
         }
         let reports = &self.reports;
         self.hub.close(|hub| part::report_much(hub, reports));
         reports.push(part::report(&mut self.hub, None));
-        let mut connections = self.hub.connections();
+        let (mut connections, mut state) = (self.hub.connections(), self.hub.keeper.report);
         for thread in self.parts.iter_mut().filter_map(|p| p.thread.take()) {
-            connections += thread.join().unwrap_or_else(|e| resume_unwind(e));
+            let (more, kept) = thread.join().unwrap_or_else(|e| resume_unwind(e));
+            connections += more;
+            state.add(&kept);
         }
-        let Some(merge) = self.merge.take() else { return Ok((connections, Vec::new())) };
+        let Some(merge) = self.merge.take() else { return Ok((connections, state, Vec::new())) };
         let (mut logs, counts) = merge.join().unwrap_or_else(|e| resume_unwind(e));
         logs.set_time(self.hub.now);
         let closed = logs.close();
         self.failure.check()?;
         closed?;
-        Ok((connections, counts))
+        Ok((connections, state, counts))
     }
 }
 

@@ -11,11 +11,13 @@ mod community_id;
 mod conn_log;
 mod front;
 mod glance;
+mod limits;
 mod merge;
 mod options;
 mod part;
 mod queue;
 mod shard;
+mod state;
 mod steer;
 #[cfg(test)]
 mod tests;
@@ -31,8 +33,12 @@ use gannet_filter::Filter;
 use gannet_log::StreamCount;
 
 pub use gannet_protocols::policy::Assets;
+pub use limits::Limit;
+pub use limits::Limits;
 pub use options::Options;
 pub use options::Statistics;
+pub use state::Memory;
+pub use state::State;
 
 use front::Front;
 use shard::Shard;
@@ -109,14 +115,15 @@ impl Engine {
     /// # Errors
     /// When a log could not be written.
     pub fn finish(mut self) -> io::Result<(Statistics, Vec<StreamCount>)> {
-        let (connections, counts) = match self.work {
+        let (connections, state, counts) = match self.work {
             Work::Alone(mut shard) => {
                 let counts = shard.finish()?;
-                (shard.connections(), counts)
+                (shard.connections(), shard.keeper.report, counts)
             }
             Work::Split(front) => front.finish()?,
         };
         self.statistics.connections = connections;
+        self.statistics.state = state;
         Ok((self.statistics, counts))
     }
 }

@@ -1,7 +1,10 @@
 use gannet_base::Subnet;
 use gannet_filter::Filter;
-use gannet_flow::tcp;
 use gannet_protocols::policy::Assets;
+
+use crate::Limits;
+use crate::state::Memory;
+use crate::state::State;
 
 /// What the analysis is told to do.
 #[derive(Clone, Default)]
@@ -27,8 +30,10 @@ pub struct Options {
     /// Parts that pairs of hosts are dealt to, each with a thread; none or one analyses in the
     /// caller's thread. The logs are the same.
     pub threads: usize,
-    /// Limits of TCP reassembly.
-    pub reassembly: tcp::Limits,
+    /// How much may be kept.
+    pub limits: Limits,
+    /// Tells how many bytes are in use, for the limit of all state. Without it that one is not kept.
+    pub memory: Option<Memory>,
 }
 
 /// What was done, for the table at the end of a run.
@@ -42,4 +47,6 @@ pub struct Statistics {
     pub filtered: u64,
     /// Connections seen.
     pub connections: u64,
+    /// What was kept at the most, and what was given up.
+    pub state: State,
 }

@@ -9,6 +9,7 @@ use crate::glance;
 use crate::queue::Closing;
 use crate::queue::Queue;
 use crate::shard::Shard;
+use crate::state::State;
 use crate::steer::Datagram;
 use gannet_log::Key;
 
@@ -19,13 +20,14 @@ const REPORT_BLOCKS: u32 = 16;
 /// What an item that is left to the merge costs, in bytes.
 const DEFERRED_BYTES: usize = 256;
 
-/// Analyses what blocks bring for part `me`; returns how many connections there were.
+/// Analyses what blocks bring for part `me`; returns how many connections there were, and what was
+/// kept of them.
 pub(crate) fn run(
     me: u8,
     mut shard: Shard,
     blocks: &Queue<Arc<Block>>,
     reports: &Queue<Report>,
-) -> u64 {
+) -> (u64, State) {
     let _no_more_blocks = Closing(blocks);
     let _no_more_reports = Closing(reports);
     let (mut unreported, mut done) = (0, 0);
@@ -49,7 +51,7 @@ pub(crate) fn run(
     }
     shard.close(|shard| report_much(shard, reports));
     reports.push(report(&mut shard, None));
-    shard.connections()
+    (shard.connections(), shard.keeper.report)
 }
 
 fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Queue<Report>) {
@@ -82,6 +84,7 @@ fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Queue<Report>) {
         }
         report_much(shard, reports);
     }
+    shard.relieve_after(block.first);
 }
 
 /// The key that nothing after packet number `last` comes before.

@@ -17,6 +17,7 @@ use gannet_flow::Slot;
 use gannet_flow::Spare;
 use gannet_flow::Table;
 use gannet_flow::Timers;
+use gannet_flow::tcp;
 use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_log::Key as RowKey;
@@ -34,6 +35,7 @@ use gannet_protocols::policy::known::Served;
 use crate::Options;
 use crate::community_id::community_id;
 use crate::conn_log;
+use crate::state::Keeper;
 use crate::steer::Datagram;
 use crate::steer::Role;
 use crate::tunnels::Encapsulation;
@@ -54,6 +56,8 @@ const SLOTS_AHEAD: usize = 12;
 const ORDINAL_BITS: u32 = 8;
 /// From here on the places of a packet's connections are not told apart.
 const ORDINAL_MAX: u32 = (1 << ORDINAL_BITS) - 1;
+/// Connections after which it is looked at what is kept.
+const SURVEY_EVERY: u64 = 4_096;
 
 /// What the engine keeps beside a connection.
 #[derive(Default)]
@@ -98,7 +102,10 @@ pub(crate) struct Shard {
     pub(crate) table: Table<Ext>,
     pub(crate) fragments: Fragments,
     pub(crate) ip_tunnels: IpTunnels,
-    timers: Timers,
+    pub(crate) timers: Timers,
+    pub(crate) keeper: Keeper,
+    /// Limits of TCP reassembly.
+    pub(crate) streams: tcp::Limits,
     pub(crate) scratch: Scratch,
     spare: Spare,
     /// Network time: never goes back.
@@ -132,6 +139,7 @@ impl Shard {
         let uids = UidSource::new(options.seed);
         let mut protocol_options = gannet_protocols::Options {
             inner_protocols: options.inner_protocols,
+            pending: options.limits.pending(),
             ..gannet_protocols::Options::default()
         };
         if let Some(nets) = &options.local_nets {
@@ -144,16 +152,20 @@ impl Shard {
             Role::Hub(_) | Role::Part => Logs::collecting(options.logs.clone()),
         };
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
-        let files = Files::with_options(uids, FileOptions { hash: options.hash_files });
+        let options_of_files =
+            FileOptions { hash: options.hash_files, most: options.limits.files() };
+        let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs, files, uids);
         if matches!(role, Role::Part) {
             env.leave_hub();
         }
         Self {
             env,
+            keeper: Keeper::new(&options.limits, options.memory),
+            streams: options.limits.streams(),
+            fragments: Fragments::with_limits(options.limits.fragments()),
             options,
             table: Table::default(),
-            fragments: Fragments::default(),
             ip_tunnels: IpTunnels::default(),
             timers: Timers::default(),
             scratch: Scratch::default(),
@@ -277,6 +289,7 @@ impl Shard {
             self.env.expire(to, to);
             self.set_step(0);
         }
+        self.relieve();
     }
 
     fn fire(&mut self, due: Time, packet: Time, number: u32, index: u32) {
@@ -332,7 +345,12 @@ impl Shard {
             Proto::Tcp => Slot::begin_tcp(conn, ext, number, &mut self.spare),
             _ => Slot::new(conn, None, ext, number, one_way),
         };
-        self.table.insert(hash, slot)
+        let index = self.table.insert(hash, slot);
+        self.keeper.began(self.table.len(), self.time, number, index);
+        if self.created.is_multiple_of(SURVEY_EVERY) {
+            self.survey();
+        }
+        index
     }
 
     /// The place of the next connection or tunnel that the packet at hand looks for.
@@ -411,7 +429,7 @@ impl Shard {
                 match &mut slot.tcp {
                     Some(tcp) => tcp.flip_roles(&mut slot.conn, &mut session),
                     None => {
-                        gannet_flow::tcp::Consumer::flipped(&mut session, &mut slot.conn);
+                        tcp::Consumer::flipped(&mut session, &mut slot.conn);
                     }
                 }
                 session.settle(&mut slot.conn);
@@ -447,6 +465,8 @@ impl Shard {
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.open(&mut self.spare);
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
+        let held = slot.tcp.as_deref().map_or(0, Tcp::held);
+        self.keeper.hold(held, 0, slot.number, index);
         let mut session = Session {
             now: self.now,
             env: &mut self.env,
@@ -473,6 +493,7 @@ impl Shard {
     /// The end of input: every connection is closed, with a `pause` after each.
     pub(crate) fn close(&mut self, mut pause: impl FnMut(&mut Self)) {
         self.env.logs.set_time(self.now);
+        self.survey();
         let live = self.table.in_order();
         for (i, index) in live.iter().enumerate() {
             if let Some(next) = live.get(i + SLOTS_AHEAD) {

@@ -24,8 +24,9 @@ impl Encapsulation {
         self.depth
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.depth >= MAX
+    /// Whether there are `most` tunnels, or as many as can be followed.
+    pub(crate) fn is_full(&self, most: u64) -> bool {
+        self.depth >= MAX || self.depth as u64 >= most
     }
 
     /// One more tunnel around what follows; not more than fit.
@@ -135,7 +136,8 @@ mod tests {
         let mut around = Encapsulation::default();
         assert!(around.last().is_none());
         for kind in ["1", "2", "3", "4", "5"] {
-            assert_eq!(around.is_full(), kind == "5");
+            assert_eq!(around.is_full(9), kind == "5");
+            assert_eq!(around.is_full(2), !matches!(kind, "1" | "2"));
             around = around.with(tunnel(kind));
         }
         let kinds: Vec<_> = around.iter().map(|t| t.kind).collect();

@@ -329,19 +329,27 @@ impl Shard {
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes) = (self.time, u64::from(ip.total_len));
-        let limits = self.options.reassembly;
-        self.with_session(index, |conn, tcp, session| {
-            let Some(tcp) = tcp else { return };
+        let limits = self.streams;
+        let held = self.with_session(index, |conn, tcp, session| {
+            let tcp = tcp.as_mut()?;
             if bad {
                 session.weird(conn, "bad_TCP_checksum", "", "TCP");
                 tcp.bad_checksum(conn, from);
-                return;
+                return None;
             }
+            let before = tcp.held();
             let from = tcp.segment(conn, time, from, &segment, &limits, session);
             let sent = &mut conn.sent[from.index()];
             sent.packets += 1;
             sent.ip_bytes += ip_bytes;
+            let after = tcp.held();
+            (before != after).then_some((before, after))
         });
+        if let Some((before, after)) = held.flatten()
+            && let Some(slot) = self.table.get(index)
+        {
+            self.keeper.hold(before, after, slot.number, index);
+        }
         self.settle(index);
     }
 

@@ -48,7 +48,7 @@ impl Shard {
         kind: &'static str,
         open: impl FnOnce() -> Result<Inner<'a>, gannet_wire::Weird>,
     ) {
-        if around.is_full() {
+        if around.is_full(self.options.limits.tunnel_depth) {
             return self.too_deep(ip, around);
         }
         let inner = match open() {
@@ -128,7 +128,7 @@ impl Shard {
         if failed && tag != Tag::Gtpv1 {
             return;
         }
-        if around.is_full() {
+        if around.is_full(self.options.limits.tunnel_depth) {
             self.udp_too_deep(index, ip, tag, around);
             return;
         }
@@ -153,7 +153,7 @@ impl Shard {
         if slot.ext.tunnel_failed(Tag::Teredo) {
             return;
         }
-        if around.is_full() {
+        if around.is_full(self.options.limits.tunnel_depth) {
             slot.conn.note_limit();
             return;
         }

@@ -82,7 +82,9 @@ fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) -> O
             Err(_) => {}
         }
     }
-    let (statistics, mut counts) = engine.finish().unwrap();
+    let (mut statistics, mut counts) = engine.finish().unwrap();
+    // What was kept at a time is each thread's own.
+    statistics.state = Default::default();
     counts.sort_by_key(|c| c.path);
     let mut logs = BTreeMap::new();
     for entry in fs::read_dir(out).unwrap() {

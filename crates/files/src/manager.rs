@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
@@ -61,10 +62,18 @@ pub struct FileStart {
 const MAX_CONNECTIONS: usize = 1000;
 
 /// How files are analysed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct FileOptions {
     /// Hash all files with MD5, SHA-1 and SHA-256.
     pub hash: bool,
+    /// Files in transit at the most; at more, the oldest is given up as one that timed out.
+    pub most: usize,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self { hash: false, most: 1_000_000 }
+    }
 }
 
 /// One file, as far as it came.
@@ -114,6 +123,10 @@ pub struct Files {
     /// Due time, tie, number and index.
     timers: BinaryHeap<Reverse<(Time, u64, u64, u32)>>,
     created: u64,
+    /// Numbers and places of files in the order they began, those that are over included, once the
+    /// limit is near.
+    oldest: VecDeque<(u64, u32)>,
+    given_up: u64,
 }
 
 impl Files {
@@ -131,7 +144,14 @@ impl Files {
             free: Vec::new(),
             timers: BinaryHeap::new(),
             created: 0,
+            oldest: VecDeque::new(),
+            given_up: 0,
         }
+    }
+
+    /// Files that were given up because there were too many.
+    pub fn given_up(&self) -> u64 {
+        self.given_up
     }
 
     /// Files in transit.
@@ -199,7 +219,37 @@ impl Files {
             }
         };
         self.timers.push(Reverse((due, tie, number, index)));
+        self.oldest.push_back((number, index));
         FileId { index, number }
+    }
+
+    /// Makes room where there are more files than there may be; returns whether it had to.
+    #[inline]
+    pub fn make_room(&mut self, logs: &mut Logs, now: Time) -> bool {
+        let full = self.len() > self.options.most.max(1);
+        if full || self.oldest.len() > 2 * self.len() + 1_024 {
+            self.give_up_oldest(logs, now);
+        }
+        full
+    }
+
+    #[cold]
+    fn give_up_oldest(&mut self, logs: &mut Logs, now: Time) {
+        while self.len() > self.options.most.max(1)
+            && let Some((number, index)) = self.oldest.pop_front()
+        {
+            let id = FileId { index, number };
+            if let Some(file) = self.get_mut(id) {
+                file.timed_out |= !file.dormant;
+                self.given_up += 1;
+                self.end(logs, now, id);
+            }
+        }
+        let files = &self.files;
+        self.oldest.retain(|(number, index)| {
+            let file = files.get(*index as usize).and_then(Option::as_ref);
+            file.is_some_and(|f| f.number == *number)
+        });
     }
 
     fn get(&self, id: FileId) -> Option<&File> {
@@ -580,6 +630,26 @@ mod tests {
         assert!(w.rows().is_empty());
         w.files.data_at(&mut w.logs, Time::from_secs(1), f, 0, b"abcd");
         assert!(w.rows()[0].contains("\t9\t9\t0\t0\tF\t"), "{}", w.rows()[0]);
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        let mut w = World::new();
+        w.files.options.most = 2;
+        let ids: Vec<_> = (0..3).map(|_| w.start(start())).collect();
+        w.files.data(&mut w.logs, Time::from_secs(2), ids[0], b"abc");
+        assert!(w.files.make_room(&mut w.logs, Time::from_secs(3)));
+        assert!(!w.files.make_room(&mut w.logs, Time::from_secs(3)));
+        assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
+        assert_eq!((w.files.len(), w.files.given_up()), (2, 1));
+        assert!(w.files.fuid(ids[0]).is_none() && w.files.fuid(ids[1]).is_some());
+        // Those that end by themselves are not remembered for ever.
+        for _ in 0..5_000 {
+            let id = w.start(start());
+            w.files.end(&mut w.logs, Time::from_secs(3), id);
+            w.files.make_room(&mut w.logs, Time::from_secs(3));
+        }
+        assert!(w.files.oldest.len() < 2_000);
     }
 
     #[test]

@@ -14,16 +14,26 @@ const SMALL: u32 = 64;
 const LARGE: u64 = 64_000;
 /// An unfinished datagram is forgotten after this time.
 const TIMEOUT: Interval = Interval::from_secs(300);
-/// Unfinished datagrams kept at the most; at more the oldest go.
-const MAX_DATAGRAMS: usize = 65_536;
-/// Bytes of unfinished datagrams kept at the most, with what keeping them costs; at more the
-/// oldest go.
-const MAX_BYTES: usize = 64 << 20;
 /// What keeping a piece costs beside its bytes.
 const PIECE: usize = 48;
 
 /// What [`Fragments::add`] tells of.
 pub type FragmentEvent = &'static str;
+
+/// Limits of what unfinished datagrams may take; at more the oldest go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentLimits {
+    /// Datagrams.
+    pub datagrams: usize,
+    /// Bytes of their pieces, with what keeping them costs.
+    pub bytes: usize,
+}
+
+impl Default for FragmentLimits {
+    fn default() -> Self {
+        Self { datagrams: 65_536, bytes: 64 << 20 }
+    }
+}
 
 /// IP datagrams in pieces (RFC 791 §3.2, RFC 8200 §4.5).
 ///
@@ -36,6 +46,8 @@ pub struct Fragments {
     /// Datagrams begun so far.
     begun: u64,
     bytes: usize,
+    limits: FragmentLimits,
+    given_up: u64,
 }
 
 #[derive(Debug)]
@@ -52,6 +64,16 @@ struct Datagram {
 }
 
 impl Fragments {
+    /// None yet, with limits.
+    pub fn with_limits(limits: FragmentLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Datagrams that were given up because there were too many, or of too many bytes.
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
     /// Adds a fragment. When it completes its datagram, the bytes of the whole IP packet are
     /// appended to `out` and the answer is true.
     pub fn add(
@@ -138,9 +160,9 @@ impl Fragments {
     }
 
     fn shrink(&mut self) {
-        while self.datagrams.len() > MAX_DATAGRAMS || self.bytes > MAX_BYTES {
+        while self.datagrams.len() > self.limits.datagrams || self.bytes > self.limits.bytes {
             let Some((_, number, key)) = self.order.pop_front() else { return };
-            self.forget(number, key);
+            self.given_up += u64::from(self.forget(number, key));
         }
     }
 
@@ -152,13 +174,15 @@ impl Fragments {
         }
     }
 
-    /// Forgets the datagram of this key if it is the one of this number.
-    fn forget(&mut self, number: u64, key: (Addr, Addr, u32)) {
+    /// Forgets the datagram of this key if it is the one of this number; returns whether it is.
+    fn forget(&mut self, number: u64, key: (Addr, Addr, u32)) -> bool {
         if self.datagrams.get(&key).is_some_and(|d| d.number == number)
             && let Some(d) = self.datagrams.remove(&key)
         {
             self.bytes = self.bytes.saturating_sub(d.held());
+            return true;
         }
+        false
     }
 }
 
@@ -274,14 +298,17 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut f = Fragments::default();
-        for n in 0..(MAX_DATAGRAMS + 10) as u32 {
+        const MOST: usize = 1_000;
+        let limits = FragmentLimits { datagrams: MOST, ..FragmentLimits::default() };
+        let mut f = Fragments::with_limits(limits);
+        for n in 0..(MOST + 10) as u32 {
             let mut p = packet(1, 0, true, &[0; 64]);
             p[12..16].copy_from_slice(&n.to_be_bytes());
             assert_eq!(add(&mut f, &p, &mut Vec::new()), None);
         }
-        assert_eq!(f.datagrams.len(), MAX_DATAGRAMS);
-        assert_eq!(f.bytes(), MAX_DATAGRAMS * (64 + PIECE));
+        assert_eq!(f.datagrams.len(), MOST);
+        assert_eq!(f.given_up(), 10);
+        assert_eq!(f.bytes(), MOST * (64 + PIECE));
     }
 
     #[test]

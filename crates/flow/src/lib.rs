@@ -19,6 +19,7 @@ pub use conn::Counts;
 pub use conn::Services;
 pub use conn::is_power_of_ten;
 pub use frag::FragmentEvent;
+pub use frag::FragmentLimits;
 pub use frag::Fragments;
 pub use history::History;
 pub use table::Hash;

@@ -23,7 +23,9 @@ pub(crate) struct Slab<T> {
     /// Chunks with a free place, each once; the last one is filled first.
     roomy: Vec<u32>,
     len: usize,
-    /// Chunks that hold nothing and are not freed.
+    /// Chunks that memory is held for.
+    held: usize,
+    /// Those of them that hold nothing.
     empty: usize,
 }
 
@@ -40,7 +42,8 @@ struct Used {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), used: Vec::new(), roomy: Vec::new(), len: 0, empty: 0 }
+        let (chunks, used, roomy) = (Vec::new(), Vec::new(), Vec::new());
+        Self { chunks, used, roomy, len: 0, held: 0, empty: 0 }
     }
 }
 
@@ -76,7 +79,7 @@ impl<T> Slab<T> {
 
     /// Places that memory is held for and that nothing is at.
     pub(crate) fn free(&self) -> usize {
-        self.chunks.iter().map(Vec::capacity).sum::<usize>() - self.len
+        self.held * CHUNK - self.len
     }
 
     #[inline]
@@ -128,6 +131,7 @@ impl<T> Slab<T> {
         {
             if self.chunks[chunk].capacity() == 0 {
                 self.chunks[chunk] = Vec::with_capacity(CHUNK);
+                self.held += 1;
                 self.empty += 1;
             }
             return (chunk, within);
@@ -135,6 +139,7 @@ impl<T> Slab<T> {
         self.roomy.push(self.chunks.len() as u32);
         self.chunks.push(Vec::with_capacity(CHUNK));
         self.used.push(Used { bits: [0; CHUNK / 64], count: 0, full: 0, listed: true });
+        self.held += 1;
         self.empty += 1;
         (self.chunks.len() - 1, 0)
     }
@@ -169,6 +174,7 @@ impl<T> Slab<T> {
             return;
         }
         self.chunks[chunk] = Vec::new();
+        self.held -= 1;
         self.roomy.retain(|c| *c as usize != chunk);
         self.roomy.insert(0, chunk as u32);
     }
@@ -209,7 +215,7 @@ mod tests {
                 prop_assert_eq!(all, map.iter().map(|(at, thing)| (*at, *thing)).collect::<Vec<_>>());
                 let held = slab.chunks.iter().filter(|c| c.capacity() > 0).count();
                 let filled = slab.used.iter().filter(|u| u.count > 0).count();
-                prop_assert!(held <= filled + SPARE && slab.empty == held - filled);
+                prop_assert!(held <= filled + SPARE && slab.empty == held - filled && slab.held == held);
                 prop_assert_eq!(slab.free(), held * CHUNK - map.len());
             }
         }

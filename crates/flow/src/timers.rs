@@ -26,6 +26,7 @@ pub struct Timers {
     bucket: i64,
     /// The far bucket that was last added to, of which there is one after the other.
     open: (i64, Vec<Entry>),
+    len: usize,
 }
 
 /// Due time, and the low halves of number and index: sixteen bytes, as there is one for every
@@ -34,6 +35,9 @@ type Entry = (Time, u32, u32);
 
 /// Nanoseconds of a bucket, as a power of two.
 const BUCKET_BITS: u32 = 27;
+
+/// Entries from which on a bucket grows by a quarter of itself only: floods fill large ones.
+const LARGE: usize = 1 << 14;
 
 /// Buckets kept for their memory.
 const MAX_SPARE: usize = 8;
@@ -48,13 +52,18 @@ impl Timers {
     pub fn add(&mut self, due: Time, number: u64, index: u32) {
         let entry = (due, number as u32, index);
         let to = bucket(due);
+        self.len += 1;
         if to <= self.bucket {
             self.late.push(Reverse(entry));
         } else {
             if to != self.open.0 {
                 self.open(to);
             }
-            self.open.1.push(entry);
+            let bucket = &mut self.open.1;
+            if bucket.len() == bucket.capacity() && bucket.len() >= LARGE {
+                bucket.reserve_exact(bucket.len() / 4);
+            }
+            bucket.push(entry);
         }
     }
 
@@ -91,6 +100,7 @@ impl Timers {
         } else {
             self.late.pop();
         }
+        self.len -= 1;
         Some(entry)
     }
 
@@ -128,6 +138,41 @@ impl Timers {
         let far = self.far.first_key_value().map(|(b, _)| *b);
         let first = far.into_iter().chain(open).min();
         first.map_or(Time::MAX, |b| Time::from_nanos(b << BUCKET_BITS))
+    }
+
+    /// Entries, those that are out of date included.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Drops entries that are out of date, by number and index: so many connections may be taken
+    /// out before their time that the rest is the smaller part.
+    pub fn retain(&mut self, mut lives: impl FnMut(u32, u32) -> bool) {
+        self.near.drain(..self.at);
+        self.at = 0;
+        let mut lives = |e: &Entry| lives(e.1, e.2);
+        self.late.retain(|e| lives(&e.0));
+        let far = self.far.values_mut().chain([&mut self.near, &mut self.open.1]);
+        self.len = self.late.len();
+        for bucket in far {
+            bucket.retain(&mut lives);
+            bucket.shrink_to_fit();
+            self.len += bucket.len();
+        }
+        self.far.retain(|_, bucket| !bucket.is_empty());
+        self.spare.clear();
+    }
+
+    /// Bytes of the entries' memory.
+    pub fn heap_bytes(&self) -> usize {
+        let buckets = self.far.values().chain(&self.spare).chain([&self.near, &self.open.1]);
+        let entries = buckets.map(Vec::capacity).sum::<usize>() + self.late.capacity();
+        entries * size_of::<Entry>()
     }
 
     /// The index of the `n`th entry to come up after the next, as far as it is known: for reading
@@ -176,9 +221,16 @@ mod tests {
                 prop_assert!(set.first().is_none_or(|e| timers.next_due() <= e.0));
                 while let Some(fired) = timers.pop(now) {
                     prop_assert_eq!(Some(fired), set.pop_first());
+                    prop_assert_eq!(timers.len(), set.len());
                     prop_assert!(fired.0 <= now);
                 }
                 prop_assert!(set.first().is_none_or(|e| e.0 > now));
+                if number % 5 == 0 {
+                    timers.retain(|number, _| number % 3 != 0);
+                    set.retain(|e| e.1 % 3 != 0);
+                    prop_assert_eq!(timers.len(), set.len());
+                    prop_assert!(timers.heap_bytes() >= 16 * set.len());
+                }
             }
         }
     }

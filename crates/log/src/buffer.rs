@@ -35,10 +35,11 @@ impl Buffer {
         self.len -= n;
     }
 
-    /// The lines, and none are left.
+    /// The lines, and none are left. What comes next is taken to be as much.
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.truncate(std::mem::take(&mut self.len));
+        let len = std::mem::take(&mut self.len);
+        let mut bytes = std::mem::replace(&mut self.bytes, vec![0; len]);
+        bytes.truncate(len);
         bytes
     }
 

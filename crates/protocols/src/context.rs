@@ -140,10 +140,14 @@ impl Context<'_> {
             Dir::Orig => self.conn.id.orig_h,
             Dir::Resp => self.conn.id.resp_h,
         });
-        let conn = &mut *self.conn;
+        let (env, conn) = (&mut *self.env, &mut *self.conn);
         let ordinal = u64::from(conn.files);
         conn.files += 1;
-        self.env.files.start(self.now, conn.uid, conn.id, local_orig, ordinal, start)
+        let id = env.files.start(self.now, conn.uid, conn.id, local_orig, ordinal, start);
+        if env.files.make_room(&mut env.logs, self.now) {
+            env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
+        }
+        id
     }
 
     /// More of a file, in order.

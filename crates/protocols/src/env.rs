@@ -12,6 +12,7 @@ use gannet_files::Files;
 use gannet_flow::Conn;
 use gannet_log::Logs;
 
+use crate::Pending;
 use crate::Tag;
 use crate::hub::HubPorts;
 use crate::later::Deferred;
@@ -30,6 +31,8 @@ pub struct Options {
     /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS. Off by default, as
     /// in Zeek without Spicy.
     pub inner_protocols: bool,
+    /// How much may wait at one connection.
+    pub pending: Pending,
 }
 
 impl Default for Options {
@@ -76,7 +79,12 @@ impl Default for Options {
         let mapped = v4.iter().filter_map(|(b, n)| Subnet::new(sixtofour(*b), 16 + n));
         let local_nets = plain.chain(mapped).chain(v6.iter().filter_map(|n| n.parse().ok()));
         let local_nets = local_nets.collect();
-        Self { local_nets, assets: Assets::default(), inner_protocols: false }
+        Self {
+            local_nets,
+            assets: Assets::default(),
+            inner_protocols: false,
+            pending: Pending::default(),
+        }
     }
 }
 
@@ -167,6 +175,8 @@ pub struct Env {
     pub(crate) inner_protocols: bool,
     /// Fingerprints of TLS that there are columns for.
     pub(crate) fingerprints: Fingerprints,
+    /// How much may wait at one connection.
+    pub(crate) pending: Pending,
     /// The log streams.
     pub logs: Logs,
     /// Files carried by connections.
@@ -219,6 +229,7 @@ impl Env {
             local: LocalNets::new(options.local_nets),
             assets: options.assets,
             inner_protocols: options.inner_protocols,
+            pending: options.pending,
             logs,
             files,
             weirds: Weirds::counted(stats),

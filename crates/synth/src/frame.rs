@@ -210,6 +210,17 @@ pub fn echo(
     ip(src, dst, proto, seq, &b)
 }
 
+/// A whole frame with the first piece of a UDP datagram in pieces (RFC 791 §3.2); the payload is a multiple
+/// of eight bytes long.
+pub fn first_fragment(src: Ipv4Addr, dst: Ipv4Addr, id: u16, payload: &[u8]) -> Vec<u8> {
+    let mut packet = ipv4(src, dst, UDP, id, payload);
+    packet[6] = 0x20;
+    packet[10..12].fill(0);
+    let sum = checksum(&[&packet[..20]]);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    ethernet(mac(src.into()), mac(dst.into()), 0x0800, &packet)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,8 @@
 //! list of [`Frame`]s: it plays whole exchanges (TCP connections with handshake, data and close,
 //! UDP datagrams, pings) and stamps each frame. [`dns`] writes DNS messages. [`mod@sample`] puts them
 //! together to the capture that the manual shows; [`traffic`] makes conversations of many protocols
-//! by the thousand, [`RandomPackets`] packets of chance, gigabytes of them.
+//! by the thousand, [`RandomPackets`] packets of chance, gigabytes of them; a [`Flood`] is what
+//! exhausts tables.
 //!
 //! The same calls give the same bytes on every machine: the only chance is [`Rng`], seeded by the
 //! caller. Addresses and names are those set aside for documentation (RFC 5737, 3849, 2606).
@@ -23,6 +24,7 @@
 //! ```
 
 pub mod dns;
+mod flood;
 pub mod frame;
 mod random;
 mod rng;
@@ -30,6 +32,8 @@ mod sample;
 mod trace;
 pub mod traffic;
 
+pub use flood::Flood;
+pub use flood::Kind as FloodKind;
 pub use random::RandomOptions;
 pub use random::RandomPackets;
 pub use rng::Rng;

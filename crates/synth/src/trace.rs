@@ -264,6 +264,18 @@ impl Tcp<'_> {
         self.data(Side::Server, data);
     }
 
+    /// Bytes of the client that nobody sees.
+    pub fn lose(&mut self, bytes: u32) {
+        self.seq[0] = self.seq[0].wrapping_add(bytes);
+    }
+
+    /// The client sends data that the server does not acknowledge.
+    pub fn send_unacknowledged(&mut self, data: &[u8]) {
+        for part in data.chunks(usize::from(self.most)) {
+            self.segment(Side::Client, PSH | ACK, part);
+        }
+    }
+
     /// Lets time pass.
     pub fn wait(&mut self, span: Interval) {
         self.trace.wait(span);

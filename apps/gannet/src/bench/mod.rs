@@ -7,7 +7,6 @@ use clap::Subcommand;
 
 use crate::outcome::Outcome;
 
-pub(crate) mod counting;
 mod dict;
 mod speed;
 

@@ -97,7 +97,7 @@ fn capture(link: LinkType, frames: &[(f64, Vec<u8>)]) -> Vec<u8> {
     bytes.clone()
 }
 
-fn capture_of(trace: &Trace) -> Vec<u8> {
+pub(crate) fn capture_of(trace: &Trace) -> Vec<u8> {
     let memory = Memory::default();
     let mut writer =
         Writer::to_write(Box::new(memory.clone()), "made.pcap", WriteOptions::default());
@@ -118,13 +118,13 @@ impl Read for Trickle {
 }
 
 /// The logs of an analysis by name.
-struct Ran {
+pub(crate) struct Ran {
     logs: BTreeMap<String, String>,
-    statistics: Statistics,
+    pub(crate) statistics: Statistics,
     batches: u32,
 }
 
-fn analyze(capture: &[u8], options: Options, at_a_time: usize) -> Ran {
+pub(crate) fn analyze(capture: &[u8], options: Options, at_a_time: usize) -> Ran {
     static RUNS: AtomicU32 = AtomicU32::new(0);
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
     let dir: PathBuf =
@@ -156,7 +156,7 @@ impl Ran {
     }
 
     /// Columns of a log's rows, in order, separated by spaces.
-    fn rows(&self, log: &str, columns: &str) -> Vec<String> {
+    pub(crate) fn rows(&self, log: &str, columns: &str) -> Vec<String> {
         let Some(text) = self.logs.get(log) else { return Vec::new() };
         let fields = text.lines().find_map(|l| l.strip_prefix("#fields\t")).unwrap();
         let at: Vec<_> =
@@ -170,7 +170,7 @@ impl Ran {
             .collect()
     }
 
-    fn weirds(&self) -> Vec<String> {
+    pub(crate) fn weirds(&self) -> Vec<String> {
         self.rows("weird", "name")
     }
 }

@@ -165,6 +165,29 @@ impl Tcp {
         self.missed_bytes
     }
 
+    /// What keeping data that came too early costs, in bytes.
+    #[inline]
+    pub fn held(&self) -> usize {
+        self.side.iter().map(|e| e.stream.cost()).sum()
+    }
+
+    /// Waits no longer for what is missing below data that came early: that data is delivered, as
+    /// if its receiver had acknowledged it.
+    pub fn skip_holes(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
+        for side in [Dir::Orig, Dir::Resp] {
+            if let Some(end) = self.endpoint(side).stream.held_end() {
+                self.ack_received(conn, side, end, c);
+            }
+        }
+    }
+
+    /// Whether both sides take part and neither is done: what is lost if it is given up.
+    pub fn is_established(&self) -> bool {
+        let open = |e: &Endpoint| e.state == State::Established || e.state == State::Partial;
+        let any = |e: &Endpoint| open(e) || e.state == State::Closed;
+        self.side.iter().any(open) && self.side.iter().all(any)
+    }
+
     /// Payload bytes that a side sent, in sequence space.
     pub fn size(&self, side: Dir) -> u64 {
         self.endpoint(side).size(self.endpoint(side.other()))

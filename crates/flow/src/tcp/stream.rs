@@ -23,11 +23,16 @@ const GIVEN_UP: u64 = u64::MAX;
 /// far above what the other limits leave to segments of usual size.
 const MAX_BLOCKS: usize = 65_536;
 
+/// What keeping a block costs beside its bytes.
+const BLOCK: usize = 48;
+
 /// Data above a hole.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Above {
-    /// Bytes held in `blocks`.
+    /// Bytes that wait in `blocks`.
     held: u64,
+    /// Those that are kept.
+    stored: usize,
     /// By relative sequence number; no two overlap.
     blocks: BTreeMap<u64, Block>,
 }
@@ -101,6 +106,18 @@ impl Stream {
         last.map_or(0, |(seq, b)| seq + b.len - self.next)
     }
 
+    /// What keeping data above the hole costs, in bytes.
+    #[inline]
+    pub(crate) fn cost(&self) -> usize {
+        self.above.as_ref().map_or(0, |a| a.stored + a.blocks.len() * BLOCK)
+    }
+
+    /// The end of what waits above the hole.
+    pub(crate) fn held_end(&self) -> Option<u64> {
+        let (seq, block) = self.above.as_ref()?.blocks.last_key_value()?;
+        Some(seq + block.len)
+    }
+
     /// Bytes held, and delivered but not acked.
     pub(crate) fn unacked(&self) -> u64 {
         self.next.saturating_sub(self.trim) + self.above.as_ref().map_or(0, |a| a.held)
@@ -170,7 +187,8 @@ impl Stream {
             }
             let until = above.blocks.range(seq..).next().map_or(u64::MAX, |(s, _)| *s);
             let n = (until - seq).min(data.len() as u64) as usize;
-            let bytes = if keep { data[..n].into() } else { Box::default() };
+            let bytes: Box<[u8]> = if keep { data[..n].into() } else { Box::default() };
+            above.stored += bytes.len();
             above.blocks.insert(seq, Block { len: n as u64, bytes });
             above.held += n as u64;
             seq += n as u64;
@@ -185,6 +203,7 @@ impl Stream {
             };
             let block = entry.remove();
             above.held -= block.len;
+            above.stored -= block.bytes.len();
             if above.blocks.is_empty() {
                 self.above = None;
             }

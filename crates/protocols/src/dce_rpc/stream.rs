@@ -18,8 +18,6 @@ use crate::support::Frames;
 
 /// Longest packet: its length has 16 bits.
 const MAX_PACKET: usize = 1 << 16;
-/// Calls of one side that wait for further fragments.
-const MAX_WAITING: usize = 20;
 /// Bytes of one call in fragments.
 const MAX_FRAGMENTS: usize = 30_000;
 /// Contexts whose operation is remembered.
@@ -154,7 +152,7 @@ impl State {
             }
         } else if header.is_first() {
             waiting.insert(header.call, packet.fragment.to_vec());
-            if waiting.len() > MAX_WAITING {
+            if waiting.len() > cx.env.pending.dce_rpc {
                 odd = Some("too_many_dce_rpc_msgs_in_reassembly");
             } else if packet.fragment.len() > MAX_FRAGMENTS {
                 odd = Some("too_much_dce_rpc_fragment_data");

@@ -221,9 +221,9 @@ impl Shared {
 /// Puts down what a message says. `id` is who talks to whom.
 pub(super) fn note(cx: &mut Context<'_>, id: ConnId, from: Dir, message: &Message<'_>) {
     let (now, uid) = (cx.now, cx.conn.uid);
-    let Env { dhcp, logs, weirds, .. } = &mut *cx.env;
+    let Env { dhcp, logs, weirds, pending, .. } = &mut *cx.env;
     let known = dhcp.transactions.contains_key(&message.xid);
-    if !known && dhcp.transactions.len() >= MAX_TRANSACTIONS {
+    if !known && dhcp.transactions.len() >= pending.dhcp {
         let count = dhcp.evict(logs).to_string();
         let name = "DHCP_max_tracked_transactions_exceeded";
         let odd = Oddity { name, addl: &count, source: Some("DHCP"), in_tunnel: false };

@@ -238,11 +238,16 @@ impl Analyzer {
             exchange.answers = Some(Box::new(std::mem::take(answers)));
         }
         (self.last, self.last_id) = (place, header.id);
+        let limit = cx.env.pending.dns;
         match place {
             Place::None => {}
             Place::Slot => self.slot = Some(exchange),
-            Place::Queries => self.rest().queries.push(exchange, |e| log_kept(cx, flipped, &e)),
-            Place::Replies => self.rest().replies.push(exchange, |e| log_kept(cx, flipped, &e)),
+            Place::Queries => {
+                self.rest().queries.push(exchange, limit, |e| log_kept(cx, flipped, &e));
+            }
+            Place::Replies => {
+                self.rest().replies.push(exchange, limit, |e| log_kept(cx, flipped, &e));
+            }
         }
     }
 

@@ -201,8 +201,13 @@ impl Pending {
         self.queues[at].1.back_mut().map(|e| &mut **e)
     }
 
-    /// Adds one. What is given up to make room goes to `out`.
-    pub(super) fn push(&mut self, exchange: Box<Exchange>, mut out: impl FnMut(Box<Exchange>)) {
+    /// Adds one; `limit` is for ids, and for messages of one. What is given up to make room goes to `out`.
+    pub(super) fn push(
+        &mut self,
+        exchange: Box<Exchange>,
+        limit: usize,
+        mut out: impl FnMut(Box<Exchange>),
+    ) {
         let weight = exchange.weight();
         if self.bytes + weight > MAX_PENDING_BYTES {
             self.drain(&mut out);
@@ -210,14 +215,14 @@ impl Pending {
         match self.position(exchange.trans_id) {
             Some(at) => {
                 let queue = &mut self.queues[at].1;
-                if queue.len() > MAX_PENDING_MESSAGES {
+                if queue.len() > limit {
                     self.bytes -= queue.iter().map(|e| e.weight()).sum::<usize>();
                     queue.drain(..).for_each(out);
                 }
                 queue.push_back(exchange);
             }
             None => {
-                if self.queues.len() > MAX_PENDING_IDS {
+                if self.queues.len() > limit {
                     self.drain(out);
                 }
                 self.queues.push((exchange.trans_id, VecDeque::from([exchange])));
@@ -245,7 +250,7 @@ mod tests {
     fn oldest_first_by_id() {
         let mut p = Pending::default();
         for (id, s) in [(7, 1), (8, 2), (7, 3)] {
-            p.push(exchange(id, s), |_| panic!("no limit reached"));
+            p.push(exchange(id, s), 50, |_| panic!("no limit reached"));
         }
         assert_eq!(p.pop(7).map(|e| e.ts), Some(Time::from_secs(1)));
         assert_eq!(p.last_mut(8).map(|e| e.ts), Some(Time::from_secs(2)));
@@ -259,13 +264,13 @@ mod tests {
     fn too_many_are_given_up() {
         let (mut p, mut out) = (Pending::default(), 0);
         for i in 0..=MAX_PENDING_MESSAGES {
-            p.push(exchange(1, i as i64), |_| out += 1);
+            p.push(exchange(1, i as i64), 50, |_| out += 1);
         }
         assert_eq!(out, 0);
-        p.push(exchange(1, 99), |_| out += 1);
+        p.push(exchange(1, 99), 50, |_| out += 1);
         assert_eq!(out, MAX_PENDING_MESSAGES + 1);
         for id in 0..=MAX_PENDING_IDS {
-            p.push(exchange(100 + id as u16, 0), |_| out += 1);
+            p.push(exchange(100 + id as u16, 0), 50, |_| out += 1);
         }
         // Of fifty ids and the one above.
         assert_eq!(out, MAX_PENDING_MESSAGES + 1 + MAX_PENDING_IDS + 1);
@@ -279,7 +284,7 @@ mod tests {
             let mut answers = Answers::default();
             answers.push(0, |text| text.resize(60_000, b'x'));
             e.answers = Some(Box::new(answers));
-            p.push(e, |_| out += 1);
+            p.push(e, 50, |_| out += 1);
         }
         assert_eq!(out, 34);
         assert!(p.bytes < MAX_PENDING_BYTES);

@@ -15,8 +15,6 @@ use crate::Context;
 use crate::Expected;
 use crate::Tag;
 
-/// Commands that may await their replies.
-const MAX_PENDING: usize = 20;
 /// Bytes of the user's name and of the password that are kept.
 const MAX_LOGIN: usize = 128;
 /// Bytes of an argument and of a reply that are kept.
@@ -112,7 +110,7 @@ impl Session {
             self.pending.remove(at);
             self.write(cx);
         }
-        if self.pending.len() < MAX_PENDING {
+        if self.pending.len() < cx.env.pending.ftp {
             self.sent(cx.now, word, argument);
         } else {
             let addl = self.pending.len().to_string();

@@ -84,9 +84,6 @@ gannet_log::row! {
 /// Files of one side that a row names.
 const MAX_FILES: usize = 15;
 
-/// Requests that may wait for their responses; then all are written.
-const MAX_PENDING: usize = 100;
-
 /// Proxy headers that are kept of one request: one more than a row may show.
 const MAX_PROXIED: usize = 101;
 
@@ -285,7 +282,7 @@ impl Exchanges {
             cx.weird("HTTP_response_before_request", "", None);
             self.request = self.response;
         }
-        if self.pending.len() > MAX_PENDING {
+        if self.pending.len() > cx.env.pending.http {
             self.write_all_before_current(cx);
         }
         self.request += 1;
@@ -300,7 +297,7 @@ impl Exchanges {
 
     #[cold]
     fn write_all_before_current(&mut self, cx: &mut Context<'_>) {
-        let addl = format!("{} > {MAX_PENDING}", self.pending.len());
+        let addl = format!("{} > {}", self.pending.len(), cx.env.pending.http);
         super::limit_reached(cx, "HTTP_excessive_pipelining", &addl);
         self.response = self.response.max(1);
         let waiting = self.response..self.request;

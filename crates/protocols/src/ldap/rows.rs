@@ -70,9 +70,6 @@ gannet_log::row! {
     }
 }
 
-/// Operations of one connection that wait for their response, and as many searches.
-const MAX_PENDING: usize = 10;
-
 const SOURCE: Option<&str> = Some("LDAP");
 
 /// An operation that is not complete.
@@ -169,7 +166,7 @@ impl Pending {
 
     fn operation(&mut self, cx: &mut Context<'_>, id: i64) -> &mut Operation {
         let at = self.operations.iter().position(|o| o.id == id).unwrap_or_else(|| {
-            if self.operations.len() >= MAX_PENDING {
+            if self.operations.len() >= cx.env.pending.ldap {
                 let n = self.operations.len().to_string();
                 cx.weird("LDAP_max_pending_messages_exceeded", &n, SOURCE);
                 self.operations.drain(..).filter(|o| o.id > 0).for_each(|o| o.write(cx));
@@ -191,7 +188,7 @@ impl Pending {
 
     fn search(&mut self, cx: &mut Context<'_>, id: i64) -> &mut Search {
         let at = self.searches.iter().position(|s| s.id == id).unwrap_or_else(|| {
-            if self.searches.len() >= MAX_PENDING {
+            if self.searches.len() >= cx.env.pending.ldap {
                 let n = self.searches.len().to_string();
                 cx.weird("LDAP_max_pending_searches_exceeded", &n, SOURCE);
                 self.searches.drain(..).filter(|s| s.id > 0).for_each(|s| s.write(cx));

@@ -26,9 +26,6 @@ const MAX_PAYLOAD: usize = 100;
 const PATIENCE: Interval = Interval::from_secs(5);
 /// How often those are looked for that waited too long.
 const ROUND: Interval = Interval::from_secs(10);
-/// Deliveries and subscriptions that wait at the same time, each.
-const MAX_PENDING: usize = 1000;
-
 /// The analyzer of one connection.
 pub struct Analyzer {
     /// When the first packet that counts was seen.
@@ -116,11 +113,19 @@ impl Analyzer {
             Packet::Subscribe(number, topics) => {
                 let qualities = Some(topics.iter().map(|t| t.1).collect());
                 let topics = topics.iter().map(|t| t.0.to_vec()).collect();
-                self.asked(number, Subscription { ts: cx.now, topics, qualities });
+                self.asked(
+                    cx.env.pending.mqtt,
+                    number,
+                    Subscription { ts: cx.now, topics, qualities },
+                );
             }
             Packet::Unsubscribe(number, topics) => {
                 let topics = topics.iter().map(|t| t.to_vec()).collect();
-                self.asked(number, Subscription { ts: cx.now, topics, qualities: None });
+                self.asked(
+                    cx.env.pending.mqtt,
+                    number,
+                    Subscription { ts: cx.now, topics, qualities: None },
+                );
             }
             Packet::SubAck(number, quality) => {
                 if let Some(s) = self.subscribe.remove(&number) {
@@ -150,7 +155,7 @@ impl Analyzer {
         };
         if p.quality == 0 {
             delivery.write(cx, "ok");
-        } else if self.publish.len() < MAX_PENDING || self.publish.contains_key(&p.number) {
+        } else if self.publish.len() < cx.env.pending.mqtt || self.publish.contains_key(&p.number) {
             self.publish.insert(p.number, delivery);
         }
     }
@@ -175,8 +180,8 @@ impl Analyzer {
         }
     }
 
-    fn asked(&mut self, number: u16, s: Subscription) {
-        if self.subscribe.len() < MAX_PENDING || self.subscribe.contains_key(&number) {
+    fn asked(&mut self, limit: usize, number: u16, s: Subscription) {
+        if self.subscribe.len() < limit || self.subscribe.contains_key(&number) {
             self.subscribe.insert(number, s);
         }
     }

@@ -18,8 +18,6 @@ use crate::support::mime::Field;
 use crate::support::mime::Mime;
 use crate::support::mime::Sink;
 
-/// Commands that may await their replies.
-const MAX_PENDING: usize = 10;
 /// Unknown commands of the client's after which this is not POP3.
 const MAX_UNKNOWN: u32 = 10;
 /// A line is handed on in pieces of this length.
@@ -124,7 +122,7 @@ impl Analyzer {
             has_argument: !parts.argument.is_empty(),
             mechanism: Mechanism::parse(parts.argument),
         });
-        if self.pending.len() > MAX_PENDING {
+        if self.pending.len() > cx.env.pending.pop3 {
             cx.weird("pop3_client_too_many_pending_commands", "", SOURCE);
             self.pending.pop_front();
         }
@@ -492,7 +490,7 @@ mod tests {
 
     #[test]
     fn commands_in_line_are_bounded() {
-        let h = talk(&[(Orig, &"STAT\r\n".repeat(MAX_PENDING + 1))]);
+        let h = talk(&[(Orig, &"STAT\r\n".repeat(crate::Pending::default().pop3 + 1))]);
         assert_eq!(h.rows("weird")[0]["name"], "pop3_client_too_many_pending_commands");
         // Each unknown one counts once, when its turn comes.
         let mut lines = vec![(Orig, "X\r\n"); 11];
@@ -527,7 +525,7 @@ mod tests {
             for (orig, text) in &chunks {
                 a.stream(&mut h.cx(), if *orig { Orig } else { Resp }, text.as_bytes());
             }
-            prop_assert!(a.pending.len() <= MAX_PENDING);
+            prop_assert!(a.pending.len() <= crate::Pending::default().pop3);
             a.finish(&mut h.cx());
             prop_assert!(a.mail.is_none() && h.env.files.is_empty());
         }

@@ -11,9 +11,6 @@ use crate::Context;
 
 /// Steps of a path that are kept.
 const MAX_PATH: usize = 100;
-/// Requests without final reply that are kept.
-const MAX_PENDING: usize = 100;
-
 const METHODS: [&[u8]; 8] =
     [b"REGISTER", b"INVITE", b"ACK", b"CANCEL", b"BYE", b"OPTIONS", b"NOTIFY", b"SUBSCRIBE"];
 
@@ -107,17 +104,18 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    fn info(&mut self, now: Time, request: bool) -> &mut Info {
+    fn info(&mut self, cx: &Context<'_>, request: bool) -> &mut Info {
+        let (now, limit) = (cx.now, cx.env.pending.sip.max(1));
         let n = if request { self.request } else { self.response };
         let depth = self.request;
-        if self.pending.len() >= MAX_PENDING && !self.pending.contains_key(&n) {
+        if self.pending.len() >= limit && !self.pending.contains_key(&n) {
             self.pending.pop_first();
         }
         self.pending.entry(n).or_insert_with(|| Info { ts: now, depth, ..Info::default() })
     }
 
     pub(super) fn request(&mut self, cx: &mut Context<'_>, line: &Request<'_>) {
-        let info = self.info(cx.now, true);
+        let info = self.info(cx, true);
         info.method = Some(line.method.to_vec());
         info.uri = Some(line.uri.to_vec());
         if !METHODS.contains(&line.method) {
@@ -126,7 +124,7 @@ impl Requests {
     }
 
     pub(super) fn reply(&mut self, cx: &Context<'_>, line: &Status<'_>) {
-        let info = self.info(cx.now, false);
+        let info = self.info(cx, false);
         info.status_code = Some(line.code);
         info.status_msg = Some(line.reason.to_vec());
     }
@@ -142,7 +140,7 @@ impl Requests {
         if !self.pending.contains_key(n) {
             *n += 1;
         }
-        let info = self.info(cx.now, request);
+        let info = self.info(cx, request);
         let odd = if request {
             info.request_header(name, value)
         } else {
@@ -155,7 +153,7 @@ impl Requests {
     }
 
     pub(super) fn end(&mut self, cx: &mut Context<'_>, request: bool) {
-        let info = self.info(cx.now, request);
+        let info = self.info(cx, request);
         if request {
             return;
         }

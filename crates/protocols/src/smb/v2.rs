@@ -17,8 +17,6 @@ use crate::support::utf16;
 
 /// Header of an encrypted message, behind its protocol identifier.
 pub(super) const TRANSFORM_LENGTH: usize = 48;
-/// Requests of a kind that wait for an answer.
-const MAX_WAITING: usize = 1000;
 /// Length of the header behind the protocol identifier.
 const HEADER_REST: usize = 60;
 
@@ -94,7 +92,7 @@ pub(super) fn message(
     let asked = core.v2.trees.get(&message).copied();
     let is_pipe = core.is_pipe(if from.is_orig() { tree } else { asked.unwrap_or(0) });
     if from.is_orig() {
-        if core.v2.trees.len() >= MAX_WAITING {
+        if core.v2.trees.len() >= cx.env.pending.smb {
             core.v2.trees.clear();
             discarded(cx, core, "tree");
         }
@@ -400,7 +398,7 @@ fn read(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>) -
     c.skip_to(h.place(place))?;
     c.bytes(length.into())?;
     core.shares.act(cx, file, Action::Read);
-    if core.v2.reads.len() >= MAX_WAITING {
+    if core.v2.reads.len() >= cx.env.pending.smb {
         core.v2.reads.clear();
         discarded(cx, core, "read");
     }
@@ -421,7 +419,7 @@ fn control(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>
     if code == PIPE_TRANSCEIVE {
         core.pipe(cx, file, h.from, data);
     }
-    if core.v2.controls.len() >= MAX_WAITING {
+    if core.v2.controls.len() >= cx.env.pending.smb {
         core.v2.controls.clear();
         discarded(cx, core, "ioctl");
     }

@@ -20,9 +20,6 @@ use crate::Tag;
 use crate::support::Lines;
 use crate::support::mime::Mime;
 
-/// Commands that may await their replies.
-const MAX_PENDING: usize = 1000;
-
 /// A line is handed on in pieces of this length, 16 MiB less a little.
 const MAX_LINE: usize = 16 * 1024 * 1024 - 101;
 /// Bytes that are lost behind a line that was cut.
@@ -340,7 +337,7 @@ impl Analyzer {
             self.awaiting = Some(command);
             return;
         }
-        if self.queue.len() == MAX_PENDING {
+        if self.queue.len() >= cx.env.pending.smtp {
             cx.weird("smtp_excessive_pending_cmds", "", SOURCE);
             self.queue.clear();
         }

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use super::maps::Map;
-use crate::bench::counting::bytes_of;
+use crate::memory::bytes_of;
 
 /// Figures of one map at one size.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use gannet_engine::Engine;
 use gannet_engine::Options;
 
 use super::traffic::Traffic;
-use crate::bench::counting::allocations_of;
+use crate::memory::allocations_of;
 
 /// Conversations, in thousands.
 const SIZE: usize = 1;

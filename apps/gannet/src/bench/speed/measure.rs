@@ -6,7 +6,7 @@ use rustix::time::ClockId;
 use rustix::time::clock_gettime;
 
 use super::stages::Stage;
-use crate::bench::counting::allocations_of;
+use crate::memory::allocations_of;
 
 /// What one run of a stage went through.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

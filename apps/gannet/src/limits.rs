@@ -1,0 +1,72 @@
+//! Limits as people write them: `connections=1M`, `2G`.
+
+use gannet_engine::Limits;
+
+/// A number of bytes or things: digits, a fraction if need be, and K, M, G or T for powers of 1,024 or, where
+/// things are counted, of 1,000.
+fn number(text: &str, bytes: bool) -> Result<u64, String> {
+    let bad = || {
+        format!(
+            "'{text}' is no {}",
+            if bytes { "size, like 200M or 2G" } else { "number, like 500 or 1M" }
+        )
+    };
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let base: f64 = if bytes { 1024.0 } else { 1000.0 };
+    let unit = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" => 1.0,
+        "B" if bytes => 1.0,
+        "K" | "KB" | "KIB" => base,
+        "M" | "MB" | "MIB" => base.powi(2),
+        "G" | "GB" | "GIB" => base.powi(3),
+        "T" | "TB" | "TIB" => base.powi(4),
+        _ => return Err(bad()),
+    };
+    let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let value: f64 = digits.parse().map_err(|_| bad())?;
+    if !plain || !(value * unit).is_finite() || value * unit >= 9e18 {
+        return Err(bad());
+    }
+    Ok((value * unit) as u64)
+}
+
+/// A size for `--max-state`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    number(text, true)
+}
+
+/// `NAME=VALUE`, checked.
+pub(crate) fn limit(text: &str) -> Result<(String, u64), String> {
+    let names = || {
+        let names: Vec<_> = Limits::ALL.iter().map(|l| l.name).collect();
+        format!("limits are {}", names.join(", "))
+    };
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| format!("not NAME=VALUE; {}", names()))?;
+    let limit = Limits::ALL.iter().find(|l| l.name == name);
+    let limit = limit.ok_or_else(|| format!("there is no limit '{name}'; {}", names()))?;
+    if value == "none" {
+        return Ok((name.to_owned(), u64::MAX));
+    }
+    Ok((name.to_owned(), number(value, limit.bytes)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_counts() {
+        assert_eq!(size("200M"), Ok(200 << 20));
+        assert_eq!(size("1.5g"), Ok(3 << 29));
+        assert_eq!(size("123"), Ok(123));
+        assert_eq!(limit("connections=1M"), Ok(("connections".into(), 1_000_000)));
+        assert_eq!(limit("fragments=1KiB"), Ok(("fragments".into(), 1024)));
+        assert_eq!(limit("state=none"), Ok(("state".into(), u64::MAX)));
+        for bad in ["", "M", "-1", "1e9", "1X", "9999999T", "inf", "nan"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        assert!(limit("patience=1").is_err_and(|e| e.contains("pending-dns")));
+        assert!(limit("connections").is_err() && limit("connections=1B").is_err());
+    }
+}

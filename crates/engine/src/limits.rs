@@ -1,0 +1,188 @@
+//! How much an analysis may keep: every limit by its name.
+
+use gannet_flow::FragmentLimits;
+use gannet_flow::tcp;
+use gannet_protocols::Pending;
+
+/// One limit of [`Limits`].
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// Its name, as in `--limit NAME=VALUE`.
+    pub name: &'static str,
+    /// Whether it counts bytes.
+    pub bytes: bool,
+    /// What it is without being set; [`u64::MAX`] is none.
+    pub default: u64,
+    /// What is limited, and what happens at more.
+    pub what: &'static str,
+    /// The weird, or the line of the statistics, that tells.
+    pub told: &'static str,
+}
+
+const NONE: u64 = u64::MAX;
+
+const TUNNELS: u64 = gannet_wire::MAX_TUNNEL_DEPTH as u64;
+
+macro_rules! limits {
+    ($($field:ident: $name:literal, $bytes:literal, $default:expr, $told:literal, $what:literal;)*) => {
+        /// How much an analysis may keep.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Limits {
+            $(#[doc = $what] pub $field: u64,)*
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl Limits {
+            /// All of them.
+            pub const ALL: &[Limit] = &[$(Limit {
+                name: $name, bytes: $bytes, default: $default, what: $what, told: $told,
+            }),*];
+
+            /// Sets the limit of this name; returns whether there is one.
+            pub fn set(&mut self, name: &str, value: u64) -> bool {
+                match name {
+                    $($name => self.$field = value,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+limits! {
+    state: "state", true, NONE, "state_limit_reached",
+        "Memory of the whole analysis; at more, the least valuable connections end early.";
+    connections: "connections", false, NONE, "connections_limit_reached",
+        "Live connections; at more, the least valuable end early.";
+    reassembly: "reassembly", true, 256 << 20, "reassembly_limit_reached",
+        "Data that came before what is missing below it, of all connections; at more, the oldest hole is given up.";
+    reassembly_stream: "reassembly-stream", true, 10 << 20, "excessive_data_without_further_acks",
+        "Data of one direction that the other side did not acknowledge; at more, the stream is given up.";
+    reassembly_hole: "reassembly-hole", true, 16 << 10, "above_hole_data_without_any_acks",
+        "Data above a hole while nothing is acknowledged; at more, the stream is given up.";
+    fragments: "fragments", true, 64 << 20, "fragments given up",
+        "Pieces of IP datagrams; at more, the oldest datagram is forgotten.";
+    datagrams: "datagrams", false, 65_536, "fragments given up",
+        "IP datagrams in pieces; at more, the oldest is forgotten.";
+    files: "files", false, 1_000_000, "files_limit_reached",
+        "Files in transit; at more, the oldest ends as one that timed out.";
+    tunnel_depth: "tunnel-depth", false, TUNNELS, "exceeded_tunnel_max_depth",
+        "Tunnels inside of tunnels, up to 4; what is deeper is not looked into.";
+    pending_dns: "pending-dns", false, 50, "rows without a reply",
+        "DNS ids that wait for replies, and queries of one; at more, all are written.";
+    pending_http: "pending-http", false, 100, "HTTP_excessive_pipelining",
+        "HTTP requests that wait for responses; at more, all are written.";
+    pending_ftp: "pending-ftp", false, 20, "FTP_too_many_pending_commands",
+        "FTP commands that wait for replies; more are not followed.";
+    pending_smtp: "pending-smtp", false, 1_000, "smtp_excessive_pending_cmds",
+        "SMTP commands that wait for replies; at more, those that wait are forgotten.";
+    pending_pop3: "pending-pop3", false, 10, "pop3_client_too_many_pending_commands",
+        "POP3 commands sent ahead; at more, the oldest is forgotten.";
+    pending_smb: "pending-smb", false, 1_000, "SMB_discarded_messages_state",
+        "SMB requests of a kind that wait for responses; at more, they are forgotten.";
+    pending_ldap: "pending-ldap", false, 10, "LDAP_max_pending_messages_exceeded",
+        "LDAP operations, and searches, that wait for results; at more, all are written.";
+    pending_mqtt: "pending-mqtt", false, 1_000, "no row",
+        "MQTT deliveries, and subscriptions, that wait for their end; more are not followed.";
+    pending_sip: "pending-sip", false, 100, "no row",
+        "SIP transactions of one connection; at more, the oldest is forgotten.";
+    pending_dce_rpc: "pending-dce-rpc", false, 20, "too_many_dce_rpc_msgs_in_reassembly",
+        "DCE-RPC calls in pieces; at more, the stream is given up.";
+    pending_dhcp: "pending-dhcp", false, 100_000, "DHCP_max_tracked_transactions_exceeded",
+        "DHCP transactions; at more, the oldest are written.";
+}
+
+fn size(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+impl Limits {
+    pub(crate) fn streams(&self) -> tcp::Limits {
+        tcp::Limits {
+            above_hole_without_acks: self.reassembly_hole,
+            without_further_acks: self.reassembly_stream,
+            ..tcp::Limits::default()
+        }
+    }
+
+    /// Bytes of fragments, of which a small state has but its part.
+    pub(crate) fn fragments(&self) -> FragmentLimits {
+        FragmentLimits {
+            datagrams: size(self.datagrams),
+            bytes: size(self.fragments.min(self.state / 8)),
+        }
+    }
+
+    /// Bytes above holes, of which a small state has but its part.
+    pub(crate) fn reassembly(&self) -> usize {
+        size(self.reassembly.min(self.state / 4))
+    }
+
+    pub(crate) fn pending(&self) -> Pending {
+        Pending {
+            dns: size(self.pending_dns),
+            http: size(self.pending_http),
+            ftp: size(self.pending_ftp),
+            smtp: size(self.pending_smtp),
+            pop3: size(self.pending_pop3),
+            smb: size(self.pending_smb),
+            ldap: size(self.pending_ldap),
+            mqtt: size(self.pending_mqtt),
+            sip: size(self.pending_sip),
+            dce_rpc: size(self.pending_dce_rpc),
+            dhcp: size(self.pending_dhcp),
+        }
+    }
+
+    pub(crate) fn files(&self) -> usize {
+        size(self.files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_stages() {
+        let limits = Limits::default();
+        assert_eq!(limits.pending(), Pending::default());
+        assert_eq!(limits.fragments(), FragmentLimits::default());
+        let (ours, theirs) = (limits.streams(), tcp::Limits::default());
+        assert_eq!(ours.above_hole_without_acks, theirs.above_hole_without_acks);
+        assert_eq!(ours.without_further_acks, theirs.without_further_acks);
+        assert_eq!(limits.files(), gannet_files::FileOptions::default().most);
+    }
+
+    #[test]
+    fn the_manual_lists_all() {
+        let manual = include_str!("../../../docs/limits.md");
+        for limit in Limits::ALL {
+            let row = manual.lines().find(|l| l.starts_with(&format!("| `{}` |", limit.name)));
+            let row = row.unwrap_or_else(|| panic!("{} is not in the manual", limit.name));
+            assert!(row.contains(limit.what) && row.contains(limit.told), "{row}");
+        }
+    }
+
+    #[test]
+    fn each_is_set_by_its_name() {
+        let mut limits = Limits::default();
+        for limit in Limits::ALL {
+            let before = limits.clone();
+            assert!(
+                limits.set(limit.name, limit.default - 1) && limits != before,
+                "{}",
+                limit.name
+            );
+        }
+        assert!(!limits.set("patience", 1));
+        limits.set("state", 800);
+        assert_eq!((limits.fragments().bytes, limits.reassembly()), (100, 200));
+    }
+}

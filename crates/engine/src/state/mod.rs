@@ -1,0 +1,362 @@
+//! What to give up when there is too much.
+//!
+//! A [`Keeper`] ranks live connections by what is lost with them: half-open ones, of which one side
+//! was never heard, before established ones; idle ones before busy ones. It costs nothing where
+//! nothing is limited, and an entry a connection otherwise: being used does not move it, and one that
+//! comes up although it was used is put back. What goes gets its rows as if the capture had ended
+//! there.
+//!
+//! Every connection begins as a half-open one. So that new ones have the time to become more while a
+//! table is full of established ones, the newest half-open ones, a [sixteenth](ROOM) of all, go last.
+//!
+//! Memory is what the allocator says is in use, less slots of the table that wait to be used again:
+//! nothing that anybody keeps is forgotten in the sum.
+
+mod report;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use gannet_base::Dir;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_flow::Slot;
+use gannet_flow::Table;
+use gannet_flow::Timers;
+use gannet_flow::tcp::Consumer;
+use gannet_flow::tcp::Tcp;
+
+pub use report::State;
+
+use gannet_log::Key as RowKey;
+
+use crate::Limits;
+use crate::shard::Ext;
+use crate::shard::Shard;
+
+/// Tells how many bytes are in use; see [`crate::Options::memory`].
+pub type Memory = fn() -> u64;
+
+/// Ranks: half-open, established.
+const RANKS: usize = 2;
+
+/// Of so many live connections, one may be half-open without going before established ones.
+const ROOM: usize = 16;
+
+/// What parts of one analysis, which share its memory, know of each other: as long as there are
+/// half-open connections in excess anywhere, nobody gives up an established one.
+#[derive(Clone, Debug)]
+pub(crate) struct Crowd(Arc<[Part]>);
+
+/// Live connections of a part and those that may be half-open, in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Part {
+    live: AtomicUsize,
+    half_open: AtomicUsize,
+}
+
+impl Crowd {
+    /// So many parts.
+    pub(crate) fn of(parts: usize) -> Self {
+        Self((0..parts).map(|_| Part::default()).collect())
+    }
+
+    fn has_excess(&self) -> bool {
+        let sum = |of: fn(&Part) -> &AtomicUsize| -> usize {
+            self.0.iter().map(|p| of(p).load(Relaxed)).sum()
+        };
+        is_excess(sum(|p| &p.half_open), sum(|p| &p.live))
+    }
+}
+
+fn is_excess(half_open: usize, live: usize) -> bool {
+    half_open > (live / ROOM).max(1)
+}
+
+/// Which connections go first.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper {
+    /// Whether live connections are counted, or memory is.
+    is_on: bool,
+    most: usize,
+    bytes: u64,
+    memory: Option<Memory>,
+    /// Other parts, and which one this is.
+    crowd: Option<(Crowd, usize)>,
+    /// By rank, in order of last use.
+    ranks: [Timers; RANKS],
+    /// Data that waits above holes.
+    held: usize,
+    held_most: usize,
+    /// Looks at whether there is too much.
+    looks: u64,
+    /// Connections with holes, in the order of the first one.
+    holes: VecDeque<(u64, u32)>,
+    pub(crate) report: State,
+}
+
+/// Every so many looks it is seen whether there is more than ever, by so small a part.
+const LOOKS: u64 = 64;
+
+/// So small a part of all memory may be free slots without counting.
+const FREE: u64 = 16;
+
+/// Entries that may be out of date before it matters.
+const STALE: usize = 4_096;
+
+impl Keeper {
+    pub(crate) fn new(limits: &Limits, memory: Option<Memory>) -> Self {
+        let most = usize::try_from(limits.connections).unwrap_or(usize::MAX).max(1);
+        let counts = memory.is_some() && limits.state != u64::MAX;
+        Self {
+            is_on: counts || most != usize::MAX,
+            most,
+            bytes: if counts { limits.state } else { u64::MAX },
+            memory,
+            held_most: limits.reassembly(),
+            ..Self::default()
+        }
+    }
+
+    /// Makes it the keeper of one part of several.
+    pub(crate) fn join(&mut self, crowd: &Crowd, part: usize) {
+        self.crowd = Some((crowd.clone(), part));
+    }
+
+    /// A connection began, one of so many that are `live`.
+    #[inline]
+    pub(crate) fn began(&mut self, live: usize, time: Time, number: u64, index: u32) {
+        self.report.connections = self.report.connections.max(live as u64);
+        if self.is_on {
+            self.ranks[0].add(time, number, index);
+        }
+    }
+
+    /// A connection's data above holes takes so much more, or less.
+    #[inline]
+    pub(crate) fn hold(&mut self, before: usize, after: usize, number: u64, index: u32) {
+        if before == after {
+            return;
+        }
+        self.held = (self.held + after).saturating_sub(before);
+        if self.memory.is_none() {
+            self.report.reassembly = self.report.reassembly.max(self.held as u64);
+        }
+        if before == 0 {
+            self.holes.push_back((number, index));
+        }
+    }
+
+    /// Bytes in use, as far as they count: not while slots wait to be used again, if they are few.
+    fn in_use(&self, table: &Table<Ext>) -> u64 {
+        let memory = self.memory.map_or(0, |memory| memory());
+        let free = (table.free_slots() * Table::<Ext>::SLOT_BYTES) as u64;
+        memory.saturating_sub(free.min(self.bytes / FREE))
+    }
+
+    fn excess(&self, table: &Table<Ext>) -> Option<&'static str> {
+        if table.len() > self.most {
+            return Some("connections_limit_reached");
+        }
+        let much = self.bytes != u64::MAX && self.in_use(table) > self.bytes;
+        much.then_some("state_limit_reached")
+    }
+
+    /// The least valuable connection, if it is for this part to give one up.
+    fn least(&mut self, table: &Table<Ext>) -> Option<(usize, u32)> {
+        if let Some((stamp, number, index)) = self.idlest(0, table) {
+            if is_excess(self.ranks[0].len() + 1, table.len()) {
+                return Some((0, index));
+            }
+            self.ranks[0].add(stamp, number, index);
+        }
+        let others_first = self.crowd.as_ref().is_some_and(|(crowd, _)| crowd.has_excess());
+        if others_first && table.len() <= self.most {
+            return None;
+        }
+        let rank = if self.ranks[1].is_empty() { 0 } else { 1 };
+        self.idlest(rank, table).map(|(_, _, index)| (rank, index))
+    }
+
+    /// Takes out the entry of the connection of a rank that was used last the longest ago.
+    fn idlest(&mut self, rank: usize, table: &Table<Ext>) -> Option<(Time, u64, u32)> {
+        while let Some((stamp, number, index)) = self.ranks[rank].pop(Time::MAX) {
+            if let Some(next) = self.ranks[rank].ahead(8) {
+                table.prefetch_slot(next);
+            }
+            let slot = table.get(index).filter(|s| s.number as u32 == number);
+            let Some(slot) = slot else { continue };
+            let now = rank_of(slot);
+            if now > rank || slot.conn.last > stamp {
+                self.ranks[now].add(slot.conn.last, slot.number, index);
+                continue;
+            }
+            return Some((stamp, slot.number, index));
+        }
+        None
+    }
+
+    /// Tells the other parts.
+    fn tell(&self, table: &Table<Ext>) {
+        if let Some((crowd, part)) = &self.crowd
+            && let Some(mine) = crowd.0.get(*part)
+        {
+            mine.live.store(table.len(), Relaxed);
+            mine.half_open.store(self.ranks[0].len(), Relaxed);
+        }
+    }
+
+    /// Drops entries of connections that are gone, once they are the most.
+    fn tidy(&mut self, table: &Table<Ext>, timers: &mut Timers) {
+        let live =
+            |number: u32, index: u32| table.get(index).is_some_and(|s| s.number as u32 == number);
+        let most = table.len() + table.len() / 2 + STALE;
+        if timers.len() > most {
+            timers.retain(live);
+        }
+        if self.ranks.iter().map(Timers::len).sum::<usize>() > most {
+            self.ranks.iter_mut().for_each(|rank| rank.retain(live));
+        }
+    }
+}
+
+/// What is lost with a connection: 0 if it is half-open or over, 1 if it is established.
+fn rank_of(slot: &Slot<Ext>) -> usize {
+    let both = |heard: &dyn Fn(Dir) -> bool| heard(Dir::Orig) && heard(Dir::Resp);
+    let established = match slot.conn.proto {
+        Proto::Tcp => slot.tcp.as_deref().is_some_and(Tcp::is_established),
+        Proto::Udp => both(&|side| slot.conn.is_active(side)),
+        _ => both(&|side| slot.conn.sent[side.index()].packets > 0),
+    };
+    usize::from(established)
+}
+
+impl Shard {
+    /// Looks at what is kept: it is told of the moment when there was most.
+    #[cold]
+    pub(crate) fn survey(&mut self) {
+        let keeper = &mut self.keeper;
+        let timers =
+            self.timers.heap_bytes() + keeper.ranks.iter().map(Timers::heap_bytes).sum::<usize>();
+        let slots = (self.table.len() + self.table.free_slots()) * Table::<Ext>::SLOT_BYTES;
+        let report = &mut keeper.report;
+        let all = keeper.memory.map_or(0, |memory| memory());
+        let is_most = keeper.memory.is_some() && all >= report.all;
+        let seen = [
+            (&mut report.slots, slots),
+            (&mut report.index, self.table.index_bytes()),
+            (&mut report.timers, timers),
+            (&mut report.reassembly, keeper.held),
+            (&mut report.fragments, self.fragments.bytes()),
+        ];
+        for (most, now) in seen {
+            if is_most || keeper.memory.is_none() {
+                *most = if is_most { now as u64 } else { (now as u64).max(*most) };
+            }
+        }
+        report.all = report.all.max(all);
+        report.files = report.files.max(self.env.files.len() as u64);
+        report.fragments_given_up = self.fragments.given_up();
+        report.files_given_up = self.env.files.given_up();
+    }
+
+    /// Gives up what is too much. No connection is at hand when this is called.
+    #[inline]
+    pub(crate) fn relieve(&mut self) {
+        if self.keeper.memory.is_some() || self.keeper.is_on {
+            self.look();
+        }
+        if self.keeper.held > self.keeper.held_most {
+            self.skip_oldest_holes();
+        }
+        if self.keeper.holes.len() > 2 * self.table.len() + STALE {
+            self.forget_filled_holes();
+        }
+    }
+
+    /// Gives up what is too much, after a block of packets in which there may be none of this part's.
+    /// Rows for it are of no packet before the `first` one of the block.
+    pub(crate) fn relieve_after(&mut self, first: u64) {
+        let earliest = RowKey { packet: first, ..RowKey::EARLIEST };
+        if self.keeper.is_on {
+            if self.env.logs.key().is_none_or(|key| key < earliest) {
+                self.env.logs.set_key(earliest);
+            }
+            self.relieve();
+        }
+    }
+
+    /// Is there too much, or more than ever?
+    #[cold]
+    fn look(&mut self) {
+        let keeper = &mut self.keeper;
+        keeper.looks += 1;
+        if keeper.looks.is_multiple_of(LOOKS)
+            && keeper.memory.is_some_and(|m| m() > keeper.report.all + keeper.report.all / LOOKS)
+        {
+            self.survey();
+        }
+        if self.keeper.is_on {
+            self.keeper.tell(&self.table);
+            if self.keeper.excess(&self.table).is_some() {
+                self.end_least();
+            }
+        }
+    }
+
+    #[cold]
+    fn end_least(&mut self) {
+        while let Some(limit) = self.keeper.excess(&self.table) {
+            let Some((rank, index)) = self.keeper.least(&self.table) else { break };
+            if self.keeper.report.ended_early == [0; RANKS] {
+                let env = &mut self.env;
+                env.weirds.net(&mut env.logs, self.now, limit, "");
+            }
+            self.keeper.report.ended_early[rank] += 1;
+            self.remove(index);
+            self.keeper.tell(&self.table);
+            self.keeper.tidy(&self.table, &mut self.timers);
+        }
+    }
+
+    #[cold]
+    fn skip_oldest_holes(&mut self) {
+        while self.keeper.held > self.keeper.held_most
+            && let Some((number, index)) = self.keeper.holes.pop_front()
+        {
+            let slot = self.table.get(index).filter(|s| s.number == number);
+            let Some(held) = slot.and_then(|s| s.tcp.as_deref()).map(Tcp::held) else { continue };
+            if held == 0 {
+                continue;
+            }
+            self.keeper.report.holes_given_up += 1;
+            self.with_session(index, |conn, tcp, session| {
+                if let Some(tcp) = tcp {
+                    session.weird(conn, "reassembly_limit_reached", "", "TCP");
+                    tcp.skip_holes(conn, session);
+                }
+            });
+            let left = self.table.get(index).and_then(|s| s.tcp.as_deref()).map_or(0, Tcp::held);
+            self.keeper.hold(held, left, number, index);
+            self.settle(index);
+        }
+    }
+
+    /// Drops entries of connections that wait for nothing any more, once they are the most.
+    #[cold]
+    fn forget_filled_holes(&mut self) {
+        let table = &self.table;
+        let mut seen = std::collections::HashSet::<u64, foldhash::fast::FixedState>::default();
+        self.keeper.holes.retain(|(number, index)| {
+            let slot = table.get(*index).filter(|s| s.number == *number);
+            let waits = slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.held() > 0);
+            waits && seen.insert(*number)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

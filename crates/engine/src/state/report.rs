@@ -1,0 +1,92 @@
+//! What was kept at the most, and where.
+
+use std::fmt;
+
+use super::RANKS;
+
+/// What an analysis kept at the most, and what it gave up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Connections at one time.
+    pub connections: u64,
+    /// Bytes of their slots.
+    pub slots: u64,
+    /// Bytes of the hash table that finds them.
+    pub index: u64,
+    /// Bytes of timers and ranks.
+    pub timers: u64,
+    /// Bytes that waited above holes of TCP streams.
+    pub reassembly: u64,
+    /// Bytes of fragments.
+    pub fragments: u64,
+    /// Files in transit at one time.
+    pub files: u64,
+    /// All bytes in use when they were the most, as far as that was looked at.
+    pub all: u64,
+    /// Connections that ended early: half-open ones, established ones.
+    pub ended_early: [u64; RANKS],
+    /// Holes in streams that were given up for the limit of all reassembly.
+    pub holes_given_up: u64,
+    /// Datagrams in pieces that were given up.
+    pub fragments_given_up: u64,
+    /// Files that were given up.
+    pub files_given_up: u64,
+}
+
+impl State {
+    /// Adds what another part of the same analysis kept.
+    pub fn add(&mut self, other: &Self) {
+        self.connections += other.connections;
+        self.slots += other.slots;
+        self.index += other.index;
+        self.timers += other.timers;
+        self.reassembly += other.reassembly;
+        self.fragments += other.fragments;
+        self.files += other.files;
+        self.all = self.all.max(other.all);
+        for (sum, more) in self.ended_early.iter_mut().zip(other.ended_early) {
+            *sum += more;
+        }
+        self.holes_given_up += other.holes_given_up;
+        self.fragments_given_up += other.fragments_given_up;
+        self.files_given_up += other.files_given_up;
+    }
+
+    /// Connections that ended early, whatever their rank.
+    pub fn ended(&self) -> u64 {
+        self.ended_early.iter().sum()
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = |bytes: u64| bytes as f64 / self.connections.max(1) as f64;
+        let named = self.slots + self.index + self.timers + self.reassembly + self.fragments;
+        writeln!(f, "live connections at the most  {}", self.connections)?;
+        writeln!(f, "{:<20} {:>14} {:>20}", "memory", "bytes", "a live connection")?;
+        let mut line =
+            |name: &str, bytes: u64| writeln!(f, "{name:<20} {bytes:>14} {:>20.1}", each(bytes));
+        line("connections", self.slots)?;
+        line("their index", self.index)?;
+        line("timers", self.timers)?;
+        line("reassembly", self.reassembly)?;
+        line("fragments", self.fragments)?;
+        if self.all > 0 {
+            line("analyzers and others", self.all.saturating_sub(named))?;
+            line("all", self.all)?;
+        }
+        writeln!(f, "files in transit at the most  {}", self.files)?;
+        let [half_open, established] = self.ended_early;
+        let given_up = [
+            ("half-open connections", half_open),
+            ("established connections", established),
+            ("holes in streams", self.holes_given_up),
+            ("fragments", self.fragments_given_up),
+            ("files", self.files_given_up),
+        ];
+        for (name, count) in given_up.into_iter().filter(|(_, count)| *count > 0) {
+            writeln!(f, "given up early: {name} {count}")?;
+        }
+        Ok(())
+    }
+}

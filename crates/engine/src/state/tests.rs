@@ -1,0 +1,170 @@
+use std::sync::atomic::AtomicU64;
+
+use gannet_base::Interval;
+use gannet_base::UidSource;
+use gannet_flow::Conn;
+use gannet_synth::Trace;
+
+use super::*;
+use crate::Options;
+use crate::tests::analyze;
+use crate::tests::capture_of;
+
+fn limited(name: &str, value: u64) -> Options {
+    let mut limits = Limits::default();
+    assert!(limits.set(name, value));
+    Options { limits, ..Options::default() }
+}
+
+/// Two pages over connections that stay open, then SYNs, then more of both pages.
+fn pages_and_syns(syns: u16) -> Vec<u8> {
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    trace.delays(Interval::from_micros(1), Interval::from_micros(1));
+    let server = "198.51.100.1:80".parse().unwrap();
+    let page = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    let mut trace = {
+        let mut tcp = trace.connect("192.0.2.1:4000".parse().unwrap(), server);
+        tcp.send(page);
+        tcp.reply(reply);
+        trace
+    };
+    for n in 0..syns {
+        let client = std::net::SocketAddr::from(([192, 0, 2, 9], 1_000 + n));
+        trace.knock(client, server);
+    }
+    trace.exchange("192.0.2.2:4000".parse().unwrap(), server, page, reply);
+    capture_of(&trace)
+}
+
+#[test]
+fn half_open_connections_go_first_and_all_have_rows() {
+    let capture = pages_and_syns(500);
+    let free = analyze(&capture, Options::default(), usize::MAX);
+    let tight = analyze(&capture, limited("connections", 20), usize::MAX);
+    let state = tight.statistics.state;
+    assert!(state.ended_early[0] > 450 && state.ended_early[1] == 0, "{state:?}");
+    assert_eq!(state.connections, 21);
+    let sorted = |ran: &crate::tests::Ran| {
+        let mut rows = ran.rows("conn", "uid conn_state history orig_bytes service");
+        rows.sort();
+        rows
+    };
+    assert_eq!(sorted(&free).len(), 502);
+    assert_eq!(sorted(&free), sorted(&tight));
+    assert_eq!(tight.weirds(), ["connections_limit_reached"]);
+    assert!(free.weirds().is_empty());
+}
+
+#[test]
+fn the_idle_go_before_the_busy_and_the_new() {
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    let server = "198.51.100.1:7".parse().unwrap();
+    let client = |n: u16| std::net::SocketAddr::from(([192, 0, 2, 1], n));
+    for n in 1..=3 {
+        trace.udp(client(n), server, b"?");
+        trace.udp_reply(client(n), server, b"!");
+    }
+    // The oldest is the busiest.
+    trace.udp(client(1), server, b"?");
+    // All are established, and what is new becomes so, too.
+    for n in 4..=5 {
+        trace.udp(client(n), server, b"?");
+        trace.udp_reply(client(n), server, b"!");
+    }
+    trace.udp(client(1), server, b"?");
+    let ran = analyze(&capture_of(&trace), limited("connections", 3), usize::MAX);
+    assert_eq!(ran.rows("conn", "id.orig_p orig_pkts"), ["2 1", "3 1", "1 3", "4 1", "5 1"]);
+    assert_eq!(ran.statistics.state.ended_early, [0, 2]);
+}
+
+#[test]
+fn parts_with_half_open_connections_go_first() {
+    let crowd = Crowd::of(2);
+    let (limits, busy) = (limited("state", 1).limits, Time::from_secs(1_000));
+    let mut keeper = Keeper::new(&limits, Some(|| 100));
+    keeper.join(&crowd, 0);
+    let mut table = Table::default();
+    let mut conn = Conn::new(
+        UidSource::new(0).connection(1, 0),
+        gannet_base::ConnId {
+            orig_h: gannet_base::Addr::v4([192, 0, 2, 1]),
+            orig_p: 1,
+            resp_h: gannet_base::Addr::v4([192, 0, 2, 2]),
+            resp_p: 7,
+        },
+        Proto::Icmp,
+        1,
+        busy,
+    );
+    conn.sent.iter_mut().for_each(|sent| sent.packets = 1);
+    let index = table.insert(Default::default(), Slot::new(conn, None, Ext::default(), 1, false));
+    keeper.began(1, busy, 1, index);
+    // Another part has two that may be half-open, and three in all.
+    crowd.0[1].live.store(3, Relaxed);
+    crowd.0[1].half_open.store(2, Relaxed);
+    assert_eq!(keeper.least(&table), None);
+    crowd.0[1].half_open.store(1, Relaxed);
+    assert_eq!(keeper.least(&table), Some((1, index)));
+}
+
+#[test]
+fn memory_is_what_the_caller_says() {
+    static IN_USE: AtomicU64 = AtomicU64::new(0);
+    let options = Options {
+        // Every look takes more: some are too much.
+        memory: Some(|| IN_USE.fetch_add(1_000_000, Relaxed) % 100_000_000),
+        ..limited("state", 90_000_000)
+    };
+    let ran = analyze(&pages_and_syns(500), options, usize::MAX);
+    assert!(ran.statistics.state.ended_early[0] > 10, "{:?}", ran.statistics.state);
+    assert_eq!(ran.rows("conn", "uid").len(), 502);
+    assert_eq!(ran.weirds(), ["state_limit_reached"]);
+    assert!(ran.statistics.state.to_string().contains("half-open connections"));
+}
+
+#[test]
+fn the_oldest_hole_is_given_up() {
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    let server = "198.51.100.1:80".parse().unwrap();
+    for n in 1..=4 {
+        let mut tcp = trace.connect(std::net::SocketAddr::from(([192, 0, 2, n], 4_000)), server);
+        tcp.lose(100);
+        tcp.send_unacknowledged(&[b'x'; 1_000]);
+    }
+    // What is too much is given up before the next packet.
+    trace.udp("192.0.2.9:4000".parse().unwrap(), server, b"?");
+    let capture = capture_of(&trace);
+    let tight = analyze(&capture, limited("reassembly", 3_500), usize::MAX);
+    assert_eq!(tight.statistics.state.holes_given_up, 1);
+    assert_eq!(tight.weirds(), ["reassembly_limit_reached"]);
+    assert_eq!(tight.rows("conn", "missed_bytes"), ["100", "0", "0", "0", "0"]);
+    let free = analyze(&capture, Options::default(), usize::MAX);
+    assert_eq!(free.rows("conn", "missed_bytes"), ["0"; 5]);
+    assert_eq!(free.statistics.state.reassembly, 4 * (1_000 + 48));
+}
+
+#[test]
+fn fragments_tunnels_and_requests_have_their_limits() {
+    let (src, dst) = ("192.0.2.1".parse().unwrap(), "198.51.100.1".parse().unwrap());
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    for n in 0..10 {
+        trace.push(
+            Interval::from_micros(1),
+            gannet_synth::frame::first_fragment(src, dst, n, &[0; 64]),
+        );
+    }
+    let ran = analyze(&capture_of(&trace), limited("datagrams", 4), usize::MAX);
+    assert_eq!(ran.statistics.state.fragments_given_up, 6);
+
+    let mut trace = Trace::new(Time::from_secs(1_000), 1);
+    let mut tcp =
+        trace.connect("192.0.2.1:4000".parse().unwrap(), "198.51.100.1:80".parse().unwrap());
+    for _ in 0..8 {
+        tcp.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    let ran = analyze(&capture_of(&trace), limited("pending-http", 4), usize::MAX);
+    assert_eq!(ran.weirds(), ["HTTP_excessive_pipelining"]);
+    let ran = analyze(&capture_of(&trace), Options::default(), usize::MAX);
+    assert!(ran.weirds().is_empty());
+}

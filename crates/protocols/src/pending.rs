@@ -1,0 +1,50 @@
+//! How much may wait at one connection, by protocol.
+
+/// Requests without a reply, and the like, that one connection may have.
+///
+/// The defaults are those of Zeek's scripts. What happens at more is the protocol's: the oldest are
+/// given up and logged as they are, or the newest is not waited for; where Zeek has a weird for it,
+/// it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// DNS: ids with queries, and queries of one id. At more, all are written.
+    pub dns: usize,
+    /// HTTP: requests. At more, all are written: `http_max_pending_requests`, as Zeek names it.
+    pub http: usize,
+    /// FTP: commands. More are not waited for.
+    pub ftp: usize,
+    /// SMTP: commands. More are not waited for.
+    pub smtp: usize,
+    /// POP3: commands sent ahead.
+    pub pop3: usize,
+    /// SMB: requests of one kind. More are not remembered.
+    pub smb: usize,
+    /// LDAP: operations, and searches. At more, the oldest is written.
+    pub ldap: usize,
+    /// MQTT: deliveries, and subscriptions. More are written at once.
+    pub mqtt: usize,
+    /// SIP: transactions. At more, all are written.
+    pub sip: usize,
+    /// DCE-RPC: packets in pieces. At more, the stream is given up.
+    pub dce_rpc: usize,
+    /// DHCP: transactions of all connections. At more, the oldest is written.
+    pub dhcp: usize,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self {
+            dns: crate::dns::MAX_PENDING_IDS,
+            http: 100,
+            ftp: 20,
+            smtp: 1_000,
+            pop3: 10,
+            smb: 1_000,
+            ldap: 10,
+            mqtt: 1_000,
+            sip: 100,
+            dce_rpc: 20,
+            dhcp: crate::dhcp::MAX_TRANSACTIONS,
+        }
+    }
+}
