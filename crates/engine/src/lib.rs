@@ -15,6 +15,7 @@ mod merge;
 mod options;
 mod part;
 mod queue;
+mod reports;
 mod shard;
 mod steer;
 #[cfg(test)]
