@@ -1,10 +1,7 @@
-//! What travels between threads: packets to the parts, rows to the merge.
+//! What travels to the parts: packets.
 
 use gannet_base::Time;
 use gannet_capture::Bytes;
-use gannet_log::Key;
-use gannet_log::Rows;
-use gannet_protocols::later::Deferred;
 
 use crate::tunnels::Encapsulation;
 
@@ -18,6 +15,10 @@ pub(crate) struct Block {
     /// Number of the packet with index 0.
     pub(crate) first: u64,
     pub(crate) entries: Vec<Entry>,
+    /// By part, the places in `entries` of what is its own or came out of the hub's.
+    pub(crate) dealt: Vec<Vec<u32>>,
+    /// The latest time of all packets so far, those of earlier blocks included.
+    pub(crate) latest: Time,
     /// What the hub found inside of packets, in order.
     pub(crate) handed: Vec<Handed>,
     pub(crate) own: Vec<u8>,
@@ -27,6 +28,8 @@ pub(crate) struct Block {
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) time: Time,
+    /// The latest time of all packets before it.
+    pub(crate) before: Time,
     /// Number, less that of the first.
     pub(crate) index: u32,
     /// From the block's base.
@@ -69,7 +72,12 @@ pub(crate) enum Place {
 impl Block {
     /// Number of its last packet; those that nobody takes are not counted.
     pub(crate) fn last(&self) -> u64 {
-        self.first + self.entries.last().map_or(0, |e| u64::from(e.index))
+        self.entries.last().map_or(self.first, |e| self.number(e))
+    }
+
+    /// Number of an entry's packet.
+    pub(crate) fn number(&self, entry: &Entry) -> u64 {
+        self.first + u64::from(entry.index)
     }
 
     /// The IP packet of an entry.
@@ -87,12 +95,4 @@ impl Block {
         };
         bytes.get(start..start + handed.len).unwrap_or_default()
     }
-}
-
-/// What a part has made so far.
-pub(crate) struct Report {
-    /// All rows to come have this key or a later one; `None` when none will come.
-    pub(crate) until: Option<Key>,
-    pub(crate) rows: Vec<Rows>,
-    pub(crate) deferred: Deferred,
 }

@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 
 use gannet_base::Addr;
 use gannet_base::Proto;
+use gannet_base::Time;
 use gannet_capture::Batch;
 use gannet_capture::Packet;
 use gannet_log::Logs;
@@ -30,11 +31,11 @@ use crate::Options;
 use crate::block::Block;
 use crate::block::Entry;
 use crate::block::HUB;
-use crate::block::Report;
 use crate::merge;
 use crate::merge::Failure;
 use crate::part;
 use crate::queue::Queue;
+use crate::reports::Reports;
 use crate::shard::Shard;
 use crate::state::Crowd;
 use crate::state::State;
@@ -55,7 +56,7 @@ const REPORT_BLOCKS: u32 = 16;
 pub(crate) struct Front {
     hub: Shard,
     parts: Vec<Part>,
-    reports: Arc<Queue<Report>>,
+    reports: Arc<Reports>,
     /// Taken when it is joined.
     merge: Option<JoinHandle<(Logs, Vec<StreamCount>)>>,
     failure: Arc<Failure>,
@@ -63,6 +64,8 @@ pub(crate) struct Front {
     blocks: Vec<Arc<Block>>,
     /// Blocks since the hub last reported.
     unreported: u32,
+    /// The latest time of all packets so far.
+    latest: Time,
 }
 
 struct Part {
@@ -79,7 +82,7 @@ impl Drop for Part {
 
 impl Drop for Front {
     fn drop(&mut self) {
-        self.reports.close();
+        self.reports.queue.close();
     }
 }
 
@@ -87,9 +90,9 @@ impl Front {
     /// Starts the threads of so many parts.
     pub(crate) fn new(options: &Options, parts: usize) -> io::Result<Self> {
         let parts = parts.clamp(1, MAX_PARTS);
-        let queues: Vec<_> = (0..=parts).map(|_| Arc::new(Queue::new(REPORTS))).collect();
+        let queues: Vec<_> = (0..=parts).map(|_| Arc::new(Reports::new(REPORTS))).collect();
         let crowd = Crowd::of(parts + 1);
-        let start = |(me, reports): (usize, &Arc<Queue<Report>>)| {
+        let start = |(me, reports): (usize, &Arc<Reports>)| {
             let blocks = Arc::new(Queue::new(BLOCKS));
             let (taken, reports) = (Arc::clone(&blocks), Arc::clone(reports));
             let mut shard = Shard::new(options.clone(), Role::Part);
@@ -117,6 +120,7 @@ impl Front {
             failure,
             blocks: Vec::new(),
             unreported: 0,
+            latest: Time::ZERO,
         })
     }
 
@@ -137,6 +141,8 @@ impl Front {
         filling.base = first.data.as_ptr().addr().saturating_sub(memory.0).min(memory.1);
         filling.first = batch.get(0).map_or(0, |p| p.number);
         filling.entries.clear();
+        filling.dealt.resize_with(self.parts.len(), Vec::new);
+        filling.dealt.iter_mut().for_each(Vec::clear);
         if let Role::Hub(outbox) = &mut self.hub.role {
             outbox.memory = memory;
             outbox.handed = std::mem::take(&mut filling.handed);
@@ -147,8 +153,16 @@ impl Front {
         let base = memory.0 + filling.base;
         for packet in batch.iter().filter(|p| pass(p)) {
             let index = (packet.number - filling.first) as u32;
-            filling.entries.extend(self.packet(&packet, index, base));
+            let Some(entry) = self.packet(&packet, index, base) else { continue };
+            self.latest = self.latest.max(entry.time);
+            let at = filling.entries.len() as u32;
+            match filling.dealt.get_mut(usize::from(entry.part)) {
+                Some(own) => own.push(at),
+                None => filling.dealt.iter_mut().for_each(|own| own.push(at)),
+            }
+            filling.entries.push(entry);
         }
+        filling.latest = self.latest;
         self.hub.relieve_after(filling.first);
         if let Role::Hub(outbox) = &mut self.hub.role {
             filling.handed = std::mem::take(&mut outbox.handed);
@@ -160,7 +174,7 @@ impl Front {
                 // Nobody may wait for the hub while the front waits. (Of this block it has made
                 // rows already, but none of a later one.)
                 self.unreported = 0;
-                self.reports.push(part::report(&mut self.hub, Some(part::after(last))));
+                part::report(&mut self.hub, Some(part::after(last)), &self.reports);
             }
             part.blocks.push(Arc::clone(&block));
         }
@@ -169,7 +183,7 @@ impl Front {
         part::report_much(&mut self.hub, &self.reports);
         if self.unreported >= REPORT_BLOCKS {
             self.unreported = 0;
-            self.reports.push(part::report(&mut self.hub, Some(part::after(last))));
+            part::report(&mut self.hub, Some(part::after(last)), &self.reports);
         }
         self.failure.check()
     }
@@ -187,6 +201,7 @@ impl Front {
             self.hub.pass(packet.number, packet.time);
             return Some(Entry {
                 time: packet.time,
+                before: self.latest,
                 index,
                 offset,
                 len: ip.data.len() as u32,
@@ -201,8 +216,17 @@ impl Front {
         self.hub.packet(packet);
         self.hub.rest();
         let is_one = !packet.data.is_empty() && packet.wire_len > 0;
-        let (time, layers, part) = (packet.time, 0, HUB);
-        is_one.then_some(Entry { time, index, offset: 0, len: 0, wire_len: 0, part, layers })
+        let (time, before, layers, part) = (packet.time, self.latest, 0, HUB);
+        is_one.then_some(Entry {
+            time,
+            before,
+            index,
+            offset: 0,
+            len: 0,
+            wire_len: 0,
+            part,
+            layers,
+        })
     }
 
     /// A block that no part reads any more.
@@ -218,7 +242,7 @@ impl Front {
         }
         let reports = &self.reports;
         self.hub.close(|hub| part::report_much(hub, reports));
-        reports.push(part::report(&mut self.hub, None));
+        part::report(&mut self.hub, None, reports);
         let (mut connections, mut state) = (self.hub.connections(), self.hub.keeper.report);
         for thread in self.parts.iter_mut().filter_map(|p| p.thread.take()) {
             let (more, kept) = thread.join().unwrap_or_else(|e| resume_unwind(e));

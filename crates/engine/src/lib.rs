@@ -16,6 +16,7 @@ mod merge;
 mod options;
 mod part;
 mod queue;
+mod reports;
 mod shard;
 mod state;
 mod steer;

@@ -13,9 +13,8 @@ use gannet_log::StreamCount;
 use gannet_protocols::later::Deferred;
 use gannet_protocols::later::Whole;
 
-use crate::block::Report;
 use crate::queue::Closing;
-use crate::queue::Queue;
+use crate::reports::Reports;
 
 /// What the merge tells while it works: the first error of a log.
 #[derive(Default)]
@@ -33,7 +32,7 @@ impl Failure {
 
 /// What one part has reported and the logs do not have yet.
 struct Part {
-    queue: Arc<Queue<Report>>,
+    reports: Arc<Reports>,
     /// All rows to come have this key or a later one; `None` when none will come.
     until: Option<Key>,
     deferred: Deferred,
@@ -61,21 +60,21 @@ impl Pending {
 /// logs are left open.
 pub(crate) fn run(
     mut logs: Logs,
-    queues: Vec<Arc<Queue<Report>>>,
+    reports: Vec<Arc<Reports>>,
     failure: &Failure,
 ) -> (Logs, Vec<StreamCount>) {
-    let closing: Vec<_> = queues.clone();
-    let _no_more: Vec<_> = closing.iter().map(|q| Closing(q)).collect();
+    let closing: Vec<_> = reports.clone();
+    let _no_more: Vec<_> = closing.iter().map(|r| Closing(&r.queue)).collect();
     let start = Some(Key::EARLIEST);
-    let part = |queue| Part { queue, until: start, deferred: Deferred::default() };
-    let mut parts: Vec<_> = queues.into_iter().map(part).collect();
+    let part = |reports| Part { reports, until: start, deferred: Deferred::default() };
+    let mut parts: Vec<_> = reports.into_iter().map(part).collect();
     let mut streams: Vec<Stream> = Vec::new();
     let mut whole = Whole::default();
     loop {
         // The part that is behind holds all others up.
         let behind = (0..parts.len()).filter_map(|i| parts[i].until.map(|u| (u, i))).min();
         let Some((_, i)) = behind else { break };
-        match parts[i].queue.pop() {
+        match parts[i].reports.queue.pop() {
             Some(report) => {
                 parts[i].until = report.until;
                 parts[i].deferred.append(report.deferred);
@@ -86,7 +85,7 @@ pub(crate) fn run(
         }
         let until = parts.iter().filter_map(|p| p.until).min();
         for stream in &mut streams {
-            write(stream, until, &mut logs);
+            write(stream, until, &mut logs, |i, rows| parts[i].reports.give_back(rows));
         }
         whole.decide(&mut logs, parts.iter_mut().map(|p| &mut p.deferred), until);
         if let Err(error) = logs.check() {
@@ -110,7 +109,13 @@ fn keep(streams: &mut Vec<Stream>, part: usize, parts: usize, rows: Vec<Rows>) {
 }
 
 /// Writes the rows that come before `until`, of all parts in the order of their keys.
-fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs) {
+/// What is written is `done` with, by part.
+fn write(
+    stream: &mut Stream,
+    until: Option<Key>,
+    logs: &mut Logs,
+    mut done: impl FnMut(usize, Rows),
+) {
     let parts = &mut stream.parts;
     loop {
         // The part with the next row, and the key up to which its rows come next.
@@ -139,8 +144,10 @@ fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs) {
         let run = rest.iter().skip(1).take_while(|m| limit.is_none_or(|l| m.0 < l)).count() + 1;
         logs.add(&pending.rows, from..from + run);
         pending.next += run;
-        if pending.next == pending.rows.marks.len() {
-            part.pop_front();
+        if pending.next == pending.rows.marks.len()
+            && let Some(written) = part.pop_front()
+        {
+            done(i, written.rows);
         }
     }
 }
@@ -152,6 +159,7 @@ fn least(a: Option<Key>, b: Key) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reports::Report;
     use gannet_base::Time;
     use gannet_log::Options;
     use proptest::prelude::*;
@@ -172,22 +180,21 @@ mod tests {
         /// However rows are dealt to parts and cut into reports, they come out in one order.
         #[test]
         fn rows_come_out_in_order(deal in prop::collection::vec((0_usize..3, any::<bool>()), 0..200)) {
-            let queues: Vec<_> = (0..3).map(|_| Arc::new(Queue::new(1_000))).collect();
+            let queues: Vec<_> = (0..3).map(|_| Arc::new(Reports::new(1_000))).collect();
             let mut parts: Vec<_> = (0..3).map(|_| Logs::collecting(Options::default())).collect();
-            let report = |part: &mut Logs, until| Report {
-                until,
-                rows: part.take(),
-                deferred: Deferred::default(),
+            let report = |part: &mut Logs, until, to: &Reports| {
+                let rows = part.take(|path| to.spare(path));
+                to.queue.push(Report { until, rows, deferred: Deferred::default() });
             };
             for (n, (part, cut)) in (0..).zip(&deal) {
                 parts[*part].set_key(key(n));
                 parts[*part].write(&Number { n });
                 if *cut {
-                    queues[*part].push(report(&mut parts[*part], Some(key(n + 1))));
+                    report(&mut parts[*part], Some(key(n + 1)), &queues[*part]);
                 }
             }
             for (queue, part) in queues.iter().zip(&mut parts) {
-                queue.push(report(part, None));
+                report(part, None, queue);
             }
             let (merged, counts) = run(Logs::new(Options::default()), queues, &Failure::default());
             let mut alone = Logs::new(Options::default());

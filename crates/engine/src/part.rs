@@ -1,17 +1,20 @@
 //! A thread that analyses some pairs of hosts.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use gannet_base::Time;
+use gannet_log::Key;
+
 use crate::block::Block;
-use crate::block::HUB;
-use crate::block::Report;
 use crate::glance;
 use crate::queue::Closing;
 use crate::queue::Queue;
+use crate::reports::Report;
+use crate::reports::Reports;
 use crate::shard::Shard;
 use crate::state::State;
 use crate::steer::Datagram;
-use gannet_log::Key;
 
 /// Rows go to the merge when there are so many bytes of them, with what they cost beside …
 const REPORT_BYTES: usize = 512 << 10;
@@ -26,17 +29,17 @@ pub(crate) fn run(
     me: u8,
     mut shard: Shard,
     blocks: &Queue<Arc<Block>>,
-    reports: &Queue<Report>,
+    reports: &Reports,
 ) -> (u64, State) {
     let _no_more_blocks = Closing(blocks);
-    let _no_more_reports = Closing(reports);
+    let _no_more_reports = Closing(&reports.queue);
     let (mut unreported, mut done) = (0, 0);
     loop {
         let next = blocks.try_pop().or_else(|| {
             // Nobody may wait for this part while it waits itself.
             if unreported > 0 {
                 unreported = 0;
-                reports.push(report(&mut shard, Some(after(done))));
+                report(&mut shard, Some(after(done)), reports);
             }
             blocks.pop()
         });
@@ -46,28 +49,35 @@ pub(crate) fn run(
         unreported += 1;
         if unreported >= REPORT_BLOCKS {
             unreported = 0;
-            reports.push(report(&mut shard, Some(after(done))));
+            report(&mut shard, Some(after(done)), reports);
         }
     }
     shard.close(|shard| report_much(shard, reports));
-    reports.push(report(&mut shard, None));
+    report(&mut shard, None, reports);
     (shard.connections(), shard.keeper.report)
 }
 
-fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Queue<Report>) {
+/// The packets of a block that are of part `me`, and the time of all others.
+fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Reports) {
     let mut handed = block.handed.iter().peekable();
-    let mut coming = block.entries.iter().filter(|e| e.part == me).skip(glance::AHEAD);
-    for entry in &block.entries {
-        let number = block.first + u64::from(entry.index);
+    let dealt = block.dealt.get(usize::from(me)).map_or(&[][..], Vec::as_slice);
+    let mut coming = dealt.iter().skip(glance::AHEAD);
+    let mut done = 0;
+    for at in dealt {
+        if let Some(next) = coming.next().and_then(|at| block.entries.get(*at as usize))
+            && let Some(key) = glance::ip_key(block.packet(next))
+        {
+            shard.expect_soon(&key);
+        }
+        let at = *at as usize;
+        let Some(entry) = block.entries.get(at) else { break };
+        pass(shard, block, done..at, entry.before, reports);
+        done = at + 1;
+        let number = block.number(entry);
         if entry.part == me {
-            if let Some(next) = coming.next()
-                && let Some(key) = glance::ip_key(block.packet(next))
-            {
-                shard.expect_soon(&key);
-            }
             let ip = Datagram { bytes: block.packet(entry), wire_len: entry.wire_len };
             shard.given(number, entry.time, entry.layers, ip);
-        } else if entry.part == HUB {
+        } else {
             let mut mine = false;
             while let Some(next) = handed.next_if(|h| h.index <= entry.index) {
                 if next.part == me {
@@ -79,12 +89,24 @@ fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Queue<Report>) {
                 }
             }
             if mine { shard.rest() } else { shard.pass(number, entry.time) }
-        } else {
-            shard.pass(number, entry.time);
         }
         report_much(shard, reports);
     }
+    pass(shard, block, done..block.entries.len(), block.latest, reports);
     shard.relieve_after(block.first);
+}
+
+/// Packets of others, the last of which takes time to `latest` at the most: one by one only if
+/// something is due.
+#[inline]
+fn pass(shard: &mut Shard, block: &Block, range: Range<usize>, latest: Time, reports: &Reports) {
+    if range.is_empty() || shard.pass_all(latest) {
+        return;
+    }
+    for entry in block.entries.get(range).unwrap_or_default() {
+        shard.pass(block.number(entry), entry.time);
+        report_much(shard, reports);
+    }
 }
 
 /// The key that nothing after packet number `last` comes before.
@@ -92,9 +114,10 @@ pub(crate) fn after(last: u64) -> Key {
     Key { packet: last + 1, ..Key::EARLIEST }
 }
 
-/// What the shard has made so far, of which everything to come is `until` or later.
-pub(crate) fn report(shard: &mut Shard, until: Option<Key>) -> Report {
-    Report { until, rows: shard.env.logs.take(), deferred: shard.env.take_deferred() }
+/// Reports what the shard has made so far, of which everything to come is `until` or later.
+pub(crate) fn report(shard: &mut Shard, until: Option<Key>, reports: &Reports) {
+    let rows = shard.env.logs.take(|path| reports.spare(path));
+    reports.queue.push(Report { until, rows, deferred: shard.env.take_deferred() });
 }
 
 fn is_much(shard: &mut Shard) -> bool {
@@ -103,9 +126,9 @@ fn is_much(shard: &mut Shard) -> bool {
 
 /// Reports in the middle of a block if there is much.
 #[inline]
-pub(crate) fn report_much(shard: &mut Shard, reports: &Queue<Report>) {
+pub(crate) fn report_much(shard: &mut Shard, reports: &Reports) {
     if is_much(shard) {
         let until = shard.env.logs.key();
-        reports.push(report(shard, until));
+        report(shard, until, reports);
     }
 }

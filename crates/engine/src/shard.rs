@@ -252,6 +252,18 @@ impl Shard {
         }
     }
 
+    /// Packets that others have pass all at once, if nothing is due up to the `latest` of their
+    /// times, and of those of all packets before; returns whether they did.
+    #[inline]
+    pub(crate) fn pass_all(&mut self, latest: Time) -> bool {
+        let to = latest.max(self.now);
+        let quick = to < self.wake;
+        if quick {
+            self.now = to;
+        }
+        quick
+    }
+
     /// Until something is due again, packets of others can pass quickly.
     #[inline]
     pub(crate) fn rest(&mut self) {

@@ -43,6 +43,13 @@ impl Buffer {
         bytes
     }
 
+    /// The memory of all lines, of which what lies behind them is of no meaning. Lines to come get
+    /// the `other` memory.
+    pub(crate) fn exchange(&mut self, other: Vec<u8>) -> Vec<u8> {
+        self.len = 0;
+        std::mem::replace(&mut self.bytes, other)
+    }
+
     /// Appends lines.
     pub(crate) fn extend(&mut self, lines: &[u8]) {
         self.bytes.truncate(self.len);

@@ -50,7 +50,7 @@ pub struct Rows {
     pub shape: Shape,
     /// Packet time at the first of these rows.
     pub opened: Time,
-    /// All lines.
+    /// All lines; what follows the last one is of no meaning.
     pub bytes: Vec<u8>,
     /// The key of each row, and where its line ends.
     pub marks: Vec<(Key, u32)>,

@@ -150,18 +150,22 @@ impl Logs {
         self.held
     }
 
-    /// The rows collected so far.
-    pub fn take(&mut self) -> Vec<Rows> {
+    /// The rows collected so far. Rows to come use the memory of `spare` rows, asked for by stream:
+    /// of the same stream, there is likely to be room for as many.
+    pub fn take(&mut self, mut spare: impl FnMut(&'static str) -> Option<Rows>) -> Vec<Rows> {
         self.held = 0;
         let streams = self.streams.iter_mut().filter(|s| !s.marks.is_empty());
         let rows = streams.map(|s| {
-            // What comes next is likely to be as much.
-            let marks = s.marks.len();
+            let (bytes, mut marks) = match spare(s.path) {
+                Some(rows) => (rows.bytes, rows.marks),
+                None => (Vec::new(), Vec::with_capacity(s.marks.len())),
+            };
+            marks.clear();
             Rows {
                 shape: s.shape,
                 opened: s.opened,
-                bytes: s.buffer.take(),
-                marks: std::mem::replace(&mut s.marks, Vec::with_capacity(marks)),
+                bytes: s.buffer.exchange(bytes),
+                marks: std::mem::replace(&mut s.marks, marks),
             }
         });
         rows.collect()
@@ -511,8 +515,8 @@ mod tests {
             part.write(&row());
         }
         assert!(part.held() > 0);
-        let rows = part.take();
-        assert_eq!((part.held(), part.take().len()), (0, 0));
+        let rows = part.take(|_| None);
+        assert_eq!((part.held(), part.take(|_| None).len()), (0, 0));
         let places: Vec<_> = rows[0].marks.iter().map(|m| m.0.packet).collect();
         assert_eq!((rows.len(), rows[0].shape.path, places), (1, "sample", vec![3, 4]));
         let mut whole = Logs::new(Options::default());
@@ -559,6 +563,22 @@ mod tests {
             n: u64 = "n",
             names: crate::Vector<String> = "names",
         }
+    }
+
+    #[test]
+    fn memory_of_rows_is_used_again() {
+        let mut part = Logs::collecting(Options::default());
+        let (mut spare, mut lengths) = (Vec::new(), Vec::new());
+        for n in [1, 3, 2] {
+            (0..n).for_each(|_| assert_eq!(part.write(&row()), Cut::default()));
+            let rows = part.take(|path| (path == "sample").then(|| spare.pop()).flatten());
+            let mut whole = Logs::new(Options::default());
+            whole.add(&rows[0], 0..n);
+            lengths.push(whole.pending("sample").len());
+            spare.extend(rows);
+        }
+        // Nothing is left of what was there before.
+        assert_eq!(lengths[1] - lengths[2], lengths[2] - lengths[0]);
     }
 
     #[test]

@@ -14,6 +14,8 @@
 //! what was forgotten is logged again.
 
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::hash::Hasher;
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -213,7 +215,7 @@ fn repeats(name: &str) -> bool {
 }
 
 /// Name and subject.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     name: &'static str,
     in_tunnel: bool,
@@ -221,6 +223,19 @@ struct Key {
     daily: bool,
     /// All zero for an oddity of nothing; ports 0 for a pair of hosts.
     id: ConnId,
+}
+
+/// In few steps, since floods of oddities are floods of these. The end of a name stands for it: few
+/// oddities of one subject have names that end alike.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let end = self.name.as_bytes().last_chunk().map_or(0, |end| u64::from_ne_bytes(*end));
+        let kind = u64::from(self.in_tunnel) << 1 | u64::from(self.daily);
+        let ports = u64::from(self.id.orig_p) << 48 | u64::from(self.id.resp_p) << 32;
+        state.write_u128(u128::from_ne_bytes(self.id.orig_h.octets()));
+        state.write_u128(u128::from_ne_bytes(self.id.resp_h.octets()));
+        state.write_u128(u128::from(end) << 64 | u128::from(kind | ports));
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -427,7 +442,9 @@ impl Weirds {
     /// The memory of a name and subject, made if there is none.
     fn seen(&mut self, key: Key) -> &mut Seen {
         if self.young.len() >= REMEMBERED / 2 && !self.young.contains_key(&key) {
-            self.old = std::mem::take(&mut self.young);
+            // Cleared and not dropped: a flood would have new tables made for it all the time.
+            std::mem::swap(&mut self.young, &mut self.old);
+            self.young.clear();
         }
         let old = &mut self.old;
         self.young.entry(key).or_insert_with(|| {
