@@ -23,10 +23,10 @@ pub(crate) struct Map {
 }
 
 /// How far ahead of the reader pages are mapped in one call, instead of one fault for every 64 KiB.
-const AHEAD: usize = 4 << 20;
+const AHEAD: usize = 1 << 20;
 
 /// How much lies behind the reader before its pages are given back.
-const BEHIND: usize = 2 << 20;
+const BEHIND: usize = 1 << 20;
 
 /// The same where others read what was handed out, and may be some batches late: pages that come back
 /// one by one cost more than those that were kept.

@@ -506,13 +506,11 @@ impl Shard {
     pub(crate) fn close(&mut self, mut pause: impl FnMut(&mut Self)) {
         self.env.logs.set_time(self.now);
         self.survey();
+        self.table.finish_finding();
         let live = self.table.in_order();
         for (i, index) in live.iter().enumerate() {
             if let Some(next) = live.get(i + SLOTS_AHEAD) {
                 self.table.prefetch_slot(*next);
-            }
-            if let Some(next) = live.get(i + SLOTS_AHEAD / 2) {
-                self.table.prefetch_removal(*next);
             }
             let tie = self.table.get(*index).map_or(0, |s| s.number);
             self.env.logs.set_key(RowKey { packet: u64::MAX - 1, due: Time::ZERO, tie });

@@ -29,9 +29,21 @@ use crate::tunnels::Encapsulation;
 use crate::walk_tunnel::TEREDO;
 
 impl Shard {
-    /// A frame as captured.
+    /// A frame as captured: the short way for what nearly all are, else layer by layer.
+    #[inline]
     pub(crate) fn walk_link(&mut self, link_type: u16, data: &[u8], wire_len: u32) {
         let around = Encapsulation::default();
+        if link_type == gannet_wire::link_type::ETHERNET
+            && self.trail.is_none()
+            && let Some((ip, bytes)) =
+                gannet_wire::plain_ipv4(data, wire_len, !self.options.ignore_checksums)
+        {
+            self.layers = gannet_wire::PLAIN_LAYERS;
+            let beyond = (data.len() - bytes.len()) as u32;
+            let all = Datagram { bytes, wire_len: wire_len.saturating_sub(beyond) };
+            self.walk_transport(&ip, all, &around);
+            return;
+        }
         self.layers = 0;
         self.walk_frame(link_type, data, wire_len, &around);
     }
@@ -113,6 +125,9 @@ impl Shard {
     /// An IP packet; returns whether it and its transport hold.
     pub(crate) fn walk_ip(&mut self, data: &[u8], wire_len: u32, around: &Encapsulation) -> bool {
         let verify = !self.options.ignore_checksums;
+        if let Some(ip) = gannet_wire::plain_ip(data, wire_len, verify) {
+            return self.walk_transport(&ip, Datagram { bytes: data, wire_len }, around);
+        }
         let mut odd = Vec::new();
         let ip = gannet_wire::ip_with(data, wire_len, verify, &mut |w| odd.push(w));
         for w in odd {

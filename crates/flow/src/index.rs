@@ -57,14 +57,20 @@ impl Index {
         let mut at = self.home(hash);
         loop {
             // There is always an empty cell, save where there is none at all.
-            let c = *self.cells.get(at)?;
+            let Some(c) = self.cells.get(at).copied() else {
+                if at == 0 {
+                    return None;
+                }
+                at = 0;
+                continue;
+            };
             if c == EMPTY {
                 return None;
             }
             if (c >> 32) as u32 == hash && same(c) {
                 return Some(at);
             }
-            at = self.next(at);
+            at += 1;
         }
     }
 

@@ -271,13 +271,21 @@ impl<X> Table<X> {
         self.slots.get_mut(i)
     }
 
+    /// Nothing will be looked for any more, and nothing inserted: gives back the memory of the hash
+    /// table. What is in the table can still be used and removed.
+    pub fn finish_finding(&mut self) {
+        self.index = Index::default();
+    }
+
     /// Takes a connection out and drops it; returns whether it was there.
     pub fn remove(&mut self, i: u32, spare: &mut Spare) -> bool {
         let Some(slot) = self.slots.get_mut(i) else { return false };
         slot.tcp.take().into_iter().for_each(|tcp| spare.keep(tcp));
-        let key = slot.key();
-        let hash = self.hash(&key);
-        self.index.remove(hash.0, i);
+        if self.index.heap_bytes() > 0 {
+            let key = slot.key();
+            let hash = self.hash(&key);
+            self.index.remove(hash.0, i);
+        }
         self.slots.remove(i)
     }
 
@@ -323,6 +331,16 @@ mod tests {
 
     fn insert(t: &mut Table<()>, slot: Slot<()>) -> u32 {
         t.insert(t.hash(&slot.key()), slot)
+    }
+
+    #[test]
+    fn removal_needs_no_finding() {
+        let mut t = Table::default();
+        let places: Vec<u32> = (0..100).map(|n| insert(&mut t, slot(n))).collect();
+        t.finish_finding();
+        assert_eq!((t.index_bytes(), find(&t, &slot(7).key())), (0, None));
+        assert!(places.iter().all(|i| t.remove(*i, &mut Spare::default())));
+        assert!(t.is_empty());
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct Timers {
     /// The far bucket that was last added to, of which there is one after the other.
     open: (i64, Vec<Entry>),
     len: usize,
+    /// Nothing is due before this, if that is known.
+    quiet: Option<Time>,
 }
 
 /// Due time, and the low halves of number and index: sixteen bytes, as there is one for every
@@ -53,6 +55,9 @@ impl Timers {
         let entry = (due, number as u32, index);
         let to = bucket(due);
         self.len += 1;
+        if self.quiet.is_some_and(|until| due < until) {
+            self.quiet = Some(due);
+        }
         if to <= self.bucket {
             self.late.push(Reverse(entry));
         } else {
@@ -81,6 +86,15 @@ impl Timers {
     /// the connection gone, or its timer moved.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<(Time, u32, u32)> {
+        if self.quiet.is_some_and(|until| now < until) {
+            return None;
+        }
+        let entry = self.pop_due(now);
+        self.quiet = if entry.is_none() { Some(self.next_due()) } else { None };
+        entry
+    }
+
+    fn pop_due(&mut self, now: Time) -> Option<(Time, u32, u32)> {
         while self.at == self.near.len() && self.late.is_empty() {
             if !self.turn(now) {
                 return None;

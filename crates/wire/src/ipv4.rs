@@ -96,6 +96,37 @@ pub(crate) fn parse<'a>(
     })
 }
 
+/// A datagram without options that is whole on the wire and no fragment, and whose header was captured:
+/// what nearly all are, and [`ip`](crate::ip()) finds nothing odd in. `None`
+/// for everything else.
+#[inline]
+pub fn plain(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<Ip<'_>> {
+    let (header, rest) = data.split_at_checked(MIN_LEN)?;
+    let head: &[u8; MIN_LEN] = header.first_chunk()?;
+    let total_len = u32::from(bytes::u16_at(head, field::TOTAL_LEN));
+    let flags = bytes::u16_at(head, field::FLAGS_OFFSET);
+    let payload_len = total_len.wrapping_sub(MIN_LEN as u32);
+    let is_plain = head[field::VERSION_IHL] == 0x45
+        && flags & (MORE_FRAGMENTS | OFFSET_MASK) == 0
+        && total_len > MIN_LEN as u32
+        && total_len <= wire_len
+        && (!verify_checksum || checksum::fits(header));
+    is_plain.then(|| Ip {
+        src: addr(head, field::SRC),
+        dst: addr(head, field::DST),
+        header,
+        payload: bytes::cut(rest, payload_len as usize),
+        payload_len,
+        total_len,
+        header_len: MIN_LEN as u16,
+        protocol: head[field::PROTOCOL],
+        ttl: head[field::TTL],
+        version: 4,
+        upper: Upper::Payload,
+        fragment: None,
+    })
+}
+
 #[inline]
 fn addr(head: &[u8; MIN_LEN], at: usize) -> Addr {
     Addr::v4(bytes::array_at(head, at).unwrap_or_default())

@@ -9,6 +9,8 @@ use super::Step;
 use super::mac;
 use super::network;
 use crate::bytes;
+use crate::ip::Ip;
+use crate::ipv4;
 use crate::weird::Weird;
 
 pub(super) const SOURCE: &str = "ETHERNET";
@@ -45,6 +47,25 @@ pub(super) fn direct(data: &[u8], wire_len: u32, depth: u8) -> Option<Frame<'_>>
         src_mac: mac(head, field::SRC),
         dst_mac: mac(head, field::DST),
     })
+}
+
+/// Layers to the IP header of a [plain](plain_ipv4) frame, both counted.
+pub const PLAIN_LAYERS: u8 = 2;
+
+/// The datagram of an Ethernet frame that is nothing but plain IPv4, and its bytes from its header
+/// on: what [`link`](crate::link()) and [`ip`](crate::ip()) lead to, at once. `None` for everything
+/// else, whether odd or not; without `verify_checksum` its header's is not looked at.
+#[inline]
+pub fn plain_ipv4(data: &[u8], wire_len: u32, verify_checksum: bool) -> Option<(Ip<'_>, &[u8])> {
+    if data.len() <= TOO_SHORT {
+        return None;
+    }
+    let (head, inner) = data.split_first_chunk::<LEN>()?;
+    if bytes::u16_at(head, field::ETHERTYPE) != IPV4 {
+        return None;
+    }
+    let ip = ipv4::plain(inner, wire_len.checked_sub(LEN as u32)?, verify_checksum)?;
+    Some((ip, inner))
 }
 
 pub(super) fn step<'a>(mut data: &'a [u8], frame: &mut Frame<'a>) -> Result<Step<'a>, Weird> {
@@ -110,6 +131,43 @@ mod tests {
         f.extend_from_slice(&ethertype);
         f.extend_from_slice(payload);
         f
+    }
+
+    proptest::proptest! {
+        /// What is plain is what the layers make of it, and nothing is odd.
+        #[test]
+        fn plain_as_layer_by_layer(
+            version in proptest::sample::select(vec![0x45_u8, 0x46, 0x55]),
+            len in proptest::sample::select(vec![0_u16, 19, 20, 21, 28, 40, 60]),
+            fragment in proptest::sample::select(vec![0_u16, 0x4000, 0x2000, 7]),
+            ethertype in proptest::sample::select(vec![[8_u8, 0], [8, 6]]),
+            mut rest in proptest::collection::vec(0_u8.., 0..60),
+            wire_len in 0_u32..100,
+            verify: bool,
+        ) {
+            let mut f = frame(ethertype, &[version, 0]);
+            f.extend_from_slice(&len.to_be_bytes());
+            f.extend_from_slice(&[0, 1]);
+            f.extend_from_slice(&fragment.to_be_bytes());
+            f.append(&mut rest);
+            if let Some((ip, bytes)) = plain_ipv4(&f, wire_len, verify) {
+                let frame = link(1, &f, wire_len).unwrap();
+                let mut odd = 0;
+                let same = crate::ip_with(bytes, frame.wire_len, verify, &mut |_| odd += 1).unwrap();
+                proptest::prop_assert_eq!((frame.network, frame.depth), (Network::Ip(bytes), PLAIN_LAYERS));
+                proptest::prop_assert_eq!((ip, odd), (same, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn plain_frames_are_taken() {
+        let mut f = frame([8, 0], &[0x45, 0, 0, 28, 0, 1, 0x40, 0, 64, 17, 0, 0, 192, 0, 2, 1]);
+        f.extend_from_slice(&[192, 0, 2, 2, 0, 53, 4, 210, 0, 8, 0, 0]);
+        let (ip, bytes) = plain_ipv4(&f, 42, false).unwrap();
+        assert_eq!((ip.protocol, ip.payload.len(), bytes.len()), (17, 8, 28));
+        assert!(plain_ipv4(&f, 42, true).is_none(), "a wrong checksum");
+        assert!(plain_ipv4(&f, 41, false).is_none(), "shorter than it says");
     }
 
     #[test]

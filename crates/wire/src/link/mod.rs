@@ -18,6 +18,8 @@ mod sll;
 mod vlan;
 mod vntag;
 
+pub use ethernet::PLAIN_LAYERS;
+pub use ethernet::plain_ipv4;
 pub use ieee80211::Subframes;
 
 use crate::MAX_DEPTH;
