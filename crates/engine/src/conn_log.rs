@@ -11,6 +11,7 @@ use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_log::Encoder;
 use gannet_log::Extra;
+use gannet_log::Plain;
 use gannet_log::Set;
 use gannet_log::Type;
 use gannet_log::Value;
@@ -36,7 +37,7 @@ gannet_log::row! {
         /// Payload bytes of the responder.
         resp_bytes: Option<u64> = "resp_bytes",
         /// How it began and ended: S0, S1, SF, REJ, S2, S3, RSTO, RSTR, RSTOS0, RSTRH, SH, SHR, OTH.
-        conn_state: &'a str = "conn_state",
+        conn_state: Plain<'a> = "conn_state",
         /// Whether the originator is local.
         local_orig: Option<bool> = "local_orig",
         /// Whether the responder is local.
@@ -44,7 +45,7 @@ gannet_log::row! {
         /// Bytes missing in gaps.
         missed_bytes: u64 = "missed_bytes",
         /// What happened, a letter an event.
-        history: Option<&'a [u8]> = "history",
+        history: Option<Letters<'a>> = "history",
         /// Packets of the originator.
         orig_pkts: u32 = "orig_pkts",
         /// Bytes of its IP packets.
@@ -85,6 +86,21 @@ impl Value for Services<'_> {
     }
 }
 
+/// The `history` column.
+pub(crate) struct Letters<'a>(pub(crate) &'a [u8]);
+
+/// Letters of which no limit of a log is the least.
+const FEW_LETTERS: usize = 64;
+
+impl Value for Letters<'_> {
+    const TYPE: Type = Type::Scalar("string");
+
+    #[inline(always)]
+    fn put<E: Encoder>(&self, e: &mut E) {
+        if self.0.len() <= FEW_LETTERS { e.plain(self.0) } else { e.string(self.0) }
+    }
+}
+
 /// The row of a connection; `local` tells whether its two ends are local.
 #[inline(always)]
 pub(crate) fn row<'a>(
@@ -107,15 +123,15 @@ pub(crate) fn row<'a>(
         duration: lasted.then_some(duration),
         orig_bytes: lasted.then_some(orig.payload),
         resp_bytes: lasted.then_some(resp.payload),
-        conn_state: match (conn.proto, tcp) {
-            (Proto::Tcp, Some(tcp)) => tcp_state(conn, tcp),
-            (Proto::Udp, _) => udp_state(conn),
-            _ => "OTH",
-        },
+        conn_state: Plain(match (conn.proto, tcp) {
+            (Proto::Tcp, Some(tcp)) => tcp_state(conn, tcp).as_bytes(),
+            (Proto::Udp, _) => udp_state(conn).as_bytes(),
+            _ => b"OTH",
+        }),
         local_orig: local.0,
         local_resp: local.1,
         missed_bytes: tcp.map_or(0, Tcp::missed_bytes),
-        history: (!history.is_empty()).then_some(history),
+        history: (!history.is_empty()).then_some(Letters(history)),
         orig_pkts: orig.packets,
         orig_ip_bytes: orig.ip_bytes,
         resp_pkts: resp.packets,

@@ -68,6 +68,7 @@ pub use text::Sink;
 pub use tsv::TsvEncoder;
 pub use value::Encoder;
 pub use value::Enum;
+pub use value::Plain;
 pub use value::Port;
 pub use value::Set;
 pub use value::Type;

@@ -87,6 +87,10 @@ pub struct Port(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Enum(pub &'static str);
 
+/// A string from a fixed list, or of letters from one: nothing in it needs to be escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain<'a>(pub &'a [u8]);
+
 /// A column of type `set[…]`. The writer keeps the order given; give a fixed one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set<T>(pub Vec<T>);
@@ -121,6 +125,7 @@ scalar! {
     Addr, "addr", |v, e| e.addr(*v);
     Port, "port", |v, e| e.count(u64::from(v.0));
     Enum, "enum", |v, e| e.plain(v.0.as_bytes());
+    Plain<'_>, "string", |v, e| e.plain(v.0);
     Proto, "enum", |v, e| e.plain(v.name().as_bytes());
     &[u8], "string", |v, e| e.string(v);
     Vec<u8>, "string", |v, e| e.string(v);
