@@ -115,6 +115,13 @@ impl Set {
                 let parts = flows.iter().flat_map(|f| &f.parts);
                 parts.flat_map(|(_, part)| certificates(part)).for_each(|c| self.add(c));
             }
+            "gssapi" | "ntlm" => {
+                let begins = if self.target == "ntlm" { is_ntlm } else { is_gssapi };
+                for (_, part) in flows.iter().flat_map(|f| &f.parts) {
+                    let mut starts = (0..part.len()).filter(|at| begins(&part[*at..]));
+                    starts.next().into_iter().for_each(|at| self.add(part[at..].to_vec()));
+                }
+            }
             _ => {}
         }
     }
@@ -227,6 +234,15 @@ fn certificates(data: &[u8]) -> Vec<Vec<u8>> {
         data.get(at..at + 4 + usize::from(data[at + 2]) * 256 + usize::from(data[at + 3]))
     };
     starts.filter_map(|at| Some(whole(at)?.to_vec())).collect()
+}
+
+fn is_ntlm(data: &[u8]) -> bool {
+    data.starts_with(b"NTLMSSP\0")
+}
+
+/// A token of negotiation (RFC 4178), or a mechanism's own.
+fn is_gssapi(data: &[u8]) -> bool {
+    matches!(data, [0x60, _, 0x06, ..] | [0x60, 0x81, _, 0x06, ..] | [0x60, 0x82, _, _, 0x06, ..])
 }
 
 #[cfg(test)]

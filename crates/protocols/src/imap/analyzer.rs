@@ -2,26 +2,32 @@ use gannet_base::Dir;
 
 use super::lines::Line;
 use super::lines::lines;
-use crate::Analyze;
 use crate::Context;
-use crate::Replay;
 use crate::Tag;
+use crate::support::Prelude;
+use crate::support::Talk;
+use crate::support::Then;
 
 /// The analyzer of one connection.
-pub struct Analyzer {
+pub type Analyzer = Prelude<Session>;
+
+/// What was said so far.
+#[derive(Debug, Default)]
+pub struct Session {
     /// Tag of the client's STARTTLS.
     starttls: Vec<u8>,
-    /// Nothing more is to be learned.
-    done: bool,
 }
 
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { starttls: Vec::new(), done: false }
+impl Talk for Session {
+    const TAG: Tag = Tag::Imap;
+
+    type Item<'a> = Line<'a>;
+
+    fn items(from: Dir, chunk: &[u8]) -> impl Iterator<Item = Result<Line<'_>, ()>> {
+        lines(chunk, from.is_orig())
     }
 
-    fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: Line<'_>) {
+    fn item(&mut self, cx: &mut Context<'_>, from: Dir, line: Line<'_>) -> Then {
         let ok = line.command.eq_ignore_ascii_case(b"ok");
         let starttls = line.command.eq_ignore_ascii_case(b"starttls");
         let known = match from {
@@ -37,8 +43,7 @@ impl Analyzer {
             b"authenticate" | b"login" | b"examine" | b"create" | b"list" | b"fetch"
         ) {
             cx.confirm(Tag::Imap);
-            self.done = true;
-            return;
+            return Then::Past;
         }
         match from {
             Dir::Orig if starttls => {
@@ -49,41 +54,20 @@ impl Analyzer {
             }
             Dir::Resp if !self.starttls.is_empty() && line.tag == self.starttls => {
                 if ok {
-                    self.done = true;
-                    cx.start(Tag::Ssl, Replay::default());
-                } else {
-                    cx.weird("IMAP: server refused StartTLS", "", Some("IMAP"));
+                    return Then::Tls;
                 }
+                cx.weird("IMAP: server refused StartTLS", "", Some("IMAP"));
             }
             _ => {}
         }
-    }
-}
-
-impl Analyze for Analyzer {
-    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || cx.conn.partial {
-            return;
-        }
-        for line in lines(data, from.is_orig()) {
-            match line {
-                Ok(line) => self.line(cx, from, line),
-                Err(()) => {
-                    let reason = "Binpac exception: binpac exception: string mismatch at -";
-                    cx.violation(Tag::Imap, reason, &[]);
-                }
-            }
-        }
-    }
-
-    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        self.done = true;
+        Then::More
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Analyze;
     use crate::testing::Harness;
     use gannet_base::Proto;
 

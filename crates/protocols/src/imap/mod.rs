@@ -8,5 +8,6 @@ mod analyzer;
 mod lines;
 
 pub use analyzer::Analyzer;
+pub use analyzer::Session;
 pub use lines::Line;
 pub use lines::lines;

@@ -122,8 +122,11 @@ impl Analyze for Tcp {
 #[cfg(test)]
 mod tests {
     use super::super::message::tests::as_rep;
+    use super::super::message::tests::as_rep_with;
     use super::super::message::tests::as_req;
+    use super::super::message::tests::as_req_with;
     use super::super::message::tests::krb_error;
+    use super::super::message::tests::pkinit_data;
     use super::*;
     use crate::testing::Harness;
     use gannet_base::Proto;
@@ -144,6 +147,24 @@ mod tests {
         assert_eq!((&*r["request_type"], &*r["client"], &*r["service"]), ("AS", "des/X", "cifs/h"));
         assert_eq!((&*r["success"], &*r["cipher"]), ("T", "aes256-cts-hmac-sha1-96"));
         assert_eq!((&*r["till"], &*r["forwardable"]), ("2136422885.000000", "T"));
+    }
+
+    #[test]
+    fn certificates_of_both_sides() {
+        use crate::ssl::samples::CERTIFICATE;
+        let mut h = Harness::new(Proto::Udp, 88);
+        let mut a = Udp::new(&mut h.cx());
+        let request = as_req_with(&pkinit_data(false, &CERTIFICATE));
+        a.datagram(&mut h.cx(), Dir::Orig, &request, 0);
+        a.datagram(&mut h.cx(), Dir::Resp, &as_rep_with(&pkinit_data(true, &CERTIFICATE)), 0);
+        a.finish(&mut h.cx());
+        assert!(!h.violated(Tag::Krb));
+        let r = &h.rows("kerberos")[0];
+        let subject = &h.rows("x509")[0]["certificate.subject"];
+        assert_eq!((&r["client_cert_subject"], &r["server_cert_subject"]), (subject, subject));
+        assert!(r["client_cert_fuid"].starts_with('F') && r["server_cert_fuid"].starts_with('F'));
+        assert_ne!(r["client_cert_fuid"], r["server_cert_fuid"]);
+        assert_eq!((&*r["success"], &*r["service"]), ("T", "cifs/h"));
     }
 
     #[test]

@@ -494,6 +494,11 @@ pub(super) mod tests {
 
     /// An AS-REQ for `des/krbtgt/X` until 2037.
     pub(crate) fn as_req() -> Vec<u8> {
+        as_req_with(&[])
+    }
+
+    /// The same with pre-authentication data.
+    pub(crate) fn as_req_with(padata: &[u8]) -> Vec<u8> {
         let body = tlv(
             0x30,
             &[
@@ -505,11 +510,32 @@ pub(super) mod tests {
                 &tlv(0xa8, &[&tlv(0x30, &[&[2, 1, 23]])]),
             ],
         );
-        tlv(0x6a, &[&tlv(0x30, &[&int(1, 5), &int(2, 10), &tlv(0xa4, &[&body])])])
+        tlv(0x6a, &[&tlv(0x30, &[&int(1, 5), &int(2, 10), padata, &tlv(0xa4, &[&body])])])
+    }
+
+    /// Pre-authentication data by a certificate (RFC 4556): in field 3 of a request, 2 of a reply.
+    pub(crate) fn pkinit_data(is_reply: bool, certificate: &[u8]) -> Vec<u8> {
+        let algorithms = tlv(0x31, &[]);
+        let content = tlv(0x30, &[&tlv(6, &[b"id-pkinit-authData"])]);
+        let certificates = tlv(0xa0, &[certificate]);
+        let signed = tlv(0x30, &[&[2, 1, 3], &algorithms, &content, &certificates]);
+        let signed = tlv(0x30, &[&tlv(6, &[b"id-signedData"]), &tlv(0xa0, &[&signed])]);
+        // What signs stands in a sequence of a request, and one of the choices of a reply.
+        let inner = tlv(0x80, &[&signed]);
+        let outer =
+            if is_reply { tlv(0xa0, &[&tlv(0x30, &[&inner])]) } else { tlv(0x30, &[&inner]) };
+        let kind = if is_reply { 17 } else { 16 };
+        let entry = tlv(0x30, &[&int(1, kind), &tlv(0xa2, &[&tlv(4, &[&outer])])]);
+        tlv(if is_reply { 0xa2 } else { 0xa3 }, &[&tlv(0x30, &[&entry])])
     }
 
     /// An AS-REP with a ticket for `cifs/h`.
     pub(crate) fn as_rep() -> Vec<u8> {
+        as_rep_with(&[])
+    }
+
+    /// The same with pre-authentication data.
+    pub(crate) fn as_rep_with(padata: &[u8]) -> Vec<u8> {
         let ticket = tlv(
             0x61,
             &[&tlv(
@@ -525,6 +551,7 @@ pub(super) mod tests {
         let fields = [
             int(0, 5),
             int(1, 11),
+            padata.to_vec(),
             tlv(0xa3, &[&tlv(0x1b, &[b"X"])]),
             tlv(0xa4, &[&name(&[b"des"])]),
             tlv(0xa5, &[&ticket]),

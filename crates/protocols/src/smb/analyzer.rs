@@ -243,49 +243,6 @@ mod tests {
     }
 
     #[test]
-    fn version_1() {
-        let mut h = Harness::new(Proto::Tcp, 445);
-        let mut a = Analyzer::new(&mut h.cx());
-        let v1 = |command: u8, body: &[u8]| {
-            let mut m = b"\xffSMB".to_vec();
-            m.push(command);
-            m.resize(32, 0);
-            m[24] = 7;
-            m.extend_from_slice(body);
-            session(&[m])
-        };
-        let request = b"\x04\xff\0\0\0\0\0\0\0\x13\0\\\\srv\\IPC$\0?????\0";
-        a.stream(&mut h.cx(), Dir::Orig, &v1(0x75, request));
-        a.stream(&mut h.cx(), Dir::Resp, &v1(0x75, b"\x03\xff\0\0\0\0\0\x04\0IPC\0"));
-        let rows = h.rows("smb_mapping");
-        assert_eq!((&*rows[0]["service"], &*rows[0]["share_type"]), ("IPC", "PIPE"));
-        let mut request = b"\x18\xff\0\0\0".to_vec();
-        request.resize(51, 0);
-        request.extend_from_slice(b"\\samr\0");
-        a.stream(&mut h.cx(), Dir::Orig, &v1(0xa2, &request));
-        let mut response = b"\x22\xff\0\0\0\0\x09\0".to_vec();
-        response.resize(71, 0);
-        a.stream(&mut h.cx(), Dir::Resp, &v1(0xa2, &response));
-        assert!(h.confirmed(Tag::Smb) && !h.violated(Tag::Smb));
-        let rows = h.rows("smb_files");
-        assert_eq!((&*rows[0]["name"], &*rows[0]["times.modified"]), ("\\\\samr", "-"));
-    }
-
-    #[test]
-    fn commands_behind_commands_are_bounded() {
-        let mut h = Harness::new(Proto::Tcp, 445);
-        let mut a = Analyzer::new(&mut h.cx());
-        let mut m = b"\xffSMB\x74".to_vec();
-        m.resize(32, 0);
-        for n in 1..40u16 {
-            let [low, high] = (32 + 7 * n).to_le_bytes();
-            m.extend_from_slice(&[2, 0x74, 0, low, high, 0, 0]);
-        }
-        a.stream(&mut h.cx(), Dir::Orig, &session(&[m]));
-        assert_eq!(h.rows("weird")[0]["name"], "smb_andx_depth_exceeded");
-    }
-
-    #[test]
     fn a_place_that_is_lost() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let mut a = Analyzer::new(&mut h.cx());

@@ -1,10 +1,15 @@
 //! Messages of version 1 ([MS-CIFS] §2.2.4, [MS-SMB] §2.2.4).
 //!
 //! Commands whose name ends in AndX carry another command behind them, which is found by its
-//! offset.
+//! offset: [`message`] reads the header and follows them. What commands say of [`files`], of the
+//! [`session`] and in [`transactions`] is read there.
 //!
 //! [MS-CIFS]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-cifs
 //! [MS-SMB]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-smb
+
+mod files;
+mod session;
+mod transactions;
 
 use std::collections::HashMap;
 
@@ -13,9 +18,7 @@ use gannet_base::Dir;
 
 use super::core::Core;
 use super::cursor::Cursor;
-use super::info::Action;
 use super::info::Share;
-use super::info::Times;
 use crate::Context;
 use crate::support::limit_reached;
 use crate::support::utf16;
@@ -106,16 +109,16 @@ fn command_at(
 ) -> Option<()> {
     let c = &mut Cursor::new(data);
     match (at.command, at.is_request) {
-        (0x2e, true) => read_request(cx, core, h, at, c),
-        (0x2e, false) => read_response(cx, core, h, at, c),
-        (0x2f, true) => write_request(cx, core, h, at, c),
+        (0x2e, true) => files::read_request(cx, core, h, at, c),
+        (0x2e, false) => files::read_response(cx, core, h, at, c),
+        (0x2f, true) => files::write_request(cx, core, h, at, c),
         (0x2f, false) => {
             c.u8()?;
             let next = next(c)?;
             c.take(10)?;
             follow(cx, core, h, at, c, next, false)
         }
-        (0x32, true) => transaction2(h, c),
+        (0x32, true) => transactions::transaction2(h, c),
         (0x32, false) => {
             c.take(21)?;
             let n = usize::from(c.u16()?);
@@ -131,14 +134,14 @@ fn command_at(
             }
             Some(())
         }
-        (0x72, false) => negotiated(cx, core, h, c),
-        (0x73, true) => setup_request(cx, core, h, at, data),
-        (0x73, false) => setup_response(cx, core, h, at, data),
-        (0x75, true) => tree_request(cx, core, h, at, c),
-        (0x75, false) => tree_response(cx, core, h, at, c),
+        (0x72, false) => session::negotiated(cx, core, h, c),
+        (0x73, true) => session::setup_request(cx, core, h, at, data),
+        (0x73, false) => session::setup_response(cx, core, h, at, data),
+        (0x75, true) => session::tree_request(cx, core, h, at, c),
+        (0x75, false) => session::tree_response(cx, core, h, at, c),
         (0xa0, _) => c.u8().map(|_| ()),
-        (0xa2, true) => create_request(cx, core, h, at, c),
-        (0xa2, false) => create_response(cx, core, h, at, c),
+        (0xa2, true) => files::create_request(cx, core, h, at, c),
+        (0xa2, false) => files::create_response(cx, core, h, at, c),
         (0x04, true) => {
             c.u8()?;
             let file = u64::from(c.u16()?);
@@ -154,8 +157,8 @@ fn command_at(
         (0x08, false) => c.take(23).map(|_| ()),
         // An offset's size is never settled: requests to lock are taken for broken.
         (0x24, true) => None,
-        (0x25, true) => transaction_request(cx, core, h, c),
-        (0x25, false) => transaction_response(cx, core, h, c),
+        (0x25, true) => transactions::transaction_request(cx, core, h, c),
+        (0x25, false) => transactions::transaction_response(cx, core, h, c),
         (0x26, true) => {
             c.take(5)?;
             let parameters = (usize::from(c.u16()?), c.u16()?);
@@ -251,357 +254,113 @@ fn text(cx: &mut Context<'_>, unicode: bool, string: &[u8]) -> Vec<u8> {
     }
 }
 
-fn read_request(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    let words = c.u8()?;
-    let next = next(c)?;
-    let file = u64::from(c.u16()?);
-    let low = u64::from(c.u32()?);
-    c.take(10)?;
-    let high = if words == 12 { c.u32()? } else { 0 };
-    c.u16()?;
-    follow(cx, core, h, at, c, next, true)?;
-    core.shares.act_v1(cx, file, Action::Read);
-    let high = if high == u32::MAX { 0 } else { u64::from(high) };
-    core.v1.reads.insert(h.message, (high << 16) + low);
-    Some(())
-}
+#[cfg(test)]
+mod tests {
+    use super::super::Analyzer;
+    use super::*;
+    use crate::Analyze;
+    use crate::Tag;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
 
-fn read_response(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.u8()?;
-    let next = next(c)?;
-    c.take(6)?;
-    let (low, offset, high) = (c.u16()?, c.u16()?, c.u16()?);
-    c.take(10)?;
-    c.skip_to(place(offset))?;
-    let data = c.bytes(u32::from(high) << 16 | u32::from(low))?;
-    follow(cx, core, h, at, c, next, false)?;
-    if h.is_pipe {
-        core.pipe(cx, 0, Dir::Resp, data);
-    } else if !data.is_empty() {
-        let offset = core.v1.reads.remove(&h.message).unwrap_or(0);
-        core.shares.data(cx, h.from, offset, data);
+    /// A connection, and what is said on it by message: tree 7, without Unicode.
+    pub(super) struct Client {
+        harness: Harness,
+        analyzer: Analyzer,
     }
-    Some(())
-}
 
-fn write_request(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    let words = c.u8()?;
-    let next = next(c)?;
-    let file = u64::from(c.u16()?);
-    let low = c.u32()?;
-    c.take(8)?;
-    let length = u32::from(c.u16()?) << 16 | u32::from(c.u16()?);
-    let offset = c.u16()?;
-    let high = if words == 14 { c.u32()? } else { 0 };
-    c.u16()?;
-    c.skip_to(place(offset))?;
-    let data = c.bytes(length)?;
-    follow(cx, core, h, at, c, next, true)?;
-    if h.is_pipe {
-        core.pipe(cx, 0, Dir::Orig, data);
-    }
-    core.shares.act_v1(cx, file, Action::Write);
-    if !h.is_pipe && !data.is_empty() {
-        let offset = (high << 16).wrapping_add(low);
-        core.shares.data(cx, h.from, offset.into(), data);
-    }
-    Some(())
-}
-
-/// Subcommands on the file system, which are not logged ([MS-CIFS] §2.2.6).
-fn transaction2(h: Header, c: &mut Cursor<'_>) -> Option<()> {
-    c.take(21)?;
-    let offset = c.u16()?;
-    c.take(6)?;
-    let subcommand = c.u16()?;
-    c.u16()?;
-    c.skip_to(place(offset))?;
-    let mut c = Cursor::new(c.rest());
-    match subcommand {
-        0x01 => c.take(12)?,
-        0x05 => c.take(6)?,
-        0x10 => c.take(2)?,
-        0x07 => return c.take(4).map(|_| ()),
-        _ => return Some(()),
-    };
-    c.string(h.unicode, false).map(|_| ())
-}
-
-fn negotiated(cx: &mut Context<'_>, core: &mut Core, h: Header, c: &mut Cursor<'_>) -> Option<()> {
-    let words = c.u8()?;
-    c.u16()?;
-    match words {
-        0x01 => drop(c.u16()?),
-        0x0d => {
-            c.take(20)?;
-            let key = usize::from(c.u16()?);
-            c.take(4 + key)?;
-            c.string(h.unicode, true)?;
+    impl Client {
+        pub(super) fn new() -> Self {
+            let mut harness = Harness::new(Proto::Tcp, 445);
+            let analyzer = Analyzer::new(&mut harness.cx());
+            Self { harness, analyzer }
         }
-        0x11 => {
-            c.take(17)?;
-            let capabilities = c.u32()?;
-            c.take(10)?;
-            let key = usize::from(c.u8()?);
-            let bytes = usize::from(c.u16()?);
-            if capabilities & 0x8000_0000 == 0 {
-                c.take(key)?;
-                c.string(h.unicode, true)?;
-            } else {
-                c.take(16)?;
-                core.login(cx, c.take(bytes.checked_sub(16)?)?);
-            }
+
+        fn say(&mut self, from: Dir, command: u8, body: &[u8]) {
+            let mut m = b"\xffSMB".to_vec();
+            m.push(command);
+            m.resize(32, 0);
+            m[24] = 7;
+            m.extend_from_slice(body);
+            let session = [&(m.len() as u32).to_be_bytes()[..], &m].concat();
+            self.analyzer.stream(&mut self.harness.cx(), from, &session);
         }
-        _ => return None,
-    }
-    Some(())
-}
 
-fn setup_request(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    data: &[u8],
-) -> Option<()> {
-    let (words, rest) = data.split_first()?;
-    let at = Place { offset: at.offset + 1, ..at };
-    let c = &mut Cursor::new(rest);
-    let next = next(c)?;
-    c.take(10)?;
-    let mut token: &[u8] = &[];
-    let strings = match words {
-        0x0a => {
-            let password = usize::from(c.u16()?);
-            c.take(6 + password)?;
-            4
+        /// A request: what follows the header.
+        pub(super) fn ask(&mut self, command: u8, body: &[u8]) {
+            self.say(Dir::Orig, command, body);
         }
-        0x0c => {
-            let length = usize::from(c.u16()?);
-            c.take(10)?;
-            token = c.take(length)?;
-            2
+
+        /// A response.
+        pub(super) fn answer(&mut self, command: u8, body: &[u8]) {
+            self.say(Dir::Resp, command, body);
         }
-        0x0d => {
-            let passwords = usize::from(c.u16()?) + usize::from(c.u16()?);
-            c.take(10 + passwords)?;
-            4
+
+        /// Connects a tree `\\srv\s` of a service.
+        pub(super) fn connect(&mut self, service: &[u8]) {
+            self.ask(0x75, b"\x04\xff\0\0\0\0\0\0\0\x0e\0\\\\srv\\s\0?????\0");
+            let length = [service.len() as u8 + 1, 0];
+            let response = [b"\x03\xff\0\0\0\0\0", &length[..], service, b"\0"];
+            self.answer(0x75, &response.concat());
         }
-        _ => return None,
-    };
-    for _ in 0..strings {
-        c.string(h.unicode, true)?;
-    }
-    follow(cx, core, h, at, c, next, true)?;
-    core.login(cx, token);
-    Some(())
-}
 
-fn setup_response(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    data: &[u8],
-) -> Option<()> {
-    let (words, rest) = data.split_first()?;
-    let at = Place { offset: at.offset + 1, ..at };
-    let c = &mut Cursor::new(rest);
-    if !matches!(words, 3 | 4) {
-        return c.u16().map(|_| ());
-    }
-    let next = next(c)?;
-    c.u16()?;
-    let mut token: &[u8] = &[];
-    let strings = if *words == 4 {
-        let length = usize::from(c.u16()?);
-        c.u16()?;
-        token = c.take(length)?;
-        2
-    } else if c.u16()? == 0 {
-        0
-    } else {
-        3
-    };
-    for _ in 0..strings {
-        c.string(h.unicode, true)?;
-    }
-    follow(cx, core, h, at, c, next, false)?;
-    core.login(cx, token);
-    Some(())
-}
+        /// Whether a message was taken for broken.
+        pub(super) fn broken(&self) -> bool {
+            self.harness.violated(Tag::Smb)
+        }
 
-fn tree_request(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.u8()?;
-    let next = next(c)?;
-    c.u16()?;
-    let password = usize::from(c.u16()?);
-    c.take(2 + password)?;
-    let path = c.string(h.unicode, false)?;
-    let service = c.string(false, false)?;
-    follow(cx, core, h, at, c, next, true)?;
-    let path = text(cx, h.unicode, path);
-    let service = text(cx, false, service);
-    core.shares.connect_v1(cx.now, path, service);
-    Some(())
-}
-
-fn tree_response(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    let words = usize::from(c.u8()?);
-    let next = next(c)?;
-    if words >= 3 {
-        c.take(2 * (words - 2))?;
+        pub(super) fn finish(mut self) -> Harness {
+            self.analyzer.finish(&mut self.harness.cx());
+            self.harness
+        }
     }
-    let bytes = usize::from(c.u16()?);
-    let service = c.string(false, false)?;
-    let mut file_system: &[u8] = &[];
-    if bytes > service.len() {
-        file_system = c.string(h.unicode, false)?;
+
+    #[test]
+    fn a_pipe_is_a_file() {
+        let mut c = Client::new();
+        c.connect(b"IPC");
+        let mut request = b"\x18\xff\0\0\0".to_vec();
+        request.resize(51, 0);
+        request.extend_from_slice(b"\\samr\0");
+        c.ask(0xa2, &request);
+        let mut response = b"\x22\xff\0\0\0\0\x09\0".to_vec();
+        response.resize(71, 0);
+        c.answer(0xa2, &response);
+        assert!(!c.broken());
+        let h = c.finish();
+        assert!(h.confirmed(Tag::Smb));
+        let rows = h.rows("smb_files");
+        assert_eq!((&*rows[0]["name"], &*rows[0]["times.modified"]), ("\\\\samr", "-"));
     }
-    follow(cx, core, h, at, c, next, false)?;
-    let service = text(cx, false, service);
-    if service.starts_with(b"IPC") {
-        core.set_pipe(h.tree.into());
+
+    #[test]
+    fn commands_behind_commands() {
+        // A tree connect behind a logoff, at byte 39.
+        let mut c = Client::new();
+        let tree = b"\x04\xff\0\0\0\0\0\0\0\x0e\0\\\\srv\\s\0?????\0";
+        c.ask(0x74, &[&b"\x02\x75\0\x27\0\0\0"[..], tree].concat());
+        c.answer(0x75, b"\x03\xff\0\0\0\0\0\x03\0A:\0");
+        assert_eq!(c.finish().rows("smb_mapping")[0]["share_type"], "DISK");
+        // Forty logoffs, and one whose successor lies before it.
+        let mut c = Client::new();
+        let mut all = Vec::new();
+        for n in 1..40u16 {
+            let [low, high] = (32 + 7 * n).to_le_bytes();
+            all.extend_from_slice(&[2, 0x74, 0, low, high, 0, 0]);
+        }
+        c.ask(0x74, &all);
+        c.ask(0x74, b"\x02\x74\0\0\0\0\0");
+        let rows = c.finish().rows("weird");
+        let names: Vec<_> = rows.iter().map(|r| &*r["name"]).collect();
+        assert_eq!(names, ["smb_andx_depth_exceeded", "smb_andx_offset_not_advancing"]);
     }
-    let file_system = text(cx, h.unicode, file_system);
-    core.shares.connected_v1(cx, h.tree.into(), service, file_system);
-    Some(())
-}
 
-fn create_request(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.u8()?;
-    let next = next(c)?;
-    c.take(46)?;
-    let name = c.string(h.unicode, false)?;
-    follow(cx, core, h, at, c, next, true)?;
-    let name = text(cx, h.unicode, name);
-    core.guess_pipe(h.tree.into(), &name);
-    core.shares.create_v1(cx.now, name);
-    Some(())
-}
-
-fn create_response(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.u8()?;
-    let next = next(c)?;
-    c.u8()?;
-    let file = u64::from(c.u16()?);
-    c.u32()?;
-    let times =
-        Times { created: c.u64()?, accessed: c.u64()?, modified: c.u64()?, changed: c.u64()? };
-    c.take(12)?;
-    let size = c.u64()?;
-    c.take(7)?;
-    follow(cx, core, h, at, c, next, false)?;
-    core.shares.created_v1(cx, file, size, times);
-    Some(())
-}
-
-/// What a transaction's name says it is about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Pipe,
-    LanMan,
-    Unknown,
-}
-
-fn kind(unicode: bool, name: &[u8]) -> Kind {
-    let step = if unicode { 2 } else { 1 };
-    let mut letters = name.iter().step_by(step).copied();
-    let mut starts = |with: &[u8]| with.iter().all(|b| letters.next() == Some(*b));
-    if !starts(b"\\PIPE\\") {
-        Kind::Unknown
-    } else if starts(b"LANMAN") {
-        Kind::LanMan
-    } else {
-        Kind::Pipe
+    #[test]
+    fn headers_cut_short_are_broken() {
+        let mut c = Client::new();
+        let message = b"\0\0\0\x1f\xffSMB\x2b";
+        let message = [&message[..], &[0; 26]].concat();
+        c.analyzer.stream(&mut c.harness.cx(), Dir::Orig, &message);
+        assert!(c.broken());
     }
-}
-
-fn transaction_request(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.take(19)?;
-    let parameters = (usize::from(c.u16()?), c.u16()?);
-    c.u16()?;
-    let offset = c.u16()?;
-    let setup = usize::from(c.u8()?);
-    c.take(1 + 2 * setup + 2)?;
-    let kind = kind(h.unicode, c.string(h.unicode, false)?);
-    c.skip_to(place(parameters.1))?;
-    c.take(parameters.0)?;
-    c.skip_to(place(offset))?;
-    if kind == Kind::Pipe {
-        core.pipe(cx, 0, Dir::Orig, c.rest());
-    }
-    let is_pipe = kind == Kind::Pipe || kind == Kind::Unknown && core.is_pipe(h.tree.into());
-    core.v1.pipes.insert(h.message, is_pipe);
-    Some(())
-}
-
-fn transaction_response(
-    cx: &mut Context<'_>,
-    core: &mut Core,
-    h: Header,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.take(7)?;
-    let parameters = (usize::from(c.u16()?), c.u16()?);
-    c.u16()?;
-    let (count, offset) = (c.u16()?, c.u16()?);
-    c.u16()?;
-    let setup = usize::from(c.u8()?);
-    c.take(1 + 2 * setup + 2)?;
-    c.skip_to(place(parameters.1))?;
-    c.take(parameters.0)?;
-    c.skip_to(place(offset))?;
-    let is_pipe = core.v1.pipes.remove(&h.message).unwrap_or(false);
-    if is_pipe && count > 0 {
-        core.pipe(cx, 0, Dir::Resp, c.rest());
-    }
-    Some(())
 }

@@ -1,11 +1,12 @@
 //! What several protocols need: lines, messages and numbers out of streams, MIME entities, words
-//! of a line, ASN.1.
+//! of a line, ASN.1, and the talk before TLS.
 
 pub mod ber;
 mod bytes;
 mod frames;
 mod lines;
 pub mod mime;
+mod prelude;
 pub mod text;
 pub mod utf16;
 
@@ -13,6 +14,9 @@ pub use bytes::Bytes;
 pub use frames::Frames;
 pub use lines::Line;
 pub use lines::Lines;
+pub use prelude::Prelude;
+pub use prelude::Talk;
+pub use prelude::Then;
 
 use crate::Context;
 

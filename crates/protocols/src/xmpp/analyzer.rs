@@ -1,31 +1,34 @@
 use gannet_base::Dir;
 
 use super::tags::tags;
-use crate::Analyze;
 use crate::Context;
-use crate::Replay;
 use crate::Tag;
+use crate::support::Prelude;
+use crate::support::Talk;
+use crate::support::Then;
 
 /// The analyzer of one connection.
-pub struct Analyzer {
+pub type Analyzer = Prelude<Session>;
+
+/// What was said so far.
+#[derive(Debug, Default)]
+pub struct Session {
+    /// The client asked for TLS.
     starttls: bool,
-    /// Nothing more is to be learned.
-    done: bool,
 }
 
-impl Analyzer {
-    /// For a new connection.
-    pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { starttls: false, done: false }
+impl Talk for Session {
+    const TAG: Tag = Tag::Xmpp;
+
+    type Item<'a> = &'a [u8];
+
+    fn items(_from: Dir, chunk: &[u8]) -> impl Iterator<Item = Result<&[u8], ()>> {
+        tags(chunk)
     }
 
-    fn tag(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8]) {
+    fn item(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8]) -> Then {
         if from.is_orig() && name == b"stream:stream" {
             cx.confirm(Tag::Xmpp);
-        }
-        if matches!(name, b"success" | b"message" | b"db:result" | b"db:verify" | b"presence") {
-            // The handshake is past the point where TLS could begin.
-            self.done = true;
         }
         // The name without its namespace.
         let local = match memchr::memchr(b':', name) {
@@ -36,38 +39,23 @@ impl Analyzer {
             self.starttls = true;
         }
         if !from.is_orig() && local == b"proceed" && self.starttls {
-            self.done = true;
-            cx.start(Tag::Ssl, Replay::default());
-        } else if !from.is_orig() && name == b"proceed" {
+            return Then::Tls;
+        }
+        if !from.is_orig() && name == b"proceed" {
             cx.weird("XMPP: proceed without starttls", "", Some("XMPP"));
         }
-    }
-}
-
-impl Analyze for Analyzer {
-    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || cx.conn.partial {
-            return;
+        // With these, the handshake is past the point where TLS could begin.
+        match name {
+            b"success" | b"message" | b"db:result" | b"db:verify" | b"presence" => Then::Past,
+            _ => Then::More,
         }
-        for name in tags(data) {
-            match name {
-                Ok(name) => self.tag(cx, from, name),
-                Err(()) => {
-                    let reason = "Binpac exception: binpac exception: string mismatch at -";
-                    cx.violation(Tag::Xmpp, reason, &[]);
-                }
-            }
-        }
-    }
-
-    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        self.done = true;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Analyze;
     use crate::testing::Harness;
     use gannet_base::Proto;
 

@@ -8,4 +8,5 @@ mod analyzer;
 mod tags;
 
 pub use analyzer::Analyzer;
+pub use analyzer::Session;
 pub use tags::tags;

@@ -1,0 +1,198 @@
+//! Files: opened, read and written ([MS-CIFS] §2.2.4.42, §2.2.4.43, §2.2.4.64).
+//!
+//! [MS-CIFS]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-cifs
+
+use gannet_base::Dir;
+
+use super::Header;
+use super::Place;
+use super::follow;
+use super::next;
+use super::place;
+use super::text;
+use crate::Context;
+use crate::smb::core::Core;
+use crate::smb::cursor::Cursor;
+use crate::smb::info::Action;
+use crate::smb::info::Times;
+
+pub(super) fn read_request(
+    cx: &mut Context<'_>,
+    core: &mut Core,
+    h: Header,
+    at: Place,
+    c: &mut Cursor<'_>,
+) -> Option<()> {
+    let words = c.u8()?;
+    let next = next(c)?;
+    let file = u64::from(c.u16()?);
+    let low = u64::from(c.u32()?);
+    c.take(10)?;
+    let high = if words == 12 { c.u32()? } else { 0 };
+    c.u16()?;
+    follow(cx, core, h, at, c, next, true)?;
+    core.shares.act_v1(cx, file, Action::Read);
+    let high = if high == u32::MAX { 0 } else { u64::from(high) };
+    core.v1.reads.insert(h.message, (high << 16) + low);
+    Some(())
+}
+
+pub(super) fn read_response(
+    cx: &mut Context<'_>,
+    core: &mut Core,
+    h: Header,
+    at: Place,
+    c: &mut Cursor<'_>,
+) -> Option<()> {
+    c.u8()?;
+    let next = next(c)?;
+    c.take(6)?;
+    let (low, offset, high) = (c.u16()?, c.u16()?, c.u16()?);
+    c.take(10)?;
+    c.skip_to(place(offset))?;
+    let data = c.bytes(u32::from(high) << 16 | u32::from(low))?;
+    follow(cx, core, h, at, c, next, false)?;
+    if h.is_pipe {
+        core.pipe(cx, 0, Dir::Resp, data);
+    } else if !data.is_empty() {
+        let offset = core.v1.reads.remove(&h.message).unwrap_or(0);
+        core.shares.data(cx, h.from, offset, data);
+    }
+    Some(())
+}
+
+pub(super) fn write_request(
+    cx: &mut Context<'_>,
+    core: &mut Core,
+    h: Header,
+    at: Place,
+    c: &mut Cursor<'_>,
+) -> Option<()> {
+    let words = c.u8()?;
+    let next = next(c)?;
+    let file = u64::from(c.u16()?);
+    let low = c.u32()?;
+    c.take(8)?;
+    let length = u32::from(c.u16()?) << 16 | u32::from(c.u16()?);
+    let offset = c.u16()?;
+    let high = if words == 14 { c.u32()? } else { 0 };
+    c.u16()?;
+    c.skip_to(place(offset))?;
+    let data = c.bytes(length)?;
+    follow(cx, core, h, at, c, next, true)?;
+    if h.is_pipe {
+        core.pipe(cx, 0, Dir::Orig, data);
+    }
+    core.shares.act_v1(cx, file, Action::Write);
+    if !h.is_pipe && !data.is_empty() {
+        let offset = (high << 16).wrapping_add(low);
+        core.shares.data(cx, h.from, offset.into(), data);
+    }
+    Some(())
+}
+
+pub(super) fn create_request(
+    cx: &mut Context<'_>,
+    core: &mut Core,
+    h: Header,
+    at: Place,
+    c: &mut Cursor<'_>,
+) -> Option<()> {
+    c.u8()?;
+    let next = next(c)?;
+    c.take(46)?;
+    let name = c.string(h.unicode, false)?;
+    follow(cx, core, h, at, c, next, true)?;
+    let name = text(cx, h.unicode, name);
+    core.guess_pipe(h.tree.into(), &name);
+    core.shares.create_v1(cx.now, name);
+    Some(())
+}
+
+pub(super) fn create_response(
+    cx: &mut Context<'_>,
+    core: &mut Core,
+    h: Header,
+    at: Place,
+    c: &mut Cursor<'_>,
+) -> Option<()> {
+    c.u8()?;
+    let next = next(c)?;
+    c.u8()?;
+    let file = u64::from(c.u16()?);
+    c.u32()?;
+    let times =
+        Times { created: c.u64()?, accessed: c.u64()?, modified: c.u64()?, changed: c.u64()? };
+    c.take(12)?;
+    let size = c.u64()?;
+    c.take(7)?;
+    follow(cx, core, h, at, c, next, false)?;
+    core.shares.created_v1(cx, file, size, times);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Client;
+
+    /// A file `a.txt` in a share of disks, number 9.
+    fn opened() -> Client {
+        let mut c = Client::new();
+        c.connect(b"A:");
+        let mut request = b"\x18\xff\0\0\0".to_vec();
+        request.resize(51, 0);
+        request.extend_from_slice(b"a.txt\0");
+        c.ask(0xa2, &request);
+        let mut response = b"\x22\xff\0\0\0\0\x09\0".to_vec();
+        response.resize(71, 0);
+        c.answer(0xa2, &response);
+        c
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let mut c = opened();
+        // From 0 on; then `hello`, at byte 59 of the message.
+        let request = [&[10, 0xff, 0, 0, 0, 9, 0][..], &[0; 16]].concat();
+        let mut response = vec![12, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 59, 0];
+        response.resize(27, 0);
+        response.extend_from_slice(b"hello");
+        c.ask(0x2e, &request);
+        c.answer(0x2e, &response);
+        c.ask(0x04, &[3, 9, 0, 0, 0, 0, 0, 0, 0]);
+        let h = c.finish();
+        let rows = h.rows("smb_files");
+        assert_eq!((&*rows[0]["action"], &*rows[0]["name"]), ("SMB::FILE_OPEN", "a.txt"));
+        let rows = h.rows("files");
+        assert_eq!((&*rows[0]["filename"], &*rows[0]["seen_bytes"]), ("a.txt", "5"));
+        assert_eq!(rows[0]["is_orig"], "F");
+    }
+
+    #[test]
+    fn a_file_is_written_and_closed() {
+        let mut c = opened();
+        // Two bytes to 0, at byte 63 of the message.
+        let mut request = vec![14, 0xff, 0, 0, 0, 9, 0];
+        request.resize(21, 0);
+        request.extend_from_slice(&[2, 0, 63, 0, 0, 0, 0, 0, 2, 0]);
+        request.extend_from_slice(b"hi");
+        c.ask(0x2f, &request);
+        c.answer(0x2f, &[&[6, 0xff][..], &[0; 13]].concat());
+        c.ask(0x04, &[3, 9, 0, 0, 0, 0, 0, 0, 0]);
+        c.answer(0x04, &[0, 0, 0]);
+        let rows = c.finish().rows("files");
+        assert_eq!((&*rows[0]["seen_bytes"], &*rows[0]["is_orig"]), ("2", "T"));
+    }
+
+    #[test]
+    fn data_beyond_the_message_is_none() {
+        let mut c = opened();
+        let mut response = vec![12, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 59, 0, 0xff, 0xff];
+        response.resize(27, 0);
+        c.ask(0x2e, &[&[10, 0xff, 0, 0, 0, 9, 0][..], &[0; 16]].concat());
+        assert!(!c.broken());
+        c.answer(0x2e, &response);
+        assert!(c.broken());
+        assert!(c.finish().rows("files").is_empty());
+    }
+}

@@ -1,0 +1,16 @@
+//! Tokens of GSSAPI, and the logins in them.
+#![no_main]
+
+use gannet_protocols::gssapi::message;
+use gannet_protocols::gssapi::message::Part;
+use gannet_protocols::krb::message::Aside;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = message::parse(data, |part| match part {
+        Part::Ntlm(token) => drop(gannet_protocols::ntlm::message::parse(token)),
+        Part::Kerberos(token) => {
+            drop(gannet_protocols::krb::message::parse(token, &mut Aside::default()));
+        }
+        Part::State(_) => {}
+    });
+});
