@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p gannet-filter --example compile_speed ['host']
-//! cargo run --release -p gannet-filter --example compile_speed list 1000000
+//! cargo run --release -p gannet-filter --features jit --example compile_speed list 1000000
 //! ```
 #![allow(clippy::print_stdout)]
 
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use gannet_filter::{NoNames, Options, Resolver, compile};
+use gannet_filter::{Filter, NoNames, Options, Resolver, compile};
 use rustix::time::{ClockId, clock_gettime};
 
 const RUNS: usize = 7;
@@ -33,6 +33,17 @@ fn of_a_file(n: u32) {
         let _ = writeln!(text, "{}", Ipv4Addr::from(random.bits() as u32));
     }
     let names = List(text);
+    let shared = std::sync::Arc::new(List(names.0.clone()));
+    for expression in ["src host in @list", "host in @list"] {
+        let (before, begin) = (peak(), cpu());
+        let ready = Filter::with(expression, Options::default(), shared.clone())
+            .is_ok_and(|filter| filter.engine(1).is_some());
+        let ms = cpu().saturating_sub(begin).as_secs_f64() * 1e3;
+        let more = peak() - before;
+        println!(
+            "{expression} of {n}, ready to run: {ready} in {ms:.0} ms, {more} MiB more at most"
+        );
+    }
     let before = peak();
     for expression in ["src host in @list", "host in @list"] {
         let begin = cpu();

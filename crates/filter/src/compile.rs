@@ -2,6 +2,7 @@
 
 use crate::ast::Expr;
 use crate::bpf::{self, Insn, Program};
+use crate::engine::{self, Engine};
 use crate::error::{Error, Problem, Span};
 use crate::ir::{Cond, Graph, Values};
 use crate::lower::Lowered;
@@ -97,24 +98,79 @@ pub(crate) fn of_tree(
     options: &Options,
     names: &dyn Resolver,
 ) -> Result<Compiled, Problem> {
-    let whole = |message| Problem::new(message, Span { at: 0, width: text.len() });
-    let (stages, program) = match tree {
-        None => {
-            let keep = Insn::new(bpf::RET, options.snaplen);
-            (None, Program::new(vec![keep]).map_err(|e| whole(e.to_string()))?)
-        }
-        Some(tree) => {
-            let lowered = lower::lower(tree, link_type, options, names)?;
-            let stages = Stages::new(lowered, options);
-            if options.optimize && stages.graph.rejects_all() {
-                return Err(whole(REJECTS_ALL.into()));
-            }
-            let program = stages.program(options).map_err(whole)?;
-            (Some(stages), program)
-        }
-    };
+    let stages = stages(tree, text, link_type, options, names)?;
+    let program = program(stages.as_ref(), text, options)?;
     let options = options.clone();
     Ok(Compiled { text: text.to_owned(), link_type, options, stages, program })
+}
+
+/// None for the empty expression.
+fn stages(
+    tree: Option<&Expr>,
+    text: &str,
+    link_type: u16,
+    options: &Options,
+    names: &dyn Resolver,
+) -> Result<Option<Stages>, Problem> {
+    let Some(tree) = tree else { return Ok(None) };
+    let stages = Stages::new(lower::lower(tree, link_type, options, names)?, options);
+    if options.optimize && stages.graph.rejects_all() {
+        return Err(whole(REJECTS_ALL.into(), text));
+    }
+    Ok(Some(stages))
+}
+
+fn program(stages: Option<&Stages>, text: &str, options: &Options) -> Result<Program, Problem> {
+    match stages {
+        Some(stages) => stages.program(options),
+        None => {
+            let keep = Insn::new(bpf::RET, options.snaplen);
+            Program::new(vec![keep]).map_err(|e| e.to_string())
+        }
+    }
+    .map_err(|message| whole(message, text))
+}
+
+/// What is said of the whole expression.
+fn whole(message: String, text: &str) -> Problem {
+    Problem::new(message, Span { at: 0, width: text.len() })
+}
+
+/// Whether an expression compiles. Of long lists no program is made for that.
+pub(crate) fn check(
+    tree: Option<&Expr>,
+    text: &str,
+    link_type: u16,
+    options: &Options,
+    names: &dyn Resolver,
+) -> Result<(), Problem> {
+    let options = Options { optimize: false, ..options.clone() };
+    let stages = stages(tree, text, link_type, &options, names)?;
+    match &stages {
+        Some(stages) if stages.graph.has_long_sets() => Ok(()),
+        stages => program(stages.as_ref(), text, &options).map(|_| ()),
+    }
+}
+
+/// The fastest engine for an expression: straight from the graph where that holds long lists, which
+/// as programs would be millions of comparisons.
+pub(crate) fn engine(
+    tree: Option<&Expr>,
+    text: &str,
+    link_type: u16,
+    options: &Options,
+    names: &dyn Resolver,
+) -> Result<Box<dyn Engine>, Problem> {
+    let stages = stages(tree, text, link_type, options, names)?;
+    #[cfg(feature = "jit")]
+    if let Some(Stages { graph, .. }) = &stages
+        && graph.has_long_sets()
+        && let Ok(engine) =
+            engine::jit::Batch::of_ir(&optimize::expand_words(graph.clone()), options.snaplen)
+    {
+        return Ok(Box::new(engine));
+    }
+    Ok(engine::best(&program(stages.as_ref(), text, options)?))
 }
 
 impl Stages {

@@ -104,7 +104,6 @@ impl Filter {
         let fail = |problem| Error::new(problem, text);
         let tree = parser::parse(text).map_err(fail)?;
         // That nothing can match is no mistake: packets of other link types may.
-        let plain = Options { optimize: false, ..options.clone() };
         let mut first = None;
         for link in [
             dlt::EN10MB,
@@ -118,8 +117,8 @@ impl Filter {
             dlt::SUNATM,
             dlt::MTP2,
         ] {
-            match compile::of_tree(tree.as_ref(), text, link, &plain, &*names) {
-                Ok(_) => {
+            match compile::check(tree.as_ref(), text, link, &options, &*names) {
+                Ok(()) => {
                     let engines = Default::default();
                     let text = text.to_owned();
                     return Ok(Self(Arc::new(Inner { text, tree, options, names, engines })));
@@ -142,8 +141,7 @@ impl Filter {
         let Inner { text, tree, options, names, engines } = &*self.0;
         let compiled = || {
             let link = dlt::of_file(link_type);
-            let compiled = compile::of_tree(tree.as_ref(), text, link, options, &**names);
-            (link_type, compiled.ok().map(|c| engine::best(c.program())))
+            (link_type, compile::engine(tree.as_ref(), text, link, options, &**names).ok())
         };
         let found = engines.iter().map(|e| e.get_or_init(compiled)).find(|e| e.0 == link_type);
         found.and_then(|(_, engine)| engine.as_deref())
@@ -271,6 +269,43 @@ mod tests {
         assert!(!matches(&long, &v4(6, 4000, 80)));
         let f = Filter::parse(&long).unwrap();
         assert_eq!(f.clone(), f);
+    }
+
+    /// Hosts 10.0.0.0, 10.0.0.7 and so on, a network, and two of IPv6.
+    struct Long;
+
+    impl Resolver for Long {
+        fn list(&self, _: &str) -> Result<String, String> {
+            let host = |i: u32| format!("{}\n", std::net::Ipv4Addr::from(0x0a00_0000 + 7 * i));
+            let hosts: String = (0..20_000).map(host).collect();
+            Ok(hosts + "192.0.2.0/24\n2001:db8::1\n2001:db8:1::/48\n")
+        }
+    }
+
+    #[test]
+    fn long_lists_are_what_their_programs_are() {
+        let last_of_source = |frame: &[u8], number: u32| {
+            let mut frame = frame.to_vec();
+            frame[26..30].copy_from_slice(&(0x0a00_0000 + number).to_be_bytes());
+            frame
+        };
+        let frame = v4(6, 4000, 80);
+        let mut frames: Vec<Vec<u8>> = (0..60).map(|n| last_of_source(&frame, n)).collect();
+        frames.extend([139_993, 139_994, 140_000].map(|n| last_of_source(&frame, n)));
+        frames.extend([v6(17, 53, 5353), arp(), vec![0; 60]]);
+        frames.extend((0..frame.len()).map(|n| frame[..n].to_vec()));
+        for text in ["src host in @l", "host in @l", "not dst host in @l", "ip and net in @l"] {
+            let filter = Filter::with(text, Options::default(), Arc::new(Long)).unwrap();
+            let compiled = compile(text, 1, &Options::default(), &Long).unwrap();
+            let mut found = 0;
+            for frame in &frames {
+                let wire = frame.len() as u32;
+                let expected = compiled.program().run(frame, wire) != 0;
+                assert_eq!(filter.matches(1, frame, wire), expected, "{text}: {frame:02x?}");
+                found += usize::from(expected);
+            }
+            assert!(found > 0 && found < frames.len(), "{text}: {found}");
+        }
     }
 
     proptest::proptest! {

@@ -16,5 +16,7 @@ mod thread;
 pub(crate) use bits::bits;
 pub(crate) use dead::dead;
 pub(crate) use expand::expand;
+#[cfg(feature = "jit")]
+pub(crate) use expand::expand_words;
 pub(crate) use factor::factor;
 pub(crate) use thread::thread;

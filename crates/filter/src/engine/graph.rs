@@ -10,6 +10,8 @@
 //!
 //! Programs that jump backwards have no graph; they are compiled instruction by instruction.
 
+mod of_ir;
+
 use std::collections::HashMap;
 
 use crate::bpf::*;
@@ -100,15 +102,7 @@ pub(crate) struct NoGraph;
 impl Graph {
     /// The graph of a program.
     pub(crate) fn new(program: &[Insn]) -> Result<Self, NoGraph> {
-        let mut graph = Self {
-            nodes: Vec::new(),
-            most: Vec::new(),
-            places: HashMap::new(),
-            blocks: Vec::new(),
-            sets: Vec::new(),
-            exits: Vec::new(),
-            params: Vec::new(),
-        };
+        let mut graph = Self::empty();
         let leads = leaders(program)?;
         let zero = graph.add(Node::Const(0));
         let mut states: Vec<Option<State>> = vec![None; program.len()];
@@ -138,6 +132,18 @@ impl Graph {
         graph.find_params(&block_at);
         graph.skip_jumps();
         Ok(graph)
+    }
+
+    fn empty() -> Self {
+        Self {
+            nodes: Vec::new(),
+            most: Vec::new(),
+            places: HashMap::new(),
+            blocks: Vec::new(),
+            sets: Vec::new(),
+            exits: Vec::new(),
+            params: Vec::new(),
+        }
     }
 
     fn block(

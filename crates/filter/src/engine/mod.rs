@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn all_engines_agree() {
         let mut expressions = Expressions::new(7);
-        let (mut filters, mut tries) = (0, 0);
+        let (mut filters, mut tries, mut without_program) = (0, 0, 0);
         while filters < 150 {
             tries += 1;
             assert!(tries < 5_000, "hardly any random filter compiles");
@@ -159,6 +159,16 @@ mod tests {
             let interp = Interp::new(program.clone());
             let mut expected = Vec::new();
             interp.select(&views, &mut expected);
+            let graph = compiled.graph().cloned().map(crate::optimize::expand_words);
+            if let Some(straight) = graph.and_then(|g| jit::Batch::of_ir(&g, 262_144).ok()) {
+                let mut hits = Vec::new();
+                straight.select(&views, &mut hits);
+                assert!(hits == expected, "from the graph: {text}\n{program}");
+                for view in &views {
+                    assert_eq!(straight.run(*view), interp.run(*view), "{text}\n{program}");
+                }
+                without_program += 1;
+            }
             for kind in Kind::ALL {
                 let Ok(engine) = kind.build(program) else { continue };
                 let mut hits = Vec::new();
@@ -176,5 +186,6 @@ mod tests {
                 }
             }
         }
+        assert!(without_program > 75, "{without_program} graphs");
     }
 }

@@ -85,6 +85,15 @@ impl Graph {
         self.root == REJECT
     }
 
+    /// Whether comparisons one by one, or by halves, would be many for one of the sets.
+    pub(crate) fn has_long_sets(&self) -> bool {
+        const LONG: usize = 1024;
+        self.blocks.iter().any(|b| match &b.step {
+            Step::In(_, set) => set.ranges().len() > LONG,
+            _ => false,
+        })
+    }
+
     /// The same graph with equal blocks held once, and none that cannot be reached.
     pub(crate) fn tidy(self) -> Self {
         let mut builder = Builder::default();
@@ -227,6 +236,15 @@ impl Builder {
         known.insert_unique(hash, id, |id| hash_of(hasher, &blocks[*id]));
         blocks.push(block);
         id
+    }
+
+    /// Puts in a block without looking for an equal one.
+    pub(crate) fn push(&mut self, block: Block) -> BlockId {
+        if block.yes == REJECT && block.no == REJECT {
+            return REJECT;
+        }
+        self.blocks.push(block);
+        self.blocks.len() - 1
     }
 
     pub(crate) fn test(&mut self, test: Test, yes: BlockId, no: BlockId) -> BlockId {

@@ -92,6 +92,14 @@ impl Values {
         self.add(Node::Const(k))
     }
 
+    /// A constant that is a value of its own, whether or not there is one of the same number.
+    pub(crate) fn another_constant(&mut self, k: u32) -> ValueId {
+        let id = ValueId(self.nodes.len() as u32);
+        self.nodes.push(Node::Const(k));
+        self.known.push(self.known_of(Node::Const(k)));
+        id
+    }
+
     pub(crate) fn binary(&mut self, op: u16, a: ValueId, b: ValueId) -> ValueId {
         self.add(Node::Binary(op, a, b))
     }

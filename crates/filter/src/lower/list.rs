@@ -303,6 +303,9 @@ impl Addresses {
 /// address under the mask is one of few numbers, which takes one comparison each, not two.
 fn common_prefix(ranges: &[(u32, u32)]) -> u32 {
     let below = ranges.first().map_or(0, |(low, high)| low ^ high);
+    if below == 0 {
+        return 0;
+    }
     let network = |(low, high): &(u32, u32)| low & below == 0 && low | below == *high;
     let one_length = below & below.wrapping_add(1) == 0 && ranges.iter().all(network);
     if one_length && Set::new(ranges.to_vec()).ranges().len() == ranges.len() { below } else { 0 }

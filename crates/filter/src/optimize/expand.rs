@@ -15,19 +15,30 @@ const LONG_CHAIN: usize = 12;
 
 /// A graph without sets, in which long chains of comparisons are trees.
 pub(crate) fn expand(graph: Graph) -> Graph {
+    expanded(graph, false)
+}
+
+/// A graph in which sets are of single words only, for engines that look those up.
+#[cfg(feature = "jit")]
+pub(crate) fn expand_words(graph: Graph) -> Graph {
+    expanded(graph, true)
+}
+
+fn expanded(graph: Graph, sets: bool) -> Graph {
     let Graph { mut values, blocks, root } = graph;
     let chains = Chains::find(&values, &blocks);
     let mut builder = Builder::default();
     let mut place: Vec<BlockId> = vec![0, 1];
     for (id, block) in blocks.iter().enumerate().skip(place.len()) {
         let (yes, no) = (place[block.yes], place[block.no]);
-        let mut tree = Tree { values: &mut values, builder: &mut builder };
         place.push(match &block.step {
+            Step::In(..) if sets => builder.add(Block { step: block.step.clone(), yes, no }),
             Step::In(value, set) => {
                 let pieces = pieces(set.ranges(), yes, no);
-                tree.decide(*value, &pieces)
+                Tree::new(&mut values, &mut builder).decide(*value, &pieces)
             }
             Step::In6(words, set) => {
+                let mut tree = Tree::new(&mut values, &mut builder);
                 let found = tree.words(words, set.ranges(), yes, no);
                 // Whether all words are there decides first: they follow each other.
                 tree.touch(words[3], found)
@@ -35,7 +46,7 @@ pub(crate) fn expand(graph: Graph) -> Graph {
             _ if chains.inside[id] => REJECT,
             _ => match chains.pieces(&values, &blocks, &place, id) {
                 Some((value, pieces)) => {
-                    Tree { values: &mut values, builder: &mut builder }.decide(value, &pieces)
+                    Tree::new(&mut values, &mut builder).decide(value, &pieces)
                 }
                 None => builder.add(Block { step: block.step.clone(), yes, no }),
             },
@@ -64,7 +75,13 @@ fn pieces(ranges: &[(u32, u32)], yes: BlockId, no: BlockId) -> Pieces {
 struct Tree<'a> {
     values: &'a mut Values,
     builder: &'a mut Builder,
+    /// Whether equal blocks and constants are not looked for: within a tree there are none, and to
+    /// look for them is most of the work.
+    large: bool,
 }
+
+/// Trees from so many exceptions on are large.
+const LARGE: usize = 256;
 
 /// Numbers that lead elsewhere than most.
 #[derive(Clone, Copy, Debug)]
@@ -74,10 +91,19 @@ struct Exception {
     to: BlockId,
 }
 
-impl Tree<'_> {
+impl<'a> Tree<'a> {
+    fn new(values: &'a mut Values, builder: &'a mut Builder) -> Self {
+        Self { values, builder, large: false }
+    }
+
     fn test(&mut self, op: u16, value: ValueId, k: u32, yes: BlockId, no: BlockId) -> BlockId {
         if yes == no {
             return yes;
+        }
+        if self.large {
+            let right = self.values.another_constant(k);
+            let step = Step::Test(Test { op, left: value, right });
+            return self.builder.push(Block { step, yes, no });
         }
         let right = self.values.constant(k);
         self.builder.test(Test { op, left: value, right }, yes, no)
@@ -112,7 +138,9 @@ impl Tree<'_> {
             })
             .collect();
         let high = self.values.most(value);
+        self.large = exceptions.len() >= LARGE;
         let id = self.split(value, &exceptions, most, (0, high));
+        self.large = false;
         match exceptions.len() {
             0 => self.touch(value, id),
             _ => id,

@@ -15,35 +15,46 @@ pub(super) const PACKET: MemFlagsData = MemFlagsData::new().with_notrap().with_r
 /// Of memory that is the engine's own or the caller's.
 pub(super) const OWN: MemFlagsData = MemFlagsData::new().with_notrap().with_aligned();
 
-/// What code reads besides packets: it must not move while the code lives, so it is boxed.
+/// What code reads besides packets: it must not move while the code lives, so it is boxed. Code for
+/// a packet and code for many, and all tests of a set, read the same.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     bytes: Vec<Box<[u8]>>,
     words: Vec<Box<[u32]>>,
     longs: Vec<Box<[u64]>>,
+    /// By set, and the most that is asked for.
+    known: HashMap<(usize, u32), Placed>,
+}
+
+/// Where a table is, and what code must know of it.
+#[derive(Clone, Copy, Debug)]
+enum Placed {
+    Bits(i64),
+    Hash { at: i64, drop: u32, factors: [u32; 2], shift: u32 },
+    Borders { at: i64, len: usize },
 }
 
 impl Tables {
-    fn bytes(&mut self, table: Vec<u8>) -> i64 {
-        let table = table.into_boxed_slice();
-        let at = table.as_ptr() as i64;
-        self.bytes.push(table);
-        at
+    fn of(&mut self, set: (usize, &Set), most: u32) -> Placed {
+        let Self { bytes, words, longs, known } = self;
+        *known.entry((set.0, most)).or_insert_with(|| match set.1.table(most) {
+            Table::Bits(table) => Placed::Bits(place(bytes, table)),
+            Table::Hash { drop, slots, factors, shift } => {
+                Placed::Hash { at: place(words, slots), drop, factors, shift }
+            }
+            Table::Borders(borders) => {
+                let len = borders.len();
+                Placed::Borders { at: place(longs, borders), len }
+            }
+        })
     }
+}
 
-    fn words(&mut self, table: Vec<u32>) -> i64 {
-        let table = table.into_boxed_slice();
-        let at = table.as_ptr() as i64;
-        self.words.push(table);
-        at
-    }
-
-    fn longs(&mut self, table: Vec<u64>) -> i64 {
-        let table = table.into_boxed_slice();
-        let at = table.as_ptr() as i64;
-        self.longs.push(table);
-        at
-    }
+fn place<T>(tables: &mut Vec<Box<[T]>>, table: Vec<T>) -> i64 {
+    let table = table.into_boxed_slice();
+    let at = table.as_ptr() as i64;
+    tables.push(table);
+    at
 }
 
 /// Loads that a packet is too short for read here instead, in code without branches: nothing
@@ -185,13 +196,13 @@ impl<'a, 'f> Emit<'a, 'f> {
     }
 
     /// Whether a number is in a set; `most` is what it can be at most.
-    pub(super) fn is_in(&mut self, set: &Set, number: Clif, most: u32) -> Clif {
-        if set.ranges.len() <= MAX_COMPARISONS {
-            return self.in_ranges(&set.ranges, number);
+    pub(super) fn is_in(&mut self, graph: &Graph, set: usize, number: Clif, most: u32) -> Clif {
+        let ranges = &graph.sets[set].ranges;
+        if ranges.len() <= MAX_COMPARISONS {
+            return self.in_ranges(ranges, number);
         }
-        match set.table(most) {
-            Table::Bits(bits) => {
-                let table = self.tables.bytes(bits);
+        match self.tables.of((set, &graph.sets[set]), most) {
+            Placed::Bits(table) => {
                 let table = self.b.ins().iconst(types::I64, table);
                 let at = self.b.ins().ushr_imm_u(number, 3);
                 let at = self.b.ins().uextend(types::I64, at);
@@ -202,9 +213,8 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let bit = self.b.ins().band_imm_u(byte, 1);
                 self.b.ins().icmp_imm_u(IntCC::NotEqual, bit, 0)
             }
-            Table::Hash { drop, slots, factors, shift } => {
-                let table = self.tables.words(slots);
-                let table = self.b.ins().iconst(types::I64, table);
+            Placed::Hash { at, drop, factors, shift } => {
+                let table = self.b.ins().iconst(types::I64, at);
                 let key = if drop > 0 {
                     self.b.ins().ushr_imm_u(number, i64::from(drop))
                 } else {
@@ -221,10 +231,9 @@ impl<'a, 'f> Emit<'a, 'f> {
                 });
                 self.b.ins().bor(found[0], found[1])
             }
-            Table::Borders(borders) => {
-                let mut step = borders.len().div_ceil(2);
-                let table = self.tables.longs(borders);
-                let table = self.b.ins().iconst(types::I64, table);
+            Placed::Borders { at, len } => {
+                let mut step = len.div_ceil(2);
+                let table = self.b.ins().iconst(types::I64, at);
                 let wide = self.b.ins().uextend(types::I64, number);
                 let mut at = self.long(0);
                 while step > 0 {

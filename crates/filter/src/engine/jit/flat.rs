@@ -66,7 +66,7 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
             }
             End::In { set, value, yes, no } => {
                 let number = flat.value(emit, graph, value);
-                let inside = emit.is_in(&graph.sets[set], number, graph.most(value));
+                let inside = emit.is_in(graph, set, number, graph.most(value));
                 emit.b.ins().select(inside, of(yes), of(no))
             }
         };

@@ -21,6 +21,7 @@ mod plain;
 mod tree;
 
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value as Clif, types};
@@ -33,7 +34,7 @@ use cranelift_module::{Linkage, Module, default_libcall_names};
 use super::bounds::Bounds;
 use super::graph::Graph;
 use super::{Engine, Unavailable, View, sets};
-use crate::{Insn, Program};
+use crate::{Insn, Program, ir};
 
 use emit::{Emit, Tables};
 
@@ -57,6 +58,8 @@ type Select = unsafe extern "C" fn(*const View<'static>, u64, *mut u32) -> u64;
 pub struct Jit {
     code: Code,
     run: Run,
+    /// Read by the code, and by that of a batch.
+    _tables: Arc<Tables>,
 }
 
 /// Machine code that walks over packets.
@@ -73,10 +76,16 @@ impl Jit {
     /// # Errors
     /// What is too large, or a processor that there is no compiler for.
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
-        let code = Code::new(program, Shape::One, false)?;
-        // SAFETY: the code was made for this signature: `Shape::One`.
+        let mut tables = Tables::default();
+        let code = Code::new(&Source::new(program)?, Shape::One, false, &mut tables)?;
+        Ok(Self::of(code, Arc::new(tables)))
+    }
+
+    /// For code of the shape `Shape::One`.
+    fn of(code: Code, tables: Arc<Tables>) -> Self {
+        // SAFETY: the code was made for this signature.
         let run = unsafe { std::mem::transmute::<*const u8, Run>(code.entry) };
-        Ok(Self { code, run })
+        Self { code, run, _tables: tables }
     }
 }
 
@@ -84,8 +93,8 @@ impl Engine for Jit {
     #[inline]
     fn run(&self, packet: View<'_>) -> u32 {
         let data = packet.data();
-        // SAFETY: the code reads bytes of `data` below its length only, and its own tables, which
-        // live as long as `self.code`.
+        // SAFETY: the code reads bytes of `data` below its length only, and its tables, which live
+        // as long as `self`.
         unsafe { (self.run)(data.as_ptr(), data.len() as u64, packet.wire_len()) }
     }
 
@@ -109,10 +118,26 @@ impl Batch {
     /// # Errors
     /// As [`Jit::new`].
     pub fn new(program: &Program) -> Result<Self, Unavailable> {
-        let code = Code::new(program, Shape::Many, false)?;
+        Self::of(&Source::new(program)?)
+    }
+
+    /// Compiles a graph of the compiler, whose sets become tables as they are.
+    ///
+    /// # Errors
+    /// As [`Jit::new`].
+    pub(crate) fn of_ir(graph: &ir::Graph, snaplen: u32) -> Result<Self, Unavailable> {
+        let graph = Graph::of_ir(graph, snaplen).map_err(|_| unavailable("no graph of values"))?;
+        Self::of(&Source::of_graph(graph)?)
+    }
+
+    fn of(source: &Source<'_>) -> Result<Self, Unavailable> {
+        let mut tables = Tables::default();
+        let one = Code::new(source, Shape::One, false, &mut tables)?;
+        let code = Code::new(source, Shape::Many, false, &mut tables)?;
         // SAFETY: the code was made for this signature: `Shape::Many`.
         let select = unsafe { std::mem::transmute::<*const u8, Select>(code.entry) };
-        Ok(Self { one: Jit::new(program)?, code, select })
+        // The tables live in `one`, as long as the batch.
+        Ok(Self { one: Jit::of(one, Arc::new(tables)), code, select })
     }
 }
 
@@ -205,7 +230,8 @@ fn fetch(_packet: View<'_>) {}
 /// As [`Jit::new`].
 pub fn assembly(program: &Program, batch: bool) -> Result<String, Unavailable> {
     let shape = if batch { Shape::Many } else { Shape::One };
-    Ok(std::mem::take(&mut Code::new(program, shape, true)?.text))
+    let mut tables = Tables::default();
+    Ok(std::mem::take(&mut Code::new(&Source::new(program)?, shape, true, &mut tables)?.text))
 }
 
 /// What a function takes and gives.
@@ -224,8 +250,6 @@ struct Code {
     entry: *const u8,
     bytes: usize,
     text: String,
-    /// Read by the code, where they are.
-    _tables: Tables,
 }
 
 // SAFETY: the code does not change once it is made, and it writes only where callers say.
@@ -267,14 +291,16 @@ fn processor() -> Result<OwnedTargetIsa, Unavailable> {
 const VERIFY: &str = if cfg!(debug_assertions) { "true" } else { "false" };
 
 impl Code {
-    fn new(program: &Program, shape: Shape, text: bool) -> Result<Self, Unavailable> {
+    /// Code that reads the tables where they are: they must live as long.
+    fn new(
+        source: &Source<'_>,
+        shape: Shape,
+        text: bool,
+        tables: &mut Tables,
+    ) -> Result<Self, Unavailable> {
         if size_of::<usize>() != 8 || cfg!(target_endian = "big") {
             return Err(unavailable("for processors of 64 bits in little-endian order only"));
         }
-        if program.insns().len() > MAX_INSNS {
-            return Err(unavailable("the program is too long"));
-        }
-        let mut source = Source::new(program.insns())?;
         let mut module =
             JITModule::new(JITBuilder::with_isa(processor()?, default_libcall_names()));
         let mut context = module.make_context();
@@ -287,12 +313,11 @@ impl Code {
         signature.params = params.map(AbiParam::new).to_vec();
         signature.returns = vec![AbiParam::new(result)];
         context.func.signature = signature.clone();
-        let mut tables = Tables::default();
         let mut frontend = FunctionBuilderContext::new();
         let mut builder = FunctionBuilder::new(&mut context.func, &mut frontend);
         match shape {
-            Shape::One => one(&mut builder, &mut source, &mut tables),
-            Shape::Many => many(&mut builder, &mut source, &mut tables),
+            Shape::One => one(&mut builder, source, tables),
+            Shape::Many => many(&mut builder, source, tables),
         }
         builder.seal_all_blocks();
         builder.finalize(module.target_config());
@@ -305,7 +330,7 @@ impl Code {
             Some(code) => (code.code_buffer().len(), code.vcode.clone().unwrap_or_default()),
             None => (0, String::new()),
         };
-        Ok(Self { module: ManuallyDrop::new(module), entry, bytes, text, _tables: tables })
+        Ok(Self { module: ManuallyDrop::new(module), entry, bytes, text })
     }
 }
 
@@ -317,14 +342,22 @@ enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(program: &'a [Insn]) -> Result<Self, Unavailable> {
-        let Ok(mut graph) = Graph::new(program) else {
+    fn new(program: &'a Program) -> Result<Self, Unavailable> {
+        let program = program.insns();
+        if program.len() > MAX_INSNS {
+            return Err(unavailable("the program is too long"));
+        }
+        let Ok(graph) = Graph::new(program) else {
             return if program.len() > MAX_BLOCKS {
                 Err(unavailable("the program is too long"))
             } else {
                 Ok(Self::Plain(program))
             };
         };
+        Self::of_graph(graph)
+    }
+
+    fn of_graph(mut graph: Graph) -> Result<Self, Unavailable> {
         sets::find(&mut graph);
         let bounds = Bounds::new(&mut graph);
         let blocks = graph.reachable().iter().filter(|r| **r).count();
@@ -338,7 +371,7 @@ impl<'a> Source<'a> {
     }
 
     /// Emits the program for a packet; ends in a jump to `done` with the verdict.
-    fn emit(&mut self, emit: &mut Emit<'_, '_>) {
+    fn emit(&self, emit: &mut Emit<'_, '_>) {
         match self {
             Self::Flat(graph, bounds) => flat::emit(graph, bounds, emit),
             Self::Tree(graph, bounds) => tree::emit(graph, bounds, emit),
@@ -347,7 +380,7 @@ impl<'a> Source<'a> {
     }
 }
 
-fn one(b: &mut FunctionBuilder<'_>, source: &mut Source<'_>, tables: &mut Tables) {
+fn one(b: &mut FunctionBuilder<'_>, source: &Source<'_>, tables: &mut Tables) {
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
@@ -365,7 +398,7 @@ fn params(b: &FunctionBuilder<'_>, entry: cranelift_codegen::ir::Block) -> [Clif
 }
 
 /// The loop over views: what matches is stored, what does not goes on at once.
-fn many(b: &mut FunctionBuilder<'_>, source: &mut Source<'_>, tables: &mut Tables) {
+fn many(b: &mut FunctionBuilder<'_>, source: &Source<'_>, tables: &mut Tables) {
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);

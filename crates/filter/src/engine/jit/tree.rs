@@ -103,7 +103,7 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
             End::In { set, value, yes, no } => {
                 let (a, b) = (along(yes, &mut tree, emit), along(no, &mut tree, emit));
                 let number = tree.value(emit, graph, value);
-                let inside = emit.is_in(&graph.sets[set], number, graph.most(value));
+                let inside = emit.is_in(graph, set, number, graph.most(value));
                 emit.b.ins().brif(inside, blocks[yes], &a, blocks[no], &b);
             }
         }
