@@ -496,9 +496,11 @@ impl Shard {
         let id = slot.conn.id;
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));
-        let community = self.community.map(|seed| community_id(&slot.conn, seed));
-        let row = conn_log::row(&slot.conn, slot.tcp.as_deref(), local, community);
-        self.env.logs.write_in_place(&row);
+        let (conn, tcp, seed) = (&slot.conn, slot.tcp.as_deref(), self.community);
+        let logs = &mut self.env.logs;
+        if seed.is_some() || logs.write_in_place(&conn_log::row(conn, tcp, local, None)).is_none() {
+            log_whole(logs, conn, tcp, local, seed);
+        }
         self.table.remove(index, &mut self.spare);
     }
 
@@ -528,6 +530,20 @@ impl Shard {
         self.env.logs.close()?;
         Ok(counts)
     }
+}
+
+/// Writes a connection's row as the rows of other logs are.
+#[cold]
+#[inline(never)]
+fn log_whole(
+    logs: &mut Logs,
+    conn: &Conn,
+    tcp: Option<&Tcp>,
+    local: (Option<bool>, Option<bool>),
+    seed: Option<u16>,
+) {
+    let community = seed.map(|seed| community_id(conn, seed));
+    logs.write(&conn_log::row(conn, tcp, local, community));
 }
 
 /// What a connection shows of its responder's service, where that is logged: told when a protocol is

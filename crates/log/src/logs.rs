@@ -242,30 +242,23 @@ impl Logs {
         cut
     }
 
-    /// Writes a row as [`write`](Self::write) does, in place: its columns go from where they are to where
-    /// they are written. For logs that have a row or more for every connection.
+    /// Writes a row as [`write`](Self::write) does, but never keeps it: its columns go from where they
+    /// are to where they are written, if the row is made right before. For logs that have a row or
+    /// more for every connection. `None` where there is not enough room, or another format: then it
+    /// is to be written as others are.
     #[inline(always)]
-    pub fn write_in_place<R: Row>(&mut self, row: &R) -> Cut {
+    pub fn write_in_place<R: Row>(&mut self, row: &R) -> Option<Cut> {
         let i = self.stream(const { slot(R::PATH) }, Shape::of::<R>(), self.now);
         let stream = &mut self.streams[i];
-        if self.options.format == Format::Tsv
-            && stream.enabled
-            && let Some(cut) = stream.buffer.tsv(row)
-        {
-            stream.rows += 1;
-            if stream.buffer.len() >= self.full_at {
-                self.filled(i);
-            }
-            return cut;
+        if self.options.format != Format::Tsv || !stream.enabled {
+            return None;
         }
-        self.write_again(row)
-    }
-
-    /// The same, where there is not enough room, or another format.
-    #[cold]
-    #[inline(never)]
-    fn write_again<R: Row>(&mut self, row: &R) -> Cut {
-        self.write(row)
+        let cut = stream.buffer.tsv(row)?;
+        stream.rows += 1;
+        if stream.buffer.len() >= self.full_at {
+            self.filled(i);
+        }
+        Some(cut)
     }
 
     /// A buffer goes to its file, or a row to the others that are collected.

@@ -184,7 +184,9 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn conn_id(&mut self, v: &ConnId) {
-        self.out.with(|room, at| conn_id(room, at, v));
+        // A copy, so that nobody is given a place in the row: it need not be anywhere then.
+        let id = *v;
+        self.out.with(|room, at| conn_id(room, at, &id));
     }
 
     #[inline(always)]

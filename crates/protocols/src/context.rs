@@ -66,11 +66,16 @@ impl Context<'_> {
         self.tell::<R>(cut);
     }
 
-    /// Writes a row of a log that has one for every message: see [`Logs::write_in_place`].
+    /// Writes a row of a log that has one for every message, if [that](Logs::write_in_place) can be
+    /// done: returns whether it was.
     #[inline(always)]
-    pub fn log_in_place<R: Row>(&mut self, row: &R) {
-        let cut = self.env.logs.write_in_place(row);
-        self.tell::<R>(cut);
+    #[must_use]
+    pub fn log_in_place<R: Row>(&mut self, row: &R) -> bool {
+        let written = self.env.logs.write_in_place(row);
+        if let Some(cut) = written {
+            self.tell::<R>(cut);
+        }
+        written.is_some()
     }
 
     #[inline]

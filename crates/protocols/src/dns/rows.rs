@@ -5,6 +5,7 @@ use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_flow::Conn;
 use gannet_log::Encoder;
 use gannet_log::Type;
 use gannet_log::Value;
@@ -149,15 +150,27 @@ impl Value for AnswerTtls<'_> {
 
 /// Writes the row of an exchange; `flipped` if the connection's flip is under way.
 pub(super) fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
-    let conn = &*cx.conn;
+    if !cx.log_in_place(&row(cx.conn, flipped, exchange, answers)) {
+        log_whole(cx, flipped, exchange, answers);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn log_whole(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
+    cx.log(&row(cx.conn, flipped, exchange, answers));
+}
+
+#[inline(always)]
+fn row<'a>(conn: &Conn, flipped: bool, exchange: &'a Exchange, answers: &'a Answers) -> Dns<'a> {
     let id = if flipped { conn.id.flipped() } else { conn.id };
     let has = |mask| exchange.has(mask);
     let when = |mask| has(mask).then_some(());
-    let qtype_name = match has(flag::NETBIOS_TYPE) {
-        true => names::netbios_query_type,
-        false => names::query_type,
+    let qtype_name = |number| match has(flag::NETBIOS_TYPE) {
+        true => names::netbios_query_type(number),
+        false => names::query_type(number),
     };
-    let row = Dns {
+    Dns {
         ts: exchange.ts,
         uid: conn.uid,
         id,
@@ -181,8 +194,7 @@ pub(super) fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answ
         rejected: has(flag::REJECTED),
         opcode: exchange.opcode,
         opcode_name: names::operation(exchange.opcode, has(flag::NETBIOS)),
-    };
-    cx.log_in_place(&row);
+    }
 }
 
 /// Appends a record's text. `owner` is the record's name; an address that an update adds says whose
