@@ -497,6 +497,7 @@ impl Shard {
         let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
         let local = (is_local(id.orig_h), is_local(id.resp_h));
         let community = self.community.map(|seed| community_id(&slot.conn, seed));
+        self.keeper.report.tables[slot.conn.largest_table()] += 1;
         let row = conn_log::row(&slot.conn, slot.tcp.as_deref(), local, community);
         self.env.logs.write_in_place(&row);
         self.table.remove(index, &mut self.spare);
