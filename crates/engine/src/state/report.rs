@@ -3,7 +3,6 @@
 use std::fmt;
 
 use gannet_flow::SIZE_CLASSES;
-use gannet_flow::size_class;
 
 use super::RANKS;
 
@@ -34,7 +33,7 @@ pub struct State {
     pub fragments_given_up: u64,
     /// Files that were given up.
     pub files_given_up: u64,
-    /// Connections by the largest table that their analyzers had, in [classes](size_class).
+    /// Connections by the largest table that their analyzers had, in [classes](gannet_flow::size_class).
     pub tables: [u64; SIZE_CLASSES],
 }
 
@@ -121,6 +120,7 @@ impl fmt::Display for State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gannet_flow::size_class;
 
     #[test]
     fn tables_are_told_by_their_size() {
