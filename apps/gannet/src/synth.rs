@@ -33,6 +33,8 @@ enum What {
     Random(RandomArgs),
     /// SYNs that nobody answers, each of a connection of its own
     SynFlood(Flood),
+    /// Connections that are set up and say nothing
+    ConnectFlood(Flood),
     /// Datagrams to closed ports, each of a connection of its own
     UdpFlood(Flood),
     /// First pieces of datagrams of which no more comes
@@ -100,6 +102,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         What::Sample { file } => (file, None),
         What::Random(args) => return random(args),
         What::SynFlood(flood) => (&flood.file, Some((FloodKind::Syn, flood))),
+        What::ConnectFlood(flood) => (&flood.file, Some((FloodKind::Connections, flood))),
         What::UdpFlood(flood) => (&flood.file, Some((FloodKind::Udp, flood))),
         What::FragmentFlood(flood) => (&flood.file, Some((FloodKind::Fragments, flood))),
         What::SegmentFlood(flood) => (&flood.file, Some((FloodKind::Segments, flood))),

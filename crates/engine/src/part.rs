@@ -17,7 +17,9 @@ use crate::state::State;
 use crate::steer::Datagram;
 
 /// Rows go to the merge when there are so many bytes of them, with what they cost beside …
-const REPORT_BYTES: usize = 512 << 10;
+const REPORT_BYTES: u64 = 512 << 10;
+/// … or sooner, so that so many reports would fit into all memory there may be …
+const REPORTS_OF_STATE: u64 = 128;
 /// … or after so many blocks, so that those of other parts need not wait.
 const REPORT_BLOCKS: u32 = 16;
 /// What an item that is left to the merge costs, in bytes.
@@ -121,7 +123,8 @@ pub(crate) fn report(shard: &mut Shard, until: Option<Key>, reports: &Reports) {
 }
 
 fn is_much(shard: &mut Shard) -> bool {
-    shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES >= REPORT_BYTES
+    let most = REPORT_BYTES.min(shard.options.limits.state / REPORTS_OF_STATE);
+    (shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES) as u64 >= most
 }
 
 /// Reports in the middle of a block if there is much.

@@ -501,6 +501,7 @@ impl Shard {
         if seed.is_some() || logs.write_in_place(&conn_log::row(conn, tcp, local, None)).is_none() {
             log_whole(logs, conn, tcp, local, seed);
         }
+        self.keeper.report.tables[slot.conn.largest_table()] += 1;
         self.table.remove(index, &mut self.spare);
     }
 

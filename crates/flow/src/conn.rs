@@ -99,6 +99,17 @@ pub struct Conn {
     pub gap: bool,
     /// What it shows of its responder's service was told, where that is logged.
     pub served: bool,
+    /// Size of the largest table that its analyzers had, by [`size_class`].
+    tables: u8,
+}
+
+/// Classes of sizes: 0, 1, 2, 3, up to 7, up to 15 and so on, the last one without an end.
+pub const SIZE_CLASSES: usize = 16;
+
+/// The class of a size.
+pub fn size_class(size: usize) -> usize {
+    let bits = usize::BITS - size.leading_zeros();
+    if size < 4 { size } else { (bits as usize + 1).min(SIZE_CLASSES - 1) }
 }
 
 /// What few connections have.
@@ -131,7 +142,19 @@ impl Conn {
             served: false,
             hub: false,
             files: 0,
+            tables: 0,
         }
+    }
+
+    /// One of its analyzers has a table of so many entries: requests that wait, above all.
+    #[inline]
+    pub fn note_table(&mut self, len: usize) {
+        self.tables = self.tables.max(size_class(len) as u8);
+    }
+
+    /// The [class](size_class) of the largest table that its analyzers had.
+    pub fn largest_table(&self) -> usize {
+        usize::from(self.tables)
     }
 
     /// Idle time after which it is removed.

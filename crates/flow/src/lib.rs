@@ -16,8 +16,10 @@ mod timers;
 
 pub use conn::Conn;
 pub use conn::Counts;
+pub use conn::SIZE_CLASSES;
 pub use conn::Services;
 pub use conn::is_power_of_ten;
+pub use conn::size_class;
 pub use frag::FragmentEvent;
 pub use frag::FragmentLimits;
 pub use frag::Fragments;

@@ -2,6 +2,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::BinaryHeap;
 
+use gannet_base::Interval;
 use gannet_base::Time;
 
 /// When connections are to be looked at next, on packet time.
@@ -12,40 +13,107 @@ use gannet_base::Time;
 ///
 /// Far entries wait in buckets of a seventh of a second, unsorted. The bucket at hand is sorted, so
 /// that what comes up next can be known [ahead](Self::ahead); what is added to it later is in a heap.
+/// Floods fill large buckets: those are in pieces, none of which is ever moved or much larger than
+/// what is in it.
 #[derive(Debug, Default)]
 pub struct Timers {
     /// The bucket at hand, in order, from `at` on.
-    near: Vec<Entry>,
+    near: Vec<Far>,
     at: usize,
     /// What came after the bucket at hand was sorted.
     late: BinaryHeap<Reverse<Entry>>,
-    far: BTreeMap<i64, Vec<Entry>>,
+    far: BTreeMap<i64, Bucket>,
     /// Memory of buckets that are done with.
-    spare: Vec<Vec<Entry>>,
+    spare: Vec<Vec<Far>>,
     /// The last bucket that came near.
     bucket: i64,
     /// The far bucket that was last added to, of which there is one after the other.
-    open: (i64, Vec<Entry>),
+    open: (i64, Bucket),
     len: usize,
     /// Nothing is due before this, if that is known.
     quiet: Option<Time>,
 }
 
-/// Due time, and the low halves of number and index: sixteen bytes, as there is one for every
-/// connection. Numbers that differ by four thousand million do not meet at one moment.
+/// Due time, and the low halves of number and index. Numbers that differ by four thousand million do
+/// not meet at one moment.
 type Entry = (Time, u32, u32);
+
+/// An entry in its bucket: nanoseconds from the bucket's beginning, and the halves. Twelve bytes, as
+/// there is one for every connection.
+type Far = (u32, u32, u32);
+
+/// Entries of a bucket, in pieces of which all but the last are full.
+#[derive(Debug, Default)]
+struct Bucket {
+    full: Vec<Vec<Far>>,
+    last: Vec<Far>,
+}
 
 /// Nanoseconds of a bucket, as a power of two.
 const BUCKET_BITS: u32 = 27;
 
-/// Entries from which on a bucket grows by a quarter of itself only: floods fill large ones.
-const LARGE: usize = 1 << 14;
+/// Entries of a full piece: 12 kilobytes, a size that allocators hand out without loss.
+const PIECE: usize = 1 << 10;
 
-/// Buckets kept for their memory.
+/// Pieces kept for their memory.
 const MAX_SPARE: usize = 8;
 
 fn bucket(t: Time) -> i64 {
     t.as_nanos() >> BUCKET_BITS
+}
+
+fn far((due, number, index): Entry) -> Far {
+    ((due.as_nanos() & ((1 << BUCKET_BITS) - 1)) as u32, number, index)
+}
+
+fn entry(bucket: i64, (offset, number, index): Far) -> Entry {
+    let begin = Time::from_nanos(bucket << BUCKET_BITS);
+    (begin + Interval::from_nanos(i64::from(offset)), number, index)
+}
+
+impl Bucket {
+    fn is_empty(&self) -> bool {
+        self.full.is_empty() && self.last.is_empty()
+    }
+
+    fn capacity(&self) -> usize {
+        self.full.iter().map(Vec::capacity).sum::<usize>() + self.last.capacity()
+    }
+
+    /// Adds what is left of a piece.
+    fn join(&mut self, piece: Vec<Far>) {
+        for entry in piece {
+            if self.last.len() == PIECE {
+                let full = std::mem::replace(&mut self.last, Vec::with_capacity(PIECE));
+                self.full.push(full);
+            }
+            self.last.push(entry);
+        }
+    }
+
+    /// All entries in order; memory of pieces goes to `spare`.
+    fn sorted(mut self, spare: &mut Vec<Vec<Far>>) -> Vec<Far> {
+        let mut all = std::mem::take(&mut self.last);
+        if !self.full.is_empty() {
+            // As they came, which is nearly in order.
+            let last =
+                std::mem::replace(&mut all, Vec::with_capacity((self.full.len() + 1) * PIECE));
+            for mut piece in self.full.into_iter().chain([last]) {
+                all.append(&mut piece);
+                keep(spare, piece);
+            }
+        }
+        all.sort_unstable();
+        all
+    }
+}
+
+/// Keeps the memory of a piece, if it is one, for the next.
+fn keep(spare: &mut Vec<Vec<Far>>, mut piece: Vec<Far>) {
+    if spare.len() < MAX_SPARE && (1..=PIECE).contains(&piece.capacity()) {
+        piece.clear();
+        spare.push(piece);
+    }
 }
 
 impl Timers {
@@ -64,21 +132,33 @@ impl Timers {
             if to != self.open.0 {
                 self.open(to);
             }
-            let bucket = &mut self.open.1;
-            if bucket.len() == bucket.capacity() && bucket.len() >= LARGE {
-                bucket.reserve_exact(bucket.len() / 4);
+            if self.open.1.last.len() == PIECE {
+                self.next_piece();
             }
-            bucket.push(entry);
+            self.open.1.last.push(far(entry));
         }
     }
 
     /// Another far bucket is to be added to.
     fn open(&mut self, to: i64) {
-        let next = self.far.remove(&to).or_else(|| self.spare.pop()).unwrap_or_default();
+        let next = self.far.remove(&to).unwrap_or_else(|| {
+            let last = self.spare.pop().unwrap_or_default();
+            Bucket { full: Vec::new(), last }
+        });
         let (from, entries) = std::mem::replace(&mut self.open, (to, next));
-        if !entries.is_empty() {
+        if entries.is_empty() {
+            keep(&mut self.spare, entries.last);
+        } else {
             self.far.insert(from, entries);
         }
+    }
+
+    /// The piece at hand is full.
+    #[cold]
+    fn next_piece(&mut self) {
+        let next = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(PIECE));
+        let full = std::mem::replace(&mut self.open.1.last, next);
+        self.open.1.full.push(full);
     }
 
     /// The next entry due at or before `now`: its time, the low half of its
@@ -101,7 +181,7 @@ impl Timers {
             }
         }
         let late = self.late.peek().map(|e| e.0);
-        let near = self.near.get(self.at).copied();
+        let near = self.near.get(self.at).map(|e| entry(self.bucket, *e));
         let entry = match (near, late) {
             (Some(near), Some(late)) => near.min(late),
             (near, late) => near.or(late)?,
@@ -131,20 +211,16 @@ impl Timers {
             true => std::mem::take(&mut self.open.1),
             false => self.far.remove(&first).unwrap_or_default(),
         };
-        let mut done = std::mem::replace(&mut self.near, entries);
-        self.near.sort_unstable();
+        keep(&mut self.spare, std::mem::take(&mut self.near));
+        self.near = entries.sorted(&mut self.spare);
         self.at = 0;
-        done.clear();
-        if self.spare.len() < MAX_SPARE {
-            self.spare.push(done);
-        }
         true
     }
 
     /// A time before which [`pop`](Self::pop) has nothing.
     pub fn next_due(&self) -> Time {
         let late = self.late.peek().map(|e| e.0.0);
-        let near = self.near.get(self.at).map(|e| e.0);
+        let near = self.near.get(self.at).map(|e| entry(self.bucket, *e).0);
         if let Some(due) = near.into_iter().chain(late).min() {
             return due;
         }
@@ -169,14 +245,16 @@ impl Timers {
     pub fn retain(&mut self, mut lives: impl FnMut(u32, u32) -> bool) {
         self.near.drain(..self.at);
         self.at = 0;
-        let mut lives = |e: &Entry| lives(e.1, e.2);
-        self.late.retain(|e| lives(&e.0));
-        let far = self.far.values_mut().chain([&mut self.near, &mut self.open.1]);
-        self.len = self.late.len();
-        for bucket in far {
-            bucket.retain(&mut lives);
-            bucket.shrink_to_fit();
-            self.len += bucket.len();
+        self.late.retain(|e| lives(e.0.1, e.0.2));
+        self.near.retain(|e| lives(e.1, e.2));
+        self.len = self.late.len() + self.near.len();
+        for bucket in self.far.values_mut().chain([&mut self.open.1]) {
+            let before = std::mem::take(bucket);
+            for mut piece in before.full.into_iter().chain([before.last]) {
+                piece.retain(|e| lives(e.1, e.2));
+                self.len += piece.len();
+                bucket.join(piece);
+            }
         }
         self.far.retain(|_, bucket| !bucket.is_empty());
         self.spare.clear();
@@ -184,9 +262,10 @@ impl Timers {
 
     /// Bytes of the entries' memory.
     pub fn heap_bytes(&self) -> usize {
-        let buckets = self.far.values().chain(&self.spare).chain([&self.near, &self.open.1]);
-        let entries = buckets.map(Vec::capacity).sum::<usize>() + self.late.capacity();
-        entries * size_of::<Entry>()
+        let buckets = self.far.values().chain([&self.open.1]).map(Bucket::capacity);
+        let others = self.spare.iter().chain([&self.near]).map(Vec::capacity);
+        let entries = buckets.chain(others).sum::<usize>();
+        entries * size_of::<Far>() + self.late.capacity() * size_of::<Entry>()
     }
 
     /// The index of the `n`th entry to come up after the next, as far as it is known: for reading
@@ -213,6 +292,26 @@ mod tests {
         let fired: Vec<_> =
             std::iter::from_fn(|| t.pop(Time::from_secs(2))).map(|(_, n, _)| n).collect();
         assert_eq!(fired, [4, 5, 9]);
+    }
+
+    #[test]
+    fn floods_fill_large_buckets() {
+        let mut t = Timers::default();
+        for n in 0..5_000_u64 {
+            // Backwards in time, forwards into the next bucket.
+            t.add(Time::from_nanos((1 << 40) - n as i64), n, n as u32);
+            t.add(Time::from_nanos((1 << 40) + n as i64), 9_000 + n, n as u32);
+        }
+        assert!(t.heap_bytes() <= 12 * (10_000 + 4 * PIECE), "{}", t.heap_bytes());
+        t.retain(|number, _| number % 10 != 1);
+        assert_eq!(t.len(), 9_000);
+        assert!(t.heap_bytes() <= 12 * (9_000 + 4 * PIECE), "{}", t.heap_bytes());
+        let mut last = Time::ZERO;
+        while let Some((due, number, _)) = t.pop(Time::MAX) {
+            assert!(due >= last && number % 10 != 1);
+            last = due;
+        }
+        assert!(t.is_empty());
     }
 
     proptest! {
@@ -243,7 +342,7 @@ mod tests {
                     timers.retain(|number, _| number % 3 != 0);
                     set.retain(|e| e.1 % 3 != 0);
                     prop_assert_eq!(timers.len(), set.len());
-                    prop_assert!(timers.heap_bytes() >= 16 * set.len());
+                    prop_assert!(timers.heap_bytes() >= 12 * set.len());
                 }
             }
         }

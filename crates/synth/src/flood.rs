@@ -27,6 +27,8 @@ use crate::frame::TcpHeader;
 pub enum Kind {
     /// SYNs that nobody answers, each of a connection of its own.
     Syn,
+    /// Established connections that say nothing.
+    Connections,
     /// Datagrams to ports that nobody listens on, each of a connection of its own.
     Udp,
     /// First pieces of datagrams of which no more comes.
@@ -43,8 +45,9 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Syn,
+        Self::Connections,
         Self::Udp,
         Self::Fragments,
         Self::Segments,
@@ -57,6 +60,7 @@ impl Kind {
     fn frames(self) -> u64 {
         match self {
             Self::Syn | Self::Udp | Self::Fragments | Self::Tunnels => 1,
+            Self::Connections => HANDSHAKE,
             Self::Segments => HANDSHAKE + SEGMENTS,
             Self::Dns => QUERIES,
             Self::Http => HANDSHAKE + 2 * REQUEST_SEGMENTS,
@@ -161,6 +165,7 @@ impl Flood {
                 };
                 frame::tcp(client, to(80), id, header, &[])
             }
+            Kind::Connections => Self::stream(client, to(9_999), id, step, 1, None),
             Kind::Udp => {
                 let port = 10_000 + rng.below(20_000) as u16;
                 frame::udp(client, to(port), id, &rng.bytes(32))

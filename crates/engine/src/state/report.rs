@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use gannet_flow::SIZE_CLASSES;
+
 use super::RANKS;
 
 /// What an analysis kept at the most, and what it gave up.
@@ -31,6 +33,8 @@ pub struct State {
     pub fragments_given_up: u64,
     /// Files that were given up.
     pub files_given_up: u64,
+    /// Connections by the largest table that their analyzers had, in [classes](gannet_flow::size_class).
+    pub tables: [u64; SIZE_CLASSES],
 }
 
 impl State {
@@ -50,6 +54,27 @@ impl State {
         self.holes_given_up += other.holes_given_up;
         self.fragments_given_up += other.fragments_given_up;
         self.files_given_up += other.files_given_up;
+        for (sum, more) in self.tables.iter_mut().zip(other.tables) {
+            *sum += more;
+        }
+    }
+
+    /// The distribution of the largest tables.
+    fn write_tables(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: u64 = self.tables.iter().sum();
+        writeln!(f, "{:<20} {:>14} {:>20}", "largest table", "connections", "share so far")?;
+        let mut sum = 0;
+        for (class, count) in self.tables.iter().enumerate().filter(|(_, count)| **count > 0) {
+            sum += count;
+            let entries = match class {
+                0..4 => format!("{class} entries"),
+                _ if class + 1 == SIZE_CLASSES => format!("{} or more", 1 << (class - 2)),
+                _ => format!("{} to {}", 1 << (class - 2), (1 << (class - 1)) - 1),
+            };
+            let share = 100.0 * sum as f64 / all as f64;
+            writeln!(f, "{entries:<20} {count:>14} {share:>18.2} %")?;
+        }
+        Ok(())
     }
 
     /// Connections that ended early, whatever their rank.
@@ -76,6 +101,7 @@ impl fmt::Display for State {
             line("all", self.all)?;
         }
         writeln!(f, "files in transit at the most  {}", self.files)?;
+        self.write_tables(f)?;
         let [half_open, established] = self.ended_early;
         let given_up = [
             ("half-open connections", half_open),
@@ -88,5 +114,26 @@ impl fmt::Display for State {
             writeln!(f, "given up early: {name} {count}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_flow::size_class;
+
+    #[test]
+    fn tables_are_told_by_their_size() {
+        let mut state = State::default();
+        for size in [0, 0, 0, 1, 3, 4, 7, 8, 1 << 13, 1 << 20] {
+            state.tables[size_class(size)] += 1;
+        }
+        let text = state.to_string();
+        let rows: Vec<_> = text.lines().filter(|l| l.ends_with('%')).collect();
+        let rows: Vec<_> = rows.iter().map(|l| l.split_whitespace().collect::<Vec<_>>()).collect();
+        assert_eq!(rows[0], ["0", "entries", "3", "30.00", "%"]);
+        assert_eq!(rows[3], ["4", "to", "7", "2", "70.00", "%"]);
+        assert_eq!(rows[4], ["8", "to", "15", "1", "80.00", "%"]);
+        assert_eq!(rows[5], ["8192", "or", "more", "2", "100.00", "%"]);
     }
 }

@@ -152,6 +152,7 @@ impl State {
             }
         } else if header.is_first() {
             waiting.insert(header.call, packet.fragment.to_vec());
+            cx.conn.note_table(waiting.len());
             if waiting.len() > cx.env.pending.dce_rpc {
                 odd = Some("too_many_dce_rpc_msgs_in_reassembly");
             } else if packet.fragment.len() > MAX_FRAGMENTS {

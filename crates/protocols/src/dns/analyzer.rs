@@ -244,9 +244,11 @@ impl Analyzer {
             Place::Slot => self.slot = Some(exchange),
             Place::Queries => {
                 self.rest().queries.push(exchange, limit, |e| log_kept(cx, flipped, &e));
+                cx.conn.note_table(self.rest().queries.ids());
             }
             Place::Replies => {
                 self.rest().replies.push(exchange, limit, |e| log_kept(cx, flipped, &e));
+                cx.conn.note_table(self.rest().replies.ids());
             }
         }
     }

@@ -201,6 +201,11 @@ impl Pending {
         self.queues[at].1.back_mut().map(|e| &mut **e)
     }
 
+    /// Ids that wait.
+    pub(super) fn ids(&self) -> usize {
+        self.queues.len()
+    }
+
     /// Adds one; `limit` is for ids, and for messages of one. What is given up to make room goes to `out`.
     pub(super) fn push(
         &mut self,

@@ -112,6 +112,7 @@ impl Session {
         }
         if self.pending.len() < cx.env.pending.ftp {
             self.sent(cx.now, word, argument);
+            cx.conn.note_table(self.pending.len());
         } else {
             let addl = self.pending.len().to_string();
             cx.weird("FTP_too_many_pending_commands", &addl, SOURCE);

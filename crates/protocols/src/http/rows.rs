@@ -290,6 +290,7 @@ impl Exchanges {
         let e = self.at(cx, Dir::Orig);
         e.method = Some(method.into());
         e.uri = Some(uri.into());
+        cx.conn.note_table(self.pending.len());
         if !METHODS.contains(&method) {
             cx.weird("unknown_HTTP_method", &String::from_utf8_lossy(method), None);
         }

@@ -181,6 +181,7 @@ impl Pending {
                 object: None,
                 argument: None,
             });
+            cx.conn.note_table(self.operations.len());
             self.operations.len() - 1
         });
         &mut self.operations[at]
@@ -204,6 +205,7 @@ impl Pending {
                 diagnostic: None,
                 filter: None,
             });
+            cx.conn.note_table(self.searches.len());
             self.searches.len() - 1
         });
         &mut self.searches[at]

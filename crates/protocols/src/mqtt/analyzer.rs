@@ -113,19 +113,11 @@ impl Analyzer {
             Packet::Subscribe(number, topics) => {
                 let qualities = Some(topics.iter().map(|t| t.1).collect());
                 let topics = topics.iter().map(|t| t.0.to_vec()).collect();
-                self.asked(
-                    cx.env.pending.mqtt,
-                    number,
-                    Subscription { ts: cx.now, topics, qualities },
-                );
+                self.asked(cx, number, Subscription { ts: cx.now, topics, qualities });
             }
             Packet::Unsubscribe(number, topics) => {
                 let topics = topics.iter().map(|t| t.to_vec()).collect();
-                self.asked(
-                    cx.env.pending.mqtt,
-                    number,
-                    Subscription { ts: cx.now, topics, qualities: None },
-                );
+                self.asked(cx, number, Subscription { ts: cx.now, topics, qualities: None });
             }
             Packet::SubAck(number, quality) => {
                 if let Some(s) = self.subscribe.remove(&number) {
@@ -157,6 +149,7 @@ impl Analyzer {
             delivery.write(cx, "ok");
         } else if self.publish.len() < cx.env.pending.mqtt || self.publish.contains_key(&p.number) {
             self.publish.insert(p.number, delivery);
+            cx.conn.note_table(self.publish.len());
         }
     }
 
@@ -180,9 +173,10 @@ impl Analyzer {
         }
     }
 
-    fn asked(&mut self, limit: usize, number: u16, s: Subscription) {
-        if self.subscribe.len() < limit || self.subscribe.contains_key(&number) {
+    fn asked(&mut self, cx: &mut Context<'_>, number: u16, s: Subscription) {
+        if self.subscribe.len() < cx.env.pending.mqtt || self.subscribe.contains_key(&number) {
             self.subscribe.insert(number, s);
+            cx.conn.note_table(self.subscribe.len());
         }
     }
 

@@ -122,6 +122,7 @@ impl Analyzer {
             has_argument: !parts.argument.is_empty(),
             mechanism: Mechanism::parse(parts.argument),
         });
+        cx.conn.note_table(self.pending.len());
         if self.pending.len() > cx.env.pending.pop3 {
             cx.weird("pop3_client_too_many_pending_commands", "", SOURCE);
             self.pending.pop_front();

@@ -118,6 +118,7 @@ impl Requests {
         let info = self.info(cx, true);
         info.method = Some(line.method.to_vec());
         info.uri = Some(line.uri.to_vec());
+        cx.conn.note_table(self.pending.len());
         if !METHODS.contains(&line.method) {
             cx.weird_bytes("unknown_SIP_method", line.method, None);
         }

@@ -97,6 +97,7 @@ pub(super) fn message(
             discarded(cx, core, "tree");
         }
         core.v2.trees.insert(message, tree);
+        cx.conn.note_table(core.v2.trees.len());
     } else if status != STATUS_PENDING {
         core.v2.trees.remove(&message);
     }
@@ -403,6 +404,7 @@ fn read(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>) -
         discarded(cx, core, "read");
     }
     core.v2.reads.insert(h.message, (offset, file));
+    cx.conn.note_table(core.v2.reads.len());
     Some(())
 }
 
@@ -424,6 +426,7 @@ fn control(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>
         discarded(cx, core, "ioctl");
     }
     core.v2.controls.insert(h.message, file);
+    cx.conn.note_table(core.v2.controls.len());
     Some(())
 }
 

@@ -342,6 +342,7 @@ impl Analyzer {
             self.queue.clear();
         }
         self.queue.push_back(command);
+        cx.conn.note_table(self.queue.len());
     }
 
     fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) {
