@@ -28,8 +28,9 @@ pub struct Options {
     pub local_nets: Vec<Subnet>,
     /// Hosts that logs of what is in a network are about.
     pub assets: Assets,
-    /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS. Off by default, as
-    /// in Zeek without Spicy.
+    /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS; and tell in
+    /// analyzer.log where [protocols that need Spicy](crate::Tag::needs_spicy) fail. Off by default, as
+    /// in Zeek without it.
     pub inner_protocols: bool,
     /// How much may wait at one connection.
     pub pending: Pending,

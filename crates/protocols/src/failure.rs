@@ -33,8 +33,12 @@ gannet_log::row! {
     }
 }
 
-/// Writes a row for a connection.
+/// Writes a row for a connection. Protocols that only some builds of Zeek know have none, unless they
+/// are to be followed as those do.
 pub fn log(env: &mut Env, now: Time, conn: &Conn, kind: &str, tag: Tag, reason: &str, data: &[u8]) {
+    if tag.needs_spicy() && !env.inner_protocols {
+        return;
+    }
     let row = AnalyzerRow {
         ts: now,
         analyzer_kind: kind,
@@ -47,4 +51,25 @@ pub fn log(env: &mut Env, now: Time, conn: &Conn, kind: &str, tag: Tag, reason: 
         failure_data: (!data.is_empty()).then_some(data),
     };
     env.logs.write(&row);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+
+    #[test]
+    fn failures_of_protocols_that_need_spicy_are_told_on_request() {
+        for (inner, expected) in [(false, &["HTTP"][..]), (true, &["HTTP", "REDIS"])] {
+            let mut h = Harness::new(Proto::Tcp, 80);
+            h.env.inner_protocols = inner;
+            let cx = h.cx();
+            for tag in [Tag::Http, Tag::Redis] {
+                log(cx.env, cx.now, cx.conn, "protocol", tag, "no such thing", b"");
+            }
+            let rows = h.rows("analyzer");
+            let names: Vec<_> = rows.iter().map(|r| &*r["analyzer_name"]).collect();
+            assert_eq!(names, expected);
+        }
+    }
 }

@@ -169,6 +169,13 @@ registry! {
     }
 }
 
+impl Tag {
+    /// Whether Zeek reads the protocol only where it was built with Spicy.
+    pub fn needs_spicy(self) -> bool {
+        matches!(self, Self::LdapTcp | Self::LdapUdp | Self::Postgresql | Self::Quic | Self::Redis)
+    }
+}
+
 /// Ports that servers of known protocols use: what tells the originator from the responder where
 /// the first packet does not. Zeek's `likely_server_ports`.
 const LIKELY_TCP: &[u16] = &[

@@ -1,5 +1,7 @@
 //! Beginnings of protocols over TCP.
 
+use std::sync::LazyLock;
+
 use memchr::memmem;
 
 use super::text::after;
@@ -28,8 +30,8 @@ pub(super) const RULES: &[(crate::Tag, Test)] = &[
     (crate::Tag::Ftp, |s| ftp_server(s.resp) && ftp_client(s.orig)),
     (crate::Tag::Http, |s| http_client(s.orig)),
     (crate::Tag::Http, |s| http_server(s.resp)),
-    (crate::Tag::Irc, |s| irc_server(s.resp) && irc_client(s.orig, b"USER", b"NICK")),
-    (crate::Tag::Irc, |s| irc_server(s.resp) && irc_client(s.orig, b"NICK", b"USER")),
+    (crate::Tag::Irc, |s| irc_client(s.orig, b"USER", b"NICK") && irc_server(s.resp)),
+    (crate::Tag::Irc, |s| irc_client(s.orig, b"NICK", b"USER") && irc_server(s.resp)),
     (crate::Tag::Irc, |s| both(s) && irc_peer(s.resp) && irc_peer(s.orig)),
     (crate::Tag::KrbTcp, |s| krb_request(skip4(s.orig)) || krb_request(skip4(s.resp))),
     (crate::Tag::KrbTcp, |s| krb_reply(skip4(s.orig)) || krb_reply(skip4(s.resp))),
@@ -229,9 +231,12 @@ fn postgresql(s: Sides<'_>) -> bool {
     ty.is_ascii_alphanumeric() && memmem::find(names, b"user\0").is_some()
 }
 
+/// What a server's settings begin with.
+static MC_DN: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"McDn"));
+
 /// Client `a` and server `b`.
 fn rdp(a: &[u8], b: &[u8]) -> bool {
-    let server = b.get(5) == Some(&0xd0) || memmem::find(b, b"McDn").is_some();
+    let server = b.get(5) == Some(&0xd0) || MC_DN.find(b).is_some();
     server
         && (memmem::find(a, b"Cookie: mstshash=").is_some()
             || memmem::find(a, b"Duca").is_some_and(|n| {

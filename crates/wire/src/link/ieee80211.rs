@@ -4,6 +4,7 @@ use super::Frame;
 use super::Kind;
 use super::Network;
 use super::Step;
+use super::link_type;
 use super::mac;
 use super::network;
 use crate::bytes;
@@ -33,8 +34,19 @@ mod field {
     pub(super) const SUBFRAME_LEN: usize = 12;
 }
 
-/// Bits of the frame control's first byte: data frames, those of them without data, and those
-/// with a QoS field.
+/// Link types of captures whose frames of 802.11 stand behind other headers, besides radiotap.
+mod behind {
+    /// AbsoluteValue Systems' header.
+    pub(super) const AVS: u16 = 163;
+    /// Per-packet information.
+    pub(super) const PPI: u16 = 192;
+    /// Prism's header.
+    pub(super) const PRISM: u16 = 119;
+}
+
+/// Bits of the frame control's first byte: control frames, data frames, those of them without data,
+/// and those with a QoS field.
+const CONTROL: u8 = 0x04;
 const DATA: u8 = 0x08;
 const NO_DATA: u8 = 0x40;
 const QOS: u8 = 0x80;
@@ -44,6 +56,64 @@ const FROM_DS: u8 = 0x02;
 const PROTECTED: u8 = 0x40;
 /// Bit of the QoS field: an aggregate follows.
 const AGGREGATE: u8 = 0x80;
+
+/// Whether a captured frame comes through `ip or not ip`, the filter that Zeek captures and reads
+/// with.
+///
+/// It lets everything through where nothing has to be read to say so. In frames of 802.11 it looks
+/// for what data frames carry behind headers of several lengths, and a filter that runs out of bytes
+/// lets nothing through: of data frames that are cut short, or have no data, not even an oddity is
+/// told.
+pub(super) fn passes(link_type: u16, data: &[u8]) -> bool {
+    let has = |n: usize| data.len() >= n;
+    let little = || usize::from(bytes::u16_at(data, field::RADIOTAP_LEN).swap_bytes());
+    let big = |at| bytes::u32_at(data, at) as usize;
+    let (header, start) = match link_type {
+        link_type::IEEE802_11 => (0, 0),
+        link_type::IEEE802_11_RADIO => (4, little()),
+        behind::AVS => (8, big(4)),
+        // Only frames of 802.11 are looked for behind this one.
+        behind::PPI if bytes::u32_at(data, 4) != 0x6900_0000 => return false,
+        behind::PPI => (8, little()),
+        // Its first word may be that of an AVS header.
+        behind::PRISM if has(4) && bytes::u32_at(data, 0) & 0xffff_f000 == 0x8021_1000 => {
+            (8, big(4))
+        }
+        behind::PRISM => (4, 0x90),
+        _ => return true,
+    };
+    let Some(control) = data.get(start).filter(|_| has(header)) else { return false };
+    if control & (CONTROL | DATA) != DATA {
+        return true;
+    }
+    let mut end = start + LEN;
+    if control & QOS != 0 {
+        end += QOS_LEN;
+    }
+    if link_type == link_type::IEEE802_11_RADIO {
+        match is_padded(data) {
+            Some(true) => end = end.next_multiple_of(4),
+            Some(false) => {}
+            None => return false,
+        }
+    }
+    has(end + SNAP_LEN)
+}
+
+/// Whether a radiotap header says that the header of 802.11 is filled up to four bytes; `None` where
+/// it is cut short. The filter knows no second word of fields.
+fn is_padded(data: &[u8]) -> Option<bool> {
+    const FLAGS: u8 = 0x02;
+    const TIME: u8 = 0x01;
+    const MORE_FIELDS: u8 = 0x80;
+    const PADDED: u8 = 0x20;
+    let fields: &[u8; 4] = data.get(4..)?.first_chunk()?;
+    if fields[0] & FLAGS == 0 || fields[3] & MORE_FIELDS != 0 {
+        return Some(false);
+    }
+    let flags = data.get(if fields[0] & TIME != 0 { 16 } else { 8 })?;
+    Some(flags & PADDED != 0)
+}
 
 pub(super) fn step_radiotap(data: &[u8]) -> Result<Step<'_>, Weird> {
     let len = usize::from(bytes::u16_at(data, field::RADIOTAP_LEN).swap_bytes());
@@ -185,6 +255,7 @@ impl<'a> Iterator for Subframes<'a> {
 mod tests {
     use super::*;
     use crate::link;
+    use crate::link_with;
 
     /// A header with addresses of 1s, 2s, 3s and, as far as asked for, more bytes.
     fn header(control: u8, flags: u8, more: &[u8]) -> Vec<u8> {
@@ -218,7 +289,8 @@ mod tests {
         assert!(nothing(&header(DATA | NO_DATA, 0, &[0; 9])));
         assert!(nothing(&header(DATA | QOS, PROTECTED, &[0; 9])));
         assert!(nothing(&header(DATA, 0, &[0x42; 9])));
-        let e = |f: &[u8]| link(105, f, f.len() as u32).unwrap_err().name;
+        // Inside of another frame, where no filter has looked.
+        let e = |f: &[u8]| link_with(105, f, f.len() as u32, 1, &mut |_| {}).unwrap_err().name;
         assert_eq!(e(&header(DATA, 0, &[])), "truncated_802_11_header");
         assert_eq!(e(&header(DATA, 3, &[0; 6])), "truncated_802_11_header");
         assert_eq!(e(&header(DATA | QOS, 0, &[0; 2])), "truncated_802_11_header");
@@ -226,9 +298,45 @@ mod tests {
     }
 
     #[test]
+    fn what_a_filter_lets_through() {
+        let ack = [0xd4, 0, 0, 0, 1, 2, 3, 4, 5, 6];
+        let null = header(DATA | NO_DATA, 0, &[]);
+        let data = header(DATA, 0, &IP);
+        let quality = header(DATA | QOS, 0, &[&[0, 0][..], &IP].concat());
+        for (frame, at_least) in [(&ack[..], 1), (&null, 32), (&data, 32), (&quality, 34)] {
+            let long = [frame, &[0; 16]].concat();
+            for n in 0..long.len() {
+                assert_eq!(passes(105, &long[..n]), n >= at_least, "{frame:?} {n}");
+                // Behind 12 bytes: flags that say nothing, flags that say it is padded, and a time
+                // in front of those.
+                for (fields, flags, padding) in [(0, 0, 0), (2, 0, 0), (2, 0x20, 2)] {
+                    let padding = if at_least == 34 { padding } else { 0 };
+                    let radio = [&[0, 0, 12, 0, fields, 0, 0, 0, flags, 0, 0, 0], &long[..n]];
+                    assert_eq!(passes(127, &radio.concat()), n >= at_least + padding);
+                }
+                let avs = [&[0x80, 0x21, 0x10, 1, 0, 0, 0, 8], &long[..n]].concat();
+                assert_eq!(passes(163, &avs), n >= at_least);
+                assert_eq!(passes(119, &avs), n >= at_least);
+                let prism = [&[0; 0x90], &long[..n]].concat();
+                assert_eq!(passes(119, &prism), n >= at_least);
+                for (kind, known) in [(105, true), (1, false)] {
+                    let ppi = [&[0, 0, 8, 0, kind, 0, 0, 0], &long[..n]].concat();
+                    assert_eq!(passes(192, &ppi), known && n >= at_least);
+                }
+            }
+        }
+        assert!(passes(1, b"") && passes(101, b""));
+        assert!(!passes(127, &[0, 0, 0xff, 0xff]) && !passes(163, &[0xff; 8]) && !passes(119, b""));
+        // Of no interest rather than odd.
+        assert_eq!(link(105, &null, 24).unwrap().network, Network::Nothing);
+        assert_eq!(link(105, &ack, 10).unwrap_err().name, "truncated_802_11_header");
+    }
+
+    #[test]
     fn radiotap_is_skipped() {
         let mut f = vec![0, 0, 5, 0, 9];
-        assert_eq!(link(127, &f, 5).unwrap_err().name, "truncated_radiotap_header");
+        let e = link_with(127, &f, 5, 1, &mut |_| {}).unwrap_err().name;
+        assert_eq!(e, "truncated_radiotap_header");
         f.extend_from_slice(&header(DATA | QOS, 0, &[&[0, 0][..], &IP].concat()));
         assert_eq!(link(127, &f, 99).unwrap().network, Network::Ip(&[0x45]));
     }

@@ -233,6 +233,9 @@ fn walk<'a>(
         src_mac: None,
         dst_mac: None,
     };
+    if depth == 0 && !ieee80211::passes(link_type, data) {
+        return Ok(frame);
+    }
     let mut source = "ROOT";
     let mut step = match first(link_type) {
         Some(kind) => Step::Into(kind, data),
