@@ -82,7 +82,7 @@ pub(crate) struct Rare {
 }
 
 // There may be millions, of which nearly all are a slot and nothing else.
-const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 216);
+const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 208);
 
 impl Ext {
     pub(crate) fn rare(&mut self) -> &mut Rare {
@@ -333,7 +333,7 @@ impl Shard {
     ) -> u32 {
         let uid = self.env.uids.connection(self.packet_number, ordinal);
         let mut conn = Conn::new(uid, *id, proto, ip_proto, self.time);
-        conn.hub = hub;
+        conn.set_hub(hub);
         if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
             self.env.hub_ports.add(proto, id.resp_p);
         }
@@ -487,7 +487,7 @@ impl Shard {
         };
         session.finish(&mut slot.conn);
         let env = &mut self.env;
-        if !slot.conn.served {
+        if !slot.conn.was_served() {
             serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }
         if slot.ext.rare.as_ref().is_some_and(|r| r.carries) {
@@ -561,7 +561,7 @@ pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>
         Proto::Udp => conn.is_active(Dir::Resp),
         _ => false,
     };
-    conn.served |= policy.service(
+    if policy.service(
         now,
         &Served {
             host: conn.id.resp_h,
@@ -571,7 +571,9 @@ pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>
             sent: conn.sent[Dir::Resp.index()].payload,
             answered,
         },
-    );
+    ) {
+        conn.set_served();
+    }
 }
 
 /// TCP counts payload in sequence space, which is only worked out where it is asked for.

@@ -192,7 +192,7 @@ impl Shard {
         around: &Encapsulation,
     ) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        if !slot.conn.hub {
+        if !slot.conn.is_hub() {
             // By its ports or its content a tunnel that holds a packet is of the hub.
             return;
         }

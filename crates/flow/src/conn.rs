@@ -21,11 +21,11 @@ pub struct Counts {
     pub packets: u32,
 }
 
-/// A short ordered list of protocol numbers, inline up to seven.
+/// A short ordered list of protocol numbers, of six at the most.
 #[derive(Clone, Debug, Default)]
 pub struct Services {
     len: u8,
-    inline: [u8; 7],
+    inline: [u8; 6],
 }
 
 impl Services {
@@ -34,7 +34,7 @@ impl Services {
         &self.inline[..usize::from(self.len)]
     }
 
-    /// Appends one unless it is there (or seven others are).
+    /// Appends one unless it is there (or six others are).
     pub fn insert(&mut self, service: u8) {
         if !self.contains(service) && usize::from(self.len) < self.inline.len() {
             self.inline[usize::from(self.len)] = service;
@@ -87,18 +87,10 @@ pub struct Conn {
     /// Confirmed protocols, in order of confirmation.
     pub services: Services,
     rare: Option<Box<Rare>>,
-    /// Its packets go one way alone, which is part of its key.
-    pub(crate) one_way: bool,
-    /// A TCP connection whose handshake was not seen: some protocols are not looked for in it.
-    pub partial: bool,
-    /// It speaks of connections between other hosts, or was announced by one that does.
-    pub hub: bool,
+    /// Yes or no, a bit each: see [`mark`].
+    marks: u8,
     /// Files that began on it.
     pub files: u32,
-    /// Part of a TCP stream is missing: no protocol can be blamed for what it makes of the rest.
-    pub gap: bool,
-    /// What it shows of its responder's service was told, where that is logged.
-    pub served: bool,
     /// Size of the largest table that its analyzers had, by [`size_class`].
     tables: u8,
 }
@@ -110,6 +102,15 @@ pub const SIZE_CLASSES: usize = 16;
 pub fn size_class(size: usize) -> usize {
     let bits = usize::BITS - size.leading_zeros();
     if size < 4 { size } else { (bits as usize + 1).min(SIZE_CLASSES - 1) }
+}
+
+/// Bits of [`Conn::marks`].
+mod mark {
+    pub(super) const ONE_WAY: u8 = 1;
+    pub(super) const PARTIAL: u8 = 1 << 1;
+    pub(super) const HUB: u8 = 1 << 2;
+    pub(super) const GAP: u8 = 1 << 3;
+    pub(super) const SERVED: u8 = 1 << 4;
 }
 
 /// What few connections have.
@@ -136,11 +137,7 @@ impl Conn {
             history: History::default(),
             services: Services::default(),
             rare: None,
-            one_way: false,
-            partial: false,
-            gap: false,
-            served: false,
-            hub: false,
+            marks: 0,
             files: 0,
             tables: 0,
         }
@@ -155,6 +152,70 @@ impl Conn {
     /// The [class](size_class) of the largest table that its analyzers had.
     pub fn largest_table(&self) -> usize {
         usize::from(self.tables)
+    }
+
+    #[inline]
+    fn has(&self, mark: u8) -> bool {
+        self.marks & mark != 0
+    }
+
+    #[inline]
+    fn set(&mut self, mark: u8, on: bool) {
+        self.marks = if on { self.marks | mark } else { self.marks & !mark };
+    }
+
+    /// Whether its packets go one way alone, which is part of its key.
+    #[inline]
+    pub fn is_one_way(&self) -> bool {
+        self.has(mark::ONE_WAY)
+    }
+
+    pub(crate) fn set_one_way(&mut self, is: bool) {
+        self.set(mark::ONE_WAY, is);
+    }
+
+    /// Whether it is a TCP connection whose handshake was not seen: some protocols are not looked
+    /// for in it.
+    #[inline]
+    pub fn is_partial(&self) -> bool {
+        self.has(mark::PARTIAL)
+    }
+
+    pub(crate) fn set_partial(&mut self, is: bool) {
+        self.set(mark::PARTIAL, is);
+    }
+
+    /// Whether it speaks of connections between other hosts, or was announced by one that does.
+    #[inline]
+    pub fn is_hub(&self) -> bool {
+        self.has(mark::HUB)
+    }
+
+    /// Says whether it does.
+    pub fn set_hub(&mut self, is: bool) {
+        self.set(mark::HUB, is);
+    }
+
+    /// Whether part of a TCP stream is missing: no protocol can be blamed for what it makes of the
+    /// rest.
+    #[inline]
+    pub fn has_gap(&self) -> bool {
+        self.has(mark::GAP)
+    }
+
+    pub(crate) fn set_gap(&mut self) {
+        self.set(mark::GAP, true);
+    }
+
+    /// Whether what it shows of its responder's service was told, where that is logged.
+    #[inline]
+    pub fn was_served(&self) -> bool {
+        self.has(mark::SERVED)
+    }
+
+    /// It was told.
+    pub fn set_served(&mut self) {
+        self.set(mark::SERVED, true);
     }
 
     /// Idle time after which it is removed.

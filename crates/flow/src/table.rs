@@ -50,7 +50,7 @@ impl Key {
                 && a.orig_h == b.resp_h
                 && a.resp_h == b.orig_h
         };
-        (self.ip_proto, self.one_way, self.hub) == (conn.ip_proto, conn.one_way, conn.hub)
+        (self.ip_proto, self.one_way, self.hub) == (conn.ip_proto, conn.is_one_way(), conn.is_hub())
             && (forth || back())
     }
 }
@@ -144,7 +144,7 @@ impl Spare {
 impl<X> Slot<X> {
     /// A slot without a timer.
     pub fn new(mut conn: Conn, tcp: Option<Box<Tcp>>, ext: X, number: u64, one_way: bool) -> Self {
-        conn.one_way = one_way;
+        conn.set_one_way(one_way);
         Self { conn, tcp, ext, number, due: Time::MAX, syn: None }
     }
 
@@ -174,7 +174,8 @@ impl<X> Slot<X> {
     }
 
     fn key(&self) -> Key {
-        Key::new(&self.conn.id, self.conn.ip_proto, self.conn.one_way).of_hub(self.conn.hub)
+        Key::new(&self.conn.id, self.conn.ip_proto, self.conn.is_one_way())
+            .of_hub(self.conn.is_hub())
     }
 }
 
@@ -368,7 +369,8 @@ mod tests {
         let mut t = Table::default();
         let mut put = |one_way, hub| {
             let mut slot = slot(7);
-            (slot.conn.one_way, slot.conn.hub) = (one_way, hub);
+            slot.conn.set_one_way(one_way);
+            slot.conn.set_hub(hub);
             insert(&mut t, slot)
         };
         let places = [put(false, false), put(true, false), put(false, true)];

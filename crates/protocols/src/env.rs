@@ -350,7 +350,7 @@ impl Env {
         what: Expected,
         now: Time,
     ) {
-        let hub = by.hub;
+        let hub = by.is_hub();
         let orig = if hub {
             self.hub_ports.add(Proto::Tcp, port);
             orig
@@ -389,7 +389,7 @@ impl Env {
 
     /// Whether the protocol that announced a connection still awaits it.
     pub fn is_awaited(&mut self, tag: Tag, conn: &Conn, now: Time) -> bool {
-        let to = (conn.id.resp_h, conn.id.resp_p, conn.hub);
+        let to = (conn.id.resp_h, conn.id.resp_p, conn.is_hub());
         match tag {
             Tag::FtpData => self.ftp.control(to, now).is_some(),
             Tag::IrcData => self.irc.announced(to, now).is_some(),

@@ -100,7 +100,7 @@ impl Stack {
             return;
         }
         self.port = conn.id.resp_p;
-        self.waiting = match env.expected_for(&conn.id, conn.proto, conn.hub, now) {
+        self.waiting = match env.expected_for(&conn.id, conn.proto, conn.is_hub(), now) {
             Some(expected) => {
                 // The announcement alone says what it is, whether or not anything is sent.
                 if env.is_awaited(expected.tag, conn, now) {
@@ -351,7 +351,7 @@ impl Session<'_> {
 /// Whether a violation counts: early, and on a whole stream, for what is missing may be what seems to
 /// be wrong.
 pub(crate) fn blames(conn: &Conn) -> bool {
-    let incomplete = conn.proto == Proto::Tcp && (conn.partial || conn.gap);
+    let incomplete = conn.proto == Proto::Tcp && (conn.is_partial() || conn.has_gap());
     !incomplete && conn.payload() <= IGNORE_VIOLATIONS_AFTER
 }
 

@@ -271,10 +271,10 @@ impl Tcp {
     fn set_partial(&self, conn: &mut Conn, from: Dir, s: &Segment<'_>) {
         match from {
             Dir::Orig if !self.first_seen[0] => {
-                conn.partial = !s.has(flag::SYN) || s.has(flag::ACK);
+                conn.set_partial(!s.has(flag::SYN) || s.has(flag::ACK));
             }
-            Dir::Resp if !self.first_seen[1] && !conn.partial => {
-                conn.partial = !s.has(flag::SYN);
+            Dir::Resp if !self.first_seen[1] && !conn.is_partial() => {
+                conn.set_partial(!s.has(flag::SYN));
             }
             _ => {}
         }
@@ -284,7 +284,7 @@ impl Tcp {
         conn.flip();
         self.side.swap(0, 1);
         self.first_seen.swap(0, 1);
-        conn.partial = false;
+        conn.set_partial(false);
         c.flipped(conn);
     }
 
@@ -416,7 +416,7 @@ impl Tcp {
 
     fn ack_received(&mut self, conn: &mut Conn, side: Dir, mut seq: u64, c: &mut impl Consumer) {
         let clean = self.side[0].is_clean() && self.side[1].is_clean();
-        let partial = conn.partial;
+        let partial = conn.is_partial();
         let e = self.end(side);
         if e.fins > 0 && seq >= e.fin_seq {
             seq = e.fin_seq.wrapping_sub(1);
@@ -434,7 +434,7 @@ impl Tcp {
                     }
                     missed = missed.saturating_add(len);
                 }
-                conn.gap = true;
+                conn.set_gap();
                 missing = true;
                 c.gap(conn, side, len);
             }

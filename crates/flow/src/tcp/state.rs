@@ -147,7 +147,7 @@ impl Tcp {
             } else if s.has(flag::ACK) && peer == State::Established {
                 // The SYN was missed, the rest of the handshake was not.
                 self.set_state(conn, from, State::Established);
-                conn.partial = false;
+                conn.set_partial(false);
                 self.first_seen[from.index()] = true;
             } else {
                 self.set_state(conn, from, State::Partial);
@@ -174,7 +174,7 @@ impl Tcp {
             }
         } else if peer_state == State::SynAckSent && s.seq == e.start_seq {
             // SYN and SYN-ACK came in the wrong order.
-            conn.partial = false;
+            conn.set_partial(false);
             self.flip(conn, c);
             from = from.other();
             self.set_state(conn, from.other(), State::Established);

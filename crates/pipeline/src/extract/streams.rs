@@ -175,7 +175,7 @@ impl<F: FnMut(&Message<'_>)> Listener<'_, F> {
             let len = usize::from(u16::from_be_bytes([a, b]));
             let side = &mut self.sides[from.index()];
             let rest = &data[at + 2..];
-            if len < HEADER || (!side.in_step && conn.partial && !is_plausible(rest)) {
+            if len < HEADER || (!side.in_step && conn.is_partial() && !is_plausible(rest)) {
                 return None;
             }
             let Some(bytes) = rest.get(..len) else { break };

@@ -284,7 +284,7 @@ impl Analyzer {
         if self.lost {
             return;
         }
-        if cx.conn.partial {
+        if cx.conn.is_partial() {
             if from.is_orig() {
                 self.skim(cx, from, data);
             }

@@ -94,7 +94,7 @@ impl Tcp {
 
 impl Analyze for Tcp {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
-        if self.gap || cx.conn.partial {
+        if self.gap || cx.conn.is_partial() {
             return;
         }
         let frames = &mut self.frames[from.index()];

@@ -283,7 +283,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if cx.conn.partial {
+        if cx.conn.is_partial() {
             return;
         }
         let mut rest = data;

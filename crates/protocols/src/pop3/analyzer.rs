@@ -372,7 +372,7 @@ impl Sink for Files<'_, '_> {
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         // Without the beginning, lines would be cut wrong.
-        if self.tls || cx.conn.partial {
+        if self.tls || cx.conn.is_partial() {
             return;
         }
         let mut data = data;

@@ -127,7 +127,7 @@ impl Analyze for Analyzer {
         {
             session.write(cx);
         }
-        if self.done || cx.conn.partial {
+        if self.done || cx.conn.is_partial() {
             return;
         }
         match self.encryption {

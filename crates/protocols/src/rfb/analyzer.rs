@@ -147,7 +147,7 @@ impl Analyze for Analyzer {
         let mut frames =
             std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
         loop {
-            if self.lost || (self.shown && !from.is_orig()) || cx.conn.partial {
+            if self.lost || (self.shown && !from.is_orig()) || cx.conn.is_partial() {
                 break;
             }
             let due = self.due[from.index()];

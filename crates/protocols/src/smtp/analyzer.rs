@@ -431,7 +431,7 @@ impl LineSink for ChunkLines<'_, '_, '_> {
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         // Without the beginning, lines would be cut wrong.
-        if self.reading != Reading::Lines || data.is_empty() || cx.conn.partial {
+        if self.reading != Reading::Lines || data.is_empty() || cx.conn.is_partial() {
             return;
         }
         let i = from.index();

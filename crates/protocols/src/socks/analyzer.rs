@@ -161,7 +161,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.over || cx.conn.partial {
+        if self.over || cx.conn.is_partial() {
             return;
         }
         if self.done == [true; 2] {

@@ -245,7 +245,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || cx.conn.partial {
+        if self.done || cx.conn.is_partial() {
             return;
         }
         let mut rest = data;

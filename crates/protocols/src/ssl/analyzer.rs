@@ -356,7 +356,7 @@ fn fill<const N: usize>(kept: &mut Vec<u8>, fresh: &mut &[u8]) -> Option<[u8; N]
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.idle || cx.conn.partial {
+        if self.idle || cx.conn.is_partial() {
             return;
         }
         if let Err(e) = self.chunk(cx, from, data) {

@@ -86,7 +86,7 @@ impl Core {
     pub(super) fn violation(&mut self, cx: &mut Context<'_>, reason: &str) {
         cx.violation(self.tag, reason, &[]);
         // Where bytes were missed, nothing can be said against the protocol.
-        let incomplete = cx.conn.proto == Proto::Tcp && (cx.conn.partial || cx.conn.gap);
+        let incomplete = cx.conn.proto == Proto::Tcp && (cx.conn.is_partial() || cx.conn.has_gap());
         if !incomplete && self.session.is_open() {
             self.session.log(cx);
             self.session.analyzing = false;

@@ -52,7 +52,7 @@ impl<T: Talk> Prelude<T> {
 
 impl<T: Talk> Analyze for Prelude<T> {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done || cx.conn.partial {
+        if self.done || cx.conn.is_partial() {
             return;
         }
         for item in T::items(from, data) {
