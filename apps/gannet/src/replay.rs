@@ -18,11 +18,13 @@ use gannet_replay::Error;
 use gannet_replay::Input;
 use gannet_replay::Live;
 use gannet_replay::Options;
+use gannet_replay::Policy;
 use gannet_replay::Range;
 use gannet_replay::Server;
 use gannet_replay::Target;
 use gannet_replay::TargetError;
 use gannet_replay::Timing;
+use gannet_replay::Transport;
 
 use crate::out;
 use crate::outcome::Outcome;
@@ -38,6 +40,7 @@ Examples:
   gannet replay day.pcap --to 10.0.0.53 --timing speed=2x --threads 2
   gannet replay --list names.txt --to [::1]:5300 --timing rate=50k --loop 0 --duration 60
   gannet replay day.pcap --to 10.0.0.53 --timing ramp=1k..100k/60s --svg ramp.svg
+  gannet replay day.pcap --to 10.0.0.53 --transport tcp --queries-per-connection 100
   gannet replay --serve 127.0.0.1:5300        an echo server to send to
 
 Queries go where --to says and nowhere else. A public address needs --yes-i-may.";
@@ -61,7 +64,16 @@ pub(crate) struct Args {
     /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come)
     #[arg(short, long, value_name = "TIMING", default_value = "original")]
     timing: Timing,
-    /// Client sockets; without it one a source address of the capture
+    /// What carries queries: udp or tcp
+    #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
+    transport: Transport,
+    /// Seconds after which a client closes a connection that it does not use
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    idle: Duration,
+    /// Queries over one connection at the most; without it any number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    queries_per_connection: Option<u32>,
+    /// Clients, a socket or connection each; without it one a source address of the capture
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<u32>,
     /// Threads that send
@@ -214,8 +226,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let counts = report.counts();
     if counts.answered == 0 && counts.refused > 0 {
-        terminal.warning(&format_args!("nobody listens at {target} over udp"));
-    } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost > 0 {
+        terminal.warning(&format_args!("nobody listens at {target} over {}", options.transport));
+    } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost + counts.unsent > 0 {
         terminal.warning(&format_args!("{target} answered nothing within {:?}", options.timeout));
     }
     if let Some(path) = &args.svg {
@@ -229,7 +241,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
+    let policy = Policy { idle: args.idle, queries: args.queries_per_connection };
     Options {
+        transport: args.transport,
+        policy,
         timing: args.timing,
         clients: args.clients,
         threads: usize::from(args.threads),
@@ -315,20 +330,28 @@ fn serve(
             return Ok(Outcome::Failed);
         }
     };
-    terminal.note(&format_args!("echo server on {} over udp, until Ctrl-C", server.address()?));
-    let s = server.run(stop);
+    terminal
+        .note(&format_args!("echo server on {} over udp and tcp, until Ctrl-C", server.address()?));
+    let s = match server.run(stop) {
+        Ok(served) => served,
+        Err(error) => {
+            terminal.error(&error);
+            return Ok(Outcome::Failed);
+        }
+    };
     let (first, last) = s.span.unwrap_or_default();
     let seconds = (last - first) as f64 / 1e9;
     let text = if args.json {
         format!(
             "{{\"queries\":{},\"answers\":{},\"dropped\":{},\"spoiled\":{},\"other\":{},\
-             \"errors\":{},\"bytes\":{},\"seconds\":{seconds}}}\n",
-            s.queries, s.answers, s.dropped, s.spoiled, s.other, s.errors, s.bytes
+             \"errors\":{},\"bytes\":{},\"connections\":{},\"seconds\":{seconds}}}\n",
+            s.queries, s.answers, s.dropped, s.spoiled, s.other, s.errors, s.bytes, s.connections
         )
     } else {
         format!(
-            "{} queries in {seconds:.3} s, {} answers, {} dropped, {} spoiled, {} others, {} errors\n",
-            s.queries, s.answers, s.dropped, s.spoiled, s.other, s.errors
+            "{} queries in {seconds:.3} s, {} answers, {} dropped, {} spoiled, {} others, {} errors, \
+             {} connections\n",
+            s.queries, s.answers, s.dropped, s.spoiled, s.other, s.errors, s.connections
         )
     };
     // To be stopped is how a server ends.

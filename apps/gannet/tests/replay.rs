@@ -61,6 +61,18 @@ fn queries_of_a_capture_are_answered() {
 }
 
 #[test]
+fn queries_go_over_connections_of_their_clients() {
+    let server = Server::new(&[]);
+    let to = server.address.as_str();
+    let tcp = ["--transport", "tcp", "--queries-per-connection", "1", "--timing", "max"];
+    let run = replay(&[&[&sample(), "--to", to][..], &tcp, &["--limit", "3", "--json"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let last = run.stdout.lines().last().unwrap().to_owned();
+    assert!(last.contains("\"queries\":3,\"responses\":3"), "{last}");
+    assert!(last.contains("\"type\":\"tcp\"") && last.contains("\"handshakes\":3"), "{last}");
+}
+
+#[test]
 fn a_list_comes_by_standard_input() {
     let server = Server::new(&["--rcode", "3"]);
     let mut command = gannet();

@@ -54,6 +54,24 @@ struct Entry {
     kept: Option<Box<[u8]>>,
 }
 
+/// A query that was given up.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Withdrawn {
+    /// When it was first sent.
+    pub(crate) first_sent: u64,
+    /// Its message and how often it may be sent again, where it may.
+    pub(crate) again: Option<(Box<[u8]>, u8)>,
+}
+
+impl Entry {
+    fn withdraw(&mut self) -> Withdrawn {
+        self.state = State::Lost;
+        let tries = self.tries;
+        let again = self.kept.take().filter(|_| tries > 0).map(|kept| (kept, tries));
+        Withdrawn { first_sent: self.first_sent, again }
+    }
+}
+
 /// The queries of one client, by the ids they were sent with.
 ///
 /// An entry stands at its id modulo the size of the table, a power of two that grows with the
@@ -73,8 +91,7 @@ impl Waiting {
     }
 
     /// Queries that wait.
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting
     }
 
@@ -158,6 +175,23 @@ impl Waiting {
         Expired::Lost
     }
 
+    /// Gives the query that was first sent with `id` at `first_sent` up, if it still waits: another
+    /// answer to it is late.
+    pub(crate) fn withdraw(&mut self, id: u16, first_sent: u64) -> Option<Withdrawn> {
+        let at = self.place(id);
+        let same =
+            |e: &&mut Entry| e.id == id && e.first_sent == first_sent && e.state == State::Waiting;
+        let entry = self.entries.get_mut(at).filter(same)?;
+        self.waiting -= 1;
+        Some(entry.withdraw())
+    }
+
+    /// Gives up all queries that wait.
+    pub(crate) fn withdraw_all(&mut self) -> impl Iterator<Item = Withdrawn> {
+        self.waiting = 0;
+        self.entries.iter_mut().filter(|e| e.state == State::Waiting).map(Entry::withdraw)
+    }
+
     fn place(&self, id: u16) -> usize {
         usize::from(id) & self.entries.len().wrapping_sub(1)
     }
@@ -209,6 +243,23 @@ mod tests {
         assert_eq!(w.expire(id, 7), Expired::Again(query.into()));
         assert_eq!(w.expire(id, 7), Expired::Lost);
         assert_eq!(w.answer(id, &message(id, b'a', true)), Verdict::Late);
+    }
+
+    #[test]
+    fn what_is_withdrawn_tells_how_often_it_may_go_again() {
+        let mut w = Waiting::new(5);
+        let ids = [(); 3].map(|()| w.take_id().unwrap());
+        for (id, retries) in ids.into_iter().zip([0, 2, 1]) {
+            w.sent(id, 7, &message(id, b'a', false), retries);
+        }
+        assert_eq!(w.withdraw(ids[1], 8), None, "another query with this id");
+        let again = Some((message(ids[1], b'a', false).into_boxed_slice(), 2));
+        assert_eq!(w.withdraw(ids[1], 7), Some(Withdrawn { first_sent: 7, again }));
+        assert_eq!(w.withdraw(ids[1], 7), None);
+        assert_eq!(w.answer(ids[1], &message(ids[1], b'a', true)), Verdict::Late);
+        let rest: Vec<_> = w.withdraw_all().map(|w| w.again.map(|a| a.1)).collect();
+        assert_eq!((rest.len(), w.len()), (2, 0));
+        assert!(rest.contains(&None) && rest.contains(&Some(1)));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 
 use crate::Interval;
 use crate::Report;
+use crate::Transport;
 use crate::message::rcode_name;
 
 /// The schema's version (its repository's last change).
@@ -42,19 +43,23 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     writeln!(out, ",\"timeout\":{}}}", r.timeout.as_secs_f64())?;
     for (index, interval) in r.stats.intervals.iter().enumerate() {
         let since = began + every * index as u64;
-        write_stats("stats_periodic", &run, since, since + every, interval, out)?;
+        write_stats(("stats_periodic", &run, r.transport), since, since + every, interval, out)?;
         out.push_str("}\n");
     }
     let until = began + r.elapsed.as_nanos() as u64;
-    write_stats("stats_sum", &run, began + r.stats.warm_up, until, &r.total, out)?;
+    write_stats(("stats_sum", &run, r.transport), began + r.stats.warm_up, until, &r.total, out)?;
     let c = r.counts();
-    write!(out, ",\"gannet\":{{\"target\":\"{}\",\"timing\":\"{}\"", r.target, r.timing)?;
+    write!(out, ",\"gannet\":{{\"target\":\"{}\",\"transport\":\"{}\"", r.target, r.transport)?;
+    write!(out, ",\"timing\":\"{}\"", r.timing)?;
     write!(out, ",\"threads\":{},\"clients\":{},\"sources\":{}", r.threads, r.clients, r.sources)?;
     if let Some(asked) = r.asked {
         write!(out, ",\"rate_asked\":{asked:.3}")?;
     }
     write!(out, ",\"rate_sent\":{:.3},\"sending_ns\":{}", r.reached(), r.sending().as_nanos())?;
     write!(out, ",\"scheduled_ns\":{}", r.scheduled.as_nanos())?;
+    if let Some([median, p99, most]) = r.handshake().map(|times| times.map(|t| t.as_nanos())) {
+        write!(out, ",\"handshake\":{{\"p50\":{median},\"p99\":{p99},\"max\":{most}}}")?;
+    }
     if let Some([median, p99, most]) = r.lag().map(|lag| lag.map(|l| l.as_nanos())) {
         write!(out, ",\"send_lag\":{{\"p50\":{median},\"p99\":{p99},\"max\":{most}}}")?;
     }
@@ -68,6 +73,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
         ("unsent", c.unsent),
         ("unwatched", c.unwatched),
         ("retries", c.retries),
+        ("connections_broken", c.connections_broken),
         ("input_packets", r.seen.packets),
         ("input_responses", r.seen.responses),
         ("input_cut", r.seen.skipped.cut),
@@ -83,8 +89,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
 
 /// A stats object, without its closing brace.
 fn write_stats(
-    kind: &str,
-    run: &str,
+    (kind, run, transport): (&str, &str, Transport),
     since: u64,
     until: u64,
     interval: &Interval,
@@ -103,8 +108,16 @@ fn write_stats(
     }
     out.push('}');
     write_latency(&interval.latency, out)?;
-    write!(out, ",\"conn_info\":{{\"type\":\"udp\",\"packets_sent\":{}", c.messages_sent)?;
+    let name = match transport {
+        Transport::Udp => "udp",
+        Transport::Tcp => "tcp",
+    };
+    write!(out, ",\"conn_info\":{{\"type\":\"{name}\",\"packets_sent\":{}", c.messages_sent)?;
     write!(out, ",\"packets_received\":{}", c.messages_received)?;
+    if transport.is_stream() {
+        let tried = c.connections + c.connections_failed;
+        write!(out, ",\"handshakes\":{tried},\"handshakes_failed\":{}", c.connections_failed)?;
+    }
     write!(out, ",\"socket_errors\":{}}}", c.refused + c.errors)
 }
 

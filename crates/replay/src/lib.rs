@@ -22,12 +22,16 @@
 //! spoil its answers.
 
 mod block;
+mod connection;
+mod due;
 mod error;
 mod feed;
 mod inflight;
 mod json;
+mod judge;
 mod message;
 mod plot;
+mod poller;
 mod report;
 mod run;
 mod sender;
@@ -35,11 +39,13 @@ mod serve;
 mod socket;
 mod source;
 mod stats;
+mod streams;
 mod sys;
 mod table;
 mod target;
 pub mod text;
 mod timing;
+mod transport;
 
 pub use error::Error;
 pub use inflight::Verdict;
@@ -63,3 +69,6 @@ pub use target::TargetError;
 pub use target::parse_range;
 pub use timing::Timing;
 pub use timing::TimingError;
+pub use transport::Policy;
+pub use transport::Transport;
+pub use transport::TransportError;

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use crate::Counts;
 use crate::Interval;
 use crate::Timing;
+use crate::Transport;
 use crate::json;
 use crate::plot;
 use crate::source::Seen;
@@ -20,11 +21,13 @@ pub struct Report {
     pub input: String,
     /// Where.
     pub target: SocketAddr,
+    /// Over what.
+    pub transport: Transport,
     /// When.
     pub timing: Timing,
     /// Threads that sent.
     pub threads: usize,
-    /// Client sockets.
+    /// Clients that sent, or sockets that they shared.
     pub clients: usize,
     /// Source addresses in the input; 0 for lists.
     pub sources: usize,
@@ -82,6 +85,14 @@ impl Report {
     pub fn latency(&self, quantile: f64) -> Option<Duration> {
         let latency = &self.total.latency;
         (!latency.is_empty()).then(|| Duration::from_nanos(latency.value_at_quantile(quantile)))
+    }
+
+    /// How long connections took until queries could go over them: the median, the 99th percentile
+    /// and the most.
+    pub fn handshake(&self) -> Option<[Duration; 3]> {
+        let times = &self.stats.handshake;
+        let at = |q| Duration::from_nanos(times.value_at_quantile(q));
+        (!times.is_empty()).then(|| [at(0.5), at(0.99), Duration::from_nanos(times.max())])
     }
 
     /// For people: what a terminal shows.

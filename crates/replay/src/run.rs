@@ -11,11 +11,16 @@ use std::time::SystemTime;
 
 use crate::Error;
 use crate::Input;
+use crate::Policy;
 use crate::Report;
 use crate::Timing;
+use crate::Transport;
+use crate::due::Due;
 use crate::feed::Feed;
-use crate::sender::Worker;
+use crate::sender;
+use crate::sender::Part;
 use crate::stats::Stats;
+use crate::streams;
 use crate::target::Range;
 
 /// Blocks that wait for a sender; with them a sender has some ten thousand queries at hand.
@@ -30,9 +35,13 @@ pub struct Options {
     pub input: Input,
     /// Where they go.
     pub target: SocketAddr,
+    /// What carries them.
+    pub transport: Transport,
+    /// How long connections are kept.
+    pub policy: Policy,
     /// When.
     pub timing: Timing,
-    /// Client sockets; none: one a source address, or one a thread for lists.
+    /// Clients, with a socket or a connection each; none: one a source address, or one a thread for lists.
     pub clients: Option<u32>,
     /// Threads that send.
     pub threads: usize,
@@ -66,6 +75,8 @@ impl Options {
         Self {
             input,
             target,
+            transport: Transport::Udp,
+            policy: Policy::default(),
             timing: Timing::Original { speed: 1.0 },
             clients: None,
             threads: 1,
@@ -117,8 +128,8 @@ pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, 
             channels.push(to);
             let (failed, stopped) = (&failed, &stopped);
             workers.push(scope.spawn(move || {
-                let part = Worker::new(options, number, start, blocks, live)
-                    .and_then(|worker| worker.run(stopped));
+                let due = Due::new(options, start, blocks);
+                let part = send(options, number, due, live, stopped);
                 if part.is_err() {
                     failed.store(true, Ordering::Relaxed);
                 }
@@ -133,8 +144,7 @@ pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, 
         fed.map(|()| parts)
     })?;
     let elapsed = start.elapsed();
-    let every = u64::try_from(options.interval.as_nanos()).unwrap_or(u64::MAX);
-    let mut stats = Stats::new(every, options.warm_up.as_nanos() as u64);
+    let mut stats = Stats::of(options);
     let mut clients = 0;
     for part in parts {
         let part = part?;
@@ -145,6 +155,7 @@ pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, 
     Ok(Report {
         input: options.input.name(),
         target: options.target,
+        transport: options.transport,
         timing: options.timing,
         threads,
         clients,
@@ -159,4 +170,21 @@ pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, 
         total: stats.total(),
         stats,
     })
+}
+
+/// What one thread does.
+fn send(
+    options: &Options,
+    number: usize,
+    due: Due,
+    live: &Live,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Part, Error> {
+    // The kernel may otherwise round a sleep up by 50 microseconds. Not vital.
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).unwrap_or_default();
+    if options.transport.is_stream() {
+        streams::Worker::new(options, number, due, live)?.run(stopped)
+    } else {
+        sender::Worker::new(options, number, due, live)?.run(stopped)
+    }
 }

@@ -8,26 +8,19 @@ use std::collections::VecDeque;
 use std::net::UdpSocket;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
-use std::sync::mpsc::TryRecvError;
-use std::time::Duration;
-use std::time::Instant;
-
-use rustix::event::PollFd;
-use rustix::event::PollFlags;
-use rustix::event::Timespec;
-use rustix::event::epoll;
 
 use crate::Error;
 use crate::Live;
 use crate::Options;
-use crate::Verdict;
-use crate::block::Block;
+use crate::due::AtHand;
+use crate::due::Due;
+use crate::due::nanoseconds;
 use crate::inflight::Expired;
 use crate::inflight::Waiting;
-use crate::message;
+use crate::judge::judge;
+use crate::poller::Interest;
+use crate::poller::Poller;
 use crate::socket;
 use crate::stats::Stats;
 use crate::stats::note;
@@ -36,14 +29,6 @@ use crate::sys::Chunk;
 
 /// Queries that are collected before the first of them is sent.
 const BATCH: usize = 256;
-/// Waits that are shorter are spent looking at the clock, in nanoseconds.
-const SPIN: u64 = 150_000;
-/// A wait is never longer, so that a stop is heard.
-const MAX_WAIT: u64 = 20_000_000;
-/// How long to wait for the feed before it is asked again.
-const STARVING: u64 = 100_000;
-/// How much longer than its duration a late sender goes on, in nanoseconds.
-const GRACE: u64 = 1_000_000_000;
 /// Sockets that are asked one by one; more are asked for by epoll.
 const FEW: usize = 2;
 /// Longer queries are not put together: their frames would not fit a link.
@@ -62,20 +47,12 @@ pub(crate) struct Part {
 pub(crate) struct Worker<'a> {
     options: &'a Options,
     number: usize,
-    start: Instant,
-    blocks: Receiver<Block>,
+    due: Due,
     live: &'a Live,
     stats: Stats,
     clients: Vec<Client>,
     /// How many sockets there may be; more clients share them.
     max_sockets: usize,
-    block: Block,
-    /// The next item of the block.
-    next: usize,
-    /// When sending ends, whatever is still due.
-    end: u64,
-    /// No more blocks will come.
-    ended: bool,
     batch: Vec<Out>,
     /// Bytes of the batch, with their ids.
     data: Vec<u8>,
@@ -86,8 +63,7 @@ pub(crate) struct Worker<'a> {
     segmentation: bool,
     send: sys::Sender,
     receive: sys::Receiver,
-    epoll: OwnedFd,
-    events: Vec<epoll::Event>,
+    poller: Poller,
 }
 
 struct Client {
@@ -113,38 +89,21 @@ struct Deadline {
     first_sent: u64,
 }
 
-/// The feed ends a schedule when its time is over; a sender that is late may take a bit longer.
-fn end(options: &Options) -> u64 {
-    let grace = if options.timing.is_max() { 0 } else { GRACE };
-    let end = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).saturating_add(grace);
-    options.duration.map_or(u64::MAX, end)
-}
-
 impl<'a> Worker<'a> {
     pub(crate) fn new(
         options: &'a Options,
         number: usize,
-        start: Instant,
-        blocks: Receiver<Block>,
+        due: Due,
         live: &'a Live,
     ) -> Result<Self, Error> {
-        let system = |what| move |e: rustix::io::Errno| Error::System { what, error: e.into() };
-        // The kernel may otherwise round a sleep up by 50 microseconds. Not vital.
-        rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).unwrap_or_default();
-        let every = u64::try_from(options.interval.as_nanos()).unwrap_or(u64::MAX);
         Ok(Self {
             options,
             number,
-            start,
-            blocks,
+            due,
             live,
-            stats: Stats::new(every, options.warm_up.as_nanos() as u64),
+            stats: Stats::of(options),
             clients: Vec::new(),
             max_sockets: (socket::limit() / options.threads.max(1)).max(1),
-            block: Block::default(),
-            next: 0,
-            end: end(options),
-            ended: false,
             batch: Vec::with_capacity(BATCH),
             data: Vec::new(),
             pieces: Vec::new(),
@@ -154,8 +113,7 @@ impl<'a> Worker<'a> {
             segmentation: options.segmentation,
             send: sys::Sender::new(),
             receive: sys::Receiver::new(RECEIVE),
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system("epoll"))?,
-            events: Vec::with_capacity(64),
+            poller: Poller::new()?,
         })
     }
 
@@ -163,12 +121,10 @@ impl<'a> Worker<'a> {
     pub(crate) fn run(mut self, stopped: &dyn Fn() -> bool) -> Result<Part, Error> {
         // The sockets of the first block are made before the clock runs.
         self.has_next()?;
-        std::thread::sleep(self.start.saturating_duration_since(Instant::now()));
+        self.due.wait_for_start();
         while !stopped() {
-            let now = self.now();
-            if now >= self.end {
-                self.end();
-            }
+            let now = self.due.now();
+            self.due.cut_off(now);
             self.collect(now)?;
             let sent = self.batch.len();
             if sent > 0 {
@@ -176,54 +132,34 @@ impl<'a> Worker<'a> {
             }
             let received = self.receive_all();
             self.expire(stopped);
-            if self.ended && self.next >= self.block.items.len() && self.in_flight == 0 {
+            if self.due.is_over() && self.in_flight == 0 {
                 break;
             }
             if sent == 0 && received == 0 {
                 self.wait();
             }
         }
-        let now = self.now();
+        let now = self.due.now();
         self.stats.at(now).counts.open += self.in_flight as u64;
         let early = &mut self.stats.excluded.counts;
         early.open = early.sent - early.answered - early.lost - early.unwatched;
         Ok(Part { stats: self.stats, clients: self.clients.len() })
     }
 
-    /// Nanoseconds since the start of the run; 0 before it.
-    fn now(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
-    }
-
-    /// Sends no more of what was dealt out.
-    fn end(&mut self) {
-        self.ended = true;
-        self.block = Block::default();
-        self.next = 0;
-    }
-
-    /// Whether there is a query at hand; takes the next block if need be.
+    /// Whether there is a query at hand.
     fn has_next(&mut self) -> Result<bool, Error> {
-        while self.next >= self.block.items.len() {
-            if self.ended {
-                return Ok(false);
-            }
-            match self.blocks.try_recv() {
-                Ok(block) => {
-                    self.block = block;
-                    self.next = 0;
-                    self.open_clients()?;
-                }
-                Err(TryRecvError::Empty) => return Ok(false),
-                Err(TryRecvError::Disconnected) => self.ended = true,
+        loop {
+            match self.due.look() {
+                AtHand::Query => return Ok(true),
+                AtHand::Nothing => return Ok(false),
+                AtHand::NewBlock => self.open_clients()?,
             }
         }
-        Ok(true)
     }
 
     /// Makes the sockets that the block needs, before its queries are due.
     fn open_clients(&mut self) -> Result<(), Error> {
-        let most = self.block.items.iter().map(|i| i.client as usize / self.options.threads).max();
+        let most = self.due.items().iter().map(|i| i.client as usize / self.options.threads).max();
         let wanted = most.map_or(0, |m| m + 1).min(self.max_sockets);
         while self.clients.len() < wanted {
             let index = (self.clients.len() * self.options.threads + self.number) as u32;
@@ -239,9 +175,7 @@ impl<'a> Worker<'a> {
                 }
                 Err(error) => return Err(error),
             };
-            let data = epoll::EventData::new_u64(self.clients.len() as u64);
-            epoll::add(&self.epoll, &socket, data, epoll::EventFlags::IN)
-                .map_err(|e| Error::System { what: "epoll", error: e.into() })?;
+            self.poller.add(&socket, self.clients.len(), Interest::READ)?;
             // Ids begin anywhere, and not at the same place for every client.
             let seed = index.wrapping_mul(0x9e37).wrapping_add(1) as u16;
             self.clients.push(Client { socket, waiting: Waiting::new(seed) });
@@ -255,7 +189,7 @@ impl<'a> Worker<'a> {
         self.data.clear();
         let most = (self.options.in_flight / self.options.threads).max(1);
         while self.batch.len() < BATCH && self.has_next()? {
-            let item = self.block.items[self.next];
+            let Some((item, message)) = self.due.peek() else { break };
             if item.due > now {
                 break;
             }
@@ -264,7 +198,7 @@ impl<'a> Worker<'a> {
             }
             let client = item.client as usize / self.options.threads % self.clients.len();
             let start = self.data.len();
-            self.data.extend_from_slice(self.block.message(&item));
+            self.data.extend_from_slice(message);
             let mut id = 0;
             if self.options.answers {
                 // A client with all ids in use waits for one: that shows as lag.
@@ -280,7 +214,7 @@ impl<'a> Worker<'a> {
             }
             let bytes = start..self.data.len();
             self.batch.push(Out { client, bytes, id, due: item.due, again: None });
-            self.next += 1;
+            self.due.pass();
         }
         Ok(())
     }
@@ -380,9 +314,9 @@ impl<'a> Worker<'a> {
 
     /// A part of the batch is out.
     fn sent(&mut self, part: Range<usize>, now: u64) {
-        let out_at = self.now();
+        let out_at = self.due.now();
         let (scheduled, answers) = (!self.options.timing.is_max(), self.options.answers);
-        let timeout = self.options.timeout.as_nanos() as u64;
+        let timeout = nanoseconds(self.options.timeout);
         let counted = scheduled && now >= self.stats.warm_up;
         let mut fresh = 0;
         if counted {
@@ -415,7 +349,7 @@ impl<'a> Worker<'a> {
     fn unsent(&mut self, part: Range<usize>, now: u64) {
         let counts = &mut self.stats.at(now).counts;
         counts.errors += 1;
-        let timeout = self.options.timeout.as_nanos() as u64;
+        let timeout = nanoseconds(self.options.timeout);
         for out in &self.batch[part] {
             if let Some(first_sent) = out.again {
                 // It went out once, so it is answered or lost like any other.
@@ -439,13 +373,12 @@ impl<'a> Worker<'a> {
         if self.clients.len() <= FEW {
             return (0..self.clients.len()).map(|client| self.receive_from(client)).sum();
         }
-        self.poll(0);
+        self.poller.poll(0);
         let mut received = 0;
-        let events = std::mem::take(&mut self.events);
-        for event in &events {
-            received += self.receive_from(event.data.u64() as usize);
+        for index in 0..self.poller.len() {
+            let Some(ready) = self.poller.ready(index) else { break };
+            received += self.receive_from(ready.key);
         }
-        self.events = events;
         received
     }
 
@@ -455,7 +388,7 @@ impl<'a> Worker<'a> {
             Ok(messages) => messages,
             Err(error) if socket::is_busy(&error) => return 0,
             Err(error) => {
-                let now = self.start.elapsed().as_nanos() as u64;
+                let now = self.due.now();
                 let counts = &mut self.stats.at(now).counts;
                 if socket::is_refusal(&error) {
                     counts.refused += 1;
@@ -465,34 +398,13 @@ impl<'a> Worker<'a> {
                 return 0;
             }
         };
-        let now = self.start.elapsed().as_nanos() as u64;
+        let now = self.due.now();
         let mut received = 0;
         let mut answered = 0;
         for message in (0..messages).filter_map(|m| self.receive.message(m)) {
             for datagram in message.datagrams() {
                 received += 1;
-                let counts = &mut self.stats.at(now).counts;
-                counts.messages_received += 1;
-                counts.received_bytes += datagram.len() as u64;
-                if !message::is_response(datagram) {
-                    counts.garbage += 1;
-                    continue;
-                }
-                match client.waiting.answer(message::id(datagram), datagram) {
-                    Verdict::Answers(first_sent) => {
-                        answered += 1;
-                        let rcode = usize::from(message::rcode(datagram));
-                        self.stats.settle(now, first_sent, |interval| {
-                            interval.counts.answered += 1;
-                            interval.counts.rcodes[rcode] += 1;
-                            note(&mut interval.latency, now.saturating_sub(first_sent));
-                        });
-                    }
-                    Verdict::Late => counts.late += 1,
-                    Verdict::Duplicate => counts.duplicates += 1,
-                    Verdict::Mismatch => counts.mismatched += 1,
-                    Verdict::Unexpected => counts.unexpected += 1,
-                }
+                answered += u64::from(judge(&mut self.stats, &mut client.waiting, datagram, now));
             }
         }
         self.in_flight -= answered as usize;
@@ -502,7 +414,7 @@ impl<'a> Worker<'a> {
 
     /// Gives up what is too old, or sends it again.
     fn expire(&mut self, stopped: &dyn Fn() -> bool) {
-        let now = self.now();
+        let now = self.due.now();
         if self.deadlines.front().is_none_or(|d| d.at > now) {
             return;
         }
@@ -535,41 +447,10 @@ impl<'a> Worker<'a> {
 
     /// Sleeps until shortly before something is due, or an answer comes.
     fn wait(&mut self) {
-        let now = self.now();
-        let next = match self.block.items.get(self.next) {
-            // Due, and not sent: it waits for answers.
-            Some(item) if item.due <= now => now + MAX_WAIT,
-            Some(item) => item.due,
-            None if self.ended => now + MAX_WAIT,
-            None => now + STARVING + SPIN,
-        };
-        let next = self.deadlines.front().map_or(next, |d| next.min(d.at + SPIN));
-        let gap = next.saturating_sub(now).min(MAX_WAIT);
-        if gap > SPIN {
-            self.poll(gap - SPIN);
-        } else {
-            std::hint::spin_loop();
+        let next = self.deadlines.front().map(|d| d.at);
+        match self.due.pause(self.due.now(), next) {
+            Some(nanoseconds) => self.poller.poll(nanoseconds),
+            None => std::hint::spin_loop(),
         }
-    }
-
-    /// Waits for answers, nanoseconds at the most; sockets that have some are in `events` then.
-    fn poll(&mut self, nanoseconds: u64) {
-        let timeout = Timespec {
-            tv_sec: (nanoseconds / 1_000_000_000) as i64,
-            tv_nsec: (nanoseconds % 1_000_000_000) as _,
-        };
-        let empty =
-            epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
-        self.events.clear();
-        self.events.resize(64, empty);
-        if nanoseconds > 0 {
-            // ppoll(2) takes nanoseconds on every kernel, epoll_wait(2) milliseconds on older ones.
-            let mut ready = [PollFd::new(&self.epoll, PollFlags::IN)];
-            rustix::event::poll(&mut ready, Some(&timeout)).unwrap_or_default();
-        }
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let ready = epoll::wait(&self.epoll, self.events.as_mut_slice(), Some(&now));
-        // A signal ends a wait early, and the loop asks why.
-        self.events.truncate(ready.unwrap_or(0));
     }
 }

@@ -3,9 +3,14 @@
 use std::io;
 use std::net::IpAddr;
 use std::net::SocketAddr;
+use std::net::TcpStream;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
+use rustix::io::Errno;
+use rustix::net::AddressFamily;
+use rustix::net::SocketFlags;
+use rustix::net::SocketType;
 use rustix::net::sockopt;
 use rustix::process::Resource;
 use rustix::process::Rlimit;
@@ -35,6 +40,22 @@ pub(crate) fn client(
         Ok(socket)
     };
     make().map_err(|error| Error::Socket { local: local.map(|_| from), to, error })
+}
+
+/// A socket that connects to `to`, from `local` or from any address, without waiting for it.
+pub(crate) fn stream(local: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    // A query that is due does not wait for more.
+    sockopt::set_tcp_nodelay(&socket, true).unwrap_or_default();
+    if let Some(local) = local {
+        rustix::net::bind(&socket, &SocketAddr::new(local, 0))?;
+    }
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Asks for buffers of that size at the most; less is no failure.

@@ -2,6 +2,9 @@
 
 use hdrhistogram::Histogram;
 
+use crate::Options;
+use crate::due::nanoseconds;
+
 /// Digits that histograms keep: values are right to one percent.
 const DIGITS: u8 = 2;
 /// The longest time a histogram tells apart, ten minutes in nanoseconds.
@@ -32,7 +35,7 @@ pub struct Counts {
     pub mismatched: u64,
     /// Answers to nothing that was asked.
     pub unexpected: u64,
-    /// Datagrams that are no DNS response.
+    /// Messages that are no DNS response.
     pub garbage: u64,
     /// Times the network said that nobody listens there.
     pub refused: u64,
@@ -48,6 +51,14 @@ pub struct Counts {
     pub messages_sent: u64,
     /// Messages that came in, of any kind.
     pub messages_received: u64,
+    /// Connections that were established.
+    pub connections: u64,
+    /// Connections that were not: refused, or not ready in time.
+    pub connections_failed: u64,
+    /// Connections that the server closed, or that were given up because nothing went on.
+    pub connections_broken: u64,
+    /// Connections that went on with an earlier session, without a full handshake.
+    pub resumed: u64,
     /// Answers in time, by response code.
     pub rcodes: [u64; 16],
 }
@@ -74,7 +85,7 @@ impl Counts {
     }
 
     /// All but the response codes.
-    fn fields(&mut self) -> [&mut u64; 18] {
+    fn fields(&mut self) -> [&mut u64; 22] {
         // Taken apart, so that a new field cannot be forgotten.
         let Self {
             sent,
@@ -95,6 +106,10 @@ impl Counts {
             received_bytes,
             messages_sent,
             messages_received,
+            connections,
+            connections_failed,
+            connections_broken,
+            resumed,
             rcodes: _,
         } = self;
         [
@@ -116,6 +131,10 @@ impl Counts {
             received_bytes,
             messages_sent,
             messages_received,
+            connections,
+            connections_failed,
+            connections_broken,
+            resumed,
         ]
     }
 
@@ -151,6 +170,8 @@ pub(crate) struct Stats {
     pub(crate) intervals: Vec<Interval>,
     /// How long after its due time a query was out, in nanoseconds.
     pub(crate) lag: Histogram<u64>,
+    /// How long a connection took until queries could go over it, in nanoseconds.
+    pub(crate) handshake: Histogram<u64>,
     /// What was sent before this time, and what became of it, is not counted in the totals.
     pub(crate) warm_up: u64,
     /// The share of that in the intervals.
@@ -160,10 +181,21 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn new(every: u64, warm_up: u64) -> Self {
-        let every = every.max(1_000_000);
-        let excluded = Box::new(Interval::default());
-        Self { every, intervals: Vec::new(), lag: histogram(), warm_up, excluded, last_sent: 0 }
+    /// Of a run with these options.
+    pub(crate) fn of(options: &Options) -> Self {
+        Self::new(nanoseconds(options.interval), nanoseconds(options.warm_up))
+    }
+
+    fn new(every: u64, warm_up: u64) -> Self {
+        Self {
+            every: every.max(1_000_000),
+            intervals: Vec::new(),
+            lag: histogram(),
+            handshake: histogram(),
+            warm_up,
+            excluded: Box::default(),
+            last_sent: 0,
+        }
     }
 
     /// Counts what became of queries that were first sent at `first_sent`.
@@ -213,6 +245,7 @@ impl Stats {
         join(&mut self.excluded, &other.excluded);
         // Histograms that grow by themselves take every value.
         self.lag.add(&other.lag).unwrap_or_default();
+        self.handshake.add(&other.handshake).unwrap_or_default();
         self.last_sent = self.last_sent.max(other.last_sent);
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn render(report: &Report) -> String {
 fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
     let c = r.counts();
     let share = |n: u64| if c.sent == 0 { 0.0 } else { 100.0 * n as f64 / c.sent as f64 };
-    writeln!(out, "{} -> {} over udp, {}", r.input, r.target, r.timing)?;
+    writeln!(out, "{} -> {} over {}, {}", r.input, r.target, r.transport, r.timing)?;
     let sources = if r.sources > 0 { format!(" for {} sources", r.sources) } else { String::new() };
     writeln!(out, "  threads     {:>12}   clients {}{sources}", r.threads, r.clients)?;
     if let Some(asked) = r.asked {
@@ -36,6 +36,14 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         let (median, p99, most) = (time(median), time(p99), time(most));
         writeln!(out, "  send lag    {median:>12}      p99 {p99}, max {most}")?;
     }
+    if let Some([median, p99, most]) = r.handshake() {
+        let (median, p99, most) = (time(median), time(p99), time(most));
+        writeln!(
+            out,
+            "  connections {:>12}      ready in {median}, p99 {p99}, max {most}",
+            c.connections
+        )?;
+    }
     writeln!(out, "  sent        {:>12}      {} bytes", c.sent, c.sent_bytes)?;
     if c.unwatched == 0 {
         writeln!(out, "  answered    {:>12}      {:.2} %", c.answered, share(c.answered))?;
@@ -48,7 +56,10 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         ("duplicates", c.duplicates, "second answers"),
         ("mismatched", c.mismatched, "answers to another question"),
         ("unexpected", c.unexpected, "answers to nothing that was asked"),
-        ("garbage", c.garbage, "datagrams that are no answer"),
+        ("garbage", c.garbage, "messages that are no answer"),
+        ("resumed", c.resumed, "connections that went on with a session"),
+        ("failed", c.connections_failed, "connections that did not come about"),
+        ("broken", c.connections_broken, "connections that the server closed or left"),
         ("refused", c.refused, "told that nobody listens"),
         ("unsent", c.unsent, "queries that no socket took"),
         ("responses", r.seen.responses, "in the input, not sent"),

@@ -3,108 +3,23 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::net::SocketAddr;
+mod support;
+
 use std::path::Path;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use gannet_base::Time;
-use gannet_capture::LinkType;
-use gannet_capture::Packet;
-use gannet_capture::WriteOptions;
-use gannet_capture::Writer;
 use gannet_replay::Behaviour;
 use gannet_replay::Error;
 use gannet_replay::Input;
 use gannet_replay::Live;
 use gannet_replay::Options;
-use gannet_replay::Report;
-use gannet_replay::Served;
-use gannet_replay::Server;
 use gannet_replay::Timing;
 
-/// A server in a thread of its own.
-struct Running {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Served>,
-}
-
-impl Running {
-    fn new(behaviour: Behaviour) -> Self {
-        let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
-        let address = server.address().unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = std::thread::spawn({
-            let stop = Arc::clone(&stop);
-            move || server.run(&stop)
-        });
-        Self { address, stop, thread }
-    }
-
-    fn end(self) -> Served {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap()
-    }
-}
-
-/// A capture of `count` queries, `gap` nanoseconds apart, from `sources` addresses; its path is
-/// removed when it is dropped.
-struct Capture(PathBuf);
-
-impl Capture {
-    fn new(name: &str, count: u32, gap: i64, sources: u8) -> Self {
-        let path = std::env::temp_dir().join(format!("gannet-{name}-{}.pcap", std::process::id()));
-        let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
-        for n in 0..count {
-            let question = format!("q{n}.{}.test", "x".repeat(n as usize % 5));
-            let data = udp(n as u8 % sources, &gannet_synth::dns::query(n as u16, &question, 1));
-            let packet = Packet {
-                time: Time::from_nanos(1_700_000_000_000_000_000 + i64::from(n) * gap),
-                wire_len: data.len() as u32,
-                link_type: LinkType::RAW,
-                interface: 0,
-                number: u64::from(n) + 1,
-                data: &data,
-            };
-            writer.write(&packet).unwrap();
-        }
-        writer.finish().unwrap();
-        Self(path)
-    }
-
-    fn options(&self, target: SocketAddr) -> Options {
-        let paths = vec![self.0.clone()];
-        let input = Input::Captures { paths, ports: vec![53], filter: None };
-        Options { timeout: Duration::from_secs(1), ..Options::new(input, target) }
-    }
-}
-
-impl Drop for Capture {
-    fn drop(&mut self) {
-        std::fs::remove_file(&self.0).unwrap_or_default();
-    }
-}
-
-fn udp(source: u8, payload: &[u8]) -> Vec<u8> {
-    let len = (28 + payload.len()) as u16;
-    let mut b = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, 0, 0, 0, 64, 17, 0, 0];
-    b.extend_from_slice(&[10, 0, 0, source, 10, 1, 0, 1, 4, 0, 0, 53]);
-    b.extend_from_slice(&(len - 20).to_be_bytes());
-    b.extend_from_slice(&[0, 0]);
-    b.extend_from_slice(payload);
-    b
-}
-
-fn run(options: &Options) -> Report {
-    let report = gannet_replay::run(options, &AtomicBool::new(false), &Live::default()).unwrap();
-    assert!(report.counts().adds_up(), "{:?}", report.counts());
-    report
-}
+use support::Capture;
+use support::Running;
+use support::run;
 
 #[test]
 fn every_query_is_sent_once_and_answered_at_any_number_of_threads_and_clients() {

@@ -125,7 +125,8 @@ impl Tcp {
                 continue;
             }
             let states = [orig.state, resp.state];
-            if self.is_active && conn.last + LINGER < now {
+            // Zeek's check comes with the first packet after it is due, when the time is up already.
+            if self.is_active && conn.last + LINGER <= now {
                 let both = orig.did_close && resp.did_close;
                 let any = orig.did_close || resp.did_close;
                 let half = states.contains(&State::Reset) || states.contains(&State::Inactive);

@@ -258,6 +258,12 @@ fn analyzers_exchange_roles() {
 }
 
 #[test]
+fn a_connection_on_which_nothing_happened_goes() {
+    // Its first packet was broken.
+    assert_eq!(Run::of("").over(), 5.0);
+}
+
+#[test]
 fn checksums_that_fail_are_counted_by_powers_of_ten() {
     let mut run = Run::of(UP);
     for _ in 0..100 {

@@ -1,0 +1,320 @@
+//! One connection of a client: bytes on their way out, bytes that came in, queries that wait.
+
+use std::collections::VecDeque;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::net::Shutdown;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+
+use rustix::net::sockopt;
+
+use crate::inflight::Waiting;
+
+/// Bytes of the length before each message (RFC 1035 §4.2.2).
+const LENGTH: usize = 2;
+/// Bytes that are out are dropped from the buffer when there are so many.
+const SPENT: usize = 64 << 10;
+
+/// A socket that is connecting or connected.
+pub(crate) struct Line {
+    socket: TcpStream,
+    connected: bool,
+}
+
+impl Line {
+    /// Over a socket that does not block and that may still be connecting.
+    pub(crate) fn new(socket: TcpStream) -> Self {
+        Self { socket, connected: false }
+    }
+
+    /// Goes on with becoming ready; whether queries can go over it.
+    pub(crate) fn prepare(&mut self) -> io::Result<bool> {
+        if !self.connected {
+            sockopt::socket_error(&self.socket)??;
+            match self.socket.peer_addr() {
+                Ok(_) => self.connected = true,
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends what there is room for; how many of the bytes were taken.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.write(bytes)
+    }
+
+    /// Reads what there is; nothing is the end.
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.socket.read(into)
+    }
+
+    /// Tells the other side that nothing more comes.
+    pub(crate) fn end(&mut self) {
+        // Where it is gone, it knows.
+        self.socket.shutdown(Shutdown::Write).unwrap_or_default();
+    }
+}
+
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A query that is not out yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queued {
+    /// Bytes of its message.
+    pub(crate) len: u16,
+    /// Its id on this connection.
+    pub(crate) id: u16,
+    pub(crate) ticket: Ticket,
+    /// When the connection got it.
+    pub(crate) queued_at: u64,
+}
+
+/// What a query takes along from one connection to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    /// When it was to be sent; `None` where its lag is known already.
+    pub(crate) due: Option<u64>,
+    /// When it was first handed to a connection.
+    pub(crate) first_sent: u64,
+    /// Whether it was sent before.
+    pub(crate) again: bool,
+    /// Times it may be sent again.
+    pub(crate) tries: u8,
+    /// Whether another connection took it before and did not send it.
+    pub(crate) moved: bool,
+}
+
+/// A connection.
+pub(crate) struct Connection {
+    pub(crate) line: Line,
+    /// No other connection of the run has this number.
+    pub(crate) serial: u64,
+    /// Whose it is.
+    pub(crate) client: usize,
+    /// When it was begun.
+    pub(crate) begun: u64,
+    /// Whether queries can go over it.
+    pub(crate) open: bool,
+    /// Whether it takes no more queries and ends with its last answer.
+    pub(crate) closing: bool,
+    /// Whether the poller tells when there is room to write.
+    pub(crate) wants_room: bool,
+    /// Queries it took.
+    pub(crate) taken: u32,
+    /// When something went out or came in.
+    pub(crate) used: u64,
+    /// Queries by their ids.
+    pub(crate) waiting: Waiting,
+    /// Queries in `out`, in order.
+    pub(crate) queue: VecDeque<Queued>,
+    /// Framed queries; those before `first` are out, the one there may be so in part.
+    out: Vec<u8>,
+    first: usize,
+    written: usize,
+    /// The start of a message whose rest is to come.
+    pub(crate) input: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: TcpStream, client: usize, serial: u64, now: u64) -> Self {
+        // Ids begin anywhere, and not at the same place for every connection.
+        let seed = (serial as u16).wrapping_mul(0x9e37).wrapping_add(1);
+        Self {
+            line: Line::new(socket),
+            serial,
+            client,
+            begun: now,
+            open: false,
+            closing: false,
+            wants_room: true,
+            taken: 0,
+            used: now,
+            waiting: Waiting::new(seed),
+            queue: VecDeque::new(),
+            out: Vec::new(),
+            first: 0,
+            written: 0,
+            input: Vec::new(),
+        }
+    }
+
+    /// Bytes that are not out.
+    pub(crate) fn backlog(&self) -> usize {
+        self.out.len() - self.written
+    }
+
+    /// Whether nothing is on its way, out or in.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.waiting.len() == 0
+    }
+
+    /// Puts a query behind the others, under `id` if there is one.
+    pub(crate) fn push(&mut self, message: &[u8], id: Option<u16>, ticket: Ticket, now: u64) {
+        let len = message.len() as u16;
+        self.out.extend_from_slice(&len.to_be_bytes());
+        let start = self.out.len();
+        self.out.extend_from_slice(message);
+        if let Some(id) = id
+            && let Some(place) = self.out.get_mut(start..start + 2)
+        {
+            place.copy_from_slice(&id.to_be_bytes());
+            self.waiting.sent(id, ticket.first_sent, &self.out[start..], ticket.tries);
+        }
+        self.queue.push_back(Queued { len, id: id.unwrap_or(0), ticket, queued_at: now });
+        self.taken += 1;
+    }
+
+    /// Writes until all is out or there is no room; `sent` gets each query that is out with its
+    /// last byte. Whether all is.
+    pub(crate) fn write(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
+        while self.backlog() > 0 {
+            match self.line.write(&self.out[self.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => self.written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            while let Some(front) = self.queue.front() {
+                let end = self.first + LENGTH + usize::from(front.len);
+                if end > self.written {
+                    break;
+                }
+                self.first = end;
+                sent(front);
+                self.queue.pop_front();
+            }
+            if self.first == self.out.len() || self.first > SPENT {
+                self.out.drain(..self.first);
+                self.written -= self.first;
+                self.first = 0;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes back what is not out: each query with its message.
+    pub(crate) fn take_queue(&mut self) -> Vec<(Queued, Box<[u8]>)> {
+        let mut at = self.first;
+        let take = |queued: Queued| {
+            let start = at + LENGTH;
+            at = start + usize::from(queued.len);
+            (queued, self.out.get(start..at).unwrap_or_default().into())
+        };
+        std::mem::take(&mut self.queue).into_iter().map(take).collect()
+    }
+
+    /// Takes bytes that came in and hands out the messages they complete.
+    pub(crate) fn take(&mut self, bytes: &[u8], mut out: impl FnMut(&mut Waiting, &[u8])) {
+        let waiting = &mut self.waiting;
+        if self.input.is_empty() {
+            let used = frames(bytes, |message| out(waiting, message));
+            self.input.extend_from_slice(&bytes[used..]);
+        } else {
+            self.input.extend_from_slice(bytes);
+            let used = frames(&self.input, |message| out(waiting, message));
+            self.input.drain(..used);
+        }
+    }
+}
+
+/// Hands out the whole messages of a stream; how many bytes they take.
+pub(crate) fn frames(bytes: &[u8], mut out: impl FnMut(&[u8])) -> usize {
+    let mut at = 0;
+    while let Some(len) = bytes.get(at..at + LENGTH) {
+        let start = at + LENGTH;
+        let end = start + usize::from(u16::from_be_bytes([len[0], len[1]]));
+        let Some(message) = bytes.get(start..end) else { break };
+        out(message);
+        at = end;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pair() -> (Connection, TcpStream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        (Connection::new(socket, 0, 1, 0), listener.accept().unwrap().0)
+    }
+
+    fn ticket() -> Ticket {
+        Ticket { due: None, first_sent: 5, again: false, tries: 0, moved: false }
+    }
+
+    #[test]
+    fn queries_go_out_framed_and_what_is_not_out_comes_back() {
+        let (mut c, mut server) = pair();
+        c.waiting = Waiting::new(0x1234);
+        let mut id = || c.waiting.take_id();
+        let (first, second, third) = (id(), id(), id());
+        c.push(b"\0\0one", first, ticket(), 5);
+        c.push(b"\0\0three", None, ticket(), 6);
+        let mut ids = Vec::new();
+        assert!(c.write(&mut |q| ids.push(q.id)).unwrap());
+        assert_eq!(ids, [0x1234, 0]);
+        let mut got = [0; 16];
+        server.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"\0\x05\x12\x34one\0\x07\0\0three");
+        c.push(b"\0\0late", second, ticket(), 7);
+        c.push(b"\0\0later", third, ticket(), 7);
+        let back: Vec<_> = c.take_queue().into_iter().map(|(q, m)| (q.id, m)).collect();
+        assert_eq!(
+            back,
+            [(0x1235, b"\x12\x35late"[..].into()), (0x1236, b"\x12\x36later"[..].into())]
+        );
+    }
+
+    #[test]
+    fn a_full_socket_is_no_failure() {
+        let (mut c, _server) = pair();
+        let message = vec![7; 60_000];
+        let mut sent = 0;
+        let mut queued = 0;
+        while queued < 10_000 {
+            c.push(&message, None, ticket(), 0);
+            queued += 1;
+            if !c.write(&mut |_| sent += 1).unwrap() {
+                break;
+            }
+        }
+        assert!(sent < queued && c.backlog() > 0);
+        assert_eq!(c.take_queue().len(), queued - sent);
+    }
+
+    proptest! {
+        /// However a stream is cut, its messages are the same.
+        #[test]
+        fn frames_come_whole(
+            messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20),
+            step in 1_usize..50,
+        ) {
+            let (mut c, _server) = pair();
+            let mut stream = Vec::new();
+            for message in &messages {
+                stream.extend_from_slice(&(message.len() as u16).to_be_bytes());
+                stream.extend_from_slice(message);
+            }
+            let mut got = Vec::new();
+            for piece in stream.chunks(step) {
+                c.take(piece, |_, message| got.push(message.to_vec()));
+            }
+            prop_assert_eq!(got, messages);
+            prop_assert!(c.input.is_empty());
+        }
+    }
+}

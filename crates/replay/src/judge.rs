@@ -1,0 +1,34 @@
+//! What a message that came in is.
+
+use crate::Verdict;
+use crate::inflight::Waiting;
+use crate::message;
+use crate::stats::Stats;
+use crate::stats::note;
+
+/// Counts a message that came in at `now`; whether it settled a query of `waiting`.
+pub(crate) fn judge(stats: &mut Stats, waiting: &mut Waiting, bytes: &[u8], now: u64) -> bool {
+    let counts = &mut stats.at(now).counts;
+    counts.messages_received += 1;
+    counts.received_bytes += bytes.len() as u64;
+    if !message::is_response(bytes) {
+        counts.garbage += 1;
+        return false;
+    }
+    match waiting.answer(message::id(bytes), bytes) {
+        Verdict::Answers(first_sent) => {
+            let rcode = usize::from(message::rcode(bytes));
+            stats.settle(now, first_sent, |interval| {
+                interval.counts.answered += 1;
+                interval.counts.rcodes[rcode] += 1;
+                note(&mut interval.latency, now.saturating_sub(first_sent));
+            });
+            return true;
+        }
+        Verdict::Late => counts.late += 1,
+        Verdict::Duplicate => counts.duplicates += 1,
+        Verdict::Mismatch => counts.mismatched += 1,
+        Verdict::Unexpected => counts.unexpected += 1,
+    }
+    false
+}

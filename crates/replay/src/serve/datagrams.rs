@@ -1,0 +1,142 @@
+//! The echo server's datagrams.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::net::UdpSocket;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use rustix::event::Timespec;
+
+use crate::socket;
+use crate::sys;
+use crate::sys::Chunk;
+
+use super::Answerer;
+use super::LOOK;
+use super::MAX_DELAYED;
+use super::Served;
+use super::Shared;
+
+/// Messages that one call takes.
+const RECEIVE: usize = 64;
+
+/// Serves what comes to the socket until it is over.
+pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
+    let mut echo = Echo {
+        socket,
+        shared,
+        answerer: Answerer::new(shared.behaviour),
+        delayed: VecDeque::new(),
+        out: Vec::new(),
+        pieces: Vec::new(),
+        chunks: Vec::new(),
+        sender: sys::Sender::new(),
+    };
+    let mut receiver = sys::Receiver::new(RECEIVE);
+    while !shared.is_over() {
+        echo.send_delayed();
+        match receiver.receive(socket.as_fd()) {
+            Ok(messages) => {
+                let before = echo.answerer.served.queries;
+                for message in (0..messages).filter_map(|m| receiver.message(m)) {
+                    echo.take(&message);
+                }
+                echo.flush();
+                echo.answerer.served.saw(shared.now());
+                shared.count(echo.answerer.served.queries - before);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => echo.wait(),
+            // An ICMP error about an answer, or a signal.
+            Err(_) => {}
+        }
+    }
+    echo.answerer.served
+}
+
+struct Echo<'a> {
+    socket: &'a UdpSocket,
+    shared: &'a Shared<'a>,
+    answerer: Answerer,
+    delayed: VecDeque<(Instant, SocketAddr, Box<[u8]>)>,
+    out: Vec<u8>,
+    pieces: Vec<Range<usize>>,
+    chunks: Vec<Chunk>,
+    sender: sys::Sender,
+}
+
+impl Echo<'_> {
+    fn take(&mut self, message: &sys::Received<'_>) {
+        let Some(from) = message.from else { return };
+        let first = self.pieces.len();
+        for datagram in message.datagrams() {
+            self.answerer.take(datagram, &mut self.out, &mut self.pieces);
+        }
+        let delay = self.shared.behaviour.delay;
+        if !delay.is_zero() {
+            let due = Instant::now() + delay;
+            for piece in self.pieces.drain(first..) {
+                if self.delayed.len() < MAX_DELAYED {
+                    let bytes = self.out.get(piece).unwrap_or_default();
+                    self.delayed.push_back((due, from, bytes.into()));
+                } else {
+                    self.answerer.served.errors += 1;
+                }
+            }
+        }
+        // Answers to one message have its lengths, so they go out as it came in.
+        let mut at = first;
+        while at < self.pieces.len() {
+            let segment = self.pieces[at].len();
+            let alike = self.pieces[at..].iter().take_while(|p| p.len() == segment).count();
+            let end = at + alike.min(sys::MAX_SEGMENTS);
+            let to = Some(from);
+            self.chunks.push(Chunk { pieces: at..end, segment: segment as u16, to });
+            at = end;
+        }
+    }
+
+    fn send_delayed(&mut self) {
+        let now = Instant::now();
+        while let Some((_, to, bytes)) = self.delayed.pop_front_if(|(due, ..)| *due <= now) {
+            let (start, piece) = (self.out.len(), self.pieces.len());
+            self.out.extend_from_slice(&bytes);
+            self.pieces.push(start..self.out.len());
+            self.chunks.push(Chunk { pieces: piece..piece + 1, segment: 0, to: Some(to) });
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        let mut at = 0;
+        let mut patience = 1000;
+        while at < self.chunks.len() {
+            let chunks = &self.chunks[at..];
+            match self.sender.send(self.socket.as_fd(), &self.out, &self.pieces, chunks) {
+                Ok(sent) if sent > 0 => at += sent,
+                Err(error) if socket::is_busy(&error) && patience > 0 => patience -= 1,
+                _ => {
+                    self.answerer.served.errors += chunks[0].pieces.len() as u64;
+                    at += 1;
+                }
+            }
+        }
+        self.out.clear();
+        self.pieces.clear();
+        self.chunks.clear();
+    }
+
+    /// Until something arrives or is due.
+    fn wait(&self) {
+        let due =
+            self.delayed.front().map(|(due, ..)| due.saturating_duration_since(Instant::now()));
+        let time = due.unwrap_or(LOOK).min(LOOK);
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
+        let mut polled = [PollFd::new(self.socket, PollFlags::IN)];
+        rustix::event::poll(&mut polled, Some(&timeout)).unwrap_or_default();
+    }
+}

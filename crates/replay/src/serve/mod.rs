@@ -1,0 +1,213 @@
+//! An echo server that tests and measurements send to.
+//!
+//! It answers each query with itself, QR set, over UDP and TCP on one port. On request it loses,
+//! delays, doubles and spoils answers, by a random sequence that is the same in every run. A
+//! thread serves datagrams, another one connections; each has an [`Answerer`] that says what a
+//! query gets.
+
+mod answer;
+mod datagrams;
+mod streams;
+
+use std::io;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::Error;
+use crate::socket;
+use crate::sys;
+
+use answer::Answerer;
+
+/// Answers that wait for their time; more are dropped, and counted.
+const MAX_DELAYED: usize = 1 << 20;
+/// How often a quiet server looks whether it should stop.
+const LOOK: Duration = Duration::from_millis(20);
+/// Ports that are tried where any will do: one that is free for datagrams may be taken for streams.
+const PORTS: usize = 16;
+
+/// What the server does with queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Behaviour {
+    /// Share of queries that are not answered, 0 to 1.
+    pub drop: f64,
+    /// Share of queries that get bytes that are no DNS.
+    pub garbage: f64,
+    /// Share of queries that get an answer to another question.
+    pub mismatch: f64,
+    /// Share of queries that get their answer twice.
+    pub double: f64,
+    /// How late answers are.
+    pub delay: Duration,
+    /// Response code of answers.
+    pub rcode: u8,
+    /// Answers nothing at all.
+    pub sink: bool,
+    /// Stops after so many queries.
+    pub queries: Option<u64>,
+}
+
+impl Behaviour {
+    /// Whether each message can be answered as it came.
+    fn is_plain(&self) -> bool {
+        self.drop + self.garbage + self.mismatch + self.double == 0.0 && self.delay.is_zero()
+    }
+}
+
+/// What a server saw and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Queries that arrived.
+    pub queries: u64,
+    /// Messages that arrived and are no query.
+    pub other: u64,
+    /// Bytes that arrived.
+    pub bytes: u64,
+    /// Right answers that were sent, second ones included.
+    pub answers: u64,
+    /// Queries that were not answered on purpose.
+    pub dropped: u64,
+    /// Queries that got garbage or an answer to another question.
+    pub spoiled: u64,
+    /// Answers that could not be sent.
+    pub errors: u64,
+    /// Connections that clients opened.
+    pub connections: u64,
+    /// Times of the first and the last query, in nanoseconds of the server's life.
+    pub span: Option<(u64, u64)>,
+}
+
+impl Served {
+    /// Adds what the other thread saw.
+    fn add(&mut self, other: &Self) {
+        self.queries += other.queries;
+        self.other += other.other;
+        self.bytes += other.bytes;
+        self.answers += other.answers;
+        self.dropped += other.dropped;
+        self.spoiled += other.spoiled;
+        self.errors += other.errors;
+        self.connections += other.connections;
+        self.span = match (self.span, other.span) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+    }
+
+    /// Notes that queries came at `now`.
+    fn saw(&mut self, now: u64) {
+        self.span = Some((self.span.map_or(now, |(first, _)| first), now));
+    }
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    socket: UdpSocket,
+    listener: TcpListener,
+    behaviour: Behaviour,
+}
+
+/// What both threads of a server share.
+struct Shared<'a> {
+    stop: &'a AtomicBool,
+    enough: AtomicBool,
+    queries: AtomicU64,
+    start: Instant,
+    behaviour: Behaviour,
+}
+
+impl Shared<'_> {
+    /// Counts queries, and says when there were enough.
+    fn count(&self, queries: u64) {
+        let all = self.queries.fetch_add(queries, Ordering::Relaxed) + queries;
+        if self.behaviour.queries.is_some_and(|most| all >= most) {
+            self.enough.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.enough.load(Ordering::Relaxed)
+    }
+
+    /// Nanoseconds of the server's life.
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+}
+
+/// Listens on `at` and serves until `stop`.
+///
+/// # Errors
+/// Where it cannot listen there.
+pub fn serve(at: SocketAddr, behaviour: Behaviour, stop: &AtomicBool) -> Result<Served, Error> {
+    Server::bind(at, behaviour)?.run(stop)
+}
+
+impl Server {
+    /// Listens on `at`; port 0 takes any that is free.
+    ///
+    /// # Errors
+    /// Where it cannot listen there.
+    pub fn bind(at: SocketAddr, behaviour: Behaviour) -> Result<Self, Error> {
+        let listen = || {
+            let socket = UdpSocket::bind(at)?;
+            let listener = TcpListener::bind(socket.local_addr()?)?;
+            socket.set_nonblocking(true)?;
+            listener.set_nonblocking(true)?;
+            socket::enlarge(&socket, usize::MAX);
+            Ok((socket, listener))
+        };
+        let tries = if at.port() == 0 { PORTS } else { 1 };
+        let mut listened = listen();
+        for _ in 1..tries {
+            if listened.is_ok() {
+                break;
+            }
+            listened = listen();
+        }
+        let (socket, listener) = listened.map_err(|error| Error::Listen { at, error })?;
+        sys::join_datagrams(socket.as_fd());
+        Ok(Self { socket, listener, behaviour })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Serves until `stop`, or until it has seen as many queries as it should; then no connection
+    /// is left.
+    ///
+    /// # Errors
+    /// Where the system has no epoll(7) to give.
+    pub fn run(self, stop: &AtomicBool) -> Result<Served, Error> {
+        let shared = Shared {
+            stop,
+            enough: AtomicBool::new(false),
+            queries: AtomicU64::new(0),
+            start: Instant::now(),
+            behaviour: self.behaviour,
+        };
+        let streams = streams::Streams::new(self.listener, &shared)?;
+        Ok(std::thread::scope(|scope| {
+            let streams = scope.spawn(|| streams.run());
+            let mut served = datagrams::run(&self.socket, &shared);
+            match streams.join() {
+                Ok(other) => served.add(&other),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+            served
+        }))
+    }
+}

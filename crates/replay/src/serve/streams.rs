@@ -1,0 +1,256 @@
+//! The echo server's connections.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::ops::Range;
+use std::time::Instant;
+
+use crate::Error;
+use crate::connection::Line;
+use crate::connection::frames;
+use crate::poller::Interest;
+use crate::poller::Poller;
+use crate::poller::Ready;
+
+use super::Answerer;
+use super::LOOK;
+use super::MAX_DELAYED;
+use super::Served;
+use super::Shared;
+
+/// Bytes of answers that may wait for a client to take them; until it does, nothing is read.
+const BACKLOG: usize = 1 << 20;
+/// Bytes that one call reads.
+const READ: usize = 64 << 10;
+/// The listener's number; clients have theirs from 0.
+const LISTENER: usize = usize::MAX >> 1;
+
+/// Serves connections.
+pub(super) struct Streams<'a> {
+    listener: TcpListener,
+    shared: &'a Shared<'a>,
+    answerer: Answerer,
+    poller: Poller,
+    peers: Vec<Option<Peer>>,
+    free: Vec<usize>,
+    serial: u64,
+    /// Answers that wait for their time: when, whose (place and serial), the answer.
+    delayed: VecDeque<(Instant, usize, u64, Box<[u8]>)>,
+    buffer: Box<[u8]>,
+    out: Vec<u8>,
+    pieces: Vec<Range<usize>>,
+}
+
+/// A client.
+struct Peer {
+    line: Line,
+    serial: u64,
+    interest: Interest,
+    /// The start of a message.
+    input: Vec<u8>,
+    /// Framed answers, out up to `written`.
+    out: Vec<u8>,
+    written: usize,
+    /// Answers that are delayed.
+    owed: usize,
+    /// It sends no more.
+    ended: bool,
+}
+
+impl<'a> Streams<'a> {
+    pub(super) fn new(listener: TcpListener, shared: &'a Shared<'a>) -> Result<Self, Error> {
+        let poller = Poller::new()?;
+        poller.add(&listener, LISTENER, Interest::READ)?;
+        Ok(Self {
+            listener,
+            shared,
+            answerer: Answerer::new(shared.behaviour),
+            poller,
+            peers: Vec::new(),
+            free: Vec::new(),
+            serial: 0,
+            delayed: VecDeque::new(),
+            buffer: vec![0; READ].into(),
+            out: Vec::new(),
+            pieces: Vec::new(),
+        })
+    }
+
+    /// Serves until it is over.
+    pub(super) fn run(mut self) -> Served {
+        while !self.shared.is_over() {
+            self.send_delayed();
+            let due = self.delayed.front().map(|d| d.0.saturating_duration_since(Instant::now()));
+            let time = due.unwrap_or(LOOK).min(LOOK);
+            self.poller.poll(time.as_nanos() as u64);
+            for index in 0..self.poller.len() {
+                let Some(ready) = self.poller.ready(index) else { break };
+                if ready.key == LISTENER {
+                    self.accept();
+                } else {
+                    self.go_on(ready);
+                }
+            }
+        }
+        self.answerer.served
+    }
+
+    fn accept(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok((socket, _)) => {
+                    self.answerer.served.connections += 1;
+                    if self.welcome(socket).is_err() {
+                        self.answerer.served.errors += 1;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        // Files ran out: clients that go give some back.
+                        self.answerer.served.errors += 1;
+                        std::thread::sleep(LOOK);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self, socket: TcpStream) -> io::Result<()> {
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        let place = self.free.pop().unwrap_or(self.peers.len());
+        if place >= self.peers.len() {
+            self.peers.resize_with(place + 1, || None);
+        }
+        let interest = Interest::READ;
+        if let Err(error) = self.poller.add(&socket, place, interest) {
+            self.free.push(place);
+            return Err(io::Error::other(error));
+        }
+        self.serial += 1;
+        self.peers[place] = Some(Peer {
+            line: Line::new(socket),
+            serial: self.serial,
+            interest,
+            input: Vec::new(),
+            out: Vec::new(),
+            written: 0,
+            owed: 0,
+            ended: false,
+        });
+        Ok(())
+    }
+
+    /// Goes on with a client that is ready.
+    fn go_on(&mut self, ready: Ready) {
+        let Some(peer) = self.peers.get_mut(ready.key).and_then(Option::as_mut) else { return };
+        let mut gone = false;
+        if ready.read && !peer.ended && peer.backlog() <= BACKLOG {
+            match peer.line.read(&mut self.buffer) {
+                Ok(0) => peer.ended = true,
+                Ok(bytes) => self.take(ready.key, bytes),
+                Err(error) if is_not_now(&error) => {}
+                Err(_) => gone = true,
+            }
+        } else if ready.read && ready.write && peer.ended {
+            // Both sides are gone, or an error is.
+            gone = true;
+        }
+        self.write(ready.key, gone);
+    }
+
+    /// Takes bytes of a client that are in the buffer.
+    fn take(&mut self, place: usize, bytes: usize) {
+        let Self { peers, answerer, shared, delayed, buffer, out, pieces, .. } = self;
+        let Some(peer) = peers.get_mut(place).and_then(Option::as_mut) else { return };
+        let before = answerer.served.queries;
+        peer.input.extend_from_slice(&buffer[..bytes]);
+        out.clear();
+        pieces.clear();
+        let used = frames(&peer.input, |message| answerer.take(message, out, pieces));
+        peer.input.drain(..used);
+        let delay = shared.behaviour.delay;
+        let due = (!delay.is_zero()).then(|| Instant::now() + delay);
+        for piece in pieces.drain(..) {
+            let answer = out.get(piece).unwrap_or_default();
+            match due {
+                None => peer.push(answer),
+                Some(due) if delayed.len() < MAX_DELAYED => {
+                    peer.owed += 1;
+                    delayed.push_back((due, place, peer.serial, answer.into()));
+                }
+                Some(_) => answerer.served.errors += 1,
+            }
+        }
+        answerer.served.saw(shared.now());
+        shared.count(answerer.served.queries - before);
+    }
+
+    /// Writes what a client is to get, and lets go of it when that was all.
+    fn write(&mut self, place: usize, mut gone: bool) {
+        let Some(peer) = self.peers.get_mut(place).and_then(Option::as_mut) else { return };
+        gone |= peer.write().is_err();
+        if gone || peer.ended && peer.backlog() == 0 && peer.owed == 0 {
+            self.peers[place] = None;
+            self.free.push(place);
+            return;
+        }
+        let read = !peer.ended && peer.backlog() <= BACKLOG;
+        let interest = Interest { read, write: peer.backlog() > 0 };
+        if interest != peer.interest {
+            peer.interest = interest;
+            self.poller.change(&peer.line, place, interest);
+        }
+    }
+
+    fn send_delayed(&mut self) {
+        let now = Instant::now();
+        while let Some((_, place, serial, answer)) =
+            self.delayed.pop_front_if(|(due, ..)| *due <= now)
+        {
+            let peer = self.peers.get_mut(place).and_then(Option::as_mut);
+            if let Some(peer) = peer.filter(|p| p.serial == serial) {
+                peer.owed -= 1;
+                peer.push(&answer);
+                self.write(place, false);
+            } else {
+                self.answerer.served.errors += 1;
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// Answers that are not out, in bytes.
+    fn backlog(&self) -> usize {
+        self.out.len() - self.written
+    }
+
+    fn push(&mut self, answer: &[u8]) {
+        // It is a message that came in a frame, or less: its length fits.
+        self.out.extend_from_slice(&(answer.len() as u16).to_be_bytes());
+        self.out.extend_from_slice(answer);
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        while self.backlog() > 0 {
+            match self.line.write(&self.out[self.written..]) {
+                Ok(bytes) => self.written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.drain(..self.written);
+        self.written = 0;
+        Ok(())
+    }
+}
+
+fn is_not_now(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,592 @@
+//! A thread that sends queries over connections when they are due, and matches the answers.
+//!
+//! A client has one connection that takes its queries, and opens it when the first of them is due
+//! (RFC 7766 §6.2.1). A connection that has taken as many as it may stays for its last answers
+//! while the next one takes over. Each has its own ids, so an answer settles only a query that went
+//! out over the same connection.
+//!
+//! A query counts as sent when the kernel has its last byte. What a connection leaves behind when
+//! it ends is settled at once: queries that are not out go over the client's next connection, or
+//! count as unsent if this one never was ready; those that were out are sent again if they may, and
+//! lost otherwise.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::Ordering;
+
+use crate::Error;
+use crate::Live;
+use crate::Options;
+use crate::connection::Connection;
+use crate::connection::Ticket;
+use crate::due::AtHand;
+use crate::due::Due;
+use crate::due::nanoseconds;
+use crate::judge::judge;
+use crate::poller::Interest;
+use crate::poller::Poller;
+use crate::poller::Ready;
+use crate::sender::Part;
+use crate::socket;
+use crate::stats::Stats;
+use crate::stats::note;
+
+/// Queries that are collected before the first of them is sent.
+const BATCH: usize = 256;
+/// Bytes that may wait for room in a connection; a client with more holds the queries up, which
+/// shows as lag.
+const BACKLOG: usize = 1 << 20;
+/// Bytes that one call reads, and calls in a row for one connection.
+const READ: usize = 64 << 10;
+const READS: usize = 4;
+/// How long the other side may take, when all is sent and no answer is wanted, to take it: in
+/// nanoseconds.
+const LINGER: u64 = 1_000_000_000;
+
+pub(crate) struct Worker<'a> {
+    options: &'a Options,
+    number: usize,
+    due: Due,
+    live: &'a Live,
+    stats: Stats,
+    /// The connection that takes a client's queries.
+    clients: Vec<Option<usize>>,
+    /// Connections there may be.
+    max_connections: usize,
+    connections: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    /// Connections that have something to write.
+    touched: Vec<usize>,
+    serial: u64,
+    deadlines: VecDeque<Deadline>,
+    /// When to see whether a connection is idle: time, place and serial, one for each.
+    looks: BinaryHeap<Reverse<(u64, usize, u64)>>,
+    /// Queries that a connection has and that are not settled.
+    pending: usize,
+    poller: Poller,
+    message: Vec<u8>,
+    buffer: Box<[u8]>,
+}
+
+/// When a query has waited for too long.
+struct Deadline {
+    at: u64,
+    place: usize,
+    serial: u64,
+    id: u16,
+    first_sent: u64,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// It is idle, or had its queries.
+    Enough,
+    /// The server ended it, or nothing went on.
+    Broken,
+}
+
+/// Why a query could not be queued now.
+enum Refusal {
+    /// It may be tried later.
+    Full,
+    /// There is no connection and will be none.
+    Failed,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(
+        options: &'a Options,
+        number: usize,
+        due: Due,
+        live: &'a Live,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            options,
+            number,
+            due,
+            live,
+            stats: Stats::of(options),
+            clients: Vec::new(),
+            max_connections: (socket::limit() / options.threads.max(1)).max(1),
+            connections: Vec::new(),
+            free: Vec::new(),
+            touched: Vec::new(),
+            serial: 0,
+            deadlines: VecDeque::new(),
+            looks: BinaryHeap::new(),
+            pending: 0,
+            poller: Poller::new()?,
+            message: Vec::new(),
+            buffer: vec![0; READ].into(),
+        })
+    }
+
+    /// Sends all that comes, and waits for the last answers.
+    pub(crate) fn run(mut self, stopped: &dyn Fn() -> bool) -> Result<Part, Error> {
+        while self.due.look() == AtHand::NewBlock {}
+        self.due.wait_for_start();
+        while !stopped() {
+            let now = self.due.now();
+            self.due.cut_off(now);
+            let taken = self.collect(now);
+            let received = self.look(0);
+            self.expire();
+            self.close_idle();
+            if self.due.is_over() && self.pending == 0 {
+                break;
+            }
+            if taken == 0 && received == 0 {
+                self.wait();
+            }
+        }
+        if !self.options.answers {
+            self.linger(stopped);
+        }
+        Ok(self.finish())
+    }
+
+    /// Hands what is due to connections; how many queries that is.
+    fn collect(&mut self, now: u64) -> usize {
+        let most = (self.options.in_flight / self.options.threads).max(1);
+        let mut taken = 0;
+        while taken < BATCH {
+            match self.due.look() {
+                AtHand::Query => {}
+                AtHand::NewBlock => continue,
+                AtHand::Nothing => break,
+            }
+            let Some((item, bytes)) = self.due.peek() else { break };
+            let held = self.options.timing.is_max() && self.pending >= most;
+            if item.due > now || held {
+                break;
+            }
+            let client = item.client as usize / self.options.threads;
+            let mut message = std::mem::take(&mut self.message);
+            message.clear();
+            message.extend_from_slice(bytes);
+            let due = (!self.options.timing.is_max()).then_some(item.due);
+            let tries = self.options.retries;
+            let ticket = Ticket { due, first_sent: now, again: false, tries, moved: false };
+            let queued = self.queue(client, &message, ticket, now);
+            self.message = message;
+            match queued {
+                Ok(()) => {}
+                Err(Refusal::Full) => break,
+                Err(Refusal::Failed) => self.stats.at(now).counts.unsent += 1,
+            }
+            self.due.pass();
+            taken += 1;
+        }
+        self.write_touched(now);
+        taken
+    }
+
+    /// Hands a query to the client's connection.
+    fn queue(
+        &mut self,
+        client: usize,
+        message: &[u8],
+        mut ticket: Ticket,
+        now: u64,
+    ) -> Result<(), Refusal> {
+        let place = self.connection(client, now)?;
+        let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else {
+            return Err(Refusal::Failed);
+        };
+        if c.backlog() > BACKLOG {
+            return Err(Refusal::Full);
+        }
+        let id = if self.options.answers {
+            Some(c.waiting.take_id().ok_or(Refusal::Full)?)
+        } else {
+            None
+        };
+        if !c.open
+            && let Some(due) = ticket.due.take()
+            && now >= self.stats.warm_up
+        {
+            // It waits for the server, not for us.
+            note(&mut self.stats.lag, now.saturating_sub(due));
+        }
+        if c.queue.is_empty() {
+            self.touched.push(place);
+        }
+        c.push(message, id, ticket, now);
+        self.pending += 1;
+        let at = now.saturating_add(nanoseconds(self.options.timeout));
+        let (serial, first_sent) = (c.serial, ticket.first_sent);
+        let id = id.unwrap_or(0);
+        self.deadlines.push_back(Deadline { at, place, serial, id, first_sent });
+        Ok(())
+    }
+
+    /// The connection that takes the client's next query.
+    fn connection(&mut self, client: usize, now: u64) -> Result<usize, Refusal> {
+        let client = client % (self.max_connections / 2).max(1);
+        if self.clients.len() <= client {
+            self.clients.resize(client + 1, None);
+        }
+        if let Some(place) = self.clients[client]
+            && let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut)
+        {
+            if self.options.policy.queries.is_none_or(|most| c.taken < most.max(1)) {
+                return Ok(place);
+            }
+            c.closing = true;
+            self.clients[client] = None;
+            if c.is_quiet() {
+                self.close(place, Why::Enough, now);
+            }
+        }
+        if self.connections.len() - self.free.len() >= self.max_connections {
+            return Err(Refusal::Full);
+        }
+        self.open(client, now)
+    }
+
+    /// Begins a connection.
+    fn open(&mut self, client: usize, now: u64) -> Result<usize, Refusal> {
+        let index = (client * self.options.threads + self.number) as u32;
+        let local = self.options.bind.map(|range| range.address(index));
+        let socket = match socket::stream(local, self.options.target) {
+            Ok(socket) => socket,
+            Err(error) => {
+                // Files ran out: connections that end give some back.
+                let full = error.raw_os_error() == Some(libc::EMFILE);
+                if full && self.connections.len() > self.free.len() {
+                    return Err(Refusal::Full);
+                }
+                self.failed(&error, now);
+                return Err(Refusal::Failed);
+            }
+        };
+        let place = self.free.pop().unwrap_or(self.connections.len());
+        if self.poller.add(&socket, place, Interest::BOTH).is_err() {
+            self.free.push(place);
+            return Err(Refusal::Failed);
+        }
+        if place >= self.connections.len() {
+            self.connections.resize_with(place + 1, || None);
+        }
+        self.serial += 1;
+        let serial = self.serial;
+        self.connections[place] = Some(Connection::new(socket, client, serial, now));
+        self.clients[client] = Some(place);
+        self.looks.push(Reverse((self.idle_after(now), place, serial)));
+        Ok(place)
+    }
+
+    /// A connection did not come about.
+    fn failed(&mut self, error: &io::Error, now: u64) {
+        let counts = &mut self.stats.at(now).counts;
+        counts.connections_failed += 1;
+        if socket::is_refusal(error) {
+            counts.refused += 1;
+        } else {
+            counts.errors += 1;
+        }
+    }
+
+    fn idle_after(&self, time: u64) -> u64 {
+        time.saturating_add(nanoseconds(self.options.policy.idle))
+    }
+
+    fn write_touched(&mut self, now: u64) {
+        while let Some(place) = self.touched.pop() {
+            self.write(place, now);
+        }
+    }
+
+    /// Writes what waits for a connection.
+    fn write(&mut self, place: usize, now: u64) {
+        let Self { options, stats, live, pending, due, poller, .. } = self;
+        let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return };
+        if !c.open {
+            return;
+        }
+        let mut fresh = 0;
+        let done = c.write(&mut |queued| {
+            let ticket = &queued.ticket;
+            let again = u64::from(ticket.again);
+            let out_at = due.now();
+            if let Some(due) = ticket.due.filter(|_| now >= stats.warm_up) {
+                note(&mut stats.lag, out_at.saturating_sub(due));
+            }
+            stats.settle(now, ticket.first_sent, |interval| {
+                let counts = &mut interval.counts;
+                counts.messages_sent += 1;
+                counts.sent_bytes += u64::from(queued.len);
+                counts.retries += again;
+                counts.sent += 1 - again;
+                counts.unwatched += u64::from(!options.answers);
+            });
+            stats.last_sent = out_at;
+            fresh += 1 - again;
+            *pending -= usize::from(!options.answers);
+        });
+        live.sent.fetch_add(fresh, Ordering::Relaxed);
+        if fresh > 0 {
+            c.used = now;
+        }
+        match done {
+            Ok(done) => {
+                if c.wants_room == done {
+                    c.wants_room = !done;
+                    let interest = if done { Interest::READ } else { Interest::BOTH };
+                    poller.change(&c.line, place, interest);
+                }
+            }
+            // What came before the end is read first.
+            Err(_) => {
+                self.read(place);
+                self.close(place, Why::Broken, now);
+            }
+        }
+    }
+
+    /// Sees which connections are ready, nanoseconds at the most; how many messages came.
+    fn look(&mut self, nanoseconds: u64) -> usize {
+        self.poller.poll(nanoseconds);
+        let mut received = 0;
+        for index in 0..self.poller.len() {
+            let Some(ready) = self.poller.ready(index) else { break };
+            received += self.go_on(ready);
+        }
+        // Queries of connections that ended went over to others.
+        self.write_touched(self.due.now());
+        received
+    }
+
+    /// Goes on with a connection that is ready.
+    fn go_on(&mut self, ready: Ready) -> usize {
+        let now = self.due.now();
+        let place = ready.key;
+        let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return 0 };
+        if !c.open {
+            match c.line.prepare() {
+                Ok(false) => return 0,
+                Ok(true) => {
+                    c.open = true;
+                    c.used = now;
+                    note(&mut self.stats.handshake, now.saturating_sub(c.begun));
+                    self.stats.at(now).counts.connections += 1;
+                }
+                Err(error) => {
+                    self.failed(&error, now);
+                    self.close(place, Why::Broken, now);
+                    return 0;
+                }
+            }
+        }
+        if ready.write {
+            self.write(place, now);
+        }
+        if ready.read { self.read(place) } else { 0 }
+    }
+
+    /// Reads what a connection has; how many messages that is.
+    fn read(&mut self, place: usize) -> usize {
+        let now = self.due.now();
+        let mut received = 0;
+        let mut answered = 0;
+        let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return 0 };
+        let mut over = false;
+        for _ in 0..READS {
+            match c.line.read(&mut self.buffer) {
+                Ok(0) => over = true,
+                Ok(bytes) => {
+                    c.used = now;
+                    let answers = self.options.answers;
+                    let stats = &mut self.stats;
+                    c.take(&self.buffer[..bytes], |waiting, message| {
+                        received += 1;
+                        if answers {
+                            answered += usize::from(judge(stats, waiting, message, now));
+                        }
+                    });
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => over = true,
+            }
+            break;
+        }
+        self.pending -= answered;
+        self.live.answered.fetch_add(answered as u64, Ordering::Relaxed);
+        if over {
+            self.close(place, Why::Broken, now);
+        } else if c.closing && c.is_quiet() {
+            self.close(place, Why::Enough, now);
+        }
+        received
+    }
+
+    /// Ends a connection, and settles what it leaves behind.
+    fn close(&mut self, place: usize, why: Why, now: u64) {
+        let Some(mut c) = self.connections.get_mut(place).and_then(Option::take) else { return };
+        self.free.push(place);
+        if let Some(current) = self.clients.get_mut(c.client).filter(|p| **p == Some(place)) {
+            *current = None;
+        }
+        if c.open && why == Why::Broken {
+            self.stats.at(now).counts.connections_broken += 1;
+        }
+        let mut again = Vec::new();
+        for (queued, message) in c.take_queue() {
+            self.pending -= 1;
+            if self.options.answers {
+                c.waiting.unsent(queued.id);
+            }
+            let ticket = queued.ticket;
+            if c.open && !ticket.moved {
+                again.push((message, Ticket { moved: true, ..ticket }));
+            } else if ticket.again {
+                self.lose(ticket.first_sent, now);
+            } else {
+                self.stats.at(now).counts.unsent += 1;
+            }
+        }
+        let left: Vec<_> = c.waiting.withdraw_all().collect();
+        self.pending -= left.len();
+        for query in left {
+            match query.again {
+                Some((message, tries)) => again.push((message, retry(query.first_sent, tries))),
+                None => self.lose(query.first_sent, now),
+            }
+        }
+        let client = c.client;
+        drop(c);
+        for (message, ticket) in again {
+            self.resend(client, &message, ticket, now);
+        }
+    }
+
+    fn resend(&mut self, client: usize, message: &[u8], ticket: Ticket, now: u64) {
+        if self.queue(client, message, ticket, now).is_ok() {
+            return;
+        }
+        if ticket.again {
+            self.lose(ticket.first_sent, now);
+        } else {
+            self.stats.at(now).counts.unsent += 1;
+        }
+    }
+
+    fn lose(&mut self, first_sent: u64, now: u64) {
+        self.stats.settle(now, first_sent, |i| i.counts.lost += 1);
+        self.live.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives up what is too old, or sends it again.
+    fn expire(&mut self) {
+        let now = self.due.now();
+        let timeout = nanoseconds(self.options.timeout);
+        while let Some(deadline) = self.deadlines.pop_front_if(|d| d.at <= now) {
+            let Deadline { place, serial, id, first_sent, .. } = deadline;
+            let c = self.connections.get_mut(place).and_then(Option::as_mut);
+            // A connection that ended settled its queries.
+            let Some(c) = c.filter(|c| c.serial == serial) else { continue };
+            let stuck = |c: &Connection| {
+                let front = c.queue.front().map(|q| q.queued_at.saturating_add(timeout));
+                front.is_some_and(|at| at <= now)
+            };
+            if stuck(c) {
+                if !c.open {
+                    self.failed(&io::ErrorKind::TimedOut.into(), now);
+                }
+                self.close(place, Why::Broken, now);
+                continue;
+            }
+            if !self.options.answers {
+                continue;
+            }
+            // Half a message for so long: nothing right will follow it.
+            let broken = !c.input.is_empty() && c.used.saturating_add(timeout) <= now;
+            let client = c.client;
+            let Some(query) = c.waiting.withdraw(id, first_sent) else { continue };
+            let quiet = c.closing && c.is_quiet();
+            self.pending -= 1;
+            if broken {
+                self.close(place, Why::Broken, now);
+            } else if quiet {
+                self.close(place, Why::Enough, now);
+            }
+            match query.again {
+                Some((message, tries)) => {
+                    self.resend(client, &message, retry(query.first_sent, tries), now);
+                }
+                None => self.lose(query.first_sent, now),
+            }
+        }
+        self.write_touched(now);
+    }
+
+    /// Closes connections that nobody has used for long.
+    fn close_idle(&mut self) {
+        let now = self.due.now();
+        while let Some(Reverse((at, place, serial))) = self.looks.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.looks.pop();
+            let c = self.connections.get(place).and_then(Option::as_ref);
+            let Some(c) = c.filter(|c| c.serial == serial) else { continue };
+            let next = self.idle_after(if c.is_quiet() { c.used } else { now });
+            if next <= now {
+                self.close(place, Why::Enough, now);
+            } else {
+                self.looks.push(Reverse((next, place, serial)));
+            }
+        }
+    }
+
+    /// Sleeps until shortly before something is due, or an answer comes.
+    fn wait(&mut self) {
+        let deadline = self.deadlines.front().map(|d| d.at);
+        let look = self.looks.peek().map(|Reverse((at, ..))| *at);
+        let next = deadline.into_iter().chain(look).min();
+        match self.due.pause(self.due.now(), next) {
+            Some(nanoseconds) => {
+                self.look(nanoseconds);
+            }
+            None => std::hint::spin_loop(),
+        }
+    }
+
+    /// Waits until the other side has taken all: what it sent must not make the kernel throw away
+    /// what we did.
+    fn linger(&mut self, stopped: &dyn Fn() -> bool) {
+        for c in self.connections.iter_mut().flatten() {
+            c.line.end();
+        }
+        let end = self.due.now() + LINGER;
+        while self.connections.len() > self.free.len() && self.due.now() < end && !stopped() {
+            self.look(1_000_000);
+        }
+    }
+
+    fn finish(mut self) -> Part {
+        let now = self.due.now();
+        let (mut open, mut unsent) = (0, 0);
+        for c in self.connections.iter().flatten() {
+            let fresh = c.queue.iter().filter(|q| !q.ticket.again).count();
+            unsent += fresh;
+            open += c.waiting.len().saturating_sub(fresh);
+        }
+        let counts = &mut self.stats.at(now).counts;
+        counts.open += open as u64;
+        counts.unsent += unsent as u64;
+        let early = &mut self.stats.excluded.counts;
+        early.open = early.sent - early.answered - early.lost - early.unwatched;
+        Part { stats: self.stats, clients: self.clients.len() }
+    }
+}
+
+/// How a query goes out once more.
+fn retry(first_sent: u64, tries: u8) -> Ticket {
+    Ticket { due: None, first_sent, again: true, tries: tries.saturating_sub(1), moved: false }
+}
