@@ -227,6 +227,7 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
         Times::Iso8601 => JsonTimes::Iso8601,
         Times::Millis => JsonTimes::Millis,
     };
+    let limits = limits_of(args);
     Ok(Options {
         ignore_checksums: args.no_checksums,
         filter: args.filter.as_deref().map(filter).transpose()?,
@@ -242,8 +243,12 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
         seed: args.seed,
         hash_files: args.hash_files,
         inner_protocols: args.inner_protocols,
-        limits: limits_of(args),
-        memory: args.counts_memory().then_some(memory::in_use),
+        memory: match limits.state {
+            _ if !args.counts_memory() => None,
+            u64::MAX => Some(memory::in_use),
+            _ => Some(memory::taken),
+        },
+        limits,
         ..Options::default()
     })
 }

@@ -8,7 +8,9 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use std::fs::File;
+use std::io::Read;
+use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 
 use mimalloc::MiMalloc;
 
@@ -22,11 +24,23 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
 thread_local! {
+    /// How often it asked what is taken.
+    static LOOKS: Cell<u32> = const { Cell::new(0) };
     /// What this thread has not told to the others yet.
     static OWN: Cell<isize> = const { Cell::new(0) };
     /// What this thread has in use, by itself.
     static OF_THREAD: Cell<isize> = const { Cell::new(0) };
 }
+
+/// The most that was resident, and how much of it was not in use then.
+static LARGEST: AtomicU64 = AtomicU64::new(0);
+static BESIDE: AtomicU64 = AtomicU64::new(0);
+
+/// Calls of [`taken`] by one thread between looks at what is resident.
+const LOOK_EVERY: u32 = 4_096;
+
+/// What the program takes before it has analysed anything, with its threads.
+const PROGRAM: u64 = 8 << 20;
 
 /// Threads tell each other of so many bytes at a time.
 const STEP: usize = 64 << 10;
@@ -120,6 +134,33 @@ pub(crate) fn in_use() -> u64 {
     u64::try_from(IN_USE.load(Ordering::Relaxed) + own).unwrap_or(0)
 }
 
+/// [`in_use`] with what the allocator holds beside: memory between what is used, and what was freed and is not
+/// the system's again. Pages of files are not in it, nor is what every program takes.
+///
+/// What it holds is looked at now and then. Where the process is larger than ever, it is more; that it
+/// is not smaller when something was freed is no reason to free more.
+pub(crate) fn taken() -> u64 {
+    let look = LOOKS.try_with(|looks| looks.replace(looks.get().wrapping_add(1)));
+    let in_use = in_use();
+    if look.is_ok_and(|n| n.is_multiple_of(LOOK_EVERY))
+        && let Some(resident) = resident()
+        && resident > LARGEST.fetch_max(resident, Ordering::Relaxed)
+    {
+        BESIDE.store(resident.saturating_sub(in_use + PROGRAM), Ordering::Relaxed);
+    }
+    in_use + BESIDE.load(Ordering::Relaxed)
+}
+
+/// Resident bytes that are of no file, where the system tells (Linux).
+fn resident() -> Option<u64> {
+    let mut text = [0; 4_096];
+    let len = File::open("/proc/self/status").and_then(|mut f| f.read(&mut text)).ok()?;
+    let text = std::str::from_utf8(text.get(..len)?).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("RssAnon:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes << 10)
+}
+
 /// Bytes of the allocator that `make` leaves in use of what it allocated in this thread, with the
 /// allocator's own rounding, and what it made.
 pub(crate) fn bytes_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
@@ -152,6 +193,14 @@ mod tests {
         });
         // Tests beside this one allocate, too.
         assert!(calls >= 3, "{calls} for {kept:?}");
+    }
+
+    #[test]
+    fn what_is_resident_is_known_where_the_system_tells() {
+        let resident = resident();
+        assert!(resident.is_none_or(|bytes| bytes > 100_000), "{resident:?}");
+        assert_eq!(resident.is_some(), std::path::Path::new("/proc/self/status").exists());
+        assert!(taken() >= in_use() / 2);
     }
 
     #[test]

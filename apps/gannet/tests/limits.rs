@@ -30,8 +30,7 @@ fn run(s: &Scratch, name: &str, args: &[&str]) -> Flooded {
     let out = s.path(name);
     let run = Run::of(
         gannet()
-            // What several threads need for themselves is a good part of so small a limit.
-            .args(["analyze", "-C", "-t", "1", "--stats-state", "-o"])
+            .args(["analyze", "-C", "--stats-state", "-o"])
             .arg(&out)
             .args(args)
             .arg(s.path("flood.pcap")),
@@ -53,6 +52,11 @@ fn run(s: &Scratch, name: &str, args: &[&str]) -> Flooded {
 }
 
 fn flood(kind: &str, count: &str) -> (Flooded, Flooded) {
+    // What several threads need for themselves is a good part of so small a limit.
+    flood_on("1", kind, count, LIMIT)
+}
+
+fn flood_on(threads: &str, kind: &str, count: &str, limit: u64) -> (Flooded, Flooded) {
     let s = Scratch::new(kind);
     let made = Run::of(
         gannet()
@@ -60,11 +64,11 @@ fn flood(kind: &str, count: &str) -> (Flooded, Flooded) {
             .arg(s.path("flood.pcap")),
     );
     assert_eq!(made.code, 0, "{}", made.stderr);
-    let free = run(&s, "free", &[]);
-    let limit = LIMIT.to_string();
-    let tight = run(&s, "tight", &["--max-state", &limit]);
+    let free = run(&s, "free", &["-t", threads]);
+    let size = limit.to_string();
+    let tight = run(&s, "tight", &["-t", threads, "--max-state", &size]);
     assert_eq!(free.ended, 0);
-    assert!(tight.most < LIMIT + LIMIT / 5, "{kind}: {} of {LIMIT}", tight.most);
+    assert!(tight.most < limit + limit / 5, "{kind}: {} of {limit}", tight.most);
     assert!(tight.rows >= free.rows, "{kind}: {} rows of {}", tight.rows, free.rows);
     (free, tight)
 }
@@ -89,6 +93,13 @@ fn half_open_connections_make_room_for_others() {
         // What was ended early has the row that it would have had, but for what came later.
         assert_eq!(tight.rows, free.rows, "{kind}");
     }
+}
+
+#[test]
+fn threads_share_the_limit() {
+    let (free, tight) = flood_on("2", "syn-flood", "150000", 4 * LIMIT);
+    assert!(free.most > 5 * LIMIT && tight.ended > 10_000, "{} {}", free.most, tight.ended);
+    assert_eq!(ordinary(&free), ordinary(&tight));
 }
 
 #[test]

@@ -509,6 +509,9 @@ impl Shard {
     pub(crate) fn close(&mut self, mut pause: impl FnMut(&mut Self)) {
         self.env.logs.set_time(self.now);
         self.survey();
+        // Nothing more is due: what comes now has their memory.
+        self.timers = Timers::default();
+        self.keeper.rest();
         self.table.finish_finding();
         let live = self.table.in_order();
         for (i, index) in live.iter().enumerate() {

@@ -98,10 +98,14 @@ pub(crate) struct Keeper {
     pub(crate) report: State,
 }
 
+/// Connections that are ended between two packets at the most: what they leave, rows to be merged and
+/// slots of chunks that others share, goes away a little later.
+const ENDED_AT_ONCE: usize = 8;
+
 /// Every so many looks it is seen whether there is more than ever, by so small a part.
 const LOOKS: u64 = 64;
 
-/// So small a part of all memory may be free slots without counting.
+/// So small a part of all memory is for free slots, which come and go by the chunk.
 const FREE: u64 = 16;
 
 /// Entries that may be out of date before it matters.
@@ -161,7 +165,8 @@ impl Keeper {
         if table.len() > self.most {
             return Some("connections_limit_reached");
         }
-        let much = self.bytes != u64::MAX && self.in_use(table) > self.bytes;
+        let most = self.bytes - self.bytes / FREE;
+        let much = self.bytes != u64::MAX && self.in_use(table) > most;
         much.then_some("state_limit_reached")
     }
 
@@ -197,6 +202,12 @@ impl Keeper {
             return Some((stamp, slot.number, index));
         }
         None
+    }
+
+    /// No connection needs to be ended early any more.
+    pub(crate) fn rest(&mut self) {
+        self.ranks = Default::default();
+        self.is_on = false;
     }
 
     /// Tells the other parts.
@@ -309,7 +320,8 @@ impl Shard {
 
     #[cold]
     fn end_least(&mut self) {
-        while let Some(limit) = self.keeper.excess(&self.table) {
+        for _ in 0..ENDED_AT_ONCE {
+            let Some(limit) = self.keeper.excess(&self.table) else { break };
             let Some((rank, index)) = self.keeper.least(&self.table) else { break };
             if self.keeper.report.ended_early == [0; RANKS] {
                 let env = &mut self.env;
