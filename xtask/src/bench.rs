@@ -70,7 +70,8 @@ fn peers(gannet: &Path) -> anyhow::Result<Vec<Peer>> {
     let gannet = gannet.to_str().context("the path of the target folder is no UTF-8")?;
     let commands = [
         ("gannet", vec![gannet, "analyze", "-C", "-q", "-t", "1", "-o", "{out}", "{}"]),
-        ("tshark", vec!["tshark", "-n", "-r", "{}"]),
+        ("tshark -n", vec!["tshark", "-n", "-r", "{}"]),
+        ("tshark", vec!["tshark", "-r", "{}"]),
         ("tcpdump", vec!["tcpdump", "-n", "-r", "{}", "-w", "/dev/null"]),
     ];
     let mut peers = Vec::new();
@@ -133,6 +134,10 @@ fn median(peer: &Peer, trace: &Path, out: &Path, runs: usize) -> anyhow::Result<
     let command: Vec<_> = peer.command.iter().map(place).collect();
     let mut costs = Vec::new();
     for _ in 0..runs.max(1) {
+        // Emptying the files of the run before would count.
+        if out.exists() {
+            fs::remove_dir_all(out).with_context(|| out.display().to_string())?;
+        }
         let cost = measure(&command)?;
         costs.push(cost);
         if cost.wall.as_secs_f64() > LONG {
