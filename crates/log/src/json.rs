@@ -48,6 +48,19 @@ impl<'a> JsonEncoder<'a> {
         self.cut
     }
 
+    /// Nanoseconds as seconds: whole microseconds print from the integer, for the shortest decimal that
+    /// reads back as the same double has no more digits than that in this century.
+    fn seconds(&mut self, ns: i64, v: f64) {
+        if ns % 1_000 != 0 || !matches!(ns, 100_000..4_000_000_000_000_000_000) {
+            return self.number(v);
+        }
+        write_fixed6(self.out, ns);
+        let zeros = self.out.iter().rev().take_while(|c| **c == b'0').count();
+        // A whole number keeps one of them.
+        let keeps = usize::from(zeros >= 6);
+        self.out.truncate(self.out.len() - (zeros.min(6) - keeps));
+    }
+
     /// The shortest decimal that reads back as the same double, whole numbers as `1.0`.
     fn number(&mut self, v: f64) {
         if !v.is_finite() {
@@ -105,22 +118,7 @@ impl Encoder for JsonEncoder<'_> {
 
     fn time(&mut self, v: Time) {
         match self.times {
-            JsonTimes::Epoch => {
-                // Whole microseconds print from the integer: the shortest double has no more
-                // digits than that for all times of this century.
-                let ns = v.as_nanos();
-                if ns % 1_000 == 0 && (0..4_000_000_000_000_000_000).contains(&ns) {
-                    write_fixed6(self.out, ns);
-                    while self.out.ends_with(b"0") {
-                        self.out.pop();
-                    }
-                    if self.out.ends_with(b".") {
-                        self.out.push(b'0');
-                    }
-                } else {
-                    self.number(v.as_secs_f64());
-                }
-            }
+            JsonTimes::Epoch => self.seconds(v.as_nanos(), v.as_secs_f64()),
             JsonTimes::Iso8601 => {
                 self.out.push(b'"');
                 iso8601(self.out, v);
@@ -131,7 +129,7 @@ impl Encoder for JsonEncoder<'_> {
     }
 
     fn interval(&mut self, v: Interval) {
-        self.number(v.as_secs_f64());
+        self.seconds(v.as_nanos(), v.as_secs_f64());
     }
 
     #[inline]
@@ -245,6 +243,28 @@ mod tests {
         assert!(line(JsonTimes::Millis, 1e-7).contains("\"ts\":1300475167096,"));
         assert!(line(JsonTimes::Millis, 1e-7).contains("\"share\":1e-7"));
         assert!(line(JsonTimes::Millis, f64::NAN).contains("\"share\":null"));
+    }
+
+    proptest::proptest! {
+        /// Seconds print as the shortest decimals of the same doubles.
+        #[test]
+        fn seconds_as_any_number(us in 0_i64..9_000_000_000_000, shift in 0..60, odd in 0_i64..2) {
+            let us: i64 = us >> shift;
+            for ns in [us * 1_000 + odd, us / 1_000_000 * 1_000_000_000] {
+                let text = |write: &dyn Fn(&mut JsonEncoder<'_>)| {
+                    let mut out = Vec::new();
+                    let mut e = JsonEncoder::new(&mut out, Sample::LIMITS, JsonTimes::Epoch);
+                    write(&mut e);
+                    String::from_utf8(out).unwrap()
+                };
+                let v = Interval::from_nanos(ns);
+                let any = text(&|e| e.number(v.as_secs_f64()));
+                proptest::prop_assert_eq!(text(&|e| e.interval(v)), any.clone());
+                if ns % 1_000 == 0 {
+                    proptest::prop_assert_eq!(text(&|e| e.time(Time::from_nanos(ns))), any);
+                }
+            }
+        }
     }
 
     #[test]
