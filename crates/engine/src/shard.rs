@@ -234,7 +234,7 @@ impl Shard {
         self.begin(number, time);
         self.missing = 0;
         self.layers = layers;
-        self.advance(time);
+        self.advance_if_due(time);
         self.walk_ip(ip.bytes, ip.wire_len, &Encapsulation::default());
         self.rest();
     }
@@ -301,6 +301,19 @@ impl Shard {
             self.env.expire(to, to);
             self.set_step(0);
         }
+        self.relieve();
+    }
+
+    /// The same, knowing from the last [rest](Self::rest) before when nothing is due.
+    #[inline]
+    fn advance_if_due(&mut self, to: Time) {
+        let to = to.max(BEGINNING).max(self.now);
+        if to >= self.wake {
+            return self.advance(to);
+        }
+        self.now = to;
+        self.env.logs.set_time(to);
+        self.set_step(0);
         self.relieve();
     }
 

@@ -150,9 +150,11 @@ impl<T> Slab<T> {
         let Some(place) = self.chunks.get_mut(chunk).and_then(|c| c.get_mut(within)) else {
             return false;
         };
-        if place.take().is_none() {
+        if place.is_none() {
             return false;
         }
+        // Where it is: things are too large to be moved in order to be dropped.
+        *place = None;
         let used = &mut self.used[chunk];
         used.give(within);
         self.len -= 1;

@@ -1,5 +1,4 @@
 use gannet_base::Dir;
-use gannet_log::write_addr;
 
 use super::message;
 use super::message::Body;
@@ -8,6 +7,7 @@ use super::message::mode;
 use super::rows::Control;
 use super::rows::Ntp;
 use super::rows::Private;
+use super::rows::Reference;
 use super::rows::Span;
 use super::rows::Stamp;
 use crate::Analyze;
@@ -138,15 +138,8 @@ fn some(data: &[u8]) -> Option<Vec<u8>> {
     (!data.is_empty()).then(|| data.to_vec())
 }
 
-fn reference(m: &message::Standard) -> Vec<u8> {
-    match m.reference_addr() {
-        Some(addr) => {
-            let mut text = Vec::with_capacity(15);
-            write_addr(&mut text, addr);
-            text
-        }
-        None => m.reference_id.to_vec(),
-    }
+fn reference(m: &message::Standard) -> Reference {
+    m.reference_addr().map_or(Reference::Name(m.reference_id), Reference::Server)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The rows of ntp.log, ntp_control.log and ntp_private.log.
 
+use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
@@ -34,7 +35,7 @@ row! {
         /// Dispersion to the reference clock.
         root_disp: Span = "root_disp",
         /// Kiss code, name or address of the reference clock, by the stratum.
-        ref_id: Vec<u8> = "ref_id",
+        ref_id: Reference = "ref_id",
         /// When the clock was last set.
         ref_time: Stamp = "ref_time",
         /// When the request left the client.
@@ -117,6 +118,26 @@ row! {
 /// A span in seconds that may be any double: what is on the wire can be older than Rome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span(pub f64);
+
+/// What a clock is set by: a name of four bytes, or a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// A kind of clock, or a code.
+    Name([u8; 4]),
+    /// Its address.
+    Server(Addr),
+}
+
+impl Value for Reference {
+    const TYPE: Type = Type::Scalar("string");
+
+    fn put<E: Encoder>(&self, e: &mut E) {
+        match self {
+            Self::Name(name) => e.string(name),
+            Self::Server(addr) => e.addr(*addr),
+        }
+    }
+}
 
 /// A time in seconds since 1970 that may be any double.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,6 +10,7 @@
 mod analyzer;
 pub mod message;
 mod rows;
+mod values;
 
 pub use analyzer::Analyzer;
 pub use rows::SipRow;

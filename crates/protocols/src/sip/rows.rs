@@ -7,10 +7,11 @@ use gannet_log::Vector;
 
 use super::message::Request;
 use super::message::Status;
+use super::values::Name;
+use super::values::Path;
+use super::values::Values;
 use crate::Context;
 
-/// Steps of a path that are kept.
-const MAX_PATH: usize = 100;
 const METHODS: [&[u8]; 8] =
     [b"REGISTER", b"INVITE", b"ACK", b"CANCEL", b"BYE", b"OPTIONS", b"NOTIFY", b"SUBSCRIBE"];
 
@@ -73,26 +74,10 @@ gannet_log::row! {
 struct Info {
     ts: Time,
     depth: u64,
-    method: Option<Vec<u8>>,
-    uri: Option<Vec<u8>>,
-    date: Option<Vec<u8>>,
-    request_from: Option<Vec<u8>>,
-    request_to: Option<Vec<u8>>,
-    response_from: Option<Vec<u8>>,
-    response_to: Option<Vec<u8>>,
-    reply_to: Option<Vec<u8>>,
-    call_id: Option<Vec<u8>>,
-    seq: Option<Vec<u8>>,
-    subject: Option<Vec<u8>>,
-    request_path: Vec<Vec<u8>>,
-    response_path: Vec<Vec<u8>>,
-    user_agent: Option<Vec<u8>>,
+    values: Values,
     status_code: Option<u16>,
-    status_msg: Option<Vec<u8>>,
-    warning: Option<Vec<u8>>,
     request_body_len: Option<u64>,
     response_body_len: Option<u64>,
-    content_type: Option<Vec<u8>>,
 }
 
 /// Requests that await replies.
@@ -101,7 +86,12 @@ pub(super) struct Requests {
     pending: BTreeMap<u64, Info>,
     request: u64,
     response: u64,
+    /// Memory of values that are done with.
+    spare: Vec<Values>,
 }
+
+/// Memory of values that is kept at the most: for a request, and those of a call that ends.
+const MAX_SPARE: usize = 4;
 
 impl Requests {
     fn info(&mut self, cx: &Context<'_>, request: bool) -> &mut Info {
@@ -111,13 +101,27 @@ impl Requests {
         if self.pending.len() >= limit && !self.pending.contains_key(&n) {
             self.pending.pop_first();
         }
-        self.pending.entry(n).or_insert_with(|| Info { ts: now, depth, ..Info::default() })
+        let spare = &mut self.spare;
+        self.pending.entry(n).or_insert_with(|| {
+            let values = spare.pop().unwrap_or_default();
+            Info { ts: now, depth, values, ..Info::default() }
+        })
+    }
+
+    /// A request is done with.
+    fn forget(&mut self, n: u64) {
+        if let Some(mut info) = self.pending.remove(&n)
+            && self.spare.len() < MAX_SPARE
+        {
+            info.values.clear();
+            self.spare.push(info.values);
+        }
     }
 
     pub(super) fn request(&mut self, cx: &mut Context<'_>, line: &Request<'_>) {
         let info = self.info(cx, true);
-        info.method = Some(line.method.to_vec());
-        info.uri = Some(line.uri.to_vec());
+        info.values.set(Name::Method, line.method);
+        info.values.set(Name::Uri, line.uri);
         cx.conn.note_table(self.pending.len());
         if !METHODS.contains(&line.method) {
             cx.weird_bytes("unknown_SIP_method", line.method, None);
@@ -127,7 +131,7 @@ impl Requests {
     pub(super) fn reply(&mut self, cx: &Context<'_>, line: &Status<'_>) {
         let info = self.info(cx, false);
         info.status_code = Some(line.code);
-        info.status_msg = Some(line.reason.to_vec());
+        info.values.set(Name::StatusMsg, line.reason);
     }
 
     pub(super) fn header(
@@ -160,18 +164,21 @@ impl Requests {
         }
         info.write(cx);
         let code = info.status_code.unwrap_or_default();
-        let bye = match &info.method {
+        let bye = match info.values.get(Name::Method) {
             None => true,
             Some(m) => m == b"BYE" && (200..300).contains(&code),
         };
         if !(100..200).contains(&code) {
-            self.pending.remove(&self.response);
+            self.forget(self.response);
         }
         if bye {
             for (_, info) in self.pending.iter().filter(|(n, _)| **n != 0) {
                 info.write(cx);
             }
-            *self = Self::default();
+            while let Some((n, _)) = self.pending.first_key_value() {
+                self.forget(*n);
+            }
+            (self.request, self.response) = (0, 0);
         }
     }
 
@@ -186,90 +193,89 @@ impl Requests {
 impl Info {
     /// Takes a header of the request; the name of what is odd with it.
     fn request_header(&mut self, name: &[u8], value: &[u8]) -> Option<&'static str> {
-        let place = match &name.to_ascii_uppercase()[..] {
-            b"CALL-ID" => &mut self.call_id,
-            b"CSEQ" => &mut self.seq,
-            b"DATE" => &mut self.date,
-            b"FROM" | b"F" => {
-                self.request_from = Some(before_parameter(value, b"tag=").to_vec());
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        let place = match name.len() {
+            7 if is("CALL-ID") => Name::CallId,
+            4 if is("CSEQ") => Name::Seq,
+            4 if is("DATE") => Name::Date,
+            1 | 4 if is("FROM") || is("F") => {
+                self.values.set(Name::RequestFrom, before_parameter(value, b"tag="));
                 return None;
             }
-            b"REPLY-TO" => &mut self.reply_to,
-            b"SUBJECT" | b"S" => &mut self.subject,
-            b"TO" | b"T" => &mut self.request_to,
-            b"USER-AGENT" => &mut self.user_agent,
-            b"CONTENT-LENGTH" | b"L" => {
+            8 if is("REPLY-TO") => Name::ReplyTo,
+            1 | 7 if is("SUBJECT") || is("S") => Name::Subject,
+            1 | 2 if is("TO") || is("T") => Name::RequestTo,
+            10 if is("USER-AGENT") => Name::UserAgent,
+            1 | 14 if is("CONTENT-LENGTH") || is("L") => {
                 let n = count(value);
                 self.request_body_len = n.or(self.request_body_len);
                 return n.is_none().then_some("invalid_SIP_request_body_len");
             }
-            b"VIA" | b"V" => {
-                if self.request_path.len() >= MAX_PATH {
-                    return Some("sip_max_request_path_length_exceeded");
-                }
-                self.request_path.push(before_parameter(value, b"branch").to_vec());
-                return None;
+            1 | 3 if is("VIA") || is("V") => {
+                let step = before_parameter(value, b"branch");
+                let fits = self.values.add(Path::Request, step);
+                return (!fits).then_some("sip_max_request_path_length_exceeded");
             }
             _ => return None,
         };
-        *place = Some(value.to_vec());
+        self.values.set(place, value);
         None
     }
 
     /// Takes a header of the reply; the name of what is odd with it.
     fn response_header(&mut self, name: &[u8], value: &[u8]) -> Option<&'static str> {
-        let place = match &name.to_ascii_uppercase()[..] {
-            b"CONTENT-TYPE" | b"C" => &mut self.content_type,
-            b"WARNING" => &mut self.warning,
-            b"FROM" | b"F" => {
-                self.response_from = Some(before_parameter(value, b"tag=").to_vec());
+        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
+        let place = match name.len() {
+            1 | 12 if is("CONTENT-TYPE") || is("C") => Name::ContentType,
+            7 if is("WARNING") => Name::Warning,
+            1 | 4 if is("FROM") || is("F") => {
+                self.values.set(Name::ResponseFrom, before_parameter(value, b"tag="));
                 return None;
             }
-            b"TO" | b"T" => &mut self.response_to,
-            b"CONTENT-LENGTH" | b"L" => {
+            1 | 2 if is("TO") || is("T") => Name::ResponseTo,
+            1 | 14 if is("CONTENT-LENGTH") || is("L") => {
                 let n = count(value);
                 self.response_body_len = n.or(self.response_body_len);
                 return n.is_none().then_some("invalid_SIP_response_body_len");
             }
-            b"VIA" | b"V" => {
-                if self.response_path.len() >= MAX_PATH {
-                    return Some("sip_max_response_path_length_exceeded");
-                }
-                self.response_path.push(before_parameter(value, b"branch").to_vec());
-                return None;
+            1 | 3 if is("VIA") || is("V") => {
+                let step = before_parameter(value, b"branch");
+                let fits = self.values.add(Path::Response, step);
+                return (!fits).then_some("sip_max_response_path_length_exceeded");
             }
             _ => return None,
         };
-        *place = Some(value.to_vec());
+        self.values.set(place, value);
         None
     }
 
     fn write(&self, cx: &mut Context<'_>) {
+        let value = |name| self.values.get(name);
         cx.log(&SipRow {
             ts: self.ts,
             uid: cx.conn.uid,
             id: cx.conn.id,
             trans_depth: self.depth,
-            method: self.method.as_deref(),
-            uri: self.uri.as_deref(),
-            date: self.date.as_deref(),
-            request_from: self.request_from.as_deref(),
-            request_to: self.request_to.as_deref(),
-            response_from: self.response_from.as_deref(),
-            response_to: self.response_to.as_deref(),
-            reply_to: self.reply_to.as_deref(),
-            call_id: self.call_id.as_deref(),
-            seq: self.seq.as_deref(),
-            subject: self.subject.as_deref(),
-            request_path: Vector(self.request_path.iter().map(|p| &p[..]).collect()),
-            response_path: Vector(self.response_path.iter().map(|p| &p[..]).collect()),
-            user_agent: self.user_agent.as_deref(),
+            method: value(Name::Method),
+            uri: value(Name::Uri),
+            date: value(Name::Date),
+            request_from: value(Name::RequestFrom),
+            request_to: value(Name::RequestTo),
+            response_from: value(Name::ResponseFrom),
+            response_to: value(Name::ResponseTo),
+            reply_to: value(Name::ReplyTo),
+            call_id: value(Name::CallId),
+            seq: value(Name::Seq),
+            subject: value(Name::Subject),
+            request_path: Vector(self.values.path(Path::Request).collect()),
+            response_path: Vector(self.values.path(Path::Response).collect()),
+            user_agent: value(Name::UserAgent),
             status_code: self.status_code,
-            status_msg: self.status_msg.as_deref(),
-            warning: self.warning.as_deref(),
+            status_msg: value(Name::StatusMsg),
+            warning: value(Name::Warning),
             request_body_len: self.request_body_len,
             response_body_len: self.response_body_len,
-            content_type: self.content_type.as_deref(),
+            content_type: value(Name::ContentType),
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Others on the same traces, in the same run: dnsjit, tcpdump and tshark, as far as they are installed.
 //!
-//! Each is held against what gannet does of the same work: reading records (dnsjit's `mmpcap`), reading and
-//! dissecting headers (`mmpcap` with `filter.layer`), copying a capture (tcpdump), and knowing what is in it
+//! Each is held against what gannet does of the same work: reading records (dnsjit's `mmpcap`, or `zmmpcap`
+//! for compressed traces), reading and dissecting headers (the same with `filter.layer`), copying a capture (tcpdump), and knowing what is in it
 //! (tshark, which prints a line a packet, where gannet writes its logs). dnsjit and gannet beside it tell the
 //! CPU time of reading alone; tcpdump and tshark are processes, and so is gannet beside them.
 
@@ -41,7 +41,7 @@ impl Other {
 
 /// Reads a capture as often as it is told, and prints packets and nanoseconds of each time.
 const SCRIPT: &str = r#"
-local file, layers, times = arg[2], arg[3] == "layers", tonumber(arg[4])
+local file, layers, times, packed = arg[2], arg[3] == "layers", tonumber(arg[4]), arg[5]
 local ffi = require("ffi")
 require("dnsjit.core.receiver_h")
 ffi.cdef("long labs(long);")
@@ -49,7 +49,8 @@ ffi.cdef("long labs(long);")
 local null = ffi.cast("core_receiver_t", ffi.C.labs)
 local sink = { receive = function() return null, nil end }
 for _ = 1, times do
-    local input = require("dnsjit.input.mmpcap").new()
+    local input = require(packed and "dnsjit.input.zmmpcap" or "dnsjit.input.mmpcap").new()
+    if packed then input[packed](input) end
     if input:open(file) ~= 0 then os.exit(1) end
     if layers then
         local layer = require("dnsjit.filter.layer").new()
@@ -114,16 +115,19 @@ fn readers(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Other
     let script = folder.join("read.lua");
     std::fs::write(&script, SCRIPT).with_context(|| script.display().to_string())?;
     let name = name_of(trace);
+    let packed = packed(&name);
+    let input = if packed.is_some() { "zmmpcap" } else { "mmpcap" };
     let mut all = Vec::new();
     for (task, how, program) in [
-        ("reading", "records", "dnsjit mmpcap"),
-        ("dissecting", "layers", "dnsjit mmpcap, filter.layer"),
+        ("reading", "records", format!("dnsjit {input}")),
+        ("dissecting", "layers", format!("dnsjit {input}, filter.layer")),
     ] {
         let mut stage = stages::opened(task, trace);
         let (mut theirs, mut own) = (Vec::new(), Vec::new());
         for _ in 0..runs.max(1) {
-            let output =
-                Command::new("dnsjit").arg(&script).arg(trace).args([how, "3"]).output()?;
+            let mut command = Command::new("dnsjit");
+            let command = command.arg(&script).arg(trace).args([how, "3"]).args(packed);
+            let output = command.output()?;
             theirs.extend(lines(&String::from_utf8_lossy(&output.stdout)));
             for _ in 0..3 {
                 own.push(stage()?);
@@ -135,9 +139,15 @@ fn readers(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Other
             continue;
         };
         let own = least(own).unwrap_or(f64::NAN);
-        all.push(Other { trace: name.clone(), task, program: program.into(), nanos, own });
+        all.push(Other { trace: name.clone(), task, program, nanos, own });
     }
     Ok(all)
+}
+
+/// How a trace is compressed, as dnsjit calls it: it does not tell by itself.
+fn packed(name: &str) -> Option<&'static str> {
+    let suffixes = [(".gz", "gzip"), (".zst", "zstd"), (".lz4", "lz4"), (".xz", "lzma")];
+    suffixes.iter().find(|(suffix, _)| name.ends_with(suffix)).map(|(_, called)| *called)
 }
 
 /// Nanoseconds a packet of every line that the script printed.
@@ -217,6 +227,12 @@ mod tests {
     fn lines_of_the_script() {
         assert_eq!(lines("1000 5000\n10 20\n"), [5.0, 2.0]);
         assert_eq!(lines("critical: cannot open\n0 5\n"), [0.0; 0]);
+    }
+
+    #[test]
+    fn suffixes_tell_of_compression() {
+        assert_eq!(packed("day.pcap.zst"), Some("zstd"));
+        assert_eq!(packed("day.pcap"), None);
     }
 
     #[test]
