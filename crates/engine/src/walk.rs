@@ -159,17 +159,27 @@ impl Shard {
         for name in odd {
             self.flow_weird(name, ip, "", around);
         }
-        if complete && let Ok(ip) = gannet_wire::ip(&whole, whole.len() as u32, false) {
-            // A datagram whose pieces claim to be a piece goes no further.
-            if ip.fragment.is_none() {
-                let missing = std::mem::take(&mut self.missing);
-                let all = Datagram { bytes: &whole, wire_len: whole.len() as u32 };
-                let holds = self.walk_transport(&ip, all, around);
-                self.missing = missing;
-                return holds;
-            }
+        if !complete {
+            return true;
         }
-        true
+        let read = gannet_wire::ip(&whole, whole.len() as u32, false);
+        // Sixteen bits tell the length; of a datagram beyond that they may say nothing at all.
+        let too_short = match &read {
+            Ok(whole) => whole.total_len < u32::from(whole.header_len),
+            Err(weird) => weird.name == "invalid_IP_header_size",
+        };
+        if too_short {
+            self.flow_weird("invalid_IP_header_size", ip, "IP", around);
+            return false;
+        }
+        // A datagram whose pieces claim to be a piece goes no further.
+        let Some(ip) = read.ok().filter(|ip| ip.fragment.is_none()) else { return true };
+        let missing = std::mem::take(&mut self.missing);
+        let bytes = whole.get(..ip.total_len as usize).unwrap_or(&whole);
+        let all = Datagram { bytes, wire_len: bytes.len() as u32 };
+        let holds = self.walk_transport(&ip, all, around);
+        self.missing = missing;
+        holds
     }
 
     /// What an IP packet carries; returns whether it holds.

@@ -105,7 +105,8 @@ impl Ip<'_> {
     }
 
     /// Writes a header for the whole datagram, given the header of its first fragment: without
-    /// the marks of a fragment and with the length of `payload_len` bytes. Appending the payload
+    /// the marks of a fragment and with the length of `payload_len` bytes, as far as sixteen bits
+    /// can say it. Appending the payload
     /// gives bytes that [`ip`] reads (without checking the header checksum, which is left alone).
     pub fn write_reassembled_header(&self, payload_len: usize, out: &mut Vec<u8>) {
         if self.version == 4 {

@@ -135,8 +135,8 @@ fn addr(head: &[u8; MIN_LEN], at: usize) -> Addr {
 pub(crate) fn write_reassembled_header(header: &[u8], payload_len: usize, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(header);
-    // Sixteen bits, as the field has; a datagram cannot be longer than it can say.
-    let total = (header.len() + payload_len).min(usize::from(u16::MAX)) as u16;
+    // Sixteen bits, as the field has: that of a datagram that is longer says less.
+    let total = (header.len() + payload_len) as u16;
     put(out, start, field::TOTAL_LEN..field::TOTAL_LEN + 2, &total.to_be_bytes());
     put(out, start, field::FLAGS_OFFSET..field::FLAGS_OFFSET + 2, &[0, 0]);
 }
@@ -232,6 +232,9 @@ mod tests {
         whole.extend_from_slice(&[7; 100]);
         let w = ip(&whole, 120, false).unwrap();
         assert_eq!((w.fragment, w.total_len, w.payload.len()), (None, 120, 100));
+        whole.clear();
+        v.write_reassembled_header(65_536 + 80, &mut whole);
+        assert_eq!(whole[2..4], [0, 100], "sixteen bits");
         // A set Don't Fragment bit alone makes no fragment.
         d[6..8].copy_from_slice(&[0x40, 0]);
         assert_eq!(ip(&d, 28, false).unwrap().fragment, None);

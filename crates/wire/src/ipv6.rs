@@ -285,7 +285,8 @@ pub(crate) fn write_reassembled_header(
     let start = out.len();
     let kept = header.len().saturating_sub(FRAGMENT_LEN);
     out.extend_from_slice(bytes::cut(header, kept));
-    let len = (kept + payload_len).saturating_sub(FIXED_LEN).min(usize::from(u16::MAX)) as u16;
+    // Sixteen bits, as the field has: that of a datagram that is longer says less.
+    let len = (kept + payload_len).saturating_sub(FIXED_LEN) as u16;
     put(out, start, field::PAYLOAD_LEN..field::PAYLOAD_LEN + 2, &len.to_be_bytes());
     // The header before the fragment's now leads to what the fragment header led to.
     let mut at = field::NEXT;
@@ -439,6 +440,9 @@ mod tests {
         whole.extend_from_slice(&[4; 50]);
         let w = ip(&whole, whole.len() as u32, true).unwrap();
         assert_eq!((w.fragment, w.protocol, w.header_len, w.payload.len()), (None, 17, 48, 50));
+        whole.clear();
+        v.write_reassembled_header(65_528, &mut whole);
+        assert_eq!(whole[4..6], [0, 0], "sixteen bits");
     }
 
     #[test]

@@ -80,6 +80,33 @@ fn fragments_count_as_the_datagram_they_make() {
 }
 
 #[test]
+fn datagrams_longer_than_their_length_can_say() {
+    let whole = datagram(4_000, 9_000, &[7; 1_000]);
+    let piece = |from: u16, len: u16, more: bool| {
+        let mut p = whole[..20].to_vec();
+        p[2..4].copy_from_slice(&(20 + len).to_be_bytes());
+        p[6..8].copy_from_slice(&(from / 8 | u16::from(more) << 13).to_be_bytes());
+        p[10..12].fill(0);
+        let sum = frame::checksum(&[&p[..20]]);
+        p[10..12].copy_from_slice(&sum.to_be_bytes());
+        p.extend_from_slice(&whole[20..20 + usize::from(len)]);
+        ethernet(0x0800, &p)
+    };
+    // 65,536 bytes with the header, and so many that the length says 100.
+    for (last, conns, odd) in [
+        (508, 0, &["excessively_large_fragment", "invalid_IP_header_size"][..]),
+        (608, 1, &["excessively_large_fragment"]),
+    ] {
+        let mut frames: Vec<_> = (0..127).map(|n| (0.0, piece(n * 512, 512, true))).collect();
+        frames.push((0.1, piece(127 * 512, last - 16, false)));
+        let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
+        assert_eq!(ran.rows("conn", WHAT).len(), conns);
+        let odd: Vec<_> = odd.iter().map(|n| format!("192.168.0.1 {n}")).collect();
+        assert_eq!(ran.rows("weird", "id.orig_h name")[..odd.len()], odd);
+    }
+}
+
+#[test]
 fn bad_checksums_only_count_where_they_are_ignored() {
     let mut bad = frame::udp(client(4_000), server(9_000), 1, b"payload!");
     bad[45] ^= 1;
