@@ -283,17 +283,21 @@ pub(crate) fn to_number(text: &str) -> Result<u32, String> {
         None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8, "octal"),
         None => (text, 10, "decimal"),
     };
-    if let Some(bad) = digits.chars().find(|c| !c.is_digit(radix)) {
-        let _ = bad;
-        let kind = match radix {
-            16 => "hex",
-            8 => "octal",
-            _ => "decimal",
+    // From the left, as libpcap reads it: what comes first is told.
+    let mut number = 0_u32;
+    for c in digits.chars() {
+        let Some(digit) = c.to_digit(radix) else {
+            let kind = if radix == 16 { "hex" } else { kind };
+            return Err(format!("number {text} contains non-{kind} digit"));
         };
-        return Err(format!("number {text} contains non-{kind} digit"));
+        number = (number.checked_mul(radix))
+            .and_then(|n| n.checked_add(digit))
+            .ok_or_else(|| format!("{kind} number {text} overflows 32 bits"))?;
     }
-    u32::from_str_radix(digits, radix)
-        .map_err(|_| format!("{kind} number {text} overflows 32 bits"))
+    if digits.is_empty() {
+        return Err(format!("{kind} number {text} overflows 32 bits"));
+    }
+    Ok(number)
 }
 
 #[cfg(test)]
@@ -319,6 +323,10 @@ mod tests {
         assert_eq!(kinds("$1f"), [Kind::Mac8("$1f")]);
         assert_eq!(kinds("a==b"), [Kind::Name("a"), Kind::Sign("="), Kind::Name("b")]);
         assert_eq!(lex("08").unwrap_err().message, "number 08 contains non-octal digit");
+        assert_eq!(
+            lex("003777777777778").unwrap_err().message,
+            "octal number 003777777777778 overflows 32 bits"
+        );
         assert_eq!(
             lex("4294967296").unwrap_err().message,
             "decimal number 4294967296 overflows 32 bits"

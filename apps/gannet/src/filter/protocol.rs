@@ -129,8 +129,9 @@ impl Asked {
             'r' => self.savefile = Some(value.into()),
             'm' => {
                 let mask: Result<Ipv4Addr, _> = value.parse();
-                self.options.netmask =
-                    Some(mask.map_err(|_| format!("invalid netmask {value}"))?.into());
+                let mask: u32 = mask.map_err(|_| format!("invalid netmask {value}"))?.into();
+                // All ones stand for a mask that nobody knows.
+                self.options.netmask = Some(mask).filter(|m| *m != u32::MAX);
             }
             's' => {
                 let snaplen = value.parse().ok().filter(|s| *s <= MAX_SNAPLEN);
@@ -191,7 +192,10 @@ fn applied(asked: &Asked, file: &Path) -> Result<String, Ended> {
     let failed = |e: gannet_capture::Error| (NO_INPUT, format!("Failed opening: {e}"));
     let mut reader = Reader::open(file).map_err(failed)?;
     let text = asked.text(&asked.words)?;
-    let interface = reader.interfaces().first();
+    // Captures of blocks tell of interfaces on the way to the first packet.
+    let mut begun = Reader::open(file).map_err(failed)?;
+    let _ = begun.next_batch().map_err(failed)?;
+    let interface = begun.interfaces().first();
     let snaplen = interface.map(|i| i.snaplen).filter(|s| *s > 0).unwrap_or(MAX_SNAPLEN);
     let link = interface.map_or(ETHERNET, |i| dlt::of_file(i.link_type.0));
     let options = Options { snaplen, offline: true, ..asked.options.clone() };
@@ -221,6 +225,8 @@ mod tests {
                         (002) ret      #96\n(003) ret      #0\n";
         assert_eq!(of(&["-s96", "EN10MB", "ip"]).unwrap(), expected);
         assert_eq!(of(&["-q", "1", "ip"]).unwrap(), "");
+        assert!(of(&["-m", "255.255.255.0", "1", "ip broadcast"]).is_ok());
+        assert!(of(&["-m", "255.255.255.255", "1", "ip broadcast"]).is_err());
         assert_eq!(of(&["-h"]).unwrap(), USAGE);
         let code = |args: &[&str]| of(args).unwrap_err().0;
         assert_eq!(code(&["EN10MB", "tcp prot 80"]), DATA_ERROR);

@@ -73,10 +73,23 @@ pub(super) struct Emit<'a, 'f> {
     pub(super) len: Clif,
     /// 32 bits.
     pub(super) wire: Clif,
-    /// Takes a verdict.
-    done: ClifBlock,
-    /// Where to go with verdicts that are known: for a match, for none, and what the latter takes.
-    known: Option<(ClifBlock, ClifBlock, Clif)>,
+    exits: Exits,
+}
+
+/// Where verdicts go.
+#[derive(Clone, Copy)]
+pub(super) enum Exits {
+    /// They are returned.
+    Return,
+    /// A loop goes on.
+    Loop {
+        /// Takes whether the packet matches, as 64 bits.
+        done: ClifBlock,
+        /// For a match that is known to be one.
+        hit: ClifBlock,
+        /// For none, and what it takes.
+        next: (ClifBlock, Clif),
+    },
 }
 
 impl<'a, 'f> Emit<'a, 'f> {
@@ -85,10 +98,9 @@ impl<'a, 'f> Emit<'a, 'f> {
         b: &'a mut FunctionBuilder<'f>,
         tables: &'a mut Tables,
         [data, len, wire]: [Clif; 3],
-        done: ClifBlock,
-        known: Option<(ClifBlock, ClifBlock, Clif)>,
+        exits: Exits,
     ) -> Self {
-        Self { b, tables, data, len, wire, done, known }
+        Self { b, tables, data, len, wire, exits }
     }
 
     pub(super) fn word(&mut self, k: u32) -> Clif {
@@ -105,20 +117,43 @@ impl<'a, 'f> Emit<'a, 'f> {
 
     /// Ends the block with a verdict.
     pub(super) fn finish(&mut self, verdict: Clif) {
-        let done = self.done;
-        self.b.ins().jump(done, &[verdict.into()]);
+        match self.exits {
+            Exits::Return => {
+                self.b.ins().return_(&[verdict]);
+            }
+            Exits::Loop { done, .. } => {
+                let matches = self.b.ins().icmp_imm_u(IntCC::NotEqual, verdict, 0);
+                let matches = self.b.ins().uextend(types::I64, matches);
+                self.b.ins().jump(done, &[matches.into()]);
+            }
+        }
+    }
+
+    /// Ends the block with one of two verdicts, without a branch.
+    pub(super) fn decide(&mut self, holds: Clif, yes: u32, no: u32) {
+        match self.exits {
+            Exits::Loop { done, .. } if yes != 0 && no == 0 => {
+                let matches = self.b.ins().uextend(types::I64, holds);
+                self.b.ins().jump(done, &[matches.into()]);
+            }
+            _ => {
+                let (yes, no) = (self.word(yes), self.word(no));
+                let verdict = self.b.ins().select(holds, yes, no);
+                self.finish(verdict);
+            }
+        }
     }
 
     /// Ends the block with a verdict that is a constant.
     pub(super) fn conclude(&mut self, verdict: u32) {
-        match self.known {
-            Some((hit, _, _)) if verdict != 0 => {
+        match self.exits {
+            Exits::Loop { hit, .. } if verdict != 0 => {
                 self.b.ins().jump(hit, &[]);
             }
-            Some((_, next, free)) => {
+            Exits::Loop { next: (next, free), .. } => {
                 self.b.ins().jump(next, &[free.into()]);
             }
-            None => {
+            Exits::Return => {
                 let verdict = self.word(verdict);
                 self.finish(verdict);
             }
@@ -349,6 +384,41 @@ pub(super) trait Sees {
             stack.pop();
         }
         self.known((wanted, false)).unwrap_or(emit.wire)
+    }
+
+    /// A number that is zero if a test with a constant holds, or for a test of bits if it does not.
+    fn zero(
+        &mut self,
+        emit: &mut Emit<'_, '_>,
+        graph: &Graph,
+        op: u16,
+        left: Value,
+        right: Value,
+    ) -> Option<Clif> {
+        let k = graph.constant(right).filter(|_| matches!(op, JEQ | JSET))?;
+        let (load, size, mask) = match graph.node(left) {
+            Node::Load { size, .. } => (left, size, None),
+            Node::Binary(AND, load, mask) => match (graph.node(load), graph.constant(mask)) {
+                (Node::Load { size, .. }, Some(mask)) => (load, size, Some(mask)),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        if op == JEQ && k > graph.most(load) {
+            return None;
+        }
+        let swapped = |k: u32| match size {
+            1 => k & 0xff,
+            2 => u32::from((k as u16).swap_bytes()),
+            _ => k.swap_bytes(),
+        };
+        let mut number = self.raw(emit, graph, load, size);
+        if let Some(mask) = mask {
+            let mask = emit.word(swapped(mask));
+            number = emit.b.ins().band(number, mask);
+        }
+        let k = emit.word(swapped(k));
+        Some(if op == JEQ { emit.b.ins().bxor(number, k) } else { emit.b.ins().band(number, k) })
     }
 
     /// Whether a test holds: with constants in the order of the packet's bytes where that does.

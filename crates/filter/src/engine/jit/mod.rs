@@ -36,7 +36,7 @@ use super::graph::Graph;
 use super::{Engine, Unavailable, View, sets};
 use crate::{Insn, Program, ir};
 
-use emit::{Emit, Tables};
+use emit::{Emit, Exits, Tables};
 
 /// Programs beyond are left to the interpreter: code for them takes too long to make.
 pub const MAX_INSNS: usize = 1 << 17;
@@ -385,11 +385,7 @@ fn one(b: &mut FunctionBuilder<'_>, source: &Source<'_>, tables: &mut Tables) {
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     let [data, len, wire] = params(b, entry);
-    let done = b.create_block();
-    let verdict = b.append_block_param(done, types::I32);
-    source.emit(&mut Emit::new(b, tables, [data, len, wire], done, None));
-    b.switch_to_block(done);
-    b.ins().return_(&[verdict]);
+    source.emit(&mut Emit::new(b, tables, [data, len, wire], Exits::Return));
 }
 
 fn params(b: &FunctionBuilder<'_>, entry: cranelift_codegen::ir::Block) -> [Clif; 3] {
@@ -407,7 +403,7 @@ fn many(b: &mut FunctionBuilder<'_>, source: &Source<'_>, tables: &mut Tables) {
     let view = b.append_block_param(body, types::I64);
     let at = b.append_block_param(body, types::I32);
     let free = b.append_block_param(body, types::I64);
-    let verdict = b.append_block_param(done, types::I32);
+    let matches = b.append_block_param(done, types::I64);
     let now_free = b.append_block_param(next, types::I64);
     let last_free = b.append_block_param(end, types::I64);
     let bytes = b.ins().ishl_imm_u(count, 4);
@@ -420,13 +416,12 @@ fn many(b: &mut FunctionBuilder<'_>, source: &Source<'_>, tables: &mut Tables) {
     let data = b.ins().load(types::I64, emit::OWN, view, 0);
     let len = b.ins().uload32(emit::OWN, view, 8);
     let wire = b.ins().load(types::I32, emit::OWN, view, 12);
-    source.emit(&mut Emit::new(b, tables, [data, len, wire], done, Some((hit, next, free))));
+    let exits = Exits::Loop { done, hit, next: (next, free) };
+    source.emit(&mut Emit::new(b, tables, [data, len, wire], exits));
 
     // A verdict that was worked out without branches is stored without one.
     b.switch_to_block(done);
     b.ins().store(emit::OWN, at, free, 0);
-    let matches = b.ins().icmp_imm_u(IntCC::NotEqual, verdict, 0);
-    let matches = b.ins().uextend(types::I64, matches);
     let room = b.ins().ishl_imm_u(matches, 2);
     let moved = b.ins().iadd(free, room);
     b.ins().jump(next, &[moved.into()]);

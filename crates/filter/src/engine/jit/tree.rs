@@ -7,7 +7,8 @@ use cranelift_codegen::ir::{Block as ClifBlock, BlockArg, InstBuilder, Value as 
 
 use super::emit::{Emit, Sees};
 use super::join::{self, Join};
-use crate::engine::bounds::Bounds;
+use crate::bpf::JSET;
+use crate::engine::bounds::{Bounds, Reach};
 use crate::engine::graph::{BlockId, End, Fault, Graph, Node, Value};
 
 pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
@@ -34,13 +35,11 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
             emit.reject();
             continue;
         }
-        for (base, end) in &bounds.checks[at] {
-            let enough = tree.reaches(emit, graph, *base, *end);
-            let next = emit.b.create_block();
-            emit.b.ins().brif(enough, next, &[], reject, &[]);
-            emit.b.switch_to_block(next);
-        }
         let block = &graph.blocks[at];
+        let (now, later) = checks(graph, bounds, at, joins[at].as_ref());
+        for reach in &now {
+            tree.check(emit, graph, *reach, reject);
+        }
         for fault in &block.faults {
             let Fault::Zero(divisor) = fault else { continue };
             let divisor = tree.value(emit, graph, *divisor);
@@ -71,40 +70,55 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
             }
             End::Test { op, left, right, yes, no } => {
                 let (a, b) = (along(yes, &mut tree, emit), along(no, &mut tree, emit));
-                let holds = tree.test(emit, graph, op, left, right);
                 let Some(join) = &joins[at] else {
-                    emit.b.ins().brif(holds, blocks[yes], &a, blocks[no], &b);
+                    let holds = tree.test(emit, graph, op, left, right);
+                    match (verdict(graph, yes), verdict(graph, no)) {
+                        (Some(yes), Some(no)) => emit.decide(holds, yes, no),
+                        _ => {
+                            emit.b.ins().brif(holds, blocks[yes], &a, blocks[no], &b);
+                        }
+                    }
                     continue;
                 };
+                if join.checks.is_empty() {
+                    tree.joined(emit, graph, at, join, &blocks);
+                    continue;
+                }
                 // What is emitted behind these checks is seen only there.
+                let (long, short) = (emit.b.create_block(), emit.b.create_block());
+                let mut enough = None;
+                for (base, end) in &join.checks {
+                    let here = tree.reaches(emit, graph, *base, *end);
+                    enough = Some(match enough {
+                        Some(before) => emit.b.ins().band(before, here),
+                        None => here,
+                    });
+                }
+                if let Some(enough) = enough {
+                    emit.b.ins().brif(enough, long, &[], short, &[]);
+                }
                 let mark = tree.log.len();
-                if !join.checks.is_empty() {
-                    let (long, short) = (emit.b.create_block(), emit.b.create_block());
-                    let mut enough = None;
-                    for (base, end) in &join.checks {
-                        let here = tree.reaches(emit, graph, *base, *end);
-                        enough = Some(match enough {
-                            Some(before) => emit.b.ins().band(before, here),
-                            None => here,
-                        });
-                    }
-                    if let Some(enough) = enough {
-                        emit.b.ins().brif(enough, long, &[], short, &[]);
-                    }
-                    emit.b.switch_to_block(short);
-                    emit.b.ins().brif(holds, blocks[yes], &a, blocks[no], &b);
-                    emit.b.switch_to_block(long);
+                emit.b.switch_to_block(short);
+                for reach in &later {
+                    tree.check(emit, graph, *reach, reject);
                 }
-                tree.joined(emit, graph, at, holds, join, &blocks);
-                if !join.checks.is_empty() {
-                    tree.forget(mark);
-                }
+                let holds = tree.test(emit, graph, op, left, right);
+                emit.b.ins().brif(holds, blocks[yes], &a, blocks[no], &b);
+                tree.forget(mark);
+                emit.b.switch_to_block(long);
+                tree.joined(emit, graph, at, join, &blocks);
+                tree.forget(mark);
             }
             End::In { set, value, yes, no } => {
                 let (a, b) = (along(yes, &mut tree, emit), along(no, &mut tree, emit));
                 let number = tree.value(emit, graph, value);
                 let inside = emit.is_in(graph, set, number, graph.most(value));
-                emit.b.ins().brif(inside, blocks[yes], &a, blocks[no], &b);
+                match (verdict(graph, yes), verdict(graph, no)) {
+                    (Some(yes), Some(no)) => emit.decide(inside, yes, no),
+                    _ => {
+                        emit.b.ins().brif(inside, blocks[yes], &a, blocks[no], &b);
+                    }
+                }
             }
         }
     }
@@ -115,6 +129,40 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
     }
     emit.b.switch_to_block(reject);
     emit.reject();
+}
+
+/// What a block must check before anything else, and what it must check only where a packet is too
+/// short for the tests that are joined to it, which ask for more.
+fn checks(
+    graph: &Graph,
+    bounds: &Bounds,
+    at: BlockId,
+    join: Option<&Join>,
+) -> (Vec<Reach>, Vec<Reach>) {
+    let own = &bounds.checks[at];
+    let Some(join) = join else { return (own.clone(), Vec::new()) };
+    let covered = |r: &Reach| join.checks.iter().any(|k| k.0 == r.0 && k.1 >= r.1);
+    let (later, now): (Vec<Reach>, Vec<Reach>) = own.iter().partition(|r| covered(r));
+    // Nothing may be loaded before the check that it waits for: neither a base, nor what blocks
+    // behind take along, nor a divisor.
+    let from_start = |r: &Reach| r.0.is_none();
+    let bases = match later.iter().any(from_start) {
+        true => own.iter().chain(&join.checks).all(from_start),
+        false => later.len() <= 1,
+    };
+    let block = &graph.blocks[at];
+    let plain = block.faults.iter().all(|f| matches!(f, Fault::Load(_)))
+        && block.end.targets().all(|to| graph.params[to].is_empty());
+    if bases && plain { (now, later) } else { (own.clone(), Vec::new()) }
+}
+
+/// The verdict of a block that does nothing else.
+fn verdict(graph: &Graph, at: BlockId) -> Option<u32> {
+    let block = &graph.blocks[at];
+    match block.end {
+        End::Return(value) if block.faults.is_empty() => graph.constant(value),
+        _ => None,
+    }
 }
 
 /// For each block the intervals of a walk over the tree of dominators: one that lies within
@@ -197,25 +245,64 @@ impl Tree {
         emit.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, emit.len)
     }
 
-    /// Ends a block, whose test is given, with the tests that are joined to it.
+    /// Goes on only if the packet reaches as far.
+    fn check(
+        &mut self,
+        emit: &mut Emit<'_, '_>,
+        graph: &Graph,
+        (base, end): Reach,
+        reject: ClifBlock,
+    ) {
+        let enough = self.reaches(emit, graph, base, end);
+        let next = emit.b.create_block();
+        emit.b.ins().brif(enough, next, &[], reject, &[]);
+        emit.b.switch_to_block(next);
+    }
+
+    /// Ends a block with its test and those that are joined to it.
     fn joined(
         &mut self,
         emit: &mut Emit<'_, '_>,
         graph: &Graph,
         at: BlockId,
-        holds: Clif,
         join: &Join,
         blocks: &[ClifBlock],
     ) {
-        let leaves_if = |block: BlockId| match graph.blocks[block].end {
-            End::Test { yes, .. } => yes == join.exit,
-            _ => false,
-        };
-        let mut tests = vec![(holds, leaves_if(at))];
-        for block in &join.tests {
-            if let End::Test { op, left, right, .. } = graph.blocks[*block].end {
-                tests.push((self.test(emit, graph, op, left, right), leaves_if(*block)));
+        let tests = std::iter::once(at).chain(join.tests.iter().copied());
+        let tests = tests.filter_map(|block| match graph.blocks[block].end {
+            End::Test { op, left, right, yes, .. } => Some((op, left, right, yes == join.exit)),
+            _ => None,
+        });
+        let tests: Vec<(u16, Value, Value, bool)> = tests.collect();
+        let any = tests.iter().all(|t| t.3);
+        let mut all: Option<Clif> = None;
+        let mut zeros: Option<Clif> = None;
+        for (op, left, right, leaves) in tests {
+            // Where all must be equal, or have no bits in common, what differs is gathered.
+            if !any
+                && leaves == (op == JSET)
+                && let Some(zero) = self.zero(emit, graph, op, left, right)
+            {
+                zeros = Some(match zeros {
+                    Some(before) => emit.b.ins().bor(before, zero),
+                    None => zero,
+                });
+                continue;
             }
+            let mut one = self.test(emit, graph, op, left, right);
+            // All the same way round, or else as whether to stay.
+            if leaves && !any {
+                one = emit.b.ins().bxor_imm_u(one, 1);
+            }
+            all = Some(match all {
+                None => one,
+                Some(before) if any => emit.b.ins().bor(before, one),
+                Some(before) => emit.b.ins().band(before, one),
+            });
+        }
+        if let Some(zeros) = zeros {
+            let one = emit.b.ins().icmp_imm_u(IntCC::Equal, zeros, 0);
+            all = Some(all.map_or(one, |before| emit.b.ins().band(before, one)));
         }
         let last = join.tests.last().copied().unwrap_or(at);
         let mut along = Vec::new();
@@ -223,19 +310,10 @@ impl Tree {
             let value = graph.argument(last, *param);
             along.push(BlockArg::Value(self.value(emit, graph, value)));
         }
-        // All the same way round, or else as whether to stay.
-        let any = tests.iter().all(|t| t.1);
-        let decided = tests.into_iter().map(|(holds, leaves)| {
-            if leaves && !any { emit.b.ins().bxor_imm_u(holds, 1) } else { holds }
-        });
-        let decided: Vec<Clif> = decided.collect();
-        let mut all = holds;
-        for (n, one) in decided.into_iter().enumerate() {
-            all = match (n, any) {
-                (0, _) => one,
-                (_, true) => emit.b.ins().bor(all, one),
-                (_, false) => emit.b.ins().band(all, one),
-            };
+        let Some(all) = all else { return emit.reject() };
+        if let (Some(exit), Some(next)) = (verdict(graph, join.exit), verdict(graph, join.next)) {
+            let (yes, no) = if any { (exit, next) } else { (next, exit) };
+            return emit.decide(all, yes, no);
         }
         let (exit, next) = (blocks[join.exit], blocks[join.next]);
         if any {
