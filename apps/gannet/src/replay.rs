@@ -13,8 +13,10 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use gannet_filter::Filter;
+use gannet_replay::Against;
 use gannet_replay::Behaviour;
 use gannet_replay::Error;
+use gannet_replay::Fields;
 use gannet_replay::Input;
 use gannet_replay::Live;
 use gannet_replay::Options;
@@ -41,6 +43,7 @@ Examples:
   gannet replay --list names.txt --to [::1]:5300 --timing rate=50k --loop 0 --duration 60
   gannet replay day.pcap --to 10.0.0.53 --timing ramp=1k..100k/60s --svg ramp.svg
   gannet replay day.pcap --to 10.0.0.53 --transport tcp --queries-per-connection 100
+  gannet replay day.pcap --to 10.0.0.53 --compare capture --differences differences.jsonl
   gannet replay --serve 127.0.0.1:5300        an echo server to send to
 
 Queries go where --to says and nowhere else. A public address needs --yes-i-may.";
@@ -126,6 +129,19 @@ pub(crate) struct Args {
     /// One datagram a system call's message: no segmentation by the kernel (UDP GSO)
     #[arg(long)]
     no_gso: bool,
+    /// Hold answers against those in the capture, or against those of a second server
+    #[arg(long, value_name = "capture|HOST[:PORT]")]
+    compare: Option<String>,
+    /// Write what differs, a JSON object a line; - is standard output
+    #[arg(long, value_name = "FILE", requires = "compare")]
+    differences: Option<PathBuf>,
+    /// Compare times to live, too
+    #[arg(long, requires = "compare")]
+    compare_ttl: bool,
+    /// Fields that may differ: opcode, flags, rcode, edns, question, answer, authority, additional,
+    /// malformed
+    #[arg(long, value_name = "FIELD", value_delimiter = ',', requires = "compare")]
+    ignore: Vec<String>,
     /// Report only
     #[arg(short, long)]
     quiet: bool,
@@ -207,18 +223,39 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if options.loops == 0 && options.limit.is_none() && options.duration.is_none() {
         terminal.note(&"sending until Ctrl-C: no --limit and no --duration");
     }
+    let comparison = match args.compare.as_deref().map(|c| comparison(c, args)).transpose() {
+        Ok(comparison) => comparison,
+        Err(error) => {
+            terminal.error(&format_args!("{error:#}"));
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    let mut lines: Box<dyn Write + Send> = match &args.differences {
+        None => Box::new(io::sink()),
+        Some(path) if path.as_os_str() == "-" => Box::new(io::stdout()),
+        Some(path) => {
+            let file = fs::File::create(path).with_context(|| path.display().to_string())?;
+            Box::new(io::BufWriter::new(file))
+        }
+    };
     let live = Live::default();
     let done = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         if terminal.is_watched() {
             scope.spawn(|| watch(&live, &done));
         }
-        let result = gannet_replay::run(&options, &flag, &live);
+        let result = match comparison {
+            None => gannet_replay::run(&options, &flag, &live).map(|report| (report, None)),
+            Some((against, fields)) => {
+                gannet_replay::compare(&options, against, fields, (&flag, &live), &mut lines)
+                    .map(|(report, compared)| (report, Some(compared)))
+            }
+        };
         done.store(true, Ordering::Relaxed);
         result
     });
-    let report = match result {
-        Ok(report) => report,
+    let (report, compared) = match result {
+        Ok(done) => done,
         Err(error) => return Ok(explain(&error, args, &terminal)),
     };
     for remark in &report.seen.remarks {
@@ -234,10 +271,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         fs::write(path, report.svg()).with_context(|| path.display().to_string())?;
     }
     let params: Vec<_> = std::env::args().skip(1).collect();
-    let text = if args.json { report.json(&params) } else { report.table() };
+    let mut text = if args.json { report.json(&params) } else { report.table() };
+    if let Some(compared) = &compared {
+        text.push_str(&if args.json { compared.json() } else { compared.table() });
+    }
     let outcome = out::write(text.as_bytes())?;
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
     Ok(stop.asked().unwrap_or(outcome.max(damaged)))
+}
+
+/// What answers are held against, and how.
+fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
+    let against = Against::parse(text, args.yes_i_may).context("--compare")?;
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    match against {
+        Against::Capture if args.list.is_some() => {
+            anyhow::bail!("--compare capture: a list has no answers")
+        }
+        Against::Server(_) if args.files.iter().chain(&args.list).any(is_stdin) => {
+            anyhow::bail!("--compare {text}: both servers need the input, and - is read once")
+        }
+        _ if args.no_answers => anyhow::bail!("--compare and --no-answers exclude each other"),
+        _ => {}
+    }
+    let mut fields = Fields { ttl: args.compare_ttl, ..Fields::default() };
+    for name in &args.ignore {
+        fields.ignore(name).context("--ignore")?;
+    }
+    Ok((against, fields))
 }
 
 fn options(args: &Args, input: Input, target: SocketAddr) -> Options {

@@ -7,6 +7,8 @@ pub(crate) struct Item {
     pub(crate) due: u64,
     /// Which client sends it: an index over all threads.
     pub(crate) client: u32,
+    /// Which query of the run it is.
+    pub(crate) number: u64,
     start: u32,
     len: u16,
 }
@@ -20,9 +22,9 @@ pub(crate) struct Block {
 
 impl Block {
     /// Adds a query; messages are 65,535 bytes at the most, so a block's bytes stay below 64 MiB.
-    pub(crate) fn push(&mut self, due: u64, client: u32, message: &[u8]) {
+    pub(crate) fn push(&mut self, due: u64, client: u32, number: u64, message: &[u8]) {
         let Ok(len) = u16::try_from(message.len()) else { return };
-        self.items.push(Item { due, client, start: self.bytes.len() as u32, len });
+        self.items.push(Item { due, client, number, start: self.bytes.len() as u32, len });
         self.bytes.extend_from_slice(message);
     }
 
@@ -40,12 +42,12 @@ mod tests {
     #[test]
     fn messages_come_back_as_they_went_in() {
         let mut block = Block::default();
-        block.push(5, 1, b"first");
-        block.push(6, 2, b"");
-        block.push(7, 3, b"third");
+        block.push(5, 1, 0, b"first");
+        block.push(6, 2, 1, b"");
+        block.push(7, 3, 2, b"third");
         let seen: Vec<_> = block.items.iter().map(|i| (i.due, block.message(i))).collect();
         assert_eq!(seen, [(5, &b"first"[..]), (6, b""), (7, b"third")]);
-        block.push(8, 4, &vec![0; 70_000]);
+        block.push(8, 4, 3, &vec![0; 70_000]);
         assert_eq!(block.items.len(), 3, "no DNS message is that long");
     }
 }

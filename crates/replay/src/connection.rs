@@ -81,6 +81,8 @@ pub(crate) struct Queued {
 /// What a query takes along from one connection to another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
+    /// Which query of the run it is.
+    pub(crate) number: u64,
     /// When it was to be sent; `None` where its lag is known already.
     pub(crate) due: Option<u64>,
     /// When it was first handed to a connection.
@@ -167,7 +169,8 @@ impl Connection {
             && let Some(place) = self.out.get_mut(start..start + 2)
         {
             place.copy_from_slice(&id.to_be_bytes());
-            self.waiting.sent(id, ticket.first_sent, &self.out[start..], ticket.tries);
+            let Ticket { number, first_sent, tries, .. } = ticket;
+            self.waiting.sent(id, first_sent, &self.out[start..], tries, number);
         }
         self.queue.push_back(Queued { len, id: id.unwrap_or(0), ticket, queued_at: now });
         self.taken += 1;
@@ -253,7 +256,7 @@ mod tests {
     }
 
     fn ticket() -> Ticket {
-        Ticket { due: None, first_sent: 5, again: false, tries: 0, moved: false }
+        Ticket { number: 3, due: None, first_sent: 5, again: false, tries: 0, moved: false }
     }
 
     #[test]

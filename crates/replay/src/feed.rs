@@ -9,10 +9,15 @@ use gannet_base::Addr;
 use crate::Error;
 use crate::Options;
 use crate::block::Block;
+use crate::compare::Observer;
+use crate::compare::Pairs;
+use crate::source::Found;
 use crate::source::Query;
 use crate::source::Seen;
 use crate::source::Source;
 
+/// How long after the last query its answer is looked for in a capture, in nanoseconds.
+const PATIENCE: i64 = 10_000_000_000;
 /// Sources that are told apart; more share clients.
 const MAX_SOURCES: usize = 1 << 20;
 
@@ -25,6 +30,8 @@ pub(crate) struct Feed<'a> {
     earlier: Seen,
     round: u64,
     ended: bool,
+    /// Where answers in the input are held against those that come.
+    pairs: Option<Pairs<'a>>,
 }
 
 /// What a run reports of its feed.
@@ -46,8 +53,9 @@ struct Deal<'a> {
     sources: HashMap<Addr, u32, RandomState>,
     /// Queries dealt out.
     index: u64,
-    /// Time of the capture's first query.
+    /// Times of the capture's first query and of the latest.
     first: Option<i64>,
+    time: i64,
     /// Offset of the latest query in its round, and where this round began.
     offset: u64,
     base: u64,
@@ -57,7 +65,8 @@ struct Deal<'a> {
 }
 
 impl<'a> Feed<'a> {
-    pub(crate) fn open(options: &'a Options) -> Result<Self, Error> {
+    /// `answers` is told of the answers that the input has.
+    pub(crate) fn open(options: &'a Options, answers: Option<&'a Observer>) -> Result<Self, Error> {
         let mut blocks = Vec::new();
         blocks.resize_with(options.threads.max(1), Block::default);
         let deal = Deal {
@@ -66,13 +75,15 @@ impl<'a> Feed<'a> {
             sources: HashMap::default(),
             index: 0,
             first: None,
+            time: 0,
             offset: 0,
             base: 0,
             last_due: 0,
             over: false,
         };
         let source = Source::open(&options.input)?;
-        Ok(Self { options, source, deal, earlier: Seen::default(), round: 1, ended: false })
+        let pairs = answers.map(Pairs::new);
+        Ok(Self { options, source, deal, earlier: Seen::default(), round: 1, ended: false, pairs })
     }
 
     /// Reads until there is something to send, so that a run does not begin by waiting.
@@ -112,6 +123,24 @@ impl<'a> Feed<'a> {
         }
         // That tells the senders that nothing more comes.
         drop(channels);
+        self.find_answers(stopped)
+    }
+
+    /// Where queries ended before the input did, reads on for the answers to the last of them.
+    fn find_answers(&mut self, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        let Self { source, deal, pairs, .. } = self;
+        let Some(pairs) = pairs.as_mut().filter(|_| deal.over) else { return Ok(()) };
+        let last = deal.time;
+        let mut late = false;
+        while !stopped() && !late && !pairs.is_empty() {
+            let more = source.read(&mut |found| match found {
+                Found::Query(query) => late |= query.time > last.saturating_add(PATIENCE),
+                Found::Response { exchange, bytes } => pairs.answered(*exchange, bytes),
+            })?;
+            if !more {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -130,8 +159,22 @@ impl<'a> Feed<'a> {
 
     /// Reads on by one batch.
     fn read(&mut self) -> Result<(), Error> {
-        let Self { source, deal, .. } = self;
-        let more = source.read(&mut |query| deal.add(query))?;
+        let Self { source, deal, pairs, .. } = self;
+        let more = source.read(&mut |found| match found {
+            Found::Query(query) => {
+                let number = deal.index;
+                if deal.add(query)
+                    && let Some((pairs, exchange)) = pairs.as_mut().zip(query.exchange)
+                {
+                    pairs.asked(exchange, query.bytes, number);
+                }
+            }
+            Found::Response { exchange, bytes } => {
+                if let Some(pairs) = pairs {
+                    pairs.answered(*exchange, bytes);
+                }
+            }
+        })?;
         if deal.over {
             self.ended = true;
         } else if !more {
@@ -151,11 +194,12 @@ impl<'a> Feed<'a> {
 }
 
 impl Deal<'_> {
-    fn add(&mut self, query: &Query<'_>) {
+    /// Deals a query out; false when there are enough.
+    fn add(&mut self, query: &Query<'_>) -> bool {
         let limit = self.options.limit.unwrap_or(u64::MAX);
         if self.over || self.index >= limit {
             self.over = true;
-            return;
+            return false;
         }
         let first = *self.first.get_or_insert(query.time);
         // Captures are not always in order; a query is never due before the one before it.
@@ -165,13 +209,16 @@ impl Deal<'_> {
         let due = due.max(self.last_due);
         if self.options.duration.is_some_and(|d| u128::from(due) >= d.as_nanos()) {
             self.over = true;
-            return;
+            return false;
         }
-        let client = self.client(query.source);
+        let client = self.client(query.exchange.map(|e| e.client.0));
+        let number = self.index;
+        self.time = query.time;
         self.last_due = due;
         self.index += 1;
         let thread = client as usize % self.blocks.len();
-        self.blocks[thread].push(due, client, query.bytes);
+        self.blocks[thread].push(due, client, number, query.bytes);
+        true
     }
 
     fn client(&mut self, source: Option<Addr>) -> u32 {

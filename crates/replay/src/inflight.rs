@@ -45,6 +45,8 @@ enum State {
 #[derive(Debug, Default)]
 struct Entry {
     first_sent: u64,
+    /// Which query of the run it is.
+    number: u64,
     asked: Asked,
     id: u16,
     state: State,
@@ -59,6 +61,8 @@ struct Entry {
 pub(crate) struct Withdrawn {
     /// When it was first sent.
     pub(crate) first_sent: u64,
+    /// Which query of the run it is.
+    pub(crate) number: u64,
     /// Its message and how often it may be sent again, where it may.
     pub(crate) again: Option<(Box<[u8]>, u8)>,
 }
@@ -68,7 +72,7 @@ impl Entry {
         self.state = State::Lost;
         let tries = self.tries;
         let again = self.kept.take().filter(|_| tries > 0).map(|kept| (kept, tries));
-        Withdrawn { first_sent: self.first_sent, again }
+        Withdrawn { first_sent: self.first_sent, number: self.number, again }
     }
 }
 
@@ -119,13 +123,25 @@ impl Waiting {
     }
 
     /// Notes a query that goes out with an id that [`take_id`](Self::take_id) gave.
-    pub(crate) fn sent(&mut self, id: u16, now: u64, message: &[u8], retries: u8) {
+    pub(crate) fn sent(&mut self, id: u16, now: u64, message: &[u8], retries: u8, number: u64) {
         let at = self.place(id);
         let kept = (retries > 0).then(|| message.into());
         let asked = Asked::of(message);
-        self.entries[at] =
-            Entry { first_sent: now, asked, id, state: State::Waiting, tries: retries, kept };
+        self.entries[at] = Entry {
+            first_sent: now,
+            number,
+            asked,
+            id,
+            state: State::Waiting,
+            tries: retries,
+            kept,
+        };
         self.waiting += 1;
+    }
+
+    /// Which query of the run was last sent with `id`.
+    pub(crate) fn number(&self, id: u16) -> Option<u64> {
+        self.entries.get(self.place(id)).filter(|e| e.id == id).map(|e| e.number)
     }
 
     /// Takes a query back that did not go out.
@@ -223,7 +239,7 @@ mod tests {
         let mut w = Waiting::new(65_535);
         let id = w.take_id().unwrap();
         assert_eq!(id, 65_535);
-        w.sent(id, 7, &message(id, b'a', false), 0);
+        w.sent(id, 7, &message(id, b'a', false), 0, 3);
         assert_eq!(w.answer(3, &message(3, b'a', true)), Verdict::Unexpected);
         assert_eq!(w.answer(id, &message(id, b'b', true)), Verdict::Mismatch);
         assert_eq!(w.answer(id, &message(id, b'A', true)), Verdict::Answers(7));
@@ -238,7 +254,7 @@ mod tests {
         let mut w = Waiting::new(0);
         let id = w.take_id().unwrap();
         let query = message(id, b'a', false);
-        w.sent(id, 7, &query, 1);
+        w.sent(id, 7, &query, 1, 3);
         assert_eq!(w.expire(id, 6), Expired::Settled, "of an older query with this id");
         assert_eq!(w.expire(id, 7), Expired::Again(query.into()));
         assert_eq!(w.expire(id, 7), Expired::Lost);
@@ -250,11 +266,11 @@ mod tests {
         let mut w = Waiting::new(5);
         let ids = [(); 3].map(|()| w.take_id().unwrap());
         for (id, retries) in ids.into_iter().zip([0, 2, 1]) {
-            w.sent(id, 7, &message(id, b'a', false), retries);
+            w.sent(id, 7, &message(id, b'a', false), retries, 3);
         }
         assert_eq!(w.withdraw(ids[1], 8), None, "another query with this id");
         let again = Some((message(ids[1], b'a', false).into_boxed_slice(), 2));
-        assert_eq!(w.withdraw(ids[1], 7), Some(Withdrawn { first_sent: 7, again }));
+        assert_eq!(w.withdraw(ids[1], 7), Some(Withdrawn { first_sent: 7, number: 3, again }));
         assert_eq!(w.withdraw(ids[1], 7), None);
         assert_eq!(w.answer(ids[1], &message(ids[1], b'a', true)), Verdict::Late);
         let rest: Vec<_> = w.withdraw_all().map(|w| w.again.map(|a| a.1)).collect();
@@ -267,7 +283,7 @@ mod tests {
         let mut w = Waiting::new(9);
         let mut sent = 0;
         while let Some(id) = w.take_id() {
-            w.sent(id, 0, &message(id, 1, false), 0);
+            w.sent(id, 0, &message(id, 1, false), 0, 3);
             sent += 1;
         }
         assert_eq!((sent, w.len()), (IDS - IDS / 4, IDS - IDS / 4));
@@ -285,7 +301,7 @@ mod tests {
                 if ask || open.is_empty() {
                     let id = w.take_id().unwrap();
                     prop_assert!(open.iter().all(|(other, _)| *other != id));
-                    w.sent(id, now as u64, &message(id, now as u8, false), 0);
+                    w.sent(id, now as u64, &message(id, now as u8, false), 0, 3);
                     open.push((id, now as u64));
                 } else {
                     let (id, first) = open.swap_remove(now % open.len());

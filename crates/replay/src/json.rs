@@ -143,7 +143,7 @@ fn nanoseconds(time: SystemTime) -> u64 {
 }
 
 /// A string literal (RFC 8259 §7).
-fn text(text: &str, out: &mut String) -> std::fmt::Result {
+pub(crate) fn text(text: &str, out: &mut String) -> std::fmt::Result {
     out.push('"');
     for c in text.chars() {
         match c {

@@ -1,13 +1,21 @@
 //! What a message that came in is.
 
 use crate::Verdict;
+use crate::compare::Observer;
 use crate::inflight::Waiting;
 use crate::message;
 use crate::stats::Stats;
 use crate::stats::note;
 
-/// Counts a message that came in at `now`; whether it settled a query of `waiting`.
-pub(crate) fn judge(stats: &mut Stats, waiting: &mut Waiting, bytes: &[u8], now: u64) -> bool {
+/// Counts a message that came in at `now`, and tells who watches; whether it settled a query of
+/// `waiting`.
+pub(crate) fn judge(
+    stats: &mut Stats,
+    waiting: &mut Waiting,
+    bytes: &[u8],
+    now: u64,
+    observer: Option<&Observer>,
+) -> bool {
     let counts = &mut stats.at(now).counts;
     counts.messages_received += 1;
     counts.received_bytes += bytes.len() as u64;
@@ -23,6 +31,11 @@ pub(crate) fn judge(stats: &mut Stats, waiting: &mut Waiting, bytes: &[u8], now:
                 interval.counts.rcodes[rcode] += 1;
                 note(&mut interval.latency, now.saturating_sub(first_sent));
             });
+            if let Some(observer) = observer
+                && let Some(number) = waiting.number(message::id(bytes))
+            {
+                observer.answered(number, bytes);
+            }
             return true;
         }
         Verdict::Late => counts.late += 1,

@@ -22,6 +22,7 @@
 //! spoil its answers.
 
 mod block;
+mod compare;
 mod connection;
 mod due;
 mod error;
@@ -47,6 +48,12 @@ pub mod text;
 mod timing;
 mod transport;
 
+pub use compare::Against;
+pub use compare::Compared;
+pub use compare::FIELDS;
+pub use compare::FieldError;
+pub use compare::Fields;
+pub use compare::compare;
 pub use error::Error;
 pub use inflight::Verdict;
 pub use report::Report;
@@ -57,6 +64,8 @@ pub use serve::Behaviour;
 pub use serve::Served;
 pub use serve::Server;
 pub use serve::serve;
+pub use source::Exchange;
+pub use source::Found;
 pub use source::Input;
 pub use source::Query;
 pub use source::Seen;

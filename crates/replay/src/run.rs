@@ -15,6 +15,7 @@ use crate::Policy;
 use crate::Report;
 use crate::Timing;
 use crate::Transport;
+use crate::compare::Observer;
 use crate::due::Due;
 use crate::feed::Feed;
 use crate::sender;
@@ -112,7 +113,19 @@ pub struct Live {
 /// # Errors
 /// Where the input cannot be read or holds no query, and where no client socket can be made.
 pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, Error> {
-    let mut feed = Feed::open(options)?;
+    observed(options, stop, live, None, None)
+}
+
+/// As [`run`]; `observer` is told of each answer that settles a query, `capture` of each that the
+/// input has to a query that is sent.
+pub(crate) fn observed(
+    options: &Options,
+    stop: &AtomicBool,
+    live: &Live,
+    observer: Option<&Observer>,
+    capture: Option<&Observer>,
+) -> Result<Report, Error> {
+    let mut feed = Feed::open(options, capture)?;
     feed.prepare()?;
     let threads = options.threads.max(1);
     let wall = SystemTime::now();
@@ -129,7 +142,7 @@ pub fn run(options: &Options, stop: &AtomicBool, live: &Live) -> Result<Report, 
             let (failed, stopped) = (&failed, &stopped);
             workers.push(scope.spawn(move || {
                 let due = Due::new(options, start, blocks);
-                let part = send(options, number, due, live, stopped);
+                let part = send(options, number, due, (live, observer), stopped);
                 if part.is_err() {
                     failed.store(true, Ordering::Relaxed);
                 }
@@ -177,14 +190,14 @@ fn send(
     options: &Options,
     number: usize,
     due: Due,
-    live: &Live,
+    watchers: (&Live, Option<&Observer>),
     stopped: &dyn Fn() -> bool,
 ) -> Result<Part, Error> {
     // The kernel may otherwise round a sleep up by 50 microseconds. Not vital.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).unwrap_or_default();
     if options.transport.is_stream() {
-        streams::Worker::new(options, number, due, live)?.run(stopped)
+        streams::Worker::new(options, number, due, watchers)?.run(stopped)
     } else {
-        sender::Worker::new(options, number, due, live)?.run(stopped)
+        sender::Worker::new(options, number, due, watchers)?.run(stopped)
     }
 }

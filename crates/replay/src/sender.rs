@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use crate::Error;
 use crate::Live;
 use crate::Options;
+use crate::compare::Observer;
 use crate::due::AtHand;
 use crate::due::Due;
 use crate::due::nanoseconds;
@@ -49,6 +50,7 @@ pub(crate) struct Worker<'a> {
     number: usize,
     due: Due,
     live: &'a Live,
+    observer: Option<&'a Observer>,
     stats: Stats,
     clients: Vec<Client>,
     /// How many sockets there may be; more clients share them.
@@ -94,13 +96,14 @@ impl<'a> Worker<'a> {
         options: &'a Options,
         number: usize,
         due: Due,
-        live: &'a Live,
+        (live, observer): (&'a Live, Option<&'a Observer>),
     ) -> Result<Self, Error> {
         Ok(Self {
             options,
             number,
             due,
             live,
+            observer,
             stats: Stats::of(options),
             clients: Vec::new(),
             max_sockets: (socket::limit() / options.threads.max(1)).max(1),
@@ -209,7 +212,8 @@ impl<'a> Worker<'a> {
                 };
                 id = free;
                 self.data[start..start + 2].copy_from_slice(&id.to_be_bytes());
-                waiting.sent(id, now, &self.data[start..], self.options.retries);
+                let retries = self.options.retries;
+                waiting.sent(id, now, &self.data[start..], retries, item.number);
                 self.in_flight += 1;
             }
             let bytes = start..self.data.len();
@@ -404,7 +408,13 @@ impl<'a> Worker<'a> {
         for message in (0..messages).filter_map(|m| self.receive.message(m)) {
             for datagram in message.datagrams() {
                 received += 1;
-                answered += u64::from(judge(&mut self.stats, &mut client.waiting, datagram, now));
+                answered += u64::from(judge(
+                    &mut self.stats,
+                    &mut client.waiting,
+                    datagram,
+                    now,
+                    self.observer,
+                ));
             }
         }
         self.in_flight -= answered as usize;

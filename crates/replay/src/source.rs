@@ -56,13 +56,36 @@ impl Input {
     }
 }
 
+/// Who asked whom: addresses and ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Exchange {
+    /// Who asks.
+    pub client: (Addr, u16),
+    /// Who answers.
+    pub server: (Addr, u16),
+}
+
+/// What was found in an input.
+#[derive(Clone, Copy, Debug)]
+pub enum Found<'a> {
+    /// A query.
+    Query(Query<'a>),
+    /// A response, which is not sent.
+    Response {
+        /// Whose.
+        exchange: Exchange,
+        /// The message.
+        bytes: &'a [u8],
+    },
+}
+
 /// A query on its way to the feed.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     /// Nanoseconds since the epoch; 0 from a list.
     pub time: i64,
-    /// Who sent it; nobody in a list.
-    pub source: Option<Addr>,
+    /// Who sent it to whom; nobody in a list.
+    pub exchange: Option<Exchange>,
     /// The message.
     pub bytes: &'a [u8],
 }
@@ -142,12 +165,12 @@ impl Source {
         &self.seen
     }
 
-    /// Reads on by a batch of packets or lines, hands out their queries, and says whether there
+    /// Reads on by a batch of packets or lines, hands out what they hold, and says whether there
     /// may be more. A damaged capture ends where the damage is, with a remark.
     ///
     /// # Errors
     /// Where a list cannot be read.
-    pub fn read(&mut self, out: &mut impl FnMut(&Query<'_>)) -> Result<bool, Error> {
+    pub fn read(&mut self, out: &mut impl FnMut(&Found<'_>)) -> Result<bool, Error> {
         let seen = &mut self.seen;
         match &mut self.kind {
             Kind::Capture { stream, filter, extractor } => {
@@ -171,9 +194,13 @@ impl Source {
                         if m.is_query() {
                             seen.queries += 1;
                             let time = m.time.as_nanos();
-                            out(&Query { time, source: Some(m.source.0), bytes: m.bytes });
+                            let exchange = Exchange { client: m.source, server: m.destination };
+                            let exchange = Some(exchange);
+                            out(&Found::Query(Query { time, exchange, bytes: m.bytes }));
                         } else {
                             seen.responses += 1;
+                            let exchange = Exchange { client: m.destination, server: m.source };
+                            out(&Found::Response { exchange, bytes: m.bytes });
                         }
                     });
                 }
@@ -195,7 +222,7 @@ impl Source {
                     match query {
                         Ok(true) => {
                             seen.queries += 1;
-                            out(&Query { time: 0, source: None, bytes: message });
+                            out(&Found::Query(Query { time: 0, exchange: None, bytes: message }));
                         }
                         Ok(false) => {}
                         Err(error) => {
@@ -223,7 +250,12 @@ mod tests {
         std::fs::write(&path, b"a.test A\n# no\nb.test FOO\n\xff\xff A\nc.test").unwrap();
         let mut source = Source::open(&Input::List(path.clone())).unwrap();
         let mut lens = Vec::new();
-        while source.read(&mut |q| lens.push(q.bytes.len())).unwrap() {}
+        let mut take = |found: &Found<'_>| {
+            if let Found::Query(query) = found {
+                lens.push(query.bytes.len());
+            }
+        };
+        while source.read(&mut take).unwrap() {}
         assert_eq!(lens, [24, 24]);
         let seen = source.seen();
         assert_eq!((seen.queries, seen.bad_lines), (2, 2));

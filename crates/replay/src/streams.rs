@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering;
 use crate::Error;
 use crate::Live;
 use crate::Options;
+use crate::compare::Observer;
 use crate::connection::Connection;
 use crate::connection::Ticket;
 use crate::due::AtHand;
@@ -50,6 +51,7 @@ pub(crate) struct Worker<'a> {
     number: usize,
     due: Due,
     live: &'a Live,
+    observer: Option<&'a Observer>,
     stats: Stats,
     /// The connection that takes a client's queries.
     clients: Vec<Option<usize>>,
@@ -101,13 +103,14 @@ impl<'a> Worker<'a> {
         options: &'a Options,
         number: usize,
         due: Due,
-        live: &'a Live,
+        (live, observer): (&'a Live, Option<&'a Observer>),
     ) -> Result<Self, Error> {
         Ok(Self {
             options,
             number,
             due,
             live,
+            observer,
             stats: Stats::of(options),
             clients: Vec::new(),
             max_connections: (socket::limit() / options.threads.max(1)).max(1),
@@ -169,7 +172,14 @@ impl<'a> Worker<'a> {
             message.extend_from_slice(bytes);
             let due = (!self.options.timing.is_max()).then_some(item.due);
             let tries = self.options.retries;
-            let ticket = Ticket { due, first_sent: now, again: false, tries, moved: false };
+            let ticket = Ticket {
+                number: item.number,
+                due,
+                first_sent: now,
+                again: false,
+                tries,
+                moved: false,
+            };
             let queued = self.queue(client, &message, ticket, now);
             self.message = message;
             match queued {
@@ -400,11 +410,11 @@ impl<'a> Worker<'a> {
                 Ok(bytes) => {
                     c.used = now;
                     let answers = self.options.answers;
-                    let stats = &mut self.stats;
+                    let (stats, observer) = (&mut self.stats, self.observer);
                     c.take(&self.buffer[..bytes], |waiting, message| {
                         received += 1;
                         if answers {
-                            answered += usize::from(judge(stats, waiting, message, now));
+                            answered += usize::from(judge(stats, waiting, message, now, observer));
                         }
                     });
                     continue;
@@ -454,7 +464,9 @@ impl<'a> Worker<'a> {
         self.pending -= left.len();
         for query in left {
             match query.again {
-                Some((message, tries)) => again.push((message, retry(query.first_sent, tries))),
+                Some((message, tries)) => {
+                    again.push((message, retry(query.first_sent, query.number, tries)))
+                }
                 None => self.lose(query.first_sent, now),
             }
         }
@@ -517,7 +529,12 @@ impl<'a> Worker<'a> {
             }
             match query.again {
                 Some((message, tries)) => {
-                    self.resend(client, &message, retry(query.first_sent, tries), now);
+                    self.resend(
+                        client,
+                        &message,
+                        retry(query.first_sent, query.number, tries),
+                        now,
+                    );
                 }
                 None => self.lose(query.first_sent, now),
             }
@@ -587,6 +604,7 @@ impl<'a> Worker<'a> {
 }
 
 /// How a query goes out once more.
-fn retry(first_sent: u64, tries: u8) -> Ticket {
-    Ticket { due: None, first_sent, again: true, tries: tries.saturating_sub(1), moved: false }
+fn retry(first_sent: u64, number: u64, tries: u8) -> Ticket {
+    let tries = tries.saturating_sub(1);
+    Ticket { number, due: None, first_sent, again: true, tries, moved: false }
 }

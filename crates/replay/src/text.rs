@@ -104,6 +104,11 @@ fn kind(word: &str) -> Option<u16> {
     digits.parse().ok()
 }
 
+/// The mnemonic of a type.
+pub(crate) fn kind_name(kind: u16) -> Option<&'static str> {
+    TYPES.iter().find(|(_, number)| *number == kind).map(|(name, _)| *name)
+}
+
 fn push_name(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     let text = text.as_bytes();

@@ -75,6 +75,38 @@ impl Capture {
         Self(path)
     }
 
+    /// Queries of three clients as [`new`](Self::new) writes them, each with its answer: the query
+    /// itself, every `wrong`th with another response code.
+    pub(crate) fn answered(name: &str, count: u32, wrong: u32) -> Self {
+        let path = std::env::temp_dir().join(format!("gannet-{name}-{}.pcap", std::process::id()));
+        let mut writer = Writer::create(&path, WriteOptions::default()).unwrap();
+        for n in 0..count {
+            let query = gannet_synth::dns::query(n as u16, &format!("q{n}.test"), 1);
+            let mut answer = query.clone();
+            answer[2] |= 0x80;
+            answer[3] = answer[3] & 0xf0 | if n % wrong == 0 { 3 } else { 0 };
+            let asked = udp(n as u8 % 3, &query);
+            let mut answered = udp(n as u8 % 3, &answer);
+            let (from, to) = answered.split_at_mut(16);
+            from[12..].swap_with_slice(&mut to[..4]);
+            to[4..8].copy_from_slice(&[0, 53, 4, 0]);
+            for (step, data) in [asked, answered].into_iter().enumerate() {
+                let at = i64::from(n) * 1_000_000 + step as i64 * 300_000;
+                let packet = Packet {
+                    time: Time::from_nanos(1_700_000_000_000_000_000 + at),
+                    wire_len: data.len() as u32,
+                    link_type: LinkType::RAW,
+                    interface: 0,
+                    number: u64::from(n) * 2 + step as u64 + 1,
+                    data: &data,
+                };
+                writer.write(&packet).unwrap();
+            }
+        }
+        writer.finish().unwrap();
+        Self(path)
+    }
+
     pub(crate) fn options(&self, target: SocketAddr) -> Options {
         let paths = vec![self.0.clone()];
         let input = Input::Captures { paths, ports: vec![53], filter: None };

@@ -1,0 +1,441 @@
+//! Answers held against others: those in the capture, or those of a second server.
+//!
+//! Every query of a run has a number. Whoever sees an answer ([`Observer`]) sends it with that
+//! number to the [`Comparer`], which waits for the other side's and tells the two apart field by
+//! field. A second server gets the same queries at the same time in a run of its own, so that
+//! what changes from hour to hour is no difference.
+
+mod message;
+mod pairs;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::sync::mpsc::Receiver;
+use std::sync::mpsc::SyncSender;
+
+use foldhash::fast::RandomState;
+
+use crate::Error;
+use crate::Live;
+use crate::Options;
+use crate::Report;
+use crate::Target;
+use crate::TargetError;
+use crate::json;
+use crate::message::rcode_name;
+use crate::run::observed;
+
+use message::Parsed;
+use message::Record;
+pub(crate) use pairs::Pairs;
+
+/// Answers on their way to be compared; then who saw one waits.
+const AHEAD: usize = 1 << 14;
+/// Answers of one side that wait for the other's; then those that wait count as alone.
+const MAX_WAITING: usize = 1 << 18;
+/// Names of the flags (RFC 1035 §4.1.1, RFC 4035 §3.2), the highest bit first.
+const FLAGS: [(u16, &str); 8] = [
+    (0x8000, "QR"),
+    (0x0400, "AA"),
+    (0x0200, "TC"),
+    (0x0100, "RD"),
+    (0x0080, "RA"),
+    (0x0040, "Z"),
+    (0x0020, "AD"),
+    (0x0010, "CD"),
+];
+
+/// Fields in which answers can differ, in the order of a report.
+pub const FIELDS: [&str; 9] = [
+    "opcode",
+    "flags",
+    "rcode",
+    "edns",
+    "question",
+    "answer",
+    "authority",
+    "additional",
+    "malformed",
+];
+
+/// What answers are held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// The answers in the capture.
+    Capture,
+    /// Those of a second server.
+    Server(SocketAddr),
+}
+
+impl Against {
+    /// From `capture`, or from what names a server.
+    ///
+    /// # Errors
+    /// As for [`Target::parse`].
+    pub fn parse(text: &str, may_be_public: bool) -> Result<Self, TargetError> {
+        match text {
+            "capture" => Ok(Self::Capture),
+            _ => Ok(Self::Server(Target::parse(text, may_be_public)?.address())),
+        }
+    }
+}
+
+/// Which fields count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// Times to live, too.
+    pub ttl: bool,
+    /// The fields that do not, a bit each in the order of [`FIELDS`].
+    ignored: u16,
+}
+
+impl Fields {
+    /// Leaves a field out.
+    ///
+    /// # Errors
+    /// Where there is none of that name.
+    pub fn ignore(&mut self, name: &str) -> Result<(), FieldError> {
+        let index = FIELDS.iter().position(|f| *f == name);
+        self.ignored |= 1 << index.ok_or_else(|| FieldError(name.to_owned()))?;
+        Ok(())
+    }
+
+    fn counts(self, index: usize) -> bool {
+        self.ignored & 1 << index == 0
+    }
+}
+
+/// Why a text is no field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no field: {fields} are", fields = FIELDS.join(", "))]
+pub struct FieldError(String);
+
+/// What came of a comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// Queries that both sides answered.
+    pub pairs: u64,
+    /// Those whose answers are the same.
+    pub same: u64,
+    /// Queries that only the target answered.
+    pub only_target: u64,
+    /// Queries that only the other side answered.
+    pub only_other: u64,
+    /// How many pairs differ in each of the [`FIELDS`].
+    pub fields: [u64; FIELDS.len()],
+    /// What the second server's run came to.
+    pub other: Option<Box<Report>>,
+}
+
+impl Compared {
+    /// For people: lines to stand under a report's table.
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        let share = 100.0 * self.same as f64 / self.pairs.max(1) as f64;
+        let different = self.pairs - self.same;
+        let mut line = |name: &str, count: u64, what: &str| {
+            // Writing to a string cannot fail.
+            writeln!(out, "  {name:<11} {count:>12}      {what}").unwrap_or_default();
+        };
+        line("compared", self.pairs, "queries that both sides answered");
+        line("same", self.same, &format!("{share:.2} %"));
+        line("different", different, "");
+        for (field, count) in FIELDS.iter().zip(self.fields).filter(|(_, n)| *n > 0) {
+            line(&format!("  {field}"), count, "differ in it");
+        }
+        line("only target", self.only_target, "answered by it alone");
+        line("only other", self.only_other, "answered by the other side alone");
+        out.lines().map(|l| format!("{}\n", l.trim_end())).collect()
+    }
+
+    /// For programs: an object on a line.
+    pub fn json(&self) -> String {
+        let mut out = format!(
+            "{{\"type\":\"comparison\",\"compared\":{},\"same\":{},\"only_target\":{},\
+             \"only_other\":{},\"fields\":{{",
+            self.pairs, self.same, self.only_target, self.only_other
+        );
+        let mut comma = "";
+        for (field, count) in FIELDS.iter().zip(self.fields).filter(|(_, n)| *n > 0) {
+            write!(out, "{comma}\"{field}\":{count}").unwrap_or_default();
+            comma = ",";
+        }
+        out.push_str("}}\n");
+        out
+    }
+}
+
+/// Who answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Target,
+    Other,
+}
+
+/// An answer to the query of that number.
+struct Answer {
+    side: Side,
+    number: u64,
+    bytes: Box<[u8]>,
+}
+
+/// Tells of answers.
+#[derive(Clone)]
+pub(crate) struct Observer {
+    side: Side,
+    to: SyncSender<Answer>,
+}
+
+impl Observer {
+    /// The query of that number was answered.
+    pub(crate) fn answered(&self, number: u64, answer: &[u8]) {
+        // The comparer ends when all observers are gone.
+        self.to.send(Answer { side: self.side, number, bytes: answer.into() }).unwrap_or_default();
+    }
+}
+
+/// Sends all queries as [`run`](crate::run()) does, and holds the answers against others. Each
+/// difference is a JSON object on a line of `lines`.
+///
+/// # Errors
+/// As for [`run`](crate::run()), and where `lines` cannot be written.
+pub fn compare(
+    options: &Options,
+    against: Against,
+    fields: Fields,
+    (stop, live): (&AtomicBool, &Live),
+    lines: &mut (dyn Write + Send),
+) -> Result<(Report, Compared), Error> {
+    let (to, answers) = mpsc::sync_channel(AHEAD);
+    let observer = Observer { side: Side::Target, to: to.clone() };
+    let other = Observer { side: Side::Other, to };
+    let mut comparer = Comparer::new(fields, lines);
+    std::thread::scope(|scope| {
+        let comparing = scope.spawn(move || comparer.run(&answers));
+        let second = match against {
+            Against::Capture => None,
+            Against::Server(target) => {
+                let other = other.clone();
+                Some(scope.spawn(move || {
+                    let options = Options { target, ..options.clone() };
+                    observed(&options, stop, &Live::default(), Some(&other), None)
+                }))
+            }
+        };
+        let capture = (against == Against::Capture).then_some(&other);
+        let report = observed(options, stop, live, Some(&observer), capture);
+        let second = second.map(join).transpose();
+        drop((observer, other));
+        let mut compared =
+            join(comparing).map_err(|error| Error::System { what: "differences", error })?;
+        compared.other = second?.map(Box::new);
+        Ok((report?, compared))
+    })
+}
+
+fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Brings both sides' answers together.
+struct Comparer<'a> {
+    fields: Fields,
+    waiting: HashMap<u64, Answer, RandomState>,
+    compared: Compared,
+    lines: &'a mut (dyn Write + Send),
+}
+
+impl<'a> Comparer<'a> {
+    fn new(fields: Fields, lines: &'a mut (dyn Write + Send)) -> Self {
+        Self { fields, waiting: HashMap::default(), compared: Compared::default(), lines }
+    }
+
+    fn run(&mut self, answers: &Receiver<Answer>) -> io::Result<Compared> {
+        let mut written = Ok(());
+        // Taken to the end in any case: nobody must wait for a comparer that is gone.
+        for answer in answers {
+            let number = answer.number;
+            match self.waiting.remove(&number) {
+                Some(first) if first.side != answer.side => {
+                    let (target, other) = match answer.side {
+                        Side::Target => (&answer, &first),
+                        Side::Other => (&first, &answer),
+                    };
+                    let line = self.pair(number, &target.bytes, &other.bytes);
+                    if let Some(line) = line.filter(|_| written.is_ok()) {
+                        written = self.lines.write_all(line.as_bytes());
+                    }
+                }
+                _ => {
+                    if self.waiting.len() >= MAX_WAITING {
+                        self.give_up();
+                    }
+                    self.waiting.insert(number, answer);
+                }
+            }
+        }
+        self.give_up();
+        written.and_then(|()| self.lines.flush()).map(|()| std::mem::take(&mut self.compared))
+    }
+
+    /// Those that wait are alone.
+    fn give_up(&mut self) {
+        for (_, answer) in self.waiting.drain() {
+            match answer.side {
+                Side::Target => self.compared.only_target += 1,
+                Side::Other => self.compared.only_other += 1,
+            }
+        }
+    }
+
+    /// Compares two answers; what differs, as a line.
+    fn pair(&mut self, number: u64, target: &[u8], other: &[u8]) -> Option<String> {
+        self.compared.pairs += 1;
+        let (a, b) = (Parsed::of(target, self.fields.ttl), Parsed::of(other, self.fields.ttl));
+        let different = self.differences(&a, &b);
+        if !different.contains(&true) {
+            self.compared.same += 1;
+            return None;
+        }
+        for (count, _) in self.compared.fields.iter_mut().zip(different).filter(|(_, d)| *d) {
+            *count += 1;
+        }
+        Some(describe(number, &a, &b, different))
+    }
+
+    fn differences(&self, a: &Parsed, b: &Parsed) -> [bool; FIELDS.len()] {
+        let mut different = [
+            (a.flags ^ b.flags) & 0x7800 != 0,
+            (a.flags ^ b.flags) & !0x7800 != 0,
+            a.rcode != b.rcode,
+            a.edns != b.edns,
+            a.questions != b.questions,
+            a.sections[0] != b.sections[0],
+            a.sections[1] != b.sections[1],
+            a.sections[2] != b.sections[2],
+            a.is_whole != b.is_whole,
+        ];
+        for (index, different) in different.iter_mut().enumerate() {
+            *different &= self.fields.counts(index);
+        }
+        different
+    }
+}
+
+/// A line that says how two answers differ: pairs are of the target and of the other side.
+fn describe(number: u64, a: &Parsed, b: &Parsed, different: [bool; FIELDS.len()]) -> String {
+    let mut out = format!("{{\"query\":{number},\"question\":");
+    let question = a.questions.first().or(b.questions.first());
+    json::text(&question.map(Record::text).unwrap_or_default(), &mut out).unwrap_or_default();
+    for (index, name) in FIELDS.iter().enumerate().filter(|(index, _)| different[*index]) {
+        let name = if *name == "question" { "questions" } else { name };
+        write!(out, ",\"{name}\":[").unwrap_or_default();
+        for (side, parsed, unlike) in [("", a, b), (",", b, a)] {
+            out.push_str(side);
+            value(index, parsed, unlike, &mut out).unwrap_or_default();
+        }
+        out.push(']');
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// One side's value of a field; of sets, what the other side has not.
+fn value(index: usize, p: &Parsed, other: &Parsed, out: &mut String) -> std::fmt::Result {
+    match index {
+        0 => write!(out, "{}", p.flags >> 11 & 15),
+        1 => {
+            let names = FLAGS.iter().filter(|(bit, _)| p.flags & bit != 0).map(|(_, name)| *name);
+            write!(out, "\"{}\"", names.collect::<Vec<_>>().join(" "))
+        }
+        2 if p.rcode < 16 => write!(out, "\"{}\"", rcode_name(usize::from(p.rcode))),
+        2 => write!(out, "\"RCODE{}\"", p.rcode),
+        3 => match p.edns {
+            Some((version, flags)) => write!(out, "\"version {version}, flags {flags:#06x}\""),
+            None => out.write_str("null"),
+        },
+        4 => set(&p.questions, &other.questions, out),
+        5..=7 => set(&p.sections[index - 5], &other.sections[index - 5], out),
+        _ => write!(out, "{}", !p.is_whole),
+    }
+}
+
+fn set(
+    records: &std::collections::BTreeSet<Record>,
+    other: &std::collections::BTreeSet<Record>,
+    out: &mut String,
+) -> std::fmt::Result {
+    out.push('[');
+    for (index, record) in records.difference(other).enumerate() {
+        out.push_str(if index > 0 { "," } else { "" });
+        json::text(&record.text(), out)?;
+    }
+    out.push(']');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer with a response code and an address that ends in `host`.
+    fn answer(rcode: u8, ttl: u8, host: u8) -> Vec<u8> {
+        let mut m = b"\0\x01\x81\0\0\x01\0\x01\0\0\0\0\x01a\0\0\x01\0\x01".to_vec();
+        m[3] = rcode;
+        m.extend_from_slice(b"\xc0\x0c\0\x01\0\x01\0\0\0");
+        m.extend_from_slice(&[ttl, 0, 4, 192, 0, 2, host]);
+        m
+    }
+
+    fn compared(fields: Fields, pairs: &[(Vec<u8>, Vec<u8>)]) -> (Compared, String) {
+        let (to, answers) = mpsc::sync_channel(64);
+        let mut lines = Vec::new();
+        for (number, (target, other)) in pairs.iter().enumerate() {
+            for (side, bytes) in [(Side::Other, other), (Side::Target, target)] {
+                let observer = Observer { side, to: to.clone() };
+                if !bytes.is_empty() {
+                    observer.answered(number as u64, bytes);
+                }
+            }
+        }
+        drop(to);
+        let compared = Comparer::new(fields, &mut lines).run(&answers).unwrap();
+        (compared, String::from_utf8(lines).unwrap())
+    }
+
+    #[test]
+    fn answers_are_compared_field_by_field() {
+        let pairs = [
+            (answer(0, 1, 1), answer(0, 2, 1)),
+            (answer(0, 1, 1), answer(3, 1, 2)),
+            (answer(0, 1, 1), vec![]),
+            (vec![], answer(0, 1, 1)),
+        ];
+        let (c, lines) = compared(Fields::default(), &pairs);
+        assert_eq!((c.pairs, c.same, c.only_target, c.only_other), (2, 1, 1, 1));
+        assert_eq!(c.fields, [0, 0, 1, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(
+            lines,
+            "{\"query\":1,\"question\":\"a. A\",\"rcode\":[\"NOERROR\",\"NXDOMAIN\"],\
+             \"answer\":[[\"a. A 192.0.2.1\"],[\"a. A 192.0.2.2\"]]}\n"
+        );
+        assert!(c.table().contains("  rcode"), "{}", c.table());
+        serde_json::from_str::<serde_json::Value>(&c.json()).unwrap();
+    }
+
+    #[test]
+    fn times_to_live_count_on_demand_and_fields_may_be_left_out() {
+        let pairs = [(answer(0, 1, 1), answer(3, 2, 1))];
+        let mut fields = Fields { ttl: true, ..Fields::default() };
+        assert_eq!(compared(fields, &pairs).0.fields, [0, 0, 1, 0, 0, 1, 0, 0, 0]);
+        fields.ignore("answer").unwrap();
+        fields.ignore("rcode").unwrap();
+        assert_eq!(compared(fields, &pairs).0.same, 1);
+        assert!(fields.ignore("smell").unwrap_err().to_string().contains("'smell' is no field"));
+    }
+}
