@@ -294,7 +294,8 @@ fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
         _ if args.no_answers => anyhow::bail!("--compare and --no-answers exclude each other"),
         _ => {}
     }
-    let mut fields = Fields { ttl: args.compare_ttl, ..Fields::default() };
+    let mut fields = Fields::default();
+    fields.ttl = args.compare_ttl;
     for name in &args.ignore {
         fields.ignore(name).context("--ignore")?;
     }

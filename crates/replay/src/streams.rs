@@ -465,7 +465,7 @@ impl<'a> Worker<'a> {
         for query in left {
             match query.again {
                 Some((message, tries)) => {
-                    again.push((message, retry(query.first_sent, query.number, tries)))
+                    again.push((message, retry(query.first_sent, query.number, tries)));
                 }
                 None => self.lose(query.first_sent, now),
             }

@@ -85,7 +85,7 @@ fn datagrams_longer_than_their_length_can_say() {
     let piece = |from: u16, len: u16, more: bool| {
         let mut p = whole[..20].to_vec();
         p[2..4].copy_from_slice(&(20 + len).to_be_bytes());
-        p[6..8].copy_from_slice(&(from / 8 | u16::from(more) << 13).to_be_bytes());
+        p[6..8].copy_from_slice(&((from / 8) | (u16::from(more) << 13)).to_be_bytes());
         p[10..12].fill(0);
         let sum = frame::checksum(&[&p[..20]]);
         p[10..12].copy_from_slice(&sum.to_be_bytes());
