@@ -221,6 +221,9 @@ fn limits_of(args: &Args) -> Limits {
     limits
 }
 
+/// Limits of state below this are for what is in use alone.
+const SMALL_STATE: u64 = 64 << 20;
+
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
     let times = match args.json_times {
         Times::Epoch => JsonTimes::Epoch,
@@ -245,7 +248,8 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
         inner_protocols: args.inner_protocols,
         memory: match limits.state {
             _ if !args.counts_memory() => None,
-            u64::MAX => Some(memory::in_use),
+            // What the allocator holds beside goes by the megabyte: it would be all of a small limit.
+            u64::MAX | ..SMALL_STATE => Some(memory::in_use),
             _ => Some(memory::taken),
         },
         limits,

@@ -57,7 +57,7 @@ fn flood(kind: &str, count: &str) -> (Flooded, Flooded) {
 }
 
 fn flood_on(threads: &str, kind: &str, count: &str, limit: u64) -> (Flooded, Flooded) {
-    let s = Scratch::new(kind);
+    let s = Scratch::new(&format!("{kind}-{threads}"));
     let made = Run::of(
         gannet()
             .args(["synth", kind, "-n", count, "--ordinary", "20", "--rate", "200000"])
