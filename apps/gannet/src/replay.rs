@@ -17,6 +17,7 @@ use gannet_replay::Against;
 use gannet_replay::Behaviour;
 use gannet_replay::Error;
 use gannet_replay::Fields;
+use gannet_replay::Identity;
 use gannet_replay::Input;
 use gannet_replay::Live;
 use gannet_replay::Options;
@@ -26,7 +27,9 @@ use gannet_replay::Server;
 use gannet_replay::Target;
 use gannet_replay::TargetError;
 use gannet_replay::Timing;
+use gannet_replay::Tls;
 use gannet_replay::Transport;
+use gannet_replay::Trust;
 
 use crate::out;
 use crate::outcome::Outcome;
@@ -67,7 +70,7 @@ pub(crate) struct Args {
     /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come)
     #[arg(short, long, value_name = "TIMING", default_value = "original")]
     timing: Timing,
-    /// What carries queries: udp or tcp
+    /// What carries queries: udp, tcp or tls
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
     transport: Transport,
     /// Seconds after which a client closes a connection that it does not use
@@ -76,6 +79,18 @@ pub(crate) struct Args {
     /// Queries over one connection at the most; without it any number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     queries_per_connection: Option<u32>,
+    /// TLS: authorities to trust, as PEM, instead of the system's
+    #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
+    ca: Option<PathBuf>,
+    /// TLS: take any certificate
+    #[arg(long)]
+    no_verify: bool,
+    /// TLS: the server's name in its certificate, if it is not that of --to
+    #[arg(long, value_name = "NAME")]
+    tls_name: Option<String>,
+    /// TLS: begin each session anew
+    #[arg(long)]
+    no_resumption: bool,
     /// Clients, a socket or connection each; without it one a source address of the capture
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<u32>,
@@ -175,6 +190,18 @@ struct ServeArgs {
     /// Seconds until an answer goes out
     #[arg(long, value_name = "SECONDS", default_value = "0", requires = "serve", value_parser = seconds)]
     delay: Duration,
+    /// TLS over connections, with a certificate of its own making unless --cert names one
+    #[arg(long, requires = "serve")]
+    tls: bool,
+    /// Certificates as PEM, the server's first
+    #[arg(long, value_name = "FILE", requires_all = ["tls", "key"])]
+    cert: Option<PathBuf>,
+    /// The key of --cert, as PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Write the certificate of its own making, for --ca
+    #[arg(long, value_name = "FILE", requires = "tls", conflicts_with = "cert")]
+    save_cert: Option<PathBuf>,
     /// Response code of answers, 0 to 15
     #[arg(long, value_name = "CODE", default_value_t = 0, requires = "serve",
           value_parser = clap::value_parser!(u8).range(0..=15))]
@@ -192,7 +219,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(at) = args.serve.serve {
         return serve(at, args, &terminal, &flag);
     }
-    let target = match Target::parse(args.to.as_deref().unwrap_or_default(), args.yes_i_may) {
+    let to = args.to.as_deref().unwrap_or_default();
+    let target = match Target::with_port(to, args.transport.port(), args.yes_i_may) {
         Ok(target) => target.address(),
         Err(error) => {
             terminal.error(&format_args!("--to {error}"));
@@ -219,7 +247,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(path) => Input::List(path.clone()),
         None => Input::Captures { paths: args.files.clone(), ports: args.ports.clone(), filter },
     };
-    let options = options(args, input, target);
+    let mut options = options(args, input, target);
+    if args.transport == Transport::Tls {
+        let trust = match &args.ca {
+            _ if args.no_verify => Trust::Anybody,
+            Some(path) => Trust::File(path.clone()),
+            None => Trust::System,
+        };
+        let name = args.tls_name.as_deref().unwrap_or_else(|| gannet_replay::host(to));
+        match Tls::new(name, &trust) {
+            Ok(tls) => options.tls = Some(tls),
+            Err(error) => return Ok(explain(&error, args, &terminal)),
+        }
+    }
     if options.loops == 0 && options.limit.is_none() && options.duration.is_none() {
         terminal.note(&"sending until Ctrl-C: no --limit and no --duration");
     }
@@ -247,7 +287,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let result = match comparison {
             None => gannet_replay::run(&options, &flag, &live).map(|report| (report, None)),
             Some((against, fields)) => {
-                gannet_replay::compare(&options, against, fields, (&flag, &live), &mut lines)
+                gannet_replay::compare(&options, &against, fields, (&flag, &live), &mut lines)
                     .map(|(report, compared)| (report, Some(compared)))
             }
         };
@@ -262,7 +302,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.warning(remark);
     }
     let counts = report.counts();
-    if counts.answered == 0 && counts.refused > 0 {
+    if counts.connections == 0
+        && counts.refused == 0
+        && let Some(why) = report.trouble()
+    {
+        terminal
+            .warning(&format_args!("no connection to {target} over {}: {why}", options.transport));
+    } else if counts.answered == 0 && counts.refused > 0 {
         terminal.warning(&format_args!("nobody listens at {target} over {}", options.transport));
     } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost + counts.unsent > 0 {
         terminal.warning(&format_args!("{target} answered nothing within {:?}", options.timeout));
@@ -282,20 +328,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// What answers are held against, and how.
 fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
-    let against = Against::parse(text, args.yes_i_may).context("--compare")?;
+    let against =
+        Against::parse(text, args.transport.port(), args.yes_i_may).context("--compare")?;
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
     match against {
         Against::Capture if args.list.is_some() => {
             anyhow::bail!("--compare capture: a list has no answers")
         }
-        Against::Server(_) if args.files.iter().chain(&args.list).any(is_stdin) => {
+        Against::Server { .. } if args.files.iter().chain(&args.list).any(is_stdin) => {
             anyhow::bail!("--compare {text}: both servers need the input, and - is read once")
         }
         _ if args.no_answers => anyhow::bail!("--compare and --no-answers exclude each other"),
         _ => {}
     }
-    let mut fields = Fields::default();
-    fields.ttl = args.compare_ttl;
+    let mut fields = Fields::new(args.compare_ttl);
     for name in &args.ignore {
         fields.ignore(name).context("--ignore")?;
     }
@@ -303,7 +349,11 @@ fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
 }
 
 fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
-    let policy = Policy { idle: args.idle, queries: args.queries_per_connection };
+    let policy = Policy {
+        idle: args.idle,
+        queries: args.queries_per_connection,
+        resumption: !args.no_resumption,
+    };
     Options {
         transport: args.transport,
         policy,
@@ -337,6 +387,10 @@ fn explain(error: &Error, args: &Args, terminal: &Terminal) -> Outcome {
             Outcome::NoCapture
         }
         Error::List { .. } => Outcome::NoCapture,
+        Error::Tls(_) => {
+            terminal.hint(&"--ca FILE names authorities to trust, --no-verify takes anybody");
+            Outcome::NoCapture
+        }
         Error::Socket { local: Some(_), .. } => {
             terminal.hint(&"--bind takes addresses that this machine has");
             Outcome::NoCapture
@@ -392,8 +446,10 @@ fn serve(
             return Ok(Outcome::Failed);
         }
     };
-    terminal
-        .note(&format_args!("echo server on {} over udp and tcp, until Ctrl-C", server.address()?));
+    let (server, stream) =
+        if serve.tls { (server.with_tls(identity(at, serve)?), "tls") } else { (server, "tcp") };
+    let address = server.address()?;
+    terminal.note(&format_args!("echo server on {address} over udp and {stream}, until Ctrl-C"));
     let s = match server.run(stop) {
         Ok(served) => served,
         Err(error) => {
@@ -418,6 +474,18 @@ fn serve(
     };
     // To be stopped is how a server ends.
     out::write(text.as_bytes())
+}
+
+/// What the echo server shows to clients over TLS.
+fn identity(at: SocketAddr, serve: &ServeArgs) -> anyhow::Result<Identity> {
+    if let Some((certificate, key)) = serve.cert.as_ref().zip(serve.key.as_ref()) {
+        return Ok(Identity::from_files(certificate, key)?);
+    }
+    let identity = Identity::self_made(vec![at.ip().to_string(), "localhost".to_owned()])?;
+    if let Some(path) = &serve.save_cert {
+        fs::write(path, identity.pem()).with_context(|| path.display().to_string())?;
+    }
+    Ok(identity)
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -73,6 +73,40 @@ fn queries_go_over_connections_of_their_clients() {
 }
 
 #[test]
+fn a_certificate_is_trusted_by_its_file_alone() {
+    let file = std::env::temp_dir().join(format!("gannet-cert-{}.pem", std::process::id()));
+    let file = file.to_str().unwrap();
+    let server = Server::new(&["--tls", "--save-cert", file]);
+    let arguments = [&sample(), "--to", &server.address, "--transport", "tls", "--limit", "1"];
+    let run = replay(&[&arguments[..], &["--ca", file]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("over tls") && run.stdout.contains("100.00 %"), "{}", run.stdout);
+    let run = replay(&[&arguments[..], &["--no-verify"]].concat());
+    assert!(run.stdout.contains("100.00 %"), "{}", run.stdout);
+    let run = replay(&[&arguments[..], &["--ca", file, "--tls-name", "other.test"]].concat());
+    assert!(run.stderr.contains("no connection to") && run.stderr.contains("certificate"));
+    let run = replay(&[&arguments[..], &["--ca", "/nonexistent/ca"]].concat());
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("/nonexistent/ca"), "{}", run.stderr);
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn answers_are_held_against_those_of_the_capture() {
+    let server = Server::new(&["--rcode", "5"]);
+    let to = ["--to", &server.address, "--timing", "speed=100x"];
+    let compare = ["--compare", "capture", "--differences", "-", "--json"];
+    let run = replay(&[&[&sample()[..]], &to[..], &compare[..]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("\"rcode\":[\"REFUSED\""), "{}", run.stdout);
+    assert!(run.stdout.contains("\"type\":\"comparison\""), "{}", run.stdout);
+    let run =
+        replay(&[&[&sample()[..]], &to[..], &["--compare", "capture", "--ignore", "x"]].concat());
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("'x' is no field"), "{}", run.stderr);
+}
+
+#[test]
 fn a_list_comes_by_standard_input() {
     let server = Server::new(&["--rcode", "3"]);
     let mut command = gannet();

@@ -2,69 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::io::Read;
-use std::io::Write;
-use std::net::Shutdown;
-use std::net::TcpStream;
-use std::os::fd::AsFd;
-use std::os::fd::BorrowedFd;
-
-use rustix::net::sockopt;
 
 use crate::inflight::Waiting;
+use crate::line::Line;
 
 /// Bytes of the length before each message (RFC 1035 §4.2.2).
 const LENGTH: usize = 2;
 /// Bytes that are out are dropped from the buffer when there are so many.
 const SPENT: usize = 64 << 10;
-
-/// A socket that is connecting or connected.
-pub(crate) struct Line {
-    socket: TcpStream,
-    connected: bool,
-}
-
-impl Line {
-    /// Over a socket that does not block and that may still be connecting.
-    pub(crate) fn new(socket: TcpStream) -> Self {
-        Self { socket, connected: false }
-    }
-
-    /// Goes on with becoming ready; whether queries can go over it.
-    pub(crate) fn prepare(&mut self) -> io::Result<bool> {
-        if !self.connected {
-            sockopt::socket_error(&self.socket)??;
-            match self.socket.peer_addr() {
-                Ok(_) => self.connected = true,
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => return Ok(false),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Sends what there is room for; how many of the bytes were taken.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.write(bytes)
-    }
-
-    /// Reads what there is; nothing is the end.
-    pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.socket.read(into)
-    }
-
-    /// Tells the other side that nothing more comes.
-    pub(crate) fn end(&mut self) {
-        // Where it is gone, it knows.
-        self.socket.shutdown(Shutdown::Write).unwrap_or_default();
-    }
-}
-
-impl AsFd for Line {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
 
 /// A query that is not out yet.
 #[derive(Clone, Copy, Debug)]
@@ -127,11 +72,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: TcpStream, client: usize, serial: u64, now: u64) -> Self {
+    pub(crate) fn new(line: Line, client: usize, serial: u64, now: u64) -> Self {
         // Ids begin anywhere, and not at the same place for every connection.
         let seed = (serial as u16).wrapping_mul(0x9e37).wrapping_add(1);
         Self {
-            line: Line::new(socket),
+            line,
             serial,
             client,
             begun: now,
@@ -202,7 +147,7 @@ impl Connection {
                 self.first = 0;
             }
         }
-        Ok(true)
+        self.line.flush()
     }
 
     /// Takes back what is not out: each query with its message.
@@ -246,13 +191,16 @@ pub(crate) fn frames(bytes: &[u8], mut out: impl FnMut(&[u8])) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+    use std::net::TcpStream;
+
     use proptest::prelude::*;
 
     fn pair() -> (Connection, TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         socket.set_nonblocking(true).unwrap();
-        (Connection::new(socket, 0, 1, 0), listener.accept().unwrap().0)
+        (Connection::new(Line::new(socket, None), 0, 1, 0), listener.accept().unwrap().0)
     }
 
     fn ticket() -> Ticket {

@@ -40,6 +40,9 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
+    /// TLS could not be set up.
+    #[error("tls: {0}")]
+    Tls(String),
     /// The echo server could not listen.
     #[error("listen on {at}: {error}")]
     Listen {

@@ -111,12 +111,16 @@ fn write_stats(
     let name = match transport {
         Transport::Udp => "udp",
         Transport::Tcp => "tcp",
+        Transport::Tls => "tls_conn",
     };
     write!(out, ",\"conn_info\":{{\"type\":\"{name}\",\"packets_sent\":{}", c.messages_sent)?;
     write!(out, ",\"packets_received\":{}", c.messages_received)?;
     if transport.is_stream() {
         let tried = c.connections + c.connections_failed;
         write!(out, ",\"handshakes\":{tried},\"handshakes_failed\":{}", c.connections_failed)?;
+    }
+    if transport.is_secure() {
+        write!(out, ",\"resumption\":{{\"established\":{}}}", c.resumed)?;
     }
     write!(out, ",\"socket_errors\":{}}}", c.refused + c.errors)
 }

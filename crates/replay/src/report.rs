@@ -95,6 +95,11 @@ impl Report {
         (!times.is_empty()).then(|| [at(0.5), at(0.99), Duration::from_nanos(times.max())])
     }
 
+    /// Why connections failed: the first one's reason.
+    pub fn trouble(&self) -> Option<&str> {
+        self.stats.trouble.as_deref()
+    }
+
     /// For people: what a terminal shows.
     pub fn table(&self) -> String {
         table::render(self)

@@ -14,6 +14,7 @@ use crate::Input;
 use crate::Policy;
 use crate::Report;
 use crate::Timing;
+use crate::Tls;
 use crate::Transport;
 use crate::compare::Observer;
 use crate::due::Due;
@@ -40,6 +41,8 @@ pub struct Options {
     pub transport: Transport,
     /// How long connections are kept.
     pub policy: Policy,
+    /// How sessions begin, for [`Transport::Tls`].
+    pub tls: Option<Tls>,
     /// When.
     pub timing: Timing,
     /// Clients, with a socket or a connection each; none: one a source address, or one a thread for lists.
@@ -78,6 +81,7 @@ impl Options {
             target,
             transport: Transport::Udp,
             policy: Policy::default(),
+            tls: None,
             timing: Timing::Original { speed: 1.0 },
             clients: None,
             threads: 1,
@@ -125,6 +129,9 @@ pub(crate) fn observed(
     observer: Option<&Observer>,
     capture: Option<&Observer>,
 ) -> Result<Report, Error> {
+    if options.transport.is_secure() && options.tls.is_none() {
+        return Err(Error::Tls("nothing says whom to trust".to_owned()));
+    }
     let mut feed = Feed::open(options, capture)?;
     feed.prepare()?;
     let threads = options.threads.max(1);

@@ -176,6 +176,8 @@ pub(crate) struct Stats {
     pub(crate) warm_up: u64,
     /// The share of that in the intervals.
     pub(crate) excluded: Box<Interval>,
+    /// Why the first connection failed that did.
+    pub(crate) trouble: Option<String>,
     /// When the last query was sent, from the start of the run.
     pub(crate) last_sent: u64,
 }
@@ -194,6 +196,7 @@ impl Stats {
             handshake: histogram(),
             warm_up,
             excluded: Box::default(),
+            trouble: None,
             last_sent: 0,
         }
     }
@@ -246,6 +249,7 @@ impl Stats {
         // Histograms that grow by themselves take every value.
         self.lag.add(&other.lag).unwrap_or_default();
         self.handshake.add(&other.handshake).unwrap_or_default();
+        self.trouble = self.trouble.take().or(other.trouble);
         self.last_sent = self.last_sent.max(other.last_sent);
     }
 

@@ -40,7 +40,15 @@ impl Target {
     /// # Errors
     /// Where it names nothing, more than one host, or, unless `may_be_public`, a public address.
     pub fn parse(text: &str, may_be_public: bool) -> Result<Self, TargetError> {
-        let address = resolve(text)?;
+        Self::with_port(text, DNS_PORT, may_be_public)
+    }
+
+    /// Likewise, with another port unless one is given.
+    ///
+    /// # Errors
+    /// As for [`parse`](Self::parse).
+    pub fn with_port(text: &str, port: u16, may_be_public: bool) -> Result<Self, TargetError> {
+        let address = resolve(text, port)?;
         if address.ip().is_multicast() || is_broadcast(address.ip()) {
             return Err(TargetError::Many(address));
         }
@@ -56,18 +64,29 @@ impl Target {
     }
 }
 
-fn resolve(text: &str) -> Result<SocketAddr, TargetError> {
+/// The name or address in what names a server, without the port.
+pub fn host(text: &str) -> &str {
+    if let Some((host, _)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
+        return host;
+    }
+    match text.split_once(':') {
+        Some((host, port)) if !port.contains(':') => host,
+        _ => text,
+    }
+}
+
+fn resolve(text: &str, default: u16) -> Result<SocketAddr, TargetError> {
     let fail = |why: &str| TargetError::NoAddress { text: text.to_owned(), why: why.to_owned() };
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(address);
     }
     let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
     if let Ok(ip) = bare.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, DNS_PORT));
+        return Ok(SocketAddr::new(ip, default));
     }
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => (host, port.parse().map_err(|_| fail("the port is no number"))?),
-        None => (text, DNS_PORT),
+        None => (text, default),
     };
     if host.is_empty() {
         return Err(fail("a host is missing, as in 127.0.0.1:5300"));
@@ -213,6 +232,15 @@ mod tests {
     fn the_port_is_53_unless_given() {
         assert_eq!(Target::parse("127.0.0.1", false).unwrap().address().port(), 53);
         assert_eq!(Target::parse("[::1]:54", false).unwrap().address().port(), 54);
+        assert_eq!(Target::with_port("::1", 853, false).unwrap().address().port(), 853);
+    }
+
+    #[test]
+    fn a_host_stands_before_its_port() {
+        for text in ["[::1]:54", "[::1]", "::1"] {
+            assert_eq!(host(text), "::1");
+        }
+        assert_eq!((host("a.test:853"), host("a.test")), ("a.test", "a.test"));
     }
 
     #[test]

@@ -12,9 +12,21 @@ pub enum Transport {
     Udp,
     /// Streams, with many queries in flight on each (RFC 7766).
     Tcp,
+    /// TLS over them (RFC 7858).
+    Tls,
 }
 
 impl Transport {
+    /// Port of servers (RFC 1035 §4.2, RFC 7858 §3.1).
+    pub fn port(self) -> u16 {
+        if self.is_secure() { 853 } else { 53 }
+    }
+
+    /// Whether connections are encrypted.
+    pub fn is_secure(self) -> bool {
+        self == Self::Tls
+    }
+
     /// Whether clients have connections.
     pub fn is_stream(self) -> bool {
         self != Self::Udp
@@ -26,13 +38,14 @@ impl fmt::Display for Transport {
         f.write_str(match self {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
+            Self::Tls => "tls",
         })
     }
 }
 
 /// Why a text is no transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no transport: udp and tcp are")]
+#[error("'{0}' is no transport: udp, tcp and tls are")]
 pub struct TransportError(String);
 
 impl FromStr for Transport {
@@ -42,6 +55,7 @@ impl FromStr for Transport {
         match text {
             "udp" => Ok(Self::Udp),
             "tcp" => Ok(Self::Tcp),
+            "tls" => Ok(Self::Tls),
             _ => Err(TransportError(text.to_owned())),
         }
     }
@@ -54,11 +68,13 @@ pub struct Policy {
     pub idle: Duration,
     /// After the answers to so many queries; the next query goes over another connection at once.
     pub queries: Option<u32>,
+    /// Whether a client goes on with its last TLS session when it connects again.
+    pub resumption: bool,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(10), queries: None }
+        Self { idle: Duration::from_secs(10), queries: None, resumption: true }
     }
 }
 
@@ -68,7 +84,7 @@ mod tests {
 
     #[test]
     fn transports_have_names() {
-        for transport in [Transport::Udp, Transport::Tcp] {
+        for transport in [Transport::Udp, Transport::Tcp, Transport::Tls] {
             assert_eq!(transport.to_string().parse(), Ok(transport));
         }
         let error = "smoke".parse::<Transport>().unwrap_err();

@@ -20,7 +20,7 @@ use gannet_replay::Transport;
 use support::Capture;
 use support::Running;
 
-fn compare(options: &Options, against: Against) -> (Compared, Vec<serde_json::Value>) {
+fn compare(options: &Options, against: &Against) -> (Compared, Vec<serde_json::Value>) {
     let mut lines = Vec::new();
     let watch = (&AtomicBool::new(false), &Live::default());
     let (report, compared) =
@@ -46,7 +46,7 @@ fn answers_of_the_capture_are_found_whatever_the_order_they_come_in() {
         let server = Running::new(Behaviour { delay, ..Behaviour::default() });
         let base = capture.options(server.address);
         let (compared, lines) =
-            compare(&Options { transport, threads, timeout, ..base }, Against::Capture);
+            compare(&Options { transport, threads, timeout, ..base }, &Against::Capture);
         server.end();
         assert_eq!((compared.pairs, compared.same), (600, 450));
         assert_eq!((compared.only_target, compared.only_other), (0, 0));
@@ -64,7 +64,7 @@ fn the_last_answers_are_found_where_a_limit_ends_the_queries() {
     let capture = Capture::answered("compare-limit", 50, 1000);
     let server = Running::new(Behaviour::default());
     let options = Options { limit: Some(20), ..capture.options(server.address) };
-    let (compared, _) = compare(&options, Against::Capture);
+    let (compared, _) = compare(&options, &Against::Capture);
     server.end();
     assert_eq!((compared.pairs, compared.same, compared.only_target), (20, 19, 0));
 }
@@ -75,8 +75,9 @@ fn a_second_server_gets_the_same_queries() {
     let first = Running::new(Behaviour { drop: 0.1, ..Behaviour::default() });
     let second = Running::new(Behaviour { rcode: 5, ..Behaviour::default() });
     let timing = Timing::Rate(5_000.0);
+    let against = Against::parse(&second.address.to_string(), 53, false).unwrap();
     let options = Options { timing, ..capture.options(first.address) };
-    let (compared, lines) = compare(&options, Against::Server(second.address));
+    let (compared, lines) = compare(&options, &against);
     let (first, second) = (first.end(), second.end());
     assert_eq!((first.queries, second.queries), (500, 500));
     assert_eq!((compared.pairs, compared.only_other), (first.answers, first.dropped));

@@ -29,6 +29,7 @@ use crate::TargetError;
 use crate::json;
 use crate::message::rcode_name;
 use crate::run::observed;
+use crate::target;
 
 use message::Parsed;
 use message::Record;
@@ -64,24 +65,30 @@ pub const FIELDS: [&str; 9] = [
 ];
 
 /// What answers are held against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Against {
     /// The answers in the capture.
     Capture,
     /// Those of a second server.
-    Server(SocketAddr),
+    Server {
+        /// Where it is.
+        address: SocketAddr,
+        /// Its name in a certificate.
+        name: String,
+    },
 }
 
 impl Against {
-    /// From `capture`, or from what names a server.
+    /// From `capture`, or from what names a server; the port is `port` unless given.
     ///
     /// # Errors
     /// As for [`Target::parse`].
-    pub fn parse(text: &str, may_be_public: bool) -> Result<Self, TargetError> {
-        match text {
-            "capture" => Ok(Self::Capture),
-            _ => Ok(Self::Server(Target::parse(text, may_be_public)?.address())),
+    pub fn parse(text: &str, port: u16, may_be_public: bool) -> Result<Self, TargetError> {
+        if text == "capture" {
+            return Ok(Self::Capture);
         }
+        let address = Target::with_port(text, port, may_be_public)?.address();
+        Ok(Self::Server { address, name: target::host(text).to_owned() })
     }
 }
 
@@ -89,12 +96,17 @@ impl Against {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     /// Times to live, too.
-    pub ttl: bool,
+    ttl: bool,
     /// The fields that do not, a bit each in the order of [`FIELDS`].
     ignored: u16,
 }
 
 impl Fields {
+    /// All; times to live only if asked for.
+    pub fn new(ttl: bool) -> Self {
+        Self { ttl, ignored: 0 }
+    }
+
     /// Leaves a field out.
     ///
     /// # Errors
@@ -206,7 +218,7 @@ impl Observer {
 /// As for [`run`](crate::run()), and where `lines` cannot be written.
 pub fn compare(
     options: &Options,
-    against: Against,
+    against: &Against,
     fields: Fields,
     (stop, live): (&AtomicBool, &Live),
     lines: &mut (dyn Write + Send),
@@ -215,19 +227,20 @@ pub fn compare(
     let observer = Observer { side: Side::Target, to: to.clone() };
     let other = Observer { side: Side::Other, to };
     let mut comparer = Comparer::new(fields, lines);
+    let second = match against {
+        Against::Capture => None,
+        Against::Server { address, name } => {
+            let tls = options.tls.as_ref().map(|tls| tls.for_server(name)).transpose()?;
+            Some(Options { target: *address, tls, ..options.clone() })
+        }
+    };
     std::thread::scope(|scope| {
         let comparing = scope.spawn(move || comparer.run(&answers));
-        let second = match against {
-            Against::Capture => None,
-            Against::Server(target) => {
-                let other = other.clone();
-                Some(scope.spawn(move || {
-                    let options = Options { target, ..options.clone() };
-                    observed(&options, stop, &Live::default(), Some(&other), None)
-                }))
-            }
-        };
-        let capture = (against == Against::Capture).then_some(&other);
+        let second = second.as_ref().map(|options| {
+            let other = other.clone();
+            scope.spawn(move || observed(options, stop, &Live::default(), Some(&other), None))
+        });
+        let capture = (*against == Against::Capture).then_some(&other);
         let report = observed(options, stop, live, Some(&observer), capture);
         let second = second.map(join).transpose();
         drop((observer, other));
@@ -431,7 +444,7 @@ mod tests {
     #[test]
     fn times_to_live_count_on_demand_and_fields_may_be_left_out() {
         let pairs = [(answer(0, 1, 1), answer(3, 2, 1))];
-        let mut fields = Fields { ttl: true, ..Fields::default() };
+        let mut fields = Fields::new(true);
         assert_eq!(compared(fields, &pairs).0.fields, [0, 0, 1, 0, 0, 1, 0, 0, 0]);
         fields.ignore("answer").unwrap();
         fields.ignore("rcode").unwrap();

@@ -1,6 +1,6 @@
 //! An echo server that tests and measurements send to.
 //!
-//! It answers each query with itself, QR set, over UDP and TCP on one port. On request it loses,
+//! It answers each query with itself, QR set, over UDP and TCP, or UDP and TLS, on one port. On request it loses,
 //! delays, doubles and spoils answers, by a random sequence that is the same in every run. A
 //! thread serves datagrams, another one connections; each has an [`Answerer`] that says what a
 //! query gets.
@@ -21,6 +21,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use crate::Error;
+use crate::Identity;
 use crate::socket;
 use crate::sys;
 
@@ -113,6 +114,7 @@ pub struct Server {
     socket: UdpSocket,
     listener: TcpListener,
     behaviour: Behaviour,
+    identity: Option<Identity>,
 }
 
 /// What both threads of a server share.
@@ -175,7 +177,12 @@ impl Server {
         }
         let (socket, listener) = listened.map_err(|error| Error::Listen { at, error })?;
         sys::join_datagrams(socket.as_fd());
-        Ok(Self { socket, listener, behaviour })
+        Ok(Self { socket, listener, behaviour, identity: None })
+    }
+
+    /// Likewise, with TLS over connections.
+    pub fn with_tls(self, identity: Identity) -> Self {
+        Self { identity: Some(identity), ..self }
     }
 
     /// Where it listens.
@@ -199,7 +206,7 @@ impl Server {
             start: Instant::now(),
             behaviour: self.behaviour,
         };
-        let streams = streams::Streams::new(self.listener, &shared)?;
+        let streams = streams::Streams::new(self.listener, self.identity, &shared)?;
         Ok(std::thread::scope(|scope| {
             let streams = scope.spawn(|| streams.run());
             let mut served = datagrams::run(&self.socket, &shared);

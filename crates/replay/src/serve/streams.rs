@@ -8,8 +8,9 @@ use std::ops::Range;
 use std::time::Instant;
 
 use crate::Error;
-use crate::connection::Line;
+use crate::Identity;
 use crate::connection::frames;
+use crate::line::Line;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::poller::Ready;
@@ -30,6 +31,7 @@ const LISTENER: usize = usize::MAX >> 1;
 /// Serves connections.
 pub(super) struct Streams<'a> {
     listener: TcpListener,
+    identity: Option<Identity>,
     shared: &'a Shared<'a>,
     answerer: Answerer,
     poller: Poller,
@@ -46,6 +48,8 @@ pub(super) struct Streams<'a> {
 /// A client.
 struct Peer {
     line: Line,
+    /// Whether messages can go over the line.
+    ready: bool,
     serial: u64,
     interest: Interest,
     /// The start of a message.
@@ -60,11 +64,16 @@ struct Peer {
 }
 
 impl<'a> Streams<'a> {
-    pub(super) fn new(listener: TcpListener, shared: &'a Shared<'a>) -> Result<Self, Error> {
+    pub(super) fn new(
+        listener: TcpListener,
+        identity: Option<Identity>,
+        shared: &'a Shared<'a>,
+    ) -> Result<Self, Error> {
         let poller = Poller::new()?;
         poller.add(&listener, LISTENER, Interest::READ)?;
         Ok(Self {
             listener,
+            identity,
             shared,
             answerer: Answerer::new(shared.behaviour),
             poller,
@@ -122,6 +131,8 @@ impl<'a> Streams<'a> {
     fn welcome(&mut self, socket: TcpStream) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
+        let tls = self.identity.as_ref().map(Identity::accept).transpose();
+        let tls = tls.map_err(io::Error::other)?;
         let place = self.free.pop().unwrap_or(self.peers.len());
         if place >= self.peers.len() {
             self.peers.resize_with(place + 1, || None);
@@ -133,7 +144,8 @@ impl<'a> Streams<'a> {
         }
         self.serial += 1;
         self.peers[place] = Some(Peer {
-            line: Line::new(socket),
+            line: Line::new(socket, tls),
+            ready: false,
             serial: self.serial,
             interest,
             input: Vec::new(),
@@ -149,7 +161,15 @@ impl<'a> Streams<'a> {
     fn go_on(&mut self, ready: Ready) {
         let Some(peer) = self.peers.get_mut(ready.key).and_then(Option::as_mut) else { return };
         let mut gone = false;
-        if ready.read && !peer.ended && peer.backlog() <= BACKLOG {
+        if !peer.ready {
+            match peer.line.prepare() {
+                Ok(ready) => peer.ready = ready,
+                Err(_) => gone = true,
+            }
+        }
+        if !peer.ready {
+            // Its handshake goes on, or it failed.
+        } else if ready.read && !peer.ended && peer.backlog() <= BACKLOG {
             match peer.line.read(&mut self.buffer) {
                 Ok(0) => peer.ended = true,
                 Ok(bytes) => self.take(ready.key, bytes),
@@ -194,13 +214,14 @@ impl<'a> Streams<'a> {
     fn write(&mut self, place: usize, mut gone: bool) {
         let Some(peer) = self.peers.get_mut(place).and_then(Option::as_mut) else { return };
         gone |= peer.write().is_err();
-        if gone || peer.ended && peer.backlog() == 0 && peer.owed == 0 {
+        let left = peer.backlog() > 0 || peer.line.wants_room();
+        if gone || peer.ended && !left && peer.owed == 0 {
             self.peers[place] = None;
             self.free.push(place);
             return;
         }
         let read = !peer.ended && peer.backlog() <= BACKLOG;
-        let interest = Interest { read, write: peer.backlog() > 0 };
+        let interest = Interest { read, write: left };
         if interest != peer.interest {
             peer.interest = interest;
             self.poller.change(&peer.line, place, interest);
@@ -247,6 +268,9 @@ impl Peer {
         }
         self.out.drain(..self.written);
         self.written = 0;
+        if self.ready {
+            self.line.flush()?;
+        }
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 use gannet_replay::Behaviour;
 use gannet_replay::Error;
+use gannet_replay::Identity;
 use gannet_replay::Input;
 use gannet_replay::Live;
 use gannet_replay::Options;
@@ -34,7 +35,16 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn new(behaviour: Behaviour) -> Self {
+        Self::of(Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap())
+    }
+
+    /// With TLS over its connections.
+    pub(crate) fn secure(behaviour: Behaviour, identity: &Identity) -> Self {
         let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
+        Self::of(server.with_tls(identity.clone()))
+    }
+
+    fn of(server: Server) -> Self {
         let address = server.address().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let thread = std::thread::spawn({

@@ -10,11 +10,16 @@
 //! count as unsent if this one never was ready; those that were out are sent again if they may, and
 //! lost otherwise.
 
+mod settle;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use rustls::ClientConfig;
 
 use crate::Error;
 use crate::Live;
@@ -26,6 +31,7 @@ use crate::due::AtHand;
 use crate::due::Due;
 use crate::due::nanoseconds;
 use crate::judge::judge;
+use crate::line::Line;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::poller::Ready;
@@ -55,6 +61,8 @@ pub(crate) struct Worker<'a> {
     stats: Stats,
     /// The connection that takes a client's queries.
     clients: Vec<Option<usize>>,
+    /// What each client remembers of TLS sessions.
+    sessions: Vec<Option<Arc<ClientConfig>>>,
     /// Connections there may be.
     max_connections: usize,
     connections: Vec<Option<Connection>>,
@@ -113,6 +121,7 @@ impl<'a> Worker<'a> {
             observer,
             stats: Stats::of(options),
             clients: Vec::new(),
+            sessions: Vec::new(),
             max_connections: (socket::limit() / options.threads.max(1)).max(1),
             connections: Vec::new(),
             free: Vec::new(),
@@ -273,6 +282,23 @@ impl<'a> Worker<'a> {
                 return Err(Refusal::Failed);
             }
         };
+        let tls = match self.options.tls.as_ref().filter(|_| self.options.transport.is_secure()) {
+            Some(tls) => {
+                if self.sessions.len() <= client {
+                    self.sessions.resize(client + 1, None);
+                }
+                let resume = self.options.policy.resumption;
+                let session = self.sessions[client].get_or_insert_with(|| tls.client(resume));
+                match tls.begin(session) {
+                    Ok(tls) => Some(tls),
+                    Err(error) => {
+                        self.failed(&io::Error::other(error), now);
+                        return Err(Refusal::Failed);
+                    }
+                }
+            }
+            None => None,
+        };
         let place = self.free.pop().unwrap_or(self.connections.len());
         if self.poller.add(&socket, place, Interest::BOTH).is_err() {
             self.free.push(place);
@@ -283,7 +309,8 @@ impl<'a> Worker<'a> {
         }
         self.serial += 1;
         let serial = self.serial;
-        self.connections[place] = Some(Connection::new(socket, client, serial, now));
+        self.connections[place] =
+            Some(Connection::new(Line::new(socket, tls), client, serial, now));
         self.clients[client] = Some(place);
         self.looks.push(Reverse((self.idle_after(now), place, serial)));
         Ok(place)
@@ -293,6 +320,8 @@ impl<'a> Worker<'a> {
     fn failed(&mut self, error: &io::Error, now: u64) {
         let counts = &mut self.stats.at(now).counts;
         counts.connections_failed += 1;
+        self.stats.trouble.get_or_insert_with(|| error.to_string());
+        let counts = &mut self.stats.at(now).counts;
         if socket::is_refusal(error) {
             counts.refused += 1;
         } else {
@@ -375,14 +404,25 @@ impl<'a> Worker<'a> {
         let now = self.due.now();
         let place = ready.key;
         let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return 0 };
-        if !c.open {
+        let opened = !c.open;
+        if opened {
             match c.line.prepare() {
-                Ok(false) => return 0,
+                Ok(false) => {
+                    let write = c.line.wants_room();
+                    if c.wants_room != write {
+                        c.wants_room = write;
+                        self.poller.change(&c.line, place, Interest { read: true, write });
+                    }
+                    return 0;
+                }
                 Ok(true) => {
+                    let resumed = u64::from(c.line.is_resumed());
                     c.open = true;
                     c.used = now;
                     note(&mut self.stats.handshake, now.saturating_sub(c.begun));
-                    self.stats.at(now).counts.connections += 1;
+                    let counts = &mut self.stats.at(now).counts;
+                    counts.connections += 1;
+                    counts.resumed += resumed;
                 }
                 Err(error) => {
                     self.failed(&error, now);
@@ -391,7 +431,7 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-        if ready.write {
+        if ready.write || opened {
             self.write(place, now);
         }
         if ready.read { self.read(place) } else { 0 }
@@ -435,132 +475,6 @@ impl<'a> Worker<'a> {
         received
     }
 
-    /// Ends a connection, and settles what it leaves behind.
-    fn close(&mut self, place: usize, why: Why, now: u64) {
-        let Some(mut c) = self.connections.get_mut(place).and_then(Option::take) else { return };
-        self.free.push(place);
-        if let Some(current) = self.clients.get_mut(c.client).filter(|p| **p == Some(place)) {
-            *current = None;
-        }
-        if c.open && why == Why::Broken {
-            self.stats.at(now).counts.connections_broken += 1;
-        }
-        let mut again = Vec::new();
-        for (queued, message) in c.take_queue() {
-            self.pending -= 1;
-            if self.options.answers {
-                c.waiting.unsent(queued.id);
-            }
-            let ticket = queued.ticket;
-            if c.open && !ticket.moved {
-                again.push((message, Ticket { moved: true, ..ticket }));
-            } else if ticket.again {
-                self.lose(ticket.first_sent, now);
-            } else {
-                self.stats.at(now).counts.unsent += 1;
-            }
-        }
-        let left: Vec<_> = c.waiting.withdraw_all().collect();
-        self.pending -= left.len();
-        for query in left {
-            match query.again {
-                Some((message, tries)) => {
-                    again.push((message, retry(query.first_sent, query.number, tries)));
-                }
-                None => self.lose(query.first_sent, now),
-            }
-        }
-        let client = c.client;
-        drop(c);
-        for (message, ticket) in again {
-            self.resend(client, &message, ticket, now);
-        }
-    }
-
-    fn resend(&mut self, client: usize, message: &[u8], ticket: Ticket, now: u64) {
-        if self.queue(client, message, ticket, now).is_ok() {
-            return;
-        }
-        if ticket.again {
-            self.lose(ticket.first_sent, now);
-        } else {
-            self.stats.at(now).counts.unsent += 1;
-        }
-    }
-
-    fn lose(&mut self, first_sent: u64, now: u64) {
-        self.stats.settle(now, first_sent, |i| i.counts.lost += 1);
-        self.live.lost.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Gives up what is too old, or sends it again.
-    fn expire(&mut self) {
-        let now = self.due.now();
-        let timeout = nanoseconds(self.options.timeout);
-        while let Some(deadline) = self.deadlines.pop_front_if(|d| d.at <= now) {
-            let Deadline { place, serial, id, first_sent, .. } = deadline;
-            let c = self.connections.get_mut(place).and_then(Option::as_mut);
-            // A connection that ended settled its queries.
-            let Some(c) = c.filter(|c| c.serial == serial) else { continue };
-            let stuck = |c: &Connection| {
-                let front = c.queue.front().map(|q| q.queued_at.saturating_add(timeout));
-                front.is_some_and(|at| at <= now)
-            };
-            if stuck(c) {
-                if !c.open {
-                    self.failed(&io::ErrorKind::TimedOut.into(), now);
-                }
-                self.close(place, Why::Broken, now);
-                continue;
-            }
-            if !self.options.answers {
-                continue;
-            }
-            // Half a message for so long: nothing right will follow it.
-            let broken = !c.input.is_empty() && c.used.saturating_add(timeout) <= now;
-            let client = c.client;
-            let Some(query) = c.waiting.withdraw(id, first_sent) else { continue };
-            let quiet = c.closing && c.is_quiet();
-            self.pending -= 1;
-            if broken {
-                self.close(place, Why::Broken, now);
-            } else if quiet {
-                self.close(place, Why::Enough, now);
-            }
-            match query.again {
-                Some((message, tries)) => {
-                    self.resend(
-                        client,
-                        &message,
-                        retry(query.first_sent, query.number, tries),
-                        now,
-                    );
-                }
-                None => self.lose(query.first_sent, now),
-            }
-        }
-        self.write_touched(now);
-    }
-
-    /// Closes connections that nobody has used for long.
-    fn close_idle(&mut self) {
-        let now = self.due.now();
-        while let Some(Reverse((at, place, serial))) = self.looks.peek().copied() {
-            if at > now {
-                break;
-            }
-            self.looks.pop();
-            let c = self.connections.get(place).and_then(Option::as_ref);
-            let Some(c) = c.filter(|c| c.serial == serial) else { continue };
-            let next = self.idle_after(if c.is_quiet() { c.used } else { now });
-            if next <= now {
-                self.close(place, Why::Enough, now);
-            } else {
-                self.looks.push(Reverse((next, place, serial)));
-            }
-        }
-    }
-
     /// Sleeps until shortly before something is due, or an answer comes.
     fn wait(&mut self) {
         let deadline = self.deadlines.front().map(|d| d.at);
@@ -601,10 +515,4 @@ impl<'a> Worker<'a> {
         early.open = early.sent - early.answered - early.lost - early.unwatched;
         Part { stats: self.stats, clients: self.clients.len() }
     }
-}
-
-/// How a query goes out once more.
-fn retry(first_sent: u64, number: u64, tries: u8) -> Ticket {
-    let tries = tries.saturating_sub(1);
-    Ticket { number, due: None, first_sent, again: true, tries, moved: false }
 }

@@ -1,0 +1,150 @@
+//! How connections end, and what becomes of the queries that they had.
+
+use std::cmp::Reverse;
+use std::io;
+use std::sync::atomic::Ordering;
+
+use crate::connection::Connection;
+use crate::connection::Ticket;
+use crate::due::nanoseconds;
+
+use super::Deadline;
+use super::Why;
+use super::Worker;
+
+impl Worker<'_> {
+    /// Ends a connection, and settles what it leaves behind.
+    pub(super) fn close(&mut self, place: usize, why: Why, now: u64) {
+        let Some(mut c) = self.connections.get_mut(place).and_then(Option::take) else { return };
+        self.free.push(place);
+        if let Some(current) = self.clients.get_mut(c.client).filter(|p| **p == Some(place)) {
+            *current = None;
+        }
+        match why {
+            Why::Broken => {
+                self.stats.at(now).counts.connections_broken += u64::from(c.open);
+            }
+            Why::Enough => c.line.end(),
+        }
+        let mut again = Vec::new();
+        for (queued, message) in c.take_queue() {
+            self.pending -= 1;
+            if self.options.answers {
+                c.waiting.unsent(queued.id);
+            }
+            let ticket = queued.ticket;
+            if c.open && !ticket.moved {
+                again.push((message, Ticket { moved: true, ..ticket }));
+            } else if ticket.again {
+                self.lose(ticket.first_sent, now);
+            } else {
+                self.stats.at(now).counts.unsent += 1;
+            }
+        }
+        let left: Vec<_> = c.waiting.withdraw_all().collect();
+        self.pending -= left.len();
+        for query in left {
+            match query.again {
+                Some((message, tries)) => {
+                    again.push((message, retry(query.first_sent, query.number, tries)));
+                }
+                None => self.lose(query.first_sent, now),
+            }
+        }
+        let client = c.client;
+        drop(c);
+        for (message, ticket) in again {
+            self.resend(client, &message, ticket, now);
+        }
+    }
+
+    fn resend(&mut self, client: usize, message: &[u8], ticket: Ticket, now: u64) {
+        if self.queue(client, message, ticket, now).is_ok() {
+            return;
+        }
+        if ticket.again {
+            self.lose(ticket.first_sent, now);
+        } else {
+            self.stats.at(now).counts.unsent += 1;
+        }
+    }
+
+    fn lose(&mut self, first_sent: u64, now: u64) {
+        self.stats.settle(now, first_sent, |i| i.counts.lost += 1);
+        self.live.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives up what is too old, or sends it again.
+    pub(super) fn expire(&mut self) {
+        let now = self.due.now();
+        let timeout = nanoseconds(self.options.timeout);
+        while let Some(deadline) = self.deadlines.pop_front_if(|d| d.at <= now) {
+            let Deadline { place, serial, id, first_sent, .. } = deadline;
+            let c = self.connections.get_mut(place).and_then(Option::as_mut);
+            // A connection that ended settled its queries.
+            let Some(c) = c.filter(|c| c.serial == serial) else { continue };
+            let stuck = |c: &Connection| {
+                let front = c.queue.front().map(|q| q.queued_at.saturating_add(timeout));
+                front.is_some_and(|at| at <= now)
+            };
+            if stuck(c) {
+                if !c.open {
+                    self.failed(&io::ErrorKind::TimedOut.into(), now);
+                }
+                self.close(place, Why::Broken, now);
+                continue;
+            }
+            if !self.options.answers {
+                continue;
+            }
+            // Half a message for so long: nothing right will follow it.
+            let broken = !c.input.is_empty() && c.used.saturating_add(timeout) <= now;
+            let client = c.client;
+            let Some(query) = c.waiting.withdraw(id, first_sent) else { continue };
+            let quiet = c.closing && c.is_quiet();
+            self.pending -= 1;
+            if broken {
+                self.close(place, Why::Broken, now);
+            } else if quiet {
+                self.close(place, Why::Enough, now);
+            }
+            match query.again {
+                Some((message, tries)) => {
+                    self.resend(
+                        client,
+                        &message,
+                        retry(query.first_sent, query.number, tries),
+                        now,
+                    );
+                }
+                None => self.lose(query.first_sent, now),
+            }
+        }
+        self.write_touched(now);
+    }
+
+    /// Closes connections that nobody has used for long.
+    pub(super) fn close_idle(&mut self) {
+        let now = self.due.now();
+        while let Some(Reverse((at, place, serial))) = self.looks.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.looks.pop();
+            let c = self.connections.get(place).and_then(Option::as_ref);
+            let Some(c) = c.filter(|c| c.serial == serial) else { continue };
+            let next = self.idle_after(if c.is_quiet() { c.used } else { now });
+            if next <= now {
+                self.close(place, Why::Enough, now);
+            } else {
+                self.looks.push(Reverse((next, place, serial)));
+            }
+        }
+    }
+}
+
+/// How a query goes out once more.
+fn retry(first_sent: u64, number: u64, tries: u8) -> Ticket {
+    let tries = tries.saturating_sub(1);
+    Ticket { number, due: None, first_sent, again: true, tries, moved: false }
+}

@@ -1,0 +1,265 @@
+//! DNS over TLS (RFC 7858): whom clients trust, and the certificate of the echo server.
+
+use std::fmt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::ClientConnection;
+use rustls::Connection;
+use rustls::DigitallySignedStruct;
+use rustls::RootCertStore;
+use rustls::ServerConfig;
+use rustls::ServerConnection;
+use rustls::SignatureScheme;
+use rustls::client::Resumption;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::client::danger::ServerCertVerified;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::pki_types::ServerName;
+use rustls::pki_types::UnixTime;
+use rustls::pki_types::pem::PemObject;
+use rustls::server::ServerSessionMemoryCache;
+
+use crate::Error;
+
+/// Sessions that a client keeps to go on with.
+const CLIENT_SESSIONS: usize = 4;
+/// Sessions that the echo server keeps.
+const SERVER_SESSIONS: usize = 1 << 16;
+
+/// Whose certificates a client takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that the system's authorities vouch for.
+    System,
+    /// Those that the authorities in a file of PEM certificates vouch for, or that are among them.
+    File(PathBuf),
+    /// Anybody's.
+    Anybody,
+}
+
+/// How clients begin a session.
+#[derive(Clone)]
+pub struct Tls {
+    config: ClientConfig,
+    name: ServerName<'static>,
+}
+
+impl Tls {
+    /// With a server of that name or address.
+    ///
+    /// # Errors
+    /// Where the name is none, and where there are no authorities.
+    pub fn new(name: &str, trust: &Trust) -> Result<Self, Error> {
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|_| fail(format!("'{name}' is no name of a server")))?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(fail)?;
+        let config = match trust {
+            Trust::Anybody => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+                .with_no_client_auth(),
+            Trust::System => builder.with_root_certificates(system()?).with_no_client_auth(),
+            Trust::File(path) => {
+                builder.with_root_certificates(authorities(path)?).with_no_client_auth()
+            }
+        };
+        Ok(Self { config, name })
+    }
+
+    /// Likewise, for another server.
+    ///
+    /// # Errors
+    /// Where the name is none.
+    pub fn for_server(&self, name: &str) -> Result<Self, Error> {
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|_| fail(format!("'{name}' is no name of a server")))?;
+        Ok(Self { config: self.config.clone(), name })
+    }
+
+    /// What one client has: sessions that are its own.
+    pub(crate) fn client(&self, resume: bool) -> Arc<ClientConfig> {
+        let mut config = self.config.clone();
+        config.resumption = if resume {
+            Resumption::in_memory_sessions(CLIENT_SESSIONS)
+        } else {
+            Resumption::disabled()
+        };
+        Arc::new(config)
+    }
+
+    /// A session that begins.
+    pub(crate) fn begin(&self, client: &Arc<ClientConfig>) -> Result<Connection, Error> {
+        let session = ClientConnection::new(Arc::clone(client), self.name.clone());
+        Ok(Connection::Client(session.map_err(fail)?))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What the echo server shows to clients.
+#[derive(Clone)]
+pub struct Identity {
+    config: Arc<ServerConfig>,
+    pem: String,
+}
+
+impl Identity {
+    /// From files of PEM: certificates, the server's first, and its key.
+    ///
+    /// # Errors
+    /// Where they cannot be read or do not fit together.
+    pub fn from_files(certificates: &Path, key: &Path) -> Result<Self, Error> {
+        let chain = read_certificates(certificates)?;
+        let key = PrivateKeyDer::from_pem_file(key)
+            .map_err(|error| fail(format!("{}: {error}", key.display())))?;
+        Self::new(chain, key, String::new())
+    }
+
+    /// A new one for these names and addresses that nobody vouches for but itself.
+    ///
+    /// # Errors
+    /// Where they are no names.
+    pub fn self_made(names: Vec<String>) -> Result<Self, Error> {
+        let made = rcgen::generate_simple_self_signed(names).map_err(fail)?;
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        Self::new(vec![made.cert.der().clone()], key.into(), made.cert.pem())
+    }
+
+    fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+        pem: String,
+    ) -> Result<Self, Error> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(fail)?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(fail)?;
+        config.session_storage = ServerSessionMemoryCache::new(SERVER_SESSIONS);
+        Ok(Self { config: Arc::new(config), pem })
+    }
+
+    /// The certificate for clients to trust, of one that was made here.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// A session that a client begins.
+    pub(crate) fn accept(&self) -> Result<Connection, Error> {
+        let session = ServerConnection::new(Arc::clone(&self.config));
+        Ok(Connection::Server(session.map_err(fail)?))
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the key.
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+fn system() -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        return Err(fail("the system has no authorities that vouch for servers"));
+    }
+    Ok(roots)
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_certificates(path)? {
+        roots.add(certificate).map_err(|error| fail(format!("{}: {error}", path.display())))?;
+    }
+    Ok(roots)
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let wrong = |error: &dyn fmt::Display| fail(format!("{}: {error}", path.display()));
+    let read = CertificateDer::pem_file_iter(path).map_err(|e| wrong(&e))?;
+    let certificates = read.collect::<Result<Vec<_>, _>>().map_err(|e| wrong(&e))?;
+    if certificates.is_empty() {
+        return Err(wrong(&"no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+fn fail(why: impl ToString) -> Error {
+    Error::Tls(why.to_string())
+}
+
+/// Takes any certificate, as long as its key is the one that signs.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_certificate_is_said() {
+        let error = Tls::new("a.test", &Trust::File("/nonexistent/ca".into())).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/ca"), "{error}");
+        let path = std::env::temp_dir().join(format!("gannet-ca-{}.pem", std::process::id()));
+        std::fs::write(&path, "no certificate").unwrap();
+        let error = Tls::new("a.test", &Trust::File(path.clone())).unwrap_err();
+        assert!(error.to_string().ends_with("no certificate in it"), "{error}");
+        std::fs::remove_file(path).unwrap();
+        assert!(Tls::new("a b", &Trust::Anybody).is_err());
+    }
+}

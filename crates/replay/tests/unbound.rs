@@ -1,0 +1,176 @@
+//! Runs against unbound, which nobody here wrote: it must understand every query over UDP, TCP and
+//! TLS, and its own counts must agree with the report's. Skipped, with words, where it is not
+//! installed.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::TcpStream;
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
+
+use gannet_replay::Options;
+use gannet_replay::Policy;
+use gannet_replay::Timing;
+use gannet_replay::Tls;
+use gannet_replay::Transport;
+use gannet_replay::Trust;
+
+use support::Capture;
+use support::run;
+
+/// Queries of a run.
+const QUERIES: u32 = 1000;
+
+/// A server in a folder of its own, ended when dropped.
+struct Unbound {
+    child: Child,
+    folder: PathBuf,
+    plain: SocketAddr,
+    secure: SocketAddr,
+}
+
+/// A port that was free for datagrams and streams a moment ago.
+fn free_port() -> u16 {
+    loop {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        if TcpListener::bind(address).is_ok() {
+            return address.port();
+        }
+    }
+}
+
+impl Unbound {
+    /// `None` where it is not installed.
+    fn start() -> Option<Self> {
+        Command::new("unbound").arg("-V").stdout(Stdio::null()).status().ok()?;
+        let folder = std::env::temp_dir().join(format!("gannet-unbound-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        let (plain, secure) = (free_port(), free_port());
+        let at = folder.display();
+        let config = format!(
+            "server:
+  directory: \"{at}\"
+  chroot: \"\"
+  username: \"\"
+  pidfile: \"\"
+  use-syslog: no
+  logfile: \"{at}/log\"
+  do-daemonize: no
+  num-threads: 1
+  module-config: \"iterator\"
+  interface: 127.0.0.1@{plain}
+  interface: 127.0.0.1@{secure}
+  tls-port: {secure}
+  tls-service-pem: \"{at}/cert.pem\"
+  tls-service-key: \"{at}/key.pem\"
+  incoming-num-tcp: 200
+  so-rcvbuf: 0
+  extended-statistics: yes
+  local-zone: \"test.\" redirect
+  local-data: \"test. 60 IN A 192.0.2.1\"
+remote-control:
+  control-enable: yes
+  control-interface: \"{at}/control\"
+  control-use-cert: no
+"
+        );
+        std::fs::write(folder.join("conf"), config).unwrap();
+        let child = Command::new("unbound")
+            .args(["-d", "-c"])
+            .arg(folder.join("conf"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let server = Self { child, folder, plain: local(plain), secure: local(secure) };
+        let begun = Instant::now();
+        while TcpStream::connect(server.plain).is_err() {
+            let log = || std::fs::read_to_string(server.folder.join("log")).unwrap_or_default();
+            assert!(begun.elapsed() < Duration::from_secs(20), "it does not listen: {}", log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(server)
+    }
+
+    /// What it counted under a name.
+    fn count(&self, name: &str) -> u64 {
+        let out = Command::new("unbound-control")
+            .arg("-c")
+            .arg(self.folder.join("conf"))
+            .arg("stats_noreset")
+            .output()
+            .unwrap();
+        let text = String::from_utf8(out.stdout).unwrap();
+        let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix('='));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+    }
+}
+
+impl Drop for Unbound {
+    fn drop(&mut self) {
+        self.child.kill().unwrap_or_default();
+        self.child.wait().unwrap();
+        std::fs::remove_dir_all(&self.folder).unwrap_or_default();
+    }
+}
+
+#[test]
+fn unbound_answers_and_counts_agree() {
+    let Some(server) = Unbound::start() else {
+        eprintln!("skipped: unbound is not installed (Debian: apt-get install unbound)");
+        return;
+    };
+    let capture = Capture::answered("unbound", QUERIES, u32::MAX);
+    let trust = Trust::File(server.folder.join("cert.pem"));
+    let tls = Some(Tls::new("127.0.0.1", &trust).unwrap());
+    let mut all = 0;
+    for (transport, target, own) in [
+        (Transport::Udp, server.plain, None),
+        (Transport::Tcp, server.plain, Some("num.query.tcp")),
+        (Transport::Tls, server.secure, Some("num.query.tls")),
+    ] {
+        for queries in [None, Some(25)] {
+            let before = own.map_or(0, |name| server.count(name));
+            let policy = Policy { queries, ..Policy::default() };
+            // Never more than a socket has room for, however slow the machine is.
+            let (timing, in_flight, tls) = (Timing::Max, 64, tls.clone());
+            let timeout = Duration::from_secs(5);
+            let report = run(&Options {
+                transport,
+                policy,
+                tls,
+                timing,
+                in_flight,
+                timeout,
+                ..capture.options(target)
+            });
+            let counts = report.counts();
+            let expected = u64::from(QUERIES);
+            assert_eq!(
+                (counts.sent, counts.answered, counts.rcodes[0], counts.lost),
+                (expected, expected, expected, 0),
+                "{transport}: {counts:?}"
+            );
+            assert_eq!(counts.garbage + counts.mismatched + counts.unexpected, 0);
+            all += expected;
+            assert_eq!(server.count("total.num.queries"), all, "{transport}");
+            if let Some(name) = own {
+                assert_eq!(server.count(name) - before, expected, "{transport}");
+            }
+        }
+    }
+}
