@@ -202,6 +202,7 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error>
     Ok(certificates)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "errors that are mapped come by value")]
 fn fail(why: impl ToString) -> Error {
     Error::Tls(why.to_string())
 }
