@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use super::{Engine, Unavailable, View};
+use crate::bpf::{ALU, LSH, RSH};
 use crate::{Insn, Program};
 
 /// `bpf_filter` of the system's libpcap.
@@ -85,8 +86,12 @@ fn load() -> Option<Library> {
     }
 }
 
+/// Shifting by a constant.
+const SHIFT_LEFT: u16 = ALU | LSH;
+const SHIFT_RIGHT: u16 = ALU | RSH;
+
 impl Libpcap {
-    /// Takes a program that libpcap finds valid.
+    /// Takes a program that libpcap finds valid, and that C gives a meaning to.
     ///
     /// # Errors
     /// The library is not there or refuses the program.
@@ -99,6 +104,11 @@ impl Libpcap {
         // A scratch word that is read before it is written is whatever the stack held, before 1.10.7.
         if super::foreign::unwritten(program.insns()).is_some() {
             return Err(Unavailable("it reads scratch words that were not written".into()));
+        }
+        // In C that shifts by as many bits as the processor likes, modulo 32 or not.
+        let shifts = |i: &Insn| matches!(i.code, SHIFT_LEFT | SHIFT_RIGHT) && i.k > 31;
+        if program.insns().iter().any(shifts) {
+            return Err(Unavailable("it shifts by more than 31 bits, which is not defined".into()));
         }
         // SAFETY: `len` instructions are there.
         if unsafe { (library.validate)(insns.as_ptr(), len) } == 0 {
@@ -166,4 +176,22 @@ pub fn compile(
     // SAFETY: an open handle, once.
     unsafe { (library.close)(handle) };
     Program::new(insns).map_err(|e| refused(&e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::print_stderr)]
+    fn what_c_does_not_define_is_not_asked() {
+        if let Err(why) = library() {
+            eprintln!("skipped: {why}");
+            return;
+        }
+        let of = |text: &str| Libpcap::new(&Program::from_text(text).unwrap());
+        assert!(of("ld #pktlen\nrsh #31\nret #1").is_ok());
+        let why = of("ld #pktlen\nrsh #32\nret #1").unwrap_err();
+        assert!(why.to_string().contains("31 bits"), "{why}");
+    }
 }
