@@ -11,6 +11,7 @@ mod filters;
 mod hand;
 
 use std::hint::black_box;
+use std::ops::Range;
 use std::time::Instant;
 
 use gannet_capture::Reader;
@@ -41,8 +42,9 @@ fn main() {
         eprintln!("without filters by hand: {error}");
     }
     for file in std::env::args().skip(1) {
-        let packets = sample(&file);
-        let views: Vec<View<'_>> = packets.iter().map(|(d, w)| View::new(d, *w)).collect();
+        let (bytes, packets) = sample(&file);
+        let view = |(place, wire): &(Range<usize>, u32)| View::new(&bytes[place.clone()], *wire);
+        let views: Vec<View<'_>> = packets.iter().map(view).collect();
         println!("### {file}\n");
         println!(
             "| filter | insns | matches | libpcap | its program | linux | jit | batch | by hand | jit : libpcap | batch : jit |"
@@ -92,9 +94,10 @@ fn main() {
     }
 }
 
-/// Packets from all over a capture.
-fn sample(file: &str) -> Vec<(Vec<u8>, u32)> {
-    let mut all = Vec::new();
+/// Packets from all over a capture, behind each other as a reader has them: all bytes, and where
+/// each packet lies and how long it was on the wire.
+fn sample(file: &str) -> (Vec<u8>, Vec<(Range<usize>, u32)>) {
+    let (mut bytes, mut all) = (Vec::new(), Vec::new());
     let mut reader = Reader::open(file).unwrap();
     let total = {
         let mut counting = Reader::open(file).unwrap();
@@ -107,12 +110,13 @@ fn sample(file: &str) -> Vec<(Vec<u8>, u32)> {
         for packet in batch.iter() {
             if number % step == 0 && all.len() < PACKETS {
                 let kept = packet.data.get(..KEPT).unwrap_or(packet.data);
-                all.push((kept.to_vec(), packet.wire_len));
+                all.push((bytes.len()..bytes.len() + kept.len(), packet.wire_len));
+                bytes.extend_from_slice(kept);
             }
             number += 1;
         }
     }
-    all
+    (bytes, all)
 }
 
 struct Row {
