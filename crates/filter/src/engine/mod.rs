@@ -13,6 +13,9 @@
 //!    └ ──▶ libpcap                                     bpf_filter of the system's library
 //! ```
 //!
+//! Filters with long lists skip the program: the compiler's graph becomes the engine's, and each list
+//! a table.
+//!
 //! Which of them are there is decided by the features of this crate (`jit`: machine code; `foreign`:
 //! the kernel's engine and libpcap's) and by what the system permits: [`Kind::build`] gives the
 //! reason where one is not. [`best`] is for those who only want verdicts.
