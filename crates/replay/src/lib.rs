@@ -15,9 +15,13 @@
 //! queries by socket, id and question. Nothing is shared while it runs but counters for people who
 //! watch.
 //!
+//! There are two kinds of senders: one for datagrams, and one for the connections of [`Transport::Tcp`]
+//! and [`Transport::Tls`], which are kept by a [`Policy`].
+//!
 //! What a [`Report`] says adds up: every query that the kernel took was answered, lost, or still
 //! open when the run was stopped.
 //!
+//! [`compare()`] holds the answers against those in the capture or those of a second server.
 //! [`serve()`] is the other end: an echo server for tests and measurements that can lose, delay and
 //! spoil its answers.
 
