@@ -179,9 +179,14 @@ fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Othe
         }
         let (mut theirs, mut own) = (Vec::new(), Vec::new());
         for _ in 0..runs.max(1) {
-            own.push(cost(&mut analysis)?.as_nanos() as f64 / packets);
-            let took = cost(&mut command)?;
+            let Some(took) = cost(&mut command)? else {
+                let said = format!("{program} does not read {}", name_of(trace));
+                crate::terminal::Terminal::new(false).note(&said);
+                break;
+            };
             theirs.push(took.as_nanos() as f64 / packets);
+            let ours = cost(&mut analysis)?.context("the analysis did not go well")?;
+            own.push(ours.as_nanos() as f64 / packets);
             if took > LONG {
                 break;
             }
@@ -195,12 +200,13 @@ fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Othe
     Ok(all)
 }
 
-/// CPU time of one run of a command, whose words are thrown away.
-fn cost(command: &mut Command) -> anyhow::Result<Duration> {
+/// CPU time of one run of a command, whose words are thrown away; `None` if it failed.
+fn cost(command: &mut Command) -> anyhow::Result<Option<Duration>> {
     let before = children()?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().with_context(|| format!("{:?}", command.get_program()))?;
-    Ok(children()?.saturating_sub(before))
+    let status = command.status().with_context(|| format!("{:?}", command.get_program()))?;
+    let took = children()?.saturating_sub(before);
+    Ok(status.success().then_some(took))
 }
 
 /// CPU time of all processes that were started here and have ended.
@@ -239,6 +245,7 @@ mod tests {
     fn a_process_costs_time() {
         let mut busy = Command::new("sh");
         busy.args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]);
-        assert!(cost(&mut busy).unwrap() > Duration::ZERO);
+        assert!(cost(&mut busy).unwrap() > Some(Duration::ZERO));
+        assert_eq!(cost(Command::new("sh").args(["-c", "exit 1"])).unwrap(), None);
     }
 }

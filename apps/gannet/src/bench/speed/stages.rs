@@ -180,9 +180,17 @@ fn dissect(path: &Path) -> anyhow::Result<Work> {
 }
 
 fn headers(packet: &Packet<'_>) -> Option<u64> {
-    let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len).ok()?;
-    let Network::Ip(data) = frame.network else { return None };
-    let ip = gannet_wire::ip(data, frame.wire_len, false).ok()?;
+    let (link_type, data, wire_len) = (packet.link_type, packet.data, packet.wire_len);
+    // As the engine does: at once what nearly all are, else layer by layer.
+    let plain = (link_type == gannet_capture::LinkType::ETHERNET)
+        .then(|| gannet_wire::plain_ipv4(data, wire_len, false));
+    let ip = if let Some(Some((ip, _))) = plain {
+        ip
+    } else {
+        let frame = gannet_wire::link(link_type.0, data, wire_len).ok()?;
+        let Network::Ip(data) = frame.network else { return None };
+        gannet_wire::ip(data, frame.wire_len, false).ok()?
+    };
     let (src, dst, payload) = match ip.protocol {
         protocol::TCP => {
             let tcp = gannet_wire::tcp(&ip).ok()?;
