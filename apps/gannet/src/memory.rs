@@ -32,8 +32,9 @@ thread_local! {
     static OF_THREAD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The most that was resident, and how much of it was not in use then.
+/// The most that was resident, the most that was in use, and what lies between.
 static LARGEST: AtomicU64 = AtomicU64::new(0);
+static MOST: AtomicU64 = AtomicU64::new(0);
 static BESIDE: AtomicU64 = AtomicU64::new(0);
 
 /// Calls of [`taken`] by one thread between looks at what is resident.
@@ -142,11 +143,13 @@ pub(crate) fn in_use() -> u64 {
 pub(crate) fn taken() -> u64 {
     let look = LOOKS.try_with(|looks| looks.replace(looks.get().wrapping_add(1)));
     let in_use = in_use();
-    if look.is_ok_and(|n| n.is_multiple_of(LOOK_EVERY))
-        && let Some(resident) = resident()
-        && resident > LARGEST.fetch_max(resident, Ordering::Relaxed)
-    {
-        BESIDE.store(resident.saturating_sub(in_use + PROGRAM), Ordering::Relaxed);
+    let looks = look.is_ok_and(|n| n.is_multiple_of(LOOK_EVERY));
+    if looks && let Some(resident) = resident() {
+        // Both at their most: in between less is in use than before, and as much is held.
+        let most = MOST.fetch_max(in_use, Ordering::Relaxed).max(in_use);
+        if resident > LARGEST.fetch_max(resident, Ordering::Relaxed) {
+            BESIDE.store(resident.saturating_sub(most + PROGRAM), Ordering::Relaxed);
+        }
     }
     in_use + BESIDE.load(Ordering::Relaxed)
 }

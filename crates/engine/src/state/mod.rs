@@ -128,6 +128,10 @@ impl Keeper {
     /// Makes it the keeper of one part of several.
     pub(crate) fn join(&mut self, crowd: &Crowd, part: usize) {
         self.crowd = Some((crowd.clone(), part));
+        // What is a part of all memory is for all of them.
+        if self.bytes != u64::MAX {
+            self.held_most /= crowd.0.len().max(1);
+        }
     }
 
     /// A connection began, one of so many that are `live`.
