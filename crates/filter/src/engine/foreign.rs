@@ -92,6 +92,8 @@ pub fn same_meaning(program: &Program) -> Result<(), &'static str> {
             let most = u64::from(graph.most(base)) + u64::from(offset);
             i32::try_from(most).is_err()
         }
+        // From a base that is a constant.
+        Node::Load { base: None, offset, .. } => i32::try_from(offset).is_err(),
         _ => false,
     };
     match Graph::new(program.insns()) {
@@ -193,6 +195,16 @@ mod tests {
             checked(&vec![Insn::new(MISC, 0); MAX_KERNEL]),
             Err(Refused::Length(MAX_KERNEL + 1))
         );
+    }
+
+    #[test]
+    fn offsets_that_wrap_mean_something_else() {
+        let behind = |x| {
+            let insns = [Insn::new(LDX | IMM, x), Insn::new(LD | IND, 14), Insn::new(RET, 1)];
+            same_meaning(&Program::new(insns.to_vec()).unwrap())
+        };
+        assert_eq!(behind(40), Ok(()));
+        assert!(behind(0xffff_fffc).is_err());
     }
 
     #[test]
