@@ -106,7 +106,7 @@ pub(crate) struct Shard {
     pub(crate) keeper: Keeper,
     /// Limits of TCP reassembly.
     pub(crate) streams: tcp::Limits,
-    pub(crate) scratch: Scratch,
+    scratch: Scratch,
     spare: Spare,
     /// Network time: never goes back.
     pub(crate) now: Time,

@@ -9,7 +9,6 @@ use gannet_flow::is_power_of_ten;
 use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
-use gannet_protocols::Session;
 use gannet_protocols::hub;
 use gannet_protocols::policy::unknown::Seen;
 use gannet_protocols::registry::is_likely_server_port;
@@ -408,20 +407,15 @@ impl Shard {
         if deeper && (hub || odd.is_some()) {
             self.udp_tunnel(index, from, ip, udp, around);
         }
-        let Some(slot) = self.table.get_mut(index) else { return };
-        if !deeper {
-            slot.conn.note_limit();
-        }
-        let mut session = Session {
-            now: self.now,
-            env: &mut self.env,
-            stack: &mut slot.ext.stack,
-            scratch: &mut self.scratch,
-        };
-        session.datagram(&mut slot.conn, from, udp.payload, udp.payload_len);
-        let sent = &mut slot.conn.sent[from.index()];
-        sent.packets += 1;
-        sent.ip_bytes += u64::from(ip.total_len);
+        self.with_session(index, |conn, _, session| {
+            if !deeper {
+                conn.note_limit();
+            }
+            session.datagram(conn, from, udp.payload, udp.payload_len);
+            let sent = &mut conn.sent[from.index()];
+            sent.packets += 1;
+            sent.ip_bytes += u64::from(ip.total_len);
+        });
         self.settle(index);
     }
 

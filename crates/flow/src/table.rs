@@ -58,8 +58,8 @@ impl Key {
 /// How keys are hashed in one [`Table`].
 ///
 /// Each end is hashed for itself and the two are added, so that both directions come to the same. The
-/// multiplications fold in secrets that nobody outside knows: without them, who chooses addresses
-/// and ports could not tell which of them meet.
+/// multiplications fold in secrets that nobody outside knows: who chooses addresses and ports cannot
+/// tell which of them meet.
 #[derive(Clone, Copy, Debug)]
 struct Hasher {
     secrets: [u64; 5],

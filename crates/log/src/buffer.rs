@@ -35,12 +35,10 @@ impl Buffer {
         self.len -= n;
     }
 
-    /// The lines, and none are left. What comes next is taken to be as much.
-    pub(crate) fn take(&mut self) -> Vec<u8> {
-        let len = std::mem::take(&mut self.len);
-        let mut bytes = std::mem::replace(&mut self.bytes, vec![0; len]);
-        bytes.truncate(len);
-        bytes
+    /// All lines.
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.len);
+        self.bytes
     }
 
     /// The memory of all lines, of which what lies behind them is of no meaning. Lines to come get

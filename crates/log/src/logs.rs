@@ -185,7 +185,7 @@ impl Logs {
         let mut line = Buffer::default();
         self.options.selection.wants::<R>().then(|| {
             let cut = format(self.options.format, row, &mut line);
-            (line.take(), cut)
+            (line.into_bytes(), cut)
         })
     }
 

@@ -56,11 +56,11 @@ fn padded(v: u64) -> [u8; 4] {
     PADDED[(v % 1_000) as usize]
 }
 
-/// Six digits of a number below a million, the first two bytes left alone.
+/// The point and six digits of a number below a million, in the first seven bytes.
 #[inline(always)]
-fn six_digits(v: u64) -> u64 {
+fn fraction(v: u64) -> u64 {
     let three = |v| u64::from(u32::from_le_bytes(padded(v)) & 0x00ff_ffff);
-    three(v / 1_000) << 16 | three(v) << 40
+    u64::from(b'.') | three(v / 1_000) << 8 | three(v) << 32
 }
 
 /// Appends a decimal number.
@@ -101,7 +101,7 @@ pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
     match ns {
         // Most spans of time.
         0..1_000_000_000 => {
-            let text = six_digits(ns as u64 / 1_000) | u64::from(u16::from_le_bytes(*b"0."));
+            let text = fraction(ns as u64 / 1_000) << 8 | u64::from(b'0');
             out.put(text.to_le_bytes(), 8);
         }
         // Times from 2001 on.
@@ -113,8 +113,7 @@ pub fn write_fixed6<S: Sink>(out: &mut S, ns: i64) {
         1_000_000_000..1_000_000_000_000 => {
             let us = ns as u64 / 1_000;
             write_count(out, us / 1_000_000);
-            let text = six_digits(us % 1_000_000) >> 8 | u64::from(b'.');
-            out.put(text.to_le_bytes(), 7);
+            out.put(fraction(us % 1_000_000).to_le_bytes(), 7);
         }
         _ => {
             let (text, len) = any_fixed6(ns);
@@ -132,7 +131,7 @@ fn date(us: u64) -> [u8; 24] {
     text[1..5].copy_from_slice(&padded(seconds / 1_000_000));
     text[4..8].copy_from_slice(&padded(seconds / 1_000));
     text[7..11].copy_from_slice(&padded(seconds));
-    text[10..18].copy_from_slice(&(six_digits(us) >> 8 | u64::from(b'.')).to_le_bytes());
+    text[10..18].copy_from_slice(&fraction(us).to_le_bytes());
     text
 }
 
@@ -147,9 +146,7 @@ fn any_fixed6(ns: i64) -> ([u8; 48], usize) {
     }
     let us = us.unsigned_abs();
     write_count(&mut text, us / 1_000_000);
-    // Six of eight digits, and the point before them.
-    let digits = eight_digits((us % 1_000_000) as u32) | ASCII;
-    text.put((digits >> 16 << 8 | u64::from(b'.')).to_le_bytes(), 7);
+    text.put(fraction(us % 1_000_000).to_le_bytes(), 7);
     let len = text.written().unwrap_or_default();
     (bytes, len)
 }
@@ -210,8 +207,8 @@ pub fn write_addr<S: Sink>(out: &mut S, a: Addr) {
         let (text, len) = v6(a.octets());
         return out.put(text, len);
     };
-    let (text, len) = v4(parts);
-    out.put(text, len);
+    let last = usize::from(parts[3]);
+    write_v4(out, parts, PARTS[last], PART_LENGTHS[last] - 1);
 }
 
 /// The same, and a tab.
@@ -221,11 +218,17 @@ pub(crate) fn write_addr_tab<S: Sink>(out: &mut S, a: Addr) {
         write_addr(out, a);
         return out.put([b'\t'], 1);
     };
-    let [a, b, c, d] = parts.map(usize::from);
-    for part in [a, b, c] {
+    let last = usize::from(parts[3]);
+    write_v4(out, parts, LAST_PARTS[last], PART_LENGTHS[last]);
+}
+
+/// Three parts, each with its point, and so much of the text of the last.
+#[inline(always)]
+fn write_v4<S: Sink>(out: &mut S, parts: [u8; 4], last: [u8; 4], len: u8) {
+    for part in [parts[0], parts[1], parts[2]].map(usize::from) {
         out.put(PARTS[part], usize::from(PART_LENGTHS[part]));
     }
-    out.put(LAST_PARTS[d], usize::from(PART_LENGTHS[d]));
+    out.put(last, usize::from(len));
 }
 
 /// Appends a port, and a tab.
@@ -239,20 +242,6 @@ pub(crate) fn write_port_tab<S: Sink>(out: &mut S, port: u16) {
         out.put(high, usize::from(high[3]));
         out.put(PADDED[port % 1_000], 4);
     }
-}
-
-#[inline]
-fn v4(parts: [u8; 4]) -> ([u8; 16], usize) {
-    let [a, b, c, d] = parts.map(|p| u64::from(u32::from_le_bytes(PARTS[usize::from(p)])));
-    let [la, lb, lc, ld] = parts.map(|p| usize::from(PART_LENGTHS[usize::from(p)]));
-    // Two halves of up to eight bytes; the second is laid over what the first leaves free. What a
-    // part has beyond its length lies where the next part goes, and is cut off.
-    let half = |x: u64, n: usize, y: u64| x & !(!0 << (8 * n)) | y << (8 * n);
-    let mut text = [0; 16];
-    text[..8].copy_from_slice(&half(a, la, b).to_le_bytes());
-    let n = (la + lb).min(8);
-    text[n..n + 8].copy_from_slice(&half(c, lc, d).to_le_bytes());
-    (text, n + lc + ld - 1)
 }
 
 /// An IPv6 address: up to eight groups of four digits and the colons between them.
