@@ -111,7 +111,7 @@ pub(crate) fn row<'a>(
 ) -> ConnRow<'a> {
     let duration = conn.last - conn.start;
     let lasted = duration > Interval::ZERO;
-    let [orig, resp] = conn.sent;
+    let [orig, resp] = [Dir::Orig, Dir::Resp].map(|side| conn.sent(side));
     let history = conn.history.as_bytes();
     let parents = conn.tunnel_parents();
     ConnRow {

@@ -82,7 +82,7 @@ pub(crate) struct Rare {
 }
 
 // There may be millions, of which nearly all are a slot and nothing else.
-const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 208);
+const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 192);
 
 impl Ext {
     pub(crate) fn rare(&mut self) -> &mut Rare {
@@ -584,7 +584,7 @@ pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>
             port: conn.id.resp_p,
             proto: conn.proto,
             protocols: conn.services.as_slice(),
-            sent: conn.sent[Dir::Resp.index()].payload,
+            sent: conn.sent(Dir::Resp).payload,
             answered,
         },
     ) {
@@ -595,8 +595,9 @@ pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>
 /// TCP counts payload in sequence space, which is only worked out where it is asked for.
 fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
     if let Some(tcp) = tcp {
-        conn.sent[0].payload = tcp.size(Dir::Orig);
-        conn.sent[1].payload = tcp.size(Dir::Resp);
+        for side in [Dir::Orig, Dir::Resp] {
+            conn.set_payload(side, tcp.size(side));
+        }
     }
 }
 

@@ -352,7 +352,7 @@ impl Shard {
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
-        let (time, ip_bytes) = (self.time, u64::from(ip.total_len));
+        let (time, ip_bytes) = (self.time, ip.total_len);
         let limits = self.streams;
         let held = self.with_session(index, |conn, tcp, session| {
             let tcp = tcp.as_mut()?;
@@ -363,9 +363,7 @@ impl Shard {
             }
             let before = tcp.held();
             let from = tcp.segment(conn, time, from, &segment, &limits, session);
-            let sent = &mut conn.sent[from.index()];
-            sent.packets += 1;
-            sent.ip_bytes += ip_bytes;
+            conn.count_packet(from, ip_bytes);
             let after = tcp.held();
             (before != after).then_some((before, after))
         });
@@ -412,9 +410,7 @@ impl Shard {
                 conn.note_limit();
             }
             session.datagram(conn, from, udp.payload, udp.payload_len);
-            let sent = &mut conn.sent[from.index()];
-            sent.packets += 1;
-            sent.ip_bytes += u64::from(ip.total_len);
+            conn.count_packet(from, ip.total_len);
         });
         self.settle(index);
     }
@@ -460,11 +456,9 @@ impl Shard {
                 return;
             }
             conn.last = time;
-            let sent = &mut conn.sent[from.index()];
-            sent.payload += u64::from(len);
+            conn.count_payload(from, len);
             if complete {
-                sent.packets += 1;
-                sent.ip_bytes += u64::from(ip_bytes);
+                conn.count_packet(from, ip_bytes);
             }
         });
         self.settle(index);
@@ -480,9 +474,7 @@ impl Shard {
             self.connection(&id, ip, Proto::Unknown, (false, false), around, || false);
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
-        let sent = &mut slot.conn.sent[from.index()];
-        sent.packets += 1;
-        sent.ip_bytes += u64::from(ip.total_len);
+        slot.conn.count_packet(from, ip.total_len);
         self.settle(index);
         if let Some(trail) = &mut self.trail {
             trail.push(UNKNOWN_TRANSPORT);

@@ -8,10 +8,7 @@ use gannet_base::Uid;
 use crate::History;
 
 /// What one side of a connection sent.
-///
-/// Twenty bytes: there are two for every live connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(Rust, packed(4))]
 pub struct Counts {
     /// Bytes of IP packets, headers included.
     pub ip_bytes: u64,
@@ -19,6 +16,32 @@ pub struct Counts {
     pub payload: u64,
     /// Packets that passed the header and checksum checks.
     pub packets: u32,
+}
+
+/// The same as it is kept: twelve bytes, as there are two for every live connection. What goes
+/// beyond four thousand million stands elsewhere, in [`Rare`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Low {
+    ip_bytes: u32,
+    payload: u32,
+    packets: u32,
+}
+
+/// The upper halves of what [`Low`] has the lower halves of.
+#[derive(Clone, Copy, Debug, Default)]
+struct High {
+    ip_bytes: u32,
+    payload: u32,
+}
+
+/// The halves of a number.
+fn halves(n: u64) -> (u32, u32) {
+    ((n >> 32) as u32, n as u32)
+}
+
+/// The number of two halves.
+fn whole(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
 }
 
 /// A short ordered list of protocol numbers, of six at the most.
@@ -80,8 +103,7 @@ pub struct Conn {
     /// Seconds between looks, if idleness is only looked for every so often: by the first packet
     /// of all that comes so long after the look before. 0: when the idle time is over.
     pub look_every: u16,
-    /// What each side sent, by [`Dir::index`].
-    pub sent: [Counts; 2],
+    low: [Low; 2],
     /// What happened.
     pub history: History,
     /// Confirmed protocols, in order of confirmation.
@@ -118,6 +140,7 @@ mod mark {
 struct Rare {
     tunnel_parents: Vec<Uid>,
     failed: Services,
+    high: [High; 2],
 }
 
 impl Conn {
@@ -133,7 +156,7 @@ impl Conn {
             last: start,
             timeout: TIMEOUT,
             look_every: 0,
-            sent: [Counts::default(); 2],
+            low: [Low::default(); 2],
             history: History::default(),
             services: Services::default(),
             rare: None,
@@ -291,12 +314,69 @@ impl Conn {
         before
     }
 
+    /// What a side sent.
+    #[inline]
+    pub fn sent(&self, side: Dir) -> Counts {
+        let low = self.low[side.index()];
+        let high = self.rare.as_ref().map_or(High::default(), |r| r.high[side.index()]);
+        Counts {
+            ip_bytes: whole(high.ip_bytes, low.ip_bytes),
+            payload: whole(high.payload, low.payload),
+            packets: low.packets,
+        }
+    }
+
+    /// Counts a packet, whose IP header says how long it is.
+    #[inline]
+    pub fn count_packet(&mut self, from: Dir, ip_bytes: u32) {
+        let low = &mut self.low[from.index()];
+        low.packets += 1;
+        let carry;
+        (low.ip_bytes, carry) = low.ip_bytes.overflowing_add(ip_bytes);
+        if carry {
+            self.carry_ip_bytes(from);
+        }
+    }
+
+    #[cold]
+    fn carry_ip_bytes(&mut self, from: Dir) {
+        self.rare.get_or_insert_default().high[from.index()].ip_bytes += 1;
+    }
+
+    /// Sets what is known of the payload that a side sent.
+    #[inline]
+    pub fn set_payload(&mut self, side: Dir, payload: u64) {
+        let (high, low) = halves(payload);
+        self.low[side.index()].payload = low;
+        if high > 0 || self.rare.is_some() {
+            self.rare.get_or_insert_default().high[side.index()].payload = high;
+        }
+    }
+
+    /// Counts payload.
+    #[inline]
+    pub fn count_payload(&mut self, from: Dir, len: u32) {
+        self.add_payload(from, i64::from(len));
+    }
+
+    #[inline]
+    fn add_payload(&mut self, from: Dir, len: i64) {
+        let low = &mut self.low[from.index()].payload;
+        // All but a few connections stay below what half of the number can hold.
+        match u32::try_from(i64::from(*low) + len) {
+            Ok(sum) => *low = sum,
+            Err(_) => {
+                let sum = self.sent(from).payload.saturating_add_signed(len);
+                self.set_payload(from, sum);
+            }
+        }
+    }
+
     /// Counts a UDP payload of a stated length, which is negative where the header's own length
     /// field is too small: such a datagram does not show that its sender is there.
     #[inline]
     pub fn count_udp(&mut self, from: Dir, len: i32) {
-        let sent = &mut self.sent[from.index()];
-        sent.payload = sent.payload.saturating_add_signed(i64::from(len));
+        self.add_payload(from, i64::from(len));
         if len >= 0 {
             self.seen |= 1 << (ACTIVE_BIT + 16 * from.index() as u32);
         }
@@ -335,17 +415,20 @@ impl Conn {
         self.id = self.id.flipped();
         // Payload bytes stay with the side: for datagrams they were counted by what the sides seemed
         // to be, and for TCP they are worked out at the end.
-        let payload = self.sent.map(|s| s.payload);
-        self.sent.swap(0, 1);
-        for (sent, payload) in self.sent.iter_mut().zip(payload) {
-            sent.payload = payload;
+        let [a, b] = &mut self.low;
+        std::mem::swap(&mut a.ip_bytes, &mut b.ip_bytes);
+        std::mem::swap(&mut a.packets, &mut b.packets);
+        if let Some(rare) = &mut self.rare {
+            let [a, b] = &mut rare.high;
+            std::mem::swap(&mut a.ip_bytes, &mut b.ip_bytes);
         }
         self.history.push(b'^');
     }
 
     /// Payload bytes of both sides.
     pub fn payload(&self) -> u64 {
-        self.sent[0].payload.saturating_add(self.sent[1].payload)
+        let [orig, resp] = [Dir::Orig, Dir::Resp].map(|side| self.sent(side).payload);
+        orig.saturating_add(resp)
     }
 }
 
@@ -376,4 +459,53 @@ pub fn is_power_of_ten(n: u32) -> bool {
             | 100_000_000
             | 1_000_000_000
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_base::Addr;
+    use gannet_base::UidSource;
+
+    fn conn() -> Conn {
+        let (a, b) = (Addr::v4([192, 0, 2, 1]), Addr::v4([192, 0, 2, 2]));
+        let id = ConnId { orig_h: a, orig_p: 1, resp_h: b, resp_p: 2 };
+        Conn::new(UidSource::new(0).connection(1, 0), id, Proto::Udp, 17, Time::ZERO)
+    }
+
+    #[test]
+    fn counts_go_beyond_their_halves() {
+        let mut c = conn();
+        for _ in 0..3 {
+            c.count_packet(Dir::Orig, u32::MAX);
+            c.count_payload(Dir::Orig, u32::MAX - 1);
+        }
+        c.count_packet(Dir::Resp, 28);
+        let most = u64::from(u32::MAX);
+        let orig = Counts { ip_bytes: 3 * most, payload: 3 * (most - 1), packets: 3 };
+        assert_eq!(c.sent(Dir::Orig), orig);
+        assert_eq!(c.sent(Dir::Resp), Counts { ip_bytes: 28, payload: 0, packets: 1 });
+        // Payload stays with the side.
+        c.flip();
+        assert_eq!(c.sent(Dir::Resp), Counts { payload: 0, ..orig });
+        let payload = 3 * (most - 1);
+        assert_eq!(c.sent(Dir::Orig), Counts { ip_bytes: 28, payload, packets: 1 });
+        c.set_payload(Dir::Resp, 1 << 60);
+        assert_eq!(c.payload(), payload + (1 << 60));
+        c.set_payload(Dir::Resp, 7);
+        assert_eq!(c.sent(Dir::Resp).payload, 7);
+    }
+
+    #[test]
+    fn payload_that_shrinks_stops_at_nothing() {
+        let mut c = conn();
+        c.count_udp(Dir::Orig, 10);
+        c.count_udp(Dir::Orig, -8);
+        assert_eq!((c.sent(Dir::Orig).payload, c.is_active(Dir::Orig)), (2, true));
+        c.count_udp(Dir::Resp, -8);
+        assert_eq!((c.sent(Dir::Resp).payload, c.is_active(Dir::Resp)), (0, false));
+        c.set_payload(Dir::Orig, 1 << 32);
+        c.count_udp(Dir::Orig, -1);
+        assert_eq!(c.sent(Dir::Orig).payload, u64::from(u32::MAX));
+    }
 }

@@ -2,10 +2,14 @@
 
 use gannet_base::prefetch;
 
-/// Places of a chunk, as a power of two: some 450 kilobytes of connections. A larger one would be
-/// given back less often, of smaller ones there would be more than the cache holds.
-const BITS: u32 = 11;
+/// Numbers of places a chunk has, as a power of two: some 200 kilobytes of connections. A larger one
+/// would be given back less often, of smaller ones there would be more than the cache holds.
+const BITS: u32 = 10;
 const CHUNK: usize = 1 << BITS;
+
+/// Places of a chunk. The last number has none: a chunk just short of a round size is what
+/// allocators hand out without loss, and of which they know that it is aligned without adding to it.
+const PLACES: usize = CHUNK - 1;
 
 /// Empty chunks that are kept for what comes next.
 const SPARE: usize = 2;
@@ -47,6 +51,15 @@ impl<T> Default for Slab<T> {
     }
 }
 
+impl Default for Used {
+    fn default() -> Self {
+        let mut bits = [0; CHUNK / 64];
+        // The numbers without a place.
+        bits[CHUNK / 64 - 1] = u64::MAX << (64 - (CHUNK - PLACES));
+        Self { bits, count: 0, full: 0, listed: true }
+    }
+}
+
 impl Used {
     /// The first free place.
     #[inline]
@@ -79,7 +92,7 @@ impl<T> Slab<T> {
 
     /// Places that memory is held for and that nothing is at.
     pub(crate) fn free(&self) -> usize {
-        self.held * CHUNK - self.len
+        self.held * PLACES - self.len
     }
 
     #[inline]
@@ -130,15 +143,15 @@ impl<T> Slab<T> {
             && let Some(within) = self.used[chunk].first_free()
         {
             if self.chunks[chunk].capacity() == 0 {
-                self.chunks[chunk] = Vec::with_capacity(CHUNK);
+                self.chunks[chunk] = Vec::with_capacity(PLACES);
                 self.held += 1;
                 self.empty += 1;
             }
             return (chunk, within);
         }
         self.roomy.push(self.chunks.len() as u32);
-        self.chunks.push(Vec::with_capacity(CHUNK));
-        self.used.push(Used { bits: [0; CHUNK / 64], count: 0, full: 0, listed: true });
+        self.chunks.push(Vec::with_capacity(PLACES));
+        self.used.push(Used::default());
         self.held += 1;
         self.empty += 1;
         (self.chunks.len() - 1, 0)
@@ -218,7 +231,7 @@ mod tests {
                 let held = slab.chunks.iter().filter(|c| c.capacity() > 0).count();
                 let filled = slab.used.iter().filter(|u| u.count > 0).count();
                 prop_assert!(held <= filled + SPARE && slab.empty == held - filled && slab.held == held);
-                prop_assert_eq!(slab.free(), held * CHUNK - map.len());
+                prop_assert_eq!(slab.free(), held * PLACES - map.len());
             }
         }
     }
@@ -226,18 +239,18 @@ mod tests {
     #[test]
     fn what_stays_is_joined_before_memory_is_asked_for() {
         let mut slab = Slab::default();
-        let places: Vec<u32> = (0..10 * CHUNK).map(|i| slab.insert(i)).collect();
+        let places: Vec<u32> = (0..10 * PLACES).map(|i| slab.insert(i)).collect();
         for at in &places {
             if *at as usize != 3 * CHUNK + 7 {
                 slab.remove(*at);
             }
         }
-        assert_eq!(slab.free(), (1 + SPARE) * CHUNK - 1);
-        for i in 0..(1 + SPARE) * CHUNK - 1 {
+        assert_eq!(slab.free(), (1 + SPARE) * PLACES - 1);
+        for i in 0..(1 + SPARE) * PLACES - 1 {
             slab.insert(i);
         }
         assert_eq!(slab.free(), 0);
-        assert_eq!(slab.get(3 * CHUNK as u32 + 7), Some(&(3 * CHUNK + 7)));
+        assert_eq!(slab.get(3 * CHUNK as u32 + 7), Some(&(3 * PLACES + 7)));
         assert_eq!(slab.get(9 * CHUNK as u32), None);
     }
 }

@@ -298,9 +298,15 @@ impl<X> Table<X> {
     /// Indices of all live connections in order of creation.
     pub fn in_order(&self) -> Vec<u32> {
         let mut live: Vec<u32> = Vec::with_capacity(self.len());
-        live.extend(self.slots.iter().map(|(i, _)| i));
-        let number = |i: &u32| self.get(*i).map_or(0, |s| s.number);
-        if !live.is_sorted_by_key(number) {
+        // Once over all memory, which is in no cache.
+        let (mut sorted, mut last) = (true, 0);
+        live.extend(self.slots.iter().map(|(i, slot)| {
+            sorted &= last <= slot.number;
+            last = slot.number;
+            i
+        }));
+        if !sorted {
+            let number = |i: &u32| self.get(*i).map_or(0, |s| s.number);
             // Two arrays for a moment, instead of reading slots at random again and again.
             live.sort_by_cached_key(number);
         }

@@ -244,7 +244,7 @@ fn rank_of(slot: &Slot<Ext>) -> usize {
     let established = match slot.conn.proto {
         Proto::Tcp => slot.tcp.as_deref().is_some_and(Tcp::is_established),
         Proto::Udp => both(&|side| slot.conn.is_active(side)),
-        _ => both(&|side| slot.conn.sent[side.index()].packets > 0),
+        _ => both(&|side| slot.conn.sent(side).packets > 0),
     };
     usize::from(established)
 }

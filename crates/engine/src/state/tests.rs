@@ -97,7 +97,9 @@ fn parts_with_half_open_connections_go_first() {
         1,
         busy,
     );
-    conn.sent.iter_mut().for_each(|sent| sent.packets = 1);
+    for side in [Dir::Orig, Dir::Resp] {
+        conn.count_packet(side, 28);
+    }
     let index = table.insert(Default::default(), Slot::new(conn, None, Ext::default(), 1, false));
     keeper.began(1, busy, 1, index);
     // Another part has two that may be half-open, and three in all.

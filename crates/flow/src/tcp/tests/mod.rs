@@ -218,7 +218,7 @@ impl Run {
         let from = if self.conn.id.orig_h == sender { Dir::Orig } else { Dir::Resp };
         let from =
             self.tcp.segment(&mut self.conn, now, from, &segment, &self.limits, &mut self.sink);
-        self.conn.sent[from.index()].packets += 1;
+        self.conn.count_packet(from, 40);
         // Between packets a connection may be packed: nothing must show it.
         if let Some(syn) = Syn::of(&self.tcp, &self.conn) {
             self.packed += 1;
