@@ -8,7 +8,8 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Addr([u8; 16]);
 
-const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+/// The first twelve bytes of an IPv4 address: as numbers, the first eight and the next four.
+const MAPPED: (u64, u32) = (0, u32::from_ne_bytes([0, 0, 0xff, 0xff]));
 
 impl Addr {
     /// From four bytes in network order.
@@ -47,7 +48,10 @@ impl Addr {
     /// Whether this is an IPv4 address.
     #[inline]
     pub fn is_v4(self) -> bool {
-        self.0[..12] == MAPPED
+        // Two numbers: of bytes compilers make bytes again.
+        let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = self.0;
+        let lead = (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u32::from_ne_bytes([i, j, k, l]));
+        lead == MAPPED
     }
 
     /// 224.0.0.0/4 or ff00::/8.

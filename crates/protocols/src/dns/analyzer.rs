@@ -122,7 +122,7 @@ impl Analyzer {
             None => None,
         };
         let walk = Walk {
-            header,
+            header: &header,
             now: cx.now,
             netbios,
             place: super::records::Place {

@@ -31,7 +31,7 @@ pub const MAX_QUESTIONS: u16 = 25;
 
 /// One message on its way.
 pub(super) struct Walk<'w> {
-    pub(super) header: Header,
+    pub(super) header: &'w Header,
     pub(super) now: Time,
     /// Either port is the NetBIOS name service's.
     pub(super) netbios: bool,
