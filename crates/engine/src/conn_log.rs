@@ -23,9 +23,9 @@ gannet_log::row! {
         /// Time of the first packet.
         ts: Time = "ts",
         /// The connection's name in all logs.
-        uid: Uid = "uid",
+        uid: &'a Uid = "uid",
         /// Originator and responder.
-        id: ConnId = "id",
+        id: &'a ConnId = "id",
         /// Transport.
         proto: Proto = "proto",
         /// Recognised protocols, in order of confirmation.
@@ -55,11 +55,29 @@ gannet_log::row! {
         /// Bytes of its IP packets.
         resp_ip_bytes: u64 = "resp_ip_bytes",
         /// Tunnels that carried it.
-        tunnel_parents: Option<Set<Uid>> = "tunnel_parents",
+        tunnel_parents: Parents<'a> = "tunnel_parents",
         /// IP protocol number.
         ip_proto: u8 = "ip_proto",
         /// Its Community ID, by which other tools know it.
-        community_id: Extra<String> = "community_id",
+        community_id: Extra<&'a str> = "community_id",
+    }
+}
+
+/// The `tunnel_parents` column. Like all of the row it is borrowed: what has to be dropped must be
+/// somewhere, and the rest of the row with it.
+pub(crate) struct Parents<'a>(pub(crate) &'a [Uid]);
+
+impl Value for Parents<'_> {
+    const TYPE: Type = <Set<Uid> as Value>::TYPE;
+
+    #[inline(always)]
+    fn is_unset(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[inline(always)]
+    fn put<E: Encoder>(&self, e: &mut E) {
+        e.list(self.0.iter());
     }
 }
 
@@ -107,17 +125,16 @@ pub(crate) fn row<'a>(
     conn: &'a Conn,
     tcp: Option<&Tcp>,
     local: (Option<bool>, Option<bool>),
-    community_id: Option<String>,
+    community_id: Option<&'a str>,
 ) -> ConnRow<'a> {
     let duration = conn.last - conn.start;
     let lasted = duration > Interval::ZERO;
     let [orig, resp] = [Dir::Orig, Dir::Resp].map(|side| conn.sent(side));
     let history = conn.history.as_bytes();
-    let parents = conn.tunnel_parents();
     ConnRow {
         ts: conn.start,
-        uid: conn.uid,
-        id: conn.id,
+        uid: &conn.uid,
+        id: &conn.id,
         proto: conn.proto,
         service: Services(conn.services.as_slice()),
         duration: lasted.then_some(duration),
@@ -136,7 +153,7 @@ pub(crate) fn row<'a>(
         orig_ip_bytes: orig.ip_bytes,
         resp_pkts: resp.packets,
         resp_ip_bytes: resp.ip_bytes,
-        tunnel_parents: (!parents.is_empty()).then(|| Set(parents.to_vec())),
+        tunnel_parents: Parents(conn.tunnel_parents()),
         ip_proto: conn.ip_proto,
         community_id: Extra(community_id),
     }

@@ -345,7 +345,17 @@ impl Shard {
         around: &Encapsulation,
     ) -> u32 {
         let uid = self.env.uids.connection(self.packet_number, ordinal);
-        let mut conn = Conn::new(uid, *id, proto, ip_proto, self.time);
+        // In the order of creation, whoever else creates connections meanwhile.
+        let number = (self.packet_number << ORDINAL_BITS) | u64::from(ordinal.min(ORDINAL_MAX));
+        self.created += 1;
+        // Its timer is set when the packet is done with it, when more is known. What there is to say
+        // of it is said where it lies: it is too large to be carried there.
+        let conn = Conn::new(uid, *id, proto, ip_proto, self.time);
+        let tcp = (proto == Proto::Tcp).then(|| self.spare.begin(self.time));
+        let slot = Slot::new(conn, tcp, Ext::default(), number, one_way);
+        let index = self.table.insert(hash, slot);
+        let Some(slot) = self.table.get_mut(index) else { return index };
+        let conn = &mut slot.conn;
         conn.set_hub(hub);
         if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
             self.env.hub_ports.add(proto, id.resp_p);
@@ -353,24 +363,14 @@ impl Shard {
         if flip && !id.resp_h.is_broadcast() {
             conn.flip();
         }
-        let mut ext = Ext::default();
+        slot.ext.stack.prepare(&mut self.env, conn, self.now);
         if around.depth() > 0 {
-            self.register(around);
             if let Some(uid) = around.last().and_then(|t| t.uid) {
                 conn.add_tunnel_parent(uid);
             }
-            ext.rare().around = (*around, 0);
+            slot.ext.rare().around = (*around, 0);
+            self.register(around);
         }
-        ext.stack.prepare(&mut self.env, &mut conn, self.now);
-        // In the order of creation, whoever else creates connections meanwhile.
-        let number = (self.packet_number << ORDINAL_BITS) | u64::from(ordinal.min(ORDINAL_MAX));
-        self.created += 1;
-        // Its timer is set when the packet is done with it, when more is known.
-        let slot = match proto {
-            Proto::Tcp => Slot::begin_tcp(conn, ext, number, &mut self.spare),
-            _ => Slot::new(conn, None, ext, number, one_way),
-        };
-        let index = self.table.insert(hash, slot);
         self.keeper.began(self.table.len(), self.time, number, index);
         if self.created.is_multiple_of(SURVEY_EVERY) {
             self.survey();
@@ -560,7 +560,7 @@ fn log_whole(
     seed: Option<u16>,
 ) {
     let community = seed.map(|seed| community_id(conn, seed));
-    logs.write(&conn_log::row(conn, tcp, local, community));
+    logs.write(&conn_log::row(conn, tcp, local, community.as_deref()));
 }
 
 /// What a connection shows of its responder's service, where that is logged: told when a protocol is

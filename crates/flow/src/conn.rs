@@ -145,6 +145,7 @@ struct Rare {
 
 impl Conn {
     /// A connection that its first packet just started.
+    #[inline]
     pub fn new(uid: Uid, id: ConnId, proto: Proto, ip_proto: u8, start: Time) -> Self {
         Self {
             uid,

@@ -124,6 +124,12 @@ pub struct Spare(Vec<Box<Tcp>>);
 const MAX_SPARE: usize = 64;
 
 impl Spare {
+    /// The state of a TCP connection that begins.
+    #[inline]
+    pub fn begin(&mut self, start: Time) -> Box<Tcp> {
+        self.boxed(Tcp::new(start))
+    }
+
     fn boxed(&mut self, tcp: Tcp) -> Box<Tcp> {
         match self.0.pop() {
             Some(mut spare) => {
@@ -143,15 +149,10 @@ impl Spare {
 
 impl<X> Slot<X> {
     /// A slot without a timer.
+    #[inline]
     pub fn new(mut conn: Conn, tcp: Option<Box<Tcp>>, ext: X, number: u64, one_way: bool) -> Self {
         conn.set_one_way(one_way);
         Self { conn, tcp, ext, number, due: Time::MAX, syn: None }
-    }
-
-    /// A TCP connection that begins, opened.
-    pub fn begin_tcp(conn: Conn, ext: X, number: u64, spare: &mut Spare) -> Self {
-        let tcp = spare.boxed(Tcp::new(conn.start));
-        Self::new(conn, Some(tcp), ext, number, false)
     }
 
     /// Makes `tcp` what it is, if the connection was [packed](Self::pack).

@@ -112,6 +112,19 @@ impl<T: Value> Column for Extra<T> {
     }
 }
 
+/// In a row that is [written in place](crate::Logs::write_in_place), what is not in registers is to be
+/// borrowed: else all of the row is put down in memory, for this to have an address.
+impl Column for &ConnId {
+    fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>) {
+        ConnId::describe(name, doc, out);
+    }
+
+    #[inline(always)]
+    fn encode<E: Encoder>(&self, _name: &'static str, e: &mut E) {
+        e.conn_id(self);
+    }
+}
+
 impl Column for Option<ConnId> {
     fn describe(name: &'static str, doc: &'static str, out: &mut Vec<Field>) {
         ConnId::describe(name, doc, out);

@@ -78,7 +78,7 @@ fn fixed6(room: &mut [u8], at: u32, ns: i64) -> u32 {
 }
 
 #[inline(never)]
-fn uid(room: &mut [u8], at: u32, v: Uid) -> u32 {
+fn uid(room: &mut [u8], at: u32, v: &Uid) -> u32 {
     let mut out = Room::at(room, at);
     let (text, len) = v.text();
     out.put(text, len);
@@ -184,13 +184,11 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn conn_id(&mut self, v: &ConnId) {
-        // A copy, so that nobody is given a place in the row: it need not be anywhere then.
-        let id = *v;
-        self.out.with(|room, at| conn_id(room, at, &id));
+        self.out.with(|room, at| conn_id(room, at, v));
     }
 
     #[inline(always)]
-    fn uid(&mut self, v: Uid) {
+    fn uid(&mut self, v: &Uid) {
         self.out.with(|room, at| uid(room, at, v));
     }
 

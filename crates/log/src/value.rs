@@ -50,7 +50,7 @@ pub trait Encoder {
     fn plain(&mut self, v: &[u8]);
     /// The name of a connection, a file or a tunnel.
     #[inline]
-    fn uid(&mut self, v: Uid) {
+    fn uid(&mut self, v: &Uid) {
         let (text, len) = v.text();
         self.plain(&text[..len]);
     }
@@ -138,7 +138,7 @@ impl Value for Uid {
     const TYPE: Type = Type::Scalar("string");
     #[inline(always)]
     fn put<E: Encoder>(&self, e: &mut E) {
-        e.uid(*self);
+        e.uid(self);
     }
 }
 

@@ -54,6 +54,32 @@ pub struct Context<'a> {
     pub starts: &'a mut Vec<(Tag, Replay)>,
 }
 
+/// Writes a row.
+pub(crate) fn log<R: Row>(env: &mut Env, now: Time, row: &R) {
+    let cut = env.logs.write(row);
+    tell::<R>(env, now, cut);
+}
+
+/// Writes a row of a log that has one for every message, if [that](gannet_log::Logs::write_in_place)
+/// can be done: returns whether it was.
+#[inline(always)]
+#[must_use]
+pub(crate) fn log_in_place<R: Row>(env: &mut Env, now: Time, row: &R) -> bool {
+    let written = env.logs.write_in_place(row);
+    if let Some(cut) = written {
+        tell::<R>(env, now, cut);
+    }
+    written.is_some()
+}
+
+#[inline]
+fn tell<R: Row>(env: &mut Env, now: Time, cut: Cut) {
+    if cut.strings || cut.lists {
+        let Env { weirds, logs, .. } = env;
+        tell_cut(weirds, logs, now, R::PATH, cut);
+    }
+}
+
 impl Context<'_> {
     /// Originator and responder.
     pub fn id(&self) -> ConnId {
@@ -62,28 +88,7 @@ impl Context<'_> {
 
     /// Writes a row.
     pub fn log<R: Row>(&mut self, row: &R) {
-        let cut = self.env.logs.write(row);
-        self.tell::<R>(cut);
-    }
-
-    /// Writes a row of a log that has one for every message, if [that](Logs::write_in_place) can be
-    /// done: returns whether it was.
-    #[inline(always)]
-    #[must_use]
-    pub fn log_in_place<R: Row>(&mut self, row: &R) -> bool {
-        let written = self.env.logs.write_in_place(row);
-        if let Some(cut) = written {
-            self.tell::<R>(cut);
-        }
-        written.is_some()
-    }
-
-    #[inline]
-    fn tell<R: Row>(&mut self, cut: Cut) {
-        if cut.strings || cut.lists {
-            let Env { weirds, logs, .. } = &mut *self.env;
-            tell_cut(weirds, logs, self.now, R::PATH, cut);
-        }
+        log(self.env, self.now, row);
     }
 
     /// The protocol is recognised. May be called often; counts once an analyzer.

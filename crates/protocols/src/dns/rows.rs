@@ -20,6 +20,7 @@ use super::records::Strings;
 use super::session::Exchange;
 use super::session::flag;
 use crate::Context;
+use crate::context;
 
 row! {
     /// One row a DNS query with its reply, or either alone.
@@ -27,9 +28,9 @@ row! {
         /// Time of the query, or of the reply if no query was seen.
         ts: Time = "ts",
         /// The connection.
-        uid: Uid = "uid",
+        uid: &'a Uid = "uid",
         /// Its endpoints.
-        id: ConnId = "id",
+        id: &'a ConnId = "id",
         /// Transport.
         proto: Proto = "proto",
         /// Transaction id, chosen by whoever asks.
@@ -150,7 +151,16 @@ impl Value for AnswerTtls<'_> {
 
 /// Writes the row of an exchange; `flipped` if the connection's flip is under way.
 pub(super) fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
-    if !cx.log_in_place(&row(cx.conn, flipped, exchange, answers)) {
+    let flip;
+    let id = match flipped {
+        false => &cx.conn.id,
+        true => {
+            flip = cx.conn.id.flipped();
+            &flip
+        }
+    };
+    let row = row(cx.conn, id, exchange, answers);
+    if !context::log_in_place(cx.env, cx.now, &row) {
         log_whole(cx, flipped, exchange, answers);
     }
 }
@@ -158,12 +168,17 @@ pub(super) fn log(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answ
 #[cold]
 #[inline(never)]
 fn log_whole(cx: &mut Context<'_>, flipped: bool, exchange: &Exchange, answers: &Answers) {
-    cx.log(&row(cx.conn, flipped, exchange, answers));
+    let id = if flipped { cx.conn.id.flipped() } else { cx.conn.id };
+    context::log(cx.env, cx.now, &row(cx.conn, &id, exchange, answers));
 }
 
 #[inline(always)]
-fn row<'a>(conn: &Conn, flipped: bool, exchange: &'a Exchange, answers: &'a Answers) -> Dns<'a> {
-    let id = if flipped { conn.id.flipped() } else { conn.id };
+fn row<'a>(
+    conn: &'a Conn,
+    id: &'a ConnId,
+    exchange: &'a Exchange,
+    answers: &'a Answers,
+) -> Dns<'a> {
     let has = |mask| exchange.has(mask);
     let when = |mask| has(mask).then_some(());
     let qtype_name = |number| match has(flag::NETBIOS_TYPE) {
@@ -172,7 +187,7 @@ fn row<'a>(conn: &Conn, flipped: bool, exchange: &'a Exchange, answers: &'a Answ
     };
     Dns {
         ts: exchange.ts,
-        uid: conn.uid,
+        uid: &conn.uid,
         id,
         proto: conn.proto,
         trans_id: exchange.trans_id,
