@@ -450,6 +450,7 @@ impl Shard {
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
+        let fault = icmp.report_fault();
         self.with_session(index, |conn, _, session| {
             if bad {
                 session.weird(conn, "bad_ICMP_checksum", "", "ICMP");
@@ -459,6 +460,9 @@ impl Shard {
             conn.count_payload(from, len);
             if complete {
                 conn.count_packet(from, ip_bytes);
+            }
+            if let Some(name) = fault {
+                session.weird(conn, name, "", "ICMP");
             }
         });
         self.settle(index);

@@ -47,6 +47,43 @@ impl Icmp<'_> {
     }
 }
 
+/// Bytes of a multicast address record without its sources and data (RFC 3810 §5.2).
+const RECORD: usize = 4 + 16;
+
+impl Icmp<'_> {
+    /// What is wrong with a report of multicast listeners (RFC 2710, RFC 3810), as captured.
+    pub fn report_fault(&self) -> Option<&'static str> {
+        if !self.v6 {
+            return None;
+        }
+        match self.kind {
+            131 | 132 if self.payload.len() < 16 => Some("truncated_ICMPv6_MLDv1"),
+            143 => self.records_fault(),
+            _ => None,
+        }
+    }
+
+    fn records_fault(&self) -> Option<&'static str> {
+        let records = self.rest as u16;
+        let mut rest = self.payload;
+        if rest.len() < usize::from(records) * RECORD {
+            return Some("truncated_ICMPv6_MLDv2");
+        }
+        for _ in 0..records {
+            if rest.is_empty() {
+                break;
+            }
+            let whole = rest.first_chunk().and_then(|&[_, data, a, b]| {
+                let sources = usize::from(u16::from_be_bytes([a, b]));
+                rest.get(RECORD + 16 * sources + 4 * usize::from(data)..)
+            });
+            let Some(next) = whole else { return Some("truncated_ICMPv6_MLDv2_record") };
+            rest = next;
+        }
+        None
+    }
+}
+
 /// What stands in for the responder's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counterpart {
@@ -147,6 +184,40 @@ mod tests {
         assert_eq!(m.counterpart(), Counterpart { value: 13, one_way: true });
         let p = packet(&[3, 13, 0, 0]);
         assert_eq!(icmp(&ip(&p, 24, false).unwrap()).unwrap_err().name, "truncated_header");
+    }
+
+    #[test]
+    fn listener_reports() {
+        let report = |kind, records: u16, payload: &'static [u8]| Icmp {
+            kind,
+            code: 0,
+            checksum: 0,
+            rest: u32::from(records),
+            v6: true,
+            payload,
+            payload_len: payload.len() as u32,
+        };
+        assert_eq!(report(131, 0, &[0; 16]).report_fault(), None);
+        assert_eq!(report(132, 0, &[0; 15]).report_fault(), Some("truncated_ICMPv6_MLDv1"));
+        assert_eq!(report(130, 0, &[]).report_fault(), None);
+        assert_eq!(report(143, 2, &[0; 40]).report_fault(), None);
+        assert_eq!(report(143, 2, &[0; 39]).report_fault(), Some("truncated_ICMPv6_MLDv2"));
+        // A source that is missing, and four bytes of data that are there.
+        const SOURCE: [u8; 35] = {
+            let mut r = [0; 35];
+            r[3] = 1;
+            r
+        };
+        const DATA: [u8; 24] = {
+            let mut r = [0; 24];
+            r[1] = 1;
+            r
+        };
+        let record = Some("truncated_ICMPv6_MLDv2_record");
+        assert_eq!(report(143, 1, &SOURCE).report_fault(), record);
+        assert_eq!(report(143, 1, &DATA).report_fault(), None);
+        let v4 = Icmp { v6: false, ..report(143, 2, &[]) };
+        assert_eq!(v4.report_fault(), None);
     }
 
     #[test]

@@ -168,6 +168,18 @@ mod tests {
     }
 
     #[test]
+    fn anonymous_clients_have_an_empty_certificate() {
+        let mut h = Harness::new(Proto::Udp, 88);
+        let mut a = Udp::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &as_req_with(&pkinit_data(false, b"")), 0);
+        a.finish(&mut h.cx());
+        assert!(h.rows("x509").is_empty());
+        let r = &h.rows("kerberos")[0];
+        assert_eq!(r["client_cert_subject"], "-");
+        assert!(r["client_cert_fuid"].starts_with('F'));
+    }
+
+    #[test]
     fn streams_cut_anywhere_and_errors() {
         let mut h = Harness::new(Proto::Tcp, 88);
         let mut a = Tcp::new(&mut h.cx());

@@ -93,8 +93,10 @@ impl Session {
         if aside.ap_request {
             self.info(cx.now);
         }
+        // Who stays anonymous (RFC 8062) has nothing where the certificate would be: a file of its own
+        // nevertheless, as in Zeek.
         let certificate = |der: Option<&[u8]>, is_reply, cx: &mut Context<'_>| {
-            der.filter(|d| !d.is_empty()).map(|d| Named::new(cx, d, is_reply))
+            der.map(|d| Named::new(cx, d, is_reply))
         };
         if let Some(c) = certificate(aside.client_certificate, false, cx)
             && let Some(info) = self.info(cx.now)

@@ -113,11 +113,8 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn gap(&mut self, _cx: &mut Context<'_>, from: Dir, _len: u64) {
-        let side = &mut self.side[from.index()];
-        side.frames.reset();
-        side.header = None;
-    }
+    // After a gap a message that had begun goes on with what follows, as in Zeek: on so simple a
+    // protocol that finds the next header sooner than giving up would.
 }
 
 #[cfg(test)]
@@ -143,5 +140,18 @@ mod tests {
         assert_eq!(rows[1]["exception"], "ILLEGAL_DATA_ADDRESS");
         a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1");
         assert!(h.violated(Tag::Modbus));
+    }
+
+    #[test]
+    fn messages_go_on_over_gaps() {
+        let mut h = Harness::new(Proto::Tcp, 502);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, b"\0\x01\0\0\0\x08\x11\x64ab");
+        a.gap(&mut h.cx(), Dir::Orig, 100);
+        a.stream(&mut h.cx(), Dir::Orig, b"\0\x02\0\0");
+        assert_eq!(h.rows("modbus").len(), 1);
+        a.stream(&mut h.cx(), Dir::Orig, b"\0\x03\0\0\0\x02\x11\x65");
+        let rows = h.rows("modbus");
+        assert_eq!((rows.len(), &*rows[1]["tid"]), (2, "3"));
     }
 }
