@@ -1,6 +1,7 @@
 //! Lines on their way to a file.
 
 use crate::json::JsonEncoder;
+use crate::json::JsonTimes;
 use crate::logs::Format;
 use crate::row::Cut;
 use crate::row::Row;
@@ -84,15 +85,22 @@ pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
             }
             out.grow();
         },
-        Format::Json(times) => {
-            out.bytes.truncate(out.len);
-            let mut e = JsonEncoder::new(&mut out.bytes, R::LIMITS, times);
-            row.encode(&mut e);
-            let cut = e.finish();
-            out.len = out.bytes.len();
-            cut
-        }
+        Format::Json(times) => loop {
+            if let Some(cut) = json(out, row, times) {
+                return cut;
+            }
+            out.grow();
+        },
     }
+}
+
+#[inline(never)]
+fn json<R: Row>(out: &mut Buffer, row: &R, times: JsonTimes) -> Option<Cut> {
+    let mut e = JsonEncoder::new(&mut out.bytes[out.len..], R::LIMITS, times);
+    row.encode(&mut e);
+    let (n, cut) = e.finish()?;
+    out.len += n;
+    Some(cut)
 }
 
 /// Not part of the loop that calls it: the compiler would work out ahead of the loop whatever may

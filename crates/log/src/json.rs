@@ -1,15 +1,16 @@
-use std::io::Write as _;
-
 use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_base::Uid;
 
 use crate::escape::escape_json;
-use crate::number::write_addr;
-use crate::number::write_count;
-use crate::number::write_fixed6;
+use crate::number::write_shortest6;
+use crate::piece;
 use crate::row::Cut;
 use crate::row::Limits;
+use crate::text::Room;
+use crate::text::Sink;
+use crate::text::append_plain;
 use crate::value::Encoder;
 use crate::value::Type;
 use crate::value::Value;
@@ -27,150 +28,217 @@ pub enum JsonTimes {
 }
 
 /// Writes a row as a line with one JSON object. Unset columns are left out.
+///
+/// Where the line stands is in a register from one column to the next.
 pub struct JsonEncoder<'a> {
-    out: &'a mut Vec<u8>,
+    out: Room<'a>,
     times: JsonTimes,
     limits: Limits,
-    empty: bool,
     cut: Cut,
 }
 
+/// Bytes around a column's name: what stands before the column, three quotes and a colon.
+const AROUND: usize = 5;
+
 impl<'a> JsonEncoder<'a> {
-    /// A row is appended to `out`; call [`finish`](Self::finish) after the last column.
-    pub fn new(out: &'a mut Vec<u8>, limits: Limits, times: JsonTimes) -> Self {
-        out.push(b'{');
-        Self { out, times, limits, empty: true, cut: Cut::default() }
+    /// A row is written to `room`; call [`finish`](Self::finish) after the last column.
+    #[inline(always)]
+    pub fn new(room: &'a mut [u8], limits: Limits, times: JsonTimes) -> Self {
+        Self { out: Room::new(room), times, limits, cut: Cut::default() }
     }
 
-    /// Closes the object and ends the line, returning what had to be cut to its limit.
-    pub fn finish(self) -> Cut {
-        self.out.extend_from_slice(b"}\n");
-        self.cut
-    }
-
-    /// Nanoseconds as seconds: whole microseconds print from the integer, for the shortest decimal that
-    /// reads back as the same double has no more digits than that in this century.
-    fn seconds(&mut self, ns: i64, v: f64) {
-        if ns % 1_000 != 0 || !matches!(ns, 100_000..4_000_000_000_000_000_000) {
-            return self.number(v);
+    /// Closes the object and ends the line, returning its length and what had to be cut to its limit;
+    /// `None` if there was not enough room, by up to 64 bytes: then it is to be written anew with more.
+    #[inline(always)]
+    pub fn finish(mut self) -> Option<(usize, Cut)> {
+        if self.out.is_empty() {
+            self.out.put([b'{'], 1);
         }
-        write_fixed6(self.out, ns);
-        let zeros = self.out.iter().rev().take_while(|c| **c == b'0').count();
-        // A whole number keeps one of them.
-        let keeps = usize::from(zeros >= 6);
-        self.out.truncate(self.out.len() - (zeros.min(6) - keeps));
+        self.out.put(*b"}\n", 2);
+        self.out.written().map(|n| (n, self.cut))
     }
 
-    /// The shortest decimal that reads back as the same double, whole numbers as `1.0`.
-    fn number(&mut self, v: f64) {
-        if !v.is_finite() {
-            self.out.extend_from_slice(b"null");
-            return;
-        }
-        let small = v != 0.0 && v.abs() < 1e-5;
-        // Writing to memory cannot fail.
-        let _ = if small { write!(self.out, "{v:e}") } else { write!(self.out, "{v:?}") };
+    /// The name of a column, all at once, and the quote that a text begins with.
+    #[inline(always)]
+    fn name(&mut self, name: &'static str, text: bool) {
+        let before = if self.out.is_empty() { b'{' } else { b',' };
+        let len = name.len() + AROUND - usize::from(!text);
+        self.out.put_with(name.len() + AROUND, len, |place| {
+            place[0] = before;
+            place[1] = b'"';
+            place[2..2 + name.len()].copy_from_slice(name.as_bytes());
+            place[2 + name.len()..].copy_from_slice(b"\":\"");
+        });
+    }
+
+    #[inline(always)]
+    fn seconds(&mut self, ns: i64) {
+        self.out.with(|room, at| seconds(room, at, ns));
     }
 }
 
+/// Whether a column's values stand in quotes.
+const fn is_text(ty: Type) -> bool {
+    let Type::Scalar(name) = ty else { return false };
+    matches!(name.as_bytes(), b"string" | b"addr" | b"enum")
+}
+
+/// A string from the wire, without its quotes.
+#[inline(never)]
+fn string(room: &mut [u8], at: u32, v: &[u8]) -> u32 {
+    let mut out = Room::at(room, at);
+    if !append_plain(&mut out, v, b'"', b'\\') {
+        out.put_all(&escaped(v));
+    }
+    out.place()
+}
+
+#[cold]
+#[inline(never)]
+fn escaped(v: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    escape_json(&mut out, v);
+    out
+}
+
+/// Nanoseconds as seconds: whole microseconds print from the integer, for the shortest decimal that
+/// reads back as the same double has no more digits than that in this century.
+#[inline(never)]
+fn seconds(room: &mut [u8], at: u32, ns: i64) -> u32 {
+    let mut out = Room::at(room, at);
+    let us = ns as u64 / 1_000;
+    match ns {
+        _ if ns % 1_000 != 0 => out.put_all(&number(Interval::from_nanos(ns).as_secs_f64())),
+        // Below a ten-thousandth numbers have an exponent.
+        1_000..100_000 => {
+            let digit = |n: u64| b'0' + n as u8;
+            match (us / 10, us % 10) {
+                (0, a) => out.put([digit(a), b'e', b'-', b'6'], 4),
+                (a, 0) => out.put([digit(a), b'e', b'-', b'5'], 4),
+                (a, b) => out.put([digit(a), b'.', digit(b), b'e', b'-', b'5'], 6),
+            }
+        }
+        100_000..4_000_000_000_000_000_000 => write_shortest6(&mut out, us),
+        _ => out.put_all(&number(Interval::from_nanos(ns).as_secs_f64())),
+    }
+    out.place()
+}
+
+/// The shortest decimal that reads back as the same double, whole numbers as `1.0`.
+#[cold]
+#[inline(never)]
+fn number(v: f64) -> Vec<u8> {
+    let small = v != 0.0 && v.abs() < 1e-5;
+    match () {
+        () if !v.is_finite() => b"null".to_vec(),
+        () if small => format!("{v:e}").into_bytes(),
+        () => format!("{v:?}").into_bytes(),
+    }
+}
+
+/// A point in time in another form than seconds.
+#[inline(never)]
+fn date(room: &mut [u8], at: u32, v: Time) -> u32 {
+    let mut out = Room::at(room, at);
+    out.put(iso8601(v), ISO8601);
+    out.place()
+}
+
 impl Encoder for JsonEncoder<'_> {
-    #[inline]
+    #[inline(always)]
     fn field<V: Value>(&mut self, name: &'static str, value: &V) {
         if value.is_unset() {
             return;
         }
-        if !self.empty {
-            self.out.push(b',');
-        }
-        self.empty = false;
-        self.out.push(b'"');
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\":");
-        let text = matches!(V::TYPE, Type::Scalar("string" | "addr" | "enum"));
-        if text {
-            self.out.push(b'"');
-        }
+        let text = const { is_text(V::TYPE) };
+        self.name(name, text);
         value.put(self);
         if text {
-            self.out.push(b'"');
+            self.out.put([b'"'], 1);
         }
     }
 
+    #[inline(always)]
     fn bool(&mut self, v: bool) {
-        self.out.extend_from_slice(if v { b"true" } else { b"false" });
+        self.out.put(if v { *b"true\0" } else { *b"false" }, 5 - usize::from(v));
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, v: u64) {
-        write_count(self.out, v);
+        self.out.with(|room, at| piece::count(room, at, v));
     }
 
+    #[inline(always)]
     fn int(&mut self, v: i64) {
         if v < 0 {
-            self.out.push(b'-');
+            self.out.put([b'-'], 1);
         }
-        write_count(self.out, v.unsigned_abs());
+        self.count(v.unsigned_abs());
     }
 
     fn double(&mut self, v: f64) {
-        self.number(v);
+        self.out.put_all(&number(v));
     }
 
+    #[inline(always)]
     fn time(&mut self, v: Time) {
         match self.times {
-            JsonTimes::Epoch => self.seconds(v.as_nanos(), v.as_secs_f64()),
-            JsonTimes::Iso8601 => {
-                self.out.push(b'"');
-                iso8601(self.out, v);
-                self.out.push(b'"');
-            }
+            JsonTimes::Epoch => self.seconds(v.as_nanos()),
+            JsonTimes::Iso8601 => self.out.with(|room, at| date(room, at, v)),
             JsonTimes::Millis => self.int(v.as_nanos() / 1_000_000),
         }
     }
 
+    #[inline(always)]
     fn interval(&mut self, v: Interval) {
-        self.seconds(v.as_nanos(), v.as_secs_f64());
+        self.seconds(v.as_nanos());
     }
 
-    #[inline]
+    #[inline(always)]
     fn addr(&mut self, v: Addr) {
-        write_addr(self.out, v);
+        self.out.with(|room, at| piece::addr(room, at, v));
     }
 
-    #[inline]
+    #[inline(always)]
+    fn uid(&mut self, v: &Uid) {
+        self.out.with(|room, at| piece::uid(room, at, v));
+    }
+
+    #[inline(always)]
     fn string(&mut self, v: &[u8]) {
         let n = v.len().min(self.limits.string);
         self.cut.strings |= n < v.len();
-        escape_json(self.out, &v[..n]);
+        self.out.with(|room, at| string(room, at, &v[..n]));
     }
 
-    #[inline]
+    #[inline(always)]
     fn plain(&mut self, v: &[u8]) {
-        self.out.extend_from_slice(v);
+        self.out.with(|room, at| piece::plain(room, at, v));
     }
 
+    #[inline(always)]
     fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>) {
         let n = v.len().min(self.limits.elements);
         self.cut.lists |= n < v.len();
-        let text = matches!(V::TYPE, Type::Scalar("string" | "addr" | "enum"));
-        self.out.push(b'[');
+        let text = const { is_text(V::TYPE) };
+        self.out.put([b'['], 1);
         for (i, element) in v.take(n).enumerate() {
             if i > 0 {
-                self.out.push(b',');
+                self.out.put([b','], 1);
             }
             if element.is_unset() {
-                self.out.extend_from_slice(b"null");
+                self.out.put(*b"null", 4);
                 continue;
             }
             if text {
-                self.out.push(b'"');
+                self.out.put([b'"'], 1);
             }
             element.put(self);
             if text {
-                self.out.push(b'"');
+                self.out.put([b'"'], 1);
             }
         }
-        self.out.push(b']');
+        self.out.put([b']'], 1);
     }
 }
 
@@ -187,13 +255,32 @@ pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, in_year - (153 * m + 2) / 5 + 1)
 }
 
-fn iso8601(out: &mut Vec<u8>, t: Time) {
+/// Bytes of a date, its quotes among them.
+const ISO8601: usize = 29;
+
+/// `"2026-11-21T08:47:00.000000Z"`.
+fn iso8601(t: Time) -> [u8; ISO8601] {
     let us = t.as_nanos().div_euclid(1_000);
     let (s, us) = (us.div_euclid(1_000_000), us.rem_euclid(1_000_000));
-    let (y, m, d) = civil(s.div_euclid(86_400));
+    let (year, month, day) = civil(s.div_euclid(86_400));
     let s = s.rem_euclid(86_400);
-    let (h, min, sec) = (s / 3600, s / 60 % 60, s % 60);
-    let _ = write!(out, "{y:04}-{m:02}-{d:02}T{h:02}:{min:02}:{sec:02}.{us:06}Z");
+    let mut out = *b"\"0000-00-00T00:00:00.000000Z\"";
+    let parts = [
+        (4, year, 4),
+        (7, month, 2),
+        (10, day, 2),
+        (13, s / 3_600, 2),
+        (16, s / 60 % 60, 2),
+        (19, s % 60, 2),
+        (26, us, 6),
+    ];
+    for (last, mut value, digits) in parts {
+        for at in 0..digits {
+            out[last - at] = b'0' + (value % 10) as u8;
+            value /= 10;
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -224,12 +311,19 @@ mod tests {
             rtt: Interval::from_nanos(49_129_963),
             names: Vector(vec![Some("a\"b"), None]),
         };
-        let mut out = Vec::new();
-        let mut e = JsonEncoder::new(&mut out, Sample::LIMITS, times);
+        let mut room = [0; 1 << 10];
+        let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, times);
         row.encode(&mut e);
-        assert_eq!(e.finish(), Cut::default());
-        assert_eq!(out.pop(), Some(b'\n'));
-        String::from_utf8(out).unwrap()
+        let (n, cut) = e.finish().unwrap();
+        assert_eq!((cut, room[n - 1]), (Cut::default(), b'\n'));
+        let line = String::from_utf8(room[..n - 1].to_vec()).unwrap();
+        for room in 0..n {
+            let mut room = vec![0; room];
+            let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, times);
+            row.encode(&mut e);
+            assert_eq!(e.finish(), None, "{line}");
+        }
+        line
     }
 
     #[test]
@@ -252,13 +346,14 @@ mod tests {
             let us: i64 = us >> shift;
             for ns in [us * 1_000 + odd, us / 1_000_000 * 1_000_000_000] {
                 let text = |write: &dyn Fn(&mut JsonEncoder<'_>)| {
-                    let mut out = Vec::new();
-                    let mut e = JsonEncoder::new(&mut out, Sample::LIMITS, JsonTimes::Epoch);
+                    let mut room = [0; 128];
+                    let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, JsonTimes::Epoch);
                     write(&mut e);
-                    String::from_utf8(out).unwrap()
+                    let n = e.out.written().unwrap();
+                    String::from_utf8(room[..n].to_vec()).unwrap()
                 };
                 let v = Interval::from_nanos(ns);
-                let any = text(&|e| e.number(v.as_secs_f64()));
+                let any = text(&|e| e.double(v.as_secs_f64()));
                 proptest::prop_assert_eq!(text(&|e| e.interval(v)), any.clone());
                 if ns % 1_000 == 0 {
                     proptest::prop_assert_eq!(text(&|e| e.time(Time::from_nanos(ns))), any);

@@ -33,6 +33,7 @@ mod escape;
 mod json;
 mod logs;
 mod number;
+mod piece;
 mod row;
 mod schema;
 mod selection;

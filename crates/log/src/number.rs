@@ -63,6 +63,21 @@ fn fraction(v: u64) -> u64 {
     u64::from(b'.') | three(v / 1_000) << 8 | three(v) << 32
 }
 
+/// Appends microseconds as seconds, without zeros at the end; one of them stays behind the point
+/// where there is nothing else.
+#[inline(always)]
+pub(crate) fn write_shortest6<S: Sink>(out: &mut S, us: u64) {
+    let decimals = fraction(us % 1_000_000);
+    let digits = (decimals >> 8 ^ ASCII) & 0xffff_ffff_ffff;
+    let len = (8 - digits.leading_zeros() as usize / 8).max(1);
+    if (1_000_000_000_000_000..10_000_000_000_000_000).contains(&us) {
+        // Times from 2001 on.
+        return out.put(date(us), 11 + len);
+    }
+    write_count(out, us / 1_000_000);
+    out.put(decimals.to_le_bytes(), 1 + len);
+}
+
 /// Appends a decimal number.
 #[inline(always)]
 pub fn write_count<S: Sink>(out: &mut S, v: u64) {

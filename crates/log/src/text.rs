@@ -83,6 +83,19 @@ impl<'a> Room<'a> {
         self.at == 0
     }
 
+    /// Appends the first `len` of `room` bytes that `fill` writes.
+    #[inline(always)]
+    pub(crate) fn put_with(&mut self, room: usize, len: usize, fill: impl FnOnce(&mut [u8])) {
+        let at = self.at as usize;
+        match self.bytes.get_mut(at..at + room) {
+            Some(place) => {
+                fill(place);
+                self.at += len as u32;
+            }
+            None => self.at = OVER,
+        }
+    }
+
     /// Puts a byte in the place of the last one.
     #[inline(always)]
     pub(crate) fn replace_last(&mut self, byte: u8) {

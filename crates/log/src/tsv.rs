@@ -5,16 +5,14 @@ use gannet_base::Time;
 use gannet_base::Uid;
 
 use crate::escape::escape_tsv;
-use crate::number::write_addr;
 use crate::number::write_addr_tab;
-use crate::number::write_count;
 use crate::number::write_fixed6;
 use crate::number::write_port_tab;
+use crate::piece;
 use crate::row::Cut;
 use crate::row::Limits;
 use crate::text::Room;
 use crate::text::Sink;
-use crate::text::append;
 use crate::text::append_plain;
 use crate::value::Encoder;
 use crate::value::Value;
@@ -64,31 +62,9 @@ fn string(room: &mut [u8], at: u32, v: &[u8], in_list: bool) -> u32 {
 }
 
 #[inline(never)]
-fn plain(room: &mut [u8], at: u32, v: &[u8]) -> u32 {
-    let mut out = Room::at(room, at);
-    append(&mut out, v);
-    out.place()
-}
-
-#[inline(never)]
 fn fixed6(room: &mut [u8], at: u32, ns: i64) -> u32 {
     let mut out = Room::at(room, at);
     write_fixed6(&mut out, ns);
-    out.place()
-}
-
-#[inline(never)]
-fn uid(room: &mut [u8], at: u32, v: &Uid) -> u32 {
-    let mut out = Room::at(room, at);
-    let (text, len) = v.text();
-    out.put(text, len);
-    out.place()
-}
-
-#[inline(never)]
-fn addr(room: &mut [u8], at: u32, v: Addr) -> u32 {
-    let mut out = Room::at(room, at);
-    write_addr(&mut out, v);
     out.place()
 }
 
@@ -100,13 +76,6 @@ fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
         write_addr_tab(&mut out, host);
         write_port_tab(&mut out, port);
     }
-    out.place()
-}
-
-#[inline(never)]
-fn count(room: &mut [u8], at: u32, v: u64) -> u32 {
-    let mut out = Room::at(room, at);
-    write_count(&mut out, v);
     out.place()
 }
 
@@ -146,7 +115,7 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn count(&mut self, v: u64) {
-        self.out.with(|room, at| count(room, at, v));
+        self.out.with(|room, at| piece::count(room, at, v));
     }
 
     #[inline(always)]
@@ -179,7 +148,7 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn addr(&mut self, v: Addr) {
-        self.out.with(|room, at| addr(room, at, v));
+        self.out.with(|room, at| piece::addr(room, at, v));
     }
 
     #[inline(always)]
@@ -189,7 +158,7 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn uid(&mut self, v: &Uid) {
-        self.out.with(|room, at| uid(room, at, v));
+        self.out.with(|room, at| piece::uid(room, at, v));
     }
 
     #[inline(always)]
@@ -203,7 +172,7 @@ impl Encoder for TsvEncoder<'_> {
 
     #[inline(always)]
     fn plain(&mut self, v: &[u8]) {
-        self.out.with(|room, at| plain(room, at, v));
+        self.out.with(|room, at| piece::plain(room, at, v));
     }
 
     #[inline(always)]
