@@ -12,13 +12,13 @@
 //! more             Dict ──▶ directory    0 0 1 2             by the leading bits of the hash
 //!                           segments     ┌──0──┐ ┌──1──┐ ┌──2──┐
 //!
-//! segment          … │ 14 cells of group 1 │ 14 cells of group 0 │ tags of 0 │ tags of 1 │ …
-//! tags of a group  14 bytes, and 2 of state: cells filled from groups before, what spilled into the next
+//! segment          │ group 0 │ group 1 │ …
+//! group            │ 15 tags of 8 bits │ what spilled into the next, 8 bits │ 15 cells │
 //! ```
 //!
 //! A segment is a *clustered* array: entries stand in one array in the order of their homes, the groups that 32 bits of
 //! their hashes name. An entry whose home is full stands in the next group with room for it, before those at home
-//! there. A search compares the 14 tags of the home at once and nearly always knows then which entry to compare, or that
+//! there. A search compares the 15 tags of the home at once and nearly always knows then which entry to compare, or that
 //! there is none. Removal brings a spilled entry back: there are no tombstones, and a table that lived long
 //! is as good as a new one.
 //!

@@ -4,8 +4,9 @@
 //! Growth goes a block at a time, so the work of one operation is bounded by the entries of one block,
 //! [`ENTRIES_MAX`], and some places of the directory.
 
-use crate::raw::block::{Block, LANES, Spot, group_bytes};
+use crate::raw::block::{Block, Spot, block_bytes};
 use crate::raw::directory::Directory;
+use crate::raw::group::{Home, LANES, group_bytes};
 
 /// A block that would need more cells than these is split in two instead of growing.
 const CELLS_MAX: usize = 512;
@@ -67,6 +68,7 @@ pub(crate) struct Place {
 /// The beginning of a search.
 pub(crate) struct Seek<'t, T> {
     block: &'t Block<T>,
+    home: Home<'t, T>,
     hash: u64,
 }
 
@@ -78,6 +80,20 @@ impl<T> Clone for Seek<'_, T> {
 
 impl<T> Copy for Seek<'_, T> {}
 
+impl<'t, T> Seek<'t, T> {
+    /// Asks for the entry that the search will compare.
+    #[inline(always)]
+    pub(crate) fn prefetch_entry(&self) {
+        self.home.prefetch_entry(self.hash);
+    }
+
+    /// The rest of the search.
+    #[inline(always)]
+    pub(crate) fn find(&self, eq: impl FnMut(&T) -> bool) -> Option<&'t T> {
+        self.block.find_at(self.home, self.hash, eq)
+    }
+}
+
 /// The least size that allocators hand out without waste from `bytes` on: four of them to a doubling.
 const fn good_size(bytes: usize) -> usize {
     if bytes <= 64 {
@@ -87,21 +103,35 @@ const fn good_size(bytes: usize) -> usize {
     bytes.next_multiple_of(1 << step)
 }
 
+/// Bytes of a size of an allocator's that are left where it aligns the rest by itself: all of a small power of two.
+const fn aligned_size(size: usize) -> usize {
+    if size.is_power_of_two() && size <= 4096 { size } else { size - 15 }
+}
+
+/// As many groups as are handed out for `groups` of them anyway.
+const fn filled_up<T>(groups: usize) -> usize {
+    let bytes = block_bytes::<T>(groups);
+    let size = good_size(bytes);
+    let size = aligned_size(if bytes <= aligned_size(size) { size } else { good_size(size + 1) });
+    // As if without a shift, less what that takes.
+    let most = size / group_bytes::<T>();
+    if block_bytes::<T>(most) <= size { most } else { most - 1 }
+}
+
 /// Groups for so many entries, and more as far as the allocation has room.
 fn groups_for<T>(entries: usize) -> usize {
-    let groups = (entries * FRESH.1).div_ceil(FRESH.0 * LANES).max(1);
-    good_size(groups * group_bytes::<T>()) / group_bytes::<T>()
+    filled_up::<T>((entries * FRESH.1).div_ceil(FRESH.0 * LANES).max(1))
 }
 
 /// The next larger block.
 fn groups_beyond<T>(groups: usize) -> usize {
-    good_size((groups + 1) * group_bytes::<T>()) / group_bytes::<T>()
+    filled_up::<T>(groups + 1)
 }
 
 /// Adds an entry to a block made for it.
 #[inline]
-fn fill<T>(block: &mut Block<T>, hash: u64, entry: T) {
-    let Ok(()) = block.insert(hash, entry) else { unreachable!("a new block has room") };
+fn fill<T>(block: &mut Block<T>, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
+    let Ok(()) = block.insert(hash, entry, hasher) else { unreachable!("a new block has room") };
 }
 
 fn is_full<T>(block: &Block<T>) -> bool {
@@ -111,12 +141,12 @@ fn is_full<T>(block: &Block<T>) -> bool {
 
 impl<T> Table<T> {
     /// A table of these entries.
-    pub(crate) fn new(entries: impl Iterator<Item = T>, hash: impl Fn(&T) -> u64) -> Self {
-        let entries: Vec<_> = entries.map(|e| (hash(&e), e)).collect();
+    pub(crate) fn new(entries: impl Iterator<Item = T>, hash_of: impl Fn(&T) -> u64) -> Self {
+        let entries: Vec<_> = entries.map(|e| (hash_of(&e), e)).collect();
         let len = entries.len();
         let mut block = Block::new(0, groups_for::<T>(len));
         for (hash, entry) in entries {
-            fill(&mut block, hash, entry);
+            fill(&mut block, hash, entry, &hash_of);
         }
         let counts = Counts { len, blocks: 1, ..Counts::default() };
         Table { directory: Directory::new(block, counts) }
@@ -128,31 +158,14 @@ impl<T> Table<T> {
     }
 
     /// Asks for the memory that a search for this hash will touch.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn seek(&self, hash: u64) -> Seek<'_, T> {
         let block = self.directory.block(hash);
-        block.prefetch(hash);
-        Seek { block, hash }
-    }
-
-    /// Asks for the entry that the search will compare.
-    #[inline]
-    pub(crate) fn seek_entry(&self, seek: Seek<'_, T>) {
-        seek.block.prefetch_entry(seek.hash);
-    }
-
-    /// The rest of the search.
-    #[inline]
-    pub(crate) fn find_at<'t>(
-        &'t self,
-        seek: Seek<'t, T>,
-        eq: impl FnMut(&T) -> bool,
-    ) -> Option<&'t T> {
-        seek.block.find(seek.hash, eq)
+        Seek { block, home: block.seek(hash), hash }
     }
 
     /// The entry of this hash that `eq` accepts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<&T> {
         let block = self.directory.block(hash);
         block.find(hash, eq)
@@ -180,7 +193,7 @@ impl<T> Table<T> {
         if block.is_crowded(hash) && is_full(block) {
             self.grow(hash, &hasher);
         }
-        while let Err(back) = self.directory.entries_mut(hash).insert(hash, entry) {
+        while let Err(back) = self.directory.entries_mut(hash).insert(hash, entry, &hasher) {
             entry = back;
             self.grow(hash, &hasher);
         }
@@ -199,30 +212,21 @@ impl<T> Table<T> {
         Some(entry)
     }
 
-    /// The hashes of the entries in the block of `hash`. All are asked for before the first entry moves: whatever the
-    /// user's code does, entries stay whole.
-    fn hashes(&self, hash: u64, hasher: impl Fn(&T) -> u64) -> Vec<(u64, Spot)> {
+    /// The hashes of the entries in the block of `hash`, in order. All are asked for before the first entry moves:
+    /// whatever the user's code does, entries stay whole.
+    fn hashes(&self, hash: u64, hasher: impl Fn(&T) -> u64) -> Vec<u64> {
         let block = self.directory.block(hash);
         let mut hashes = Vec::with_capacity(block.cells());
-        hashes.extend(block.spots().map(|spot| (block.get(spot).map_or(0, &hasher), spot)));
+        hashes.extend(block.iter().map(hasher));
         hashes
-    }
-
-    /// Moves entries out of the block of `hash` into a new one.
-    fn pour(&mut self, hash: u64, moves: impl Iterator<Item = (u64, Spot)>, block: &mut Block<T>) {
-        let mut source = self.directory.entries_mut(hash);
-        for (hash, spot) in moves {
-            if let Some(entry) = source.take(spot) {
-                fill(block, hash, entry);
-            }
-        }
     }
 
     /// Puts the entries of the block of `hash` into one of another size.
     fn rebuild(&mut self, hash: u64, groups: usize, hasher: impl Fn(&T) -> u64) {
-        let moves = self.hashes(hash, hasher);
+        let hashes = self.hashes(hash, &hasher);
         let mut block = Block::new(self.directory.block(hash).depth, groups);
-        self.pour(hash, moves.into_iter(), &mut block);
+        let mut entries = self.directory.entries_mut(hash);
+        entries.drain(&hashes, |hash, entry| fill(&mut block, hash, entry, &hasher));
         self.directory.replace(hash, block);
     }
 
@@ -237,15 +241,14 @@ impl<T> Table<T> {
             self.directory.counts_mut().reshaped.grown += 1;
             return;
         }
-        let moves = self.hashes(hash, hasher);
+        let hashes = self.hashes(hash, &hasher);
         let depth = self.directory.block(hash).depth;
         let is_high = |hash: u64| (hash << depth) >> 63 != 0;
-        let high_len = moves.iter().filter(|(hash, _)| is_high(*hash)).count();
-        let [low, high] = [(false, moves.len() - high_len), (true, high_len)].map(|(high, len)| {
-            let mut block = Block::new(depth + 1, groups_for::<T>(len));
-            let half = moves.iter().filter(|(hash, _)| is_high(*hash) == high);
-            self.pour(hash, half.copied(), &mut block);
-            block
+        let high_len = hashes.iter().filter(|hash| is_high(**hash)).count();
+        let [mut low, mut high] = [hashes.len() - high_len, high_len]
+            .map(|len| Block::new(depth + 1, groups_for::<T>(len)));
+        self.directory.entries_mut(hash).drain(&hashes, |hash, entry| {
+            fill(if is_high(hash) { &mut high } else { &mut low }, hash, entry, &hasher);
         });
         self.directory.split(hash, low, high);
         let counts = self.directory.counts_mut();
@@ -291,10 +294,11 @@ impl<T> Table<T> {
         if low_len + high_len >= MERGE_MAX {
             return false;
         }
-        let moves = [low, high].map(|half| (half, self.hashes(half, &hasher)));
+        let hashes = [low, high].map(|half| (half, self.hashes(half, &hasher)));
         let mut both = Block::new(depth, groups_for::<T>(low_len + high_len));
-        for (half, moves) in moves {
-            self.pour(half, moves.into_iter(), &mut both);
+        for (half, hashes) in hashes {
+            let mut entries = self.directory.entries_mut(half);
+            entries.drain(&hashes, |hash, entry| fill(&mut both, hash, entry, &hasher));
         }
         drop(self.directory.join(hash, both));
         let places = self.directory.len();

@@ -5,14 +5,19 @@ use core::hash::{BuildHasher, Hash};
 use super::{Dict, State};
 use crate::Lookup;
 
-/// Keys on their way at once: about as many cache lines as a core can wait for.
+/// Keys on their way at once: about twice as many as a core can wait for lines of memory, as each waits for two, one
+/// after the other.
 const AHEAD: usize = 32;
+
+/// Keys between the two.
+const HALF: usize = AHEAD / 2;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     /// Looks up many keys and appends what each is mapped to.
     ///
-    /// The memory of 32 keys is asked for before the first of them is looked at, so that misses of the cache are
-    /// waited for together: faster than single lookups where the table outgrows the cache.
+    /// The memory of 32 keys is on its way at once: for a key that comes, its group of tags is asked for; for the one 16
+    /// keys before it, the entry that its tags point to; and the one 32 before it is compared. So misses of the
+    /// cache are waited for together: faster than single lookups where the table outgrows the cache.
     pub fn get_many<'d, 'k, Q>(
         &'d self,
         keys: impl IntoIterator<Item = &'k Q>,
@@ -26,26 +31,29 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
             return;
         };
         found.reserve(keys.size_hint().0);
-        let mut batch = [None; AHEAD];
-        loop {
-            let mut count = 0;
-            for (place, key) in batch.iter_mut().zip(keys.by_ref()) {
-                *place = Some((key, table.seek(self.hasher.hash_one(key))));
-                count += 1;
+        let Some(first) = keys.next() else { return };
+        let seek = |key: &'k Q| (key, table.seek(self.hasher.hash_one(key)));
+        // The key that came as number n stands at n % AHEAD until its value is appended.
+        let mut ring = [seek(first); AHEAD];
+        let mut count = 1;
+        for key in keys {
+            let place = &mut ring[count % AHEAD];
+            if count >= AHEAD {
+                let (key, seek) = *place;
+                found.push(seek.find(|(k, _)| key.is(k)).map(|(_, v)| v));
             }
-            let batch = &batch[..count];
-            for (_, seek) in batch.iter().flatten() {
-                table.seek_entry(*seek);
+            *place = seek(key);
+            if count >= HALF {
+                ring[(count - HALF) % AHEAD].1.prefetch_entry();
             }
-            found.extend(
-                batch
-                    .iter()
-                    .flatten()
-                    .map(|(key, seek)| table.find_at(*seek, |(k, _)| key.is(k)).map(|(_, v)| v)),
-            );
-            if count < AHEAD {
-                return;
-            }
+            count += 1;
         }
+        for at in count.saturating_sub(HALF)..count {
+            ring[at % AHEAD].1.prefetch_entry();
+        }
+        found.extend((count.saturating_sub(AHEAD)..count).map(|at| {
+            let (key, seek) = ring[at % AHEAD];
+            seek.find(|(k, _)| key.is(k)).map(|(_, v)| v)
+        }));
     }
 }

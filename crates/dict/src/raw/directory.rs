@@ -5,21 +5,21 @@
 //! with one shift of the hash, and says all that a search needs to know.
 //!
 //! When the directory doubles or halves, nothing is copied at once: a new array is filled from its front, [`STRIDE`]
-//! places with each later change of shape, and what it does not hold yet is looked up in the old one. Until
-//! that is done, places are written in both.
+//! places with each later change of shape. Until it is whole, searches go on in the old one, and what changes is
+//! written in both. So a search never asks which of the two to look at.
 //!
 //! The rules unsafe code leans on:
 //!
 //! * every place that a hash leads to names a live block whose prefix is that of the hash (**cover**);
-//! * places that name the same block are exactly those of its prefix; other places of either array are not
-//!   read (**once**).
+//! * places that name the same block are exactly those of its prefix (**once**);
+//! * there is a place for every value of the leading bits: 2^(64 - `shift`) of them (**whole**).
 
 use core::mem::ManuallyDrop;
 
 use super::block::{Block, Spot};
 
 /// Places copied at each step of growing or shrinking the directory.
-const STRIDE: usize = 64;
+const STRIDE: usize = 256;
 
 /// Bits of the largest directory. The half of the hash below them chooses groups.
 const BITS_MAX: u8 = 31;
@@ -29,19 +29,20 @@ type Place<T> = ManuallyDrop<Block<T>>;
 
 /// The directory, with the caller's `counts` in the part that searches do not touch.
 pub(crate) struct Directory<T, C> {
-    /// As many as are filled; a whole directory has 2^(64 - shift).
+    /// Always 2^(64 - shift).
     places: Vec<Place<T>>,
     shift: u8,
     more: Box<More<T, C>>,
 }
 
 struct More<T, C> {
-    /// Present from one change of size to the end of the copying.
-    old: Option<Old<T>>,
+    /// The array to come, while it is being filled.
+    next: Option<Next<T>>,
     counts: C,
 }
 
-struct Old<T> {
+struct Next<T> {
+    /// As many as are filled, and true.
     places: Vec<Place<T>>,
     shift: u8,
 }
@@ -52,8 +53,13 @@ pub(crate) struct Entries<'a, T>(&'a mut Block<T>);
 impl<'a, T> Entries<'a, T> {
     /// [`Block::insert`].
     #[inline]
-    pub(crate) fn insert(&mut self, hash: u64, entry: T) -> Result<(), T> {
-        self.0.insert(hash, entry)
+    pub(crate) fn insert(
+        &mut self,
+        hash: u64,
+        entry: T,
+        hasher: impl Fn(&T) -> u64,
+    ) -> Result<(), T> {
+        self.0.insert(hash, entry, hasher)
     }
 
     /// [`Block::remove`].
@@ -62,10 +68,10 @@ impl<'a, T> Entries<'a, T> {
         self.0.remove(spot, hasher)
     }
 
-    /// [`Block::take`].
+    /// [`Block::drain`].
     #[inline]
-    pub(crate) fn take(&mut self, spot: Spot) -> Option<T> {
-        self.0.take(spot)
+    pub(crate) fn drain(&mut self, hashes: &[u64], each: impl FnMut(u64, T)) {
+        self.0.drain(hashes, each);
     }
 
     /// [`Block::get_mut`].
@@ -108,7 +114,7 @@ impl<T, C> Directory<T, C> {
         Directory {
             places: Vec::from([copy(&block), ManuallyDrop::new(block)]),
             shift: 63,
-            more: Box::new(More { old: None, counts }),
+            more: Box::new(More { next: None, counts }),
         }
     }
 
@@ -125,34 +131,18 @@ impl<T, C> Directory<T, C> {
     }
 
     /// The block that holds this hash.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn block(&self, hash: u64) -> &Block<T> {
-        match self.places.get((hash >> (self.shift & 63)) as usize) {
-            Some(place) => place,
-            None => self.old_block(hash),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn old_block(&self, hash: u64) -> &Block<T> {
-        match &self.more.old {
-            Some(old) => &old.places[(hash >> (old.shift & 63)) as usize],
-            None => unreachable!("a directory without copying to do is whole"),
-        }
+        let at = (hash >> (self.shift & 63)) as usize;
+        debug_assert!(at < self.places.len());
+        // SAFETY: the array is whole: it has a place for all values of a hash shifted so.
+        unsafe { self.places.get_unchecked(at) }
     }
 
     /// The entries of the block that holds this hash, to change.
     #[inline]
     pub(crate) fn entries_mut(&mut self, hash: u64) -> Entries<'_, T> {
-        let at = (hash >> (self.shift & 63)) as usize;
-        if at < self.places.len() {
-            return Entries(&mut self.places[at]);
-        }
-        match &mut self.more.old {
-            Some(old) => Entries(&mut old.places[(hash >> (old.shift & 63)) as usize]),
-            None => unreachable!("a directory without copying to do is whole"),
-        }
+        Entries(&mut self.places[(hash >> (self.shift & 63)) as usize])
     }
 
     /// Bits that choose a place.
@@ -162,7 +152,7 @@ impl<T, C> Directory<T, C> {
 
     /// Whether it is between two sizes.
     pub(crate) fn in_motion(&self) -> bool {
-        self.more.old.is_some()
+        self.more.next.is_some()
     }
 
     /// Places in use.
@@ -172,20 +162,14 @@ impl<T, C> Directory<T, C> {
 
     /// Bytes on the heap, without the blocks.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let old = self.more.old.as_ref();
-        let places = self.places.capacity() + old.map_or(0, |old| old.places.capacity());
+        let next = self.more.next.as_ref();
+        let places = self.places.capacity() + next.map_or(0, |next| next.places.capacity());
         places * size_of::<Place<T>>() + size_of::<More<T, C>>()
     }
 
     /// Whether the block of this hash may become two.
     pub(crate) fn may_split(&self, hash: u64) -> bool {
-        let depth = self.block(hash).depth;
-        if depth >= self.bits() {
-            return false;
-        }
-        // All its places must be able to tell the halves apart, those not yet copied too.
-        let copied = || Range::of(hash, depth).end() >> self.shift < self.places.len() as u64;
-        self.more.old.as_ref().is_none_or(|old| depth < 64 - old.shift || copied())
+        self.block(hash).depth < self.bits()
     }
 
     /// Writes a block to all places of the prefix of `hash`.
@@ -200,11 +184,13 @@ impl<T, C> Directory<T, C> {
             }
         };
         fill(&mut self.places, self.shift);
-        if let Some(old) = &mut self.more.old
-            // Deeper blocks stand where copying is done: those places of the old array are not read again.
-            && block.depth <= 64 - old.shift
-        {
-            fill(&mut old.places, old.shift);
+        if let Some(next) = &mut self.more.next {
+            if block.depth > 64 - next.shift {
+                // The directory cannot become so small: given up.
+                self.more.next = None;
+            } else {
+                fill(&mut next.places, next.shift);
+            }
         }
     }
 
@@ -263,31 +249,27 @@ impl<T, C> Directory<T, C> {
 
     fn resize(&mut self, shift: u8) {
         let places = Vec::with_capacity(1 << (64 - shift));
-        let old = Old { places: core::mem::replace(&mut self.places, places), shift: self.shift };
-        self.more.old = Some(old);
-        self.shift = shift;
+        self.more.next = Some(Next { places, shift });
         self.step();
     }
 
     /// Copies some places, if there are any to copy.
     pub(crate) fn step(&mut self) {
-        let Some(old) = &mut self.more.old else { return };
-        let whole = 1 << (64 - self.shift);
-        let to = (self.places.len() + STRIDE).min(whole);
-        for at in self.places.len()..to {
-            let hash = (at as u64) << self.shift;
-            let place = &old.places[(hash >> old.shift) as usize];
-            if place.depth > 64 - self.shift {
-                // The old array is whole and true: back to it.
-                self.places = core::mem::take(&mut old.places);
-                self.shift = old.shift;
-                self.more.old = None;
+        let Some(next) = &mut self.more.next else { return };
+        let whole = 1 << (64 - next.shift);
+        let to = (next.places.len() + STRIDE).min(whole);
+        for at in next.places.len()..to {
+            let hash = (at as u64) << next.shift;
+            let place = &self.places[(hash >> self.shift) as usize];
+            if place.depth > 64 - next.shift {
+                self.more.next = None;
                 return;
             }
-            self.places.push(copy(place));
+            next.places.push(copy(place));
         }
         if to == whole {
-            self.more.old = None;
+            (self.places, self.shift) = (core::mem::take(&mut next.places), next.shift);
+            self.more.next = None;
         }
     }
 
@@ -315,7 +297,7 @@ impl<T, C> Directory<T, C> {
     pub(crate) fn into_blocks(mut self) -> Vec<Block<T>> {
         let blocks = self.blocks().map(copy).collect::<Vec<_>>();
         // No place is left to drop them: each block has one owner, in the vector.
-        (self.places, self.more.old) = (Vec::new(), None);
+        (self.places, self.more.next) = (Vec::new(), None);
         blocks.into_iter().map(ManuallyDrop::into_inner).collect()
     }
 }
@@ -341,7 +323,7 @@ mod tests {
 
     fn block(depth: u8, value: u32) -> Block<Box<u32>> {
         let mut block = Block::new(depth, 1);
-        assert!(block.insert(1, Box::new(value)).is_ok());
+        assert!(block.insert(1, Box::new(value), |_| 1).is_ok());
         block
     }
 
@@ -368,7 +350,7 @@ mod tests {
         drop(d.split(HIGH, block(2, 4), block(2, 5)));
         assert_eq!(held(&d), [(1, 2), (2, 4), (2, 5)]);
         d.double();
-        assert!(d.in_motion() && d.len() == STRIDE);
+        assert!(d.in_motion() && d.bits() == 9);
         drop(d.replace(HIGH, block(2, 6)));
         drop(d.split(0, block(2, 7), block(2, 8)));
         assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);

@@ -6,17 +6,17 @@ use core::num::NonZeroU8;
 use core::ptr::NonNull;
 use std::alloc;
 
-use super::simd;
+use super::simd::{self, Tags};
 
 /// Entries at most: as many as a vector instruction compares, less one, so that 16-byte entries fill 256 bytes.
 pub(crate) const FEW_MAX: usize = 15;
 
 /// Room made when there is none left: the next of these.
-const ROOMS: [u8; 3] = [6, 11, FEW_MAX as u8];
+const ROOMS: [u8; 4] = [4, 7, 11, FEW_MAX as u8];
 
 #[repr(C)]
 struct Head<T> {
-    tags: [u8; 16],
+    tags: Tags,
     /// As many as there is room for follow.
     entries: [T; 0],
 }
@@ -36,7 +36,7 @@ unsafe impl<T: Send> Send for Few<T> {}
 unsafe impl<T: Sync> Sync for Few<T> {}
 
 impl<T> Few<T> {
-    /// No entries, room for the first six.
+    /// No entries, room for the first four.
     pub(crate) fn new() -> Self {
         let layout = Self::layout(ROOMS[0]);
         // SAFETY: the layout is not of size 0, as it has tags.
@@ -44,7 +44,7 @@ impl<T> Few<T> {
             alloc::handle_alloc_error(layout)
         };
         // SAFETY: within what was just allocated, without a reference to what is not initialised.
-        unsafe { (&raw mut (*head.as_ptr()).tags).write([0; 16]) };
+        unsafe { (&raw mut (*head.as_ptr()).tags).write(Tags([0; 16])) };
         Few { head, len: 0, room: ROOMS[0], owned: PhantomData }
     }
 
@@ -57,7 +57,7 @@ impl<T> Few<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn entry(&self, at: usize) -> NonNull<T> {
         debug_assert!(at < usize::from(self.room));
         // SAFETY: `at` is less than `room` (callers check it against `len`), so within the allocation; the entries
@@ -68,15 +68,15 @@ impl<T> Few<T> {
         }
     }
 
-    #[inline]
-    fn tags(&self) -> &[u8; 16] {
+    #[inline(always)]
+    fn tags(&self) -> &Tags {
         // SAFETY: written whole in `new`; changed through `&mut self` only.
         unsafe { &(*self.head.as_ptr()).tags }
     }
 
     fn set_tag(&mut self, at: usize, tag: u8) {
         // SAFETY: as in `tags`, and `&mut self` is exclusive.
-        unsafe { (&mut (*self.head.as_ptr()).tags)[at] = tag };
+        unsafe { (*self.head.as_ptr()).tags.0[at] = tag };
     }
 
     /// Entries.
@@ -96,7 +96,7 @@ impl<T> Few<T> {
     }
 
     /// The position of the entry with this tag that `eq` accepts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(
         &self,
         tag: NonZeroU8,
@@ -159,7 +159,7 @@ impl<T> Few<T> {
             return None;
         }
         let last = self.len() - 1;
-        self.set_tag(at, self.tags()[last]);
+        self.set_tag(at, self.tags().0[last]);
         self.set_tag(last, 0);
         self.len -= 1;
         // SAFETY: both positions were below `len`, so initialised. The entry is read once; if another was last, it moves

@@ -1,6 +1,7 @@
 //! The memory of tables: the only unsafe code of the crate, and nothing but what needs it.
 //!
-//! * `block`: groups of cells with a tag each; the rules of clustering.
+//! * `group`: fifteen cells with a tag each.
+//! * `block`: groups side by side; the rules of clustering.
 //! * `directory`: which block holds which hashes; several places may name one block.
 //! * `few`: one small array with a tag for each entry.
 //! * `simd`: tags compared a group at a time, memory asked for ahead of its use.
@@ -12,4 +13,5 @@
 pub(crate) mod block;
 pub(crate) mod directory;
 pub(crate) mod few;
+pub(crate) mod group;
 pub(crate) mod simd;

@@ -4,7 +4,8 @@ use gannet_dict::{ByteKey, Dict};
 
 use super::chained::Chained;
 
-/// A map from keys, given as `Q`, to 8-byte values.
+/// A map from keys, given as `Q`, to 8-byte values. What implements it is inlined always: the maps themselves are
+/// measured, as a caller's loop has them.
 pub(super) trait Map<Q: ?Sized>: Default {
     fn put(&mut self, key: &Q, value: u64);
     fn find(&self, key: &Q) -> bool;
@@ -23,15 +24,15 @@ pub(super) type Clustered<K> = Dict<K, u64>;
 macro_rules! map {
     ($map:ty, $query:ty, $own:expr, $remove:ident) => {
         impl Map<$query> for $map {
-            #[inline]
+            #[inline(always)]
             fn put(&mut self, key: &$query, value: u64) {
                 self.insert($own(key), value);
             }
-            #[inline]
+            #[inline(always)]
             fn find(&self, key: &$query) -> bool {
                 self.get(key).is_some()
             }
-            #[inline]
+            #[inline(always)]
             fn take(&mut self, key: &$query) -> bool {
                 self.$remove(key).is_some()
             }
@@ -57,30 +58,30 @@ map!(Index<Box<[u8]>>, [u8], boxed, swap_remove);
 map!(Std<Box<[u8]>>, [u8], boxed, remove);
 
 impl Map<u64> for Chained {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, key: &u64, value: u64) {
         self.insert(&key.to_le_bytes(), value);
     }
-    #[inline]
+    #[inline(always)]
     fn find(&self, key: &u64) -> bool {
         self.get(&key.to_le_bytes()).is_some()
     }
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, key: &u64) -> bool {
         self.remove(&key.to_le_bytes()).is_some()
     }
 }
 
 impl Map<[u8]> for Chained {
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, key: &[u8], value: u64) {
         self.insert(key, value);
     }
-    #[inline]
+    #[inline(always)]
     fn find(&self, key: &[u8]) -> bool {
         self.get(key).is_some()
     }
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, key: &[u8]) -> bool {
         self.remove(key).is_some()
     }
