@@ -1,5 +1,7 @@
 //! What travels to the parts: packets.
 
+use std::ops::Range;
+
 use gannet_base::Time;
 use gannet_capture::Bytes;
 
@@ -14,35 +16,34 @@ pub(crate) struct Block {
     pub(crate) base: usize,
     /// Number of the packet with index 0.
     pub(crate) first: u64,
-    pub(crate) entries: Vec<Entry>,
-    /// By part, the places in `entries` of what is its own or came out of the hub's.
-    pub(crate) dealt: Vec<Vec<u32>>,
-    /// The latest time of all packets so far, those of earlier blocks included.
-    pub(crate) latest: Time,
+    /// The latest time up to each packet, that of earlier blocks included.
+    pub(crate) latest: Vec<Time>,
+    /// Number of each packet, less that of the first.
+    pub(crate) index: Vec<u32>,
+    /// By part, what is its own or came out of the hub's.
+    pub(crate) dealt: Vec<Vec<Entry>>,
     /// What the hub found inside of packets, in order.
     pub(crate) handed: Vec<Handed>,
     pub(crate) own: Vec<u8>,
 }
 
-/// A packet: where its IP header is, and whose it is.
+/// A packet of a part: where its IP header is.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) time: Time,
-    /// The latest time of all packets before it.
-    pub(crate) before: Time,
+    /// Its place among the packets of the block.
+    pub(crate) at: u32,
     /// Number, less that of the first.
     pub(crate) index: u32,
     /// From the block's base.
     pub(crate) offset: u32,
     pub(crate) len: u32,
     pub(crate) wire_len: u32,
-    /// Whose it is; [`HUB`] for none of the parts.
-    pub(crate) part: u8,
-    /// Layers so far.
+    /// Layers so far; [`HUB`] if the hub took the packet, and handed over what is inside.
     pub(crate) layers: u8,
 }
 
-/// In place of a part: the hub took the packet, and may have handed over what is inside.
+/// In place of layers: more than there can be.
 pub(crate) const HUB: u8 = u8::MAX;
 
 /// An IP packet that came out of another one, a fragment or an unusual frame.
@@ -70,14 +71,32 @@ pub(crate) enum Place {
 }
 
 impl Block {
+    /// Forgets everything, keeps the memory.
+    pub(crate) fn clear(&mut self, parts: usize) {
+        self.latest.clear();
+        self.index.clear();
+        self.dealt.resize_with(parts, Vec::new);
+        self.dealt.iter_mut().for_each(Vec::clear);
+        self.handed.clear();
+        self.own.clear();
+    }
+
     /// Number of its last packet; those that nobody takes are not counted.
     pub(crate) fn last(&self) -> u64 {
-        self.entries.last().map_or(self.first, |e| self.number(e))
+        self.first + self.index.last().map_or(0, |index| u64::from(*index))
     }
 
     /// Number of an entry's packet.
+    #[inline]
     pub(crate) fn number(&self, entry: &Entry) -> u64 {
         self.first + u64::from(entry.index)
+    }
+
+    /// Number of each packet in these places, and the latest time up to it.
+    pub(crate) fn times(&self, places: Range<usize>) -> impl Iterator<Item = (u64, Time)> {
+        let index = self.index.get(places.clone()).unwrap_or_default();
+        let latest = self.latest.get(places).unwrap_or_default();
+        index.iter().zip(latest).map(|(index, time)| (self.first + u64::from(*index), *time))
     }
 
     /// The IP packet of an entry.

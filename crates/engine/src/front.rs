@@ -25,12 +25,15 @@ use gannet_log::StreamCount;
 use gannet_protocols::hub;
 use gannet_protocols::hub::HubPorts;
 use gannet_wire::Network;
+use gannet_wire::PLAIN_LAYERS;
+use gannet_wire::link_type;
 use gannet_wire::protocol;
 
 use crate::Options;
 use crate::block::Block;
 use crate::block::Entry;
 use crate::block::HUB;
+use crate::block::Handed;
 use crate::merge;
 use crate::merge::Failure;
 use crate::part;
@@ -44,13 +47,13 @@ use crate::steer::Role;
 use crate::steer::owner;
 
 /// The most parts there can be.
-pub(crate) const MAX_PARTS: usize = HUB as usize;
+pub(crate) const MAX_PARTS: usize = u8::MAX as usize;
 /// Blocks that wait for a part at the most, each of a batch of packets.
 const BLOCKS: usize = 8;
 /// Reports that wait for the merge at the most, for each part.
 const REPORTS: usize = 4;
-/// Blocks after which the hub reports: as often as a part.
-const REPORT_BLOCKS: u32 = 16;
+/// Reports of the hub that may wait when the next block is begun: each is of a block at least.
+const HUB_REPORTS: usize = 4 * BLOCKS;
 
 /// The front's end of the parts and the merge.
 pub(crate) struct Front {
@@ -62,8 +65,6 @@ pub(crate) struct Front {
     failure: Arc<Failure>,
     /// Blocks that are or were with the parts.
     blocks: Vec<Arc<Block>>,
-    /// Blocks since the hub last reported.
-    unreported: u32,
     /// The latest time of all packets so far.
     latest: Time,
 }
@@ -90,7 +91,8 @@ impl Front {
     /// Starts the threads of so many parts.
     pub(crate) fn new(options: &Options, parts: usize) -> io::Result<Self> {
         let parts = parts.clamp(1, MAX_PARTS);
-        let queues: Vec<_> = (0..=parts).map(|_| Arc::new(Reports::new(REPORTS))).collect();
+        let mut queues: Vec<_> = (0..parts).map(|_| Arc::new(Reports::new(REPORTS))).collect();
+        queues.push(Arc::new(Reports::of_hub(HUB_REPORTS)));
         let crowd = Crowd::of(parts + 1);
         let start = |(me, reports): (usize, &Arc<Reports>)| {
             let blocks = Arc::new(Queue::new(BLOCKS));
@@ -119,7 +121,6 @@ impl Front {
             merge: Some(merge),
             failure,
             blocks: Vec::new(),
-            unreported: 0,
             latest: Time::ZERO,
         })
     }
@@ -133,100 +134,87 @@ impl Front {
         let Some(first) = batch.iter().find(|p| !p.data.is_empty()).or(batch.get(0)) else {
             return Ok(());
         };
+        // All blocks before are with the parts: what waits to be merged will be.
+        self.reports.queue.wait_for_space();
         let mut block = self.free_block();
         let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
         let bytes = batch.bytes();
         let memory = (bytes.as_ptr().addr(), bytes.len());
+        filling.clear(self.parts.len());
         filling.bytes = bytes.clone();
         filling.base = first.data.as_ptr().addr().saturating_sub(memory.0).min(memory.1);
         filling.first = batch.get(0).map_or(0, |p| p.number);
-        filling.entries.clear();
-        filling.dealt.resize_with(self.parts.len(), Vec::new);
-        filling.dealt.iter_mut().for_each(Vec::clear);
         if let Role::Hub(outbox) = &mut self.hub.role {
             outbox.memory = memory;
             outbox.handed = std::mem::take(&mut filling.handed);
             outbox.own = std::mem::take(&mut filling.own);
-            outbox.handed.clear();
-            outbox.own.clear();
         }
         let base = memory.0 + filling.base;
+        filling.latest.reserve(batch.len());
+        filling.index.reserve(batch.len());
         for packet in batch.iter().filter(|p| pass(p)) {
             let index = (packet.number - filling.first) as u32;
-            let Some(entry) = self.packet(&packet, index, base) else { continue };
-            self.latest = self.latest.max(entry.time);
-            let at = filling.entries.len() as u32;
-            match filling.dealt.get_mut(usize::from(entry.part)) {
-                Some(own) => own.push(at),
-                None => filling.dealt.iter_mut().for_each(|own| own.push(at)),
+            let at = filling.latest.len() as u32;
+            let entry = |offset, len, wire_len, layers| Entry {
+                time: packet.time,
+                at,
+                index,
+                offset,
+                len,
+                wire_len,
+                layers,
+            };
+            if let Some((ip, owner)) = plain(&packet, &self.hub.env.hub_ports, self.parts.len())
+                && let Some(offset) = ip.data.as_ptr().addr().checked_sub(base)
+                && let Ok(offset) = u32::try_from(offset)
+            {
+                self.hub.pass(packet.number, packet.time);
+                if let Some(dealt) = filling.dealt.get_mut(usize::from(owner)) {
+                    dealt.push(entry(offset, ip.data.len() as u32, ip.wire_len, ip.layers));
+                }
+            } else {
+                let handed = self.hubs(&packet, index);
+                if packet.data.is_empty() || packet.wire_len == 0 {
+                    continue;
+                }
+                for (part, dealt) in filling.dealt.iter_mut().enumerate() {
+                    if handed.iter().any(|h| usize::from(h.part) == part) {
+                        dealt.push(entry(0, 0, 0, HUB));
+                    }
+                }
             }
-            filling.entries.push(entry);
+            self.latest = self.latest.max(packet.time);
+            filling.latest.push(self.latest);
+            filling.index.push(index);
         }
-        filling.latest = self.latest;
         self.hub.relieve_after(filling.first);
         if let Role::Hub(outbox) = &mut self.hub.role {
             filling.handed = std::mem::take(&mut outbox.handed);
             filling.own = std::mem::take(&mut outbox.own);
         }
-        let last = block.last();
+        // Nobody waits for rows of the hub: they are there before any part gets to this block.
+        part::report_any(&mut self.hub, &self.reports);
         for part in &self.parts {
-            if part.blocks.is_full() && self.unreported > 0 {
-                // Nobody may wait for the hub while the front waits. (Of this block it has made
-                // rows already, but none of a later one.)
-                self.unreported = 0;
-                part::report(&mut self.hub, Some(part::after(last)), &self.reports);
-            }
             part.blocks.push(Arc::clone(&block));
         }
         self.blocks.push(block);
-        self.unreported += 1;
-        part::report_much(&mut self.hub, &self.reports);
-        if self.unreported >= REPORT_BLOCKS {
-            self.unreported = 0;
-            part::report(&mut self.hub, Some(part::after(last)), &self.reports);
-        }
         self.failure.check()
     }
 
-    /// One packet: its entry in the block, if it is one.
-    fn packet(&mut self, packet: &Packet<'_>, index: u32, base: usize) -> Option<Entry> {
-        let parts = self.parts.len();
-        let offset = |ip: &IpPart<'_>| {
-            let offset = ip.data.as_ptr().addr().checked_sub(base)?;
-            u32::try_from(offset).ok()
-        };
-        if let Some((ip, pair)) = plain(packet, &self.hub.env.hub_ports)
-            && let Some(offset) = offset(&ip)
-        {
-            self.hub.pass(packet.number, packet.time);
-            return Some(Entry {
-                time: packet.time,
-                before: self.latest,
-                index,
-                offset,
-                len: ip.data.len() as u32,
-                wire_len: ip.wire_len,
-                part: owner(pair.0, pair.1, parts),
-                layers: ip.layers,
-            });
-        }
+    /// A packet that is the hub's to look at: what it hands over of it.
+    #[cold]
+    fn hubs(&mut self, packet: &Packet<'_>, index: u32) -> &[Handed] {
+        let mut before = 0;
         if let Role::Hub(outbox) = &mut self.hub.role {
             outbox.index = index;
+            before = outbox.handed.len();
         }
         self.hub.packet(packet);
         self.hub.rest();
-        let is_one = !packet.data.is_empty() && packet.wire_len > 0;
-        let (time, before, layers, part) = (packet.time, self.latest, 0, HUB);
-        is_one.then_some(Entry {
-            time,
-            before,
-            index,
-            offset: 0,
-            len: 0,
-            wire_len: 0,
-            part,
-            layers,
-        })
+        match &self.hub.role {
+            Role::Hub(outbox) => outbox.handed.get(before..).unwrap_or_default(),
+            _ => &[],
+        }
     }
 
     /// A block that no part reads any more.
@@ -266,10 +254,51 @@ struct IpPart<'a> {
     layers: u8,
 }
 
-/// The IP part and the hosts of a packet that surely is one pair's own: no oddity so far, no
-/// fragment, no tunnel, nothing of the hub.
+/// The IP part of a packet that surely is one pair's own, and who of so many parts owns that: no
+/// oddity so far, no fragment, no tunnel, nothing of the hub.
 #[inline]
-fn plain<'a>(packet: &Packet<'a>, ports: &HubPorts) -> Option<(IpPart<'a>, (Addr, Addr))> {
+fn plain<'a>(packet: &Packet<'a>, ports: &HubPorts, parts: usize) -> Option<(IpPart<'a>, u8)> {
+    if let Some(own) = plain_v4(packet, ports, parts) { own } else { any(packet, ports, parts) }
+}
+
+/// Bytes of Ethernet, IPv4 without options, and ports.
+const HEADERS: usize = LINK + 20 + 4;
+/// Bytes of Ethernet.
+const LINK: usize = 14;
+
+/// The same of what nearly all packets are, TCP and UDP over IPv4 over Ethernet; the outer `None` if
+/// it is something else.
+#[inline]
+fn plain_v4<'a>(
+    packet: &Packet<'a>,
+    ports: &HubPorts,
+    parts: usize,
+) -> Option<Option<(IpPart<'a>, u8)>> {
+    let head: &[u8; HEADERS] = packet.data.first_chunk()?;
+    let is_fragment = u16::from_be_bytes([head[20], head[21]]) & 0x3fff != 0;
+    if packet.link_type.0 != link_type::ETHERNET || head[12..15] != [8, 0, 0x45] || is_fragment {
+        return None;
+    }
+    let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let is_hubs = match head[23] {
+        protocol::TCP => ports.may_have(Proto::Tcp, port(34), port(36)),
+        protocol::UDP => {
+            let payload = packet.data.get(LINK + 28..).unwrap_or_default();
+            ports.may_have(Proto::Udp, port(34), port(36)) || hub::may_be_by_content(payload)
+        }
+        _ => return None,
+    };
+    let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let ip = IpPart {
+        data: &packet.data[LINK..],
+        wire_len: packet.wire_len.saturating_sub(LINK as u32),
+        layers: PLAIN_LAYERS,
+    };
+    Some((!is_hubs).then(|| (ip, owner(addr(26), addr(30), parts))))
+}
+
+/// The same of any packet.
+fn any<'a>(packet: &Packet<'a>, ports: &HubPorts, parts: usize) -> Option<(IpPart<'a>, u8)> {
     let mut odd = false;
     let (link, data) = (packet.link_type.0, packet.data);
     let frame = gannet_wire::link_with(link, data, packet.wire_len, 0, &mut |_| odd = true);
@@ -310,5 +339,5 @@ fn plain<'a>(packet: &Packet<'a>, ports: &HubPorts) -> Option<(IpPart<'a>, (Addr
         _ => true,
     };
     let ip = IpPart { data: ip, wire_len: frame.wire_len, layers: frame.depth };
-    (!hubs).then_some((ip, pair))
+    (!hubs).then(|| (ip, owner(pair.0, pair.1, parts)))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use gannet_base::Time;
 use gannet_log::Key;
 use gannet_log::Logs;
 use gannet_log::Rows;
@@ -14,6 +15,8 @@ use gannet_protocols::later::Deferred;
 use gannet_protocols::later::Whole;
 
 use crate::queue::Closing;
+use crate::reports::CLOSING;
+use crate::reports::Report;
 use crate::reports::Reports;
 
 /// What the merge tells while it works: the first error of a log.
@@ -41,7 +44,11 @@ struct Part {
 /// One stream's rows, by part.
 struct Stream {
     path: &'static str,
+    /// Where in the logs, once there is a row.
+    place: Option<usize>,
     parts: Vec<VecDeque<Pending>>,
+    /// By part, the key of the next row.
+    heads: Vec<Key>,
 }
 
 /// Rows of which the first few may have been written.
@@ -50,9 +57,12 @@ struct Pending {
     next: usize,
 }
 
+/// In place of the key of the next row, where there is none.
+const NONE: Key = Key { packet: u64::MAX, due: Time::MAX, tie: u64::MAX };
+
 impl Pending {
-    fn key(&self) -> Option<Key> {
-        self.rows.marks.get(self.next).map(|m| m.0)
+    fn key(&self) -> Key {
+        self.rows.marks.get(self.next).map_or(NONE, |m| m.0)
     }
 }
 
@@ -65,8 +75,11 @@ pub(crate) fn run(
 ) -> (Logs, Vec<StreamCount>) {
     let closing: Vec<_> = reports.clone();
     let _no_more: Vec<_> = closing.iter().map(|r| Closing(&r.queue)).collect();
-    let start = Some(Key::EARLIEST);
-    let part = |reports| Part { reports, until: start, deferred: Deferred::default() };
+    let part = |reports: Arc<Reports>| Part {
+        until: Some(reports.from),
+        reports,
+        deferred: Deferred::default(),
+    };
     let mut parts: Vec<_> = reports.into_iter().map(part).collect();
     let mut streams: Vec<Stream> = Vec::new();
     let mut whole = Whole::default();
@@ -74,14 +87,15 @@ pub(crate) fn run(
         // The part that is behind holds all others up.
         let behind = (0..parts.len()).filter_map(|i| parts[i].until.map(|u| (u, i))).min();
         let Some((_, i)) = behind else { break };
-        match parts[i].reports.queue.pop() {
-            Some(report) => {
-                parts[i].until = report.until;
-                parts[i].deferred.append(report.deferred);
-                keep(&mut streams, i, parts.len(), report.rows);
+        let report = parts[i].reports.queue.pop();
+        take(&mut parts, &mut streams, i, report);
+        for i in 0..parts.len() {
+            // What the hub has made meanwhile.
+            while parts[i].until == Some(CLOSING)
+                && let Some(report) = parts[i].reports.queue.try_pop()
+            {
+                take(&mut parts, &mut streams, i, Some(report));
             }
-            // Its thread is gone: there was a panic, which whoever joins it hears of.
-            None => parts[i].until = None,
         }
         let until = parts.iter().filter_map(|p| p.until).min();
         for stream in &mut streams {
@@ -96,15 +110,26 @@ pub(crate) fn run(
     (logs, counts)
 }
 
-fn keep(streams: &mut Vec<Stream>, part: usize, parts: usize, rows: Vec<Rows>) {
-    for rows in rows {
+/// What a part reported, or that its thread is gone: there was a panic, which whoever joins it hears
+/// of.
+fn take(parts: &mut [Part], streams: &mut Vec<Stream>, part: usize, report: Option<Report>) {
+    let n = parts.len();
+    let Some(from) = parts.get_mut(part) else { return };
+    from.until = report.as_ref().and_then(|r| r.until);
+    let Some(report) = report else { return };
+    from.deferred.append(report.deferred);
+    for rows in report.rows {
         let path = rows.shape.path;
         let at = streams.iter().position(|s| s.path == path).unwrap_or_else(|| {
-            let parts = (0..parts).map(|_| VecDeque::new()).collect();
-            streams.push(Stream { path, parts });
+            let parts = (0..n).map(|_| VecDeque::new()).collect();
+            streams.push(Stream { path, place: None, parts, heads: vec![NONE; n] });
             streams.len() - 1
         });
-        streams[at].parts[part].push_back(Pending { rows, next: 0 });
+        let (stream, pending) = (&mut streams[at], Pending { rows, next: 0 });
+        if stream.parts[part].is_empty() {
+            stream.heads[part] = pending.key();
+        }
+        stream.parts[part].push_back(pending);
     }
 }
 
@@ -116,51 +141,44 @@ fn write(
     logs: &mut Logs,
     mut done: impl FnMut(usize, Rows),
 ) {
-    let parts = &mut stream.parts;
+    let until = until.unwrap_or(NONE);
     loop {
         // The part with the next row, and the key up to which its rows come next.
-        let mut next: Option<(Key, usize)> = None;
-        let mut limit = until;
-        for (i, part) in parts.iter().enumerate() {
-            let Some(key) = part.front().and_then(Pending::key) else { continue };
-            if next.is_none_or(|(least, _)| key < least) {
-                if let Some((other, _)) = next {
-                    limit = Some(least(limit, other));
-                }
-                next = Some((key, i));
+        let (mut i, mut key, mut limit) = (0, NONE, until);
+        for (at, head) in stream.heads.iter().enumerate() {
+            if *head < key {
+                limit = limit.min(key);
+                (i, key) = (at, *head);
             } else {
-                limit = Some(least(limit, key));
+                limit = limit.min(*head);
             }
         }
-        let Some((key, i)) = next else { return };
-        if until.is_some_and(|u| key >= u) {
+        if key >= until {
             return;
         }
-        let part = &mut parts[i];
+        let (Some(part), Some(head)) = (stream.parts.get_mut(i), stream.heads.get_mut(i)) else {
+            return;
+        };
         let Some(pending) = part.front_mut() else { return };
         let from = pending.next;
-        let rest = &pending.rows.marks[from..];
+        let rest = pending.rows.marks.get(from + 1..).unwrap_or_default();
         // Keys of different parts differ; should they not, the first part comes first.
-        let run = rest.iter().skip(1).take_while(|m| limit.is_none_or(|l| m.0 < l)).count() + 1;
-        logs.add(&pending.rows, from..from + run);
-        pending.next += run;
+        pending.next = from + 1 + rest.iter().take_while(|m| m.0 < limit).count();
+        let place = *stream.place.get_or_insert_with(|| logs.place(&pending.rows));
+        logs.add_at(place, &pending.rows, from..pending.next);
+        *head = pending.key();
         if pending.next == pending.rows.marks.len()
             && let Some(written) = part.pop_front()
         {
             done(i, written.rows);
+            *head = part.front().map_or(NONE, Pending::key);
         }
     }
-}
-
-fn least(a: Option<Key>, b: Key) -> Key {
-    a.map_or(b, |a| a.min(b))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reports::Report;
-    use gannet_base::Time;
     use gannet_log::Options;
     use proptest::prelude::*;
 
@@ -183,7 +201,8 @@ mod tests {
             let queues: Vec<_> = (0..3).map(|_| Arc::new(Reports::new(1_000))).collect();
             let mut parts: Vec<_> = (0..3).map(|_| Logs::collecting(Options::default())).collect();
             let report = |part: &mut Logs, until, to: &Reports| {
-                let rows = part.take(|path| to.spare(path));
+                let rows = part.take();
+                part.reuse(to.spare());
                 to.queue.push(Report { until, rows, deferred: Deferred::default() });
             };
             for (n, (part, cut)) in (0..).zip(&deal) {

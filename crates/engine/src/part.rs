@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use gannet_base::Time;
 use gannet_base::prefetch;
 use gannet_log::Key;
 
 use crate::block::Block;
+use crate::block::HUB;
 use crate::glance;
 use crate::queue::Closing;
 use crate::queue::Queue;
+use crate::reports::CLOSING;
 use crate::reports::Report;
 use crate::reports::Reports;
 use crate::shard::Shard;
@@ -18,11 +19,11 @@ use crate::state::State;
 use crate::steer::Datagram;
 
 /// Rows go to the merge when there are so many bytes of them, with what they cost beside …
-const REPORT_BYTES: u64 = 512 << 10;
+const REPORT_BYTES: u64 = 256 << 10;
 /// … or sooner, so that so many reports would fit into all memory there may be …
 const REPORTS_OF_STATE: u64 = 128;
 /// … or after so many blocks, so that those of other parts need not wait.
-const REPORT_BLOCKS: u32 = 16;
+const REPORT_BLOCKS: u32 = 8;
 /// What an item that is left to the merge costs, in bytes.
 const DEFERRED_BYTES: usize = 256;
 
@@ -69,55 +70,50 @@ pub(crate) fn run(
 fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Reports) {
     let mut handed = block.handed.iter().peekable();
     let dealt = block.dealt.get(usize::from(me)).map_or(&[][..], Vec::as_slice);
-    let mut coming = dealt.iter().skip(glance::AHEAD);
-    let mut far = dealt.iter().skip(FETCH_AHEAD);
     let mut done = 0;
-    for at in dealt {
-        if let Some(next) = far.next().and_then(|at| block.entries.get(*at as usize)) {
+    for (i, entry) in dealt.iter().enumerate() {
+        if let Some(next) = dealt.get(i + FETCH_AHEAD) {
             prefetch(block.packet(next).as_ptr().cast::<[u8; FETCH]>());
         }
-        if let Some(next) = coming.next().and_then(|at| block.entries.get(*at as usize))
+        if let Some(next) = dealt.get(i + glance::AHEAD)
             && let Some(key) = glance::ip_key(block.packet(next))
         {
             shard.expect_soon(&key);
         }
-        let at = *at as usize;
-        let Some(entry) = block.entries.get(at) else { break };
-        pass(shard, block, done..at, entry.before, reports);
+        let at = entry.at as usize;
+        pass(shard, block, done..at, reports);
         done = at + 1;
         let number = block.number(entry);
-        if entry.part == me {
-            let ip = Datagram { bytes: block.packet(entry), wire_len: entry.wire_len };
-            shard.given(number, entry.time, entry.layers, ip);
-        } else {
-            let mut mine = false;
+        if entry.layers == HUB {
+            shard.begin(number, entry.time);
+            shard.advance(entry.time);
             while let Some(next) = handed.next_if(|h| h.index <= entry.index) {
                 if next.part == me {
-                    if !std::mem::replace(&mut mine, true) {
-                        shard.begin(number, entry.time);
-                        shard.advance(entry.time);
-                    }
                     shard.take_over(next, block.handed(next));
                 }
             }
-            if mine { shard.rest() } else { shard.pass(number, entry.time) }
+            shard.rest();
+        } else {
+            let ip = Datagram { bytes: block.packet(entry), wire_len: entry.wire_len };
+            shard.given(number, entry.time, entry.layers, ip);
         }
         report_much(shard, reports);
     }
-    pass(shard, block, done..block.entries.len(), block.latest, reports);
+    pass(shard, block, done..block.latest.len(), reports);
     shard.relieve_after(block.first);
 }
 
-/// Packets of others, the last of which takes time to `latest` at the most: one by one only if
-/// something is due.
+/// Packets of others: one by one only if something is due.
 #[inline]
-fn pass(shard: &mut Shard, block: &Block, range: Range<usize>, latest: Time, reports: &Reports) {
-    if range.is_empty() || shard.pass_all(latest) {
+fn pass(shard: &mut Shard, block: &Block, places: Range<usize>, reports: &Reports) {
+    if places.is_empty() || block.latest.get(places.end - 1).is_none_or(|t| shard.pass_all(*t)) {
         return;
     }
-    for entry in block.entries.get(range).unwrap_or_default() {
-        shard.pass(block.number(entry), entry.time);
-        report_much(shard, reports);
+    for (number, time) in block.times(places) {
+        if !shard.pass_all(time) {
+            shard.pass(number, time);
+            report_much(shard, reports);
+        }
     }
 }
 
@@ -128,8 +124,20 @@ pub(crate) fn after(last: u64) -> Key {
 
 /// Reports what the shard has made so far, of which everything to come is `until` or later.
 pub(crate) fn report(shard: &mut Shard, until: Option<Key>, reports: &Reports) {
-    let rows = shard.env.logs.take(|path| reports.spare(path));
-    reports.queue.push(Report { until, rows, deferred: shard.env.take_deferred() });
+    reports.queue.push(made(shard, until, reports));
+}
+
+/// Reports what the hub has made so far, if anything, without waiting.
+pub(crate) fn report_any(hub: &mut Shard, reports: &Reports) {
+    if hub.env.logs.held() + hub.env.deferred() > 0 {
+        reports.queue.push_at_once(made(hub, Some(CLOSING), reports));
+    }
+}
+
+fn made(shard: &mut Shard, until: Option<Key>, reports: &Reports) -> Report {
+    let rows = shard.env.logs.take();
+    shard.env.logs.reuse(reports.spare());
+    Report { until, rows, deferred: shard.env.take_deferred() }
 }
 
 fn is_much(shard: &mut Shard) -> bool {

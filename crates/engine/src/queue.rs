@@ -42,13 +42,14 @@ impl<T> Queue<T> {
 
     /// Adds an item, waiting for space if need be. An item for a closed queue is dropped.
     pub(crate) fn push(&self, item: T) {
+        drop(self.with_space());
+        self.push_at_once(item);
+    }
+
+    /// Adds an item without waiting, whatever there is: for somebody who [waits](Self::wait_for_space)
+    /// when he may.
+    pub(crate) fn push_at_once(&self, item: T) {
         let mut state = self.lock();
-        if state.items.len() >= self.capacity {
-            state.full = true;
-            while state.full && !state.closed {
-                state = self.space.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-        }
         if state.closed {
             return;
         }
@@ -59,9 +60,20 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Whether adding an item would have to wait.
-    pub(crate) fn is_full(&self) -> bool {
-        self.lock().items.len() >= self.capacity
+    /// Waits until there is space for an item, or none will be taken any more.
+    pub(crate) fn wait_for_space(&self) {
+        drop(self.with_space());
+    }
+
+    fn with_space(&self) -> MutexGuard<'_, State<T>> {
+        let mut state = self.lock();
+        if state.items.len() >= self.capacity {
+            state.full = true;
+            while state.full && !state.closed {
+                state = self.space.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        state
     }
 
     /// The next item if there is one at once.

@@ -9,8 +9,11 @@ use gannet_protocols::later::Deferred;
 
 use crate::queue::Queue;
 
-/// Rows whose memory waits to be used again, at the most: a few of each log that has many.
-const SPARE: usize = 32;
+/// Chunks of rows whose memory waits to be used again, at the most.
+const SPARE: usize = 16;
+
+/// No row of a packet has this key or a later one: those are of what is open in the end.
+pub(crate) const CLOSING: Key = Key { packet: u64::MAX - 1, ..Key::EARLIEST };
 
 /// What a part has made so far.
 pub(crate) struct Report {
@@ -23,6 +26,9 @@ pub(crate) struct Report {
 /// A part's way to the merge.
 pub(crate) struct Reports {
     pub(crate) queue: Queue<Report>,
+    /// All rows to come have this key or a later one, unless they are in the queue by the time when
+    /// other parts can have rows that come after them.
+    pub(crate) from: Key,
     /// Rows that were written. New memory for each report would cost more than what is in it.
     spare: Mutex<Vec<Rows>>,
 }
@@ -30,21 +36,26 @@ pub(crate) struct Reports {
 impl Reports {
     /// So many reports may wait.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { queue: Queue::new(capacity), spare: Mutex::default() }
+        Self { queue: Queue::new(capacity), from: Key::EARLIEST, spare: Mutex::default() }
     }
 
-    /// Rows of a log that were written, for their memory.
-    pub(crate) fn spare(&self, path: &'static str) -> Option<Rows> {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = spare.iter().position(|r| r.shape.path == path)?;
-        Some(spare.swap_remove(at))
+    /// Those of the hub: nobody needs to wait for them before the end.
+    pub(crate) fn of_hub(capacity: usize) -> Self {
+        Self { from: CLOSING, ..Self::new(capacity) }
+    }
+
+    /// Rows that were written, for their memory.
+    pub(crate) fn spare(&self) -> Vec<Rows> {
+        std::mem::take(&mut self.spare.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Rows were written.
     pub(crate) fn give_back(&self, rows: Rows) {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.len() < SPARE {
-            spare.push(rows);
+        if rows.is_chunk() {
+            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            if spare.len() < SPARE {
+                spare.push(rows);
+            }
         }
     }
 }

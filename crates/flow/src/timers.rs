@@ -170,7 +170,7 @@ impl Timers {
             return None;
         }
         let entry = self.pop_due(now);
-        self.quiet = if entry.is_none() { Some(self.next_due()) } else { None };
+        self.quiet = if entry.is_none() { Some(self.find_due()) } else { None };
         entry
     }
 
@@ -218,7 +218,12 @@ impl Timers {
     }
 
     /// A time before which [`pop`](Self::pop) has nothing.
+    #[inline]
     pub fn next_due(&self) -> Time {
+        self.quiet.unwrap_or_else(|| self.find_due())
+    }
+
+    fn find_due(&self) -> Time {
         let late = self.late.peek().map(|e| e.0.0);
         let near = self.near.get(self.at).map(|e| entry(self.bucket, *e).0);
         if let Some(due) = near.into_iter().chain(late).min() {

@@ -36,6 +36,11 @@ impl Buffer {
         self.len -= n;
     }
 
+    /// Forgets all lines, keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// All lines.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         self.bytes.truncate(self.len);

@@ -43,6 +43,14 @@ impl Shape {
     }
 }
 
+/// Rows are handed on in pieces of about this many bytes: so large that what a piece costs is not
+/// felt, and so small that the few at work stay in a cache.
+pub(crate) const CHUNK: usize = 64 << 10;
+/// A chunk is full when so much is left: most rows fit in that, and it need not grow.
+pub(crate) const CHUNK_REST: usize = 4 << 10;
+/// Rows that are fewer bytes are copied: what is handed on waits, and is no larger than it must be.
+pub(crate) const COPIED: usize = CHUNK / 4;
+
 /// Rows of one stream, formatted, with the place of each.
 #[derive(Debug)]
 pub struct Rows {
@@ -54,4 +62,21 @@ pub struct Rows {
     pub bytes: Vec<u8>,
     /// The key of each row, and where its line ends.
     pub marks: Vec<(Key, u32)>,
+}
+
+impl Rows {
+    /// Whether their memory may serve for [others](crate::Logs::reuse).
+    pub fn is_chunk(&self) -> bool {
+        (CHUNK..=2 * CHUNK).contains(&self.bytes.capacity())
+    }
+
+    /// Some of the lines.
+    #[inline]
+    pub(crate) fn lines(&self, which: std::ops::Range<usize>) -> &[u8] {
+        let end = |rows: usize| match rows.checked_sub(1) {
+            Some(last) => self.marks.get(last).map_or(0, |m| m.1 as usize),
+            None => 0,
+        };
+        self.bytes.get(end(which.start)..end(which.end)).unwrap_or_default()
+    }
 }

@@ -8,6 +8,9 @@ use gannet_base::Time;
 
 use crate::buffer::Buffer;
 use crate::buffer::format;
+use crate::collect::CHUNK;
+use crate::collect::CHUNK_REST;
+use crate::collect::COPIED;
 use crate::collect::Key;
 use crate::collect::Rows;
 use crate::collect::Shape;
@@ -68,6 +71,9 @@ const PIECE: usize = 64 << 10;
 
 const SLOTS: usize = 256;
 
+/// Chunks whose memory is kept for others.
+const SPARE: usize = 16;
+
 /// All log streams of a run: one buffered file each, opened at its first row.
 ///
 /// Writing never fails where rows are made; the first error of a file is kept for
@@ -85,6 +91,10 @@ pub struct Logs {
     key: Option<Key>,
     /// Bytes collected.
     held: usize,
+    /// Rows collected that make a chunk.
+    chunks: Vec<Rows>,
+    /// Memory of chunks to come.
+    spare: Vec<Rows>,
     tickets: Cell<u64>,
 }
 
@@ -114,6 +124,8 @@ impl Logs {
             full_at: PIECE,
             key: None,
             held: 0,
+            chunks: Vec::new(),
+            spare: Vec::new(),
             tickets: Cell::new(0),
         }
     }
@@ -145,39 +157,74 @@ impl Logs {
         ticket
     }
 
-    /// Bytes of the rows collected.
+    /// Bytes of the rows collected, and of their keys.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// The rows collected so far. Rows to come use the memory of `spare` rows, asked for by stream:
-    /// of the same stream, there is likely to be room for as many.
-    pub fn take(&mut self, mut spare: impl FnMut(&'static str) -> Option<Rows>) -> Vec<Rows> {
+    /// The rows collected so far, those of each stream in order.
+    pub fn take(&mut self) -> Vec<Rows> {
         self.held = 0;
-        let streams = self.streams.iter_mut().filter(|s| !s.marks.is_empty());
-        let rows = streams.map(|s| {
-            let (bytes, mut marks) = match spare(s.path) {
-                Some(rows) => (rows.bytes, rows.marks),
-                None => (Vec::new(), Vec::with_capacity(s.marks.len())),
-            };
-            marks.clear();
-            Rows {
-                shape: s.shape,
-                opened: s.opened,
-                bytes: s.buffer.exchange(bytes),
-                marks: std::mem::replace(&mut s.marks, marks),
+        for i in 0..self.streams.len() {
+            let stream = &mut self.streams[i];
+            let few = stream.buffer.len() <= COPIED;
+            match stream.marks.is_empty() {
+                true => {}
+                false if few => {
+                    self.chunks.push(Rows {
+                        shape: stream.shape,
+                        opened: stream.opened,
+                        bytes: stream.buffer.bytes().to_vec(),
+                        marks: stream.marks.clone(),
+                    });
+                    stream.buffer.clear();
+                    stream.marks.clear();
+                }
+                false => self.chunk(i),
             }
+        }
+        std::mem::take(&mut self.chunks)
+    }
+
+    /// Rows to come use the memory of these, which were written.
+    pub fn reuse(&mut self, rows: Vec<Rows>) {
+        let room = SPARE.saturating_sub(self.spare.len());
+        self.spare.extend(rows.into_iter().filter(Rows::is_chunk).take(room));
+    }
+
+    /// The rows collected of a stream are to be handed on.
+    #[cold]
+    fn chunk(&mut self, i: usize) {
+        let stream = &mut self.streams[i];
+        let (bytes, mut marks) = match self.spare.pop() {
+            Some(rows) => (rows.bytes, rows.marks),
+            None => (vec![0; CHUNK], Vec::with_capacity(stream.marks.len())),
+        };
+        marks.clear();
+        self.chunks.push(Rows {
+            shape: stream.shape,
+            opened: stream.opened,
+            bytes: stream.buffer.exchange(bytes),
+            marks: std::mem::replace(&mut stream.marks, marks),
         });
-        rows.collect()
     }
 
     /// Adds some of the rows that another one collected.
     pub fn add(&mut self, rows: &Rows, which: std::ops::Range<usize>) {
-        let Some(last) = which.end.checked_sub(1) else { return };
-        let end = |i: usize| rows.marks.get(i).map_or(0, |m| m.1 as usize);
-        let start = which.start.checked_sub(1).map_or(0, end);
-        let Some(lines) = rows.bytes.get(start..end(last)) else { return };
-        self.add_lines(rows.shape, rows.opened, lines, which.len() as u64);
+        let place = self.place(rows);
+        self.add_at(place, rows, which);
+    }
+
+    /// Where these rows, and all others of their stream, are [added](Self::add_at).
+    pub fn place(&mut self, rows: &Rows) -> usize {
+        self.stream(slot(rows.shape.path), rows.shape, rows.opened)
+    }
+
+    /// Adds some of the rows that another one collected, whose [place](Self::place) is known.
+    #[inline]
+    pub fn add_at(&mut self, place: usize, rows: &Rows, which: std::ops::Range<usize>) {
+        let n = which.len() as u64;
+        self.add_lines(place, rows.lines(which), n);
     }
 
     /// Formats a row, line end included; `None` if its stream is not wanted.
@@ -191,12 +238,13 @@ impl Logs {
 
     /// Writes a row that was formatted before.
     pub fn write_line<R: Row>(&mut self, line: &[u8]) {
-        self.add_lines(Shape::of::<R>(), self.now, line, 1);
+        let i = self.stream(const { slot(R::PATH) }, Shape::of::<R>(), self.now);
+        self.add_lines(i, line, 1);
     }
 
-    fn add_lines(&mut self, shape: Shape, opened: Time, lines: &[u8], rows: u64) {
-        let i = self.stream(slot(shape.path), shape, opened);
-        let stream = &mut self.streams[i];
+    #[inline]
+    fn add_lines(&mut self, i: usize, lines: &[u8], rows: u64) {
+        let Some(stream) = self.streams.get_mut(i) else { return };
         if stream.enabled {
             stream.rows += rows;
             stream.buffer.extend(lines);
@@ -273,8 +321,11 @@ impl Logs {
         if before == 0 {
             stream.opened = self.now;
         }
-        self.held += end - before;
+        self.held += end - before + size_of::<(Key, u32)>();
         stream.marks.push((key, end as u32));
+        if end >= CHUNK - CHUNK_REST {
+            self.chunk(i);
+        }
     }
 
     /// The first error of any file since the last call.
@@ -508,8 +559,8 @@ mod tests {
             part.write(&row());
         }
         assert!(part.held() > 0);
-        let rows = part.take(|_| None);
-        assert_eq!((part.held(), part.take(|_| None).len()), (0, 0));
+        let rows = part.take();
+        assert_eq!((part.held(), part.take().len()), (0, 0));
         let places: Vec<_> = rows[0].marks.iter().map(|m| m.0.packet).collect();
         assert_eq!((rows.len(), rows[0].shape.path, places), (1, "sample", vec![3, 4]));
         let mut whole = Logs::new(Options::default());
@@ -559,19 +610,35 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_rows_is_used_again() {
+    fn many_rows_come_in_chunks_whose_memory_is_used_again() {
         let mut part = Logs::collecting(Options::default());
-        let (mut spare, mut lengths) = (Vec::new(), Vec::new());
-        for n in [1, 3, 2] {
-            (0..n).for_each(|_| assert_eq!(part.write(&row()), Cut::default()));
-            let rows = part.take(|path| (path == "sample").then(|| spare.pop()).flatten());
-            let mut whole = Logs::new(Options::default());
-            whole.add(&rows[0], 0..n);
-            lengths.push(whole.pending("sample").len());
-            spare.extend(rows);
+        let mut alone = Logs::new(Options::default());
+        let mut whole = Logs::new(Options::default());
+        let mut memory: Vec<usize> = Vec::new();
+        for n in [1, 5_000, 40, 5_000, 600] {
+            for _ in 0..n {
+                assert_eq!(part.write(&row()), Cut::default());
+                alone.write(&row());
+            }
+            let taken = part.take();
+            let rows: usize = taken.iter().map(|r| r.marks.len()).sum();
+            assert_eq!((rows, part.held()), (n, 0));
+            assert!(taken.iter().all(|r| r.bytes.len() <= CHUNK), "they need not grow");
+            for rows in &taken {
+                let place = whole.place(rows);
+                let (some, others) = (0..rows.marks.len() / 2, rows.marks.len() / 2..rows.marks.len());
+                whole.add_at(place, rows, some);
+                whole.add(rows, others);
+            }
+            let chunks: Vec<_> = taken.iter().filter(|r| r.is_chunk()).collect();
+            let at = |r: &&Rows| r.bytes.as_ptr().addr();
+            let again = chunks.iter().filter(|r| memory.contains(&at(r))).count();
+            assert!(memory.is_empty() || chunks.is_empty() || again > 0);
+            memory.extend(chunks.iter().map(at));
+            part.reuse(taken);
         }
-        // Nothing is left of what was there before.
-        assert_eq!(lengths[1] - lengths[2], lengths[2] - lengths[0]);
+        assert_eq!(whole.pending("sample"), alone.pending("sample"));
+        assert_eq!(whole.counts(), alone.counts());
     }
 
     #[test]
