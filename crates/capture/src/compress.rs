@@ -1,7 +1,7 @@
 //! Compressed captures: told by their first bytes, written by their suffix.
 
 use std::io;
-use std::io::BufReader;
+use std::io::BufRead;
 use std::io::Read;
 use std::io::Write;
 use std::path::Path;
@@ -27,8 +27,8 @@ pub enum Compression {
 /// Memory that decompressing xz may take: what its strongest preset needs, several times over.
 const XZ_MEMORY: u64 = 512 << 20;
 
-/// What is read of a compressed file at a time.
-const INPUT: usize = 128 << 10;
+/// What is read of a compressed stream at a time.
+pub(crate) const INPUT: usize = 128 << 10;
 
 impl Compression {
     /// The format's usual name.
@@ -67,9 +67,8 @@ impl Compression {
     /// What `input` holds, decompressed.
     pub(crate) fn decoder<'a>(
         self,
-        input: Box<dyn Read + Send + 'a>,
+        input: Box<dyn BufRead + Send + 'a>,
     ) -> io::Result<Box<dyn Read + Send + 'a>> {
-        let input = BufReader::with_capacity(INPUT, input);
         Ok(match self {
             Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
             Self::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(input)?),
@@ -245,5 +244,16 @@ impl<R: Read> Read for Metered<R> {
                 Err(e)
             }
         }
+    }
+}
+
+impl<R: BufRead> BufRead for Metered<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.input.fill_buf()
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.meter.bytes.fetch_add(n as u64, Ordering::Relaxed);
+        self.input.consume(n);
     }
 }

@@ -4,6 +4,8 @@
 
 use std::fs::File;
 use std::io;
+use std::io::BufRead;
+use std::io::Read;
 
 use memmap2::Advice;
 use memmap2::Mmap;
@@ -55,6 +57,11 @@ impl Map {
         &self.bytes
     }
 
+    /// All its bytes from front to back, for what unpacks them.
+    pub(crate) fn into_reader(self) -> MapReader {
+        MapReader { map: self, at: 0 }
+    }
+
     /// Tells that everything before `at` has been read and that what follows is next.
     pub(crate) fn reading_at(&mut self, at: usize) {
         let Some(map) = self.bytes.map() else { return };
@@ -86,6 +93,38 @@ impl Map {
             };
             self.released = to;
         }
+    }
+}
+
+/// A mapped file that is read: nothing is copied.
+#[derive(Debug)]
+pub(crate) struct MapReader {
+    map: Map,
+    at: usize,
+}
+
+/// Bytes that a [`MapReader`] shows at a time, so that pages come and go as they are read.
+const SHOWN: usize = AHEAD / 2;
+
+impl BufRead for MapReader {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.map.reading_at(self.at);
+        let rest = self.map.bytes.get(self.at..).unwrap_or_default();
+        Ok(&rest[..rest.len().min(SHOWN)])
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.at += n;
+    }
+}
+
+impl Read for MapReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let shown = self.fill_buf()?;
+        let n = shown.len().min(buf.len());
+        buf[..n].copy_from_slice(&shown[..n]);
+        self.consume(n);
+        Ok(n)
     }
 }
 

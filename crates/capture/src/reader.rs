@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
+use std::io::BufRead;
+use std::io::BufReader;
 use std::io::Cursor;
 use std::io::Read;
 use std::path::Path;
@@ -17,6 +19,7 @@ use crate::Error;
 use crate::Format;
 use crate::Interface;
 use crate::Origin;
+use crate::compress::INPUT;
 use crate::compress::Meter;
 use crate::compress::Metered;
 use crate::format::Records;
@@ -88,10 +91,13 @@ impl Reader {
         let len = if meta.is_file() { meta.len() } else { 0 };
         if len > 0
             && let Ok(map) = Map::new(&file)
-            && Compression::sniff(map.bytes()).is_none()
         {
-            let source = Box::new(Mapped::new(map));
-            return Self::start(path.to_owned(), source, None, None, Some(len));
+            let file = path.to_owned();
+            let Some(compression) = Compression::sniff(map.bytes()) else {
+                return Self::start(file, Box::new(Mapped::new(map)), None, None, Some(len));
+            };
+            let (input, meter) = Metered::new(map.into_reader());
+            return Self::unpack(compression, Box::new(input), meter, file, Some(len));
         }
         Self::stream(Box::new(file), path.to_owned(), (len > 0).then_some(len))
     }
@@ -114,16 +120,29 @@ impl Reader {
         if let Err(source) = source.fill(SNIFF) {
             return Err(Error::Io { file, source });
         }
-        let compression = Compression::sniff(source.window());
-        if let Some(compression) = compression {
-            let (head, input) = source.into_parts();
-            let input = Box::new(Cursor::new(head).chain(input));
-            match compression.decoder(input) {
-                Ok(decoder) => source = Streamed::new(decoder),
-                Err(source) => return Err(Error::Io { file, source }),
+        let Some(compression) = Compression::sniff(source.window()) else {
+            return Self::start(file, Box::new(source), None, Some(meter), total);
+        };
+        let (head, input) = source.into_parts();
+        let input = BufReader::with_capacity(INPUT, Cursor::new(head).chain(input));
+        Self::unpack(compression, Box::new(input), meter, file, total)
+    }
+
+    /// A compressed capture.
+    fn unpack(
+        compression: Compression,
+        input: Box<dyn BufRead + Send>,
+        meter: Arc<Meter>,
+        file: PathBuf,
+        total: Option<u64>,
+    ) -> Result<Self, Error> {
+        match compression.decoder(input) {
+            Ok(decoder) => {
+                let source = Box::new(Streamed::new(decoder));
+                Self::start(file, source, Some(compression), Some(meter), total)
             }
+            Err(source) => Err(Error::Io { file, source }),
         }
-        Self::start(file, Box::new(source), compression, Some(meter), total)
     }
 
     /// Reads the file header.

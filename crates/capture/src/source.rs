@@ -59,8 +59,8 @@ impl Source for Mapped {
     }
 }
 
-/// Size the stream buffer starts with.
-const BUFFER: usize = 1 << 20;
+/// Size the stream buffer starts with: what was unpacked is still near when it is read.
+const BUFFER: usize = 1 << 19;
 
 /// Anything readable, through one buffer that is reused and grows only for a record that does not
 /// fit in it, and only as far as bytes have really come.
