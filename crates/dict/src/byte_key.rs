@@ -5,22 +5,17 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::Lookup;
+use crate::raw::bytes::{self, Bytes, SPLIT};
 
 /// Bytes of the longest string kept in the key itself.
-pub const INLINE: usize = 14;
-
-/// First bytes of longer strings that are kept in the key.
-const FRONT: usize = 6;
-
-/// The longest string whose front is kept apart.
-const SPLIT: usize = FRONT + 56;
+pub const INLINE: usize = bytes::INLINE;
 
 /// An owned byte string of 16 bytes.
 ///
 /// ```text
-/// up to 14 bytes   │ kind │ length │ the bytes                        │
-/// up to 62         │ kind │ length │ first 6 bytes │ box of the others │   a box of 16, 24, 32, 40, 48 or 56
-/// longer           │ kind │                        │ box of a box      │
+/// up to 15 bytes   │ length │ the bytes                                │
+/// up to 62         │ length │ first 7 bytes │ pointer to the others    │
+/// longer           │        │               │ pointer to a box of all  │
 /// ```
 ///
 /// Short keys are compared without following a pointer, and most others that differ do so before it, too. What
@@ -34,111 +29,23 @@ const SPLIT: usize = FRONT + 56;
 /// names.insert(ByteKey::new(b"example.org"), 1);
 /// assert_eq!(names.get(b"example.org".as_slice()), Some(&1));
 /// ```
-#[derive(Clone)]
-pub struct ByteKey(Repr);
-
-#[derive(Clone)]
-enum Repr {
-    Inline(u8, [u8; INLINE]),
-    // The sizes let the length stand beside the pointer, and the key keep its 16 bytes.
-    Box16(u8, [u8; FRONT], Box<[u8; 16]>),
-    Box24(u8, [u8; FRONT], Box<[u8; 24]>),
-    Box32(u8, [u8; FRONT], Box<[u8; 32]>),
-    Box40(u8, [u8; FRONT], Box<[u8; 40]>),
-    Box48(u8, [u8; FRONT], Box<[u8; 48]>),
-    Box56(u8, [u8; FRONT], Box<[u8; 56]>),
-    // A second box keeps the pointer thin; keys this long are rare.
-    Long(Box<Box<[u8]>>),
-}
+#[derive(Clone, PartialEq, Eq)]
+pub struct ByteKey(Bytes);
 
 const _: () = assert!(size_of::<ByteKey>() == 16 && size_of::<Option<ByteKey>>() == 16);
-
-/// The bytes, followed by zeros.
-#[inline]
-fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut out = [0; N];
-    let len = bytes.len().min(N);
-    if let (Some(last), true) = (bytes.last_chunk::<8>(), len == bytes.len() && len >= 8) {
-        // Words at once; the last one may overlap the one before.
-        for (to, from) in out.chunks_exact_mut(8).zip(bytes.chunks_exact(8)) {
-            to.copy_from_slice(from);
-        }
-        if let Some(to) = out.get_mut(len - 8..len) {
-            to.copy_from_slice(last);
-        }
-    } else {
-        for (to, from) in out.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-    }
-    out
-}
-
-/// Whether two strings are equal; short ones as one or two words each, without a call.
-#[inline]
-fn same(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    if let (Some(first_a), Some(first_b)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
-        // The two words overlap where there are less than 16 bytes.
-        return first_a == first_b
-            && a.last_chunk::<8>() == b.last_chunk::<8>()
-            && (a.len() <= 16 || between(a, b));
-    }
-    if let (Some(first_a), Some(first_b)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
-        return first_a == first_b && a.last_chunk::<4>() == b.last_chunk::<4>();
-    }
-    match (a, b) {
-        ([x0, .., x1], [y0, .., y1]) => x0 == y0 && x1 == y1 && a.get(1) == b.get(1),
-        _ => a.first() == b.first(),
-    }
-}
-
-/// Whether all words but the first and the last are equal.
-#[inline]
-fn between(a: &[u8], b: &[u8]) -> bool {
-    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).skip(1);
-    words.into_iter().all(|(a, b)| a.first_chunk::<8>() == b.first_chunk::<8>())
-}
 
 impl ByteKey {
     /// A copy of `bytes`; allocates only beyond [`INLINE`] bytes.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
-        let Some((front, rest)) = bytes.split_at_checked(FRONT).filter(|_| bytes.len() > INLINE)
-        else {
-            return ByteKey(Repr::Inline(bytes.len() as u8, padded(bytes)));
-        };
-        let (len, front) = (bytes.len() as u8, padded(front));
-        ByteKey(match rest.len() {
-            0..=16 => Repr::Box16(len, front, Box::new(padded(rest))),
-            17..=24 => Repr::Box24(len, front, Box::new(padded(rest))),
-            25..=32 => Repr::Box32(len, front, Box::new(padded(rest))),
-            33..=40 => Repr::Box40(len, front, Box::new(padded(rest))),
-            41..=48 => Repr::Box48(len, front, Box::new(padded(rest))),
-            49..=56 => Repr::Box56(len, front, Box::new(padded(rest))),
-            _ => Repr::Long(Box::new(bytes.into())),
-        })
+        ByteKey(Bytes::new(bytes))
     }
 
     /// The bytes, in two parts.
     #[inline]
     #[must_use]
     pub fn parts(&self) -> (&[u8], &[u8]) {
-        let (len, front, room): (u8, &[u8; FRONT], &[u8]) = match &self.0 {
-            Repr::Inline(len, room) => {
-                return (room.get(..usize::from(*len)).unwrap_or(room), &[]);
-            }
-            Repr::Box16(len, front, room) => (*len, front, &**room),
-            Repr::Box24(len, front, room) => (*len, front, &**room),
-            Repr::Box32(len, front, room) => (*len, front, &**room),
-            Repr::Box40(len, front, room) => (*len, front, &**room),
-            Repr::Box48(len, front, room) => (*len, front, &**room),
-            Repr::Box56(len, front, room) => (*len, front, &**room),
-            Repr::Long(bytes) => return (bytes, &[]),
-        };
-        (front, room.get(..usize::from(len).wrapping_sub(FRONT)).unwrap_or(room))
+        self.0.parts()
     }
 
     /// Calls `with` with all the bytes in one piece, copying some if need be.
@@ -178,38 +85,7 @@ impl ByteKey {
     /// Bytes on the heap.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        match &self.0 {
-            Repr::Inline(..) => 0,
-            Repr::Box16(..) => 16,
-            Repr::Box24(..) => 24,
-            Repr::Box32(..) => 32,
-            Repr::Box40(..) => 40,
-            Repr::Box48(..) => 48,
-            Repr::Box56(..) => 56,
-            Repr::Long(bytes) => bytes.len() + size_of::<Box<[u8]>>(),
-        }
-    }
-
-    #[inline]
-    fn is_bytes(&self, bytes: &[u8]) -> bool {
-        let (len, front, room): (u8, &[u8; FRONT], &[u8]) = match &self.0 {
-            Repr::Inline(len, room) => {
-                return bytes.len() == usize::from(*len)
-                    && same(room.get(..bytes.len()).unwrap_or(room), bytes);
-            }
-            Repr::Box16(len, front, room) => (*len, front, &**room),
-            Repr::Box24(len, front, room) => (*len, front, &**room),
-            Repr::Box32(len, front, room) => (*len, front, &**room),
-            Repr::Box40(len, front, room) => (*len, front, &**room),
-            Repr::Box48(len, front, room) => (*len, front, &**room),
-            Repr::Box56(len, front, room) => (*len, front, &**room),
-            Repr::Long(all) => return same(all, bytes),
-        };
-        // Length and front first: they stand in the key.
-        bytes.len() == usize::from(len)
-            && bytes.split_first_chunk::<FRONT>().is_some_and(|(first, rest)| {
-                first == front && room.get(..rest.len()).is_some_and(|room| same(room, rest))
-            })
+        self.0.heap_bytes()
     }
 }
 
@@ -220,32 +96,18 @@ impl From<&[u8]> for ByteKey {
 }
 
 impl Lookup<ByteKey> for [u8] {
-    #[inline]
+    #[inline(always)]
     fn is(&self, key: &ByteKey) -> bool {
-        key.is_bytes(self)
+        key.0.is(self)
     }
 }
 
 impl<const N: usize> Lookup<ByteKey> for [u8; N] {
-    #[inline]
+    #[inline(always)]
     fn is(&self, key: &ByteKey) -> bool {
-        key.is_bytes(self)
+        key.0.is(self)
     }
 }
-
-impl PartialEq for ByteKey {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            // Padded with zeros: two words each.
-            (Repr::Inline(a_len, a), Repr::Inline(b_len, b)) => a_len == b_len && a == b,
-            // The kind follows from the length, so equal strings have equal parts.
-            _ => self.parts() == other.parts(),
-        }
-    }
-}
-
-impl Eq for ByteKey {}
 
 impl Hash for ByteKey {
     #[inline]

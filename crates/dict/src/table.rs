@@ -20,7 +20,7 @@ pub(crate) const ENTRIES_MAX: usize = CELLS_MAX * FULL.0 / FULL.1;
 const FULL: (usize, usize) = (21, 25);
 
 /// The same for blocks of less than 16 groups: what is around a small table weighs as much as its free cells.
-const FULL_SMALL: (usize, usize) = (9, 10);
+const FULL_SMALL: (usize, usize) = (19, 20);
 
 /// The same just after growth or splitting, at most.
 const FRESH: (usize, usize) = (39, 50);

@@ -4,6 +4,7 @@
 //! * `block`: groups side by side; the rules of clustering.
 //! * `directory`: which block holds which hashes; several places may name one block.
 //! * `few`: one small array with a tag for each entry.
+//! * `bytes`: byte strings in sixteen bytes, with a pointer where they are longer.
 //! * `simd`: tags compared a group at a time, memory asked for ahead of its use.
 //!
 //! What the rest of the crate sees of these modules is safe: no sequence of calls, and no `Hash` or `Eq` of a
@@ -11,6 +12,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod block;
+pub(crate) mod bytes;
 pub(crate) mod directory;
 pub(crate) mod few;
 pub(crate) mod group;
