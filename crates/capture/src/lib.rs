@@ -67,6 +67,7 @@ mod options;
 mod packet;
 mod pcap;
 mod pcapng;
+mod place;
 mod reader;
 mod source;
 mod stream;

@@ -1,7 +1,6 @@
 //! Captures written.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::io::Write;
 use std::path::Path;
@@ -18,6 +17,7 @@ use crate::apart::Output;
 use crate::compress::Encoder;
 use crate::pcap;
 use crate::pcapng;
+use crate::place;
 use crate::reader::STDIN;
 
 /// What a pcap file's time stamps resolve.
@@ -46,6 +46,10 @@ pub struct WriteOptions {
     /// Compress and write in a thread of its own, beside whoever makes the packets. Errors from
     /// writing then come with a later packet, or from [`Writer::finish`].
     pub apart: bool,
+    /// Write over an old file instead of emptying it first, and cut it where the new capture ends:
+    /// twice as fast. Until [`Writer::flush`] or the end it begins with zeros, so that what is half
+    /// old and half new cannot be read; not for captures that somebody looks at while they grow.
+    pub over: bool,
 }
 
 /// Writes packets to a capture.
@@ -76,36 +80,11 @@ impl std::fmt::Debug for Writer {
 /// What is gathered before it is written.
 const BUFFER: usize = 256 << 10;
 
-/// Writes pieces that end at multiples of [`PIECE`] in the file, as far as that goes.
-///
-/// Kernels keep what was written in pieces like those it came in: from 128 KiB on they have to look
-/// for memory that nobody used for long, which on virtual machines costs more than all copying.
-struct Pieces<W> {
-    inner: W,
-    /// Bytes written.
-    at: usize,
-}
-
-const PIECE: usize = 64 << 10;
-
-impl<W: Write> Write for Pieces<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = bytes.len().min(PIECE - self.at % PIECE);
-        let n = self.inner.write(&bytes[..n])?;
-        self.at = self.at.wrapping_add(n);
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
 /// What libpcap puts into headers for "all".
 const SNAPLEN: u32 = 262_144;
 
 impl Writer {
-    /// Creates or empties a file; its suffix `.gz`, `.zst`, `.xz` or `.lz4` says how it is
+    /// Creates a file, or empties an old one; its suffix `.gz`, `.zst`, `.xz` or `.lz4` says how it is
     /// compressed. `-` is standard output.
     ///
     /// # Errors
@@ -116,8 +95,8 @@ impl Writer {
         let output: Box<dyn Write + Send> = if path == Path::new(STDIN) {
             Box::new(io::stdout())
         } else {
-            match File::create(path) {
-                Ok(file) => Box::new(Pieces { inner: file, at: 0 }),
+            match place::create(path, options.over) {
+                Ok(output) => output,
                 Err(source) => return Err(Error::Io { file: path.to_owned(), source }),
             }
         };

@@ -47,9 +47,9 @@ fn main() {
         let views: Vec<View<'_>> = packets.iter().map(view).collect();
         println!("### {file}\n");
         println!(
-            "| filter | insns | matches | libpcap | its program | linux | jit | batch | by hand | jit : libpcap | batch : jit |"
+            "| filter | insns | matches | libpcap | its program | linux | jit | batch | llvm | by hand | jit : libpcap | batch : jit |"
         );
-        println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+        println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
         let (mut logs, mut batch_logs, mut slower, mut many) = (0.0, 0.0, 0, 0);
         for (name, expression) in filters::all() {
             if !only.is_empty() && !only.split(',').any(|o| o == name) {
@@ -73,7 +73,7 @@ fn main() {
             many += 1;
             let optional = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.2}"));
             println!(
-                "| {name} | {} | {} | {:.2} | {} | {} | {:.2} | {:.2} | {} | {ratio:.2} | {:.2} |",
+                "| {name} | {} | {} | {:.2} | {} | {} | {:.2} | {:.2} | {} | {} | {ratio:.2} | {:.2} |",
                 program.insns().len(),
                 row.matches,
                 row.libpcap,
@@ -81,6 +81,7 @@ fn main() {
                 optional(row.linux),
                 row.jit,
                 row.batch,
+                optional(row.llvm),
                 optional(row.hand),
                 row.jit / row.batch,
             );
@@ -119,6 +120,8 @@ fn sample(file: &str) -> (Vec<u8>, Vec<(Range<usize>, u32)>) {
     (bytes, all)
 }
 
+/// Nanoseconds a packet.
+#[derive(Default)]
 struct Row {
     matches: usize,
     libpcap: f64,
@@ -126,10 +129,14 @@ struct Row {
     theirs: Option<f64>,
     jit: f64,
     batch: f64,
+    llvm: Option<f64>,
     hand: Option<f64>,
     /// The kernel's machine code, beyond what a program that only returns takes.
     linux: Option<f64>,
 }
+
+/// Who runs, and a run over all packets: how long each took, and how many matched.
+type Lane<'a> = (&'static str, Box<dyn FnMut() -> (f64, usize) + 'a>);
 
 fn measure(
     name: &str,
@@ -153,50 +160,55 @@ fn measure(
             return None;
         }
     };
+    #[cfg(feature = "llvm")]
+    let llvm = gannet_filter::engine::llvm::Llvm::new(program).ok();
     let mut hits = Vec::new();
-    let mut row = Row {
-        matches: 0,
-        libpcap: f64::MAX,
-        theirs: theirs.as_ref().map(|_| f64::MAX),
-        jit: f64::MAX,
-        batch: f64::MAX,
-        hand: hand.map(|_| f64::MAX),
-        linux: kernel(program, views),
-    };
-    for _ in 0..rounds {
-        let (time, expected) = each(views, |v| libpcap.run(v) != 0);
-        row.libpcap = row.libpcap.min(time);
-        if let Some(theirs) = &theirs {
-            let (time, found) = each(views, |v| theirs.run(v) != 0);
-            row.theirs = row.theirs.map(|t| t.min(time));
-            if found != expected {
-                eprintln!(
-                    "{name}: libpcap finds {found} with its own program, {expected} with ours"
-                );
-            }
-        }
-        let (time, found) = each(views, |v| jit.run(v) != 0);
-        row.jit = row.jit.min(time);
-        assert_eq!(found, expected, "{name}: jit");
-        let (time, found) = {
-            let begun = Instant::now();
-            let mut found = 0;
-            for part in views.chunks(BATCH) {
-                batch.select(black_box(part), &mut hits);
-                found += black_box(&hits).len();
-            }
-            (begun.elapsed().as_secs_f64() * 1e9 / views.len() as f64, found)
-        };
-        row.batch = row.batch.min(time);
-        assert_eq!(found, expected, "{name}: batch");
-        if let Some(hand) = hand {
-            let (time, found) = each(views, |v| hand.matches(v.data()));
-            row.hand = row.hand.map(|t| t.min(time));
-            assert_eq!(found, expected, "{name}: by hand");
-        }
-        row.matches = expected;
+    let mut lanes: Vec<Lane<'_>> = vec![
+        ("libpcap", Box::new(|| each(views, |v| libpcap.run(v) != 0))),
+        ("jit", Box::new(|| each(views, |v| jit.run(v) != 0))),
+        (
+            "batch",
+            Box::new(|| {
+                let begun = Instant::now();
+                let mut found = 0;
+                for part in views.chunks(BATCH) {
+                    batch.select(black_box(part), &mut hits);
+                    found += black_box(&hits).len();
+                }
+                (begun.elapsed().as_secs_f64() * 1e9 / views.len() as f64, found)
+            }),
+        ),
+    ];
+    if let Some(theirs) = &theirs {
+        lanes.push(("its program", Box::new(|| each(views, |v| theirs.run(v) != 0))));
     }
-    Some(row)
+    if let Some(hand) = hand {
+        lanes.push(("by hand", Box::new(move || each(views, |v| hand.matches(v.data())))));
+    }
+    #[cfg(feature = "llvm")]
+    if let Some(llvm) = &llvm {
+        lanes.push(("llvm", Box::new(|| each(views, |v| llvm.run(v) != 0))));
+    }
+    let mut least = vec![f64::MAX; lanes.len()];
+    let expected = lanes[0].1().1;
+    for _ in 0..rounds {
+        for (lane, least) in lanes.iter_mut().zip(&mut least) {
+            let (time, found) = lane.1();
+            *least = least.min(time);
+            assert_eq!(found, expected, "{name}: {}", lane.0);
+        }
+    }
+    let of = |who: &str| lanes.iter().position(|l| l.0 == who).map(|at| least[at]);
+    Some(Row {
+        matches: expected,
+        libpcap: of("libpcap")?,
+        theirs: of("its program"),
+        jit: of("jit")?,
+        batch: of("batch")?,
+        llvm: of("llvm"),
+        hand: of("by hand"),
+        linux: kernel(program, views),
+    })
 }
 
 /// Nanoseconds a packet in the kernel, beyond those of a program that only returns.

@@ -4,7 +4,7 @@ mod image;
 mod interp;
 mod read;
 pub(crate) use image::line;
-#[cfg(feature = "jit")]
+#[cfg(any(feature = "jit", feature = "llvm"))]
 pub(crate) use interp::MAX_STEPS;
 pub(crate) use interp::{alu, load};
 mod validate;

@@ -146,7 +146,9 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
 /// How to write what comes from such files: times of a single pcap file are written as they were,
 /// so that its packets stay the same bytes.
 pub(super) fn like(files: &[PathBuf]) -> WriteOptions {
-    let mut options = WriteOptions { apart: true, ..WriteOptions::default() };
+    // Input that may take its time is followed by those who look at the output meanwhile.
+    let over = files.iter().all(|f| f.is_file());
+    let mut options = WriteOptions { apart: true, over, ..WriteOptions::default() };
     if let [file] = files
         && file.is_file()
         && let Ok(reader) = Reader::open(file)

@@ -8,6 +8,20 @@ use super::*;
 /// packet at the latest, but a foreign program need not.
 pub(crate) const MAX_STEPS: usize = 1 << 24;
 
+const LD_W: u16 = LD | W | ABS;
+const LD_H: u16 = LD | H | ABS;
+const LD_B: u16 = LD | B | ABS;
+const LD_W_X: u16 = LD | W | IND;
+const LD_H_X: u16 = LD | H | IND;
+const LD_B_X: u16 = LD | B | IND;
+const LDX_MSH: u16 = LDX | B | MSH;
+const JEQ_K: u16 = JMP | JEQ;
+const JGT_K: u16 = JMP | JGT;
+const JGE_K: u16 = JMP | JGE;
+const JSET_K: u16 = JMP | JSET;
+const AND_K: u16 = ALU | AND;
+const RET_K: u16 = RET;
+
 impl Program {
     /// Runs the program over a packet of so many bytes on the wire: how much of it to keep, none
     /// to reject it.
@@ -31,6 +45,47 @@ impl Program {
             };
             watch(at, a, x);
             at += 1;
+            // What compilers make, one jump for each; everything that is valid is below.
+            match code {
+                LD_W | LD_H | LD_B => {
+                    let Some(value) = load(data, k, code & 0x18) else { return 0 };
+                    a = value;
+                    continue;
+                }
+                LD_W_X | LD_H_X | LD_B_X => {
+                    let there = x.checked_add(k).and_then(|o| load(data, o, code & 0x18));
+                    let Some(value) = there else { return 0 };
+                    a = value;
+                    continue;
+                }
+                LDX_MSH => {
+                    let Some(byte) = load(data, k, B) else { return 0 };
+                    x = (byte & 15) << 2;
+                    continue;
+                }
+                JEQ_K => {
+                    at += usize::from(if a == k { jt } else { jf });
+                    continue;
+                }
+                JGT_K => {
+                    at += usize::from(if a > k { jt } else { jf });
+                    continue;
+                }
+                JGE_K => {
+                    at += usize::from(if a >= k { jt } else { jf });
+                    continue;
+                }
+                JSET_K => {
+                    at += usize::from(if a & k != 0 { jt } else { jf });
+                    continue;
+                }
+                AND_K => {
+                    a &= k;
+                    continue;
+                }
+                RET_K => return k,
+                _ => (),
+            }
             let operand = if code & X == 0 { k } else { x };
             match code & 7 {
                 LD => {

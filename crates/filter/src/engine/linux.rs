@@ -82,16 +82,17 @@ impl Socket {
         if usize::try_from(sent) != Ok(data.len()) {
             return None;
         }
-        let mut buffer = [0_u8; MAX_DATAGRAM];
-        let got = receive(pair.1.as_raw_fd(), &mut buffer);
+        let got = receive(pair.1.as_raw_fd());
         Some(u32::try_from(got).unwrap_or(0))
     }
 }
 
-/// How many bytes arrived; negative if none did.
-fn receive(fd: RawFd, buffer: &mut [u8]) -> isize {
-    // SAFETY: there is room for as many bytes as are asked for.
-    unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) }
+/// How many bytes arrived, whose contents nobody needs; negative if none did.
+fn receive(fd: RawFd) -> isize {
+    let mut first = 0_u8;
+    // SAFETY: there is room for one byte, and no more are asked for; the flag makes the kernel tell
+    // how many there were.
+    unsafe { libc::recv(fd, (&raw mut first).cast(), 1, libc::MSG_TRUNC) }
 }
 
 impl Engine for Socket {

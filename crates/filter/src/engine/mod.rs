@@ -10,6 +10,7 @@
 //!    │                     ──▶ bounds (which lengths must be checked at all)
 //!    │                     ──▶ jit, batch              machine code: a packet, a batch
 //!    │ ──▶ ebpf ──▶ linux                              the kernel's
+//!    │ ──▶ llvm                                      code of the system's LLVM
 //!    └ ──▶ libpcap                                     bpf_filter of the system's library
 //! ```
 //!
@@ -17,7 +18,7 @@
 //! a table.
 //!
 //! Which of them are there is decided by the features of this crate (`jit`: machine code; `foreign`:
-//! the kernel's engine and libpcap's) and by what the system permits: [`Kind::build`] gives the
+//! the kernel's engine and libpcap's; `llvm`: the one of LLVM) and by what the system permits: [`Kind::build`] gives the
 //! reason where one is not. [`best`] is for those who only want verdicts.
 
 #[cfg(feature = "jit")]
@@ -34,6 +35,8 @@ pub mod jit;
 pub mod libpcap;
 #[cfg(all(feature = "foreign", target_os = "linux"))]
 pub mod linux;
+#[cfg(all(feature = "llvm", unix))]
+pub mod llvm;
 #[cfg_attr(not(feature = "jit"), allow(dead_code))]
 mod sets;
 mod trace;
@@ -82,6 +85,8 @@ pub enum Kind {
     Linux,
     /// libpcap's `bpf_filter`.
     Libpcap,
+    /// Machine code that LLVM makes.
+    Llvm,
 }
 
 /// Why an engine cannot run a program here.
@@ -91,7 +96,8 @@ pub struct Unavailable(pub(crate) String);
 
 impl Kind {
     /// All of them, the measure of the others first.
-    pub const ALL: [Self; 5] = [Self::Interp, Self::Jit, Self::Batch, Self::Linux, Self::Libpcap];
+    pub const ALL: [Self; 6] =
+        [Self::Interp, Self::Jit, Self::Batch, Self::Linux, Self::Libpcap, Self::Llvm];
 
     /// Its name, as commands take and print it.
     pub fn name(self) -> &'static str {
@@ -101,6 +107,7 @@ impl Kind {
             Self::Batch => "batch",
             Self::Linux => "linux",
             Self::Libpcap => "libpcap",
+            Self::Llvm => "llvm",
         }
     }
 
@@ -119,6 +126,8 @@ impl Kind {
             Self::Linux => Ok(Box::new(linux::Socket::new(program)?)),
             #[cfg(all(feature = "foreign", unix))]
             Self::Libpcap => Ok(Box::new(libpcap::Libpcap::new(program)?)),
+            #[cfg(all(feature = "llvm", unix))]
+            Self::Llvm => Ok(Box::new(llvm::Llvm::new(program)?)),
             #[allow(unreachable_patterns)]
             _ => Err(Unavailable("this build is without it".into())),
         }

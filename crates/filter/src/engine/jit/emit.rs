@@ -144,6 +144,21 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
     }
 
+    /// Ends the block with the first verdict if any of some tests holds, else with the second.
+    pub(super) fn decide_any(&mut self, tests: &[Clif], yes: u32, no: u32) {
+        if let Exits::Loop { .. } = self.exits {
+            let any = tests.iter().copied().reduce(|before, one| self.b.ins().bor(before, one));
+            return match any {
+                Some(any) => self.decide(any, yes, no),
+                None => self.conclude(no),
+            };
+        }
+        // A selection for each: flags need not become numbers.
+        let (yes, no) = (self.word(yes), self.word(no));
+        let verdict = tests.iter().rev().fold(no, |rest, one| self.b.ins().select(*one, yes, rest));
+        self.finish(verdict);
+    }
+
     /// Ends the block with a verdict that is a constant.
     pub(super) fn conclude(&mut self, verdict: u32) {
         match self.exits {
@@ -384,41 +399,6 @@ pub(super) trait Sees {
             stack.pop();
         }
         self.known((wanted, false)).unwrap_or(emit.wire)
-    }
-
-    /// A number that is zero if a test with a constant holds, or for a test of bits if it does not.
-    fn zero(
-        &mut self,
-        emit: &mut Emit<'_, '_>,
-        graph: &Graph,
-        op: u16,
-        left: Value,
-        right: Value,
-    ) -> Option<Clif> {
-        let k = graph.constant(right).filter(|_| matches!(op, JEQ | JSET))?;
-        let (load, size, mask) = match graph.node(left) {
-            Node::Load { size, .. } => (left, size, None),
-            Node::Binary(AND, load, mask) => match (graph.node(load), graph.constant(mask)) {
-                (Node::Load { size, .. }, Some(mask)) => (load, size, Some(mask)),
-                _ => return None,
-            },
-            _ => return None,
-        };
-        if op == JEQ && k > graph.most(load) {
-            return None;
-        }
-        let swapped = |k: u32| match size {
-            1 => k & 0xff,
-            2 => u32::from((k as u16).swap_bytes()),
-            _ => k.swap_bytes(),
-        };
-        let mut number = self.raw(emit, graph, load, size);
-        if let Some(mask) = mask {
-            let mask = emit.word(swapped(mask));
-            number = emit.b.ins().band(number, mask);
-        }
-        let k = emit.word(swapped(k));
-        Some(if op == JEQ { emit.b.ins().bxor(number, k) } else { emit.b.ins().band(number, k) })
     }
 
     /// Whether a test holds: with constants in the order of the packet's bytes where that does.

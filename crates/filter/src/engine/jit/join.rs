@@ -1,9 +1,11 @@
 //! Tests that one branch decides.
 //!
 //! Tests in a row that all leave to the same block need one branch, not one each: which of two ports
-//! is the one asked for is anybody's guess, that one of them is may be certain. What such a test
-//! loads must be there before: known to be, or within a few bytes of what is, for which one check
-//! more decides; packets that end in between take the branches one by one.
+//! is the one asked for is anybody's guess, that one of them is may be certain. The same goes for tests
+//! that leave with one verdict or another: what the first says may be a guess, that one of them leaves may
+//! be certain, and which verdict it is can be selected. What such a test loads must be there before: known
+//! to be, or within a few bytes of what is, for which one check more decides; packets that end in between
+//! take the branches one by one.
 
 use crate::engine::bounds::{Bounds, Reach, is_known};
 use crate::engine::graph::{BlockId, End, Fault, Graph, Node, Value};
@@ -13,12 +15,20 @@ use crate::engine::graph::{BlockId, End, Fault, Graph, Node, Value};
 pub(super) struct Join {
     /// The blocks behind the first, in order.
     pub(super) tests: Vec<BlockId>,
-    /// Where each test may leave to, the first one's first.
-    pub(super) exit: BlockId,
+    /// Where each test may leave to, the first one's first: the same block, or one with a verdict.
+    pub(super) exits: Vec<BlockId>,
     /// Where to go if none does.
     pub(super) next: BlockId,
     /// What must be checked for that.
     pub(super) checks: Vec<Reach>,
+}
+
+impl Join {
+    /// Where all tests leave to, if it is one place.
+    pub(super) fn exit(&self) -> Option<BlockId> {
+        let (first, rest) = self.exits.split_first()?;
+        rest.iter().all(|e| e == first).then_some(*first)
+    }
 }
 
 /// Tests of a row.
@@ -35,23 +45,20 @@ pub(super) fn find(graph: &Graph, bounds: &Bounds, at: BlockId) -> Option<Join> 
     let End::Test { yes, no, .. } = graph.blocks[at].end else { return None };
     let ways = [(yes, no), (no, yes)];
     let rows = ways.into_iter().filter_map(|(next, exit)| row(graph, bounds, at, next, exit));
-    rows.max_by_key(|j| j.tests.len())
+    // The longer one; of two alike the one that leaves to one place.
+    rows.max_by_key(|j| (j.tests.len(), j.exit().is_some()))
 }
 
 fn row(graph: &Graph, bounds: &Bounds, at: BlockId, next: BlockId, exit: BlockId) -> Option<Join> {
     if !graph.params[exit].is_empty() {
         return None;
     }
-    let mut join = Join { tests: Vec::new(), exit, next, checks: Vec::new() };
+    let mut join = Join { tests: Vec::new(), exits: vec![exit], next, checks: Vec::new() };
     let mut known = bounds.known[at].clone();
-    while join.tests.len() + 1 < MAX_TESTS {
+    while join.exits.len() < MAX_TESTS {
         let block = &graph.blocks[join.next];
         let End::Test { left, right, yes, no, .. } = block.end else { break };
-        let behind = match (yes == exit, no == exit) {
-            (true, false) => no,
-            (false, true) => yes,
-            _ => break,
-        };
+        let Some((out, behind)) = leaves(graph, &join.exits, [yes, no]) else { break };
         let plain = block.faults.iter().all(|f| matches!(f, Fault::Load(_)));
         if !plain
             || !graph.params[join.next].is_empty()
@@ -74,9 +81,37 @@ fn row(graph: &Graph, bounds: &Bounds, at: BlockId, next: BlockId, exit: BlockId
             }
         }
         join.tests.push(join.next);
+        join.exits.push(out);
         join.next = behind;
     }
     (!join.tests.is_empty()).then_some(join)
+}
+
+/// Which way of a test leaves a row, and which stays.
+fn leaves(graph: &Graph, exits: &[BlockId], [yes, no]: [BlockId; 2]) -> Option<(BlockId, BlockId)> {
+    let exit = *exits.first()?;
+    match (yes == exit, no == exit) {
+        (true, false) => return Some((yes, no)),
+        (false, true) => return Some((no, yes)),
+        (true, true) => return None,
+        (false, false) => (),
+    }
+    // With another verdict: once a row, or else most of what it does is for nothing.
+    let verdicts = exits.iter().all(|e| *e == exit) && verdict(graph, exit).is_some();
+    match (verdict(graph, yes), verdict(graph, no)) {
+        (Some(_), None) if verdicts => Some((yes, no)),
+        (None, Some(_)) if verdicts => Some((no, yes)),
+        _ => None,
+    }
+}
+
+/// The verdict of a block that does nothing else.
+pub(super) fn verdict(graph: &Graph, at: BlockId) -> Option<u32> {
+    let block = &graph.blocks[at];
+    match block.end {
+        End::Return(value) if block.faults.is_empty() => graph.constant(value),
+        _ => None,
+    }
 }
 
 /// How many operations values are made of, as far as that matters.
@@ -121,5 +156,16 @@ mod tests {
         let over_options = |j: &&Join| j.checks.iter().any(|c| c.0.is_some());
         assert_eq!(joins.iter().filter(over_options).count(), 1, "{joins:?}");
         assert!(joins.iter().any(|j| j.tests.len() == 2 && j.checks.is_empty()), "{joins:?}");
+    }
+
+    #[test]
+    fn either_verdict_leaves() {
+        let text = "ip src 10.0.0.1 or (ip dst 10.0.0.2 and tcp[13] & 2 != 0)";
+        let program = compile(text, 1, &Options::default(), &NoNames).unwrap();
+        let mut graph = Graph::new(program.program().insns()).unwrap();
+        let bounds = Bounds::new(&mut graph);
+        let mut joins = (0..graph.blocks.len()).filter_map(|at| find(&graph, &bounds, at));
+        // Matches by the source, or does not by the destination.
+        assert!(joins.any(|j| j.exit().is_none()), "{graph:?}");
     }
 }

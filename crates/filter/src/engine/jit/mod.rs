@@ -17,6 +17,7 @@
 mod emit;
 mod flat;
 mod join;
+mod pieces;
 mod plain;
 mod tree;
 

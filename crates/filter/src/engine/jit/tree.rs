@@ -6,7 +6,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block as ClifBlock, BlockArg, InstBuilder, Value as Clif, types};
 
 use super::emit::{Emit, Sees};
-use super::join::{self, Join};
+use super::join::{self, Join, verdict};
+use super::pieces::{self, Piece, Word};
 use crate::bpf::JSET;
 use crate::engine::bounds::{Bounds, Reach};
 use crate::engine::graph::{BlockId, End, Fault, Graph, Node, Value};
@@ -47,14 +48,6 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
             emit.b.ins().brif(divisor, next, &[], reject, &[]);
             emit.b.switch_to_block(next);
         }
-        let along = |to: BlockId, tree: &mut Tree, emit: &mut Emit<'_, '_>| {
-            let mut values = Vec::new();
-            for param in &graph.params[to] {
-                let value = graph.argument(at, *param);
-                values.push(BlockArg::Value(tree.value(emit, graph, value)));
-            }
-            values
-        };
         match block.end {
             End::Return(value) => {
                 if let Some(verdict) = graph.constant(value) {
@@ -65,11 +58,12 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
                 emit.finish(value);
             }
             End::Jump(to) => {
-                let args = along(to, &mut tree, emit);
+                let args = tree.along(emit, graph, at, to);
                 emit.b.ins().jump(blocks[to], &args);
             }
             End::Test { op, left, right, yes, no } => {
-                let (a, b) = (along(yes, &mut tree, emit), along(no, &mut tree, emit));
+                let a = tree.along(emit, graph, at, yes);
+                let b = tree.along(emit, graph, at, no);
                 let Some(join) = &joins[at] else {
                     let holds = tree.test(emit, graph, op, left, right);
                     match (verdict(graph, yes), verdict(graph, no)) {
@@ -98,9 +92,12 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
                     emit.b.ins().brif(enough, long, &[], short, &[]);
                 }
                 let mark = tree.log.len();
+                // Hardly any packet ends in between.
+                emit.b.set_cold_block(short);
                 emit.b.switch_to_block(short);
                 for reach in &later {
-                    tree.check(emit, graph, *reach, reject);
+                    let next = tree.check(emit, graph, *reach, reject);
+                    emit.b.set_cold_block(next);
                 }
                 let holds = tree.test(emit, graph, op, left, right);
                 emit.b.ins().brif(holds, blocks[yes], &a, blocks[no], &b);
@@ -110,7 +107,8 @@ pub(super) fn emit(graph: &Graph, bounds: &Bounds, emit: &mut Emit<'_, '_>) {
                 tree.forget(mark);
             }
             End::In { set, value, yes, no } => {
-                let (a, b) = (along(yes, &mut tree, emit), along(no, &mut tree, emit));
+                let a = tree.along(emit, graph, at, yes);
+                let b = tree.along(emit, graph, at, no);
                 let number = tree.value(emit, graph, value);
                 let inside = emit.is_in(graph, set, number, graph.most(value));
                 match (verdict(graph, yes), verdict(graph, no)) {
@@ -154,15 +152,6 @@ fn checks(
     let plain = block.faults.iter().all(|f| matches!(f, Fault::Load(_)))
         && block.end.targets().all(|to| graph.params[to].is_empty());
     if bases && plain { (now, later) } else { (own.clone(), Vec::new()) }
-}
-
-/// The verdict of a block that does nothing else.
-fn verdict(graph: &Graph, at: BlockId) -> Option<u32> {
-    let block = &graph.blocks[at];
-    match block.end {
-        End::Return(value) if block.faults.is_empty() => graph.constant(value),
-        _ => None,
-    }
 }
 
 /// For each block the intervals of a walk over the tree of dominators: one that lies within
@@ -245,18 +234,19 @@ impl Tree {
         emit.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, end, emit.len)
     }
 
-    /// Goes on only if the packet reaches as far.
+    /// Goes on only if the packet reaches as far: in which block.
     fn check(
         &mut self,
         emit: &mut Emit<'_, '_>,
         graph: &Graph,
         (base, end): Reach,
         reject: ClifBlock,
-    ) {
+    ) -> ClifBlock {
         let enough = self.reaches(emit, graph, base, end);
         let next = emit.b.create_block();
         emit.b.ins().brif(enough, next, &[], reject, &[]);
         emit.b.switch_to_block(next);
+        next
     }
 
     /// Ends a block with its test and those that are joined to it.
@@ -268,25 +258,26 @@ impl Tree {
         join: &Join,
         blocks: &[ClifBlock],
     ) {
-        let tests = std::iter::once(at).chain(join.tests.iter().copied());
-        let tests = tests.filter_map(|block| match graph.blocks[block].end {
-            End::Test { op, left, right, yes, .. } => Some((op, left, right, yes == join.exit)),
+        let tests = std::iter::once(at).chain(join.tests.iter().copied()).zip(&join.exits);
+        let tests = tests.filter_map(|(block, exit)| match graph.blocks[block].end {
+            End::Test { op, left, right, yes, .. } => Some((op, left, right, yes == *exit)),
             _ => None,
         });
         let tests: Vec<(u16, Value, Value, bool)> = tests.collect();
+        let last = join.tests.last().copied().unwrap_or(at);
+        let Some(exit) = join.exit() else {
+            return self.either(emit, graph, last, &tests, join, blocks);
+        };
         let any = tests.iter().all(|t| t.3);
-        let mut all: Option<Clif> = None;
-        let mut zeros: Option<Clif> = None;
+        let mut ones: Vec<Clif> = Vec::new();
+        let mut pieces = Vec::new();
         for (op, left, right, leaves) in tests {
             // Where all must be equal, or have no bits in common, what differs is gathered.
             if !any
                 && leaves == (op == JSET)
-                && let Some(zero) = self.zero(emit, graph, op, left, right)
+                && let Some(piece) = Piece::of(graph, op, left, right)
             {
-                zeros = Some(match zeros {
-                    Some(before) => emit.b.ins().bor(before, zero),
-                    None => zero,
-                });
+                pieces.push(piece);
                 continue;
             }
             let mut one = self.test(emit, graph, op, left, right);
@@ -294,33 +285,118 @@ impl Tree {
             if leaves && !any {
                 one = emit.b.ins().bxor_imm_u(one, 1);
             }
-            all = Some(match all {
-                None => one,
-                Some(before) if any => emit.b.ins().bor(before, one),
-                Some(before) => emit.b.ins().band(before, one),
-            });
+            ones.push(one);
         }
-        if let Some(zeros) = zeros {
-            let one = emit.b.ins().icmp_imm_u(IntCC::Equal, zeros, 0);
-            all = Some(all.map_or(one, |before| emit.b.ins().band(before, one)));
+        ones.extend(self.none_differs(emit, graph, pieces));
+        let along = self.along(emit, graph, last, join.next);
+        let verdicts = verdict(graph, exit).zip(verdict(graph, join.next));
+        if let Some((exit, next)) = verdicts.filter(|_| any) {
+            return emit.decide_any(&ones, exit, next);
         }
-        let last = join.tests.last().copied().unwrap_or(at);
-        let mut along = Vec::new();
-        for param in &graph.params[join.next] {
-            let value = graph.argument(last, *param);
-            along.push(BlockArg::Value(self.value(emit, graph, value)));
+        let gathered = ones.into_iter().reduce(|before, one| match any {
+            true => emit.b.ins().bor(before, one),
+            false => emit.b.ins().band(before, one),
+        });
+        let Some(all) = gathered else { return emit.reject() };
+        if let Some((exit, next)) = verdicts {
+            return emit.decide(all, next, exit);
         }
-        let Some(all) = all else { return emit.reject() };
-        if let (Some(exit), Some(next)) = (verdict(graph, join.exit), verdict(graph, join.next)) {
-            let (yes, no) = if any { (exit, next) } else { (next, exit) };
-            return emit.decide(all, yes, no);
-        }
-        let (exit, next) = (blocks[join.exit], blocks[join.next]);
+        let (exit, next) = (blocks[exit], blocks[join.next]);
         if any {
             emit.b.ins().brif(all, exit, &[], next, &along);
         } else {
             emit.b.ins().brif(all, next, &along, exit, &[]);
         }
+    }
+
+    /// Ends a block with tests that leave with one verdict or another.
+    fn either(
+        &mut self,
+        emit: &mut Emit<'_, '_>,
+        graph: &Graph,
+        last: BlockId,
+        tests: &[(u16, Value, Value, bool)],
+        join: &Join,
+        blocks: &[ClifBlock],
+    ) {
+        let mut leaving: Vec<(Clif, u32)> = Vec::new();
+        for (&(op, left, right, leaves), exit) in tests.iter().zip(&join.exits) {
+            let mut one = self.test(emit, graph, op, left, right);
+            if !leaves {
+                one = emit.b.ins().bxor_imm_u(one, 1);
+            }
+            leaving.push((one, verdict(graph, *exit).unwrap_or(0)));
+        }
+        let along = self.along(emit, graph, last, join.next);
+        let next = verdict(graph, join.next);
+        let ones = leaving.iter().map(|l| l.0);
+        let Some(any) = ones.reduce(|before, one| emit.b.ins().bor(before, one)) else {
+            return emit.reject();
+        };
+        // What the first of them says; where none leaves it does not count, or is what comes next.
+        let rest = leaving.last().map_or(0, |l| l.1);
+        let mut kept = emit.word(next.unwrap_or(rest));
+        for (one, says) in leaving.into_iter().rev() {
+            let says = emit.word(says);
+            kept = emit.b.ins().select(one, says, kept);
+        }
+        if next.is_some() {
+            return emit.finish(kept);
+        }
+        let leave = emit.b.create_block();
+        emit.b.ins().brif(any, leave, &[], blocks[join.next], &along);
+        emit.b.switch_to_block(leave);
+        emit.finish(kept);
+    }
+
+    /// What a block takes along to another.
+    fn along(
+        &mut self,
+        emit: &mut Emit<'_, '_>,
+        graph: &Graph,
+        at: BlockId,
+        to: BlockId,
+    ) -> Vec<BlockArg> {
+        let values = graph.params[to].iter().map(|param| {
+            let value = graph.argument(at, *param);
+            BlockArg::Value(self.value(emit, graph, value))
+        });
+        values.collect()
+    }
+
+    /// Whether all pieces are zero; none without pieces.
+    fn none_differs(
+        &mut self,
+        emit: &mut Emit<'_, '_>,
+        graph: &Graph,
+        pieces: Vec<Piece>,
+    ) -> Option<Clif> {
+        let (there, new) = pieces.into_iter().partition(|p| self.known((p.load, true)).is_some());
+        let there: Vec<Piece> = there;
+        let words = there.iter().map(Word::of).chain(pieces::gather(new)).map(|word| {
+            let raw = if word.is_one() {
+                self.raw(emit, graph, word.load, word.size)
+            } else {
+                let (address, offset) = self.address(emit, graph, word.load);
+                emit.raw(word.size, address, offset - i32::from(word.before))
+            };
+            if word.mask == word.full() {
+                (raw, word.right)
+            } else {
+                (emit.b.ins().band_imm_u(raw, i64::from(word.mask)), word.right)
+            }
+        });
+        let words: Vec<(Clif, u32)> = words.collect();
+        if let [(word, right)] = words[..] {
+            return Some(emit.b.ins().icmp_imm_u(IntCC::Equal, word, i64::from(right)));
+        }
+        let differing = words.into_iter().map(|(word, right)| match right {
+            0 => word,
+            _ => emit.b.ins().bxor_imm_u(word, i64::from(right)),
+        });
+        let differing: Vec<Clif> = differing.collect();
+        let all = differing.into_iter().reduce(|before, word| emit.b.ins().bor(before, word))?;
+        Some(emit.b.ins().icmp_imm_u(IntCC::Equal, all, 0))
     }
 
     /// Forgets what was emitted since.

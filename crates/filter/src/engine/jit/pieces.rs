@@ -1,0 +1,161 @@
+//! Tests that hold if some bits of the packet are what they should be, and words that hold several.
+//!
+//! Fields of headers lie close together: where a fragment begins and which protocol it carries are one
+//! load of four bytes, one mask and one number to compare with.
+
+use crate::bpf::{AND, JEQ, JSET};
+use crate::engine::graph::{Graph, Node, Value};
+
+/// Bytes of a load, which bits of them count, and what those must be; as numbers in the order that
+/// bytes lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) load: Value,
+    base: Option<Value>,
+    offset: u32,
+    size: u8,
+    mask: u32,
+    right: u32,
+}
+
+impl Piece {
+    /// For a test with a constant that holds if bits are equal (`JEQ`) or does not hold if they are
+    /// clear (`JSET`).
+    pub(super) fn of(graph: &Graph, op: u16, left: Value, right: Value) -> Option<Self> {
+        let k = graph.constant(right).filter(|_| matches!(op, JEQ | JSET))?;
+        let (load, and) = match graph.node(left) {
+            Node::Binary(AND, load, mask) => (load, graph.constant(mask)?),
+            _ => (left, u32::MAX),
+        };
+        let Node::Load { size, base, offset } = graph.node(load) else { return None };
+        if op == JEQ && k > graph.most(load) {
+            return None;
+        }
+        let placed = |k: u32| match size {
+            1 => k & 0xff,
+            2 => u32::from((k as u16).swap_bytes()),
+            _ => k.swap_bytes(),
+        };
+        let (mask, right) = if op == JEQ { (and, placed(k)) } else { (and & k, 0) };
+        Some(Self { load, base, offset, size, mask: placed(mask), right })
+    }
+
+    fn end(&self) -> u64 {
+        u64::from(self.offset) + u64::from(self.size)
+    }
+}
+
+/// What one load compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    /// One of its pieces, and how many bytes before that piece the word begins.
+    pub(super) load: Value,
+    pub(super) before: u8,
+    pub(super) size: u8,
+    pub(super) mask: u32,
+    pub(super) right: u32,
+    one: bool,
+}
+
+impl Word {
+    /// Of one piece.
+    pub(super) fn of(piece: &Piece) -> Self {
+        let Piece { load, size, mask, right, .. } = *piece;
+        Self { load, before: 0, size, mask, right, one: true }
+    }
+
+    /// Whether it is the load of its only piece.
+    pub(super) fn is_one(&self) -> bool {
+        self.one
+    }
+
+    /// The mask of a word all of which counts.
+    pub(super) fn full(&self) -> u32 {
+        u32::MAX >> (32 - 8 * u32::from(self.size))
+    }
+}
+
+/// Pieces as words. A word ends where the last of its pieces ends, so that it is there if they are.
+pub(super) fn gather(mut pieces: Vec<Piece>) -> Vec<Word> {
+    pieces.sort_by_key(|p| (p.base, p.offset));
+    let mut words = Vec::new();
+    let mut rest = &pieces[..];
+    while let [first, ..] = rest {
+        let mut count = 1;
+        while let Some(next) = rest.get(count)
+            && next.base == first.base
+            // Behind the one before, and not over it.
+            && u64::from(next.offset) >= rest[count - 1].end()
+            && next.end() - u64::from(first.offset) <= 4
+        {
+            count += 1;
+        }
+        let (together, others) = rest.split_at(count);
+        words.extend(
+            word(together).map_or_else(|| together.iter().map(Word::of).collect(), |w| vec![w]),
+        );
+        rest = others;
+    }
+    words
+}
+
+/// Some pieces as one word; none if it would begin before what they count from.
+fn word(pieces: &[Piece]) -> Option<Word> {
+    let [first, .., last] = pieces else { return None };
+    let size = if last.end() - u64::from(first.offset) <= 2 { 2 } else { 4_u8 };
+    let begin = last.end().checked_sub(u64::from(size))?;
+    let before = u8::try_from(u64::from(first.offset) - begin).ok()?;
+    let (mut mask, mut right) = (0, 0);
+    for piece in pieces {
+        let shift = 8 * (u64::from(piece.offset) - begin) as u32;
+        mask |= piece.mask << shift;
+        right |= piece.right << shift;
+    }
+    Some(Word { load: first.load, before, size, mask, right, one: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bpf::{B, H};
+
+    fn piece(at: u32, offset: u32, size: u16, mask: u32, right: u32) -> Piece {
+        let size = if size == B { 1 } else { 2 };
+        Piece { load: Value(at), base: None, offset, size, mask, right }
+    }
+
+    #[test]
+    fn fields_side_by_side_are_one_word() {
+        // Offset of a fragment zero, protocol TCP.
+        let pieces = vec![piece(1, 23, B, 0xff, 6), piece(0, 20, H, 0xff1f, 0)];
+        let word = Word {
+            load: Value(0),
+            before: 0,
+            size: 4,
+            mask: 0xff00_ff1f,
+            right: 0x0600_0000,
+            one: false,
+        };
+        assert_eq!(gather(pieces), [word]);
+    }
+
+    #[test]
+    fn a_word_begins_before_its_pieces_rather_than_ending_behind_them() {
+        let pieces = vec![piece(0, 21, B, 0xff, 1), piece(1, 23, B, 0x0f, 2)];
+        let words = gather(pieces.clone());
+        assert_eq!((words[0].before, words[0].size), (1, 4));
+        assert_eq!((words[0].mask, words[0].right), (0x0f00_ff00, 0x0200_0100));
+        // There is nothing before the packet.
+        let early: Vec<Piece> =
+            pieces.into_iter().map(|p| Piece { offset: p.offset - 21, ..p }).collect();
+        assert!(gather(early.clone()).iter().zip(&early).all(|(w, p)| *w == Word::of(p)));
+    }
+
+    #[test]
+    fn what_overlaps_or_lies_apart_stays_alone() {
+        let pieces =
+            vec![piece(0, 12, H, 0xffff, 8), piece(1, 13, B, 1, 0), piece(2, 23, B, 0xff, 6)];
+        let words = gather(pieces.clone());
+        assert_eq!(words, pieces.iter().map(Word::of).collect::<Vec<_>>());
+    }
+}
