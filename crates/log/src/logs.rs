@@ -626,7 +626,8 @@ mod tests {
             assert!(taken.iter().all(|r| r.bytes.len() <= CHUNK), "they need not grow");
             for rows in &taken {
                 let place = whole.place(rows);
-                let (some, others) = (0..rows.marks.len() / 2, rows.marks.len() / 2..rows.marks.len());
+                let (some, others) =
+                    (0..rows.marks.len() / 2, rows.marks.len() / 2..rows.marks.len());
                 whole.add_at(place, rows, some);
                 whole.add(rows, others);
             }
