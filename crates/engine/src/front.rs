@@ -34,11 +34,11 @@ use crate::block::Block;
 use crate::block::Entry;
 use crate::block::HUB;
 use crate::block::Handed;
-use crate::merge;
-use crate::merge::Failure;
-use crate::part;
-use crate::queue::Queue;
-use crate::reports::Reports;
+use crate::merge::Merge;
+use crate::part::Part;
+use crate::plan::Ended;
+use crate::plan::Shared;
+use crate::plan::Stopping;
 use crate::shard::Shard;
 use crate::state::Crowd;
 use crate::state::State;
@@ -48,81 +48,64 @@ use crate::steer::owner;
 
 /// The most parts there can be.
 pub(crate) const MAX_PARTS: usize = u8::MAX as usize;
-/// Blocks that wait for a part at the most, each of a batch of packets.
-const BLOCKS: usize = 8;
-/// Reports that wait for the merge at the most, for each part.
-const REPORTS: usize = 4;
-/// Reports of the hub that may wait when the next block is begun: each is of a block at least.
-const HUB_REPORTS: usize = 4 * BLOCKS;
 
 /// The front's end of the parts and the merge.
 pub(crate) struct Front {
     hub: Shard,
-    parts: Vec<Part>,
-    reports: Arc<Reports>,
-    /// Taken when it is joined.
-    merge: Option<JoinHandle<(Logs, Vec<StreamCount>)>>,
-    failure: Arc<Failure>,
+    parts: usize,
+    crew: Crew,
     /// Blocks that are or were with the parts.
     blocks: Vec<Arc<Block>>,
     /// The latest time of all packets so far.
     latest: Time,
 }
 
-struct Part {
-    blocks: Arc<Queue<Arc<Block>>>,
-    /// Taken when it is joined.
-    thread: Option<JoinHandle<(u64, State)>>,
+/// What is done beside the front, and the threads that do it beside the caller's.
+struct Crew {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Part {
+impl Drop for Crew {
     fn drop(&mut self) {
-        self.blocks.close();
+        self.shared.stop();
     }
 }
 
-impl Drop for Front {
-    fn drop(&mut self) {
-        self.reports.queue.close();
+impl Crew {
+    /// Waits for the threads to end; if one has panicked, the panic goes on here.
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap_or_else(|e| resume_unwind(e));
+        }
     }
 }
 
 impl Front {
-    /// Starts the threads of so many parts.
-    pub(crate) fn new(options: &Options, parts: usize) -> io::Result<Self> {
-        let parts = parts.clamp(1, MAX_PARTS);
-        let mut queues: Vec<_> = (0..parts).map(|_| Arc::new(Reports::new(REPORTS))).collect();
-        queues.push(Arc::new(Reports::of_hub(HUB_REPORTS)));
+    /// Starts so many threads, the caller's being one of them, with a part for each.
+    pub(crate) fn new(options: &Options, threads: usize) -> io::Result<Self> {
+        let parts = threads.clamp(2, MAX_PARTS);
         let crowd = Crowd::of(parts + 1);
-        let start = |(me, reports): (usize, &Arc<Reports>)| {
-            let blocks = Arc::new(Queue::new(BLOCKS));
-            let (taken, reports) = (Arc::clone(&blocks), Arc::clone(reports));
+        let part = |me| {
             let mut shard = Shard::new(options.clone(), Role::Part);
             shard.keeper.join(&crowd, me);
-            let work = move || part::run(me as u8, shard, &taken, &reports);
-            let thread = thread::Builder::new().name(format!("part {me}")).spawn(work)?;
-            Ok(Part { blocks, thread: Some(thread) })
+            Part::new(me, shard)
         };
-        let running = queues.iter().take(parts).enumerate().map(start);
-        let running = running.collect::<io::Result<Vec<_>>>()?;
-        let failure = Arc::new(Failure::default());
-        let reports = Arc::clone(&queues[parts]);
-        let logs = Logs::new(options.logs.clone());
-        let told = Arc::clone(&failure);
-        let merge = thread::Builder::new().name("merge".to_owned());
-        let merge = merge.spawn(move || merge::run(logs, queues, &told))?;
+        let merge = Merge::new(Logs::new(options.logs.clone()), parts + 1);
+        let shared = Arc::new(Shared::new((0..parts).map(part), merge));
         let outbox = Box::new(Outbox { parts, ..Outbox::default() });
         let mut hub = Shard::new(options.clone(), Role::Hub(outbox));
         hub.keeper.join(&crowd, parts);
-        Ok(Self {
-            hub,
-            parts: running,
-            reports,
-            merge: Some(merge),
-            failure,
-            blocks: Vec::new(),
-            latest: Time::ZERO,
-        })
+        let mut crew = Crew { shared, threads: Vec::new() };
+        for n in 1..parts {
+            let shared = Arc::clone(&crew.shared);
+            let work = move || {
+                let _stopping = Stopping(&shared);
+                shared.work(|_| false);
+            };
+            crew.threads.push(thread::Builder::new().name(format!("worker {n}")).spawn(work)?);
+        }
+        Ok(Self { hub, parts, crew, blocks: Vec::new(), latest: Time::ZERO })
     }
 
     /// The next packets, of which only those that `pass` are analysed.
@@ -134,13 +117,11 @@ impl Front {
         let Some(first) = batch.iter().find(|p| !p.data.is_empty()).or(batch.get(0)) else {
             return Ok(());
         };
-        // All blocks before are with the parts: what waits to be merged will be.
-        self.reports.queue.wait_for_space();
         let mut block = self.free_block();
         let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
         let bytes = batch.bytes();
         let memory = (bytes.as_ptr().addr(), bytes.len());
-        filling.clear(self.parts.len());
+        filling.clear(self.parts);
         filling.bytes = bytes.clone();
         filling.base = first.data.as_ptr().addr().saturating_sub(memory.0).min(memory.1);
         filling.first = batch.get(0).map_or(0, |p| p.number);
@@ -164,7 +145,7 @@ impl Front {
                 wire_len,
                 layers,
             };
-            if let Some((ip, owner)) = plain(&packet, &self.hub.env.hub_ports, self.parts.len())
+            if let Some((ip, owner)) = plain(&packet, &self.hub.env.hub_ports, self.parts)
                 && let Some(offset) = ip.data.as_ptr().addr().checked_sub(base)
                 && let Ok(offset) = u32::try_from(offset)
             {
@@ -192,13 +173,12 @@ impl Front {
             filling.handed = std::mem::take(&mut outbox.handed);
             filling.own = std::mem::take(&mut outbox.own);
         }
-        // Nobody waits for rows of the hub: they are there before any part gets to this block.
-        part::report_any(&mut self.hub, &self.reports);
-        for part in &self.parts {
-            part.blocks.push(Arc::clone(&block));
-        }
+        let (written, goes_on) = self.crew.shared.add(&block, &mut self.hub);
         self.blocks.push(block);
-        self.failure.check()
+        if !goes_on {
+            self.crew.join();
+        }
+        written
     }
 
     /// A packet that is the hub's to look at: what it hands over of it.
@@ -224,24 +204,18 @@ impl Front {
     }
 
     /// The end of input. Returns how many connections there were, and what was written.
-    pub(crate) fn finish(mut self) -> io::Result<(u64, State, Vec<StreamCount>)> {
-        for part in &self.parts {
-            part.blocks.close();
-        }
-        let reports = &self.reports;
-        self.hub.close(|hub| part::report_much(hub, reports));
-        part::report(&mut self.hub, None, reports);
-        let (mut connections, mut state) = (self.hub.connections(), self.hub.keeper.report);
-        for thread in self.parts.iter_mut().filter_map(|p| p.thread.take()) {
-            let (more, kept) = thread.join().unwrap_or_else(|e| resume_unwind(e));
-            connections += more;
-            state.add(&kept);
-        }
-        let Some(merge) = self.merge.take() else { return Ok((connections, state, Vec::new())) };
-        let (mut logs, counts) = merge.join().unwrap_or_else(|e| resume_unwind(e));
-        logs.set_time(self.hub.now);
+    pub(crate) fn finish(self) -> io::Result<(u64, State, Vec<StreamCount>)> {
+        let Self { hub, parts, mut crew, .. } = self;
+        let now = hub.now;
+        crew.shared.end(Part::new(parts, hub));
+        crew.shared.work(|_| false);
+        crew.join();
+        let Ended { connections, state, merge, error } = crew.shared.ended();
+        let Some(merge) = merge else { return Ok((connections, state, Vec::new())) };
+        let (mut logs, counts) = merge.into_logs();
+        logs.set_time(now);
         let closed = logs.close();
-        self.failure.check()?;
+        error.map_or(Ok(()), Err)?;
         closed?;
         Ok((connections, state, counts))
     }

@@ -1,10 +1,7 @@
-//! The thread that puts rows in order and decides what takes all parts to decide.
+//! What puts rows in order and decides what takes all parts to decide.
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 
 use gannet_base::Time;
 use gannet_log::Key;
@@ -14,31 +11,42 @@ use gannet_log::StreamCount;
 use gannet_protocols::later::Deferred;
 use gannet_protocols::later::Whole;
 
-use crate::queue::Closing;
-use crate::reports::CLOSING;
-use crate::reports::Report;
-use crate::reports::Reports;
+use crate::shard::Shard;
 
-/// What the merge tells while it works: the first error of a log.
-#[derive(Default)]
-pub(crate) struct Failure(Mutex<Option<io::Error>>);
+/// What a part has made since it last reported.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) rows: Vec<Rows>,
+    pub(crate) deferred: Deferred,
+}
 
-impl Failure {
-    fn set(&self, error: io::Error) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+impl Report {
+    /// All that a part has made and not reported.
+    pub(crate) fn of(shard: &mut Shard) -> Self {
+        Self { rows: shard.env.logs.take(), deferred: shard.env.take_deferred() }
     }
 
-    pub(crate) fn check(&self) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    /// Bytes of its rows.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.iter().map(bytes).sum()
     }
 }
 
-/// What one part has reported and the logs do not have yet.
-struct Part {
-    reports: Arc<Reports>,
-    /// All rows to come have this key or a later one; `None` when none will come.
-    until: Option<Key>,
-    deferred: Deferred,
+fn bytes(rows: &Rows) -> usize {
+    rows.bytes.len() + size_of_val(&rows.marks[..])
+}
+
+/// Reports that the logs do not have yet, of all parts.
+pub(crate) struct Merge {
+    logs: Logs,
+    streams: Vec<Stream>,
+    /// By part.
+    deferred: Vec<Deferred>,
+    whole: Whole,
+    /// Bytes of rows.
+    held: usize,
+    /// Rows that were written.
+    spare: Vec<Rows>,
 }
 
 /// One stream's rows, by part.
@@ -66,81 +74,77 @@ impl Pending {
     }
 }
 
-/// Merges reports until all parts have ended; `failure` tells others of errors on the way. The
-/// logs are left open.
-pub(crate) fn run(
-    mut logs: Logs,
-    reports: Vec<Arc<Reports>>,
-    failure: &Failure,
-) -> (Logs, Vec<StreamCount>) {
-    let closing: Vec<_> = reports.clone();
-    let _no_more: Vec<_> = closing.iter().map(|r| Closing(&r.queue)).collect();
-    let part = |reports: Arc<Reports>| Part {
-        until: Some(reports.from),
-        reports,
-        deferred: Deferred::default(),
-    };
-    let mut parts: Vec<_> = reports.into_iter().map(part).collect();
-    let mut streams: Vec<Stream> = Vec::new();
-    let mut whole = Whole::default();
-    loop {
-        // The part that is behind holds all others up.
-        let behind = (0..parts.len()).filter_map(|i| parts[i].until.map(|u| (u, i))).min();
-        let Some((_, i)) = behind else { break };
-        let report = parts[i].reports.queue.pop();
-        take(&mut parts, &mut streams, i, report);
-        for i in 0..parts.len() {
-            // What the hub has made meanwhile.
-            while parts[i].until == Some(CLOSING)
-                && let Some(report) = parts[i].reports.queue.try_pop()
-            {
-                take(&mut parts, &mut streams, i, Some(report));
-            }
-        }
-        let until = parts.iter().filter_map(|p| p.until).min();
-        for stream in &mut streams {
-            write(stream, until, &mut logs, |i, rows| parts[i].reports.give_back(rows));
-        }
-        whole.decide(&mut logs, parts.iter_mut().map(|p| &mut p.deferred), until);
-        if let Err(error) = logs.check() {
-            failure.set(error);
+impl Merge {
+    /// Of so many parts, into these logs.
+    pub(crate) fn new(logs: Logs, parts: usize) -> Self {
+        Self {
+            logs,
+            streams: Vec::new(),
+            deferred: (0..parts).map(|_| Deferred::default()).collect(),
+            whole: Whole::default(),
+            held: 0,
+            spare: Vec::new(),
         }
     }
-    let counts = logs.counts();
-    (logs, counts)
-}
 
-/// What a part reported, or that its thread is gone: there was a panic, which whoever joins it hears
-/// of.
-fn take(parts: &mut [Part], streams: &mut Vec<Stream>, part: usize, report: Option<Report>) {
-    let n = parts.len();
-    let Some(from) = parts.get_mut(part) else { return };
-    from.until = report.as_ref().and_then(|r| r.until);
-    let Some(report) = report else { return };
-    from.deferred.append(report.deferred);
-    for rows in report.rows {
-        let path = rows.shape.path;
-        let at = streams.iter().position(|s| s.path == path).unwrap_or_else(|| {
-            let parts = (0..n).map(|_| VecDeque::new()).collect();
-            streams.push(Stream { path, place: None, parts, heads: vec![NONE; n] });
-            streams.len() - 1
-        });
-        let (stream, pending) = (&mut streams[at], Pending { rows, next: 0 });
-        if stream.parts[part].is_empty() {
-            stream.heads[part] = pending.key();
+    /// Adds reports, by part, and writes what nothing can come before: all rows to come of a part
+    /// have the key `until` or a later one, and none will come where that is `None`.
+    pub(crate) fn merge(
+        &mut self,
+        reports: Vec<(usize, Report)>,
+        until: &[Option<Key>],
+    ) -> io::Result<()> {
+        for (part, report) in reports {
+            self.take(part, report);
         }
-        stream.parts[part].push_back(pending);
+        let until = until.iter().flatten().min().copied();
+        for stream in &mut self.streams {
+            write(stream, until, &mut self.logs, |rows| {
+                self.held -= bytes(&rows);
+                if rows.is_chunk() {
+                    self.spare.push(rows);
+                }
+            });
+        }
+        self.whole.decide(&mut self.logs, self.deferred.iter_mut(), until);
+        self.logs.check()
+    }
+
+    fn take(&mut self, part: usize, report: Report) {
+        let parts = self.deferred.len();
+        let Some(deferred) = self.deferred.get_mut(part) else { return };
+        deferred.append(report.deferred);
+        for rows in report.rows {
+            self.held += bytes(&rows);
+            let (path, streams) = (rows.shape.path, &mut self.streams);
+            let at = streams.iter().position(|s| s.path == path).unwrap_or_else(|| {
+                let waits = (0..parts).map(|_| VecDeque::new()).collect();
+                streams.push(Stream { path, place: None, parts: waits, heads: vec![NONE; parts] });
+                streams.len() - 1
+            });
+            let (stream, pending) = (&mut streams[at], Pending { rows, next: 0 });
+            if stream.parts[part].is_empty() {
+                stream.heads[part] = pending.key();
+            }
+            stream.parts[part].push_back(pending);
+        }
+    }
+
+    /// Bytes of rows that wait, and the memory of those that were written.
+    pub(crate) fn rest(&mut self) -> (usize, Vec<Rows>) {
+        (self.held, std::mem::take(&mut self.spare))
+    }
+
+    /// The logs, still open, and what is in them.
+    pub(crate) fn into_logs(self) -> (Logs, Vec<StreamCount>) {
+        let counts = self.logs.counts();
+        (self.logs, counts)
     }
 }
 
 /// Writes the rows that come before `until`, of all parts in the order of their keys.
-/// What is written is `done` with, by part.
-fn write(
-    stream: &mut Stream,
-    until: Option<Key>,
-    logs: &mut Logs,
-    mut done: impl FnMut(usize, Rows),
-) {
+/// What is written is `done` with.
+fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: impl FnMut(Rows)) {
     let until = until.unwrap_or(NONE);
     loop {
         // The part with the next row, and the key up to which its rows come next.
@@ -170,7 +174,7 @@ fn write(
         if pending.next == pending.rows.marks.len()
             && let Some(written) = part.pop_front()
         {
-            done(i, written.rows);
+            done(written.rows);
             *head = part.front().map_or(NONE, Pending::key);
         }
     }
@@ -195,27 +199,34 @@ mod tests {
     }
 
     proptest! {
-        /// However rows are dealt to parts and cut into reports, they come out in one order.
+        /// However rows are dealt to parts, cut into reports and merged, they come out in one order.
         #[test]
-        fn rows_come_out_in_order(deal in prop::collection::vec((0_usize..3, any::<bool>()), 0..200)) {
-            let queues: Vec<_> = (0..3).map(|_| Arc::new(Reports::new(1_000))).collect();
+        fn rows_come_out_in_order(
+            deal in prop::collection::vec((0_usize..3, any::<bool>(), any::<bool>()), 0..200),
+        ) {
             let mut parts: Vec<_> = (0..3).map(|_| Logs::collecting(Options::default())).collect();
-            let report = |part: &mut Logs, until, to: &Reports| {
-                let rows = part.take();
-                part.reuse(to.spare());
-                to.queue.push(Report { until, rows, deferred: Deferred::default() });
-            };
-            for (n, (part, cut)) in (0..).zip(&deal) {
+            let mut merge = Merge::new(Logs::new(Options::default()), 3);
+            let mut until = vec![Some(Key::EARLIEST); 3];
+            let mut reports = Vec::new();
+            for (n, (part, cut, merges)) in (0..).zip(&deal) {
                 parts[*part].set_key(key(n));
                 parts[*part].write(&Number { n });
                 if *cut {
-                    report(&mut parts[*part], Some(key(n + 1)), &queues[*part]);
+                    let rows = parts[*part].take();
+                    reports.push((*part, Report { rows, ..Report::default() }));
+                    until[*part] = Some(key(n + 1));
+                }
+                if *merges {
+                    merge.merge(std::mem::take(&mut reports), &until).unwrap();
+                    parts[*part].reuse(merge.rest().1);
                 }
             }
-            for (queue, part) in queues.iter().zip(&mut parts) {
-                report(part, None, queue);
+            for (i, part) in parts.iter_mut().enumerate() {
+                reports.push((i, Report { rows: part.take(), ..Report::default() }));
             }
-            let (merged, counts) = run(Logs::new(Options::default()), queues, &Failure::default());
+            merge.merge(reports, &[None; 3]).unwrap();
+            prop_assert_eq!(merge.rest().0, 0);
+            let (merged, counts) = merge.into_logs();
             let mut alone = Logs::new(Options::default());
             (0..deal.len() as u64).for_each(|n| { alone.write(&Number { n }); });
             prop_assert_eq!(merged.pending("number"), alone.pending("number"));

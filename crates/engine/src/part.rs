@@ -1,7 +1,6 @@
-//! A thread that analyses some pairs of hosts.
+//! The analysis of some pairs of hosts.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use gannet_base::prefetch;
 use gannet_log::Key;
@@ -9,16 +8,12 @@ use gannet_log::Key;
 use crate::block::Block;
 use crate::block::HUB;
 use crate::glance;
-use crate::queue::Closing;
-use crate::queue::Queue;
-use crate::reports::CLOSING;
-use crate::reports::Report;
-use crate::reports::Reports;
+use crate::plan::Shared;
+use crate::shard::Closing;
 use crate::shard::Shard;
-use crate::state::State;
 use crate::steer::Datagram;
 
-/// Rows go to the merge when there are so many bytes of them, with what they cost beside …
+/// Rows are reported when there are so many bytes of them, with what they cost beside …
 const REPORT_BYTES: u64 = 256 << 10;
 /// … or sooner, so that so many reports would fit into all memory there may be …
 const REPORTS_OF_STATE: u64 = 128;
@@ -32,44 +27,76 @@ const FETCH_AHEAD: usize = 2 * glance::AHEAD;
 /// … so many bytes are fetched from there: headers, and most of a small packet.
 const FETCH: usize = 192;
 
-/// Analyses what blocks bring for part `me`; returns how many connections there were, and what was
-/// kept of them.
-pub(crate) fn run(
-    me: u8,
-    mut shard: Shard,
-    blocks: &Queue<Arc<Block>>,
-    reports: &Reports,
-) -> (u64, State) {
-    let _no_more_blocks = Closing(blocks);
-    let _no_more_reports = Closing(&reports.queue);
-    let (mut unreported, mut done) = (0, 0);
-    loop {
-        let next = blocks.try_pop().or_else(|| {
-            // Nobody may wait for this part while it waits itself.
-            if unreported > 0 {
-                unreported = 0;
-                report(&mut shard, Some(after(done)), reports);
-            }
-            blocks.pop()
-        });
-        let Some(block) = next else { break };
-        take(me, &mut shard, &block, reports);
-        done = block.last();
-        unreported += 1;
-        if unreported >= REPORT_BLOCKS {
-            unreported = 0;
-            report(&mut shard, Some(after(done)), reports);
+/// What belongs to some pairs of hosts, or the hub once it has seen all packets.
+pub(crate) struct Part {
+    me: usize,
+    shard: Shard,
+    /// Blocks since it last reported.
+    unreported: u32,
+    /// Number of the last packet it knows of.
+    last: u64,
+    /// What is still to be closed, once there are no more packets.
+    closing: Option<Closing>,
+}
+
+impl Part {
+    /// The part number `me`.
+    pub(crate) fn new(me: usize, shard: Shard) -> Self {
+        Self { me, shard, unreported: 0, last: 0, closing: None }
+    }
+
+    pub(crate) fn me(&self) -> usize {
+        self.me
+    }
+
+    pub(crate) fn shard(&mut self) -> &mut Shard {
+        &mut self.shard
+    }
+
+    /// Whether it has not reported all that it has made.
+    pub(crate) fn is_unreported(&self) -> bool {
+        self.unreported > 0
+    }
+
+    /// All of it is reported: the key that nothing to come is before.
+    pub(crate) fn reported(&mut self) -> Key {
+        self.unreported = 0;
+        Key { packet: self.last + 1, ..Key::EARLIEST }
+    }
+
+    /// A block's packets that are its own, and the time of all others.
+    pub(crate) fn take(&mut self, block: &Block, to: &Shared) {
+        take(self.me, &mut self.shard, block, to);
+        self.last = block.last();
+        self.unreported += 1;
+        if self.unreported >= REPORT_BLOCKS {
+            let until = self.reported();
+            to.report(self.me, &mut self.shard, Some(until));
         }
     }
-    shard.close(|shard| report_much(shard, reports));
-    report(&mut shard, None, reports);
-    (shard.connections(), shard.keeper.report)
+
+    /// There are no more packets: some of what is open is closed. Returns whether all is, and
+    /// reported.
+    pub(crate) fn close(&mut self, to: &Shared) -> bool {
+        let shard = &mut self.shard;
+        let closing = self.closing.get_or_insert_with(|| shard.begin_close());
+        while shard.close_next(closing) {
+            if is_much(shard) {
+                let until = shard.env.logs.key();
+                to.report(self.me, shard, until);
+                return false;
+            }
+        }
+        shard.end_close();
+        to.report(self.me, shard, None);
+        true
+    }
 }
 
 /// The packets of a block that are of part `me`, and the time of all others.
-fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Reports) {
+fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let mut handed = block.handed.iter().peekable();
-    let dealt = block.dealt.get(usize::from(me)).map_or(&[][..], Vec::as_slice);
+    let dealt = block.dealt.get(me).map_or(&[][..], Vec::as_slice);
     let mut done = 0;
     for (i, entry) in dealt.iter().enumerate() {
         if let Some(next) = dealt.get(i + FETCH_AHEAD) {
@@ -81,14 +108,14 @@ fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Reports) {
             shard.expect_soon(&key);
         }
         let at = entry.at as usize;
-        pass(shard, block, done..at, reports);
+        pass((me, shard), block, done..at, to);
         done = at + 1;
         let number = block.number(entry);
         if entry.layers == HUB {
             shard.begin(number, entry.time);
             shard.advance(entry.time);
             while let Some(next) = handed.next_if(|h| h.index <= entry.index) {
-                if next.part == me {
+                if usize::from(next.part) == me {
                     shard.take_over(next, block.handed(next));
                 }
             }
@@ -97,47 +124,24 @@ fn take(me: u8, shard: &mut Shard, block: &Block, reports: &Reports) {
             let ip = Datagram { bytes: block.packet(entry), wire_len: entry.wire_len };
             shard.given(number, entry.time, entry.layers, ip);
         }
-        report_much(shard, reports);
+        report_much(me, shard, to);
     }
-    pass(shard, block, done..block.latest.len(), reports);
+    pass((me, shard), block, done..block.latest.len(), to);
     shard.relieve_after(block.first);
 }
 
 /// Packets of others: one by one only if something is due.
 #[inline]
-fn pass(shard: &mut Shard, block: &Block, places: Range<usize>, reports: &Reports) {
+fn pass((me, shard): (usize, &mut Shard), block: &Block, places: Range<usize>, to: &Shared) {
     if places.is_empty() || block.latest.get(places.end - 1).is_none_or(|t| shard.pass_all(*t)) {
         return;
     }
     for (number, time) in block.times(places) {
         if !shard.pass_all(time) {
             shard.pass(number, time);
-            report_much(shard, reports);
+            report_much(me, shard, to);
         }
     }
-}
-
-/// The key that nothing after packet number `last` comes before.
-pub(crate) fn after(last: u64) -> Key {
-    Key { packet: last + 1, ..Key::EARLIEST }
-}
-
-/// Reports what the shard has made so far, of which everything to come is `until` or later.
-pub(crate) fn report(shard: &mut Shard, until: Option<Key>, reports: &Reports) {
-    reports.queue.push(made(shard, until, reports));
-}
-
-/// Reports what the hub has made so far, if anything, without waiting.
-pub(crate) fn report_any(hub: &mut Shard, reports: &Reports) {
-    if hub.env.logs.held() + hub.env.deferred() > 0 {
-        reports.queue.push_at_once(made(hub, Some(CLOSING), reports));
-    }
-}
-
-fn made(shard: &mut Shard, until: Option<Key>, reports: &Reports) -> Report {
-    let rows = shard.env.logs.take();
-    shard.env.logs.reuse(reports.spare());
-    Report { until, rows, deferred: shard.env.take_deferred() }
 }
 
 fn is_much(shard: &mut Shard) -> bool {
@@ -147,9 +151,9 @@ fn is_much(shard: &mut Shard) -> bool {
 
 /// Reports in the middle of a block if there is much.
 #[inline]
-pub(crate) fn report_much(shard: &mut Shard, reports: &Reports) {
+fn report_much(me: usize, shard: &mut Shard, to: &Shared) {
     if is_much(shard) {
         let until = shard.env.logs.key();
-        report(shard, until, reports);
+        to.report(me, shard, until);
     }
 }

@@ -518,35 +518,51 @@ impl Shard {
         self.table.remove(index, &mut self.spare);
     }
 
-    /// The end of input: every connection is closed, with a `pause` after each.
-    pub(crate) fn close(&mut self, mut pause: impl FnMut(&mut Self)) {
+    /// The end of input: what is open is to be [closed](Self::close_next), one by one.
+    pub(crate) fn begin_close(&mut self) -> Closing {
         self.env.logs.set_time(self.now);
         self.survey();
         // Nothing more is due: what comes now has their memory.
         self.timers = Timers::default();
         self.keeper.rest();
         self.table.finish_finding();
-        let live = self.table.in_order();
-        for (i, index) in live.iter().enumerate() {
-            if let Some(next) = live.get(i + SLOTS_AHEAD) {
-                self.table.prefetch_slot(*next);
-            }
-            let tie = self.table.get(*index).map_or(0, |s| s.number);
-            self.env.logs.set_key(RowKey { packet: u64::MAX - 1, due: Time::ZERO, tie });
-            self.remove(*index);
-            pause(self);
+        Closing { live: self.table.in_order(), next: 0 }
+    }
+
+    /// Closes the next connection, if there is one.
+    pub(crate) fn close_next(&mut self, closing: &mut Closing) -> bool {
+        let Some(index) = closing.live.get(closing.next).copied() else { return false };
+        if let Some(next) = closing.live.get(closing.next + SLOTS_AHEAD) {
+            self.table.prefetch_slot(*next);
         }
+        closing.next += 1;
+        let tie = self.table.get(index).map_or(0, |s| s.number);
+        self.env.logs.set_key(RowKey { packet: u64::MAX - 1, due: Time::ZERO, tie });
+        self.remove(index);
+        true
+    }
+
+    /// All connections are closed: what is not theirs ends.
+    pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.env.finish(self.now);
     }
 
     /// The end of input.
     pub(crate) fn finish(&mut self) -> io::Result<Vec<StreamCount>> {
-        self.close(|_| {});
+        let mut closing = self.begin_close();
+        while self.close_next(&mut closing) {}
+        self.end_close();
         let counts = self.env.logs.counts();
         self.env.logs.close()?;
         Ok(counts)
     }
+}
+
+/// Connections that are open when the input ends, in the order of their beginnings.
+pub(crate) struct Closing {
+    live: Vec<u32>,
+    next: usize,
 }
 
 /// Writes a connection's row as the rows of other logs are.
