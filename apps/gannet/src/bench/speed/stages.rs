@@ -182,22 +182,25 @@ fn dissect(path: &Path) -> anyhow::Result<Work> {
 fn headers(packet: &Packet<'_>) -> Option<u64> {
     let (link_type, data, wire_len) = (packet.link_type, packet.data, packet.wire_len);
     // As the engine does: at once what nearly all are, else layer by layer.
-    let plain = (link_type == gannet_capture::LinkType::ETHERNET)
-        .then(|| gannet_wire::plain_ipv4(data, wire_len, false));
-    let ip = if let Some(Some((ip, _))) = plain {
-        ip
-    } else {
-        let frame = gannet_wire::link(link_type.0, data, wire_len).ok()?;
-        let Network::Ip(data) = frame.network else { return None };
-        gannet_wire::ip(data, frame.wire_len, false).ok()?
-    };
+    if link_type == gannet_capture::LinkType::ETHERNET
+        && let Some((ip, _)) = gannet_wire::plain_ipv4(data, wire_len, false)
+    {
+        return transport(&ip);
+    }
+    let frame = gannet_wire::link(link_type.0, data, wire_len).ok()?;
+    let Network::Ip(data) = frame.network else { return None };
+    transport(&gannet_wire::ip(data, frame.wire_len, false).ok()?)
+}
+
+#[inline(always)]
+fn transport(ip: &gannet_wire::Ip<'_>) -> Option<u64> {
     let (src, dst, payload) = match ip.protocol {
         protocol::TCP => {
-            let tcp = gannet_wire::tcp(&ip).ok()?;
+            let tcp = gannet_wire::tcp(ip).ok()?;
             (tcp.src_port, tcp.dst_port, tcp.payload)
         }
         protocol::UDP => {
-            let udp = gannet_wire::udp(&ip).ok()?;
+            let udp = gannet_wire::udp(ip).ok()?;
             (udp.src_port, udp.dst_port, udp.payload)
         }
         _ => (0, 0, ip.payload),
