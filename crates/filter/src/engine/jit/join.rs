@@ -96,11 +96,12 @@ fn leaves(graph: &Graph, exits: &[BlockId], [yes, no]: [BlockId; 2]) -> Option<(
         (true, true) => return None,
         (false, false) => (),
     }
-    // With another verdict: once a row, or else most of what it does is for nothing.
-    let verdicts = exits.iter().all(|e| *e == exit) && verdict(graph, exit).is_some();
+    // With another verdict: where one way to match was tested first, and what is left is the begin of
+    // another way. What rejects first holds most packets back, for which more tests would be for nothing.
+    let matched = exits.iter().all(|e| *e == exit) && verdict(graph, exit).is_some_and(|v| v > 0);
     match (verdict(graph, yes), verdict(graph, no)) {
-        (Some(_), None) if verdicts => Some((yes, no)),
-        (None, Some(_)) if verdicts => Some((no, yes)),
+        (Some(0), None) if matched => Some((yes, no)),
+        (None, Some(0)) if matched => Some((no, yes)),
         _ => None,
     }
 }
