@@ -32,7 +32,11 @@ const BEHIND: usize = 1 << 20;
 
 /// The same where others read what was handed out, and may be some batches late: pages that come back
 /// one by one cost more than those that were kept.
-const BEHIND_OTHERS: usize = 16 << 20;
+const BEHIND_OTHERS: usize = 8 << 20;
+
+/// The same, of how much is given back at once: every processor that has one of the threads must be
+/// told, and waits.
+const RELEASED_OTHERS: usize = 4 << 20;
 
 /// Advice starts at page borders: a multiple of every page size in use.
 const PAGE: usize = 64 << 10;
@@ -75,12 +79,13 @@ impl Map {
             self.wanted = to;
         }
         #[cfg(unix)]
-        if at.saturating_sub(self.released) >= 2 * BEHIND {
-            let behind = if self.bytes.is_shared() { BEHIND_OTHERS } else { BEHIND };
+        let (behind, at_once) = match self.bytes.is_shared() {
+            true => (BEHIND_OTHERS, RELEASED_OTHERS),
+            false => (BEHIND, BEHIND),
+        };
+        #[cfg(unix)]
+        if at.saturating_sub(self.released) >= behind + at_once {
             let to = at.saturating_sub(behind) & !(PAGE - 1);
-            if to <= self.released {
-                return;
-            }
             // SAFETY: in a shared mapping of a file, dropped pages come back from the file with
             // the same bytes when they are touched again, so even a view that outlived its use
             // would stay valid. It keeps the resident size small on captures of many gigabytes.

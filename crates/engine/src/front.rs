@@ -5,7 +5,8 @@
 //! that time passes for all of them alike, and analyses what is its own. What is below connections
 //! or speaks of other pairs of hosts is the *hub*'s, which works in the front's thread: fragments,
 //! tunnels, DHCP, and connections that announce others. What it finds inside belongs to its own
-//! pair of hosts again, and goes along with the block. A *merge* puts the rows in order.
+//! pair of hosts again, and goes along with the block. A *merge* puts the rows in order. Parts and
+//! merge are worked on by whoever has nothing else to do, the front too: see [`crate::plan`].
 //!
 //! Packets are not copied: blocks share the mapped file or the buffer that they lie in.
 
@@ -101,7 +102,7 @@ impl Front {
             let shared = Arc::clone(&crew.shared);
             let work = move || {
                 let _stopping = Stopping(&shared);
-                shared.work(|_| false);
+                shared.work(n, |_| false);
             };
             crew.threads.push(thread::Builder::new().name(format!("worker {n}")).spawn(work)?);
         }
@@ -208,7 +209,7 @@ impl Front {
         let Self { hub, parts, mut crew, .. } = self;
         let now = hub.now;
         crew.shared.end(Part::new(parts, hub));
-        crew.shared.work(|_| false);
+        crew.shared.work(0, |_| false);
         crew.join();
         let Ended { connections, state, merge, error } = crew.shared.ended();
         let Some(merge) = merge else { return Ok((connections, state, Vec::new())) };

@@ -5,6 +5,7 @@
 //! nothing. So there are no more threads than were asked for, and none rests while there is work. A
 //! part, and the merge, is taken out of the plan by who works on it, and put back.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ use crate::state::State;
 
 /// Blocks that wait for a part at the most, each of a batch of packets.
 const BLOCKS: usize = 8;
-/// A thread stays with a part, whose memory its core has, until so many more blocks wait for another.
+/// Every thread has a part whose memory its core has, and which it leaves if so many more blocks wait for
+/// another.
 const STAY: usize = 4;
 /// Bytes of rows for which merging is more urgent than all else.
 const URGENT: usize = 256 << 10;
@@ -141,7 +143,7 @@ impl Shared {
         let full = plan.waiting() >= BLOCKS;
         self.tell(plan);
         if full {
-            self.work(|plan| plan.waiting() <= BLOCKS / 2);
+            self.work(0, |plan| plan.waiting() <= BLOCKS / 2);
         }
         let mut plan = self.lock();
         (plan.left.error.take().map_or(Ok(()), Err), !plan.stopped)
@@ -176,12 +178,11 @@ impl Shared {
         self.tell(plan);
     }
 
-    /// Works until it is `enough` or all is done.
-    pub(crate) fn work(&self, enough: impl Fn(&Plan) -> bool) {
-        let mut last = 0;
+    /// Works until it is `enough` or all is done, at one of the parts rather than at others.
+    pub(crate) fn work(&self, home: usize, enough: impl Fn(&Plan) -> bool) {
         let mut plan = self.lock();
         while !plan.stopped && !plan.is_done() && !enough(&plan) {
-            let Some(task) = plan.next(&mut last) else {
+            let Some(task) = plan.next(home) else {
                 plan.idle += 1;
                 plan = self.change.wait(plan).unwrap_or_else(PoisonError::into_inner);
                 plan.idle -= 1;
@@ -226,10 +227,10 @@ impl Plan {
         self.spare.split_off(from)
     }
 
-    /// What a thread that was last at that lane does next.
-    fn next(&mut self, last: &mut usize) -> Option<Task> {
+    /// What a thread does next that is at home at a part.
+    fn next(&mut self, home: usize) -> Option<Task> {
         let urgent = if self.bytes.0 >= URGENT { self.merge() } else { None };
-        urgent.or_else(|| self.part(last)).or_else(|| self.merge())
+        urgent.or_else(|| self.part(home)).or_else(|| self.merge())
     }
 
     fn merge(&mut self) -> Option<Task> {
@@ -242,34 +243,34 @@ impl Plan {
         Some(Task::Merge(merge, std::mem::take(&mut self.reports), until))
     }
 
-    fn part(&mut self, last: &mut usize) -> Option<Task> {
-        let ended = self.ended;
-        let is_ready =
-            |l: &Lane| l.part.is_some() && l.until.is_some() && (ended || !l.blocks.is_empty());
-        let ready = self.lanes.iter().enumerate().filter(|(_, lane)| is_ready(lane));
-        let most = ready.max_by_key(|(_, l)| (l.blocks.len(), std::cmp::Reverse(l.until)));
-        let (mut at, lane) = most?;
-        let stays = |l: &&Lane| is_ready(l) && l.blocks.len() + STAY > lane.blocks.len();
-        if !lane.blocks.is_empty()
-            && self.lanes.get(*last).filter(stays).is_some_and(|l| !l.blocks.is_empty())
-        {
-            at = *last;
-        }
-        if self.bytes.0 + self.bytes.1 > MOST && self.busy > 0 {
-            let until = |(i, l): (usize, &Lane)| l.until.map(|until| (until, i));
-            let (_, behind) = self.lanes.iter().enumerate().filter_map(until).min()?;
-            if !self.lanes.get(behind).is_some_and(is_ready) {
-                return None;
-            }
-            at = behind;
-        }
-        *last = at;
+    fn part(&mut self, home: usize) -> Option<Task> {
+        let at = self.lane(home)?;
         let lane = self.lanes.get_mut(at)?;
         let part = lane.part.take()?;
         Some(match lane.blocks.pop_front() {
             Some(block) => Task::Block(part, block),
             None => Task::Close(part),
         })
+    }
+
+    /// Whose part is next for a thread that is at home at one of them.
+    fn lane(&self, home: usize) -> Option<usize> {
+        let is_ready = |lane: &Lane| {
+            let has_work = self.ended || !lane.blocks.is_empty();
+            lane.part.is_some() && lane.until.is_some() && has_work
+        };
+        let lanes = || self.lanes.iter().enumerate();
+        if self.bytes.0 + self.bytes.1 > MOST && self.busy > 0 {
+            let behind = lanes().filter_map(|(i, lane)| Some((lane.until?, i))).min()?.1;
+            return self.lanes.get(behind).is_some_and(is_ready).then_some(behind);
+        }
+        let ready = lanes().filter(|(_, lane)| is_ready(lane));
+        let (at, most) = ready.max_by_key(|(_, l)| (l.blocks.len(), Reverse(l.until)))?;
+        let stays = self.lanes.get(home).is_some_and(|home| {
+            let waiting = home.blocks.len();
+            is_ready(home) && waiting > 0 && waiting + STAY > most.blocks.len()
+        });
+        Some(if stays { home } else { at })
     }
 
     fn put_back(&mut self, done: Done) {
@@ -334,5 +335,86 @@ impl Drop for Stopping<'_> {
         if std::thread::panicking() {
             self.0.stop();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_base::Time;
+    use gannet_log::Logs;
+
+    use crate::Options;
+    use crate::steer::Role;
+
+    fn plan(parts: usize) -> Shared {
+        let part = |me| Part::new(me, Shard::new(Options::default(), Role::Part));
+        let merge = Merge::new(Logs::new(gannet_log::Options::default()), parts + 1);
+        Shared::new((0..parts).map(part), merge)
+    }
+
+    fn hub() -> Shard {
+        Shard::new(Options::default(), Role::Hub(Box::default()))
+    }
+
+    #[test]
+    fn all_parts_and_the_hub_end() {
+        let (shared, mut hub) = (plan(2), hub());
+        for _ in 0..3 * BLOCKS {
+            let (written, goes_on) = shared.add(&Arc::default(), &mut hub);
+            assert!(written.is_ok() && goes_on && shared.lock().waiting() < BLOCKS);
+        }
+        shared.end(Part::new(2, hub));
+        std::thread::scope(|scope| {
+            scope.spawn(|| shared.work(1, |_| false));
+            shared.work(0, |_| false);
+        });
+        assert!(shared.lock().is_done() && shared.ended().merge.is_some());
+    }
+
+    #[test]
+    fn a_thread_leaves_its_part_for_one_that_is_far_behind() {
+        let shared = plan(2);
+        let mut plan = shared.lock();
+        let lane = |plan: &Plan, home| plan.lane(home);
+        assert_eq!(lane(&plan, 0), None, "no blocks");
+        plan.lanes[0].blocks.push_back(Arc::default());
+        assert_eq!((lane(&plan, 0), lane(&plan, 1)), (Some(0), Some(0)));
+        plan.lanes[1].blocks.extend((0..STAY).map(|_| Arc::default()));
+        assert_eq!((lane(&plan, 0), lane(&plan, 1)), (Some(0), Some(1)));
+        plan.lanes[1].blocks.push_back(Arc::default());
+        assert_eq!(lane(&plan, 0), Some(1), "far behind");
+        let away = plan.lanes[1].part.take();
+        assert_eq!((lane(&plan, 0), lane(&plan, 1)), (Some(0), Some(0)), "somebody is at it");
+        // Too many rows wait for the merge: only who holds it up goes on.
+        plan.lanes[1].part = away;
+        (plan.busy, plan.bytes) = (1, (MOST, 1));
+        plan.lanes[0].until = Some(Key { packet: 7, due: Time::MAX, tie: 0 });
+        assert_eq!((lane(&plan, 0), lane(&plan, 1)), (Some(1), Some(1)));
+        plan.lanes[1].part = None;
+        assert_eq!(lane(&plan, 0), None);
+    }
+
+    #[test]
+    fn a_panic_stops_who_works_and_who_waits() {
+        let shared = plan(2);
+        std::thread::scope(|scope| {
+            let panics = scope.spawn(|| {
+                let _stopping = Stopping(&shared);
+                panic!("for the test");
+            });
+            shared.work(0, |_| false);
+            assert!(panics.join().is_err());
+        });
+        let (_, goes_on) = shared.add(&Arc::default(), &mut hub());
+        assert!(!goes_on);
+    }
+
+    #[test]
+    fn an_error_is_told_once() {
+        let (shared, mut hub) = (plan(1), hub());
+        shared.lock().left.error = Some(io::Error::other("full"));
+        assert!(shared.add(&Arc::default(), &mut hub).0.is_err());
+        assert!(shared.add(&Arc::default(), &mut hub).0.is_ok());
     }
 }
