@@ -22,9 +22,10 @@
 //! there is none. Removal brings a spilled entry back: there are no tombstones, and a table that lived long
 //! is as good as a new one.
 //!
-//! Segments keep between 66 and 84 % of their cells filled, and take the sizes that allocators hand out anyway. A full one is
+//! Segments keep between 64 and 84 % of their cells filled, small ones up to 95, and take the sizes that allocators hand out anyway. A full one is
 //! rebuilt in the next size, one of some 400 entries is split by the next bit of the hash (extendible
-//! hashing), sparse halves are joined. The directory doubles and halves a few places at a time. So memory follows
+//! hashing), sparse halves are joined. The directory doubles and halves a few places at a time, beside the one that
+//! searches go on in. So memory follows
 //! the number of entries closely both ways, and no single operation ever moves the whole table.
 //!
 //! Because segments are ordered by their hashes through all this, a walk can be told by hashes: a [`Cursor`]

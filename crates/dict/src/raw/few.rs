@@ -6,7 +6,7 @@ use core::num::NonZeroU8;
 use core::ptr::NonNull;
 use std::alloc;
 
-use super::simd::{self, Tags};
+use super::simd;
 
 /// Entries at most: as many as a vector instruction compares, less one, so that 16-byte entries fill 256 bytes.
 pub(crate) const FEW_MAX: usize = 15;
@@ -16,7 +16,8 @@ const ROOMS: [u8; 4] = [4, 7, 11, FEW_MAX as u8];
 
 #[repr(C)]
 struct Head<T> {
-    tags: Tags,
+    /// Not aligned: the allocations are small, and allocators give more than was asked for where they align.
+    tags: [u8; 16],
     /// As many as there is room for follow.
     entries: [T; 0],
 }
@@ -44,7 +45,7 @@ impl<T> Few<T> {
             alloc::handle_alloc_error(layout)
         };
         // SAFETY: within what was just allocated, without a reference to what is not initialised.
-        unsafe { (&raw mut (*head.as_ptr()).tags).write(Tags([0; 16])) };
+        unsafe { (&raw mut (*head.as_ptr()).tags).write([0; 16]) };
         Few { head, len: 0, room: ROOMS[0], owned: PhantomData }
     }
 
@@ -69,14 +70,14 @@ impl<T> Few<T> {
     }
 
     #[inline(always)]
-    fn tags(&self) -> &Tags {
+    fn tags(&self) -> &[u8; 16] {
         // SAFETY: written whole in `new`; changed through `&mut self` only.
         unsafe { &(*self.head.as_ptr()).tags }
     }
 
     fn set_tag(&mut self, at: usize, tag: u8) {
         // SAFETY: as in `tags`, and `&mut self` is exclusive.
-        unsafe { (*self.head.as_ptr()).tags.0[at] = tag };
+        unsafe { (*self.head.as_ptr()).tags[at] = tag };
     }
 
     /// Entries.
@@ -159,7 +160,7 @@ impl<T> Few<T> {
             return None;
         }
         let last = self.len() - 1;
-        self.set_tag(at, self.tags().0[last]);
+        self.set_tag(at, self.tags()[last]);
         self.set_tag(last, 0);
         self.len -= 1;
         // SAFETY: both positions were below `len`, so initialised. The entry is read once; if another was last, it moves

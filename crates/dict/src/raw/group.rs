@@ -59,7 +59,7 @@ pub(super) fn has_spilled(state: u8, hash: u64) -> bool {
 /// The lanes filled, a bit each.
 #[inline]
 pub(super) fn filled(tags: &Tags) -> u32 {
-    !simd::bytes_of(tags, FREE) & ((1 << LANES) - 1)
+    !simd::bytes_of(&tags.0, FREE) & ((1 << LANES) - 1)
 }
 
 #[inline]

@@ -10,15 +10,15 @@ pub(crate) struct Tags(pub(crate) [u8; 16]);
 
 /// The bytes of `tags` that are `tag`: a bit each.
 #[inline(always)]
-pub(crate) fn bytes_of(tags: &Tags, tag: u8) -> u32 {
+pub(crate) fn bytes_of(tags: &[u8; 16], tag: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{
-            _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_set1_epi8,
+            _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8,
         };
-        // SAFETY: SSE2 is part of x86-64; the 16 bytes read are those of `tags`, aligned by its type.
+        // SAFETY: SSE2 is part of x86-64; the 16 bytes read are those of `tags`, at any alignment.
         let equal = unsafe {
-            let tags = _mm_load_si128(core::ptr::from_ref(tags).cast());
+            let tags = _mm_loadu_si128(tags.as_ptr().cast());
             _mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8(tag as i8)))
         };
         equal as u32
@@ -27,7 +27,7 @@ pub(crate) fn bytes_of(tags: &Tags, tag: u8) -> u32 {
     portable::bytes_of(tags, tag)
 }
 
-/// The same for `tag`, or for 1 if that is 0.
+/// The same of aligned tags for `tag`, or for 1 if that is 0.
 #[inline(always)]
 pub(crate) fn bytes_of_or_one(tags: &Tags, tag: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -35,7 +35,7 @@ pub(crate) fn bytes_of_or_one(tags: &Tags, tag: u8) -> u32 {
         use core::arch::x86_64::{
             _mm_cmpeq_epi8, _mm_load_si128, _mm_max_epu8, _mm_movemask_epi8, _mm_set1_epi8,
         };
-        // SAFETY: as above.
+        // SAFETY: as above, and aligned by their type.
         let equal = unsafe {
             let tags = _mm_load_si128(core::ptr::from_ref(tags).cast());
             let tag = _mm_max_epu8(_mm_set1_epi8(tag as i8), _mm_set1_epi8(1));
@@ -44,7 +44,7 @@ pub(crate) fn bytes_of_or_one(tags: &Tags, tag: u8) -> u32 {
         equal as u32
     }
     #[cfg(not(target_arch = "x86_64"))]
-    portable::bytes_of(tags, tag.max(1))
+    portable::bytes_of(&tags.0, tag.max(1))
 }
 
 /// Asks for the cache line at `at`, without waiting for it. Elsewhere than on x86-64 nothing happens: then a
@@ -62,8 +62,8 @@ pub(crate) fn prefetch<T>(at: *const T) {
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable {
-    pub(super) fn bytes_of(tags: &super::Tags, tag: u8) -> u32 {
-        tags.0.iter().enumerate().map(|(lane, t)| u32::from(*t == tag) << lane).sum()
+    pub(super) fn bytes_of(tags: &[u8; 16], tag: u8) -> u32 {
+        tags.iter().enumerate().map(|(lane, t)| u32::from(*t == tag) << lane).sum()
     }
 }
 
@@ -76,11 +76,11 @@ mod tests {
         for seed in 0..200_usize {
             let tags = Tags(core::array::from_fn(|i| ((seed * 31 + i * 7) % 5) as u8));
             for tag in 0..5 {
-                assert_eq!(bytes_of(&tags, tag), portable::bytes_of(&tags, tag));
-                assert_eq!(bytes_of_or_one(&tags, tag), bytes_of(&tags, tag.max(1)));
+                assert_eq!(bytes_of(&tags.0, tag), portable::bytes_of(&tags.0, tag));
+                assert_eq!(bytes_of_or_one(&tags, tag), bytes_of(&tags.0, tag.max(1)));
             }
         }
-        assert_eq!(bytes_of(&Tags([9; 16]), 9), 0xffff);
+        assert_eq!(bytes_of(&[9; 16], 9), 0xffff);
         prefetch::<u8>(core::ptr::null());
     }
 }
