@@ -2,8 +2,8 @@
 //!
 //! `ready` is what a change must pass. `conformance` holds the logs against Zeek's, `mutate` looks
 //! for captures that break the engine, `fuzz` for inputs that break a part of it, `filter-proof` for
-//! filters that the optimizer gets wrong, `bench` measures it against its peers, `pgo` builds it by
-//! profile, `snapshot` counts what it does, `update` writes what is generated. Captures to compare with
+//! filters that the optimizer gets wrong, `bench` measures it against its peers, `pipes` scripts and replay
+//! against theirs, `pgo` builds it by profile, `snapshot` counts what it does, `update` writes what is generated. Captures to compare with
 //! lie in a folder `shared` beside the repository (see [`workspace`]); what needs them says so where they are absent.
 
 mod bench;
@@ -13,6 +13,7 @@ mod fuzz;
 mod measure;
 mod mutate;
 mod pgo;
+mod pipes;
 mod ready;
 mod snapshot;
 mod update;
@@ -34,6 +35,7 @@ enum Command {
     FilterProof(filter_proof::Args),
     Bench(bench::Args),
     Pgo(pgo::Args),
+    Pipes(pipes::Args),
     Snapshot(snapshot::Args),
     /// Write anew what is generated: docs/logs.md, the sample capture and its golden logs
     Update,
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::FilterProof(args) => filter_proof::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Pgo(args) => pgo::run(&args),
+        Command::Pipes(args) => pipes::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Update => update::run(),
         Command::Measure(args) => measure::run(&args),

@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come)
     #[arg(short, long, value_name = "TIMING", default_value = "original")]
     timing: Timing,
-    /// What carries queries: udp, tcp or tls
+    /// What carries queries: udp, tcp, tls or https (HTTP/2)
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
     transport: Transport,
     /// Seconds after which a client closes a connection that it does not use
@@ -79,6 +79,9 @@ pub(crate) struct Args {
     /// Queries over one connection at the most; without it any number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     queries_per_connection: Option<u32>,
+    /// https: path of requests
+    #[arg(long, value_name = "PATH", default_value = "/dns-query")]
+    path: String,
     /// TLS: authorities to trust, as PEM, instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
     ca: Option<PathBuf>,
@@ -248,7 +251,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         None => Input::Captures { paths: args.files.clone(), ports: args.ports.clone(), filter },
     };
     let mut options = options(args, input, target);
-    if args.transport == Transport::Tls {
+    if args.transport.is_secure() {
         let trust = match &args.ca {
             _ if args.no_verify => Trust::Anybody,
             Some(path) => Trust::File(path.clone()),
@@ -356,6 +359,7 @@ fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
     };
     Options {
         transport: args.transport,
+        path: args.path.clone(),
         policy,
         timing: args.timing,
         clients: args.clients,

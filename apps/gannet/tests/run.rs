@@ -73,7 +73,8 @@ fn counts_agree_however_they_are_made() {
             keys = keys + 1
             assert(counts[name] == count, name)
         end
-        assert(#counts:top() == keys)
+        assert(#counts:top() == keys and counts:keys() == keys)
+        assert(counts:top(1)[1].count == counts:top()[1].count and #counts:top(1) == 1)
         assert(gannet.input(arg[2]):dns():queries():count() == all)
         assert(gannet.input(arg[2]):dns():queries():limit(1):count() == 1)
         local packets = gannet.input(arg[2]):count()
@@ -96,6 +97,14 @@ fn queries_find_their_responses() {
             end
         end)
         assert(n == gannet.input(arg[2]):dns():queries():count())
+        local answered, sum = 0, 0
+        gannet.input(arg[2]):dns():join():each(function(q, r, took)
+            if r then answered, sum = answered + 1, sum + took end
+        end)
+        local took = gannet.input(arg[2]):dns():join():latencies()
+        assert(took.queries == n and took.answered == answered and answered > 0)
+        assert(math.abs(took.mean - sum / answered) < 1e-6)
+        assert(took.min <= took.p50 and took.p50 <= took.p99 and took.p99 <= took.max)
         print(n > 0)
         "#,
     );

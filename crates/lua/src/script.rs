@@ -99,6 +99,7 @@ const MODULES: &[(&[&str], &str)] = &[
         &[
             "dnsjit.core.log",
             "dnsjit.core.channel",
+            "dnsjit.core.thread",
             "dnsjit.core.loader",
             "dnsjit.core.file",
             "dnsjit.core.compat",
@@ -122,12 +123,22 @@ const MODULES: &[(&[&str], &str)] = &[
         &[
             "dnsjit.output.pcap",
             "dnsjit.output.null",
-            "dnsjit.output.udpcli",
-            "dnsjit.output.dnscli",
             "dnsjit.input.zero",
+            "example.input.zero",
+            "example.output.null",
         ],
         include_str!("lua/dnsjit/output.lua"),
     ),
+    (
+        &[
+            "dnsjit.output.udpcli",
+            "dnsjit.output.tcpcli",
+            "dnsjit.output.tlscli",
+            "dnsjit.output.dnscli",
+        ],
+        include_str!("lua/dnsjit/client.lua"),
+    ),
+    (&["dnsjit.output.respdiff"], include_str!("lua/dnsjit/respdiff.lua")),
 ];
 
 /// Runs the script at `path` (`-` is standard input) with `arguments` in `arg`.
@@ -150,21 +161,43 @@ pub fn run(path: &Path, arguments: &[OsString], options: Options) -> Result<(), 
 }
 
 fn start(path: &Path, source: &[u8], arguments: &[OsString], options: Options) -> mlua::Result<()> {
+    let lua = state(options, |lua| {
+        let arg = lua.create_table()?;
+        let own = std::env::args_os().next().unwrap_or_default();
+        arg.raw_set(0, lua.create_string(own.as_bytes())?)?;
+        arg.raw_set(1, lua.create_string(path.as_os_str().as_bytes())?)?;
+        for (index, argument) in arguments.iter().enumerate() {
+            arg.raw_set(index + 2, lua.create_string(argument.as_bytes())?)?;
+        }
+        lua.globals().raw_set("arg", arg)
+    })?;
+    let name = format!("@{}", path.display());
+    lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text).exec()
+}
+
+/// Runs what a script dumped, in a state of its own that belongs to the caller's thread; `own` is
+/// the thread's handle, which the code gets as an object.
+pub(crate) fn thread(own: *const std::ffi::c_void, code: &[u8]) -> Result<(), String> {
+    let go = || {
+        let lua = state(Options::default(), |_| Ok(()))?;
+        let begin: Function = lua
+            .load("local own, code = ... require('dnsjit.core.thread')._enter(own, code)")
+            .set_name("=thread")
+            .into_function()?;
+        begin.call::<()>((LightUserData(own.cast_mut()), lua.create_string(code)?))
+    };
+    go().map_err(|error| explain(error).to_string())
+}
+
+/// A state with gannet's modules; `prepare` sees it before a script's ways are taken away.
+fn state(options: Options, prepare: impl FnOnce(&Lua) -> mlua::Result<()>) -> mlua::Result<Lua> {
     // Wrapping pcall to catch Rust panics would keep the JIT from compiling it; nothing here
     // panics into Lua.
     let settings = LuaOptions::new().catch_rust_panics(false);
     // SAFETY: the FFI and the debug library let a script break memory safety, as they let scripts
     // of any LuaJIT; the sandbox takes them away from a script that is not trusted, before it runs.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, settings) };
-    let globals = lua.globals();
-    let arg = lua.create_table()?;
-    let own = std::env::args_os().next().unwrap_or_default();
-    arg.raw_set(0, lua.create_string(own.as_bytes())?)?;
-    arg.raw_set(1, lua.create_string(path.as_os_str().as_bytes())?)?;
-    for (index, argument) in arguments.iter().enumerate() {
-        arg.raw_set(index + 2, lua.create_string(argument.as_bytes())?)?;
-    }
-    globals.raw_set("arg", arg)?;
+    prepare(&lua)?;
     let modules = lua.create_table()?;
     for (names, source) in MODULES {
         for name in *names {
@@ -174,9 +207,8 @@ fn start(path: &Path, source: &[u8], arguments: &[OsString], options: Options) -
     let boot: Function =
         lua.load(include_str!("lua/boot.lua")).set_name("=gannet").into_function()?;
     let table = LightUserData(api::table().cast_mut().cast());
-    boot.call::<()>((table, api::DECLARATIONS, modules, options.sandbox))?;
-    let name = format!("@{}", path.display());
-    lua.load(source).set_name(name).set_mode(mlua::chunk::ChunkMode::Text).exec()
+    boot.call::<()>((table, api::declarations(), modules, options.sandbox))?;
+    Ok(lua)
 }
 
 fn explain(error: mlua::Error) -> Error {

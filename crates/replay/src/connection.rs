@@ -2,9 +2,13 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 
+use crate::h2;
+use crate::h2::NoRoom;
 use crate::inflight::Waiting;
 use crate::line::Line;
+use crate::message;
 
 /// Bytes of the length before each message (RFC 1035 §4.2.2).
 const LENGTH: usize = 2;
@@ -21,6 +25,8 @@ pub(crate) struct Queued {
     pub(crate) ticket: Ticket,
     /// When the connection got it.
     pub(crate) queued_at: u64,
+    /// Where it ends among all bytes that ever were to go out.
+    end: u64,
 }
 
 /// What a query takes along from one connection to another.
@@ -63,16 +69,25 @@ pub(crate) struct Connection {
     pub(crate) waiting: Waiting,
     /// Queries in `out`, in order.
     pub(crate) queue: VecDeque<Queued>,
-    /// Framed queries; those before `first` are out, the one there may be so in part.
+    /// Queries with what is around them; each one's message comes last. The first `written` bytes
+    /// are out.
     out: Vec<u8>,
-    first: usize,
     written: usize,
+    /// Bytes that came before those in `out`.
+    before: u64,
     /// The start of a message whose rest is to come.
-    pub(crate) input: Vec<u8>,
+    input: Vec<u8>,
+    /// Between the messages and the line, for DNS over HTTPS.
+    h2: Option<Box<h2::Session>>,
 }
 
 impl Connection {
-    pub(crate) fn new(line: Line, client: usize, serial: u64, now: u64) -> Self {
+    pub(crate) fn new(
+        line: Line,
+        h2: Option<h2::Session>,
+        (client, serial): (usize, u64),
+        now: u64,
+    ) -> Self {
         // Ids begin anywhere, and not at the same place for every connection.
         let seed = (serial as u16).wrapping_mul(0x9e37).wrapping_add(1);
         Self {
@@ -88,9 +103,10 @@ impl Connection {
             waiting: Waiting::new(seed),
             queue: VecDeque::new(),
             out: Vec::new(),
-            first: 0,
             written: 0,
+            before: 0,
             input: Vec::new(),
+            h2: h2.map(Box::new),
         }
     }
 
@@ -104,12 +120,45 @@ impl Connection {
         self.queue.is_empty() && self.waiting.len() == 0
     }
 
+    /// Whether a query of so many bytes can be put behind the others.
+    pub(crate) fn has_room(&self, len: usize) -> Result<(), NoRoom> {
+        self.h2.as_ref().map_or(Ok(()), |h2| h2.has_room(len))
+    }
+
+    /// Whether the server takes no more queries over it.
+    pub(crate) fn is_going_away(&self) -> bool {
+        self.h2.as_ref().is_some_and(|h2| h2.is_closing())
+    }
+
+    /// Whether it is one for DNS over HTTPS.
+    pub(crate) fn is_h2(&self) -> bool {
+        self.h2.is_some()
+    }
+
+    /// Whether the start of something has come whose rest is missing.
+    pub(crate) fn is_amid(&self) -> bool {
+        !self.input.is_empty() || self.h2.as_ref().is_some_and(|h2| h2.is_amid())
+    }
+
+    /// Nobody waits for the answer to that query any longer; whether the server is to be told.
+    pub(crate) fn cancel(&mut self, id: u16) -> bool {
+        let Some(h2) = &mut self.h2 else { return false };
+        h2.cancel(id);
+        h2.control(&mut self.out);
+        true
+    }
+
     /// Puts a query behind the others, under `id` if there is one.
     pub(crate) fn push(&mut self, message: &[u8], id: Option<u16>, ticket: Ticket, now: u64) {
         let len = message.len() as u16;
-        self.out.extend_from_slice(&len.to_be_bytes());
-        let start = self.out.len();
-        self.out.extend_from_slice(message);
+        match &mut self.h2 {
+            Some(h2) => h2.request(message, id.unwrap_or(0), &mut self.out),
+            None => {
+                self.out.extend_from_slice(&len.to_be_bytes());
+                self.out.extend_from_slice(message);
+            }
+        }
+        let start = self.out.len() - message.len();
         if let Some(id) = id
             && let Some(place) = self.out.get_mut(start..start + 2)
         {
@@ -117,7 +166,8 @@ impl Connection {
             let Ticket { number, first_sent, tries, .. } = ticket;
             self.waiting.sent(id, first_sent, &self.out[start..], tries, number);
         }
-        self.queue.push_back(Queued { len, id: id.unwrap_or(0), ticket, queued_at: now });
+        let end = self.before + self.out.len() as u64;
+        self.queue.push_back(Queued { len, id: id.unwrap_or(0), ticket, queued_at: now, end });
         self.taken += 1;
     }
 
@@ -132,19 +182,17 @@ impl Connection {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            while let Some(front) = self.queue.front() {
-                let end = self.first + LENGTH + usize::from(front.len);
-                if end > self.written {
-                    break;
-                }
-                self.first = end;
-                sent(front);
-                self.queue.pop_front();
+            let out = self.before + self.written as u64;
+            while let Some(front) = self.queue.pop_front_if(|q| q.end <= out) {
+                sent(&front);
             }
-            if self.first == self.out.len() || self.first > SPENT {
-                self.out.drain(..self.first);
-                self.written -= self.first;
-                self.first = 0;
+            // The message of one that is out in part is kept whole.
+            let kept = self.queue.front().map_or(self.out.len(), |q| self.message(q).start);
+            let spent = kept.min(self.written);
+            if spent == self.out.len() || spent > SPENT {
+                self.out.drain(..spent);
+                self.written -= spent;
+                self.before += spent as u64;
             }
         }
         self.line.flush()
@@ -152,19 +200,32 @@ impl Connection {
 
     /// Takes back what is not out: each query with its message.
     pub(crate) fn take_queue(&mut self) -> Vec<(Queued, Box<[u8]>)> {
-        let mut at = self.first;
-        let take = |queued: Queued| {
-            let start = at + LENGTH;
-            at = start + usize::from(queued.len);
-            (queued, self.out.get(start..at).unwrap_or_default().into())
-        };
-        std::mem::take(&mut self.queue).into_iter().map(take).collect()
+        let queue = std::mem::take(&mut self.queue);
+        let take = |q: Queued| (q, self.out.get(self.message(&q)).unwrap_or_default().into());
+        queue.into_iter().map(take).collect()
+    }
+
+    /// Where a query's message is in `out`.
+    fn message(&self, queued: &Queued) -> Range<usize> {
+        let end = (queued.end - self.before) as usize;
+        end.saturating_sub(usize::from(queued.len))..end
     }
 
     /// Takes bytes that came in and hands out the messages they complete.
-    pub(crate) fn take(&mut self, bytes: &[u8], mut out: impl FnMut(&mut Waiting, &[u8])) {
+    pub(crate) fn take(
+        &mut self,
+        bytes: &[u8],
+        mut out: impl FnMut(&mut Waiting, &[u8]),
+    ) -> Result<(), h2::Broken> {
         let waiting = &mut self.waiting;
-        if self.input.is_empty() {
+        if let Some(h2) = &mut self.h2 {
+            h2.take(bytes, |id, body| {
+                // An answer to another query is none to that of its stream.
+                let is_its = message::id(body) == id || body.len() < LENGTH;
+                out(waiting, if is_its { body } else { &[] });
+            })?;
+            h2.control(&mut self.out);
+        } else if self.input.is_empty() {
             let used = frames(bytes, |message| out(waiting, message));
             self.input.extend_from_slice(&bytes[used..]);
         } else {
@@ -172,6 +233,7 @@ impl Connection {
             let used = frames(&self.input, |message| out(waiting, message));
             self.input.drain(..used);
         }
+        Ok(())
     }
 }
 
@@ -200,7 +262,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         socket.set_nonblocking(true).unwrap();
-        (Connection::new(Line::new(socket, None), 0, 1, 0), listener.accept().unwrap().0)
+        (Connection::new(Line::new(socket, None), None, (0, 1), 0), listener.accept().unwrap().0)
     }
 
     fn ticket() -> Ticket {
@@ -262,10 +324,10 @@ mod tests {
             }
             let mut got = Vec::new();
             for piece in stream.chunks(step) {
-                c.take(piece, |_, message| got.push(message.to_vec()));
+                c.take(piece, |_, message| got.push(message.to_vec())).unwrap();
             }
             prop_assert_eq!(got, messages);
-            prop_assert!(c.input.is_empty());
+            prop_assert!(!c.is_amid());
         }
     }
 }

@@ -111,7 +111,7 @@ fn write_stats(
     let name = match transport {
         Transport::Udp => "udp",
         Transport::Tcp => "tcp",
-        Transport::Tls => "tls_conn",
+        Transport::Tls | Transport::Https => "tls_conn",
     };
     write!(out, ",\"conn_info\":{{\"type\":\"{name}\",\"packets_sent\":{}", c.messages_sent)?;
     write!(out, ",\"packets_received\":{}", c.messages_received)?;

@@ -15,8 +15,8 @@
 //! queries by socket, id and question. Nothing is shared while it runs but counters for people who
 //! watch.
 //!
-//! There are two kinds of senders: one for datagrams, and one for the connections of [`Transport::Tcp`]
-//! and [`Transport::Tls`], which are kept by a [`Policy`].
+//! There are two kinds of senders: one for datagrams, and one for the connections of [`Transport::Tcp`],
+//! [`Transport::Tls`] and [`Transport::Https`], which are kept by a [`Policy`].
 //!
 //! What a [`Report`] says adds up: every query that the kernel took was answered, lost, or still
 //! open when the run was stopped.
@@ -31,6 +31,7 @@ mod connection;
 mod due;
 mod error;
 mod feed;
+mod h2;
 mod inflight;
 mod json;
 mod judge;
@@ -85,6 +86,7 @@ pub use target::host;
 pub use target::parse_range;
 pub use timing::Timing;
 pub use timing::TimingError;
+pub use tls::Blocking;
 pub use tls::Identity;
 pub use tls::Tls;
 pub use tls::Trust;

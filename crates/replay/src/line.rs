@@ -69,6 +69,11 @@ impl Line {
         kind == Some(HandshakeKind::Resumed)
     }
 
+    /// Whether both sides agreed on HTTP/2 (RFC 7301).
+    pub(crate) fn is_h2(&self) -> bool {
+        self.tls.as_ref().and_then(|tls| tls.alpn_protocol()) == Some(b"h2")
+    }
+
     /// Sends what there is room for; how many of the bytes were taken.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.write(bytes) };

@@ -41,8 +41,10 @@ pub struct Options {
     pub transport: Transport,
     /// How long connections are kept.
     pub policy: Policy,
-    /// How sessions begin, for [`Transport::Tls`].
+    /// How sessions begin, for [`Transport::Tls`] and [`Transport::Https`].
     pub tls: Option<Tls>,
+    /// Path of requests, for [`Transport::Https`].
+    pub path: String,
     /// When.
     pub timing: Timing,
     /// Clients, with a socket or a connection each; none: one a source address, or one a thread for lists.
@@ -82,6 +84,7 @@ impl Options {
             transport: Transport::Udp,
             policy: Policy::default(),
             tls: None,
+            path: "/dns-query".to_owned(),
             timing: Timing::Original { speed: 1.0 },
             clients: None,
             threads: 1,

@@ -1,6 +1,10 @@
 //! DNS over TLS (RFC 7858): whom clients trust, and the certificate of the echo server.
 
 use std::fmt;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +17,7 @@ use rustls::RootCertStore;
 use rustls::ServerConfig;
 use rustls::ServerConnection;
 use rustls::SignatureScheme;
+use rustls::StreamOwned;
 use rustls::client::Resumption;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::danger::ServerCertVerified;
@@ -88,8 +93,11 @@ impl Tls {
     }
 
     /// What one client has: sessions that are its own.
-    pub(crate) fn client(&self, resume: bool) -> Arc<ClientConfig> {
+    pub(crate) fn client(&self, resume: bool, h2: bool) -> Arc<ClientConfig> {
         let mut config = self.config.clone();
+        if h2 {
+            config.alpn_protocols = vec![b"h2".to_vec()];
+        }
         config.resumption = if resume {
             Resumption::in_memory_sessions(CLIENT_SESSIONS)
         } else {
@@ -98,10 +106,55 @@ impl Tls {
         Arc::new(config)
     }
 
+    /// The server in a URL (RFC 3986 §3.2).
+    pub(crate) fn authority(&self, port: u16) -> String {
+        let name = self.name.to_str();
+        let name = if name.contains(':') { format!("[{name}]") } else { name.into_owned() };
+        if port == 443 { name } else { format!("{name}:{port}") }
+    }
+
     /// A session that begins.
     pub(crate) fn begin(&self, client: &Arc<ClientConfig>) -> Result<Connection, Error> {
         let session = ClientConnection::new(Arc::clone(client), self.name.clone());
         Ok(Connection::Client(session.map_err(fail)?))
+    }
+}
+
+impl Tls {
+    /// A session over a connected socket that blocks.
+    ///
+    /// # Errors
+    /// Where the session cannot begin.
+    pub fn connect(&self, socket: TcpStream) -> Result<Blocking, Error> {
+        let session = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
+        Ok(Blocking(StreamOwned::new(session.map_err(fail)?, socket)))
+    }
+}
+
+/// A session that reads and writes as its socket does: it waits, or not.
+#[derive(Debug)]
+pub struct Blocking(StreamOwned<ClientConnection, TcpStream>);
+
+impl Blocking {
+    /// What it goes over.
+    pub fn socket(&self) -> &TcpStream {
+        &self.0.sock
+    }
+}
+
+impl Read for Blocking {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Blocking {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

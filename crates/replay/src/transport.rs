@@ -14,17 +14,23 @@ pub enum Transport {
     Tcp,
     /// TLS over them (RFC 7858).
     Tls,
+    /// HTTP/2 over that, a request a query (RFC 8484).
+    Https,
 }
 
 impl Transport {
-    /// Port of servers (RFC 1035 §4.2, RFC 7858 §3.1).
+    /// Port of servers (RFC 1035 §4.2, RFC 7858 §3.1, RFC 9110 §4.2.2).
     pub fn port(self) -> u16 {
-        if self.is_secure() { 853 } else { 53 }
+        match self {
+            Self::Udp | Self::Tcp => 53,
+            Self::Tls => 853,
+            Self::Https => 443,
+        }
     }
 
     /// Whether connections are encrypted.
     pub fn is_secure(self) -> bool {
-        self == Self::Tls
+        matches!(self, Self::Tls | Self::Https)
     }
 
     /// Whether clients have connections.
@@ -39,13 +45,14 @@ impl fmt::Display for Transport {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
             Self::Tls => "tls",
+            Self::Https => "https",
         })
     }
 }
 
 /// Why a text is no transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no transport: udp, tcp and tls are")]
+#[error("'{0}' is no transport: udp, tcp, tls and https are")]
 pub struct TransportError(String);
 
 impl FromStr for Transport {
@@ -56,6 +63,7 @@ impl FromStr for Transport {
             "udp" => Ok(Self::Udp),
             "tcp" => Ok(Self::Tcp),
             "tls" => Ok(Self::Tls),
+            "https" => Ok(Self::Https),
             _ => Err(TransportError(text.to_owned())),
         }
     }
@@ -84,7 +92,7 @@ mod tests {
 
     #[test]
     fn transports_have_names() {
-        for transport in [Transport::Udp, Transport::Tcp, Transport::Tls] {
+        for transport in [Transport::Udp, Transport::Tcp, Transport::Tls, Transport::Https] {
             assert_eq!(transport.to_string().parse(), Ok(transport));
         }
         let error = "smoke".parse::<Transport>().unwrap_err();

@@ -1,5 +1,5 @@
-//! Runs against unbound, which nobody here wrote: it must understand every query over UDP, TCP and
-//! TLS, and its own counts must agree with the report's. Skipped, with words, where it is not
+//! Runs against unbound, which nobody here wrote: it must understand every query over UDP, TCP, TLS
+//! and HTTPS, and its own counts must agree with the report's. Skipped, with words, where it is not
 //! installed.
 
 #![allow(clippy::unwrap_used)]
@@ -36,6 +36,8 @@ struct Unbound {
     folder: PathBuf,
     plain: SocketAddr,
     secure: SocketAddr,
+    /// `None` where it was built without HTTP/2.
+    https: Option<SocketAddr>,
 }
 
 /// A port that was free for datagrams and streams a moment ago.
@@ -52,13 +54,14 @@ fn free_port() -> u16 {
 impl Unbound {
     /// `None` where it is not installed.
     fn start() -> Option<Self> {
-        Command::new("unbound").arg("-V").stdout(Stdio::null()).status().ok()?;
+        let version = Command::new("unbound").arg("-V").output().ok()?;
+        let has_h2 = String::from_utf8_lossy(&version.stdout).contains("libnghttp2");
         let folder = std::env::temp_dir().join(format!("gannet-unbound-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
         std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
         std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
-        let (plain, secure) = (free_port(), free_port());
+        let (plain, secure, https) = (free_port(), free_port(), free_port());
         let at = folder.display();
         let config = format!(
             "server:
@@ -73,7 +76,9 @@ impl Unbound {
   module-config: \"iterator\"
   interface: 127.0.0.1@{plain}
   interface: 127.0.0.1@{secure}
+  interface: 127.0.0.1@{https}
   tls-port: {secure}
+  https-port: {https}
   tls-service-pem: \"{at}/cert.pem\"
   tls-service-key: \"{at}/key.pem\"
   incoming-num-tcp: 200
@@ -96,7 +101,9 @@ remote-control:
             .spawn()
             .unwrap();
         let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let server = Self { child, folder, plain: local(plain), secure: local(secure) };
+        let (plain, secure) = (local(plain), local(secure));
+        let https = has_h2.then(|| local(https));
+        let server = Self { child, folder, plain, secure, https };
         let begun = Instant::now();
         while TcpStream::connect(server.plain).is_err() {
             let log = || std::fs::read_to_string(server.folder.join("log")).unwrap_or_default();
@@ -138,11 +145,16 @@ fn unbound_answers_and_counts_agree() {
     let trust = Trust::File(server.folder.join("cert.pem"));
     let tls = Some(Tls::new("127.0.0.1", &trust).unwrap());
     let mut all = 0;
-    for (transport, target, own) in [
+    let mut ways = vec![
         (Transport::Udp, server.plain, None),
         (Transport::Tcp, server.plain, Some("num.query.tcp")),
         (Transport::Tls, server.secure, Some("num.query.tls")),
-    ] {
+    ];
+    match server.https {
+        Some(https) => ways.push((Transport::Https, https, Some("num.query.https"))),
+        None => eprintln!("skipped: this unbound has no HTTP/2"),
+    }
+    for (transport, target, own) in ways {
         for queries in [None, Some(25)] {
             let before = own.map_or(0, |name| server.count(name));
             let policy = Policy { queries, ..Policy::default() };

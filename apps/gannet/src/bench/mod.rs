@@ -1,13 +1,14 @@
 //! `gannet bench`: what the parts cost, beside what others would.
 //!
 //! By itself it measures the stages a packet goes through, and whole analyses ([`speed`]); `dict` measures the
-//! dictionary beside other maps.
+//! dictionary beside other maps, `ring` a ring between two threads.
 
 use clap::Subcommand;
 
 use crate::outcome::Outcome;
 
 mod dict;
+mod ring;
 mod speed;
 
 /// Measure gannet on this machine: reading, dissecting, filtering, protocols, writing, all of it
@@ -29,12 +30,14 @@ enum What {
     Dict(dict::Args),
     /// Count allocations of the second half of fixed traffic: `KIND PACKETS ALLOCATIONS` a line
     Allocations,
+    Ring(ring::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.what {
         Some(What::Dict(args)) => dict::run(args)?,
         Some(What::Allocations) => speed::allocations()?,
+        Some(What::Ring(args)) => ring::run(args)?,
         None => speed::run(&args.speed)?,
     }
     Ok(Outcome::Done)

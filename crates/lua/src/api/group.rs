@@ -50,14 +50,29 @@ impl Groups {
         }
     }
 
-    /// Sorts what was counted; how many rows there are.
+    /// Ends counting; how many rows there are.
     pub(crate) fn finish(&mut self) -> usize {
         self.rows = std::mem::take(&mut self.counts).into_iter().collect();
         if self.others > 0 {
             self.rows.push((b"(others)".as_slice().into(), self.others));
         }
-        self.rows.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         self.rows.len()
+    }
+
+    /// How many were counted under all keys.
+    pub(crate) fn total(&self) -> u64 {
+        self.rows.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Brings the rows that were counted most to the front, in order, so many of them.
+    pub(crate) fn sort(&mut self, first: usize) {
+        type Row = (Box<[u8]>, u64);
+        let order = |a: &Row, b: &Row| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0));
+        if first < self.rows.len() {
+            self.rows.select_nth_unstable_by(first, order);
+        }
+        let first = first.min(self.rows.len());
+        self.rows[..first].sort_unstable_by(order);
     }
 
     /// Key and count of a row.

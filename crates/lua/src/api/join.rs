@@ -46,12 +46,17 @@ impl Join {
         }
     }
 
+    /// Nanoseconds that a response may take.
+    pub(crate) fn timeout(&self) -> i64 {
+        self.timeout
+    }
+
     /// Takes messages, and hands out the pairs that they complete and the queries that are too old.
     pub(crate) fn add(&mut self, messages: &Records, out: &mut Records) {
         for record in &messages.list {
             self.expire(record.time, out);
             let (message, name) = (messages.message(record), messages.name(record));
-            let key = self.key(record, name);
+            let key = key(&self.hashers, record, name);
             if record.is_response() {
                 self.answer(key, record, message, name, out);
                 continue;
@@ -130,12 +135,18 @@ impl Join {
             return;
         }
     }
+}
 
-    /// The same for a query and its response.
-    fn key(&self, r: &Record, name: &[u8]) -> (u64, u64) {
-        let (client, server) = ((r.src, r.sport), (r.dst, r.dport));
-        let (client, server) = if r.is_response() { (server, client) } else { (client, server) };
-        let all = (client, server, (r.id, r.proto, r.qtype, r.qclass), name);
-        (self.hashers[0].hash_one(all), self.hashers[1].hash_one(all))
-    }
+/// The same for a query and its response.
+pub(crate) fn key(hashers: &[RandomState; 2], r: &Record, name: &[u8]) -> (u64, u64) {
+    let (client, server) = ((&r.src, r.sport), (&r.dst, r.dport));
+    let (client, server) = if r.is_response() { (server, client) } else { (client, server) };
+    let [a, b] = [client.0, server.0].map(|address| u128::from_be_bytes(*address));
+    let ports = u64::from(client.1) << 48 | u64::from(server.1) << 32;
+    let rest = u64::from(r.id) << 48
+        | u64::from(r.qtype) << 32
+        | u64::from(r.qclass) << 16
+        | u64::from(r.proto);
+    let all = (a, b, ports, rest, name);
+    (hashers[0].hash_one(all), hashers[1].hash_one(all))
 }

@@ -8,10 +8,13 @@
 //! that live for the call. A null pointer is refused. Nothing unwinds out of them, nothing raises.
 #![allow(unsafe_code)]
 
+mod client;
 mod dns;
 mod group;
 mod join;
+mod latency;
 mod stream;
+mod thread;
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -22,11 +25,18 @@ use std::path::PathBuf;
 
 use gannet_base::Addr;
 
+use client::Clients;
+use latency::Summary;
 use stream::Flow;
 use stream::Record;
+use thread::Threads;
 
-/// The same in C, for LuaJIT's FFI.
-pub(crate) const DECLARATIONS: &str = "
+/// The same in C, for LuaJIT's FFI; those of the parts that it has by pointer come first.
+pub(crate) fn declarations() -> String {
+    [thread::DECLARATIONS, client::DECLARATIONS, DECLARATIONS].concat()
+}
+
+const DECLARATIONS: &str = "
 typedef struct {
     int64_t time;
     uint64_t number;
@@ -59,6 +69,11 @@ typedef struct {
 typedef struct gannet_flow gannet_flow;
 
 typedef struct {
+    uint64_t queries, answered;
+    double mean, min, p50, p90, p99, max;
+} gannet_latencies;
+
+typedef struct {
     const char *(*version)(void);
     const char *(*last_error)(void);
     int (*address_text)(const uint8_t *bytes, char *buffer);
@@ -72,9 +87,13 @@ typedef struct {
     const gannet_record *(*stream_records)(gannet_flow *flow);
     const char *(*stream_names)(gannet_flow *flow);
     int64_t (*stream_count_by)(gannet_flow *flow, const uint8_t *fields, int count, int64_t limit);
+    uint64_t (*stream_count_total)(gannet_flow *flow, int64_t first);
     uint64_t (*stream_count_row)(gannet_flow *flow, int64_t row, const char **key, uint32_t *len);
+    int (*stream_latencies)(gannet_flow *flow, int64_t limit, gannet_latencies *out);
     int64_t (*stream_write)(gannet_flow *flow, const char *path, int64_t limit);
     uint32_t (*dns_answers)(const uint8_t *bytes, uint32_t len, const char **text);
+    const gannet_threads *threads;
+    const gannet_clients *clients;
 } gannet_api;
 ";
 
@@ -94,9 +113,13 @@ pub(crate) struct Api {
     stream_records: unsafe extern "C" fn(*mut Flow) -> *const Record,
     stream_names: unsafe extern "C" fn(*mut Flow) -> *const u8,
     stream_count_by: unsafe extern "C" fn(*mut Flow, *const u8, c_int, i64) -> i64,
+    stream_count_total: unsafe extern "C" fn(*mut Flow, i64) -> u64,
     stream_count_row: unsafe extern "C" fn(*mut Flow, i64, *mut *const u8, *mut u32) -> u64,
+    stream_latencies: unsafe extern "C" fn(*mut Flow, i64, *mut Summary) -> c_int,
     stream_write: unsafe extern "C" fn(*mut Flow, *const c_char, i64) -> i64,
     dns_answers: unsafe extern "C" fn(*const u8, u32, *mut *const u8) -> u32,
+    threads: &'static Threads,
+    clients: &'static Clients,
 }
 
 static TABLE: Api = Api {
@@ -113,9 +136,13 @@ static TABLE: Api = Api {
     stream_records,
     stream_names,
     stream_count_by,
+    stream_count_total,
     stream_count_row,
+    stream_latencies,
     stream_write,
     dns_answers,
+    threads: &thread::TABLE,
+    clients: &client::TABLE,
 };
 
 /// The functions; they live as long as the program.
@@ -288,6 +315,34 @@ unsafe extern "C" fn stream_count_by(
         unsafe { (flow(it), std::slice::from_raw_parts(fields, count.max(0) as usize)) };
     match it.count_by(fields, u64::try_from(limit).ok()) {
         Ok(rows) => rows as i64,
+        Err(error) => {
+            fail(&error);
+            -1
+        }
+    }
+}
+
+/// Puts the rows that were counted most in front; how many were counted in all.
+///
+/// # Safety
+/// As for [`flow`].
+unsafe extern "C" fn stream_count_total(it: *mut Flow, first: i64) -> u64 {
+    // SAFETY: by this function's contract.
+    let groups = unsafe { flow(it) }.groups();
+    groups.sort(usize::try_from(first).unwrap_or(usize::MAX));
+    groups.total()
+}
+
+/// # Safety
+/// As for [`flow`]; `out` points to one place.
+unsafe extern "C" fn stream_latencies(it: *mut Flow, limit: i64, out: *mut Summary) -> c_int {
+    // SAFETY: by this function's contract.
+    match unsafe { flow(it) }.latencies(u64::try_from(limit).ok()) {
+        Ok(summary) => {
+            // SAFETY: by this function's contract.
+            unsafe { out.write(summary) };
+            0
+        }
         Err(error) => {
             fail(&error);
             -1

@@ -18,6 +18,8 @@ use gannet_wire::protocol;
 use super::dns;
 use super::group::Groups;
 use super::join::Join;
+use super::latency::Latencies;
+use super::latency::Summary;
 
 /// One packet or message, as Lua reads it; see [`DECLARATIONS`](super::DECLARATIONS).
 #[derive(Clone, Copy, Debug)]
@@ -256,10 +258,72 @@ impl Flow {
         }
     }
 
+    /// Hands out messages with their names, one by one and without copies, until `call` says that it
+    /// has enough. Damage is an error at the end.
+    fn messages(&mut self, mut call: impl FnMut(&Record, &[u8]) -> bool) -> Result<(), String> {
+        let (only, filters) = (self.only_queries, &self.filters);
+        let Kind::Messages(extractor) = &mut self.kind else { return Ok(()) };
+        let (mut name, mut goes_on) = (Vec::new(), true);
+        while goes_on && !self.ended {
+            let batch = match self.stream.next_batch() {
+                Ok(Some(batch)) => batch,
+                Ok(None) => break,
+                Err(error) => {
+                    self.damage.get_or_insert_with(|| error.to_string());
+                    continue;
+                }
+            };
+            for packet in batch.iter().filter(|p| matches(filters, p)) {
+                extractor.packet(&packet, &mut |m| {
+                    if goes_on && only.is_none_or(|queries| m.is_query() == queries) {
+                        name.clear();
+                        goes_on = call(&of_message(packet.number, m, &mut name), &name);
+                    }
+                });
+                if !goes_on {
+                    break;
+                }
+            }
+        }
+        self.ended = true;
+        self.damage.take().map_or(Ok(()), Err)
+    }
+
+    /// How long responses took, by the timeout that was set.
+    pub(crate) fn latencies(&mut self, limit: Option<u64>) -> Result<Summary, String> {
+        let timeout = self.join.as_ref().map_or(i64::MAX, |join| join.timeout());
+        let mut latencies = Latencies::new(timeout).ok_or("no memory for a histogram")?;
+        let mut left = limit.unwrap_or(u64::MAX);
+        self.messages(|record, name| {
+            if !record.is_response() {
+                if left == 0 {
+                    return false;
+                }
+                left -= 1;
+            }
+            latencies.add(record, name);
+            true
+        })?;
+        Ok(latencies.summary())
+    }
+
     /// Counts the rest by fields, natively; how many rows there are.
     pub(crate) fn count_by(&mut self, fields: &[u8], limit: Option<u64>) -> Result<usize, String> {
         let mut left = limit.unwrap_or(u64::MAX);
         let mut groups = std::mem::take(&mut self.groups);
+        if self.join.is_none() && matches!(self.kind, Kind::Messages(_)) {
+            let counted = match left {
+                0 => Ok(()),
+                _ => self.messages(|record, name| {
+                    groups.count(fields, record, name);
+                    left -= 1;
+                    left > 0
+                }),
+            };
+            self.groups = groups;
+            counted?;
+            return Ok(self.groups.finish());
+        }
         while left > 0 && self.next()? > 0 {
             for record in self.records.list.iter().filter(|r| r.is_second == 0) {
                 if left == 0 {
@@ -273,7 +337,12 @@ impl Flow {
         Ok(self.groups.finish())
     }
 
-    /// A row of what was counted, the most first.
+    /// What was counted.
+    pub(crate) fn groups(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
+    /// A row of what was counted.
     pub(crate) fn row(&self, row: usize) -> (&[u8], u64) {
         self.groups.row(row)
     }
@@ -351,22 +420,27 @@ fn of_packet(packet: &Packet<'_>) -> Record {
 }
 
 fn push_message(number: u64, m: &Message<'_>, out: &mut Records) {
-    let header = |at| dns::u16_at(m.bytes, at).unwrap_or(0);
-    let name_at = out.names.len();
-    let question = dns::question(m.bytes, &mut out.names);
-    let asked = question.unwrap_or_default();
-    let at = out.bytes.len();
+    let record = of_message(number, m, &mut out.names);
+    let at = out.bytes.len() as u32;
     out.bytes.extend_from_slice(m.bytes);
-    out.list.push(Record {
+    out.list.push(Record { at, ..record });
+}
+
+/// A message's record, with its name behind those in `names`.
+fn of_message(number: u64, m: &Message<'_>, names: &mut Vec<u8>) -> Record {
+    let header = |at| dns::u16_at(m.bytes, at).unwrap_or(0);
+    let name_at = names.len();
+    let question = dns::question(m.bytes, names);
+    let asked = question.unwrap_or_default();
+    Record {
         time: m.time.as_nanos(),
         number,
         src: m.source.0.octets(),
         dst: m.destination.0.octets(),
-        at: at as u32,
         len: m.bytes.len() as u32,
         wire_len: m.bytes.len() as u32,
         name_at: name_at as u32,
-        name_len: (out.names.len() - name_at) as u16,
+        name_len: (names.len() - name_at) as u16,
         sport: m.source.1,
         dport: m.destination.1,
         id: header(0),
@@ -379,5 +453,5 @@ fn push_message(number: u64, m: &Message<'_>, out: &mut Records) {
         has_ports: 1,
         has_question: u8::from(question.is_some()),
         ..Record::default()
-    });
+    }
 }

@@ -19,7 +19,13 @@ end
 
 if not sandbox then
     table.insert(package.loaders, 2, function(name)
-        return load_own(name) or "\n\tno module '" .. name .. "' in gannet"
+        local own = load_own(name)
+        if own then return own end
+        -- What declares a module's types to the FFI: they are declared with the module.
+        if name:find("^dnsjit%..*_h$") then
+            return function() return require("dnsjit.core.objects") end
+        end
+        return "\n\tno module '" .. name .. "' in gannet"
     end)
     _G.gannet = require("gannet")
     return

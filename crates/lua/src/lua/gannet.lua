@@ -363,7 +363,7 @@ Counts.__index = Counts
 --- Counts by fields, natively: `count_by("qname")`, `count_by("src", "rcode")`. Fields are src,
 -- dst, sport, dport, proto, len, and of messages qname, qtype, qclass, rcode, opcode, id, qr.
 -- @return counts: `counts[key]` for one field (keys are strings; several fields stand apart by
--- tabs), `counts:top(n)`, `counts:each(f)`, `#counts:top()`, `counts:total()`
+-- tabs), `counts:top(n)`, `counts:each(f)`, `counts:keys()`, `counts:total()`
 function Pipeline:count_by(...)
     local me = of(self, "count_by")
     local fields = ffi.new("uint8_t[8]")
@@ -380,44 +380,68 @@ function Pipeline:count_by(...)
     me.used = true
     local rows = api.stream_count_by(me.handle, fields, count, me.limit)
     if rows < 0 then error(problem(), 2) end
-    local list, by_key, total = {}, {}, 0
-    local key, len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
-    for row = 0, tonumber(rows) - 1 do
-        local times = tonumber(api.stream_count_row(me.handle, row, key, len))
-        local text = str(key[0], len[0])
-        list[row + 1] = { key = text, count = times }
-        by_key[text] = times
-        total = total + times
-    end
     local counts = setmetatable({}, {
-        __index = function(_, name)
+        __index = function(self, name)
+            local mine = insides[self]
             local method = Counts[name]
-            if method and by_key[name] == nil then return method end
-            return by_key[name]
+            if method and not (mine.by_key and mine.by_key[name]) then return method end
+            if not mine.by_key then
+                mine.by_key = {}
+                for _, row in ipairs(self:top()) do mine.by_key[row.key] = row.count end
+            end
+            return mine.by_key[name]
         end,
         __metatable = "counts",
     })
-    insides[counts] = { list = list, total = total }
+    insides[counts] = { handle = me.handle, rows = tonumber(rows) }
     return counts
 end
 
 --- The keys that were counted most, all or `n` of them: a list of `{key=, count=}`, ties by key.
 function Counts:top(n)
-    local list = insides[self].list
-    if not n then return list end
-    local top = {}
-    for index = 1, math.min(n, #list) do top[index] = list[index] end
-    return top
+    local mine = insides[self]
+    local all = mine.rows
+    n = math.min(n or all, all)
+    if mine.list and #mine.list == n then return mine.list end
+    api.stream_count_total(mine.handle, n)
+    local list = {}
+    local key, len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
+    for row = 0, n - 1 do
+        local count = tonumber(api.stream_count_row(mine.handle, row, key, len))
+        list[row + 1] = { key = str(key[0], len[0]), count = count }
+    end
+    mine.list = list
+    return list
 end
 
 --- Calls a function with every key and count, the most first.
 function Counts:each(call)
-    for _, row in ipairs(insides[self].list) do call(row.key, row.count) end
+    for _, row in ipairs(self:top()) do call(row.key, row.count) end
 end
 
 --- How many were counted.
 function Counts:total()
-    return insides[self].total
+    return tonumber(api.stream_count_total(insides[self].handle, 0))
+end
+
+--- How many keys there are.
+function Counts:keys()
+    return insides[self].rows
+end
+
+--- Of pairs, how long responses took, natively: after `join`.
+-- @return `{queries=, answered=, mean=, min=, p50=, p90=, p99=, max=}`, times in seconds
+function Pipeline:latencies()
+    local me = of(self, "latencies")
+    if me.kind ~= "pairs" then error("join() comes first", 2) end
+    me.used = true
+    local out = ffi.new("gannet_latencies")
+    if api.stream_latencies(me.handle, me.limit, out) ~= 0 then error(problem(), 2) end
+    local summary = { queries = tonumber(out.queries), answered = tonumber(out.answered) }
+    for _, name in ipairs({ "mean", "min", "p50", "p90", "p99", "max" }) do
+        summary[name] = out[name] / 1e9
+    end
+    return summary
 end
 
 --- Writes the packets to a capture: format and compression by the suffix, `-` is standard output.

@@ -24,12 +24,15 @@ use rustls::ClientConfig;
 use crate::Error;
 use crate::Live;
 use crate::Options;
+use crate::Transport;
 use crate::compare::Observer;
 use crate::connection::Connection;
 use crate::connection::Ticket;
 use crate::due::AtHand;
 use crate::due::Due;
 use crate::due::nanoseconds;
+use crate::h2;
+use crate::h2::NoRoom;
 use crate::judge::judge;
 use crate::line::Line;
 use crate::poller::Interest;
@@ -218,6 +221,10 @@ impl<'a> Worker<'a> {
         if c.backlog() > BACKLOG {
             return Err(Refusal::Full);
         }
+        c.has_room(message.len()).map_err(|why| match why {
+            NoRoom::Now => Refusal::Full,
+            NoRoom::Ever => Refusal::Failed,
+        })?;
         let id = if self.options.answers {
             Some(c.waiting.take_id().ok_or(Refusal::Full)?)
         } else {
@@ -251,7 +258,8 @@ impl<'a> Worker<'a> {
         if let Some(place) = self.clients[client]
             && let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut)
         {
-            if self.options.policy.queries.is_none_or(|most| c.taken < most.max(1)) {
+            let most = self.options.policy.queries;
+            if most.is_none_or(|most| c.taken < most.max(1)) && !c.is_going_away() {
                 return Ok(place);
             }
             c.closing = true;
@@ -288,7 +296,8 @@ impl<'a> Worker<'a> {
                     self.sessions.resize(client + 1, None);
                 }
                 let resume = self.options.policy.resumption;
-                let session = self.sessions[client].get_or_insert_with(|| tls.client(resume));
+                let h2 = self.options.transport == Transport::Https;
+                let session = self.sessions[client].get_or_insert_with(|| tls.client(resume, h2));
                 match tls.begin(session) {
                     Ok(tls) => Some(tls),
                     Err(error) => {
@@ -309,11 +318,19 @@ impl<'a> Worker<'a> {
         }
         self.serial += 1;
         let serial = self.serial;
-        self.connections[place] =
-            Some(Connection::new(Line::new(socket, tls), client, serial, now));
+        let h2 = self.h2();
+        let line = Line::new(socket, tls);
+        self.connections[place] = Some(Connection::new(line, h2, (client, serial), now));
         self.clients[client] = Some(place);
         self.looks.push(Reverse((self.idle_after(now), place, serial)));
         Ok(place)
+    }
+
+    /// What is between messages and the line.
+    fn h2(&self) -> Option<h2::Session> {
+        let options = self.options;
+        let tls = options.tls.as_ref().filter(|_| options.transport == Transport::Https)?;
+        Some(h2::Session::new(&tls.authority(options.target.port()), &options.path))
     }
 
     /// A connection did not come about.
@@ -406,7 +423,13 @@ impl<'a> Worker<'a> {
         let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return 0 };
         let opened = !c.open;
         if opened {
-            match c.line.prepare() {
+            let prepared = match c.line.prepare() {
+                Ok(true) if c.is_h2() && !c.line.is_h2() => {
+                    Err(io::Error::other("the server does not speak HTTP/2"))
+                }
+                prepared => prepared,
+            };
+            match prepared {
                 Ok(false) => {
                     let write = c.line.wants_room();
                     if c.wants_room != write {
@@ -451,12 +474,17 @@ impl<'a> Worker<'a> {
                     c.used = now;
                     let answers = self.options.answers;
                     let (stats, observer) = (&mut self.stats, self.observer);
-                    c.take(&self.buffer[..bytes], |waiting, message| {
+                    let taken = c.take(&self.buffer[..bytes], |waiting, message| {
                         received += 1;
                         if answers {
                             answered += usize::from(judge(stats, waiting, message, now, observer));
                         }
                     });
+                    if let Err(error) = taken {
+                        self.stats.trouble.get_or_insert_with(|| error.to_string());
+                        over = true;
+                        break;
+                    }
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -464,6 +492,10 @@ impl<'a> Worker<'a> {
                 Err(_) => over = true,
             }
             break;
+        }
+        if c.is_h2() && c.backlog() > 0 {
+            // Windows and pings want an answer.
+            self.touched.push(place);
         }
         self.pending -= answered;
         self.live.answered.fetch_add(answered as u64, Ordering::Relaxed);

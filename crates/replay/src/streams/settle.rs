@@ -98,9 +98,12 @@ impl Worker<'_> {
                 continue;
             }
             // Half a message for so long: nothing right will follow it.
-            let broken = !c.input.is_empty() && c.used.saturating_add(timeout) <= now;
+            let broken = c.is_amid() && c.used.saturating_add(timeout) <= now;
             let client = c.client;
             let Some(query) = c.waiting.withdraw(id, first_sent) else { continue };
+            if c.cancel(id) {
+                self.touched.push(place);
+            }
             let quiet = c.closing && c.is_quiet();
             self.pending -= 1;
             if broken {

@@ -1,4 +1,4 @@
--- dnsjit.core.log, .channel, .loader, .file, .compat, .receiver and .producer.
+-- dnsjit.core.log, .channel, .thread, .loader, .file, .compat, .receiver and .producer.
 local name, inside = ...
 local ffi = inside.ffi
 
@@ -71,53 +71,134 @@ end
 
 if name == "dnsjit.core.channel" then
     require("dnsjit.core.objects")
+    local threads = inside.api.threads
     local log = require("dnsjit.core.log").new("core.channel")
-    local pointer = ffi.typeof("void *")
-    -- A queue of pointers. It never loses one: put() into a full channel drains it into the
-    -- receiver, or says that nobody empties it.
+    local pointer, generic = ffi.typeof("void *"), ffi.typeof("core_object_t *")
+    local word = ffi.new("void *[1]")
+    -- A queue of pointers between two threads. It never loses one: put() waits for room. Where no
+    -- other thread has the channel, or those that had it have ended, waiting would be for ever:
+    -- put() then empties the channel into its receiver or raises an error, and get() gives nil.
     local Channel = {}
-    Channel.__index = Channel
+    function Channel.__index(self, key)
+        if key == "closed" then return threads.ring_closed(rawget(self, "ring")) end
+        return Channel[key]
+    end
+    local function of(ring)
+        local self = setmetatable({ ring = ffi.gc(ring, threads.ring_free) }, Channel)
+        rawset(self, "obj", self)
+        return self
+    end
     local function new(capacity)
         capacity = capacity or 2048
         if capacity < 4 or math.log(capacity) / math.log(2) % 1 ~= 0 then
             log:fatal("invalid capacity, must be a power of two and at least 4")
         end
-        local self = setmetatable({ first = 1, last = 0, capacity = capacity, closed = 0 }, Channel)
-        self.obj = self
-        return self
+        return of(threads.ring_new(capacity))
     end
     function Channel:log() return log end
-    function Channel:size() return self.last - self.first + 1 end
-    function Channel:full() return self:size() >= self.capacity end
-    function Channel:close() self.closed = 1 end
-    function Channel:try_put(obj)
-        if self:full() then return -1 end
-        self.last = self.last + 1
-        self[self.last] = ffi.cast(pointer, obj)
-        return 0
+    function Channel:share()
+        return ffi.cast(pointer, self.ring), "core_channel_t *", "dnsjit.core.channel"
     end
+    function Channel:size() return threads.ring_len(self.ring) end
+    function Channel:full()
+        return threads.ring_len(self.ring) >= threads.ring_capacity(self.ring)
+    end
+    function Channel:close() threads.ring_close(self.ring) end
+    function Channel:try_put(obj) return threads.ring_try_put(self.ring, ffi.cast(pointer, obj)) end
     function Channel:put(obj)
-        if self:full() and self.recv then self:run() end
-        if self:try_put(obj) ~= 0 then
-            error("the channel is full, and nobody empties it in this thread", 2)
+        obj = ffi.cast(pointer, obj)
+        if threads.ring_try_put(self.ring, obj) == 0 then return end
+        if self.recv and threads.ring_alone(self.ring) ~= 0 then self:run() end
+        if threads.ring_put(self.ring, obj) ~= 0 then
+            error(threads.ring_closed(self.ring) ~= 0 and "the channel is closed"
+                or "the channel is full, and no other thread empties it", 2)
         end
     end
-    function Channel:try_get()
-        if self:size() == 0 then return nil end
-        local obj = self[self.first]
-        self[self.first] = nil
-        self.first = self.first + 1
-        return obj
+    local function take(self, wait)
+        if threads.ring_take(self.ring, wait, word) ~= 0 then return nil end
+        return word[0] ~= nil and word[0] or nil
     end
-    Channel.get = Channel.try_get
+    function Channel:get() return take(self, 1) end
+    function Channel:try_get() return take(self, 0) end
     function Channel:receive() return Channel.put, self end
-    function Channel:receiver(o) self.recv, self.rctx = o:receive() end
+    function Channel:receiver(o)
+        rawset(self, "recv", nil)
+        local recv, ctx = o:receive()
+        rawset(self, "recv", recv)
+        rawset(self, "rctx", ctx)
+    end
+    -- Hands on what comes until the channel is closed, or a nil was put.
     function Channel:run()
-        while self:size() > 0 do
-            self.recv(self.rctx, ffi.cast("core_object_t *", self:try_get()))
+        local recv, ctx, ring = self.recv, self.rctx, self.ring
+        while threads.ring_take(ring, 1, word) == 0 and word[0] ~= nil do
+            recv(ctx, ffi.cast(generic, word[0]))
         end
     end
-    return { new = new }
+    return { new = new, _of = of }
+end
+
+if name == "dnsjit.core.thread" then
+    require("dnsjit.core.objects")
+    local threads = inside.api.threads
+    local log = require("dnsjit.core.log").new("core.thread")
+    local Thread = {}
+    Thread.__index = Thread
+    local item = ffi.typeof("gannet_item")
+    local function new()
+        return setmetatable({ handle = ffi.gc(threads.thread_new(), threads.thread_free) }, Thread)
+    end
+    function Thread:log() return log end
+    function Thread:start(call)
+        local code = string.dump(call)
+        if threads.thread_start(self.handle, code, #code) == 0 then return 0 end
+        log:critical("%s", ffi.string(inside.api.last_error()))
+        return -1
+    end
+    -- Waits for its end; -1 where it raised an error, which is said on standard error.
+    function Thread:stop()
+        if threads.thread_stop(self.handle) == 0 then return 0 end
+        log:critical("%s", ffi.string(inside.api.last_error()))
+        return -1
+    end
+    function Thread:push(...)
+        for index = 1, select("#", ...) do
+            local value = select(index, ...)
+            local raw = item()
+            if type(value) == "number" then
+                raw.number = value
+            elseif type(value) == "string" then
+                raw.text, raw.len = value, #value
+            elseif type(value) == "table" and value.ring then
+                raw.ring = value.ring
+            else
+                error("push takes numbers, strings and channels, not a " .. type(value), 2)
+            end
+            threads.thread_push(self.handle, raw)
+        end
+    end
+    -- Waits for the values; nil once stop() was called and none is left.
+    local function pop(self)
+        local raw = item()
+        local kind = threads.thread_pop(self.handle, raw)
+        if kind == 1 then return tonumber(raw.number) end
+        if kind == 2 then return ffi.string(raw.text, raw.len) end
+        if kind == 3 then return require("dnsjit.core.channel")._of(raw.ring) end
+        return nil
+    end
+    function Thread:pop(count)
+        local values = {}
+        for index = 1, count or 1 do
+            values[index] = pop(self)
+            if values[index] == nil then break end
+        end
+        return unpack(values, 1, count or 1)
+    end
+    local function enter(pointer, code)
+        local own = setmetatable({ handle = ffi.cast("gannet_thread *", pointer) }, Thread)
+        local ok, problem = xpcall(function() loadstring(code)(own) end, debug.traceback)
+        if not ok then error(problem, 0) end
+    end
+    return { new = new, _enter = enter }
 end
 
 if name == "dnsjit.core.loader" then

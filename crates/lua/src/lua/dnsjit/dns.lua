@@ -95,6 +95,12 @@ function Dns:parse_header()
     payload = ffi.cast("const core_object_payload_t *", payload)
     if payload.payload == nil or payload.len == 0 then return -2 end
     self.payload, self.len = payload.payload, payload.len
+    -- Who does not say that a segment begins with a length gets it seen: where it is that of the rest.
+    if self.gannet_found_dnslen ~= 0 then self.includes_dnslen, self.gannet_found_dnslen = 0, 0 end
+    if self.includes_dnslen == 0 and payload.gannet_over == 31 and self.len >= 2
+        and u16(self.payload) == self.len - 2 then
+        self.includes_dnslen, self.gannet_found_dnslen = 1, 1
+    end
     self.at, self.left = self.payload, self.len
     if self.includes_dnslen ~= 0 and not take16(self, "dnslen") then return -2 end
     if not take16(self, "id") then return -2 end

@@ -43,9 +43,9 @@ end
 local function u16(at, offset) return at[offset] * 256 + at[offset + 1] end
 local function u32(at, offset) return u16(at, offset) * 65536 + u16(at, offset + 2) end
 
-local function payload(self, prev, at, len, padding)
+local function payload(self, prev, at, len, padding, over)
     local p = self.payload
-    p.obj_prev, p.payload, p.len, p.padding = prev, at, len, padding
+    p.obj_prev, p.payload, p.len, p.padding, p.gannet_over = prev, at, len, padding, over or 0
     return self.payload_p
 end
 
@@ -77,7 +77,7 @@ local function transport(self, prev, protocol, at, len, padding)
             ffi.copy(tcp.opts, at + 20, head - 20)
             tcp.opts_len = head - 20
         end
-        return payload(self, self.tcp_p, at + head, len - head, padding)
+        return payload(self, self.tcp_p, at + head, len - head, padding, 31)
     elseif protocol == 1 or protocol == 58 then
         if len < 4 then return prev end
         local icmp, pointer = self.icmp, self.icmp_p

@@ -159,8 +159,7 @@ if name == "dnsjit.lib.getopt" then
     end
     function Getopt:val(key)
         local option = self.by_name[key]
-        if not option then log:fatal("no such option: " .. tostring(key)) end
-        return option.value
+        return option and option.value
     end
     return { new = new }
 end

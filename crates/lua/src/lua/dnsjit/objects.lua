@@ -75,6 +75,7 @@ typedef struct core_object_tcp {
 } core_object_tcp_t;
 typedef struct core_object_payload {
     const core_object_t *obj_prev; int32_t obj_type;
+    int32_t gannet_over; /* what the bytes came over, in a hole of the layout */
     const uint8_t *payload; size_t len; size_t padding;
 } core_object_payload_t;
 typedef struct core_object_dns {
@@ -84,6 +85,7 @@ typedef struct core_object_dns {
         have_ad, have_cd, have_rcode, have_qdcount, have_ancount, have_nscount, have_arcount;
     uint16_t dnslen, id; int8_t qr; uint8_t opcode, aa, tc, rd, ra, z, ad, cd, rcode;
     uint16_t qdcount, ancount, nscount, arcount;
+    uint16_t gannet_found_dnslen; /* behind the layout's end, where it is rounded up */
 } core_object_dns_t;
 ]])
 

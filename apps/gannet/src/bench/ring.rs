@@ -1,0 +1,58 @@
+//! `gannet bench ring`: words through a ring between two threads, each of them counted.
+
+use std::time::Instant;
+
+use anyhow::ensure;
+use gannet_pipeline::ring::Ring;
+
+use crate::out;
+
+/// Room in the ring, as dnsjit's channels have it by default.
+const ROOM: usize = 2048;
+
+/// Measure a ring between two threads
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Words a run
+    #[arg(long, default_value_t = 20_000_000)]
+    words: u64,
+    /// Runs, of which the best counts
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    let mut best = 0.0_f64;
+    for _ in 0..args.runs.max(1) {
+        best = best.max(once(args.words)?);
+    }
+    let words = args.words;
+    out::write(format!("{best:.0} words/s, {words} of {words} arrived in order\n").as_bytes())?;
+    Ok(())
+}
+
+/// Words a second; an error where one is missing or out of order.
+fn once(words: u64) -> anyhow::Result<f64> {
+    let ring = Ring::new(ROOM);
+    let (taken, in_order, seconds) = std::thread::scope(|scope| {
+        let begun = Instant::now();
+        let reader = scope.spawn(|| {
+            let (mut taken, mut in_order) = (0, true);
+            while let Some(word) = ring.take() {
+                in_order &= word == taken;
+                taken += 1;
+            }
+            (taken, in_order)
+        });
+        for word in 0..words {
+            if ring.put(word).is_err() {
+                break;
+            }
+        }
+        ring.close();
+        let (taken, in_order) = reader.join().unwrap_or_default();
+        (taken, in_order, begun.elapsed().as_secs_f64())
+    });
+    ensure!(taken == words && in_order, "{taken} of {words} words arrived");
+    Ok(words as f64 / seconds)
+}

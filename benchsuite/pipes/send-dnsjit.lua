@@ -1,0 +1,13 @@
+-- Sends the payloads of a capture with dnsjit's udpcli, by its C functions.
+local clock = require("dnsjit.lib.clock")
+local input = require("dnsjit.input.mmpcap").new()
+local layer = require("dnsjit.filter.layer").new()
+local output = require("dnsjit.output.udpcli").new()
+input:open(arg[2])
+output:connect(arg[3], arg[4])
+layer:receiver(output)
+input:receiver(layer)
+local sec, nsec = clock:monotonic()
+input:run()
+local sec2, nsec2 = clock:monotonic()
+print(output:packets() / (tonumber(sec2 - sec) + tonumber(nsec2 - nsec) / 1e9), output:packets())

@@ -1,0 +1,276 @@
+//! Clients over UDP, TCP and TLS, for scripts that send by themselves.
+#![allow(unsafe_code)]
+
+use std::ffi::c_char;
+use std::ffi::c_int;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::net::TcpStream;
+use std::net::ToSocketAddrs;
+use std::net::UdpSocket;
+use std::time::Duration;
+use std::time::Instant;
+
+use gannet_replay::Blocking;
+use gannet_replay::Tls;
+use gannet_replay::Trust;
+
+use super::fail;
+use super::text;
+
+/// The same in C.
+pub(crate) const DECLARATIONS: &str = "
+typedef struct gannet_client gannet_client;
+typedef struct {
+    gannet_client *(*open)(int kind, const char *host, const char *port, double timeout);
+    void (*free)(gannet_client *client);
+    void (*set)(gannet_client *client, double timeout, int no_wait);
+    int (*send)(gannet_client *client, const uint8_t *bytes, uint32_t len, int frame);
+    int (*receive)(gannet_client *client, const uint8_t **bytes, uint32_t *len);
+} gannet_clients;
+";
+
+/// The functions, in the order of [`DECLARATIONS`].
+#[repr(C)]
+pub(crate) struct Clients {
+    open: unsafe extern "C" fn(c_int, *const c_char, *const c_char, f64) -> *mut Client,
+    free: unsafe extern "C" fn(*mut Client),
+    set: unsafe extern "C" fn(*mut Client, f64, c_int),
+    send: unsafe extern "C" fn(*mut Client, *const u8, u32, c_int) -> c_int,
+    receive: unsafe extern "C" fn(*mut Client, *mut *const u8, *mut u32) -> c_int,
+}
+
+pub(crate) const TABLE: Clients = Clients { open, free, set, send, receive };
+
+/// The longest message, with the length before it.
+const ROOM: usize = 2 + 65535;
+/// Timeouts that are longer are no timeouts.
+const LONGEST: f64 = 1e9;
+
+enum Link {
+    Udp(UdpSocket),
+    Tcp(TcpStream),
+    Tls(Box<Blocking>),
+}
+
+/// A client that is connected.
+pub(crate) struct Client {
+    link: Link,
+    timeout: Duration,
+    no_wait: bool,
+    /// What came in; the first `used` bytes were handed out.
+    input: Vec<u8>,
+    used: usize,
+}
+
+impl Client {
+    fn open(kind: c_int, host: &str, port: &str, timeout: Duration) -> Result<Self, String> {
+        let said = |error: &dyn ToString| format!("{host} port {port}: {}", error.to_string());
+        let number: u16 = port.parse().map_err(|_| said(&"no port number"))?;
+        let found: Vec<SocketAddr> =
+            (host, number).to_socket_addrs().map_err(|e| said(&e))?.collect();
+        let mut why = said(&"no address");
+        for address in found {
+            match Self::connect(kind, host, address, timeout) {
+                Ok(link) => {
+                    let input = Vec::new();
+                    return Ok(Self { link, timeout, no_wait: false, input, used: 0 });
+                }
+                Err(error) => why = said(&error),
+            }
+        }
+        Err(why)
+    }
+
+    fn connect(kind: c_int, host: &str, to: SocketAddr, wait: Duration) -> io::Result<Link> {
+        if kind == 0 {
+            let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            let socket = UdpSocket::bind(any)?;
+            socket.connect(to)?;
+            return Ok(Link::Udp(socket));
+        }
+        let socket = TcpStream::connect_timeout(&to, wait.max(Duration::from_millis(1)))?;
+        socket.set_nodelay(true)?;
+        if kind == 1 {
+            return Ok(Link::Tcp(socket));
+        }
+        socket.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
+        let tls = Tls::new(host, &Trust::Anybody).map_err(io::Error::other)?;
+        Ok(Link::Tls(Box::new(tls.connect(socket).map_err(io::Error::other)?)))
+    }
+
+    /// Sends a message, in a stream with its length before it if `frame`.
+    fn send(&mut self, message: &[u8], frame: bool) -> io::Result<()> {
+        let mut framed = Vec::new();
+        let mut bytes = message;
+        if frame && !matches!(self.link, Link::Udp(_)) {
+            let len = u16::try_from(message.len()).map_err(io::Error::other)?;
+            framed.extend_from_slice(&len.to_be_bytes());
+            framed.extend_from_slice(message);
+            bytes = &framed;
+        }
+        match &mut self.link {
+            // An error of an earlier datagram is told with the next one, which is then sent.
+            Link::Udp(socket) => {
+                socket.set_nonblocking(false)?;
+                socket.send(bytes).or_else(|_| socket.send(bytes)).map(|_| ())
+            }
+            Link::Tcp(socket) => {
+                socket.set_nonblocking(false)?;
+                socket.write_all(bytes)
+            }
+            Link::Tls(session) => {
+                session.socket().set_nonblocking(false)?;
+                session.write_all(bytes)?;
+                session.flush()
+            }
+        }
+    }
+
+    /// The next message, in streams with its length before it; `None` where none came in time.
+    fn receive(&mut self) -> io::Result<Option<&[u8]>> {
+        self.input.drain(..self.used);
+        self.used = 0;
+        let end = Instant::now() + self.timeout;
+        let is_stream = !matches!(self.link, Link::Udp(_));
+        loop {
+            if is_stream && let Some(len) = self.input.get(..2) {
+                let whole = 2 + usize::from(u16::from_be_bytes([len[0], len[1]]));
+                if self.input.len() >= whole {
+                    self.used = whole;
+                    return Ok(self.input.get(..whole));
+                }
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            let wait = (!self.no_wait).then(|| left.max(Duration::from_micros(1)));
+            let start = self.input.len();
+            self.input.resize(start + ROOM, 0);
+            let got = read(&mut self.link, wait, self.input.get_mut(start..).unwrap_or_default());
+            self.input.truncate(start + got.as_ref().copied().unwrap_or(0));
+            match got {
+                Ok(0) if is_stream => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(len) if !is_stream => {
+                    self.used = len;
+                    return Ok(self.input.get(..len));
+                }
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e)
+                    if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+                {
+                    if self.no_wait || Instant::now() >= end {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Reads what is there, or waits for so long.
+fn read(link: &mut Link, wait: Option<Duration>, buffer: &mut [u8]) -> io::Result<usize> {
+    match link {
+        Link::Udp(socket) => {
+            socket.set_nonblocking(wait.is_none())?;
+            socket.set_read_timeout(wait)?;
+            socket.recv(buffer)
+        }
+        Link::Tcp(socket) => {
+            socket.set_nonblocking(wait.is_none())?;
+            socket.set_read_timeout(wait)?;
+            socket.read(buffer)
+        }
+        Link::Tls(session) => {
+            session.socket().set_nonblocking(wait.is_none())?;
+            session.socket().set_read_timeout(wait)?;
+            session.read(buffer)
+        }
+    }
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST)).unwrap_or_default()
+}
+
+/// # Safety
+/// `host` and `port` are C strings.
+unsafe extern "C" fn open(
+    kind: c_int,
+    host: *const c_char,
+    port: *const c_char,
+    timeout: f64,
+) -> *mut Client {
+    // SAFETY: by this function's contract.
+    let (host, port) = unsafe { (text(host), text(port)) };
+    match Client::open(kind, host.unwrap_or(""), port.unwrap_or(""), duration(timeout)) {
+        Ok(client) => Box::into_raw(Box::new(client)),
+        Err(error) => {
+            fail(&error);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// `it` came from `open`, and this is its last use.
+unsafe extern "C" fn free(it: *mut Client) {
+    if !it.is_null() {
+        // SAFETY: by this function's contract; `open` made it by `Box::into_raw`.
+        drop(unsafe { Box::from_raw(it) });
+    }
+}
+
+/// # Safety
+/// `it` came from `open`, was not freed, and no other call uses it meanwhile.
+unsafe fn client<'a>(it: *mut Client) -> &'a mut Client {
+    assert!(!it.is_null(), "a client's handle is not null");
+    // SAFETY: by this function's contract.
+    unsafe { &mut *it }
+}
+
+/// # Safety
+/// As for [`client`].
+unsafe extern "C" fn set(it: *mut Client, timeout: f64, no_wait: c_int) {
+    // SAFETY: by this function's contract.
+    let it = unsafe { client(it) };
+    (it.timeout, it.no_wait) = (duration(timeout), no_wait != 0);
+}
+
+/// # Safety
+/// As for [`client`]; `bytes` points to `len` bytes.
+unsafe extern "C" fn send(it: *mut Client, bytes: *const u8, len: u32, frame: c_int) -> c_int {
+    // SAFETY: by this function's contract.
+    let (it, bytes) = unsafe { (client(it), std::slice::from_raw_parts(bytes, len as usize)) };
+    match it.send(bytes, frame != 0) {
+        Ok(()) => 0,
+        Err(error) => {
+            fail(&error);
+            -1
+        }
+    }
+}
+
+/// # Safety
+/// As for [`client`]; `bytes` and `len` point to one place each. The bytes are valid until the next
+/// call with the same client.
+unsafe extern "C" fn receive(it: *mut Client, bytes: *mut *const u8, len: *mut u32) -> c_int {
+    // SAFETY: by this function's contract.
+    match unsafe { client(it) }.receive() {
+        Ok(Some(message)) => {
+            // SAFETY: by this function's contract.
+            unsafe {
+                bytes.write(message.as_ptr());
+                len.write(message.len() as u32);
+            }
+            1
+        }
+        Ok(None) => 0,
+        Err(error) => {
+            fail(&error);
+            -1
+        }
+    }
+}

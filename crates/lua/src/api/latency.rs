@@ -1,0 +1,161 @@
+//! How long responses took, of queries paired with them natively and without copies.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+
+use foldhash::fast::RandomState;
+use hdrhistogram::Histogram;
+
+use super::stream::Record;
+
+/// Queries that wait for their response; at more, the oldest goes without.
+const MAX_WAITING: usize = 1 << 20;
+
+/// 128 bits of hash, so that no two keys are taken for one.
+type Key = (u64, u64);
+
+/// Pairs as [`Join`](super::join::Join) does, and keeps times alone.
+pub(crate) struct Latencies {
+    timeout: i64,
+    hashers: [RandomState; 2],
+    waiting: HashMap<Key, Waiting, RandomState>,
+    /// Every query in order of time, answered or not.
+    order: VecDeque<(i64, Key)>,
+    histogram: Histogram<u64>,
+    queries: u64,
+    answered: u64,
+    sum: u64,
+}
+
+/// Queries with one key: when each was sent, the oldest first.
+struct Waiting {
+    first: i64,
+    more: VecDeque<i64>,
+}
+
+/// What came of the queries; times are nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub(crate) struct Summary {
+    pub(crate) queries: u64,
+    pub(crate) answered: u64,
+    pub(crate) mean: f64,
+    pub(crate) min: f64,
+    pub(crate) p50: f64,
+    pub(crate) p90: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
+}
+
+impl Latencies {
+    /// Responses may take so many nanoseconds. `None` where there is no memory for the histogram.
+    pub(crate) fn new(timeout: i64) -> Option<Self> {
+        Some(Self {
+            timeout,
+            hashers: Default::default(),
+            waiting: HashMap::default(),
+            order: VecDeque::new(),
+            histogram: Histogram::new(3).ok()?,
+            queries: 0,
+            answered: 0,
+            sum: 0,
+        })
+    }
+
+    pub(crate) fn add(&mut self, record: &Record, name: &[u8]) {
+        while let Some((time, key)) =
+            self.order.pop_front_if(|(time, _)| time.saturating_add(self.timeout) < record.time)
+        {
+            self.give_up(time, key);
+        }
+        let key = super::join::key(&self.hashers, record, name);
+        if !record.is_response() {
+            self.queries += 1;
+            if self.order.len() >= MAX_WAITING
+                && let Some((time, key)) = self.order.pop_front()
+            {
+                self.give_up(time, key);
+            }
+            self.order.push_back((record.time, key));
+            self.waiting
+                .entry(key)
+                .and_modify(|w| w.more.push_back(record.time))
+                .or_insert_with(|| Waiting { first: record.time, more: VecDeque::new() });
+            return;
+        }
+        if let Some(sent) = self.take(key) {
+            let took = record.time.saturating_sub(sent).max(0) as u64;
+            self.answered += 1;
+            self.sum += took;
+            self.histogram.saturating_record(took);
+        }
+    }
+
+    /// The oldest query with a key, which waits no more.
+    fn take(&mut self, key: Key) -> Option<i64> {
+        let waiting = self.waiting.get_mut(&key)?;
+        let first = waiting.first;
+        match waiting.more.pop_front() {
+            Some(next) => waiting.first = next,
+            None => {
+                self.waiting.remove(&key);
+            }
+        }
+        Some(first)
+    }
+
+    /// A query that was sent then waits no more, if it still does.
+    fn give_up(&mut self, time: i64, key: Key) {
+        if self.waiting.get(&key).is_some_and(|w| w.first <= time) {
+            self.take(key);
+        }
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let at = |q: f64| self.histogram.value_at_quantile(q) as f64;
+        Summary {
+            queries: self.queries,
+            answered: self.answered,
+            mean: self.sum as f64 / self.answered.max(1) as f64,
+            min: self.histogram.min() as f64,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            max: self.histogram.max() as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(time: i64, id: u16, is_response: bool) -> Record {
+        let (client, server) = ([1; 16], [2; 16]);
+        let (src, dst) = if is_response { (server, client) } else { (client, server) };
+        let flags = if is_response { 0x8000 } else { 0 };
+        Record { time, id, flags, src, dst, ..Record::default() }
+    }
+
+    #[test]
+    fn each_response_answers_the_oldest_query_in_time() {
+        let mut l = Latencies::new(1000).unwrap();
+        for (time, id, is_response) in [
+            (0, 1, false),
+            (10, 1, false),
+            (20, 2, false),
+            (100, 1, true),
+            (110, 1, true),
+            (120, 1, true),
+            (1500, 2, true),
+            (1600, 3, false),
+        ] {
+            l.add(&message(time, id, is_response), b"a.test");
+        }
+        l.add(&message(1700, 3, true), b"b.test");
+        let s = l.summary();
+        assert_eq!((s.queries, s.answered, s.min, s.max), (4, 2, 100.0, 100.0));
+        assert_eq!(s.mean, 100.0);
+        assert!(l.waiting.len() == 1 && l.order.len() == 1);
+    }
+}

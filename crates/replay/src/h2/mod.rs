@@ -1,0 +1,512 @@
+//! The client's side of HTTP/2 (RFC 9113), as much of it as DNS over HTTPS needs (RFC 8484).
+//!
+//! A query is a POST on a stream of its own: one HEADERS frame, whose fields are the same each time
+//! but for the length, and one DATA frame. Of an answer the status and the body count. We give the
+//! server no room for a table of header fields (SETTINGS_HEADER_TABLE_SIZE 0), so that each block of
+//! fields stands for itself (RFC 7541): what is read of it is `:status`, the rest is stepped over.
+//!
+//! [`Session`] has no socket. Bytes that came in go to [`take`](Session::take), which hands out the
+//! bodies that they complete; what must be said in return (settings, pings, windows) it leaves in
+//! a buffer for [`control`](Session::control).
+
+mod fields;
+
+use std::collections::HashMap;
+
+/// The longest frame either side may send (RFC 9113 §4.2); we do not ask for more.
+const MAX_FRAME: usize = 16_384;
+/// Bytes of a frame's header.
+const HEAD: usize = 9;
+/// Streams that may be open before the server has said how many it bears.
+const STREAMS: u32 = 100;
+/// What a peer may send before it gets more room, for each stream and for all.
+const WINDOW: u32 = 65_535;
+/// Room that we give for all streams together, and how little of it is renewed.
+const ROOM: u32 = 1 << 30;
+/// A DNS message has no more bytes.
+const MAX_BODY: usize = 65_535;
+/// Blocks of fields that go on for longer end the connection.
+const MAX_BLOCK: usize = 1 << 16;
+/// No more streams than that on one connection; their numbers have 31 bits.
+const MAX_STREAM: u32 = (1 << 31) - 3;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+const END_STREAM: u8 = 1;
+const ACK: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const PRIORITY: u8 = 32;
+
+/// What every connection begins with (RFC 9113 §3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// No table of fields (1), no pushes (2), room for any message on a stream (4).
+const OUR_SETTINGS: [u8; 18] = [0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0];
+
+/// Why a connection cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server breaks HTTP/2: {0}")]
+pub(crate) struct Broken(&'static str);
+
+/// Why a query cannot be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// Later there may be.
+    Now,
+    /// This connection will never have it.
+    Ever,
+}
+
+/// A connection's state.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The fields of every request, before that of the length.
+    request: Vec<u8>,
+    next_stream: u32,
+    streams: HashMap<u32, Stream, foldhash::fast::RandomState>,
+    max_streams: u32,
+    /// What we may send on all streams, and on each one that begins.
+    window: i64,
+    stream_window: i64,
+    /// What the server may still send.
+    room: u32,
+    /// The server takes no more requests.
+    going_away: bool,
+    /// A block of fields that goes on in the next frame: its stream, whether that ends with it.
+    block: Option<(u32, bool)>,
+    fields: Vec<u8>,
+    control: Vec<u8>,
+    /// The start of a frame whose rest is to come.
+    input: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    id: u16,
+    status: u16,
+    body: Vec<u8>,
+}
+
+impl Session {
+    /// Requests to a path of a host.
+    pub(crate) fn new(authority: &str, path: &str) -> Self {
+        let mut control = PREFACE.to_vec();
+        head(OUR_SETTINGS.len(), SETTINGS, 0, 0, &mut control);
+        control.extend_from_slice(&OUR_SETTINGS);
+        head(4, WINDOW_UPDATE, 0, 0, &mut control);
+        control.extend_from_slice(&(ROOM - WINDOW).to_be_bytes());
+        Self {
+            request: fields::request(authority, path),
+            next_stream: 1,
+            streams: HashMap::default(),
+            max_streams: STREAMS,
+            window: i64::from(WINDOW),
+            stream_window: i64::from(WINDOW),
+            room: ROOM,
+            going_away: false,
+            block: None,
+            fields: Vec::new(),
+            control,
+            input: Vec::new(),
+        }
+    }
+
+    /// Whether the connection takes no more queries for good.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.going_away || self.next_stream >= MAX_STREAM
+    }
+
+    /// Whether a frame has come in part.
+    pub(crate) fn is_amid(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// What must be sent before anything else, if there is something.
+    pub(crate) fn control(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.control);
+    }
+
+    /// Whether a message of so many bytes can be sent.
+    pub(crate) fn has_room(&self, len: usize) -> Result<(), NoRoom> {
+        let needed = len as i64;
+        if len > MAX_FRAME || self.stream_window < needed || self.is_closing() {
+            return Err(NoRoom::Ever);
+        }
+        if self.streams.len() >= self.max_streams as usize || self.window < needed {
+            return Err(NoRoom::Now);
+        }
+        Ok(())
+    }
+
+    /// Writes a request; the message is the last of it. Its answer is handed out under `id`, unless
+    /// nobody waits for one.
+    pub(crate) fn request(&mut self, message: &[u8], id: u16, out: &mut Vec<u8>) {
+        self.control(out);
+        let stream = self.next_stream;
+        self.next_stream += 2;
+        self.window -= message.len() as i64;
+        let mut length = Vec::with_capacity(8);
+        fields::length(message.len(), &mut length);
+        head(self.request.len() + length.len(), HEADERS, END_HEADERS, stream, out);
+        out.extend_from_slice(&self.request);
+        out.extend_from_slice(&length);
+        head(message.len(), DATA, END_STREAM, stream, out);
+        out.extend_from_slice(message);
+        self.streams.insert(stream, Stream { id, ..Stream::default() });
+    }
+
+    /// The answer to the query of that id is not waited for any longer.
+    pub(crate) fn cancel(&mut self, id: u16) {
+        let stream = self.streams.iter().find(|(_, s)| s.id == id).map(|(stream, _)| *stream);
+        if let Some(stream) = stream {
+            self.streams.remove(&stream);
+            head(4, RST_STREAM, 0, stream, &mut self.control);
+            // CANCEL
+            self.control.extend_from_slice(&8_u32.to_be_bytes());
+        }
+    }
+
+    /// Takes bytes that came in. `out` gets each body that is whole with the id of its query; one
+    /// without bytes stands for an answer that is not a DNS message.
+    pub(crate) fn take(
+        &mut self,
+        bytes: &[u8],
+        mut out: impl FnMut(u16, &[u8]),
+    ) -> Result<(), Broken> {
+        let mut input = std::mem::take(&mut self.input);
+        let mut rest = bytes;
+        if !input.is_empty() {
+            input.extend_from_slice(bytes);
+            rest = &input;
+        }
+        while let Some(frame) = frame(rest)? {
+            rest = rest.get(HEAD + frame.payload.len()..).unwrap_or_default();
+            self.frame(&frame, &mut out)?;
+        }
+        self.input = rest.to_vec();
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, out: &mut impl FnMut(u16, &[u8])) -> Result<(), Broken> {
+        if let Some((stream, _)) = self.block
+            && (frame.kind, frame.stream) != (CONTINUATION, stream)
+        {
+            return Err(Broken("a block of fields is not continued"));
+        }
+        match frame.kind {
+            DATA => self.data(frame, out)?,
+            HEADERS => {
+                let mut block = unpad(frame)?;
+                if frame.flags & PRIORITY != 0 {
+                    block = block.get(5..).ok_or(Broken("a frame is too short"))?;
+                }
+                self.fields.clear();
+                self.block = Some((frame.stream, frame.flags & END_STREAM != 0));
+                self.block(block, frame.flags, out)?;
+            }
+            CONTINUATION if self.block.is_some() => self.block(frame.payload, frame.flags, out)?,
+            CONTINUATION => return Err(Broken("nothing is to be continued")),
+            RST_STREAM => {
+                self.streams.remove(&frame.stream);
+            }
+            SETTINGS => self.settings(frame)?,
+            PUSH_PROMISE => return Err(Broken("it pushes")),
+            PING if frame.flags & ACK == 0 => {
+                let data = frame.payload.get(..8).ok_or(Broken("a frame is too short"))?;
+                head(8, PING, ACK, 0, &mut self.control);
+                self.control.extend_from_slice(data);
+            }
+            GOAWAY => {
+                let last = frame.number(0).ok_or(Broken("a frame is too short"))?;
+                self.going_away = true;
+                // Requests after that one were not looked at, and have no answer.
+                self.streams.retain(|stream, _| *stream <= last);
+            }
+            WINDOW_UPDATE if frame.stream == 0 => {
+                let more = frame.number(0).ok_or(Broken("a frame is too short"))?;
+                self.window += i64::from(more);
+                if self.window > i64::from(u32::MAX >> 1) {
+                    return Err(Broken("a window is too wide"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, frame: &Frame<'_>, out: &mut impl FnMut(u16, &[u8])) -> Result<(), Broken> {
+        let len = frame.payload.len() as u32;
+        self.room = self.room.checked_sub(len).ok_or(Broken("it sends more than it may"))?;
+        if self.room < ROOM / 2 {
+            head(4, WINDOW_UPDATE, 0, 0, &mut self.control);
+            self.control.extend_from_slice(&(ROOM - self.room).to_be_bytes());
+            self.room = ROOM;
+        }
+        let data = unpad(frame)?;
+        let Some(stream) = self.streams.get_mut(&frame.stream) else { return Ok(()) };
+        if stream.body.len() + data.len() > MAX_BODY {
+            return Err(Broken("a body is no DNS message"));
+        }
+        stream.body.extend_from_slice(data);
+        if frame.flags & END_STREAM != 0 {
+            self.end(frame.stream, out);
+        }
+        Ok(())
+    }
+
+    /// A piece of a block of fields.
+    fn block(
+        &mut self,
+        piece: &[u8],
+        flags: u8,
+        out: &mut impl FnMut(u16, &[u8]),
+    ) -> Result<(), Broken> {
+        if self.fields.len() + piece.len() > MAX_BLOCK {
+            return Err(Broken("a block of fields is too long"));
+        }
+        self.fields.extend_from_slice(piece);
+        if flags & END_HEADERS == 0 {
+            return Ok(());
+        }
+        let status = fields::status(&self.fields).ok_or(Broken("a block of fields is damaged"))?;
+        let Some((number, ends)) = self.block.take() else { return Ok(()) };
+        if let Some(stream) = self.streams.get_mut(&number) {
+            // What is not yet the answer (RFC 9110 §15.2) and trailers leave the status as it is.
+            if status >= 200 {
+                stream.status = status;
+            }
+            if ends {
+                self.end(number, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, number: u32, out: &mut impl FnMut(u16, &[u8])) {
+        if let Some(stream) = self.streams.remove(&number) {
+            let is_answer = (200..300).contains(&stream.status);
+            out(stream.id, if is_answer { &stream.body } else { &[] });
+        }
+    }
+
+    fn settings(&mut self, frame: &Frame<'_>) -> Result<(), Broken> {
+        if frame.flags & ACK != 0 {
+            return Ok(());
+        }
+        for setting in frame.payload.chunks_exact(6) {
+            let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+            match u16::from_be_bytes([setting[0], setting[1]]) {
+                3 => self.max_streams = value,
+                4 if value > u32::MAX >> 1 => return Err(Broken("a window is too wide")),
+                4 => self.stream_window = i64::from(value),
+                _ => {}
+            }
+        }
+        head(0, SETTINGS, ACK, 0, &mut self.control);
+        Ok(())
+    }
+}
+
+struct Frame<'a> {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// Four bytes of the payload as a number of 31 bits.
+    fn number(&self, at: usize) -> Option<u32> {
+        let bytes = self.payload.get(at..at + 4)?;
+        Some(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) & (u32::MAX >> 1))
+    }
+}
+
+/// The frame that the bytes begin with, if it is whole.
+fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Broken> {
+    let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
+    let len = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+    if len > MAX_FRAME {
+        return Err(Broken("a frame is too long"));
+    }
+    let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) & (u32::MAX >> 1);
+    let payload = bytes.get(HEAD..HEAD + len);
+    Ok(payload.map(|payload| Frame { kind: head[3], flags: head[4], stream, payload }))
+}
+
+/// The payload without its padding (RFC 9113 §6.1).
+fn unpad<'a>(frame: &Frame<'a>) -> Result<&'a [u8], Broken> {
+    if frame.flags & PADDED == 0 {
+        return Ok(frame.payload);
+    }
+    let (padding, rest) = frame.payload.split_first().ok_or(Broken("a frame is too short"))?;
+    let len = rest.len().checked_sub(usize::from(*padding));
+    rest.get(..len.ok_or(Broken("there is more padding than frame"))?).ok_or(Broken("padding"))
+}
+
+fn head(len: usize, kind: u8, flags: u8, stream: u32, out: &mut Vec<u8>) {
+    let [_, a, b, c] = (len as u32).to_be_bytes();
+    out.extend_from_slice(&[a, b, c, kind, flags]);
+    out.extend_from_slice(&stream.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    fn framed(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        head(payload.len(), kind, flags, stream, &mut out);
+        out.extend_from_slice(payload);
+        out
+    }
+
+    fn took(session: &mut Session, bytes: &[u8]) -> Result<Vec<(u16, Vec<u8>)>, Broken> {
+        let mut got = Vec::new();
+        session.take(bytes, |id, body| got.push((id, body.to_vec())))?;
+        Ok(got)
+    }
+
+    fn begun() -> Session {
+        let mut session = Session::new("dns.test", "/dns-query");
+        session.control(&mut Vec::new());
+        session
+    }
+
+    #[test]
+    fn a_connection_begins_with_its_preface_and_settings() {
+        let mut out = Vec::new();
+        let mut session = Session::new("dns.test", "/q");
+        session.request(b"query", 7, &mut out);
+        let mut want = PREFACE.to_vec();
+        want.extend_from_slice(
+            b"\0\0\x12\x04\0\0\0\0\0\0\x01\0\0\0\0\0\x02\0\0\0\0\0\x04\0\x01\0\0",
+        );
+        want.extend_from_slice(b"\0\0\x04\x08\0\0\0\0\0\x3f\xff\0\x01");
+        assert_eq!(out[..want.len()], want);
+        let rest = frame(&out[want.len()..]).unwrap().unwrap();
+        assert_eq!((rest.kind, rest.flags, rest.stream), (HEADERS, END_HEADERS, 1));
+        assert!(out.ends_with(b"\0\0\x05\0\x01\0\0\0\x01query"));
+    }
+
+    #[test]
+    fn answers_belong_to_their_queries_in_any_order() {
+        let mut session = begun();
+        let mut out = Vec::new();
+        session.request(b"one", 10, &mut out);
+        session.request(b"two", 20, &mut out);
+        let bytes = [
+            framed(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 2]),
+            framed(HEADERS, END_HEADERS, 3, &[0x88]),
+            framed(HEADERS, END_HEADERS, 1, &[0x88]),
+            framed(DATA, END_STREAM | PADDED, 3, b"\x02TWO\0\0"),
+            framed(DATA, 0, 1, b"O"),
+            framed(PING, 0, 0, b"12345678"),
+            framed(DATA, END_STREAM, 1, b"NE"),
+        ]
+        .concat();
+        assert_eq!(session.has_room(10), Ok(()));
+        let got = took(&mut session, &bytes).unwrap();
+        assert_eq!(got, [(20, b"TWO".to_vec()), (10, b"ONE".to_vec())]);
+        let mut control = Vec::new();
+        session.control(&mut control);
+        assert_eq!(
+            control,
+            [framed(SETTINGS, ACK, 0, b""), framed(PING, ACK, 0, b"12345678")].concat()
+        );
+        session.request(b"a", 1, &mut out);
+        session.request(b"b", 2, &mut out);
+        assert_eq!(session.has_room(1), Err(NoRoom::Now), "two streams are the most");
+        session.cancel(1);
+        assert_eq!(session.has_room(1), Ok(()));
+    }
+
+    #[test]
+    fn what_is_no_answer_is_handed_out_empty() {
+        let mut session = begun();
+        session.request(b"query", 3, &mut Vec::new());
+        // 404, with a body of words.
+        let bytes =
+            [framed(HEADERS, END_HEADERS, 1, &[0x8d]), framed(DATA, END_STREAM, 1, b"not here")];
+        assert_eq!(took(&mut session, &bytes.concat()).unwrap(), [(3, Vec::new())]);
+        session.request(b"query", 4, &mut Vec::new());
+        session.request(b"query", 5, &mut Vec::new());
+        let goaway = framed(GOAWAY, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 0]);
+        assert!(took(&mut session, &goaway).unwrap().is_empty());
+        assert!(session.is_closing() && session.streams.len() == 1);
+        assert_eq!(session.has_room(5), Err(NoRoom::Ever));
+    }
+
+    #[test]
+    fn windows_are_kept() {
+        let mut session = begun();
+        let message = vec![0; 16_000];
+        for id in 0..4 {
+            assert_eq!(session.has_room(message.len()), Ok(()));
+            session.request(&message, id, &mut Vec::new());
+        }
+        assert_eq!(session.has_room(message.len()), Err(NoRoom::Now));
+        took(&mut session, &framed(WINDOW_UPDATE, 0, 0, &[0, 0, 0x40, 0])).unwrap();
+        assert_eq!(session.has_room(message.len()), Ok(()));
+        assert_eq!(session.has_room(MAX_FRAME + 1), Err(NoRoom::Ever));
+        took(&mut session, &framed(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 100])).unwrap();
+        assert_eq!(session.has_room(101), Err(NoRoom::Ever));
+    }
+
+    #[test]
+    fn what_breaks_the_rules_ends_the_connection() {
+        let long = [0, 0x40, 1, 0, 0, 0, 0, 0, 1];
+        let wrong = [
+            long.to_vec(),
+            framed(PUSH_PROMISE, 0, 1, b""),
+            framed(CONTINUATION, 0, 1, b""),
+            [framed(HEADERS, 0, 1, &[0x88]), framed(PING, 0, 0, &[0; 8])].concat(),
+            framed(HEADERS, END_HEADERS, 1, &[0xc0]),
+            framed(HEADERS, END_HEADERS | PADDED, 1, &[9, 0x88]),
+            framed(SETTINGS, 0, 0, &[0, 4, 255, 0, 0, 0]),
+        ];
+        for bytes in wrong {
+            assert!(took(&mut begun(), &bytes).is_err(), "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        /// However a stream is cut, its answers are the same.
+        #[test]
+        fn answers_come_whole(step in 1_usize..40, split in 0_usize..5) {
+            let mut session = begun();
+            session.request(b"query", 3, &mut Vec::new());
+            let bytes = [
+                framed(HEADERS, 0, 1, &[]),
+                framed(CONTINUATION, END_HEADERS, 1, &[0x88]),
+                framed(DATA, 0, 1, &b"hello"[..split]),
+                framed(DATA, END_STREAM, 1, &b"hello"[split..]),
+            ]
+            .concat();
+            let mut got = Vec::new();
+            for piece in bytes.chunks(step) {
+                got.extend(took(&mut session, piece).unwrap());
+            }
+            prop_assert_eq!(got, vec![(3, b"hello".to_vec())]);
+            prop_assert!(!session.is_amid());
+        }
+
+        /// Whatever comes, it ends.
+        #[test]
+        fn any_bytes_are_borne(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let mut session = begun();
+            session.request(b"query", 3, &mut Vec::new());
+            session.take(&bytes, |_, _| {}).unwrap_or_default();
+        }
+    }
+}

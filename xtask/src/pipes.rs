@@ -1,0 +1,411 @@
+//! `cargo xtask pipes`: scripts and replay beside dnsjit, drool and dnsperf, on the same capture in
+//! the same hour.
+//!
+//! The capture is made here: queries at 100,000 a second from many clients, names of many lengths,
+//! each query answered a little later. What a peer runs are scripts of dnsjit's public functions in
+//! `benchsuite/pipes/`; what is sent goes to an echo server on loopback that counts what arrives.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
+
+use anyhow::Context;
+use anyhow::ensure;
+use gannet_base::Time;
+use gannet_capture::LinkType;
+use gannet_capture::Packet;
+use gannet_capture::WriteOptions;
+use gannet_capture::Writer;
+use nix::sys::signal::Signal;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use crate::measure::measure;
+use crate::workspace;
+use crate::workspace::print;
+use crate::workspace::say;
+
+/// Measure scripts and replay against dnsjit, drool and dnsperf, where they are installed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Queries in the capture, 100,000 a second
+    #[arg(long, default_value_t = 500_000)]
+    queries: u32,
+    /// Runs of each, in turn, of which the best counts
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// A built gannet, instead of building a release
+    #[arg(long)]
+    gannet: Option<PathBuf>,
+    /// dnsjit, 1.2.3 or later
+    #[arg(long, default_value = "dnsjit")]
+    dnsjit: String,
+    /// Lines to measure, of which one word is enough; without it all
+    #[arg(long)]
+    only: Vec<String>,
+}
+
+/// Nanoseconds between queries.
+const GAP: i64 = 10_000;
+/// Queries between one and its answer.
+const LATER: u32 = 20;
+const CLIENTS: u32 = 200;
+/// Different names, of which most queries are for a few.
+const NAMES: u32 = 20_000;
+
+struct Bench<'a> {
+    args: &'a Args,
+    gannet: String,
+    /// Queries and answers.
+    both: String,
+    /// Queries alone.
+    queries: String,
+    table: String,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let gannet = match &args.gannet {
+        Some(path) => path.clone(),
+        None => workspace::release()?,
+    };
+    let folder = workspace::target().join("pipes");
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let text = |path: PathBuf| path.to_str().map(str::to_owned).context("a path is no UTF-8");
+    let mut bench = Bench {
+        args,
+        gannet: text(gannet)?,
+        both: text(folder.join("both.pcap"))?,
+        queries: text(folder.join("queries.pcap"))?,
+        table: "| line | gannet | peer | times | bar |\n|---|---|---|---|---|\n".to_owned(),
+    };
+    make(Path::new(&bench.both), args.queries, true)?;
+    make(Path::new(&bench.queries), args.queries, false)?;
+    bench.stages()?;
+    bench.script("count by qname", "count", 10.0)?;
+    bench.script("join", "join", 10.0)?;
+    bench.ring()?;
+    bench.full_speed()?;
+    bench.original(1)?;
+    bench.original(2)?;
+    print(&bench.table);
+    fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())
+}
+
+impl Bench<'_> {
+    fn wants(&self, line: &str) -> bool {
+        self.args.only.is_empty() || self.args.only.iter().any(|word| line.contains(word.as_str()))
+    }
+
+    fn has(&self, program: &str) -> bool {
+        let there = Command::new(program).arg("-h").stdin(Stdio::null()).output().is_ok();
+        if !there {
+            say(&format!("skipped: {program} is not installed"));
+        }
+        there
+    }
+
+    fn row(&mut self, line: &str, own: &str, peer: &str, times: f64, bar: &str) {
+        let row = format!("| {line} | {own} | {peer} | {times:.2} | {bar} |");
+        say(&row);
+        self.table.push_str(&row);
+        self.table.push('\n');
+    }
+
+    fn peer_script(&self, name: &str) -> Vec<String> {
+        let path = workspace::root().join("benchsuite/pipes").join(name);
+        vec![self.args.dnsjit.clone(), path.display().to_string()]
+    }
+
+    /// Reading and layers, as `gannet bench --against` has them.
+    fn stages(&mut self) -> anyhow::Result<()> {
+        if !self.wants("read and layer") || !self.has(&self.args.dnsjit) {
+            return Ok(());
+        }
+        let mut command = Command::new(&self.gannet);
+        command.args(["bench", "--against", &self.both]);
+        for stage in ["reading", "dissecting"] {
+            command.args(["--only", stage]);
+        }
+        let output = command.stderr(Stdio::inherit()).output()?;
+        ensure!(output.status.success(), "gannet bench: {}", output.status);
+        print(&String::from_utf8_lossy(&output.stdout));
+        Ok(())
+    }
+
+    /// A script of gannet's against one of dnsjit's: wall time of one thread.
+    fn script(&mut self, line: &str, name: &str, bar: f64) -> anyhow::Result<()> {
+        if !self.wants(line) || !self.has(&self.args.dnsjit) {
+            return Ok(());
+        }
+        let script = workspace::root().join(format!("benchsuite/pipes/{name}.lua"));
+        let own =
+            [self.gannet.clone(), "run".into(), script.display().to_string(), self.both.clone()];
+        let mut peer = self.peer_script(&format!("{name}-dnsjit.lua"));
+        peer.push(self.both.clone());
+        let (mut least, mut peers) = (f64::MAX, f64::MAX);
+        for _ in 0..self.args.runs.max(1) {
+            least = least.min(measure(&own)?.wall.as_secs_f64());
+            peers = peers.min(measure(&peer)?.wall.as_secs_f64());
+        }
+        let rate = |seconds: f64| {
+            format!("{:.2} M messages/s", f64::from(2 * self.args.queries) / seconds / 1e6)
+        };
+        let (own, peer) = (rate(least), rate(peers));
+        self.row(line, &own, &peer, peers / least, &format!("{bar}"));
+        Ok(())
+    }
+
+    fn ring(&mut self) -> anyhow::Result<()> {
+        if !self.wants("ring") || !self.has(&self.args.dnsjit) {
+            return Ok(());
+        }
+        let words = 10_000_000;
+        let mut peer = self.peer_script("ring-dnsjit.lua");
+        peer.push(words.to_string());
+        let own: Vec<String> =
+            [&self.gannet, "bench", "ring", "--runs", "1", "--words", &words.to_string()]
+                .map(str::to_owned)
+                .into();
+        let (mut best, mut peers) = (0.0_f64, 0.0_f64);
+        for _ in 0..self.args.runs.max(1) {
+            best = best.max(first_number(&output(&own)?)?);
+            peers = peers.max(first_number(&output(&peer)?)?);
+        }
+        let show = |rate: f64| format!("{:.0} M words/s", rate / 1e6);
+        self.row("ring, every word counted", &show(best), &show(peers), best / peers, "1");
+        Ok(())
+    }
+
+    /// All queries as fast as they go, to a sink that counts.
+    fn full_speed(&mut self) -> anyhow::Result<()> {
+        let line = "replay at full speed";
+        if !self.wants(line) {
+            return Ok(());
+        }
+        let own =
+            ["replay", "{}", "--to", "{to}", "--timing", "max", "--no-answers", "--clients", "1"];
+        let own: Vec<String> =
+            std::iter::once(self.gannet.as_str()).chain(own).map(str::to_owned).collect();
+        let mut dnsjit = self.peer_script("send-dnsjit.lua");
+        dnsjit.extend(["{}", "{host}", "{port}"].map(str::to_owned));
+        let drool = ["drool", "replay", "-n", "--no-tcp", "{}", "{host}", "{port}"];
+        let drool: Vec<String> = drool.map(str::to_owned).into();
+        let peers = [("dnsjit udpcli", dnsjit, "3"), ("drool", drool, "4")];
+        let mut best = 0.0_f64;
+        let mut rates = [0.0_f64; 2];
+        for _ in 0..self.args.runs.max(1) {
+            best = best.max(self.send(&own)?);
+            for (rate, (_, command, _)) in rates.iter_mut().zip(&peers) {
+                if self.has(&command[0]) {
+                    *rate = rate.max(self.send(command)?);
+                }
+            }
+        }
+        let show = |rate: f64| format!("{:.0} k queries/s", rate / 1e3);
+        for (rate, (name, _, bar)) in rates.into_iter().zip(peers).filter(|(r, _)| *r > 0.0) {
+            let peer = format!("{name}: {}", show(rate));
+            self.row(line, &show(best), &peer, best / rate, bar);
+        }
+        Ok(())
+    }
+
+    /// Queries a second that a command sends, by how long it takes; all must arrive, or it is told.
+    fn send(&self, command: &[String]) -> anyhow::Result<f64> {
+        let sink = Sink::start(&self.gannet)?;
+        let words: Vec<String> = command.iter().map(|w| sink.place(w, &self.queries)).collect();
+        let cost = measure(&words);
+        let arrived = sink.stop()?;
+        let cost = cost?;
+        if arrived != u64::from(self.args.queries) {
+            say(&format!("{}: {arrived} of {} arrived", words[0], self.args.queries));
+        }
+        Ok(f64::from(self.args.queries) / cost.wall.as_secs_f64())
+    }
+
+    /// In the capture's own time: how long it took, how late queries went, how many arrived.
+    fn original(&mut self, threads: u16) -> anyhow::Result<()> {
+        let line = format!("100 kqps in original time, {threads} threads");
+        if !self.wants(&line) {
+            return Ok(());
+        }
+        let sink = Sink::start(&self.gannet)?;
+        let threads = threads.to_string();
+        let command = ["replay", "{}", "--to", "{to}", "--json", "--no-answers", "--threads"];
+        let mut words: Vec<String> = command.iter().map(|w| sink.place(w, &self.queries)).collect();
+        words.insert(0, self.gannet.clone());
+        words.push(threads);
+        let said = output(&words);
+        let arrived = sink.stop()?;
+        let said = said?;
+        let last = said.lines().last().unwrap_or_default();
+        let report: serde_json::Value = serde_json::from_str(last).context("replay's report")?;
+        let figure = |path: &str| report.pointer(path).and_then(serde_json::Value::as_f64);
+        let took = figure("/gannet/sending_ns").context("no sending_ns")? / 1e9;
+        let asked = figure("/gannet/scheduled_ns").context("no scheduled_ns")? / 1e9;
+        let [p50, p99, most] = ["p50", "p99", "max"]
+            .map(|p| figure(&format!("/gannet/send_lag/{p}")).unwrap_or(f64::NAN) / 1e3);
+        let mut own = format!("{took:.4} s of {asked:.4} s, {arrived} of {}", self.args.queries);
+        write!(own, " arrived, lag p50 {p50:.0} p99 {p99:.0} max {most:.0} us")?;
+        self.row(&line, &own, "", took / asked, "1 +- 0.01, p99 1000 us");
+        Ok(())
+    }
+}
+
+fn output(command: &[String]) -> anyhow::Result<String> {
+    let output = Command::new(&command[0]).args(&command[1..]).stdin(Stdio::null()).output()?;
+    let words = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}", command.join(" "), words.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn first_number(text: &str) -> anyhow::Result<f64> {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    word.parse().with_context(|| format!("'{text}' begins with no number"))
+}
+
+/// An echo server that only counts.
+struct Sink {
+    server: Child,
+    port: u16,
+}
+
+impl Sink {
+    fn start(gannet: &str) -> anyhow::Result<Self> {
+        // A port that is free a moment ago is free.
+        let port = std::net::UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
+        let address = format!("127.0.0.1:{port}");
+        let server = Command::new(gannet)
+            .args(["replay", "--serve", &address, "--sink"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(&address).is_err() {
+            ensure!(begun.elapsed() < Duration::from_secs(5), "the echo server does not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(Self { server, port })
+    }
+
+    fn place(&self, word: &str, capture: &str) -> String {
+        match word {
+            "{}" => capture.to_owned(),
+            "{to}" => format!("127.0.0.1:{}", self.port),
+            "{host}" => "127.0.0.1".to_owned(),
+            "{port}" => self.port.to_string(),
+            _ => word.to_owned(),
+        }
+    }
+
+    /// Ends it; how many queries it counted.
+    fn stop(self) -> anyhow::Result<u64> {
+        // What is in the socket's buffer is to be counted, too.
+        std::thread::sleep(Duration::from_millis(200));
+        let id = i32::try_from(self.server.id()).context("a process's number")?;
+        kill(Pid::from_raw(id), Signal::SIGINT)?;
+        let output = self.server.wait_with_output()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(first_number(&said).context("what the echo server counted")? as u64)
+    }
+}
+
+/// Writes the capture.
+fn make(path: &Path, queries: u32, answers: bool) -> anyhow::Result<()> {
+    let mut writer = Writer::create(path, WriteOptions::default())?;
+    let mut number = 0;
+    let mut write = |time: i64, data: &[u8]| -> anyhow::Result<()> {
+        number += 1;
+        let packet = Packet {
+            time: Time::from_nanos(1_700_000_000_000_000_000 + time),
+            wire_len: u32::try_from(data.len())?,
+            link_type: LinkType::ETHERNET,
+            interface: 0,
+            number,
+            data,
+        };
+        Ok(writer.write(&packet)?)
+    };
+    let mut frame = Vec::new();
+    for index in 0..queries + if answers { LATER } else { 0 } {
+        let time = i64::from(index) * GAP;
+        if index < queries {
+            message(index, false, &mut frame);
+            write(time, &frame)?;
+        }
+        if answers && let Some(index) = index.checked_sub(LATER) {
+            message(index, true, &mut frame);
+            write(time + GAP / 2, &frame)?;
+        }
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+/// The frame of a query, or of its answer.
+fn message(index: u32, is_answer: bool, frame: &mut Vec<u8>) {
+    // A few names are asked for often, and names have four to twenty-three letters.
+    let random = index.wrapping_mul(0x9e37_79b9).rotate_left(13).wrapping_mul(0x85eb_ca6b);
+    let name = (u64::from(random).pow(2) >> 32) as u32 / (u32::MAX / NAMES).max(1);
+    let letters = 4 + (name * 7 % 20) as usize;
+    let client = random % CLIENTS;
+    let (host, port) = ([10, 0, (client >> 8) as u8, client as u8], 1024 + (index % 50_000) as u16);
+    let server = [10, 1, 0, 53];
+    let mut dns = Vec::with_capacity(80);
+    dns.extend_from_slice(&(index as u16).to_be_bytes());
+    dns.extend_from_slice(if is_answer { &[0x81, 0x80] } else { &[1, 0] });
+    dns.extend_from_slice(&[0, 1, 0, u8::from(is_answer), 0, 0, 0, 0]);
+    dns.push(letters as u8);
+    let mut left = name;
+    for _ in 0..letters {
+        dns.push(b'a' + (left % 26) as u8);
+        left = left / 26 + 7 * name % 1000;
+    }
+    dns.extend_from_slice(b"\x07example\0\0\x01\0\x01");
+    if is_answer {
+        dns.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, 192, 0, 2, 1]);
+    }
+    let len = (28 + dns.len()) as u16;
+    let (from, to) =
+        if is_answer { ((server, 53), (host, port)) } else { ((host, port), (server, 53)) };
+    frame.clear();
+    frame.extend_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0]);
+    frame.extend_from_slice(&len.to_be_bytes());
+    frame.extend_from_slice(&[0, 0, 0, 0, 64, 17, 0, 0]);
+    frame.extend_from_slice(&from.0);
+    frame.extend_from_slice(&to.0);
+    for field in [from.1, to.1, len - 20, 0] {
+        frame.extend_from_slice(&field.to_be_bytes());
+    }
+    frame.extend_from_slice(&dns);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_and_its_answer_belong_together() {
+        let (mut query, mut answer) = (Vec::new(), Vec::new());
+        message(70_000, false, &mut query);
+        message(70_000, true, &mut answer);
+        assert_eq!(query.len() + 16, answer.len());
+        assert_eq!(query[26..30], answer[30..34]);
+        assert_eq!(query[34..36], answer[36..38]);
+        // Id and question.
+        assert_eq!((&query[42..44], &query[54..]), (&answer[42..44], &answer[54..query.len()]));
+        assert_eq!(usize::from(u16::from_be_bytes([query[16], query[17]])), query.len() - 14);
+    }
+
+    #[test]
+    fn figures_are_read() {
+        assert_eq!(first_number("12.5\t3\n").unwrap(), 12.5);
+        assert!(first_number("none").is_err());
+    }
+}
