@@ -81,7 +81,7 @@ fn ordinary(run: &Flooded) -> Vec<&Vec<String>> {
 #[test]
 fn half_open_connections_make_room_for_others() {
     for kind in ["syn-flood", "udp-flood"] {
-        let (free, tight) = flood(kind, "50000");
+        let (free, tight) = flood(kind, "70000");
         assert!(
             free.most > 2 * LIMIT && tight.ended > 10_000,
             "{kind}: {} {}",
