@@ -32,11 +32,11 @@ const BEHIND: usize = 1 << 20;
 
 /// The same where others read what was handed out, and may be some batches late: pages that come back
 /// one by one cost more than those that were kept.
-const BEHIND_OTHERS: usize = 8 << 20;
+const BEHIND_OTHERS: usize = 6 << 20;
 
 /// The same, of how much is given back at once: every processor that has one of the threads must be
 /// told, and waits.
-const RELEASED_OTHERS: usize = 4 << 20;
+const RELEASED_OTHERS: usize = 2 << 20;
 
 /// Advice starts at page borders: a multiple of every page size in use.
 const PAGE: usize = 64 << 10;

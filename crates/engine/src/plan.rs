@@ -32,7 +32,7 @@ const STAY: usize = 4;
 /// Bytes of rows for which merging is more urgent than all else.
 const URGENT: usize = 256 << 10;
 /// Bytes of rows that wait to be merged, beyond which only the part goes on that is farthest behind.
-const MOST: usize = 8 << 20;
+const MOST: usize = 4 << 20;
 /// Chunks of rows whose memory waits to be used again, at the most.
 const SPARE: usize = 32;
 /// Of these, so many go to a part at a time.
