@@ -30,6 +30,7 @@
 mod support;
 
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpStream;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -55,7 +56,8 @@ fn source(variable: &str, beside: &str, holds: &str) -> Option<PathBuf> {
     let path =
         std::env::var_os(variable).map_or_else(|| Path::new(shared).join(beside), PathBuf::from);
     if !path.join(holds).exists() {
-        eprintln!("skipped: no {beside} in {} (set {variable})", path.display());
+        let words = format!("skipped: no {beside} in {} (set {variable})\n", path.display());
+        std::io::stderr().write_all(words.as_bytes()).unwrap();
         return None;
     }
     Some(fs::canonicalize(path).unwrap())
