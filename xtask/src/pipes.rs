@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// dnsjit, 1.2.3 or later
     #[arg(long, default_value = "dnsjit")]
     dnsjit: String,
+    /// Folder of its examples
+    #[arg(long, default_value = "/usr/share/doc/dnsjit/examples")]
+    examples: PathBuf,
     /// Lines to measure, of which one word is enough; without it all
     #[arg(long)]
     only: Vec<String>,
@@ -87,8 +90,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     make(Path::new(&bench.both), args.queries, true)?;
     make(Path::new(&bench.queries), args.queries, false)?;
     bench.stages()?;
-    bench.script("count by qname", "count", 10.0)?;
-    bench.script("join", "join", 10.0)?;
+    let own = |name: &str| workspace::root().join("benchsuite/pipes").join(name);
+    bench.script("count by qname", "count", &own("count-dnsjit.lua"), 10.0)?;
+    bench.script("join", "join", &own("join-dnsjit.lua"), 10.0)?;
+    // The script for it that comes with dnsjit.
+    let example = &args.examples.join("qr-multi-pcap-state.lua");
+    if example.is_file() {
+        bench.script("join, its example", "join", example, 10.0)?;
+    } else {
+        say(&format!("skipped: no {}", example.display()));
+    }
     bench.ring()?;
     bench.full_speed()?;
     bench.original(1)?;
@@ -139,15 +150,14 @@ impl Bench<'_> {
     }
 
     /// A script of gannet's against one of dnsjit's: wall time of one thread.
-    fn script(&mut self, line: &str, name: &str, bar: f64) -> anyhow::Result<()> {
+    fn script(&mut self, line: &str, name: &str, peer: &Path, bar: f64) -> anyhow::Result<()> {
         if !self.wants(line) || !self.has(&self.args.dnsjit) {
             return Ok(());
         }
         let script = workspace::root().join(format!("benchsuite/pipes/{name}.lua"));
         let own =
             [self.gannet.clone(), "run".into(), script.display().to_string(), self.both.clone()];
-        let mut peer = self.peer_script(&format!("{name}-dnsjit.lua"));
-        peer.push(self.both.clone());
+        let peer = [self.args.dnsjit.clone(), peer.display().to_string(), self.both.clone()];
         let (mut least, mut peers) = (f64::MAX, f64::MAX);
         for _ in 0..self.args.runs.max(1) {
             least = least.min(measure(&own)?.wall.as_secs_f64());
