@@ -30,9 +30,9 @@ const AHEAD: usize = 1 << 20;
 /// How much lies behind the reader before its pages are given back.
 const BEHIND: usize = 1 << 20;
 
-/// The same where others read what was handed out, and may be some batches late: pages that come back
-/// one by one cost more than those that were kept.
-const BEHIND_OTHERS: usize = 6 << 20;
+/// The same where others read what was handed out, and may be some batches late, a megabyte each: pages
+/// that are given back before all have read them come back, one by one, and stay.
+const BEHIND_OTHERS: usize = 12 << 20;
 
 /// The same, of how much is given back at once: every processor that has one of the threads must be
 /// told, and waits.

@@ -105,6 +105,10 @@ const ENDED_AT_ONCE: usize = 8;
 /// Every so many looks it is seen whether there is more than ever, by so small a part.
 const LOOKS: u64 = 64;
 
+/// A part of all memory, one in so many, is for what threads have beside: packets and rows on their
+/// way from one to another, and a heap each.
+const THREADS: u64 = 16;
+
 /// So small a part of all memory is for free slots, which come and go by the chunk.
 const FREE: u64 = 16;
 
@@ -131,6 +135,7 @@ impl Keeper {
         // What is a part of all memory is for all of them.
         if self.bytes != u64::MAX {
             self.held_most /= crowd.0.len().max(1);
+            self.bytes -= self.bytes / THREADS;
         }
     }
 
