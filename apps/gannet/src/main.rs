@@ -39,6 +39,7 @@ use crate::terminal::Terminal;
 static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> ExitCode {
+    memory::give_back_soon();
     let outcome = match cli::parse(std::env::args_os().collect()) {
         Command::Analyze(args) => analyze::run(&args),
         Command::Filter(args) => filter::run(&args),
