@@ -27,7 +27,6 @@ use gannet_protocols::hub;
 use gannet_protocols::hub::HubPorts;
 use gannet_wire::Network;
 use gannet_wire::PLAIN_LAYERS;
-use gannet_wire::link_type;
 use gannet_wire::protocol;
 
 use crate::Options;
@@ -35,6 +34,8 @@ use crate::block::Block;
 use crate::block::Entry;
 use crate::block::HUB;
 use crate::block::Handed;
+use crate::glance;
+use crate::glance::LINK;
 use crate::merge::Merge;
 use crate::part::Part;
 use crate::plan::Ended;
@@ -236,11 +237,6 @@ fn plain<'a>(packet: &Packet<'a>, ports: &HubPorts, parts: usize) -> Option<(IpP
     if let Some(own) = plain_v4(packet, ports, parts) { own } else { any(packet, ports, parts) }
 }
 
-/// Bytes of Ethernet, IPv4 without options, and ports.
-const HEADERS: usize = LINK + 20 + 4;
-/// Bytes of Ethernet.
-const LINK: usize = 14;
-
 /// The same of what nearly all packets are, TCP and UDP over IPv4 over Ethernet; the outer `None` if
 /// it is something else.
 #[inline]
@@ -249,27 +245,16 @@ fn plain_v4<'a>(
     ports: &HubPorts,
     parts: usize,
 ) -> Option<Option<(IpPart<'a>, u8)>> {
-    let head: &[u8; HEADERS] = packet.data.first_chunk()?;
-    let is_fragment = u16::from_be_bytes([head[20], head[21]]) & 0x3fff != 0;
-    if packet.link_type.0 != link_type::ETHERNET || head[12..15] != [8, 0, 0x45] || is_fragment {
-        return None;
-    }
-    let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let is_hubs = match head[23] {
-        protocol::TCP => ports.may_have(Proto::Tcp, port(34), port(36)),
-        protocol::UDP => {
-            let payload = packet.data.get(LINK + 28..).unwrap_or_default();
-            ports.may_have(Proto::Udp, port(34), port(36)) || hub::may_be_by_content(payload)
-        }
-        _ => return None,
+    let (id, protocol) = glance::ends(packet)?;
+    let (ip, may_have) = (packet.data.get(LINK..)?, |p| ports.may_have(p, id.orig_p, id.resp_p));
+    let is_hubs = if protocol == protocol::TCP {
+        may_have(Proto::Tcp)
+    } else {
+        may_have(Proto::Udp) || hub::may_be_by_content(ip.get(28..).unwrap_or_default())
     };
-    let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let ip = IpPart {
-        data: &packet.data[LINK..],
-        wire_len: packet.wire_len.saturating_sub(LINK as u32),
-        layers: PLAIN_LAYERS,
-    };
-    Some((!is_hubs).then(|| (ip, owner(addr(26), addr(30), parts))))
+    let wire_len = packet.wire_len.saturating_sub(LINK as u32);
+    let ip = IpPart { data: ip, wire_len, layers: PLAIN_LAYERS };
+    Some((!is_hubs).then(|| (ip, owner(id.orig_h, id.resp_h, parts))))
 }
 
 /// The same of any packet.

@@ -277,16 +277,16 @@ impl Plan {
         match done {
             Done::Part(mut part) => {
                 let at = part.me();
-                let Some(lane) = self.lanes.get_mut(at) else { return };
-                if part.is_unreported() && lane.blocks.is_empty() {
+                let is_waiting = self.lanes.get(at).is_some_and(|lane| lane.blocks.is_empty());
+                let mut until = None;
+                if part.is_unreported() && is_waiting {
                     // Nobody is to wait for what this part has made while it waits for blocks.
-                    lane.until = Some(part.reported());
-                    let report = Report::of(part.shard());
-                    let spare = self.spare.len().saturating_sub(SPARE_OF_PART);
-                    part.shard().env.logs.reuse(self.spare.split_off(spare));
-                    lane.part = Some(part);
-                    self.report(at, report);
-                } else {
+                    until = Some(part.reported());
+                    self.report(at, Report::of(part.shard()));
+                    part.shard().env.logs.reuse(self.spare());
+                }
+                if let Some(lane) = self.lanes.get_mut(at) {
+                    lane.until = until.or(lane.until);
                     lane.part = Some(part);
                 }
             }

@@ -35,6 +35,7 @@ use gannet_protocols::policy::known::Served;
 use crate::Options;
 use crate::community_id::community_id;
 use crate::conn_log;
+use crate::plan::CLOSING;
 use crate::state::Keeper;
 use crate::steer::Datagram;
 use crate::steer::Role;
@@ -537,7 +538,7 @@ impl Shard {
         }
         closing.next += 1;
         let tie = self.table.get(index).map_or(0, |s| s.number);
-        self.env.logs.set_key(RowKey { packet: u64::MAX - 1, due: Time::ZERO, tie });
+        self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
         self.remove(index);
         true
     }
