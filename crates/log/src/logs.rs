@@ -132,7 +132,7 @@ impl Logs {
 
     /// Rows are formatted and collected with their [keys](Self::set_key), and no file is opened:
     /// for one of several parts of an analysis, whose rows are [taken](Self::take) and
-    /// [added](Self::add) to the logs of the whole.
+    /// [added](Self::add_at) to the logs of the whole.
     pub fn collecting(options: Options) -> Self {
         Self { key: Some(Key::default()), full_at: 0, ..Self::new(options) }
     }
@@ -207,12 +207,6 @@ impl Logs {
             bytes: stream.buffer.exchange(bytes),
             marks: std::mem::replace(&mut stream.marks, marks),
         });
-    }
-
-    /// Adds some of the rows that another one collected.
-    pub fn add(&mut self, rows: &Rows, which: std::ops::Range<usize>) {
-        let place = self.place(rows);
-        self.add_at(place, rows, which);
     }
 
     /// Where these rows, and all others of their stream, are [added](Self::add_at).
@@ -567,9 +561,10 @@ mod tests {
         let mut alone = Logs::new(Options::default());
         alone.set_time(Time::from_secs(86_400));
         alone.write(&row());
-        whole.add(&rows[0], 1..2);
+        let place = whole.place(&rows[0]);
+        whole.add_at(place, &rows[0], 1..2);
         assert_eq!(whole.pending("sample"), alone.pending("sample"), "with the header");
-        whole.add(&rows[0], 0..1);
+        whole.add_at(place, &rows[0], 0..1);
         let (line, _) = whole.line(&row()).unwrap();
         whole.write_line::<Sample>(&line);
         alone.write(&row());
@@ -629,7 +624,7 @@ mod tests {
                 let (some, others) =
                     (0..rows.marks.len() / 2, rows.marks.len() / 2..rows.marks.len());
                 whole.add_at(place, rows, some);
-                whole.add(rows, others);
+                whole.add_at(place, rows, others);
             }
             let chunks: Vec<_> = taken.iter().filter(|r| r.is_chunk()).collect();
             let at = |r: &&Rows| r.bytes.as_ptr().addr();
