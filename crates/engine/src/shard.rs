@@ -86,6 +86,12 @@ pub(crate) struct Rare {
 const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 192);
 
 impl Ext {
+    /// Whether there is nothing that few connections have.
+    #[inline]
+    pub(crate) fn is_usual(&self) -> bool {
+        self.rare.is_none()
+    }
+
     pub(crate) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
@@ -394,6 +400,7 @@ impl Shard {
     }
 
     /// Follows the tunnels around a known connection.
+    #[cold]
     pub(crate) fn check_around(&mut self, index: u32, around: &Encapsulation) {
         let Some(slot) = self.table.get_mut(index) else { return };
         let had = slot.ext.rare.as_ref().map(|r| &r.around);
@@ -439,27 +446,25 @@ impl Shard {
         Some(work(&mut slot.conn, &mut slot.tcp, &mut session))
     }
 
-    /// The packet at hand is done with a connection: requests of its analyzers are carried out.
-    pub(crate) fn settle(&mut self, index: u32) {
-        let Some(slot) = self.table.get_mut(index) else { return };
+    /// The packet at hand is a connection's: when that is done, what its analyzers asked for is.
+    #[inline]
+    pub(crate) fn with_packet<R>(
+        &mut self,
+        index: u32,
+        work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
+    ) -> Option<R> {
+        let slot = self.table.get_mut(index)?;
+        slot.open(&mut self.spare);
         let mut session = Session {
             now: self.now,
             env: &mut self.env,
             stack: &mut slot.ext.stack,
             scratch: &mut self.scratch,
         };
+        let done = work(&mut slot.conn, &mut slot.tcp, &mut session);
         let asked = session.has_requests();
         if asked {
-            count_payload(slot.tcp.as_deref(), &mut slot.conn);
-            if session.settle(&mut slot.conn) {
-                match &mut slot.tcp {
-                    Some(tcp) => tcp.flip_roles(&mut slot.conn, &mut session),
-                    None => {
-                        tcp::Consumer::flipped(&mut session, &mut slot.conn);
-                    }
-                }
-                session.settle(&mut slot.conn);
-            }
+            settle(&mut slot.conn, slot.tcp.as_deref_mut(), &mut session);
         }
         session.rest(&slot.conn);
         if asked && !slot.conn.services.as_slice().is_empty() {
@@ -478,6 +483,12 @@ impl Shard {
             self.timers.add(due, number, index);
         }
         slot.pack(&mut self.spare);
+        Some(done)
+    }
+
+    /// The packet at hand is done with a connection.
+    pub(crate) fn settle(&mut self, index: u32) {
+        self.with_packet(index, |_, _, _| ());
     }
 
     /// A connection ends with the packet at hand: its rows are written.
@@ -606,6 +617,18 @@ pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>
         },
     ) {
         conn.set_served();
+    }
+}
+
+/// What analyzers asked for is done.
+fn settle(conn: &mut Conn, mut tcp: Option<&mut Tcp>, session: &mut Session<'_>) {
+    count_payload(tcp.as_deref(), conn);
+    if session.settle(conn) {
+        match &mut tcp {
+            Some(tcp) => tcp.flip_roles(conn, session),
+            None => tcp::Consumer::flipped(session, conn),
+        }
+        session.settle(conn);
     }
 }
 

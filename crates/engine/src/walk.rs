@@ -275,23 +275,17 @@ impl Shard {
         flip: impl FnOnce() -> bool,
     ) -> (u32, Dir) {
         let ordinal = self.next_ordinal();
-        let index = match found {
-            Some(index) => {
-                self.check_around(index, around);
-                index
-            }
-            None => {
-                let flags = (one_way, hub, flip());
-                self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
-            }
-        };
-        (index, self.direction(index, id))
-    }
-
-    fn direction(&self, index: u32, id: &ConnId) -> Dir {
-        let orig = |i: &ConnId| i.orig_h == id.orig_h && i.orig_p == id.orig_p;
-        let is_orig = self.table.get(index).is_some_and(|s| orig(&s.conn.id));
-        if is_orig { Dir::Orig } else { Dir::Resp }
+        let index = found.unwrap_or_else(|| {
+            let flags = (one_way, hub, flip());
+            self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
+        });
+        let Some(slot) = self.table.get(index) else { return (index, Dir::Orig) };
+        let i = &slot.conn.id;
+        let is_orig = i.orig_h == id.orig_h && i.orig_p == id.orig_p;
+        if found.is_some() && !(around.depth() == 0 && slot.ext.is_usual()) {
+            self.check_around(index, around);
+        }
+        (index, if is_orig { Dir::Orig } else { Dir::Resp })
     }
 
     pub(crate) fn tcp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
@@ -321,10 +315,11 @@ impl Shard {
         let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
         // A SYN whose options do not hold begins another connection nevertheless.
-        let header = parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
+        let header = || parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
         let hash = self.table.hash(&key);
         let mut found = self.table.find(hash, &key);
-        if header && let Some(index) = found {
+        let syn = segment.flags & flag::SYN != 0;
+        if syn && header() && let Some(index) = found {
             let time = self.time;
             let reuse = self.with_session(index, |conn, tcp, session| {
                 tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, &segment, session))
@@ -334,7 +329,6 @@ impl Shard {
                 found = None;
             }
         }
-        let syn = segment.flags & flag::SYN != 0;
         let known = (hash, found);
         let (index, from) = self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || {
             if syn && segment.flags & flag::ACK == 0 {
@@ -354,7 +348,7 @@ impl Shard {
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes) = (self.time, ip.total_len);
         let limits = self.streams;
-        let held = self.with_session(index, |conn, tcp, session| {
+        let held = self.with_packet(index, |conn, tcp, session| {
             let tcp = tcp.as_mut()?;
             if bad {
                 session.weird(conn, "bad_TCP_checksum", "", "TCP");
@@ -372,7 +366,6 @@ impl Shard {
         {
             self.keeper.hold(before, after, slot.number, index);
         }
-        self.settle(index);
     }
 
     pub(crate) fn udp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
@@ -405,14 +398,13 @@ impl Shard {
         if deeper && (hub || odd.is_some()) {
             self.udp_tunnel(index, from, ip, udp, around);
         }
-        self.with_session(index, |conn, _, session| {
+        self.with_packet(index, |conn, _, session| {
             if !deeper {
                 conn.note_limit();
             }
             session.datagram(conn, from, udp.payload, udp.payload_len);
             conn.count_packet(from, ip.total_len);
         });
-        self.settle(index);
     }
 
     #[cold]
@@ -451,7 +443,7 @@ impl Shard {
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
         let fault = icmp.report_fault();
-        self.with_session(index, |conn, _, session| {
+        self.with_packet(index, |conn, _, session| {
             if bad {
                 session.weird(conn, "bad_ICMP_checksum", "", "ICMP");
                 return;
@@ -465,7 +457,6 @@ impl Shard {
                 session.weird(conn, name, "", "ICMP");
             }
         });
-        self.settle(index);
     }
 
     /// Any other transport: who talked to whom, and how much.

@@ -299,17 +299,19 @@ impl Conn {
         });
     }
 
+    /// Whether a letter was [noted once](Self::note_once).
+    #[inline]
+    pub fn has_noted(&self, from: Dir, bit: u32) -> bool {
+        self.seen >> (bit + 16 * from.index() as u32) & 1 != 0
+    }
+
     /// Notes a letter the first time only; returns whether it had been noted before. `bit` is the
     /// originator's (below 16).
     #[inline]
     pub fn note_once(&mut self, from: Dir, bit: u32, letter: u8) -> bool {
-        let mask = match from {
-            Dir::Orig => 1 << bit,
-            Dir::Resp => 1 << (bit + 16),
-        };
-        let before = self.seen & mask != 0;
+        let before = self.has_noted(from, bit);
         if !before {
-            self.seen |= mask;
+            self.seen |= 1 << (bit + 16 * from.index() as u32);
             self.note(from, letter);
         }
         before

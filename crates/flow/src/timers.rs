@@ -103,7 +103,8 @@ impl Bucket {
                 keep(spare, piece);
             }
         }
-        all.sort_unstable();
+        // Each idle time has its own, one after the other, and these are in order: runs are merged.
+        all.sort();
         all
     }
 }

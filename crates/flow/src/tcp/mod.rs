@@ -17,6 +17,7 @@
 
 mod endpoint;
 mod life;
+mod plain;
 mod state;
 mod stream;
 mod syn;
@@ -203,7 +204,25 @@ impl Tcp {
     }
 
     /// The next segment; returns the direction as it is after a possible flip.
+    #[inline]
     pub fn segment(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        from: Dir,
+        s: &Segment<'_>,
+        limits: &Limits,
+        c: &mut impl Consumer,
+    ) -> Dir {
+        if self.is_plain(conn, from, s) {
+            self.plain_segment(conn, now, from, s, limits, c);
+            return from;
+        }
+        self.any_segment(conn, now, from, s, limits, c)
+    }
+
+    /// The same of any segment, whatever is known of it.
+    fn any_segment(
         &mut self,
         conn: &mut Conn,
         now: Time,
@@ -377,6 +396,19 @@ impl Tcp {
             }
             return 1;
         }
+        self.take_ack(conn, from, s, c)
+    }
+
+    /// The same once both sides' numbers are known.
+    #[inline]
+    fn take_ack(
+        &mut self,
+        conn: &mut Conn,
+        from: Dir,
+        s: &Segment<'_>,
+        c: &mut impl Consumer,
+    ) -> u64 {
+        let peer = self.end(from.other());
         let (rel_ack, underflow) = peer.relative(s.ack, peer.ack_seq, peer.ack_wraps);
         if underflow {
             c.weird(conn, "TCP_ack_underflow_or_misorder", "", "TCP");
@@ -403,7 +435,17 @@ impl Tcp {
             e.advance_last(past); // only SYN and FIN were seen of more than 2 GB
         } else if e.state == State::Reset {
             // Nothing after a RST is to be believed.
-        } else if d > 0 {
+        } else {
+            self.take_seq(conn, from, past, s);
+        }
+        d
+    }
+
+    /// The same of a segment that is believed.
+    #[inline]
+    fn take_seq(&mut self, conn: &mut Conn, from: Dir, past: u32, s: &Segment<'_>) {
+        let e = self.end(from);
+        if delta(past, e.last_seq) > 0 {
             e.advance_last(past);
         } else if s.len > 0 {
             e.retransmissions += 1;
@@ -411,7 +453,6 @@ impl Tcp {
                 conn.note(from, b'T');
             }
         }
-        d
     }
 
     fn ack_received(&mut self, conn: &mut Conn, side: Dir, mut seq: u64, c: &mut impl Consumer) {
@@ -461,7 +502,6 @@ impl Tcp {
             return;
         }
         let keep = c.wants_data();
-        let size = self.size(from);
         let e = self.end(from);
         if e.stream.skips() {
             return;
@@ -474,9 +514,10 @@ impl Tcp {
             }
         });
         let quiet = e.no_data_acked();
-        if quiet && size > limits.initial_window {
-            e.stream.forget_delivered();
+        if quiet && self.size(from) > limits.initial_window {
+            self.end(from).stream.forget_delivered();
         }
+        let e = self.end(from);
         if quiet && e.stream.above_hole() > limits.above_hole_without_acks {
             e.stream.give_up();
             c.weird(conn, "above_hole_data_without_any_acks", "", "TCP");
@@ -486,10 +527,18 @@ impl Tcp {
         }
     }
 
+    #[inline]
     fn check_end(&mut self, conn: &mut Conn, side: Dir, c: &mut impl Consumer) {
-        let (e, peer) = (self.endpoint(side), self.endpoint(side.other()));
+        let e = self.endpoint(side);
         let over = e.fins > 0 || matches!(e.state, State::Closed | State::Reset);
-        if e.did_end || !over || e.data_pending(peer) {
+        if over && !e.did_end {
+            self.check_over(conn, side, c);
+        }
+    }
+
+    /// The same once a side is known to send no more.
+    fn check_over(&mut self, conn: &mut Conn, side: Dir, c: &mut impl Consumer) {
+        if self.endpoint(side).data_pending(self.endpoint(side.other())) {
             return;
         }
         self.end(side).did_end = true;

@@ -215,9 +215,15 @@ impl Stream {
         }
     }
 
+    /// Whether an ack of everything below `seq` would be news.
+    #[inline]
+    pub(crate) fn is_new(&self, seq: u64) -> bool {
+        seq > self.trim
+    }
+
     /// The peer acked everything below `seq`: holes below it stay holes. Returns whether that is news.
     pub(crate) fn ack(&mut self, seq: u64, partial: bool, mut give: impl FnMut(Piece<'_>)) -> bool {
-        if seq <= self.trim {
+        if !self.is_new(seq) {
             return false;
         }
         // A partial connection's numbers were made up as if there had been a SYN: an ack of one
@@ -229,6 +235,7 @@ impl Stream {
         true
     }
 
+    #[cold]
     fn undelivered(&mut self, up_to: u64, give: &mut impl FnMut(Piece<'_>)) {
         while let Some(seq) = self.first_held()
             && seq < up_to

@@ -1,6 +1,10 @@
 //! Where files are: paths as clients and servers write them.
 
 use gannet_base::Addr;
+use gannet_log::write_addr;
+
+/// Bytes of the longest address.
+const ADDRESS: usize = 46;
 
 /// Whether a path stands for itself: it begins with a slash, or a drive letter, a colon and a
 /// slash.
@@ -25,9 +29,7 @@ pub(super) fn join(dir: &[u8], file: &[u8]) -> Vec<u8> {
 /// A path without empty and `.` components, and with `..` resolved where something is there to
 /// leave. A leading `.` stays.
 fn normalize(path: &[u8]) -> Vec<u8> {
-    let detours =
-        memchr::memmem::find(path, b"/.").is_some() || memchr::memmem::find(path, b"//").is_some();
-    if !detours {
+    if !has_detours(path) {
         let bare = path.strip_suffix(b"/").filter(|p| !p.is_empty());
         return bare.unwrap_or(path).to_vec();
     }
@@ -51,6 +53,11 @@ fn normalize(path: &[u8]) -> Vec<u8> {
     }
     let root: &[u8] = if path.starts_with(b"/") { b"/" } else { b"" };
     [root, &kept.join(&b'/')].concat()
+}
+
+/// Whether a path may not be as short as it could be.
+fn has_detours(path: &[u8]) -> bool {
+    memchr::memchr_iter(b'/', path).any(|at| matches!(path.get(at + 1), Some(b'/' | b'.')))
 }
 
 /// The first absolute path in a reply; it ends at a quote or a space that no backslash precedes.
@@ -77,9 +84,15 @@ pub(super) fn first_path(text: &[u8]) -> &[u8] {
 /// The address of a file on a server.
 pub(super) fn url(server: Addr, dir: &[u8], file: &[u8]) -> Vec<u8> {
     let path = join(dir, file);
-    let host = if server.is_v4() { server.to_string() } else { format!("[{server}]") };
-    let sep: &[u8] = if path.starts_with(b"/") { b"" } else { b"/" };
-    [b"ftp://", host.as_bytes(), sep, &path].concat()
+    let mut url = Vec::with_capacity(b"ftp://[]/".len() + ADDRESS + path.len());
+    url.extend_from_slice(if server.is_v4() { b"ftp://" } else { b"ftp://[" });
+    write_addr(&mut url, server);
+    url.extend_from_slice(if server.is_v4() { b"" } else { b"]" });
+    if !path.starts_with(b"/") {
+        url.push(b'/');
+    }
+    url.extend_from_slice(&path);
+    url
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use super::flag;
 use crate::Conn;
 
 /// What was told, by the host that sent it (not by its part, which a flip changes).
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Sink {
     got: [Vec<u8>; 2],
     gaps: [Vec<u64>; 2],
@@ -147,6 +147,8 @@ struct Run {
     reused: Vec<String>,
     /// How often the connection was packed.
     packed: u32,
+    /// Whether plain segments go the way of all others.
+    at_length: bool,
 }
 
 fn time(ms: i64) -> Time {
@@ -170,6 +172,7 @@ impl Run {
             begun: false,
             reused: Vec::new(),
             packed: 0,
+            at_length: false,
         }
     }
 
@@ -216,8 +219,12 @@ impl Run {
         }
         let sender = HOSTS[usize::from(t.back)];
         let from = if self.conn.id.orig_h == sender { Dir::Orig } else { Dir::Resp };
-        let from =
-            self.tcp.segment(&mut self.conn, now, from, &segment, &self.limits, &mut self.sink);
+        let (conn, sink, limits) = (&mut self.conn, &mut self.sink, &self.limits);
+        let from = if self.at_length {
+            self.tcp.any_segment(conn, now, from, &segment, limits, sink)
+        } else {
+            self.tcp.segment(conn, now, from, &segment, limits, sink)
+        };
         self.conn.count_packet(from, 40);
         // Between packets a connection may be packed: nothing must show it.
         if let Some(syn) = Syn::of(&self.tcp, &self.conn) {

@@ -207,7 +207,46 @@ fn any_segment() -> impl Strategy<Value = Told> {
         })
 }
 
+/// Segments of a connection in which little is odd.
+fn likely_segment() -> impl Strategy<Value = Told> {
+    let flags = prop_oneof![20 => Just(flag::ACK), 1 => any::<u8>()];
+    let numbers = prop_oneof![20 => 0_u32..60, 1 => any::<u32>()];
+    let window = prop_oneof![20 => 900_u16..1_100, 1 => Just(0)];
+    (any::<bool>(), flags, numbers.clone(), numbers, 0_u32..20, window, 0_u8..30).prop_map(
+        |(back, flags, seq, ack, len, window, cut)| {
+            let (mine, other) = if back { (301, 101) } else { (101, 301) };
+            Told {
+                at: 0,
+                back,
+                flags,
+                seq: seq.wrapping_add(mine),
+                ack: ack.wrapping_add(other),
+                len,
+                window,
+                scale: None,
+                cut: cut == 0,
+            }
+        },
+    )
+}
+
 proptest! {
+    /// Plain segments take a shorter way to the same end.
+    #[test]
+    fn plain_segments_are_as_any(segments in proptest::collection::vec(likely_segment(), 1..80)) {
+        let limits = Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20 };
+        let mut runs = [Run::with(UP, limits), Run::with(UP, limits)];
+        runs[1].at_length = true;
+        let [plain, any] = &mut runs;
+        for s in &segments {
+            plain.step(s);
+            any.step(s);
+            prop_assert_eq!(&plain.tcp, &any.tcp);
+            prop_assert_eq!(format!("{:?}", plain.conn), format!("{:?}", any.conn));
+        }
+        prop_assert_eq!(&plain.sink, &any.sink);
+    }
+
     /// Whatever comes, with clocks that go back: nothing panics, a stream ends at most once, and
     /// it is over some time.
     #[test]

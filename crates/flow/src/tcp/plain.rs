@@ -1,0 +1,60 @@
+//! Segments as nearly all are: data or an acknowledgement in the middle of a connection.
+//!
+//! Such a segment changes no state and begins and ends nothing, so that most of what is asked of [any
+//! segment](Tcp::any_segment) need not be asked. What is left is the same code, and a test holds the
+//! two ways against each other.
+
+use gannet_base::Dir;
+use gannet_base::Time;
+
+use super::Consumer;
+use super::Limits;
+use super::Segment;
+use super::State;
+use super::Tcp;
+use super::bit;
+use super::flag;
+use super::milliseconds;
+use crate::Conn;
+
+impl Tcp {
+    /// Whether both sides are established, and a segment has nothing that they have not sent before.
+    #[inline]
+    pub(super) fn is_plain(&self, conn: &Conn, from: Dir, s: &Segment<'_>) -> bool {
+        let noted = if s.len > 0 { bit::DATA } else { bit::ACK };
+        s.flags & (flag::SYN | flag::FIN | flag::RST | flag::ACK) == flag::ACK
+            && self.side[0].state == State::Established
+            && self.side[1].state == State::Established
+            && self.first_seen == [true; 2]
+            && conn.has_noted(from, noted)
+    }
+
+    /// A [plain](Self::is_plain) segment.
+    #[inline]
+    pub(super) fn plain_segment(
+        &mut self,
+        conn: &mut Conn,
+        now: Time,
+        from: Dir,
+        s: &Segment<'_>,
+        limits: &Limits,
+        c: &mut impl Consumer,
+    ) {
+        let e = self.endpoint(from);
+        let (rel_seq, underflow) = e.relative(s.seq, e.last_seq, e.seq_wraps);
+        if underflow {
+            c.weird(conn, "TCP_seq_underflow_or_misorder", "", "TCP");
+        }
+        self.update_window(conn, from, s, c);
+        conn.last = now;
+        let rel_ack = self.take_ack(conn, from, s, c);
+        self.take_seq(conn, from, s.seq.wrapping_add(s.len), s);
+        self.end(from).last_time = milliseconds(now);
+        if self.endpoint(from.other()).stream.is_new(rel_ack) {
+            self.ack_received(conn, from.other(), rel_ack, c);
+        }
+        if s.len > 0 && !underflow {
+            self.data_sent(conn, from, rel_seq, s, limits, c);
+        }
+    }
+}
