@@ -2,6 +2,7 @@ use std::io;
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
+use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::UidSource;
@@ -52,6 +53,9 @@ const BEGINNING: Time = Time::from_secs(1);
 /// Timers whose connections are read ahead of time: so far that they have come when needed, and
 /// not so far that they have gone again.
 const SLOTS_AHEAD: usize = 12;
+
+/// A connection is not looked at again sooner, unless something is due.
+const LOOK_AGAIN: Interval = Interval::from_secs(5);
 
 /// Bits of a connection's number for its place among those of its packet.
 const ORDINAL_BITS: u32 = 8;
@@ -217,8 +221,9 @@ impl Shard {
             self.env.weirds.net(&mut self.env.logs, self.now, "empty_pcap_header", "");
             return;
         }
-        self.advance(packet.time);
+        self.advance_if_due(packet.time);
         self.walk_link(packet.link_type.0, packet.data, packet.wire_len);
+        self.rest();
     }
 
     /// Turns to another packet.
@@ -329,7 +334,7 @@ impl Shard {
         if slot.number as u32 != number || slot.due != due {
             return;
         }
-        slot.open(&mut self.spare);
+        open(slot, &mut self.spare, self.now);
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
         if over || slot.conn.last + slot.conn.timeout() <= now {
@@ -436,7 +441,7 @@ impl Shard {
         work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
-        slot.open(&mut self.spare);
+        open(slot, &mut self.spare, self.now);
         let mut session = Session {
             now: self.now,
             env: &mut self.env,
@@ -454,7 +459,7 @@ impl Shard {
         work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
-        slot.open(&mut self.spare);
+        open(slot, &mut self.spare, self.now);
         let mut session = Session {
             now: self.now,
             env: &mut self.env,
@@ -476,7 +481,12 @@ impl Shard {
         let last = if fresh { slot.conn.last } else { slot.conn.last.max(self.now) };
         let from = if fresh { self.time } else { self.now };
         let idle = slot.conn.next_look(last, from);
-        let due = slot.tcp.as_ref().map_or(idle, |t| idle.min(t.due()));
+        let is_quiet =
+            |tcp: &Tcp| !fresh && slot.conn.last >= self.now && tcp.is_quiet(&slot.conn, self.now);
+        let due = match slot.tcp.as_deref() {
+            Some(tcp) if !is_quiet(tcp) => idle.min(tcp.due()),
+            _ => idle,
+        };
         if due < slot.due {
             slot.due = due;
             let number = slot.number;
@@ -641,7 +651,23 @@ fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
     }
 }
 
+/// Opens a slot at time `now`.
+#[inline]
+fn open(slot: &mut Slot<Ext>, spare: &mut Spare, now: Time) {
+    slot.open(spare);
+    if let Some(tcp) = &mut slot.tcp {
+        tcp.pass_checks(&slot.conn, now);
+    }
+}
+
+/// When a connection is looked at next.
 fn next_due(slot: &Slot<Ext>, now: Time) -> Time {
     let idle = slot.conn.next_look(slot.conn.last, now);
-    slot.tcp.as_ref().map_or(idle, |t| idle.min(t.due()))
+    let Some(tcp) = &slot.tcp else { return idle };
+    if tcp.is_quiet(&slot.conn, now) {
+        // It may be a while until it is idle. Should it end before, its timer stays behind, for no
+        // longer than it has lived: there are never many of these.
+        return idle.min(now + (now - slot.conn.start).max(LOOK_AGAIN));
+    }
+    idle.min(tcp.due())
 }

@@ -244,21 +244,19 @@ impl Shard {
         true
     }
 
-    /// The connection of a packet and the packet's direction.
-    #[inline]
+    /// The connection of a packet that has no ports, and the packet's direction.
     fn connection(
         &mut self,
         id: &ConnId,
         ip: &Ip<'_>,
         proto: Proto,
-        (one_way, hub): (bool, bool),
+        one_way: bool,
         around: &Encapsulation,
-        flip: impl FnOnce() -> bool,
     ) -> (u32, Dir) {
-        let key = Key::new(id, ip.protocol, one_way).of_hub(hub);
+        let key = Key::new(id, ip.protocol, one_way);
         let hash = self.table.hash(&key);
         let found = self.table.find(hash, &key);
-        self.found(id, ip, proto, (one_way, hub), around, (hash, found), flip)
+        self.found(id, ip, proto, (one_way, false), around, (hash, found), || false)
     }
 
     /// The same, once it was looked for.
@@ -319,7 +317,10 @@ impl Shard {
         let hash = self.table.hash(&key);
         let mut found = self.table.find(hash, &key);
         let syn = segment.flags & flag::SYN != 0;
-        if syn && header() && let Some(index) = found {
+        if syn
+            && header()
+            && let Some(index) = found
+        {
             let time = self.time;
             let reuse = self.with_session(index, |conn, tcp, session| {
                 tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, &segment, session))
@@ -378,7 +379,10 @@ impl Shard {
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
         let odd = hub::may_be_by_content(udp.payload).then_some(udp.payload);
         let Some(hub) = self.steer(&id, ip, Proto::Udp, odd, all, around) else { return };
-        let (index, from) = self.connection(&id, ip, Proto::Udp, (false, hub), around, || {
+        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
+        let hash = self.table.hash(&key);
+        let known = (hash, self.table.find(hash, &key));
+        let (index, from) = self.found(&id, ip, Proto::Udp, (false, hub), around, known, || {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)
         });
@@ -436,8 +440,7 @@ impl Shard {
         if self.steer(&id, ip, Proto::Icmp, None, all, around).is_none() {
             return;
         }
-        let (index, from) =
-            self.connection(&id, ip, Proto::Icmp, (counterpart.one_way, false), around, || false);
+        let (index, from) = self.connection(&id, ip, Proto::Icmp, counterpart.one_way, around);
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
@@ -465,8 +468,7 @@ impl Shard {
         if self.steer(&id, ip, Proto::Unknown, None, all, around).is_none() {
             return;
         }
-        let (index, from) =
-            self.connection(&id, ip, Proto::Unknown, (false, false), around, || false);
+        let (index, from) = self.connection(&id, ip, Proto::Unknown, false, around);
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
         slot.conn.count_packet(from, ip.total_len);

@@ -4,6 +4,7 @@ use std::hash::RandomState;
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Time;
+use gannet_base::prefetch;
 
 use crate::Conn;
 use crate::index::Index;
@@ -250,6 +251,9 @@ impl<X> Table<X> {
     pub fn prefetch_removal(&self, i: u32) {
         if let Some(slot) = self.get(i) {
             self.prefetch(self.hash(&slot.key()));
+            if let Some(tcp) = slot.tcp.as_deref() {
+                prefetch(tcp);
+            }
         }
     }
 

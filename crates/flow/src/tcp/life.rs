@@ -101,8 +101,46 @@ impl Tcp {
     }
 
     /// When [`is_over`](Self::is_over) is to be asked next, idle time left aside.
+    #[inline]
     pub fn due(&self) -> Time {
         self.due[0].min(self.due[1])
+    }
+
+    /// Whether the checks that are due after `now` will find nothing until something changes: they
+    /// need not be made, only [passed](Self::pass_checks) then.
+    #[inline]
+    pub fn is_quiet(&self, conn: &Conn, now: Time) -> bool {
+        self.due() > now && self.finds_nothing(conn)
+    }
+
+    #[inline]
+    fn finds_nothing(&self, conn: &Conn) -> bool {
+        let [orig, resp] = &self.side;
+        let nobody = orig.state == State::Inactive && resp.state == State::Inactive;
+        self.phase == Phase::Open
+            && self.is_active
+            && conn.look_every == 0
+            && !(orig.did_close || resp.did_close || nobody)
+    }
+
+    /// Before anything changes: the checks of a [quiet](Self::is_quiet) connection up to `now` are as
+    /// if they had been made.
+    #[inline]
+    pub fn pass_checks(&mut self, conn: &Conn, now: Time) {
+        if self.due() <= now {
+            self.pass_those_due(conn, now);
+        }
+    }
+
+    #[cold]
+    fn pass_those_due(&mut self, conn: &Conn, now: Time) {
+        if self.finds_nothing(conn) {
+            let every = SESSION_TIMER.as_nanos();
+            for due in self.due.iter_mut().filter(|due| **due <= now) {
+                let checks = (now - *due).as_nanos() / every + 1;
+                *due += Interval::from_nanos(checks.saturating_mul(every));
+            }
+        }
     }
 
     /// Whether the connection is over at time `now`, because it closed, failed or never began.

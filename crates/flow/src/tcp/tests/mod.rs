@@ -149,6 +149,8 @@ struct Run {
     packed: u32,
     /// Whether plain segments go the way of all others.
     at_length: bool,
+    /// Whether the checks for life are not made at present.
+    quiet: bool,
 }
 
 fn time(ms: i64) -> Time {
@@ -173,6 +175,7 @@ impl Run {
             reused: Vec::new(),
             packed: 0,
             at_length: false,
+            quiet: false,
         }
     }
 

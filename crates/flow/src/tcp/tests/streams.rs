@@ -9,6 +9,7 @@ use super::Run;
 use super::Told;
 use super::UP;
 use super::byte;
+use super::time;
 use crate::tcp::Limits;
 use crate::tcp::flag;
 
@@ -245,6 +246,44 @@ proptest! {
             prop_assert_eq!(format!("{:?}", plain.conn), format!("{:?}", any.conn));
         }
         prop_assert_eq!(&plain.sink, &any.sink);
+    }
+
+    /// Checks for life that find nothing need not be made.
+    #[test]
+    fn checks_are_passed(
+        partial in any::<bool>(),
+        segments in proptest::collection::vec((likely_segment(), 0_i64..20_000), 1..60),
+    ) {
+        let script = if partial { "> A 101 301 1" } else { UP };
+        let (mut made, mut passed) = (Run::of(script), Run::of(script));
+        let mut at = 0;
+        for (mut s, later) in segments {
+            at += later;
+            s.at = at;
+            let now = time(at);
+            // All checks up to now, one after the other.
+            let mut over = None;
+            while over.is_none() && made.tcp.due() <= now {
+                let due = made.tcp.due();
+                over = made.tcp.is_over(&made.conn, due).then_some(due);
+            }
+            // Those that may find something.
+            let mut found = None;
+            while found.is_none() && !passed.quiet && passed.tcp.due() <= now {
+                let due = passed.tcp.due();
+                found = passed.tcp.is_over(&passed.conn, due).then_some(due);
+                passed.quiet = passed.tcp.is_quiet(&passed.conn, due);
+            }
+            prop_assert_eq!(over, found);
+            if over.is_some() {
+                return Ok(());
+            }
+            passed.tcp.pass_checks(&passed.conn, now);
+            prop_assert_eq!(&made.tcp, &passed.tcp);
+            made.step(&s);
+            passed.step(&s);
+            passed.quiet = passed.tcp.is_quiet(&passed.conn, now);
+        }
     }
 
     /// Whatever comes, with clocks that go back: nothing panics, a stream ends at most once, and
