@@ -107,9 +107,12 @@ impl Dialogue {
         }
         self.confirmed = true;
         cx.confirm(Tag::Ftp);
-        let word = request.word.to_ascii_uppercase();
+        let mut word = [0; MAX_COMMAND];
+        let word = &mut word[..request.word.len()];
+        word.copy_from_slice(request.word);
+        word.make_ascii_uppercase();
         // Three of its letters are enough.
-        if b"AUTH".starts_with(&word) {
+        if b"AUTH".starts_with(word) {
             self.mechanism = request.argument.to_vec();
         }
         let host = cx.conn.id.orig_h;
@@ -119,7 +122,7 @@ impl Dialogue {
             let text = request.argument;
             policy.software(cx.now, &Found { host, port: None, kind: "FTP::CLIENT", text });
         }
-        self.session(cx).request(cx, &word, request.argument);
+        self.session(cx).request(cx, word, request.argument);
         true
     }
 

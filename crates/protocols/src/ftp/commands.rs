@@ -14,6 +14,12 @@ pub(super) struct Command {
     pub(super) directory_taken: bool,
 }
 
+impl Command {
+    pub(super) fn new(ts: Time, word: &[u8], argument: &[u8], seq: u64) -> Self {
+        Self { ts, word: word.to_vec(), argument: argument.to_vec(), seq, directory_taken: false }
+    }
+}
+
 /// Commands and the codes that fit them, as one `match`.
 macro_rules! fits {
     ($word:expr, $code:expr, $($($name:literal)|+ => $codes:pat,)*) => {
@@ -80,6 +86,9 @@ pub(super) fn best_match<'a>(
     code: u16,
     text: &[u8],
 ) -> Option<&'a Command> {
+    if let [only] = pending {
+        return Some(only);
+    }
     let mentions = |what: &[u8]| memchr::memmem::find(text, what).is_some();
     let score = |c: &Command| {
         100 * u32::from(fits(&c.word, code))

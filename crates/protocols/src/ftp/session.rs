@@ -38,6 +38,9 @@ const NAME_FILES: [&[u8]; 13] = [
 /// Users whose password is no secret.
 const GUESTS: [&[u8]; 4] = [b"anonymous", b"ftp", b"ftpuser", b"guest"];
 
+/// In place of the number of a command that nobody sent.
+const UNKNOWN: u64 = 0;
+
 /// What is known of a session, the next row included.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -52,8 +55,8 @@ pub(super) struct Session {
     channel: Option<Channel>,
     directory: Vec<u8>,
     pending: Vec<Command>,
-    /// The command that the last reply answered.
-    current: Option<Command>,
+    /// Number of the command that the last reply answered, or [`UNKNOWN`].
+    current: Option<u64>,
     last_seq: u64,
     logged: bool,
 }
@@ -91,24 +94,18 @@ impl Session {
 
     fn sent(&mut self, ts: Time, word: &[u8], argument: &[u8]) {
         self.last_seq += 1;
-        self.pending.push(Command {
-            ts,
-            word: word.to_vec(),
-            argument: argument.to_vec(),
-            seq: self.last_seq,
-            directory_taken: false,
-        });
+        self.pending.push(Command::new(ts, word, argument, self.last_seq));
     }
 
     /// A command, its word in upper case.
     pub(super) fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) {
         // A command is over when the next one comes.
         if self.reply.is_some()
-            && let Some(current) = &self.current
-            && let Some(at) = self.position(current.seq)
+            && let Some(current) = self.current
+            && let Some(at) = self.position(current)
         {
-            self.pending.remove(at);
-            self.write(cx);
+            let command = self.pending.remove(at);
+            self.write(cx, command);
         }
         if self.pending.len() < cx.env.pending.ftp {
             self.sent(cx.now, word, argument);
@@ -144,21 +141,18 @@ impl Session {
         if within && code == 0 && self.reply.is_some() && !looks_like_reply(text) {
             return;
         }
-        let found = best_match(&self.pending, code, text).cloned();
-        let current = found.unwrap_or_else(|| Command {
-            ts: self.ts,
-            word: b"<unknown>".to_vec(),
-            argument: Vec::new(),
-            seq: 0,
-            directory_taken: false,
-        });
-        self.reply = Some((code, text.to_vec()));
-        let seq = current.seq;
-        let current = self.current.insert(current);
+        let found = best_match(&self.pending, code, text);
+        let seq = found.map_or(UNKNOWN, |c| c.seq);
+        let (reply_code, reply) = self.reply.get_or_insert_default();
+        *reply_code = code;
+        reply.clear();
+        reply.extend_from_slice(text);
+        self.current = Some(seq);
         if within {
             return;
         }
-        match (&current.word[..], code) {
+        let word = found.map_or(&b""[..], |c| &c.word);
+        match (word, code) {
             (b"RETR", 150) | (b"SIZE", 213) => self.file_size = Some(last_number(text)),
             (b"PASV" | b"EPSV", 227 | 229) => {
                 let to =
@@ -173,28 +167,27 @@ impl Session {
             }
             _ => {}
         }
-        self.change_directory(code, text);
+        let at = self.position(seq);
+        if let Some(at) = at {
+            self.change_directory(at, code, text);
+        }
         if self.pending.len() > 1 {
             // Replies to commands sent in one go: the next command will not end this one.
-            if let Some(at) = self.position(seq) {
-                self.pending.remove(at);
-            }
-            self.write(cx);
+            let unknown = || Command::new(self.ts, b"<unknown>", b"", UNKNOWN);
+            let command = at.map_or_else(unknown, |at| self.pending.remove(at));
+            self.write(cx, command);
         }
     }
 
-    fn change_directory(&mut self, code: u16, text: &[u8]) {
-        let Some(current) = self.current.as_ref().filter(|c| !c.directory_taken) else { return };
-        self.directory = match (&current.word[..], code) {
-            (b"CWD", 250) => paths::join(&self.directory, &current.argument),
+    fn change_directory(&mut self, at: usize, code: u16, text: &[u8]) {
+        let Some(command) = self.pending.get_mut(at).filter(|c| !c.directory_taken) else { return };
+        self.directory = match (&command.word[..], code) {
+            (b"CWD", 250) => paths::join(&self.directory, &command.argument),
             (b"CDUP", 200 | 250) => paths::join(&self.directory, b"/.."),
             (b"PWD" | b"XPWD", 257) => paths::first_path(text).to_vec(),
             _ => return,
         };
-        let seq = current.seq;
-        if let Some(at) = self.position(seq) {
-            self.pending[at].directory_taken = true;
-        }
+        command.directory_taken = true;
     }
 
     fn position(&self, seq: u64) -> Option<usize> {
@@ -220,17 +213,14 @@ impl Session {
         );
     }
 
-    /// Writes a row for the current command if it is one of those, and forgets what was known of
-    /// its file.
-    fn write(&mut self, cx: &mut Context<'_>) {
-        let Some(current) = &self.current else { return };
-        self.ts = current.ts;
-        let names_file = NAME_FILES.contains(&&current.word[..]);
-        let mut argument = if names_file {
-            paths::url(self.id.resp_h, &self.directory, &current.argument)
-        } else {
-            current.argument.clone()
-        };
+    /// Writes a row for a command that was answered, if it is one of those, and forgets what was known
+    /// of its file.
+    fn write(&mut self, cx: &mut Context<'_>, command: Command) {
+        let Command { ts, word, mut argument, .. } = command;
+        self.ts = ts;
+        if NAME_FILES.contains(&&word[..]) {
+            argument = paths::url(self.id.resp_h, &self.directory, &argument);
+        }
         if argument.len() > MAX_TEXT {
             cx.weird("FTP_arg_too_long", &argument.len().to_string(), SOURCE);
             argument.truncate(MAX_TEXT);
@@ -243,15 +233,15 @@ impl Session {
         }
         let guest = GUESTS.iter().any(|g| self.user.eq_ignore_ascii_case(g));
         if !guest {
-            if current.word == b"PASS" {
+            if word == b"PASS" {
                 argument = HIDDEN.to_vec();
             }
             if let Some(password) = &mut self.password {
                 *password = HIDDEN.to_vec();
             }
         }
-        let logged = LOGGED.contains(&&current.word[..]);
-        self.command = Some(current.word.clone());
+        let logged = LOGGED.contains(&&word[..]);
+        self.command = Some(word);
         self.argument = Some(argument).filter(|a| !a.is_empty());
         if logged {
             self.log(cx);
@@ -287,8 +277,7 @@ impl Session {
     /// The session ends: what still awaits a reply is written, and something in any case.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         for command in std::mem::take(&mut self.pending) {
-            self.current = Some(command);
-            self.write(cx);
+            self.write(cx, command);
         }
         if !self.logged {
             self.log(cx);
