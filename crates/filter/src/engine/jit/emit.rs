@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block as ClifBlock, InstBuilder, MemFlagsData, Value as Clif, types};
+use cranelift_codegen::ir::{
+    Block as ClifBlock, InstBuilder, MemFlagsData, SourceLoc, Value as Clif, types,
+};
 use cranelift_frontend::FunctionBuilder;
 
+use super::leaf;
 use crate::bpf::*;
 use crate::engine::graph::{Graph, Node, Value};
 use crate::engine::sets::{Set, Table};
@@ -14,6 +17,10 @@ use crate::engine::sets::{Set, Table};
 pub(super) const PACKET: MemFlagsData = MemFlagsData::new().with_notrap().with_readonly();
 /// Of memory that is the engine's own or the caller's.
 pub(super) const OWN: MemFlagsData = MemFlagsData::new().with_notrap().with_aligned();
+
+/// Of views, which do not change while code runs over them: what is not asked for is not loaded.
+pub(super) const VIEWS: MemFlagsData =
+    MemFlagsData::new().with_notrap().with_aligned().with_readonly();
 
 /// What code reads besides packets: it must not move while the code lives, so it is boxed. Code for
 /// a packet and code for many, and all tests of a set, read the same.
@@ -119,7 +126,9 @@ impl<'a, 'f> Emit<'a, 'f> {
     pub(super) fn finish(&mut self, verdict: Clif) {
         match self.exits {
             Exits::Return => {
+                self.b.set_srcloc(leaf::end());
                 self.b.ins().return_(&[verdict]);
+                self.b.set_srcloc(SourceLoc::default());
             }
             Exits::Loop { done, .. } => {
                 let matches = self.b.ins().icmp_imm_u(IntCC::NotEqual, verdict, 0);

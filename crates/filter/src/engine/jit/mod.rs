@@ -9,7 +9,7 @@
 //! - `plain`: one that loops is taken instruction by instruction.
 //!
 //! [`Batch`] has the same code inside of a loop over [`View`]s, whose verdicts are stored without a
-//! branch. No code calls anything. Everything unsafe of this engine is in this file and in the
+//! branch. Code for a packet keeps no frame (`leaf`). No code calls anything. Everything unsafe of this engine is in this file and in the
 //! addresses that `emit` computes; the proof is that each load is behind the check that `bounds`
 //! asks for.
 #![allow(unsafe_code)]
@@ -17,6 +17,7 @@
 mod emit;
 mod flat;
 mod join;
+mod leaf;
 mod pieces;
 mod plain;
 mod tree;
@@ -24,6 +25,7 @@ mod tree;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
+use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value as Clif, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
@@ -51,7 +53,7 @@ const MAX_FLAT: usize = 5;
 /// Code of [`Shape::One`].
 type Run = unsafe extern "C" fn(*const u8, u64, u32) -> u32;
 
-/// Code of [`Shape::Many`].
+/// Code of [`Shape::Many`]: for views in whole rounds.
 type Select = unsafe extern "C" fn(*const View<'static>, u64, *mut u32) -> u64;
 
 /// Machine code that is asked about one packet at a time.
@@ -69,6 +71,8 @@ pub struct Batch {
     one: Jit,
     code: Code,
     select: Select,
+    /// Packets of a round of the code's loop.
+    copies: usize,
 }
 
 impl Jit {
@@ -138,7 +142,7 @@ impl Batch {
         // SAFETY: the code was made for this signature: `Shape::Many`.
         let select = unsafe { std::mem::transmute::<*const u8, Select>(code.entry) };
         // The tables live in `one`, as long as the batch.
-        Ok(Self { one: Jit::of(one, Arc::new(tables)), code, select })
+        Ok(Self { one: Jit::of(one, Arc::new(tables)), code, select, copies: source.copies() })
     }
 }
 
@@ -146,7 +150,13 @@ impl Batch {
 const CHUNK: usize = 64;
 
 /// Packets that the code walks over in one call.
-const MAX_CHUNK: usize = 1 << 30;
+const MAX_CHUNK: usize = 1 << 27;
+
+/// Packets of a round of the loop, at most: chunks are multiples of it.
+const MAX_COPIES: usize = 4;
+
+/// The code tells packets by where their views lie: this shift from their numbers.
+const VIEW_SHIFT: i64 = size_of::<View<'_>>().ilog2() as i64;
 
 /// Packets that lie closer together come from a buffer that was filled just now, or that the
 /// processor reads ahead by itself: fetching them would cost more than it saves.
@@ -161,6 +171,28 @@ fn is_far(packets: &[View<'_>]) -> bool {
     first.abs_diff(last) > NEAR
 }
 
+impl Batch {
+    /// Adds the places of what matches in whole rounds, the first of which is at `base`. There must be
+    /// room for them in `hits`: a caller reserves it.
+    fn walk(&self, chunk: &[View<'_>], base: u32, hits: &mut Vec<u32>) {
+        assert!(chunk.len().is_multiple_of(self.copies) && chunk.len() <= MAX_CHUNK);
+        hits.reserve(chunk.len());
+        let free = hits.spare_capacity_mut();
+        // SAFETY: the code reads the `chunk.len()` views, a multiple of what a round takes, and what
+        // they are of, and writes at `free` one number at most for each of them, for which there is
+        // room.
+        let found = unsafe {
+            (self.select)(chunk.as_ptr().cast(), chunk.len() as u64, free.as_mut_ptr().cast())
+        };
+        let before = hits.len();
+        // SAFETY: the code wrote `found` numbers there.
+        unsafe { hits.set_len(before + found as usize) };
+        for hit in &mut hits[before..] {
+            *hit = (*hit >> VIEW_SHIFT) + base;
+        }
+    }
+}
+
 impl Engine for Batch {
     fn run(&self, packet: View<'_>) -> u32 {
         self.one.run(packet)
@@ -168,11 +200,10 @@ impl Engine for Batch {
 
     fn select(&self, packets: &[View<'_>], hits: &mut Vec<u32>) {
         hits.clear();
-        hits.reserve(packets.len());
+        hits.reserve(packets.len() + MAX_COPIES);
         let far = is_far(packets);
-        let mut next = packets;
+        let (mut next, last) = packets.split_at(packets.len() - packets.len() % self.copies);
         let mut base = 0;
-        let mut count = 0;
         while !next.is_empty() {
             let (chunk, rest) = next.split_at(next.len().min(if far { CHUNK } else { MAX_CHUNK }));
             if far {
@@ -180,28 +211,18 @@ impl Engine for Batch {
                     fetch(*packet);
                 }
             }
-            // SAFETY: the code reads the `chunk.len()` views and what they are of, and writes one
-            // number at most for each of them behind those that are there: `packets.len()` in all,
-            // for which there is room.
-            let found = unsafe {
-                let free = hits.as_mut_ptr().add(count);
-                (self.select)(chunk.as_ptr().cast(), chunk.len() as u64, free)
-            };
-            let found = found as usize;
-            if base > 0 {
-                // SAFETY: the code wrote `found` numbers there.
-                let new =
-                    unsafe { std::slice::from_raw_parts_mut(hits.as_mut_ptr().add(count), found) };
-                for hit in new {
-                    *hit += base;
-                }
-            }
-            count += found;
+            self.walk(chunk, base, hits);
             base += chunk.len() as u32;
             next = rest;
         }
-        // SAFETY: `count` numbers were written, and there is room for more.
-        unsafe { hits.set_len(count) };
+        if !last.is_empty() {
+            // A round of its own, with packets that are none and do not count.
+            let mut round = [View::new(&[], 0); MAX_COPIES];
+            round[..last.len()].copy_from_slice(last);
+            self.walk(&round[..self.copies], base, hits);
+            let beyond = |hit: &&u32| **hit as usize >= packets.len();
+            hits.truncate(hits.len() - hits.iter().rev().take_while(beyond).count());
+        }
     }
 
     fn code_bytes(&self) -> Option<usize> {
@@ -240,7 +261,8 @@ pub fn assembly(program: &Program, batch: bool) -> Result<String, Unavailable> {
 enum Shape {
     /// Bytes, how many, how many on the wire: how many to keep.
     One,
-    /// Views, how many, where to write the places of those that match: how many match.
+    /// Views, how many in whole rounds, where to write how far from the first in memory those that
+    /// match are: how many match.
     Many,
 }
 
@@ -324,14 +346,20 @@ impl Code {
         builder.finalize(module.target_config());
         let id =
             module.declare_function("filter", Linkage::Export, &signature).map_err(unavailable)?;
-        module.define_function(id, &mut context).map_err(unavailable)?;
+        let made = context.compile(module.isa(), &mut ControlPlane::default());
+        let made = made.map_err(|e| unavailable(e.inner))?;
+        if !made.buffer.relocs().is_empty() {
+            return Err(unavailable("it would call something"));
+        }
+        let mut bytes = made.code_buffer().to_vec();
+        let text = made.vcode.clone().unwrap_or_default();
+        let begin = leaf::unframe(&mut bytes, made.buffer.get_srclocs_sorted());
+        let alignment = u64::from(made.buffer.alignment);
+        module.define_function_bytes(id, alignment, &bytes, &[]).map_err(unavailable)?;
         module.finalize_definitions().map_err(unavailable)?;
-        let entry = module.get_finalized_function(id);
-        let (bytes, text) = match context.compiled_code() {
-            Some(code) => (code.code_buffer().len(), code.vcode.clone().unwrap_or_default()),
-            None => (0, String::new()),
-        };
-        Ok(Self { module: ManuallyDrop::new(module), entry, bytes, text })
+        // Within the code: `unframe` leaves out what is there.
+        let entry = module.get_finalized_function(id).wrapping_add(begin);
+        Ok(Self { module: ManuallyDrop::new(module), entry, bytes: bytes.len(), text })
     }
 }
 
@@ -371,6 +399,20 @@ impl<'a> Source<'a> {
         Ok(Self::Tree(graph, bounds))
     }
 
+    /// How many packets a round of the loop over many takes: copies of long code would crowd out
+    /// others.
+    fn copies(&self) -> usize {
+        match self {
+            Self::Flat(..) => MAX_COPIES,
+            Self::Tree(graph, _) => match graph.blocks.len() {
+                0..=24 => MAX_COPIES,
+                25..=96 => 2,
+                _ => 1,
+            },
+            Self::Plain(_) => 1,
+        }
+    }
+
     /// Emits the program for a packet; ends in a jump to `done` with the verdict.
     fn emit(&self, emit: &mut Emit<'_, '_>) {
         match self {
@@ -394,53 +436,69 @@ fn params(b: &FunctionBuilder<'_>, entry: cranelift_codegen::ir::Block) -> [Clif
     [p[0], p[1], p[2]]
 }
 
-/// The loop over views: what matches is stored, what does not goes on at once.
+/// The loop over views, some of them in each round: what matches is stored, what does not goes on at
+/// once. A round has a copy of the code for each of its packets, so that there is one step of the loop
+/// for all of them, and no jump back where one of them is left early.
 fn many(b: &mut FunctionBuilder<'_>, source: &Source<'_>, tables: &mut Tables) {
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     let [views, count, hits] = params(b, entry);
-    let [body, done, hit, next, end] = [(); 5].map(|()| b.create_block());
-    let view = b.append_block_param(body, types::I64);
-    let at = b.append_block_param(body, types::I32);
-    let free = b.append_block_param(body, types::I64);
-    let matches = b.append_block_param(done, types::I64);
-    let now_free = b.append_block_param(next, types::I64);
-    let last_free = b.append_block_param(end, types::I64);
-    let bytes = b.ins().ishl_imm_u(count, 4);
-    let behind = b.ins().iadd(views, bytes);
-    let zero = b.ins().iconst(types::I32, 0);
+    let copies = source.copies();
+    let bodies: Vec<_> = (0..copies).map(|_| b.create_block()).collect();
+    let [on, end] = [(); 2].map(|()| b.create_block());
+    let place = b.append_block_param(bodies[0], types::I64);
+    for block in bodies.iter().chain([&on, &end]) {
+        b.append_block_param(*block, types::I64);
+    }
+    let behind = b.ins().ishl_imm_u(count, VIEW_SHIFT);
+    let zero = b.ins().iconst(types::I64, 0);
     let some = b.ins().icmp_imm_u(IntCC::NotEqual, count, 0);
-    b.ins().brif(some, body, &[views.into(), zero.into(), hits.into()], end, &[hits.into()]);
+    b.ins().brif(some, bodies[0], &[zero.into(), hits.into()], end, &[hits.into()]);
 
-    b.switch_to_block(body);
-    let data = b.ins().load(types::I64, emit::OWN, view, 0);
-    let len = b.ins().uload32(emit::OWN, view, 8);
-    let wire = b.ins().load(types::I32, emit::OWN, view, 12);
-    let exits = Exits::Loop { done, hit, next: (next, free) };
-    source.emit(&mut Emit::new(b, tables, [data, len, wire], exits));
+    for (number, body) in bodies.iter().enumerate() {
+        let next = bodies.get(number + 1).copied().unwrap_or(on);
+        let [done, hit] = [(); 2].map(|()| b.create_block());
+        let matches = b.append_block_param(done, types::I64);
+        b.switch_to_block(*body);
+        let free = b.block_params(*body).last().copied().unwrap_or(hits);
+        let view = b.ins().iadd(views, place);
+        let offset = (number as i32) << VIEW_SHIFT;
+        let data = b.ins().load(types::I64, emit::VIEWS, view, offset);
+        let len = b.ins().uload32(emit::VIEWS, view, offset + 8);
+        let wire = b.ins().load(types::I32, emit::VIEWS, view, offset + 12);
+        let exits = Exits::Loop { done, hit, next: (next, free) };
+        source.emit(&mut Emit::new(b, tables, [data, len, wire], exits));
 
-    // A verdict that was worked out without branches is stored without one.
-    b.switch_to_block(done);
-    b.ins().store(emit::OWN, at, free, 0);
-    let room = b.ins().ishl_imm_u(matches, 2);
-    let moved = b.ins().iadd(free, room);
-    b.ins().jump(next, &[moved.into()]);
+        // A verdict that was worked out without branches is stored without one.
+        b.switch_to_block(done);
+        store(b, place, offset, free);
+        let room = b.ins().ishl_imm_u(matches, 2);
+        let moved = b.ins().iadd(free, room);
+        b.ins().jump(next, &[moved.into()]);
 
-    b.switch_to_block(hit);
-    b.ins().store(emit::OWN, at, free, 0);
-    let moved = b.ins().iadd_imm_u(free, 4);
-    b.ins().jump(next, &[moved.into()]);
+        b.switch_to_block(hit);
+        store(b, place, offset, free);
+        let moved = b.ins().iadd_imm_u(free, 4);
+        b.ins().jump(next, &[moved.into()]);
+    }
 
-    b.switch_to_block(next);
-    let next_view = b.ins().iadd_imm_u(view, 16);
-    let next_at = b.ins().iadd_imm_u(at, 1);
-    let more = b.ins().icmp(IntCC::NotEqual, next_view, behind);
-    let on = [next_view.into(), next_at.into(), now_free.into()];
-    b.ins().brif(more, body, &on, end, &[now_free.into()]);
+    b.switch_to_block(on);
+    let free = b.block_params(on).first().copied().unwrap_or(hits);
+    let next_place = b.ins().iadd_imm_u(place, (copies as i64) << VIEW_SHIFT);
+    let more = b.ins().icmp(IntCC::NotEqual, next_place, behind);
+    b.ins().brif(more, bodies[0], &[next_place.into(), free.into()], end, &[free.into()]);
 
     b.switch_to_block(end);
+    let last_free = b.block_params(end).first().copied().unwrap_or(hits);
     let found = b.ins().isub(last_free, hits);
     let found = b.ins().ushr_imm_u(found, 2);
     b.ins().return_(&[found]);
+}
+
+/// Stores where the view of a packet that matches lies.
+fn store(b: &mut FunctionBuilder<'_>, place: Clif, offset: i32, free: Clif) {
+    let place = b.ins().ireduce(types::I32, place);
+    let place = b.ins().iadd_imm_s(place, i64::from(offset));
+    b.ins().store(emit::OWN, place, free, 0);
 }
