@@ -10,6 +10,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use crate::gzip::Gunzip;
+use crate::source::Source;
+use crate::source::Streamed;
+
 /// A compressed file format around a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -65,12 +69,9 @@ impl Compression {
     }
 
     /// What `input` holds, decompressed.
-    pub(crate) fn decoder<'a>(
-        self,
-        input: Box<dyn BufRead + Send + 'a>,
-    ) -> io::Result<Box<dyn Read + Send + 'a>> {
-        Ok(match self {
-            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
+    pub(crate) fn source(self, input: Box<dyn BufRead + Send>) -> io::Result<Box<dyn Source>> {
+        let decoder: Box<dyn Read + Send> = match self {
+            Self::Gzip => return Ok(Box::new(Streamed::new(Gunzip::new(input)))),
             Self::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(input)?),
             Self::Xz => {
                 let stream = liblzma::stream::Stream::new_stream_decoder(
@@ -80,7 +81,8 @@ impl Compression {
                 Box::new(liblzma::bufread::XzDecoder::new_stream(input, stream))
             }
             Self::Lz4 => Box::new(Lz4::new(input)),
-        })
+        };
+        Ok(Box::new(Streamed::new(decoder)))
     }
 
     /// Compresses into `output`.

@@ -58,6 +58,7 @@ mod bytes;
 mod compress;
 mod error;
 mod format;
+pub mod gzip;
 mod held;
 mod info;
 mod json;

@@ -136,11 +136,8 @@ impl Reader {
         file: PathBuf,
         total: Option<u64>,
     ) -> Result<Self, Error> {
-        match compression.decoder(input) {
-            Ok(decoder) => {
-                let source = Box::new(Streamed::new(decoder));
-                Self::start(file, source, Some(compression), Some(meter), total)
-            }
+        match compression.source(input) {
+            Ok(source) => Self::start(file, source, Some(compression), Some(meter), total),
             Err(source) => Err(Error::Io { file, source }),
         }
     }

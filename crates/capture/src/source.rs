@@ -1,9 +1,12 @@
 //! Where bytes come from: a mapped file, or anything that can be read.
 
 use std::io;
+use std::io::BufRead;
 use std::io::Read;
 
 use crate::Bytes;
+use crate::gzip::Gunzip;
+use crate::gzip::HISTORY;
 use crate::held::Spares;
 use crate::map::Map;
 
@@ -59,6 +62,31 @@ impl Source for Mapped {
     }
 }
 
+/// What fills a buffer from front to back.
+pub(crate) trait Input: Send {
+    /// Bytes before the place where it writes that must stay what they were.
+    const KEPT: usize;
+
+    /// Writes to `buffer[at..]`; how many bytes, 0 at the end of the input.
+    fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize>;
+}
+
+impl<R: Read + Send> Input for R {
+    const KEPT: usize = 0;
+
+    fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
+        self.read(buffer.get_mut(at..).unwrap_or_default())
+    }
+}
+
+impl<R: BufRead + Send> Input for Gunzip<R> {
+    const KEPT: usize = HISTORY;
+
+    fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
+        Gunzip::read_at(self, buffer, at)
+    }
+}
+
 /// Size the stream buffer starts with: what was unpacked is still near when it is read.
 const BUFFER: usize = 1 << 19;
 
@@ -74,7 +102,7 @@ pub(crate) struct Streamed<R> {
     ended: bool,
 }
 
-impl<R: Read + Send> Streamed<R> {
+impl<R: Input> Streamed<R> {
     pub(crate) fn new(input: R) -> Self {
         let buffer = vec![0; BUFFER].into();
         Self { input, buffer, spares: Spares::default(), start: 0, end: 0, ended: false }
@@ -86,7 +114,7 @@ impl<R: Read + Send> Streamed<R> {
     }
 }
 
-impl<R: Read + Send> Source for Streamed<R> {
+impl<R: Input> Source for Streamed<R> {
     fn window(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
@@ -103,7 +131,7 @@ impl<R: Read + Send> Source for Streamed<R> {
         if self.end - self.start >= want || self.ended {
             return Ok(());
         }
-        let rest = self.start..self.end;
+        let rest = self.start.min(self.end.saturating_sub(R::KEPT))..self.end;
         let read_by_others = self.spares.exchange(&mut self.buffer);
         let Some(buffer) = self.buffer.buffer() else { return Ok(()) };
         match read_by_others {
@@ -114,19 +142,19 @@ impl<R: Read + Send> Source for Streamed<R> {
             }
         }
         self.end = rest.len();
-        self.start = 0;
-        while self.end < want {
+        self.start -= rest.start;
+        while self.end - self.start < want {
             if self.end == buffer.len() {
                 // Doubling follows the bytes that came, never the length a record claims.
                 buffer.resize(buffer.len() * 2, 0);
             }
-            let spare = buffer.get_mut(self.end..).unwrap_or_default();
-            match self.input.read(spare) {
+            let spare = buffer.len() - self.end;
+            match self.input.read_at(buffer, self.end) {
                 Ok(0) => {
                     self.ended = true;
                     break;
                 }
-                Ok(n) => self.end += n.min(spare.len()),
+                Ok(n) => self.end += n.min(spare),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
                     self.ended = true;

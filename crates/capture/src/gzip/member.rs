@@ -1,0 +1,238 @@
+//! Members of a gzip file: header, stream, checksum and length.
+
+use std::fmt;
+use std::io;
+use std::io::BufRead;
+
+use flate2::Crc;
+
+use super::Inflate;
+use super::Stop;
+
+/// Bits of the flags in a member's header; those above mean nothing yet and must not be set.
+const HEADER_CRC: u8 = 1 << 1;
+const EXTRA: u8 = 1 << 2;
+const NAME: u8 = 1 << 3;
+const COMMENT: u8 = 1 << 4;
+const RESERVED: u8 = 0xe0;
+
+/// Bytes of the header that are always there.
+const HEADER: u8 = 10;
+
+/// What of a member comes next; numbers are bytes of it that are known, or left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Header(u8),
+    ExtraLength(u8),
+    Extra(u16),
+    Name,
+    Comment,
+    HeaderCrc(u8),
+    Stream,
+    Trailer(u8),
+}
+
+/// Unpacks gzip data, of one member or several, into a buffer of the caller's.
+///
+/// ```
+/// use gannet_capture::gzip::Gunzip;
+///
+/// let packed = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x4b\x04\0\x43\xbe\xb7\xe8\x01\0\0\0";
+/// let mut text = [0; 16];
+/// let mut gunzip = Gunzip::new(&packed[..]);
+/// assert_eq!(gunzip.read_at(&mut text, 0)?, 1);
+/// assert_eq!(text[0], b'a');
+/// assert_eq!(gunzip.read_at(&mut text, 1)?, 0, "and its checksum was right");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Gunzip<R> {
+    input: R,
+    inflate: Box<Inflate>,
+    part: Part,
+    /// Whether a member has begun.
+    begun: bool,
+    flags: u8,
+    /// Bytes of a number that comes in pieces.
+    number: [u8; 8],
+    /// Over the header while that is read, then over what was unpacked.
+    crc: Crc,
+    /// Bytes used up of all input.
+    used: u64,
+    /// Comes after what was unpacked before it.
+    failed: Option<io::Error>,
+}
+
+impl<R> fmt::Debug for Gunzip<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gunzip").field("part", &self.part).field("used", &self.used).finish()
+    }
+}
+
+impl<R: BufRead> Gunzip<R> {
+    /// Of input that begins with a member.
+    pub fn new(input: R) -> Self {
+        Self {
+            input,
+            inflate: Box::default(),
+            part: Part::Header(0),
+            begun: false,
+            flags: 0,
+            number: [0; 8],
+            crc: Crc::new(),
+            used: 0,
+            failed: None,
+        }
+    }
+
+    /// Unpacks into `buffer[at..]`; how many bytes, or 0 at the end of the input or of the buffer.
+    ///
+    /// Before `at` stand the last [`HISTORY`](super::HISTORY) bytes that were unpacked before, or all of them.
+    /// Beyond what was unpacked the buffer may be overwritten with anything.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] where the input ends within a member,
+    /// [`io::ErrorKind::InvalidData`] where it is damaged or does not match its checksum or length, and
+    /// the input's own. What was unpacked before comes first.
+    pub fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
+        if at >= buffer.len() {
+            return Ok(0);
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        loop {
+            let input = self.input.fill_buf()?;
+            if input.is_empty() {
+                return match self.part {
+                    Part::Header(0) if self.begun => Ok(0),
+                    _ => Err(io::ErrorKind::UnexpectedEof.into()),
+                };
+            }
+            if self.part != Part::Stream {
+                let byte = input[0];
+                self.input.consume(1);
+                self.used += 1;
+                self.around(byte)?;
+                continue;
+            }
+            let (step, damage) = self.inflate.step_until(input, buffer, at);
+            self.input.consume(step.used);
+            self.used += step.used as u64;
+            let made = buffer.get(at..at + step.made).unwrap_or_default();
+            self.crc.update(made);
+            if let Some(damage) = damage {
+                let error = self.damaged(&damage);
+                if made.is_empty() {
+                    return Err(error);
+                }
+                self.failed = Some(error);
+            } else if step.stop == Stop::End {
+                self.part = Part::Trailer(0);
+            }
+            if !made.is_empty() {
+                return Ok(made.len());
+            }
+        }
+    }
+
+    /// Takes a byte of what stands around the stream.
+    fn around(&mut self, byte: u8) -> io::Result<()> {
+        match self.part {
+            Part::Trailer(_) | Part::Stream | Part::HeaderCrc(_) => {}
+            _ => self.crc.update(&[byte]),
+        }
+        self.part = match self.part {
+            Part::Header(known) => {
+                self.begun = true;
+                match (known, byte) {
+                    (0, 0x1f) | (1, 0x8b) | (2, 8) | (4.., _) => {}
+                    (3, flags) if flags & RESERVED == 0 => self.flags = flags,
+                    (0 | 1, _) => return Err(self.damaged(&"no gzip header where one must be")),
+                    (2, _) => return Err(self.damaged(&"a method that is not deflate")),
+                    _ => return Err(self.damaged(&"a header with flags that mean nothing")),
+                }
+                if known + 1 < HEADER { Part::Header(known + 1) } else { self.behind(EXTRA) }
+            }
+            Part::ExtraLength(known) => match self.number::<2>(known, byte) {
+                None => Part::ExtraLength(known + 1),
+                Some(length) => match u16::from_le_bytes(length) {
+                    0 => self.behind(NAME),
+                    length => Part::Extra(length),
+                },
+            },
+            Part::Extra(1) => self.behind(NAME),
+            Part::Extra(left) => Part::Extra(left - 1),
+            Part::Name if byte == 0 => self.behind(COMMENT),
+            Part::Comment if byte == 0 => self.behind(HEADER_CRC),
+            Part::Name | Part::Comment => self.part,
+            Part::HeaderCrc(known) => match self.number::<2>(known, byte) {
+                None => Part::HeaderCrc(known + 1),
+                Some(stored)
+                    if u32::from(u16::from_le_bytes(stored)) == self.crc.sum() & 0xffff =>
+                {
+                    self.begin()
+                }
+                Some(_) => return Err(self.damaged(&"a header that does not match its checksum")),
+            },
+            Part::Stream => Part::Stream,
+            Part::Trailer(known) => match self.number::<8>(known, byte) {
+                None => Part::Trailer(known + 1),
+                Some(stored) => {
+                    self.check(u64::from_le_bytes(stored))?;
+                    self.crc.reset();
+                    Part::Header(0)
+                }
+            },
+        };
+        Ok(())
+    }
+
+    /// The first part of the header that is there, from that of `flag` on, or the stream.
+    fn behind(&mut self, flag: u8) -> Part {
+        let there = self.flags & (EXTRA | NAME | COMMENT | HEADER_CRC);
+        // The checksum comes last, though its bit is the lowest.
+        match flag {
+            EXTRA if there & EXTRA != 0 => Part::ExtraLength(0),
+            EXTRA | NAME if there & NAME != 0 => Part::Name,
+            EXTRA | NAME | COMMENT if there & COMMENT != 0 => Part::Comment,
+            _ if there & HEADER_CRC != 0 => Part::HeaderCrc(0),
+            _ => self.begin(),
+        }
+    }
+
+    fn begin(&mut self) -> Part {
+        self.crc.reset();
+        self.inflate.reset();
+        Part::Stream
+    }
+
+    /// Notes the byte at `known` of a number of `N`; the number, if it is whole.
+    fn number<const N: usize>(&mut self, known: u8, byte: u8) -> Option<[u8; N]> {
+        let known = usize::from(known);
+        *self.number.get_mut(known)? = byte;
+        if known + 1 == N { self.number.first_chunk().copied() } else { None }
+    }
+
+    /// Holds what was unpacked against checksum (lower half) and length (upper half).
+    fn check(&self, stored: u64) -> io::Result<()> {
+        let (crc, length) = (stored as u32, (stored >> 32) as u32);
+        if crc != self.crc.sum() {
+            let what = format!(
+                "what came out has the checksum {:08x} and should have {crc:08x}",
+                self.crc.sum()
+            );
+            return Err(self.damaged(&what));
+        }
+        if length != self.crc.amount() {
+            let amount = self.crc.amount();
+            let what = format!("{amount} bytes (modulo 4 GiB) came out and should be {length}");
+            return Err(self.damaged(&what));
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, what: &dyn fmt::Display) -> io::Error {
+        let what = format!("{what}, before byte {} of the file", self.used);
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    }
+}

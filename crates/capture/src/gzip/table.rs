@@ -1,0 +1,346 @@
+//! Tables that tell what a prefix code stands for: one look for nearly all symbols, two for the rest.
+//!
+//! An entry says all that is needed to go on: how many bits to take, with the extra bits that follow the
+//! code, and what they mean. The bits of it:
+//!
+//! ```text
+//! 31       a literal
+//! 16..=30  the literal, the base of a length or distance, or where a second table begins
+//! 15       not a plain symbol: a second table, the end of the block, or no code at all
+//! 14       the end of the block, where bit 15 is set
+//! 13       a second table, where bit 15 is set
+//! 8..=11   bits of the code alone; of a second table, how many bits choose in it
+//! 0..=5    bits to take, extra bits included
+//! ```
+
+use super::Damage;
+
+/// Bits of the longest code.
+pub(super) const LONGEST: usize = 15;
+
+/// Bits that choose in the first table of literals and lengths.
+pub(super) const LITERAL_BITS: u32 = 11;
+
+/// Likewise of distances.
+pub(super) const DISTANCE_BITS: u32 = 9;
+
+/// Likewise of the lengths of codes, of which none is longer.
+pub(super) const PRECODE_BITS: u32 = 7;
+
+/// Entries of literals and lengths, second tables included: 288 codes of at most 15 bits behind a first
+/// table of 11 bits need 2,342 (a bound that can be counted out), and a power of two lets any index be
+/// masked instead of checked.
+pub(super) const LITERALS: usize = 4096;
+
+/// Likewise of distances: 594 for 32 codes behind 9 bits.
+pub(super) const DISTANCES: usize = 1024;
+
+pub(super) const LITERAL: u32 = 1 << 31;
+pub(super) const SPECIAL: u32 = 1 << 15;
+pub(super) const END: u32 = 1 << 14;
+pub(super) const SECOND: u32 = 1 << 13;
+
+/// What unused codes of an incomplete set stand for; one bit, as such a set has at most one code of one.
+const NOTHING: u32 = SPECIAL | 1 << 8 | 1;
+
+/// Bits that an entry says to take.
+#[inline(always)]
+pub(super) fn taken(entry: u32) -> u32 {
+    entry & 63
+}
+
+/// What an entry says beside that: a literal, a base, or where its second table begins.
+#[inline(always)]
+pub(super) fn value(entry: u32) -> u32 {
+    (entry >> 16) & 0x7fff
+}
+
+/// Base and extra bits: `bits` are those that the entry was looked up with.
+#[inline(always)]
+pub(super) fn number(entry: u32, bits: u64) -> u32 {
+    let all = bits & !(u64::MAX << taken(entry));
+    value(entry) + (all >> ((entry >> 8) & 15)) as u32
+}
+
+/// Where in the second table of `entry` to look; `first` is how many bits chose in the first table.
+#[inline(always)]
+pub(super) fn second(entry: u32, bits: u64, first: u32) -> usize {
+    value(entry) as usize + ((bits >> first) & !(u64::MAX << ((entry >> 8) & 15))) as usize
+}
+
+/// An entry without its count of bits.
+const fn plain(value: u32, extra: u32) -> u32 {
+    value << 16 | extra
+}
+
+/// Lengths and their extra bits (RFC 1951 section 3.2.5) behind 256 literals and the end of the block.
+/// The last two codes of fixed blocks stand for nothing.
+pub(super) const LITERAL_MEANINGS: [u32; 288] = {
+    let mut all = [SPECIAL; 288];
+    let mut symbol = 0;
+    while symbol < 256 {
+        all[symbol] = LITERAL | plain(symbol as u32, 0);
+        symbol += 1;
+    }
+    all[256] = SPECIAL | END;
+    let (mut base, mut code) = (3, 0);
+    while code < 28 {
+        let extra = if code < 8 { 0 } else { (code - 4) / 4 };
+        all[257 + code as usize] = plain(base, extra);
+        base += 1 << extra;
+        code += 1;
+    }
+    // The longest has a code of its own, which cuts the one before it short by one.
+    all[285] = plain(258, 0);
+    all
+};
+
+/// Distances and their extra bits; the last two codes of fixed blocks stand for nothing.
+pub(super) const DISTANCE_MEANINGS: [u32; 32] = {
+    let mut all = [SPECIAL; 32];
+    let (mut base, mut code) = (1, 0);
+    while code < 30 {
+        let extra = if code < 4 { 0 } else { (code - 2) / 2 };
+        all[code as usize] = plain(base, extra);
+        base += 1 << extra;
+        code += 1;
+    }
+    all
+};
+
+/// The lengths of codes, and the three ways of repeating one; see [`super::inflate`].
+pub(super) const PRECODE_MEANINGS: [u32; 19] = {
+    let mut all = [0; 19];
+    let mut symbol = 0;
+    while symbol < 19 {
+        all[symbol] = plain(symbol as u32, 0);
+        symbol += 1;
+    }
+    all
+};
+
+/// Fills `table` for codes whose lengths are `lengths`, the first of which means `meanings[0]`.
+///
+/// Sets of codes must be complete. As zlib has it, one code of one bit alone may stand where `lone` is set,
+/// and no code at all.
+pub(super) fn build(
+    table: &mut [u32],
+    first: u32,
+    lengths: &[u8],
+    meanings: &[u32],
+    lone: bool,
+) -> Result<(), Damage> {
+    let mut counts = [0_u16; LONGEST + 1];
+    for &length in lengths {
+        counts[usize::from(length & 15)] += 1;
+    }
+    counts[0] = 0;
+    // Each length leaves half as many codes to be had a bit further on.
+    let mut left = 1_i32;
+    let mut starts = [0_u16; LONGEST + 2];
+    for length in 1..=LONGEST {
+        left = 2 * left - i32::from(counts[length]);
+        if left < 0 {
+            return Err(Damage::Codes);
+        }
+        starts[length + 1] = starts[length] + counts[length];
+    }
+    let codes = usize::from(starts[LONGEST + 1]);
+    let mut size = 1_usize << first;
+    if left > 0 {
+        if codes > 1 || codes == 1 && !(lone && counts[1] == 1) || codes == 0 && !lone {
+            return Err(Damage::Codes);
+        }
+        // The only codes of such a set are filled in below.
+        table[..size].fill(NOTHING);
+    }
+    // Symbols by length, in each by number: the order of their codes.
+    let mut sorted = [0_u16; 288];
+    let mut next = starts;
+    for (symbol, &length) in (0_u16..).zip(lengths) {
+        if length > 0 {
+            let at = &mut next[usize::from(length & 15)];
+            sorted[usize::from(*at)] = symbol;
+            *at += 1;
+        }
+    }
+    let mut sorted = sorted[..codes].iter().map(|&symbol| meanings[usize::from(symbol)]);
+    // Codes are sent from their highest bit down, so they count with their bits reversed.
+    let mut code = 0_u32;
+    let mut filled = 1_usize;
+    for length in 1..=first {
+        // All shorter codes are in place: the table twice as large says the same of them, twice.
+        if left == 0 && length > 1 {
+            table.copy_within(..filled, filled);
+        }
+        filled = 1 << length;
+        for _ in 0..counts[length as usize] {
+            let Some(meaning) = sorted.next() else { break };
+            let entry = coded(meaning, length);
+            if left == 0 {
+                table[code as usize] = entry;
+            } else {
+                table[..size].iter_mut().step_by(filled).for_each(|e| *e = entry);
+            }
+            code = following(code, length);
+        }
+    }
+    // Longer codes share their first bits: each such group has a second table.
+    let (mut group, mut within, mut begin) = (u32::MAX, 0, 0);
+    for length in first + 1..=LONGEST as u32 {
+        let mut count = counts[length as usize];
+        while count > 0 {
+            let Some(meaning) = sorted.next() else { break };
+            let of = code & ((1 << first) - 1);
+            if of != group {
+                group = of;
+                // As large as its longest code needs: codes of one length fill it, or leave room for
+                // longer ones.
+                within = length - first;
+                let mut room = 1_i32 << within;
+                let mut used = i32::from(count);
+                while used < room && ((first + within) as usize) < LONGEST {
+                    room = (room - used) << 1;
+                    within += 1;
+                    used = i32::from(counts[(first + within) as usize]);
+                }
+                begin = size;
+                size += 1 << within;
+                if size > table.len() {
+                    return Err(Damage::Codes);
+                }
+                table[of as usize] = SPECIAL | SECOND | (begin as u32) << 16 | within << 8 | first;
+            }
+            let entry = coded(meaning, length);
+            let from = begin + (code >> first) as usize;
+            let step = 1 << (length - first);
+            table[from..begin + (1 << within)].iter_mut().step_by(step).for_each(|e| *e = entry);
+            code = following(code, length);
+            count -= 1;
+        }
+    }
+    Ok(())
+}
+
+/// The entry of a code of `length` bits.
+fn coded(meaning: u32, length: u32) -> u32 {
+    // What a meaning has in its low bits are extra bits; the place of the code's own is empty.
+    meaning + length * 0x101
+}
+
+/// The code of `length` bits that comes after `code`, both with their bits reversed.
+fn following(code: u32, length: u32) -> u32 {
+    let clear = !code & ((1 << length) - 1);
+    if clear == 0 {
+        // The last; longer ones do not follow in a set that is no larger than it may be.
+        return 0;
+    }
+    let bit = 1 << (31 - clear.leading_zeros());
+    (code & (bit - 1)) | bit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meanings_are_those_of_the_standard() {
+        let length = |code: usize| (value(LITERAL_MEANINGS[code]), LITERAL_MEANINGS[code] & 63);
+        assert_eq!(length(257), (3, 0));
+        assert_eq!(length(264), (10, 0));
+        assert_eq!(length(265), (11, 1));
+        assert_eq!(length(272), (31, 2));
+        assert_eq!(length(284), (227, 5));
+        assert_eq!(length(285), (258, 0));
+        let distance = |code: usize| (value(DISTANCE_MEANINGS[code]), DISTANCE_MEANINGS[code] & 63);
+        assert_eq!(distance(3), (4, 0));
+        assert_eq!(distance(4), (5, 1));
+        assert_eq!(distance(29), (24_577, 13));
+    }
+
+    /// Looks up as the decoder does.
+    fn look(table: &[u32], first: u32, bits: u64) -> u32 {
+        let entry = table[(bits & ((1 << first) - 1)) as usize];
+        if entry & SECOND != 0 && entry & SPECIAL != 0 {
+            return table[second(entry, bits, first)];
+        }
+        entry
+    }
+
+    #[test]
+    fn the_example_of_the_standard() {
+        // RFC 1951 section 3.2.2: lengths 3, 3, 3, 3, 3, 2, 4, 4 give 010, 011, 100, 101, 110, 00,
+        // 1110, 1111.
+        let lengths = [3, 3, 3, 3, 3, 2, 4, 4];
+        for first in [2, 3, 4, 7] {
+            let mut table = [0; 1024];
+            build(&mut table, first, &lengths, &DISTANCE_MEANINGS, false).unwrap();
+            for (symbol, (code, length)) in [
+                (0b010_u64, 3),
+                (0b011, 3),
+                (0b100, 3),
+                (0b101, 3),
+                (0b110, 3),
+                (0b00, 2),
+                (0b1110, 4),
+                (0b1111, 4),
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                // What follows the code must not matter.
+                for behind in [0, 0x5a, u64::MAX] {
+                    let reversed = code.reverse_bits() >> (64 - length);
+                    let entry = look(&table, first, reversed | behind << length);
+                    assert_eq!(value(entry), value(DISTANCE_MEANINGS[symbol]), "{first} {symbol}");
+                    assert_eq!((entry >> 8) & 15, length);
+                    let extra = DISTANCE_MEANINGS[symbol] & 63;
+                    assert_eq!(taken(entry), length + extra);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sets_that_are_no_codes() {
+        let mut table = [0; 1024];
+        let mut of = |lengths: &[u8], lone| {
+            build(&mut table, DISTANCE_BITS, lengths, &DISTANCE_MEANINGS, lone)
+        };
+        assert_eq!(of(&[1, 1, 1], true), Err(Damage::Codes));
+        assert_eq!(of(&[2, 2, 2], true), Err(Damage::Codes));
+        assert_eq!(of(&[0, 2, 0], true), Err(Damage::Codes));
+        assert_eq!(of(&[0, 1, 0], false), Err(Damage::Codes));
+        assert_eq!(of(&[0, 0], false), Err(Damage::Codes));
+        of(&[0, 0], true).unwrap();
+        of(&[0, 1, 0], true).unwrap();
+        assert_eq!(value(table[0]), 2);
+        assert_eq!(table[1], NOTHING);
+        assert_eq!(value(table[510]), 2);
+    }
+
+    #[test]
+    fn the_largest_tables_fit() {
+        // As many second tables as there can be: one code of each length, the rest of the longest.
+        for (symbols, first, room) in
+            [(288, LITERAL_BITS, LITERALS), (32, DISTANCE_BITS, DISTANCES)]
+        {
+            for longest in first as u8 + 1..=15 {
+                let mut lengths: Vec<u8> = (1..longest).collect();
+                let mut left = 2_usize;
+                // Splits the longest again and again while symbols last.
+                lengths.extend([longest, longest]);
+                while lengths.len() < symbols {
+                    let Some(at) = lengths.iter().position(|&l| l < longest) else { break };
+                    lengths[at] += 1;
+                    let same = lengths[at];
+                    lengths.push(same);
+                    left += 1;
+                }
+                let mut table = vec![0; room];
+                build(&mut table, first, &lengths, &LITERAL_MEANINGS, false).unwrap();
+                assert!(left >= 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! DEFLATE, in pieces of any size, means what zlib says it means.
+#![no_main]
+
+use flate2::Decompress;
+use flate2::FlushDecompress;
+use flate2::Status;
+use gannet_capture::gzip::HISTORY;
+use gannet_capture::gzip::Inflate;
+use gannet_capture::gzip::Stop;
+use libfuzzer_sys::fuzz_target;
+
+/// More output than this is not held against anything.
+const MOST: usize = 1 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    let [pieces, room, packed @ ..] = data else { return };
+    let pieces = usize::from(*pieces) * usize::from(*pieces) + 1;
+    let room = usize::from(*room) * 8 + 1;
+
+    let mut zlib = Decompress::new(false);
+    let mut theirs = vec![0; MOST];
+    let theirs_ended = zlib.decompress(packed, &mut theirs, FlushDecompress::None);
+    theirs.truncate(zlib.total_out() as usize);
+    if theirs.len() == MOST {
+        return;
+    }
+
+    let mut inflate = Inflate::new();
+    let mut buffer = vec![0; HISTORY + room];
+    let (mut ours, mut at, mut used) = (Vec::new(), 0, 0);
+    let ended = loop {
+        if at == buffer.len() {
+            buffer.copy_within(at - HISTORY.., 0);
+            at = HISTORY;
+        }
+        let input = &packed[used..(used + pieces).min(packed.len())];
+        let (step, damage) = inflate.step_until(input, &mut buffer, at);
+        ours.extend_from_slice(&buffer[at..at + step.made]);
+        (at, used) = (at + step.made, used + step.used);
+        match (step.stop, damage) {
+            (_, Some(damage)) => break Err(damage),
+            (Stop::End, None) => break Ok(true),
+            (Stop::Input, None) if used == packed.len() => break Ok(false),
+            (Stop::Input, None) => assert_eq!(step.used, input.len()),
+            (Stop::Output, None) => assert_eq!(at, buffer.len()),
+        }
+    };
+    match theirs_ended {
+        Ok(Status::StreamEnd) => {
+            assert_eq!((ended, used as u64), (Ok(true), zlib.total_in()));
+            assert_eq!(ours, theirs);
+        }
+        Ok(_) => {
+            assert_eq!(ended, Ok(false));
+            assert_eq!(ours, theirs);
+        }
+        Err(_) => {
+            assert!(ended.is_err());
+            // Either may have written more before it saw the damage.
+            let n = ours.len().min(theirs.len());
+            assert_eq!(ours[..n], theirs[..n]);
+        }
+    }
+});
