@@ -9,8 +9,8 @@ use crate::block::Block;
 use crate::block::HUB;
 use crate::glance;
 use crate::plan::Shared;
-use crate::shard::Closing;
 use crate::shard::Shard;
+use crate::shard::clock::Closing;
 use crate::steer::Datagram;
 
 /// Rows are reported when there are so many bytes of them, with what they cost beside …

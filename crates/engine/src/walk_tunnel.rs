@@ -14,7 +14,7 @@ use gannet_wire::tunnel::Refusal;
 use gannet_wire::tunnel::port;
 
 use crate::shard::Shard;
-use crate::shard::serve;
+use crate::shard::connection::serve;
 use crate::tunnels::Encapsulation;
 
 const GRE: &str = "Tunnel::GRE";

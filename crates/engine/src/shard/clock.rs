@@ -1,0 +1,180 @@
+//! Time goes on: what is due comes before the next packet, and at the end of input everything.
+
+use std::io;
+
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_flow::Slot;
+use gannet_flow::Timers;
+use gannet_log::Key as RowKey;
+use gannet_log::StreamCount;
+
+use super::connection::open;
+use crate::plan::CLOSING;
+use crate::shard::Ext;
+use crate::shard::Shard;
+
+/// Network time is never before this: a trace from before the first second of the epoch has no
+/// clock to speak of. The times of packets and connections are their own nevertheless.
+const BEGINNING: Time = Time::from_secs(1);
+
+/// Timers whose connections are read ahead of time: so far that they have come when needed, and
+/// not so far that they have gone again.
+const SLOTS_AHEAD: usize = 12;
+
+/// A connection is not looked at again sooner, unless something is due.
+const LOOK_AGAIN: Interval = Interval::from_secs(5);
+
+impl Shard {
+    /// A packet that somebody else has: only time goes on.
+    #[inline]
+    pub(crate) fn pass(&mut self, number: u64, time: Time) {
+        let to = time.max(self.now);
+        if to >= self.wake {
+            self.packet_number = number;
+            self.advance(to);
+            self.rest();
+        } else {
+            self.now = to;
+        }
+    }
+
+    /// Packets that others have pass all at once, if nothing is due up to the `latest` of their
+    /// times, and of those of all packets before; returns whether they did.
+    #[inline]
+    pub(crate) fn pass_all(&mut self, latest: Time) -> bool {
+        let to = latest.max(self.now);
+        let quick = to < self.wake;
+        if quick {
+            self.now = to;
+        }
+        quick
+    }
+
+    /// Until something is due again, packets of others can pass quickly.
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        self.wake = self.timers.next_due().min(self.env.next_due());
+    }
+
+    /// Network time goes on: what is due before is done first.
+    ///
+    /// A packet from the past does not turn it back; timers that such packets set lie in the past
+    /// as well, and are due at once.
+    pub(crate) fn advance(&mut self, to: Time) {
+        let to = to.max(BEGINNING).max(self.now);
+        let packet = self.packet_number;
+        self.env.logs.set_time(to);
+        self.env.logs.set_key(RowKey { packet, ..RowKey::EARLIEST });
+        while let Some((due, number, index)) = self.timers.pop(to) {
+            // Connections whose timers fire were idle for long: they are in no cache any more.
+            if let Some(next) = self.timers.ahead(SLOTS_AHEAD) {
+                self.table.prefetch_slot(next);
+            }
+            if let Some(next) = self.timers.ahead(SLOTS_AHEAD / 2) {
+                self.table.prefetch_removal(next);
+            }
+            self.now = self.now.max(due);
+            // A file that is given up for silence ends before the connection that carried it.
+            self.env.expire(self.now, to);
+            // Files that are due at the same time come first: their ties are smaller.
+            self.env.logs.set_key(RowKey { packet, due, tie: (1 << 63) | u64::from(number) });
+            self.fire(due, to, number, index);
+        }
+        self.set_step(0);
+        self.env.arrive(to);
+        if to != self.now {
+            self.now = to;
+            self.env.expire(to, to);
+            self.set_step(0);
+        }
+        self.relieve();
+    }
+
+    /// The same, knowing from the last [rest](Self::rest) before when nothing is due.
+    #[inline]
+    pub(crate) fn advance_if_due(&mut self, to: Time) {
+        let to = to.max(BEGINNING).max(self.now);
+        if to >= self.wake {
+            return self.advance(to);
+        }
+        self.now = to;
+        self.env.logs.set_time(to);
+        self.set_step(0);
+        self.relieve();
+    }
+
+    fn fire(&mut self, due: Time, packet: Time, number: u32, index: u32) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        if slot.number as u32 != number || slot.due != due {
+            return;
+        }
+        open(slot, &mut self.spare, self.now);
+        let now = if slot.conn.look_every > 0 { packet } else { self.now };
+        let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
+        if over || slot.conn.last + slot.conn.timeout() <= now {
+            self.remove_at(index, packet);
+            return;
+        }
+        slot.due = next_due(slot, now);
+        self.timers.add(slot.due, slot.number, index);
+    }
+
+    /// The end of input: what is open is to be [closed](Self::close_next), one by one.
+    pub(crate) fn begin_close(&mut self) -> Closing {
+        self.env.logs.set_time(self.now);
+        self.survey();
+        // Nothing more is due: what comes now has their memory.
+        self.timers = Timers::default();
+        self.keeper.rest();
+        self.table.finish_finding();
+        Closing { live: self.table.in_order(), next: 0 }
+    }
+
+    /// Closes the next connection, if there is one.
+    pub(crate) fn close_next(&mut self, closing: &mut Closing) -> bool {
+        let Some(index) = closing.live.get(closing.next).copied() else { return false };
+        if let Some(next) = closing.live.get(closing.next + SLOTS_AHEAD) {
+            self.table.prefetch_slot(*next);
+        }
+        closing.next += 1;
+        let tie = self.table.get(index).map_or(0, |s| s.number);
+        self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
+        self.remove(index);
+        true
+    }
+
+    /// All connections are closed: what is not theirs ends.
+    pub(crate) fn end_close(&mut self) {
+        self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
+        self.env.finish(self.now);
+    }
+
+    /// The end of input.
+    pub(crate) fn finish(&mut self) -> io::Result<Vec<StreamCount>> {
+        let mut closing = self.begin_close();
+        while self.close_next(&mut closing) {}
+        self.end_close();
+        let counts = self.env.logs.counts();
+        self.env.logs.close()?;
+        Ok(counts)
+    }
+}
+
+/// Connections that are open when the input ends, in the order of their beginnings.
+pub(crate) struct Closing {
+    live: Vec<u32>,
+    next: usize,
+}
+
+/// When a connection is looked at next.
+fn next_due(slot: &Slot<Ext>, now: Time) -> Time {
+    let idle = slot.conn.next_look(slot.conn.last, now);
+    let Some(tcp) = &slot.tcp else { return idle };
+    if tcp.is_quiet(&slot.conn, now) {
+        // It may be a while until it is idle. Should it end before, its timer stays behind, for no
+        // longer than it has lived: there are never many of these.
+        return idle.min(now + (now - slot.conn.start).max(LOOK_AGAIN));
+    }
+    idle.min(tcp.due())
+}

@@ -1,0 +1,304 @@
+//! A connection from its first packet to its rows.
+
+use gannet_base::ConnId;
+use gannet_base::Dir;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_flow::Conn;
+use gannet_flow::Hash;
+use gannet_flow::Slot;
+use gannet_flow::Spare;
+use gannet_flow::tcp;
+use gannet_flow::tcp::State;
+use gannet_flow::tcp::Tcp;
+use gannet_log::Logs;
+use gannet_protocols::Env;
+use gannet_protocols::Session;
+use gannet_protocols::hub;
+use gannet_protocols::policy::known::Served;
+
+use crate::community_id::community_id;
+use crate::conn_log;
+use crate::shard::Ext;
+use crate::shard::Shard;
+use crate::tunnels::Encapsulation;
+
+/// Changes of the tunnels around one connection that are followed.
+const MAX_TUNNEL_CHANGES: u8 = 5;
+
+/// Bits of a connection's number for its place among those of its packet.
+const ORDINAL_BITS: u32 = 8;
+/// From here on the places of a packet's connections are not told apart.
+const ORDINAL_MAX: u32 = (1 << ORDINAL_BITS) - 1;
+/// Connections after which it is looked at what is kept.
+const SURVEY_EVERY: u64 = 4_096;
+
+impl Shard {
+    /// A new connection from a packet's sender, or to it if `flip`: the `ordinal`th that the
+    /// packet at hand looked for.
+    pub(crate) fn create(
+        &mut self,
+        (hash, ordinal): (Hash, u32),
+        id: &ConnId,
+        proto: Proto,
+        ip_proto: u8,
+        (one_way, hub, flip): (bool, bool, bool),
+        around: &Encapsulation,
+    ) -> u32 {
+        let uid = self.env.uids.connection(self.packet_number, ordinal);
+        // In the order of creation, whoever else creates connections meanwhile.
+        let number = (self.packet_number << ORDINAL_BITS) | u64::from(ordinal.min(ORDINAL_MAX));
+        self.created += 1;
+        // Its timer is set when the packet is done with it, when more is known. What there is to say
+        // of it is said where it lies: it is too large to be carried there.
+        let conn = Conn::new(uid, *id, proto, ip_proto, self.time);
+        let tcp = (proto == Proto::Tcp).then(|| self.spare.begin(self.time));
+        let slot = Slot::new(conn, tcp, Ext::default(), number, one_way);
+        let index = self.table.insert(hash, slot);
+        let Some(slot) = self.table.get_mut(index) else { return index };
+        let conn = &mut slot.conn;
+        conn.set_hub(hub);
+        if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
+            self.env.hub_ports.add(proto, id.resp_p);
+        }
+        if flip && !id.resp_h.is_broadcast() {
+            conn.flip();
+        }
+        slot.ext.stack.prepare(&mut self.env, conn, self.now);
+        if around.depth() > 0 {
+            if let Some(uid) = around.last().and_then(|t| t.uid) {
+                conn.add_tunnel_parent(uid);
+            }
+            slot.ext.rare().around = (*around, 0);
+            self.register(around);
+        }
+        self.keeper.began(self.table.len(), self.time, number, index);
+        if self.created.is_multiple_of(SURVEY_EVERY) {
+            self.survey();
+        }
+        index
+    }
+
+    /// The place of the next connection or tunnel that the packet at hand looks for.
+    pub(crate) fn next_ordinal(&mut self) -> u32 {
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        ordinal
+    }
+
+    /// A connection was seen inside of tunnels: those not known yet are logged.
+    fn register(&mut self, around: &Encapsulation) {
+        for tunnel in around.iter() {
+            self.env.tunnels.register(&mut self.env.logs, self.now, *tunnel);
+        }
+    }
+
+    /// Follows the tunnels around a known connection.
+    #[cold]
+    pub(crate) fn check_around(&mut self, index: u32, around: &Encapsulation) {
+        let Some(slot) = self.table.get_mut(index) else { return };
+        let had = slot.ext.rare.as_ref().map(|r| &r.around);
+        let same = match had {
+            Some((old, _)) => old == around,
+            None => around.depth() == 0,
+        };
+        if same {
+            return;
+        }
+        let changes = had.map_or(0, |(_, n)| *n);
+        let allowed = changes < MAX_TUNNEL_CHANGES;
+        slot.ext.rare().around = (*around, changes + u8::from(allowed));
+        if !allowed {
+            slot.conn.set_weird();
+            let name = "tunnel_max_changes_per_connection_exceeded";
+            let addl = MAX_TUNNEL_CHANGES.to_string();
+            let env = &mut self.env;
+            env.weirds.conn(&mut env.logs, self.now, &mut slot.conn, name, &addl, None);
+            slot.conn.note_limit();
+            return;
+        }
+        if let Some(uid) = around.last().and_then(|t| t.uid) {
+            slot.conn.add_tunnel_parent(uid);
+        }
+        self.register(around);
+    }
+
+    /// A connection's slot and its analyzers at work.
+    pub(crate) fn with_session<R>(
+        &mut self,
+        index: u32,
+        work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
+    ) -> Option<R> {
+        let slot = self.table.get_mut(index)?;
+        open(slot, &mut self.spare, self.now);
+        let mut session = Session {
+            now: self.now,
+            env: &mut self.env,
+            stack: &mut slot.ext.stack,
+            scratch: &mut self.scratch,
+        };
+        Some(work(&mut slot.conn, &mut slot.tcp, &mut session))
+    }
+
+    /// The packet at hand is a connection's: when that is done, what its analyzers asked for is.
+    #[inline]
+    pub(crate) fn with_packet<R>(
+        &mut self,
+        index: u32,
+        work: impl FnOnce(&mut Conn, &mut Option<Box<Tcp>>, &mut Session<'_>) -> R,
+    ) -> Option<R> {
+        let slot = self.table.get_mut(index)?;
+        open(slot, &mut self.spare, self.now);
+        let mut session = Session {
+            now: self.now,
+            env: &mut self.env,
+            stack: &mut slot.ext.stack,
+            scratch: &mut self.scratch,
+        };
+        let done = work(&mut slot.conn, &mut slot.tcp, &mut session);
+        let asked = session.has_requests();
+        if asked {
+            settle(&mut slot.conn, slot.tcp.as_deref_mut(), &mut session);
+        }
+        session.rest(&slot.conn);
+        if asked && !slot.conn.services.as_slice().is_empty() {
+            serve(&mut self.env, self.now, &mut slot.conn, slot.tcp.as_deref());
+        }
+        // A timer that moved ahead of its entry needs another; one that moved back waits for it.
+        // A packet from the past does not make its connection idle, unless it starts it.
+        let fresh = slot.due == Time::MAX;
+        let last = if fresh { slot.conn.last } else { slot.conn.last.max(self.now) };
+        let from = if fresh { self.time } else { self.now };
+        let idle = slot.conn.next_look(last, from);
+        let is_quiet =
+            |tcp: &Tcp| !fresh && slot.conn.last >= self.now && tcp.is_quiet(&slot.conn, self.now);
+        let due = match slot.tcp.as_deref() {
+            Some(tcp) if !is_quiet(tcp) => idle.min(tcp.due()),
+            _ => idle,
+        };
+        if due < slot.due {
+            slot.due = due;
+            let number = slot.number;
+            self.timers.add(due, number, index);
+        }
+        slot.pack(&mut self.spare);
+        Some(done)
+    }
+
+    /// The packet at hand is done with a connection.
+    pub(crate) fn settle(&mut self, index: u32) {
+        self.with_packet(index, |_, _, _| ());
+    }
+
+    /// A connection ends with the packet at hand: its rows are written.
+    pub(crate) fn remove(&mut self, index: u32) {
+        self.remove_at(index, self.now);
+    }
+
+    /// A connection ends, which whoever waits for packets finds out at the time of a `packet`.
+    pub(crate) fn remove_at(&mut self, index: u32, packet: Time) {
+        // In place: a slot is too large to be carried around for its last moments.
+        let Some(slot) = self.table.get_mut(index) else { return };
+        slot.open(&mut self.spare);
+        count_payload(slot.tcp.as_deref(), &mut slot.conn);
+        let held = slot.tcp.as_deref().map_or(0, Tcp::held);
+        self.keeper.hold(held, 0, slot.number, index);
+        let mut session = Session {
+            now: self.now,
+            env: &mut self.env,
+            stack: &mut slot.ext.stack,
+            scratch: &mut self.scratch,
+        };
+        session.finish(&mut slot.conn);
+        let env = &mut self.env;
+        if !slot.conn.was_served() {
+            serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
+        }
+        if slot.ext.rare.as_ref().is_some_and(|r| r.carries) {
+            env.tunnels.close(&mut env.logs, packet, &slot.conn.id, slot.conn.uid);
+        }
+        let id = slot.conn.id;
+        let is_local = |a| self.env.has_local_nets().then(|| self.env.is_local(a));
+        let local = (is_local(id.orig_h), is_local(id.resp_h));
+        let (conn, tcp, seed) = (&slot.conn, slot.tcp.as_deref(), self.community);
+        let logs = &mut self.env.logs;
+        if seed.is_some() || logs.write_in_place(&conn_log::row(conn, tcp, local, None)).is_none() {
+            log_whole(logs, conn, tcp, local, seed);
+        }
+        self.keeper.report.tables[slot.conn.largest_table()] += 1;
+        self.table.remove(index, &mut self.spare);
+    }
+}
+
+/// Writes a connection's row as the rows of other logs are.
+#[cold]
+#[inline(never)]
+fn log_whole(
+    logs: &mut Logs,
+    conn: &Conn,
+    tcp: Option<&Tcp>,
+    local: (Option<bool>, Option<bool>),
+    seed: Option<u16>,
+) {
+    let community = seed.map(|seed| community_id(conn, seed));
+    logs.write(&conn_log::row(conn, tcp, local, community.as_deref()));
+}
+
+/// What a connection shows of its responder's service, where that is logged: told when a protocol is
+/// recognised, and else at the end.
+pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>) {
+    let Some(mut policy) = env.policy() else { return };
+    let shook = |tcp: &Tcp| {
+        let state = tcp.endpoint(Dir::Resp).state;
+        matches!(state, State::Established | State::Closed | State::Partial)
+            || conn.history.as_bytes().contains(&b'h')
+    };
+    let answered = match conn.proto {
+        Proto::Tcp => tcp.is_some_and(shook),
+        Proto::Udp => conn.is_active(Dir::Resp),
+        _ => false,
+    };
+    if policy.service(
+        now,
+        &Served {
+            host: conn.id.resp_h,
+            port: conn.id.resp_p,
+            proto: conn.proto,
+            protocols: conn.services.as_slice(),
+            sent: conn.sent(Dir::Resp).payload,
+            answered,
+        },
+    ) {
+        conn.set_served();
+    }
+}
+
+/// What analyzers asked for is done.
+fn settle(conn: &mut Conn, mut tcp: Option<&mut Tcp>, session: &mut Session<'_>) {
+    count_payload(tcp.as_deref(), conn);
+    if session.settle(conn) {
+        match &mut tcp {
+            Some(tcp) => tcp.flip_roles(conn, session),
+            None => tcp::Consumer::flipped(session, conn),
+        }
+        session.settle(conn);
+    }
+}
+
+/// TCP counts payload in sequence space, which is only worked out where it is asked for.
+fn count_payload(tcp: Option<&Tcp>, conn: &mut Conn) {
+    if let Some(tcp) = tcp {
+        for side in [Dir::Orig, Dir::Resp] {
+            conn.set_payload(side, tcp.size(side));
+        }
+    }
+}
+
+/// Opens a slot at time `now`.
+#[inline]
+pub(crate) fn open(slot: &mut Slot<Ext>, spare: &mut Spare, now: Time) {
+    slot.open(spare);
+    if let Some(tcp) = &mut slot.tcp {
+        tcp.pass_checks(&slot.conn, now);
+    }
+}

@@ -1,0 +1,225 @@
+//! One part of the connection table, and what its packets do to it.
+//!
+//! [`Shard`] is given packets, or passes the time of others'. It [walks](crate::walk) each through its
+//! layers to a [connection], whose state and analyzers it drives; and it keeps
+//! [time](clock), by which connections end.
+
+pub(crate) mod clock;
+pub(crate) mod connection;
+
+use std::io;
+
+use gannet_base::Time;
+use gannet_base::UidSource;
+use gannet_capture::Packet;
+use gannet_files::FileOptions;
+use gannet_files::Files;
+use gannet_flow::Fragments;
+use gannet_flow::Key;
+use gannet_flow::Services;
+use gannet_flow::Spare;
+use gannet_flow::Table;
+use gannet_flow::Timers;
+use gannet_flow::tcp;
+use gannet_log::Key as RowKey;
+use gannet_log::Logs;
+use gannet_protocols::Env;
+use gannet_protocols::Scratch;
+use gannet_protocols::Stack;
+use gannet_protocols::Tag;
+use gannet_protocols::policy::UnknownRow;
+
+use crate::Options;
+use crate::state::Keeper;
+use crate::steer::Datagram;
+use crate::steer::Role;
+use crate::tunnels::Encapsulation;
+use crate::tunnels::IpTunnels;
+
+/// What the engine keeps beside a connection.
+#[derive(Default)]
+pub(crate) struct Ext {
+    pub(crate) stack: Stack,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few connections have.
+#[derive(Default)]
+pub(crate) struct Rare {
+    /// The tunnels around its last packet and how often they changed.
+    around: (Encapsulation, u8),
+    /// Tunnel protocols that failed on it.
+    pub(crate) tunnels_failed: Services,
+    /// Bad checksums of each side, UDP.
+    pub(crate) bad_checksums: [u32; 2],
+    /// Packets of others came out of it.
+    pub(crate) carries: bool,
+    /// Bits of the sides from which valid Teredo was seen.
+    pub(crate) teredo_sides: u8,
+}
+
+// There may be millions, of which nearly all are a slot and nothing else.
+const _: () = assert!(Table::<Ext>::SLOT_BYTES <= 192);
+
+impl Ext {
+    /// Whether there is nothing that few connections have.
+    #[inline]
+    pub(crate) fn is_usual(&self) -> bool {
+        self.rare.is_none()
+    }
+
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Whether a tunnel protocol failed on it.
+    pub(crate) fn tunnel_failed(&self, tag: Tag) -> bool {
+        self.rare.as_ref().is_some_and(|r| r.tunnels_failed.contains(tag as u8))
+    }
+}
+
+/// One part of the connection table with everything that belongs to it.
+pub(crate) struct Shard {
+    pub(crate) options: Options,
+    pub(crate) env: Env,
+    pub(crate) table: Table<Ext>,
+    pub(crate) fragments: Fragments,
+    pub(crate) ip_tunnels: IpTunnels,
+    pub(crate) timers: Timers,
+    pub(crate) keeper: Keeper,
+    /// Limits of TCP reassembly.
+    pub(crate) streams: tcp::Limits,
+    scratch: Scratch,
+    spare: Spare,
+    /// Network time: never goes back.
+    pub(crate) now: Time,
+    /// Time of the packet at hand.
+    pub(crate) time: Time,
+    /// Number of the packet at hand.
+    pub(crate) packet_number: u64,
+    /// Connections and tunnels looked for so far for the packet at hand: the place of the next
+    /// one, by which it is named should it be new.
+    pub(crate) ordinal: u32,
+    created: u64,
+    /// Bytes of the packet at hand that were not captured.
+    pub(crate) missing: u32,
+    /// Layers of the packet at hand down to where the walk is, tunnels included.
+    pub(crate) layers: u8,
+    /// Which part of the analysis it is.
+    pub(crate) role: Role,
+    /// Steps of the packet at hand: each part that sees some of it does so in a step of its own.
+    pub(crate) step: u32,
+    /// Before this time nothing is due: for packets of others.
+    wake: Time,
+    /// Their names, where packets of unknown protocols are logged.
+    pub(crate) trail: Option<Vec<&'static str>>,
+    /// Seed of Community IDs, where there is a column for them.
+    community: Option<u16>,
+}
+
+impl Shard {
+    pub(crate) fn new(options: Options, role: Role) -> Self {
+        let uids = UidSource::new(options.seed);
+        let mut protocol_options = gannet_protocols::Options {
+            inner_protocols: options.inner_protocols,
+            pending: options.limits.pending(),
+            ..gannet_protocols::Options::default()
+        };
+        if let Some(nets) = &options.local_nets {
+            protocol_options.local_nets = nets.clone();
+        }
+        protocol_options.assets = options.assets;
+        let community = options.logs.has_column("community_id").then_some(options.community_seed);
+        let logs = match role {
+            Role::Whole => Logs::new(options.logs.clone()),
+            Role::Hub(_) | Role::Part => Logs::collecting(options.logs.clone()),
+        };
+        let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
+        let options_of_files =
+            FileOptions { hash: options.hash_files, most: options.limits.files() };
+        let files = Files::with_options(uids, options_of_files);
+        let mut env = Env::new(protocol_options, logs, files, uids);
+        if matches!(role, Role::Part) {
+            env.leave_hub();
+        }
+        Self {
+            env,
+            keeper: Keeper::new(&options.limits, options.memory),
+            streams: options.limits.streams(),
+            fragments: Fragments::with_limits(options.limits.fragments()),
+            options,
+            table: Table::default(),
+            ip_tunnels: IpTunnels::default(),
+            timers: Timers::default(),
+            scratch: Scratch::default(),
+            spare: Spare::default(),
+            now: Time::ZERO,
+            time: Time::ZERO,
+            packet_number: 0,
+            ordinal: 0,
+            created: 0,
+            missing: 0,
+            layers: 0,
+            role,
+            step: 0,
+            wake: Time::ZERO,
+            trail: wants_trail.then(Vec::new),
+            community,
+        }
+    }
+
+    pub(crate) fn connections(&self) -> u64 {
+        self.created
+    }
+
+    pub(crate) fn check(&mut self) -> io::Result<()> {
+        self.env.logs.check()
+    }
+
+    /// A packet with this key comes soon.
+    #[inline]
+    pub(crate) fn expect_soon(&self, key: &Key) {
+        self.table.prefetch(self.table.hash(key));
+    }
+
+    /// One packet.
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
+        self.begin(packet.number, packet.time);
+        self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
+        if packet.data.is_empty() || packet.wire_len == 0 {
+            // There is no packet, and its time is none.
+            self.set_step(0);
+            self.env.logs.set_time(self.now);
+            self.env.weirds.net(&mut self.env.logs, self.now, "empty_pcap_header", "");
+            return;
+        }
+        self.advance_if_due(packet.time);
+        self.walk_link(packet.link_type.0, packet.data, packet.wire_len);
+        self.rest();
+    }
+
+    /// Turns to another packet.
+    pub(crate) fn begin(&mut self, number: u64, time: Time) {
+        self.packet_number = number;
+        self.ordinal = 0;
+        self.time = time;
+    }
+
+    /// Rows to come are of this step of the packet.
+    #[inline]
+    pub(crate) fn set_step(&mut self, step: u32) {
+        self.step = step;
+        let key = RowKey { packet: self.packet_number, due: Time::MAX, tie: u64::from(step) };
+        self.env.logs.set_key(key);
+    }
+
+    /// A packet that this part is given by another one: IP behind so many layers.
+    pub(crate) fn given(&mut self, number: u64, time: Time, layers: u8, ip: Datagram<'_>) {
+        self.begin(number, time);
+        self.missing = 0;
+        self.layers = layers;
+        self.advance_if_due(time);
+        self.walk_ip(ip.bytes, ip.wire_len, &Encapsulation::default());
+        self.rest();
+    }
+}
