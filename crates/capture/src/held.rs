@@ -57,9 +57,9 @@ impl Bytes {
         }
     }
 
-    /// Whether somebody else reads it.
-    pub(crate) fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
+    /// Whether somebody reads it besides so many who hold it.
+    pub(crate) fn is_shared_beyond(&self, holders: usize) -> bool {
+        Arc::strong_count(&self.0) > holders
     }
 
     /// The buffer, if nobody else reads it.
@@ -104,9 +104,9 @@ mod tests {
         let mut spares = Spares::default();
         let mut current = Bytes::from(b"one".to_vec());
         assert!(spares.exchange(&mut current).is_none());
-        assert!(!current.is_shared());
+        assert!(!current.is_shared_beyond(1));
         let reader = current.clone();
-        assert!(current.is_shared());
+        assert!(current.is_shared_beyond(1));
         let old = spares.exchange(&mut current).unwrap();
         assert_eq!((&*reader, &*old, &*current), (&b"one"[..], &b"one"[..], &b""[..]));
         let other = current.clone();

@@ -6,6 +6,11 @@ use std::fs::File;
 use std::io;
 use std::io::BufRead;
 use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 
 use memmap2::Advice;
 use memmap2::Mmap;
@@ -17,11 +22,21 @@ use crate::Bytes;
 /// A whole file, mapped for reading from front to back.
 #[derive(Debug)]
 pub(crate) struct Map {
+    pages: Pages,
+    /// Where a thread of their own sees to the pages.
+    ahead: Option<Ahead>,
+}
+
+/// Which pages of a map are there.
+#[derive(Clone, Debug)]
+struct Pages {
     bytes: Bytes,
     /// Up to here pages were asked for in advance.
     wanted: usize,
     /// Up to here pages were given back.
     released: usize,
+    /// Who holds the bytes without reading them.
+    holders: usize,
 }
 
 /// How far ahead of the reader pages are mapped in one call, instead of one fault for every 64 KiB.
@@ -53,12 +68,13 @@ impl Map {
         let map = unsafe { Mmap::map(file) }?;
         // Advice only: a kernel that knows it not loses speed, nothing else.
         let _ = map.advise(Advice::Sequential);
-        Ok(Self { bytes: map.into(), wanted: 0, released: 0 })
+        let pages = Pages { bytes: map.into(), wanted: 0, released: 0, holders: 1 };
+        Ok(Self { pages, ahead: None })
     }
 
     /// All its bytes.
     pub(crate) fn bytes(&self) -> &Bytes {
-        &self.bytes
+        &self.pages.bytes
     }
 
     /// All its bytes from front to back, for what unpacks them.
@@ -66,25 +82,60 @@ impl Map {
         MapReader { map: self, at: 0 }
     }
 
+    /// From now on a thread sees to the pages, if there are enough of them for that to pay.
+    pub(crate) fn read_ahead(&mut self) {
+        if self.ahead.is_none() && self.pages.bytes.len() >= LONG {
+            // Without another thread the reader does it, as it did so far.
+            self.ahead = Ahead::start(self.pages.clone()).ok();
+        }
+    }
+
     /// Tells that everything before `at` has been read and that what follows is next.
     pub(crate) fn reading_at(&mut self, at: usize) {
-        let Some(map) = self.bytes.map() else { return };
-        let len = map.len();
+        match &self.ahead {
+            Some(ahead) => ahead.reading_at(at),
+            None => {
+                self.pages.want(at, AHEAD / 2);
+                self.pages.release(at);
+            }
+        }
+    }
+}
+
+impl Pages {
+    /// Asks for more pages if those asked for end less than `near` behind `at`; whether it did.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(clippy::unused_self, clippy::needless_pass_by_ref_mut)
+    )]
+    fn want(&mut self, at: usize, near: usize) -> bool {
         #[cfg(target_os = "linux")]
-        if at + AHEAD / 2 > self.wanted && self.wanted < len {
+        if let Some(map) = self.bytes.map()
+            && at + near > self.wanted
+            && self.wanted < map.len()
+        {
             let from = self.wanted.max(at) & !(PAGE - 1);
-            let to = (from + AHEAD).min(len);
+            let to = (from + AHEAD).min(map.len());
             // One call maps what would be dozens of page faults.
             let _ = map.advise_range(Advice::PopulateRead, from, to - from);
             self.wanted = to;
+            return true;
         }
+        let _ = (at, near);
+        false
+    }
+
+    /// Gives back what lies far enough behind `at`.
+    fn release(&mut self, at: usize) {
         #[cfg(unix)]
-        let (behind, at_once) = match self.bytes.is_shared() {
-            true => (BEHIND_OTHERS, RELEASED_OTHERS),
-            false => (BEHIND, BEHIND),
-        };
-        #[cfg(unix)]
-        if at.saturating_sub(self.released) >= behind + at_once {
+        if let Some(map) = self.bytes.map() {
+            let (behind, at_once) = match self.bytes.is_shared_beyond(self.holders) {
+                true => (BEHIND_OTHERS, RELEASED_OTHERS),
+                false => (BEHIND, BEHIND),
+            };
+            if at.saturating_sub(self.released) < behind + at_once {
+                return;
+            }
             let to = at.saturating_sub(behind) & !(PAGE - 1);
             // SAFETY: in a shared mapping of a file, dropped pages come back from the file with
             // the same bytes when they are touched again, so even a view that outlived its use
@@ -97,6 +148,66 @@ impl Map {
                 )
             };
             self.released = to;
+        }
+        #[cfg(not(unix))]
+        let _ = at;
+    }
+}
+
+/// A thread that sees to the pages of a map: a third of the time that reading takes without one.
+#[derive(Debug)]
+struct Ahead {
+    place: Arc<Place>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Where the reader is.
+#[derive(Debug, Default)]
+struct Place {
+    at: AtomicUsize,
+    ended: AtomicBool,
+}
+
+/// Shorter files are read before a thread has begun.
+const LONG: usize = 16 << 20;
+
+/// How far the thread may be ahead of the reader.
+const FAR: usize = 8 << 20;
+
+impl Ahead {
+    fn start(mut pages: Pages) -> io::Result<Self> {
+        pages.holders += 1;
+        let place = Arc::new(Place::default());
+        let seen = Arc::clone(&place);
+        let work = move || {
+            while !seen.ended.load(Ordering::Acquire) {
+                let at = seen.at.load(Ordering::Acquire);
+                pages.release(at);
+                if !pages.want(at, FAR) {
+                    // A reader that went on meanwhile has left a token: this returns at once.
+                    std::thread::park();
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("pages".into()).spawn(work)?;
+        Ok(Self { place, thread: Some(thread) })
+    }
+
+    fn reading_at(&self, at: usize) {
+        self.place.at.store(at, Ordering::Release);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.place.ended.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It only ends: what it held goes with it.
+            let _ = thread.join();
         }
     }
 }
@@ -114,7 +225,7 @@ const SHOWN: usize = AHEAD / 2;
 impl BufRead for MapReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.map.reading_at(self.at);
-        let rest = self.map.bytes.get(self.at..).unwrap_or_default();
+        let rest = self.map.bytes().get(self.at..).unwrap_or_default();
         Ok(&rest[..rest.len().min(SHOWN)])
     }
 
@@ -178,3 +289,47 @@ fn fetch(byte: &u8) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn fetch(_byte: &u8) {}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::test::Dir;
+
+    #[test]
+    fn bytes_are_the_same_with_a_thread_for_the_pages() {
+        let dir = Dir::new("pages");
+        let path = dir.0.join("long");
+        let long: Vec<u8> = (0..LONG + 3 * PAGE + 5).map(|i| (i % 251) as u8).collect();
+        for (bytes, threads) in [(&long[..], true), (&long[..LONG - 1], false)] {
+            fs::write(&path, bytes).unwrap();
+            let mut map = Map::new(&File::open(&path).unwrap()).unwrap();
+            map.reading_at(0);
+            map.read_ahead();
+            assert_eq!(map.ahead.is_some(), threads);
+            // Others still read what lies behind.
+            let kept = map.bytes().clone();
+            for at in (0..bytes.len()).step_by(300_001) {
+                map.reading_at(at);
+                assert_eq!(map.bytes()[at], bytes[at]);
+            }
+            map.reading_at(bytes.len());
+            drop(map);
+            assert!(*kept == *bytes);
+        }
+    }
+
+    #[test]
+    fn a_reader_that_stops_early_waits_for_nobody() {
+        let dir = Dir::new("pages-early");
+        let path = dir.0.join("long");
+        fs::write(&path, vec![1; LONG]).unwrap();
+        for read in [0, 1, FAR, LONG] {
+            let mut map = Map::new(&File::open(&path).unwrap()).unwrap();
+            map.read_ahead();
+            map.reading_at(read);
+            drop(map);
+        }
+    }
+}

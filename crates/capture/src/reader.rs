@@ -254,6 +254,12 @@ impl Reader {
         Ok(false)
     }
 
+    /// Has a thread of its own see to the pages of a long mapped file, so that packets come sooner where
+    /// a processor is free for it.
+    pub fn read_ahead(&mut self) {
+        self.source.read_ahead();
+    }
+
     /// The batch that [`Reader::read_batch`] moved to.
     pub(crate) fn batch(&self) -> Batch<'_> {
         Batch::new(&self.refs, self.source.window(), self.source.bytes(), self.before + 1)

@@ -27,6 +27,9 @@ pub(crate) trait Source: Send {
     /// Tries to widen the window to at least `want` bytes; the window stays shorter only at the
     /// end of the input or after an error, which later calls do not repeat.
     fn fill(&mut self, want: usize) -> io::Result<()>;
+
+    /// Has a thread of its own make bytes ready, where that can be.
+    fn read_ahead(&mut self) {}
 }
 
 /// A mapped file: the window is all that is left of it.
@@ -59,6 +62,10 @@ impl Source for Mapped {
 
     fn fill(&mut self, _want: usize) -> io::Result<()> {
         Ok(())
+    }
+
+    fn read_ahead(&mut self) {
+        self.map.read_ahead();
     }
 }
 

@@ -27,11 +27,13 @@ use crate::packet::PacketRef;
 pub struct Options {
     /// Whether directories within directories are entered too. Links to directories never are.
     pub recurse: bool,
+    /// Whether pages of long files are made ready by a thread of their own: [`Reader::read_ahead`].
+    pub ahead: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { recurse: true }
+        Self { recurse: true, ahead: false }
     }
 }
 
@@ -58,6 +60,8 @@ pub struct Stream {
     /// Bytes of files that have ended.
     finished: u64,
     total: Option<u64>,
+    /// [`Options::ahead`].
+    ahead: bool,
 }
 
 /// A packet's place in the stream: time, order of its file; then the slot of its file.
@@ -135,7 +139,7 @@ impl Stream {
             }
         }
         let alone = files.len() == 1;
-        let mut stream = Self::empty();
+        let mut stream = Self { ahead: options.ahead, ..Self::empty() };
         let mut captures = 0;
         for (order, (path, named)) in files.into_iter().enumerate() {
             match Reader::open(&path) {
@@ -182,6 +186,7 @@ impl Stream {
             skipped: Vec::new(),
             finished: 0,
             total: Some(0),
+            ahead: false,
         }
     }
 
@@ -291,10 +296,13 @@ impl Stream {
     /// Starts reading the next waiting file.
     fn begin(&mut self) {
         let Some(Waiting { order, path, reader, .. }) = self.waiting.pop() else { return };
-        let reader = match reader.map_or_else(|| Reader::open(&path), Ok) {
+        let mut reader = match reader.map_or_else(|| Reader::open(&path), Ok) {
             Ok(reader) => reader,
             Err(e) => return self.failed.push_back(e),
         };
+        if self.ahead {
+            reader.read_ahead();
+        }
         let slot = self.active.iter().position(Option::is_none).unwrap_or(self.active.len());
         if slot == self.active.len() {
             self.active.push(None);
@@ -508,7 +516,11 @@ mod tests {
         assert_eq!(skipped.len(), 2, "{skipped:?}");
         assert!(skipped[0].contains("empty file") && skipped[1].contains("text"), "{skipped:?}");
         assert_eq!(marks(&drained_stream(stream).0), [(5, b'1'), (5, b'2'), (5, b'3')]);
-        let flat = Stream::open(std::slice::from_ref(&dir.0), Options { recurse: false }).unwrap();
+        let flat = Stream::open(
+            std::slice::from_ref(&dir.0),
+            Options { recurse: false, ..Options::default() },
+        )
+        .unwrap();
         assert_eq!(drained_stream(flat).0.len(), 2);
     }
 

@@ -91,7 +91,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     }
     let stop = Stop::on_signals().context("signals")?;
-    let mut stream = match Stream::open(&files, gannet_capture::Options::default()) {
+    let options = gannet_capture::Options { ahead: true, ..gannet_capture::Options::default() };
+    let mut stream = match Stream::open(&files, options) {
         Ok(stream) => stream,
         Err(error) => {
             terminal.error(&error);
