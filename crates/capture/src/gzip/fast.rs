@@ -11,15 +11,17 @@ use super::table::DISTANCES;
 use super::table::LITERAL_BITS;
 use super::table::LITERALS;
 
-/// Input that a round may look at: it takes up to 7 bytes three times, and looks at 8 each time.
+/// Input that a round may look at: it takes up to 7 bytes twice, and looks at 8 each time.
 const INPUT: usize = 32;
 
-/// Output that a round may write: three literals and the longest match, of which the last copy may write
-/// [`WIDE`] bytes beyond its end.
-const OUTPUT: usize = 3 + 258 + 2 * WIDE;
+/// Output that a round may write: three literals and the longest match, and what lies beyond its end.
+const OUTPUT: usize = 3 + 258 + BEYOND;
 
-/// Bytes that are copied at a time.
+/// Bytes that are copied at a time: most matches are no longer, and twice as many gained no time.
 const WIDE: usize = 16;
+
+/// Bytes that copies may write beyond the end of a match.
+const BEYOND: usize = WIDE;
 
 /// Decodes symbols while input and output are far from their ends. `None` if they are not from the start,
 /// else whether the block has ended.
@@ -86,45 +88,54 @@ impl Bits {
 fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
     let (literals, distances) = (&inflate.literals, &inflate.distances);
     let mut bits = Bits { bits: inflate.bits, count: inflate.count };
-    // Rounds begin up to these places, which leave room for a whole one. Both slices are longer than what
-    // a round needs, by the only caller.
-    let (last_in, last_out) = (run.input.len() - INPUT, run.output.len() - OUTPUT);
-    let input = run.input.as_ptr();
-    let output = run.output.as_mut_ptr();
-    let (mut from, mut at, begin) = (run.used, run.at, run.begin);
-    // SAFETY (of the two below): a round begins with `from <= last_in` and refills three times, each of
-    // which moves `from` by 7 at the most: `from + 8 <= last_in + 14 + 8 < input.len()`.
+    let (input, output) = (run.input.as_ptr(), run.output.as_mut_ptr());
+    // SAFETY: `used`, `begin` and `at` are places within their slices, which are longer than what a round
+    // needs, by the only caller.
+    let (mut from, begin, mut to, last_in, last_out) = unsafe {
+        (
+            input.add(run.used),
+            output.add(run.begin).cast_const(),
+            output.add(run.at),
+            input.add(run.input.len() - INPUT),
+            output.add(run.output.len() - OUTPUT),
+        )
+    };
+    // Why all reads of the input are of it: a round begins with `from` no further than `last_in`, 32 bytes
+    // before the end, and refills twice, each of which reads 8 bytes and goes on by 7 at the most.
     macro_rules! refill {
         () => {
             // SAFETY: as above.
-            from += bits.refill(unsafe { input.add(from).cast::<[u8; 8]>().read() })
+            unsafe {
+                let next = from.cast::<[u8; 8]>().read();
+                from = from.add(bits.refill(next));
+            }
         };
     }
-    // SAFETY (of all writes of literals): a round begins with `at <= last_out` and writes three of them at
-    // the most before a match: `at < last_out + 3 < output.len()`.
+    // Why all writes of literals are into the output: a round begins with `to` no further than `last_out`
+    // and writes three of them at the most.
     macro_rules! literal {
         ($entry:expr) => {
+            bits.take($entry);
             // SAFETY: as above.
-            unsafe { output.add(at).write(($entry >> 16) as u8) };
-            at += 1;
+            unsafe {
+                to.write(($entry >> 16) as u8);
+                to = to.add(1);
+            }
         };
     }
     let ended = loop {
-        if from > last_in || at > last_out {
+        if from > last_in || to.cast_const() > last_out.cast_const() {
             break Ok(false);
         }
         refill!();
         let mut entry = literals[bits.low(LITERAL_BITS)];
         if entry & table::LITERAL != 0 {
-            bits.take(entry);
             literal!(entry);
             entry = literals[bits.low(LITERAL_BITS)];
             if entry & table::LITERAL != 0 {
-                bits.take(entry);
                 literal!(entry);
                 entry = literals[bits.low(LITERAL_BITS)];
                 if entry & table::LITERAL != 0 {
-                    bits.take(entry);
                     literal!(entry);
                     continue;
                 }
@@ -136,7 +147,6 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
                 entry = literals[table::second(entry, bits.bits, LITERAL_BITS) % LITERALS];
             }
             if entry & table::LITERAL != 0 {
-                bits.take(entry);
                 literal!(entry);
                 continue;
             }
@@ -159,62 +169,69 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
         }
         let distance = table::number(entry, bits.bits) as usize;
         bits.take(entry);
-        if distance > at - begin {
+        if distance > to as usize - begin as usize {
             break Err(Damage::Distance);
         }
-        // SAFETY: `distance` bytes are there before `at`, as was just seen, and it is not 0, as no base is.
-        // A round begins with `at <= last_out`, so that behind three literals there is room for the
-        // longest match, 258 bytes, and for two wide copies more.
-        unsafe { copy(output.add(at), distance, length) };
-        at += length;
+        // SAFETY: `distance` bytes are there before `to`, as was just seen, and it is not 0, as no base is.
+        // A round begins with `to` no further than `last_out`, so that behind three literals there is
+        // room for the longest match, 258 bytes, and for what copies write beyond it.
+        unsafe {
+            copy(to, distance, length);
+            to = to.add(length);
+        }
     };
     let count = bits.count & 63;
     inflate.count = count;
     inflate.bits = bits.bits & !(u64::MAX << count);
-    (run.used, run.at) = (from, at);
+    run.used = from as usize - input as usize;
+    run.at = to as usize - output as usize;
     ended
 }
 
 /// Copies `length` bytes to `to` that stand, or will stand when they are come to, `distance` before it.
 ///
 /// # Safety
-/// `distance` bytes before `to` can be read, `length + 2 * WIDE` bytes from it on can be read and written,
-/// all of one buffer; `distance` is not 0.
+/// `distance` bytes before `to` can be read, `length` and [`BEYOND`] more from it on can be read and written, all
+/// of one buffer; `distance` is not 0.
 #[inline(always)]
 unsafe fn copy(mut to: *mut u8, distance: usize, length: usize) {
-    // SAFETY: by the caller's word `from` is the buffer's.
-    let mut from = unsafe { to.sub(distance) }.cast_const();
-    // SAFETY: `end` is at the most where the match ends.
-    let end = unsafe { to.add(length) };
+    // SAFETY: by the caller's word all of these are the buffer's.
+    let (mut from, end) = unsafe { (to.sub(distance).cast_const(), to.add(length)) };
     if distance < WIDE {
         // What repeats with a period repeats with twice the period, too: every copy of as many bytes as
         // there are makes the distance twice as far, until it is as wide as a copy.
         let mut period = distance;
-        while period < WIDE {
-            if to >= end {
-                return;
-            }
-            // SAFETY: `from` to `to` are `period` bytes that are there, and beyond `to`, which is before
-            // `end`, there are two wide copies of room; what is read beyond them is written over next.
+        while period < WIDE && to < end {
+            // SAFETY: `to` is before `end`; of what is written behind it the first `period` bytes count.
             unsafe {
-                let bytes = from.cast::<[u8; WIDE]>().read();
-                to.cast::<[u8; WIDE]>().write(bytes);
+                wide(from, to);
                 to = to.add(period);
             }
             period *= 2;
-        }
-    }
-    loop {
-        // SAFETY: `to` is before `end` or was `to` of a match that is not empty, so a wide copy has room
-        // behind it; `from` is `WIDE` or more before it.
-        unsafe {
-            let bytes = from.cast::<[u8; WIDE]>().read();
-            to.cast::<[u8; WIDE]>().write(bytes);
-            to = to.add(WIDE);
-            from = from.add(WIDE);
         }
         if to >= end {
             return;
         }
     }
+    loop {
+        // SAFETY: `to` is before `end`, so the copy ends before `BEYOND` behind that; what it reads lies before
+        // what it writes.
+        unsafe {
+            wide(from, to);
+            (from, to) = (from.add(WIDE), to.add(WIDE));
+        }
+        if to >= end {
+            return;
+        }
+    }
+}
+
+/// Copies `WIDE` bytes, read at once.
+///
+/// # Safety
+/// So many can be read from `from` and written to `to`.
+#[inline(always)]
+unsafe fn wide(from: *const u8, to: *mut u8) {
+    // SAFETY: by the caller's word.
+    unsafe { to.cast::<[u8; WIDE]>().write(from.cast::<[u8; WIDE]>().read()) }
 }

@@ -59,7 +59,9 @@ pub(super) fn value(entry: u32) -> u32 {
 #[inline(always)]
 pub(super) fn number(entry: u32, bits: u64) -> u32 {
     let all = bits & !(u64::MAX << taken(entry));
-    value(entry) + (all >> ((entry >> 8) & 15)) as u32
+    // Neither a literal nor special: the bits beside the value and the code's length are zero, and need
+    // not be masked away.
+    (entry >> 16) + (all >> ((entry >> 8) & 63)) as u32
 }
 
 /// Where in the second table of `entry` to look; `first` is how many bits chose in the first table.

@@ -16,6 +16,7 @@ use super::Gunzip;
 use super::HISTORY;
 use super::Inflate;
 use super::Stop;
+use super::table;
 
 /// Unpacks in pieces of the given sizes, through a buffer that keeps no more than it must.
 /// What came out, how much of the input was used up, and what was wrong.
@@ -99,10 +100,30 @@ impl Bits {
         self
     }
 
+    /// A literal below 144 by its fixed code.
+    fn literal(self, byte: u32) -> Self {
+        self.code(0x30 + byte, 8)
+    }
+
+    /// A match by its fixed codes.
+    fn matched(self, length: u32, distance: u32) -> Self {
+        let (code, extra, rest) = meaning(&table::LITERAL_MEANINGS[257..286], length);
+        let this = if code < 23 { self.code(code + 1, 7) } else { self.code(0xc0 + code - 23, 8) };
+        let this = this.put(rest, extra);
+        let (code, extra, rest) = meaning(&table::DISTANCE_MEANINGS[..30], distance);
+        this.code(code, 5).put(rest, extra)
+    }
+
     /// Codes go from their highest bit down.
     fn code(self, code: u32, n: u32) -> Self {
         self.put(code.reverse_bits() >> (32 - n), n)
     }
+}
+
+/// The last code that can mean `number`, its extra bits and what they are.
+fn meaning(codes: &[u32], number: u32) -> (u32, u32, u32) {
+    let code = codes.iter().rposition(|&m| table::value(m) <= number).unwrap();
+    (code as u32, codes[code] & 63, number - table::value(codes[code]))
 }
 
 /// Text of a small alphabet, with repetitions at all distances.
@@ -230,6 +251,33 @@ fn a_distance_reaches_over_pieces_but_not_over_streams() {
     assert_eq!((step.made, step.stop), (9, Stop::End));
     inflate.reset();
     assert_eq!(inflate.step(&far, &mut buffer, 59), Err(Damage::Distance));
+}
+
+#[test]
+fn copies_stay_within_the_output() {
+    // Miri sees every byte that is read and written, and takes its time.
+    let few = cfg!(miri);
+    let distances = if few { vec![1, 3, 15, 16, 17] } else { (1..70).collect() };
+    let lengths = if few { vec![3, 17, 258] } else { vec![3, 4, 15, 16, 17, 18, 32, 33, 257, 258] };
+    let slacks = if few { 276..278 } else { 0..290 };
+    for distance in distances {
+        for &length in &lengths {
+            let mut bits = Bits::default().put(0b011, 3);
+            for byte in 0..distance {
+                bits = bits.literal(byte);
+            }
+            // Behind it there is input enough for the fast loop.
+            let packed = bits.matched(length, distance).literal(99).code(0, 7).put(0, 500).0;
+            let text = (0..distance + length).map(|i| (i % distance) as u8).chain([99]);
+            let text: Vec<u8> = text.collect();
+            for slack in slacks.clone().step_by(if few { 1 } else { 13 }) {
+                let mut output = vec![0xee; text.len() + slack];
+                let step = Inflate::new().step(&packed, &mut output, 0).unwrap();
+                assert_eq!((step.made, step.stop), (text.len(), Stop::End));
+                assert_eq!(output[..text.len()], text, "{distance} {length} {slack}");
+            }
+        }
+    }
 }
 
 /// All that comes out, and how it ended.
