@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let Some(script) = args.script.as_ref().filter(|_| !args.manual) else {
         return out::write(gannet_lua::manual().as_bytes());
     };
-    let options = Options { sandbox: args.sandbox };
+    let options = Options { sandbox: args.sandbox, ..Options::default() };
     match gannet_lua::run(script, &args.arguments, options) {
         Ok(()) => Ok(Outcome::Done),
         Err(error) => {

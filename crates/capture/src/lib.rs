@@ -90,6 +90,7 @@ pub use packet::BATCH_BYTES;
 pub use packet::BATCH_PACKETS;
 pub use packet::Batch;
 pub use packet::Iter;
+pub use packet::Kept;
 pub use packet::MAX_PACKET;
 pub use packet::Packet;
 pub use reader::Reader;

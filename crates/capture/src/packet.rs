@@ -117,6 +117,41 @@ impl<'a> IntoIterator for &Batch<'a> {
     }
 }
 
+/// The packets of a batch, kept beyond it: for other threads. The bytes are shared, not copied.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    refs: Vec<PacketRef>,
+    bytes: Bytes,
+    /// Where the batch's bytes begin in them.
+    start: usize,
+    len: usize,
+    first: u64,
+}
+
+impl Kept {
+    /// Keeps a batch in place of what was kept before.
+    pub fn keep(&mut self, batch: &Batch<'_>) {
+        self.refs.clear();
+        self.refs.extend_from_slice(batch.refs);
+        self.bytes = batch.bytes.clone();
+        self.start = batch.data.as_ptr().addr().saturating_sub(batch.bytes.as_ptr().addr());
+        (self.len, self.first) = (batch.data.len(), batch.first);
+    }
+
+    /// Keeps nothing but the memory for another one.
+    pub fn clear(&mut self) {
+        self.refs.clear();
+        self.bytes = Bytes::default();
+        (self.start, self.len) = (0, 0);
+    }
+
+    /// The batch.
+    pub fn batch(&self) -> Batch<'_> {
+        let data = self.bytes.get(self.start..self.start + self.len).unwrap_or_default();
+        Batch { refs: &self.refs, data, bytes: &self.bytes, first: self.first }
+    }
+}
+
 /// Iterates over the packets of a [`Batch`].
 #[derive(Clone, Debug)]
 pub struct Iter<'a> {

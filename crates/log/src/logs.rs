@@ -21,6 +21,7 @@ use crate::row::Field;
 use crate::row::Row;
 use crate::row::slot;
 use crate::selection::Selection;
+use crate::tap::Tap;
 
 /// Text format of the logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Options {
     pub selection: Selection,
     /// Optional columns to write, by name.
     pub columns: Vec<String>,
+    /// Takes the rows, and no file is written.
+    pub tap: Option<Tap>,
 }
 
 impl Options {
@@ -116,12 +119,12 @@ impl Logs {
     /// Nothing is opened before the first row.
     pub fn new(options: Options) -> Self {
         Self {
+            full_at: if options.tap.is_some() { 0 } else { PIECE },
             options,
             streams: Vec::new(),
             slots: [0; SLOTS],
             now: Time::ZERO,
             error: None,
-            full_at: PIECE,
             key: None,
             held: 0,
             chunks: Vec::new(),
@@ -308,6 +311,11 @@ impl Logs {
     fn filled(&mut self, i: usize) {
         let stream = &mut self.streams[i];
         let Some(key) = self.key else {
+            if let Some(tap) = &self.options.tap {
+                tap.add(stream.shape, stream.buffer.bytes());
+                stream.bytes += stream.buffer.len() as u64;
+                return stream.buffer.clear();
+            }
             return stream.flush(&self.options, &mut self.error, PIECE);
         };
         let end = stream.buffer.len();
@@ -346,7 +354,7 @@ impl Logs {
     pub fn close(&mut self) -> io::Result<()> {
         let now = stamp(self.now);
         for stream in self.streams.iter_mut().filter(|s| s.enabled) {
-            if self.options.format == Format::Tsv {
+            if self.options.format == Format::Tsv && self.options.tap.is_none() {
                 stream.buffer.extend(format!("#close\t{now}\n").as_bytes());
             }
             stream.flush(&self.options, &mut self.error, 1);
@@ -381,7 +389,8 @@ impl Logs {
         let Shape { path, opt_in, fields } = shape;
         let enabled = self.options.selection.has(path, opt_in);
         let mut buffer = Buffer::default();
-        if enabled && self.key.is_none() && self.options.format == Format::Tsv {
+        let has_header = self.key.is_none() && self.options.tap.is_none();
+        if enabled && has_header && self.options.format == Format::Tsv {
             let mut fields = fields();
             fields.retain(|f| !f.optional || self.options.has_column(f.name));
             buffer.extend(&header(path, &fields, opened));
@@ -635,6 +644,34 @@ mod tests {
         }
         assert_eq!(whole.pending("sample"), alone.pending("sample"));
         assert_eq!(whole.counts(), alone.counts());
+    }
+
+    #[test]
+    fn a_tap_gets_rows_of_all_streams_in_their_order() {
+        let tap = Tap::default();
+        let mut logs = Logs::new(Options { tap: Some(tap.clone()), ..Options::default() });
+        logs.write(&row());
+        logs.write(&Longer { n: 7, name: crate::Extra(None) });
+        logs.write_line::<Sample>(b"x\n");
+        let mut rows = crate::Tapped::default();
+        tap.take(&mut rows);
+        let texts = |rows: &crate::Tapped| -> Vec<(&str, String)> {
+            let text = |r: &crate::TappedRow| &rows.bytes[r.start as usize..][..r.len as usize];
+            let named = |r| (rows.path(r.stream).unwrap(), String::from_utf8_lossy(text(r)).into());
+            rows.rows.iter().map(|r| (named(r).0, named(r).1)).collect()
+        };
+        assert_eq!(
+            texts(&rows),
+            [
+                ("sample", "1.000000\t10.0.0.1\t1024\t10.0.0.2\t80\t-".to_owned()),
+                ("longer", "7".to_owned()),
+                ("sample", "x".to_owned())
+            ]
+        );
+        assert_eq!(rows.fields(0).len(), 6);
+        logs.close().unwrap();
+        tap.take(&mut rows);
+        assert!(rows.rows.is_empty());
     }
 
     #[test]

@@ -22,7 +22,9 @@ mod api;
 mod manual;
 mod script;
 
+pub use gannet_pipeline::crew::Progress;
 pub use manual::manual;
 pub use script::Error;
 pub use script::Options;
+pub use script::Report;
 pub use script::run;

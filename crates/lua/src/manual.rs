@@ -6,13 +6,14 @@
 
 use std::fmt::Write;
 
-const SOURCE: &str = include_str!("lua/gannet.lua");
+/// In the order of the manual.
+const SOURCES: [&str; 2] = [include_str!("lua/gannet.lua"), include_str!("lua/events.lua")];
 
 /// The reference as Markdown: a section a function, in the order of the source.
 pub fn manual() -> String {
     let mut out = String::new();
     let mut block: Option<Vec<&str>> = None;
-    for line in SOURCE.lines() {
+    for line in SOURCES.iter().flat_map(|source| source.lines()).map(str::trim_start) {
         if let Some(first) = line.strip_prefix("---").filter(|rest| !rest.starts_with('-')) {
             block = Some(vec![first.trim_start()]);
         } else if let Some(lines) = &mut block {
@@ -67,7 +68,11 @@ fn heading(code: &str) -> Option<String> {
             if method == name { method } else { method + "()" }
         }
     };
-    Some(name.replace("Pipeline:", "pipeline:").replace("Counts:", "counts:"))
+    Some(
+        name.replace("Pipeline:", "pipeline:")
+            .replace("Counts:", "counts:")
+            .replace("Analysis:", "analysis:"),
+    )
 }
 
 #[cfg(test)]
@@ -84,11 +89,14 @@ mod tests {
             "pipeline:queries()",
             "pipeline:join(timeout)",
             "counts:top(n)",
+            "gannet.analyze(...)",
+            "analysis:on(name, call)",
             "gannet.version",
         ] {
             assert!(text.contains(&format!("### `{name}`\n")), "{name}");
         }
-        let documented = SOURCE.lines().filter(|l| l.starts_with("--- ")).count();
+        let documented = SOURCES.iter().flat_map(|s| s.lines());
+        let documented = documented.filter(|l| l.trim_start().starts_with("--- ")).count();
         assert_eq!(text.matches("\n### ").count() + 1, documented);
     }
 }

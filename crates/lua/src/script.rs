@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::path::PathBuf;
 
+use gannet_pipeline::crew::Progress;
 use mlua::Function;
 use mlua::LightUserData;
 use mlua::Lua;
@@ -19,7 +20,14 @@ use crate::api;
 pub struct Options {
     /// Without `io`, `os`, `ffi`, `debug`, modules of the system, and bytecode.
     pub sandbox: bool,
+    /// Every pipeline tells how far it is, not only those that are asked to.
+    pub progress: bool,
+    /// Who shows how far a pipeline is, where no function of the script does.
+    pub report: Option<Report>,
 }
+
+/// Shows how far a pipeline is, after so many seconds; the last time with `done`.
+pub type Report = fn(progress: &Progress, seconds: f64, done: bool);
 
 /// Why a script did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +51,7 @@ pub enum Error {
 /// Sources by the names that `require` knows them by; one source may serve several names.
 const MODULES: &[(&[&str], &str)] = &[
     (&["gannet"], include_str!("lua/gannet.lua")),
+    (&["gannet.events"], include_str!("lua/events.lua")),
     (&["dnsjit.core.objects"], include_str!("lua/dnsjit/objects.lua")),
     (
         &[
@@ -207,7 +216,9 @@ fn state(options: Options, prepare: impl FnOnce(&Lua) -> mlua::Result<()>) -> ml
     let boot: Function =
         lua.load(include_str!("lua/boot.lua")).set_name("=gannet").into_function()?;
     let table = LightUserData(api::table().cast_mut().cast());
-    boot.call::<()>((table, api::declarations(), modules, options.sandbox))?;
+    api::set_report(options.report);
+    let (sandbox, progress) = (options.sandbox, options.progress);
+    boot.call::<()>((table, api::declarations(), modules, sandbox, progress))?;
     Ok(lua)
 }
 

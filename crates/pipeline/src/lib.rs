@@ -1,7 +1,12 @@
 //! Stages between captures and what becomes of them.
 //!
 //! [`extract`] finds DNS messages in packets of any link type, fragments and TCP streams put in
-//! order. Replay and scripts both begin with it. [`ring`] carries words from one thread to another.
+//! order. Replay and scripts both begin with it. [`question`] reads what a message asks for, and
+//! [`tally`] counts by it. [`crew`] has several threads work on one
+//! stream whose results come back in order, [`ring`] carries words from one thread to another.
 
+pub mod crew;
 pub mod extract;
+pub mod question;
 pub mod ring;
+pub mod tally;

@@ -10,7 +10,7 @@ const MAX_NAME: usize = 255;
 /// Records of one message that are looked at.
 const MAX_RECORDS: usize = 4096;
 
-/// The question and the header of a message; what stands in a [`Record`](super::stream::Record).
+/// The question and the header of a message; what stands in a [`Record`](super::record::Record).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) qtype: u16,
@@ -46,7 +46,7 @@ fn u32_at(data: &[u8], at: usize) -> Option<u32> {
 /// Writes the name at `at` as text: labels in lower case with dots between them, `\.`, `\\` and
 /// `\200` for bytes that text does not have, and `.` for the root. Pointers must lead back (RFC 1035
 /// §4.1.4), so they end. The answer is where the name ends.
-fn write_name(message: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
+pub(crate) fn write_name(message: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
     let (mut at, mut end, mut len) = (at, None, 1);
     // Where the labels that were followed so far began: a pointer must lead to before.
     let mut bound = at;

@@ -1,73 +1,296 @@
 //! Counting by fields.
+//!
+//! A row's key is made of words: of each field what it is, and a first word that tells which fields
+//! are absent. Text is made of it once, when all is counted.
 
-use std::collections::HashMap;
 use std::io::Write;
 
-use foldhash::fast::RandomState;
 use gannet_base::Addr;
+use gannet_capture::Packet;
+use gannet_pipeline::extract::Message;
+use gannet_pipeline::extract::Transport;
+use gannet_pipeline::question;
+use gannet_pipeline::question::Question;
+use gannet_pipeline::tally::Tally;
+use gannet_wire::protocol;
 
-use super::stream::Record;
+use super::dns;
+use super::record::Record;
+use super::record::of_packet;
 
-/// Keys that are told apart; what comes after them is counted under `(others)`.
-const MAX_KEYS: usize = 16 << 20;
+/// The fields by which messages are counted with the least effort: the name alone.
+const NAME_ALONE: [u8; 1] = [field::QNAME];
+/// In place of the name of a message that has none; no label is so long.
+const NO_NAME: u64 = u64::MAX;
 
-/// Counts by key.
-#[derive(Default)]
+/// Fields as numbered in `lua/gannet.lua`.
+mod field {
+    pub(super) const SRC: u8 = 1;
+    pub(super) const DST: u8 = 2;
+    pub(super) const SPORT: u8 = 3;
+    pub(super) const DPORT: u8 = 4;
+    pub(super) const PROTO: u8 = 5;
+    pub(super) const LEN: u8 = 6;
+    pub(super) const QNAME: u8 = 7;
+    pub(super) const QTYPE: u8 = 8;
+    pub(super) const QCLASS: u8 = 9;
+    pub(super) const RCODE: u8 = 10;
+    pub(super) const OPCODE: u8 = 11;
+    pub(super) const ID: u8 = 12;
+}
+
+/// What is added up, by what.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
-    counts: HashMap<Box<[u8]>, u64, RandomState>,
-    others: u64,
-    key: Vec<u8>,
-    rows: Vec<(Box<[u8]>, u64)>,
+    /// The field that is added up; 0 to count.
+    value: u8,
+    fields: Vec<u8>,
+    tally: Tally,
+    /// The sum of all, where there is nothing to group by.
+    total: u64,
 }
 
 impl Groups {
-    /// Counts one record under the fields' values, as numbered in `lua/gannet.lua`.
-    pub(crate) fn count(&mut self, fields: &[u8], record: &Record, name: &[u8]) {
-        if let [7] = fields {
-            // The most common wish needs no copy of the key.
-            return self.add(&[], Some(name));
-        }
-        let mut key = std::mem::take(&mut self.key);
-        key.clear();
-        for (index, field) in fields.iter().enumerate() {
-            if index > 0 {
-                key.push(b'\t');
-            }
-            write_field(*field, record, name, &mut key);
-        }
-        self.add(&key, None);
-        self.key = key;
+    pub(crate) fn new(value: u8, fields: &[u8]) -> Self {
+        Self { value, fields: fields.to_vec(), ..Self::default() }
     }
 
-    fn add(&mut self, key: &[u8], borrowed: Option<&[u8]>) {
-        let key = borrowed.unwrap_or(key);
-        if let Some(count) = self.counts.get_mut(key) {
-            *count += 1;
-        } else if self.counts.len() < MAX_KEYS {
-            self.counts.insert(key.into(), 1);
+    /// Counts a packet.
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
+        if self.fields.is_empty() && self.value == 0 {
+            self.total += 1;
         } else {
-            self.others += 1;
+            self.record(&of_packet(packet), &[]);
         }
     }
 
-    /// Ends counting; how many rows there are.
-    pub(crate) fn finish(&mut self) -> usize {
-        self.rows = std::mem::take(&mut self.counts).into_iter().collect();
-        if self.others > 0 {
-            self.rows.push((b"(others)".as_slice().into(), self.others));
+    /// Counts a message.
+    #[inline]
+    pub(crate) fn message(&mut self, m: &Message<'_>) {
+        let amount = match self.value {
+            0 => 1,
+            _ => m.bytes.len() as u64,
+        };
+        if self.fields.is_empty() {
+            self.total = self.total.wrapping_add(amount);
+            return;
         }
+        let asked = Question::of(m.bytes);
+        let words = self.tally.key();
+        if self.fields == NAME_ALONE {
+            push_name(asked, m.bytes, words);
+        } else {
+            let header = |at| u64::from(dns::u16_at(m.bytes, at).unwrap_or(0));
+            let ends = (m.source, m.destination);
+            let transport = match m.transport {
+                Transport::Udp => protocol::UDP,
+                Transport::Tcp => protocol::TCP,
+            };
+            let first = words.len();
+            words.push(0);
+            for (index, field) in self.fields.iter().enumerate() {
+                let value = match *field {
+                    field::SRC => push_address(&ends.0.0.octets(), words),
+                    field::DST => push_address(&ends.1.0.octets(), words),
+                    field::QNAME => {
+                        push_name(asked, m.bytes, words);
+                        continue;
+                    }
+                    field::SPORT => Some(u64::from(ends.0.1)),
+                    field::DPORT => Some(u64::from(ends.1.1)),
+                    field::PROTO => Some(u64::from(transport)),
+                    field::LEN => Some(m.bytes.len() as u64),
+                    field::QTYPE => asked.map(|q| u64::from(q.qtype)),
+                    field::QCLASS => asked.map(|q| u64::from(q.qclass)),
+                    field::ID => Some(header(0)),
+                    field => Some(of_flags(field, header(2))),
+                };
+                push(value, index, first, words);
+            }
+        }
+        self.tally.add(amount);
+    }
+
+    /// Counts a record, which a message has if there is one for it.
+    pub(crate) fn record(&mut self, r: &Record, message: &[u8]) {
+        let amount = match self.value {
+            0 => 1,
+            _ => u64::from(r.wire_len),
+        };
+        if self.fields.is_empty() {
+            self.total = self.total.wrapping_add(amount);
+            return;
+        }
+        let words = self.tally.key();
+        let first = words.len();
+        if self.fields != NAME_ALONE {
+            words.push(0);
+        }
+        for (index, field) in self.fields.iter().enumerate() {
+            let has = |is: u8, value: u64| (is != 0).then_some(value);
+            let value = match *field {
+                field::SRC if r.has_ip != 0 => push_address(&r.src, words),
+                field::DST if r.has_ip != 0 => push_address(&r.dst, words),
+                field::SRC | field::DST => None,
+                field::QNAME => {
+                    push_name(Question::of(message), message, words);
+                    continue;
+                }
+                field::SPORT => has(r.has_ports, u64::from(r.sport)),
+                field::DPORT => has(r.has_ports, u64::from(r.dport)),
+                field::PROTO => has(r.has_ip, u64::from(r.proto)),
+                field::LEN => Some(u64::from(r.wire_len)),
+                field::QTYPE => has(r.has_question, u64::from(r.qtype)),
+                field::QCLASS => has(r.has_question, u64::from(r.qclass)),
+                field::ID => Some(u64::from(r.id)),
+                field => Some(of_flags(field, u64::from(r.flags))),
+            };
+            push(value, index, first, words);
+        }
+        self.tally.add(amount);
+    }
+
+    /// Adds what others counted by the same fields.
+    pub(crate) fn merge(&mut self, other: &mut Self) {
+        self.tally.merge(&mut other.tally);
+        self.total = self.total.wrapping_add(other.total);
+    }
+
+    /// Ends counting.
+    pub(crate) fn finish(&mut self) -> Counts {
+        if self.fields.is_empty() {
+            return Counts::alone(self.total);
+        }
+        let (rows, others) = self.tally.finish();
+        let mut counts = Counts::default();
+        for (key, count) in rows {
+            let start = counts.text.len();
+            write_key(&self.fields, key, &mut counts.text);
+            counts.rows.push((start, counts.text.len(), count));
+        }
+        if others > 0 {
+            let start = counts.text.len();
+            counts.text.extend_from_slice(b"(others)");
+            counts.rows.push((start, counts.text.len(), others));
+        }
+        counts
+    }
+}
+
+#[inline]
+fn push_name(asked: Option<Question>, message: &[u8], words: &mut Vec<u64>) {
+    match asked {
+        Some(question) => question.push_name(message, words),
+        None => words.push(NO_NAME),
+    }
+}
+
+/// Adds an address but for its last word, which it gives.
+#[inline]
+fn push_address(octets: &[u8; 16], words: &mut Vec<u64>) -> Option<u64> {
+    let all = u128::from_be_bytes(*octets);
+    words.push((all >> 64) as u64);
+    Some(all as u64)
+}
+
+/// Adds a value, or notes in the word at `first` that the field at `index` has none.
+#[inline]
+fn push(value: Option<u64>, index: usize, first: usize, words: &mut Vec<u64>) {
+    match value {
+        Some(value) => words.push(value),
+        None => words[first] |= 1 << index,
+    }
+}
+
+fn of_flags(field: u8, flags: u64) -> u64 {
+    match field {
+        field::RCODE => flags & 15,
+        field::OPCODE => flags >> 11 & 15,
+        _ => flags >> 15,
+    }
+}
+
+/// Writes a key as text, its fields apart by tabs.
+fn write_key(fields: &[u8], mut key: &[u64], out: &mut Vec<u8>) {
+    let mut absent = 0;
+    if fields != NAME_ALONE {
+        absent = key.split_off_first().copied().unwrap_or(0);
+    }
+    for (index, field) in fields.iter().enumerate() {
+        if index > 0 {
+            out.push(b'\t');
+        }
+        if absent >> index & 1 != 0 {
+            continue;
+        }
+        if *field == field::QNAME {
+            let len = question::name_of(key).map_or(1, |(name, len)| {
+                // It was read as a name, so it is one.
+                dns::write_name(&name, 0, out).unwrap_or_default();
+                len
+            });
+            key = key.get(len..).unwrap_or_default();
+            continue;
+        }
+        let value = key.split_off_first().copied().unwrap_or(0);
+        let written = match *field {
+            field::SRC | field::DST => {
+                let low = key.split_off_first().copied().unwrap_or(0);
+                let octets = u128::from(value) << 64 | u128::from(low);
+                write!(out, "{}", Addr::v6(octets.to_be_bytes()))
+            }
+            field::PROTO => match protocol_name(value) {
+                Some(name) => out.write_all(name.as_bytes()),
+                None => write!(out, "{value}"),
+            },
+            _ => write!(out, "{value}"),
+        };
+        // Writing to a vector cannot fail.
+        written.unwrap_or_default();
+    }
+}
+
+fn protocol_name(number: u64) -> Option<&'static str> {
+    Some(match number {
+        1 => "icmp",
+        6 => "tcp",
+        17 => "udp",
+        58 => "icmp6",
+        _ => return None,
+    })
+}
+
+/// What was counted, as text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    text: Vec<u8>,
+    /// Where a key stands, and its count.
+    rows: Vec<(usize, usize, u64)>,
+}
+
+impl Counts {
+    /// One row without a key.
+    pub(crate) fn alone(total: u64) -> Self {
+        Self { text: Vec::new(), rows: vec![(0, 0, total)] }
+    }
+
+    /// How many keys there are.
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// How many were counted under all keys.
     pub(crate) fn total(&self) -> u64 {
-        self.rows.iter().map(|(_, count)| count).sum()
+        self.rows.iter().map(|(_, _, count)| count).sum()
     }
 
     /// Brings the rows that were counted most to the front, in order, so many of them.
     pub(crate) fn sort(&mut self, first: usize) {
-        type Row = (Box<[u8]>, u64);
-        let order = |a: &Row, b: &Row| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0));
+        let key = |row: &(usize, usize, u64)| &self.text[row.0..row.1];
+        let order = |a: &_, b: &(usize, usize, u64)| {
+            let a: &(usize, usize, u64) = a;
+            b.2.cmp(&a.2).then_with(|| key(a).cmp(key(b)))
+        };
         if first < self.rows.len() {
             self.rows.select_nth_unstable_by(first, order);
         }
@@ -77,53 +300,8 @@ impl Groups {
 
     /// Key and count of a row.
     pub(crate) fn row(&self, row: usize) -> (&[u8], u64) {
-        self.rows.get(row).map_or((&[], 0), |(key, count)| (key, *count))
-    }
-}
-
-fn write_field(field: u8, r: &Record, name: &[u8], out: &mut Vec<u8>) {
-    let number = match field {
-        1 => return write_address(r, &r.src, out),
-        2 => return write_address(r, &r.dst, out),
-        5 => {
-            let protocol = match r.proto {
-                1 => "icmp",
-                6 => "tcp",
-                17 => "udp",
-                58 => "icmp6",
-                _ if r.has_ip == 0 => "",
-                _ => return write_number(u32::from(r.proto), out),
-            };
-            return out.extend_from_slice(protocol.as_bytes());
-        }
-        7 => return out.extend_from_slice(name),
-        3 => u32::from(r.sport),
-        4 => u32::from(r.dport),
-        6 => r.wire_len,
-        8 => u32::from(r.qtype),
-        9 => u32::from(r.qclass),
-        10 => u32::from(r.flags & 15),
-        11 => u32::from(r.flags >> 11 & 15),
-        12 => u32::from(r.id),
-        _ => u32::from(r.flags >> 15),
-    };
-    let absent = match field {
-        3 | 4 => r.has_ports == 0,
-        8 | 9 => r.has_question == 0,
-        _ => false,
-    };
-    if !absent {
-        write_number(number, out);
-    }
-}
-
-fn write_number(number: u32, out: &mut Vec<u8>) {
-    // Writing to a vector cannot fail.
-    write!(out, "{number}").unwrap_or_default();
-}
-
-fn write_address(r: &Record, bytes: &[u8; 16], out: &mut Vec<u8>) {
-    if r.has_ip != 0 {
-        write!(out, "{}", Addr::v6(*bytes)).unwrap_or_default();
+        self.rows.get(row).map_or((&[], 0), |&(start, end, count)| {
+            (self.text.get(start..end).unwrap_or_default(), count)
+        })
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
-use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 
-use super::stream::Record;
-use super::stream::Records;
+use super::pairing::Fingerprint;
+use super::pairing::Pairing;
+use super::record::Record;
+use super::record::Records;
 
 /// Queries that wait for their response; at more, the oldest goes without.
 const MAX_WAITING: usize = 1 << 20;
@@ -16,11 +17,9 @@ const MAX_WAITING: usize = 1 << 20;
 pub(crate) struct Join {
     /// Nanoseconds that a response may take.
     timeout: i64,
-    /// Two hashes of one key, with seeds of their own: 128 bits, so that no two keys are taken for
-    /// one.
-    hashers: [RandomState; 2],
+    pairing: Pairing,
     /// Numbers of the queries that wait with a key, oldest first.
-    waiting: HashMap<(u64, u64), VecDeque<u64>, RandomState>,
+    waiting: HashMap<Fingerprint, VecDeque<u64>, RandomState>,
     /// The queries by number, from `first` on; those that were answered are gone.
     queries: VecDeque<Option<Query>>,
     first: u64,
@@ -29,7 +28,7 @@ pub(crate) struct Join {
 
 struct Query {
     record: Record,
-    key: (u64, u64),
+    key: Fingerprint,
     message: Box<[u8]>,
     name: Box<[u8]>,
 }
@@ -38,7 +37,7 @@ impl Join {
     pub(crate) fn new(timeout: i64) -> Self {
         Self {
             timeout,
-            hashers: Default::default(),
+            pairing: Pairing::default(),
             waiting: HashMap::default(),
             queries: VecDeque::new(),
             first: 0,
@@ -56,7 +55,7 @@ impl Join {
         for record in &messages.list {
             self.expire(record.time, out);
             let (message, name) = (messages.message(record), messages.name(record));
-            let key = key(&self.hashers, record, name);
+            let key = self.pairing.of_record(record, message);
             if record.is_response() {
                 self.answer(key, record, message, name, out);
                 continue;
@@ -81,7 +80,7 @@ impl Join {
 
     fn answer(
         &mut self,
-        key: (u64, u64),
+        key: Fingerprint,
         record: &Record,
         message: &[u8],
         name: &[u8],
@@ -135,18 +134,4 @@ impl Join {
             return;
         }
     }
-}
-
-/// The same for a query and its response.
-pub(crate) fn key(hashers: &[RandomState; 2], r: &Record, name: &[u8]) -> (u64, u64) {
-    let (client, server) = ((&r.src, r.sport), (&r.dst, r.dport));
-    let (client, server) = if r.is_response() { (server, client) } else { (client, server) };
-    let [a, b] = [client.0, server.0].map(|address| u128::from_be_bytes(*address));
-    let ports = u64::from(client.1) << 48 | u64::from(server.1) << 32;
-    let rest = u64::from(r.id) << 48
-        | u64::from(r.qtype) << 32
-        | u64::from(r.qclass) << 16
-        | u64::from(r.proto);
-    let all = (a, b, ports, rest, name);
-    (hashers[0].hash_one(all), hashers[1].hash_one(all))
 }

@@ -6,21 +6,31 @@ use std::collections::VecDeque;
 use foldhash::fast::RandomState;
 use hdrhistogram::Histogram;
 
-use super::stream::Record;
+use super::pairing::Fingerprint;
 
 /// Queries that wait for their response; at more, the oldest goes without.
 const MAX_WAITING: usize = 1 << 20;
 
-/// 128 bits of hash, so that no two keys are taken for one.
-type Key = (u64, u64);
+/// Times are told apart up to so many nanoseconds, a day; longer ones count as that.
+const LONGEST: u64 = 86_400_000_000_000;
+
+/// A message, as far as it matters here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    /// Nanoseconds since the epoch.
+    pub(crate) time: i64,
+    /// Of its packet.
+    pub(crate) number: u64,
+    pub(crate) key: Fingerprint,
+    pub(crate) is_response: bool,
+}
 
 /// Pairs as [`Join`](super::join::Join) does, and keeps times alone.
 pub(crate) struct Latencies {
     timeout: i64,
-    hashers: [RandomState; 2],
-    waiting: HashMap<Key, Waiting, RandomState>,
+    waiting: HashMap<Fingerprint, Waiting, RandomState>,
     /// Every query in order of time, answered or not.
-    order: VecDeque<(i64, Key)>,
+    order: VecDeque<(i64, Fingerprint)>,
     histogram: Histogram<u64>,
     queries: u64,
     answered: u64,
@@ -52,24 +62,23 @@ impl Latencies {
     pub(crate) fn new(timeout: i64) -> Option<Self> {
         Some(Self {
             timeout,
-            hashers: Default::default(),
             waiting: HashMap::default(),
             order: VecDeque::new(),
-            histogram: Histogram::new(3).ok()?,
+            histogram: Histogram::new_with_bounds(1, LONGEST, 3).ok()?,
             queries: 0,
             answered: 0,
             sum: 0,
         })
     }
 
-    pub(crate) fn add(&mut self, record: &Record, name: &[u8]) {
+    pub(crate) fn add(&mut self, record: &Sent) {
         while let Some((time, key)) =
             self.order.pop_front_if(|(time, _)| time.saturating_add(self.timeout) < record.time)
         {
             self.give_up(time, key);
         }
-        let key = super::join::key(&self.hashers, record, name);
-        if !record.is_response() {
+        let key = record.key;
+        if !record.is_response {
             self.queries += 1;
             if self.order.len() >= MAX_WAITING
                 && let Some((time, key)) = self.order.pop_front()
@@ -92,7 +101,7 @@ impl Latencies {
     }
 
     /// The oldest query with a key, which waits no more.
-    fn take(&mut self, key: Key) -> Option<i64> {
+    fn take(&mut self, key: Fingerprint) -> Option<i64> {
         let waiting = self.waiting.get_mut(&key)?;
         let first = waiting.first;
         match waiting.more.pop_front() {
@@ -105,7 +114,7 @@ impl Latencies {
     }
 
     /// A query that was sent then waits no more, if it still does.
-    fn give_up(&mut self, time: i64, key: Key) {
+    fn give_up(&mut self, time: i64, key: Fingerprint) {
         if self.waiting.get(&key).is_some_and(|w| w.first <= time) {
             self.take(key);
         }
@@ -130,11 +139,8 @@ impl Latencies {
 mod tests {
     use super::*;
 
-    fn message(time: i64, id: u16, is_response: bool) -> Record {
-        let (client, server) = ([1; 16], [2; 16]);
-        let (src, dst) = if is_response { (server, client) } else { (client, server) };
-        let flags = if is_response { 0x8000 } else { 0 };
-        Record { time, id, flags, src, dst, ..Record::default() }
+    fn message(time: i64, id: u64, is_response: bool) -> Sent {
+        Sent { time, number: 0, key: (id, 7), is_response }
     }
 
     #[test]
@@ -150,9 +156,9 @@ mod tests {
             (1500, 2, true),
             (1600, 3, false),
         ] {
-            l.add(&message(time, id, is_response), b"a.test");
+            l.add(&message(time, id, is_response));
         }
-        l.add(&message(1700, 3, true), b"b.test");
+        l.add(&message(1700, 4, true));
         let s = l.summary();
         assert_eq!((s.queries, s.answered, s.min, s.max), (4, 2, 100.0, 100.0));
         assert_eq!(s.mean, 100.0);

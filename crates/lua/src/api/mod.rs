@@ -8,33 +8,52 @@
 //! that live for the call. A null pointer is refused. Nothing unwinds out of them, nothing raises.
 #![allow(unsafe_code)]
 
+mod analysis;
 mod client;
 mod dns;
+mod gather;
 mod group;
 mod join;
 mod latency;
+mod pairing;
+mod record;
 mod stream;
 mod thread;
 
+use std::cell::Cell;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::ffi::CString;
 use std::ffi::c_char;
 use std::ffi::c_int;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Instant;
 
 use gannet_base::Addr;
+use gannet_pipeline::crew::Progress;
 
+use crate::script::Report;
+
+use analysis::Analyses;
 use client::Clients;
 use latency::Summary;
+use record::Record;
 use stream::Flow;
-use stream::Record;
 use thread::Threads;
 
 /// The same in C, for LuaJIT's FFI; those of the parts that it has by pointer come first.
 pub(crate) fn declarations() -> String {
-    [thread::DECLARATIONS, client::DECLARATIONS, DECLARATIONS].concat()
+    [thread::DECLARATIONS, client::DECLARATIONS, PROGRESS, analysis::DECLARATIONS, DECLARATIONS]
+        .concat()
 }
+
+const PROGRESS: &str = "
+typedef struct {
+    uint64_t packets, bytes, total;
+    int has_total;
+} gannet_progress;
+";
 
 const DECLARATIONS: &str = "
 typedef struct {
@@ -76,6 +95,9 @@ typedef struct {
 typedef struct {
     const char *(*version)(void);
     const char *(*last_error)(void);
+    double (*clock)(void);
+    int (*processors)(void);
+    void (*report)(const gannet_progress *at, double seconds, int done);
     int (*address_text)(const uint8_t *bytes, char *buffer);
     gannet_flow *(*stream_open)(const char *const *paths, int count);
     void (*stream_free)(gannet_flow *flow);
@@ -86,14 +108,20 @@ typedef struct {
     int (*stream_next)(gannet_flow *flow);
     const gannet_record *(*stream_records)(gannet_flow *flow);
     const char *(*stream_names)(gannet_flow *flow);
-    int64_t (*stream_count_by)(gannet_flow *flow, const uint8_t *fields, int count, int64_t limit);
-    uint64_t (*stream_count_total)(gannet_flow *flow, int64_t first);
-    uint64_t (*stream_count_row)(gannet_flow *flow, int64_t row, const char **key, uint32_t *len);
-    int (*stream_latencies)(gannet_flow *flow, int64_t limit, gannet_latencies *out);
-    int64_t (*stream_write)(gannet_flow *flow, const char *path, int64_t limit);
+    void (*stream_parallel)(gannet_flow *flow, int threads);
+    void (*stream_progress)(gannet_flow *flow, gannet_progress *out);
+    void (*stream_sum)(gannet_flow *flow, int value, const uint8_t *fields, int count, int64_t limit);
+    int (*stream_latencies)(gannet_flow *flow, int64_t limit);
+    int (*stream_write)(gannet_flow *flow, const char *path, int64_t limit);
+    int (*stream_step)(gannet_flow *flow);
+    int64_t (*stream_rows)(gannet_flow *flow);
+    uint64_t (*stream_total)(gannet_flow *flow, int64_t first);
+    uint64_t (*stream_row)(gannet_flow *flow, int64_t row, const char **key, uint32_t *len);
+    void (*stream_measured)(gannet_flow *flow, gannet_latencies *out);
     uint32_t (*dns_answers)(const uint8_t *bytes, uint32_t len, const char **text);
     const gannet_threads *threads;
     const gannet_clients *clients;
+    const gannet_analyses *analyses;
 } gannet_api;
 ";
 
@@ -102,6 +130,9 @@ typedef struct {
 pub(crate) struct Api {
     version: extern "C" fn() -> *const c_char,
     last_error: extern "C" fn() -> *const c_char,
+    clock: extern "C" fn() -> f64,
+    processors: extern "C" fn() -> c_int,
+    report: unsafe extern "C" fn(*const Position, f64, c_int),
     address_text: unsafe extern "C" fn(*const u8, *mut c_char) -> c_int,
     stream_open: unsafe extern "C" fn(*const *const c_char, c_int) -> *mut Flow,
     stream_free: unsafe extern "C" fn(*mut Flow),
@@ -112,19 +143,49 @@ pub(crate) struct Api {
     stream_next: unsafe extern "C" fn(*mut Flow) -> c_int,
     stream_records: unsafe extern "C" fn(*mut Flow) -> *const Record,
     stream_names: unsafe extern "C" fn(*mut Flow) -> *const u8,
-    stream_count_by: unsafe extern "C" fn(*mut Flow, *const u8, c_int, i64) -> i64,
-    stream_count_total: unsafe extern "C" fn(*mut Flow, i64) -> u64,
-    stream_count_row: unsafe extern "C" fn(*mut Flow, i64, *mut *const u8, *mut u32) -> u64,
-    stream_latencies: unsafe extern "C" fn(*mut Flow, i64, *mut Summary) -> c_int,
-    stream_write: unsafe extern "C" fn(*mut Flow, *const c_char, i64) -> i64,
+    stream_parallel: unsafe extern "C" fn(*mut Flow, c_int),
+    stream_progress: unsafe extern "C" fn(*mut Flow, *mut Position),
+    stream_sum: unsafe extern "C" fn(*mut Flow, c_int, *const u8, c_int, i64),
+    stream_latencies: unsafe extern "C" fn(*mut Flow, i64) -> c_int,
+    stream_write: unsafe extern "C" fn(*mut Flow, *const c_char, i64) -> c_int,
+    stream_step: unsafe extern "C" fn(*mut Flow) -> c_int,
+    stream_rows: unsafe extern "C" fn(*mut Flow) -> i64,
+    stream_total: unsafe extern "C" fn(*mut Flow, i64) -> u64,
+    stream_row: unsafe extern "C" fn(*mut Flow, i64, *mut *const u8, *mut u32) -> u64,
+    stream_measured: unsafe extern "C" fn(*mut Flow, *mut Summary),
     dns_answers: unsafe extern "C" fn(*const u8, u32, *mut *const u8) -> u32,
     threads: &'static Threads,
     clients: &'static Clients,
+    analyses: &'static Analyses,
+}
+
+/// How far reading has come, as C sees it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Position {
+    packets: u64,
+    bytes: u64,
+    total: u64,
+    has_total: c_int,
+}
+
+impl From<Progress> for Position {
+    fn from(p: Progress) -> Self {
+        Self {
+            packets: p.packets,
+            bytes: p.bytes,
+            total: p.total.unwrap_or(0),
+            has_total: c_int::from(p.total.is_some()),
+        }
+    }
 }
 
 static TABLE: Api = Api {
     version,
     last_error,
+    clock,
+    processors,
+    report,
     address_text,
     stream_open,
     stream_free,
@@ -135,14 +196,20 @@ static TABLE: Api = Api {
     stream_next,
     stream_records,
     stream_names,
-    stream_count_by,
-    stream_count_total,
-    stream_count_row,
+    stream_parallel,
+    stream_progress,
+    stream_sum,
     stream_latencies,
     stream_write,
+    stream_step,
+    stream_rows,
+    stream_total,
+    stream_row,
+    stream_measured,
     dns_answers,
     threads: &thread::TABLE,
     clients: &client::TABLE,
+    analyses: &analysis::TABLE,
 };
 
 /// The functions; they live as long as the program.
@@ -152,7 +219,13 @@ pub(crate) fn table() -> *const Api {
 
 thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
+    static REPORT: Cell<Option<Report>> = const { Cell::new(None) };
     static ANSWERS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Who shows how far pipelines of this thread are.
+pub(crate) fn set_report(report: Option<Report>) {
+    REPORT.with(|r| r.set(report));
 }
 
 /// Keeps what went wrong for `last_error`.
@@ -167,6 +240,28 @@ extern "C" fn version() -> *const c_char {
 
 extern "C" fn last_error() -> *const c_char {
     LAST_ERROR.with(|e| e.borrow().as_ptr())
+}
+
+/// Seconds since the first call, by a clock that is never set.
+extern "C" fn clock() -> f64 {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
+/// Threads that run at once.
+extern "C" fn processors() -> c_int {
+    std::thread::available_parallelism().map_or(1, |n| n.get().min(stream::MAX_THREADS) as c_int)
+}
+
+/// # Safety
+/// `at` points to a position.
+unsafe extern "C" fn report(at: *const Position, seconds: f64, done: c_int) {
+    if let Some(report) = REPORT.with(Cell::get) {
+        // SAFETY: by this function's contract.
+        let at = unsafe { at.read() };
+        let total = (at.has_total != 0).then_some(at.total);
+        report(&Progress { packets: at.packets, bytes: at.bytes, total }, seconds, done != 0);
+    }
 }
 
 /// Text of a C string that Lua passes.
@@ -193,17 +288,22 @@ unsafe extern "C" fn address_text(bytes: *const u8, buffer: *mut c_char) -> c_in
     len as c_int
 }
 
+/// The paths that Lua passes; `None` if one is not UTF-8.
+///
 /// # Safety
-/// `paths` points to `count` C strings.
-unsafe extern "C" fn stream_open(paths: *const *const c_char, count: c_int) -> *mut Flow {
+/// `list` points to `count` C strings.
+unsafe fn paths(list: *const *const c_char, count: c_int) -> Option<Vec<PathBuf>> {
     // SAFETY: by this function's contract.
-    let paths = unsafe { std::slice::from_raw_parts(paths, count.max(0) as usize) };
-    let named: Option<Vec<PathBuf>> = paths
-        .iter()
-        // SAFETY: by this function's contract.
-        .map(|p| unsafe { text(*p) }.map(PathBuf::from))
-        .collect();
-    let Some(named) = named else {
+    let list = unsafe { std::slice::from_raw_parts(list, count.max(0) as usize) };
+    // SAFETY: by this function's contract.
+    list.iter().map(|p| unsafe { text(*p) }.map(PathBuf::from)).collect()
+}
+
+/// # Safety
+/// As for [`paths`].
+unsafe extern "C" fn stream_open(list: *const *const c_char, count: c_int) -> *mut Flow {
+    // SAFETY: by this function's contract.
+    let Some(named) = (unsafe { paths(list, count) }) else {
         fail(&"a path is not UTF-8");
         return std::ptr::null_mut();
     };
@@ -303,64 +403,96 @@ unsafe extern "C" fn stream_names(it: *mut Flow) -> *const u8 {
 }
 
 /// # Safety
-/// As for [`flow`]; `fields` points to `count` bytes.
-unsafe extern "C" fn stream_count_by(
-    it: *mut Flow,
-    fields: *const u8,
-    count: c_int,
-    limit: i64,
-) -> i64 {
-    // SAFETY: by this function's contract.
-    let (it, fields) =
-        unsafe { (flow(it), std::slice::from_raw_parts(fields, count.max(0) as usize)) };
-    match it.count_by(fields, u64::try_from(limit).ok()) {
-        Ok(rows) => rows as i64,
-        Err(error) => {
-            fail(&error);
-            -1
-        }
-    }
-}
-
-/// Puts the rows that were counted most in front; how many were counted in all.
-///
-/// # Safety
 /// As for [`flow`].
-unsafe extern "C" fn stream_count_total(it: *mut Flow, first: i64) -> u64 {
+unsafe extern "C" fn stream_parallel(it: *mut Flow, threads: c_int) {
     // SAFETY: by this function's contract.
-    let groups = unsafe { flow(it) }.groups();
-    groups.sort(usize::try_from(first).unwrap_or(usize::MAX));
-    groups.total()
+    unsafe { flow(it) }.parallel(usize::try_from(threads).unwrap_or(1));
 }
 
 /// # Safety
 /// As for [`flow`]; `out` points to one place.
-unsafe extern "C" fn stream_latencies(it: *mut Flow, limit: i64, out: *mut Summary) -> c_int {
+unsafe extern "C" fn stream_progress(it: *mut Flow, out: *mut Position) {
     // SAFETY: by this function's contract.
-    match unsafe { flow(it) }.latencies(u64::try_from(limit).ok()) {
-        Ok(summary) => {
-            // SAFETY: by this function's contract.
-            unsafe { out.write(summary) };
-            0
-        }
-        Err(error) => {
-            fail(&error);
-            -1
-        }
-    }
+    unsafe { out.write(flow(it).progress().into()) };
+}
+
+/// # Safety
+/// As for [`flow`]; `fields` points to `count` bytes.
+unsafe extern "C" fn stream_sum(
+    it: *mut Flow,
+    value: c_int,
+    fields: *const u8,
+    count: c_int,
+    limit: i64,
+) {
+    // SAFETY: by this function's contract.
+    let (it, fields) =
+        unsafe { (flow(it), std::slice::from_raw_parts(fields, count.max(0) as usize)) };
+    it.begin_sum(value as u8, fields, u64::try_from(limit).ok());
+}
+
+/// # Safety
+/// As for [`flow`].
+unsafe extern "C" fn stream_latencies(it: *mut Flow, limit: i64) -> c_int {
+    // SAFETY: by this function's contract.
+    told(unsafe { flow(it) }.begin_latencies(u64::try_from(limit).ok()).map(|()| 0))
+}
+
+/// # Safety
+/// As for [`flow`]; `path` is a C string.
+unsafe extern "C" fn stream_write(it: *mut Flow, path: *const c_char, limit: i64) -> c_int {
+    // SAFETY: by this function's contract.
+    let (it, path) = unsafe { (flow(it), text(path)) };
+    let Some(path) = path else {
+        fail(&"the path is not UTF-8");
+        return -1;
+    };
+    told(it.begin_write(path.as_ref(), u64::try_from(limit).ok()).map(|()| 0))
+}
+
+/// # Safety
+/// As for [`flow`].
+unsafe extern "C" fn stream_step(it: *mut Flow) -> c_int {
+    // SAFETY: by this function's contract.
+    told(unsafe { flow(it) }.step().map(c_int::from))
+}
+
+/// A result as C has it: what is wrong is kept for `last_error`.
+fn told(result: Result<c_int, String>) -> c_int {
+    result.unwrap_or_else(|error| {
+        fail(&error);
+        -1
+    })
+}
+
+/// # Safety
+/// As for [`flow`].
+unsafe extern "C" fn stream_rows(it: *mut Flow) -> i64 {
+    // SAFETY: by this function's contract.
+    unsafe { flow(it) }.counts().len() as i64
+}
+
+/// Puts the rows with the most in front; the sum of all.
+///
+/// # Safety
+/// As for [`flow`].
+unsafe extern "C" fn stream_total(it: *mut Flow, first: i64) -> u64 {
+    // SAFETY: by this function's contract.
+    let counts = unsafe { flow(it) }.counts();
+    counts.sort(usize::try_from(first).unwrap_or(usize::MAX));
+    counts.total()
 }
 
 /// # Safety
 /// As for [`flow`]; `key` and `len` point to one place each. The key is valid as long as the flow.
-unsafe extern "C" fn stream_count_row(
+unsafe extern "C" fn stream_row(
     it: *mut Flow,
     row: i64,
     key: *mut *const u8,
     len: *mut u32,
 ) -> u64 {
     // SAFETY: by this function's contract.
-    let it = unsafe { flow(it) };
-    let (text, count) = it.row(row as usize);
+    let (text, count) = unsafe { flow(it) }.counts().row(row as usize);
     // SAFETY: by this function's contract.
     unsafe {
         key.write(text.as_ptr());
@@ -370,21 +502,10 @@ unsafe extern "C" fn stream_count_row(
 }
 
 /// # Safety
-/// As for [`flow`]; `path` is a C string.
-unsafe extern "C" fn stream_write(it: *mut Flow, path: *const c_char, limit: i64) -> i64 {
+/// As for [`flow`]; `out` points to one place.
+unsafe extern "C" fn stream_measured(it: *mut Flow, out: *mut Summary) {
     // SAFETY: by this function's contract.
-    let (it, path) = unsafe { (flow(it), text(path)) };
-    let Some(path) = path else {
-        fail(&"the path is not UTF-8");
-        return -1;
-    };
-    match it.write(path.as_ref(), u64::try_from(limit).ok()) {
-        Ok(count) => count as i64,
-        Err(error) => {
-            fail(&error);
-            -1
-        }
-    }
+    unsafe { out.write(flow(it).latencies()) };
 }
 
 /// # Safety

@@ -1,12 +1,12 @@
 -- Makes gannet's modules known, and takes away what a sandbox must not have.
-local pointer, declarations, sources, sandbox = ...
+local pointer, declarations, sources, sandbox, progress = ...
 local ffi = require("ffi")
 ffi.cdef(declarations)
 local api = ffi.cast("const gannet_api *", pointer)
 local loadstring, setmetatable, error, type = loadstring, setmetatable, error, type
 
 -- What the modules get as `...`: the functions of the program, and the FFI.
-local inside = { api = api, ffi = ffi, sandbox = sandbox }
+local inside = { api = api, ffi = ffi, sandbox = sandbox, progress = progress }
 
 local loaded = package.loaded
 local function load_own(name)
@@ -16,6 +16,7 @@ local function load_own(name)
     if not chunk then error(problem, 0) end
     return function() return chunk(name, inside) end
 end
+inside.load = load_own
 
 if not sandbox then
     table.insert(package.loaders, 2, function(name)

@@ -172,12 +172,35 @@ local Pipeline = {}
 Pipeline.__index = Pipeline
 Pipeline.__metatable = "pipeline"
 
+-- A function that tells how far something is, when it is time to.
+local function reporter(handle, position, call)
+    local now, begun, last = api.clock, api.clock(), 0
+    local at = ffi.new("gannet_progress")
+    return function(done)
+        local seconds = now() - begun
+        if not done and seconds - last < 0.2 then return end
+        last = seconds
+        position(handle, at)
+        if not call then return api.report(at, seconds, done and 1 or 0) end
+        local packets, bytes = tonumber(at.packets), tonumber(at.bytes)
+        local total = at.has_total ~= 0 and tonumber(at.total) or nil
+        call({
+            packets = packets, bytes = bytes, total = total, seconds = seconds, done = done,
+            fraction = total and (total > 0 and math.min(bytes / total, 1) or 1) or nil,
+            rate = seconds > 0 and packets / seconds or 0,
+        })
+    end
+end
+
 -- What a pipeline keeps to itself, so that scripts cannot reach into it.
 local insides = setmetatable({}, { __mode = "k" })
 
 local function make(handle, kind)
     local self = setmetatable({}, Pipeline)
-    insides[self] = { handle = ffi.gc(handle, api.stream_free), kind = kind, limit = -1 }
+    insides[self] = {
+        handle = ffi.gc(handle, api.stream_free), kind = kind, limit = -1,
+        progress = inside.progress and reporter(handle, api.stream_progress) or nil,
+    }
     return self
 end
 
@@ -188,26 +211,32 @@ local function of(self, verb)
     return me
 end
 
+-- Opens captures by a function of the program.
+local function open(verb, call, ...)
+    local count = select("#", ...)
+    if count == 0 then error(verb .. " wants the path of a capture", 3) end
+    local paths = ffi.new("const char *[?]", count)
+    -- Strings must be kept for as long as the program looks at them.
+    local kept = {}
+    for index = 1, count do
+        local path = select(index, ...)
+        if type(path) ~= "string" then
+            error(format("%s: path %d is a %s, not a string", verb, index, type(path)), 3)
+        end
+        kept[index] = path
+        paths[index - 1] = path
+    end
+    local handle = call(paths, count)
+    if handle == nil then error(problem(), 3) end
+    return handle
+end
+
 --- Opens captures and folders of captures, as one stream in the order of time. `-` is standard
 -- input. Every format and compression that `gannet analyze` reads is read.
 -- @param ... paths
 -- @return a pipeline of packets
 function gannet.input(...)
-    local count = select("#", ...)
-    if count == 0 then error("gannet.input wants the path of a capture", 2) end
-    local paths = ffi.new("const char *[?]", count)
-    local kept = {}
-    for index = 1, count do
-        local path = select(index, ...)
-        if type(path) ~= "string" then
-            error(format("gannet.input: path %d is a %s, not a string", index, type(path)), 2)
-        end
-        kept[index] = path
-        paths[index - 1] = path
-    end
-    local handle = api.stream_open(paths, count)
-    if handle == nil then error(problem(), 2) end
-    return make(handle, "packets")
+    return make(open("gannet.input", api.stream_open, ...), "packets")
 end
 
 --- Keeps the packets that match an expression of the capture filter language (pcap-filter).
@@ -275,9 +304,37 @@ function Pipeline:limit(count)
     return self
 end
 
+--- Lets so many threads work on the pipeline, the script's being one. What is read, filtered, decoded
+-- and added up is done by all of them; a function given to `each` is called by the script's thread
+-- alone and in the order of the packets. So every result is the same for any number of threads. With
+-- `limit`, which is about order, verbs that add up run in one.
+-- @param threads how many, 1 to 256; without it as many as the machine has processors
+function Pipeline:parallel(threads)
+    local me = of(self, "parallel")
+    if threads == nil then threads = api.processors() end
+    if type(threads) ~= "number" or threads ~= math.floor(threads) or threads < 1
+        or threads > 256 then
+        error("parallel wants a number of threads, 1 to 256", 2)
+    end
+    api.stream_parallel(me.handle, threads)
+    return self
+end
+
+--- Tells how far reading has come, a few times a second: on standard error, or a function that gets
+-- `{packets=, bytes=, total=, fraction=, seconds=, rate=, done=}` (bytes as on disk, total and fraction
+-- nil for pipes, packets a second). What a script writes is not touched by it.
+-- @param call the function; without it a line on standard error
+function Pipeline:progress(call)
+    local me = of(self, "progress")
+    if call ~= nil and type(call) ~= "function" then error("progress wants a function", 2) end
+    me.progress = reporter(me.handle, api.stream_progress, call)
+    return self
+end
+
 -- Hands out arrays of records until the input ends; then raises what was wrong with it.
 local function read(me)
     local n = api.stream_next(me.handle)
+    if me.progress then me.progress(n <= 0) end
     if n > 0 then return n end
     if n < 0 then error(problem(), 3) end
     return nil
@@ -331,23 +388,13 @@ function Pipeline:each(call)
     return count
 end
 
---- Counts packets, messages or pairs.
-function Pipeline:count()
-    local me = of(self, "count")
-    me.used = true
-    local count = 0
+-- Goes on with a native verb until it is done.
+local function finish(me)
     while true do
-        local n = read(me)
-        if not n then return count end
-        if me.kind == "pairs" then
-            local records = api.stream_records(me.handle)
-            for index = 0, n - 1 do
-                if records[index].is_second == 0 then count = count + 1 end
-            end
-        else
-            count = count + n
-        end
-        if me.limit >= 0 and count >= me.limit then return me.limit end
+        local more = api.stream_step(me.handle)
+        if more < 0 then error(problem(), 3) end
+        if me.progress then me.progress(more == 0) end
+        if more == 0 then return end
     end
 end
 
@@ -357,29 +404,50 @@ local groups = {
     qclass = 9, rcode = 10, opcode = 11, id = 12, qr = 13,
 }
 
-local Counts = {}
-Counts.__index = Counts
-
---- Counts by fields, natively: `count_by("qname")`, `count_by("src", "rcode")`. Fields are src,
--- dst, sport, dport, proto, len, and of messages qname, qtype, qclass, rcode, opcode, id, qr.
--- @return counts: `counts[key]` for one field (keys are strings; several fields stand apart by
--- tabs), `counts:top(n)`, `counts:each(f)`, `counts:keys()`, `counts:total()`
-function Pipeline:count_by(...)
-    local me = of(self, "count_by")
-    local fields = ffi.new("uint8_t[8]")
+-- Adds up natively: a field, or 1 for each, by fields.
+local function sum(me, verb, value, ...)
     local count = select("#", ...)
-    if count < 1 or count > 8 then error("count_by wants one to eight fields", 2) end
+    local fields = ffi.new("uint8_t[8]")
     for index = 1, count do
         local name = select(index, ...)
         local group = groups[name]
         if not group or (group > 6 and me.kind == "packets") then
-            error(format("count_by cannot group %s by '%s'", me.kind, tostring(name)), 2)
+            error(format("%s cannot group %s by '%s'", verb, me.kind, tostring(name)), 3)
         end
         fields[index - 1] = group
     end
     me.used = true
-    local rows = api.stream_count_by(me.handle, fields, count, me.limit)
-    if rows < 0 then error(problem(), 2) end
+    api.stream_sum(me.handle, value, fields, count, me.limit)
+    finish(me)
+end
+
+local function wants_len(verb, field)
+    if field ~= "len" then
+        error(format("%s adds up 'len', not '%s'", verb, tostring(field)), 3)
+    end
+end
+
+--- Counts packets, messages or pairs.
+function Pipeline:count()
+    local me = of(self, "count")
+    sum(me, "count", 0)
+    return tonumber(api.stream_total(me.handle, 0))
+end
+
+--- Adds up a field, natively.
+-- @param field "len": bytes on the wire of packets, or of messages
+function Pipeline:sum(field)
+    local me = of(self, "sum")
+    wants_len("sum", field)
+    sum(me, "sum", groups.len)
+    return tonumber(api.stream_total(me.handle, 0))
+end
+
+local Counts = {}
+Counts.__index = Counts
+
+-- What was added up; it lives as long as the pipeline's handle, which it keeps.
+local function counts_of(me)
     local counts = setmetatable({}, {
         __index = function(self, name)
             local mine = insides[self]
@@ -393,8 +461,35 @@ function Pipeline:count_by(...)
         end,
         __metatable = "counts",
     })
-    insides[counts] = { handle = me.handle, rows = tonumber(rows) }
+    insides[counts] = { handle = me.handle, rows = tonumber(api.stream_rows(me.handle)) }
     return counts
+end
+
+--- Counts by fields, natively: `count_by("qname")`, `count_by("src", "rcode")`. Fields are src,
+-- dst, sport, dport, proto, len, and of messages qname, qtype, qclass, rcode, opcode, id, qr.
+-- @return counts: `counts[key]` for one field (keys are strings; several fields stand apart by
+-- tabs), `counts:top(n)`, `counts:each(f)`, `counts:keys()`, `counts:total()`
+function Pipeline:count_by(...)
+    local me = of(self, "count_by")
+    if select("#", ...) < 1 or select("#", ...) > 8 then
+        error("count_by wants one to eight fields", 2)
+    end
+    sum(me, "count_by", 0, ...)
+    return counts_of(me)
+end
+
+--- Adds up a field by others, natively: `sum_by("len", "src")` is bytes by sender.
+-- @param field "len": bytes on the wire of packets, or of messages
+-- @param ... fields as for `count_by`
+-- @return counts as of `count_by`, with sums in them
+function Pipeline:sum_by(field, ...)
+    local me = of(self, "sum_by")
+    wants_len("sum_by", field)
+    if select("#", ...) < 1 or select("#", ...) > 8 then
+        error("sum_by wants one to eight fields to group by", 2)
+    end
+    sum(me, "sum_by", groups.len, ...)
+    return counts_of(me)
 end
 
 --- The keys that were counted most, all or `n` of them: a list of `{key=, count=}`, ties by key.
@@ -403,11 +498,11 @@ function Counts:top(n)
     local all = mine.rows
     n = math.min(n or all, all)
     if mine.list and #mine.list == n then return mine.list end
-    api.stream_count_total(mine.handle, n)
+    api.stream_total(mine.handle, n)
     local list = {}
     local key, len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
     for row = 0, n - 1 do
-        local count = tonumber(api.stream_count_row(mine.handle, row, key, len))
+        local count = tonumber(api.stream_row(mine.handle, row, key, len))
         list[row + 1] = { key = str(key[0], len[0]), count = count }
     end
     mine.list = list
@@ -421,7 +516,7 @@ end
 
 --- How many were counted.
 function Counts:total()
-    return tonumber(api.stream_count_total(insides[self].handle, 0))
+    return tonumber(api.stream_total(insides[self].handle, 0))
 end
 
 --- How many keys there are.
@@ -435,8 +530,10 @@ function Pipeline:latencies()
     local me = of(self, "latencies")
     if me.kind ~= "pairs" then error("join() comes first", 2) end
     me.used = true
+    if api.stream_latencies(me.handle, me.limit) ~= 0 then error(problem(), 2) end
+    finish(me)
     local out = ffi.new("gannet_latencies")
-    if api.stream_latencies(me.handle, me.limit, out) ~= 0 then error(problem(), 2) end
+    api.stream_measured(me.handle, out)
     local summary = { queries = tonumber(out.queries), answered = tonumber(out.answered) }
     for _, name in ipairs({ "mean", "min", "p50", "p90", "p99", "max" }) do
         summary[name] = out[name] / 1e9
@@ -452,10 +549,12 @@ function Pipeline:write(path)
     if inside.sandbox then error("the sandbox writes no files", 2) end
     if type(path) ~= "string" then error("write wants a path", 2) end
     me.used = true
-    local count = api.stream_write(me.handle, path, me.limit)
-    if count < 0 then error(problem(), 2) end
-    return tonumber(count)
+    if api.stream_write(me.handle, path, me.limit) ~= 0 then error(problem(), 2) end
+    finish(me)
+    return tonumber(api.stream_total(me.handle, 0))
 end
+
+inside.load("gannet.events")()(gannet, open, problem, reporter)
 
 --- gannet's version.
 gannet.version = str(api.version())

@@ -8,6 +8,7 @@ mod streams;
 
 use gannet_base::Addr;
 use gannet_base::Time;
+use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_flow::Fragments;
 use gannet_wire::Ip;
@@ -93,7 +94,18 @@ impl Extractor {
     }
 
     /// Takes a packet and hands out the messages it completes.
+    #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(&Message<'_>)) {
+        match plain(&self.ports, packet) {
+            Plain::Message(message) => out(&message),
+            Plain::Nothing => self.skipped.packets += 1,
+            Plain::More => self.layers(packet, out),
+        }
+    }
+
+    /// Takes packets of which [`plain`] said that there is more to them.
+    #[inline(never)]
+    fn layers(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(&Message<'_>)) {
         let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len);
         let Ok(frame) = frame else {
             self.skipped.packets += 1;
@@ -183,10 +195,65 @@ impl Extractor {
     }
 }
 
+/// What can be told of a packet by itself.
+#[derive(Clone, Copy, Debug)]
+pub enum Plain<'a> {
+    /// A datagram with a message.
+    Message(Message<'a>),
+    /// Nothing for these ports.
+    Nothing,
+    /// It takes an [`Extractor`] to tell: a piece of a stream or of a datagram, or an unusual one.
+    More,
+}
+
+/// Looks at a packet by itself, which is enough for nearly all: whole datagrams that are no pieces.
+#[inline]
+pub fn plain<'a>(ports: &[u16], packet: &Packet<'a>) -> Plain<'a> {
+    if packet.link_type == LinkType::ETHERNET
+        && let Some((ip, _)) = gannet_wire::plain_ipv4(packet.data, packet.wire_len, false)
+    {
+        return plain_ip(ports, packet.time, &ip);
+    }
+    plain_other(ports, packet)
+}
+
+/// The same for what is not plain IPv4 in Ethernet.
+#[inline(never)]
+fn plain_other<'a>(ports: &[u16], packet: &Packet<'a>) -> Plain<'a> {
+    let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len);
+    let Ok(frame) = frame else { return Plain::More };
+    let Network::Ip(data) = frame.network else { return Plain::More };
+    match gannet_wire::ip(data, frame.wire_len, false) {
+        Ok(ip) if ip.fragment.is_none() => plain_ip(ports, packet.time, &ip),
+        _ => Plain::More,
+    }
+}
+
+#[inline]
+fn plain_ip<'a>(ports: &[u16], time: Time, ip: &Ip<'a>) -> Plain<'a> {
+    let Some((&[a, b, c, d, e, f, _, _], bytes)) = ip.payload.split_first_chunk() else {
+        return Plain::More;
+    };
+    let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    let wanted = ports.iter().any(|port| *port == from || *port == to);
+    // A length that is not the datagram's, or one that was cut, is for who counts such things.
+    let is_whole = ip.is_complete() && u32::from(u16::from_be_bytes([e, f])) == ip.payload_len;
+    match ip.protocol {
+        protocol::UDP if wanted && is_whole && bytes.len() >= HEADER => Plain::Message(Message {
+            time,
+            source: (ip.src, from),
+            destination: (ip.dst, to),
+            transport: Transport::Udp,
+            bytes,
+        }),
+        protocol::UDP | protocol::TCP if !wanted => Plain::Nothing,
+        _ => Plain::More,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gannet_capture::LinkType;
 
     const QUERY: [u8; 17] = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1];
 

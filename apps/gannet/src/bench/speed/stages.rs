@@ -218,8 +218,7 @@ fn analyze(path: &Path, logs: &Path, format: Format) -> anyhow::Result<Work> {
     let logs = gannet_log::Options {
         dir: Some(logs.to_owned()),
         format,
-        selection: Selection::default(),
-        columns: Vec::new(),
+        ..gannet_log::Options::default()
     };
     through(path, logs)
 }

@@ -1,0 +1,79 @@
+//! Rows for whoever wants them in memory, instead of files.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+
+use crate::collect::Shape;
+use crate::row::Field;
+
+/// Takes the rows of all streams in the order in which they are written, line by line, in the format
+/// of the logs but without headers. Clones are the same tap.
+#[derive(Clone, Debug, Default)]
+pub struct Tap(Arc<Mutex<Tapped>>);
+
+/// Rows that came through a [`Tap`].
+#[derive(Debug, Default)]
+pub struct Tapped {
+    shapes: Vec<Shape>,
+    /// The lines, without their ends.
+    pub bytes: Vec<u8>,
+    /// Of each row, which stream it is of and where it stands in the bytes.
+    pub rows: Vec<TappedRow>,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct TappedRow {
+    /// Where the row begins.
+    pub start: u64,
+    /// Bytes that it has.
+    pub len: u32,
+    /// Number of the stream, by its first row.
+    pub stream: u32,
+}
+
+impl Tap {
+    pub(crate) fn add(&self, shape: Shape, lines: &[u8]) {
+        let mut tapped = self.lock();
+        let known = tapped.shapes.iter().position(|s| s.path == shape.path);
+        let stream = known.unwrap_or_else(|| {
+            tapped.shapes.push(shape);
+            tapped.shapes.len() - 1
+        }) as u32;
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            let (start, len) = (tapped.bytes.len() as u64, line.len() as u32);
+            tapped.bytes.extend_from_slice(line);
+            tapped.rows.push(TappedRow { start, len, stream });
+        }
+    }
+
+    /// Takes all rows so far; `rows` gets them, its memory is used for those to come.
+    pub fn take(&self, rows: &mut Tapped) {
+        rows.bytes.clear();
+        rows.rows.clear();
+        let mut tapped = self.lock();
+        std::mem::swap(&mut tapped.bytes, &mut rows.bytes);
+        std::mem::swap(&mut tapped.rows, &mut rows.rows);
+        rows.shapes.clone_from(&tapped.shapes);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tapped> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tapped {
+    /// Name of a stream; `None` if there is none of that number.
+    pub fn path(&self, stream: u32) -> Option<&'static str> {
+        self.shapes.get(stream as usize).map(|shape| shape.path)
+    }
+
+    /// Its columns, optional ones among them.
+    pub fn fields(&self, stream: u32) -> Vec<Field> {
+        self.shapes.get(stream as usize).map_or_else(Vec::new, |shape| (shape.fields)())
+    }
+}

@@ -1,0 +1,137 @@
+//! What is done to each batch of a pipeline, by one thread or several.
+//!
+//! All that a packet tells by itself is done here, wherever it runs: filters, plain messages, records
+//! of them, sums. A packet that takes more than that, a piece of a stream or of a datagram, is noted
+//! for the caller, who has them all in order.
+
+use gannet_capture::Batch;
+use gannet_capture::Packet;
+use gannet_filter::Filter;
+use gannet_pipeline::crew::Work;
+use gannet_pipeline::extract::Message;
+use gannet_pipeline::extract::Plain;
+use gannet_pipeline::extract::plain;
+
+use super::group::Groups;
+use super::latency::Sent;
+use super::pairing::Pairing;
+use super::record::Records;
+use super::record::of_packet;
+
+/// What a pipeline takes of a stream.
+#[derive(Clone, Default)]
+pub(crate) struct Choice {
+    /// A packet must match all of them.
+    pub(crate) filters: Vec<Filter>,
+    /// Ports of DNS servers, where messages are wanted and not packets.
+    pub(crate) ports: Option<Vec<u16>>,
+    /// Queries, or responses, alone.
+    pub(crate) only_queries: Option<bool>,
+}
+
+impl Choice {
+    #[inline]
+    pub(crate) fn wants_packet(&self, packet: &Packet<'_>) -> bool {
+        let matches = |f: &Filter| f.matches(packet.link_type.0, packet.data, packet.wire_len);
+        self.filters.iter().all(matches)
+    }
+
+    #[inline]
+    pub(crate) fn wants(&self, message: &Message<'_>) -> bool {
+        self.only_queries.is_none_or(|queries| message.is_query() == queries)
+    }
+}
+
+/// What is made of it.
+#[derive(Clone)]
+pub(crate) enum Task {
+    /// Records for Lua.
+    Records,
+    /// Sums, in any order.
+    Sum(Groups),
+    /// When messages were sent, and what pairs them.
+    Times(Pairing),
+    /// Nothing: packets alone are picked, for the caller.
+    Pick,
+}
+
+/// A worker.
+#[derive(Clone)]
+pub(crate) struct Gather {
+    pub(crate) choice: Choice,
+    pub(crate) task: Task,
+}
+
+/// What becomes of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    pub(crate) records: Records,
+    /// Places of packets for the caller.
+    pub(crate) more: Vec<u32>,
+    pub(crate) times: Vec<Sent>,
+}
+
+impl Work for Gather {
+    type Made = Made;
+
+    fn batch(&mut self, batch: Batch<'_>, made: &mut Made) {
+        made.records.clear();
+        made.more.clear();
+        made.times.clear();
+        let choice = &self.choice;
+        // One loop for each task, so that nothing is asked for each packet.
+        match (&choice.ports, &mut self.task) {
+            (_, Task::Pick) => {
+                for (place, packet) in batch.iter().enumerate() {
+                    if choice.wants_packet(&packet) {
+                        made.more.push(place as u32);
+                    }
+                }
+            }
+            (None, Task::Records) => {
+                let wanted = batch.iter().filter(|p| choice.wants_packet(p));
+                made.records.list.extend(wanted.map(|p| of_packet(&p)));
+            }
+            (None, Task::Sum(groups)) => {
+                for packet in batch.iter().filter(|p| choice.wants_packet(p)) {
+                    groups.packet(&packet);
+                }
+            }
+            (None, Task::Times(_)) => {}
+            (Some(ports), Task::Records) => {
+                let records = &mut made.records;
+                each(choice, ports, batch, &mut made.more, |number, m| records.add(number, m));
+            }
+            (Some(ports), Task::Sum(groups)) => {
+                each(choice, ports, batch, &mut made.more, |_, m| groups.message(m));
+            }
+            (Some(ports), Task::Times(pairing)) => {
+                let times = &mut made.times;
+                each(choice, ports, batch, &mut made.more, |number, m| {
+                    times.push(pairing.sent(number, m));
+                });
+            }
+        }
+    }
+}
+
+/// Hands out the messages of a batch that packets have by themselves.
+#[inline]
+fn each(
+    choice: &Choice,
+    ports: &[u16],
+    batch: Batch<'_>,
+    more: &mut Vec<u32>,
+    mut call: impl FnMut(u64, &Message<'_>),
+) {
+    for (place, packet) in batch.iter().enumerate() {
+        if !choice.wants_packet(&packet) {
+            continue;
+        }
+        match plain(ports, &packet) {
+            Plain::Message(message) if choice.wants(&message) => call(packet.number, &message),
+            Plain::Message(_) | Plain::Nothing => {}
+            Plain::More => more.push(place as u32),
+        }
+    }
+}

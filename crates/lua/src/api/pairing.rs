@@ -1,0 +1,85 @@
+//! What a query and its response have in common, as a fingerprint.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use gannet_pipeline::extract::Message;
+use gannet_pipeline::extract::Transport;
+use gannet_pipeline::question::Question;
+use gannet_pipeline::tally::hash;
+use gannet_wire::protocol;
+
+use super::dns;
+use super::latency::Sent;
+use super::record::Record;
+
+/// 128 bits of keyed hash, so that no two messages are taken for a pair that are none.
+pub(crate) type Fingerprint = (u64, u64);
+
+/// Makes fingerprints: the same of clones.
+#[derive(Clone, Debug)]
+pub(crate) struct Pairing {
+    seeds: [[u64; 2]; 2],
+    words: Vec<u64>,
+}
+
+impl Default for Pairing {
+    fn default() -> Self {
+        let state = RandomState::default();
+        let seeds = [1, 3].map(|n| [state.hash_one(n), state.hash_one(n + 1)]);
+        Self { seeds, words: Vec::new() }
+    }
+}
+
+/// Who sent a message to whom, and over what.
+struct Way {
+    from: ([u8; 16], u16),
+    to: ([u8; 16], u16),
+    proto: u8,
+}
+
+impl Pairing {
+    /// When a message was sent, and its fingerprint.
+    #[inline]
+    pub(crate) fn sent(&mut self, number: u64, m: &Message<'_>) -> Sent {
+        let proto = match m.transport {
+            Transport::Udp => protocol::UDP,
+            Transport::Tcp => protocol::TCP,
+        };
+        let (from, to) = (m.source, m.destination);
+        let way = Way { from: (from.0.octets(), from.1), to: (to.0.octets(), to.1), proto };
+        let key = self.key(&way, m.bytes);
+        Sent { time: m.time.as_nanos(), number, key, is_response: !m.is_query() }
+    }
+
+    /// The same for a query and its response.
+    pub(crate) fn of_record(&mut self, r: &Record, message: &[u8]) -> Fingerprint {
+        let way = Way { from: (r.src, r.sport), to: (r.dst, r.dport), proto: r.proto };
+        self.key(&way, message)
+    }
+
+    #[inline]
+    fn key(&mut self, way: &Way, message: &[u8]) -> Fingerprint {
+        let header = |at| u64::from(dns::u16_at(message, at).unwrap_or(0));
+        let is_response = header(2) & 0x8000 != 0;
+        let (client, server) =
+            if is_response { (&way.to, &way.from) } else { (&way.from, &way.to) };
+        let [a, b] = [client.0, server.0].map(u128::from_be_bytes);
+        let asked = Question::of(message);
+        let kind = asked.map_or(0, |q| u64::from(q.qtype) << 16 | u64::from(q.qclass));
+        let ports = u64::from(client.1) << 16 | u64::from(server.1);
+        self.words.clear();
+        self.words.extend_from_slice(&[
+            (a >> 64) as u64,
+            a as u64,
+            (b >> 64) as u64,
+            b as u64,
+            ports << 32 | header(0) << 16 | u64::from(way.proto),
+            u64::from(asked.is_some()) << 32 | kind,
+        ]);
+        if let Some(question) = asked {
+            question.push_name(message, &mut self.words);
+        }
+        (hash(self.seeds[0], &self.words), hash(self.seeds[1], &self.words))
+    }
+}

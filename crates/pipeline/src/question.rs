@@ -1,0 +1,218 @@
+//! The question of a DNS message, read where it lies (RFC 1035 §4.1).
+//!
+//! A name is brought into one form that can be compared: its labels as on the wire, in lower case
+//! (RFC 4343), without pointers, in words of eight bytes, four at a time, the rest of which is zero:
+//! so most names take the same steps, and none becomes text before somebody wants to see it.
+
+/// The longest name on the wire (RFC 1035 §2.3.4).
+const MAX_NAME: usize = 255;
+/// Where the first question stands.
+const START: usize = 12;
+/// Names take words for so many bytes at a time.
+const PART: usize = 32;
+
+/// The first question of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The type that is asked for.
+    pub qtype: u16,
+    /// The class, of which the first bit may have a meaning of its own (RFC 6762 §5.4).
+    pub qclass: u16,
+    /// Bytes of the name if it has no pointer, its last byte included.
+    len: Option<u8>,
+}
+
+impl Question {
+    /// Reads it. `None` where the message has none, or a damaged one: a name that is cut, too long
+    /// or leads astray, or nothing behind it.
+    #[inline]
+    pub fn of(message: &[u8]) -> Option<Self> {
+        let head: &[u8; START] = message.first_chunk()?;
+        if head[4] | head[5] == 0 {
+            return None;
+        }
+        let mut at = START;
+        loop {
+            let label = usize::from(*message.get(at)?);
+            match label {
+                0 => break,
+                1..=63 => at += 1 + label,
+                _ => return Self::with_pointer(message),
+            }
+            if at - START >= MAX_NAME {
+                return None;
+            }
+        }
+        let [t, u, c, d] = *message.get(at + 1..)?.first_chunk()?;
+        let (qtype, qclass) = (u16::from_be_bytes([t, u]), u16::from_be_bytes([c, d]));
+        Some(Self { qtype, qclass, len: u8::try_from(at + 1 - START).ok() })
+    }
+
+    #[cold]
+    fn with_pointer(message: &[u8]) -> Option<Self> {
+        let end = expand(message, START, &mut Vec::new())?;
+        let [t, u, c, d] = *message.get(end..)?.first_chunk()?;
+        let (qtype, qclass) = (u16::from_be_bytes([t, u]), u16::from_be_bytes([c, d]));
+        Some(Self { qtype, qclass, len: None })
+    }
+
+    /// Appends the name's words; `message` is what the question was read from.
+    #[inline]
+    pub fn push_name(&self, message: &[u8], words: &mut Vec<u64>) {
+        match self.len.and_then(|len| message.get(START..START + usize::from(len))) {
+            Some(name) => push(name, words),
+            None => push_expanded(message, words),
+        }
+    }
+}
+
+#[inline]
+fn push(name: &[u8], words: &mut Vec<u64>) {
+    for part in name.chunks(PART) {
+        let mut bytes = [0; PART];
+        bytes[..part.len()].copy_from_slice(part);
+        let part = bytes.as_chunks::<8>().0;
+        words.extend_from_slice(&[
+            lower(u64::from_le_bytes(part[0])),
+            lower(u64::from_le_bytes(part[1])),
+            lower(u64::from_le_bytes(part[2])),
+            lower(u64::from_le_bytes(part[3])),
+        ]);
+    }
+}
+
+#[cold]
+fn push_expanded(message: &[u8], words: &mut Vec<u64>) {
+    let mut name = Vec::new();
+    if expand(message, START, &mut name).is_some() {
+        push(&name, words);
+    }
+}
+
+/// Appends the name at `at` without pointers; where it ends in the message. Pointers must lead back
+/// (RFC 1035 §4.1.4), so they end.
+fn expand(message: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
+    let (mut at, mut end, mut bound) = (at, None, at);
+    let start = out.len();
+    loop {
+        let head = *message.get(at)?;
+        match head {
+            0 => {
+                out.push(0);
+                return Some(end.unwrap_or(at + 1));
+            }
+            1..=63 => {
+                let label = message.get(at..=at + usize::from(head))?;
+                out.extend_from_slice(label);
+                if out.len() - start >= MAX_NAME {
+                    return None;
+                }
+                at += label.len();
+            }
+            0xc0.. => {
+                let to = usize::from(head & 0x3f) << 8 | usize::from(*message.get(at + 1)?);
+                end = end.or(Some(at + 2));
+                if to >= bound {
+                    return None;
+                }
+                (bound, at) = (to, to);
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Eight bytes with A to Z as a to z; lengths of labels are less than either.
+#[inline]
+fn lower(word: u64) -> u64 {
+    const ALL: u64 = 0x0101_0101_0101_0101;
+    let low = word & (0x7f * ALL);
+    let beyond_z = low + (0x7f - b'Z' as u64) * ALL;
+    let from_a = low + (0x80 - b'A' as u64) * ALL;
+    let is_upper = !word & (from_a ^ beyond_z) & (0x80 * ALL);
+    word | is_upper >> 2
+}
+
+/// Reads a name back from the front of `words`: its labels as on the wire, and how many words they
+/// take. `None` if no name stands there.
+pub fn name_of(words: &[u64]) -> Option<(Vec<u8>, usize)> {
+    let bytes = words.iter().take(MAX_NAME.div_ceil(8)).flat_map(|w| w.to_le_bytes());
+    let bytes: Vec<u8> = bytes.collect();
+    let mut at = 0;
+    loop {
+        match *bytes.get(at)? {
+            0 => break,
+            label @ 1..=63 => at += 1 + usize::from(label),
+            _ => return None,
+        }
+    }
+    Some((bytes.get(..=at)?.to_vec(), (at + 1).div_ceil(PART) * PART / 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(rest: &[u8]) -> Vec<u8> {
+        [&[0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0], rest].concat()
+    }
+
+    fn name(rest: &[u8]) -> Option<Vec<u8>> {
+        let message = message(rest);
+        let question = Question::of(&message)?;
+        let mut words = vec![7];
+        question.push_name(&message, &mut words);
+        assert_eq!((question.qtype, question.qclass, words[0]), (28, 1, 7));
+        let (name, len) = name_of(&words[1..])?;
+        assert_eq!(len, words.len() - 1);
+        Some(name)
+    }
+
+    #[test]
+    fn names_are_in_lower_case_whatever_their_length() {
+        assert_eq!(name(b"\0\0\x1c\0\x01").unwrap(), b"\0");
+        for len in 1..=63 {
+            let label = vec![b'Q'; len];
+            let rest = [&[len as u8], &label[..], b"\x02\xC0[\0\0\x1c\0\x01"].concat();
+            let expected = [&[len as u8], &vec![b'q'; len][..], b"\x02\xC0[\0"].concat();
+            assert_eq!(name(&rest).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn only_letters_change() {
+        let all: Vec<u8> = (0..=255).collect();
+        for bytes in all.as_chunks::<8>().0 {
+            let expected = bytes.map(|b| b.to_ascii_lowercase());
+            assert_eq!(lower(u64::from_le_bytes(*bytes)).to_le_bytes(), expected);
+        }
+    }
+
+    #[test]
+    fn pointers_lead_back_and_nowhere_else() {
+        // Into the header: its id is a label of one byte, and so on.
+        let mut m = message(b"\x01A\xc0\x00\0\x1c\0\x01");
+        m[..4].copy_from_slice(b"\x01B\0\0");
+        let question = Question::of(&m).unwrap();
+        let mut words = Vec::new();
+        question.push_name(&m, &mut words);
+        assert_eq!(name_of(&words).unwrap(), (b"\x01a\x01b\0".to_vec(), 4));
+        assert_eq!(name(b"\xc0\x0c\0\x1c\0\x01"), None);
+        assert_eq!(name(b"\x01a\xc0\x0c\0\x1c\0\x01"), None);
+    }
+
+    #[test]
+    fn damaged_ones_are_none() {
+        for rest in [&b"\x03ww"[..], b"\x03www\0\0\x1c\0", b"\x40\0\0\x1c\0\x01", b""] {
+            assert_eq!(name(rest), None, "{rest:?}");
+        }
+        let long = [b"\x3f".as_slice(), &[b'a'; 63]].concat();
+        let longest = [&long.repeat(3)[..], &[61], &[b'a'; 61], b"\0\0\x1c\0\x01"].concat();
+        assert_eq!(name(&longest).unwrap().len(), 255);
+        let longer = [&long.repeat(3)[..], &[62], &[b'a'; 62], b"\0\0\x1c\0\x01"].concat();
+        assert_eq!(name(&longer), None);
+        let mut none = message(b"\0\0\x1c\0\x01");
+        none[5] = 0;
+        assert_eq!(Question::of(&none), None);
+    }
+}
