@@ -18,6 +18,8 @@ pub(crate) struct Item {
 pub(crate) struct Block {
     pub(crate) items: Vec<Item>,
     bytes: Vec<u8>,
+    /// The highest client among the items.
+    pub(crate) last_client: u32,
 }
 
 impl Block {
@@ -26,6 +28,7 @@ impl Block {
         let Ok(len) = u16::try_from(message.len()) else { return };
         self.items.push(Item { due, client, number, start: self.bytes.len() as u32, len });
         self.bytes.extend_from_slice(message);
+        self.last_client = self.last_client.max(client);
     }
 
     /// The message of one of this block's items.
@@ -47,6 +50,7 @@ mod tests {
         block.push(7, 3, 2, b"third");
         let seen: Vec<_> = block.items.iter().map(|i| (i.due, block.message(i))).collect();
         assert_eq!(seen, [(5, &b"first"[..]), (6, b""), (7, b"third")]);
+        assert_eq!(block.last_client, 3);
         block.push(8, 4, 3, &vec![0; 70_000]);
         assert_eq!(block.items.len(), 3, "no DNS message is that long");
     }

@@ -273,7 +273,7 @@ mod tests {
     fn queries_go_out_framed_and_what_is_not_out_comes_back() {
         let (mut c, mut server) = pair();
         c.waiting = Waiting::new(0x1234);
-        let mut id = || c.waiting.take_id();
+        let mut id = || c.waiting.take_id(5);
         let (first, second, third) = (id(), id(), id());
         c.push(b"\0\0one", first, ticket(), 5);
         c.push(b"\0\0three", None, ticket(), 6);

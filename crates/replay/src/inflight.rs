@@ -4,6 +4,10 @@ use crate::message::Asked;
 
 /// Entries a table begins with.
 const START: usize = 16;
+/// Entries up to which a table grows so as not to forget a query that was lost, and how long ago it
+/// was sent for that, in nanoseconds.
+const MEMORY: usize = 4096;
+const REMEMBER: u64 = 10_000_000_000;
 /// Ids there are.
 const IDS: usize = 1 << 16;
 
@@ -80,7 +84,8 @@ impl Entry {
 ///
 /// An entry stands at its id modulo the size of the table, a power of two that grows with the
 /// number of queries that wait. Entries stay after their answer until their place is needed, so
-/// that late and second answers are known as such.
+/// that late and second answers are known as such; within limits, a table that would have to forget
+/// a query that was lost lately grows, too.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     entries: Vec<Entry>,
@@ -105,7 +110,7 @@ impl Waiting {
     }
 
     /// The id for the next query, if there is one left: nobody waits with it.
-    pub(crate) fn take_id(&mut self) -> Option<u16> {
+    pub(crate) fn take_id(&mut self, now: u64) -> Option<u16> {
         if self.is_full() {
             return None;
         }
@@ -115,8 +120,15 @@ impl Waiting {
         // A quarter of the table at least is free.
         loop {
             let id = self.next;
+            let entry = &self.entries[self.place(id)];
+            let is_young = now.saturating_sub(entry.first_sent) < REMEMBER;
+            if entry.state == State::Lost && is_young && self.entries.len() < MEMORY {
+                self.grow();
+                continue;
+            }
+            let is_free = entry.state != State::Waiting;
             self.next = self.next.wrapping_add(1);
-            if self.entries[self.place(id)].state != State::Waiting {
+            if is_free {
                 return Some(id);
             }
         }
@@ -237,7 +249,7 @@ mod tests {
     #[test]
     fn answers_are_judged_by_id_and_question() {
         let mut w = Waiting::new(65_535);
-        let id = w.take_id().unwrap();
+        let id = w.take_id(0).unwrap();
         assert_eq!(id, 65_535);
         w.sent(id, 7, &message(id, b'a', false), 0, 3);
         assert_eq!(w.answer(3, &message(3, b'a', true)), Verdict::Unexpected);
@@ -252,7 +264,7 @@ mod tests {
     #[test]
     fn lost_queries_know_their_late_answers() {
         let mut w = Waiting::new(0);
-        let id = w.take_id().unwrap();
+        let id = w.take_id(0).unwrap();
         let query = message(id, b'a', false);
         w.sent(id, 7, &query, 1, 3);
         assert_eq!(w.expire(id, 6), Expired::Settled, "of an older query with this id");
@@ -262,9 +274,28 @@ mod tests {
     }
 
     #[test]
+    fn lost_queries_are_remembered_while_others_come_and_go() {
+        let mut w = Waiting::new(0);
+        for n in 0..2000 {
+            let id = w.take_id(n).unwrap();
+            w.sent(id, n, &message(id, b'a', false), 0, n);
+            assert_eq!(w.expire(id, n), Expired::Lost);
+        }
+        assert_eq!(w.answer(1, &message(1, b'a', true)), Verdict::Late);
+        let size = w.entries.len();
+        for n in 0..20_000 {
+            let now = REMEMBER + 2000 + n;
+            let id = w.take_id(now).unwrap();
+            w.sent(id, now, &message(id, b'a', false), 0, n);
+            assert_eq!(w.answer(id, &message(id, b'a', true)), Verdict::Answers(now));
+        }
+        assert_eq!(w.entries.len(), size, "and forgotten in time");
+    }
+
+    #[test]
     fn what_is_withdrawn_tells_how_often_it_may_go_again() {
         let mut w = Waiting::new(5);
-        let ids = [(); 3].map(|()| w.take_id().unwrap());
+        let ids = [(); 3].map(|()| w.take_id(0).unwrap());
         for (id, retries) in ids.into_iter().zip([0, 2, 1]) {
             w.sent(id, 7, &message(id, b'a', false), retries, 3);
         }
@@ -282,13 +313,13 @@ mod tests {
     fn ids_run_out_before_the_table_does() {
         let mut w = Waiting::new(9);
         let mut sent = 0;
-        while let Some(id) = w.take_id() {
+        while let Some(id) = w.take_id(0) {
             w.sent(id, 0, &message(id, 1, false), 0, 3);
             sent += 1;
         }
         assert_eq!((sent, w.len()), (IDS - IDS / 4, IDS - IDS / 4));
         assert_eq!(w.answer(20, &message(20, 1, true)), Verdict::Answers(0));
-        assert!(w.take_id().is_some());
+        assert!(w.take_id(0).is_some());
     }
 
     proptest! {
@@ -299,7 +330,7 @@ mod tests {
             let mut open = Vec::new();
             for (now, ask) in order.into_iter().enumerate() {
                 if ask || open.is_empty() {
-                    let id = w.take_id().unwrap();
+                    let id = w.take_id(0).unwrap();
                     prop_assert!(open.iter().all(|(other, _)| *other != id));
                     w.sent(id, now as u64, &message(id, now as u8, false), 0, 3);
                     open.push((id, now as u64));

@@ -25,6 +25,7 @@
 //! [`serve()`] is the other end: an echo server for tests and measurements that can lose, delay and
 //! spoil its answers.
 
+mod batch;
 mod block;
 mod compare;
 mod connection;

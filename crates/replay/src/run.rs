@@ -17,16 +17,18 @@ use crate::Timing;
 use crate::Tls;
 use crate::Transport;
 use crate::compare::Observer;
+use crate::due::AHEAD;
 use crate::due::Due;
 use crate::feed::Feed;
 use crate::sender;
 use crate::sender::Part;
 use crate::stats::Stats;
 use crate::streams;
+use crate::sys;
 use crate::target::Range;
 
-/// Blocks that wait for a sender; with them a sender has some ten thousand queries at hand.
-const AHEAD: usize = 16;
+/// How long a sender runs in one go where others want the processor, in nanoseconds.
+const GO: u64 = 100_000;
 /// Between the start of the threads and the first query.
 const HEAD_START: Duration = Duration::from_millis(2);
 
@@ -205,6 +207,8 @@ fn send(
 ) -> Result<Part, Error> {
     // The kernel may otherwise round a sleep up by 50 microseconds. Not vital.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).unwrap_or_default();
+    // Nor may a sender whose query is due wait until another program's time slice ends.
+    sys::run_in_short_goes(GO);
     if options.transport.is_stream() {
         streams::Worker::new(options, number, due, watchers)?.run(stopped)
     } else {

@@ -3,18 +3,24 @@
 //! One turn of the loop: collect what is due, send it, take what has arrived, give up what is too
 //! old; then, if nothing happened, sleep until shortly before the next thing is due. The last part
 //! of a wait is spent looking at the clock: a sleep ends late by more than a query may.
+//!
+//! Where nothing but the machine sets the pace, many queries are collected before they are put in
+//! order: the kernel's work for a piece of sixty queries of one client and one length is hardly more
+//! than for one query.
 
 use std::collections::VecDeque;
 use std::net::UdpSocket;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::Error;
 use crate::Live;
 use crate::Options;
+use crate::batch;
+use crate::batch::Batch;
 use crate::compare::Observer;
-use crate::due::AtHand;
 use crate::due::Due;
 use crate::due::nanoseconds;
 use crate::inflight::Expired;
@@ -30,14 +36,25 @@ use crate::sys::Chunk;
 
 /// Queries that are collected before the first of them is sent.
 const BATCH: usize = 256;
+/// Likewise where all is due at once and nobody waits for answers: so many a client, within limits.
+const BATCH_A_CLIENT: usize = 1024;
+const MIN_WINDOW: usize = 8 << 10;
+const MAX_WINDOW: usize = 256 << 10;
+/// How long a window waits for the next block before it goes out as it is.
+const FEED_PATIENCE: Duration = Duration::from_millis(2);
+/// How long to wait, with half of the queries that may wait for answers doing so, for more of them to
+/// be answered: in nanoseconds.
+const GATHER: u64 = 200_000;
 /// Sockets that are asked one by one; more are asked for by epoll.
 const FEW: usize = 2;
-/// Longer queries are not put together: their frames would not fit a link.
-const MAX_SEGMENT: usize = 1400;
-/// Times a send that makes no progress is tried.
-const PATIENCE: u32 = 10_000;
-/// Messages that one call takes from a socket.
+/// Times a send that makes no progress is tried, and how many of them without a pause.
+const PATIENCE: u32 = 20_000;
+const EAGER: u32 = 100;
+/// Pause between tries.
+const BUSY: Duration = Duration::from_micros(50);
+/// Messages that one call takes from a socket: of a few, and of many that seldom have more than one.
 const RECEIVE: usize = 32;
+const RECEIVE_OF_MANY: usize = 4;
 
 /// What a sender did.
 pub(crate) struct Part {
@@ -55,13 +72,14 @@ pub(crate) struct Worker<'a> {
     clients: Vec<Client>,
     /// How many sockets there may be; more clients share them.
     max_sockets: usize,
-    batch: Vec<Out>,
-    /// Bytes of the batch, with their ids.
-    data: Vec<u8>,
-    pieces: Vec<Range<usize>>,
+    batch: Batch,
     chunks: Vec<Chunk>,
     deadlines: VecDeque<Deadline>,
     in_flight: usize,
+    /// When queries were last collected.
+    collected: u64,
+    /// Whether more would have been, if more queries might wait for answers.
+    held: bool,
     segmentation: bool,
     send: sys::Sender,
     receive: sys::Receiver,
@@ -73,20 +91,9 @@ struct Client {
     waiting: Waiting,
 }
 
-/// A query of the batch.
-#[derive(Clone)]
-struct Out {
-    client: usize,
-    bytes: Range<usize>,
-    id: u16,
-    due: u64,
-    /// When it was first sent, for one that is sent again.
-    again: Option<u64>,
-}
-
 struct Deadline {
     at: u64,
-    client: usize,
+    client: u32,
     id: u16,
     first_sent: u64,
 }
@@ -106,13 +113,13 @@ impl<'a> Worker<'a> {
             observer,
             stats: Stats::of(options),
             clients: Vec::new(),
-            max_sockets: (socket::limit() / options.threads.max(1)).max(1),
-            batch: Vec::with_capacity(BATCH),
-            data: Vec::new(),
-            pieces: Vec::new(),
+            max_sockets: (socket::limit() / options.threads.max(1)).clamp(1, batch::MAX_CLIENTS),
+            batch: Batch::default(),
             chunks: Vec::new(),
             deadlines: VecDeque::new(),
             in_flight: 0,
+            collected: 0,
+            held: false,
             segmentation: options.segmentation,
             send: sys::Sender::new(),
             receive: sys::Receiver::new(RECEIVE),
@@ -122,8 +129,9 @@ impl<'a> Worker<'a> {
 
     /// Sends all that comes, and waits for the last answers.
     pub(crate) fn run(mut self, stopped: &dyn Fn() -> bool) -> Result<Part, Error> {
-        // The sockets of the first block are made before the clock runs.
-        self.has_next()?;
+        // The sockets of the first blocks are made before the clock runs.
+        while self.due.fetch() {}
+        self.open_clients(self.wanted())?;
         self.due.wait_for_start();
         while !stopped() {
             let now = self.due.now();
@@ -139,7 +147,7 @@ impl<'a> Worker<'a> {
                 break;
             }
             if sent == 0 && received == 0 {
-                self.wait();
+                self.wait()?;
             }
         }
         let now = self.due.now();
@@ -149,22 +157,14 @@ impl<'a> Worker<'a> {
         Ok(Part { stats: self.stats, clients: self.clients.len() })
     }
 
-    /// Whether there is a query at hand.
-    fn has_next(&mut self) -> Result<bool, Error> {
-        loop {
-            match self.due.look() {
-                AtHand::Query => return Ok(true),
-                AtHand::Nothing => return Ok(false),
-                AtHand::NewBlock => self.open_clients()?,
-            }
-        }
+    /// Sockets for all clients that were heard of.
+    fn wanted(&self) -> usize {
+        self.due.last_client().map_or(0, |last| last as usize / self.options.threads + 1)
     }
 
-    /// Makes the sockets that the block needs, before its queries are due.
-    fn open_clients(&mut self) -> Result<(), Error> {
-        let most = self.due.items().iter().map(|i| i.client as usize / self.options.threads).max();
-        let wanted = most.map_or(0, |m| m + 1).min(self.max_sockets);
-        while self.clients.len() < wanted {
+    /// Makes sockets until there are as many, or as many as there may be.
+    fn open_clients(&mut self, wanted: usize) -> Result<(), Error> {
+        while self.clients.len() < wanted.min(self.max_sockets) {
             let index = (self.clients.len() * self.options.threads + self.number) as u32;
             let local = self.options.bind.map(|range| range.address(index));
             // Many sockets do with little room each.
@@ -186,74 +186,109 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    /// Whether queries go out as fast as the machine can, without regard to answers.
+    fn floods(&self) -> bool {
+        self.options.timing.is_max() && !self.options.answers
+    }
+
     /// Puts what is due into the batch.
     fn collect(&mut self, now: u64) -> Result<(), Error> {
         self.batch.clear();
-        self.data.clear();
+        self.held = false;
+        let is_max = self.options.timing.is_max();
         let most = (self.options.in_flight / self.options.threads).max(1);
-        while self.batch.len() < BATCH && self.has_next()? {
-            let Some((item, message)) = self.due.peek() else { break };
+        if is_max && self.options.answers {
+            // Many that go together cost less than each as soon as there is room for it.
+            let gathers = now.saturating_sub(self.collected) < GATHER;
+            if self.in_flight > most / 2 && gathers {
+                return Ok(());
+            }
+            self.collected = now;
+        }
+        loop {
+            let window = if self.floods() {
+                self.wanted().saturating_mul(BATCH_A_CLIENT).clamp(MIN_WINDOW, MAX_WINDOW)
+            } else {
+                BATCH
+            };
+            if self.batch.is_full(window) {
+                break;
+            }
+            if !self.due.has_query() {
+                // A window is worth some patience, once it has begun.
+                let patient = self.floods() && !self.batch.is_empty();
+                if patient && self.due.wait_for_block(FEED_PATIENCE) {
+                    continue;
+                }
+                break;
+            }
+            let Some((item, _)) = self.due.peek() else { break };
             if item.due > now {
                 break;
             }
-            if self.options.timing.is_max() && self.options.answers && self.in_flight >= most {
+            if is_max && self.options.answers && self.in_flight >= most {
+                self.held = true;
                 break;
             }
-            let client = item.client as usize / self.options.threads % self.clients.len();
-            let start = self.data.len();
-            self.data.extend_from_slice(message);
-            let mut id = 0;
+            let client = self.client(item.client)?;
+            let Some((_, message)) = self.due.peek() else { break };
             if self.options.answers {
                 // A client with all ids in use waits for one: that shows as lag.
                 let waiting = &mut self.clients[client].waiting;
-                let Some(free) = waiting.take_id() else {
-                    self.data.truncate(start);
+                let Some(id) = waiting.take_id(now) else {
+                    self.held = true;
                     break;
                 };
-                id = free;
-                self.data[start..start + 2].copy_from_slice(&id.to_be_bytes());
-                let retries = self.options.retries;
-                waiting.sent(id, now, &self.data[start..], retries, item.number);
+                self.batch.push(client as u32, item.due, None, id, message);
+                let message = self.batch.name_last(id);
+                waiting.sent(id, now, message, self.options.retries, item.number);
                 self.in_flight += 1;
+            } else {
+                self.batch.push(client as u32, item.due, None, 0, message);
             }
-            let bytes = start..self.data.len();
-            self.batch.push(Out { client, bytes, id, due: item.due, again: None });
             self.due.pass();
         }
         Ok(())
     }
 
+    /// Which of the sockets sends for a client of the run; it is made now if it was not before.
+    fn client(&mut self, client: u32) -> Result<usize, Error> {
+        let client = client as usize / self.options.threads;
+        if client >= self.clients.len() {
+            self.open_clients(client + 1)?;
+        }
+        // There may be fewer sockets than clients, but there is one.
+        Ok(client % self.clients.len().max(1))
+    }
+
     /// Sends the batch: client by client, what has one length in one piece.
     fn flush(&mut self, now: u64, stopped: &dyn Fn() -> bool) {
-        let key = |o: &Out| (o.client, usize::MAX - o.bytes.len());
-        if !self.batch.is_sorted_by_key(key) {
-            self.batch.sort_by_key(key);
-        }
+        self.batch.order();
         let mut at = 0;
-        while at < self.batch.len() {
-            let client = self.batch[at].client;
-            let len = self.batch[at..].iter().take_while(|o| o.client == client).count();
-            self.send_to_one(at..at + len, now, stopped);
+        while let Some((client, len)) = self.batch.of_one(at) {
+            self.send_to_one(client as usize, at..at + len, now, stopped);
             at += len;
         }
     }
 
     /// Sends a part of the batch that belongs to one client.
-    fn send_to_one(&mut self, part: Range<usize>, now: u64, stopped: &dyn Fn() -> bool) {
+    fn send_to_one(
+        &mut self,
+        client: usize,
+        part: Range<usize>,
+        now: u64,
+        stopped: &dyn Fn() -> bool,
+    ) {
         let mut at = part.start;
         let mut patience = PATIENCE;
         while at < part.end {
-            self.cut(at..part.end);
-            let client = self.batch[at].client;
+            self.batch.cut(at..part.end, self.segmentation, &mut self.chunks);
+            let Some(first) = self.chunks.first().map(Chunk::messages) else { break };
             let socket = &self.clients[client].socket;
-            let sent = self.send.send(socket.as_fd(), &self.data, &self.pieces, &self.chunks);
-            let first = self.chunks.first().map_or(1, |c| c.pieces.len()).max(1);
-            match sent {
+            match self.send.send(socket.as_fd(), self.batch.data(), &self.chunks) {
                 Ok(chunks) => {
-                    let messages: usize = self.chunks[..chunks.min(self.chunks.len())]
-                        .iter()
-                        .map(|c| c.pieces.len())
-                        .sum();
+                    let messages: usize =
+                        self.chunks.iter().take(chunks).map(Chunk::messages).sum();
                     self.sent(at..at + messages, now);
                     at += messages;
                     if messages > 0 {
@@ -265,6 +300,9 @@ impl<'a> Worker<'a> {
                     self.receive_all();
                     if !stopped() {
                         patience = patience.saturating_sub(1);
+                        if patience < PATIENCE - EAGER {
+                            std::thread::sleep(BUSY);
+                        }
                         if patience > 0 {
                             continue;
                         }
@@ -289,61 +327,48 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Cuts a part of the batch into chunks.
-    fn cut(&mut self, part: Range<usize>) {
-        self.pieces.clear();
-        self.chunks.clear();
-        for out in &self.batch[part] {
-            let len = out.bytes.len();
-            let joins = self.segmentation
-                && self.chunks.last().is_some_and(|c| {
-                    let segment = usize::from(c.segment);
-                    let before = self.pieces.last().map_or(0, Range::len);
-                    before == segment
-                        && len <= segment
-                        && segment <= MAX_SEGMENT
-                        && c.pieces.len() < sys::MAX_SEGMENTS
-                        && (c.pieces.len() + 1) * segment <= sys::MAX_SEGMENTED
-                });
-            let at = self.pieces.len();
-            let full = self.chunks.len() == sys::MESSAGES;
-            match self.chunks.last_mut() {
-                Some(last) if joins => last.pieces.end = at + 1,
-                _ if full => break,
-                _ => self.chunks.push(Chunk { pieces: at..at + 1, segment: len as u16, to: None }),
-            }
-            self.pieces.push(out.bytes.clone());
-        }
-    }
-
     /// A part of the batch is out.
     fn sent(&mut self, part: Range<usize>, now: u64) {
         let out_at = self.due.now();
-        let (scheduled, answers) = (!self.options.timing.is_max(), self.options.answers);
+        let answers = self.options.answers;
         let timeout = nanoseconds(self.options.timeout);
-        let counted = scheduled && now >= self.stats.warm_up;
-        let mut fresh = 0;
-        if counted {
-            for out in self.batch[part.clone()].iter().filter(|o| o.again.is_none()) {
+        let part = self.batch.get(part);
+        if !self.options.timing.is_max() && now >= self.stats.warm_up {
+            for out in part.iter().filter(|o| o.again.is_none()) {
                 note(&mut self.stats.lag, out_at.saturating_sub(out.due));
             }
         }
-        for out in &self.batch[part] {
-            let (bytes, again) = (out.bytes.len() as u64, u64::from(out.again.is_some()));
-            let first_sent = out.again.unwrap_or(now);
-            self.stats.settle(now, first_sent, |interval| {
-                let counts = &mut interval.counts;
-                counts.messages_sent += 1;
-                counts.sent_bytes += bytes;
-                counts.retries += again;
-                counts.sent += 1 - again;
-                counts.unwatched += u64::from(!answers);
-            });
-            fresh += 1 - again;
-            if answers {
-                let (client, id) = (out.client, out.id);
-                self.deadlines.push_back(Deadline { at: now + timeout, client, id, first_sent });
+        // A window takes long to go out, and nobody measures from when it began.
+        let now = if answers { now } else { out_at };
+        let (mut fresh, mut bytes) = (0, 0);
+        for out in part {
+            let len = out.len() as u64;
+            match out.again {
+                None => {
+                    fresh += 1;
+                    bytes += len;
+                }
+                Some(first_sent) => self.stats.settle(now, first_sent, |interval| {
+                    interval.counts.messages_sent += 1;
+                    interval.counts.sent_bytes += len;
+                    interval.counts.retries += 1;
+                }),
             }
+        }
+        self.stats.settle(now, now, |interval| {
+            let counts = &mut interval.counts;
+            counts.messages_sent += fresh;
+            counts.sent_bytes += bytes;
+            counts.sent += fresh;
+            counts.unwatched += if answers { 0 } else { fresh };
+        });
+        if answers {
+            self.deadlines.extend(part.iter().map(|out| Deadline {
+                at: now + timeout,
+                client: out.client,
+                id: out.id,
+                first_sent: out.again.unwrap_or(now),
+            }));
         }
         self.stats.last_sent = out_at;
         self.live.sent.fetch_add(fresh, Ordering::Relaxed);
@@ -354,16 +379,16 @@ impl<'a> Worker<'a> {
         let counts = &mut self.stats.at(now).counts;
         counts.errors += 1;
         let timeout = nanoseconds(self.options.timeout);
-        for out in &self.batch[part] {
+        for out in self.batch.get(part) {
+            let (client, id) = (out.client, out.id);
             if let Some(first_sent) = out.again {
                 // It went out once, so it is answered or lost like any other.
-                let (client, id) = (out.client, out.id);
                 self.deadlines.push_back(Deadline { at: now + timeout, client, id, first_sent });
                 continue;
             }
             counts.unsent += 1;
             if self.options.answers {
-                self.clients[out.client].waiting.unsent(out.id);
+                self.clients[client as usize].waiting.unsent(id);
                 self.in_flight -= 1;
             }
         }
@@ -387,8 +412,9 @@ impl<'a> Worker<'a> {
     }
 
     fn receive_from(&mut self, index: usize) -> usize {
+        let most = if self.clients.len() > FEW { RECEIVE_OF_MANY } else { RECEIVE };
         let Some(client) = self.clients.get_mut(index) else { return 0 };
-        let messages = match self.receive.receive(client.socket.as_fd()) {
+        let messages = match self.receive.receive(client.socket.as_fd(), most) {
             Ok(messages) => messages,
             Err(error) if socket::is_busy(&error) => return 0,
             Err(error) => {
@@ -429,10 +455,9 @@ impl<'a> Worker<'a> {
             return;
         }
         self.batch.clear();
-        self.data.clear();
         while let Some(deadline) = self.deadlines.pop_front_if(|d| d.at <= now) {
             let Deadline { client, id, first_sent, .. } = deadline;
-            match self.clients[client].waiting.expire(id, first_sent) {
+            match self.clients[client as usize].waiting.expire(id, first_sent) {
                 Expired::Settled => {}
                 Expired::Lost => {
                     self.stats.settle(now, first_sent, |i| i.counts.lost += 1);
@@ -440,11 +465,8 @@ impl<'a> Worker<'a> {
                     self.in_flight -= 1;
                 }
                 Expired::Again(bytes) => {
-                    let start = self.data.len();
-                    self.data.extend_from_slice(&bytes);
-                    let bytes = start..self.data.len();
-                    self.batch.push(Out { client, bytes, id, due: now, again: Some(first_sent) });
-                    if self.batch.len() >= BATCH {
+                    self.batch.push(client, now, Some(first_sent), id, &bytes);
+                    if self.batch.is_full(BATCH) {
                         break;
                     }
                 }
@@ -456,11 +478,19 @@ impl<'a> Worker<'a> {
     }
 
     /// Sleeps until shortly before something is due, or an answer comes.
-    fn wait(&mut self) {
-        let next = self.deadlines.front().map(|d| d.at);
-        match self.due.pause(self.due.now(), next) {
-            Some(nanoseconds) => self.poller.poll(nanoseconds),
-            None => std::hint::spin_loop(),
+    fn wait(&mut self) -> Result<(), Error> {
+        // What comes later is looked after first: a block, a socket.
+        if self.due.fetch() {
+            return Ok(());
         }
+        let sockets = self.clients.len();
+        if sockets < self.wanted().min(self.max_sockets) {
+            return self.open_clients(sockets + 1);
+        }
+        let next = self.deadlines.front().map(|d| d.at);
+        if let Some(nanoseconds) = self.due.pause(self.due.now(), next, self.held) {
+            self.poller.poll(nanoseconds);
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Many datagrams in one system call, with segmentation by the kernel: sendmmsg(2), recvmmsg(2),
-//! UDP_SEGMENT and UDP_GRO of udp(7). No safe wrapper has these.
+//! UDP_SEGMENT and UDP_GRO of udp(7); and the time slice of sched_setattr(2). No safe wrapper has
+//! these.
 //!
 //! All structs that the kernel reads or writes live in vectors of [`Sender`] and [`Receiver`], are
 //! filled right before the call, and point only into slices that the call's caller lends for its
@@ -40,12 +41,19 @@ struct Control([u8; CONTROL]);
 /// apart.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunk {
-    /// Which of the pieces it consists of.
-    pub(crate) pieces: Range<usize>,
-    /// Length of all but the last, where there are several.
+    /// Which of the bytes it consists of.
+    pub(crate) bytes: Range<usize>,
+    /// Length of all datagrams but the last.
     pub(crate) segment: u16,
     /// Whom it is for, on a socket that is not connected.
     pub(crate) to: Option<SocketAddr>,
+}
+
+impl Chunk {
+    /// How many datagrams it becomes.
+    pub(crate) fn messages(&self) -> usize {
+        self.bytes.len().div_ceil(usize::from(self.segment).max(1)).max(1)
+    }
 }
 
 /// Sends datagrams.
@@ -60,42 +68,39 @@ impl Sender {
     pub(crate) fn new() -> Self {
         Self {
             headers: Vec::with_capacity(MESSAGES),
-            pieces: Vec::new(),
+            pieces: Vec::with_capacity(MESSAGES),
             controls: vec![Control([0; CONTROL]); MESSAGES],
             names: vec![empty_name(); MESSAGES],
         }
     }
 
     /// Sends chunks in order without waiting, [`MESSAGES`] of them at the most; says how many the
-    /// kernel took. Pieces are ranges of `data`; ranges that are not in it are sent as nothing.
+    /// kernel took. Chunks are ranges of `data`; those that are not in it are sent as nothing.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
         data: &[u8],
-        pieces: &[Range<usize>],
         chunks: &[Chunk],
     ) -> io::Result<usize> {
+        let chunks = &chunks[..chunks.len().min(MESSAGES)];
         self.headers.clear();
         self.pieces.clear();
-        for piece in pieces {
-            let bytes = data.get(piece.clone()).unwrap_or_default();
-            self.pieces.push(libc::iovec {
-                iov_base: bytes.as_ptr().cast_mut().cast(),
-                iov_len: bytes.len(),
-            });
-        }
-        for (index, chunk) in chunks.iter().take(MESSAGES).enumerate() {
-            let Some(pieces) = self.pieces.get_mut(chunk.pieces.clone()) else { break };
+        self.pieces.extend(chunks.iter().map(|chunk| {
+            let bytes = data.get(chunk.bytes.clone()).unwrap_or_default();
+            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+        }));
+        for (index, (chunk, piece)) in chunks.iter().zip(&mut self.pieces).enumerate() {
             // SAFETY: all fields of these C structs are integers and pointers, for which zero is a
             // value.
             let mut header: libc::msghdr = unsafe { mem::zeroed() };
-            header.msg_iov = pieces.as_mut_ptr();
-            header.msg_iovlen = pieces.len() as _;
+            let several = piece.iov_len > usize::from(chunk.segment);
+            header.msg_iov = piece;
+            header.msg_iovlen = 1;
             if let Some(to) = chunk.to {
                 header.msg_namelen = write_name(to, &mut self.names[index]);
                 header.msg_name = (&raw mut self.names[index]).cast();
             }
-            if pieces.len() > 1 {
+            if several && chunk.segment > 0 {
                 header.msg_control = (&raw mut self.controls[index]).cast();
                 // SAFETY: CMSG_SPACE and CMSG_LEN compute from their argument alone.
                 header.msg_controllen = unsafe { libc::CMSG_SPACE(2) } as _;
@@ -115,8 +120,8 @@ impl Sender {
         if self.headers.is_empty() {
             return Ok(0);
         }
-        // SAFETY: `headers` holds that many headers; each points to iovecs in `self.pieces` (not
-        // touched since), which point into `data` (borrowed for this call), and to control data and
+        // SAFETY: `headers` holds that many headers; each points to an iovec in `self.pieces` (not
+        // touched since), which points into `data` (borrowed for this call), and to control data and
         // names of `self`. The kernel writes to msg_len alone.
         let sent = unsafe {
             libc::sendmmsg(
@@ -171,11 +176,11 @@ impl Receiver {
         }
     }
 
-    /// Takes what is there without waiting; how many messages that is.
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+    /// Takes what is there without waiting, `most` messages at the most; how many that is.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, most: usize) -> io::Result<usize> {
         self.headers.clear();
         self.pieces.clear();
-        for buffer in self.data.chunks_mut(RECEIVE) {
+        for buffer in self.data.chunks_mut(RECEIVE).take(most) {
             let iov_base = buffer.as_mut_ptr().cast();
             self.pieces.push(libc::iovec { iov_base, iov_len: buffer.len() });
         }
@@ -252,6 +257,44 @@ pub(crate) fn join_datagrams(socket: BorrowedFd<'_>) -> bool {
     done == 0
 }
 
+/// What sched_setattr(2) takes, in its first version.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Scheduling {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    /// Without real-time scheduling: how long the thread runs in one go (Linux 6.12), in nanoseconds.
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Asks the kernel to run this thread in short goes, and for that without delay when it wakes up;
+/// whether it listened. That needs no privilege and takes nothing from others.
+pub(crate) fn run_in_short_goes(nanoseconds: u64) -> bool {
+    let size = size_of::<Scheduling>() as u32;
+    let mut scheduling = Scheduling { size, ..Scheduling::default() };
+    // SAFETY: 0 is this thread; the kernel writes `size` bytes at the most, which is the size of the
+    // struct that the pointer is to, all of whose fields are integers.
+    let got = unsafe {
+        libc::syscall(libc::SYS_sched_getattr, 0, &raw mut scheduling, size, 0 as libc::c_uint)
+    };
+    // Another policy was chosen by somebody who knows better.
+    if got != 0 || scheduling.policy != libc::SCHED_OTHER as u32 {
+        return false;
+    }
+    scheduling.size = size;
+    scheduling.runtime = nanoseconds;
+    // SAFETY: the kernel reads as many bytes as the struct's own field says, which is its size.
+    let set = unsafe {
+        libc::syscall(libc::SYS_sched_setattr, 0, &raw const scheduling, 0 as libc::c_uint)
+    };
+    set == 0
+}
+
 fn empty_name() -> libc::sockaddr_storage {
     // SAFETY: integers only; zero is family AF_UNSPEC.
     unsafe { mem::zeroed() }
@@ -321,7 +364,7 @@ mod tests {
     fn receive(receiver: &mut Receiver, socket: &UdpSocket, want: usize) -> Vec<Vec<u8>> {
         let mut got = Vec::new();
         for _ in 0..500 {
-            for index in 0..receiver.receive(socket.as_fd()).unwrap_or(0) {
+            for index in 0..receiver.receive(socket.as_fd(), usize::MAX).unwrap_or(0) {
                 let message = receiver.message(index).unwrap();
                 got.extend(message.datagrams().map(<[u8]>::to_vec));
             }
@@ -341,12 +384,12 @@ mod tests {
                 continue;
             }
             let data = b"aabbccdefg";
-            let pieces = [0..2, 2..4, 4..6, 6..7, 7..10];
             let chunks = [
-                Chunk { pieces: 0..4, segment: 2, to: None },
-                Chunk { pieces: 4..5, segment: 0, to: None },
+                Chunk { bytes: 0..7, segment: 2, to: None },
+                Chunk { bytes: 7..10, segment: 3, to: None },
             ];
-            let sent = Sender::new().send(a.as_fd(), data, &pieces, &chunks).unwrap();
+            assert_eq!(chunks.each_ref().map(Chunk::messages), [4, 1]);
+            let sent = Sender::new().send(a.as_fd(), data, &chunks).unwrap();
             assert_eq!(sent, 2);
             let got = receive(&mut Receiver::new(4), &b, 5);
             assert_eq!(got, [&b"aa"[..], b"bb", b"cc", b"d", b"efg"]);
@@ -354,17 +397,24 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_may_ask_for_short_goes() {
+        std::thread::spawn(|| {
+            // Kernels before 6.12 take the number and make nothing of it.
+            if run_in_short_goes(100_000) {
+                assert!(run_in_short_goes(200_000), "once more");
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
     fn addresses_go_there_and_back() {
         for host in ["127.0.0.1", "::1"] {
             let Ok(a) = UdpSocket::bind((host, 0)) else { continue };
             let b = UdpSocket::bind((host, 0)).unwrap();
-            let chunk = Chunk { pieces: 0..1, segment: 0, to: Some(b.local_addr().unwrap()) };
-            assert_eq!(
-                Sender::new()
-                    .send(a.as_fd(), b"hi", std::slice::from_ref(&(0..2)), &[chunk])
-                    .unwrap(),
-                1
-            );
+            let chunk = Chunk { bytes: 0..2, segment: 2, to: Some(b.local_addr().unwrap()) };
+            assert_eq!(Sender::new().send(a.as_fd(), b"hi", &[chunk]).unwrap(), 1);
             let mut receiver = Receiver::new(1);
             assert_eq!(receive(&mut receiver, &b, 1), [b"hi"]);
             assert_eq!(receiver.message(0).unwrap().from, Some(a.local_addr().unwrap()));
@@ -372,16 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn wrong_ranges_send_nothing_and_empty_datagrams_are_datagrams() {
+    fn wrong_ranges_and_empty_datagrams_are_sent_as_nothing() {
         let (a, b) = pair("127.0.0.1");
         let mut sender = Sender::new();
-        let bad = Chunk { pieces: 3..9, segment: 0, to: None };
-        assert_eq!(sender.send(a.as_fd(), b"x", std::slice::from_ref(&(0..1)), &[bad]).unwrap(), 0);
-        let outside = Chunk { pieces: 0..1, segment: 0, to: None };
-        assert_eq!(
-            sender.send(a.as_fd(), b"x", std::slice::from_ref(&(5..9)), &[outside]).unwrap(),
-            1
-        );
-        assert_eq!(receive(&mut Receiver::new(2), &b, 1), [b""]);
+        assert_eq!(sender.send(a.as_fd(), b"x", &[]).unwrap(), 0);
+        let outside = Chunk { bytes: 5..9, segment: 4, to: None };
+        let empty = Chunk { bytes: 0..0, segment: 0, to: None };
+        assert_eq!(empty.messages(), 1);
+        assert_eq!(sender.send(a.as_fd(), b"x", &[outside, empty]).unwrap(), 2);
+        assert_eq!(receive(&mut Receiver::new(2), &b, 2), [b"", b""]);
     }
 }

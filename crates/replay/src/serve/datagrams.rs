@@ -40,7 +40,7 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
     let mut receiver = sys::Receiver::new(RECEIVE);
     while !shared.is_over() {
         echo.send_delayed();
-        match receiver.receive(socket.as_fd()) {
+        match receiver.receive(socket.as_fd(), RECEIVE) {
             Ok(messages) => {
                 let before = echo.answerer.served.queries;
                 for message in (0..messages).filter_map(|m| receiver.message(m)) {
@@ -72,14 +72,13 @@ struct Echo<'a> {
 impl Echo<'_> {
     fn take(&mut self, message: &sys::Received<'_>) {
         let Some(from) = message.from else { return };
-        let first = self.pieces.len();
         for datagram in message.datagrams() {
             self.answerer.take(datagram, &mut self.out, &mut self.pieces);
         }
         let delay = self.shared.behaviour.delay;
         if !delay.is_zero() {
             let due = Instant::now() + delay;
-            for piece in self.pieces.drain(first..) {
+            for piece in self.pieces.drain(..) {
                 if self.delayed.len() < MAX_DELAYED {
                     let bytes = self.out.get(piece).unwrap_or_default();
                     self.delayed.push_back((due, from, bytes.into()));
@@ -89,24 +88,30 @@ impl Echo<'_> {
             }
         }
         // Answers to one message have its lengths, so they go out as it came in.
-        let mut at = first;
+        let mut at = 0;
         while at < self.pieces.len() {
             let segment = self.pieces[at].len();
             let alike = self.pieces[at..].iter().take_while(|p| p.len() == segment).count();
-            let end = at + alike.min(sys::MAX_SEGMENTS);
-            let to = Some(from);
-            self.chunks.push(Chunk { pieces: at..end, segment: segment as u16, to });
+            let mut end = at + alike.min(sys::MAX_SEGMENTS);
+            let shorter = self.pieces.get(end).is_some_and(|p| (1..segment).contains(&p.len()));
+            if shorter && end - at < sys::MAX_SEGMENTS {
+                end += 1;
+            }
+            // Pieces stand side by side.
+            let bytes = self.pieces[at].start..self.pieces[end - 1].end;
+            self.chunks.push(Chunk { bytes, segment: segment as u16, to: Some(from) });
             at = end;
         }
+        self.pieces.clear();
     }
 
     fn send_delayed(&mut self) {
         let now = Instant::now();
         while let Some((_, to, bytes)) = self.delayed.pop_front_if(|(due, ..)| *due <= now) {
-            let (start, piece) = (self.out.len(), self.pieces.len());
+            let start = self.out.len();
             self.out.extend_from_slice(&bytes);
-            self.pieces.push(start..self.out.len());
-            self.chunks.push(Chunk { pieces: piece..piece + 1, segment: 0, to: Some(to) });
+            let bytes = start..self.out.len();
+            self.chunks.push(Chunk { bytes, segment: 0, to: Some(to) });
         }
         self.flush();
     }
@@ -116,17 +121,16 @@ impl Echo<'_> {
         let mut patience = 1000;
         while at < self.chunks.len() {
             let chunks = &self.chunks[at..];
-            match self.sender.send(self.socket.as_fd(), &self.out, &self.pieces, chunks) {
+            match self.sender.send(self.socket.as_fd(), &self.out, chunks) {
                 Ok(sent) if sent > 0 => at += sent,
                 Err(error) if socket::is_busy(&error) && patience > 0 => patience -= 1,
                 _ => {
-                    self.answerer.served.errors += chunks[0].pieces.len() as u64;
+                    self.answerer.served.errors += chunks[0].messages() as u64;
                     at += 1;
                 }
             }
         }
         self.out.clear();
-        self.pieces.clear();
         self.chunks.clear();
     }
 

@@ -28,7 +28,6 @@ use crate::Transport;
 use crate::compare::Observer;
 use crate::connection::Connection;
 use crate::connection::Ticket;
-use crate::due::AtHand;
 use crate::due::Due;
 use crate::due::nanoseconds;
 use crate::h2;
@@ -78,6 +77,8 @@ pub(crate) struct Worker<'a> {
     looks: BinaryHeap<Reverse<(u64, usize, u64)>>,
     /// Queries that a connection has and that are not settled.
     pending: usize,
+    /// Whether queries that are due wait for answers, or for room in a connection.
+    held: bool,
     poller: Poller,
     message: Vec<u8>,
     buffer: Box<[u8]>,
@@ -133,6 +134,7 @@ impl<'a> Worker<'a> {
             deadlines: VecDeque::new(),
             looks: BinaryHeap::new(),
             pending: 0,
+            held: false,
             poller: Poller::new()?,
             message: Vec::new(),
             buffer: vec![0; READ].into(),
@@ -141,7 +143,7 @@ impl<'a> Worker<'a> {
 
     /// Sends all that comes, and waits for the last answers.
     pub(crate) fn run(mut self, stopped: &dyn Fn() -> bool) -> Result<Part, Error> {
-        while self.due.look() == AtHand::NewBlock {}
+        self.due.has_query();
         self.due.wait_for_start();
         while !stopped() {
             let now = self.due.now();
@@ -167,15 +169,14 @@ impl<'a> Worker<'a> {
     fn collect(&mut self, now: u64) -> usize {
         let most = (self.options.in_flight / self.options.threads).max(1);
         let mut taken = 0;
-        while taken < BATCH {
-            match self.due.look() {
-                AtHand::Query => {}
-                AtHand::NewBlock => continue,
-                AtHand::Nothing => break,
-            }
+        self.held = false;
+        while taken < BATCH && self.due.has_query() {
             let Some((item, bytes)) = self.due.peek() else { break };
-            let held = self.options.timing.is_max() && self.pending >= most;
-            if item.due > now || held {
+            if item.due > now {
+                break;
+            }
+            if self.options.timing.is_max() && self.pending >= most {
+                self.held = true;
                 break;
             }
             let client = item.client as usize / self.options.threads;
@@ -196,7 +197,10 @@ impl<'a> Worker<'a> {
             self.message = message;
             match queued {
                 Ok(()) => {}
-                Err(Refusal::Full) => break,
+                Err(Refusal::Full) => {
+                    self.held = true;
+                    break;
+                }
                 Err(Refusal::Failed) => self.stats.at(now).counts.unsent += 1,
             }
             self.due.pass();
@@ -226,7 +230,7 @@ impl<'a> Worker<'a> {
             NoRoom::Ever => Refusal::Failed,
         })?;
         let id = if self.options.answers {
-            Some(c.waiting.take_id().ok_or(Refusal::Full)?)
+            Some(c.waiting.take_id(now).ok_or(Refusal::Full)?)
         } else {
             None
         };
@@ -512,11 +516,8 @@ impl<'a> Worker<'a> {
         let deadline = self.deadlines.front().map(|d| d.at);
         let look = self.looks.peek().map(|Reverse((at, ..))| *at);
         let next = deadline.into_iter().chain(look).min();
-        match self.due.pause(self.due.now(), next) {
-            Some(nanoseconds) => {
-                self.look(nanoseconds);
-            }
-            None => std::hint::spin_loop(),
+        if let Some(nanoseconds) = self.due.pause(self.due.now(), next, self.held) {
+            self.look(nanoseconds);
         }
     }
 
