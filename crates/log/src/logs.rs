@@ -657,8 +657,8 @@ mod tests {
         tap.take(&mut rows);
         let texts = |rows: &crate::Tapped| -> Vec<(&str, String)> {
             let text = |r: &crate::TappedRow| &rows.bytes[r.start as usize..][..r.len as usize];
-            let named = |r| (rows.path(r.stream).unwrap(), String::from_utf8_lossy(text(r)).into());
-            rows.rows.iter().map(|r| (named(r).0, named(r).1)).collect()
+            let named = |r| String::from_utf8_lossy(text(r)).into_owned();
+            rows.rows.iter().map(|r| (rows.path(r.stream).unwrap(), named(r))).collect()
         };
         assert_eq!(
             texts(&rows),
