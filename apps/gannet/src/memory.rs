@@ -51,8 +51,9 @@ static LARGEST: AtomicU64 = AtomicU64::new(0);
 static MOST: AtomicU64 = AtomicU64::new(0);
 static BESIDE: AtomicU64 = AtomicU64::new(0);
 
-/// Calls of [`taken`] by one thread between looks at what is resident.
-const LOOK_EVERY: u32 = 4_096;
+/// Calls of [`taken`] by one thread between looks at what is resident: some ten microseconds each, and
+/// packets of a flood may bring dozens of kilobytes.
+const LOOK_EVERY: u32 = 512;
 
 /// What the program takes before it has analysed anything, with its threads.
 const PROGRAM: u64 = 8 << 20;
