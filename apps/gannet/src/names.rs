@@ -81,7 +81,7 @@ impl Resolver for System {
     fn ether(&self, name: &str) -> Option<[u8; 6]> {
         self.find("ethers", |fields| {
             let [address, host, ..] = fields else { return None };
-            if *host != name {
+            if !host.eq_ignore_ascii_case(name) {
                 return None;
             }
             let mut bytes = [0; 6];
@@ -97,7 +97,7 @@ impl Resolver for System {
         self.find("networks", |fields| {
             let (first, rest) = fields.split_first()?;
             let (number, aliases) = rest.split_first()?;
-            if *first != name && !aliases.contains(&name) {
+            if !std::iter::once(first).chain(aliases).any(|n| n.eq_ignore_ascii_case(name)) {
                 return None;
             }
             // Fewer than four numbers are the first ones of an address.
@@ -157,6 +157,8 @@ mod tests {
         assert_eq!(names.host("www").len(), 1);
         assert!(names.host("none").is_empty());
         assert_eq!(names.ether("web"), Some([2, 0, 0, 0, 0, 10]));
+        assert_eq!(names.ether("Web"), Some([2, 0, 0, 0, 0, 10]), "as the system has it");
+        assert_eq!(names.network("Bench"), Some(0xc000_0200));
         assert_eq!(names.network("office"), Some(0x0a01_0000));
         assert_eq!(names.network("bench"), Some(0xc000_0200));
         assert_eq!(names.port("web-cache", "tcp"), Some(8080));
