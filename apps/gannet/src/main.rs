@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            Terminal::new(false).error(&format_args!("{error:#}"));
+            Terminal::new(false).error(&terminal::causes(&error));
             Outcome::Failed.into()
         }
     }

@@ -26,6 +26,20 @@ pub(crate) trait Words {
     fn progress(&mut self, stream: &Stream);
 }
 
+/// An error and its causes in a line: each once, as some errors tell theirs.
+pub(crate) fn causes(error: &anyhow::Error) -> String {
+    let mut all = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if all.is_empty() {
+            all = cause;
+        } else if !all.ends_with(&cause) {
+            all.push_str(": ");
+            all.push_str(&cause);
+        }
+    }
+    all
+}
+
 impl Words for Terminal {
     fn error(&mut self, what: &dyn Display) {
         Terminal::error(self, what);
@@ -160,6 +174,18 @@ fn style(template: &str) -> ProgressStyle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let file = gannet_capture::Error::Io {
+            file: "x.pcap".into(),
+            source: io::ErrorKind::NotFound.into(),
+        };
+        let told = file.to_string();
+        let error = anyhow::Error::new(file);
+        assert_eq!(causes(&error), told);
+        assert_eq!(causes(&error.context("while writing")), format!("while writing: {told}"));
+    }
 
     #[test]
     fn templates_are_sound() {

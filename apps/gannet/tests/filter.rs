@@ -114,6 +114,16 @@ fn filters_come_from_files_and_know_lists_and_services() {
     let run = Run::of(gannet().args(["filter", "compile", "host in @/nonexistent"]));
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
     assert!(run.stderr.contains("list '/nonexistent': No such file"), "{}", run.stderr);
+    let empty = s.file("empty.txt", b"# nobody\n");
+    let text = format!("host in @{}", empty.display());
+    let run = Run::of(gannet().args(["filter", "compile", &text]));
+    assert!(run.code == 2 && run.stderr.contains("the list is empty"), "{}", run.stderr);
+    // Link types by their numbers, also those of capture files.
+    assert_eq!(compiled(&["-y", "101", "ip"]), compiled(&["-y", "RAW", "ip"]));
+    assert_eq!(compiled(&["-y", "1", "ip"]), compiled(&["ip"]));
+    let run =
+        Run::of(gannet().args(["filter", "ip", file.to_str().unwrap(), "-w", "/nonexistent/x"]));
+    assert_eq!(run.stderr.matches("No such file").count(), usize::from(run.code == 1));
     let run = Run::of(gannet().args(["filter", "compile", "-y", "none", "ip"]));
     assert!(run.code != 0 && run.stderr.contains("'none' is no link type"), "{}", run.stderr);
 }

@@ -173,6 +173,9 @@ impl Lower<'_> {
                 for item in items {
                     self.addresses_of(item, &mut all)?;
                 }
+                if all.v4.is_empty() && all.v6.is_empty() {
+                    return Err("the list is empty".into());
+                }
                 let v4 = match q.proto {
                     Some("ip6") => None,
                     _ if all.v4.is_empty() => None,
