@@ -81,6 +81,8 @@ struct Desk<M> {
     total: Option<u64>,
     spare: Vec<Block<M>>,
     stopped: bool,
+    /// Threads that wait for a change.
+    waiting: usize,
     progress: Progress,
 }
 
@@ -126,6 +128,7 @@ impl<W: Work> Crew<W> {
             total: None,
             spare: Vec::new(),
             stopped: false,
+            waiting: 0,
             progress: Progress::default(),
         };
         let shared = Arc::new(Shared {
@@ -160,8 +163,7 @@ impl<W: Work> Crew<W> {
             if let Some(block) = desk.done.remove(&self.next) {
                 self.next += 1;
                 desk.taken += 1;
-                drop(desk);
-                self.shared.changed.notify_all();
+                self.shared.tell(desk);
                 return block.map(Some);
             }
             if desk.total.is_some_and(|total| self.next >= total) {
@@ -181,7 +183,7 @@ impl<W: Work> Crew<W> {
             let desk = self.shared.desk();
             let waits = desk.total.is_none_or(|total| self.next < total);
             if waits && !desk.done.contains_key(&self.next) && !desk.stopped {
-                drop(self.shared.changed.wait(desk));
+                self.shared.wait(desk);
             }
         }
     }
@@ -253,7 +255,7 @@ impl<M: Default + Send + 'static> Shared<M> {
                 Turn::NoRoom => {
                     let desk = self.desk();
                     if desk.begun - desk.taken >= self.ahead && !desk.stopped {
-                        drop(self.changed.wait(desk));
+                        self.wait(desk);
                     }
                 }
             }
@@ -304,8 +306,7 @@ impl<M: Default + Send + 'static> Shared<M> {
         if progress.packets >= desk.progress.packets {
             desk.progress = progress;
         }
-        drop(desk);
-        self.changed.notify_all();
+        self.tell(desk);
         Turn::Did
     }
 }
@@ -313,6 +314,22 @@ impl<M: Default + Send + 'static> Shared<M> {
 impl<M> Shared<M> {
     fn desk(&self) -> MutexGuard<'_, Desk<M>> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something has changed.
+    fn wait(&self, mut desk: MutexGuard<'_, Desk<M>>) {
+        desk.waiting += 1;
+        let mut desk = self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
+        desk.waiting -= 1;
+    }
+
+    /// Tells those who wait, if there are any, that something has.
+    fn tell(&self, desk: MutexGuard<'_, Desk<M>>) {
+        let waiting = desk.waiting;
+        drop(desk);
+        if waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl Question {
     }
 
     /// Appends the name's words; `message` is what the question was read from.
-    #[inline]
+    #[inline(always)]
     pub fn push_name(&self, message: &[u8], words: &mut Vec<u64>) {
         match self.len.and_then(|len| message.get(START..START + usize::from(len))) {
             Some(name) => push(name, words),
@@ -66,11 +66,18 @@ impl Question {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn push(name: &[u8], words: &mut Vec<u64>) {
     for part in name.chunks(PART) {
         let mut bytes = [0; PART];
-        bytes[..part.len()].copy_from_slice(part);
+        // Pieces of one length each, which take no call.
+        match part.split_at_checked(PART / 2) {
+            Some((first, rest)) => {
+                bytes[..PART / 2].copy_from_slice(first);
+                copy_short(rest, &mut bytes[PART / 2..]);
+            }
+            None => copy_short(part, &mut bytes),
+        }
         let part = bytes.as_chunks::<8>().0;
         words.extend_from_slice(&[
             lower(u64::from_le_bytes(part[0])),
@@ -78,6 +85,23 @@ fn push(name: &[u8], words: &mut Vec<u64>) {
             lower(u64::from_le_bytes(part[2])),
             lower(u64::from_le_bytes(part[3])),
         ]);
+    }
+}
+
+/// Copies up to sixteen bytes to the front of `to`, which has room for so many.
+#[inline(always)]
+fn copy_short(from: &[u8], to: &mut [u8]) {
+    let len = from.len();
+    if let (Some(first), Some(last)) = (from.first_chunk::<8>(), from.last_chunk::<8>()) {
+        to[..8].copy_from_slice(first);
+        to[len - 8..len].copy_from_slice(last);
+    } else if let (Some(first), Some(last)) = (from.first_chunk::<4>(), from.last_chunk::<4>()) {
+        to[..4].copy_from_slice(first);
+        to[len - 4..len].copy_from_slice(last);
+    } else {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = *from;
+        }
     }
 }
 
