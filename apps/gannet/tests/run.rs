@@ -5,6 +5,7 @@ mod support;
 
 use std::path::Path;
 use std::path::PathBuf;
+use std::path::PathBuf;
 
 use support::Run;
 use support::gannet;
@@ -112,7 +113,7 @@ fn queries_find_their_responses() {
 }
 
 /// A capture of some batches in a folder of its own, which is removed at the end.
-struct Flood(std::path::PathBuf);
+struct Flood(PathBuf);
 
 impl Flood {
     fn new(name: &str) -> Self {
@@ -124,7 +125,7 @@ impl Flood {
         flood
     }
 
-    fn path(&self) -> std::path::PathBuf {
+    fn path(&self) -> PathBuf {
         self.0.join("flood.pcap")
     }
 
