@@ -6,6 +6,8 @@ local object = require("dnsjit.core.objects")
 local dns = require("dnsjit.core.object.dns").new()
 local label = require("dnsjit.core.object.dns.label")
 local labels, q = label.new(127), require("dnsjit.core.object.dns.q").new()
+-- Since 1.3.0.
+local has_reset = pcall(function() return dns.reset end)
 input:open(arg[2])
 layer:producer(input)
 local produce, ctx = layer:produce()
@@ -21,7 +23,7 @@ while true do
         if ip == nil then
             ip, len = obj:cast_to(object.IP6), 16
         end
-        dns:reset()
+        if has_reset then dns:reset() end
         dns.obj_prev = obj
         if udp ~= nil and ip ~= nil and dns:parse_header() == 0 and dns.qdcount > 0
             and dns:parse_q(q, labels, 127) == 0 then

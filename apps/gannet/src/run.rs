@@ -1,10 +1,16 @@
 //! `gannet run`: packet processing in Lua.
 
 use std::ffi::OsString;
+use std::io;
+use std::io::IsTerminal;
+use std::io::Write;
 use std::path::PathBuf;
 
 use gannet_lua::Error;
 use gannet_lua::Options;
+use gannet_lua::Progress;
+use indicatif::HumanBytes;
+use indicatif::HumanCount;
 
 use crate::out;
 use crate::outcome::Outcome;
@@ -18,6 +24,9 @@ pub(crate) struct Args {
     /// Without io, os, ffi and debug: for scripts that are not trusted
     #[arg(long)]
     sandbox: bool,
+    /// Tell on standard error how far each pipeline is
+    #[arg(long)]
+    progress: bool,
     /// Print the reference of the gannet module, as Markdown
     #[arg(long)]
     manual: bool,
@@ -29,11 +38,33 @@ pub(crate) struct Args {
     arguments: Vec<OsString>,
 }
 
+/// Tells how far a pipeline is: a line that is written over on a terminal, and lines elsewhere.
+fn report(at: &Progress, seconds: f64, done: bool) {
+    let rate = at.packets as f64 / seconds.max(1e-9);
+    let mut line = format!("{} packets", HumanCount(at.packets));
+    match at.total.filter(|total| *total > 0) {
+        Some(total) => {
+            let part = 100.0 * (at.bytes as f64 / total as f64).min(1.0);
+            line += &format!(", {} of {}, {part:.0} %", HumanBytes(at.bytes), HumanBytes(total));
+        }
+        None => line += &format!(", {}", HumanBytes(at.bytes)),
+    }
+    line += &format!(", {}/s, {seconds:.1} s", HumanCount(rate as u64));
+    let mut words = io::stderr();
+    let written = match (words.is_terminal(), done) {
+        (true, false) => write!(words, "\r\x1b[K{line}"),
+        (true, true) => writeln!(words, "\r\x1b[K{line}"),
+        (false, _) => writeln!(words, "{line}"),
+    };
+    // Where standard error is closed there is nobody to tell.
+    written.unwrap_or_default();
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let Some(script) = args.script.as_ref().filter(|_| !args.manual) else {
         return out::write(gannet_lua::manual().as_bytes());
     };
-    let options = Options { sandbox: args.sandbox, ..Options::default() };
+    let options = Options { sandbox: args.sandbox, progress: args.progress, report: Some(report) };
     match gannet_lua::run(script, &args.arguments, options) {
         Ok(()) => Ok(Outcome::Done),
         Err(error) => {

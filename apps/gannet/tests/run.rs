@@ -5,6 +5,7 @@ mod support;
 
 use std::path::Path;
 use std::path::PathBuf;
+use std::path::PathBuf;
 
 use support::Run;
 use support::gannet;
@@ -109,6 +110,201 @@ fn queries_find_their_responses() {
         "#,
     );
     assert_eq!(text, "true\n");
+}
+
+/// A capture of some batches in a folder of its own, which is removed at the end.
+struct Flood(PathBuf);
+
+impl Flood {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("gannet-run-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let flood = Self(folder);
+        let run = Run::of(gannet().args(["synth", "dns-flood", "-n", "150"]).arg(flood.path()));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        flood
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.join("flood.pcap")
+    }
+
+    /// What a script prints of it.
+    fn prints(&self, text: &str) -> String {
+        let mut command = gannet();
+        command.args(["run", "-"]).arg(self.path()).arg(&self.0);
+        let run = Run::with_input(&mut command, text.as_bytes());
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{text}");
+        run.stdout
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap_or_default();
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same() {
+    let flood = Flood::new("threads");
+    let of = |threads: u8| {
+        let text = r#"
+            local function all() return gannet.input(arg[2]):parallel(THREADS) end
+            print(all():count(), all():sum("len"), all():dns():count())
+            for _, row in ipairs(all():dns():count_by("qname"):top(20)) do
+                print(row.key, row.count)
+            end
+            all():filter("udp"):sum_by("len", "src", "dport"):each(print)
+            all():dns():count_by("src", "qtype", "rcode", "id"):each(print)
+            local took = all():dns():join():latencies()
+            print(took.queries, took.answered, took.p50)
+            print(all():dns():join():count(), all():dns():limit(77):count_by("src"):total())
+            local last, n = 0, 0
+            all():dns():each(function(m)
+                assert(m.number > last)
+                last, n = m.number, n + 1
+                if n % 500 == 0 then print(m.number, m.time, m.src, m.qname, m.id) end
+            end)
+            print(all():filter("src portrange 0-29999"):limit(3000):write(arg[3] .. "/THREADS.pcap"))
+            print(gannet.input(arg[3] .. "/THREADS.pcap"):count_by("src"):keys())
+        "#;
+        flood.prints(&text.replace("THREADS", &threads.to_string()))
+    };
+    let one = of(1);
+    assert!(one.lines().count() > 100, "{one}");
+    for threads in [2, 3, 7] {
+        assert_eq!(of(threads), one, "{threads} threads");
+    }
+    let run = script(&[], "gannet.input(arg[2]):parallel(0)");
+    assert!(run.code == 1 && run.stderr.contains("1 to 256"), "{}", run.stderr);
+}
+
+#[test]
+fn sums_agree_with_what_functions_see() {
+    let text = prints(
+        r#"
+        local by_hand, all = {}, 0
+        gannet.input(arg[2]):each(function(p)
+            local key = (p.src or "") .. "\t" .. (p.proto or "")
+            by_hand[key], all = (by_hand[key] or 0) + p.len, all + p.len
+        end)
+        assert(gannet.input(arg[2]):sum("len") == all)
+        local sums = gannet.input(arg[2]):sum_by("len", "src", "proto")
+        assert(sums:total() == all)
+        for key, sum in pairs(by_hand) do assert(sums[key] == sum, key) end
+        assert(not pcall(function() return gannet.input(arg[2]):sum("src") end))
+        print(sums:keys() > 1)
+        "#,
+    );
+    assert_eq!(text, "true\n");
+}
+
+#[test]
+fn events_are_the_rows_of_logs() {
+    let text = prints(
+        r#"
+        local seen, responses, last = {}, 0, nil
+        local done = gannet.analyze(arg[2])
+            :on("dns", function(e) seen[#seen + 1] = e end)
+            :on({
+                dns_response = function(e)
+                    assert(e.log == "dns" and e.rcode_name and e.ts > 1.6e9)
+                    responses = responses + 1
+                end,
+                connection_end = function(e)
+                    assert(e.id.orig_p == e["id.orig_p"] and type(e.orig_bytes or 0) == "number")
+                    last = e
+                end,
+                http_request = function(e) print(e.method, e.host, e.uri, e.status_code) end,
+            }):run()
+        assert(responses > 0 and responses <= #seen and done.connections >= 1)
+        -- They are values.
+        for _, e in ipairs(seen) do
+            assert(type(e.AA) == "boolean" and (e.answers == nil or #e.answers > 0))
+        end
+        print(pcall(function() return last.nothing end))
+        print(pcall(gannet.analyze(arg[2]).on, gannet.analyze(arg[2]), "nothing", print))
+        "#,
+    );
+    assert!(text.starts_with("GET\twww.example.com\t/"), "{text}");
+    assert!(
+        text.contains("an event of conn has no 'nothing' (it has ts, uid, id.orig_h"),
+        "{text}"
+    );
+    assert!(text.contains("there is no event 'nothing' (there are"), "{text}");
+}
+
+#[test]
+fn events_agree_with_the_logs() {
+    let folder = std::env::temp_dir().join(format!("gannet-run-logs-{}", std::process::id()));
+    let run = Run::of(gannet().args(["analyze", "-q", "-o"]).arg(&folder).arg(SAMPLE));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for log in ["conn", "dns", "http", "files"] {
+        let file = std::fs::read_to_string(folder.join(format!("{log}.log"))).unwrap();
+        let rows: String = file
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| format!("{log}\t{line}\n"))
+            .collect();
+        let text = format!("gannet.analyze(arg[2]):on('{log}', function(e) print(e) end):run()");
+        assert_eq!(prints(&text), rows, "{log}");
+        // Nothing else is there to be had in the sandbox, and this is.
+        assert_eq!(script(&["--sandbox"], &text).stdout, rows);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+    let one = prints(
+        "local r = gannet.analyze(arg[2]):filter('udp'):on('conn', function(e) return false end):run()\n\
+         print(r.events, r.packets)",
+    );
+    assert_eq!(one, "1\tnil\n");
+}
+
+#[test]
+fn progress_is_told_to_who_asks() {
+    let run = script(&["--progress"], "print(gannet.input(arg[2]):count())");
+    assert_eq!(run.code, 0);
+    assert!(run.stderr.contains(" packets, ") && run.stderr.contains("100 %"), "{}", run.stderr);
+    let text = prints(
+        "gannet.input(arg[2]):progress(function(p)\n  print(p.packets, p.fraction, p.done)\n  \
+         assert(p.rate >= 0 and p.bytes == p.total)\nend):dns():count_by('qname')",
+    );
+    assert!(text.ends_with("\t1\ttrue\n"), "{text}");
+}
+
+#[test]
+fn packets_are_spread_over_captures() {
+    let flood = Flood::new("split");
+    let text = flood.prints(
+        r#"
+        local function to(name) return { arg[3] .. "/1" .. name, arg[3] .. "/2" .. name } end
+        local all = gannet.input(arg[2]):limit(1001):count()
+        local turn = gannet.input(arg[2]):limit(1001):split(to(".pcap"))
+        assert(turn[1] == 501 and turn[2] == 500 and all == 1001)
+        local copies = gannet.input(arg[2]):limit(1001):split(to("c.pcap"), "copy")
+        assert(copies[1] == 1001 and copies[2] == 1001)
+        local clients = gannet.input(arg[2]):split(to("k.pcap"), "client", { weights = { 3, 1 } })
+        local one = gannet.input(arg[3] .. "/1k.pcap"):count_by("src")
+        local two = gannet.input(arg[3] .. "/2k.pcap"):count_by("src")
+        assert(one:total() == clients[1] and two:total() == clients[2])
+        one:each(function(client) assert(not two[client]) end)
+        print(one:keys() + two:keys() == gannet.input(arg[2]):filter("ip or ip6"):count_by("src"):keys())
+        print(pcall(function() gannet.input(arg[2]):split(to("x"), "size") end))
+        "#,
+    );
+    assert!(text.starts_with("true\nfalse\t"), "{text}");
+    assert!(text.contains("split goes by 'turn', 'client' or 'copy'"), "{text}");
+}
+
+#[test]
+fn what_is_paced_comes_on_time() {
+    let begun = std::time::Instant::now();
+    let text = prints(
+        "local n = gannet.input(arg[2]):pace({ gap = 0.005 }):limit(11):each(function() end)\n\
+         print(n, pcall(function() gannet.input(arg[2]):pace({ speed = 0 }) end))",
+    );
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(50));
+    assert!(text.starts_with("11\tfalse\t"), "{text}");
 }
 
 #[test]

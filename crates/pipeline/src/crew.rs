@@ -26,7 +26,10 @@ use gannet_capture::Kept;
 use gannet_capture::Stream;
 
 /// Blocks for each thread that are read and not yet taken; at more, nobody reads on.
-const AHEAD: u64 = 4;
+const AHEAD: u64 = 8;
+/// Blocks that one of several threads reads at a time: as reading is for one at a time, others wait
+/// for it, and waiting costs more than a block does.
+const AT_ONCE: u64 = 4;
 
 /// What is done to each batch, by each thread with a worker of its own.
 pub trait Work: Send + 'static {
@@ -61,6 +64,7 @@ struct Shared<M> {
     desk: Mutex<Desk<M>>,
     changed: Condvar,
     ahead: u64,
+    at_once: u64,
 }
 
 #[derive(Debug)]
@@ -81,6 +85,8 @@ struct Desk<M> {
     total: Option<u64>,
     spare: Vec<Block<M>>,
     stopped: bool,
+    /// Threads that wait for a change.
+    waiting: usize,
     progress: Progress,
 }
 
@@ -126,6 +132,7 @@ impl<W: Work> Crew<W> {
             total: None,
             spare: Vec::new(),
             stopped: false,
+            waiting: 0,
             progress: Progress::default(),
         };
         let shared = Arc::new(Shared {
@@ -133,6 +140,7 @@ impl<W: Work> Crew<W> {
             desk: Mutex::new(desk),
             changed: Condvar::new(),
             ahead: AHEAD * threads.max(1) as u64,
+            at_once: if threads > 1 { AT_ONCE } else { 1 },
         });
         let mut crew = Self { shared, own: Some(worker()), threads: Vec::new(), next: 0 };
         for _ in 1..threads {
@@ -160,8 +168,7 @@ impl<W: Work> Crew<W> {
             if let Some(block) = desk.done.remove(&self.next) {
                 self.next += 1;
                 desk.taken += 1;
-                drop(desk);
-                self.shared.changed.notify_all();
+                self.shared.tell(desk);
                 return block.map(Some);
             }
             if desk.total.is_some_and(|total| self.next >= total) {
@@ -181,7 +188,7 @@ impl<W: Work> Crew<W> {
             let desk = self.shared.desk();
             let waits = desk.total.is_none_or(|total| self.next < total);
             if waits && !desk.done.contains_key(&self.next) && !desk.stopped {
-                drop(self.shared.changed.wait(desk));
+                self.shared.wait(desk);
             }
         }
     }
@@ -253,66 +260,83 @@ impl<M: Default + Send + 'static> Shared<M> {
                 Turn::NoRoom => {
                     let desk = self.desk();
                     if desk.begun - desk.taken >= self.ahead && !desk.stopped {
-                        drop(self.changed.wait(desk));
+                        self.wait(desk);
                     }
                 }
             }
         }
     }
 
-    /// Reads a batch, if there is room for one, and works on it.
+    /// Reads some batches, if there is room for them, and works on them.
     fn turn<W: Work<Made = M>>(&self, work: &mut W) -> Turn {
-        let mut block = {
+        let mut spare = {
             let mut desk = self.desk();
             if desk.stopped || desk.total.is_some() {
                 return Turn::Ended;
             }
-            if desk.begun - desk.taken >= self.ahead {
+            let room = self.ahead.saturating_sub(desk.begun - desk.taken).min(self.at_once);
+            if room == 0 {
                 return Turn::NoRoom;
             }
-            desk.begun += 1;
-            desk.spare.pop().unwrap_or_default()
+            desk.begun += room;
+            let from = desk.spare.len().saturating_sub(room as usize);
+            let mut spare = desk.spare.split_off(from);
+            spare.resize_with(room as usize, Block::default);
+            spare
         };
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        if source.ended {
-            return Turn::Ended;
+        let first = source.read;
+        let mut found = Vec::with_capacity(spare.len());
+        while !source.ended
+            && let Some(mut block) = spare.pop()
+        {
+            match source.stream.next_batch() {
+                Ok(Some(batch)) => {
+                    block.packets.keep(&batch);
+                    found.push(Ok(block));
+                }
+                Ok(None) => source.ended = true,
+                Err(error) => found.push(Err(error)),
+            }
         }
-        let number = source.read;
-        let found = match source.stream.next_batch() {
-            Ok(Some(batch)) => {
-                block.packets.keep(&batch);
-                Ok(())
-            }
-            Ok(None) => {
-                source.ended = true;
-                drop(source);
-                self.desk().total = Some(number);
-                self.changed.notify_all();
-                return Turn::Ended;
-            }
-            Err(error) => Err(error),
-        };
-        source.read += 1;
+        source.read += found.len() as u64;
+        let total = source.ended.then_some(source.read);
         let progress = Progress::of(&source.stream);
         drop(source);
-        let done = found.map(|()| {
+        for block in found.iter_mut().flatten() {
             work.batch(block.packets.batch(), &mut block.made);
-            block
-        });
+        }
+        let turn = if found.is_empty() { Turn::Ended } else { Turn::Did };
         let mut desk = self.desk();
-        desk.done.insert(number, done);
+        desk.done.extend((first..).zip(found));
+        desk.total = desk.total.or(total);
         if progress.packets >= desk.progress.packets {
             desk.progress = progress;
         }
-        drop(desk);
-        self.changed.notify_all();
-        Turn::Did
+        self.tell(desk);
+        turn
     }
 }
 
 impl<M> Shared<M> {
     fn desk(&self) -> MutexGuard<'_, Desk<M>> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something has changed.
+    fn wait(&self, mut desk: MutexGuard<'_, Desk<M>>) {
+        desk.waiting += 1;
+        let mut desk = self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
+        desk.waiting -= 1;
+    }
+
+    /// Tells those who wait, if there are any, that something has.
+    fn tell(&self, desk: MutexGuard<'_, Desk<M>>) {
+        let waiting = desk.waiting;
+        drop(desk);
+        if waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 }
 

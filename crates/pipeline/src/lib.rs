@@ -3,10 +3,13 @@
 //! [`extract`] finds DNS messages in packets of any link type, fragments and TCP streams put in
 //! order. Replay and scripts both begin with it. [`question`] reads what a message asks for, and
 //! [`tally`] counts by it. [`crew`] has several threads work on one
-//! stream whose results come back in order, [`ring`] carries words from one thread to another.
+//! stream whose results come back in order, [`split`] spreads
+//! packets over outputs, [`pace`] tells when they are due, [`ring`] carries words from one thread to another.
 
 pub mod crew;
 pub mod extract;
+pub mod pace;
 pub mod question;
 pub mod ring;
+pub mod split;
 pub mod tally;

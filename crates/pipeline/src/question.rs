@@ -57,27 +57,45 @@ impl Question {
     }
 
     /// Appends the name's words; `message` is what the question was read from.
-    #[inline]
+    #[inline(always)]
     pub fn push_name(&self, message: &[u8], words: &mut Vec<u64>) {
-        match self.len.and_then(|len| message.get(START..START + usize::from(len))) {
-            Some(name) => push(name, words),
-            None => push_expanded(message, words),
+        let len = self.len.map_or(usize::MAX, usize::from);
+        // The sixteen bytes to the end of the name: before it stands the header, so nearly always
+        // there are as many.
+        let last = message.get(..START.saturating_add(len)).and_then(<[u8]>::last_chunk::<16>);
+        match (len, last) {
+            (..=16, Some(last)) => {
+                push_part([u128::from_le_bytes(*last) >> (8 * (16 - len)), 0], words);
+            }
+            (17..=PART, Some(last)) => {
+                let first = message.get(START..).and_then(<[u8]>::first_chunk::<16>);
+                let first = first.map_or(0, |first| u128::from_le_bytes(*first));
+                push_part([first, u128::from_le_bytes(*last) >> (8 * (PART - len))], words);
+            }
+            (..=MAX_NAME, _) => push_long(message.get(START..START + len), words),
+            _ => push_expanded(message, words),
         }
     }
 }
 
-#[inline]
-fn push(name: &[u8], words: &mut Vec<u64>) {
-    for part in name.chunks(PART) {
-        let mut bytes = [0; PART];
-        bytes[..part.len()].copy_from_slice(part);
-        let part = bytes.as_chunks::<8>().0;
-        words.extend_from_slice(&[
-            lower(u64::from_le_bytes(part[0])),
-            lower(u64::from_le_bytes(part[1])),
-            lower(u64::from_le_bytes(part[2])),
-            lower(u64::from_le_bytes(part[3])),
-        ]);
+/// Adds four words, in lower case.
+#[inline(always)]
+fn push_part(halves: [u128; 2], words: &mut Vec<u64>) {
+    let [first, second] = halves;
+    words.extend_from_slice(&[
+        lower(first as u64),
+        lower((first >> 64) as u64),
+        lower(second as u64),
+        lower((second >> 64) as u64),
+    ]);
+}
+
+#[inline(never)]
+fn push_long(name: Option<&[u8]>, words: &mut Vec<u64>) {
+    for part in name.unwrap_or_default().chunks(PART) {
+        let mut bytes = [[0; 16]; 2];
+        bytes.as_flattened_mut()[..part.len()].copy_from_slice(part);
+        push_part(bytes.map(u128::from_le_bytes), words);
     }
 }
 
@@ -85,7 +103,7 @@ fn push(name: &[u8], words: &mut Vec<u64>) {
 fn push_expanded(message: &[u8], words: &mut Vec<u64>) {
     let mut name = Vec::new();
     if expand(message, START, &mut name).is_some() {
-        push(&name, words);
+        push_long(Some(&name), words);
     }
 }
 

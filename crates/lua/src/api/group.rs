@@ -274,6 +274,11 @@ impl Counts {
         Self { text: Vec::new(), rows: vec![(0, 0, total)] }
     }
 
+    /// Rows without keys, in this order.
+    pub(crate) fn of(sums: impl Iterator<Item = u64>) -> Self {
+        Self { text: Vec::new(), rows: sums.map(|sum| (0, 0, sum)).collect() }
+    }
+
     /// How many keys there are.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()

@@ -32,6 +32,10 @@ use std::time::Instant;
 
 use gannet_base::Addr;
 use gannet_pipeline::crew::Progress;
+use gannet_pipeline::pace::Pace;
+use gannet_pipeline::split::ByClient;
+use gannet_pipeline::split::Order;
+use gannet_pipeline::split::Split;
 
 use crate::script::Report;
 
@@ -112,7 +116,10 @@ typedef struct {
     void (*stream_progress)(gannet_flow *flow, gannet_progress *out);
     void (*stream_sum)(gannet_flow *flow, int value, const uint8_t *fields, int count, int64_t limit);
     int (*stream_latencies)(gannet_flow *flow, int64_t limit);
-    int (*stream_write)(gannet_flow *flow, const char *path, int64_t limit);
+    int (*stream_write)(gannet_flow *flow, const char *const *paths, int count, int how,
+        const uint32_t *weights, int64_t seed, int64_t limit);
+    void (*stream_pace)(gannet_flow *flow, int kind, double value);
+    void (*stream_wait)(gannet_flow *flow, int64_t time);
     int (*stream_step)(gannet_flow *flow);
     int64_t (*stream_rows)(gannet_flow *flow);
     uint64_t (*stream_total)(gannet_flow *flow, int64_t first);
@@ -147,7 +154,17 @@ pub(crate) struct Api {
     stream_progress: unsafe extern "C" fn(*mut Flow, *mut Position),
     stream_sum: unsafe extern "C" fn(*mut Flow, c_int, *const u8, c_int, i64),
     stream_latencies: unsafe extern "C" fn(*mut Flow, i64) -> c_int,
-    stream_write: unsafe extern "C" fn(*mut Flow, *const c_char, i64) -> c_int,
+    stream_write: unsafe extern "C" fn(
+        *mut Flow,
+        *const *const c_char,
+        c_int,
+        c_int,
+        *const u32,
+        i64,
+        i64,
+    ) -> c_int,
+    stream_pace: unsafe extern "C" fn(*mut Flow, c_int, f64),
+    stream_wait: unsafe extern "C" fn(*mut Flow, i64),
     stream_step: unsafe extern "C" fn(*mut Flow) -> c_int,
     stream_rows: unsafe extern "C" fn(*mut Flow) -> i64,
     stream_total: unsafe extern "C" fn(*mut Flow, i64) -> u64,
@@ -201,6 +218,8 @@ static TABLE: Api = Api {
     stream_sum,
     stream_latencies,
     stream_write,
+    stream_pace,
+    stream_wait,
     stream_step,
     stream_rows,
     stream_total,
@@ -439,15 +458,54 @@ unsafe extern "C" fn stream_latencies(it: *mut Flow, limit: i64) -> c_int {
 }
 
 /// # Safety
-/// As for [`flow`]; `path` is a C string.
-unsafe extern "C" fn stream_write(it: *mut Flow, path: *const c_char, limit: i64) -> c_int {
+/// As for [`flow`] and [`paths`]; `weights` points to `count` numbers.
+unsafe extern "C" fn stream_write(
+    it: *mut Flow,
+    list: *const *const c_char,
+    count: c_int,
+    how: c_int,
+    weights: *const u32,
+    seed: i64,
+    limit: i64,
+) -> c_int {
     // SAFETY: by this function's contract.
-    let (it, path) = unsafe { (flow(it), text(path)) };
-    let Some(path) = path else {
-        fail(&"the path is not UTF-8");
+    let (it, named) = unsafe { (flow(it), paths(list, count)) };
+    // SAFETY: by this function's contract.
+    let weights = unsafe { std::slice::from_raw_parts(weights, count.max(0) as usize) };
+    let Some(named) = named else {
+        fail(&"a path is not UTF-8");
         return -1;
     };
-    told(it.begin_write(path.as_ref(), u64::try_from(limit).ok()).map(|()| 0))
+    let order = u32::try_from(seed).map_or(Order::Sequential, Order::Random);
+    let split = match how {
+        0 => Some(Split::All(named.len())),
+        1 => Some(Split::Turns(named.len(), 0)),
+        _ => ByClient::new(weights, order).map(|clients| Split::Clients(Box::new(clients))),
+    };
+    let Some(split) = split else {
+        fail(&"weights are numbers above 0");
+        return -1;
+    };
+    told(it.begin_write(&named, split, u64::try_from(limit).ok()).map(|()| 0))
+}
+
+/// # Safety
+/// As for [`flow`].
+unsafe extern "C" fn stream_pace(it: *mut Flow, kind: c_int, value: f64) {
+    let pace = match kind {
+        0 => Pace::Speed(value),
+        1 => Pace::Gap(value),
+        _ => Pace::Shift(value),
+    };
+    // SAFETY: by this function's contract.
+    unsafe { flow(it) }.pace(pace);
+}
+
+/// # Safety
+/// As for [`flow`].
+unsafe extern "C" fn stream_wait(it: *mut Flow, time: i64) {
+    // SAFETY: by this function's contract.
+    unsafe { flow(it) }.wait(time);
 }
 
 /// # Safety

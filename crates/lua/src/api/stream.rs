@@ -4,7 +4,6 @@
 //! come back here in order, and with them the packets that take an [`Extractor`] to understand. A
 //! verb goes on in steps, so that a script can tell between them how far it is.
 
-use std::path::Path;
 use std::path::PathBuf;
 
 use gannet_capture::Options;
@@ -16,6 +15,9 @@ use gannet_pipeline::crew::Crew;
 use gannet_pipeline::crew::Progress;
 use gannet_pipeline::extract::Extractor;
 use gannet_pipeline::extract::Message;
+use gannet_pipeline::pace::Pace;
+use gannet_pipeline::pace::Schedule;
+use gannet_pipeline::split::Split;
 
 use super::gather::Choice;
 use super::gather::Gather;
@@ -30,6 +32,7 @@ use super::latency::Summary;
 use super::pairing::Pairing;
 use super::record::Record;
 use super::record::Records;
+use super::record::of_packet;
 
 /// Blocks that one step of a verb takes at most.
 const STEP: usize = 64;
@@ -41,6 +44,7 @@ pub(crate) struct Flow {
     source: Source,
     choice: Choice,
     threads: usize,
+    pace: Option<Schedule>,
     join: Option<Box<Join>>,
     /// Puts together what packets do not tell by themselves.
     extractor: Option<Box<Extractor>>,
@@ -72,7 +76,7 @@ enum Verb {
     Nothing,
     Sum(Groups),
     Times(Pairing, Box<Latencies>, Vec<Sent>),
-    Write(Box<Writer>),
+    Write(Vec<Writer>, Split),
 }
 
 impl Flow {
@@ -83,6 +87,7 @@ impl Flow {
             source: Source::Waiting(Box::new(stream)),
             choice: Choice::default(),
             threads: 1,
+            pace: None,
             join: None,
             extractor: None,
             verb: Verb::Nothing,
@@ -116,6 +121,18 @@ impl Flow {
 
     pub(crate) fn parallel(&mut self, threads: usize) {
         self.threads = threads.clamp(1, MAX_THREADS);
+    }
+
+    /// Lets what is handed out or written come when it is due.
+    pub(crate) fn pace(&mut self, pace: Pace) {
+        self.pace = Some(Schedule::new(pace));
+    }
+
+    /// Waits until what came at this time is due, if a pace was set.
+    pub(crate) fn wait(&mut self, time: i64) {
+        if let Some(pace) = &mut self.pace {
+            pace.wait(time);
+        }
     }
 
     pub(crate) fn records(&self) -> &[Record] {
@@ -240,10 +257,16 @@ impl Flow {
         Ok(())
     }
 
-    /// Begins writing packets to a capture.
-    pub(crate) fn begin_write(&mut self, path: &Path, limit: Option<u64>) -> Result<(), String> {
-        let writer = Writer::create(path, WriteOptions::default()).map_err(|e| e.to_string())?;
-        self.verb = Verb::Write(Box::new(writer));
+    /// Begins writing packets to captures, spread as `split` says.
+    pub(crate) fn begin_write(
+        &mut self,
+        paths: &[PathBuf],
+        split: Split,
+        limit: Option<u64>,
+    ) -> Result<(), String> {
+        let create = |path: &PathBuf| Writer::create(path, WriteOptions::default());
+        let writers: Result<Vec<_>, _> = paths.iter().map(create).collect();
+        self.verb = Verb::Write(writers.map_err(|e| e.to_string())?, split);
         self.left = limit;
         Ok(())
     }
@@ -271,7 +294,7 @@ impl Flow {
             return Ok(false);
         }
         let task = match &self.verb {
-            Verb::Write(_) => Task::Pick,
+            Verb::Write(..) => Task::Pick,
             // Which are the first so many is only known in order.
             _ if self.left.is_some() => Task::Pick,
             Verb::Sum(groups) => Task::Sum(groups.clone()),
@@ -282,9 +305,19 @@ impl Flow {
         let (left, choice, extractor) = (&mut self.left, &self.choice, &mut self.extractor);
         match &mut self.verb {
             Verb::Nothing => {}
-            Verb::Write(writer) => {
+            Verb::Write(writers, split) => {
                 for packet in picked(&block) {
-                    if take_one(left) {
+                    if !take_one(left) {
+                        break;
+                    }
+                    if let Some(pace) = &mut self.pace {
+                        pace.wait(packet.time.as_nanos());
+                    }
+                    let client = matches!(split, Split::Clients(_))
+                        .then(|| of_packet(&packet))
+                        .filter(|record| record.has_ip != 0);
+                    let outputs = split.outputs(client.as_ref().map(|record| &record.src[..]));
+                    for writer in writers.get_mut(outputs).unwrap_or_default() {
                         writer.write(&packet).map_err(|e| e.to_string())?;
                     }
                 }
@@ -346,12 +379,12 @@ impl Flow {
     fn conclude(&mut self) -> Result<(), String> {
         match &mut self.verb {
             Verb::Sum(groups) => self.counts = groups.finish(),
-            Verb::Write(_) => {
-                let Verb::Write(writer) = std::mem::replace(&mut self.verb, Verb::Nothing) else {
-                    return Ok(());
-                };
-                self.counts = Counts::alone(writer.packets());
-                writer.finish().map_err(|e| e.to_string())?;
+            Verb::Write(writers, _) => {
+                let writers = std::mem::take(writers);
+                self.counts = Counts::of(writers.iter().map(Writer::packets));
+                for writer in writers {
+                    writer.finish().map_err(|e| e.to_string())?;
+                }
             }
             Verb::Times(..) | Verb::Nothing => {}
         }

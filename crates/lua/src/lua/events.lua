@@ -3,7 +3,7 @@ local _, inside = ...
 local api, ffi = inside.api, inside.ffi
 local calls = api.analyses
 local setmetatable, type, error, tostring = setmetatable, type, error, tostring
-local tonumber, select, pairs, ipairs = tonumber, select, pairs, ipairs
+local tonumber, pairs, ipairs, next = tonumber, pairs, ipairs, next
 local format, concat, sort, char = string.format, table.concat, table.sort, string.char
 local str = ffi.string
 

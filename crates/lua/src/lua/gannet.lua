@@ -13,7 +13,7 @@
 local _, inside = ...
 local api, ffi = inside.api, inside.ffi
 local setmetatable, rawget, type, error, tostring = setmetatable, rawget, type, error, tostring
-local tonumber, select, ipairs, pairs = tonumber, select, ipairs, pairs
+local tonumber, select, ipairs, pairs, next = tonumber, select, ipairs, pairs, next
 local format, concat, sort = string.format, table.concat, table.sort
 local str = ffi.string
 
@@ -296,6 +296,26 @@ function Pipeline:join(timeout)
     return self
 end
 
+--- Lets packets, messages or pairs come when they are due: to functions of `each`, and to captures that
+-- are written. What is due is told from the first of them on, so delays do not add up. One of
+-- `{ speed = 2 }` (gaps as captured, divided by that; 1 is as it was), `{ rate = 1000 }` (so many a
+-- second), `{ gap = 0.001 }` (seconds between two), `{ shift = 0.001 }` (seconds that are added to each
+-- gap, or taken away).
+function Pipeline:pace(options)
+    local me = of(self, "pace")
+    local kinds = { speed = 0, rate = 1, gap = 1, shift = 2 }
+    local name, value = next(type(options) == "table" and options or {})
+    local kind = kinds[name]
+    if not kind or type(value) ~= "number" or value ~= value or math.abs(value) > 1e9
+        or (name ~= "shift" and value < 0) or ((name == "speed" or name == "rate") and value == 0) then
+        error("pace wants one of { speed = }, { rate = }, { gap = }, { shift = } and a number", 2)
+    end
+    if name == "rate" then value = 1e9 / value elseif name ~= "speed" then value = value * 1e9 end
+    api.stream_pace(me.handle, kind, value)
+    me.paced = true
+    return self
+end
+
 --- Ends the pipeline after so many packets or messages.
 function Pipeline:limit(count)
     local me = of(self, "limit")
@@ -359,6 +379,7 @@ function Pipeline:each(call)
         local index = 0
         while index < n do
             local record = records[index]
+            if me.paced then api.stream_wait(me.handle, record.time) end
             place = place + 1
             state.place = place
             local answer
@@ -541,17 +562,60 @@ function Pipeline:latencies()
     return summary
 end
 
+-- Writes packets to captures: `how` is 0 for all of them to each, 1 in turn, 2 by client.
+local function write(self, verb, list, how, weights, seed)
+    local me = of(self, verb)
+    if me.kind ~= "packets" then
+        error(verb .. " stands before dns: it writes packets", 3)
+    end
+    if inside.sandbox then error("the sandbox writes no files", 3) end
+    local paths, weighs = ffi.new("const char *[?]", #list), ffi.new("uint32_t[?]", #list)
+    for index, path in ipairs(list) do
+        if type(path) ~= "string" then error(verb .. " wants paths", 3) end
+        paths[index - 1] = path
+        weighs[index - 1] = tonumber(weights and weights[index] or 1) or 0
+    end
+    me.used = true
+    if api.stream_write(me.handle, paths, #list, how, weighs, seed or -1, me.limit) ~= 0 then
+        error(problem(), 3)
+    end
+    finish(me)
+    local counts = {}
+    local key, len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
+    for index = 1, #list do
+        counts[index] = tonumber(api.stream_row(me.handle, index - 1, key, len))
+    end
+    return counts
+end
+
 --- Writes the packets to a capture: format and compression by the suffix, `-` is standard output.
 -- @return how many there were
 function Pipeline:write(path)
-    local me = of(self, "write")
-    if me.kind ~= "packets" then error("write stands before dns: it writes packets", 2) end
-    if inside.sandbox then error("the sandbox writes no files", 2) end
     if type(path) ~= "string" then error("write wants a path", 2) end
-    me.used = true
-    if api.stream_write(me.handle, path, me.limit) ~= 0 then error(problem(), 2) end
-    finish(me)
-    return tonumber(api.stream_total(me.handle, 0))
+    return write(self, "write", { path }, 0)[1]
+end
+
+local ways = { copy = 0, turn = 1, client = 2 }
+
+--- Spreads the packets over several captures: `"turn"`, one packet to each after the other; `"client"`,
+-- all packets of a source address to one (packets that are no IP to none); `"copy"`, all to each.
+--
+--     gannet.input(arg[2]):split({ "a.pcap", "b.pcap" }, "client", { weights = { 3, 2 } })
+-- @param paths of the captures
+-- @param by how, "turn" unless given
+-- @param options by client, `weights` of the captures, and `seed`, a number to spread by chance and not
+-- one after the other
+-- @return a list of how many packets each has
+function Pipeline:split(paths, by, options)
+    if type(paths) ~= "table" or #paths == 0 then error("split wants a list of paths", 2) end
+    local how = ways[by or "turn"]
+    if not how then error("split goes by 'turn', 'client' or 'copy'", 2) end
+    options = options or {}
+    local seed = options.seed
+    if seed ~= nil and (type(seed) ~= "number" or seed < 0 or seed >= 2 ^ 31) then
+        error("a seed is a number from 0 to 2^31 - 1", 2)
+    end
+    return write(self, "split", paths, how, options.weights, seed)
 end
 
 inside.load("gannet.events")()(gannet, open, problem, reporter)

@@ -207,7 +207,7 @@ pub enum Plain<'a> {
 }
 
 /// Looks at a packet by itself, which is enough for nearly all: whole datagrams that are no pieces.
-#[inline]
+#[inline(always)]
 pub fn plain<'a>(ports: &[u16], packet: &Packet<'a>) -> Plain<'a> {
     if packet.link_type == LinkType::ETHERNET
         && let Some((ip, _)) = gannet_wire::plain_ipv4(packet.data, packet.wire_len, false)
@@ -229,7 +229,7 @@ fn plain_other<'a>(ports: &[u16], packet: &Packet<'a>) -> Plain<'a> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn plain_ip<'a>(ports: &[u16], time: Time, ip: &Ip<'a>) -> Plain<'a> {
     let Some((&[a, b, c, d, e, f, _, _], bytes)) = ip.payload.split_first_chunk() else {
         return Plain::More;
