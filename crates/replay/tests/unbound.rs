@@ -7,9 +7,7 @@
 mod support;
 
 use std::net::SocketAddr;
-use std::net::TcpListener;
 use std::net::TcpStream;
-use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::Child;
 use std::process::Command;
@@ -25,6 +23,7 @@ use gannet_replay::Transport;
 use gannet_replay::Trust;
 
 use support::Capture;
+use support::free_port;
 use support::run;
 
 /// Queries of a run.
@@ -38,17 +37,6 @@ struct Unbound {
     secure: SocketAddr,
     /// `None` where it was built without HTTP/2.
     https: Option<SocketAddr>,
-}
-
-/// A port that was free for datagrams and streams a moment ago.
-fn free_port() -> u16 {
-    loop {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
-        if TcpListener::bind(address).is_ok() {
-            return address.port();
-        }
-    }
 }
 
 impl Unbound {

@@ -4,6 +4,8 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -57,6 +59,17 @@ impl Running {
     pub(crate) fn end(self) -> Served {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap().unwrap()
+    }
+}
+
+/// A port that was free for datagrams and streams a moment ago.
+pub(crate) fn free_port() -> u16 {
+    loop {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        if TcpListener::bind(address).is_ok() {
+            return address.port();
+        }
     }
 }
 
