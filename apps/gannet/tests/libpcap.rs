@@ -99,7 +99,7 @@ fn libpcaps_own_driver_finds_no_other_verdict() {
         command.args([flags, "sh", "-c", "mount --bind \"$0\" /etc && exec \"$@\""]).arg(&etc);
         command
     };
-    let can = |flags: &&str| Run::of(mounted(flags).arg("true")).code == 0;
+    let can = |flags: &&'static str| Run::of(mounted(flags).arg("true")).code == 0;
     let mut command = match ["-m", "-rm"].into_iter().find(can) {
         Some(flags) => {
             let mut command = mounted(flags);
@@ -137,7 +137,7 @@ fn libpcaps_own_driver_finds_no_other_verdict() {
     };
     let ours: Vec<_> = failures.iter().filter(|(label, _)| is_ours(label)).collect();
     // Programs that do the same in other instructions.
-    let (others, wrong): (Vec<_>, Vec<_>) =
+    let (others, wrong): (Vec<&(&str, &str)>, Vec<_>) =
         ours.into_iter().partition(|(l, why)| l.starts_with("accept_") && *why == "diff error");
     say(&format!("{} programs in other instructions\n", others.len()));
     assert!(wrong.is_empty(), "{wrong:#?}");

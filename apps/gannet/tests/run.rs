@@ -5,7 +5,6 @@ mod support;
 
 use std::path::Path;
 use std::path::PathBuf;
-use std::path::PathBuf;
 
 use support::Run;
 use support::gannet;
