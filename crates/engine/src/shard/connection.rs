@@ -13,6 +13,7 @@ use gannet_flow::tcp::State;
 use gannet_flow::tcp::Tcp;
 use gannet_log::Logs;
 use gannet_protocols::Env;
+use gannet_protocols::Scratch;
 use gannet_protocols::Session;
 use gannet_protocols::hub;
 use gannet_protocols::policy::known::Served;
@@ -131,13 +132,8 @@ impl Shard {
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
         open(slot, &mut self.spare, self.now);
-        let mut session = Session {
-            now: self.now,
-            env: &mut self.env,
-            stack: &mut slot.ext.stack,
-            scratch: &mut self.scratch,
-        };
-        Some(work(&mut slot.conn, &mut slot.tcp, &mut session))
+        let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
+        Some(work(conn, tcp, &mut session))
     }
 
     /// The packet at hand is a connection's: when that is done, what its analyzers asked for is.
@@ -149,18 +145,13 @@ impl Shard {
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
         open(slot, &mut self.spare, self.now);
-        let mut session = Session {
-            now: self.now,
-            env: &mut self.env,
-            stack: &mut slot.ext.stack,
-            scratch: &mut self.scratch,
-        };
-        let done = work(&mut slot.conn, &mut slot.tcp, &mut session);
+        let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
+        let done = work(conn, tcp, &mut session);
         let asked = session.has_requests();
         if asked {
-            settle(&mut slot.conn, slot.tcp.as_deref_mut(), &mut session);
+            settle(conn, tcp.as_deref_mut(), &mut session);
         }
-        session.rest(&slot.conn);
+        session.rest(conn);
         if asked && !slot.conn.services.as_slice().is_empty() {
             serve(&mut self.env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }
@@ -203,13 +194,8 @@ impl Shard {
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let held = slot.tcp.as_deref().map_or(0, Tcp::held);
         self.keeper.hold(held, 0, slot.number, index);
-        let mut session = Session {
-            now: self.now,
-            env: &mut self.env,
-            stack: &mut slot.ext.stack,
-            scratch: &mut self.scratch,
-        };
-        session.finish(&mut slot.conn);
+        let (conn, _, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
+        session.finish(conn);
         let env = &mut self.env;
         if !slot.conn.was_served() {
             serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());
@@ -271,6 +257,18 @@ pub(crate) fn serve(env: &mut Env, now: Time, conn: &mut Conn, tcp: Option<&Tcp>
     ) {
         conn.set_served();
     }
+}
+
+/// A slot's connection, with its analyzers at work at time `now`.
+#[inline]
+fn at_work<'a>(
+    slot: &'a mut Slot<Ext>,
+    now: Time,
+    env: &'a mut Env,
+    scratch: &'a mut Scratch,
+) -> (&'a mut Conn, &'a mut Option<Box<Tcp>>, Session<'a>) {
+    let Slot { conn, tcp, ext, .. } = slot;
+    (conn, tcp, Session { now, env, stack: &mut ext.stack, scratch })
 }
 
 /// What analyzers asked for is done.
