@@ -2,9 +2,10 @@
 //!
 //! `oids.txt` holds one registered identifier a line: dotted arcs, short name, and the long name
 //! where it is another; the lines are in byte order of the first column, so that a look-up is a
-//! binary search in the text itself.
+//! binary search among them.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 /// The registered identifiers.
 const REGISTRY: &str = include_str!("oids.txt");
@@ -107,23 +108,13 @@ pub fn names(octets: &[u8]) -> Option<Names> {
 
 /// Names of a registered identifier, given its dotted arcs.
 pub fn find(dotted: &str) -> Option<Names> {
-    let (mut low, mut high) = (0, REGISTRY.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let start = REGISTRY[..middle].rfind('\n').map_or(0, |end| end + 1);
-        let end = REGISTRY[middle..].find('\n').map_or(REGISTRY.len(), |end| middle + end);
-        let mut columns = REGISTRY[start..end].split('\t');
-        match columns.next().unwrap_or_default().cmp(dotted) {
-            std::cmp::Ordering::Less => low = end + 1,
-            std::cmp::Ordering::Greater => high = start,
-            std::cmp::Ordering::Equal => {
-                let short = columns.next().unwrap_or_default();
-                let long = columns.next().filter(|long| !long.is_empty()).unwrap_or(short);
-                return Some(Names { short, long });
-            }
-        }
-    }
-    None
+    /// Arcs and the rest of each line.
+    static LINES: LazyLock<Vec<(&str, &str)>> =
+        LazyLock::new(|| REGISTRY.lines().filter_map(|line| line.split_once('\t')).collect());
+    let at = LINES.binary_search_by_key(&dotted, |line| line.0).ok()?;
+    let names = LINES.get(at)?.1;
+    let (short, long) = names.split_once('\t').unwrap_or((names, ""));
+    Some(Names { short, long: if long.is_empty() { short } else { long } })
 }
 
 /// The name of an algorithm as the logs have it: the long name, or else the dotted arcs.

@@ -115,10 +115,8 @@ impl Analyze for Detector {
         let (mut a, mut b) = (Vec::new(), Vec::new());
         let (orig_now, resp_now): (&[u8], &[u8]) =
             if from.is_orig() { (data, &[]) } else { (&[], data) };
-        let sides = tcp::Sides {
-            orig: self.side(Dir::Orig, orig_now, &mut a),
-            resp: self.side(Dir::Resp, resp_now, &mut b),
-        };
+        let orig = self.side(Dir::Orig, orig_now, &mut a);
+        let sides = tcp::Sides::new(orig, self.side(Dir::Resp, resp_now, &mut b));
         let mut met = 0u32;
         for (i, (_, test)) in tcp::RULES.iter().enumerate() {
             if self.met & (1 << i) == 0 && test(sides) {

@@ -18,6 +18,44 @@ use super::text::line_starts;
 pub(super) struct Sides<'a> {
     pub(super) orig: &'a [u8],
     pub(super) resp: &'a [u8],
+    /// Commands of IRC that begin lines of the originator, once both sides have sent something.
+    commands: Commands,
+}
+
+impl<'a> Sides<'a> {
+    /// What the sides sent.
+    pub(super) fn new(orig: &'a [u8], resp: &'a [u8]) -> Self {
+        let both = !orig.is_empty() && !resp.is_empty();
+        Self { orig, resp, commands: if both { Commands::of(orig) } else { Commands::default() } }
+    }
+}
+
+/// Which commands begin lines: what three rules would else look for in each of them.
+#[derive(Clone, Copy, Default)]
+struct Commands {
+    user: bool,
+    nick: bool,
+    server: bool,
+}
+
+impl Commands {
+    fn of(d: &[u8]) -> Self {
+        let mut all = Self::default();
+        for line in line_starts(d) {
+            let line = after(line, |b| b == b' ');
+            match line.first().map(u8::to_ascii_uppercase) {
+                Some(b'U') => all.user |= after_word(line, b"USER").is_some(),
+                Some(b'N') => all.nick |= after_word(line, b"NICK").is_some(),
+                Some(b'S') => all.server |= after_word(line, b"SERVER").is_some(),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    fn log_in(self) -> bool {
+        self.user && self.nick
+    }
 }
 
 type Test = fn(Sides<'_>) -> bool;
@@ -30,9 +68,9 @@ pub(super) const RULES: &[(crate::Tag, Test)] = &[
     (crate::Tag::Ftp, |s| ftp_server(s.resp) && ftp_client(s.orig)),
     (crate::Tag::Http, |s| http_client(s.orig)),
     (crate::Tag::Http, |s| http_server(s.resp)),
-    (crate::Tag::Irc, |s| irc_server(s.resp) && irc_client(s.orig, b"USER", b"NICK")),
-    (crate::Tag::Irc, |s| irc_server(s.resp) && irc_client(s.orig, b"NICK", b"USER")),
-    (crate::Tag::Irc, |s| both(s) && irc_peer(s.resp) && irc_peer(s.orig)),
+    (crate::Tag::Irc, |s| s.commands.log_in() && irc_login(s, b"USER", b"NICK")),
+    (crate::Tag::Irc, |s| s.commands.log_in() && irc_login(s, b"NICK", b"USER")),
+    (crate::Tag::Irc, |s| s.commands.server && irc_peer(s.resp) && irc_peer(s.orig)),
     (crate::Tag::KrbTcp, |s| krb_request(skip4(s.orig)) || krb_request(skip4(s.resp))),
     (crate::Tag::KrbTcp, |s| krb_reply(skip4(s.orig)) || krb_reply(skip4(s.resp))),
     (crate::Tag::LdapTcp, |s| ldap_client(s.orig) && ldap(s.resp)),
@@ -145,6 +183,11 @@ fn irc_server(d: &[u8]) -> bool {
         };
         l.len() > 3 && l[..3].iter().all(u8::is_ascii_digit) && l[3] == b' '
     })
+}
+
+/// A client's commands in this order, and a server's reply.
+fn irc_login(s: Sides<'_>, first: &[u8], second: &[u8]) -> bool {
+    irc_client(s.orig, first, second) && irc_server(s.resp)
 }
 
 /// A line with one command, and a later one with the other; the latter is complete.
@@ -345,7 +388,7 @@ mod tests {
     use crate::Tag;
 
     fn found(orig: &[u8], resp: &[u8]) -> Vec<Tag> {
-        let s = Sides { orig, resp };
+        let s = Sides::new(orig, resp);
         let mut tags: Vec<_> = RULES.iter().filter(|(_, t)| t(s)).map(|(tag, _)| *tag).collect();
         tags.dedup();
         tags
