@@ -1,14 +1,14 @@
 //! The dictionary: a few entries in place, some in a small array, many in the clustered table.
 
 use core::fmt;
-use core::hash::{BuildHasher, Hash};
+use core::hash::Hash;
 use core::slice;
 
 use crate::digest::digest;
 use crate::raw::few::{FEW_MAX, Few};
 use crate::stats::Stats;
 use crate::table::Table;
-use crate::{KeyedHash, Lookup};
+use crate::{KeyedHash, Lookup, TableHash};
 
 mod batch;
 mod walk;
@@ -32,8 +32,8 @@ enum State<T> {
 /// | operation | cost |
 /// |---|---|
 /// | `get`, `get_mut`, `contains_key` | up to 2 entries: a comparison each; up to 15: one comparison of 8-bit tags; then O(1) expected |
-/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to some 430 entries, is rebuilt or split, and 256 places of the directory (16 bytes each) are copied |
-/// | `get_many` | as `get`, with the memory of 16 keys asked for at once |
+/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to some 430 entries, is rebuilt or split, and 128 places of the directory (32 bytes each) are copied |
+/// | `get_many` | as `get`, with the memory of 32 keys asked for at once |
 /// | `next` with a [`Cursor`] | O(1) amortised; the first step in a segment lists its hashes |
 /// | `iter`, `stats`, `memory_bytes`, `clear`, dropping | O(n) |
 ///
@@ -129,7 +129,7 @@ impl<K, V, S> Dict<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
+impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// Lengths, distances and growth.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -148,7 +148,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
         Q: Hash + Lookup<K> + ?Sized,
     {
         match &self.state {
-            State::Table(table) => table.find(self.hasher.hash_one(key), |(k, _)| key.is(k)),
+            State::Table(table) => {
+                let hash = self.hasher.hash_in_table(key, table.drawn());
+                table.find(hash, |(k, _)| key.is(k))
+            }
             State::Few(few) => Some(few.find(digest(key), |(k, _)| key.is(k))?.1),
             State::Two([entry, _]) if key.is(&entry.0) => Some(entry),
             State::Two([_, entry]) | State::One(entry) if key.is(&entry.0) => Some(entry),
@@ -182,7 +185,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     {
         let entry = match &mut self.state {
             State::Table(table) => {
-                let place = table.place(self.hasher.hash_one(key), |(k, _)| key.is(k))?;
+                let hash = self.hasher.hash_in_table(key, table.drawn());
+                let place = table.place(hash, |(k, _)| key.is(k))?;
                 table.get_mut(place)?
             }
             State::Few(few) => {
@@ -234,7 +238,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
                 }
             }
             State::Table(table) => {
-                let hash = self.hasher.hash_one(&key);
+                let hash = self.hasher.hash_in_table(&key, table.drawn());
                 if let Some(place) = table.place(hash, |(k, _)| *k == key) {
                     return table.get_mut(place).map(|(_, old)| core::mem::replace(old, value));
                 }
@@ -305,7 +309,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     {
         match &mut self.state {
             State::Table(table) => {
-                let place = table.place(self.hasher.hash_one(key), |(k, _)| key.is(k))?;
+                let hash = self.hasher.hash_in_table(key, table.drawn());
+                let place = table.place(hash, |(k, _)| key.is(k))?;
                 let entry = table.remove(place, |(k, _)| self.hasher.hash_one(k));
                 if table.len() <= FEW_AGAIN {
                     self.untabulate();
@@ -372,7 +377,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for Dict<K, V, S> {
+impl<K: Hash + Eq, V, S: TableHash + Default> FromIterator<(K, V)> for Dict<K, V, S> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut dict = Self::default();
         dict.extend(entries);
@@ -380,7 +385,7 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for Dict<K,
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for Dict<K, V, S> {
+impl<K: Hash + Eq, V, S: TableHash> Extend<(K, V)> for Dict<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         for (key, value) in entries {
             self.insert(key, value);

@@ -1,8 +1,8 @@
 //! Entries that go when their time is over.
 
-use core::hash::{BuildHasher, Hash};
+use core::hash::Hash;
 
-use crate::{KeyedHash, Lookup, OrderedDict};
+use crate::{KeyedHash, Lookup, OrderedDict, TableHash};
 
 /// What an entry's time is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl<K, V, S> ExpiringDict<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> ExpiringDict<K, V, S> {
+impl<K: Hash + Eq, V, S: TableHash> ExpiringDict<K, V, S> {
     fn touch<Q>(&mut self, key: &Q)
     where
         Q: Hash + Lookup<K> + ?Sized,

@@ -9,24 +9,26 @@
 //! ```text
 //! 0..=2 entries    Dict [ entry | entry ]                    no heap, no hash
 //! 3..=15           Dict ──▶ [ tags | entry | entry | … ]     one array, a tag of 8 bits each
-//! more             Dict ──▶ directory    0 0 1 2             by the leading bits of the hash
+//! more             Dict ──▶ directory    0 1 0 2             by some low bits of the hash
 //!                           segments     ┌──0──┐ ┌──1──┐ ┌──2──┐
 //!
-//! segment          │ group 0 │ group 1 │ …
-//! group            │ 15 tags of 8 bits │ what spilled into the next, 8 bits │ 15 cells │
+//! segment          │ cells for entries │ tags of 8 bits, one for each cell │
 //! ```
 //!
-//! A segment is a *clustered* array: entries stand in one array in the order of their homes, the groups that 32 bits of
-//! their hashes name. An entry whose home is full stands in the next group with room for it, before those at home
-//! there. A search compares the 15 tags of the home at once and nearly always knows then which entry to compare, or that
-//! there is none. Removal brings a spilled entry back: there are no tombstones, and a table that lived long
-//! is as good as a new one.
+//! A segment is a *clustered* array: entries stand in one array about in the order of their homes, the cells that 32 bits
+//! of their hashes name: each in its home or in one of the fifteen cells behind, others making room for it where they may
+//! stand further behind. A search compares the sixteen tags from the home on at once and nearly always knows then which
+//! entry to compare, or that there is none: it never has to go on. Removal frees a cell: there are no tombstones, and a
+//! table that lived long is as good as a new one.
 //!
-//! Segments keep between 64 and 84 % of their cells filled, small ones up to 95, and take the sizes that allocators hand out anyway. A full one is
+//! Segments keep between 64 and 85 % of their cells filled and take the sizes that allocators hand out anyway. A full one is
 //! rebuilt in the next size, one of some 400 entries is split by the next bit of the hash (extendible
 //! hashing), sparse halves are joined. The directory doubles and halves a few places at a time, beside the one that
 //! searches go on in. So memory follows
 //! the number of entries closely both ways, and no single operation ever moves the whole table.
+//!
+//! Hashes that do not spread may leave a segment without room for an entry though it is far from full. Such entries stand
+//! apart in a list, which searches go through that come to nothing in their segments.
 //!
 //! Because segments are ordered by their hashes through all this, a walk can be told by hashes: a [`Cursor`]
 //! survives every change of the dictionary.
@@ -35,7 +37,8 @@
 //!
 //! Clustered hashing is the design of Zeek's dictionary (Jason Lu, `clustered hashing`, 2020), itself a
 //! relative of Robin Hood hashing (Celis, 1986) and of linear probing in sorted order (Amble and Knuth,
-//! "Ordered hash tables", 1974). The directory is that of extendible hashing (Fagin, Nievergelt, Pippenger and
+//! "Ordered hash tables", 1974). That entries stay within a window of their homes is hopscotch hashing (Herlihy, Shavit and
+//! Tzafrir, 2008). The directory is that of extendible hashing (Fagin, Nievergelt, Pippenger and
 //! Strong, 1979).
 
 mod byte_key;
@@ -52,8 +55,9 @@ mod table;
 pub use byte_key::{ByteKey, INLINE};
 pub use dict::{Cursor, Dict, Handle};
 pub use expiring::{ExpireOn, ExpiringDict};
-pub use hash::KeyedHash;
+pub use hash::{KeyedHash, KeyedHasher, TableHash};
 pub use lookup::Lookup;
 pub use ordered::OrderedDict;
+pub use raw::secret::Drawn;
 pub use stats::Stats;
 pub use table::Reshaped;

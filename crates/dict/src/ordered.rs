@@ -1,11 +1,11 @@
 //! Entries in the order of their insertion.
 
 use core::fmt;
-use core::hash::{BuildHasher, Hash};
+use core::hash::Hash;
 
 use crate::raw::few::FEW_MAX as LIST_MAX;
 use crate::table::Table;
-use crate::{KeyedHash, Lookup};
+use crate::{KeyedHash, Lookup, TableHash};
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -125,7 +125,7 @@ impl<K, V, S> OrderedDict<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
+impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
     fn find<Q>(&self, key: &Q) -> Option<u32>
     where
         Q: Hash + Lookup<K> + ?Sized,
@@ -133,7 +133,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> OrderedDict<K, V, S> {
         let is = |at: u32| key_of(&self.nodes, at).is_some_and(|k| key.is(k));
         match &self.table {
             None => (0..self.nodes.len() as u32).find(|at| is(*at)),
-            Some(table) => table.find(self.hasher.hash_one(key), |at| is(*at)).copied(),
+            Some(table) => {
+                table.find(self.hasher.hash_in_table(key, table.drawn()), |at| is(*at)).copied()
+            }
         }
     }
 

@@ -2,11 +2,11 @@
 //! join.
 //!
 //! Growth goes a block at a time, so the work of one operation is bounded by the entries of one block,
-//! [`ENTRIES_MAX`], and some places of the directory.
+//! `CELLS_MAX`, and some places of the directory.
 
-use crate::raw::block::{Block, Spot, block_bytes};
-use crate::raw::directory::Directory;
-use crate::raw::group::{Home, LANES, group_bytes};
+use crate::raw::block::{self, Block, Spot, block_bytes, homes_in};
+use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
+use crate::raw::secret::{self, Drawn};
 
 /// A block that would need more cells than these is split in two instead of growing.
 const CELLS_MAX: usize = 512;
@@ -17,13 +17,14 @@ const CELLS_MAX: usize = 512;
 pub(crate) const ENTRIES_MAX: usize = CELLS_MAX * FULL.0 / FULL.1;
 
 /// Share of cells filled at which a block grows.
-const FULL: (usize, usize) = (21, 25);
-
-/// The same for blocks of less than 16 groups: what is around a small table weighs as much as its free cells.
-const FULL_SMALL: (usize, usize) = (19, 20);
+const FULL: (usize, usize) = (17, 20);
 
 /// The same just after growth or splitting, at most.
-const FRESH: (usize, usize) = (39, 50);
+const FRESH: (usize, usize) = (3, 4);
+
+/// Entries that may stand apart in a table of one block before it is as full as it may be: one entry in bad luck would
+/// else cost such a table a quarter of its memory.
+const APART_EARLY: usize = 2;
 
 /// Halves that hold together no more than this become one.
 const MERGE_MAX: usize = 240;
@@ -44,9 +45,11 @@ pub struct Reshaped {
     pub merged: u32,
 }
 
-#[derive(Default)]
-struct Counts {
+struct Counts<T> {
     len: usize,
+    /// Entries, with their hashes, for which no room could be made in their blocks, though those are far from full: so
+    /// many agree in their hashes. Hashes that spread leave none.
+    apart: Vec<(u64, T)>,
     blocks: usize,
     /// The directory was as small as can be when there were so many blocks.
     halve_below: usize,
@@ -55,21 +58,28 @@ struct Counts {
 
 /// The table; `T` is an entry with its key.
 pub(crate) struct Table<T> {
-    directory: Directory<T, Counts>,
+    directory: Directory<T, Counts<T>>,
+    drawn: Drawn,
 }
 
 /// Where an entry stands, until the next change.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     hash: u64,
-    spot: Spot,
+    at: At,
 }
 
-/// The beginning of a search.
+#[derive(Clone, Copy)]
+enum At {
+    Cell(Spot),
+    Apart(usize),
+}
+
+/// A search on its way.
 pub(crate) struct Seek<'t, T> {
     block: &'t Block<T>,
-    home: Home<'t, T>,
     hash: u64,
+    seek: block::Seek,
 }
 
 impl<T> Clone for Seek<'_, T> {
@@ -80,17 +90,11 @@ impl<T> Clone for Seek<'_, T> {
 
 impl<T> Copy for Seek<'_, T> {}
 
-impl<'t, T> Seek<'t, T> {
-    /// Asks for the entry that the search will compare.
+impl<T> Seek<'_, T> {
+    /// The second step: asks for the entry that the last one will compare.
     #[inline(always)]
-    pub(crate) fn prefetch_entry(&self) {
-        self.home.prefetch_entry(self.hash);
-    }
-
-    /// The rest of the search.
-    #[inline(always)]
-    pub(crate) fn find(&self, eq: impl FnMut(&T) -> bool) -> Option<&'t T> {
-        self.block.find_at(self.home, self.hash, eq)
+    pub(crate) fn sift(&mut self) {
+        self.seek = self.block.sift(self.seek, self.hash);
     }
 }
 
@@ -103,40 +107,70 @@ const fn good_size(bytes: usize) -> usize {
     bytes.next_multiple_of(1 << step)
 }
 
-/// Bytes of a size of an allocator's that are left where it aligns the rest by itself: all of a small power of two.
-const fn aligned_size(size: usize) -> usize {
-    if size.is_power_of_two() && size <= 4096 { size } else { size - 15 }
+/// As many homes as are handed out for `homes` of them anyway.
+const fn filled_up<T>(homes: usize) -> usize {
+    homes_in::<T>(good_size(block_bytes::<T>(homes)))
 }
 
-/// As many groups as are handed out for `groups` of them anyway.
-const fn filled_up<T>(groups: usize) -> usize {
-    let bytes = block_bytes::<T>(groups);
-    let size = good_size(bytes);
-    let size = aligned_size(if bytes <= aligned_size(size) { size } else { good_size(size + 1) });
-    // As if without a shift, less what that takes.
-    let most = size / group_bytes::<T>();
-    if block_bytes::<T>(most) <= size { most } else { most - 1 }
-}
-
-/// Groups for so many entries, and more as far as the allocation has room.
-fn groups_for<T>(entries: usize) -> usize {
-    filled_up::<T>((entries * FRESH.1).div_ceil(FRESH.0 * LANES).max(1))
+/// Homes for so many entries, and more as far as the allocation has room.
+fn homes_for<T>(entries: usize) -> usize {
+    filled_up::<T>((entries * FRESH.1).div_ceil(FRESH.0).max(1))
 }
 
 /// The next larger block.
-fn groups_beyond<T>(groups: usize) -> usize {
-    filled_up::<T>(groups + 1)
+fn homes_beyond<T>(homes: usize) -> usize {
+    filled_up::<T>(homes + 1)
 }
 
-/// Adds an entry to a block made for it.
-#[inline]
-fn fill<T>(block: &mut Block<T>, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
-    let Ok(()) = block.insert(hash, entry, hasher) else { unreachable!("a new block has room") };
+/// A new block while it is filled.
+struct Filling<T> {
+    block: Block<T>,
+    /// The cell behind the last entry.
+    next: usize,
+    /// What found no room.
+    left: Vec<(u64, T)>,
+}
+
+impl<T> Filling<T> {
+    /// An empty block with room for so many entries.
+    fn of(depth: u8, entries: usize) -> Self {
+        Self::with_homes(depth, homes_for::<T>(entries))
+    }
+
+    fn with_homes(depth: u8, homes: usize) -> Self {
+        Filling { block: Block::new(depth, homes), next: 0, left: Vec::new() }
+    }
+
+    #[inline]
+    fn add(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) {
+        if let Err(entry) = self.block.append(&mut self.next, hash, entry, hasher) {
+            self.left.push((hash, entry));
+        }
+    }
+
+    /// The block; what found no room does in larger ones, until they would be so empty that this cannot be the reason. The
+    /// rest has to stand apart.
+    fn settle(mut self, apart: &mut Vec<(u64, T)>, hasher: impl Fn(&T) -> u64) -> Block<T> {
+        while !self.left.is_empty() && !is_thin(&self.block) {
+            let Filling { mut block, left, .. } = self;
+            self = Self::with_homes(block.depth, homes_beyond::<T>(block.homes()));
+            let hashes: Vec<u64> = block.iter().map(&hasher).collect();
+            block.drain(&hashes, |hash, entry| self.add(hash, entry, &hasher));
+            left.into_iter().for_each(|(hash, entry)| self.add(hash, entry, &hasher));
+        }
+        self.block.has_apart = !self.left.is_empty();
+        apart.append(&mut self.left);
+        self.block
+    }
 }
 
 fn is_full<T>(block: &Block<T>) -> bool {
-    let full = if block.count() < 16 { FULL_SMALL } else { FULL };
-    block.len() * full.1 >= block.cells() * full.0
+    block.len() * FULL.1 >= block.cells() * FULL.0
+}
+
+/// Whether a block is so empty that a larger one would hardly have room where it has not.
+fn is_thin<T>(block: &Block<T>) -> bool {
+    block.len() * 2 < block.cells()
 }
 
 impl<T> Table<T> {
@@ -144,12 +178,13 @@ impl<T> Table<T> {
     pub(crate) fn new(entries: impl Iterator<Item = T>, hash_of: impl Fn(&T) -> u64) -> Self {
         let entries: Vec<_> = entries.map(|e| (hash_of(&e), e)).collect();
         let len = entries.len();
-        let mut block = Block::new(0, groups_for::<T>(len));
-        for (hash, entry) in entries {
-            fill(&mut block, hash, entry, &hash_of);
-        }
-        let counts = Counts { len, blocks: 1, ..Counts::default() };
-        Table { directory: Directory::new(block, counts) }
+        let mut apart = Vec::new();
+        let mut block = Filling::of(0, len);
+        entries.into_iter().for_each(|(hash, entry)| block.add(hash, entry, &hash_of));
+        let block = block.settle(&mut apart, hash_of);
+        let reshaped = Reshaped::default();
+        let counts = Counts { len, apart, blocks: 1, halve_below: 0, reshaped };
+        Table { directory: Directory::new(block, counts), drawn: secret::draw() }
     }
 
     #[inline]
@@ -157,31 +192,70 @@ impl<T> Table<T> {
         self.directory.counts().len
     }
 
-    /// Asks for the memory that a search for this hash will touch.
+    /// That there is a key to hash with, as there is a table.
+    #[inline(always)]
+    pub(crate) fn drawn(&self) -> Drawn {
+        self.drawn
+    }
+
+    /// Begins a search in steps: asks for the memory that the second one will touch.
     #[inline(always)]
     pub(crate) fn seek(&self, hash: u64) -> Seek<'_, T> {
         let block = self.directory.block(hash);
-        Seek { block, home: block.seek(hash), hash }
+        Seek { block, hash, seek: block.seek(hash) }
+    }
+
+    /// The last step of a search: the entry that `eq` accepts.
+    #[inline(always)]
+    pub(crate) fn pick<'t>(
+        &'t self,
+        seek: Seek<'t, T>,
+        mut eq: impl FnMut(&T) -> bool,
+    ) -> Option<&'t T> {
+        let Seek { block, hash, seek } = seek;
+        match block.pick(seek, &mut eq) {
+            None if block.has_apart => self.find_apart(hash, &mut eq).map(|(_, entry)| entry),
+            found => found,
+        }
     }
 
     /// The entry of this hash that `eq` accepts.
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<&T> {
+    pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<&T> {
         let block = self.directory.block(hash);
-        block.find(hash, eq)
+        match block.find(hash, &mut eq) {
+            None if block.has_apart => self.find_apart(hash, &mut eq).map(|(_, entry)| entry),
+            found => found,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_apart(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(usize, &T)> {
+        let apart = self.directory.counts().apart.iter().enumerate();
+        apart
+            .map(|(at, (of, entry))| (at, *of, entry))
+            .find_map(|(at, of, entry)| (of == hash && eq(entry)).then_some((at, entry)))
     }
 
     /// Where it stands.
     #[inline]
-    pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<Place> {
+    pub(crate) fn place(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<Place> {
         let block = self.directory.block(hash);
-        let spot = block.spot(hash, eq)?;
-        Some(Place { hash, spot })
+        let at = match block.spot(hash, &mut eq) {
+            Some(spot) => At::Cell(spot),
+            None if block.has_apart => At::Apart(self.find_apart(hash, &mut eq)?.0),
+            None => return None,
+        };
+        Some(Place { hash, at })
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
-        self.directory.entries_mut(place.hash).get_mut(place.spot)
+        match place.at {
+            At::Cell(spot) => self.directory.entries_mut(place.hash).get_mut(spot),
+            At::Apart(at) => self.directory.counts_mut().apart.get_mut(at).map(|(_, entry)| entry),
+        }
     }
 
     /// Adds an entry that is not there yet.
@@ -189,27 +263,91 @@ impl<T> Table<T> {
     pub(crate) fn insert(&mut self, hash: u64, mut entry: T, hasher: impl Fn(&T) -> u64) {
         self.directory.counts_mut().len += 1;
         let block = self.directory.block(hash);
-        // Counting is left until some entry finds no room at home, which it soon does in a full block.
+        // Counting is left until some entry finds no room near its home, which it soon does in a full block.
         if block.is_crowded(hash) && is_full(block) {
             self.grow(hash, &hasher);
         }
         while let Err(back) = self.directory.entries_mut(hash).insert(hash, entry, &hasher) {
+            if self.may_stand_apart(hash) {
+                self.put_apart(hash, back);
+                return;
+            }
             entry = back;
             self.grow(hash, &hasher);
         }
     }
 
+    /// Whether to put an entry apart that found no room in its block, rather than to make the block larger.
+    #[cold]
+    fn may_stand_apart(&self, hash: u64) -> bool {
+        let block = self.directory.block(hash);
+        let is_early = self.directory.len() == 1
+            && self.directory.counts().apart.len() < APART_EARLY
+            && !is_full(block);
+        is_early || is_thin(block)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_apart(&mut self, hash: u64, entry: T) {
+        self.directory.counts_mut().apart.push((hash, entry));
+        self.directory.set_apart(hash, true);
+    }
+
+    /// Takes what stands apart and belongs in the block of `hash`.
+    fn take_apart(&mut self, hash: u64) -> Vec<(u64, T)> {
+        let block = self.directory.block(hash);
+        if !block.has_apart {
+            return Vec::new();
+        }
+        let bits = parting_bit(block.depth) - parting_bit(0);
+        let is_of = |entry: &mut (u64, T)| (entry.0 ^ hash) & bits == 0;
+        self.directory.counts_mut().apart.extract_if(.., is_of).collect()
+    }
+
     /// Takes an entry out; blocks left sparse shrink or join.
     #[inline]
     pub(crate) fn remove(&mut self, place: Place, hasher: impl Fn(&T) -> u64) -> Option<T> {
-        let entry = self.directory.entries_mut(place.hash).remove(place.spot, &hasher)?;
+        let Place { hash, at } = place;
+        let entry = match at {
+            At::Cell(spot) => self.directory.entries_mut(hash).take(spot)?,
+            At::Apart(at) => self.directory.counts_mut().apart.swap_remove(at).1,
+        };
         self.directory.counts_mut().len -= 1;
-        let block = self.directory.block(place.hash);
-        // Well below what growth and splitting leave, so that no sequence alternates between the two.
-        if block.is_sparse(place.hash) && block.len() * 2 < block.cells() {
-            self.shrink(place.hash, &hasher);
+        let block = self.directory.block(hash);
+        if block.has_apart {
+            self.bring_back(hash, hasher);
+        } else if block.is_sparse(hash) && is_thin(block) {
+            // Well below what growth and splitting leave, so that no sequence alternates between the two.
+            self.shrink(hash, &hasher);
         }
         Some(entry)
+    }
+
+    /// Gives the room that there is now to what stands apart.
+    #[cold]
+    #[inline(never)]
+    fn bring_back(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
+        loop {
+            let block = self.directory.block(hash);
+            let bits = parting_bit(block.depth) - parting_bit(0);
+            let is_of = |of: u64| (of ^ hash) & bits == 0;
+            let apart = &self.directory.counts().apart;
+            let Some(first) = apart.iter().position(|(of, _)| is_of(*of)) else {
+                self.directory.set_apart(hash, false);
+                return;
+            };
+            let mut all = first..apart.len();
+            let Some(at) = all.find(|at| is_of(apart[*at].0) && block.has_room(apart[*at].0))
+            else {
+                return;
+            };
+            let (of, entry) = self.directory.counts_mut().apart.swap_remove(at);
+            if let Err(entry) = self.directory.entries_mut(of).insert(of, entry, &hasher) {
+                self.put_apart(of, entry);
+                return;
+            }
+        }
     }
 
     /// The hashes of the entries in the block of `hash`, in order. All are asked for before the first entry moves:
@@ -222,11 +360,16 @@ impl<T> Table<T> {
     }
 
     /// Puts the entries of the block of `hash` into one of another size.
-    fn rebuild(&mut self, hash: u64, groups: usize, hasher: impl Fn(&T) -> u64) {
+    fn rebuild(&mut self, hash: u64, homes: usize, hasher: impl Fn(&T) -> u64) {
         let hashes = self.hashes(hash, &hasher);
-        let mut block = Block::new(self.directory.block(hash).depth, groups);
-        let mut entries = self.directory.entries_mut(hash);
-        entries.drain(&hashes, |hash, entry| fill(&mut block, hash, entry, &hasher));
+        let mut block = Filling::with_homes(self.directory.block(hash).depth, homes);
+        self.directory
+            .entries_mut(hash)
+            .drain(&hashes, |hash, entry| block.add(hash, entry, &hasher));
+        for (hash, entry) in self.take_apart(hash) {
+            block.add(hash, entry, &hasher);
+        }
+        let block = block.settle(&mut self.directory.counts_mut().apart, &hasher);
         self.directory.replace(hash, block);
     }
 
@@ -235,21 +378,26 @@ impl<T> Table<T> {
     #[inline(never)]
     fn grow(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         self.directory.step();
-        let groups = groups_beyond::<T>(self.directory.block(hash).count());
-        if groups * LANES <= CELLS_MAX || !self.make_splittable(hash) {
-            self.rebuild(hash, groups, hasher);
+        let homes = homes_beyond::<T>(self.directory.block(hash).homes());
+        if homes <= CELLS_MAX || !self.make_splittable(hash) {
+            self.rebuild(hash, homes, hasher);
             self.directory.counts_mut().reshaped.grown += 1;
             return;
         }
         let hashes = self.hashes(hash, &hasher);
         let depth = self.directory.block(hash).depth;
-        let is_high = |hash: u64| (hash << depth) >> 63 != 0;
-        let high_len = hashes.iter().filter(|hash| is_high(**hash)).count();
-        let [mut low, mut high] = [hashes.len() - high_len, high_len]
-            .map(|len| Block::new(depth + 1, groups_for::<T>(len)));
+        let half = |hash: u64| usize::from(hash & parting_bit(depth) != 0);
+        let high_len: usize = hashes.iter().map(|hash| half(*hash)).sum();
+        let mut halves = [hashes.len() - high_len, high_len].map(|len| Filling::of(depth + 1, len));
         self.directory.entries_mut(hash).drain(&hashes, |hash, entry| {
-            fill(if is_high(hash) { &mut high } else { &mut low }, hash, entry, &hasher);
+            // Chosen by number: no processor foresees the branch.
+            halves[half(hash)].add(hash, entry, &hasher);
         });
+        for (hash, entry) in self.take_apart(hash) {
+            halves[half(hash)].add(hash, entry, &hasher);
+        }
+        let apart = &mut self.directory.counts_mut().apart;
+        let [low, high] = halves.map(|half| half.settle(apart, &hasher));
         self.directory.split(hash, low, high);
         let counts = self.directory.counts_mut();
         counts.reshaped.split += 1;
@@ -274,9 +422,9 @@ impl<T> Table<T> {
     fn shrink(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) {
         self.directory.step();
         let block = self.directory.block(hash);
-        let (count, groups) = (block.count(), groups_for::<T>(block.len()));
-        if !self.merge(hash, &hasher) && groups < count {
-            self.rebuild(hash, groups, hasher);
+        let (now, homes) = (block.homes(), homes_for::<T>(block.len()));
+        if !self.merge(hash, &hasher) && homes < now {
+            self.rebuild(hash, homes, hasher);
             self.directory.counts_mut().reshaped.shrunk += 1;
         }
     }
@@ -285,7 +433,7 @@ impl<T> Table<T> {
     fn merge(&mut self, hash: u64, hasher: impl Fn(&T) -> u64) -> bool {
         let block = self.directory.block(hash);
         let Some(depth) = block.depth.checked_sub(1) else { return false };
-        let half = 1_u64 << (63 - depth);
+        let half = parting_bit(depth);
         let (low, high) = (hash & !half, hash | half);
         let [low_len, high_len] = [low, high].map(|half| {
             let block = self.directory.block(half);
@@ -295,11 +443,16 @@ impl<T> Table<T> {
             return false;
         }
         let hashes = [low, high].map(|half| (half, self.hashes(half, &hasher)));
-        let mut both = Block::new(depth, groups_for::<T>(low_len + high_len));
+        let mut both = Filling::of(depth, low_len + high_len);
         for (half, hashes) in hashes {
+            both.next = 0;
             let mut entries = self.directory.entries_mut(half);
-            entries.drain(&hashes, |hash, entry| fill(&mut both, hash, entry, &hasher));
+            entries.drain(&hashes, |hash, entry| both.add(hash, entry, &hasher));
+            for (hash, entry) in self.take_apart(half) {
+                both.add(hash, entry, &hasher);
+            }
         }
+        let both = both.settle(&mut self.directory.counts_mut().apart, &hasher);
         drop(self.directory.join(hash, both));
         let places = self.directory.len();
         let counts = self.directory.counts_mut();
@@ -313,38 +466,51 @@ impl<T> Table<T> {
         true
     }
 
-    /// The hashes of the entries in the block of `from`, from there on, and the first hash behind the block.
-    pub(crate) fn hashes_from(
+    /// Where ([`order`]) the entries of a block stand, of that which holds what stands at `from`, from there on, and
+    /// what stands first behind the block.
+    pub(crate) fn orders_from(
         &self,
         from: u64,
         hasher: impl Fn(&T) -> u64,
-        hashes: &mut Vec<u64>,
+        orders: &mut Vec<u64>,
     ) -> Option<u64> {
-        let block = self.directory.block(from);
-        hashes.extend(block.iter().map(hasher).filter(|hash| *hash >= from));
-        let span = u64::MAX.checked_shr(u32::from(block.depth)).unwrap_or(0);
-        (from | span).checked_add(1)
+        let first = at_order(from);
+        let block = self.directory.block(first);
+        let bits = parting_bit(block.depth) - parting_bit(0);
+        let apart = self.apart().filter(|(hash, _)| (hash ^ first) & bits == 0);
+        let hashes = block.iter().map(hasher).chain(apart.map(|(hash, _)| *hash));
+        orders.extend(hashes.map(order).filter(|at| *at >= from));
+        behind(first, block.depth).map(order)
+    }
+
+    fn apart(&self) -> impl Iterator<Item = &(u64, T)> {
+        self.directory.counts().apart.iter()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.directory.blocks().flat_map(Block::iter)
+        self.directory.blocks().flat_map(Block::iter).chain(self.apart().map(|(_, entry)| entry))
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.directory.iter_mut()
+        let (entries, counts) = self.directory.iter_mut();
+        entries.chain(counts.apart.iter_mut().map(|(_, entry)| entry))
     }
 
     /// All entries, in no order.
-    pub(crate) fn into_entries(self) -> impl Iterator<Item = T> {
-        self.directory.into_blocks().into_iter().flat_map(|mut block| {
+    pub(crate) fn into_entries(mut self) -> impl Iterator<Item = T> {
+        let apart = core::mem::take(&mut self.directory.counts_mut().apart);
+        let entries = self.directory.into_blocks().into_iter().flat_map(|mut block| {
             let spots: Vec<Spot> = block.spots().collect();
             spots.into_iter().filter_map(move |spot| block.take(spot))
-        })
+        });
+        entries.chain(apart.into_iter().map(|(_, entry)| entry))
     }
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.directory.heap_bytes() + self.blocks().map(Block::heap_bytes).sum::<usize>()
+        self.directory.heap_bytes()
+            + self.blocks().map(Block::heap_bytes).sum::<usize>()
+            + self.directory.counts().apart.capacity() * size_of::<(u64, T)>()
     }
 
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
@@ -371,9 +537,11 @@ mod tests {
             [16, 64, 80, 128, 160, 1280, 2048, 2560, 10240]
         );
         for entries in 1..2000 {
-            let groups = groups_for::<u64>(entries);
-            assert!(groups * LANES * FRESH.0 >= entries * FRESH.1);
-            assert!(groups_beyond::<u64>(groups) > groups);
+            let homes = homes_for::<u64>(entries);
+            assert!(homes * FRESH.0 >= entries * FRESH.1);
+            assert!(homes_beyond::<u64>(homes) > homes);
+            let bytes = block_bytes::<u64>(homes);
+            assert!(bytes <= good_size(bytes) && good_size(bytes) - bytes < 9);
         }
     }
 }

@@ -1,21 +1,20 @@
 //! Many keys looked up at once.
 
-use core::hash::{BuildHasher, Hash};
+use core::hash::Hash;
 
 use super::{Dict, State};
-use crate::Lookup;
+use crate::{Lookup, TableHash};
 
-/// Keys on their way at once: about twice as many as a core can wait for lines of memory, as each waits for two, one
-/// after the other.
+/// Keys on their way at once: more than a core can wait for lines of memory, as some are in the cache.
 const AHEAD: usize = 32;
 
-/// Keys between the two.
-const HALF: usize = AHEAD / 2;
+/// Keys between the line of tags and the entry. Tags are a sixteenth of the entries, and so the nearer ones.
+const NEAR: usize = 8;
 
-impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
+impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// Looks up many keys and appends what each is mapped to.
     ///
-    /// The memory of 32 keys is on its way at once: for a key that comes, its group of tags is asked for; for the one 16
+    /// The memory of 32 keys is on its way at once: for a key that comes, its line of tags is asked for; for the one 8
     /// keys before it, the entry that its tags point to; and the one 32 before it is compared. So misses of the
     /// cache are waited for together: faster than single lookups where the table outgrows the cache.
     pub fn get_many<'d, 'k, Q>(
@@ -32,7 +31,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
         };
         found.reserve(keys.size_hint().0);
         let Some(first) = keys.next() else { return };
-        let seek = |key: &'k Q| (key, table.seek(self.hasher.hash_one(key)));
+        let seek = |key: &'k Q| (key, table.seek(self.hasher.hash_in_table(key, table.drawn())));
         // The key that came as number n stands at n % AHEAD until its value is appended.
         let mut ring = [seek(first); AHEAD];
         let mut count = 1;
@@ -40,20 +39,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
             let place = &mut ring[count % AHEAD];
             if count >= AHEAD {
                 let (key, seek) = *place;
-                found.push(seek.find(|(k, _)| key.is(k)).map(|(_, v)| v));
+                found.push(table.pick(seek, |(k, _)| key.is(k)).map(|(_, v)| v));
             }
             *place = seek(key);
-            if count >= HALF {
-                ring[(count - HALF) % AHEAD].1.prefetch_entry();
+            if count >= NEAR {
+                ring[(count - NEAR) % AHEAD].1.sift();
             }
             count += 1;
         }
-        for at in count.saturating_sub(HALF)..count {
-            ring[at % AHEAD].1.prefetch_entry();
+        for at in count.saturating_sub(NEAR)..count {
+            ring[at % AHEAD].1.sift();
         }
         found.extend((count.saturating_sub(AHEAD)..count).map(|at| {
             let (key, seek) = ring[at % AHEAD];
-            seek.find(|(k, _)| key.is(k)).map(|(_, v)| v)
+            table.pick(seek, |(k, _)| key.is(k)).map(|(_, v)| v)
         }));
     }
 }

@@ -59,7 +59,7 @@ struct Walk {
     seen: BTreeSet<u16>,
 }
 
-fn run<S: BuildHasher + Default>(steps: Vec<Step>, check_walks: bool) {
+fn run<S: TableHash + Default>(steps: Vec<Step>, check_walks: bool) {
     let mut dict: Dict<u16, u32, S> = Dict::default();
     let mut model: BTreeMap<u16, u32> = BTreeMap::new();
     let mut walks: Vec<Walk> = (0..3).map(|_| Walk::default()).collect();

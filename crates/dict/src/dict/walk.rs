@@ -1,15 +1,17 @@
 //! Walks that survive changes, and handles.
 
-use core::hash::{BuildHasher, Hash};
+use core::hash::Hash;
 
 use super::{Dict, State};
+use crate::TableHash;
+use crate::raw::directory::{at_order, order};
 
 /// Where a walk with [`Dict::next`] stands. Holds no borrow of the dictionary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Hashes of the part begun, still to be visited, the greatest first.
+    /// Where (in the [`order`] of hashes) entries of the part begun stand that are still to be visited, the last one first.
     ahead: Vec<u64>,
-    /// The first hash of the next part, unless there is none.
+    /// Where the next part begins, unless there is none.
     from: u64,
     is_last: bool,
     begun: bool,
@@ -25,7 +27,7 @@ pub struct Cursor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle(u64);
 
-impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
+impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// The handle of a key, there or not.
     #[inline]
     pub fn handle<Q: Hash + crate::Lookup<K> + ?Sized>(&self, key: &Q) -> Handle {
@@ -86,7 +88,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
     /// The next entry of a walk; `None` at its end.
     pub fn next(&self, cursor: &mut Cursor) -> Option<(&K, &V)> {
         loop {
-            let Some(hash) = cursor.ahead.pop() else {
+            let Some(hash) = cursor.ahead.pop().map(at_order) else {
                 if cursor.is_last {
                     return None;
                 }
@@ -104,14 +106,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Dict<K, V, S> {
         }
     }
 
-    /// Lists the hashes of the part that begins at `from`; where the next one begins.
-    fn list(&self, from: u64, hashes: &mut Vec<u64>) -> Option<u64> {
+    /// Lists where the entries of the part that begins at `from` stand; where the next one begins.
+    fn list(&self, from: u64, orders: &mut Vec<u64>) -> Option<u64> {
         let hash_of = |(k, _): &(K, V)| self.hasher.hash_one(k);
         match &self.state {
-            State::Table(table) => table.hashes_from(from, hash_of, hashes),
+            State::Table(table) => table.orders_from(from, hash_of, orders),
             _ => {
-                let all = self.iter().map(|(k, _)| self.hasher.hash_one(k));
-                hashes.extend(all.filter(|hash| *hash >= from));
+                let all = self.iter().map(|(k, _)| order(self.hasher.hash_one(k)));
+                orders.extend(all.filter(|at| *at >= from));
                 None
             }
         }

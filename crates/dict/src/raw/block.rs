@@ -1,64 +1,81 @@
-//! One clustered array: groups of fifteen cells, each with a tag of 8 bits.
+//! One clustered array: entries in or just behind their homes, and a tag of 8 bits for each.
 //!
 //! ```text
-//! block   │ group 0 │ group 1 │ …
-//! group   │ 15 tags │ state │ 15 cells │        256 bytes for entries of 16
-//! cells   │ from groups before │ at home │ free │
+//! block   │ cell 0 │ cell 1 │ … │ cell n-1 │ tag 0 │ tag 1 │ … │ tag n-1 │ closed │
 //! ```
 //!
-//! The low half of a hash names an entry's home, the group where searching begins (`low half × groups / 2^32`);
-//! its last byte is its tag, compared fifteen at a time. An entry stands in its home or, if that is full of
-//! entries that belong there or before it, in the next group with room. Entries are in the order of their homes, group by
-//! group, so those from before come first in a group. The state says of which tags some spilled into the next group. A
-//! search ends at the first group that nothing of its tag spilled from; nearly always it looks at one. Removal
-//! brings a spilled entry back: there are no tombstones.
+//! The upper half of a hash names an entry's home, the cell where searching begins (`upper half × homes / 2^32`); the last
+//! byte of this half is its tag, compared sixteen at a time. An entry stands in its home or in one of the [`WINDOW`] - 1 cells
+//! behind: that is a promise (as in hopscotch hashing), so every search is one comparison of sixteen tags, whether
+//! it finds or not. Where an entry comes and its window is full, others make room: one that may stand in the next free
+//! cell moves there, and another to its place, until the room is in the window. Removal frees the cell, and that is
+//! all: there are no tombstones. If no room can be made, the caller has to see to it: a larger array, or a place apart.
 //!
-//! Tags stand beside their cells, so a search stays within one page of memory, and the address of both comes from
-//! one multiplication.
+//! The last homes have [`TAIL`] cells behind them, not a whole window: what they could have beyond is closed.
 //!
-//! For memory one rule counts: **a cell is initialised exactly when its tag is not [`FREE`]**. Order and state are
-//! what makes searches right; no unsafe code leans on them.
+//! For memory one rule counts: **a cell is initialised exactly when its tag is neither [`FREE`] nor [`CLOSED`]**, and
+//! the tags behind the last cell are closed for ever. Windows are what makes searches right; no unsafe code leans on them.
 
 use core::alloc::Layout;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::alloc;
 
-use super::group::{
-    FREE, Found, Group, Home, LANES, LAST, STATE, Tag, filled, group_bytes, len, spill_bit, tag_of,
-};
-use super::simd::{self, Tags};
+use super::simd;
 
-/// Bytes of a line of the cache.
-const LINE: usize = 64;
+/// Cells in which an entry may stand, from its home on: as many tags as are compared at once.
+const WINDOW: usize = 16;
 
-/// Bytes that blocks may begin later than their allocations.
-const SHIFTS: usize = 3 * LINE;
+/// Cells behind the last home.
+const TAIL: usize = 8;
 
-/// Groups from which on a block is shifted.
-const SHIFTED: usize = 17;
+/// Tags that no cell has: the rest of the last home's window.
+const PAD: usize = WINDOW - 1 - TAIL;
 
-/// Whether blocks begin some lines into their allocations: where groups stand at powers of two, their tags would
-/// share few sets of the cache and drive each other out.
-const fn has_shift<T>(count: usize) -> bool {
-    count >= SHIFTED
-        && size_of::<Group<T>>().is_multiple_of(4 * LINE)
-        && align_of::<Group<T>>() <= LINE
+/// The tag of a free cell.
+const FREE: u8 = 0;
+
+/// The tag where there is no cell.
+const CLOSED: u8 = 1;
+
+/// What hashes' last bytes are raised by to be tags.
+const RAISE: u8 = 2;
+
+/// Bytes of a block of so many homes.
+pub(crate) const fn block_bytes<T>(homes: usize) -> usize {
+    (homes + TAIL) * (size_of::<T>() + 1) + PAD
 }
 
-/// Bytes of so many groups, with what stands before them.
-pub(crate) const fn block_bytes<T>(count: usize) -> usize {
-    count * group_bytes::<T>() + if has_shift::<T>(count) { SHIFTS } else { 0 }
+/// Homes of the largest block that takes no more than so many bytes; at least one.
+pub(crate) const fn homes_in<T>(bytes: usize) -> usize {
+    let homes = (bytes.saturating_sub(PAD) / (size_of::<T>() + 1)).saturating_sub(TAIL);
+    if homes == 0 { 1 } else { homes }
+}
+
+/// The tag of an entry.
+#[inline]
+fn tag_of(hash: u64) -> u8 {
+    ((hash >> 32) as u8).saturating_add(RAISE)
+}
+
+/// The first of these lanes from `home` on.
+#[inline(always)]
+fn nth(home: usize, lanes: u32) -> usize {
+    // In 32 bits (homes are less than 2^32), lest compilers work out the addresses of both summands apart.
+    (home as u32).wrapping_add(lanes.trailing_zeros()) as usize
 }
 
 /// A clustered array and the place of its share in the space of hashes.
 pub(crate) struct Block<T> {
-    groups: NonNull<Group<T>>,
-    count: u32,
-    /// Bytes of the allocation before the first group.
-    shift: u8,
-    /// Leading hash bits that all entries share.
+    /// The first tag.
+    tags: NonNull<u8>,
+    /// The first cell, where the allocation begins.
+    cells: NonNull<T>,
+    homes: usize,
+    /// Hash bits that all entries share.
     pub(crate) depth: u8,
+    /// Whether entries that belong here found no room and stand apart. Kept for the caller.
+    pub(crate) has_apart: bool,
     owned: PhantomData<T>,
 }
 
@@ -67,208 +84,236 @@ unsafe impl<T: Send> Send for Block<T> {}
 // SAFETY: as above; through `&Block` only `&T` can be had.
 unsafe impl<T: Sync> Sync for Block<T> {}
 
-/// Where an entry stands in its block, until the next change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
-    group: u32,
-    lane: u8,
+/// A search on its way in a block that does not change meanwhile.
+#[derive(Clone, Copy)]
+pub(crate) struct Seek {
+    home: u32,
+    /// Cells of the window with the tag, once its line has come.
+    lanes: u32,
 }
 
+/// The cell of an entry in its block, until the next change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot(u32);
+
 impl<T> Block<T> {
-    /// So many free groups.
+    /// So many homes, and nothing there.
     ///
     /// # Panics
-    /// With no group or more than 2^32 (errors of this crate), or beyond the address space.
-    pub(crate) fn new(depth: u8, count: usize) -> Self {
-        assert!(count > 0 && count <= u32::MAX as usize && depth < 64);
-        let Some(layout) = Self::layout(count) else { panic!("block of {count} groups") };
-        // SAFETY: the layout is not of size 0, as there are groups and they have tags.
+    /// With no home or more than 2^31 (errors of this crate), or beyond the address space.
+    pub(crate) fn new(depth: u8, homes: usize) -> Self {
+        assert!(homes > 0 && homes <= 1 << 31 && depth < 64);
+        let Some((layout, offset)) = Self::layout(homes) else { panic!("block of {homes} homes") };
+        // SAFETY: the layout is not of size 0, as there are tags.
         let Some(base) = NonNull::new(unsafe { alloc::alloc(layout) }) else {
             alloc::handle_alloc_error(layout)
         };
-        let shift = if has_shift::<T>(count) {
-            // Any bits of the address that differ between blocks.
-            let spread = (base.addr().get() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            (spread >> 62) as u8 * LINE as u8
-        } else {
-            0
+        // SAFETY: the layout is of the cells and, from `offset` on, of the tags written here: one for each cell and
+        // PAD more.
+        let tags = unsafe {
+            let tags = base.add(offset);
+            tags.write_bytes(FREE, homes + TAIL);
+            tags.add(homes + TAIL).write_bytes(CLOSED, PAD);
+            tags
         };
-        // SAFETY: within the allocation, which is larger by SHIFTS where there is a shift; that is a multiple
-        // of the alignment of all types for which there is one.
-        let groups = unsafe { base.add(usize::from(shift)) }.cast::<Group<T>>();
-        for at in 0..count {
-            // SAFETY: within the allocation of `count` groups. Cells may stay as they are by their type.
-            unsafe { (&raw mut (*groups.add(at).as_ptr()).tags).write(Tags([FREE; LANES + 1])) };
-        }
-        Block { groups, count: count as u32, shift, depth, owned: PhantomData }
+        Block { tags, cells: base.cast(), homes, depth, has_apart: false, owned: PhantomData }
     }
 
-    /// The allocation of so many groups.
-    fn layout(count: usize) -> Option<Layout> {
-        let layout = Layout::array::<Group<T>>(count).ok()?;
-        let shifts = if has_shift::<T>(count) { SHIFTS } else { 0 };
-        Layout::from_size_align(layout.size().checked_add(shifts)?, layout.align()).ok()
+    /// The allocation of so many homes, and where its tags begin.
+    fn layout(homes: usize) -> Option<(Layout, usize)> {
+        let cells = Layout::array::<T>(homes + TAIL).ok()?;
+        let tags = Layout::array::<u8>(homes + TAIL + PAD).ok()?;
+        cells.extend(tags).ok()
     }
 
-    /// Groups.
+    /// Homes.
     #[inline]
-    pub(crate) fn count(&self) -> usize {
-        self.count as usize
+    pub(crate) fn homes(&self) -> usize {
+        self.homes
     }
 
     /// Cells, filled or not.
+    #[inline]
     pub(crate) fn cells(&self) -> usize {
-        self.count() * LANES
+        self.homes() + TAIL
     }
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        Self::layout(self.count()).map_or(0, |layout| layout.size())
+        Self::layout(self.homes()).map_or(0, |(layout, _)| layout.size())
     }
 
-    /// The group where searching for a hash begins; less than `count`.
+    /// The cell where searching for a hash begins; less than `homes`.
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
-        ((u64::from(hash as u32) * u64::from(self.count)) >> 32) as usize
+        (((hash >> 32) * self.homes as u64) >> 32) as usize
+    }
+
+    /// The tags of the cells, without those behind.
+    #[inline]
+    fn tags(&self) -> &[u8] {
+        // SAFETY: written by `new`, one for each cell; writers need `&mut self`.
+        unsafe { core::slice::from_raw_parts(self.tags.as_ptr(), self.cells()) }
     }
 
     #[inline]
-    fn next(&self, at: usize) -> usize {
-        if at + 1 == self.count() { 0 } else { at + 1 }
+    fn set_tag(&mut self, at: usize, tag: u8) {
+        assert!(at < self.cells());
+        // SAFETY: within the tags of the cells; `&mut self` makes the access exclusive.
+        unsafe { self.tags.add(at).write(tag) };
     }
 
-    /// The home of a hash.
+    /// The tags of the window of a home.
     #[inline(always)]
-    fn home_group(&self, hash: u64) -> &Group<T> {
-        // SAFETY: `home` is less than `count`, so the group is within the allocation; its tags were written by `new`,
-        // cells may be uninitialised by their type; writers need `&mut self`.
-        unsafe { self.groups.add(self.home(hash)).as_ref() }
+    fn window(&self, home: usize) -> &[u8; WINDOW] {
+        debug_assert!(home < self.homes());
+        // SAFETY: callers give what `home` gives, which is less than `homes`: there are TAIL + PAD more tags.
+        unsafe { self.tags.add(home).cast().as_ref() }
     }
 
-    #[inline]
-    fn group(&self, at: usize) -> &Group<T> {
-        assert!(at < self.count());
-        // SAFETY: within the allocation as asserted, and as above.
-        unsafe { self.groups.add(at).as_ref() }
-    }
-
-    #[inline]
-    fn group_mut(&mut self, at: usize) -> &mut Group<T> {
-        assert!(at < self.count());
-        // SAFETY: within the allocation as asserted, and as above; `&mut self` makes the access exclusive.
-        unsafe { self.groups.add(at).as_mut() }
-    }
-
-    /// Asks for the line that a search for this hash touches first, and begins the search.
+    /// The cell of a number.
     #[inline(always)]
-    pub(crate) fn seek(&self, hash: u64) -> Home<'_, T> {
-        let group = self.home_group(hash);
-        simd::prefetch(group);
-        Home(group)
+    fn cell(&self, at: usize) -> NonNull<T> {
+        debug_assert!(at < self.cells());
+        // SAFETY: callers give numbers of cells, which are within the allocation.
+        unsafe { self.cells.add(at) }
+    }
+
+    /// The cells of a window, from its home on, with the tag of this hash: a bit each.
+    #[inline(always)]
+    fn lanes(&self, home: usize, hash: u64) -> u32 {
+        simd::bytes_after::<RAISE>(self.window(home), (hash >> 32) as u8)
+    }
+
+    /// Begins a search in steps: asks for the line of tags that it touches first.
+    #[inline(always)]
+    pub(crate) fn seek(&self, hash: u64) -> Seek {
+        let home = self.home(hash);
+        simd::prefetch(self.window(home));
+        Seek { home: home as u32, lanes: 0 }
+    }
+
+    /// The next step of a search for this hash: asks for the first entry that it compares.
+    #[inline(always)]
+    pub(crate) fn sift(&self, seek: Seek, hash: u64) -> Seek {
+        let home = seek.home as usize;
+        assert!(home < self.homes());
+        let lanes = self.lanes(home, hash);
+        // Without one any address will do: a prefetch harms nothing.
+        simd::prefetch(self.cells.as_ptr().wrapping_add(nth(home, lanes)));
+        Seek { lanes, ..seek }
+    }
+
+    /// The last step: the entry that `eq` accepts.
+    #[inline(always)]
+    pub(crate) fn pick(&self, seek: Seek, eq: &mut impl FnMut(&T) -> bool) -> Option<&T> {
+        let (home, mut lanes) = (seek.home as usize, seek.lanes);
+        while lanes != 0 {
+            // Checked: that nothing changed since nobody can see here.
+            let entry = self.get(Spot(nth(home, lanes) as u32))?;
+            if eq(entry) {
+                return Some(entry);
+            }
+            lanes &= lanes - 1;
+        }
+        None
     }
 
     /// The filled cell with the tag of this hash that `eq` accepts.
     #[inline(always)]
-    fn search(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(&T, Spot)> {
-        match self.home_group(hash).search(hash, eq) {
-            Found::At(entry, lane) => {
-                Some((entry, Spot { group: self.home(hash) as u32, lane: lane as u8 }))
-            }
-            Found::Nowhere => None,
-            Found::Further => self.search_on(hash, eq),
+    fn search(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(&T, usize)> {
+        let home = self.home(hash);
+        let lanes = self.lanes(home, hash);
+        if lanes == 0 {
+            return None;
         }
-    }
-
-    /// The same behind its home.
-    fn search_on(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(&T, Spot)> {
-        let mut at = self.home(hash);
-        loop {
-            at = self.next(at);
-            match self.group(at).search(hash, eq) {
-                Found::At(entry, lane) => {
-                    return Some((entry, Spot { group: at as u32, lane: lane as u8 }));
-                }
-                Found::Nowhere => return None,
-                // Nothing spills from the last group with room, and one has.
-                Found::Further => {}
-            }
+        // Nearly always this is the one, or there is none.
+        let at = nth(home, lanes);
+        // SAFETY: the tag of `at` is one of a hash, neither FREE nor CLOSED. So it is that of a cell, and the cell is
+        // initialised.
+        let entry = unsafe { self.cell(at).as_ref() };
+        if eq(entry) {
+            return Some((entry, at));
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn find_on(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<&T> {
-        self.search_on(hash, eq).map(|(entry, _)| entry)
+        let mut others = lanes & (lanes - 1);
+        while others != 0 {
+            let at = nth(home, others);
+            // SAFETY: as above.
+            let entry = unsafe { self.cell(at).as_ref() };
+            if eq(entry) {
+                return Some((entry, at));
+            }
+            others &= others - 1;
+        }
+        None
     }
 
     /// The entry of this hash that `eq` accepts.
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, eq: impl FnMut(&T) -> bool) -> Option<&T> {
-        self.find_at(Home(self.home_group(hash)), hash, eq)
-    }
-
-    /// The same where the search has begun already.
-    #[inline(always)]
-    pub(crate) fn find_at<'b>(
-        &'b self,
-        home: Home<'b, T>,
-        hash: u64,
-        mut eq: impl FnMut(&T) -> bool,
-    ) -> Option<&'b T> {
-        match home.0.search(hash, &mut eq) {
-            Found::At(entry, _) => Some(entry),
-            Found::Nowhere => None,
-            Found::Further => self.find_on(hash, &mut eq),
-        }
+    pub(crate) fn find(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<&T> {
+        self.search(hash, eq).map(|(entry, _)| entry)
     }
 
     /// Where that entry stands.
     #[inline]
-    pub(crate) fn spot(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<Spot> {
-        self.search(hash, &mut eq).map(|(_, spot)| spot)
+    pub(crate) fn spot(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<Spot> {
+        self.search(hash, eq).map(|(_, at)| Spot(at as u32))
+    }
+
+    /// Whether this is a cell with an entry.
+    #[inline]
+    fn is_filled(&self, at: usize) -> bool {
+        self.tags().get(at).is_some_and(|tag| *tag >= RAISE)
     }
 
     /// The entry of a cell.
     #[inline]
     pub(crate) fn get(&self, spot: Spot) -> Option<&T> {
-        let (group, lane) = (self.group(spot.group as usize), usize::from(spot.lane));
-        if lane >= LANES || group.tags.0[lane] == FREE {
-            return None;
-        }
-        // SAFETY: the tag is not FREE, so the cell is initialised.
-        Some(unsafe { group.cells[lane].assume_init_ref() })
+        let at = spot.0 as usize;
+        // SAFETY: the cell is filled, so initialised.
+        self.is_filled(at).then(|| unsafe { self.cell(at).as_ref() })
     }
 
     /// The entry of a cell, to change.
     #[inline]
     pub(crate) fn get_mut(&mut self, spot: Spot) -> Option<&mut T> {
-        let (group, lane) = (self.group_mut(spot.group as usize), usize::from(spot.lane));
-        if lane >= LANES || group.tags.0[lane] == FREE {
-            return None;
-        }
-        // SAFETY: the tag is not FREE, so the cell is initialised.
-        Some(unsafe { group.cells[lane].assume_init_mut() })
+        let at = spot.0 as usize;
+        // SAFETY: the cell is filled, so initialised; `&mut self` makes the access exclusive.
+        self.is_filled(at).then(|| unsafe { self.cell(at).as_mut() })
     }
 
-    /// Entries. Counted, group by group.
+    /// Entries. Counted.
     pub(crate) fn len(&self) -> usize {
-        (0..self.count()).map(|at| len(&self.group(at).tags)).sum()
+        let tags = self.tags();
+        let (vectors, rest) = tags.as_chunks::<WINDOW>();
+        let free: u32 = vectors.iter().map(|tags| simd::bytes_of(tags, FREE).count_ones()).sum();
+        tags.len() - free as usize - rest.iter().filter(|tag| **tag == FREE).count()
     }
 
-    /// Whether an entry of this hash would have to stand behind its home.
+    /// Free cells of a hash's window, a bit each from its home on.
+    #[inline]
+    fn free_lanes(&self, hash: u64) -> u32 {
+        simd::bytes_of(self.window(self.home(hash)), FREE)
+    }
+
+    /// Whether an entry of this hash could be added without others moving.
+    pub(crate) fn has_room(&self, hash: u64) -> bool {
+        self.free_lanes(hash) != 0
+    }
+
+    /// Whether an entry of this hash would have to stand well behind its home.
     #[inline]
     pub(crate) fn is_crowded(&self, hash: u64) -> bool {
-        self.group(self.home(hash)).tags.0[LAST] != FREE
+        self.free_lanes(hash).trailing_zeros() as usize >= WINDOW / 2
     }
 
     /// Whether few cells are filled where entries of this hash stand.
     #[inline]
     pub(crate) fn is_sparse(&self, hash: u64) -> bool {
-        // A third of the cells: among groups half full, the exception.
-        self.group(self.home(hash)).tags.0[LANES / 3] == FREE
+        self.free_lanes(hash).count_ones() as usize >= WINDOW / 2
     }
 
-    /// Adds an entry; gives it back where no cell is free.
+    /// Adds an entry; gives it back where no room can be made for it.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -276,156 +321,151 @@ impl<T> Block<T> {
         entry: T,
         hasher: impl Fn(&T) -> u64,
     ) -> Result<(), T> {
-        let (tag, home) = (tag_of(hash), self.home(hash));
-        let group = self.group_mut(home);
-        if group.tags.0[LAST] == FREE {
-            group.push_own(tag, entry);
-            return Ok(());
-        }
-        self.spill(home, tag, entry, hasher)
-    }
-
-    /// Adds an entry whose home is full.
-    #[cold]
-    #[inline(never)]
-    fn spill(
-        &mut self,
-        home: usize,
-        tag: Tag,
-        entry: T,
-        hasher: impl Fn(&T) -> u64,
-    ) -> Result<(), T> {
-        if (0..self.count()).all(|at| self.group(at).tags.0[LAST] != FREE) {
-            return Err(entry);
-        }
-        let (mut at, mut carried) = (home, Some((tag, entry)));
-        // Each full group takes one in and hands one on, to the group with room.
-        while let Some((tag, entry)) = carried {
-            let next = self.next(at);
-            let foreign = self.foreign(next, &hasher);
-            self.group_mut(at).tags.0[STATE] |= spill_bit(tag);
-            at = next;
-            carried = self.group_mut(at).push_foreign(foreign, tag, entry);
-        }
+        let (home, free) = (self.home(hash), self.free_lanes(hash));
+        let at = if free != 0 {
+            nth(home, free)
+        } else {
+            let Some(at) = self.make_room(home, hasher) else { return Err(entry) };
+            at
+        };
+        self.put(at, hash, entry);
         Ok(())
     }
 
-    fn before(&self, at: usize) -> usize {
-        at.checked_sub(1).unwrap_or(self.count() - 1)
-    }
-
-    /// How many entries of a group are from groups before.
+    /// The same where entries come about in the order of their homes: in the cell `next` or behind it if that will do. `next`
+    /// is then the one after.
     #[inline]
-    fn foreign(&self, at: usize, hasher: impl Fn(&T) -> u64) -> usize {
-        if self.group(self.before(at)).tags.0[STATE] == 0 {
-            return 0;
+    pub(crate) fn append(
+        &mut self,
+        next: &mut usize,
+        hash: u64,
+        entry: T,
+        hasher: impl Fn(&T) -> u64,
+    ) -> Result<(), T> {
+        // Nothing is read that was just written but one byte: reading sixteen would wait for the writes.
+        let home = self.home(hash);
+        let at = home.max(*next);
+        if at - home < WINDOW / 2 && self.tags().get(at) == Some(&FREE) {
+            *next = at + 1;
+            self.put(at, hash, entry);
+            return Ok(());
         }
-        let lanes = (0..LANES as u8).map(|lane| self.get(Spot { group: at as u32, lane }));
-        lanes.take_while(|e| e.is_some_and(|e| self.home(hasher(e)) != at)).count()
+        self.insert(hash, entry, hasher)
     }
 
-    /// Takes an entry out, and brings one back that had spilled for it.
+    /// Fills a free cell.
     #[inline]
-    pub(crate) fn remove(&mut self, spot: Spot, hasher: impl Fn(&T) -> u64) -> Option<T> {
-        let at = spot.group as usize;
-        let foreign = self.foreign(at, &hasher);
-        let (_, entry) = self.pull(at, foreign, usize::from(spot.lane))?;
-        if self.group(at).tags.0[STATE] != 0 {
-            self.unspill(at, hasher);
-        }
-        Some(entry)
+    fn put(&mut self, at: usize, hash: u64, entry: T) {
+        self.set_tag(at, tag_of(hash));
+        // SAFETY: `set_tag` saw to it that this is a cell. Callers give free ones; of another one the entry would be
+        // overwritten without being dropped.
+        unsafe { self.cell(at).write(entry) };
     }
 
-    /// Takes an entry out of a group with so many foreign ones, and lets the group before know if it was the last of
-    /// those.
-    #[inline]
-    fn pull(&mut self, at: usize, foreign: usize, lane: usize) -> Option<(Tag, T)> {
-        let pulled = self.group_mut(at).pull(foreign, lane)?;
-        if lane < foreign && foreign == 1 {
-            let before = self.before(at);
-            self.group_mut(before).tags.0[STATE] = 0;
-        }
-        Some(pulled)
-    }
-
+    /// Frees a cell in the window of a home, which has none.
     #[cold]
     #[inline(never)]
-    fn unspill(&mut self, mut at: usize, hasher: impl Fn(&T) -> u64) {
-        // The group `at` has room. Each turn moves the room to the group behind; after a round all were seen.
-        for _ in 0..self.count() {
-            let next = self.next(at);
-            if self.group(at).tags.0[STATE] == 0 {
-                return;
+    fn make_room(&mut self, home: usize, hasher: impl Fn(&T) -> u64) -> Option<usize> {
+        let home_of =
+            |block: &Self, at: usize| Some(block.home(hasher(block.get(Spot(at as u32))?)));
+        let tags = self.tags();
+        // From behind: each move brings the free cell nearer, as who moves stood in front of it.
+        if let Some(far) = tags.iter().skip(home).position(|tag| *tag == FREE) {
+            let mut free = home + far;
+            while free - home >= WINDOW {
+                let mut movable = free + 1 - WINDOW..free;
+                let Some(from) =
+                    movable.find(|at| home_of(self, *at).is_some_and(|h| h + WINDOW > free))
+                else {
+                    break;
+                };
+                self.shift(from, free);
+                free = from;
             }
-            let count = self.foreign(next, &hasher);
-            // The order of homes: first comes who has the furthest to go.
-            let behind = |entry: &T| {
-                let home = self.home(hasher(entry));
-                if home <= next { next - home } else { next + self.count() - home }
-            };
-            let foreign = (0..count as u8).filter_map(|lane| {
-                let entry = self.get(Spot { group: next as u32, lane })?;
-                Some((behind(entry), lane))
-            });
-            let Some((distance, lane)) = foreign.max() else { return };
-            let Some((tag, entry)) = self.pull(next, count, usize::from(lane)) else { return };
-            if distance <= 1 {
-                self.group_mut(at).push_own(tag, entry);
-            } else {
-                let before = self.foreign(at, &hasher);
-                let _nobody_had_to_leave = self.group_mut(at).push_foreign(before, tag, entry);
+            if free - home < WINDOW {
+                return Some(free);
             }
-            at = next;
         }
+        // From the front: who moves stood behind the free cell, and not behind the window.
+        let mut free = self.tags()[..home].iter().rposition(|tag| *tag == FREE)?;
+        while free < home {
+            let behind = free + 1..(free + WINDOW).min(self.cells());
+            let from = behind.rev().find(|at| home_of(self, *at).is_some_and(|h| h <= free))?;
+            self.shift(from, free);
+            free = from;
+        }
+        Some(free)
     }
 
-    /// Takes an entry out and leaves the gap: the block can but be emptied further.
+    /// Moves an entry from a filled cell to a free one.
+    fn shift(&mut self, from: usize, to: usize) {
+        if !self.is_filled(from) || self.tags()[to] != FREE {
+            return;
+        }
+        self.set_tag(to, self.tags()[from]);
+        self.set_tag(from, FREE);
+        // SAFETY: two cells. `from` was filled, so initialised, and is free now; `to` was free, so nothing is
+        // overwritten, and is filled now. They are not the same, as only one was filled.
+        unsafe { self.cell(from).copy_to_nonoverlapping(self.cell(to), 1) };
+    }
+
+    /// Takes an entry out.
     #[inline]
     pub(crate) fn take(&mut self, spot: Spot) -> Option<T> {
-        let (group, lane) = (self.group_mut(spot.group as usize), usize::from(spot.lane));
-        if lane >= LANES || group.tags.0[lane] == FREE {
+        let at = spot.0 as usize;
+        if !self.is_filled(at) {
             return None;
         }
-        group.tags.0[lane] = FREE;
-        // SAFETY: the tag was not FREE, so the cell was initialised; now it is FREE, and nobody reads it again.
-        Some(unsafe { group.cells[lane].assume_init_read() })
+        self.set_tag(at, FREE);
+        // SAFETY: the cell was filled, so initialised; now it is free, and nobody reads it again.
+        Some(unsafe { self.cell(at).read() })
     }
 
     /// Takes all entries out, each with the next of `hashes`, in order; as many as there are hashes.
     pub(crate) fn drain(&mut self, hashes: &[u64], mut each: impl FnMut(u64, T)) {
         let mut hashes = hashes.iter();
-        for at in 0..self.count() {
-            let group = self.group_mut(at);
-            let mut lanes = filled(&group.tags);
-            while lanes != 0 {
-                let lane = lanes.trailing_zeros() as usize;
-                lanes &= lanes - 1;
+        for from in (0..self.cells()).step_by(WINDOW) {
+            let mut filled = self.filled_lanes(from);
+            while filled != 0 {
+                let at = nth(from, filled);
+                filled &= filled - 1;
                 let Some(hash) = hashes.next() else { return };
-                group.tags.0[lane] = FREE;
-                // SAFETY: the tag was not FREE, so the cell was initialised; now it is FREE, and nobody reads it again.
-                let entry = unsafe { group.cells[lane].assume_init_read() };
-                each(*hash, entry);
+                self.take(Spot(at as u32)).into_iter().for_each(|entry| each(*hash, entry));
             }
+        }
+    }
+
+    /// The filled ones of sixteen cells, a bit each.
+    #[inline]
+    fn filled_lanes(&self, from: usize) -> u32 {
+        let tags = self.tags().get(from..).unwrap_or_default();
+        match tags.first_chunk::<WINDOW>() {
+            Some(tags) => !simd::bytes_of(tags, FREE) & 0xffff,
+            None => tags.iter().zip(0..).map(|(tag, lane)| u32::from(*tag != FREE) << lane).sum(),
         }
     }
 
     /// The filled cells in order.
     pub(crate) fn spots(&self) -> impl Iterator<Item = Spot> {
-        (0..self.count()).flat_map(move |at| {
-            let mut lanes = filled(&self.group(at).tags);
-            core::iter::from_fn(move || {
-                let lane = (lanes != 0).then(|| lanes.trailing_zeros() as u8)?;
-                lanes &= lanes - 1;
-                Some(Spot { group: at as u32, lane })
-            })
+        let (mut from, mut filled) = (0, self.filled_lanes(0));
+        core::iter::from_fn(move || {
+            while filled == 0 {
+                from += WINDOW;
+                if from >= self.cells() {
+                    return None;
+                }
+                filled = self.filled_lanes(from);
+            }
+            let at = nth(from, filled);
+            filled &= filled - 1;
+            Some(Spot(at as u32))
         })
     }
 
-    /// Groups between each entry and its home.
+    /// Cells between each entry and its home.
     pub(crate) fn distances(&self, hasher: impl Fn(&T) -> u64) -> impl Iterator<Item = usize> {
         self.spots().filter_map(move |spot| {
-            let (at, home) = (spot.group as usize, self.home(hasher(self.get(spot)?)));
-            Some(if home <= at { at - home } else { at + self.count() - home })
+            Some((spot.0 as usize).abs_diff(self.home(hasher(self.get(spot)?))))
         })
     }
 
@@ -434,36 +474,24 @@ impl<T> Block<T> {
         self.spots().filter_map(|spot| self.get(spot))
     }
 
-    /// The cells of the entries in order. Who owns the block alone may make them `&mut T`, each once.
+    /// The cells of the entries in order. Who owns the block alone may make them `&mut T`, each once. No reference to a
+    /// cell is made on the way, so none is disturbed.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = NonNull<T>> {
-        self.spots().map(|spot| {
-            // SAFETY: a spot of this block is within its groups and lanes; no reference to a cell is made on the way,
-            // so none is disturbed.
-            unsafe {
-                let group = self.groups.add(spot.group as usize).as_ptr();
-                let cells = (&raw mut (*group).cells).cast::<T>();
-                NonNull::new_unchecked(cells.add(usize::from(spot.lane)))
-            }
-        })
+        self.spots().map(|spot| self.cell(spot.0 as usize))
     }
 }
 
 impl<T> Drop for Block<T> {
     fn drop(&mut self) {
         if core::mem::needs_drop::<T>() {
-            for group in 0..self.count {
-                for lane in 0..LANES as u8 {
-                    drop(self.take(Spot { group, lane }));
-                }
+            for at in 0..self.cells() as u32 {
+                drop(self.take(Spot(at)));
             }
         }
-        if let Some(layout) = Self::layout(self.count()) {
-            // SAFETY: allocated in `new` with the layout of the same count, `shift` bytes before the groups, and freed
-            // once: whoever copies a block bit by bit (`directory`) drops one of the copies.
-            unsafe {
-                let base = self.groups.cast::<u8>().sub(usize::from(self.shift));
-                alloc::dealloc(base.as_ptr(), layout);
-            }
+        if let Some((layout, _)) = Self::layout(self.homes()) {
+            // SAFETY: allocated in `new` with the layout of the same number of homes, and freed once: whoever copies a
+            // block bit by bit (`directory`) drops one of the copies.
+            unsafe { alloc::dealloc(self.cells.as_ptr().cast(), layout) };
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Bytes {
 union Tail {
     bytes: [u8; 8],
     pointer: NonNull<u8>,
+    /// The same where it may be bytes: not to be followed then.
+    maybe_pointer: *const u8,
 }
 
 /// The kind of strings longer than [`SPLIT`].
@@ -148,19 +150,37 @@ impl Bytes {
     /// Whether it is these bytes. Length and front come first: they need no pointer.
     #[inline(always)]
     pub(crate) fn is(&self, bytes: &[u8]) -> bool {
-        // SAFETY: the kind says which of the three it is.
-        unsafe {
-            if self.short_len() <= INLINE {
-                self.inline() == bytes
-            } else if self.kind != LONG {
-                bytes.len() == self.short_len()
-                    && bytes
-                        .split_first_chunk::<FRONT>()
-                        .is_some_and(|(front, rest)| *front == self.front && rest == self.rest())
-            } else {
-                self.whole() == bytes
-            }
+        let len = bytes.len();
+        let Some((first, _)) = bytes.split_first_chunk::<8>() else {
+            // SAFETY: the kind says that it is an inline string.
+            return self.short_len() == len && unsafe { self.inline() } == bytes;
+        };
+        if len > SPLIT {
+            return self.is_long(bytes);
         }
+        // Kind and front as one number, the kind lowest.
+        let [f0, f1, f2, f3, f4, f5, f6] = self.front;
+        let head = u64::from_le_bytes([self.kind.get(), f0, f1, f2, f3, f4, f5, f6]);
+        if head != u64::from_le_bytes(*first) << 8 | (len as u64 + 1) {
+            return false;
+        }
+        let here = (&raw const self.tail).cast::<u8>();
+        // SAFETY: the kind is that of a string so long, of which a pointer is read only where the tail is one. Behind the
+        // front there are `len - FRONT` initialised bytes, here or there.
+        let rest = unsafe {
+            let there = self.tail.maybe_pointer;
+            // Chosen, not branched to: lengths about the limit are hard to foresee.
+            let rest = core::hint::select_unpredictable(len <= INLINE, here, there);
+            slice::from_raw_parts(rest, len - FRONT)
+        };
+        *rest == bytes[FRONT..]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_long(&self, bytes: &[u8]) -> bool {
+        // SAFETY: the kind says that it is a long string.
+        self.kind == LONG && unsafe { self.whole() } == bytes
     }
 
     /// Bytes on the heap.

@@ -1,8 +1,10 @@
 //! Which block holds which hashes.
 //!
-//! The directory has a place for each value of the leading bits of a hash (extendible hashing). A block of
-//! depth *d* holds the hashes of one prefix of *d* bits; all places of that prefix name it. So a place is read
-//! with one shift of the hash, and says all that a search needs to know.
+//! The directory has a place for each value of some low bits of a hash (extendible hashing). A block
+//! of depth *d* holds the hashes that agree in *d* of these bits, and all places whose numbers end in them name it. So
+//! a place is found with a mask, and says all that a search needs to know.
+//!
+//! Read from the lowest bit on ([`order`]) these bits are a prefix, and the hashes of a block are neighbours.
 //!
 //! When the directory doubles or halves, nothing is copied at once: a new array is filled from its front, [`STRIDE`]
 //! places with each later change of shape. Until it is whole, searches go on in the old one, and what changes is
@@ -12,26 +14,45 @@
 //!
 //! * every place that a hash leads to names a live block whose prefix is that of the hash (**cover**);
 //! * places that name the same block are exactly those of its prefix (**once**);
-//! * there is a place for every value of the leading bits: 2^(64 - `shift`) of them (**whole**).
+//! * there is a place for every value under the mask (**whole**).
 
 use core::mem::ManuallyDrop;
 
 use super::block::{Block, Spot};
 
 /// Places copied at each step of growing or shrinking the directory.
-const STRIDE: usize = 256;
+const STRIDE: usize = 128;
 
-/// Bits of the largest directory. The half of the hash below them chooses groups.
-const BITS_MAX: u8 = 31;
+/// Bits of the largest directory. The upper half of the hash chooses cells.
+const BITS_MAX: u8 = 27;
+
+/// Bytes of a place: a hash under the mask is their number from the first place on. So the bits that the directory goes
+/// by begin at the sixth.
+const PLACE: usize = 1 << PLACE_BITS;
+
+const PLACE_BITS: u32 = 5;
+
+/// Where a hash stands among others in the order of blocks: read from the first bit on that the directory goes by.
+#[inline]
+pub(crate) fn order(hash: u64) -> u64 {
+    hash.rotate_right(PLACE_BITS).reverse_bits()
+}
+
+/// The hash that stands there.
+#[inline]
+pub(crate) fn at_order(order: u64) -> u64 {
+    order.reverse_bits().rotate_left(PLACE_BITS)
+}
 
 /// Several places may hold copies of one block: none drops it by itself.
 type Place<T> = ManuallyDrop<Block<T>>;
 
 /// The directory, with the caller's `counts` in the part that searches do not touch.
 pub(crate) struct Directory<T, C> {
-    /// Always 2^(64 - shift).
+    /// Always a power of two.
     places: Vec<Place<T>>,
-    shift: u8,
+    /// Of the bytes from the first place to that of a hash.
+    mask: usize,
     more: Box<More<T, C>>,
 }
 
@@ -44,7 +65,7 @@ struct More<T, C> {
 struct Next<T> {
     /// As many as are filled, and true.
     places: Vec<Place<T>>,
-    shift: u8,
+    bits: u8,
 }
 
 /// The entries of a block that places share: they may change, the block itself may not.
@@ -62,10 +83,10 @@ impl<'a, T> Entries<'a, T> {
         self.0.insert(hash, entry, hasher)
     }
 
-    /// [`Block::remove`].
+    /// [`Block::take`].
     #[inline]
-    pub(crate) fn remove(&mut self, spot: Spot, hasher: impl Fn(&T) -> u64) -> Option<T> {
-        self.0.remove(spot, hasher)
+    pub(crate) fn take(&mut self, spot: Spot) -> Option<T> {
+        self.0.take(spot)
     }
 
     /// [`Block::drain`].
@@ -81,22 +102,20 @@ impl<'a, T> Entries<'a, T> {
     }
 }
 
-/// The hashes of a prefix: from the least on, their number less one.
-#[derive(Clone, Copy)]
-struct Range {
-    start: u64,
-    span: u64,
+/// The last hash, in their order, of the block of this depth that holds `hash`.
+fn last(hash: u64, depth: u8) -> u64 {
+    at_order(order(hash) | u64::MAX.checked_shr(u32::from(depth)).unwrap_or(0))
 }
 
-impl Range {
-    fn of(hash: u64, depth: u8) -> Self {
-        let span = u64::MAX.checked_shr(u32::from(depth)).unwrap_or(0);
-        Range { start: hash & !span, span }
-    }
+/// The first hash, in their order, behind that block.
+pub(crate) fn behind(hash: u64, depth: u8) -> Option<u64> {
+    order(last(hash, depth)).checked_add(1).map(at_order)
+}
 
-    fn end(self) -> u64 {
-        self.start | self.span
-    }
+/// The bit by which a block of this depth parts.
+#[inline]
+pub(crate) fn parting_bit(depth: u8) -> u64 {
+    1 << (PLACE_BITS + u32::from(depth))
 }
 
 /// The bits of `place`, for one of the places that hold the same.
@@ -106,14 +125,25 @@ fn copy<T>(place: &Block<T>) -> Place<T> {
     ManuallyDrop::new(unsafe { core::ptr::read(place) })
 }
 
+/// All blocks that these places name, in the order of their hashes, each once.
+fn blocks<T>(places: &[Place<T>]) -> impl Iterator<Item = &Block<T>> {
+    let mut next = Some(0_u64);
+    core::iter::from_fn(move || {
+        let hash = next?;
+        let block: &Block<T> = places.get((hash >> PLACE_BITS) as usize & (places.len() - 1))?;
+        next = behind(hash, block.depth);
+        Some(block)
+    })
+}
+
 impl<T, C> Directory<T, C> {
     /// A directory of one block, of depth 0.
     pub(crate) fn new(block: Block<T>, counts: C) -> Self {
         assert!(block.depth == 0);
-        // Two places at least, so that the shift is less than 64.
+        const { assert!(size_of::<Place<T>>() == PLACE) };
         Directory {
-            places: Vec::from([copy(&block), ManuallyDrop::new(block)]),
-            shift: 63,
+            places: Vec::from([ManuallyDrop::new(block)]),
+            mask: 0,
             more: Box::new(More { next: None, counts }),
         }
     }
@@ -133,21 +163,27 @@ impl<T, C> Directory<T, C> {
     /// The block that holds this hash.
     #[inline(always)]
     pub(crate) fn block(&self, hash: u64) -> &Block<T> {
-        let at = (hash >> (self.shift & 63)) as usize;
-        debug_assert!(at < self.places.len());
-        // SAFETY: the array is whole: it has a place for all values of a hash shifted so.
-        unsafe { self.places.get_unchecked(at) }
+        let offset = hash as usize & self.mask;
+        debug_assert!(offset / PLACE < self.places.len());
+        // SAFETY: the array is whole: it has a place for all values under the mask, which is a multiple of a place's size.
+        unsafe { &*self.places.as_ptr().byte_add(offset) }
+    }
+
+    /// The number of the place of this hash.
+    fn at(&self, hash: u64) -> usize {
+        (hash >> PLACE_BITS) as usize & (self.places.len() - 1)
     }
 
     /// The entries of the block that holds this hash, to change.
     #[inline]
     pub(crate) fn entries_mut(&mut self, hash: u64) -> Entries<'_, T> {
-        Entries(&mut self.places[(hash >> (self.shift & 63)) as usize])
+        let at = self.at(hash);
+        Entries(&mut self.places[at])
     }
 
     /// Bits that choose a place.
     pub(crate) fn bits(&self) -> u8 {
-        64 - self.shift
+        self.places.len().ilog2() as u8
     }
 
     /// Whether it is between two sizes.
@@ -172,32 +208,39 @@ impl<T, C> Directory<T, C> {
         self.block(hash).depth < self.bits()
     }
 
-    /// Writes a block to all places of the prefix of `hash`.
+    /// Writes a block to all places that hashes which agree with `hash` in as many bits as it is deep lead to.
     fn write(&mut self, hash: u64, block: &Block<T>) {
-        let range = Range::of(hash, block.depth);
-        let fill = |places: &mut [Place<T>], shift: u8| {
-            let (from, to) = ((range.start >> shift) as usize, (range.end() >> shift) as usize);
-            let to = (to + 1).min(places.len());
-            for place in places.get_mut(from..to).unwrap_or_default() {
+        let apart = 1_usize << block.depth;
+        let first = (hash >> PLACE_BITS) as usize & (apart - 1);
+        let fill = |places: &mut [Place<T>]| {
+            for place in places.iter_mut().skip(first).step_by(apart) {
                 // The copy that stood there is forgotten, not dropped: its owner has it.
                 *place = copy(block);
             }
         };
-        fill(&mut self.places, self.shift);
+        fill(&mut self.places);
         if let Some(next) = &mut self.more.next {
-            if block.depth > 64 - next.shift {
+            if block.depth > next.bits {
                 // The directory cannot become so small: given up.
                 self.more.next = None;
             } else {
-                fill(&mut next.places, next.shift);
+                fill(&mut next.places);
             }
         }
+    }
+
+    /// Says of the block that holds `hash` whether entries of it stand apart.
+    pub(crate) fn set_apart(&mut self, hash: u64, has_apart: bool) {
+        let mut block = copy(self.block(hash));
+        block.has_apart = has_apart;
+        // The same block as before, in each of its places.
+        self.write(hash, &block);
     }
 
     /// Puts a block in the place of the one that holds `hash`.
     ///
     /// # Panics
-    /// If the prefixes differ: errors of this crate.
+    /// If the depths differ: errors of this crate.
     pub(crate) fn replace(&mut self, hash: u64, block: Block<T>) -> Block<T> {
         let was = copy(self.block(hash));
         assert!(was.depth == block.depth);
@@ -213,10 +256,10 @@ impl<T, C> Directory<T, C> {
     /// If the depths are not one more, or where [`may_split`](Self::may_split) is false.
     pub(crate) fn split(&mut self, hash: u64, low: Block<T>, high: Block<T>) -> Block<T> {
         let was = copy(self.block(hash));
-        let range = Range::of(hash, was.depth);
+        let bit = parting_bit(was.depth);
         assert!(low.depth == was.depth + 1 && high.depth == low.depth && self.may_split(hash));
-        self.write(range.start, &ManuallyDrop::new(low));
-        self.write(range.end(), &ManuallyDrop::new(high));
+        self.write(hash & !bit, &ManuallyDrop::new(low));
+        self.write(hash | bit, &ManuallyDrop::new(high));
         ManuallyDrop::into_inner(was)
     }
 
@@ -226,8 +269,8 @@ impl<T, C> Directory<T, C> {
     /// # Panics
     /// If those two are not of one depth, and that not one more than the new one's.
     pub(crate) fn join(&mut self, hash: u64, block: Block<T>) -> (Block<T>, Block<T>) {
-        let range = Range::of(hash, block.depth);
-        let (low, high) = (copy(self.block(range.start)), copy(self.block(range.end())));
+        let bit = parting_bit(block.depth);
+        let (low, high) = (copy(self.block(hash & !bit)), copy(self.block(hash | bit)));
         assert!(low.depth == block.depth + 1 && high.depth == low.depth);
         self.write(hash, &ManuallyDrop::new(block));
         (ManuallyDrop::into_inner(low), ManuallyDrop::into_inner(high))
@@ -236,61 +279,54 @@ impl<T, C> Directory<T, C> {
     /// Begins to double the directory.
     pub(crate) fn double(&mut self) {
         if !self.in_motion() && self.bits() < BITS_MAX {
-            self.resize(self.shift - 1);
+            self.resize(self.bits() + 1);
         }
     }
 
     /// Begins to halve the directory. Given up on the way where a block needs all bits.
     pub(crate) fn halve(&mut self) {
-        if !self.in_motion() && self.bits() > 1 {
-            self.resize(self.shift + 1);
+        if !self.in_motion() && self.bits() > 0 {
+            self.resize(self.bits() - 1);
         }
     }
 
-    fn resize(&mut self, shift: u8) {
-        let places = Vec::with_capacity(1 << (64 - shift));
-        self.more.next = Some(Next { places, shift });
+    fn resize(&mut self, bits: u8) {
+        self.more.next = Some(Next { places: Vec::with_capacity(1 << bits), bits });
         self.step();
     }
 
     /// Copies some places, if there are any to copy.
     pub(crate) fn step(&mut self) {
         let Some(next) = &mut self.more.next else { return };
-        let whole = 1 << (64 - next.shift);
+        let whole = 1 << next.bits;
         let to = (next.places.len() + STRIDE).min(whole);
         for at in next.places.len()..to {
-            let hash = (at as u64) << next.shift;
-            let place = &self.places[(hash >> self.shift) as usize];
-            if place.depth > 64 - next.shift {
+            let place = &self.places[at & (self.places.len() - 1)];
+            if place.depth > next.bits {
                 self.more.next = None;
                 return;
             }
             next.places.push(copy(place));
         }
         if to == whole {
-            (self.places, self.shift) = (core::mem::take(&mut next.places), next.shift);
+            self.places = core::mem::take(&mut next.places);
+            self.mask = (whole - 1) * PLACE;
             self.more.next = None;
         }
     }
 
     /// All blocks in the order of their hashes, each once.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block<T>> {
-        let mut next = Some(0_u64);
-        core::iter::from_fn(move || {
-            let hash = next?;
-            let block = self.block(hash);
-            next = Range::of(hash, block.depth).end().checked_add(1);
-            Some(block)
-        })
+        blocks(&self.places)
     }
 
-    /// All entries, to change.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let cells = self.blocks().flat_map(Block::pointers);
-        // SAFETY: the iterator holds `&mut self`, so nobody else reads or changes entries. `blocks` names each
-        // block once, `pointers` each of its filled cells once, so no two of the references are of one entry;
-        // neither reads an entry on its way.
-        cells.map(|mut cell| unsafe { cell.as_mut() })
+    /// All entries, to change, and what the caller keeps here.
+    pub(crate) fn iter_mut(&mut self) -> (impl Iterator<Item = &mut T>, &mut C) {
+        let cells = blocks(&self.places).flat_map(Block::pointers);
+        // SAFETY: the iterator holds a borrow of `places` of the same `&mut self`, so nobody else reads or changes entries.
+        // `blocks` names each block once, `pointers` each of its filled cells once, so no two of the references are of one
+        // entry; neither reads an entry on its way.
+        (cells.map(|mut cell| unsafe { cell.as_mut() }), &mut self.more.counts)
     }
 
     /// Takes all blocks out.
@@ -310,7 +346,7 @@ impl<T, C> Drop for Directory<T, C> {
         let mut next = Some(0_u64);
         while let Some(hash) = next {
             let block = copy(self.block(hash));
-            next = Range::of(hash, block.depth).end().checked_add(1);
+            next = behind(hash, block.depth);
             // Dropped at its first place; the walk goes on behind its last.
             drop(ManuallyDrop::into_inner(block));
         }
@@ -320,6 +356,14 @@ impl<T, C> Drop for Directory<T, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_order_of_hashes_is_that_of_bits_from_the_lowest_on() {
+        assert_eq!(order(0b110 << PLACE_BITS), 0b011 << 61);
+        assert_eq!(at_order(order(0x0123_4567_89ab_cdef)), 0x0123_4567_89ab_cdef);
+        assert_eq!(behind(0b10 << PLACE_BITS, 2), Some(0b01 << PLACE_BITS));
+        assert_eq!((behind(0b11 << PLACE_BITS, 2), behind(5, 0)), (None, None));
+    }
 
     fn block(depth: u8, value: u32) -> Block<Box<u32>> {
         let mut block = Block::new(depth, 1);
@@ -331,11 +375,12 @@ mod tests {
         directory.blocks().flat_map(|b| b.iter().map(|v| (b.depth, **v))).collect()
     }
 
-    const HIGH: u64 = 1 << 63;
+    const HIGH: u64 = 1 << PLACE_BITS;
 
     #[test]
     fn blocks_part_and_join_while_the_directory_changes_its_size() {
         let mut d = Directory::new(block(0, 1), ());
+        d.double();
         drop(d.split(5, block(1, 2), block(1, 3)));
         assert_eq!(held(&d), [(1, 2), (1, 3)]);
         assert!(!d.may_split(0));
@@ -358,7 +403,7 @@ mod tests {
             d.step();
         }
         assert_eq!(held(&d), [(2, 7), (2, 8), (2, 6), (2, 5)]);
-        d.iter_mut().for_each(|v| **v += 10);
+        d.iter_mut().0.for_each(|v| **v += 10);
         assert_eq!(held(&d), [(2, 17), (2, 18), (2, 16), (2, 15)]);
         let (low, high) = d.join(HIGH, block(1, 9));
         assert_eq!((low.iter().map(|v| **v).sum::<u32>(), high.len()), (16, 1));
@@ -383,7 +428,7 @@ mod tests {
     fn a_deep_block_parts_only_where_both_arrays_can_tell() {
         let mut d = Directory::new(block(0, 0), ());
         for bits in 1..=8 {
-            let (hash, depth) = (!0 << (64 - bits), bits);
+            let (hash, depth) = (u64::MAX, bits);
             while d.bits() < bits {
                 d.double();
                 while d.in_motion() {

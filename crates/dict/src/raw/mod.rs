@@ -1,10 +1,10 @@
 //! The memory of tables: the only unsafe code of the crate, and nothing but what needs it.
 //!
-//! * `group`: fifteen cells with a tag each.
-//! * `block`: groups side by side; the rules of clustering.
+//! * `block`: one clustered array; cells with a tag each.
 //! * `directory`: which block holds which hashes; several places may name one block.
 //! * `few`: one small array with a tag for each entry.
 //! * `bytes`: byte strings in sixteen bytes, with a pointer where they are longer.
+//! * `secret`: the key of the default hash.
 //! * `simd`: tags compared a group at a time, memory asked for ahead of its use.
 //!
 //! What the rest of the crate sees of these modules is safe: no sequence of calls, and no `Hash` or `Eq` of a
@@ -15,5 +15,5 @@ pub(crate) mod block;
 pub(crate) mod bytes;
 pub(crate) mod directory;
 pub(crate) mod few;
-pub(crate) mod group;
+pub(crate) mod secret;
 pub(crate) mod simd;

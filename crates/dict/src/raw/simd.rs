@@ -3,11 +3,6 @@
 //! On x86-64 one vector instruction of SSE2, which every such processor has, compares a whole group; elsewhere a
 //! loop does, which compilers turn into what the processor offers. Tests hold the two against each other.
 
-/// Sixteen tags, aligned as vectors are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(16))]
-pub(crate) struct Tags(pub(crate) [u8; 16]);
-
 /// The bytes of `tags` that are `tag`: a bit each.
 #[inline(always)]
 pub(crate) fn bytes_of(tags: &[u8; 16], tag: u8) -> u32 {
@@ -27,24 +22,24 @@ pub(crate) fn bytes_of(tags: &[u8; 16], tag: u8) -> u32 {
     portable::bytes_of(tags, tag)
 }
 
-/// The same of aligned tags for `tag`, or for 1 if that is 0.
+/// The same for the tag `RAISE` above `tag`, or the last.
 #[inline(always)]
-pub(crate) fn bytes_of_or_one(tags: &Tags, tag: u8) -> u32 {
+pub(crate) fn bytes_after<const RAISE: u8>(tags: &[u8; 16], tag: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{
-            _mm_cmpeq_epi8, _mm_load_si128, _mm_max_epu8, _mm_movemask_epi8, _mm_set1_epi8,
+            _mm_adds_epu8, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8,
         };
-        // SAFETY: as above, and aligned by their type.
+        // SAFETY: as above.
         let equal = unsafe {
-            let tags = _mm_load_si128(core::ptr::from_ref(tags).cast());
-            let tag = _mm_max_epu8(_mm_set1_epi8(tag as i8), _mm_set1_epi8(1));
+            let tags = _mm_loadu_si128(tags.as_ptr().cast());
+            let tag = _mm_adds_epu8(_mm_set1_epi8(tag as i8), _mm_set1_epi8(RAISE as i8));
             _mm_movemask_epi8(_mm_cmpeq_epi8(tags, tag))
         };
         equal as u32
     }
     #[cfg(not(target_arch = "x86_64"))]
-    portable::bytes_of(&tags.0, tag.max(1))
+    portable::bytes_of(tags, tag.saturating_add(RAISE))
 }
 
 /// Asks for the cache line at `at`, without waiting for it. Elsewhere than on x86-64 nothing happens: then a
@@ -74,13 +69,13 @@ mod tests {
     #[test]
     fn vectors_and_loops_agree() {
         for seed in 0..200_usize {
-            let tags = Tags(core::array::from_fn(|i| ((seed * 31 + i * 7) % 5) as u8));
+            let tags = core::array::from_fn(|i| ((seed * 31 + i * 7) % 5) as u8);
             for tag in 0..5 {
-                assert_eq!(bytes_of(&tags.0, tag), portable::bytes_of(&tags.0, tag));
-                assert_eq!(bytes_of_or_one(&tags, tag), bytes_of(&tags.0, tag.max(1)));
+                assert_eq!(bytes_of(&tags, tag), portable::bytes_of(&tags, tag));
+                assert_eq!(bytes_after::<2>(&tags, tag), bytes_of(&tags, tag + 2));
             }
         }
-        assert_eq!(bytes_of(&[9; 16], 9), 0xffff);
+        assert_eq!((bytes_of(&[9; 16], 9), bytes_after::<2>(&[255; 16], 254)), (0xffff, 0xffff));
         prefetch::<u8>(core::ptr::null());
     }
 }

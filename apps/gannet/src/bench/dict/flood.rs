@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
-use gannet_dict::{Dict, KeyedHash};
+use gannet_dict::{Dict, KeyedHash, TableHash};
 
 use super::mix;
 
@@ -28,6 +28,8 @@ impl BuildHasher for Unkeyed {
     }
 }
 
+impl TableHash for Unkeyed {}
+
 /// Pairs of numbers that all hash alike without a key: the first half takes the seed away, and what is left is
 /// multiplied by zero.
 fn crafted(i: u64) -> (u64, u64) {
@@ -39,7 +41,7 @@ fn chosen_by_chance(i: u64) -> (u64, u64) {
 }
 
 /// Nanoseconds to insert and to find `count` keys.
-fn time<S: BuildHasher + Default>(count: u64, key: impl Fn(u64) -> (u64, u64)) -> [f64; 2] {
+fn time<S: TableHash + Default>(count: u64, key: impl Fn(u64) -> (u64, u64)) -> [f64; 2] {
     let mut dict: Dict<(u64, u64), u64, S> = Dict::default();
     let per = |start: Instant| start.elapsed().as_nanos() as f64 / count as f64;
     let start = Instant::now();

@@ -1,82 +1,119 @@
 use super::*;
 
-/// The home among four groups in the upper bits of the low half, the tag in the high half; the value is the
-/// hash.
-fn hash(home: u64, tag: u64) -> u64 {
-    (home << 30) | (tag + 1)
+/// The home among `HOMES` in the upper half, with what tells entries of one home apart; the value is the hash.
+fn hash(home: usize, tag: u64) -> u64 {
+    let upper = ((home as u64) << 32).div_ceil(HOMES as u64) + tag;
+    upper << 32
 }
 
-fn homes(block: &Block<Box<u64>>) -> Vec<(u32, u64)> {
-    block.spots().map(|s| (s.group, block.get(s).map_or(9, |v| **v >> 30 & 3))).collect()
-}
+const HOMES: usize = 40;
 
-fn filled(count: [u64; 4]) -> Block<Box<u64>> {
-    let mut block = Block::new(0, 4);
-    for (home, count) in (0..).zip(count) {
+fn with(counts: impl IntoIterator<Item = (usize, u64)>) -> Block<Box<u64>> {
+    let mut block = Block::new(0, HOMES);
+    for (home, count) in counts {
         for tag in 0..count {
             let hash = hash(home, tag);
+            assert_eq!(block.home(hash), home);
             assert!(block.insert(hash, Box::new(hash), |v| **v).is_ok());
         }
     }
     block
 }
 
-fn check(block: &Block<Box<u64>>, count: [u64; 4]) {
-    assert_eq!(block.len() as u64, count.iter().sum::<u64>());
-    for (home, count) in (0..).zip(count) {
-        for tag in 0..count {
-            assert!(block.find(hash(home, tag), |v| **v == hash(home, tag)).is_some());
-        }
-        assert!(block.find(hash(home, count), |v| **v == hash(home, count)).is_none());
+fn check(block: &Block<Box<u64>>, home: usize, count: u64) {
+    for tag in 0..count {
+        let hash = hash(home, tag);
+        assert!(block.find(hash, &mut |v| **v == hash).is_some(), "{home} {tag}");
     }
+    let absent = hash(home, count);
+    assert!(block.find(absent, &mut |v| **v == absent).is_none());
 }
 
 #[test]
-fn entries_spill_in_the_order_of_their_homes_and_come_back() {
-    // Two of home 1 are inserted when home 2 is full: they go first there, two of home 2 leave for 3.
-    let mut block = filled([0, 15, 15, 3]);
-    for tag in 15..17 {
-        assert!(block.insert(hash(1, tag), Box::new(hash(1, tag)), |v| **v).is_ok());
+fn others_make_room_for_an_entry_whose_window_is_full() {
+    // Cells 3 to 18 are filled; those of home 12 may move behind them, and so let those of home 9 move.
+    let mut block = with([(3, 10), (9, 3), (12, 3)]);
+    assert_eq!(block.len(), 16);
+    for tag in 0..6 {
+        let hash = hash(4, tag);
+        assert!(block.insert(hash, Box::new(hash), |v| **v).is_ok(), "{tag}");
     }
-    check(&block, [0, 17, 15, 3]);
-    let order = homes(&block);
-    assert_eq!(order[15..17], [(2, 1), (2, 1)]);
-    assert_eq!(order[30..35], [(3, 2), (3, 2), (3, 3), (3, 3), (3, 3)]);
-    assert_eq!(block.distances(|v| **v).sum::<usize>(), 4);
-    for tag in 0..2 {
-        let spot = block.spot(hash(1, tag), |v| **v == hash(1, tag));
-        let gone = block.remove(spot.expect("there"), |v| **v);
-        assert_eq!(gone.map(|v| *v), Some(hash(1, tag)));
-        let order = homes(&block);
-        assert!(order.is_sorted_by_key(|(_, home)| *home), "{order:?}");
+    for (home, count) in [(3, 10), (4, 6), (9, 3), (12, 3)] {
+        check(&block, home, count);
     }
-    assert_eq!(block.distances(|v| **v).sum::<usize>(), 0);
-    assert!((0..4).all(|at| block.group(at).tags.0[STATE] == 0));
+    let fits = |(at, far): (Spot, usize)| far < WINDOW && at.0 < 40;
+    assert!(block.spots().zip(block.distances(|v| **v)).all(fits));
+    // Sixteen of homes 3 and 4 leave one cell of the window of 4.
+    let last = hash(4, 6);
+    assert!(block.insert(last, Box::new(last), |v| **v).is_ok());
+    let more = hash(4, 7);
+    assert!(block.insert(more, Box::new(more), |v| **v).is_err());
+    check(&block, 4, 7);
 }
 
 #[test]
-fn a_block_can_be_filled_to_its_last_cell_and_emptied() {
-    let mut block = filled([2, 1, 0, 57]);
-    check(&block, [2, 1, 0, 57]);
-    assert!(block.insert(0, Box::new(0), |v| **v).is_err());
-    for home in [3, 0, 1] {
-        for tag in 0..57 {
-            if let Some(spot) = block.spot(hash(home, tag), |v| **v == hash(home, tag)) {
-                assert!(block.remove(spot, |v| **v).is_some());
-            }
-        }
+fn room_is_made_from_the_front_where_the_end_is_full() {
+    let last = HOMES - 1;
+    // Homes 28 and 32 fill the cells from 28 on, home 39 the last one; then the cell in front of 31 is freed.
+    let mut block = with([(28, 10), (32, 9), (last, 1)]);
+    assert!(block.take(Spot(30)).is_some());
+    let second = hash(last, 1);
+    assert!(block.insert(second, Box::new(second), |v| **v).is_ok());
+    assert_eq!(block.iter().count(), 20);
+    check(&block, 32, 9);
+    check(&block, last, 2);
+    // Who stands at home cannot move to the front.
+    let third = hash(last, 2);
+    assert!(block.insert(third, Box::new(third), |v| **v).is_err());
+}
+
+#[test]
+fn a_window_holds_sixteen_of_one_home_and_a_free_cell_can_be_filled_again() {
+    let mut block = with([(7, WINDOW as u64)]);
+    let more = hash(7, 99);
+    assert_eq!(block.insert(more, Box::new(more), |v| **v).map_err(|v| *v), Err(more));
+    let gone = hash(7, 3);
+    let spot = block.spot(gone, &mut |v| **v == gone).expect("there");
+    assert_eq!(block.take(spot).map(|v| *v), Some(gone));
+    assert_eq!((block.take(spot), block.get(spot), block.len()), (None, None, WINDOW - 1));
+    assert!(block.insert(more, Box::new(more), |v| **v).is_ok());
+    assert_eq!(block.get(spot).map(|v| **v), Some(more));
+    assert!(block.is_crowded(more) && !block.is_sparse(more) && block.is_sparse(hash(30, 0)));
+}
+
+#[test]
+fn tags_behind_the_cells_are_no_cells() {
+    let mut block = with([(HOMES - 1, 9)]);
+    assert_eq!(block.cells(), HOMES + TAIL);
+    let behind = Spot(block.cells() as u32);
+    assert!(block.get(behind).is_none() && block.take(behind).is_none());
+    // Every tag of a hash, in the last window.
+    for tag in 0..=255 {
+        let hash = hash(HOMES - 1, 100) & !(0xff << 32) | tag << 32;
+        assert!(block.find(hash, &mut |v| **v == 0).is_none());
     }
-    assert_eq!(block.len(), 0);
-    assert!((0..4).all(|at| block.group(at).tags.0 == [0; 16]));
-    assert!(block.get(Spot { group: 0, lane: 15 }).is_none());
 }
 
 #[test]
 fn what_is_taken_is_not_dropped_again() {
-    let mut block = filled([3, 0, 0, 0]);
+    let mut block = with([(5, 3)]);
     let spots: Vec<Spot> = block.spots().collect();
-    assert_eq!(block.take(spots[1]).map(|v| *v), Some(hash(0, 1)));
+    assert_eq!(block.take(spots[1]).map(|v| *v), Some(hash(5, 1)));
     assert_eq!(block.take(spots[1]), None);
     assert_eq!(block.iter().count(), 2);
     block.get_mut(spots[0]).into_iter().for_each(|v| **v += 1);
+}
+
+#[test]
+fn entries_of_no_size_or_much_alignment_fit() {
+    #[derive(PartialEq, Debug)]
+    #[repr(align(64))]
+    struct Wide(u8);
+    let (mut none, mut wide) = (Block::<()>::new(0, 30), Block::<Wide>::new(0, 30));
+    for home in 0..30 {
+        assert!(none.insert(home << 60, (), |()| 0).is_ok());
+        assert!(wide.insert(home << 59, Wide(home as u8), |v| u64::from(v.0) << 59).is_ok());
+    }
+    assert_eq!((none.len(), wide.len()), (30, 30));
+    assert_eq!(wide.find(7 << 59, &mut |v| v.0 == 7), Some(&Wide(7)));
 }
