@@ -55,10 +55,10 @@ impl ByteKey {
             (all, []) => with(all),
             (front, rest) => {
                 let mut bytes = [0; SPLIT];
-                let len = front.len() + rest.len();
-                bytes[..front.len()].copy_from_slice(front);
-                bytes[front.len()..len].copy_from_slice(rest);
-                with(&bytes[..len])
+                let (to_front, to_rest) = bytes.split_at_mut(front.len());
+                to_front.copy_from_slice(front);
+                copy_short(to_rest, rest);
+                with(&bytes[..front.len() + rest.len()])
             }
         }
     }
@@ -86,6 +86,27 @@ impl ByteKey {
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.0.heap_bytes()
+    }
+}
+
+/// Copies 8 bytes or more to the beginning of `to`. Up to 64 in words that overlap: a call that first looks how many there
+/// are takes longer.
+#[inline]
+fn copy_short(to: &mut [u8], from: &[u8]) {
+    let to = &mut to[..from.len()];
+    match from.len() {
+        16..=64 => {
+            let last = from.len() - 16;
+            for at in [0, last.min(16), last.min(32), last] {
+                to[at..at + 16].copy_from_slice(&from[at..at + 16]);
+            }
+        }
+        8..16 => {
+            let last = from.len() - 8;
+            to[..8].copy_from_slice(&from[..8]);
+            to[last..].copy_from_slice(&from[last..]);
+        }
+        _ => to.copy_from_slice(from),
     }
 }
 

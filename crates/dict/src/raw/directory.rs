@@ -50,7 +50,7 @@ type Place<T> = ManuallyDrop<Block<T>>;
 /// The directory, with the caller's `counts` in the part that searches do not touch.
 pub(crate) struct Directory<T, C> {
     /// Always a power of two.
-    places: Vec<Place<T>>,
+    places: Box<[Place<T>]>,
     /// Of the bytes from the first place to that of a hash.
     mask: usize,
     more: Box<More<T, C>>,
@@ -142,7 +142,7 @@ impl<T, C> Directory<T, C> {
         assert!(block.depth == 0);
         const { assert!(size_of::<Place<T>>() == PLACE) };
         Directory {
-            places: Vec::from([ManuallyDrop::new(block)]),
+            places: Box::new([ManuallyDrop::new(block)]),
             mask: 0,
             more: Box::new(More { next: None, counts }),
         }
@@ -199,7 +199,7 @@ impl<T, C> Directory<T, C> {
     /// Bytes on the heap, without the blocks.
     pub(crate) fn heap_bytes(&self) -> usize {
         let next = self.more.next.as_ref();
-        let places = self.places.capacity() + next.map_or(0, |next| next.places.capacity());
+        let places = self.places.len() + next.map_or(0, |next| next.places.capacity());
         places * size_of::<Place<T>>() + size_of::<More<T, C>>()
     }
 
@@ -309,7 +309,7 @@ impl<T, C> Directory<T, C> {
             next.places.push(copy(place));
         }
         if to == whole {
-            self.places = core::mem::take(&mut next.places);
+            self.places = core::mem::take(&mut next.places).into_boxed_slice();
             self.mask = (whole - 1) * PLACE;
             self.more.next = None;
         }
@@ -333,7 +333,7 @@ impl<T, C> Directory<T, C> {
     pub(crate) fn into_blocks(mut self) -> Vec<Block<T>> {
         let blocks = self.blocks().map(copy).collect::<Vec<_>>();
         // No place is left to drop them: each block has one owner, in the vector.
-        (self.places, self.more.next) = (Vec::new(), None);
+        (self.places, self.more.next) = (Box::default(), None);
         blocks.into_iter().map(ManuallyDrop::into_inner).collect()
     }
 }
