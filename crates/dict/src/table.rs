@@ -17,10 +17,10 @@ const CELLS_MAX: usize = 512;
 pub(crate) const ENTRIES_MAX: usize = CELLS_MAX * FULL.0 / FULL.1;
 
 /// Share of cells filled at which a block grows.
-const FULL: (usize, usize) = (17, 20);
+const FULL: (usize, usize) = (22, 25);
 
 /// The same just after growth or splitting, at most.
-const FRESH: (usize, usize) = (3, 4);
+const FRESH: (usize, usize) = (39, 50);
 
 /// Entries that may stand apart in a table of one block before it is as full as it may be: one entry in bad luck would
 /// else cost such a table a quarter of its memory.
