@@ -20,7 +20,7 @@ pub(super) const OWN: MemFlagsData = MemFlagsData::new().with_notrap().with_alig
 
 /// Of views, which do not change while code runs over them: what is not asked for is not loaded.
 pub(super) const VIEWS: MemFlagsData =
-    MemFlagsData::new().with_notrap().with_aligned().with_readonly();
+    MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move();
 
 /// What code reads besides packets: it must not move while the code lives, so it is boxed. Code for
 /// a packet and code for many, and all tests of a set, read the same.
@@ -155,15 +155,17 @@ impl<'a, 'f> Emit<'a, 'f> {
 
     /// Ends the block with the first verdict if any of some tests holds, else with the second.
     pub(super) fn decide_any(&mut self, tests: &[Clif], yes: u32, no: u32) {
-        let any = tests.iter().copied().reduce(|before, one| self.b.ins().bor(before, one));
-        let Some(any) = any else { return self.conclude(no) };
-        if matches!(self.exits, Exits::Return) && no == 0 && yes.is_power_of_two() {
-            // Snapshot lengths mostly are one bit: a shift is less work than to select.
-            let bit = self.b.ins().uextend(types::I32, any);
-            let verdict = self.b.ins().ishl_imm_u(bit, i64::from(yes.trailing_zeros()));
-            return self.finish(verdict);
+        if let Exits::Loop { .. } = self.exits {
+            let any = tests.iter().copied().reduce(|before, one| self.b.ins().bor(before, one));
+            return match any {
+                Some(any) => self.decide(any, yes, no),
+                None => self.conclude(no),
+            };
         }
-        self.decide(any, yes, no);
+        // A selection for each: flags need not become numbers.
+        let (yes, no) = (self.word(yes), self.word(no));
+        let verdict = tests.iter().rev().fold(no, |rest, one| self.b.ins().select(*one, yes, rest));
+        self.finish(verdict);
     }
 
     /// Ends the block with a verdict that is a constant.
