@@ -23,8 +23,9 @@ const STARVING: u64 = 100_000;
 /// How much longer than its duration a late sender goes on, in nanoseconds.
 const GRACE: u64 = 1_000_000_000;
 
-/// How short sleeps are where processors are wanted by others, in nanoseconds: who sleeps gets one
-/// back sooner than who spins, whom the kernel takes it away from for milliseconds.
+/// How short sleeps are where processors are wanted by others, in nanoseconds, and thus how late a
+/// query may be: who sleeps gets a processor back sooner than who spins, whom the kernel takes it
+/// away from for milliseconds.
 const NAP: u64 = 50_000;
 /// A look at the clock that comes so long after the one before means that something else had the
 /// processor, in nanoseconds, and how long after that there are naps instead of looks.
@@ -190,7 +191,8 @@ impl Due {
             return Some(gap - SPIN);
         }
         if now < self.crowded {
-            return Some(gap.min(NAP));
+            // What becomes due in a nap goes out together after it.
+            return Some(gap.max(NAP));
         }
         let mut before = now;
         for _ in 0..LOOKS {
