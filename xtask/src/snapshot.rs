@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 /// By how much a count may rise: memory is laid out a little differently on every system.
-const TOLERANCE: f64 = 0.03;
+const TOLERANCE: f64 = 0.02;
 
 /// What is below this is no change: allocations of a thousand packets, and instructions of one.
 const GRAIN: f64 = 1.0;
@@ -63,8 +63,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             counts.insert(name, instructions(&gannet, counter)?);
         }
         None => say(
-            "skipped: instructions: this machine lets nobody count them (perf) and valgrind is not \
-             installed",
+            "skipped: instructions: valgrind is not installed (apt-get install valgrind), and this machine \
+             lets nobody count them (perf)",
         ),
     }
     let path = workspace::root().join("benchsuite/snapshot.json");
@@ -141,15 +141,16 @@ fn tenths(value: f64) -> f64 {
 /// What counts instructions of user space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Counter {
+    /// An emulated processor, whose counts are the same on every machine.
+    Valgrind,
     /// The processor, where the system lets it.
     Perf,
-    /// An emulated processor.
-    Valgrind,
 }
 
 impl Counter {
     fn find() -> Option<Self> {
-        [Self::Perf, Self::Valgrind].into_iter().find(|c| c.count(&["true".into()]).is_some())
+        // Valgrind's processor is the same everywhere, so that its counts are what can be committed.
+        [Self::Valgrind, Self::Perf].into_iter().find(|c| c.count(&["true".into()]).is_some())
     }
 
     fn name(self) -> &'static str {
@@ -257,8 +258,8 @@ mod tests {
 
     #[test]
     fn counts_may_fall_and_not_rise() {
-        assert_eq!(compare(&counts(102.9), &counts(100.0)), 0);
-        assert_eq!(compare(&counts(103.1), &counts(100.0)), 1);
+        assert_eq!(compare(&counts(101.9), &counts(100.0)), 0);
+        assert_eq!(compare(&counts(102.1), &counts(100.0)), 1);
         assert_eq!(compare(&counts(50.0), &counts(100.0)), 0);
         // Where nothing was allocated, a single one in a thousand packets is told of.
         assert_eq!(compare(&counts(0.9), &counts(0.0)), 0);
