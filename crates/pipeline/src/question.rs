@@ -145,8 +145,8 @@ fn expand(message: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
 fn lower(word: u64) -> u64 {
     const ALL: u64 = 0x0101_0101_0101_0101;
     let low = word & (0x7f * ALL);
-    let beyond_z = low + (0x7f - b'Z' as u64) * ALL;
-    let from_a = low + (0x80 - b'A' as u64) * ALL;
+    let beyond_z = low + (0x7f - u64::from(b'Z')) * ALL;
+    let from_a = low + (0x80 - u64::from(b'A')) * ALL;
     let is_upper = !word & (from_a ^ beyond_z) & (0x80 * ALL);
     word | is_upper >> 2
 }
