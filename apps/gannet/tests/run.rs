@@ -1,5 +1,6 @@
 //! `gannet run`: scripts, their errors, the sandbox.
 #![cfg(feature = "lua")]
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

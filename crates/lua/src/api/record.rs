@@ -9,7 +9,7 @@ use gannet_wire::protocol;
 use super::dns;
 
 /// One packet or message, as Lua reads it; see [`DECLARATIONS`](super::DECLARATIONS).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Record {
     /// Nanoseconds since the epoch.
@@ -44,39 +44,6 @@ pub(crate) struct Record {
     /// The next record is the response to this query.
     pub(crate) has_pair: u8,
     pub(crate) is_second: u8,
-}
-
-impl Default for Record {
-    fn default() -> Self {
-        Self {
-            time: 0,
-            number: 0,
-            bytes: 0,
-            src: [0; 16],
-            dst: [0; 16],
-            at: 0,
-            len: 0,
-            wire_len: 0,
-            payload_at: 0,
-            payload_len: 0,
-            name_at: 0,
-            name_len: 0,
-            link_type: 0,
-            sport: 0,
-            dport: 0,
-            id: 0,
-            flags: 0,
-            qtype: 0,
-            qclass: 0,
-            counts: [0; 4],
-            proto: 0,
-            has_ip: 0,
-            has_ports: 0,
-            has_question: 0,
-            has_pair: 0,
-            is_second: 0,
-        }
-    }
 }
 
 impl Record {
