@@ -141,7 +141,7 @@ fn tenths(value: f64) -> f64 {
 /// What counts instructions of user space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Counter {
-    /// An emulated processor, whose counts are the same on every machine.
+    /// An emulated processor, whose counts are the same on every machine of a [kind](machine).
     Valgrind,
     /// The processor, where the system lets it.
     Perf,
@@ -149,15 +149,24 @@ enum Counter {
 
 impl Counter {
     fn find() -> Option<Self> {
-        // Valgrind's processor is the same everywhere, so that its counts are what can be committed.
+        // Valgrind's processor does not count what else the machine does.
         [Self::Valgrind, Self::Perf].into_iter().find(|c| c.count(&["true".into()]).is_some())
     }
 
-    fn name(self) -> &'static str {
+    fn program(self) -> &'static str {
         match self {
             Self::Perf => "perf",
             Self::Valgrind => "valgrind",
         }
+    }
+
+    /// What counts on what: counts of another version or kind of machine are others.
+    fn name(self) -> String {
+        let version = said(self.program(), &["--version"]).unwrap_or_default();
+        let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let libc = said("getconf", &["GNU_LIBC_VERSION"]).unwrap_or_else(|| "another libc".into());
+        let features = features(&cpu);
+        format!("{version}, {}{features}, {libc}", std::env::consts::ARCH)
     }
 
     fn count(self, words: &[String]) -> Option<u64> {
@@ -172,6 +181,20 @@ impl Counter {
             Self::Valgrind => valgrind(words),
         }
     }
+}
+
+/// The first line that a program says.
+fn said(program: &str, words: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(words).output().ok()?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    said.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+}
+
+/// Those features of a processor by which libraries choose their code.
+fn features(cpuinfo: &str) -> String {
+    let flags = cpuinfo.lines().find_map(|l| l.strip_prefix("flags")).unwrap_or_default();
+    let has = |name: &&&str| flags.split_whitespace().any(|flag| flag == **name);
+    ["avx2", "bmi2", "erms", "fsrm"].iter().filter(has).map(|name| format!(" {name}")).collect()
 }
 
 /// The instructions of one run, where valgrind is installed and knows all of them.
@@ -206,7 +229,7 @@ fn instructions(gannet: &Path, counter: Counter) -> anyhow::Result<BTreeMap<Stri
         all.extend(words);
         all.extend([scratch.join("logs").display().to_string(), path.display().to_string()]);
         let counted = counter.count(&all);
-        counted.with_context(|| format!("{} could not count {}", counter.name(), all.join(" ")))
+        counted.with_context(|| format!("{} could not count {}", counter.program(), all.join(" ")))
     };
     let start = count(&Trace::new(Time::from_secs(1), 0))?;
     let mut all = BTreeMap::new();
@@ -254,6 +277,15 @@ mod tests {
     fn counts(value: f64) -> Counts {
         let inner = BTreeMap::from([("dns".to_owned(), value)]);
         BTreeMap::from([("instructions a packet, valgrind".to_owned(), inner)])
+    }
+
+    #[test]
+    fn machines_are_told_apart() {
+        let cpuinfo = "processor : 0\nflags\t\t: fpu sse2 avx2 erms\n";
+        assert_eq!(features(cpuinfo), " avx2 erms");
+        assert_eq!(features(""), "");
+        assert_eq!(said("echo", &["one\ntwo"]).as_deref(), Some("one"));
+        assert_eq!(said("nothing-of-that-name", &[]), None);
     }
 
     #[test]
