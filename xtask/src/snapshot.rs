@@ -141,7 +141,7 @@ fn tenths(value: f64) -> f64 {
 /// What counts instructions of user space.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Counter {
-    /// An emulated processor, whose counts are the same on every machine of a [kind](machine).
+    /// An emulated processor, whose counts are the same on every machine of one [kind](features).
     Valgrind,
     /// The processor, where the system lets it.
     Perf,
