@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use super::maps::{Brown, Clustered};
 
-/// Shares of insertions that take no longer.
-const SHARES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.999_99];
+/// Percents of insertions that take no longer.
+const PERCENTS: [f64; 6] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
 
 /// Prints the distribution.
 pub(super) fn run(out: &mut impl Write, keys: &[u64]) -> std::io::Result<()> {
     writeln!(out, "\nns of one insertion while a map grows to {} entries", keys.len())?;
     write!(out, "{:<10}", "map")?;
-    SHARES.iter().try_for_each(|share| write!(out, " {:>9}", format!("{}%", share * 100.0)))?;
+    PERCENTS.iter().try_for_each(|percent| write!(out, " {:>9}", format!("{percent}%")))?;
     writeln!(out, " {:>10}", "worst")?;
     // An interruption hits an insertion now and then; it hits another one the next time.
     let mut least: Vec<[u64; 2]> = vec![[u64::MAX; 2]; keys.len()];
@@ -32,8 +32,9 @@ pub(super) fn run(out: &mut impl Write, keys: &[u64]) -> std::io::Result<()> {
         let mut nanos: Vec<u64> = least.iter().map(|least| least[at]).collect();
         nanos.sort_unstable();
         write!(out, "{name:<10}")?;
-        for share in SHARES {
-            write!(out, " {:>9}", nanos[((nanos.len() - 1) as f64 * share) as usize])?;
+        for percent in PERCENTS {
+            let at = (nanos.len() - 1) as f64 * percent / 100.0;
+            write!(out, " {:>9}", nanos[at as usize])?;
         }
         writeln!(out, " {:>10}", nanos.last().unwrap_or(&0))?;
     }
