@@ -192,7 +192,6 @@ impl Front {
             before = outbox.handed.len();
         }
         self.hub.packet(packet);
-        self.hub.rest();
         match &self.hub.role {
             Role::Hub(outbox) => outbox.handed.get(before..).unwrap_or_default(),
             _ => &[],

@@ -25,8 +25,11 @@ pub(super) struct Sides<'a> {
 impl<'a> Sides<'a> {
     /// What the sides sent.
     pub(super) fn new(orig: &'a [u8], resp: &'a [u8]) -> Self {
-        let both = !orig.is_empty() && !resp.is_empty();
-        Self { orig, resp, commands: if both { Commands::of(orig) } else { Commands::default() } }
+        let mut sides = Self { orig, resp, commands: Commands::default() };
+        if both(sides) {
+            sides.commands = Commands::of(orig);
+        }
+        sides
     }
 }
 

@@ -5,13 +5,19 @@
 
 use std::net::SocketAddr;
 use std::net::TcpListener;
+use std::net::TcpStream;
 use std::net::UdpSocket;
+use std::path::Path;
 use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use std::time::Instant;
 
 use gannet_base::Time;
 use gannet_capture::LinkType;
@@ -27,6 +33,58 @@ use gannet_replay::Options;
 use gannet_replay::Report;
 use gannet_replay::Served;
 use gannet_replay::Server;
+use gannet_replay::Timing;
+
+/// A server that nobody here wrote, in a process and a folder of its own, which are gone when it is dropped.
+pub(crate) struct Other {
+    child: Child,
+    pub(crate) folder: PathBuf,
+}
+
+impl Other {
+    /// Waits until it listens at `address` and is `ready`.
+    pub(crate) fn start(
+        command: &mut Command,
+        folder: PathBuf,
+        address: SocketAddr,
+        ready: impl Fn(&Path) -> bool,
+    ) -> Self {
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let server = Self { child, folder };
+        let begun = Instant::now();
+        while TcpStream::connect(address).is_err() || !ready(&server.folder) {
+            let log = || std::fs::read_to_string(server.folder.join("log")).unwrap_or_default();
+            assert!(begun.elapsed() < Duration::from_secs(20), "it does not listen: {}", log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        self.child.kill().unwrap_or_default();
+        self.child.wait().unwrap();
+        std::fs::remove_dir_all(&self.folder).unwrap_or_default();
+    }
+}
+
+/// Sends all `queries` of a capture as the options say: each is answered, and rightly.
+pub(crate) fn run_whole(queries: u32, options: Options) {
+    // Never more than a socket has room for, however slow the machine is.
+    let (timing, in_flight, timeout) = (Timing::Max, 64, Duration::from_secs(5));
+    let options = Options { timing, in_flight, timeout, ..options };
+    let report = run(&options);
+    let counts = report.counts();
+    let expected = u64::from(queries);
+    assert_eq!(
+        (counts.sent, counts.answered, counts.rcodes[0], counts.lost),
+        (expected, expected, expected, 0),
+        "{}: {counts:?}",
+        options.transport
+    );
+    assert_eq!(counts.garbage + counts.mismatched + counts.unexpected, 0);
+}
 
 /// A server in a thread of its own.
 pub(crate) struct Running {
