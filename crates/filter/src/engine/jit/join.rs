@@ -7,6 +7,7 @@
 //! to be, or within a few bytes of what is, for which one check more decides; packets that end in between
 //! take the branches one by one.
 
+use crate::bpf::JEQ;
 use crate::engine::bounds::{Bounds, Reach, is_known};
 use crate::engine::graph::{BlockId, End, Fault, Graph, Node, Value};
 
@@ -42,11 +43,26 @@ const MAX_NODES: usize = 6;
 
 /// The longer of the rows that begin at a block.
 pub(super) fn find(graph: &Graph, bounds: &Bounds, at: BlockId) -> Option<Join> {
-    let End::Test { yes, no, .. } = graph.blocks[at].end else { return None };
+    let End::Test { op, yes, no, .. } = graph.blocks[at].end else { return None };
+    // To gather the protocol above the link with what comes next costs more than its branch, unless that is
+    // the end.
+    let alone = op == JEQ && about_link(graph, at);
+    let pays = |join: &Join| !alone || join.exits[0] == yes || verdict(graph, join.next).is_some();
     let ways = [(yes, no), (no, yes)];
     let rows = ways.into_iter().filter_map(|(next, exit)| row(graph, bounds, at, next, exit));
+    let rows = rows.filter(pays);
     // The longer one; of two alike the one that leaves to one place.
     rows.max_by_key(|j| (j.tests.len(), j.exit().is_some()))
+}
+
+/// Whether a block behind the first tests what the first does: the protocol above the link, which is the
+/// same for nearly all packets, and is at hand.
+fn about_link(graph: &Graph, at: BlockId) -> bool {
+    let tested = |at: BlockId| match graph.blocks[at].end {
+        End::Test { left, .. } => Some(left),
+        _ => None,
+    };
+    at != 0 && tested(at).is_some() && tested(at) == tested(0)
 }
 
 fn row(graph: &Graph, bounds: &Bounds, at: BlockId, next: BlockId, exit: BlockId) -> Option<Join> {
@@ -150,13 +166,19 @@ mod tests {
         let program = compile("tcp port 80", 1, &Options::default(), &NoNames).unwrap();
         let mut graph = Graph::new(program.program().insns()).unwrap();
         let bounds = Bounds::new(&mut graph);
-        let joins: Vec<Join> =
-            (0..graph.blocks.len()).filter_map(|at| find(&graph, &bounds, at)).collect();
+        let joins: Vec<Option<Join>> =
+            (0..graph.blocks.len()).map(|at| find(&graph, &bounds, at)).collect();
         // Two ports over IPv6, two over IPv4, the latter behind one check; and what is TCP in the
         // first fragment of an IPv4 packet.
+        let rows = || joins.iter().flatten();
+        assert_eq!(rows().count(), 3, "{joins:?}");
+        assert!(rows().all(|j| j.tests.len() == 1), "{joins:?}");
         let over_options = |j: &&Join| j.checks.iter().any(|c| c.0.is_some());
-        assert_eq!(joins.iter().filter(over_options).count(), 1, "{joins:?}");
-        assert!(joins.iter().any(|j| j.tests.len() == 2 && j.checks.is_empty()), "{joins:?}");
+        assert_eq!(rows().filter(over_options).count(), 1, "{joins:?}");
+        // That it is IPv4 has a branch of its own.
+        let about_link = |at: &usize| about_link(&graph, *at);
+        let mut protocols = (0..graph.blocks.len()).filter(about_link);
+        assert!(protocols.all(|at| joins[at].is_none()), "{joins:?}");
     }
 
     #[test]

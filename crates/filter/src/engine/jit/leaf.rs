@@ -19,8 +19,11 @@ const PUSH: [u8; 4] = [0x55, 0x48, 0x89, 0xe5];
 /// `mov rsp, rbp; pop rbp; ret`.
 const POP: [u8; 5] = [0x48, 0x89, 0xec, 0x5d, 0xc3];
 
-/// The same, of whom the frame is not: what comes behind the return is never reached.
-const RETURN: [u8; 5] = [0xc3, 0xcc, 0xcc, 0xcc, 0xcc];
+/// Traps on x86-64.
+pub(super) const NEVER_REACHED: u8 = 0xcc;
+
+/// The same, of whom the frame is not.
+const RETURN: [u8; 5] = [0xc3, NEVER_REACHED, NEVER_REACHED, NEVER_REACHED, NEVER_REACHED];
 
 /// `sub rsp, ...`, with a number of one byte and of four.
 const ROOM: [[u8; 3]; 2] = [[0x48, 0x83, 0xec], [0x48, 0x81, 0xec]];

@@ -354,14 +354,22 @@ impl Code {
         let mut bytes = made.code_buffer().to_vec();
         let text = made.vcode.clone().unwrap_or_default();
         let begin = leaf::unframe(&mut bytes, made.buffer.get_srclocs_sorted());
-        let alignment = u64::from(made.buffer.alignment);
-        module.define_function_bytes(id, alignment, &bytes, &[]).map_err(unavailable)?;
+        bytes.splice(..begin, [leaf::NEVER_REACHED; BEFORE]);
+        module.define_function_bytes(id, LINE, &bytes, &[]).map_err(unavailable)?;
         module.finalize_definitions().map_err(unavailable)?;
-        // Within the code: `unframe` leaves out what is there.
-        let entry = module.get_finalized_function(id).wrapping_add(begin);
-        Ok(Self { module: ManuallyDrop::new(module), entry, bytes: bytes.len(), text })
+        // Within the code: behind what was put before it.
+        let entry = module.get_finalized_function(id).wrapping_add(BEFORE);
+        Ok(Self { module: ManuallyDrop::new(module), entry, bytes: bytes.len() - BEFORE, text })
     }
 }
+
+/// Bytes of a line of the cache, which the processor also reads code by.
+const LINE: u64 = 64;
+
+/// Bytes before the code in its first line. Filters that branch much run up to a fifth faster from there
+/// than from the line's begin, and up to two fifths faster than from its end; what code reads of its own
+/// has 8 bytes at most and need not be aligned.
+const BEFORE: usize = 24;
 
 /// What is compiled, and how.
 enum Source<'a> {
