@@ -416,6 +416,9 @@ fn analyse(
         words.warning(&format_args!("skipped {error}"));
     }
     options.logs.dir = Some(out.to_owned());
+    if options.threads > 1 {
+        stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
+    }
     let mut engine = Engine::new(options);
     let mut outcome = Outcome::Done;
     let mut failed = Ok(());

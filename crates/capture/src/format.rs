@@ -179,12 +179,12 @@ impl Records {
         }
     }
 
-    /// Walks over whole records in `data` and notes their packets in `out`, until `out` is full,
+    /// Walks over whole records in `data` and notes their packets in `out`, until these are `most`,
     /// `data` ends or a record is damaged.
-    pub(crate) fn walk(&mut self, data: &[u8], out: &mut Vec<PacketRef>) -> Walk {
+    pub(crate) fn walk(&mut self, data: &[u8], most: usize, out: &mut Vec<PacketRef>) -> Walk {
         match self {
-            Self::Pcap(r) => r.walk(data, out),
-            Self::PcapNg(r) => r.walk(data, out),
+            Self::Pcap(r) => r.walk(data, most, out),
+            Self::PcapNg(r) => r.walk(data, most, out),
         }
     }
 

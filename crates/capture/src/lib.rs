@@ -92,6 +92,7 @@ pub use packet::Batch;
 pub use packet::Iter;
 pub use packet::Kept;
 pub use packet::MAX_PACKET;
+pub use packet::NEAR_PACKETS;
 pub use packet::Packet;
 pub use reader::Reader;
 pub use stream::Options;

@@ -14,7 +14,6 @@ use crate::format::Stop;
 use crate::format::Walk;
 use crate::map::fetch_beyond;
 use crate::packet::BATCH_BYTES;
-use crate::packet::BATCH_PACKETS;
 use crate::packet::MAX_PACKET;
 use crate::packet::PacketRef;
 
@@ -120,19 +119,19 @@ impl Records {
     }
 
     /// See [`crate::format::Records::walk`].
-    pub(crate) fn walk(&self, data: &[u8], out: &mut Vec<PacketRef>) -> Walk {
+    pub(crate) fn walk(&self, data: &[u8], most: usize, out: &mut Vec<PacketRef>) -> Walk {
         // Two copies of the loop, so that no packet pays for the question.
         match self.endian {
-            Endian::Little => self.walk_in::<false>(data, out),
-            Endian::Big => self.walk_in::<true>(data, out),
+            Endian::Little => self.walk_in::<false>(data, most, out),
+            Endian::Big => self.walk_in::<true>(data, most, out),
         }
     }
 
-    fn walk_in<const BIG: bool>(&self, data: &[u8], out: &mut Vec<PacketRef>) -> Walk {
+    fn walk_in<const BIG: bool>(&self, data: &[u8], most: usize, out: &mut Vec<PacketRef>) -> Walk {
         let link_type = self.interface[0].link_type.0;
         let mut at = 0;
         let stop = loop {
-            if out.len() >= BATCH_PACKETS || at >= BATCH_BYTES {
+            if out.len() >= most || at >= BATCH_BYTES {
                 break Stop::Full;
             }
             let Some(head) = data.get(at..).and_then(|rest| rest.first_chunk::<RECORD>()) else {
@@ -173,6 +172,7 @@ impl Records {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::BATCH_PACKETS;
 
     fn w(v: u32, big: bool) -> [u8; 4] {
         if big { v.to_be_bytes() } else { v.to_le_bytes() }
@@ -191,7 +191,7 @@ pub(crate) mod tests {
     fn walk(file: &[u8]) -> (Vec<PacketRef>, Walk) {
         let records = Records::open(file).unwrap();
         let mut out = Vec::new();
-        let walk = records.walk(&file[HEADER..], &mut out);
+        let walk = records.walk(&file[HEADER..], BATCH_PACKETS, &mut out);
         (out, walk)
     }
 

@@ -19,7 +19,6 @@ use crate::format::Walk;
 use crate::map::fetch_beyond;
 use crate::options::Options;
 use crate::packet::BATCH_BYTES;
-use crate::packet::BATCH_PACKETS;
 use crate::packet::MAX_PACKET;
 use crate::packet::PacketRef;
 use crate::ticks::Ticks;
@@ -99,10 +98,10 @@ impl Records {
     }
 
     /// See [`crate::format::Records::walk`].
-    pub(crate) fn walk(&mut self, data: &[u8], out: &mut Vec<PacketRef>) -> Walk {
+    pub(crate) fn walk(&mut self, data: &[u8], most: usize, out: &mut Vec<PacketRef>) -> Walk {
         let mut at = 0;
         let stop = loop {
-            if out.len() >= BATCH_PACKETS || at >= BATCH_BYTES {
+            if out.len() >= most || at >= BATCH_BYTES {
                 break Stop::Full;
             }
             let rest = data.get(at..).unwrap_or_default();
@@ -295,6 +294,7 @@ fn keep(slot: &mut Option<String>, value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BATCH_PACKETS;
 
     fn w(v: u32, big: bool) -> [u8; 4] {
         if big { v.to_be_bytes() } else { v.to_le_bytes() }
@@ -336,7 +336,7 @@ mod tests {
     fn walk(file: &[u8]) -> (Records, Vec<PacketRef>, Walk) {
         let mut records = Records::open(file).unwrap();
         let mut out = Vec::new();
-        let walk = records.walk(file, &mut out);
+        let walk = records.walk(file, BATCH_PACKETS, &mut out);
         (records, out, walk)
     }
 
@@ -441,7 +441,10 @@ mod tests {
         let mut out = Vec::new();
         let mut damage = 0;
         for _ in 0..MAX_INTERFACES + 1 {
-            damage += usize::from(matches!(records.walk(&one, &mut out).stop, Stop::Damage(_)));
+            damage += usize::from(matches!(
+                records.walk(&one, BATCH_PACKETS, &mut out).stop,
+                Stop::Damage(_)
+            ));
         }
         assert_eq!((damage, records.interfaces().len()), (1, MAX_INTERFACES));
     }

@@ -29,6 +29,7 @@ use crate::format::Stop;
 use crate::format::sniff;
 use crate::map::Map;
 use crate::packet::BATCH_PACKETS;
+use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
 use crate::source::Mapped;
 use crate::source::Source;
@@ -52,6 +53,8 @@ pub struct Reader {
     total: Option<u64>,
     /// The packets of the current batch.
     refs: Vec<PacketRef>,
+    /// How many it may have.
+    most: usize,
     /// Bytes the current batch spans, at the start of the window.
     used: usize,
     /// Where the window starts in the capture.
@@ -186,7 +189,8 @@ impl Reader {
             compression,
             meter,
             total,
-            refs: Vec::with_capacity(BATCH_PACKETS),
+            refs: Vec::with_capacity(NEAR_PACKETS),
+            most: NEAR_PACKETS,
             used,
             base: 0,
             before: 0,
@@ -215,7 +219,7 @@ impl Reader {
             return Err(error);
         }
         while !self.ended {
-            let walk = self.records.walk(self.source.window(), &mut self.refs);
+            let walk = self.records.walk(self.source.window(), self.most, &mut self.refs);
             if !self.refs.is_empty() {
                 self.used = walk.used;
                 if let Stop::Damage(what) = walk.stop {
@@ -258,6 +262,12 @@ impl Reader {
     /// a processor is free for it.
     pub fn read_ahead(&mut self) {
         self.source.read_ahead();
+    }
+
+    /// From now on batches have up to so many packets, [`BATCH_PACKETS`] at most; [`NEAR_PACKETS`] if
+    /// nothing is said.
+    pub fn set_batch_packets(&mut self, most: usize) {
+        self.most = most.clamp(1, BATCH_PACKETS);
     }
 
     /// The batch that [`Reader::read_batch`] moved to.

@@ -20,6 +20,7 @@ use crate::Reader;
 use crate::held::Spares;
 use crate::packet::BATCH_BYTES;
 use crate::packet::BATCH_PACKETS;
+use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
 
 /// How a [`Stream`] takes its files.
@@ -62,6 +63,8 @@ pub struct Stream {
     total: Option<u64>,
     /// [`Options::ahead`].
     ahead: bool,
+    /// See [`Self::set_batch_packets`].
+    batch_packets: usize,
 }
 
 /// A packet's place in the stream: time, order of its file; then the slot of its file.
@@ -187,7 +190,14 @@ impl Stream {
             finished: 0,
             total: Some(0),
             ahead: false,
+            batch_packets: NEAR_PACKETS,
         }
+    }
+
+    /// Says how many packets a batch of a file may have that has not begun: as
+    /// [`Reader::set_batch_packets`].
+    pub fn set_batch_packets(&mut self, most: usize) {
+        self.batch_packets = most;
     }
 
     /// Looks for the first packet of one of many files.
@@ -303,6 +313,7 @@ impl Stream {
         if self.ahead {
             reader.read_ahead();
         }
+        reader.set_batch_packets(self.batch_packets);
         let slot = self.active.iter().position(Option::is_none).unwrap_or(self.active.len());
         if slot == self.active.len() {
             self.active.push(None);

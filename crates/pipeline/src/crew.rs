@@ -121,7 +121,7 @@ impl<W: Work> Crew<W> {
     /// # Errors
     /// Where the system gives no thread.
     pub fn start(
-        stream: Stream,
+        mut stream: Stream,
         threads: usize,
         mut worker: impl FnMut() -> W,
     ) -> io::Result<Self> {
@@ -135,6 +135,9 @@ impl<W: Work> Crew<W> {
             waiting: 0,
             progress: Progress::default(),
         };
+        if threads > 1 {
+            stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
+        }
         let shared = Arc::new(Shared {
             source: Mutex::new(Source { stream, read: 0, ended: false }),
             desk: Mutex::new(desk),

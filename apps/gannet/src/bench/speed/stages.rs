@@ -179,6 +179,7 @@ fn dissect(path: &Path) -> anyhow::Result<Work> {
     each(Reader::open(path)?, |p| headers(p).unwrap_or_default())
 }
 
+#[inline(always)]
 fn headers(packet: &Packet<'_>) -> Option<u64> {
     let (link_type, data, wire_len) = (packet.link_type, packet.data, packet.wire_len);
     // As the engine does: at once what nearly all are, else layer by layer.
@@ -187,7 +188,12 @@ fn headers(packet: &Packet<'_>) -> Option<u64> {
     {
         return transport(&ip);
     }
-    let frame = gannet_wire::link(link_type.0, data, wire_len).ok()?;
+    layers(packet)
+}
+
+#[inline(never)]
+fn layers(packet: &Packet<'_>) -> Option<u64> {
+    let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len).ok()?;
     let Network::Ip(data) = frame.network else { return None };
     transport(&gannet_wire::ip(data, frame.wire_len, false).ok()?)
 }
