@@ -147,6 +147,9 @@ pub(crate) struct Args {
     /// One datagram a system call's message: no segmentation by the kernel (UDP GSO)
     #[arg(long)]
     no_gso: bool,
+    /// Ask for no real-time scheduling, which root's senders otherwise get while they mostly sleep
+    #[arg(long)]
+    no_realtime: bool,
     /// Hold answers against those in the capture, or against those of a second server
     #[arg(long, value_name = "capture|HOST[:PORT]")]
     compare: Option<String>,
@@ -375,6 +378,7 @@ fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
         answers: !args.no_answers,
         interval: args.interval,
         segmentation: !args.no_gso,
+        realtime: !args.no_realtime,
         ..Options::new(input, target)
     }
 }

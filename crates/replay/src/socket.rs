@@ -61,7 +61,10 @@ pub(crate) fn stream(local: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStr
 /// Asks for buffers of that size at the most; less is no failure.
 pub(crate) fn enlarge(socket: &impl AsFd, buffer: usize) {
     let buffer = buffer.min(BUFFER);
-    sockopt::set_socket_recv_buffer_size(socket, buffer).unwrap_or_default();
+    // Who administers the network may have more than the system's limit (SO_RCVBUFFORCE).
+    sockopt::set_socket_recv_buffer_size_force(socket, buffer)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, buffer))
+        .unwrap_or_default();
     sockopt::set_socket_send_buffer_size(socket, buffer).unwrap_or_default();
 }
 

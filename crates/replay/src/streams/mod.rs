@@ -57,7 +57,7 @@ const LINGER: u64 = 1_000_000_000;
 pub(crate) struct Worker<'a> {
     options: &'a Options,
     number: usize,
-    due: Due,
+    due: Due<'a>,
     live: &'a Live,
     observer: Option<&'a Observer>,
     stats: Stats,
@@ -114,7 +114,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(
         options: &'a Options,
         number: usize,
-        due: Due,
+        due: Due<'a>,
         (live, observer): (&'a Live, Option<&'a Observer>),
     ) -> Result<Self, Error> {
         Ok(Self {
@@ -143,8 +143,8 @@ impl<'a> Worker<'a> {
 
     /// Sends all that comes, and waits for the last answers.
     pub(crate) fn run(mut self, stopped: &dyn Fn() -> bool) -> Result<Part, Error> {
-        self.due.has_query();
-        self.due.wait_for_start();
+        self.due.prepare();
+        self.due.wait_for_start(stopped);
         while !stopped() {
             let now = self.due.now();
             self.due.cut_off(now);
@@ -410,6 +410,11 @@ impl<'a> Worker<'a> {
     /// Sees which connections are ready, nanoseconds at the most; how many messages came.
     fn look(&mut self, nanoseconds: u64) -> usize {
         self.poller.poll(nanoseconds);
+        self.go_on_all()
+    }
+
+    /// Goes on with all connections that the poller found ready; how many messages came.
+    fn go_on_all(&mut self) -> usize {
         let mut received = 0;
         for index in 0..self.poller.len() {
             let Some(ready) = self.poller.ready(index) else { break };
@@ -516,8 +521,11 @@ impl<'a> Worker<'a> {
         let deadline = self.deadlines.front().map(|d| d.at);
         let look = self.looks.peek().map(|Reverse((at, ..))| *at);
         let next = deadline.into_iter().chain(look).min();
-        if let Some(nanoseconds) = self.due.pause(self.due.now(), next, self.held) {
-            self.look(nanoseconds);
+        let now = self.due.now();
+        if let Some(nanoseconds) = self.due.pause(now, next, self.held) {
+            self.poller.poll(nanoseconds);
+            self.stats.slept(nanoseconds, self.due.now() - now);
+            self.go_on_all();
         }
     }
 
