@@ -113,6 +113,8 @@ fn write_stats(
         Transport::Udp => "udp",
         Transport::Tcp => "tcp",
         Transport::Tls | Transport::Https => "tls_conn",
+        #[cfg(feature = "quic")]
+        Transport::Quic => "quic_conn",
     };
     write!(out, ",\"conn_info\":{{\"type\":\"{name}\",\"packets_sent\":{}", c.messages_sent)?;
     write!(out, ",\"packets_received\":{}", c.messages_received)?;

@@ -38,7 +38,7 @@ pub struct Options {
     pub transport: Transport,
     /// How long connections are kept.
     pub policy: Policy,
-    /// How sessions begin, for [`Transport::Tls`] and [`Transport::Https`].
+    /// How sessions begin, for the transports that have them ([`Transport::is_secure`]).
     pub tls: Option<Tls>,
     /// Path of requests, for [`Transport::Https`].
     pub path: String,

@@ -29,17 +29,26 @@ pub(crate) fn client(
     to: SocketAddr,
     buffer: usize,
 ) -> Result<UdpSocket, Error> {
+    let socket = datagrams(local, to, buffer).map_err(|error| {
+        let local = local.map(|local| SocketAddr::new(local, 0));
+        Error::Socket { local, to, error }
+    })?;
+    sys::join_datagrams(socket.as_fd());
+    Ok(socket)
+}
+
+/// Likewise, with datagrams as they come.
+pub(crate) fn datagrams(
+    local: Option<IpAddr>,
+    to: SocketAddr,
+    buffer: usize,
+) -> io::Result<UdpSocket> {
     let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
-    let from = SocketAddr::new(local.unwrap_or(any), 0);
-    let make = || {
-        let socket = UdpSocket::bind(from)?;
-        socket.connect(to)?;
-        socket.set_nonblocking(true)?;
-        enlarge(&socket, buffer);
-        sys::join_datagrams(socket.as_fd());
-        Ok(socket)
-    };
-    make().map_err(|error| Error::Socket { local: local.map(|_| from), to, error })
+    let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0))?;
+    socket.connect(to)?;
+    socket.set_nonblocking(true)?;
+    enlarge(&socket, buffer);
+    Ok(socket)
 }
 
 /// A socket that connects to `to`, from `local` or from any address, without waiting for it.

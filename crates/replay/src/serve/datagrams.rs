@@ -43,6 +43,7 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
         chunks: Vec::new(),
         sender: sys::Sender::new(),
     };
+    sys::join_datagrams(socket.as_fd());
     let mut receiver = sys::Receiver::new(RECEIVE);
     // Looks that found nothing, since the last that did.
     let mut idle = NAPS;
