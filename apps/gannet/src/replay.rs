@@ -46,6 +46,7 @@ Examples:
   gannet replay --list names.txt --to [::1]:5300 --timing rate=50k --loop 0 --duration 60
   gannet replay day.pcap --to 10.0.0.53 --timing ramp=1k..100k/60s --svg ramp.svg
   gannet replay day.pcap --to 10.0.0.53 --transport tcp --queries-per-connection 100
+  gannet replay day.pcap --to 10.0.0.53 --transport quic --ca authority.pem
   gannet replay day.pcap --to 10.0.0.53 --compare capture --differences differences.jsonl
   gannet replay --serve 127.0.0.1:5300        an echo server to send to
 
@@ -70,7 +71,7 @@ pub(crate) struct Args {
     /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come)
     #[arg(short, long, value_name = "TIMING", default_value = "original")]
     timing: Timing,
-    /// What carries queries: udp, tcp, tls or https (HTTP/2)
+    /// What carries queries: udp, tcp, tls, https (HTTP/2) or quic
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Udp)]
     transport: Transport,
     /// Seconds after which a client closes a connection that it does not use
@@ -147,6 +148,9 @@ pub(crate) struct Args {
     /// One datagram a system call's message: no segmentation by the kernel (UDP GSO)
     #[arg(long)]
     no_gso: bool,
+    /// Ask for no real-time scheduling, which root's senders otherwise get while they mostly sleep
+    #[arg(long)]
+    no_realtime: bool,
     /// Hold answers against those in the capture, or against those of a second server
     #[arg(long, value_name = "capture|HOST[:PORT]")]
     compare: Option<String>,
@@ -196,14 +200,18 @@ struct ServeArgs {
     /// TLS over connections, with a certificate of its own making unless --cert names one
     #[arg(long, requires = "serve")]
     tls: bool,
-    /// Certificates as PEM, the server's first
-    #[arg(long, value_name = "FILE", requires_all = ["tls", "key"])]
+    /// QUIC in datagrams, and nothing else in them, likewise
+    #[cfg(feature = "quic")]
+    #[arg(long, requires = "serve")]
+    quic: bool,
+    /// Certificates as PEM, the server's first, for --tls and --quic
+    #[arg(long, value_name = "FILE", requires_all = ["serve", "key"])]
     cert: Option<PathBuf>,
     /// The key of --cert, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
     /// Write the certificate of its own making, for --ca
-    #[arg(long, value_name = "FILE", requires = "tls", conflicts_with = "cert")]
+    #[arg(long, value_name = "FILE", requires = "serve", conflicts_with = "cert")]
     save_cert: Option<PathBuf>,
     /// Response code of answers, 0 to 15
     #[arg(long, value_name = "CODE", default_value_t = 0, requires = "serve",
@@ -375,6 +383,7 @@ fn options(args: &Args, input: Input, target: SocketAddr) -> Options {
         answers: !args.no_answers,
         interval: args.interval,
         segmentation: !args.no_gso,
+        realtime: !args.no_realtime,
         ..Options::new(input, target)
     }
 }
@@ -450,10 +459,17 @@ fn serve(
             return Ok(Outcome::Failed);
         }
     };
-    let (server, stream) =
-        if serve.tls { (server.with_tls(identity(at, serve)?), "tls") } else { (server, "tcp") };
+    let (server, datagrams, streams) = match secure(server, at, serve)? {
+        Some(ways) => ways,
+        None => {
+            terminal.error(&"--cert and --save-cert are about --tls or --quic");
+            return Ok(Outcome::NoCapture);
+        }
+    };
     let address = server.address()?;
-    terminal.note(&format_args!("echo server on {address} over udp and {stream}, until Ctrl-C"));
+    terminal.note(&format_args!(
+        "echo server on {address} over {datagrams} and {streams}, until Ctrl-C"
+    ));
     let s = match server.run(stop) {
         Ok(served) => served,
         Err(error) => {
@@ -480,7 +496,30 @@ fn serve(
     out::write(text.as_bytes())
 }
 
-/// What the echo server shows to clients over TLS.
+/// The server with the secrets that were asked for, and what is in its datagrams and streams; `None` where
+/// there is a certificate and no use for it.
+fn secure(
+    server: Server,
+    at: SocketAddr,
+    serve: &ServeArgs,
+) -> anyhow::Result<Option<(Server, &'static str, &'static str)>> {
+    #[cfg(feature = "quic")]
+    let quic = serve.quic;
+    #[cfg(not(feature = "quic"))]
+    let quic = false;
+    if !serve.tls && !quic {
+        let is_named = serve.cert.is_some() || serve.save_cert.is_some();
+        return Ok((!is_named).then_some((server, "udp", "tcp")));
+    }
+    let identity = identity(at, serve)?;
+    #[cfg(feature = "quic")]
+    let server = if quic { server.with_quic(identity.clone()) } else { server };
+    let server = if serve.tls { server.with_tls(identity) } else { server };
+    let datagrams = if quic { "quic" } else { "udp" };
+    Ok(Some((server, datagrams, if serve.tls { "tls" } else { "tcp" })))
+}
+
+/// What the echo server shows to clients over TLS and QUIC.
 fn identity(at: SocketAddr, serve: &ServeArgs) -> anyhow::Result<Identity> {
     if let Some((certificate, key)) = serve.cert.as_ref().zip(serve.key.as_ref()) {
         return Ok(Identity::from_files(certificate, key)?);

@@ -1,5 +1,10 @@
 //! One connection of a client: bytes on their way out, bytes that came in, queries that wait.
 
+#![cfg_attr(
+    not(feature = "quic"),
+    allow(clippy::infallible_destructuring_match, reason = "there are more ways in other builds")
+)]
+
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -7,11 +12,13 @@ use std::ops::Range;
 use crate::h2;
 use crate::h2::NoRoom;
 use crate::inflight::Waiting;
-use crate::line::Line;
 use crate::message;
+use crate::way::Way;
 
 /// Bytes of the length before each message (RFC 1035 §4.2.2).
 const LENGTH: usize = 2;
+/// Times a connection is read before others get their turn.
+const READS: usize = 4;
 /// Bytes that are out are dropped from the buffer when there are so many.
 const SPENT: usize = 64 << 10;
 
@@ -27,6 +34,14 @@ pub(crate) struct Queued {
     pub(crate) queued_at: u64,
     /// Where it ends among all bytes that ever were to go out.
     end: u64,
+}
+
+impl Queued {
+    /// Where its message is in a buffer before which there were so many bytes.
+    fn place(&self, before: u64) -> Range<usize> {
+        let end = (self.end - before) as usize;
+        end.saturating_sub(usize::from(self.len))..end
+    }
 }
 
 /// What a query takes along from one connection to another.
@@ -48,7 +63,7 @@ pub(crate) struct Ticket {
 
 /// A connection.
 pub(crate) struct Connection {
-    pub(crate) line: Line,
+    pub(crate) way: Way,
     /// No other connection of the run has this number.
     pub(crate) serial: u64,
     /// Whose it is.
@@ -65,6 +80,8 @@ pub(crate) struct Connection {
     pub(crate) taken: u32,
     /// When something went out or came in.
     pub(crate) used: u64,
+    /// When it is looked after next, by a timer of its own.
+    pub(crate) timer: Option<u64>,
     /// Queries by their ids.
     pub(crate) waiting: Waiting,
     /// Queries in `out`, in order.
@@ -75,6 +92,9 @@ pub(crate) struct Connection {
     written: usize,
     /// Bytes that came before those in `out`.
     before: u64,
+    /// Of the queue, those that QUIC has and that may be out.
+    #[cfg(feature = "quic")]
+    handed: usize,
     /// The start of a message whose rest is to come.
     input: Vec<u8>,
     /// Between the messages and the line, for DNS over HTTPS.
@@ -83,7 +103,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(
-        line: Line,
+        way: Way,
         h2: Option<h2::Session>,
         (client, serial): (usize, u64),
         now: u64,
@@ -91,7 +111,7 @@ impl Connection {
         // Ids begin anywhere, and not at the same place for every connection.
         let seed = (serial as u16).wrapping_mul(0x9e37).wrapping_add(1);
         Self {
-            line,
+            way,
             serial,
             client,
             begun: now,
@@ -100,11 +120,14 @@ impl Connection {
             wants_room: true,
             taken: 0,
             used: now,
+            timer: None,
             waiting: Waiting::new(seed),
             queue: VecDeque::new(),
             out: Vec::new(),
             written: 0,
             before: 0,
+            #[cfg(feature = "quic")]
+            handed: 0,
             input: Vec::new(),
             h2: h2.map(Box::new),
         }
@@ -122,6 +145,10 @@ impl Connection {
 
     /// Whether a query of so many bytes can be put behind the others.
     pub(crate) fn has_room(&self, len: usize) -> Result<(), NoRoom> {
+        #[cfg(feature = "quic")]
+        if let Way::Quic(session) = &self.way {
+            return if session.has_room() { Ok(()) } else { Err(NoRoom::Now) };
+        }
         self.h2.as_ref().map_or(Ok(()), |h2| h2.has_room(len))
     }
 
@@ -135,6 +162,16 @@ impl Connection {
         self.h2.is_some()
     }
 
+    /// Whether there may be something to write after something was read: windows and pings want an
+    /// answer, and QUIC has room where the other side has taken what was sent.
+    pub(crate) fn wants_to_answer(&self) -> bool {
+        match &self.way {
+            Way::Line(_) => self.is_h2() && self.backlog() > 0,
+            #[cfg(feature = "quic")]
+            Way::Quic(_) => !self.queue.is_empty(),
+        }
+    }
+
     /// Whether the start of something has come whose rest is missing.
     pub(crate) fn is_amid(&self) -> bool {
         !self.input.is_empty() || self.h2.as_ref().is_some_and(|h2| h2.is_amid())
@@ -142,6 +179,11 @@ impl Connection {
 
     /// Nobody waits for the answer to that query any longer; whether the server is to be told.
     pub(crate) fn cancel(&mut self, id: u16) -> bool {
+        #[cfg(feature = "quic")]
+        if let Way::Quic(session) = &mut self.way {
+            session.cancel(id);
+            return true;
+        }
         let Some(h2) = &mut self.h2 else { return false };
         h2.cancel(id);
         h2.control(&mut self.out);
@@ -174,8 +216,13 @@ impl Connection {
     /// Writes until all is out or there is no room; `sent` gets each query that is out with its
     /// last byte. Whether all is.
     pub(crate) fn write(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
-        while self.backlog() > 0 {
-            match self.line.write(&self.out[self.written..]) {
+        let line = match &mut self.way {
+            Way::Line(line) => line,
+            #[cfg(feature = "quic")]
+            Way::Quic(_) => return self.write_quic(sent),
+        };
+        while self.out.len() > self.written {
+            match line.write(&self.out[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => self.written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
@@ -187,7 +234,7 @@ impl Connection {
                 sent(&front);
             }
             // The message of one that is out in part is kept whole.
-            let kept = self.queue.front().map_or(self.out.len(), |q| self.message(q).start);
+            let kept = self.queue.front().map_or(self.out.len(), |q| q.place(self.before).start);
             let spent = kept.min(self.written);
             if spent == self.out.len() || spent > SPENT {
                 self.out.drain(..spent);
@@ -195,24 +242,83 @@ impl Connection {
                 self.before += spent as u64;
             }
         }
-        self.line.flush()
+        line.flush()
+    }
+
+    /// Likewise: hands queries over as long as there is room for them, and counts those that are out.
+    #[cfg(feature = "quic")]
+    fn write_quic(&mut self, sent: &mut impl FnMut(&Queued)) -> io::Result<bool> {
+        let Way::Quic(session) = &mut self.way else { return Ok(true) };
+        while let Some(queued) = self.queue.get(self.handed) {
+            let message = queued.place(self.before);
+            let framed = self.out.get(message.start.saturating_sub(LENGTH)..message.end);
+            if !session.request(framed.unwrap_or_default(), queued.id) {
+                break;
+            }
+            self.handed += 1;
+            self.written = message.end;
+        }
+        for _ in 0..session.flush()? {
+            self.handed = self.handed.saturating_sub(1);
+            if let Some(front) = self.queue.pop_front() {
+                sent(&front);
+            }
+        }
+        let kept = self.queue.front().map_or(self.out.len(), |q| q.place(self.before).start);
+        let spent = if self.queue.is_empty() { kept } else { kept.saturating_sub(LENGTH) };
+        if spent == self.out.len() || spent > SPENT {
+            self.out.drain(..spent);
+            self.written -= spent;
+            self.before += spent as u64;
+        }
+        Ok(!session.wants_room())
+    }
+
+    /// Reads what there is; `out` gets the messages that are whole. Whether the other side has ended.
+    pub(crate) fn read(
+        &mut self,
+        buffer: &mut [u8],
+        now: u64,
+        out: &mut impl FnMut(&mut Waiting, &[u8]),
+    ) -> io::Result<bool> {
+        for _ in 0..READS {
+            let line = match &mut self.way {
+                Way::Line(line) => line,
+                #[cfg(feature = "quic")]
+                Way::Quic(session) => {
+                    let (waiting, used) = (&mut self.waiting, &mut self.used);
+                    session.read(&mut |_, message| {
+                        *used = now;
+                        out(waiting, message);
+                    })?;
+                    return Ok(false);
+                }
+            };
+            match line.read(buffer) {
+                Ok(0) => return Ok(true),
+                Ok(bytes) => {
+                    self.used = now;
+                    let bytes = buffer.get(..bytes).unwrap_or_default();
+                    self.take(bytes, &mut *out).map_err(io::Error::other)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It is gone; that is no fault of what it said.
+                Err(_) => return Ok(true),
+            }
+        }
+        Ok(false)
     }
 
     /// Takes back what is not out: each query with its message.
     pub(crate) fn take_queue(&mut self) -> Vec<(Queued, Box<[u8]>)> {
         let queue = std::mem::take(&mut self.queue);
-        let take = |q: Queued| (q, self.out.get(self.message(&q)).unwrap_or_default().into());
+        let take = |q: Queued| (q, self.out.get(q.place(self.before)).unwrap_or_default().into());
         queue.into_iter().map(take).collect()
     }
 
-    /// Where a query's message is in `out`.
-    fn message(&self, queued: &Queued) -> Range<usize> {
-        let end = (queued.end - self.before) as usize;
-        end.saturating_sub(usize::from(queued.len))..end
-    }
-
     /// Takes bytes that came in and hands out the messages they complete.
-    pub(crate) fn take(
+    fn take(
         &mut self,
         bytes: &[u8],
         mut out: impl FnMut(&mut Waiting, &[u8]),
@@ -253,6 +359,7 @@ pub(crate) fn frames(bytes: &[u8], mut out: impl FnMut(&[u8])) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line::Line;
     use std::io::Read;
     use std::net::TcpStream;
 
@@ -262,7 +369,10 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         socket.set_nonblocking(true).unwrap();
-        (Connection::new(Line::new(socket, None), None, (0, 1), 0), listener.accept().unwrap().0)
+        (
+            Connection::new(Way::Line(Line::new(socket, None)), None, (0, 1), 0),
+            listener.accept().unwrap().0,
+        )
     }
 
     fn ticket() -> Ticket {

@@ -1,15 +1,20 @@
 //! The queries that a sender has at hand, in the order of their due times, and its clock.
 
 use std::collections::VecDeque;
+use std::sync::Condvar;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 use std::time::Instant;
+use std::time::SystemTime;
 
 use crate::Options;
 use crate::block::Block;
 use crate::block::Item;
+use crate::sys;
 
 /// Blocks that wait for a sender in its channel, and as many again at its hand: some ten thousand
 /// queries, which is time enough to make the sockets of their clients.
@@ -23,23 +28,95 @@ const STARVING: u64 = 100_000;
 /// How much longer than its duration a late sender goes on, in nanoseconds.
 const GRACE: u64 = 1_000_000_000;
 
+/// How long a sender runs in one go where others want the processor, in nanoseconds.
+pub(crate) const GO: u64 = 100_000;
 /// How short sleeps are where processors are wanted by others, in nanoseconds, and thus how late a
 /// query may be: who sleeps gets a processor back sooner than who spins, whom the kernel takes it
 /// away from for milliseconds.
 const NAP: u64 = 50_000;
 /// A look at the clock that comes so long after the one before means that something else had the
 /// processor, in nanoseconds, and how long after that there are naps instead of looks.
-const ROBBED: u64 = 300_000;
+pub(crate) const ROBBED: u64 = 300_000;
 const CROWDED: u64 = 1_000_000_000;
 /// Processors beside those of senders that must be there for looking at the clock: for the feed, and
 /// for the server if it is on the same machine.
 const SPARE: usize = 2;
 /// Looks at the clock before a sender looks after its sockets again.
 const LOOKS: u32 = 40;
+/// A sender that takes naps runs before other programs, where the kernel lets it, as long as it does not
+/// go without a nap for so long; then not for so long again, in nanoseconds.
+const BREATHLESS: u64 = 20_000_000;
+const REST: u64 = 1_000_000_000;
+
+/// Between the moment when all senders are ready and the first query.
+const HEAD_START: Duration = Duration::from_millis(2);
+/// How long a sender waits for more blocks than the first one before it says that it is ready: what
+/// reads a file fills the room for them in less, and what comes through a pipe is not waited for.
+const PREPARATION: Duration = Duration::from_millis(200);
+/// How often one that waits for the others looks whether the run is stopped.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// When a run starts: a moment after all its senders have their sockets.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// Senders that are not ready, and when the run started once they all are.
+    state: Mutex<(usize, Option<Began>)>,
+    known: Condvar,
+}
+
+/// The same moment by two clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Began {
+    pub(crate) at: Instant,
+    pub(crate) wall: SystemTime,
+}
+
+impl Began {
+    fn soon() -> Self {
+        Self { at: Instant::now() + HEAD_START, wall: SystemTime::now() + HEAD_START }
+    }
+}
+
+impl Start {
+    /// Of so many senders.
+    pub(crate) fn of(senders: usize) -> Self {
+        Self { state: Mutex::new((senders, None)), known: Condvar::new() }
+    }
+
+    /// One more sender is ready, or will never be.
+    fn ready(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 = state.0.saturating_sub(1);
+        if state.0 == 0 && state.1.is_none() {
+            state.1 = Some(Began::soon());
+            self.known.notify_all();
+        }
+    }
+
+    /// When it started; where it did not, it does now.
+    pub(crate) fn began(&self) -> Began {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state.1.get_or_insert_with(Began::soon)
+    }
+
+    /// Waits until all are ready, or `stopped`.
+    fn wait(&self, stopped: &dyn Fn() -> bool) -> Instant {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.1.is_none() && !stopped() {
+            let waited = self.known.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        self.began().at
+    }
+}
 
 /// What a sender has to send.
-pub(crate) struct Due {
-    start: Instant,
+pub(crate) struct Due<'a> {
+    start: &'a Start,
+    /// When that was, and whether this sender has said that it is ready.
+    began: Option<Instant>,
+    is_ready: bool,
     blocks: Receiver<Block>,
     block: Block,
     /// The next item of the block.
@@ -54,10 +131,49 @@ pub(crate) struct Due {
     ended: bool,
     /// Until when processors are taken to be wanted by others.
     crowded: u64,
+    rank: Rank,
 }
 
-impl Due {
-    pub(crate) fn new(options: &Options, start: Instant, blocks: Receiver<Block>) -> Self {
+/// Whether this thread runs before those of other programs.
+struct Rank {
+    /// Whether it may ask for that: it has a schedule, and was not refused.
+    may: bool,
+    is_first: bool,
+    /// When it last took a nap, and from when on it may be first again.
+    napped: u64,
+    from: u64,
+}
+
+impl Rank {
+    /// It is about to take a nap.
+    fn nap(&mut self, now: u64) {
+        self.napped = now;
+        if self.may && !self.is_first && now >= self.from {
+            self.is_first = sys::run_first(true);
+            self.may = self.is_first;
+        }
+    }
+
+    /// It has no time for one. Who has so much to do may not keep the processor from others, among
+    /// which are the reader of its input and perhaps the server.
+    fn hurry(&mut self, now: u64) {
+        if self.is_first && now.saturating_sub(self.napped) > BREATHLESS {
+            self.step_back(now);
+        }
+    }
+
+    fn step_back(&mut self, now: u64) {
+        if self.is_first {
+            sys::run_first(false);
+            sys::run_in_short_goes(GO);
+            self.is_first = false;
+            self.from = now + REST;
+        }
+    }
+}
+
+impl<'a> Due<'a> {
+    pub(crate) fn new(options: &Options, start: &'a Start, blocks: Receiver<Block>) -> Self {
         // The feed ends a schedule when its time is over; a sender that is late may take a bit
         // longer.
         let grace = if options.timing.is_max() { 0 } else { GRACE };
@@ -67,6 +183,8 @@ impl Due {
         let crowded = if processors < options.threads + SPARE { u64::MAX } else { 0 };
         Self {
             start,
+            began: None,
+            is_ready: false,
             blocks,
             block: Block::default(),
             next: 0,
@@ -75,17 +193,35 @@ impl Due {
             end,
             ended: false,
             crowded,
+            rank: Rank {
+                may: options.realtime && !options.timing.is_max(),
+                is_first: false,
+                napped: 0,
+                from: 0,
+            },
         }
     }
 
     /// Nanoseconds since the start of the run; 0 before it.
     pub(crate) fn now(&self) -> u64 {
-        nanoseconds(self.start.elapsed())
+        self.began.map_or(0, |began| nanoseconds(began.elapsed()))
     }
 
-    /// Sleeps until the run starts.
-    pub(crate) fn wait_for_start(&self) {
-        std::thread::sleep(self.start.saturating_duration_since(Instant::now()));
+    /// Takes blocks in until there is no room for more, or no more come soon.
+    pub(crate) fn prepare(&mut self) {
+        let end = Instant::now() + PREPARATION;
+        while self.upcoming.len() < AHEAD
+            && self.wait_for_block(end.saturating_duration_since(Instant::now()))
+        {}
+    }
+
+    /// Says that this sender is ready, and sleeps until all are and the run starts.
+    pub(crate) fn wait_for_start(&mut self, stopped: &dyn Fn() -> bool) {
+        self.is_ready = true;
+        self.start.ready();
+        let began = self.start.wait(stopped);
+        self.began = Some(began);
+        std::thread::sleep(began.saturating_duration_since(Instant::now()));
     }
 
     /// Sends no more of what was dealt out once the time is over.
@@ -180,7 +316,10 @@ impl Due {
     pub(crate) fn pause(&mut self, now: u64, other: Option<u64>, held: bool) -> Option<u64> {
         let next = match self.block.items.get(self.next) {
             Some(_) if held => now + MAX_WAIT,
-            Some(item) if item.due <= now => return None,
+            Some(item) if item.due <= now => {
+                self.rank.hurry(now);
+                return None;
+            }
             Some(item) => item.due,
             None if self.ended => now + MAX_WAIT,
             None => now + STARVING + SPIN,
@@ -188,12 +327,16 @@ impl Due {
         let next = other.map_or(next, |at| next.min(at.saturating_add(SPIN)));
         let gap = next.saturating_sub(now).min(MAX_WAIT);
         if gap > SPIN {
+            self.rank.napped = now;
             return Some(gap - SPIN);
         }
         if now < self.crowded {
+            self.rank.nap(now);
             // What becomes due in a nap goes out together after it.
             return Some(gap.max(NAP));
         }
+        // Who looks at the clock without pause must not do so before others.
+        self.rank.step_back(now);
         let mut before = now;
         for _ in 0..LOOKS {
             let now = self.now();
@@ -209,7 +352,78 @@ impl Due {
     }
 }
 
+impl Drop for Due<'_> {
+    fn drop(&mut self) {
+        // The others do not wait for one that failed.
+        if !self.is_ready {
+            self.start.ready();
+        }
+    }
+}
+
 /// As the clock of a run counts; the longest there is for longer times.
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+    use std::sync::mpsc::sync_channel;
+
+    use crate::Input;
+
+    fn options() -> Options {
+        Options::new(Input::List(PathBuf::new()), ([127, 0, 0, 1], 9).into())
+    }
+
+    #[test]
+    fn the_clock_starts_when_all_are_ready() {
+        let start = Start::of(2);
+        let options = options();
+        let slow = Duration::from_millis(30);
+        std::thread::scope(|scope| {
+            for wait in [Duration::ZERO, slow] {
+                let (start, options) = (&start, &options);
+                scope.spawn(move || {
+                    let (_to, blocks) = sync_channel(1);
+                    let mut due = Due::new(options, start, blocks);
+                    let begun = Instant::now();
+                    std::thread::sleep(wait);
+                    assert_eq!(due.now(), 0);
+                    due.wait_for_start(&|| false);
+                    assert!(begun.elapsed() >= slow, "it waited for the other");
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn nobody_waits_for_one_that_failed_or_after_a_stop() {
+        let start = Start::of(2);
+        let options = options();
+        let due = || Due::new(&options, &start, sync_channel(1).1);
+        let mut one = due();
+        drop(due());
+        one.wait_for_start(&|| false);
+        let start = Start::of(2);
+        Due::new(&options, &start, sync_channel(1).1).wait_for_start(&|| true);
+    }
+
+    #[test]
+    fn what_is_there_is_taken_before_the_start() {
+        let (options, start) = (options(), Start::of(1));
+        let (to, blocks) = sync_channel(AHEAD);
+        let mut due = Due::new(&options, &start, blocks);
+        for client in 0..3 {
+            let mut block = Block::default();
+            block.push(5, client, 0, b"query");
+            to.send(block).unwrap();
+        }
+        drop(to);
+        due.prepare();
+        assert_eq!((due.last_client(), due.now()), (Some(2), 0));
+        assert!(!due.is_over() && due.has_query());
+    }
 }

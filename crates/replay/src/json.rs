@@ -62,6 +62,7 @@ fn write_all(r: &Report, params: &[String], out: &mut String) -> std::fmt::Resul
     }
     if let Some([median, p99, most]) = r.lag().map(|lag| lag.map(|l| l.as_nanos())) {
         write!(out, ",\"send_lag\":{{\"p50\":{median},\"p99\":{p99},\"max\":{most}}}")?;
+        write!(out, ",\"held_up_ns\":{}", r.held_up().as_nanos())?;
     }
     let counts = [
         ("late", c.late),
@@ -112,6 +113,8 @@ fn write_stats(
         Transport::Udp => "udp",
         Transport::Tcp => "tcp",
         Transport::Tls | Transport::Https => "tls_conn",
+        #[cfg(feature = "quic")]
+        Transport::Quic => "quic_conn",
     };
     write!(out, ",\"conn_info\":{{\"type\":\"{name}\",\"packets_sent\":{}", c.messages_sent)?;
     write!(out, ",\"packets_received\":{}", c.messages_received)?;

@@ -16,7 +16,7 @@
 //! watch.
 //!
 //! There are two kinds of senders: one for datagrams, and one for the connections of [`Transport::Tcp`],
-//! [`Transport::Tls`] and [`Transport::Https`], which are kept by a [`Policy`].
+//! [`Transport::Tls`], [`Transport::Https`] and `Transport::Quic`, which are kept by a [`Policy`].
 //!
 //! What a [`Report`] says adds up: every query that the kernel took was answered, lost, or still
 //! open when the run was stopped.
@@ -40,6 +40,8 @@ mod line;
 mod message;
 mod plot;
 mod poller;
+#[cfg(feature = "quic")]
+mod quic;
 mod report;
 mod run;
 mod sender;
@@ -55,6 +57,7 @@ pub mod text;
 mod timing;
 mod tls;
 mod transport;
+mod way;
 
 pub use compare::Against;
 pub use compare::Compared;

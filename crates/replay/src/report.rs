@@ -81,6 +81,12 @@ impl Report {
         (!lag.is_empty()).then(|| [at(0.5), at(0.99), Duration::from_nanos(lag.max())])
     }
 
+    /// How long senders were without a processor when they were to go on, together: that of a machine
+    /// that does other things shows as lag.
+    pub fn held_up(&self) -> Duration {
+        Duration::from_nanos(self.stats.held_up)
+    }
+
     /// Latency at a share of the answers, 0 to 1.
     pub fn latency(&self, quantile: f64) -> Option<Duration> {
         let latency = &self.total.latency;

@@ -6,8 +6,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
-use std::time::Instant;
-use std::time::SystemTime;
 
 use crate::Error;
 use crate::Input;
@@ -19,6 +17,8 @@ use crate::Transport;
 use crate::compare::Observer;
 use crate::due::AHEAD;
 use crate::due::Due;
+use crate::due::GO;
+use crate::due::Start;
 use crate::feed::Feed;
 use crate::sender;
 use crate::sender::Part;
@@ -26,11 +26,6 @@ use crate::stats::Stats;
 use crate::streams;
 use crate::sys;
 use crate::target::Range;
-
-/// How long a sender runs in one go where others want the processor, in nanoseconds.
-const GO: u64 = 100_000;
-/// Between the start of the threads and the first query.
-const HEAD_START: Duration = Duration::from_millis(2);
 
 /// What to send, where, when and how.
 #[derive(Clone, Debug)]
@@ -43,7 +38,7 @@ pub struct Options {
     pub transport: Transport,
     /// How long connections are kept.
     pub policy: Policy,
-    /// How sessions begin, for [`Transport::Tls`] and [`Transport::Https`].
+    /// How sessions begin, for the transports that have them ([`Transport::is_secure`]).
     pub tls: Option<Tls>,
     /// Path of requests, for [`Transport::Https`].
     pub path: String,
@@ -75,6 +70,9 @@ pub struct Options {
     pub interval: Duration,
     /// Whether the kernel takes several queries of one length in one piece (UDP GSO).
     pub segmentation: bool,
+    /// Whether senders that have a schedule run before other programs on a busy machine, where the
+    /// kernel lets them (CAP_SYS_NICE).
+    pub realtime: bool,
 }
 
 impl Options {
@@ -101,6 +99,7 @@ impl Options {
             answers: true,
             interval: Duration::from_secs(1),
             segmentation: true,
+            realtime: true,
         }
     }
 }
@@ -140,8 +139,7 @@ pub(crate) fn observed(
     let mut feed = Feed::open(options, capture)?;
     feed.prepare()?;
     let threads = options.threads.max(1);
-    let wall = SystemTime::now();
-    let start = Instant::now() + HEAD_START;
+    let start = Start::of(threads);
     // Set when a sender fails: the others need not go on.
     let failed = AtomicBool::new(false);
     let stopped = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
@@ -151,7 +149,7 @@ pub(crate) fn observed(
         for number in 0..threads {
             let (to, blocks) = mpsc::sync_channel(AHEAD);
             channels.push(to);
-            let (failed, stopped) = (&failed, &stopped);
+            let (failed, stopped, start) = (&failed, &stopped, &start);
             workers.push(scope.spawn(move || {
                 let due = Due::new(options, start, blocks);
                 let part = send(options, number, due, (live, observer), stopped);
@@ -168,7 +166,8 @@ pub(crate) fn observed(
             .collect();
         fed.map(|()| parts)
     })?;
-    let elapsed = start.elapsed();
+    let began = start.began();
+    let elapsed = began.at.elapsed();
     let mut stats = Stats::of(options);
     let mut clients = 0;
     for part in parts {
@@ -188,7 +187,7 @@ pub(crate) fn observed(
         asked: feed.asked,
         scheduled: Duration::from_nanos(feed.last_due),
         elapsed,
-        began: wall,
+        began: began.wall,
         timeout: options.timeout,
         stopped: stop.load(Ordering::Relaxed),
         seen: feed.seen,
@@ -201,7 +200,7 @@ pub(crate) fn observed(
 fn send(
     options: &Options,
     number: usize,
-    due: Due,
+    due: Due<'_>,
     watchers: (&Live, Option<&Observer>),
     stopped: &dyn Fn() -> bool,
 ) -> Result<Part, Error> {

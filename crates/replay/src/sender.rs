@@ -65,7 +65,7 @@ pub(crate) struct Part {
 pub(crate) struct Worker<'a> {
     options: &'a Options,
     number: usize,
-    due: Due,
+    due: Due<'a>,
     live: &'a Live,
     observer: Option<&'a Observer>,
     stats: Stats,
@@ -102,7 +102,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(
         options: &'a Options,
         number: usize,
-        due: Due,
+        due: Due<'a>,
         (live, observer): (&'a Live, Option<&'a Observer>),
     ) -> Result<Self, Error> {
         Ok(Self {
@@ -129,10 +129,10 @@ impl<'a> Worker<'a> {
 
     /// Sends all that comes, and waits for the last answers.
     pub(crate) fn run(mut self, stopped: &dyn Fn() -> bool) -> Result<Part, Error> {
-        // The sockets of the first blocks are made before the clock runs.
-        while self.due.fetch() {}
+        // What can be known of clients is before the clock runs, and sockets take long to make.
+        self.due.prepare();
         self.open_clients(self.wanted())?;
-        self.due.wait_for_start();
+        self.due.wait_for_start(stopped);
         while !stopped() {
             let now = self.due.now();
             self.due.cut_off(now);
@@ -488,8 +488,10 @@ impl<'a> Worker<'a> {
             return self.open_clients(sockets + 1);
         }
         let next = self.deadlines.front().map(|d| d.at);
-        if let Some(nanoseconds) = self.due.pause(self.due.now(), next, self.held) {
+        let now = self.due.now();
+        if let Some(nanoseconds) = self.due.pause(now, next, self.held) {
             self.poller.poll(nanoseconds);
+            self.stats.slept(nanoseconds, self.due.now() - now);
         }
         Ok(())
     }

@@ -29,17 +29,26 @@ pub(crate) fn client(
     to: SocketAddr,
     buffer: usize,
 ) -> Result<UdpSocket, Error> {
+    let socket = datagrams(local, to, buffer).map_err(|error| {
+        let local = local.map(|local| SocketAddr::new(local, 0));
+        Error::Socket { local, to, error }
+    })?;
+    sys::join_datagrams(socket.as_fd());
+    Ok(socket)
+}
+
+/// Likewise, with datagrams as they come.
+pub(crate) fn datagrams(
+    local: Option<IpAddr>,
+    to: SocketAddr,
+    buffer: usize,
+) -> io::Result<UdpSocket> {
     let any = if to.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
-    let from = SocketAddr::new(local.unwrap_or(any), 0);
-    let make = || {
-        let socket = UdpSocket::bind(from)?;
-        socket.connect(to)?;
-        socket.set_nonblocking(true)?;
-        enlarge(&socket, buffer);
-        sys::join_datagrams(socket.as_fd());
-        Ok(socket)
-    };
-    make().map_err(|error| Error::Socket { local: local.map(|_| from), to, error })
+    let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0))?;
+    socket.connect(to)?;
+    socket.set_nonblocking(true)?;
+    enlarge(&socket, buffer);
+    Ok(socket)
 }
 
 /// A socket that connects to `to`, from `local` or from any address, without waiting for it.
@@ -61,7 +70,10 @@ pub(crate) fn stream(local: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStr
 /// Asks for buffers of that size at the most; less is no failure.
 pub(crate) fn enlarge(socket: &impl AsFd, buffer: usize) {
     let buffer = buffer.min(BUFFER);
-    sockopt::set_socket_recv_buffer_size(socket, buffer).unwrap_or_default();
+    // Who administers the network may have more than the system's limit (SO_RCVBUFFORCE).
+    sockopt::set_socket_recv_buffer_size_force(socket, buffer)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, buffer))
+        .unwrap_or_default();
     sockopt::set_socket_send_buffer_size(socket, buffer).unwrap_or_default();
 }
 

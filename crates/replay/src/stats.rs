@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 
 use crate::Options;
+use crate::due::ROBBED;
 use crate::due::nanoseconds;
 
 /// Digits that histograms keep: values are right to one percent.
@@ -180,6 +181,8 @@ pub(crate) struct Stats {
     pub(crate) trouble: Option<String>,
     /// When the last query was sent, from the start of the run.
     pub(crate) last_sent: u64,
+    /// How long senders were kept from the processor when they were to wake up, in nanoseconds.
+    pub(crate) held_up: u64,
 }
 
 impl Stats {
@@ -198,6 +201,7 @@ impl Stats {
             excluded: Box::default(),
             trouble: None,
             last_sent: 0,
+            held_up: 0,
         }
     }
 
@@ -251,6 +255,15 @@ impl Stats {
         self.handshake.add(&other.handshake).unwrap_or_default();
         self.trouble = self.trouble.take().or(other.trouble);
         self.last_sent = self.last_sent.max(other.last_sent);
+        self.held_up += other.held_up;
+    }
+
+    /// A sleep of `asked` nanoseconds at the most took so long.
+    pub(crate) fn slept(&mut self, asked: u64, took: u64) {
+        let longer = took.saturating_sub(asked);
+        if longer > ROBBED {
+            self.held_up += longer;
+        }
     }
 
     /// What was sent after the warm-up, and what became of it.

@@ -1,6 +1,6 @@
 //! Many datagrams in one system call, with segmentation by the kernel: sendmmsg(2), recvmmsg(2),
-//! UDP_SEGMENT and UDP_GRO of udp(7); and the time slice of sched_setattr(2). No safe wrapper has
-//! these.
+//! UDP_SEGMENT and UDP_GRO of udp(7); the time slice of sched_setattr(2), and sched_setscheduler(2). No
+//! safe wrapper has these.
 //!
 //! All structs that the kernel reads or writes live in vectors of [`Sender`] and [`Receiver`], are
 //! filled right before the call, and point only into slices that the call's caller lends for its
@@ -292,6 +292,20 @@ pub(crate) fn run_in_short_goes(nanoseconds: u64) -> bool {
     let set = unsafe {
         libc::syscall(libc::SYS_sched_setattr, 0, &raw const scheduling, 0 as libc::c_uint)
     };
+    set == 0
+}
+
+/// Lets this thread run before all others whenever it wakes up (SCHED_RR, in its lowest rank), or as
+/// others do again; whether the kernel lets it. That takes the privilege CAP_SYS_NICE.
+pub(crate) fn run_first(on: bool) -> bool {
+    let (policy, sched_priority) =
+        if on { (libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1) } else { (libc::SCHED_OTHER, 0) };
+    // Some systems have more fields than that one.
+    // SAFETY: integers only, for which zero is a value.
+    let mut parameters: libc::sched_param = unsafe { mem::zeroed() };
+    parameters.sched_priority = sched_priority;
+    // SAFETY: 0 is this thread; the pointer is to a struct that lives for the call and is only read.
+    let set = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
     set == 0
 }
 

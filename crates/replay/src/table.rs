@@ -36,6 +36,10 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
         let (median, p99, most) = (time(median), time(p99), time(most));
         writeln!(out, "  send lag    {median:>12}      p99 {p99}, max {most}")?;
     }
+    if r.lag().is_some() && !r.held_up().is_zero() {
+        let held_up = time(r.held_up());
+        writeln!(out, "  held up     {held_up:>12}      senders had no processor to go on with")?;
+    }
     if let Some([median, p99, most]) = r.handshake() {
         let (median, p99, most) = (time(median), time(p99), time(most));
         writeln!(

@@ -1,4 +1,4 @@
-//! DNS over TLS (RFC 7858): whom clients trust, and the certificate of the echo server.
+//! TLS under DNS (RFC 7858): whom clients trust, and the certificate of the echo server.
 
 use std::fmt;
 use std::io;
@@ -19,6 +19,7 @@ use rustls::ServerConnection;
 use rustls::SignatureScheme;
 use rustls::StreamOwned;
 use rustls::client::Resumption;
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::danger::ServerCertVerified;
 use rustls::client::danger::ServerCertVerifier;
@@ -33,6 +34,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::server::ServerSessionMemoryCache;
 
 use crate::Error;
+#[cfg(feature = "quic")]
+use crate::quic;
 
 /// Sessions that a client keeps to go on with.
 const CLIENT_SESSIONS: usize = 4;
@@ -54,6 +57,8 @@ pub enum Trust {
 #[derive(Clone)]
 pub struct Tls {
     config: ClientConfig,
+    #[cfg_attr(not(feature = "quic"), expect(dead_code, reason = "QUIC has it in another one"))]
+    verifier: Arc<dyn ServerCertVerifier>,
     name: ServerName<'static>,
 }
 
@@ -66,20 +71,24 @@ impl Tls {
         let name = ServerName::try_from(name.to_owned())
             .map_err(|_| fail(format!("'{name}' is no name of a server")))?;
         let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(fail)?;
-        let config = match trust {
-            Trust::Anybody => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
-                .with_no_client_auth(),
-            Trust::System => builder.with_root_certificates(system()?).with_no_client_auth(),
-            Trust::File(path) => {
-                builder.with_root_certificates(authorities(path)?).with_no_client_auth()
-            }
+        let vouched = |roots: RootCertStore| -> Result<Arc<dyn ServerCertVerifier>, Error> {
+            let provider = Arc::clone(&provider);
+            Ok(WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+                .build()
+                .map_err(fail)?)
         };
-        Ok(Self { config, name })
+        let verifier = match trust {
+            Trust::Anybody => Arc::new(Anybody(Arc::clone(&provider))),
+            Trust::System => vouched(system()?)?,
+            Trust::File(path) => vouched(authorities(path)?)?,
+        };
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(fail)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(&verifier))
+            .with_no_client_auth();
+        Ok(Self { config, verifier, name })
     }
 
     /// Likewise, for another server.
@@ -89,7 +98,7 @@ impl Tls {
     pub fn for_server(&self, name: &str) -> Result<Self, Error> {
         let name = ServerName::try_from(name.to_owned())
             .map_err(|_| fail(format!("'{name}' is no name of a server")))?;
-        Ok(Self { config: self.config.clone(), name })
+        Ok(Self { name, ..self.clone() })
     }
 
     /// What one client has: sessions that are its own.
@@ -98,12 +107,16 @@ impl Tls {
         if h2 {
             config.alpn_protocols = vec![b"h2".to_vec()];
         }
-        config.resumption = if resume {
-            Resumption::in_memory_sessions(CLIENT_SESSIONS)
-        } else {
-            Resumption::disabled()
-        };
+        config.resumption = resumption(resume);
         Arc::new(config)
+    }
+
+    /// Likewise, for DNS over QUIC.
+    #[cfg(feature = "quic")]
+    pub(crate) fn quic_client(&self, resume: bool) -> Result<quic::Client, Error> {
+        let mut config = self.config.clone();
+        config.resumption = resumption(resume);
+        quic::Client::new(config, Arc::clone(&self.verifier), &self.name.to_str()).map_err(fail)
     }
 
     /// The server in a URL (RFC 3986 §3.2).
@@ -213,6 +226,14 @@ impl Identity {
         &self.pem
     }
 
+    /// The same for DNS over QUIC.
+    #[cfg(feature = "quic")]
+    pub(crate) fn quic(&self) -> ServerConfig {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols = vec![quic::ALPN.to_vec()];
+        config
+    }
+
     /// A session that a client begins.
     pub(crate) fn accept(&self) -> Result<Connection, Error> {
         let session = ServerConnection::new(Arc::clone(&self.config));
@@ -225,6 +246,10 @@ impl fmt::Debug for Identity {
         // Not the key.
         f.debug_struct("Identity").finish_non_exhaustive()
     }
+}
+
+fn resumption(resume: bool) -> Resumption {
+    if resume { Resumption::in_memory_sessions(CLIENT_SESSIONS) } else { Resumption::disabled() }
 }
 
 fn system() -> Result<RootCertStore, Error> {

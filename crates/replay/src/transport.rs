@@ -16,21 +16,26 @@ pub enum Transport {
     Tls,
     /// HTTP/2 over that, a request a query (RFC 8484).
     Https,
+    /// QUIC, a stream a query (RFC 9250).
+    #[cfg(feature = "quic")]
+    Quic,
 }
 
 impl Transport {
-    /// Port of servers (RFC 1035 §4.2, RFC 7858 §3.1, RFC 9110 §4.2.2).
+    /// Port of servers (RFC 1035 §4.2, RFC 7858 §3.1, RFC 9110 §4.2.2, RFC 9250 §4.1.1).
     pub fn port(self) -> u16 {
         match self {
             Self::Udp | Self::Tcp => 53,
             Self::Tls => 853,
             Self::Https => 443,
+            #[cfg(feature = "quic")]
+            Self::Quic => 853,
         }
     }
 
     /// Whether connections are encrypted.
     pub fn is_secure(self) -> bool {
-        matches!(self, Self::Tls | Self::Https)
+        !matches!(self, Self::Udp | Self::Tcp)
     }
 
     /// Whether clients have connections.
@@ -46,13 +51,18 @@ impl fmt::Display for Transport {
             Self::Tcp => "tcp",
             Self::Tls => "tls",
             Self::Https => "https",
+            #[cfg(feature = "quic")]
+            Self::Quic => "quic",
         })
     }
 }
 
+/// What is left out of a build.
+const WITHOUT: &str = if cfg!(feature = "quic") { "" } else { ", but this build has no quic" };
+
 /// Why a text is no transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no transport: udp, tcp, tls and https are")]
+#[error("'{0}' is no transport: udp, tcp, tls, https and quic are{without}", without = WITHOUT)]
 pub struct TransportError(String);
 
 impl FromStr for Transport {
@@ -64,6 +74,8 @@ impl FromStr for Transport {
             "tcp" => Ok(Self::Tcp),
             "tls" => Ok(Self::Tls),
             "https" => Ok(Self::Https),
+            #[cfg(feature = "quic")]
+            "quic" => Ok(Self::Quic),
             _ => Err(TransportError(text.to_owned())),
         }
     }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::net::UdpSocket;
 use std::ops::Range;
 use std::os::fd::AsFd;
+use std::time::Duration;
 use std::time::Instant;
 
 use rustix::event::PollFd;
@@ -24,6 +25,11 @@ use super::Shared;
 
 /// Messages that one call takes.
 const RECEIVE: usize = 64;
+/// Who only counts looks that often while queries come, and does not ask to be woken by each of them:
+/// that would take the sender's time, and its socket has room for a hundred times as many.
+const NAP: Duration = Duration::from_micros(250);
+/// How long without queries it does so.
+const NAPS: u32 = 80;
 
 /// Serves what comes to the socket until it is over.
 pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
@@ -37,11 +43,15 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
         chunks: Vec::new(),
         sender: sys::Sender::new(),
     };
+    sys::join_datagrams(socket.as_fd());
     let mut receiver = sys::Receiver::new(RECEIVE);
+    // Looks that found nothing, since the last that did.
+    let mut idle = NAPS;
     while !shared.is_over() {
         echo.send_delayed();
         match receiver.receive(socket.as_fd(), RECEIVE) {
             Ok(messages) => {
+                idle = 0;
                 let before = echo.answerer.served.queries;
                 for message in (0..messages).filter_map(|m| receiver.message(m)) {
                     echo.take(&message);
@@ -50,7 +60,14 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
                 echo.answerer.served.saw(shared.now());
                 shared.count(echo.answerer.served.queries - before);
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => echo.wait(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if shared.behaviour.sink && idle < NAPS {
+                    idle += 1;
+                    std::thread::sleep(NAP);
+                } else {
+                    echo.wait();
+                }
+            }
             // An ICMP error about an answer, or a signal.
             Err(_) => {}
         }

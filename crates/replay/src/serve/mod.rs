@@ -1,19 +1,21 @@
 //! An echo server that tests and measurements send to.
 //!
-//! It answers each query with itself, QR set, over UDP and TCP, or UDP and TLS, on one port. On request it loses,
+//! It answers each query with itself, QR set, over UDP and TCP on one port; over connections with TLS, and
+//! in datagrams with QUIC, where it is asked to. On request it loses,
 //! delays, doubles and spoils answers, by a random sequence that is the same in every run. A
 //! thread serves datagrams, another one connections; each has an [`Answerer`] that says what a
 //! query gets.
 
 mod answer;
 mod datagrams;
+#[cfg(feature = "quic")]
+mod quic;
 mod streams;
 
 use std::io;
 use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::net::UdpSocket;
-use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -23,7 +25,6 @@ use std::time::Instant;
 use crate::Error;
 use crate::Identity;
 use crate::socket;
-use crate::sys;
 
 use answer::Answerer;
 
@@ -115,6 +116,8 @@ pub struct Server {
     listener: TcpListener,
     behaviour: Behaviour,
     identity: Option<Identity>,
+    #[cfg(feature = "quic")]
+    quic: Option<Identity>,
 }
 
 /// What both threads of a server share.
@@ -176,13 +179,25 @@ impl Server {
             listened = listen();
         }
         let (socket, listener) = listened.map_err(|error| Error::Listen { at, error })?;
-        sys::join_datagrams(socket.as_fd());
-        Ok(Self { socket, listener, behaviour, identity: None })
+        Ok(Self {
+            socket,
+            listener,
+            behaviour,
+            identity: None,
+            #[cfg(feature = "quic")]
+            quic: None,
+        })
     }
 
     /// Likewise, with TLS over connections.
     pub fn with_tls(self, identity: Identity) -> Self {
         Self { identity: Some(identity), ..self }
+    }
+
+    /// Likewise, with QUIC in its datagrams (RFC 9250), and no others.
+    #[cfg(feature = "quic")]
+    pub fn with_quic(self, identity: Identity) -> Self {
+        Self { quic: Some(identity), ..self }
     }
 
     /// Where it listens.
@@ -197,7 +212,7 @@ impl Server {
     /// is left.
     ///
     /// # Errors
-    /// Where the system has no epoll(7) to give.
+    /// Where the system has no epoll(7) to give, and where the identity is none for QUIC.
     pub fn run(self, stop: &AtomicBool) -> Result<Served, Error> {
         let shared = Shared {
             stop,
@@ -207,8 +222,18 @@ impl Server {
             behaviour: self.behaviour,
         };
         let streams = streams::Streams::new(self.listener, self.identity, &shared)?;
+        #[cfg(feature = "quic")]
+        let quic = self.quic.map(|identity| quic::Quic::new(&self.socket, &identity, &shared));
+        #[cfg(feature = "quic")]
+        let quic = quic.transpose()?;
         Ok(std::thread::scope(|scope| {
             let streams = scope.spawn(|| streams.run());
+            #[cfg(feature = "quic")]
+            let mut served = match quic {
+                Some(quic) => quic.run(),
+                None => datagrams::run(&self.socket, &shared),
+            };
+            #[cfg(not(feature = "quic"))]
             let mut served = datagrams::run(&self.socket, &shared);
             match streams.join() {
                 Ok(other) => served.add(&other),

@@ -10,30 +10,25 @@
 //! count as unsent if this one never was ready; those that were out are sent again if they may, and
 //! lost otherwise.
 
+mod open;
 mod settle;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-use rustls::ClientConfig;
 
 use crate::Error;
 use crate::Live;
 use crate::Options;
-use crate::Transport;
 use crate::compare::Observer;
 use crate::connection::Connection;
 use crate::connection::Ticket;
 use crate::due::Due;
 use crate::due::nanoseconds;
-use crate::h2;
 use crate::h2::NoRoom;
 use crate::judge::judge;
-use crate::line::Line;
 use crate::poller::Interest;
 use crate::poller::Poller;
 use crate::poller::Ready;
@@ -41,15 +36,18 @@ use crate::sender::Part;
 use crate::socket;
 use crate::stats::Stats;
 use crate::stats::note;
+#[cfg(feature = "quic")]
+use crate::way::Way;
+
+use open::Remembered;
 
 /// Queries that are collected before the first of them is sent.
 const BATCH: usize = 256;
 /// Bytes that may wait for room in a connection; a client with more holds the queries up, which
 /// shows as lag.
 const BACKLOG: usize = 1 << 20;
-/// Bytes that one call reads, and calls in a row for one connection.
+/// Bytes that one call reads.
 const READ: usize = 64 << 10;
-const READS: usize = 4;
 /// How long the other side may take, when all is sent and no answer is wanted, to take it: in
 /// nanoseconds.
 const LINGER: u64 = 1_000_000_000;
@@ -57,14 +55,14 @@ const LINGER: u64 = 1_000_000_000;
 pub(crate) struct Worker<'a> {
     options: &'a Options,
     number: usize,
-    due: Due,
+    due: Due<'a>,
     live: &'a Live,
     observer: Option<&'a Observer>,
     stats: Stats,
     /// The connection that takes a client's queries.
     clients: Vec<Option<usize>>,
     /// What each client remembers of TLS sessions.
-    sessions: Vec<Option<Arc<ClientConfig>>>,
+    sessions: Vec<Option<Remembered>>,
     /// Connections there may be.
     max_connections: usize,
     connections: Vec<Option<Connection>>,
@@ -75,6 +73,8 @@ pub(crate) struct Worker<'a> {
     deadlines: VecDeque<Deadline>,
     /// When to see whether a connection is idle: time, place and serial, one for each.
     looks: BinaryHeap<Reverse<(u64, usize, u64)>>,
+    /// When connections that keep time themselves want to go on: likewise, but one may have several.
+    timers: BinaryHeap<Reverse<(u64, usize, u64)>>,
     /// Queries that a connection has and that are not settled.
     pending: usize,
     /// Whether queries that are due wait for answers, or for room in a connection.
@@ -114,7 +114,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(
         options: &'a Options,
         number: usize,
-        due: Due,
+        due: Due<'a>,
         (live, observer): (&'a Live, Option<&'a Observer>),
     ) -> Result<Self, Error> {
         Ok(Self {
@@ -133,6 +133,7 @@ impl<'a> Worker<'a> {
             serial: 0,
             deadlines: VecDeque::new(),
             looks: BinaryHeap::new(),
+            timers: BinaryHeap::new(),
             pending: 0,
             held: false,
             poller: Poller::new()?,
@@ -143,14 +144,15 @@ impl<'a> Worker<'a> {
 
     /// Sends all that comes, and waits for the last answers.
     pub(crate) fn run(mut self, stopped: &dyn Fn() -> bool) -> Result<Part, Error> {
-        self.due.has_query();
-        self.due.wait_for_start();
+        self.due.prepare();
+        self.due.wait_for_start(stopped);
         while !stopped() {
             let now = self.due.now();
             self.due.cut_off(now);
             let taken = self.collect(now);
             let received = self.look(0);
             self.expire();
+            self.run_timers();
             self.close_idle();
             if self.due.is_over() && self.pending == 0 {
                 break;
@@ -253,103 +255,6 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// The connection that takes the client's next query.
-    fn connection(&mut self, client: usize, now: u64) -> Result<usize, Refusal> {
-        let client = client % (self.max_connections / 2).max(1);
-        if self.clients.len() <= client {
-            self.clients.resize(client + 1, None);
-        }
-        if let Some(place) = self.clients[client]
-            && let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut)
-        {
-            let most = self.options.policy.queries;
-            if most.is_none_or(|most| c.taken < most.max(1)) && !c.is_going_away() {
-                return Ok(place);
-            }
-            c.closing = true;
-            self.clients[client] = None;
-            if c.is_quiet() {
-                self.close(place, Why::Enough, now);
-            }
-        }
-        if self.connections.len() - self.free.len() >= self.max_connections {
-            return Err(Refusal::Full);
-        }
-        self.open(client, now)
-    }
-
-    /// Begins a connection.
-    fn open(&mut self, client: usize, now: u64) -> Result<usize, Refusal> {
-        let index = (client * self.options.threads + self.number) as u32;
-        let local = self.options.bind.map(|range| range.address(index));
-        let socket = match socket::stream(local, self.options.target) {
-            Ok(socket) => socket,
-            Err(error) => {
-                // Files ran out: connections that end give some back.
-                let full = error.raw_os_error() == Some(libc::EMFILE);
-                if full && self.connections.len() > self.free.len() {
-                    return Err(Refusal::Full);
-                }
-                self.failed(&error, now);
-                return Err(Refusal::Failed);
-            }
-        };
-        let tls = match self.options.tls.as_ref().filter(|_| self.options.transport.is_secure()) {
-            Some(tls) => {
-                if self.sessions.len() <= client {
-                    self.sessions.resize(client + 1, None);
-                }
-                let resume = self.options.policy.resumption;
-                let h2 = self.options.transport == Transport::Https;
-                let session = self.sessions[client].get_or_insert_with(|| tls.client(resume, h2));
-                match tls.begin(session) {
-                    Ok(tls) => Some(tls),
-                    Err(error) => {
-                        self.failed(&io::Error::other(error), now);
-                        return Err(Refusal::Failed);
-                    }
-                }
-            }
-            None => None,
-        };
-        let place = self.free.pop().unwrap_or(self.connections.len());
-        if self.poller.add(&socket, place, Interest::BOTH).is_err() {
-            self.free.push(place);
-            return Err(Refusal::Failed);
-        }
-        if place >= self.connections.len() {
-            self.connections.resize_with(place + 1, || None);
-        }
-        self.serial += 1;
-        let serial = self.serial;
-        let h2 = self.h2();
-        let line = Line::new(socket, tls);
-        self.connections[place] = Some(Connection::new(line, h2, (client, serial), now));
-        self.clients[client] = Some(place);
-        self.looks.push(Reverse((self.idle_after(now), place, serial)));
-        Ok(place)
-    }
-
-    /// What is between messages and the line.
-    fn h2(&self) -> Option<h2::Session> {
-        let options = self.options;
-        let tls = options.tls.as_ref().filter(|_| options.transport == Transport::Https)?;
-        Some(h2::Session::new(&tls.authority(options.target.port()), &options.path))
-    }
-
-    /// A connection did not come about.
-    fn failed(&mut self, error: &io::Error, now: u64) {
-        let counts = &mut self.stats.at(now).counts;
-        counts.connections_failed += 1;
-        self.stats.trouble.get_or_insert_with(|| error.to_string());
-        let counts = &mut self.stats.at(now).counts;
-        if socket::is_refusal(error) {
-            counts.refused += 1;
-        } else {
-            counts.errors += 1;
-        }
-    }
-
     fn idle_after(&self, time: u64) -> u64 {
         time.saturating_add(nanoseconds(self.options.policy.idle))
     }
@@ -357,6 +262,7 @@ impl<'a> Worker<'a> {
     fn write_touched(&mut self, now: u64) {
         while let Some(place) = self.touched.pop() {
             self.write(place, now);
+            self.watch(place, now);
         }
     }
 
@@ -396,7 +302,7 @@ impl<'a> Worker<'a> {
                 if c.wants_room == done {
                     c.wants_room = !done;
                     let interest = if done { Interest::READ } else { Interest::BOTH };
-                    poller.change(&c.line, place, interest);
+                    poller.change(&c.way, place, interest);
                 }
             }
             // What came before the end is read first.
@@ -410,6 +316,11 @@ impl<'a> Worker<'a> {
     /// Sees which connections are ready, nanoseconds at the most; how many messages came.
     fn look(&mut self, nanoseconds: u64) -> usize {
         self.poller.poll(nanoseconds);
+        self.go_on_all()
+    }
+
+    /// Goes on with all connections that the poller found ready; how many messages came.
+    fn go_on_all(&mut self) -> usize {
         let mut received = 0;
         for index in 0..self.poller.len() {
             let Some(ready) = self.poller.ready(index) else { break };
@@ -423,27 +334,33 @@ impl<'a> Worker<'a> {
     /// Goes on with a connection that is ready.
     fn go_on(&mut self, ready: Ready) -> usize {
         let now = self.due.now();
+        let received = self.proceed(ready, now);
+        self.watch(ready.key, now);
+        received
+    }
+
+    fn proceed(&mut self, ready: Ready, now: u64) -> usize {
         let place = ready.key;
         let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return 0 };
         let opened = !c.open;
         if opened {
-            let prepared = match c.line.prepare() {
-                Ok(true) if c.is_h2() && !c.line.is_h2() => {
+            let prepared = match c.way.prepare() {
+                Ok(true) if c.is_h2() && !c.way.is_h2() => {
                     Err(io::Error::other("the server does not speak HTTP/2"))
                 }
                 prepared => prepared,
             };
             match prepared {
                 Ok(false) => {
-                    let write = c.line.wants_room();
+                    let write = c.way.wants_room();
                     if c.wants_room != write {
                         c.wants_room = write;
-                        self.poller.change(&c.line, place, Interest { read: true, write });
+                        self.poller.change(&c.way, place, Interest { read: true, write });
                     }
                     return 0;
                 }
                 Ok(true) => {
-                    let resumed = u64::from(c.line.is_resumed());
+                    let resumed = u64::from(c.way.is_resumed());
                     c.open = true;
                     c.used = now;
                     note(&mut self.stats.handshake, now.saturating_sub(c.begun));
@@ -470,35 +387,19 @@ impl<'a> Worker<'a> {
         let mut received = 0;
         let mut answered = 0;
         let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return 0 };
-        let mut over = false;
-        for _ in 0..READS {
-            match c.line.read(&mut self.buffer) {
-                Ok(0) => over = true,
-                Ok(bytes) => {
-                    c.used = now;
-                    let answers = self.options.answers;
-                    let (stats, observer) = (&mut self.stats, self.observer);
-                    let taken = c.take(&self.buffer[..bytes], |waiting, message| {
-                        received += 1;
-                        if answers {
-                            answered += usize::from(judge(stats, waiting, message, now, observer));
-                        }
-                    });
-                    if let Err(error) = taken {
-                        self.stats.trouble.get_or_insert_with(|| error.to_string());
-                        over = true;
-                        break;
-                    }
-                    continue;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => over = true,
+        let answers = self.options.answers;
+        let (stats, observer) = (&mut self.stats, self.observer);
+        let read = c.read(&mut self.buffer, now, &mut |waiting, message| {
+            received += 1;
+            if answers {
+                answered += usize::from(judge(stats, waiting, message, now, observer));
             }
-            break;
-        }
-        if c.is_h2() && c.backlog() > 0 {
-            // Windows and pings want an answer.
+        });
+        let over = read.unwrap_or_else(|error| {
+            self.stats.trouble.get_or_insert_with(|| error.to_string());
+            true
+        });
+        if c.wants_to_answer() {
             self.touched.push(place);
         }
         self.pending -= answered;
@@ -511,23 +412,74 @@ impl<'a> Worker<'a> {
         received
     }
 
+    /// Notes when a connection wants to go on by itself.
+    #[cfg(feature = "quic")]
+    fn watch(&mut self, place: usize, now: u64) {
+        let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut) else { return };
+        let Way::Quic(session) = &mut c.way else { return };
+        let Some(at) = session.timeout() else { return };
+        let left = at.saturating_duration_since(std::time::Instant::now());
+        let at = now.saturating_add(nanoseconds(left));
+        if c.timer.is_none_or(|timer| at < timer) {
+            c.timer = Some(at);
+            self.timers.push(Reverse((at, place, c.serial)));
+        }
+    }
+
+    /// No other connections keep time themselves.
+    #[cfg(not(feature = "quic"))]
+    fn watch(&mut self, _place: usize, _now: u64) {}
+
+    /// Goes on with connections that want to by themselves.
+    fn run_timers(&mut self) {
+        let now = self.due.now();
+        while let Some(Reverse((at, place, serial))) = self.timers.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            let c = self.connections.get_mut(place).and_then(Option::as_mut);
+            let Some(c) = c.filter(|c| c.serial == serial && c.timer == Some(at)) else { continue };
+            c.timer = None;
+            self.go_on(Ready { key: place, read: true, write: true });
+        }
+        self.write_touched(now);
+    }
+
     /// Sleeps until shortly before something is due, or an answer comes.
     fn wait(&mut self) {
         let deadline = self.deadlines.front().map(|d| d.at);
         let look = self.looks.peek().map(|Reverse((at, ..))| *at);
-        let next = deadline.into_iter().chain(look).min();
-        if let Some(nanoseconds) = self.due.pause(self.due.now(), next, self.held) {
-            self.look(nanoseconds);
+        let timer = self.timers.peek().map(|Reverse((at, ..))| *at);
+        let next = deadline.into_iter().chain(look).chain(timer).min();
+        let now = self.due.now();
+        if let Some(nanoseconds) = self.due.pause(now, next, self.held) {
+            self.poller.poll(nanoseconds);
+            self.stats.slept(nanoseconds, self.due.now() - now);
+            self.go_on_all();
         }
     }
 
     /// Waits until the other side has taken all: what it sent must not make the kernel throw away
     /// what we did.
     fn linger(&mut self, stopped: &dyn Fn() -> bool) {
-        for c in self.connections.iter_mut().flatten() {
-            c.line.end();
-        }
         let end = self.due.now() + LINGER;
+        while self.connections.iter_mut().flatten().any(|c| !c.way.is_delivered())
+            && self.due.now() < end
+            && !stopped()
+        {
+            self.look(1_000_000);
+            self.run_timers();
+        }
+        for place in 0..self.connections.len() {
+            let connection = &mut self.connections[place];
+            if let Some(c) = connection
+                && !c.way.end()
+            {
+                *connection = None;
+                self.free.push(place);
+            }
+        }
         while self.connections.len() > self.free.len() && self.due.now() < end && !stopped() {
             self.look(1_000_000);
         }

@@ -24,7 +24,9 @@ impl Worker<'_> {
             Why::Broken => {
                 self.stats.at(now).counts.connections_broken += u64::from(c.open);
             }
-            Why::Enough => c.line.end(),
+            Why::Enough => {
+                c.way.end();
+            }
         }
         let mut again = Vec::new();
         for (queued, message) in c.take_queue() {

@@ -104,6 +104,13 @@ impl Running {
         Self::of(server.with_tls(identity.clone()))
     }
 
+    /// With QUIC in its datagrams.
+    #[cfg(feature = "quic")]
+    pub(crate) fn quic(behaviour: Behaviour, identity: &Identity) -> Self {
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), behaviour).unwrap();
+        Self::of(server.with_quic(identity.clone()))
+    }
+
     fn of(server: Server) -> Self {
         let address = server.address().unwrap();
         let stop = Arc::new(AtomicBool::new(false));

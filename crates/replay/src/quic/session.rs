@@ -1,0 +1,488 @@
+//! A client's connection.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::net::SocketAddr;
+use std::net::UdpSocket;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bytes::Bytes;
+use bytes::BytesMut;
+use foldhash::fast::RandomState;
+use quinn_proto::ClientConfig;
+use quinn_proto::Connection;
+use quinn_proto::ConnectionHandle;
+use quinn_proto::DatagramEvent;
+use quinn_proto::Dir;
+use quinn_proto::Endpoint;
+use quinn_proto::EndpointConfig;
+use quinn_proto::Event;
+use quinn_proto::ReadError;
+use quinn_proto::StreamEvent;
+use quinn_proto::StreamId;
+use quinn_proto::VarInt;
+use quinn_proto::crypto::rustls::QuicClientConfig;
+use rustls::DigitallySignedStruct;
+use rustls::SignatureScheme;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::client::danger::ServerCertVerified;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::ServerName;
+use rustls::pki_types::UnixTime;
+
+use crate::connection::frames;
+use crate::socket;
+
+use super::DATAGRAM;
+use super::LENGTH;
+use super::MOST;
+use super::NO_ERROR;
+use super::REQUEST_CANCELLED;
+
+/// Datagrams that are taken before others get their turn.
+const RECEIVE: usize = 64;
+/// Datagrams that wait in the socket of one client.
+const BUFFER: usize = 256 << 10;
+
+/// What the connections of one client have in common: TLS sessions to go on with.
+#[derive(Clone)]
+pub(crate) struct Client {
+    config: ClientConfig,
+    endpoint: Arc<EndpointConfig>,
+    name: Arc<str>,
+    verified: Arc<AtomicU64>,
+}
+
+impl Client {
+    /// With TLS as `config` has it, to a server of that name that `inner` verifies.
+    pub(crate) fn new(
+        mut config: rustls::ClientConfig,
+        inner: Arc<dyn ServerCertVerifier>,
+        name: &str,
+    ) -> Result<Self, String> {
+        config.alpn_protocols = vec![super::ALPN.to_vec()];
+        let verified = Arc::new(AtomicU64::new(0));
+        let counting = Counting { inner, verified: Arc::clone(&verified) };
+        config.dangerous().set_certificate_verifier(Arc::new(counting));
+        let tls = QuicClientConfig::try_from(config).map_err(|error| error.to_string())?;
+        let mut config = ClientConfig::new(Arc::new(tls));
+        let mut transport = super::transport();
+        transport.max_concurrent_bidi_streams(VarInt::from_u32(0));
+        config.transport_config(Arc::new(transport));
+        Ok(Self { config, endpoint: super::endpoint(), name: name.into(), verified })
+    }
+}
+
+/// A connection of a client, with the socket that it alone uses.
+pub(crate) struct Session {
+    socket: UdpSocket,
+    endpoint: Endpoint,
+    handle: ConnectionHandle,
+    connection: Connection,
+    remote: SocketAddr,
+    is_ready: bool,
+    /// Why it is over.
+    lost: Option<String>,
+    /// Queries that wait for the rest of their answer, by stream: the id, and what came.
+    streams: HashMap<StreamId, Stream, RandomState>,
+    readable: Vec<StreamId>,
+    /// No more streams may be open now.
+    is_full: bool,
+    /// Frames of streams that went out, as of the last look, and queries that none was for yet.
+    frames: u64,
+    pending: usize,
+    /// The rest of a query for which there was no room, and its stream.
+    rest: Option<(StreamId, Vec<u8>)>,
+    datagram: Vec<u8>,
+    /// That datagram is still to go.
+    is_blocked: bool,
+    verified: Arc<AtomicU64>,
+    /// How many servers had been verified when it began.
+    before: u64,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    id: u16,
+    bytes: Vec<u8>,
+}
+
+impl Session {
+    /// Begins one, from `local` or from any address.
+    pub(crate) fn begin(
+        client: &Client,
+        local: Option<IpAddr>,
+        to: SocketAddr,
+    ) -> io::Result<Self> {
+        let socket = socket::datagrams(local, to, BUFFER)?;
+        let mut endpoint = Endpoint::new(Arc::clone(&client.endpoint), None, false, None);
+        let (config, now) = (client.config.clone(), Instant::now());
+        let (handle, connection) =
+            endpoint.connect(now, config, to, &client.name).map_err(io::Error::other)?;
+        let mut session = Self {
+            socket,
+            endpoint,
+            handle,
+            connection,
+            remote: to,
+            is_ready: false,
+            lost: None,
+            streams: HashMap::default(),
+            readable: Vec::new(),
+            is_full: false,
+            frames: 0,
+            pending: 0,
+            rest: None,
+            datagram: Vec::with_capacity(DATAGRAM),
+            is_blocked: false,
+            verified: Arc::clone(&client.verified),
+            before: client.verified.load(Ordering::Relaxed),
+        };
+        session.transmit()?;
+        Ok(session)
+    }
+
+    /// Goes on with the handshake; whether queries can be sent.
+    pub(crate) fn prepare(&mut self) -> io::Result<bool> {
+        self.receive()?;
+        Ok(self.is_ready)
+    }
+
+    /// Takes what came and what is due, and sends what that asks for.
+    fn receive(&mut self) -> io::Result<()> {
+        let mut buffer = [0; DATAGRAM];
+        let mut out = Vec::new();
+        for _ in 0..RECEIVE {
+            let len = match self.socket.recv(&mut buffer) {
+                Ok(len) => len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let data = BytesMut::from(buffer.get(..len).unwrap_or_default());
+            let now = Instant::now();
+            match self.endpoint.handle(now, self.remote, None, None, data, &mut out) {
+                Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                    self.connection.handle_event(event);
+                }
+                // A client takes no connections, and what does not belong to its own has no answer.
+                Some(DatagramEvent::NewConnection(incoming)) => self.endpoint.ignore(incoming),
+                Some(DatagramEvent::Response(_)) | None => {}
+            }
+            out.clear();
+        }
+        let now = Instant::now();
+        if self.timeout().is_some_and(|at| at <= now) {
+            self.connection.handle_timeout(now);
+        }
+        self.take_events();
+        self.transmit()?;
+        match &self.lost {
+            None => Ok(()),
+            Some(why) => Err(io::Error::other(why.clone())),
+        }
+    }
+
+    fn take_events(&mut self) {
+        loop {
+            while let Some(event) = self.connection.poll_endpoint_events() {
+                if let Some(event) = self.endpoint.handle_event(self.handle, event) {
+                    self.connection.handle_event(event);
+                }
+            }
+            let Some(event) = self.connection.poll() else { break };
+            match event {
+                Event::Connected => self.is_ready = true,
+                Event::ConnectionLost { reason } => self.lost = Some(reason.to_string()),
+                Event::Stream(StreamEvent::Readable { id }) => self.readable.push(id),
+                Event::Stream(StreamEvent::Available { .. }) => self.is_full = false,
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends what is to go; whether the socket took all of it.
+    fn transmit(&mut self) -> io::Result<bool> {
+        loop {
+            if !self.is_blocked {
+                self.datagram.clear();
+                let next = self.connection.poll_transmit(Instant::now(), 1, &mut self.datagram);
+                let Some(transmit) = next else { return Ok(true) };
+                self.datagram.truncate(transmit.size);
+            }
+            match self.socket.send(&self.datagram) {
+                Ok(_) => self.is_blocked = false,
+                Err(error) if socket::is_busy(&error) => {
+                    self.is_blocked = true;
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether it waits for room in its socket.
+    pub(crate) fn wants_room(&self) -> bool {
+        self.is_blocked
+    }
+
+    /// When it wants to go on by itself.
+    pub(crate) fn timeout(&mut self) -> Option<Instant> {
+        self.connection.poll_timeout()
+    }
+
+    /// Whether it goes on with an earlier TLS session: then nobody asked whose certificate it is.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.is_ready && self.verified.load(Ordering::Relaxed) == self.before
+    }
+
+    /// Whether another query can be handed over now.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.is_full && self.rest.is_none()
+    }
+
+    /// Hands a query over, with the length before it; the answer will be handed out under `id`. False
+    /// where there is no room for it now.
+    pub(crate) fn request(&mut self, framed: &[u8], id: u16) -> bool {
+        if !self.has_room() {
+            return false;
+        }
+        let Some(stream) = self.connection.streams().open(Dir::Bi) else {
+            self.is_full = true;
+            return false;
+        };
+        let mut bytes = framed.to_vec();
+        if let Some(own) = bytes.get_mut(LENGTH..LENGTH + 2) {
+            own.fill(0);
+        }
+        self.streams.insert(stream, Stream { id, bytes: Vec::new() });
+        self.pending += 1;
+        self.rest = Some((stream, bytes));
+        self.push_rest();
+        true
+    }
+
+    /// Goes on with a query that was handed over in part.
+    fn push_rest(&mut self) {
+        let Some((stream, mut bytes)) = self.rest.take() else { return };
+        let mut out = self.connection.send_stream(stream);
+        while !bytes.is_empty() {
+            match out.write(&bytes) {
+                Ok(0) | Err(quinn_proto::WriteError::Blocked) => {
+                    self.rest = Some((stream, bytes));
+                    return;
+                }
+                Ok(written) => drop(bytes.drain(..written)),
+                // The server wants no more of it: it will not answer, or it has.
+                Err(_) => return,
+            }
+        }
+        out.finish().unwrap_or_default();
+    }
+
+    /// Sends what was handed over, as far as the network is taken to bear it; how many queries went out
+    /// that had not before. (A long one counts with its first datagram.)
+    pub(crate) fn flush(&mut self) -> io::Result<usize> {
+        self.push_rest();
+        self.transmit()?;
+        let frames = self.connection.stats().frame_tx.stream;
+        let sent = (frames.saturating_sub(self.frames) as usize).min(self.pending);
+        self.frames = frames;
+        self.pending -= sent;
+        Ok(sent)
+    }
+
+    /// Takes what came, and hands out the answers that are whole: id and message, of which an empty one
+    /// stands for an answer that is none.
+    pub(crate) fn read(&mut self, out: &mut impl FnMut(u16, &[u8])) -> io::Result<()> {
+        let received = self.receive();
+        while let Some(stream) = self.readable.pop() {
+            self.read_stream(stream, out);
+        }
+        // Reading makes room for the other side, of which it is told.
+        self.transmit()?;
+        received
+    }
+
+    fn read_stream(&mut self, id: StreamId, out: &mut impl FnMut(u16, &[u8])) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let mut recv = self.connection.recv_stream(id);
+        let Ok(mut chunks) = recv.read(true) else { return };
+        let is_answered = loop {
+            match chunks.next(MOST) {
+                Ok(Some(chunk)) if stream.bytes.len() + chunk.bytes.len() <= MOST => {
+                    stream.bytes.extend_from_slice(&chunk.bytes);
+                }
+                Ok(Some(_)) => {
+                    stream.bytes.clear();
+                    break true;
+                }
+                Ok(None) => break true,
+                Err(ReadError::Blocked) => {
+                    // What must be sent because of it, is sent with the rest.
+                    let _ = chunks.finalize();
+                    return;
+                }
+                // The server will not answer; the query is given up when its time is over.
+                Err(ReadError::Reset(_)) => break false,
+            }
+        };
+        let _ = chunks.finalize();
+        if let Some(Stream { id, mut bytes }) = self.streams.remove(&id)
+            && is_answered
+        {
+            hand_out(id, &mut bytes, out);
+        }
+    }
+
+    /// Nobody waits for the answer to the query of that id any longer.
+    pub(crate) fn cancel(&mut self, id: u16) {
+        let found = self.streams.iter().find(|(_, s)| s.id == id).map(|(stream, _)| *stream);
+        if let Some(stream) = found {
+            self.streams.remove(&stream);
+            // Where it is over by itself, there is nothing to end.
+            self.connection.recv_stream(stream).stop(REQUEST_CANCELLED).unwrap_or_default();
+        }
+    }
+
+    /// Whether the server has all that was handed over.
+    pub(crate) fn is_delivered(&mut self) -> bool {
+        self.rest.is_none() && self.connection.streams().send_streams() == 0
+    }
+
+    /// Tells the server that nothing more comes.
+    pub(crate) fn end(&mut self) {
+        self.connection.close(Instant::now(), NO_ERROR, Bytes::new());
+        // Where it is gone, it gets no farewell.
+        self.transmit().unwrap_or_default();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Hands out the messages of a stream that has ended, with the id of their query for the 0 that they must
+/// have.
+fn hand_out(id: u16, bytes: &mut [u8], out: &mut impl FnMut(u16, &[u8])) {
+    let mut at = 0;
+    while let Some(message) = message(bytes, at) {
+        match bytes.get_mut(message.clone()) {
+            Some([0, 0, ..]) => {
+                bytes[message.start..message.start + 2].copy_from_slice(&id.to_be_bytes());
+                out(id, &bytes[message.clone()]);
+            }
+            // Too short for an answer, or one to another query.
+            _ => out(id, &[]),
+        }
+        at = message.end;
+    }
+    if at < bytes.len() || at == 0 {
+        out(id, &[]);
+    }
+}
+
+/// Where the message is whose length stands at `at`, if it is whole.
+fn message(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+    let mut found = None;
+    frames(bytes.get(at..)?, |message| {
+        found.get_or_insert(message.len());
+    });
+    let start = at + LENGTH;
+    found.map(|len| start..start + len)
+}
+
+/// Verifies as another verifier does, and counts: a session that goes on needs none of it.
+struct Counting {
+    inner: Arc<dyn ServerCertVerifier>,
+    verified: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Counting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl ServerCertVerifier for Counting {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.verified.fetch_add(1, Ordering::Relaxed);
+        self.inner.verify_server_cert(certificate, intermediates, name, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handed(bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut got = Vec::new();
+        hand_out(0x4142, &mut bytes.to_vec(), &mut |id, message| {
+            assert_eq!(id, 0x4142);
+            got.push(message.to_vec());
+        });
+        got
+    }
+
+    #[test]
+    fn answers_get_the_id_of_their_query() {
+        assert_eq!(handed(b"\0\x04\0\0xy"), [b"ABxy".to_vec()]);
+        assert_eq!(handed(b"\0\x03\0\0x\0\x02\0\0"), [b"ABx".to_vec(), b"AB".to_vec()]);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_handed_out_empty() {
+        let none = [Vec::<u8>::new()];
+        assert_eq!(handed(b""), none, "a stream that brought nothing, or too much");
+        assert_eq!(handed(b"\0\x05\0\0xy"), none, "cut");
+        assert_eq!(handed(b"\0\x04\0\x01xy"), none, "with an id of its own");
+        assert_eq!(handed(b"\0\x01\0"), none);
+        assert_eq!(handed(b"\0\x03\0\0x."), [b"ABx".to_vec(), Vec::new()], "more than a message");
+    }
+}

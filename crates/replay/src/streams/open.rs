@@ -1,0 +1,143 @@
+//! How connections begin.
+
+use std::cmp::Reverse;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+
+use crate::Transport;
+use crate::connection::Connection;
+use crate::h2;
+use crate::line::Line;
+use crate::poller::Interest;
+#[cfg(feature = "quic")]
+use crate::quic;
+use crate::socket;
+use crate::way::Way;
+
+use super::Refusal;
+use super::Why;
+use super::Worker;
+
+/// What a client remembers of TLS sessions.
+pub(super) enum Remembered {
+    Tls(Arc<ClientConfig>),
+    #[cfg(feature = "quic")]
+    Quic(quic::Client),
+}
+
+impl Worker<'_> {
+    /// The connection that takes the client's next query.
+    pub(super) fn connection(&mut self, client: usize, now: u64) -> Result<usize, Refusal> {
+        let client = client % (self.max_connections / 2).max(1);
+        if self.clients.len() <= client {
+            self.clients.resize(client + 1, None);
+        }
+        if let Some(place) = self.clients[client]
+            && let Some(c) = self.connections.get_mut(place).and_then(Option::as_mut)
+        {
+            let most = self.options.policy.queries;
+            if most.is_none_or(|most| c.taken < most.max(1)) && !c.is_going_away() {
+                return Ok(place);
+            }
+            c.closing = true;
+            self.clients[client] = None;
+            if c.is_quiet() {
+                self.close(place, Why::Enough, now);
+            }
+        }
+        if self.connections.len() - self.free.len() >= self.max_connections {
+            return Err(Refusal::Full);
+        }
+        self.open(client, now)
+    }
+
+    /// Begins a connection.
+    fn open(&mut self, client: usize, now: u64) -> Result<usize, Refusal> {
+        let index = (client * self.options.threads + self.number) as u32;
+        let local = self.options.bind.map(|range| range.address(index));
+        let way = match self.way(client, local) {
+            Ok(way) => way,
+            Err(error) => {
+                // Files ran out: connections that end give some back.
+                let full = error.raw_os_error() == Some(libc::EMFILE);
+                if full && self.connections.len() > self.free.len() {
+                    return Err(Refusal::Full);
+                }
+                self.failed(&error, now);
+                return Err(Refusal::Failed);
+            }
+        };
+        let place = self.free.pop().unwrap_or(self.connections.len());
+        if self.poller.add(&way, place, Interest::BOTH).is_err() {
+            self.free.push(place);
+            return Err(Refusal::Failed);
+        }
+        if place >= self.connections.len() {
+            self.connections.resize_with(place + 1, || None);
+        }
+        self.serial += 1;
+        let serial = self.serial;
+        let h2 = self.h2();
+        self.connections[place] = Some(Connection::new(way, h2, (client, serial), now));
+        self.clients[client] = Some(place);
+        self.looks.push(Reverse((self.idle_after(now), place, serial)));
+        self.watch(place, now);
+        Ok(place)
+    }
+
+    /// What a client's new connection goes over.
+    fn way(&mut self, client: usize, local: Option<IpAddr>) -> io::Result<Way> {
+        let target = self.options.target;
+        let Some(tls) = self.options.tls.as_ref().filter(|_| self.options.transport.is_secure())
+        else {
+            return Ok(Way::Line(Line::new(socket::stream(local, target)?, None)));
+        };
+        if self.sessions.len() <= client {
+            self.sessions.resize_with(client + 1, || None);
+        }
+        let resume = self.options.policy.resumption;
+        let own = match &mut self.sessions[client] {
+            Some(own) => own,
+            none => none.insert(match self.options.transport {
+                #[cfg(feature = "quic")]
+                Transport::Quic => {
+                    Remembered::Quic(tls.quic_client(resume).map_err(io::Error::other)?)
+                }
+                transport => Remembered::Tls(tls.client(resume, transport == Transport::Https)),
+            }),
+        };
+        match own {
+            Remembered::Tls(own) => {
+                let session = tls.begin(own).map_err(io::Error::other)?;
+                Ok(Way::Line(Line::new(socket::stream(local, target)?, Some(session))))
+            }
+            #[cfg(feature = "quic")]
+            Remembered::Quic(own) => {
+                Ok(Way::Quic(Box::new(quic::Session::begin(own, local, target)?)))
+            }
+        }
+    }
+
+    /// What is between messages and the line.
+    fn h2(&self) -> Option<h2::Session> {
+        let options = self.options;
+        let tls = options.tls.as_ref().filter(|_| options.transport == Transport::Https)?;
+        Some(h2::Session::new(&tls.authority(options.target.port()), &options.path))
+    }
+
+    /// A connection did not come about.
+    pub(super) fn failed(&mut self, error: &io::Error, now: u64) {
+        let counts = &mut self.stats.at(now).counts;
+        counts.connections_failed += 1;
+        self.stats.trouble.get_or_insert_with(|| error.to_string());
+        let counts = &mut self.stats.at(now).counts;
+        if socket::is_refusal(error) {
+            counts.refused += 1;
+        } else {
+            counts.errors += 1;
+        }
+    }
+}

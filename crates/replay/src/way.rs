@@ -1,0 +1,90 @@
+//! What a connection goes over: a line, or QUIC.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+
+use crate::line::Line;
+#[cfg(feature = "quic")]
+use crate::quic;
+
+/// What a connection goes over.
+pub(crate) enum Way {
+    /// A stream of bytes, with or without TLS.
+    Line(Line),
+    /// Streams in datagrams.
+    #[cfg(feature = "quic")]
+    Quic(Box<quic::Session>),
+}
+
+impl Way {
+    /// Goes on with becoming ready; whether queries can go over it.
+    pub(crate) fn prepare(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Line(line) => line.prepare(),
+            #[cfg(feature = "quic")]
+            Self::Quic(session) => session.prepare(),
+        }
+    }
+
+    /// Whether it waits for room to write.
+    pub(crate) fn wants_room(&self) -> bool {
+        match self {
+            Self::Line(line) => line.wants_room(),
+            #[cfg(feature = "quic")]
+            Self::Quic(session) => session.wants_room(),
+        }
+    }
+
+    /// Whether it goes on with an earlier session.
+    pub(crate) fn is_resumed(&self) -> bool {
+        match self {
+            Self::Line(line) => line.is_resumed(),
+            #[cfg(feature = "quic")]
+            Self::Quic(session) => session.is_resumed(),
+        }
+    }
+
+    /// Whether both sides agreed on HTTP/2.
+    pub(crate) fn is_h2(&self) -> bool {
+        match self {
+            Self::Line(line) => line.is_h2(),
+            #[cfg(feature = "quic")]
+            Self::Quic(_) => false,
+        }
+    }
+
+    /// Whether the other side has all that it will ever get: of a line, only its kernel can tell.
+    pub(crate) fn is_delivered(&mut self) -> bool {
+        match self {
+            Self::Line(_) => true,
+            #[cfg(feature = "quic")]
+            Self::Quic(session) => session.is_delivered(),
+        }
+    }
+
+    /// Tells the other side that nothing more comes; whether it may still have something to say.
+    pub(crate) fn end(&mut self) -> bool {
+        match self {
+            Self::Line(line) => {
+                line.end();
+                true
+            }
+            #[cfg(feature = "quic")]
+            Self::Quic(session) => {
+                session.end();
+                false
+            }
+        }
+    }
+}
+
+impl AsFd for Way {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Line(line) => line.as_fd(),
+            #[cfg(feature = "quic")]
+            Self::Quic(session) => session.as_fd(),
+        }
+    }
+}
