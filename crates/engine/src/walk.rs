@@ -161,7 +161,12 @@ impl Shard {
         if !complete {
             return true;
         }
-        let read = gannet_wire::ip(&whole, whole.len() as u32, false);
+        let mut odd = Vec::new();
+        let read = gannet_wire::ip_with(&whole, whole.len() as u32, false, &mut |w| odd.push(w));
+        // Options may have come in pieces, too. That no length is told is no news of a large one.
+        for w in odd.iter().filter(|w| w.scope != Scope::Packet) {
+            self.weird(w, around, None);
+        }
         // Sixteen bits tell the length; of a datagram beyond that they may say nothing at all.
         let too_short = match &read {
             Ok(whole) => whole.total_len < u32::from(whole.header_len),
