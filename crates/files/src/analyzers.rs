@@ -6,9 +6,11 @@ use gannet_log::Logs;
 
 use crate::hash::Hashes;
 use crate::hash::Wanted;
+use crate::manager::FileWeird;
 use crate::ocsp;
 use crate::pe;
 use crate::rows;
+use crate::x509;
 
 /// Bytes of an OCSP response that are kept to be read at its end.
 const MAX_OCSP: usize = 1 << 20;
@@ -96,14 +98,24 @@ impl Analyzers {
 }
 
 impl Results {
-    /// Writes the rows of their own logs.
-    pub(crate) fn write(&self, logs: &mut Logs, ts: Time, fuid: Uid) {
+    /// Writes the rows of their own logs, and notes what was odd.
+    pub(crate) fn write(&self, logs: &mut Logs, ts: Time, fuid: Uid, weirds: &mut Vec<FileWeird>) {
         if let Some(row) = self.pe.as_ref().and_then(|pe| rows::pe(ts, fuid, pe.info())) {
             logs.write(&row);
         }
-        let response = self.ocsp.as_ref().and_then(|data| ocsp::parse_response(data).ok());
-        for status in response.iter().flat_map(|r| &r.certificates) {
-            logs.write(&rows::ocsp(ts, fuid, status));
+        match self.ocsp.as_deref().map(ocsp::parse_response) {
+            Some(Ok(response)) => {
+                for status in &response.certificates {
+                    logs.write(&rows::ocsp(ts, fuid, status));
+                }
+                let odd = |w: &x509::Weird| FileWeird { fuid, name: w.name(), addl: w.addition() };
+                weirds.extend(response.weirds.iter().map(odd));
+            }
+            Some(Err(_)) => {
+                let name = ocsp::RESPONSE_ERROR_WEIRD;
+                weirds.push(FileWeird { fuid, name, addl: String::new() });
+            }
+            None => {}
         }
     }
 }

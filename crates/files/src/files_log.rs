@@ -8,6 +8,7 @@ use gannet_log::Logs;
 use gannet_log::Set;
 
 use crate::manager::File;
+use crate::manager::FileWeird;
 
 gannet_log::row! {
     /// One row a file that a connection carried.
@@ -64,9 +65,9 @@ gannet_log::row! {
 }
 
 /// Writes the rows of a file that ended, one a connection, and those of what looked into it.
-pub(crate) fn write(logs: &mut Logs, file: &mut File) {
+pub(crate) fn write(logs: &mut Logs, file: &mut File, weirds: &mut Vec<FileWeird>) {
     let results = file.analyzers.finish();
-    results.write(logs, file.started, file.fuid);
+    results.write(logs, file.started, file.fuid, weirds);
     let mut row = FileRow {
         ts: file.started,
         fuid: file.fuid,

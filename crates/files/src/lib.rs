@@ -38,6 +38,7 @@ pub use manager::FORGET_EVERY;
 pub use manager::FileId;
 pub use manager::FileOptions;
 pub use manager::FileStart;
+pub use manager::FileWeird;
 pub use manager::Files;
 pub use manager::era;
 

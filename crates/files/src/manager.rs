@@ -1,6 +1,7 @@
 //! The life of files: from a connection's bytes to their rows.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::collections::BinaryHeap;
 use std::collections::VecDeque;
 
@@ -21,7 +22,7 @@ use crate::sniff;
 const BEGINNING: usize = 4096;
 /// A file that nothing arrives of is given up after this.
 const TIMEOUT: Interval = Interval::from_secs(120);
-/// Bytes of one file that wait above a hole; at more the hole is given up.
+/// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
 const MAX_BUFFERED: usize = 512 << 10;
 
 /// Files that have ended are forgotten at whole multiples of this time.
@@ -56,6 +57,17 @@ pub struct FileStart {
     pub parent: Option<Uid>,
     /// Type told by the protocol, which then is not sniffed (certificates).
     pub mime_type: Option<&'static str>,
+}
+
+/// An oddity of a file's content, for weird.log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileWeird {
+    /// The file.
+    pub fuid: Uid,
+    /// The oddity.
+    pub name: &'static str,
+    /// Details, may be empty.
+    pub addl: String,
 }
 
 /// Connections that are remembered for one file.
@@ -99,8 +111,10 @@ pub(crate) struct File {
     sniffed: bool,
     /// Bytes seen or known to be missing: where the next ones belong.
     offset: u64,
-    /// What came too early, by offset.
-    early: Vec<(u64, Vec<u8>)>,
+    /// What came too early, by offset; no two overlap.
+    early: BTreeMap<u64, Box<[u8]>>,
+    /// Bytes of it.
+    held: usize,
     number: u64,
     /// When it began first.
     born: Time,
@@ -127,6 +141,8 @@ pub struct Files {
     /// limit is near.
     oldest: VecDeque<(u64, u32)>,
     given_up: u64,
+    /// What was odd of files that ended, not told yet.
+    weirds: Vec<FileWeird>,
 }
 
 impl Files {
@@ -146,6 +162,7 @@ impl Files {
             created: 0,
             oldest: VecDeque::new(),
             given_up: 0,
+            weirds: Vec::new(),
         }
     }
 
@@ -198,7 +215,8 @@ impl Files {
             beginning: Vec::new(),
             sniffed: mime_type.is_some(),
             offset: 0,
-            early: Vec::new(),
+            early: BTreeMap::new(),
+            held: 0,
             number,
             born: now,
             tie,
@@ -357,31 +375,49 @@ impl Files {
         if let Some(mut file) = self.files[id.index as usize].take() {
             self.free.push(id.index);
             if !file.dormant {
-                file.finish(logs, now);
+                file.finish(logs, now, &mut self.weirds);
             }
         }
+    }
+
+    /// What was odd of files that ended since the last time, but for those that
+    /// [`expire`](Self::expire) and [`finish`](Self::finish) ended.
+    #[inline]
+    pub fn take_weirds(&mut self) -> Vec<FileWeird> {
+        std::mem::take(&mut self.weirds)
     }
 
     fn end_if_complete(&mut self, logs: &mut Logs, now: Time, id: FileId) {
         let complete = |f: &File| f.start.total_bytes.is_some_and(|t| f.offset >= t);
         if self.get(id).is_some_and(complete)
-            && let Some(file) = self.get_mut(id)
+            && let Some(Some(file)) = self.files.get_mut(id.index as usize)
             && !file.dormant
         {
-            file.finish(logs, now);
+            file.finish(logs, now, &mut self.weirds);
             // Kept for its name until its protocol says that it ended.
             file.dormant = true;
             file.due = Time::MAX;
         }
     }
 
-    /// Packet time goes on: files that nothing came of for long are given up.
+    /// Packet time goes on to `now`, on its way to the next `packet`'s: files that nothing came of for
+    /// long are given up, and what was odd of them told.
+    ///
+    /// A look is due by `now`, and judges by the time of the packet; so is the next look, of a file
+    /// that something came of meanwhile.
     #[inline]
-    pub fn expire(&mut self, logs: &mut Logs, now: Time) {
+    pub fn expire(
+        &mut self,
+        logs: &mut Logs,
+        now: Time,
+        packet: Time,
+        mut tell: impl FnMut(&mut Logs, &FileWeird),
+    ) {
         while let Some(Reverse((due, ..))) = self.timers.peek()
             && *due <= now
         {
-            self.fire(logs);
+            self.fire(logs, packet);
+            self.weirds.drain(..).for_each(|w| tell(logs, &w));
         }
     }
 
@@ -392,36 +428,43 @@ impl Files {
     }
 
     #[cold]
-    fn fire(&mut self, logs: &mut Logs) {
+    fn fire(&mut self, logs: &mut Logs, packet: Time) {
         let Some(Reverse((due, tie, number, index))) = self.timers.pop() else { return };
-        let Some(file) = self.get_mut(FileId { index, number }) else { return };
-        if file.due != due || file.dormant {
+        let Some(Some(file)) = self.files.get_mut(index as usize) else { return };
+        if file.number != number || file.due != due || file.dormant {
             return;
         }
-        if file.last + TIMEOUT <= due {
+        if file.last + TIMEOUT <= packet {
             file.timed_out = true;
             if let Some(key) = logs.key() {
                 logs.set_key(Key { due, tie, ..key });
             }
-            file.finish(logs, due);
+            file.finish(logs, due, &mut self.weirds);
             file.dormant = true;
             return;
         }
-        file.due = file.last + TIMEOUT;
+        file.due = packet + TIMEOUT;
         let again = file.due;
         self.timers.push(Reverse((again, tie, number, index)));
     }
 
-    /// The end of input: all files that no connection ended are given up.
-    pub fn finish(&mut self, logs: &mut Logs, now: Time) {
+    /// The end of input: all files that no connection ended are given up, and what was odd of them
+    /// told.
+    pub fn finish(
+        &mut self,
+        logs: &mut Logs,
+        now: Time,
+        mut tell: impl FnMut(&mut Logs, &FileWeird),
+    ) {
         let mut open: Vec<_> = self.files.iter_mut().flatten().filter(|f| !f.dormant).collect();
         open.sort_by_key(|f| (f.born, f.tie));
         for file in open {
             logs.set_key(Key { packet: u64::MAX, due: file.born, tie: file.tie });
             file.timed_out = true;
-            file.finish(logs, now);
+            file.finish(logs, now, &mut self.weirds);
             file.dormant = true;
             file.due = Time::MAX;
+            self.weirds.drain(..).for_each(|w| tell(logs, &w));
         }
     }
 }
@@ -498,63 +541,116 @@ impl File {
         }
     }
 
-    fn deliver_at(&mut self, offset: u64, data: &[u8]) {
+    /// A part from `offset` on: what lies below it and is missing may still come. Where parts overlap,
+    /// the first counts.
+    fn deliver_at(&mut self, offset: u64, mut data: &[u8]) {
         if self.dormant {
             return;
         }
-        let end = offset.saturating_add(data.len() as u64);
-        if end <= self.offset {
+        if self.held > MAX_BUFFERED {
+            self.give_up_holes();
+        }
+        let Some(end) = offset.checked_add(data.len() as u64).filter(|end| *end > self.offset)
+        else {
             return; // seen before
-        }
-        if offset > self.offset {
-            let held: usize = self.early.iter().map(|(_, d)| d.len()).sum();
-            if held + data.len() <= MAX_BUFFERED {
-                let at = self.early.partition_point(|(o, _)| *o < offset);
-                self.early.insert(at, (offset, data.to_vec()));
-                return;
+        };
+        let mut at = offset.max(self.offset);
+        data = &data[(at - offset) as usize..];
+        while !data.is_empty() {
+            if at > self.offset {
+                return self.hold(at, data);
             }
-            self.flush_early();
-            if offset > self.offset {
-                self.gap(offset - self.offset);
+            let until = self.first_held().map_or(end, |held| held.min(end));
+            self.deliver(&data[..(until - at) as usize]);
+            self.deliver_held();
+            let done = (self.offset - at).min(data.len() as u64);
+            at += done;
+            data = &data[done as usize..];
+        }
+    }
+
+    fn first_held(&self) -> Option<u64> {
+        self.early.keys().next().copied()
+    }
+
+    /// Keeps data above a hole, around what is kept already.
+    fn hold(&mut self, mut at: u64, mut data: &[u8]) {
+        while !data.is_empty() {
+            if let Some((start, held)) = self.early.range(..=at).next_back() {
+                let end = start + held.len() as u64;
+                if end > at {
+                    let skip = (end - at).min(data.len() as u64);
+                    at += skip;
+                    data = &data[skip as usize..];
+                    continue;
+                }
             }
+            let until = self.early.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
+            let n = (until - at).min(data.len() as u64) as usize;
+            self.early.insert(at, data[..n].into());
+            self.held += n;
+            at += n as u64;
+            data = &data[n..];
         }
-        let skip = (self.offset - offset).min(data.len() as u64) as usize;
-        self.deliver(&data[skip..]);
-        while let Some((at, _)) = self.early.first()
-            && *at <= self.offset
-        {
-            let (at, held) = self.early.remove(0);
-            let skip = (self.offset - at).min(held.len() as u64) as usize;
-            self.deliver(&held[skip..]);
+    }
+
+    /// Delivers what was held and follows now.
+    fn deliver_held(&mut self) {
+        while let Some(entry) = self.early.first_entry().filter(|e| *e.key() == self.offset) {
+            let held = entry.remove();
+            self.held -= held.len();
+            self.deliver(&held);
         }
+    }
+
+    /// Too much waits: what is missing below it is given up, and its first hole counts as overflow
+    /// besides.
+    #[cold]
+    fn give_up_holes(&mut self) {
+        if let Some(first) = self.first_held() {
+            self.overflow += first - self.offset;
+        }
+        self.flush_early();
     }
 
     /// Gives up the holes below what came too early.
     fn flush_early(&mut self) {
-        for (at, held) in std::mem::take(&mut self.early) {
-            if at > self.offset {
-                self.gap(at - self.offset);
-            }
-            let skip = (self.offset - at).min(held.len() as u64) as usize;
-            self.deliver(&held[skip..]);
+        if let Some((start, held)) = self.early.last_key_value() {
+            let end = start + held.len() as u64;
+            self.skip_to(end);
+        }
+    }
+
+    /// Bytes below `end` that did not come will not.
+    fn skip_to(&mut self, end: u64) {
+        while let Some(next) = self.first_held().filter(|next| *next < end) {
+            self.miss(next - self.offset);
+            self.deliver_held();
+        }
+        if end > self.offset {
+            self.miss(end - self.offset);
+            self.deliver_held();
         }
     }
 
     fn gap(&mut self, len: u64) {
-        if self.dormant {
-            return;
+        if !self.dormant {
+            self.skip_to(self.offset.saturating_add(len));
         }
+    }
+
+    fn miss(&mut self, len: u64) {
         self.sniff();
         self.analyzers.gap();
         self.missing += len;
         self.offset = self.offset.saturating_add(len);
     }
 
-    fn finish(&mut self, logs: &mut Logs, now: Time) {
+    fn finish(&mut self, logs: &mut Logs, now: Time, weirds: &mut Vec<FileWeird>) {
         self.over = now;
         self.flush_early();
         self.sniff();
-        files_log::write(logs, self);
+        files_log::write(logs, self, weirds);
         self.analyzers = Analyzers::default();
     }
 }
@@ -593,6 +689,11 @@ mod tests {
             let id = ConnId { orig_h: a, orig_p: 1, resp_h: a, resp_p: 80 };
             let ordinal = self.files.len() as u64;
             self.files.start(Time::from_secs(1), uid, id, true, ordinal, start)
+        }
+
+        fn expire(&mut self, now: i64, packet: i64) {
+            let at = Time::from_secs;
+            self.files.expire(&mut self.logs, at(now), at(packet), |_, _| ());
         }
 
         fn rows(&self) -> Vec<String> {
@@ -657,13 +758,86 @@ mod tests {
         let mut w = World::new();
         let f = w.start(start());
         w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
-        w.files.expire(&mut w.logs, Time::from_secs(219));
+        w.expire(121, 121);
+        w.expire(240, 240);
         assert!(w.rows().is_empty());
-        w.files.expire(&mut w.logs, Time::from_secs(220));
+        w.expire(241, 241);
         assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
         w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
-        w.files.finish(&mut w.logs, Time::from_secs(301));
+        w.files.finish(&mut w.logs, Time::from_secs(301), |_, _| ());
         assert!(w.rows()[1].starts_with("300.000000"));
         assert!(w.rows()[1].contains("\t4\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
+    }
+
+    #[test]
+    fn how_long_a_file_was_silent_is_judged_when_a_packet_comes() {
+        let mut w = World::new();
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
+        // Due at 121, found alive by the packet at 150: the next look is 120 seconds after that one.
+        w.expire(121, 150);
+        assert_eq!(w.files.next_due(), Time::from_secs(270));
+        w.files.data(&mut w.logs, Time::from_secs(260), f, b"def");
+        w.expire(270, 379);
+        assert!(w.rows().is_empty());
+        w.files.end(&mut w.logs, Time::from_secs(400), f);
+        assert!(w.rows()[0].contains("\t6\t-\t0\t0\tF\t"), "{}", w.rows()[0]);
+        // Due at 121, and silent for long by the time of the next packet.
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
+        w.expire(121, 220);
+        assert!(w.rows()[1].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
+    }
+
+    #[test]
+    fn a_hole_below_too_much_is_given_up_when_more_comes() {
+        let mut w = World::new();
+        let f = w.start(start());
+        let now = Time::from_secs(2);
+        w.files.data_at(&mut w.logs, now, f, 0, b"abc");
+        // More than is held, at once: it waits, until something else comes.
+        let much = vec![0; MAX_BUFFERED + 1];
+        w.files.data_at(&mut w.logs, now, f, 10, &much);
+        w.files.data_at(&mut w.logs, now, f, 20, b"again");
+        assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing)), Some((3 + much.len() as u64, 7)));
+        let end = 10 + much.len() as u64;
+        w.files.data_at(&mut w.logs, now, f, end + 1, b"x");
+        w.files.end(&mut w.logs, now, f);
+        let seen = 3 + much.len() + 1;
+        assert!(w.rows()[0].contains(&format!("\t{seen}\t-\t8\t7\tF\t")), "{}", w.rows()[0]);
+    }
+
+    #[test]
+    fn parts_that_overlap_count_once() {
+        let mut w = World::new();
+        let f = w.start(FileStart { total_bytes: Some(12), ..start() });
+        let now = Time::from_secs(2);
+        for (at, part) in [(4, "efgh"), (4, "efgh"), (6, "ghij"), (2, "cdefghijkl"), (0, "abc")] {
+            assert!(w.rows().is_empty());
+            w.files.data_at(&mut w.logs, now, f, at, part.as_bytes());
+        }
+        assert!(w.rows()[0].contains("\t12\t12\t0\t0\tF\t"), "{}", w.rows()[0]);
+        // A gap that is announced leaves what waits above its beginning in its place.
+        let f = w.start(start());
+        w.files.data_at(&mut w.logs, now, f, 4, b"efgh");
+        w.files.gap(now, f, 10);
+        w.files.end(&mut w.logs, now, f);
+        assert!(w.rows()[1].contains("\t4\t-\t6\t0\tF\t"), "{}", w.rows()[1]);
+    }
+
+    #[test]
+    fn an_ocsp_response_that_is_cut_is_odd() {
+        let mut w = World::new();
+        let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+        let fuid = w.files.fuid(f).unwrap();
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x03\x0a\x01\x00");
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        assert!(w.files.take_weirds().is_empty());
+        let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x82\x03\xb6\x0a\x01\x00");
+        let mut told = Vec::new();
+        w.files.finish(&mut w.logs, Time::from_secs(3), |_, w| told.push(w.clone()));
+        let odd = FileWeird { fuid, name: crate::ocsp::RESPONSE_ERROR_WEIRD, addl: String::new() };
+        assert_eq!(told, [odd]);
     }
 }

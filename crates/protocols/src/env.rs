@@ -8,6 +8,7 @@ use gannet_base::Subnet;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
+use gannet_files::FileWeird;
 use gannet_files::Files;
 use gannet_flow::Conn;
 use gannet_log::Logs;
@@ -254,7 +255,8 @@ impl Env {
     /// Packet time went on to `now`, on its way to the next `packet`'s: what is due is done.
     #[inline]
     pub fn expire(&mut self, now: Time, packet: Time) {
-        self.files.expire(&mut self.logs, now);
+        let weirds = &mut self.weirds;
+        self.files.expire(&mut self.logs, now, packet, |logs, w| tell(weirds, logs, packet, w));
         self.tunnels.expire(&mut self.logs, now, packet);
     }
 
@@ -267,6 +269,14 @@ impl Env {
         }
         if let Some(stats) = &mut self.weirds.stats {
             stats.arrive(&mut self.logs, packet);
+        }
+    }
+
+    /// What was odd of files that ended with the packet at hand is told.
+    #[inline]
+    pub(crate) fn tell_of_files(&mut self, now: Time) {
+        for w in self.files.take_weirds() {
+            tell(&mut self.weirds, &mut self.logs, now, &w);
         }
     }
 
@@ -299,7 +309,8 @@ impl Env {
 
     /// The end of input: what is still open is written.
     pub fn finish(&mut self, now: Time) {
-        self.files.finish(&mut self.logs, now);
+        let weirds = &mut self.weirds;
+        self.files.finish(&mut self.logs, now, |logs, w| tell(weirds, logs, now, w));
         self.dhcp.finish(&mut self.logs);
         self.dhcp_software(now);
         if let Some(mut policy) = self.policy() {
@@ -396,4 +407,9 @@ impl Env {
             _ => true,
         }
     }
+}
+/// Tells of what was odd of a file.
+#[cold]
+fn tell(weirds: &mut Weirds, logs: &mut Logs, now: Time, w: &FileWeird) {
+    weirds.file(logs, now, w.fuid, w.name, &w.addl, None);
 }

@@ -260,6 +260,7 @@ impl Session<'_> {
             };
             call(&mut entry.analyzer, &mut cx);
         }
+        self.env.tell_of_files(self.now);
         if !self.scratch.starts.is_empty() {
             self.run_starts(conn);
         }
@@ -294,6 +295,7 @@ impl Session<'_> {
                 analyzer.stream(&mut cx, *from, chunk);
             }
         }
+        self.env.tell_of_files(self.now);
         self.stack.started += 1;
         if self.stack.entries.capacity() == 0 {
             self.stack.entries = self.scratch.entries();
@@ -332,6 +334,7 @@ impl Session<'_> {
             };
             entry.analyzer.finish(&mut cx);
             self.scratch.starts.clear();
+            self.env.tell_of_files(self.now);
         }
     }
 
