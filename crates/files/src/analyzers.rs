@@ -6,11 +6,10 @@ use gannet_log::Logs;
 
 use crate::hash::Hashes;
 use crate::hash::Wanted;
-use crate::manager::FileWeird;
+use crate::manager::TroubleKind;
 use crate::ocsp;
 use crate::pe;
 use crate::rows;
-use crate::x509;
 
 /// Bytes of an OCSP response that are kept to be read at its end.
 const MAX_OCSP: usize = 1 << 20;
@@ -22,6 +21,8 @@ pub(crate) struct Analyzers {
     hashes: Option<Box<Hashes>>,
     ocsp: Option<Vec<u8>>,
     pe: Option<Box<pe::Parser>>,
+    /// The analyzer for which the file is none, not told yet, and why.
+    pub(crate) failure: Option<(&'static str, pe::PeError)>,
 }
 
 /// What they found.
@@ -66,7 +67,7 @@ impl Analyzers {
             && !pe.is_done()
         {
             // Headers that are none end the reading; what was read stays.
-            let _ = pe.update(data);
+            self.failure = pe.update(data).err().map(|e| ("PE", e)).or(self.failure);
         }
         if let Some(ocsp) = &mut self.ocsp {
             if ocsp.len() + data.len() <= MAX_OCSP {
@@ -98,8 +99,14 @@ impl Analyzers {
 }
 
 impl Results {
-    /// Writes the rows of their own logs, and notes what was odd.
-    pub(crate) fn write(&self, logs: &mut Logs, ts: Time, fuid: Uid, weirds: &mut Vec<FileWeird>) {
+    /// Writes the rows of their own logs, and tells of what is odd.
+    pub(crate) fn write(
+        &self,
+        logs: &mut Logs,
+        ts: Time,
+        fuid: Uid,
+        mut odd: impl FnMut(TroubleKind),
+    ) {
         if let Some(row) = self.pe.as_ref().and_then(|pe| rows::pe(ts, fuid, pe.info())) {
             logs.write(&row);
         }
@@ -108,12 +115,13 @@ impl Results {
                 for status in &response.certificates {
                     logs.write(&rows::ocsp(ts, fuid, status));
                 }
-                let odd = |w: &x509::Weird| FileWeird { fuid, name: w.name(), addl: w.addition() };
-                weirds.extend(response.weirds.iter().map(odd));
+                for w in &response.weirds {
+                    odd(TroubleKind::Weird { name: w.name(), addl: w.addition() });
+                }
             }
             Some(Err(_)) => {
                 let name = ocsp::RESPONSE_ERROR_WEIRD;
-                weirds.push(FileWeird { fuid, name, addl: String::new() });
+                odd(TroubleKind::Weird { name, addl: String::new() });
             }
             None => {}
         }

@@ -15,15 +15,10 @@ use gannet_log::Key;
 use gannet_log::Logs;
 
 use crate::analyzers::Analyzers;
-use crate::files_log;
-use crate::sniff;
+use crate::file::File;
 
-/// The type of a file is told by its first so many bytes.
-const BEGINNING: usize = 4096;
 /// A file that nothing arrives of is given up after this.
 const TIMEOUT: Interval = Interval::from_secs(120);
-/// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
-const MAX_BUFFERED: usize = 512 << 10;
 
 /// Files that have ended are forgotten at whole multiples of this time.
 pub const FORGET_EVERY: Interval = Interval::from_secs(10);
@@ -59,15 +54,34 @@ pub struct FileStart {
     pub mime_type: Option<&'static str>,
 }
 
-/// An oddity of a file's content, for weird.log.
+/// What is wrong with a file's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileWeird {
+pub struct Trouble {
     /// The file.
     pub fuid: Uid,
-    /// The oddity.
-    pub name: &'static str,
-    /// Details, may be empty.
-    pub addl: String,
+    /// The connection that carries it, if there is only one.
+    pub conn: Option<(Uid, ConnId)>,
+    /// What.
+    pub kind: TroubleKind,
+}
+
+/// Kinds of [`Trouble`], by the log that tells of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TroubleKind {
+    /// An oddity, for weird.log.
+    Weird {
+        /// Its name.
+        name: &'static str,
+        /// Details, may be empty.
+        addl: String,
+    },
+    /// The file is not what an analyzer was started for, for analyzer.log.
+    Violation {
+        /// The analyzer.
+        analyzer: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Connections that are remembered for one file.
@@ -88,45 +102,6 @@ impl Default for FileOptions {
     }
 }
 
-/// One file, as far as it came.
-#[derive(Debug)]
-pub(crate) struct File {
-    pub(crate) fuid: Uid,
-    pub(crate) uid: Uid,
-    pub(crate) id: ConnId,
-    /// Further connections that carry it.
-    pub(crate) others: Vec<(Uid, ConnId)>,
-    pub(crate) local_orig: bool,
-    pub(crate) start: FileStart,
-    pub(crate) started: Time,
-    pub(crate) last: Time,
-    pub(crate) seen: u64,
-    pub(crate) missing: u64,
-    pub(crate) overflow: u64,
-    pub(crate) timed_out: bool,
-    pub(crate) mime_type: Option<&'static str>,
-    pub(crate) analyzers: Analyzers,
-    /// The first bytes, until the type is told.
-    beginning: Vec<u8>,
-    sniffed: bool,
-    /// Bytes seen or known to be missing: where the next ones belong.
-    offset: u64,
-    /// What came too early, by offset; no two overlap.
-    early: BTreeMap<u64, Box<[u8]>>,
-    /// Bytes of it.
-    held: usize,
-    number: u64,
-    /// When it began first.
-    born: Time,
-    /// Tells it from others of the same time.
-    tie: u64,
-    due: Time,
-    /// When its row was written, if it is.
-    over: Time,
-    /// It timed out and its row is written: it begins anew if more comes.
-    dormant: bool,
-}
-
 /// All files in transit.
 #[derive(Debug)]
 pub struct Files {
@@ -141,8 +116,8 @@ pub struct Files {
     /// limit is near.
     oldest: VecDeque<(u64, u32)>,
     given_up: u64,
-    /// What was odd of files that ended, not told yet.
-    weirds: Vec<FileWeird>,
+    /// What was wrong with files, not told yet.
+    troubles: Vec<Trouble>,
 }
 
 impl Files {
@@ -162,7 +137,7 @@ impl Files {
             created: 0,
             oldest: VecDeque::new(),
             given_up: 0,
-            weirds: Vec::new(),
+            troubles: Vec::new(),
         }
     }
 
@@ -347,6 +322,8 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
         file.deliver(data);
+        let trouble = file.trouble();
+        self.troubles.extend(trouble);
         self.end_if_complete(logs, now, id);
     }
 
@@ -356,6 +333,8 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
         file.deliver_at(offset, data);
+        let trouble = file.trouble();
+        self.troubles.extend(trouble);
         self.end_if_complete(logs, now, id);
     }
 
@@ -365,6 +344,8 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
         file.gap(len);
+        let trouble = file.trouble();
+        self.troubles.extend(trouble);
     }
 
     /// It is complete or given up: its rows are written.
@@ -375,16 +356,16 @@ impl Files {
         if let Some(mut file) = self.files[id.index as usize].take() {
             self.free.push(id.index);
             if !file.dormant {
-                file.finish(logs, now, &mut self.weirds);
+                file.finish(logs, now, &mut self.troubles);
             }
         }
     }
 
-    /// What was odd of files that ended since the last time, but for those that
-    /// [`expire`](Self::expire) and [`finish`](Self::finish) ended.
+    /// What was wrong with files since the last time, but for what [`expire`](Self::expire) and
+    /// [`finish`](Self::finish) told.
     #[inline]
-    pub fn take_weirds(&mut self) -> Vec<FileWeird> {
-        std::mem::take(&mut self.weirds)
+    pub fn take_troubles(&mut self) -> Vec<Trouble> {
+        std::mem::take(&mut self.troubles)
     }
 
     fn end_if_complete(&mut self, logs: &mut Logs, now: Time, id: FileId) {
@@ -393,7 +374,7 @@ impl Files {
             && let Some(Some(file)) = self.files.get_mut(id.index as usize)
             && !file.dormant
         {
-            file.finish(logs, now, &mut self.weirds);
+            file.finish(logs, now, &mut self.troubles);
             // Kept for its name until its protocol says that it ended.
             file.dormant = true;
             file.due = Time::MAX;
@@ -401,7 +382,7 @@ impl Files {
     }
 
     /// Packet time goes on to `now`, on its way to the next `packet`'s: files that nothing came of for
-    /// long are given up, and what was odd of them told.
+    /// long are given up, and what was wrong with them told.
     ///
     /// A look is due by `now`, and judges by the time of the packet; so is the next look, of a file
     /// that something came of meanwhile.
@@ -411,13 +392,13 @@ impl Files {
         logs: &mut Logs,
         now: Time,
         packet: Time,
-        mut tell: impl FnMut(&mut Logs, &FileWeird),
+        mut tell: impl FnMut(&mut Logs, &Trouble),
     ) {
         while let Some(Reverse((due, ..))) = self.timers.peek()
             && *due <= now
         {
             self.fire(logs, packet);
-            self.weirds.drain(..).for_each(|w| tell(logs, &w));
+            self.troubles.drain(..).for_each(|w| tell(logs, &w));
         }
     }
 
@@ -439,7 +420,7 @@ impl Files {
             if let Some(key) = logs.key() {
                 logs.set_key(Key { due, tie, ..key });
             }
-            file.finish(logs, due, &mut self.weirds);
+            file.finish(logs, due, &mut self.troubles);
             file.dormant = true;
             return;
         }
@@ -448,216 +429,31 @@ impl Files {
         self.timers.push(Reverse((again, tie, number, index)));
     }
 
-    /// The end of input: all files that no connection ended are given up, and what was odd of them
-    /// told.
+    /// The end of input: all files that no connection ended are given up, and what was wrong with
+    /// them told.
     pub fn finish(
         &mut self,
         logs: &mut Logs,
         now: Time,
-        mut tell: impl FnMut(&mut Logs, &FileWeird),
+        mut tell: impl FnMut(&mut Logs, &Trouble),
     ) {
         let mut open: Vec<_> = self.files.iter_mut().flatten().filter(|f| !f.dormant).collect();
         open.sort_by_key(|f| (f.born, f.tie));
         for file in open {
             logs.set_key(Key { packet: u64::MAX, due: file.born, tie: file.tie });
             file.timed_out = true;
-            file.finish(logs, now, &mut self.weirds);
+            file.finish(logs, now, &mut self.troubles);
             file.dormant = true;
             file.due = Time::MAX;
-            self.weirds.drain(..).for_each(|w| tell(logs, &w));
+            self.troubles.drain(..).for_each(|w| tell(logs, &w));
         }
-    }
-}
-
-impl File {
-    fn begin(&mut self, options: FileOptions) {
-        if options.hash {
-            self.analyzers.add_hashes();
-        }
-        if let Some(mime) = self.mime_type {
-            self.analyzers.add_for(mime);
-        }
-    }
-
-    /// Something arrived; a file that was given up begins anew.
-    fn touch(&mut self, now: Time, options: FileOptions) {
-        if self.dormant && self.due != Time::MAX {
-            self.dormant = false;
-            self.timed_out = false;
-            self.started = now;
-            (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
-            self.mime_type = self.start.mime_type;
-            self.sniffed = self.mime_type.is_some();
-            self.analyzers = Analyzers::default();
-            self.begin(options);
-        }
-        self.last = now;
-    }
-
-    fn deliver(&mut self, data: &[u8]) {
-        if self.dormant {
-            return;
-        }
-        if !self.sniffed {
-            // Data that fills the beginning at once is looked at where it lies.
-            if self.beginning.is_empty() && data.len() >= BEGINNING {
-                self.told(sniff::mime_type(&data[..BEGINNING]));
-            } else {
-                // Analyzers that the type calls for get the bytes from the start.
-                self.beginning.extend_from_slice(data);
-                self.count(data.len());
-                if self.beginning.len() >= BEGINNING {
-                    self.sniff();
-                }
-                return;
-            }
-        }
-        self.analyzers.data(data);
-        self.count(data.len());
-    }
-
-    fn count(&mut self, n: usize) {
-        self.seen += n as u64;
-        self.offset += n as u64;
-    }
-
-    /// Tells the type from the beginning as far as it came.
-    fn sniff(&mut self) {
-        if self.sniffed {
-            return;
-        }
-        let beginning = std::mem::take(&mut self.beginning);
-        let known = !beginning.is_empty() && self.missing == 0;
-        let shown = &beginning[..beginning.len().min(BEGINNING)];
-        self.told(if known { sniff::mime_type(shown) } else { None });
-        self.analyzers.data(&beginning);
-    }
-
-    fn told(&mut self, mime_type: Option<&'static str>) {
-        self.sniffed = true;
-        self.mime_type = mime_type;
-        if let Some(mime) = mime_type {
-            self.analyzers.add_for(mime);
-        }
-    }
-
-    /// A part from `offset` on: what lies below it and is missing may still come. Where parts overlap,
-    /// the first counts.
-    fn deliver_at(&mut self, offset: u64, mut data: &[u8]) {
-        if self.dormant {
-            return;
-        }
-        if self.held > MAX_BUFFERED {
-            self.give_up_holes();
-        }
-        let Some(end) = offset.checked_add(data.len() as u64).filter(|end| *end > self.offset)
-        else {
-            return; // seen before
-        };
-        let mut at = offset.max(self.offset);
-        data = &data[(at - offset) as usize..];
-        while !data.is_empty() {
-            if at > self.offset {
-                return self.hold(at, data);
-            }
-            let until = self.first_held().map_or(end, |held| held.min(end));
-            self.deliver(&data[..(until - at) as usize]);
-            self.deliver_held();
-            let done = (self.offset - at).min(data.len() as u64);
-            at += done;
-            data = &data[done as usize..];
-        }
-    }
-
-    fn first_held(&self) -> Option<u64> {
-        self.early.keys().next().copied()
-    }
-
-    /// Keeps data above a hole, around what is kept already.
-    fn hold(&mut self, mut at: u64, mut data: &[u8]) {
-        while !data.is_empty() {
-            if let Some((start, held)) = self.early.range(..=at).next_back() {
-                let end = start + held.len() as u64;
-                if end > at {
-                    let skip = (end - at).min(data.len() as u64);
-                    at += skip;
-                    data = &data[skip as usize..];
-                    continue;
-                }
-            }
-            let until = self.early.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
-            let n = (until - at).min(data.len() as u64) as usize;
-            self.early.insert(at, data[..n].into());
-            self.held += n;
-            at += n as u64;
-            data = &data[n..];
-        }
-    }
-
-    /// Delivers what was held and follows now.
-    fn deliver_held(&mut self) {
-        while let Some(entry) = self.early.first_entry().filter(|e| *e.key() == self.offset) {
-            let held = entry.remove();
-            self.held -= held.len();
-            self.deliver(&held);
-        }
-    }
-
-    /// Too much waits: what is missing below it is given up, and its first hole counts as overflow
-    /// besides.
-    #[cold]
-    fn give_up_holes(&mut self) {
-        if let Some(first) = self.first_held() {
-            self.overflow += first - self.offset;
-        }
-        self.flush_early();
-    }
-
-    /// Gives up the holes below what came too early.
-    fn flush_early(&mut self) {
-        if let Some((start, held)) = self.early.last_key_value() {
-            let end = start + held.len() as u64;
-            self.skip_to(end);
-        }
-    }
-
-    /// Bytes below `end` that did not come will not.
-    fn skip_to(&mut self, end: u64) {
-        while let Some(next) = self.first_held().filter(|next| *next < end) {
-            self.miss(next - self.offset);
-            self.deliver_held();
-        }
-        if end > self.offset {
-            self.miss(end - self.offset);
-            self.deliver_held();
-        }
-    }
-
-    fn gap(&mut self, len: u64) {
-        if !self.dormant {
-            self.skip_to(self.offset.saturating_add(len));
-        }
-    }
-
-    fn miss(&mut self, len: u64) {
-        self.sniff();
-        self.analyzers.gap();
-        self.missing += len;
-        self.offset = self.offset.saturating_add(len);
-    }
-
-    fn finish(&mut self, logs: &mut Logs, now: Time, weirds: &mut Vec<FileWeird>) {
-        self.over = now;
-        self.flush_early();
-        self.sniff();
-        files_log::write(logs, self, weirds);
-        self.analyzers = Analyzers::default();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::MAX_BUFFERED;
     use gannet_base::Addr;
 
     fn start() -> FileStart {
@@ -829,15 +625,38 @@ mod tests {
     fn an_ocsp_response_that_is_cut_is_odd() {
         let mut w = World::new();
         let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
-        let fuid = w.files.fuid(f).unwrap();
         w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x03\x0a\x01\x00");
         w.files.end(&mut w.logs, Time::from_secs(2), f);
-        assert!(w.files.take_weirds().is_empty());
+        assert!(w.files.take_troubles().is_empty());
         let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+        let fuid = w.files.fuid(f).unwrap();
         w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x82\x03\xb6\x0a\x01\x00");
         let mut told = Vec::new();
         w.files.finish(&mut w.logs, Time::from_secs(3), |_, w| told.push(w.clone()));
-        let odd = FileWeird { fuid, name: crate::ocsp::RESPONSE_ERROR_WEIRD, addl: String::new() };
-        assert_eq!(told, [odd]);
+        let conn = w.files.get(f).map(|f| (f.uid, f.id));
+        let name = crate::ocsp::RESPONSE_ERROR_WEIRD;
+        let kind = TroubleKind::Weird { name, addl: String::new() };
+        assert_eq!(told, [Trouble { fuid, conn, kind }]);
+    }
+
+    #[test]
+    fn a_program_whose_headers_are_none_violates() {
+        let mut w = World::new();
+        let f = w.start(start());
+        // Of DOS alone: there is no place for further headers.
+        w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 98][..]].concat());
+        assert!(w.files.take_troubles().is_empty());
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        let told = w.files.take_troubles();
+        let is_pe = |k: &TroubleKind| matches!(k, TroubleKind::Violation { analyzer: "PE", .. });
+        assert!(matches!(&told[..], [t] if t.conn.is_some() && is_pe(&t.kind)), "{told:?}");
+        assert!(w.rows()[0].contains("\tPE\tapplication/x-dosexec\t"), "{}", w.rows()[0]);
+        // It is told when it is seen, and once.
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 4094][..]].concat());
+        assert_eq!(w.files.take_troubles().len(), 1);
+        w.files.data(&mut w.logs, Time::from_secs(2), f, &[0; 100]);
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        assert_eq!(w.files.take_troubles(), []);
     }
 }

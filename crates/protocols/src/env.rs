@@ -8,13 +8,15 @@ use gannet_base::Subnet;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
-use gannet_files::FileWeird;
 use gannet_files::Files;
+use gannet_files::Trouble;
+use gannet_files::TroubleKind;
 use gannet_flow::Conn;
 use gannet_log::Logs;
 
 use crate::Pending;
 use crate::Tag;
+use crate::failure;
 use crate::hub::HubPorts;
 use crate::later::Deferred;
 use crate::policy::Assets;
@@ -272,10 +274,10 @@ impl Env {
         }
     }
 
-    /// What was odd of files that ended with the packet at hand is told.
+    /// What was wrong with files that the packet at hand carried is told.
     #[inline]
     pub(crate) fn tell_of_files(&mut self, now: Time) {
-        for w in self.files.take_weirds() {
+        for w in self.files.take_troubles() {
             tell(&mut self.weirds, &mut self.logs, now, &w);
         }
     }
@@ -408,8 +410,15 @@ impl Env {
         }
     }
 }
-/// Tells of what was odd of a file.
+/// Tells of what was wrong with a file.
 #[cold]
-fn tell(weirds: &mut Weirds, logs: &mut Logs, now: Time, w: &FileWeird) {
-    weirds.file(logs, now, w.fuid, w.name, &w.addl, None);
+fn tell(weirds: &mut Weirds, logs: &mut Logs, now: Time, trouble: &Trouble) {
+    match &trouble.kind {
+        TroubleKind::Weird { name, addl } => {
+            weirds.file(logs, now, trouble.fuid, name, addl, None);
+        }
+        TroubleKind::Violation { analyzer, reason } => {
+            failure::log_file(logs, now, trouble, analyzer, reason);
+        }
+    }
 }
