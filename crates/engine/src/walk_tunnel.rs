@@ -82,7 +82,7 @@ impl Shard {
         match (inner, inner.link_type()) {
             (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, around),
             (Inner::Arp(data), _) => {
-                self.walk_arp(data, around);
+                self.walk_arp(data, None, around);
             }
             _ => {}
         }

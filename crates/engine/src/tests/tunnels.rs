@@ -221,6 +221,9 @@ fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
             b.extend(subframe(p));
         }
         let ran = Ran::of(&capture(LinkType(105), &[(0.0, b)]));
+        let hosts = ran.rows("weird", "name id.resp_h");
+        let invalid = hosts.iter().filter(|w| w.starts_with("invalid"));
+        assert!(invalid.clone().all(|w| w.ends_with("198.51.100.7")), "{hosts:?}");
         (ran.rows("conn", "id.resp_p"), ran.weirds())
     };
     let (one, two) = (datagram(1, 9_000, b"1"), datagram(1, 9_001, b"2"));
@@ -230,6 +233,11 @@ fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
     let (rows, weirds) = run(&[&two, &broken, &one]);
     assert_eq!(rows, ["9001"]);
     assert_eq!(weirds, ["unknown_ip_version", "invalid_802_11_amsdu_inner_packet"]);
+    // Half of a UDP header does not hold either; the oddities have its hosts.
+    let half = frame::ipv4(CLIENT, SERVER, 17, 1, &one[20..24]);
+    let (rows, weirds) = run(&[&half, &one]);
+    assert_eq!(rows, [] as [&str; 0]);
+    assert_eq!(weirds, ["truncated_header", "invalid_802_11_amsdu_inner_packet"]);
 }
 
 #[test]
