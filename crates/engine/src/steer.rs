@@ -144,8 +144,11 @@ impl Shard {
             protocol::TCP => self.tcp(&ip, all, &handed.around),
             protocol::UDP => self.udp(&ip, all, &handed.around),
             protocol::ICMP | protocol::ICMP6 => self.icmp(&ip, all, &handed.around),
-            _ => self.unknown(&ip, all, &handed.around),
-        }
+            _ => {
+                self.unknown(&ip, all, &handed.around);
+                false
+            }
+        };
     }
 }
 

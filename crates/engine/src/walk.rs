@@ -82,7 +82,7 @@ impl Shard {
         self.layers = frame.depth;
         match frame.network {
             Network::Ip(data) => self.walk_ip(data, frame.wire_len, around),
-            Network::Arp(data) => self.walk_arp(data, around),
+            Network::Arp(data) => self.walk_arp(data, frame.src_mac, around),
             Network::Aggregate(_) => {
                 self.walk_aggregate(frame, around);
                 true
@@ -96,24 +96,40 @@ impl Shard {
         }
     }
 
-    /// The frames of an aggregate, up to the first that does not hold.
+    /// The frames of an aggregate, up to the first that does not hold. What is odd of them all is told
+    /// of the hosts of the last that had any.
     #[cold]
     fn walk_aggregate(&mut self, frame: &Frame<'_>, around: &Encapsulation) {
+        let verify = !self.options.ignore_checksums;
+        let mut hosts = None;
         let mut frames = frame.subframes();
         while let Some(sub) = frames.next() {
             match sub {
                 // They hold IP or ARP, never aggregates again.
-                Ok(sub) if self.walk_network(&sub, around) => {}
-                Ok(_) => frames.fail(),
-                Err(w) => self.weird(&w, around, None),
+                Ok(sub) => {
+                    if let Network::Ip(data) = sub.network
+                        && let Ok(ip) = gannet_wire::ip(data, sub.wire_len, verify)
+                    {
+                        hosts = Some((ip.src, ip.dst));
+                    }
+                    if !self.walk_network(&sub, around) {
+                        frames.fail();
+                    }
+                }
+                Err(w) => self.weird(&w.of(hosts), around, None),
             }
         }
     }
 
-    /// Whether a packet's ARP part holds.
-    pub(crate) fn walk_arp(&mut self, data: &[u8], around: &Encapsulation) -> bool {
+    /// Whether a packet's ARP part holds, and is from whom its frame says.
+    pub(crate) fn walk_arp(
+        &mut self,
+        data: &[u8],
+        src_mac: Option<[u8; 6]>,
+        around: &Encapsulation,
+    ) -> bool {
         match gannet_wire::arp(data) {
-            Ok(_) => true,
+            Ok(arp) => arp.is_usual(src_mac.unwrap_or_default()),
             Err(w) => {
                 self.weird(&w, around, None);
                 false
@@ -161,7 +177,12 @@ impl Shard {
         if !complete {
             return true;
         }
-        let read = gannet_wire::ip(&whole, whole.len() as u32, false);
+        let mut odd = Vec::new();
+        let read = gannet_wire::ip_with(&whole, whole.len() as u32, false, &mut |w| odd.push(w));
+        // Options may have come in pieces, too. That no length is told is no news of a large one.
+        for w in odd.iter().filter(|w| w.scope != Scope::Packet) {
+            self.weird(w, around, None);
+        }
         // Sixteen bits tell the length; of a datagram beyond that they may say nothing at all.
         let too_short = match &read {
             Ok(whole) => whole.total_len < u32::from(whole.header_len),
@@ -191,9 +212,9 @@ impl Shard {
             return false;
         }
         match ip.protocol {
-            protocol::TCP => self.tcp(ip, all, around),
-            protocol::UDP => self.udp(ip, all, around),
-            protocol::ICMP | protocol::ICMP6 => self.icmp(ip, all, around),
+            protocol::TCP => return self.tcp(ip, all, around),
+            protocol::UDP => return self.udp(ip, all, around),
+            protocol::ICMP | protocol::ICMP6 => return self.icmp(ip, all, around),
             protocol::IPV4 | protocol::IPV6 | protocol::GRE => self.ip_tunnel(ip, around),
             protocol::NONE if around.last().is_some_and(|t| t.kind == TEREDO) => {}
             protocol::NONE => {
@@ -286,7 +307,8 @@ impl Shard {
         (index, if is_orig { Dir::Orig } else { Dir::Resp })
     }
 
-    pub(crate) fn tcp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
+    /// A TCP segment; returns whether its header is there.
+    pub(crate) fn tcp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
         let parsed = gannet_wire::tcp(ip);
         let segment = match &parsed {
             Ok(t) => Segment {
@@ -305,12 +327,15 @@ impl Shard {
                 let seq = seq.map_or(0, u32::from_be_bytes);
                 Segment { seq, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 }
             }
-            Err(w) => return self.weird(w, around, Some(ip)),
+            Err(w) => {
+                self.weird(w, around, Some(ip));
+                return false;
+            }
         };
         let port =
             |at: usize| ip.payload.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
-        let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return };
+        let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
         // A SYN whose options do not hold begins another connection nevertheless.
         let header = || parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
@@ -342,7 +367,8 @@ impl Shard {
         });
         if let Err(w) = &parsed {
             self.conn_weird(index, w);
-            return self.settle(index);
+            self.settle(index);
+            return true;
         }
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
@@ -367,18 +393,23 @@ impl Shard {
         {
             self.keeper.hold(before, after, slot.number, index);
         }
+        true
     }
 
-    pub(crate) fn udp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
+    /// A UDP datagram; returns whether its header is there.
+    pub(crate) fn udp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
         let parsed = gannet_wire::udp(ip);
         let udp = match &parsed {
             Ok(udp) => udp,
-            Err(w) => return self.weird(w, around, Some(ip)),
+            Err(w) => {
+                self.weird(w, around, Some(ip));
+                return false;
+            }
         };
         let id =
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
         let odd = hub::may_be_by_content(udp.payload).then_some(udp.payload);
-        let Some(hub) = self.steer(&id, ip, Proto::Udp, odd, all, around) else { return };
+        let Some(hub) = self.steer(&id, ip, Proto::Udp, odd, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
         let hash = self.table.hash(&key);
         let known = (hash, self.table.find(hash, &key));
@@ -388,12 +419,13 @@ impl Shard {
         });
         if !self.options.ignore_checksums && checksum::udp(ip) == gannet_wire::Checksum::Invalid {
             self.bad_udp_checksum(index, from);
-            return self.settle(index);
+            self.settle(index);
+            return true;
         }
         if let Some(w) = udp.length_mismatch() {
             self.conn_weird(index, &w);
         }
-        let Some(slot) = self.table.get_mut(index) else { return };
+        let Some(slot) = self.table.get_mut(index) else { return true };
         slot.conn.last = self.time;
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         slot.conn.count_udp(from, udp.stated_len());
@@ -409,6 +441,7 @@ impl Shard {
             session.datagram(conn, from, udp.payload, udp.payload_len);
             conn.count_packet(from, ip.total_len);
         });
+        true
     }
 
     #[cold]
@@ -425,10 +458,14 @@ impl Shard {
         });
     }
 
-    pub(crate) fn icmp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
+    /// An ICMP message; returns whether its header is there.
+    pub(crate) fn icmp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
         let icmp = match gannet_wire::icmp(ip) {
             Ok(icmp) => icmp,
-            Err(w) => return self.weird(&w, around, Some(ip)),
+            Err(w) => {
+                self.weird(&w, around, Some(ip));
+                return false;
+            }
         };
         let counterpart = icmp.counterpart();
         let id = ConnId {
@@ -438,7 +475,7 @@ impl Shard {
             resp_p: u16::from(counterpart.value),
         };
         if self.steer(&id, ip, Proto::Icmp, None, all, around).is_none() {
-            return;
+            return true;
         }
         let (index, from) = self.connection(&id, ip, Proto::Icmp, counterpart.one_way, around);
         let bad =
@@ -460,6 +497,7 @@ impl Shard {
                 session.weird(conn, name, "", "ICMP");
             }
         });
+        true
     }
 
     /// Any other transport: who talked to whom, and how much.

@@ -4,6 +4,7 @@ use gannet_base::Dir;
 use gannet_protocols::Tag;
 use gannet_protocols::failure;
 use gannet_protocols::tunnel::Tunnel;
+use gannet_protocols::weird::Oddity;
 use gannet_wire::Ip;
 use gannet_wire::Udp;
 use gannet_wire::protocol;
@@ -20,6 +21,7 @@ use crate::tunnels::Encapsulation;
 const GRE: &str = "Tunnel::GRE";
 const GTPV1: &str = "Tunnel::GTPv1";
 pub(crate) const TEREDO: &str = "Tunnel::TEREDO";
+const GRE_LAYER: &str = "GRE";
 /// Who tells of oddities of tunnels between hosts.
 const IP_TUNNEL: &str = "IPTUNNEL";
 
@@ -36,7 +38,7 @@ impl Shard {
 
     /// GRE, and the tunnel between hosts that follows as a layer of its own.
     fn in_gre(&mut self, ip: &Ip<'_>, data: &[u8], around: &Encapsulation) {
-        if self.deeper(ip, "GRE", around) {
+        if self.deeper(ip, GRE_LAYER, around) {
             self.in_hosts_tunnel(ip, around, GRE, || tunnel::gre(data).map(|g| g.inner));
         }
     }
@@ -48,10 +50,13 @@ impl Shard {
         kind: &'static str,
         open: impl FnOnce() -> Result<Inner<'a>, gannet_wire::Weird>,
     ) {
-        if around.is_full(self.options.limits.tunnel_depth) {
+        let opened = open();
+        // What is wrong with GRE is told before there are too many tunnels.
+        let refused = opened.as_ref().is_err_and(|w| w.source == GRE_LAYER);
+        if !refused && around.is_full(self.options.limits.tunnel_depth) {
             return self.too_deep(ip, around);
         }
-        let inner = match open() {
+        let inner = match opened {
             Ok(inner) => inner,
             Err(w) => return self.weird(&w, around, Some(ip)),
         };
@@ -77,7 +82,7 @@ impl Shard {
         match (inner, inner.link_type()) {
             (_, Some(link)) => self.walk_frame(link, inner.data(), wire_len, around),
             (Inner::Arp(data), _) => {
-                self.walk_arp(data, around);
+                self.walk_arp(data, None, around);
             }
             _ => {}
         }
@@ -117,7 +122,7 @@ impl Shard {
             }
             port::GRE => return self.in_gre(ip, data, around),
             p if p == port::TEREDO || tunnel::looks_like_teredo(data) => {
-                return self.teredo(index, from, udp, around);
+                return self.teredo(index, from, ip, udp, around);
             }
             p if p == port::AYIYA || tunnel::looks_like_ayiya(data) => {
                 (Tag::Ayiya, "Tunnel::AYIYA", tunnel::ayiya(data))
@@ -128,13 +133,18 @@ impl Shard {
         if failed && tag != Tag::Gtpv1 {
             return;
         }
-        if around.is_full(self.options.limits.tunnel_depth) {
+        let full = around.is_full(self.options.limits.tunnel_depth);
+        if full && tag != Tag::Gtpv1 {
             self.udp_too_deep(index, ip, tag, around);
             return;
         }
-        if tag == Tag::Gtpv1 && around.last().is_some_and(|t| t.kind == GTPV1) {
-            self.refuse(index, tag, "GTP-in-GTP", &[]);
-            return;
+        if tag == Tag::Gtpv1 && !opened.as_ref().is_err_and(Refusal::is_out_of_bound) {
+            if full {
+                return self.gtp_too_deep();
+            }
+            if around.last().is_some_and(|t| t.kind == GTPV1) {
+                return self.refuse(index, tag, "GTP-in-GTP", &[]);
+            }
         }
         let inner = match opened {
             Ok(inner) => inner,
@@ -148,14 +158,20 @@ impl Shard {
     }
 
     /// Teredo counts once sound packets were seen both ways; what it carries is looked at anyway.
-    fn teredo(&mut self, index: u32, from: Dir, udp: &Udp<'_>, around: &Encapsulation) {
+    fn teredo(
+        &mut self,
+        index: u32,
+        from: Dir,
+        ip: &Ip<'_>,
+        udp: &Udp<'_>,
+        around: &Encapsulation,
+    ) {
         let Some(slot) = self.table.get_mut(index) else { return };
         if slot.ext.tunnel_failed(Tag::Teredo) {
             return;
         }
         if around.is_full(self.options.limits.tunnel_depth) {
-            slot.conn.note_limit();
-            return;
+            return self.udp_too_deep(index, ip, Tag::Teredo, around);
         }
         let teredo = match tunnel::teredo(udp.payload) {
             Ok(teredo) => teredo,
@@ -219,6 +235,15 @@ impl Shard {
             slot.conn.note_limit();
         }
         self.flow_weird("exceeded_tunnel_max_depth", ip, tag.name(), around);
+    }
+
+    /// GTP tells so of no connection and no hosts, by a name of its own.
+    #[cold]
+    fn gtp_too_deep(&mut self) {
+        let source = Some(Tag::Gtpv1.name());
+        let what = Oddity { name: "tunnel_depth", addl: "", source, in_tunnel: false };
+        let env = &mut self.env;
+        env.weirds.packet(&mut env.logs, self.now, &what);
     }
 
     #[cold]

@@ -6,6 +6,7 @@ use gannet_log::Logs;
 
 use crate::hash::Hashes;
 use crate::hash::Wanted;
+use crate::manager::TroubleKind;
 use crate::ocsp;
 use crate::pe;
 use crate::rows;
@@ -20,6 +21,8 @@ pub(crate) struct Analyzers {
     hashes: Option<Box<Hashes>>,
     ocsp: Option<Vec<u8>>,
     pe: Option<Box<pe::Parser>>,
+    /// The analyzer for which the file is none, not told yet, and why.
+    pub(crate) failure: Option<(&'static str, pe::PeError)>,
 }
 
 /// What they found.
@@ -64,7 +67,7 @@ impl Analyzers {
             && !pe.is_done()
         {
             // Headers that are none end the reading; what was read stays.
-            let _ = pe.update(data);
+            self.failure = pe.update(data).err().map(|e| ("PE", e)).or(self.failure);
         }
         if let Some(ocsp) = &mut self.ocsp {
             if ocsp.len() + data.len() <= MAX_OCSP {
@@ -96,14 +99,31 @@ impl Analyzers {
 }
 
 impl Results {
-    /// Writes the rows of their own logs.
-    pub(crate) fn write(&self, logs: &mut Logs, ts: Time, fuid: Uid) {
+    /// Writes the rows of their own logs, and tells of what is odd.
+    pub(crate) fn write(
+        &self,
+        logs: &mut Logs,
+        ts: Time,
+        fuid: Uid,
+        mut odd: impl FnMut(TroubleKind),
+    ) {
         if let Some(row) = self.pe.as_ref().and_then(|pe| rows::pe(ts, fuid, pe.info())) {
             logs.write(&row);
         }
-        let response = self.ocsp.as_ref().and_then(|data| ocsp::parse_response(data).ok());
-        for status in response.iter().flat_map(|r| &r.certificates) {
-            logs.write(&rows::ocsp(ts, fuid, status));
+        match self.ocsp.as_deref().map(ocsp::parse_response) {
+            Some(Ok(response)) => {
+                for status in &response.certificates {
+                    logs.write(&rows::ocsp(ts, fuid, status));
+                }
+                for w in &response.weirds {
+                    odd(TroubleKind::Weird { name: w.name(), addl: w.addition() });
+                }
+            }
+            Some(Err(_)) => {
+                let name = ocsp::RESPONSE_ERROR_WEIRD;
+                odd(TroubleKind::Weird { name, addl: String::new() });
+            }
+            None => {}
         }
     }
 }

@@ -7,7 +7,8 @@ use gannet_base::Uid;
 use gannet_log::Logs;
 use gannet_log::Set;
 
-use crate::manager::File;
+use crate::file::File;
+use crate::manager::Trouble;
 
 gannet_log::row! {
     /// One row a file that a connection carried.
@@ -64,9 +65,9 @@ gannet_log::row! {
 }
 
 /// Writes the rows of a file that ended, one a connection, and those of what looked into it.
-pub(crate) fn write(logs: &mut Logs, file: &mut File) {
+pub(crate) fn write(logs: &mut Logs, file: &mut File, troubles: &mut Vec<Trouble>) {
     let results = file.analyzers.finish();
-    results.write(logs, file.started, file.fuid);
+    results.write(logs, file.started, file.fuid, |kind| troubles.push(file.has(kind)));
     let mut row = FileRow {
         ts: file.started,
         fuid: file.fuid,

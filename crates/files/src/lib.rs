@@ -24,6 +24,7 @@
 
 mod analyzers;
 pub mod der;
+mod file;
 mod files_log;
 pub mod hash;
 mod manager;
@@ -39,6 +40,8 @@ pub use manager::FileId;
 pub use manager::FileOptions;
 pub use manager::FileStart;
 pub use manager::Files;
+pub use manager::Trouble;
+pub use manager::TroubleKind;
 pub use manager::era;
 
 /// The logs that files make.

@@ -1,6 +1,7 @@
 //! The life of files: from a connection's bytes to their rows.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::collections::BinaryHeap;
 use std::collections::VecDeque;
 
@@ -14,15 +15,10 @@ use gannet_log::Key;
 use gannet_log::Logs;
 
 use crate::analyzers::Analyzers;
-use crate::files_log;
-use crate::sniff;
+use crate::file::File;
 
-/// The type of a file is told by its first so many bytes.
-const BEGINNING: usize = 4096;
 /// A file that nothing arrives of is given up after this.
 const TIMEOUT: Interval = Interval::from_secs(120);
-/// Bytes of one file that wait above a hole; at more the hole is given up.
-const MAX_BUFFERED: usize = 512 << 10;
 
 /// Files that have ended are forgotten at whole multiples of this time.
 pub const FORGET_EVERY: Interval = Interval::from_secs(10);
@@ -58,6 +54,36 @@ pub struct FileStart {
     pub mime_type: Option<&'static str>,
 }
 
+/// What is wrong with a file's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The file.
+    pub fuid: Uid,
+    /// The connection that carries it, if there is only one.
+    pub conn: Option<(Uid, ConnId)>,
+    /// What.
+    pub kind: TroubleKind,
+}
+
+/// Kinds of [`Trouble`], by the log that tells of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TroubleKind {
+    /// An oddity, for weird.log.
+    Weird {
+        /// Its name.
+        name: &'static str,
+        /// Details, may be empty.
+        addl: String,
+    },
+    /// The file is not what an analyzer was started for, for analyzer.log.
+    Violation {
+        /// The analyzer.
+        analyzer: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
 /// Connections that are remembered for one file.
 const MAX_CONNECTIONS: usize = 1000;
 
@@ -76,43 +102,6 @@ impl Default for FileOptions {
     }
 }
 
-/// One file, as far as it came.
-#[derive(Debug)]
-pub(crate) struct File {
-    pub(crate) fuid: Uid,
-    pub(crate) uid: Uid,
-    pub(crate) id: ConnId,
-    /// Further connections that carry it.
-    pub(crate) others: Vec<(Uid, ConnId)>,
-    pub(crate) local_orig: bool,
-    pub(crate) start: FileStart,
-    pub(crate) started: Time,
-    pub(crate) last: Time,
-    pub(crate) seen: u64,
-    pub(crate) missing: u64,
-    pub(crate) overflow: u64,
-    pub(crate) timed_out: bool,
-    pub(crate) mime_type: Option<&'static str>,
-    pub(crate) analyzers: Analyzers,
-    /// The first bytes, until the type is told.
-    beginning: Vec<u8>,
-    sniffed: bool,
-    /// Bytes seen or known to be missing: where the next ones belong.
-    offset: u64,
-    /// What came too early, by offset.
-    early: Vec<(u64, Vec<u8>)>,
-    number: u64,
-    /// When it began first.
-    born: Time,
-    /// Tells it from others of the same time.
-    tie: u64,
-    due: Time,
-    /// When its row was written, if it is.
-    over: Time,
-    /// It timed out and its row is written: it begins anew if more comes.
-    dormant: bool,
-}
-
 /// All files in transit.
 #[derive(Debug)]
 pub struct Files {
@@ -127,6 +116,8 @@ pub struct Files {
     /// limit is near.
     oldest: VecDeque<(u64, u32)>,
     given_up: u64,
+    /// What was wrong with files, not told yet.
+    troubles: Vec<Trouble>,
 }
 
 impl Files {
@@ -146,6 +137,7 @@ impl Files {
             created: 0,
             oldest: VecDeque::new(),
             given_up: 0,
+            troubles: Vec::new(),
         }
     }
 
@@ -198,7 +190,8 @@ impl Files {
             beginning: Vec::new(),
             sniffed: mime_type.is_some(),
             offset: 0,
-            early: Vec::new(),
+            early: BTreeMap::new(),
+            held: 0,
             number,
             born: now,
             tie,
@@ -329,6 +322,8 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
         file.deliver(data);
+        let trouble = file.trouble();
+        self.troubles.extend(trouble);
         self.end_if_complete(logs, now, id);
     }
 
@@ -338,6 +333,8 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
         file.deliver_at(offset, data);
+        let trouble = file.trouble();
+        self.troubles.extend(trouble);
         self.end_if_complete(logs, now, id);
     }
 
@@ -347,6 +344,8 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
         file.gap(len);
+        let trouble = file.trouble();
+        self.troubles.extend(trouble);
     }
 
     /// It is complete or given up: its rows are written.
@@ -357,31 +356,49 @@ impl Files {
         if let Some(mut file) = self.files[id.index as usize].take() {
             self.free.push(id.index);
             if !file.dormant {
-                file.finish(logs, now);
+                file.finish(logs, now, &mut self.troubles);
             }
         }
+    }
+
+    /// What was wrong with files since the last time, but for what [`expire`](Self::expire) and
+    /// [`finish`](Self::finish) told.
+    #[inline]
+    pub fn take_troubles(&mut self) -> Vec<Trouble> {
+        std::mem::take(&mut self.troubles)
     }
 
     fn end_if_complete(&mut self, logs: &mut Logs, now: Time, id: FileId) {
         let complete = |f: &File| f.start.total_bytes.is_some_and(|t| f.offset >= t);
         if self.get(id).is_some_and(complete)
-            && let Some(file) = self.get_mut(id)
+            && let Some(Some(file)) = self.files.get_mut(id.index as usize)
             && !file.dormant
         {
-            file.finish(logs, now);
+            file.finish(logs, now, &mut self.troubles);
             // Kept for its name until its protocol says that it ended.
             file.dormant = true;
             file.due = Time::MAX;
         }
     }
 
-    /// Packet time goes on: files that nothing came of for long are given up.
+    /// Packet time goes on to `now`, on its way to the next `packet`'s: files that nothing came of for
+    /// long are given up, and what was wrong with them told.
+    ///
+    /// A look is due by `now`, and judges by the time of the packet; so is the next look, of a file
+    /// that something came of meanwhile.
     #[inline]
-    pub fn expire(&mut self, logs: &mut Logs, now: Time) {
+    pub fn expire(
+        &mut self,
+        logs: &mut Logs,
+        now: Time,
+        packet: Time,
+        mut tell: impl FnMut(&mut Logs, &Trouble),
+    ) {
         while let Some(Reverse((due, ..))) = self.timers.peek()
             && *due <= now
         {
-            self.fire(logs);
+            self.fire(logs, packet);
+            self.troubles.drain(..).for_each(|w| tell(logs, &w));
         }
     }
 
@@ -392,176 +409,51 @@ impl Files {
     }
 
     #[cold]
-    fn fire(&mut self, logs: &mut Logs) {
+    fn fire(&mut self, logs: &mut Logs, packet: Time) {
         let Some(Reverse((due, tie, number, index))) = self.timers.pop() else { return };
-        let Some(file) = self.get_mut(FileId { index, number }) else { return };
-        if file.due != due || file.dormant {
+        let Some(Some(file)) = self.files.get_mut(index as usize) else { return };
+        if file.number != number || file.due != due || file.dormant {
             return;
         }
-        if file.last + TIMEOUT <= due {
+        if file.last + TIMEOUT <= packet {
             file.timed_out = true;
             if let Some(key) = logs.key() {
                 logs.set_key(Key { due, tie, ..key });
             }
-            file.finish(logs, due);
+            file.finish(logs, due, &mut self.troubles);
             file.dormant = true;
             return;
         }
-        file.due = file.last + TIMEOUT;
+        file.due = packet + TIMEOUT;
         let again = file.due;
         self.timers.push(Reverse((again, tie, number, index)));
     }
 
-    /// The end of input: all files that no connection ended are given up.
-    pub fn finish(&mut self, logs: &mut Logs, now: Time) {
+    /// The end of input: all files that no connection ended are given up, and what was wrong with
+    /// them told.
+    pub fn finish(
+        &mut self,
+        logs: &mut Logs,
+        now: Time,
+        mut tell: impl FnMut(&mut Logs, &Trouble),
+    ) {
         let mut open: Vec<_> = self.files.iter_mut().flatten().filter(|f| !f.dormant).collect();
         open.sort_by_key(|f| (f.born, f.tie));
         for file in open {
             logs.set_key(Key { packet: u64::MAX, due: file.born, tie: file.tie });
             file.timed_out = true;
-            file.finish(logs, now);
+            file.finish(logs, now, &mut self.troubles);
             file.dormant = true;
             file.due = Time::MAX;
+            self.troubles.drain(..).for_each(|w| tell(logs, &w));
         }
-    }
-}
-
-impl File {
-    fn begin(&mut self, options: FileOptions) {
-        if options.hash {
-            self.analyzers.add_hashes();
-        }
-        if let Some(mime) = self.mime_type {
-            self.analyzers.add_for(mime);
-        }
-    }
-
-    /// Something arrived; a file that was given up begins anew.
-    fn touch(&mut self, now: Time, options: FileOptions) {
-        if self.dormant && self.due != Time::MAX {
-            self.dormant = false;
-            self.timed_out = false;
-            self.started = now;
-            (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
-            self.mime_type = self.start.mime_type;
-            self.sniffed = self.mime_type.is_some();
-            self.analyzers = Analyzers::default();
-            self.begin(options);
-        }
-        self.last = now;
-    }
-
-    fn deliver(&mut self, data: &[u8]) {
-        if self.dormant {
-            return;
-        }
-        if !self.sniffed {
-            // Data that fills the beginning at once is looked at where it lies.
-            if self.beginning.is_empty() && data.len() >= BEGINNING {
-                self.told(sniff::mime_type(&data[..BEGINNING]));
-            } else {
-                // Analyzers that the type calls for get the bytes from the start.
-                self.beginning.extend_from_slice(data);
-                self.count(data.len());
-                if self.beginning.len() >= BEGINNING {
-                    self.sniff();
-                }
-                return;
-            }
-        }
-        self.analyzers.data(data);
-        self.count(data.len());
-    }
-
-    fn count(&mut self, n: usize) {
-        self.seen += n as u64;
-        self.offset += n as u64;
-    }
-
-    /// Tells the type from the beginning as far as it came.
-    fn sniff(&mut self) {
-        if self.sniffed {
-            return;
-        }
-        let beginning = std::mem::take(&mut self.beginning);
-        let known = !beginning.is_empty() && self.missing == 0;
-        let shown = &beginning[..beginning.len().min(BEGINNING)];
-        self.told(if known { sniff::mime_type(shown) } else { None });
-        self.analyzers.data(&beginning);
-    }
-
-    fn told(&mut self, mime_type: Option<&'static str>) {
-        self.sniffed = true;
-        self.mime_type = mime_type;
-        if let Some(mime) = mime_type {
-            self.analyzers.add_for(mime);
-        }
-    }
-
-    fn deliver_at(&mut self, offset: u64, data: &[u8]) {
-        if self.dormant {
-            return;
-        }
-        let end = offset.saturating_add(data.len() as u64);
-        if end <= self.offset {
-            return; // seen before
-        }
-        if offset > self.offset {
-            let held: usize = self.early.iter().map(|(_, d)| d.len()).sum();
-            if held + data.len() <= MAX_BUFFERED {
-                let at = self.early.partition_point(|(o, _)| *o < offset);
-                self.early.insert(at, (offset, data.to_vec()));
-                return;
-            }
-            self.flush_early();
-            if offset > self.offset {
-                self.gap(offset - self.offset);
-            }
-        }
-        let skip = (self.offset - offset).min(data.len() as u64) as usize;
-        self.deliver(&data[skip..]);
-        while let Some((at, _)) = self.early.first()
-            && *at <= self.offset
-        {
-            let (at, held) = self.early.remove(0);
-            let skip = (self.offset - at).min(held.len() as u64) as usize;
-            self.deliver(&held[skip..]);
-        }
-    }
-
-    /// Gives up the holes below what came too early.
-    fn flush_early(&mut self) {
-        for (at, held) in std::mem::take(&mut self.early) {
-            if at > self.offset {
-                self.gap(at - self.offset);
-            }
-            let skip = (self.offset - at).min(held.len() as u64) as usize;
-            self.deliver(&held[skip..]);
-        }
-    }
-
-    fn gap(&mut self, len: u64) {
-        if self.dormant {
-            return;
-        }
-        self.sniff();
-        self.analyzers.gap();
-        self.missing += len;
-        self.offset = self.offset.saturating_add(len);
-    }
-
-    fn finish(&mut self, logs: &mut Logs, now: Time) {
-        self.over = now;
-        self.flush_early();
-        self.sniff();
-        files_log::write(logs, self);
-        self.analyzers = Analyzers::default();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::MAX_BUFFERED;
     use gannet_base::Addr;
 
     fn start() -> FileStart {
@@ -593,6 +485,11 @@ mod tests {
             let id = ConnId { orig_h: a, orig_p: 1, resp_h: a, resp_p: 80 };
             let ordinal = self.files.len() as u64;
             self.files.start(Time::from_secs(1), uid, id, true, ordinal, start)
+        }
+
+        fn expire(&mut self, now: i64, packet: i64) {
+            let at = Time::from_secs;
+            self.files.expire(&mut self.logs, at(now), at(packet), |_, _| ());
         }
 
         fn rows(&self) -> Vec<String> {
@@ -657,13 +554,109 @@ mod tests {
         let mut w = World::new();
         let f = w.start(start());
         w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
-        w.files.expire(&mut w.logs, Time::from_secs(219));
+        w.expire(121, 121);
+        w.expire(240, 240);
         assert!(w.rows().is_empty());
-        w.files.expire(&mut w.logs, Time::from_secs(220));
+        w.expire(241, 241);
         assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
         w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
-        w.files.finish(&mut w.logs, Time::from_secs(301));
+        w.files.finish(&mut w.logs, Time::from_secs(301), |_, _| ());
         assert!(w.rows()[1].starts_with("300.000000"));
         assert!(w.rows()[1].contains("\t4\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
+    }
+
+    #[test]
+    fn how_long_a_file_was_silent_is_judged_when_a_packet_comes() {
+        let mut w = World::new();
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
+        // Due at 121, found alive by the packet at 150: the next look is 120 seconds after that one.
+        w.expire(121, 150);
+        assert_eq!(w.files.next_due(), Time::from_secs(270));
+        w.files.data(&mut w.logs, Time::from_secs(260), f, b"def");
+        w.expire(270, 379);
+        assert!(w.rows().is_empty());
+        w.files.end(&mut w.logs, Time::from_secs(400), f);
+        assert!(w.rows()[0].contains("\t6\t-\t0\t0\tF\t"), "{}", w.rows()[0]);
+        // Due at 121, and silent for long by the time of the next packet.
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
+        w.expire(121, 220);
+        assert!(w.rows()[1].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
+    }
+
+    #[test]
+    fn a_hole_below_too_much_is_given_up_when_more_comes() {
+        let mut w = World::new();
+        let f = w.start(start());
+        let now = Time::from_secs(2);
+        w.files.data_at(&mut w.logs, now, f, 0, b"abc");
+        // More than is held, at once: it waits, until something else comes.
+        let much = vec![0; MAX_BUFFERED + 1];
+        w.files.data_at(&mut w.logs, now, f, 10, &much);
+        w.files.data_at(&mut w.logs, now, f, 20, b"again");
+        assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing)), Some((3 + much.len() as u64, 7)));
+        let end = 10 + much.len() as u64;
+        w.files.data_at(&mut w.logs, now, f, end + 1, b"x");
+        w.files.end(&mut w.logs, now, f);
+        let seen = 3 + much.len() + 1;
+        assert!(w.rows()[0].contains(&format!("\t{seen}\t-\t8\t7\tF\t")), "{}", w.rows()[0]);
+    }
+
+    #[test]
+    fn parts_that_overlap_count_once() {
+        let mut w = World::new();
+        let f = w.start(FileStart { total_bytes: Some(12), ..start() });
+        let now = Time::from_secs(2);
+        for (at, part) in [(4, "efgh"), (4, "efgh"), (6, "ghij"), (2, "cdefghijkl"), (0, "abc")] {
+            assert!(w.rows().is_empty());
+            w.files.data_at(&mut w.logs, now, f, at, part.as_bytes());
+        }
+        assert!(w.rows()[0].contains("\t12\t12\t0\t0\tF\t"), "{}", w.rows()[0]);
+        // A gap that is announced leaves what waits above its beginning in its place.
+        let f = w.start(start());
+        w.files.data_at(&mut w.logs, now, f, 4, b"efgh");
+        w.files.gap(now, f, 10);
+        w.files.end(&mut w.logs, now, f);
+        assert!(w.rows()[1].contains("\t4\t-\t6\t0\tF\t"), "{}", w.rows()[1]);
+    }
+
+    #[test]
+    fn an_ocsp_response_that_is_cut_is_odd() {
+        let mut w = World::new();
+        let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x03\x0a\x01\x00");
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        assert!(w.files.take_troubles().is_empty());
+        let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+        let fuid = w.files.fuid(f).unwrap();
+        w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x82\x03\xb6\x0a\x01\x00");
+        let mut told = Vec::new();
+        w.files.finish(&mut w.logs, Time::from_secs(3), |_, w| told.push(w.clone()));
+        let conn = w.files.get(f).map(|f| (f.uid, f.id));
+        let name = crate::ocsp::RESPONSE_ERROR_WEIRD;
+        let kind = TroubleKind::Weird { name, addl: String::new() };
+        assert_eq!(told, [Trouble { fuid, conn, kind }]);
+    }
+
+    #[test]
+    fn a_program_whose_headers_are_none_violates() {
+        let mut w = World::new();
+        let f = w.start(start());
+        // Of DOS alone: there is no place for further headers.
+        w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 98][..]].concat());
+        assert!(w.files.take_troubles().is_empty());
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        let told = w.files.take_troubles();
+        let is_pe = |k: &TroubleKind| matches!(k, TroubleKind::Violation { analyzer: "PE", .. });
+        assert!(matches!(&told[..], [t] if t.conn.is_some() && is_pe(&t.kind)), "{told:?}");
+        assert!(w.rows()[0].contains("\tPE\tapplication/x-dosexec\t"), "{}", w.rows()[0]);
+        // It is told when it is seen, and once.
+        let f = w.start(start());
+        w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 4094][..]].concat());
+        assert_eq!(w.files.take_troubles().len(), 1);
+        w.files.data(&mut w.logs, Time::from_secs(2), f, &[0; 100]);
+        w.files.end(&mut w.logs, Time::from_secs(2), f);
+        assert_eq!(w.files.take_troubles(), []);
     }
 }

@@ -106,6 +106,15 @@ impl Fragments {
         if fragment.dont_fragment {
             odd("fragment_with_DF");
         }
+        if ip.total_len < u32::from(ip.header_len) {
+            // No length at all, as offloading leaves it.
+            odd("fragment_protocol_inconsistency");
+            return false;
+        }
+        if fragment.offset == 0 && ip.version == 6 {
+            // RFC 8200 §4.5: what the others say comes next does not count.
+            d.protocol = ip.protocol;
+        }
         let offset = u64::from(fragment.offset);
         let upper = offset + u64::from(ip.payload_len);
         if !fragment.more {
@@ -124,6 +133,9 @@ impl Fragments {
         if d.size != 0 && upper > d.size {
             odd("fragment_size_inconsistency");
             d.size = upper;
+        }
+        if ip.payload_len == 0 {
+            return false; // bytes behind it are the link's
         }
         let kept = d.insert(offset, ip.payload, &mut odd);
         let Some(end) = d.complete(&mut odd) else {
@@ -354,6 +366,48 @@ mod tests {
             told(&[packet(1, 128, false, &big), packet(1, 64, false, &big)]),
             ["fragment_size_inconsistency"]
         );
+    }
+
+    /// An IPv6 fragment whose header says that `next` follows.
+    fn packet_v6(next: u8, offset: u16, more: bool, payload: &[u8]) -> Vec<u8> {
+        let mut p = vec![0x60, 0, 0, 0, 0, 8 + payload.len() as u8, 44, 64];
+        p.extend([[1; 16], [2; 16]].concat());
+        let [high, low] = (offset | u16::from(more)).to_be_bytes();
+        p.extend([next, 0, high, low, 0, 0, 0, 7]);
+        p.extend_from_slice(payload);
+        p
+    }
+
+    #[test]
+    fn the_first_fragment_tells_the_protocol() {
+        let (mut f, mut odd) = (Fragments::default(), Vec::new());
+        assert_eq!(add(&mut f, &packet_v6(60, 64, false, b"the last"), &mut odd), None);
+        let whole = add(&mut f, &packet_v6(17, 0, true, &[0; 64]), &mut odd).unwrap();
+        let ip = gannet_wire::ip(&whole, whole.len() as u32, false).unwrap();
+        assert_eq!((ip.protocol, ip.payload_len), (17, 72));
+        assert_eq!(odd, ["fragment_protocol_inconsistency"]);
+    }
+
+    #[test]
+    fn an_empty_fragment_ends_no_datagram() {
+        let (mut f, mut odd) = (Fragments::default(), Vec::new());
+        assert_eq!(add(&mut f, &packet(1, 0, true, &[7; 64]), &mut odd), None);
+        // Behind it are bytes of the link; the datagram waits for one that has some of its own.
+        let mut empty = packet(1, 64, false, &[]);
+        empty.extend([0; 26]);
+        assert_eq!(add(&mut f, &empty, &mut odd), None);
+        let whole = add(&mut f, &packet(1, 0, true, &[7; 64]), &mut odd).unwrap();
+        assert_eq!(whole[20..], [7; 64]);
+        assert_eq!(odd, ["fragment_overlap"]);
+    }
+
+    #[test]
+    fn a_fragment_without_length_is_odd() {
+        let (mut f, mut odd) = (Fragments::default(), Vec::new());
+        let mut p = packet(1, 0, true, &[7; 64]);
+        p[2..4].fill(0);
+        assert_eq!(add(&mut f, &p, &mut odd), None);
+        assert_eq!((odd, f.bytes()), (vec!["fragment_protocol_inconsistency"], 0));
     }
 
     proptest! {

@@ -9,11 +9,14 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
 use gannet_files::Files;
+use gannet_files::Trouble;
+use gannet_files::TroubleKind;
 use gannet_flow::Conn;
 use gannet_log::Logs;
 
 use crate::Pending;
 use crate::Tag;
+use crate::failure;
 use crate::hub::HubPorts;
 use crate::later::Deferred;
 use crate::policy::Assets;
@@ -254,7 +257,8 @@ impl Env {
     /// Packet time went on to `now`, on its way to the next `packet`'s: what is due is done.
     #[inline]
     pub fn expire(&mut self, now: Time, packet: Time) {
-        self.files.expire(&mut self.logs, now);
+        let weirds = &mut self.weirds;
+        self.files.expire(&mut self.logs, now, packet, |logs, w| tell(weirds, logs, packet, w));
         self.tunnels.expire(&mut self.logs, now, packet);
     }
 
@@ -267,6 +271,14 @@ impl Env {
         }
         if let Some(stats) = &mut self.weirds.stats {
             stats.arrive(&mut self.logs, packet);
+        }
+    }
+
+    /// What was wrong with files that the packet at hand carried is told.
+    #[inline]
+    pub(crate) fn tell_of_files(&mut self, now: Time) {
+        for w in self.files.take_troubles() {
+            tell(&mut self.weirds, &mut self.logs, now, &w);
         }
     }
 
@@ -299,7 +311,8 @@ impl Env {
 
     /// The end of input: what is still open is written.
     pub fn finish(&mut self, now: Time) {
-        self.files.finish(&mut self.logs, now);
+        let weirds = &mut self.weirds;
+        self.files.finish(&mut self.logs, now, |logs, w| tell(weirds, logs, now, w));
         self.dhcp.finish(&mut self.logs);
         self.dhcp_software(now);
         if let Some(mut policy) = self.policy() {
@@ -394,6 +407,18 @@ impl Env {
             Tag::FtpData => self.ftp.control(to, now).is_some(),
             Tag::IrcData => self.irc.announced(to, now).is_some(),
             _ => true,
+        }
+    }
+}
+/// Tells of what was wrong with a file.
+#[cold]
+fn tell(weirds: &mut Weirds, logs: &mut Logs, now: Time, trouble: &Trouble) {
+    match &trouble.kind {
+        TroubleKind::Weird { name, addl } => {
+            weirds.file(logs, now, trouble.fuid, name, addl, None);
+        }
+        TroubleKind::Violation { analyzer, reason } => {
+            failure::log_file(logs, now, trouble, analyzer, reason);
         }
     }
 }

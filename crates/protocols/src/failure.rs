@@ -4,7 +4,9 @@ use gannet_base::ConnId;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_files::Trouble;
 use gannet_flow::Conn;
+use gannet_log::Logs;
 
 use crate::Env;
 use crate::Tag;
@@ -51,6 +53,21 @@ pub fn log(env: &mut Env, now: Time, conn: &Conn, kind: &str, tag: Tag, reason: 
         failure_data: (!data.is_empty()).then_some(data),
     };
     env.logs.write(&row);
+}
+
+/// Writes a row for a file, which names its connection but not the transport.
+pub(crate) fn log_file(logs: &mut Logs, now: Time, file: &Trouble, analyzer: &str, reason: &str) {
+    logs.write(&AnalyzerRow {
+        ts: now,
+        analyzer_kind: "file",
+        analyzer_name: analyzer,
+        uid: file.conn.map(|(uid, _)| uid),
+        fuid: Some(file.fuid),
+        id: file.conn.map(|(_, id)| id),
+        proto: None,
+        failure_reason: reason,
+        failure_data: None,
+    });
 }
 
 #[cfg(test)]

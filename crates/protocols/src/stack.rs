@@ -260,14 +260,20 @@ impl Session<'_> {
             };
             call(&mut entry.analyzer, &mut cx);
         }
+        self.env.tell_of_files(self.now);
         if !self.scratch.starts.is_empty() {
             self.run_starts(conn);
         }
     }
 
+    /// Starts analyzers in the order asked, each with what it starts itself. [`MAX_STARTS`] bounds how
+    /// deep that goes.
     fn run_starts(&mut self, conn: &mut Conn) {
-        while let Some((tag, replay)) = self.scratch.starts.pop() {
+        for (tag, replay) in std::mem::take(&mut self.scratch.starts) {
             self.start(conn, tag, Some(&replay));
+            if !self.scratch.starts.is_empty() {
+                self.run_starts(conn);
+            }
         }
     }
 
@@ -294,6 +300,7 @@ impl Session<'_> {
                 analyzer.stream(&mut cx, *from, chunk);
             }
         }
+        self.env.tell_of_files(self.now);
         self.stack.started += 1;
         if self.stack.entries.capacity() == 0 {
             self.stack.entries = self.scratch.entries();
@@ -332,6 +339,7 @@ impl Session<'_> {
             };
             entry.analyzer.finish(&mut cx);
             self.scratch.starts.clear();
+            self.env.tell_of_files(self.now);
         }
     }
 
@@ -412,5 +420,27 @@ impl tcp::Consumer for Session<'_> {
 
     fn wants_data(&self) -> bool {
         self.stack.waiting != Waiting::No || !self.stack.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+
+    #[test]
+    fn protocols_found_at_once_start_in_the_order_of_their_rules() {
+        let mut h = Harness::new(Proto::Tcp, 9);
+        let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
+        stack.prepare(&mut h.env, &mut h.conn, h.now);
+        let mut session =
+            Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
+        let mut say = |from, data: &[u8]| {
+            tcp::Consumer::data(&mut session, &mut h.conn, from, data);
+        };
+        say(Dir::Orig, b"USER a\r\nHELO b\r\n");
+        say(Dir::Resp, b"220 c\r\n230 d\r\n");
+        let tags: Vec<_> = stack.entries.iter().map(|e| e.analyzer.tag()).collect();
+        assert_eq!(tags, [Tag::Detector, Tag::Ftp, Tag::Smtp]);
     }
 }

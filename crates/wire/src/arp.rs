@@ -33,6 +33,20 @@ pub struct Arp<'a> {
     pub target: &'a [u8],
 }
 
+impl Arp<'_> {
+    /// Whether it asks for or tells an IPv4 address of Ethernet, as nearly all do, and its frame came
+    /// `from` the address that it says.
+    pub fn is_usual(&self, from: [u8; 6]) -> bool {
+        const ETHERNET: u16 = 1;
+        const IEEE_802: u16 = 6;
+        matches!(self.hardware, ETHERNET | IEEE_802)
+            && self.protocol == 0x0800
+            && self.sender.len() == 4
+            && self.sender_mac == from
+            && matches!(self.operation, 1 | 2)
+    }
+}
+
 /// Reads an ARP message.
 ///
 /// # Errors
@@ -71,6 +85,23 @@ mod tests {
         assert_eq!((a.hardware, a.protocol, a.operation), (1, 0x0800, 1));
         assert_eq!((a.sender_mac, a.sender), (&[2, 0, 0, 0, 0, 1][..], &[192, 0, 2, 1][..]));
         assert_eq!((a.target_mac, a.target), (&[0; 6][..], &[192, 0, 2, 2][..]));
+    }
+
+    #[test]
+    fn what_is_usual() {
+        let from = [2, 0, 0, 0, 0, 1];
+        let usual = |a: &Arp<'_>| a.is_usual(from);
+        let a = arp(&REQUEST).unwrap();
+        assert!(usual(&a) && usual(&Arp { hardware: 6, operation: 2, ..a }));
+        assert!(!a.is_usual([2, 0, 0, 0, 0, 2]));
+        let odd = [
+            Arp { hardware: 15, ..a },
+            Arp { protocol: 0x86dd, ..a },
+            Arp { sender: &[1; 16], ..a },
+            Arp { sender_mac: &from[..5], ..a },
+            Arp { operation: 3, ..a },
+        ];
+        assert!(!odd.iter().any(usual));
     }
 
     #[test]

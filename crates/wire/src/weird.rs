@@ -107,6 +107,14 @@ impl Weird {
         Self { name, addl: Addl::None, source, scope: Scope::Global, addrs: None }
     }
 
+    /// The same of a packet that is known to be between two `hosts`.
+    pub fn of(self, hosts: Option<(Addr, Addr)>) -> Self {
+        match (self.scope, hosts) {
+            (Scope::Packet, Some(_)) => Self { scope: Scope::Flow, addrs: hosts, ..self },
+            _ => self,
+        }
+    }
+
     /// The same with something to add.
     pub(crate) fn with(self, addl: Addl) -> Self {
         Self { addl, ..self }

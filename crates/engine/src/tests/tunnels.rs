@@ -103,6 +103,48 @@ fn only_so_many_tunnels_deep() {
 }
 
 #[test]
+fn tunnels_over_udp_say_that_there_are_too_many() {
+    let nest = |port: u16, payload: &[u8]| {
+        let mut inner = datagram(5_000, port, payload);
+        for _ in 0..4 {
+            inner = frame::ipv4(CLIENT, SERVER, 4, 1, &inner);
+        }
+        one(ethernet(0x0800, &inner))
+    };
+    let told = |ran: &Ran| (ran.weirds(), ran.rows("conn", "id.resp_p history"));
+    let six = [&[0x60, 0, 0, 0, 0, 0, 59, 64][..], &[1; 32]].concat();
+    for (port, source, payload) in [
+        (3_544, "TEREDO", &six[..]),
+        (4_789, "VXLAN", &VXLAN[..]),
+        (6_081, "GENEVE", &[0; 8]),
+        (5_072, "AYIYA", &[0; 3]),
+    ] {
+        let ran = nest(port, payload);
+        let name = ["exceeded_tunnel_max_depth_in_tunnel".to_owned()];
+        assert_eq!(told(&ran), (name.to_vec(), vec![format!("{port} DX")]));
+        assert_eq!(ran.rows("weird", "source id.orig_p"), [format!("{source} 0")]);
+    }
+    // GTP has a name of its own for it, and looks first whether the message holds.
+    let gtp = [&[0x30, 255, 0, 20, 0, 0, 0, 1][..], &datagram(4_000, 9_000, b"")].concat();
+    let ran = nest(2_152, &gtp);
+    assert_eq!(told(&ran), (vec!["tunnel_depth".to_owned()], vec!["2152 D".to_owned()]));
+    assert_eq!(ran.rows("weird", "source id.orig_p"), ["GTPV1 -"]);
+    let ran = nest(2_152, &gtp[..7]);
+    assert_eq!(told(&ran), (vec![], vec!["2152 D".to_owned()]));
+    assert_eq!(ran.rows("analyzer", "analyzer_name"), ["GTPV1"]);
+}
+
+#[test]
+fn gre_is_looked_at_before_tunnels_are_counted() {
+    let mut inner = frame::ipv4(CLIENT, SERVER, 47, 1, &[0, 2, 8, 0]);
+    for _ in 0..4 {
+        inner = frame::ipv4(CLIENT, SERVER, 4, 1, &inner);
+    }
+    let ran = one(ethernet(0x0800, &inner));
+    assert_eq!(ran.rows("weird", "name source"), ["unknown_gre_version_in_tunnel GRE"]);
+}
+
+#[test]
 fn layers_count_on_inside_of_tunnels() {
     // Each tunnel is six layers: UDP, VXLAN, Ethernet, two tags and IP; the outermost frame has
     // Ethernet and IP.
@@ -179,6 +221,9 @@ fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
             b.extend(subframe(p));
         }
         let ran = Ran::of(&capture(LinkType(105), &[(0.0, b)]));
+        let hosts = ran.rows("weird", "name id.resp_h");
+        let invalid = hosts.iter().filter(|w| w.starts_with("invalid"));
+        assert!(invalid.clone().all(|w| w.ends_with("198.51.100.7")), "{hosts:?}");
         (ran.rows("conn", "id.resp_p"), ran.weirds())
     };
     let (one, two) = (datagram(1, 9_000, b"1"), datagram(1, 9_001, b"2"));
@@ -188,6 +233,11 @@ fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
     let (rows, weirds) = run(&[&two, &broken, &one]);
     assert_eq!(rows, ["9001"]);
     assert_eq!(weirds, ["unknown_ip_version", "invalid_802_11_amsdu_inner_packet"]);
+    // Half of a UDP header does not hold either; the oddities have its hosts.
+    let half = frame::ipv4(CLIENT, SERVER, 17, 1, &one[20..24]);
+    let (rows, weirds) = run(&[&half, &one]);
+    assert_eq!(rows, [] as [&str; 0]);
+    assert_eq!(weirds, ["truncated_header", "invalid_802_11_amsdu_inner_packet"]);
 }
 
 #[test]

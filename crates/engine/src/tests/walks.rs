@@ -247,3 +247,22 @@ fn an_empty_record_is_no_packet() {
     let told = String::from_utf8(shard.env.logs.pending("weird").to_vec()).unwrap();
     assert!(told.contains("empty_pcap_header"), "{told}");
 }
+
+#[test]
+fn options_that_came_in_pieces_are_looked_at() {
+    // Destination options whose second reaches beyond their end, and something unknown.
+    let whole = [&[253, 0, 1, 0, 5, 9, 0, 0][..], b"anything"].concat();
+    let piece = |at: usize, more: u8| {
+        let head = [0x60, 0, 0, 0, 0, 16, 44, 64];
+        let fragment = [60, 0, 0, at as u8 | more, 0, 0, 0, 7];
+        let ip = [&head[..], &[1; 16], &[2; 16], &fragment, &whole[at..at + 8]].concat();
+        ethernet(0x86dd, &ip)
+    };
+    let frames = [(0.0, piece(0, 1)), (0.1, piece(8, 0))];
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
+    assert_eq!(
+        ran.rows("weird", "name source"),
+        ["excessively_small_fragment -", "bad_ipv6_dest_opt_len -"]
+    );
+    assert_eq!(ran.rows("conn", "proto ip_proto"), ["unknown_transport 253"]);
+}

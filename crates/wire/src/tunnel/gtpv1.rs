@@ -188,7 +188,19 @@ fn element(data: &[u8]) -> Option<(Element<'_>, &[u8])> {
         (fixed_len(kind)?, rest)
     };
     let (value, rest) = rest.split_at_checked(len)?;
-    Some((Element { kind, value }, rest))
+    fits(kind, len).then_some((Element { kind, value }, rest))
+}
+
+/// Whether an element that states its length has room for what it always has (3GPP TS 29.060 §7.7):
+/// the type of an address, the class of a quality of service, who an extension is of, and the tunnel of
+/// a radio bearer that is set up.
+fn fits(kind: u8, len: usize) -> bool {
+    match kind {
+        128 | 255 => len >= 2,
+        135 => len >= 1,
+        140 => len == 1 || len >= 5,
+        _ => true,
+    }
 }
 
 /// Bytes of the elements that state no length (3GPP TS 29.060 table 37).
@@ -291,6 +303,16 @@ mod tests {
         assert_eq!(got[1], Element { kind: 131, value: &[8, 9] });
         assert_eq!(reason(&message(0x30, 16, &[131, 0, 2, 8])), "InformationElement: 5 > 4");
         assert_eq!(reason(&message(0x30, 16, &[7, 1])), "InformationElement: 3 > 2");
+        // Elements that are shorter than what they always have.
+        for short in [&[128, 0, 1, 0xf1][..], &[135, 0, 0], &[255, 0, 1, 1], &[140, 0, 2, 5, 0]] {
+            assert!(
+                reason(&message(0x30, 16, short)).starts_with("InformationElement"),
+                "{short:?}"
+            );
+        }
+        assert!(
+            gtpv1(&message(0x30, 16, &[128, 0, 2, 0xf1, 0x21, 135, 0, 1, 0, 140, 0, 1, 5])).is_ok()
+        );
         let echo = message(0x30, 1, &[1, 2]);
         assert_eq!(gtpv1(&echo).unwrap().body, Body::Other(&[1, 2]));
     }

@@ -141,6 +141,11 @@ pub enum Refusal<'a> {
 }
 
 impl<'a> Refusal<'a> {
+    /// Whether the payload ended before a field of it did: nothing more of it was looked at.
+    pub fn is_out_of_bound(&self) -> bool {
+        matches!(self, Self::Violation { reason: Reason::OutOfBound { .. }, .. })
+    }
+
     #[cold]
     fn violation(reason: &'static str, data: &'a [u8]) -> Self {
         Self::Violation { reason: Reason::Text(reason), data, if_confirmed: None }

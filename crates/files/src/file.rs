@@ -1,0 +1,261 @@
+//! One file: its bytes in order, what is missing of them, and who looks into them.
+
+use std::collections::BTreeMap;
+
+use gannet_base::ConnId;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Logs;
+
+use crate::analyzers::Analyzers;
+use crate::files_log;
+use crate::manager::FileOptions;
+use crate::manager::FileStart;
+use crate::manager::Trouble;
+use crate::manager::TroubleKind;
+use crate::sniff;
+
+/// The type of a file is told by its first so many bytes.
+const BEGINNING: usize = 4096;
+
+/// Bytes of one file that wait above a hole; beyond them the hole is given up when more comes.
+pub(crate) const MAX_BUFFERED: usize = 512 << 10;
+
+/// One file, as far as it came.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) fuid: Uid,
+    pub(crate) uid: Uid,
+    pub(crate) id: ConnId,
+    /// Further connections that carry it.
+    pub(crate) others: Vec<(Uid, ConnId)>,
+    pub(crate) local_orig: bool,
+    pub(crate) start: FileStart,
+    pub(crate) started: Time,
+    pub(crate) last: Time,
+    pub(crate) seen: u64,
+    pub(crate) missing: u64,
+    pub(crate) overflow: u64,
+    pub(crate) timed_out: bool,
+    pub(crate) mime_type: Option<&'static str>,
+    pub(crate) analyzers: Analyzers,
+    /// The first bytes, until the type is told.
+    pub(crate) beginning: Vec<u8>,
+    pub(crate) sniffed: bool,
+    /// Bytes seen or known to be missing: where the next ones belong.
+    pub(crate) offset: u64,
+    /// What came too early, by offset; no two overlap.
+    pub(crate) early: BTreeMap<u64, Box<[u8]>>,
+    /// Bytes of it.
+    pub(crate) held: usize,
+    pub(crate) number: u64,
+    /// When it began first.
+    pub(crate) born: Time,
+    /// Tells it from others of the same time.
+    pub(crate) tie: u64,
+    pub(crate) due: Time,
+    /// When its row was written, if it is.
+    pub(crate) over: Time,
+    /// It timed out and its row is written: it begins anew if more comes.
+    pub(crate) dormant: bool,
+}
+
+impl File {
+    pub(crate) fn begin(&mut self, options: FileOptions) {
+        if options.hash {
+            self.analyzers.add_hashes();
+        }
+        if let Some(mime) = self.mime_type {
+            self.analyzers.add_for(mime);
+        }
+    }
+
+    /// Something arrived; a file that was given up begins anew.
+    pub(crate) fn touch(&mut self, now: Time, options: FileOptions) {
+        if self.dormant && self.due != Time::MAX {
+            self.dormant = false;
+            self.timed_out = false;
+            self.started = now;
+            (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
+            self.mime_type = self.start.mime_type;
+            self.sniffed = self.mime_type.is_some();
+            self.analyzers = Analyzers::default();
+            self.begin(options);
+        }
+        self.last = now;
+    }
+
+    pub(crate) fn deliver(&mut self, data: &[u8]) {
+        if self.dormant {
+            return;
+        }
+        if !self.sniffed {
+            // Data that fills the beginning at once is looked at where it lies.
+            if self.beginning.is_empty() && data.len() >= BEGINNING {
+                self.told(sniff::mime_type(&data[..BEGINNING]));
+            } else {
+                // Analyzers that the type calls for get the bytes from the start.
+                self.beginning.extend_from_slice(data);
+                self.count(data.len());
+                if self.beginning.len() >= BEGINNING {
+                    self.sniff();
+                }
+                return;
+            }
+        }
+        self.analyzers.data(data);
+        self.count(data.len());
+    }
+
+    fn count(&mut self, n: usize) {
+        self.seen += n as u64;
+        self.offset += n as u64;
+    }
+
+    /// Tells the type from the beginning as far as it came.
+    pub(crate) fn sniff(&mut self) {
+        if self.sniffed {
+            return;
+        }
+        let beginning = std::mem::take(&mut self.beginning);
+        let known = !beginning.is_empty() && self.missing == 0;
+        let shown = &beginning[..beginning.len().min(BEGINNING)];
+        self.told(if known { sniff::mime_type(shown) } else { None });
+        self.analyzers.data(&beginning);
+    }
+
+    fn told(&mut self, mime_type: Option<&'static str>) {
+        self.sniffed = true;
+        self.mime_type = mime_type;
+        if let Some(mime) = mime_type {
+            self.analyzers.add_for(mime);
+        }
+    }
+
+    /// A part from `offset` on: what lies below it and is missing may still come. Where parts overlap,
+    /// the first counts.
+    pub(crate) fn deliver_at(&mut self, offset: u64, mut data: &[u8]) {
+        if self.dormant {
+            return;
+        }
+        if self.held > MAX_BUFFERED {
+            self.give_up_holes();
+        }
+        let Some(end) = offset.checked_add(data.len() as u64).filter(|end| *end > self.offset)
+        else {
+            return; // seen before
+        };
+        let mut at = offset.max(self.offset);
+        data = &data[(at - offset) as usize..];
+        while !data.is_empty() {
+            if at > self.offset {
+                return self.hold(at, data);
+            }
+            let until = self.first_held().map_or(end, |held| held.min(end));
+            self.deliver(&data[..(until - at) as usize]);
+            self.deliver_held();
+            let done = (self.offset - at).min(data.len() as u64);
+            at += done;
+            data = &data[done as usize..];
+        }
+    }
+
+    fn first_held(&self) -> Option<u64> {
+        self.early.keys().next().copied()
+    }
+
+    /// Keeps data above a hole, around what is kept already.
+    fn hold(&mut self, mut at: u64, mut data: &[u8]) {
+        while !data.is_empty() {
+            if let Some((start, held)) = self.early.range(..=at).next_back() {
+                let end = start + held.len() as u64;
+                if end > at {
+                    let skip = (end - at).min(data.len() as u64);
+                    at += skip;
+                    data = &data[skip as usize..];
+                    continue;
+                }
+            }
+            let until = self.early.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
+            let n = (until - at).min(data.len() as u64) as usize;
+            self.early.insert(at, data[..n].into());
+            self.held += n;
+            at += n as u64;
+            data = &data[n..];
+        }
+    }
+
+    /// Delivers what was held and follows now.
+    fn deliver_held(&mut self) {
+        while let Some(entry) = self.early.first_entry().filter(|e| *e.key() == self.offset) {
+            let held = entry.remove();
+            self.held -= held.len();
+            self.deliver(&held);
+        }
+    }
+
+    /// Too much waits: what is missing below it is given up, and its first hole counts as overflow
+    /// besides.
+    #[cold]
+    fn give_up_holes(&mut self) {
+        if let Some(first) = self.first_held() {
+            self.overflow += first - self.offset;
+        }
+        self.flush_early();
+    }
+
+    /// Gives up the holes below what came too early.
+    fn flush_early(&mut self) {
+        if let Some((start, held)) = self.early.last_key_value() {
+            let end = start + held.len() as u64;
+            self.skip_to(end);
+        }
+    }
+
+    /// Bytes below `end` that did not come will not.
+    fn skip_to(&mut self, end: u64) {
+        while let Some(next) = self.first_held().filter(|next| *next < end) {
+            self.miss(next - self.offset);
+            self.deliver_held();
+        }
+        if end > self.offset {
+            self.miss(end - self.offset);
+            self.deliver_held();
+        }
+    }
+
+    pub(crate) fn gap(&mut self, len: u64) {
+        if !self.dormant {
+            self.skip_to(self.offset.saturating_add(len));
+        }
+    }
+
+    fn miss(&mut self, len: u64) {
+        self.sniff();
+        self.analyzers.gap();
+        self.missing += len;
+        self.offset = self.offset.saturating_add(len);
+    }
+
+    /// What an analyzer found wrong and nobody knows yet.
+    #[inline]
+    pub(crate) fn trouble(&mut self) -> Option<Trouble> {
+        let (analyzer, reason) = self.analyzers.failure.take()?;
+        Some(self.has(TroubleKind::Violation { analyzer, reason: reason.to_string() }))
+    }
+
+    /// This file has some trouble.
+    pub(crate) fn has(&self, kind: TroubleKind) -> Trouble {
+        let conn = self.others.is_empty().then_some((self.uid, self.id));
+        Trouble { fuid: self.fuid, conn, kind }
+    }
+
+    pub(crate) fn finish(&mut self, logs: &mut Logs, now: Time, troubles: &mut Vec<Trouble>) {
+        self.over = now;
+        self.flush_early();
+        self.sniff();
+        troubles.extend(self.trouble());
+        files_log::write(logs, self, troubles);
+        self.analyzers = Analyzers::default();
+    }
+}
