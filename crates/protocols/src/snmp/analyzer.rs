@@ -22,6 +22,9 @@ impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
         let parsed = Message::parse(data);
         let header = parsed.as_ref().map_or_else(|e| e.after_header, |_| true);
+        if parsed.as_ref().is_ok_and(|m| m.odd_flags) {
+            cx.violation(Tag::Snmp, "Invalid v3 HeaderData msgFlags", b"");
+        }
         if header && !from.is_orig() {
             cx.confirm(Tag::Snmp);
         }
@@ -78,6 +81,20 @@ mod tests {
         assert_eq!((&*r["version"], &*r["community"]), ("2c", "public"));
         assert_eq!((&*r["get_requests"], &*r["get_responses"]), ("1", "1"));
         assert_eq!((&*r["duration"], &*r["up_since"]), ("1.000000", "91.000000"));
+    }
+
+    #[test]
+    fn flags_are_a_byte() {
+        let n = tlv(2, &[b"\x03"]);
+        let s = |text: &[u8]| tlv(4, &[text]);
+        for (flags, odd) in [(&b"\x00"[..], false), (b"", true), (b"\x00\x00", true)] {
+            let global = tlv(0x30, &[&n, &n, &s(flags), &tlv(2, &[b"\x01"])]);
+            let m = tlv(0x30, &[&n, &global, &s(b""), &s(b"secret")]);
+            let mut h = Harness::new(Proto::Udp, 161);
+            let mut a = Analyzer::new(&mut h.cx());
+            a.datagram(&mut h.cx(), Dir::Orig, &m, 0);
+            assert_eq!(h.violated(Tag::Snmp), odd);
+        }
     }
 
     #[test]
