@@ -136,6 +136,13 @@ impl Context<'_> {
         self.env.weirds.conn_bytes(&mut self.env.logs, self.now, self.conn, name, addl, source);
     }
 
+    /// A number of ASN.1 has more than eight bytes: it counts as 0. Zeek tells that of no
+    /// connection.
+    pub(crate) fn long_number(&mut self, bytes: usize) {
+        let (env, name) = (&mut *self.env, "asn_binary_to_int64_shift_too_large");
+        env.weirds.net(&mut env.logs, self.now, name, &bytes.to_string());
+    }
+
     /// This connection's responder relays a stream for its originator. All connections between the two
     /// count as one tunnel of this `kind` (`Tunnel::SOCKS`), whatever the originator's port.
     pub fn register_tunnel(&mut self, kind: &'static str) {

@@ -16,18 +16,26 @@ const MAX_LINE: usize = 1000;
 /// The analyzer of one connection.
 pub struct Analyzer {
     lines: [Lines; 2],
+    nul_told: bool,
     lone_cr_told: bool,
 }
 
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self { lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)], lone_cr_told: false }
+        Self {
+            lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)],
+            nul_told: false,
+            lone_cr_told: false,
+        }
     }
 }
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if from.is_orig() && data.contains(&0) && !std::mem::replace(&mut self.nul_told, true) {
+            cx.weird("NUL_in_line", "", Some("CONTENTLINE"));
+        }
         let lines = &mut self.lines[from.index()];
         let mut data = data;
         while let Some(line) = lines.next(&mut data) {
@@ -40,9 +48,7 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn gap(&mut self, _cx: &mut Context<'_>, from: Dir, _len: u64) {
-        self.lines[from.index()].reset();
-    }
+    // After a gap a line that had begun goes on with what follows, as in Zeek.
 
     fn flip(&mut self, _cx: &mut Context<'_>) {
         self.lines.swap(0, 1);
@@ -82,5 +88,18 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Orig, b"a\r\nx\ry");
         let names: Vec<_> = h.rows("weird").iter().map(|r| r["name"].clone()).collect();
         assert_eq!(names, ["contentline_size_exceeded", "line_terminated_with_single_CR"]);
+    }
+
+    #[test]
+    fn lines_go_on_over_gaps_and_have_no_nul() {
+        let mut h = Harness::new(Proto::Tcp, 79);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Resp, b"\0");
+        a.stream(&mut h.cx(), Dir::Orig, &[b'a'; MAX_LINE]);
+        a.gap(&mut h.cx(), Dir::Orig, 10);
+        assert!(h.rows("weird").is_empty());
+        a.stream(&mut h.cx(), Dir::Orig, b"b\0\r\n\0");
+        let names: Vec<_> = h.rows("weird").iter().map(|r| r["name"].clone()).collect();
+        assert_eq!(names, ["NUL_in_line", "contentline_size_exceeded"]);
     }
 }

@@ -8,6 +8,7 @@ use crate::Context;
 use crate::Request;
 use crate::Tag;
 use crate::support::Frames;
+use crate::support::ber;
 
 /// What is said of bytes that are no message.
 const REASON: &str = "Binpac exception: binpac exception";
@@ -16,6 +17,9 @@ const MAX_MESSAGE: usize = 10 << 20;
 
 /// Reads one message into the row of its connection. Returns whether it was one.
 fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, data: &[u8]) -> bool {
+    if let Some(n) = ber::long_length(data) {
+        cx.long_number(n);
+    }
     let mut aside = Aside::default();
     let parsed = message::parse(data, &mut aside);
     session.aside(cx, &aside);
@@ -147,6 +151,16 @@ mod tests {
         assert_eq!((&*r["request_type"], &*r["client"], &*r["service"]), ("AS", "des/X", "cifs/h"));
         assert_eq!((&*r["success"], &*r["cipher"]), ("T", "aes256-cts-hmac-sha1-96"));
         assert_eq!((&*r["till"], &*r["forwardable"]), ("2136422885.000000", "T"));
+    }
+
+    #[test]
+    fn lengths_have_few_bytes() {
+        let mut h = Harness::new(Proto::Udp, 88);
+        let mut a = Udp::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, b"\x6a\x8a\0\0\0\0\0\0\0\0\0\0", 12);
+        let r = &h.rows("weird")[0];
+        assert_eq!((&*r["name"], &*r["addl"]), ("asn_binary_to_int64_shift_too_large", "10"));
+        assert!(h.violated(Tag::Krb));
     }
 
     #[test]

@@ -287,6 +287,16 @@ mod tests {
     }
 
     #[test]
+    fn a_bridge_has_the_high_bit() {
+        let (h, _) = run(&[
+            (Dir::Orig, b"\x10\x0e\0\x04MQTT\x84\x02\0\x3c\0\x02me"),
+            (Dir::Resp, b"\x20\x02\0\0"),
+        ]);
+        let version = &h.rows("mqtt_connect")[0]["proto_version"];
+        assert_eq!(version, "unknown-version-18446744073709551492");
+    }
+
+    #[test]
     fn deliveries() {
         let (mut h, mut a) = run(&[
             (Dir::Orig, b"\x30\x06\0\x01tabc"),

@@ -98,9 +98,22 @@ macro_rules! named {
     };
 }
 
-named! {
-    /// A version, written as its name.
-    Version, "unknown-version", 3 => "3.1", 4 => "3.1.1", 5 => "5.0"
+/// A version, written as its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Version(pub u8);
+
+impl Value for Version {
+    const TYPE: Type = Type::Scalar("string");
+
+    fn put<E: Encoder>(&self, e: &mut E) {
+        match self.0 {
+            3 => e.plain(b"3.1"),
+            4 => e.plain(b"3.1.1"),
+            5 => e.plain(b"5.0"),
+            // Signed at first and then a count: that is how Zeek has the high bit of a bridge.
+            n => e.plain(format!("unknown-version-{}", i64::from(n as i8) as u64).as_bytes()),
+        }
+    }
 }
 
 named! {

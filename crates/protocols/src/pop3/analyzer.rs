@@ -401,9 +401,7 @@ impl Analyze for Analyzer {
         self.lines[from.index()] = lines;
     }
 
-    fn gap(&mut self, _cx: &mut Context<'_>, from: Dir, _len: u64) {
-        self.lines[from.index()].reset();
-    }
+    // After a gap a line that had begun goes on with what follows, as in Zeek.
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         if self.lines[from.index()].has_partial() {
@@ -468,6 +466,19 @@ mod tests {
         assert_eq!((&*files[0]["source"], &*files[0]["seen_bytes"]), ("POP3", "14"));
         assert_eq!((&*files[0]["is_orig"], &*files[0]["depth"]), ("F", "0"));
         assert!(!h.violated(Tag::Pop3));
+    }
+
+    #[test]
+    fn lines_go_on_over_gaps() {
+        let mut h = Harness::new(Proto::Tcp, 110);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Resp, b"+O");
+        a.gap(&mut h.cx(), Resp, 10);
+        a.stream(&mut h.cx(), Resp, b"K\r\n");
+        a.stream(&mut h.cx(), Orig, b"USER me\r\n");
+        a.stream(&mut h.cx(), Resp, b"+OK\r\n");
+        assert!(h.confirmed(Tag::Pop3));
+        assert!(h.rows("weird").is_empty());
     }
 
     #[test]

@@ -94,13 +94,14 @@ fn syn(b: &mut Bytes<'_>) -> Option<Syn> {
     if flags & flag::CORRELATION_ID != 0 {
         b.take(32)?;
     }
-    let mut version = 0;
-    if flags & flag::SYNEX != 0 {
-        b.u16()?;
-        version = b.u16()?;
-        if version == VERSION_2 {
-            b.take(32)?;
-        }
+    // As to Zeek, a message that announces no version cannot be read.
+    if flags & flag::SYNEX == 0 {
+        return None;
+    }
+    b.u16()?;
+    let version = b.u16()?;
+    if version == VERSION_2 {
+        b.take(32)?;
     }
     Some(Syn { ack, flags, version })
 }
@@ -135,6 +136,15 @@ mod tests {
         a.datagram(&mut h.cx(), Dir::Orig, b"\0\0\0\x01\x04\0\0\x04\0\x01\x07\0", 0);
         assert!(!h.violated(Tag::RdpEudp));
         a.datagram(&mut h.cx(), Dir::Orig, b"\0\0\0\x01\x04\0\0\x04\0\x09\x07\0", 0);
+        assert!(h.violated(Tag::RdpEudp));
+    }
+
+    #[test]
+    fn a_version_must_be_told() {
+        let mut h = Harness::new(Proto::Udp, 3389);
+        let mut a = Udp::new(&mut h.cx());
+        let syn = b"\xff\xff\xff\xff\x04\x00\x00\x01\0\0\0\x01\x04\xd0\x04\xd0";
+        a.datagram(&mut h.cx(), Dir::Orig, syn, 0);
         assert!(h.violated(Tag::RdpEudp));
     }
 }

@@ -5,6 +5,7 @@ use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
+use crate::support::ber;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -20,8 +21,14 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        if let Some(n) = ber::long_length(data) {
+            cx.long_number(n);
+        }
         let parsed = Message::parse(data);
         let header = parsed.as_ref().map_or_else(|e| e.after_header, |_| true);
+        if parsed.as_ref().is_ok_and(|m| m.odd_flags) {
+            cx.violation(Tag::Snmp, "Invalid v3 HeaderData msgFlags", b"");
+        }
         if header && !from.is_orig() {
             cx.confirm(Tag::Snmp);
         }
@@ -81,6 +88,20 @@ mod tests {
     }
 
     #[test]
+    fn flags_are_a_byte() {
+        let n = tlv(2, &[b"\x03"]);
+        let s = |text: &[u8]| tlv(4, &[text]);
+        for (flags, odd) in [(&b"\x00"[..], false), (b"", true), (b"\x00\x00", true)] {
+            let global = tlv(0x30, &[&n, &n, &s(flags), &tlv(2, &[b"\x01"])]);
+            let m = tlv(0x30, &[&n, &global, &s(b""), &s(b"secret")]);
+            let mut h = Harness::new(Proto::Udp, 161);
+            let mut a = Analyzer::new(&mut h.cx());
+            a.datagram(&mut h.cx(), Dir::Orig, &m, 0);
+            assert_eq!(h.violated(Tag::Snmp), odd);
+        }
+    }
+
+    #[test]
     fn other_bytes_are_a_violation() {
         let mut h = Harness::new(Proto::Udp, 161);
         let mut a = Analyzer::new(&mut h.cx());
@@ -89,5 +110,10 @@ mod tests {
         assert!(h.violated(Tag::Snmp));
         assert!(!h.confirmed(Tag::Snmp));
         assert!(h.rows("snmp").is_empty());
+        assert!(h.rows("weird").is_empty());
+        a.datagram(&mut h.cx(), Dir::Resp, b"\x30\x89\0\0\0\0\0\0\0\0\0", 11);
+        let r = &h.rows("weird")[0];
+        assert_eq!((&*r["name"], &*r["addl"]), ("asn_binary_to_int64_shift_too_large", "9"));
+        assert_eq!(r["uid"], "-");
     }
 }

@@ -33,6 +33,8 @@ pub struct Message<'a> {
     pub up_time: Option<u64>,
     /// Length of a part of a name that is longer than any can be.
     pub long_part: Option<usize>,
+    /// Whether the flags of version 3 are a byte, as they must be.
+    pub odd_flags: bool,
 }
 
 /// The header was read and then something failed.
@@ -136,6 +138,7 @@ fn header<'a>(b: &mut Bytes<'a>) -> Option<(Message<'a>, bool)> {
         description: None,
         up_time: None,
         long_part: None,
+        odd_flags: false,
     };
     let plain = match version {
         0 | 1 => {
@@ -146,7 +149,7 @@ fn header<'a>(b: &mut Bytes<'a>) -> Option<(Message<'a>, bool)> {
             ber::sequence(b)?;
             ber::integer(b)?;
             ber::integer(b)?;
-            ber::tagged(b, ber::OCTET_STRING)?;
+            message.odd_flags = ber::tagged(b, ber::OCTET_STRING)?.len() != 1;
             let model = ber::integer(b)?;
             let security = ber::tagged(b, ber::OCTET_STRING)?;
             let plain = ber::head(b)?.tag == ber::SEQUENCE;

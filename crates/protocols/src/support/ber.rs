@@ -45,6 +45,15 @@ pub fn head(b: &mut Bytes<'_>) -> Option<Head> {
     Some(Head { tag, length })
 }
 
+/// Bytes of the length that follows the first tag, where it has more than eight and they are all
+/// there: no number can be so long.
+pub fn long_length(data: &[u8]) -> Option<usize> {
+    let mut b = Bytes(data);
+    b.u8()?;
+    let n = usize::from(b.u8().filter(|n| *n > 0x88)? & 0x7f);
+    b.take(n).map(<[u8]>::len)
+}
+
 /// Reads a value: its tag and content.
 pub fn value<'a>(b: &mut Bytes<'a>) -> Option<(u8, &'a [u8])> {
     let head = head(b)?;
@@ -87,6 +96,14 @@ mod tests {
         assert_eq!(h(b"\x30\x82\x01"), None);
         assert_eq!(h(b"\x30\x89\x01\0\0\0\0\0\0\0\0"), Some((0x30, 0)));
         assert_eq!(head(&mut Bytes(b"\xa3\x01")).map(Head::index), Some(3));
+    }
+
+    #[test]
+    fn lengths_of_lengths() {
+        assert_eq!(long_length(b"\x30\x89123456789"), Some(9));
+        assert_eq!(long_length(b"\x30\x8912345678"), None);
+        assert_eq!(long_length(b"\x30\x8812345678"), None);
+        assert_eq!(long_length(b"\x30\x7f"), None);
     }
 
     #[test]

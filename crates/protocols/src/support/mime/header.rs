@@ -73,6 +73,7 @@ impl<'a> MediaType<'a> {
 
 /// The first token of a value, and what follows it. What cannot stand in a token is skipped.
 pub fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = skip_blanks_and_comments(text);
     let from = skip_until(text, is_token_char)?;
     let len = text[from..].iter().take_while(|&&b| is_token_char(b)).count();
     Some((&text[from..from + len], &text[from + len..]))
@@ -118,7 +119,7 @@ fn unquote(text: &[u8]) -> Vec<u8> {
 
 /// Where the first byte of the wanted kind stands, comments not counted.
 fn skip_until(text: &[u8], wanted: fn(u8) -> bool) -> Option<usize> {
-    let mut rest = skip_blanks_and_comments(text);
+    let mut rest = text;
     while let Some(&b) = rest.first() {
         if wanted(b) {
             return Some(text.len() - rest.len());
@@ -202,6 +203,8 @@ mod tests {
         );
         assert_eq!(boundary("multipart/mixed; boundary==_a:b;c").as_deref(), Some(&b"=_a:b;c"[..]));
         assert_eq!(boundary("multipart/mixed; boundary=\"open"), None);
+        assert_eq!(boundary("multipart/mixed; boundary=(a)b").as_deref(), Some(&b"(a)b"[..]));
+        assert_eq!(boundary("multipart/mixed; boundary= (a)b").as_deref(), Some(&b"b"[..]));
         assert_eq!(boundary("multipart/mixed; x; boundary=b").as_deref(), Some(&b"b"[..]));
     }
 
