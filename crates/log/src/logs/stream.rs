@@ -1,0 +1,91 @@
+//! One log and its file.
+
+use std::fs::File;
+use std::io;
+use std::io::Write;
+
+use gannet_base::Time;
+
+use super::Options;
+use crate::buffer::Buffer;
+use crate::collect::Key;
+use crate::collect::Shape;
+use crate::json::civil;
+use crate::row::Field;
+
+/// A buffer goes to its file when it holds this much, and in pieces of just this size, so that they
+/// lie in a file as they lie in memory. Kernels keep what was written in pieces like those it came
+/// in: from 128 KiB on they have to look for memory that nobody used for long, which on virtual
+/// machines costs more than all copying, and pieces that cross the borders of pages cost twice.
+pub(super) const PIECE: usize = 64 << 10;
+
+/// One log: rows that wait for their file, and the file.
+pub(super) struct Stream {
+    pub(super) path: &'static str,
+    pub(super) shape: Shape,
+    pub(super) enabled: bool,
+    pub(super) file: Option<File>,
+    pub(super) buffer: Buffer,
+    /// Keys and line ends of the rows in `buffer`, where rows are collected.
+    pub(super) marks: Vec<(Key, u32)>,
+    /// When the first row came, of those in `buffer` where rows are collected.
+    pub(super) opened: Time,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+}
+
+impl Stream {
+    /// Writes what is in the buffer, in whole pieces of `unit` bytes.
+    #[cold]
+    pub(super) fn flush(&mut self, options: &Options, error: &mut Option<io::Error>, unit: usize) {
+        let whole = self.buffer.len() / unit * unit;
+        self.bytes += whole as u64;
+        if let Some(dir) = &options.dir {
+            let path = || dir.join(format!("{}.log", self.path));
+            let file = self.file.take().map_or_else(|| File::create(path()), Ok);
+            let done = file.and_then(|mut file| {
+                for piece in self.buffer.bytes()[..whole].chunks(PIECE) {
+                    file.write_all(piece)?;
+                }
+                self.file = Some(file);
+                Ok(())
+            });
+            if let Err(e) = done {
+                let named = io::Error::new(e.kind(), format!("{}: {e}", path().display()));
+                error.get_or_insert(named);
+            }
+        }
+        self.buffer.drop_first(whole);
+    }
+}
+
+/// The lines before the first row.
+pub(super) fn header(path: &str, fields: &[Field], now: Time) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut line = |name: &str, values: &mut dyn Iterator<Item = String>| {
+        out.extend_from_slice(name.as_bytes());
+        for v in values {
+            out.push(b'\t');
+            out.extend_from_slice(v.as_bytes());
+        }
+        out.push(b'\n');
+    };
+    let one = |v: &str| std::iter::once(v.to_owned());
+    line("#separator \\x09", &mut std::iter::empty());
+    line("#set_separator", &mut one(","));
+    line("#empty_field", &mut one("(empty)"));
+    line("#unset_field", &mut one("-"));
+    line("#path", &mut one(path));
+    line("#open", &mut one(&stamp(now)));
+    line("#fields", &mut fields.iter().map(|f| f.name.to_owned()));
+    line("#types", &mut fields.iter().map(|f| f.ty.to_string()));
+    out
+}
+
+/// `2026-11-21-08-47-00`, UTC.
+pub(super) fn stamp(t: Time) -> String {
+    let s = t.as_nanos().div_euclid(1_000_000_000);
+    let (y, m, d) = civil(s.div_euclid(86_400));
+    let s = s.rem_euclid(86_400);
+    format!("{y:04}-{m:02}-{d:02}-{:02}-{:02}-{:02}", s / 3600, s / 60 % 60, s % 60)
+}
