@@ -12,7 +12,7 @@
 //! more             Dict ──▶ directory    0 1 0 2             by some low bits of the hash
 //!                           segments     ┌──0──┐ ┌──1──┐ ┌──2──┐
 //!
-//! segment          │ cells for entries │ tags of 8 bits, one for each cell │
+//! segment          │ cells for entries │    │ tags of 8 bits, one for each cell │
 //! ```
 //!
 //! A segment is a *clustered* array: entries stand in one array about in the order of their homes, the cells that 32 bits

@@ -4,7 +4,7 @@
 //! Growth goes a block at a time, so the work of one operation is bounded by the entries of one block,
 //! `CELLS_MAX`, and some places of the directory.
 
-use crate::raw::block::{self, Block, Spot, block_bytes, homes_in};
+use crate::raw::block::{Block, Seek, Spot, cells_bytes, homes_in};
 use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
 use crate::raw::secret::{self, Drawn};
 
@@ -75,29 +75,6 @@ enum At {
     Apart(usize),
 }
 
-/// A search on its way.
-pub(crate) struct Seek<'t, T> {
-    block: &'t Block<T>,
-    hash: u64,
-    seek: block::Seek,
-}
-
-impl<T> Clone for Seek<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Seek<'_, T> {}
-
-impl<T> Seek<'_, T> {
-    /// The second step: asks for the entry that the last one will compare.
-    #[inline(always)]
-    pub(crate) fn sift(&mut self) {
-        self.seek = self.block.sift(self.seek, self.hash);
-    }
-}
-
 /// The least size that allocators hand out without waste from `bytes` on: four of them to a doubling.
 const fn good_size(bytes: usize) -> usize {
     if bytes <= 64 {
@@ -107,9 +84,12 @@ const fn good_size(bytes: usize) -> usize {
     bytes.next_multiple_of(1 << step)
 }
 
+/// Bytes short of such a size: those that align what they hand out may need some for that.
+const SHORT: usize = 8;
+
 /// As many homes as are handed out for `homes` of them anyway.
 const fn filled_up<T>(homes: usize) -> usize {
-    homes_in::<T>(good_size(block_bytes::<T>(homes)))
+    homes_in::<T>(good_size(cells_bytes::<T>(homes) + SHORT) - SHORT)
 }
 
 /// Homes for so many entries, and more as far as the allocation has room.
@@ -201,8 +181,7 @@ impl<T> Table<T> {
     /// Begins a search in steps: asks for the memory that the second one will touch.
     #[inline(always)]
     pub(crate) fn seek(&self, hash: u64) -> Seek<'_, T> {
-        let block = self.directory.block(hash);
-        Seek { block, hash, seek: block.seek(hash) }
+        self.directory.block(hash).seek(hash)
     }
 
     /// The last step of a search: the entry that `eq` accepts.
@@ -212,10 +191,12 @@ impl<T> Table<T> {
         seek: Seek<'t, T>,
         mut eq: impl FnMut(&T) -> bool,
     ) -> Option<&'t T> {
-        let Seek { block, hash, seek } = seek;
-        match block.pick(seek, &mut eq) {
-            None if block.has_apart => self.find_apart(hash, &mut eq).map(|(_, entry)| entry),
-            found => found,
+        match seek.pick(&mut eq) {
+            Ok(entry) => Some(entry),
+            Err((block, hash)) if block.has_apart => {
+                self.find_apart(hash, &mut eq).map(|(_, entry)| entry)
+            }
+            Err(_) => None,
         }
     }
 
@@ -540,7 +521,7 @@ mod tests {
             let homes = homes_for::<u64>(entries);
             assert!(homes * FRESH.0 >= entries * FRESH.1);
             assert!(homes_beyond::<u64>(homes) > homes);
-            let bytes = block_bytes::<u64>(homes);
+            let bytes = cells_bytes::<u64>(homes);
             assert!(bytes <= good_size(bytes) && good_size(bytes) - bytes < 9);
         }
     }

@@ -1,8 +1,12 @@
 //! One clustered array: entries in or just behind their homes, and a tag of 8 bits for each.
 //!
 //! ```text
-//! block   │ cell 0 │ cell 1 │ … │ cell n-1 │ tag 0 │ tag 1 │ … │ tag n-1 │ closed │
+//! block   cells ──▶ │ cell 0 │ cell 1 │ … │ cell n-1 │
+//!         tags  ──▶ │ tag 0 │ tag 1 │ … │ tag n-1 │ closed │
 //! ```
+//!
+//! Two allocations, so that the tags of all blocks lie close together: every search reads them, and they are few enough to
+//! stay in the nearer caches, and on few pages.
 //!
 //! The upper half of a hash names an entry's home, the cell where searching begins (`upper half × homes / 2^32`); the last
 //! byte of this half is its tag, compared sixteen at a time. An entry stands in its home or in one of the [`WINDOW`] - 1 cells
@@ -41,15 +45,20 @@ const CLOSED: u8 = 1;
 /// What hashes' last bytes are raised by to be tags.
 const RAISE: u8 = 2;
 
-/// Bytes of a block of so many homes.
-pub(crate) const fn block_bytes<T>(homes: usize) -> usize {
-    (homes + TAIL) * (size_of::<T>() + 1) + PAD
+/// Bytes of the cells of a block of so many homes.
+pub(crate) const fn cells_bytes<T>(homes: usize) -> usize {
+    (homes + TAIL) * cell_bytes::<T>()
 }
 
-/// Homes of the largest block that takes no more than so many bytes; at least one.
+/// Homes of the largest block whose cells take no more than so many bytes; at least one.
 pub(crate) const fn homes_in<T>(bytes: usize) -> usize {
-    let homes = (bytes.saturating_sub(PAD) / (size_of::<T>() + 1)).saturating_sub(TAIL);
+    let homes = (bytes / cell_bytes::<T>()).saturating_sub(TAIL);
     if homes == 0 { 1 } else { homes }
+}
+
+/// Of a cell; of its tag where the cell itself takes no room.
+const fn cell_bytes<T>() -> usize {
+    if size_of::<T>() == 0 { 1 } else { size_of::<T>() }
 }
 
 /// The tag of an entry.
@@ -63,6 +72,16 @@ fn tag_of(hash: u64) -> u8 {
 fn nth(home: usize, lanes: u32) -> usize {
     // In 32 bits (homes are less than 2^32), lest compilers work out the addresses of both summands apart.
     (home as u32).wrapping_add(lanes.trailing_zeros()) as usize
+}
+
+/// Memory of this layout, whose size is not 0.
+fn allocate(layout: Layout) -> NonNull<u8> {
+    assert!(layout.size() != 0);
+    // SAFETY: checked above.
+    match NonNull::new(unsafe { alloc::alloc(layout) }) {
+        Some(base) => base,
+        None => alloc::handle_alloc_error(layout),
+    }
 }
 
 /// A clustered array and the place of its share in the space of hashes.
@@ -84,12 +103,52 @@ unsafe impl<T: Send> Send for Block<T> {}
 // SAFETY: as above; through `&Block` only `&T` can be had.
 unsafe impl<T: Sync> Sync for Block<T> {}
 
-/// A search on its way in a block that does not change meanwhile.
-#[derive(Clone, Copy)]
-pub(crate) struct Seek {
+/// A search on its way. As it borrows the block, what it has seen of it stays true.
+pub(crate) struct Seek<'b, T> {
+    block: &'b Block<T>,
+    hash: u64,
+    /// Less than the block's homes.
     home: u32,
     /// Cells of the window with the tag, once its line has come.
     lanes: u32,
+}
+
+impl<T> Clone for Seek<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Seek<'_, T> {}
+
+impl<'b, T> Seek<'b, T> {
+    /// The second step: asks for the first entry that the last one compares.
+    #[inline(always)]
+    pub(crate) fn sift(&mut self) {
+        let home = self.home as usize;
+        self.lanes = self.block.lanes(home, self.hash);
+        // Without one any address will do: a prefetch harms nothing.
+        simd::prefetch(self.block.cells.as_ptr().wrapping_add(nth(home, self.lanes)));
+    }
+
+    /// The last step: the entry that `eq` accepts; else the block it is not in, and its hash.
+    #[inline(always)]
+    pub(crate) fn pick(
+        self,
+        eq: &mut impl FnMut(&T) -> bool,
+    ) -> Result<&'b T, (&'b Block<T>, u64)> {
+        let (home, mut lanes) = (self.home as usize, self.lanes);
+        while lanes != 0 {
+            // SAFETY: `sift` saw the tag of a hash here, and the block did not change since, as it is borrowed. So this is
+            // a cell, and it is initialised.
+            let entry = unsafe { self.block.cell(nth(home, lanes)).as_ref() };
+            if eq(entry) {
+                return Ok(entry);
+            }
+            lanes &= lanes - 1;
+        }
+        Err((self.block, self.hash))
+    }
 }
 
 /// The cell of an entry in its block, until the next change.
@@ -103,27 +162,25 @@ impl<T> Block<T> {
     /// With no home or more than 2^31 (errors of this crate), or beyond the address space.
     pub(crate) fn new(depth: u8, homes: usize) -> Self {
         assert!(homes > 0 && homes <= 1 << 31 && depth < 64);
-        let Some((layout, offset)) = Self::layout(homes) else { panic!("block of {homes} homes") };
-        // SAFETY: the layout is not of size 0, as there are tags.
-        let Some(base) = NonNull::new(unsafe { alloc::alloc(layout) }) else {
-            alloc::handle_alloc_error(layout)
-        };
-        // SAFETY: the layout is of the cells and, from `offset` on, of the tags written here: one for each cell and
-        // PAD more.
-        let tags = unsafe {
-            let tags = base.add(offset);
+        let (cells, tags) = Self::layouts(homes);
+        let cells = if cells.size() == 0 { NonNull::dangling() } else { allocate(cells).cast() };
+        let tags = allocate(tags);
+        // SAFETY: as many as the layout is of: one for each cell and PAD more.
+        unsafe {
             tags.write_bytes(FREE, homes + TAIL);
             tags.add(homes + TAIL).write_bytes(CLOSED, PAD);
-            tags
-        };
-        Block { tags, cells: base.cast(), homes, depth, has_apart: false, owned: PhantomData }
+        }
+        Block { tags, cells, homes, depth, has_apart: false, owned: PhantomData }
     }
 
-    /// The allocation of so many homes, and where its tags begin.
-    fn layout(homes: usize) -> Option<(Layout, usize)> {
-        let cells = Layout::array::<T>(homes + TAIL).ok()?;
-        let tags = Layout::array::<u8>(homes + TAIL + PAD).ok()?;
-        cells.extend(tags).ok()
+    /// The two allocations of so many homes: the cells, and the tags.
+    fn layouts(homes: usize) -> (Layout, Layout) {
+        let cells = Layout::array::<T>(homes + TAIL);
+        let tags = Layout::array::<u8>(homes + TAIL + PAD);
+        match (cells, tags) {
+            (Ok(cells), Ok(tags)) => (cells, tags),
+            _ => panic!("block of {homes} homes"),
+        }
     }
 
     /// Homes.
@@ -140,7 +197,8 @@ impl<T> Block<T> {
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        Self::layout(self.homes()).map_or(0, |(layout, _)| layout.size())
+        let (cells, tags) = Self::layouts(self.homes());
+        cells.size() + tags.size()
     }
 
     /// The cell where searching for a hash begins; less than `homes`.
@@ -187,36 +245,10 @@ impl<T> Block<T> {
 
     /// Begins a search in steps: asks for the line of tags that it touches first.
     #[inline(always)]
-    pub(crate) fn seek(&self, hash: u64) -> Seek {
+    pub(crate) fn seek(&self, hash: u64) -> Seek<'_, T> {
         let home = self.home(hash);
         simd::prefetch(self.window(home));
-        Seek { home: home as u32, lanes: 0 }
-    }
-
-    /// The next step of a search for this hash: asks for the first entry that it compares.
-    #[inline(always)]
-    pub(crate) fn sift(&self, seek: Seek, hash: u64) -> Seek {
-        let home = seek.home as usize;
-        assert!(home < self.homes());
-        let lanes = self.lanes(home, hash);
-        // Without one any address will do: a prefetch harms nothing.
-        simd::prefetch(self.cells.as_ptr().wrapping_add(nth(home, lanes)));
-        Seek { lanes, ..seek }
-    }
-
-    /// The last step: the entry that `eq` accepts.
-    #[inline(always)]
-    pub(crate) fn pick(&self, seek: Seek, eq: &mut impl FnMut(&T) -> bool) -> Option<&T> {
-        let (home, mut lanes) = (seek.home as usize, seek.lanes);
-        while lanes != 0 {
-            // Checked: that nothing changed since nobody can see here.
-            let entry = self.get(Spot(nth(home, lanes) as u32))?;
-            if eq(entry) {
-                return Some(entry);
-            }
-            lanes &= lanes - 1;
-        }
-        None
+        Seek { block: self, hash, home: home as u32, lanes: 0 }
     }
 
     /// The filled cell with the tag of this hash that `eq` accepts.
@@ -235,15 +267,30 @@ impl<T> Block<T> {
         if eq(entry) {
             return Some((entry, at));
         }
-        let mut others = lanes & (lanes - 1);
-        while others != 0 {
-            let at = nth(home, others);
-            // SAFETY: as above.
-            let entry = unsafe { self.cell(at).as_ref() };
+        let others = lanes & (lanes - 1);
+        if others == 0 {
+            return None;
+        }
+        self.search_others(home, others, eq)
+    }
+
+    /// The same among these lanes of a window, each of which has the tag of a hash.
+    #[cold]
+    #[inline(never)]
+    fn search_others(
+        &self,
+        home: usize,
+        mut lanes: u32,
+        eq: &mut impl FnMut(&T) -> bool,
+    ) -> Option<(&T, usize)> {
+        while lanes != 0 {
+            let at = nth(home, lanes);
+            // Checked: callers could give other lanes.
+            let entry = self.get(Spot(at as u32))?;
             if eq(entry) {
                 return Some((entry, at));
             }
-            others &= others - 1;
+            lanes &= lanes - 1;
         }
         None
     }
@@ -488,10 +535,14 @@ impl<T> Drop for Block<T> {
                 drop(self.take(Spot(at)));
             }
         }
-        if let Some((layout, _)) = Self::layout(self.homes()) {
-            // SAFETY: allocated in `new` with the layout of the same number of homes, and freed once: whoever copies a
-            // block bit by bit (`directory`) drops one of the copies.
-            unsafe { alloc::dealloc(self.cells.as_ptr().cast(), layout) };
+        let (cells, tags) = Self::layouts(self.homes());
+        // SAFETY: allocated in `new` with the layouts of the same number of homes, and freed once: whoever copies a
+        // block bit by bit (`directory`) drops one of the copies. Cells of no size were not allocated.
+        unsafe {
+            if cells.size() != 0 {
+                alloc::dealloc(self.cells.as_ptr().cast(), cells);
+            }
+            alloc::dealloc(self.tags.as_ptr(), tags);
         }
     }
 }
