@@ -7,7 +7,11 @@
 use std::fmt::Write;
 
 /// In the order of the manual.
-const SOURCES: [&str; 2] = [include_str!("lua/gannet.lua"), include_str!("lua/events.lua")];
+const SOURCES: [&str; 3] = [
+    include_str!("lua/gannet.lua"),
+    include_str!("lua/events.lua"),
+    include_str!("lua/client.lua"),
+];
 
 /// The reference as Markdown: a section a function, in the order of the source.
 pub fn manual() -> String {
@@ -71,7 +75,8 @@ fn heading(code: &str) -> Option<String> {
     Some(
         name.replace("Pipeline:", "pipeline:")
             .replace("Counts:", "counts:")
-            .replace("Analysis:", "analysis:"),
+            .replace("Analysis:", "analysis:")
+            .replace("Client:", "client:"),
     )
 }
 
@@ -91,6 +96,8 @@ mod tests {
             "counts:top(n)",
             "gannet.analyze(...)",
             "analysis:on(name, call)",
+            "gannet.client(url, options)",
+            "client:ask(message)",
             "gannet.version",
         ] {
             assert!(text.contains(&format!("### `{name}`\n")), "{name}");
