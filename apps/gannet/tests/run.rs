@@ -489,3 +489,37 @@ fn scripts_send_what_they_choose() {
     let run = Run::with_input(&mut command, b"gannet.client('udp://127.0.0.1')");
     assert!(run.stderr.contains("the sandbox sends nothing"), "{}", run.stderr);
 }
+
+#[test]
+fn queries_and_answers_are_kept_for_respdiff() {
+    let folder = std::env::temp_dir().join(format!("gannet-kept-{}", std::process::id()));
+    let script = "local out = gannet.respdiff(arg[2], { 'captured', 'new' })\n\
+                  out:put('QUERY', { { 'FIRST', 0.5 }, { 'SECOND', 0 } })\n\
+                  out:put('OTHER', { false, { 'THIRD', 1e9 } })\n\
+                  print(pcall(out.put, out, 'x', { { 'y' } }))\n\
+                  print(out:finish(), pcall(out.finish, out))\n\
+                  print(select(2, pcall(gannet.respdiff, arg[2], { 'again' })))\n";
+    let mut command = gannet();
+    command.args(["run", "-"]).arg(&folder);
+    let run = Run::with_input(&mut command, script.as_bytes());
+    let data = std::fs::read(folder.join("data.mdb")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let lines: Vec<_> = run.stdout.lines().collect();
+    assert!(
+        lines[0].starts_with("false\t") && lines[0].ends_with("an answer is { bytes, seconds }")
+    );
+    assert!(lines[1].starts_with("2\tfalse\t"), "{}", lines[1]);
+    assert!(
+        lines[2].contains("it is open") || lines[2].contains("queries already"),
+        "{}",
+        lines[2]
+    );
+    let holds = |bytes: &[u8]| data.windows(bytes.len()).any(|w| w == bytes);
+    assert!(holds(b"\x20\xa1\x07\0\x05\0FIRST\0\0\0\0\x06\0SECOND"));
+    assert!(holds(b"\xff\xff\xff\xff\0\0\xfe\xff\xff\xff\x05\0THIRD"));
+    let mut command = gannet();
+    command.args(["run", "--sandbox", "-"]);
+    let run = Run::with_input(&mut command, b"gannet.respdiff('x', { 'a' })");
+    assert!(run.stderr.contains("the sandbox writes no files"), "{}", run.stderr);
+}

@@ -7,10 +7,11 @@
 use std::fmt::Write;
 
 /// In the order of the manual.
-const SOURCES: [&str; 3] = [
+const SOURCES: [&str; 4] = [
     include_str!("lua/gannet.lua"),
     include_str!("lua/events.lua"),
     include_str!("lua/client.lua"),
+    include_str!("lua/respdiff.lua"),
 ];
 
 /// The reference as Markdown: a section a function, in the order of the source.
@@ -76,7 +77,8 @@ fn heading(code: &str) -> Option<String> {
         name.replace("Pipeline:", "pipeline:")
             .replace("Counts:", "counts:")
             .replace("Analysis:", "analysis:")
-            .replace("Client:", "client:"),
+            .replace("Client:", "client:")
+            .replace("Respdiff:", "respdiff:"),
     )
 }
 
@@ -98,6 +100,7 @@ mod tests {
             "analysis:on(name, call)",
             "gannet.client(url, options)",
             "client:ask(message)",
+            "respdiff:put(query, answers)",
             "gannet.version",
         ] {
             assert!(text.contains(&format!("### `{name}`\n")), "{name}");

@@ -54,6 +54,7 @@ const MODULES: &[(&[&str], &str)] = &[
     (&["gannet.events"], include_str!("lua/events.lua")),
     (&["gannet.views"], include_str!("lua/views.lua")),
     (&["gannet.client"], include_str!("lua/client.lua")),
+    (&["gannet.respdiff"], include_str!("lua/respdiff.lua")),
     (&["dnsjit.core.objects"], include_str!("lua/dnsjit/objects.lua")),
     (
         &[

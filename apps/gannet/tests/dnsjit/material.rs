@@ -178,7 +178,3 @@ pub(crate) fn tcp4(payload: &[u8]) -> Vec<u8> {
     let tcp = [4, 0, 0, 53, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 16, 0, 0, 0, 0, 0];
     [&ip[..], &tcp, payload].concat()
 }
-
-pub(crate) fn is_installed(program: &str) -> bool {
-    Command::new(program).arg("-V").output().is_ok()
-}

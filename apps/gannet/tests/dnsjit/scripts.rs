@@ -13,7 +13,6 @@ use crate::material::Folder;
 use crate::material::Frames;
 use crate::material::QUERY;
 use crate::material::ethernet;
-use crate::material::is_installed;
 use crate::material::lossy;
 use crate::material::queries;
 use crate::material::source;
@@ -97,22 +96,18 @@ fn dnsjits_examples_run() {
     }
     let (queries, others) = echo.stop();
     assert!(queries > 0 && others == 0, "{queries} queries, {others} others");
-    if is_installed("mdb_stat") || Path::new("/usr/lib/x86_64-linux-gnu/liblmdb.so.0").exists() {
-        let echo = Echo::start(&[]);
-        let script = source.join("examples/respdiff.lua");
-        let lmdb = folder.path("lmdb");
-        let run = Run::of(
-            gannet()
-                .arg("run")
-                .arg(script)
-                .args([capture, host, &echo.port, &lmdb, "original", "received"]),
-        );
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        assert!(Path::new(&lmdb).join("data.mdb").is_file());
-        echo.stop();
-    } else {
-        eprintln!("skipped: respdiff.lua, as LMDB is not installed");
-    }
+    let echo = Echo::start(&[]);
+    let script = source.join("examples/respdiff.lua");
+    let lmdb = folder.path("lmdb");
+    let run = Run::of(
+        gannet()
+            .arg("run")
+            .arg(script)
+            .args([capture, host, &echo.port, &lmdb, "original", "received"]),
+    );
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(Path::new(&lmdb).join("data.mdb").is_file());
+    echo.stop();
     let tls = Echo::start(&["--tls"]);
     let script = source.join("examples/replay.lua");
     let run = lossy(gannet().arg("run").arg(script).args(["-T", "-R", capture, host, &tls.port]));

@@ -17,6 +17,7 @@ mod join;
 mod latency;
 mod pairing;
 mod record;
+mod respdiff;
 mod stage;
 mod stream;
 mod thread;
@@ -42,6 +43,7 @@ use analysis::Analyses;
 use client::Clients;
 use latency::Summary;
 use record::Record;
+use respdiff::Respdiffs;
 use stage::Stages;
 use stream::Flow;
 use thread::Threads;
@@ -52,6 +54,7 @@ pub(crate) fn declarations() -> String {
         thread::DECLARATIONS,
         client::DECLARATIONS,
         stage::DECLARATIONS,
+        respdiff::DECLARATIONS,
         PROGRESS,
         analysis::DECLARATIONS,
         DECLARATIONS,
@@ -137,6 +140,7 @@ typedef struct {
     const gannet_clients *clients;
     const gannet_analyses *analyses;
     const gannet_stages *stages;
+    const gannet_respdiffs *respdiffs;
 } gannet_api;
 ";
 
@@ -183,6 +187,7 @@ pub(crate) struct Api {
     clients: &'static Clients,
     analyses: &'static Analyses,
     stages: &'static Stages,
+    respdiffs: &'static Respdiffs,
 }
 
 /// How far reading has come, as C sees it.
@@ -239,6 +244,7 @@ static TABLE: Api = Api {
     clients: &client::TABLE,
     analyses: &analysis::TABLE,
     stages: &stage::TABLE,
+    respdiffs: &respdiff::TABLE,
 };
 
 /// The functions; they live as long as the program.

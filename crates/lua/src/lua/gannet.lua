@@ -482,6 +482,7 @@ end
 
 inside.load("gannet.events")()(gannet, open, problem, reporter)
 inside.load("gannet.client")()(gannet, problem)
+inside.load("gannet.respdiff")()(gannet, problem)
 
 --- gannet's version.
 gannet.version = str(api.version())
