@@ -423,3 +423,103 @@ fn scripts_get_their_arguments() {
     assert_eq!(run.stdout, "-x\ttwo words\t3\n");
     assert!(run.stderr.contains("a.lua:3: here"), "{}", run.stderr);
 }
+
+/// An echo server of ours, ended when it is dropped.
+struct Served(std::process::Child);
+
+impl Served {
+    fn start(options: &[&str]) -> (Self, String) {
+        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap().to_string();
+        drop(free);
+        let mut command = gannet();
+        command.args(["replay", "--serve", &address]).args(options);
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        let server = Self(command.stderr(std::process::Stdio::null()).spawn().unwrap());
+        let begun = std::time::Instant::now();
+        while std::net::TcpStream::connect(&address).is_err() {
+            assert!(begun.elapsed().as_secs() < 10, "the echo server does not start");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        (server, address)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.kill().unwrap_or_default();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn scripts_send_what_they_choose() {
+    let authority = std::env::temp_dir().join(format!("gannet-run-{}.pem", std::process::id()));
+    let pem = authority.to_str().unwrap();
+    let (_plain, plain) = Served::start(&[]);
+    let (_secure, secure) = Served::start(&["--tls", "--save-cert", pem]);
+    let script = "local query = '\\18\\52\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\1a\\0\\0\\1\\0\\1'\n\
+                  local urls = { 'udp://' .. arg[2], 'tcp://' .. arg[2], 'tls://' .. arg[3] }\n\
+                  for _, url in ipairs(urls) do\n\
+                  local client = gannet.client(url, { ca = arg[4] })\n\
+                  for _ = 1, 3 do\n\
+                  local answer = client:ask(query)\n\
+                  print(#answer == #query, answer:sub(1, 2) == query:sub(1, 2), answer:byte(3))\n\
+                  end\n\
+                  end\n\
+                  print(gannet.client('udp://' .. arg[2], { timeout = 0.05 }):receive())\n\
+                  print(select(2, pcall(gannet.client, 'tls://' .. arg[3])))\n\
+                  print(select(2, pcall(gannet.client, 'udp://9.9.9.9')))\n\
+                  print(select(2, pcall(gannet.client, 'https://' .. arg[3], { verify = false })))\n\
+                  print(select(2, pcall(gannet.client, 'ftp://' .. arg[2])))\n";
+    let mut command = gannet();
+    command.args(["run", "-", &plain, &secure, pem]);
+    let run = Run::with_input(&mut command, script.as_bytes());
+    std::fs::remove_file(&authority).unwrap();
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let lines: Vec<_> = run.stdout.lines().collect();
+    assert_eq!(lines[..9], ["true\ttrue\t129"; 9]);
+    assert_eq!(lines[9], "nil");
+    assert!(lines[10].contains(&secure), "nobody vouches for it: {}", lines[10]);
+    assert!(lines[11].contains("9.9.9.9:53 is a public address"), "{}", lines[11]);
+    assert!(lines[12].contains("does not speak HTTP/2"), "{}", lines[12]);
+    assert!(lines[13].contains("begins with none of udp://"), "{}", lines[13]);
+    let mut command = gannet();
+    command.args(["run", "--sandbox", "-"]);
+    let run = Run::with_input(&mut command, b"gannet.client('udp://127.0.0.1')");
+    assert!(run.stderr.contains("the sandbox sends nothing"), "{}", run.stderr);
+}
+
+#[test]
+fn queries_and_answers_are_kept_for_respdiff() {
+    let folder = std::env::temp_dir().join(format!("gannet-kept-{}", std::process::id()));
+    let script = "local out = gannet.respdiff(arg[2], { 'captured', 'new' })\n\
+                  out:put('QUERY', { { 'FIRST', 0.5 }, { 'SECOND', 0 } })\n\
+                  out:put('OTHER', { false, { 'THIRD', 1e9 } })\n\
+                  print(pcall(out.put, out, 'x', { { 'y' } }))\n\
+                  print(out:finish(), pcall(out.finish, out))\n\
+                  print(select(2, pcall(gannet.respdiff, arg[2], { 'again' })))\n";
+    let mut command = gannet();
+    command.args(["run", "-"]).arg(&folder);
+    let run = Run::with_input(&mut command, script.as_bytes());
+    let data = std::fs::read(folder.join("data.mdb")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let lines: Vec<_> = run.stdout.lines().collect();
+    assert!(
+        lines[0].starts_with("false\t") && lines[0].ends_with("an answer is { bytes, seconds }")
+    );
+    assert!(lines[1].starts_with("2\tfalse\t"), "{}", lines[1]);
+    assert!(
+        lines[2].contains("it is open") || lines[2].contains("queries already"),
+        "{}",
+        lines[2]
+    );
+    let holds = |bytes: &[u8]| data.windows(bytes.len()).any(|w| w == bytes);
+    assert!(holds(b"\x20\xa1\x07\0\x05\0FIRST\0\0\0\0\x06\0SECOND"));
+    assert!(holds(b"\xff\xff\xff\xff\0\0\xfe\xff\xff\xff\x05\0THIRD"));
+    let mut command = gannet();
+    command.args(["run", "--sandbox", "-"]);
+    let run = Run::with_input(&mut command, b"gannet.respdiff('x', { 'a' })");
+    assert!(run.stderr.contains("the sandbox writes no files"), "{}", run.stderr);
+}

@@ -7,7 +7,12 @@
 use std::fmt::Write;
 
 /// In the order of the manual.
-const SOURCES: [&str; 2] = [include_str!("lua/gannet.lua"), include_str!("lua/events.lua")];
+const SOURCES: [&str; 4] = [
+    include_str!("lua/gannet.lua"),
+    include_str!("lua/events.lua"),
+    include_str!("lua/client.lua"),
+    include_str!("lua/respdiff.lua"),
+];
 
 /// The reference as Markdown: a section a function, in the order of the source.
 pub fn manual() -> String {
@@ -71,7 +76,9 @@ fn heading(code: &str) -> Option<String> {
     Some(
         name.replace("Pipeline:", "pipeline:")
             .replace("Counts:", "counts:")
-            .replace("Analysis:", "analysis:"),
+            .replace("Analysis:", "analysis:")
+            .replace("Client:", "client:")
+            .replace("Respdiff:", "respdiff:"),
     )
 }
 
@@ -91,6 +98,9 @@ mod tests {
             "counts:top(n)",
             "gannet.analyze(...)",
             "analysis:on(name, call)",
+            "gannet.client(url, options)",
+            "client:ask(message)",
+            "respdiff:put(query, answers)",
             "gannet.version",
         ] {
             assert!(text.contains(&format!("### `{name}`\n")), "{name}");

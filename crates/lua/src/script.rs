@@ -52,6 +52,9 @@ pub enum Error {
 const MODULES: &[(&[&str], &str)] = &[
     (&["gannet"], include_str!("lua/gannet.lua")),
     (&["gannet.events"], include_str!("lua/events.lua")),
+    (&["gannet.views"], include_str!("lua/views.lua")),
+    (&["gannet.client"], include_str!("lua/client.lua")),
+    (&["gannet.respdiff"], include_str!("lua/respdiff.lua")),
     (&["dnsjit.core.objects"], include_str!("lua/dnsjit/objects.lua")),
     (
         &[

@@ -5,11 +5,14 @@
 //! [`tally`] counts by it. [`crew`] has several threads work on one
 //! stream whose results come back in order, [`split`] spreads
 //! packets over outputs, [`pace`] tells when they are due, [`ring`] carries words from one thread to another.
+//! `respdiff` keeps queries and the answers of several servers for respdiff.
 
 pub mod crew;
 pub mod extract;
 pub mod pace;
 pub mod question;
+#[cfg(feature = "respdiff")]
+pub mod respdiff;
 pub mod ring;
 pub mod split;
 pub mod tally;

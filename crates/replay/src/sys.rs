@@ -423,6 +423,19 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_may_run_first_may_step_back() {
+        std::thread::spawn(|| {
+            // It takes a privilege.
+            if run_first(true) {
+                assert!(run_first(false));
+            }
+            assert!(run_first(false), "as others do it always may");
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
     fn addresses_go_there_and_back() {
         for host in ["127.0.0.1", "::1"] {
             let Ok(a) = UdpSocket::bind((host, 0)) else { continue };

@@ -139,7 +139,18 @@ impl Tls {
     /// # Errors
     /// Where the session cannot begin.
     pub fn connect(&self, socket: TcpStream) -> Result<Blocking, Error> {
-        let session = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
+        self.over(self.config.clone(), socket)
+    }
+
+    /// Likewise, for HTTP/2.
+    pub(crate) fn connect_h2(&self, socket: TcpStream) -> Result<Blocking, Error> {
+        let mut config = self.config.clone();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        self.over(config, socket)
+    }
+
+    fn over(&self, config: ClientConfig, socket: TcpStream) -> Result<Blocking, Error> {
+        let session = ClientConnection::new(Arc::new(config), self.name.clone());
         Ok(Blocking(StreamOwned::new(session.map_err(fail)?, socket)))
     }
 }
@@ -152,6 +163,22 @@ impl Blocking {
     /// What it goes over.
     pub fn socket(&self) -> &TcpStream {
         &self.0.sock
+    }
+
+    /// Begins the session before anything is sent over it.
+    ///
+    /// # Errors
+    /// What the socket says, and where the other side is not trusted.
+    pub fn shake_hands(&mut self) -> io::Result<()> {
+        while self.0.conn.is_handshaking() {
+            self.0.conn.complete_io(&mut self.0.sock)?;
+        }
+        Ok(())
+    }
+
+    /// Whether both sides agreed on HTTP/2 (RFC 7301).
+    pub(crate) fn is_h2(&self) -> bool {
+        self.0.conn.alpn_protocol() == Some(b"h2")
     }
 }
 

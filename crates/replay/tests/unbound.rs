@@ -7,8 +7,11 @@
 mod support;
 
 use std::net::SocketAddr;
+use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
+use gannet_replay::Https;
 use gannet_replay::Options;
 use gannet_replay::Policy;
 use gannet_replay::Tls;
@@ -106,7 +109,10 @@ fn unbound_answers_and_counts_agree() {
     let capture = Capture::answered("unbound", QUERIES, u32::MAX);
     let trust = Trust::File(server.server.folder.join("cert.pem"));
     let tls = Some(Tls::new("127.0.0.1", &trust).unwrap());
-    let mut all = 0;
+    if let Some(https) = server.https {
+        one_by_one(&tls.clone().unwrap(), https);
+    }
+    let mut all = server.count("total.num.queries");
     let mut ways = vec![
         (Transport::Udp, server.plain, None),
         (Transport::Tcp, server.plain, Some("num.query.tcp")),
@@ -130,4 +136,38 @@ fn unbound_answers_and_counts_agree() {
             }
         }
     }
+}
+
+/// Asks as a program does that waits for each answer, and for many at once.
+fn one_by_one(tls: &Tls, server: SocketAddr) {
+    let socket = TcpStream::connect(server).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut https = Https::connect(tls, socket, "/dns-query").unwrap();
+    let query = |id: u16| gannet_synth::dns::query(id, "www.test", 1);
+    let mut buffer = vec![0; 1 << 16];
+    for id in 1..=3 {
+        https.send(&query(id)).unwrap();
+        let len = https.read(&mut buffer).unwrap();
+        assert_eq!((usize::from(buffer[0]) << 8) + usize::from(buffer[1]) + 2, len);
+        assert_eq!((buffer[2..4] == id.to_be_bytes(), buffer[4] & 0x80), (true, 0x80));
+    }
+    // More than the server takes at once.
+    for id in 0..300 {
+        https.send(&query(id)).unwrap();
+    }
+    let mut bytes = Vec::new();
+    let mut answers = 0;
+    while answers < 300 {
+        let len = https.read(&mut buffer).unwrap();
+        bytes.extend_from_slice(&buffer[..len]);
+        while let Some(len) =
+            bytes.get(..2).map(|l| 2 + usize::from(u16::from_be_bytes([l[0], l[1]])))
+            && bytes.len() >= len
+        {
+            assert!(len > 2 + 12, "it is an answer");
+            bytes.drain(..len);
+            answers += 1;
+        }
+    }
+    assert!(Https::connect(tls, TcpStream::connect(server).unwrap(), "/elsewhere").is_ok());
 }

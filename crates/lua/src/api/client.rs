@@ -1,4 +1,4 @@
-//! Clients over UDP, TCP and TLS, for scripts that send by themselves.
+//! Clients over UDP, TCP, TLS and HTTPS, for scripts that send by themselves.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -14,6 +14,9 @@ use std::time::Duration;
 use std::time::Instant;
 
 use gannet_replay::Blocking;
+use gannet_replay::Https;
+use gannet_replay::Target;
+use gannet_replay::TargetError;
 use gannet_replay::Tls;
 use gannet_replay::Trust;
 
@@ -25,6 +28,8 @@ pub(crate) const DECLARATIONS: &str = "
 typedef struct gannet_client gannet_client;
 typedef struct {
     gannet_client *(*open)(int kind, const char *host, const char *port, double timeout);
+    gannet_client *(*begin)(int kind, const char *server, uint16_t port, const char *path,
+        const char *trust, int may_be_public, double timeout);
     void (*free)(gannet_client *client);
     void (*set)(gannet_client *client, double timeout, int no_wait);
     int (*send)(gannet_client *client, const uint8_t *bytes, uint32_t len, int frame);
@@ -36,13 +41,22 @@ typedef struct {
 #[repr(C)]
 pub(crate) struct Clients {
     open: unsafe extern "C" fn(c_int, *const c_char, *const c_char, f64) -> *mut Client,
+    begin: unsafe extern "C" fn(
+        c_int,
+        *const c_char,
+        u16,
+        *const c_char,
+        *const c_char,
+        c_int,
+        f64,
+    ) -> *mut Client,
     free: unsafe extern "C" fn(*mut Client),
     set: unsafe extern "C" fn(*mut Client, f64, c_int),
     send: unsafe extern "C" fn(*mut Client, *const u8, u32, c_int) -> c_int,
     receive: unsafe extern "C" fn(*mut Client, *mut *const u8, *mut u32) -> c_int,
 }
 
-pub(crate) const TABLE: Clients = Clients { open, free, set, send, receive };
+pub(crate) const TABLE: Clients = Clients { open, begin, free, set, send, receive };
 
 /// The longest message, with the length before it.
 const ROOM: usize = 2 + 65535;
@@ -53,6 +67,7 @@ enum Link {
     Udp(UdpSocket),
     Tcp(TcpStream),
     Tls(Box<Blocking>),
+    Https(Box<Https>),
 }
 
 /// A client that is connected.
@@ -73,7 +88,8 @@ impl Client {
             (host, number).to_socket_addrs().map_err(|e| said(&e))?.collect();
         let mut why = said(&"no address");
         for address in found {
-            match Self::connect(kind, host, address, timeout) {
+            let tls = || Tls::new(host, &Trust::Anybody);
+            match Self::connect(kind, address, "", timeout, tls) {
                 Ok(link) => {
                     let input = Vec::new();
                     return Ok(Self { link, timeout, no_wait: false, input, used: 0 });
@@ -84,28 +100,63 @@ impl Client {
         Err(why)
     }
 
-    fn connect(kind: c_int, host: &str, to: SocketAddr, wait: Duration) -> io::Result<Link> {
+    /// Likewise, to a server that may be sent to: by the rules of replay.
+    fn begin(
+        (kind, may_be_public): (c_int, bool),
+        (server, port): (&str, u16),
+        path: &str,
+        trust: &Trust,
+        timeout: Duration,
+    ) -> Result<Self, String> {
+        let target = Target::with_port(server, port, may_be_public);
+        let address = target
+            .map_err(|error| match error {
+                TargetError::Public(address) => {
+                    format!("{address} is a public address: it takes yes_i_may = true")
+                }
+                error => error.to_string(),
+            })?
+            .address();
+        let tls = || Tls::new(gannet_replay::host(server), trust);
+        let link = Self::connect(kind, address, path, timeout, tls);
+        let link = link.map_err(|error| format!("{server}: {error}"))?;
+        Ok(Self { link, timeout, no_wait: false, input: Vec::new(), used: 0 })
+    }
+
+    fn connect(
+        kind: c_int,
+        to: SocketAddr,
+        path: &str,
+        wait: Duration,
+        tls: impl FnOnce() -> Result<Tls, gannet_replay::Error>,
+    ) -> io::Result<Link> {
         if kind == 0 {
             let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
             let socket = UdpSocket::bind(any)?;
             socket.connect(to)?;
             return Ok(Link::Udp(socket));
         }
-        let socket = TcpStream::connect_timeout(&to, wait.max(Duration::from_millis(1)))?;
+        let wait = wait.max(Duration::from_millis(1));
+        let socket = TcpStream::connect_timeout(&to, wait)?;
         socket.set_nodelay(true)?;
         if kind == 1 {
             return Ok(Link::Tcp(socket));
         }
-        socket.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
-        let tls = Tls::new(host, &Trust::Anybody).map_err(io::Error::other)?;
-        Ok(Link::Tls(Box::new(tls.connect(socket).map_err(io::Error::other)?)))
+        socket.set_read_timeout(Some(wait))?;
+        let tls = tls().map_err(io::Error::other)?;
+        if kind == 2 {
+            let mut session = tls.connect(socket).map_err(io::Error::other)?;
+            session.shake_hands()?;
+            return Ok(Link::Tls(Box::new(session)));
+        }
+        Ok(Link::Https(Box::new(Https::connect(&tls, socket, path).map_err(io::Error::other)?)))
     }
 
     /// Sends a message, in a stream with its length before it if `frame`.
     fn send(&mut self, message: &[u8], frame: bool) -> io::Result<()> {
         let mut framed = Vec::new();
         let mut bytes = message;
-        if frame && !matches!(self.link, Link::Udp(_)) {
+        if frame && !matches!(self.link, Link::Udp(_) | Link::Https(_)) {
             let len = u16::try_from(message.len()).map_err(io::Error::other)?;
             framed.extend_from_slice(&len.to_be_bytes());
             framed.extend_from_slice(message);
@@ -125,6 +176,13 @@ impl Client {
                 session.socket().set_nonblocking(false)?;
                 session.write_all(bytes)?;
                 session.flush()
+            }
+            Link::Https(https) => {
+                https.socket().set_nonblocking(false)?;
+                https
+                    .socket()
+                    .set_read_timeout(Some(self.timeout.max(Duration::from_micros(1))))?;
+                https.send(bytes)
             }
         }
     }
@@ -188,6 +246,11 @@ fn read(link: &mut Link, wait: Option<Duration>, buffer: &mut [u8]) -> io::Resul
             session.socket().set_read_timeout(wait)?;
             session.read(buffer)
         }
+        Link::Https(https) => {
+            https.socket().set_nonblocking(wait.is_none())?;
+            https.socket().set_read_timeout(wait)?;
+            https.read(buffer)
+        }
     }
 }
 
@@ -215,16 +278,45 @@ unsafe extern "C" fn open(
 }
 
 /// # Safety
-/// `it` came from `open`, and this is its last use.
+/// `server` and `path` are C strings; `trust` is one, or null for anybody's certificate.
+unsafe extern "C" fn begin(
+    kind: c_int,
+    server: *const c_char,
+    port: u16,
+    path: *const c_char,
+    trust: *const c_char,
+    may_be_public: c_int,
+    timeout: f64,
+) -> *mut Client {
+    // SAFETY: by this function's contract.
+    let (server, path, trust) = unsafe { (text(server), text(path), text(trust)) };
+    let trust = match trust {
+        None => Trust::Anybody,
+        Some("") => Trust::System,
+        Some(file) => Trust::File(file.into()),
+    };
+    let (server, path) = (server.unwrap_or(""), path.unwrap_or(""));
+    let how = (kind, may_be_public != 0);
+    match Client::begin(how, (server, port), path, &trust, duration(timeout)) {
+        Ok(client) => Box::into_raw(Box::new(client)),
+        Err(error) => {
+            fail(&error);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// `it` came from `open` or `begin`, and this is its last use.
 unsafe extern "C" fn free(it: *mut Client) {
     if !it.is_null() {
-        // SAFETY: by this function's contract; `open` made it by `Box::into_raw`.
+        // SAFETY: by this function's contract; both made it by `Box::into_raw`.
         drop(unsafe { Box::from_raw(it) });
     }
 }
 
 /// # Safety
-/// `it` came from `open`, was not freed, and no other call uses it meanwhile.
+/// `it` came from `open` or `begin`, was not freed, and no other call uses it meanwhile.
 unsafe fn client<'a>(it: *mut Client) -> &'a mut Client {
     assert!(!it.is_null(), "a client's handle is not null");
     // SAFETY: by this function's contract.

@@ -17,6 +17,8 @@ mod join;
 mod latency;
 mod pairing;
 mod record;
+mod respdiff;
+mod stage;
 mod stream;
 mod thread;
 
@@ -32,9 +34,7 @@ use std::time::Instant;
 
 use gannet_base::Addr;
 use gannet_pipeline::crew::Progress;
-use gannet_pipeline::pace::Pace;
 use gannet_pipeline::split::ByClient;
-use gannet_pipeline::split::Order;
 use gannet_pipeline::split::Split;
 
 use crate::script::Report;
@@ -43,13 +43,23 @@ use analysis::Analyses;
 use client::Clients;
 use latency::Summary;
 use record::Record;
+use respdiff::Respdiffs;
+use stage::Stages;
 use stream::Flow;
 use thread::Threads;
 
 /// The same in C, for LuaJIT's FFI; those of the parts that it has by pointer come first.
 pub(crate) fn declarations() -> String {
-    [thread::DECLARATIONS, client::DECLARATIONS, PROGRESS, analysis::DECLARATIONS, DECLARATIONS]
-        .concat()
+    [
+        thread::DECLARATIONS,
+        client::DECLARATIONS,
+        stage::DECLARATIONS,
+        respdiff::DECLARATIONS,
+        PROGRESS,
+        analysis::DECLARATIONS,
+        DECLARATIONS,
+    ]
+    .concat()
 }
 
 const PROGRESS: &str = "
@@ -129,6 +139,8 @@ typedef struct {
     const gannet_threads *threads;
     const gannet_clients *clients;
     const gannet_analyses *analyses;
+    const gannet_stages *stages;
+    const gannet_respdiffs *respdiffs;
 } gannet_api;
 ";
 
@@ -174,6 +186,8 @@ pub(crate) struct Api {
     threads: &'static Threads,
     clients: &'static Clients,
     analyses: &'static Analyses,
+    stages: &'static Stages,
+    respdiffs: &'static Respdiffs,
 }
 
 /// How far reading has come, as C sees it.
@@ -229,6 +243,8 @@ static TABLE: Api = Api {
     threads: &thread::TABLE,
     clients: &client::TABLE,
     analyses: &analysis::TABLE,
+    stages: &stage::TABLE,
+    respdiffs: &respdiff::TABLE,
 };
 
 /// The functions; they live as long as the program.
@@ -476,11 +492,11 @@ unsafe extern "C" fn stream_write(
         fail(&"a path is not UTF-8");
         return -1;
     };
-    let order = u32::try_from(seed).map_or(Order::Sequential, Order::Random);
     let split = match how {
         0 => Some(Split::All(named.len())),
         1 => Some(Split::Turns(named.len(), 0)),
-        _ => ByClient::new(weights, order).map(|clients| Split::Clients(Box::new(clients))),
+        _ => ByClient::new(weights, stage::order(seed))
+            .map(|clients| Split::Clients(Box::new(clients))),
     };
     let Some(split) = split else {
         fail(&"weights are numbers above 0");
@@ -492,13 +508,8 @@ unsafe extern "C" fn stream_write(
 /// # Safety
 /// As for [`flow`].
 unsafe extern "C" fn stream_pace(it: *mut Flow, kind: c_int, value: f64) {
-    let pace = match kind {
-        0 => Pace::Speed(value),
-        1 => Pace::Gap(value),
-        _ => Pace::Shift(value),
-    };
     // SAFETY: by this function's contract.
-    unsafe { flow(it) }.pace(pace);
+    unsafe { flow(it) }.pace(stage::pace(kind, value));
 }
 
 /// # Safety

@@ -1,7 +1,7 @@
 -- dnsjit.filter.copy, .split, .ipsplit and .timing.
 local name, inside = ...
 require("dnsjit.core.objects")
-local ffi = inside.ffi
+local ffi, stages = inside.ffi, inside.api.stages
 local log = require("dnsjit.core.log").new(name:gsub("^dnsjit%.", ""))
 local generic = ffi.typeof("core_object_t *")
 
@@ -56,52 +56,32 @@ function Split:receive()
     end, self
 end
 
--- By client: each source address goes to one receiver for good.
+-- By client: each source address goes to one receiver for good, as the stage of gannet's own pipelines
+-- has it. That is made with the first packet, when all receivers are known.
 local IpSplit = {}
 IpSplit.__index = IpSplit
 
 function IpSplit:receiver(o, weight)
     weight = weight or 1
     if weight < 1 then log:fatal("weight must be a positive integer") end
+    if self.handle then log:fatal("receivers are set before the first packet") end
     local recv, ctx = o:receive()
-    self[#self + 1] = { recv = recv, ctx = ctx, weight = weight, clients = 0 }
-    self.total = self.total + weight
+    self[#self + 1] = { recv = recv, ctx = ctx, weight = weight }
 end
 function IpSplit:log() return log end
 function IpSplit:discarded() return self.lost end
-function IpSplit:sequential() self.is_random = false end
-function IpSplit:random(seed)
-    self.is_random = true
-    if seed then self.seed = seed % 2147483648 end
-end
+function IpSplit:sequential() self.seed = nil end
+function IpSplit:random(seed) self.seed = seed and seed % 2147483648 or self.seed or 1 end
 function IpSplit:overwrite_none() self.overwrite = nil end
 function IpSplit:overwrite_src() self.overwrite = "src" end
 function IpSplit:overwrite_dst() self.overwrite = "dst" end
 
--- The generator of C's example rand(), on 31 bits, so that a split is the same everywhere.
-local function random(self)
-    local low = self.seed % 65536
-    local high = (self.seed - low) / 65536
-    -- Products of a 16-bit part are exact in a double.
-    local product = (low * 1103515245 + (high * 1103515245 % 65536) * 65536) % 2147483648
-    self.seed = (product + 12345) % 2147483648
-    return self.seed
-end
-
-local function assign(self)
-    if self.is_random then
-        local left = random(self) % self.total + 1
-        while true do
-            left = left - self[self.at].weight
-            if left <= 0 then break end
-            self.at = self.at % #self + 1
-        end
-    end
-    local to = self[self.at]
-    to.clients = to.clients + 1
-    local client = { to = to, number = to.clients }
-    if not self.is_random and to.clients % to.weight == 0 then self.at = self.at % #self + 1 end
-    return client
+local function begin(self)
+    local weights = ffi.new("uint32_t[?]", #self)
+    for index, to in ipairs(self) do weights[index - 1] = to.weight end
+    local handle = stages.split(weights, #self, self.seed or -1)
+    if handle == nil then log:fatal(ffi.string(inside.api.last_error())) end
+    self.handle = ffi.gc(handle, stages.split_free)
 end
 
 local number = ffi.new("uint32_t[1]")
@@ -116,38 +96,32 @@ function IpSplit:receive()
             this.lost = this.lost + 1
             return
         end
+        if not this.handle then begin(this) end
         local is_v4 = ip.obj_type == 20
         ip = inside.object_cast(ip)
-        local key = ffi.string(ip.src, is_v4 and 4 or 16)
-        local client = this.known[key]
-        if not client then
-            client = assign(this)
-            this.known[key] = client
-        end
-        if this.overwrite then
-            number[0] = client.number
-            ffi.copy(ip[this.overwrite], number, 4)
-        end
-        client.to.recv(client.to.ctx, obj)
+        local to = this[stages.split_output(this.handle, ip.src, is_v4 and 4 or 16, number) + 1]
+        if this.overwrite then ffi.copy(ip[this.overwrite], number, 4) end
+        to.recv(to.ctx, obj)
     end, self
 end
 
--- Delays objects as their captures were: on a schedule from the first packet, so that nothing adds
--- up, asleep for long gaps and awake for short ones.
+-- Delays objects as their captures were, by the schedule of gannet's own pipelines: from the first packet,
+-- so that nothing adds up, asleep for long gaps and awake for short ones.
 local Timing = {}
 Timing.__index = Timing
 
-local clock, nap = ffi.new("gannet_time_t"), ffi.new("gannet_time_t")
-local function now()
-    ffi.C.clock_gettime(1, clock)
-    return tonumber(clock.sec) * 1e9 + tonumber(clock.nsec)
+local SPEED, GAP, SHIFT = 0, 1, 2
+
+local function set(self, kind, value)
+    self.drift = nil
+    self.schedule = ffi.gc(stages.schedule(kind, tonumber(value)), stages.schedule_free)
 end
 
-function Timing:keep() self.due = function(_, gap) return gap end end
-function Timing:increase(ns) self.due = function(_, gap) return gap + tonumber(ns) end end
-function Timing:reduce(ns) self.due = function(_, gap) return math.max(gap - tonumber(ns), 0) end end
-function Timing:multiply(factor) self.due = function(_, gap) return gap * factor end end
-function Timing:fixed(ns) self.due = function() return tonumber(ns) end end
+function Timing:keep() set(self, SPEED, 1) end
+function Timing:increase(ns) set(self, SHIFT, ns) end
+function Timing:reduce(ns) set(self, SHIFT, -ns) end
+function Timing:multiply(factor) set(self, SPEED, 1 / factor) end
+function Timing:fixed(ns) set(self, GAP, ns) end
 function Timing:realtime(drift)
     self:keep()
     self.drift = (drift or 1) * 1e9
@@ -159,27 +133,10 @@ local function wait(self, obj)
     while pcap ~= nil and pcap.obj_type ~= 1 do pcap = ffi.cast(generic, pcap.obj_prev) end
     if pcap == nil then return end
     local ts = ffi.cast("const core_object_pcap_t *", pcap).ts
-    local sec, nsec = ts.sec, ts.nsec
-    if not self.start then
-        self.start, self.sum = now(), 0
-    else
-        local gap = tonumber((sec - self.sec) * 1000000000LL + (nsec - self.nsec))
-        self.sum = self.sum + math.max(self:due(gap), 0)
-        local due = self.start + self.sum
-        local left = due - now()
-        if self.drift and -left > self.drift then
-            log:fatal("aborting, real time drift exceeds the limit")
-        end
-        while left > 0 do
-            if left > 200000 then
-                local sleep = math.min(left - 150000, 1e9)
-                nap.sec, nap.nsec = math.floor(sleep / 1e9), sleep % 1e9
-                ffi.C.nanosleep(nap, nil)
-            end
-            left = due - now()
-        end
+    local late = stages.schedule_wait(self.schedule, ts.sec * 1000000000LL + ts.nsec)
+    if self.drift and late > self.drift then
+        log:fatal("aborting, real time drift exceeds the limit")
     end
-    self.sec, self.nsec = sec, nsec
 end
 
 function Timing:receiver(o) self.recv, self.rctx = o:receive() end
@@ -203,7 +160,7 @@ local makers = {
     copy = function() return setmetatable({ wanted = {} }, Copy) end,
     split = function() return setmetatable({ at = 1, all = false }, Split) end,
     ipsplit = function()
-        return setmetatable({ at = 1, total = 0, lost = 0, known = {}, seed = 1 }, IpSplit)
+        return setmetatable({ lost = 0 }, IpSplit)
     end,
     timing = function()
         local self = setmetatable({}, Timing)

@@ -1,0 +1,83 @@
+-- gannet.client: messages to a DNS server, and what it says. Returns what makes it part of the module.
+local _, inside = ...
+local api, ffi = inside.api.clients, inside.ffi
+local setmetatable, type, error, tonumber = setmetatable, type, error, tonumber
+local str = ffi.string
+
+local Client = {}
+Client.__index = Client
+Client.__metatable = "client"
+
+local insides = setmetatable({}, { __mode = "k" })
+local ways = { udp = { 0, 53 }, tcp = { 1, 53 }, tls = { 2, 853 }, https = { 3, 443 } }
+
+local function of(self, verb)
+    local me = insides[self]
+    if not me then error("call " .. verb .. " with a colon: client:" .. verb .. "(...)", 3) end
+    return me
+end
+
+return function(gannet, problem)
+    --- Connects to a DNS server, to send it what a script chooses: `udp://127.0.0.1:5300`, `tcp://`, `tls://`
+    -- or `https://[::1]:8443/dns-query` (HTTP/2; the path is `/dns-query` unless given). A certificate must be
+    -- one that the system's authorities vouch for. Public addresses are refused unless the script says that
+    -- it may.
+    --
+    --     local server = gannet.client("https://127.0.0.1:8443", { ca = "authority.pem" })
+    --     gannet.input(arg[2]):dns():queries():each(function(m) print(#(server:ask(m.bytes) or "")) end)
+    -- @param url how and where
+    -- @param options `timeout` in seconds, 5 unless given; `ca`, a file of authorities; `verify = false` to
+    -- take any certificate; `yes_i_may = true` for public addresses
+    -- @return a client
+    function gannet.client(url, options)
+        if inside.sandbox then error("the sandbox sends nothing", 2) end
+        options = options or {}
+        if type(url) ~= "string" or type(options) ~= "table" then
+            error("gannet.client wants a URL, and a table of options if any", 2)
+        end
+        local scheme, rest = url:match("^(%a+)://(.+)$")
+        local way = ways[scheme]
+        if not way then error("'" .. url .. "' begins with none of udp://, tcp://, tls://, https://", 2) end
+        local server, path = rest:match("^([^/]*)(.*)$")
+        if path ~= "" and scheme ~= "https" then error("only https:// has a path", 2) end
+        local timeout = tonumber(options.timeout or 5)
+        if not timeout or not (timeout > 0) then error("timeout is a number of seconds", 2) end
+        local trust = options.ca or ""
+        if options.verify == false then trust = nil end
+        local handle = api.begin(way[1], server, way[2], path == "" and "/dns-query" or path, trust,
+            options.yes_i_may == true and 1 or 0, timeout)
+        if handle == nil then error(problem(), 2) end
+        local self = setmetatable({}, Client)
+        insides[self] = {
+            handle = ffi.gc(handle, api.free), is_stream = scheme ~= "udp",
+            bytes = ffi.new("const uint8_t *[1]"), len = ffi.new("uint32_t[1]"),
+        }
+        return self
+    end
+
+    --- Sends a message: its bytes, such as `m.bytes`.
+    function Client:send(message)
+        local me = of(self, "send")
+        if type(message) ~= "string" then error("send wants the bytes of a message", 2) end
+        if #message > 65535 then error("a DNS message has 65,535 bytes at the most", 2) end
+        if api.send(me.handle, message, #message, 1) ~= 0 then error(problem(), 2) end
+    end
+
+    --- Waits for the next message that comes, whatever it answers.
+    -- @return its bytes, nil where none came in time
+    function Client:receive()
+        local me = of(self, "receive")
+        local rc = api.receive(me.handle, me.bytes, me.len)
+        if rc < 0 then error(problem(), 2) end
+        if rc == 0 then return nil end
+        if me.is_stream then return str(me.bytes[0] + 2, me.len[0] - 2) end
+        return str(me.bytes[0], me.len[0])
+    end
+
+    --- Sends a message and waits for the next one that comes.
+    -- @return its bytes, nil where none came in time
+    function Client:ask(message)
+        self:send(message)
+        return self:receive()
+    end
+end
