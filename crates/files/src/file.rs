@@ -85,7 +85,13 @@ impl File {
         self.last = now;
     }
 
-    pub(crate) fn deliver(&mut self, data: &[u8]) {
+    /// The next bytes.
+    #[inline]
+    pub(crate) fn deliver_next(&mut self, data: &[u8]) {
+        if self.early.is_empty() { self.deliver(data) } else { self.deliver_at(self.offset, data) }
+    }
+
+    fn deliver(&mut self, data: &[u8]) {
         if self.dormant {
             return;
         }

@@ -1,0 +1,250 @@
+use super::*;
+use crate::file::MAX_BUFFERED;
+use gannet_base::Addr;
+
+fn start() -> FileStart {
+    FileStart {
+        source: "HTTP",
+        from: Dir::Resp,
+        depth: 0,
+        filename: None,
+        total_bytes: None,
+        parent: None,
+        mime_type: None,
+    }
+}
+
+struct World {
+    files: Files,
+    logs: Logs,
+}
+
+impl World {
+    fn new() -> Self {
+        let logs = Logs::new(gannet_log::Options::default());
+        Self { files: Files::new(UidSource::new(0)), logs }
+    }
+
+    fn start(&mut self, start: FileStart) -> FileId {
+        let uid = UidSource::new(0).connection(1, 0);
+        let a = Addr::v4([10, 0, 0, 1]);
+        let id = ConnId { orig_h: a, orig_p: 1, resp_h: a, resp_p: 80 };
+        let ordinal = self.files.len() as u64;
+        self.files.start(Time::from_secs(1), uid, id, true, ordinal, start)
+    }
+
+    fn expire(&mut self, now: i64, packet: i64) {
+        let at = Time::from_secs;
+        self.files.expire(&mut self.logs, at(now), at(packet), |_, _| ());
+    }
+
+    fn rows(&self) -> Vec<String> {
+        let text = String::from_utf8(self.logs.pending("files").to_vec()).unwrap();
+        text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn a_file_from_start_to_end() {
+    let mut w = World::new();
+    let f = w.start(start());
+    w.files.data(&mut w.logs, Time::from_secs(2), f, b"<html><body>");
+    assert_eq!(w.files.mime_type(f), None);
+    w.files.data(&mut w.logs, Time::from_secs(3), f, b"</body></html>");
+    w.files.end(&mut w.logs, Time::from_secs(3), f);
+    let rows = w.rows();
+    let columns: Vec<_> = rows[0].split('\t').collect();
+    assert_eq!(columns[0], "1.000000");
+    assert_eq!(
+        &columns[7..17],
+        ["HTTP", "0", "(empty)", "text/html", "-", "2.000000", "T", "F", "26", "-"]
+    );
+    assert_eq!(w.files.len(), 0);
+    w.files.data(&mut w.logs, Time::from_secs(3), f, b"late");
+    assert_eq!(w.rows().len(), 1);
+}
+
+#[test]
+fn parts_in_any_order() {
+    let mut w = World::new();
+    let f = w.start(FileStart { total_bytes: Some(9), ..start() });
+    w.files.data_at(&mut w.logs, Time::from_secs(1), f, 6, b"ghi");
+    w.files.data_at(&mut w.logs, Time::from_secs(1), f, 3, b"def");
+    assert!(w.rows().is_empty());
+    w.files.data_at(&mut w.logs, Time::from_secs(1), f, 0, b"abcd");
+    assert!(w.rows()[0].contains("\t9\t9\t0\t0\tF\t"), "{}", w.rows()[0]);
+}
+
+#[test]
+fn the_oldest_makes_room() {
+    let mut w = World::new();
+    w.files.options.most = 2;
+    let ids: Vec<_> = (0..3).map(|_| w.start(start())).collect();
+    w.files.data(&mut w.logs, Time::from_secs(2), ids[0], b"abc");
+    assert!(w.files.make_room(&mut w.logs, Time::from_secs(3)));
+    assert!(!w.files.make_room(&mut w.logs, Time::from_secs(3)));
+    assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
+    assert_eq!((w.files.len(), w.files.given_up()), (2, 1));
+    assert!(w.files.fuid(ids[0]).is_none() && w.files.fuid(ids[1]).is_some());
+    // Those that end by themselves are not remembered for ever.
+    for _ in 0..5_000 {
+        let id = w.start(start());
+        w.files.end(&mut w.logs, Time::from_secs(3), id);
+        w.files.make_room(&mut w.logs, Time::from_secs(3));
+    }
+    assert!(w.files.oldest.len() < 2_000);
+}
+
+#[test]
+fn silence_ends_a_file_and_more_begins_it_anew() {
+    let mut w = World::new();
+    let f = w.start(start());
+    w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
+    w.expire(121, 121);
+    w.expire(240, 240);
+    assert!(w.rows().is_empty());
+    w.expire(241, 241);
+    assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
+    w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
+    w.files.finish(&mut w.logs, Time::from_secs(301), |_, _| ());
+    assert!(w.rows()[1].starts_with("300.000000"));
+    assert!(w.rows()[1].contains("\t4\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
+}
+
+#[test]
+fn how_long_a_file_was_silent_is_judged_when_a_packet_comes() {
+    let mut w = World::new();
+    let f = w.start(start());
+    w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
+    // Due at 121, found alive by the packet at 150: the next look is 120 seconds after that one.
+    w.expire(121, 150);
+    assert_eq!(w.files.next_due(), Time::from_secs(270));
+    w.files.data(&mut w.logs, Time::from_secs(260), f, b"def");
+    w.expire(270, 379);
+    assert!(w.rows().is_empty());
+    w.files.end(&mut w.logs, Time::from_secs(400), f);
+    assert!(w.rows()[0].contains("\t6\t-\t0\t0\tF\t"), "{}", w.rows()[0]);
+    // Due at 121, and silent for long by the time of the next packet.
+    let f = w.start(start());
+    w.files.data(&mut w.logs, Time::from_secs(100), f, b"abc");
+    w.expire(121, 220);
+    assert!(w.rows()[1].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
+}
+
+#[test]
+fn a_hole_below_too_much_is_given_up_when_more_comes() {
+    let mut w = World::new();
+    let f = w.start(start());
+    let now = Time::from_secs(2);
+    w.files.data_at(&mut w.logs, now, f, 0, b"abc");
+    // More than is held, at once: it waits, until something else comes.
+    let much = vec![0; MAX_BUFFERED + 1];
+    w.files.data_at(&mut w.logs, now, f, 10, &much);
+    w.files.data_at(&mut w.logs, now, f, 20, b"again");
+    assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing)), Some((3 + much.len() as u64, 7)));
+    let end = 10 + much.len() as u64;
+    w.files.data_at(&mut w.logs, now, f, end + 1, b"x");
+    w.files.end(&mut w.logs, now, f);
+    let seen = 3 + much.len() + 1;
+    assert!(w.rows()[0].contains(&format!("\t{seen}\t-\t8\t7\tF\t")), "{}", w.rows()[0]);
+}
+
+#[test]
+fn parts_that_overlap_count_once() {
+    let mut w = World::new();
+    let f = w.start(FileStart { total_bytes: Some(12), ..start() });
+    let now = Time::from_secs(2);
+    for (at, part) in [(4, "efgh"), (4, "efgh"), (6, "ghij"), (2, "cdefghijkl"), (0, "abc")] {
+        assert!(w.rows().is_empty());
+        w.files.data_at(&mut w.logs, now, f, at, part.as_bytes());
+    }
+    assert!(w.rows()[0].contains("\t12\t12\t0\t0\tF\t"), "{}", w.rows()[0]);
+    // What comes in order meets what waits.
+    let f = w.start(start());
+    w.files.data_at(&mut w.logs, now, f, 4, b"efgh");
+    w.files.data(&mut w.logs, now, f, b"abcdef");
+    w.files.data_at(&mut w.logs, now, f, 20, b"x");
+    w.files.end(&mut w.logs, now, f);
+    assert!(w.rows()[1].contains("\t9\t-\t12\t0\tF\t"), "{}", w.rows()[1]);
+    // A gap that is announced leaves what waits above its beginning in its place.
+    let f = w.start(start());
+    w.files.data_at(&mut w.logs, now, f, 4, b"efgh");
+    w.files.gap(now, f, 10);
+    w.files.end(&mut w.logs, now, f);
+    assert!(w.rows()[2].contains("\t4\t-\t6\t0\tF\t"), "{}", w.rows()[2]);
+}
+
+#[test]
+fn an_ocsp_response_that_is_cut_is_odd() {
+    let mut w = World::new();
+    let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+    w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x03\x0a\x01\x00");
+    w.files.end(&mut w.logs, Time::from_secs(2), f);
+    assert!(w.files.take_troubles().is_empty());
+    let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
+    let fuid = w.files.fuid(f).unwrap();
+    w.files.data(&mut w.logs, Time::from_secs(2), f, b"\x30\x82\x03\xb6\x0a\x01\x00");
+    let mut told = Vec::new();
+    w.files.finish(&mut w.logs, Time::from_secs(3), |_, w| told.push(w.clone()));
+    let conn = w.files.get(f).map(|f| (f.uid, f.id));
+    let name = crate::ocsp::RESPONSE_ERROR_WEIRD;
+    let kind = TroubleKind::Weird { name, addl: String::new() };
+    assert_eq!(told, [Trouble { fuid, conn, kind }]);
+}
+
+#[test]
+fn a_program_whose_headers_are_none_violates() {
+    let mut w = World::new();
+    let f = w.start(start());
+    // Of DOS alone: there is no place for further headers.
+    w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 98][..]].concat());
+    assert!(w.files.take_troubles().is_empty());
+    w.files.end(&mut w.logs, Time::from_secs(2), f);
+    let told = w.files.take_troubles();
+    let is_pe = |k: &TroubleKind| matches!(k, TroubleKind::Violation { analyzer: "PE", .. });
+    assert!(matches!(&told[..], [t] if t.conn.is_some() && is_pe(&t.kind)), "{told:?}");
+    assert!(w.rows()[0].contains("\tPE\tapplication/x-dosexec\t"), "{}", w.rows()[0]);
+    // It is told when it is seen, and once.
+    let f = w.start(start());
+    w.files.data(&mut w.logs, Time::from_secs(2), f, &[b"MZ", &[0; 4094][..]].concat());
+    assert_eq!(w.files.take_troubles().len(), 1);
+    w.files.data(&mut w.logs, Time::from_secs(2), f, &[0; 100]);
+    w.files.end(&mut w.logs, Time::from_secs(2), f);
+    assert_eq!(w.files.take_troubles(), []);
+}
+
+proptest::proptest! {
+    #[test]
+    fn every_byte_is_seen_or_missing_once(
+        parts in proptest::collection::vec((0u64..200, 0usize..40, 0u8..10), 1..40),
+    ) {
+        let mut w = World::new();
+        let (f, now) = (w.start(start()), Time::from_secs(2));
+        let mut came = std::collections::BTreeSet::new();
+        // Bytes below it were given up: what comes of them later does not count.
+        let mut reached = 0;
+        for (at, len, how) in parts {
+            let end = at + len as u64;
+            match how {
+                0 => {
+                    reached = w.files.get(f).unwrap().offset + len as u64;
+                    w.files.gap(now, f, len as u64);
+                }
+                1 => {
+                    let at = w.files.get(f).unwrap().offset;
+                    came.extend((at..at + len as u64).filter(|b| *b >= reached));
+                    w.files.data(&mut w.logs, now, f, &vec![0; len]);
+                }
+                _ => {
+                    came.extend((at..end).filter(|b| *b >= reached));
+                    w.files.data_at(&mut w.logs, now, f, at, &vec![0; len]);
+                }
+            }
+        }
+        let whole = came.last().map_or(0, |last| last + 1).max(reached);
+        w.files.end(&mut w.logs, now, f);
+        let (seen, missing) = (came.len(), whole - came.len() as u64);
+        let columns = format!("\t{seen}\t-\t{missing}\t0\tF\t");
+        proptest::prop_assert!(w.rows()[0].contains(&columns), "{} {}", columns, w.rows()[0]);
+    }
+}
