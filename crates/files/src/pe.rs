@@ -235,9 +235,12 @@ impl Parser {
         if count > (fields.0.len() - tables) / 8 {
             return None;
         }
-        // Only these are known: programs, wide programs, images of ROMs.
-        if !matches!(magic, 0x10b | 0x20b | 0x107) {
-            return Some(());
+        match magic {
+            // Programs and wide ones.
+            0x10b | 0x20b => {}
+            // Images of ROMs: known to Zeek, which then trips over what it thinks they lack.
+            0x107 => return None,
+            _ => return Some(()),
         }
         let has_table = |number: usize| {
             Some(number < count && fields.u32(tables + number * 8 + 4).is_some_and(|size| size > 0))
@@ -441,6 +444,21 @@ mod tests {
         let mut parser = Parser::new();
         assert_eq!(parser.update(&file), Err(PeError::ShortOptionalHeader));
         assert!(parser.is_done() && parser.info().machine.is_some() && parser.info().os.is_none());
+    }
+
+    #[test]
+    fn images_of_roms_are_given_up() {
+        let with_magic = |magic: u8| {
+            let mut file = program();
+            file[80 + 24] = magic;
+            file[80 + 24 + 1] = 1;
+            // Without tables.
+            file[80 + 24 + 72..][..4].fill(0);
+            let mut parser = Parser::new();
+            (parser.update(&file), parser.info().section_names.is_some())
+        };
+        assert_eq!(with_magic(0x07), (Err(PeError::ShortOptionalHeader), false));
+        assert_eq!(with_magic(0x08), (Ok(()), true));
     }
 
     proptest! {

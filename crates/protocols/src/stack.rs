@@ -23,6 +23,8 @@ const INTERACTIVE_TIMEOUT: u16 = 3600;
 const INTERACTIVE_PORTS: [u16; 4] = [21, 22, 23, 513];
 /// Beyond so many bytes a protocol that was right so far is not given up for a violation.
 const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
+/// Violations of one analyzer that count; one more is told, once.
+const MAX_VIOLATIONS: u16 = 1000;
 /// Analyzers that one connection may start in all, one inside the other.
 const MAX_STARTS: u16 = 32;
 
@@ -85,6 +87,8 @@ enum Waiting {
 struct Entry {
     analyzer: Analyzer,
     confirmed: bool,
+    /// Violations so far, up to [`MAX_VIOLATIONS`] and one more.
+    violations: u16,
 }
 
 // A connection that carries anything has a list of them: it stays within a cache line.
@@ -232,6 +236,7 @@ impl Session<'_> {
                 match request {
                     Request::Confirm(tag) => self.confirm(conn, tag),
                     Request::Violation { tag, reason, data } => {
+                        self.count_violation(conn, tag);
                         if blames(conn) {
                             self.remove(conn, tag);
                             failures.push((tag, reason, data));
@@ -305,7 +310,22 @@ impl Session<'_> {
         if self.stack.entries.capacity() == 0 {
             self.stack.entries = self.scratch.entries();
         }
-        self.stack.entries.push(Entry { analyzer, confirmed: false });
+        self.stack.entries.push(Entry { analyzer, confirmed: false, violations: 0 });
+    }
+
+    /// Tells of an analyzer that has too many violations.
+    fn count_violation(&mut self, conn: &mut Conn, tag: Tag) {
+        let its = |e: &&mut Entry| e.analyzer.tag() == tag;
+        let Some(entry) = self.stack.entries.iter_mut().find(its) else { return };
+        if is_incomplete(conn) || entry.violations > MAX_VIOLATIONS {
+            return;
+        }
+        entry.violations += 1;
+        if entry.violations > MAX_VIOLATIONS {
+            conn.set_weird();
+            let (env, name) = (&mut *self.env, "too_many_analyzer_violations");
+            env.weirds.conn(&mut env.logs, self.now, conn, name, "", Some(tag.name()));
+        }
     }
 
     fn confirm(&mut self, conn: &mut Conn, tag: Tag) {
@@ -359,8 +379,12 @@ impl Session<'_> {
 /// Whether a violation counts: early, and on a whole stream, for what is missing may be what seems to
 /// be wrong.
 pub(crate) fn blames(conn: &Conn) -> bool {
-    let incomplete = conn.proto == Proto::Tcp && (conn.is_partial() || conn.has_gap());
-    !incomplete && conn.payload() <= IGNORE_VIOLATIONS_AFTER
+    !is_incomplete(conn) && conn.payload() <= IGNORE_VIOLATIONS_AFTER
+}
+
+/// Whether a part of the stream was missed.
+fn is_incomplete(conn: &Conn) -> bool {
+    conn.proto == Proto::Tcp && (conn.is_partial() || conn.has_gap())
 }
 
 impl tcp::Consumer for Session<'_> {

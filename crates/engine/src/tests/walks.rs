@@ -266,3 +266,21 @@ fn options_that_came_in_pieces_are_looked_at() {
     );
     assert_eq!(ran.rows("conn", "proto ip_proto"), ["unknown_transport 253"]);
 }
+
+#[test]
+fn violations_are_counted() {
+    let told = |violations: usize| {
+        // A version that is not known, so long that nothing later takes the analyzer off.
+        let mut known = b"\x30\x03\x02\x01\x09".to_vec();
+        known.resize(1300, 0);
+        let unknown = std::iter::repeat_n(&b"x"[..], violations);
+        let frames: Vec<_> = std::iter::repeat_n(&known[..], 8)
+            .chain(unknown)
+            .zip(0..)
+            .map(|(data, i)| (f64::from(i) / 1e3, frame::udp(client(9999), server(161), 1, data)))
+            .collect();
+        Ran::of(&capture(LinkType::ETHERNET, &frames)).rows("weird", "name source")
+    };
+    assert!(told(1000).is_empty());
+    assert_eq!(told(1002), ["too_many_analyzer_violations SNMP"]);
+}

@@ -274,7 +274,11 @@ fn skip_value(ty: u8, b: &mut Bytes<'_>) -> Option<()> {
         }
         0x0b => {
             let n = b.u8().filter(|n| matches!(n, 0 | 8 | 12))?;
-            b.take(usize::from(n))?;
+            // The sign comes first.
+            let time = b.take(usize::from(n))?;
+            if time.first().is_some_and(|sign| *sign > 1) {
+                return None;
+            }
         }
         0x0f | 0x10 | 0xf5..=0xff => {
             string(b)?;
@@ -372,6 +376,11 @@ mod tests {
         let with = b"\x03\x02\x01\x02\x01\x01\0\x01a\xfe\0\x01b\x07select 1";
         let c = Command::parse(with, true, 0);
         assert_eq!(c, Some(Command { code: QUERY, arg: b"select 1" }));
+        let time = b"\x03\x01\x01\0\x01\x0b\0\x01t\x08\x01\0\0\0\0\x01\x02\x03select 1";
+        let mut odd = time.to_vec();
+        assert_eq!(Command::parse(time, true, 0).map(|c| c.arg), Some(&b"select 1"[..]));
+        odd[10] = 2; // a sign that is none
+        assert_eq!(Command::parse(&odd, true, 0), None);
         let c = Command::parse(b"\x11root\0\x01xdb\0\x21\0", false, 0);
         assert_eq!(c, Some(Command { code: CHANGE_USER, arg: b"root" }));
     }

@@ -70,7 +70,7 @@ impl Analyzer {
             match block? {
                 Block::ClientCore(core) => {
                     cx.confirm(Tag::Rdp);
-                    self.session(cx).client(&core);
+                    self.session(cx).client(cx, &core);
                 }
                 Block::ClientNetwork(names) if !names.is_empty() => {
                     if names.len() > MAX_CHANNELS {
@@ -219,6 +219,18 @@ mod tests {
         assert_eq!((&*r["cert_type"], &*r["cert_count"], &*r["cert_permanent"]), ("RSA", "1", "T"));
         let encryption = (&*r["encryption_level"], &*r["encryption_method"]);
         assert_eq!(encryption, ("Client compatible", "128bit"));
+    }
+
+    #[test]
+    fn names_that_are_no_text() {
+        let mut settings = client_settings();
+        let name = settings.windows(4).position(|w| w == b"H\0O\0").unwrap();
+        // Half a pair of surrogates stands for itself, but not at the end.
+        settings[name..][..2].copy_from_slice(b"\x00\xdc");
+        settings[name + 32 + 12..][62..64].copy_from_slice(b"\x00\xd8");
+        let h = run(&[(Dir::Orig, message(b"\x02\xf0\x80\x7f\x65", &settings))]);
+        assert_eq!(h.rows("rdp")[0]["client_name"], "\\xed\\xb0\\x80OST");
+        assert_eq!(h.rows("weird")[0]["name"], "utf16_conversion_failed");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct ClientCore<'a> {
     pub build: u32,
     /// Its name, UTF-16.
     pub name: &'a [u8],
+    /// Name of its input method, UTF-16.
+    pub input_method: &'a [u8],
     /// Bits a pixel.
     pub depth: u16,
     /// Whether it wants 32 bits a pixel.
@@ -150,14 +152,25 @@ fn client_core<'a>(b: &mut Bytes<'a>) -> Option<ClientCore<'a>> {
     let keyboard = b.u32_le()?;
     let build = b.u32_le()?;
     let name = b.take(32)?;
-    b.take(12 + 64)?; // keyboard, input method
+    b.take(12)?; // keyboard
+    let input_method = b.take(64)?;
     b.take(2 + 2 + 4)?;
     let depth = b.u16_le()?;
     b.take(2)?;
     let flags = b.u16_le()?;
     let product = b.take(64)?;
     let wants_32 = flags & 2 != 0;
-    Some(ClientCore { width, height, keyboard, build, name, depth, wants_32, product })
+    Some(ClientCore {
+        width,
+        height,
+        keyboard,
+        build,
+        name,
+        input_method,
+        depth,
+        wants_32,
+        product,
+    })
 }
 
 fn channels<'a>(b: &mut Bytes<'a>) -> Option<Vec<&'a [u8]>> {

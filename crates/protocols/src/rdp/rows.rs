@@ -10,6 +10,7 @@ use gannet_log::Vector;
 use super::blocks::ClientCore;
 use super::languages::language;
 use crate::Context;
+use crate::support::utf16;
 
 /// The row is written when this time has passed since the first message.
 const PATIENCE: Interval = Interval::from_secs(10);
@@ -36,9 +37,9 @@ gannet_log::row! {
         /// The client's version.
         client_build: Option<Name> = "client_build",
         /// The client's name.
-        client_name: Option<&'a str> = "client_name",
+        client_name: Option<&'a [u8]> = "client_name",
         /// The client's product identifier.
-        client_dig_product_id: Option<&'a str> = "client_dig_product_id",
+        client_dig_product_id: Option<&'a [u8]> = "client_dig_product_id",
         /// Width of the desktop in pixels.
         desktop_width: Option<u16> = "desktop_width",
         /// Height of the desktop in pixels.
@@ -221,8 +222,8 @@ pub(super) struct Session {
 struct Client {
     keyboard: Keyboard,
     build: Name,
-    name: String,
-    product: String,
+    name: Vec<u8>,
+    product: Vec<u8>,
     width: u16,
     height: u16,
     depth: Name,
@@ -233,12 +234,16 @@ impl Session {
         Self { ts, ..Self::default() }
     }
 
-    pub(super) fn client(&mut self, core: &ClientCore<'_>) {
+    pub(super) fn client(&mut self, cx: &mut Context<'_>, core: &ClientCore<'_>) {
         self.client = Some(Client {
             keyboard: Keyboard(core.keyboard),
             build: build(core.build),
-            name: text(core.name),
-            product: text(core.product),
+            name: utf16::text(cx, core.name),
+            product: {
+                // Read and thrown away: what is odd about it is told nevertheless.
+                utf16::text(cx, core.input_method);
+                utf16::text(cx, core.product)
+            },
             width: core.width,
             height: core.height,
             depth: depth(core),
@@ -282,12 +287,4 @@ impl Session {
             encryption_method: self.method,
         });
     }
-}
-
-/// UTF-16 up to its first zero.
-fn text(utf16: &[u8]) -> String {
-    let units = utf16.chunks_exact(2).map(|u| u16::from_le_bytes([u[0], u[1]]));
-    char::decode_utf16(units.take_while(|u| *u != 0))
-        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect()
 }

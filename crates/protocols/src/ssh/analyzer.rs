@@ -138,6 +138,10 @@ impl Analyzer {
         from: Dir,
         payload: &[u8],
     ) -> Result<(), Malformed> {
+        if let Some(n) = KexInit::excess(payload) {
+            let max = message::MAX_STRING as usize;
+            limit(cx, "SSH_max_string_length_exceeded", n as usize, max);
+        }
         let kexinit = KexInit::parse(payload)?;
         for (list, name) in [
             (kexinit.kex, "SSH_max_kexinit_kex_algorithms_exceeded"),
@@ -388,6 +392,16 @@ mod tests {
         assert_eq!(rows[0]["auth_attempts"], "0");
         assert_eq!(h.rows("weird")[0]["name"], "SSH_version_mismatch");
         assert_eq!(h.rows("weird")[0]["addl"], "SSH-2.0-s vs SSH-1.5-c");
+    }
+
+    #[test]
+    fn lists_are_bounded() {
+        let list = packet(20, &[[0; 20], [1; 20]].concat());
+        let h = run(&[(O, b"SSH-2.0-c\n"), (R, b"SSH-2.0-s\n"), (O, &list)]);
+        assert!(h.violated(Tag::Ssh));
+        let r = &h.rows("weird")[0];
+        assert_eq!(r["name"], "SSH_max_string_length_exceeded");
+        assert_eq!(r["addl"], "16843009 > 2097152");
     }
 
     #[test]

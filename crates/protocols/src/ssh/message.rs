@@ -94,6 +94,20 @@ impl<'a> KexInit<'a> {
         Self::read(payload).ok_or(Malformed)
     }
 
+    /// The length of a list as announced, where it is over the limit.
+    pub fn excess(payload: &[u8]) -> Option<u32> {
+        let mut b = Bytes(payload);
+        b.take(16)?;
+        for _ in 0..10 {
+            let n = b.u32()?;
+            if n > MAX_STRING {
+                return Some(n);
+            }
+            b.take(n as usize)?;
+        }
+        None
+    }
+
     fn read(payload: &'a [u8]) -> Option<Self> {
         let mut b = Bytes(payload);
         b.take(16)?; // cookie
@@ -289,6 +303,8 @@ pub(super) mod tests {
         assert_eq!((k.kex, k.host_key), (&b"a,b"[..], &b"c"[..]));
         assert_eq!((k.cipher, k.compression), ([&b"d"[..], b"e"], [&b"h"[..], b"i"]));
         assert_eq!(KexInit::parse(&[0; 20]), Err(Malformed));
+        assert_eq!(KexInit::excess(&[0; 60]), None);
+        assert_eq!(KexInit::excess(&[[0; 20], [1; 20]].concat()), Some(0x0101_0101));
     }
 
     #[test]
