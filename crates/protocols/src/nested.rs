@@ -17,7 +17,8 @@ const MAX_DEPTH: u8 = 8;
 const MAX_STARTS: u16 = 32;
 
 /// The analyzers of a stream that another protocol carries: behind a proxy's `CONNECT`, in
-/// WebSocket frames. They see what their owner passes on, not what the connection carries.
+/// WebSocket frames. They see what their owner passes on, not what the connection carries; where
+/// a part of that is missing, they go on with what follows and are not told, as in Zeek.
 pub struct Nested {
     /// Whose stream it is that carries theirs.
     owner: Tag,
@@ -40,11 +41,6 @@ impl Nested {
     /// Bytes of the stream, in order.
     pub fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         self.run(cx, Vec::new(), |a, cx| a.stream(cx, from, data));
-    }
-
-    /// A part of the stream is missing.
-    pub fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
-        self.run(cx, Vec::new(), |a, cx| a.gap(cx, from, len));
     }
 
     /// A side sends no more.

@@ -322,7 +322,7 @@ impl Analyzer {
     }
 
     fn on_gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
-        self.pass_on(cx, |nested, cx| nested.gap(cx, from, len));
+        // Who comes behind is not told, as in Zeek: it goes on with what follows.
         let mut within = false;
         self.with_message(cx, from, &[], |message, s| within = message.gap(s, len));
         if within {

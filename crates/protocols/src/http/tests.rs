@@ -171,6 +171,21 @@ fn behind_connect_anything_may_come() {
 }
 
 #[test]
+fn behind_connect_nobody_is_told_of_gaps() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, b"CONNECT a:80 HTTP/1.1\r\n\r\n");
+    a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.1 200 OK\r\n\r\n");
+    a.stream(&mut h.cx(), Dir::Orig, b"GET /within HTTP/1.1\r\nHo");
+    a.gap(&mut h.cx(), Dir::Orig, 100);
+    a.stream(&mut h.cx(), Dir::Orig, b"st: b\r\n\r\n");
+    a.finish(&mut h.cx());
+    let rows = h.rows("http");
+    let within = rows.iter().find(|r| r["uri"] == "/within").unwrap();
+    assert_eq!(within["host"], "b");
+}
+
+#[test]
 fn an_upgrade_to_websocket() {
     let get = b"GET /ws HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Key: k\r\n\r\n";
     let upgrade = b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\

@@ -176,12 +176,6 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
-        if let Some(relayed) = &mut self.relayed {
-            relayed.gap(cx, from, len);
-        }
-    }
-
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
         if let Some(relayed) = &mut self.relayed {
             relayed.end(cx, from);
@@ -244,6 +238,21 @@ mod tests {
         (Resp, b"\x05\x00\x00\x03\x04here\x10\x00"),
         (Orig, b"GET /within HTTP/1.1\r\nHost: a\r\n\r\n"),
     ];
+
+    #[test]
+    fn what_is_relayed_goes_on_over_gaps() {
+        let mut h = Harness::new(Proto::Tcp, 1080);
+        let mut a = Analyzer::new(&mut h.cx());
+        for (from, data) in LOGIN.split_last().unwrap().1 {
+            a.stream(&mut h.cx(), *from, data);
+        }
+        a.stream(&mut h.cx(), Orig, b"GET /within HTTP/1.1\r\nHo");
+        a.gap(&mut h.cx(), Orig, 100);
+        a.stream(&mut h.cx(), Orig, b"st: a\r\n\r\n");
+        a.finish(&mut h.cx());
+        let r = &h.rows("http")[0];
+        assert_eq!((&*r["uri"], &*r["host"]), ("/within", "a"));
+    }
 
     #[test]
     fn version_5_with_a_login() {

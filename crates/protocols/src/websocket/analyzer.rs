@@ -28,8 +28,6 @@ pub struct Analyzer {
     nested: Nested,
     /// Payload without its mask; kept for its memory.
     plain: Vec<u8>,
-    /// Something was missed: where frames begin is not known any more.
-    lost: bool,
 }
 
 impl Analyzer {
@@ -37,7 +35,7 @@ impl Analyzer {
     pub fn new(cx: &mut Context<'_>) -> Self {
         let mut nested = Nested::new(Tag::WebSocket);
         nested.start(cx, Tag::Detector);
-        Self { flows: Default::default(), nested, plain: Vec::new(), lost: false }
+        Self { flows: Default::default(), nested, plain: Vec::new() }
     }
 
     /// One event; `Err` says what is wrong with it.
@@ -96,19 +94,13 @@ impl Analyzer {
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         let mut rest = data;
-        while !self.lost
-            && let Some(event) = self.flows[from.index()].frames.next(&mut rest)
-        {
+        while let Some(event) = self.flows[from.index()].frames.next(&mut rest) {
             if let Err(reason) = self.event(cx, from, event) {
                 cx.violation(Tag::WebSocket, reason, data);
                 self.flows[from.index()] = Flow::default();
                 return;
             }
         }
-    }
-
-    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        self.lost = true;
     }
 
     fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
