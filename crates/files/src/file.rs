@@ -243,8 +243,13 @@ impl File {
         self.offset = self.offset.saturating_add(len);
     }
 
-    /// What an analyzer found wrong and nobody knows yet.
+    /// Whether an analyzer found something wrong that nobody knows yet.
     #[inline]
+    pub(crate) fn is_in_trouble(&self) -> bool {
+        self.analyzers.failure.is_some()
+    }
+
+    /// What an analyzer found wrong and nobody knows yet.
     pub(crate) fn trouble(&mut self) -> Option<Trouble> {
         let (analyzer, reason) = self.analyzers.failure.take()?;
         Some(self.has(TroubleKind::Violation { analyzer, reason: reason.to_string() }))

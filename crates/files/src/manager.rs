@@ -325,8 +325,9 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
         file.deliver_next(data);
-        let trouble = file.trouble();
-        self.troubles.extend(trouble);
+        if file.is_in_trouble() {
+            self.note_trouble(id);
+        }
         self.end_if_complete(logs, now, id);
     }
 
@@ -336,8 +337,9 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
         file.deliver_at(offset, data);
-        let trouble = file.trouble();
-        self.troubles.extend(trouble);
+        if file.is_in_trouble() {
+            self.note_trouble(id);
+        }
         self.end_if_complete(logs, now, id);
     }
 
@@ -347,8 +349,9 @@ impl Files {
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
         file.gap(len);
-        let trouble = file.trouble();
-        self.troubles.extend(trouble);
+        if file.is_in_trouble() {
+            self.note_trouble(id);
+        }
     }
 
     /// It is complete or given up: its rows are written.
@@ -364,11 +367,22 @@ impl Files {
         }
     }
 
+    /// Whether there is anything to [take](Self::take_troubles).
+    #[inline]
+    pub fn has_troubles(&self) -> bool {
+        !self.troubles.is_empty()
+    }
+
     /// What was wrong with files since the last time, but for what [`expire`](Self::expire) and
     /// [`finish`](Self::finish) told.
-    #[inline]
     pub fn take_troubles(&mut self) -> Vec<Trouble> {
         std::mem::take(&mut self.troubles)
+    }
+
+    #[cold]
+    fn note_trouble(&mut self, id: FileId) {
+        let trouble = self.get_mut(id).and_then(File::trouble);
+        self.troubles.extend(trouble);
     }
 
     fn end_if_complete(&mut self, logs: &mut Logs, now: Time, id: FileId) {

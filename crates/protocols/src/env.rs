@@ -277,6 +277,13 @@ impl Env {
     /// What was wrong with files that the packet at hand carried is told.
     #[inline]
     pub(crate) fn tell_of_files(&mut self, now: Time) {
+        if self.files.has_troubles() {
+            self.tell_troubles(now);
+        }
+    }
+
+    #[cold]
+    fn tell_troubles(&mut self, now: Time) {
         for w in self.files.take_troubles() {
             tell(&mut self.weirds, &mut self.logs, now, &w);
         }
