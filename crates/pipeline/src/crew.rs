@@ -18,6 +18,7 @@ use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
+use std::sync::TryLockError;
 use std::thread::JoinHandle;
 
 use gannet_capture::Batch;
@@ -30,6 +31,10 @@ const AHEAD: u64 = 8;
 /// Blocks that one of several threads reads at a time: as reading is for one at a time, others wait
 /// for it, and waiting costs more than a block does.
 const AT_ONCE: u64 = 4;
+
+/// How often a thread asks for the stream before it sleeps: for some tens of microseconds, in which another
+/// one reads what it takes at once.
+const ASKED: u32 = 1_000;
 
 /// What is done to each batch, by each thread with a worker of its own.
 pub trait Work: Send + 'static {
@@ -287,7 +292,7 @@ impl<M: Default + Send + 'static> Shared<M> {
             spare.resize_with(room as usize, Block::default);
             spare
         };
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = self.source();
         let first = source.read;
         let mut found = Vec::with_capacity(spare.len());
         while !source.ended
@@ -322,6 +327,19 @@ impl<M: Default + Send + 'static> Shared<M> {
 }
 
 impl<M> Shared<M> {
+    /// The stream, once nobody reads from it: soon, so that to sleep and be woken would take longer than
+    /// to ask again.
+    fn source(&self) -> MutexGuard<'_, Source> {
+        for _ in 0..ASKED {
+            match self.source.try_lock() {
+                Ok(source) => return source,
+                Err(TryLockError::Poisoned(error)) => return error.into_inner(),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn desk(&self) -> MutexGuard<'_, Desk<M>> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
