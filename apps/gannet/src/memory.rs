@@ -31,6 +31,18 @@ pub(crate) fn give_back_soon() {
     unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, STAYS) }
 }
 
+/// Does something while memory that is freed stays with the process: what takes it again does not wait for the kernel.
+pub(crate) fn while_freed_stays<T>(make: impl FnOnce() -> T) -> T {
+    // SAFETY: both read or set an entry in mimalloc's table of options, which is checked against its length.
+    let stays = unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
+    // SAFETY: as above; below 0 it stays for ever.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) };
+    let made = make();
+    // SAFETY: as above.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, stays) };
+    made
+}
+
 /// How many want to know.
 static ON: AtomicUsize = AtomicUsize::new(0);
 /// Allocations and growths.

@@ -9,7 +9,7 @@ use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
 use crate::raw::secret::{self, Drawn};
 
 /// A block that would need more cells than these is split in two instead of growing.
-const CELLS_MAX: usize = 512;
+const CELLS_MAX: usize = 448;
 
 /// Entries of a block at most, where hashes part and the directory is not just being doubled: until
 /// that has come to a block, it may grow by some more.

@@ -23,7 +23,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     ) where
         Q: Hash + Lookup<K> + ?Sized + 'k,
     {
-        let mut keys = keys.into_iter();
+        let mut keys = keys.into_iter().fuse();
         let State::Table(table) = &self.state else {
             found.extend(keys.map(|key| self.get(key)));
             return;
