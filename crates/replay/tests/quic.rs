@@ -15,7 +15,6 @@ use std::time::Duration;
 use std::time::Instant;
 
 use gannet_replay::Behaviour;
-use gannet_replay::Identity;
 use gannet_replay::Options;
 use gannet_replay::Policy;
 use gannet_replay::Timing;
@@ -26,22 +25,15 @@ use gannet_replay::Trust;
 use support::Capture;
 use support::Other;
 use support::Running;
+use support::anybody;
 use support::free_port;
+use support::identity;
 use support::run;
 use support::run_whole;
-
-fn identity() -> Identity {
-    Identity::self_made(vec!["127.0.0.1".to_owned(), "dns.test".to_owned()]).unwrap()
-}
+use support::secured;
 
 fn options(capture: &Capture, target: SocketAddr, tls: Tls) -> Options {
-    let timeout = Duration::from_secs(5);
-    let (transport, tls) = (Transport::Quic, Some(tls));
-    Options { transport, tls, timeout, ..capture.options(target) }
-}
-
-fn anybody() -> Tls {
-    Tls::new("127.0.0.1", &Trust::Anybody).unwrap()
+    secured(capture, target, Transport::Quic, tls)
 }
 
 #[test]

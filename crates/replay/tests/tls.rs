@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gannet_replay::Behaviour;
-use gannet_replay::Identity;
 use gannet_replay::Options;
 use gannet_replay::Policy;
 use gannet_replay::Timing;
@@ -19,20 +18,13 @@ use gannet_replay::Trust;
 
 use support::Capture;
 use support::Running;
+use support::anybody;
+use support::identity;
 use support::run;
-
-fn identity() -> Identity {
-    Identity::self_made(vec!["127.0.0.1".to_owned(), "dns.test".to_owned()]).unwrap()
-}
+use support::secured;
 
 fn options(capture: &Capture, target: SocketAddr, tls: Tls) -> Options {
-    let timeout = Duration::from_secs(5);
-    let (transport, tls) = (Transport::Tls, Some(tls));
-    Options { transport, tls, timeout, ..capture.options(target) }
-}
-
-fn anybody() -> Tls {
-    Tls::new("127.0.0.1", &Trust::Anybody).unwrap()
+    secured(capture, target, Transport::Tls, tls)
 }
 
 #[test]

@@ -34,6 +34,30 @@ use gannet_replay::Report;
 use gannet_replay::Served;
 use gannet_replay::Server;
 use gannet_replay::Timing;
+use gannet_replay::Tls;
+use gannet_replay::Transport;
+use gannet_replay::Trust;
+
+/// A certificate of our own, for where the tests serve.
+pub(crate) fn identity() -> Identity {
+    Identity::self_made(vec!["127.0.0.1".to_owned(), "dns.test".to_owned()]).unwrap()
+}
+
+/// A client that takes any certificate.
+pub(crate) fn anybody() -> Tls {
+    Tls::new("127.0.0.1", &Trust::Anybody).unwrap()
+}
+
+/// A replay of a capture over what TLS secures.
+pub(crate) fn secured(
+    capture: &Capture,
+    target: SocketAddr,
+    transport: Transport,
+    tls: Tls,
+) -> Options {
+    let timeout = Duration::from_secs(5);
+    Options { transport, tls: Some(tls), timeout, ..capture.options(target) }
+}
 
 /// A server that nobody here wrote, in a process and a folder of its own, which are gone when it is dropped.
 pub(crate) struct Other {
