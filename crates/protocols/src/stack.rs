@@ -274,12 +274,15 @@ impl Session<'_> {
     /// Starts analyzers in the order asked, each with what it starts itself. [`MAX_STARTS`] bounds how
     /// deep that goes.
     fn run_starts(&mut self, conn: &mut Conn) {
-        for (tag, replay) in std::mem::take(&mut self.scratch.starts) {
+        let mut starts = std::mem::take(&mut self.scratch.starts);
+        for (tag, replay) in starts.drain(..) {
             self.start(conn, tag, Some(&replay));
             if !self.scratch.starts.is_empty() {
                 self.run_starts(conn);
             }
         }
+        // Its memory serves the next connection.
+        self.scratch.starts = starts;
     }
 
     /// Makes an analyzer, and gives it what was seen before.
