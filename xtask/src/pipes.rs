@@ -163,9 +163,24 @@ impl Bench<'_> {
         if !self.wants(line) || !self.has(&self.args.dnsjit) {
             return Ok(());
         }
+        for (threads, line) in [("1", format!("{line}, one thread")), ("", line.to_owned())] {
+            self.script_on(threads, &line, name, peer, bar)?;
+        }
+        Ok(())
+    }
+
+    /// With so many threads of our own, or one a processor.
+    fn script_on(
+        &mut self,
+        threads: &str,
+        line: &str,
+        name: &str,
+        peer: &Path,
+        bar: f64,
+    ) -> anyhow::Result<()> {
         let script = workspace::root().join(format!("benchsuite/pipes/{name}.lua"));
-        let own =
-            [self.gannet.clone(), "run".into(), script.display().to_string(), self.both.clone()];
+        let script = script.display().to_string();
+        let own = [&self.gannet, "run", &script, &self.both, threads].map(str::to_owned);
         let peer = [self.args.dnsjit.clone(), peer.display().to_string(), self.both.clone()];
         let (mut least, mut peers) = (f64::MAX, f64::MAX);
         for _ in 0..self.args.runs.max(1) {
