@@ -25,9 +25,14 @@ use super::Shared;
 
 /// Messages that one call takes.
 const RECEIVE: usize = 64;
-/// Who only counts looks that often while queries come, and does not ask to be woken by each of them:
-/// that would take the sender's time, and its socket has room for a hundred times as many.
+/// Who only counts looks that often while queries come slowly, and does not ask to be woken by each of them:
+/// that would take the sender's time.
 const NAP: Duration = Duration::from_micros(250);
+/// Queries in the time of a nap that are slow: what comes faster should not wait, for the memory it waits in
+/// grows cold, and its end is soon reached.
+const SLOW: u128 = 100;
+/// Looks in a row that must have found them slow: who sends as fast as it can stops for a moment, too.
+const CALM: u32 = 50;
 /// How long without queries it does so.
 const NAPS: u32 = 80;
 
@@ -47,6 +52,9 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
     let mut receiver = sys::Receiver::new(RECEIVE);
     // Looks that found nothing, since the last that did.
     let mut idle = NAPS;
+    // What came since that look, which was then.
+    let (mut came, mut looked) = (0_u64, Instant::now());
+    let mut calm = 0_u32;
     while !shared.is_over() {
         echo.send_delayed();
         match receiver.receive(socket.as_fd(), RECEIVE) {
@@ -58,10 +66,16 @@ pub(super) fn run(socket: &UdpSocket, shared: &Shared<'_>) -> Served {
                 }
                 echo.flush();
                 echo.answerer.served.saw(shared.now());
-                shared.count(echo.answerer.served.queries - before);
+                let queries = echo.answerer.served.queries - before;
+                came += queries;
+                shared.count(queries);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if shared.behaviour.sink && idle < NAPS {
+                let now = Instant::now();
+                let is_slow = u128::from(came) * NAP.as_nanos() <= SLOW * (now - looked).as_nanos();
+                (came, looked) = (0, now);
+                calm = if is_slow { calm.saturating_add(1) } else { 0 };
+                if shared.behaviour.sink && idle < NAPS && calm >= CALM {
                     idle += 1;
                     std::thread::sleep(NAP);
                 } else {
