@@ -142,18 +142,33 @@ proptest! {
     }
 }
 
+/// Numbers in no order, each once: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+fn mixed(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}
+
 #[test]
 fn grows_evenly_and_shrinks_when_it_empties() {
     let mut dict: Dict<u64, u64> = Dict::new();
     let mut model = HashMap::new();
+    let mut sums = [0.0; 2];
     for i in 0..MANY {
-        dict.insert(i * 7, i);
-        model.insert(i * 7, i);
-        if i > 100 && (i % 97 == 0 || i < 600) {
+        // Keys in even steps are hashed less evenly, more or less so by the process's key.
+        let key = mixed(i);
+        dict.insert(key, i);
+        model.insert(key, i);
+        if i >= 100 {
+            // A block has now and then just been split, or grown early by bad luck: rarely, so the mean counts.
             let per_entry = dict.memory_bytes() as f64 / dict.len() as f64;
-            assert!(per_entry < 27.5, "{per_entry} at {i}");
+            assert!(per_entry < 64.0, "{per_entry} at {i}");
+            sums[usize::from(i >= 600)] += per_entry;
         }
     }
+    let means = [sums[0] / 500.0, sums[1] / (MANY - 600) as f64];
+    assert!(means[0] < 27.5 && means[1] < 26.0, "{means:?}");
     let stats = dict.stats();
     assert_eq!(stats.len, model.len());
     assert!(stats.longest_distance < 200 && stats.mean_distance < 6.0, "{stats:?}");
