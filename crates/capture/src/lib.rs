@@ -2,8 +2,8 @@
 //!
 //! A [`Reader`] reads one capture from a file, from standard input or from anything that is
 //! [`Read`](std::io::Read); a [`Stream`] reads many files and directories as one capture in the
-//! order of time. Both hand out [`Batch`]es: up to [`BATCH_PACKETS`] [`Packet`]s with time (ns),
-//! wire length, link type, interface and bytes. A [`Writer`] writes them again, and [`Info`] sums
+//! order of time. Both hand out [`Batch`]es: up to [`NEAR_PACKETS`] [`Packet`]s, or as many as are asked
+//! for, with time (ns), wire length, link type, interface and bytes. A [`Writer`] writes them again, and [`Info`] sums
 //! a capture up.
 //!
 //! # How data moves
