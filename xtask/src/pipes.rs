@@ -158,7 +158,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// A script of gannet's against one of dnsjit's: wall time of one thread.
+    /// A script of gannet's against one of dnsjit's, wall time: with one thread, then with all.
     fn script(&mut self, line: &str, name: &str, peer: &Path, bar: f64) -> anyhow::Result<()> {
         if !self.wants(line) || !self.has(&self.args.dnsjit) {
             return Ok(());

@@ -235,12 +235,7 @@ impl Connection {
             }
             // The message of one that is out in part is kept whole.
             let kept = self.queue.front().map_or(self.out.len(), |q| q.place(self.before).start);
-            let spent = kept.min(self.written);
-            if spent == self.out.len() || spent > SPENT {
-                self.out.drain(..spent);
-                self.written -= spent;
-                self.before += spent as u64;
-            }
+            drop_spent(&mut self.out, &mut self.written, &mut self.before, kept);
         }
         line.flush()
     }
@@ -265,12 +260,9 @@ impl Connection {
             }
         }
         let kept = self.queue.front().map_or(self.out.len(), |q| q.place(self.before).start);
-        let spent = if self.queue.is_empty() { kept } else { kept.saturating_sub(LENGTH) };
-        if spent == self.out.len() || spent > SPENT {
-            self.out.drain(..spent);
-            self.written -= spent;
-            self.before += spent as u64;
-        }
+        // QUIC takes a message with its length.
+        let kept = if self.queue.is_empty() { kept } else { kept.saturating_sub(LENGTH) };
+        drop_spent(&mut self.out, &mut self.written, &mut self.before, kept);
         Ok(!session.wants_room())
     }
 
@@ -354,6 +346,16 @@ pub(crate) fn frames(bytes: &[u8], mut out: impl FnMut(&[u8])) -> usize {
         at = end;
     }
     at
+}
+
+/// Drops bytes that are out and that nobody keeps, once they are all or many.
+fn drop_spent(out: &mut Vec<u8>, written: &mut usize, before: &mut u64, kept: usize) {
+    let spent = kept.min(*written);
+    if spent == out.len() || spent > SPENT {
+        out.drain(..spent);
+        *written -= spent;
+        *before += spent as u64;
+    }
 }
 
 #[cfg(test)]
