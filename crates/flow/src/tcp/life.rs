@@ -115,12 +115,21 @@ impl Tcp {
 
     #[inline]
     fn finds_nothing(&self, conn: &Conn) -> bool {
-        let [orig, resp] = &self.side;
-        let nobody = orig.state == State::Inactive && resp.state == State::Inactive;
         self.phase == Phase::Open
             && self.is_active
             && conn.look_every == 0
-            && !(orig.did_close || resp.did_close || nobody)
+            && !self.ends_in_silence()
+    }
+
+    /// Whether nothing more is to be waited for than for a while of silence.
+    #[inline]
+    fn ends_in_silence(&self) -> bool {
+        let [orig, resp] = &self.side;
+        let states = [orig.state, resp.state];
+        let both = orig.did_close && resp.did_close;
+        let any = orig.did_close || resp.did_close;
+        let half = states.contains(&State::Reset) || states.contains(&State::Inactive);
+        any && (both || half) || states == [State::Inactive; 2]
     }
 
     /// Before anything changes: the checks of a [quiet](Self::is_quiet) connection up to `now` are as
@@ -162,15 +171,9 @@ impl Tcp {
             if self.due[chain] > now {
                 continue;
             }
-            let states = [orig.state, resp.state];
             // Zeek's check comes with the first packet after it is due, when the time is up already.
-            if self.is_active && conn.last + LINGER <= now {
-                let both = orig.did_close && resp.did_close;
-                let any = orig.did_close || resp.did_close;
-                let half = states.contains(&State::Reset) || states.contains(&State::Inactive);
-                if any && (both || half) || states == [State::Inactive; 2] {
-                    return true;
-                }
+            if self.is_active && conn.last + LINGER <= now && self.ends_in_silence() {
+                return true;
             }
             // A finished connection is not looked at again: its close timer or idleness ends it.
             let again = if self.is_active { now + SESSION_TIMER } else { Time::MAX };

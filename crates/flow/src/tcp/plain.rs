@@ -50,8 +50,14 @@ impl Tcp {
         let rel_ack = self.take_ack(conn, from, s, c);
         self.take_seq(conn, from, s.seq.wrapping_add(s.len), s);
         self.end(from).last_time = milliseconds(now);
-        if self.endpoint(from.other()).stream.is_new(rel_ack) {
-            self.ack_received(conn, from.other(), rel_ack, c);
+        let peer = self.end(from.other());
+        if peer.stream.is_new(rel_ack) {
+            // The peer has not ended, so that an ack of what was delivered ends nothing either.
+            if peer.fins == 0 && peer.stream.ack_delivered(rel_ack) {
+                c.acked(false);
+            } else {
+                self.ack_received(conn, from.other(), rel_ack, c);
+            }
         }
         if s.len > 0 && !underflow {
             self.data_sent(conn, from, rel_seq, s, limits, c);

@@ -221,6 +221,17 @@ impl Stream {
         seq > self.trim
     }
 
+    /// The same as an [`ack`](Self::ack) that is news, if it is of nothing but what was delivered; returns
+    /// whether it is.
+    #[inline]
+    pub(crate) fn ack_delivered(&mut self, seq: u64) -> bool {
+        let delivered = seq <= self.next;
+        if delivered {
+            self.trim = seq;
+        }
+        delivered
+    }
+
     /// The peer acked everything below `seq`: holes below it stay holes. Returns whether that is news.
     pub(crate) fn ack(&mut self, seq: u64, partial: bool, mut give: impl FnMut(Piece<'_>)) -> bool {
         if !self.is_new(seq) {

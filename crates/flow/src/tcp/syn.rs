@@ -25,11 +25,19 @@ pub(crate) struct Syn {
 
 impl Syn {
     /// The SYN of a connection that is nothing but one.
+    #[inline]
     pub(crate) fn of(tcp: &Tcp, conn: &Conn) -> Option<Self> {
         let (orig, resp) = (&tcp.side[0], &tcp.side[1]);
         if orig.state != State::SynSent || resp.state != State::Inactive {
             return None;
         }
+        Self::tried(tcp, conn)
+    }
+
+    /// The same of a connection whose originator has sent one.
+    #[inline(never)]
+    fn tried(tcp: &Tcp, conn: &Conn) -> Option<Self> {
+        let (orig, resp) = (&tcp.side[0], &tcp.side[1]);
         // The window scale option leaves its trace in both sides' window marks.
         let told = (orig.window_seq, resp.window_ack_seq) != (0, 0);
         let scale = told.then_some(orig.window_scale);
