@@ -72,6 +72,24 @@ impl Shard {
         all: Datagram<'_>,
         around: &Encapsulation,
     ) -> Option<bool> {
+        let may_be = payload.is_some() || self.env.hub_ports.may_have(proto, id.orig_p, id.resp_p);
+        match self.role {
+            Role::Part | Role::Whole if !may_be => Some(false),
+            _ => self.steer_odd(id, ip, proto, payload, all, around),
+        }
+    }
+
+    /// The same of what the hub may have to do with, or for it.
+    #[inline(never)]
+    fn steer_odd(
+        &mut self,
+        id: &ConnId,
+        ip: &Ip<'_>,
+        proto: Proto,
+        payload: Option<&[u8]>,
+        all: Datagram<'_>,
+        around: &Encapsulation,
+    ) -> Option<bool> {
         match self.role {
             Role::Part => Some(false),
             Role::Whole => Some(self.is_of_hub(id, ip, proto, payload)),
