@@ -1,5 +1,4 @@
 use std::fmt;
-use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
@@ -68,10 +67,35 @@ impl Addr {
     }
 }
 
+/// Four numbers with points between them, and how long that is: keys of files are made of it.
+fn dotted(parts: [u8; 4]) -> ([u8; 15], usize) {
+    let (mut text, mut len) = ([0; 15], 0);
+    let mut put = |byte| {
+        text[len] = byte;
+        len += 1;
+    };
+    for (i, n) in parts.into_iter().enumerate() {
+        if i > 0 {
+            put(b'.');
+        }
+        if n >= 100 {
+            put(b'0' + n / 100);
+        }
+        if n >= 10 {
+            put(b'0' + n / 10 % 10);
+        }
+        put(b'0' + n % 10);
+    }
+    (text, len)
+}
+
 impl fmt::Display for Addr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.as_v4() {
-            Some(b) => Ipv4Addr::from(b).fmt(f),
+            Some(b) => {
+                let (text, len) = dotted(b);
+                f.pad(std::str::from_utf8(&text[..len]).unwrap_or_default())
+            }
             None => Ipv6Addr::from(self.0).fmt(f),
         }
     }
@@ -140,6 +164,14 @@ mod tests {
     #[test]
     fn prints_as_logs_do() {
         assert_eq!(Addr::v4([10, 0, 0, 1]).to_string(), "10.0.0.1");
+        for n in 0..=255 {
+            let parts = [n, 255 - n, 0, n / 2];
+            assert_eq!(Addr::v4(parts).to_string(), std::net::Ipv4Addr::from(parts).to_string());
+        }
+        assert_eq!(
+            format!("{:>9}|{:<9}", Addr::v4([1; 4]), Addr::v4([2; 4])),
+            "  1.1.1.1|2.2.2.2  "
+        );
         assert_eq!("fe80::1".parse::<Addr>().map(|a| a.to_string()), Ok("fe80::1".into()));
     }
 
