@@ -24,6 +24,8 @@ pub struct Detector {
     met: u32,
     chunks: u8,
     done: bool,
+    /// Of the originator's lines so far.
+    commands: tcp::Commands,
 }
 
 const _: () = assert!(tcp::RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
@@ -116,13 +118,19 @@ impl Analyze for Detector {
         let (orig_now, resp_now): (&[u8], &[u8]) =
             if from.is_orig() { (data, &[]) } else { (&[], data) };
         let orig = self.side(Dir::Orig, orig_now, &mut a);
-        let sides = tcp::Sides::new(orig, self.side(Dir::Resp, resp_now, &mut b));
+        let mut commands = self.commands;
+        if from.is_orig() {
+            commands.look(orig, usize::from(self.bytes[0]));
+        }
+        let resp = self.side(Dir::Resp, resp_now, &mut b);
+        let sides = tcp::Sides { orig, resp, commands };
         let mut met = 0u32;
         for (i, (_, test)) in tcp::RULES.iter().enumerate() {
             if self.met & (1 << i) == 0 && test(sides) {
                 met |= 1 << i;
             }
         }
+        self.commands = commands;
         for (i, (tag, _)) in tcp::RULES.iter().enumerate() {
             if met & (1 << i) != 0 && self.first(i) {
                 self.start(cx, *tag, from, data);

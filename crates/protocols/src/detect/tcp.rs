@@ -18,42 +18,32 @@ use super::text::line_starts;
 pub(super) struct Sides<'a> {
     pub(super) orig: &'a [u8],
     pub(super) resp: &'a [u8],
-    /// Commands of IRC that begin lines of the originator, once both sides have sent something.
-    commands: Commands,
-}
-
-impl<'a> Sides<'a> {
-    /// What the sides sent.
-    pub(super) fn new(orig: &'a [u8], resp: &'a [u8]) -> Self {
-        let mut sides = Self { orig, resp, commands: Commands::default() };
-        if both(sides) {
-            sides.commands = Commands::of(orig);
-        }
-        sides
-    }
+    /// Commands of IRC that begin lines of the originator.
+    pub(super) commands: Commands,
 }
 
 /// Which commands begin lines: what three rules would else look for in each of them.
-#[derive(Clone, Copy, Default)]
-struct Commands {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Commands {
     user: bool,
     nick: bool,
     server: bool,
 }
 
 impl Commands {
-    fn of(d: &[u8]) -> Self {
-        let mut all = Self::default();
-        for line in line_starts(d) {
+    /// Looks at the lines of `d`, of which so many bytes were there the last time: only lines that
+    /// had not ended then are new.
+    pub(super) fn look(&mut self, d: &[u8], before: usize) {
+        let ended = memchr::memrchr2(b'\r', b'\n', d.get(..before).unwrap_or_default());
+        for line in line_starts(&d[ended.map_or(0, |at| at + 1)..]) {
             let line = after(line, |b| b == b' ');
             match line.first().map(u8::to_ascii_uppercase) {
-                Some(b'U') => all.user |= after_word(line, b"USER").is_some(),
-                Some(b'N') => all.nick |= after_word(line, b"NICK").is_some(),
-                Some(b'S') => all.server |= after_word(line, b"SERVER").is_some(),
+                Some(b'U') => self.user |= after_word(line, b"USER").is_some(),
+                Some(b'N') => self.nick |= after_word(line, b"NICK").is_some(),
+                Some(b'S') => self.server |= after_word(line, b"SERVER").is_some(),
                 _ => {}
             }
         }
-        all
     }
 
     fn log_in(self) -> bool {
@@ -389,9 +379,12 @@ fn xmpp(d: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::Tag;
+    use proptest::prelude::*;
 
     fn found(orig: &[u8], resp: &[u8]) -> Vec<Tag> {
-        let s = Sides::new(orig, resp);
+        let mut commands = Commands::default();
+        commands.look(orig, 0);
+        let s = Sides { orig, resp, commands };
         let mut tags: Vec<_> = RULES.iter().filter(|(_, t)| t(s)).map(|(tag, _)| *tag).collect();
         tags.dedup();
         tags
@@ -471,5 +464,25 @@ mod tests {
         let peer = b"PASS x\r\nSERVER irc.example 1 :text\r\n";
         assert_eq!(found(peer, peer), [Tag::Irc]);
         assert_eq!(found(peer, b"SERVER irc.example one :text\r\n"), []);
+    }
+
+    proptest! {
+        /// Lines that come in pieces are the same lines.
+        #[test]
+        fn commands_are_found_however_they_come(
+            text in "( |NICK |USER |SERVER |x|\r|\n){0,12}",
+            cuts in prop::collection::vec(0_usize..40, 0..4),
+        ) {
+            let (mut whole, mut pieces, mut before) = <(Commands, Commands, usize)>::default();
+            whole.look(text.as_bytes(), 0);
+            let mut ends: Vec<_> = cuts.iter().map(|n| *n.min(&text.len())).collect();
+            ends.extend([0, text.len()]);
+            ends.sort_unstable();
+            for end in ends {
+                pieces.look(&text.as_bytes()[..end], before);
+                before = end;
+            }
+            prop_assert_eq!(pieces, whole);
+        }
     }
 }
