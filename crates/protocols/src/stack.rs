@@ -189,9 +189,15 @@ impl Session<'_> {
 
     /// Drops the analyzer of a datagram connection that holds nothing: most such connections are
     /// done with after one exchange, and live on idly for as long as their timeout is.
+    #[inline]
     pub fn rest(&mut self, conn: &Conn) {
-        if conn.proto == Proto::Udp
-            && let [entry] = &self.stack.entries[..]
+        if conn.proto == Proto::Udp {
+            self.rest_datagrams();
+        }
+    }
+
+    fn rest_datagrams(&mut self) {
+        if let [entry] = &self.stack.entries[..]
             && entry.confirmed
             && entry.analyzer.is_idle()
         {

@@ -20,44 +20,42 @@ fn is_absolute(path: &[u8]) -> bool {
 /// The path of a file in a directory, without detours.
 pub(super) fn join(dir: &[u8], file: &[u8]) -> Vec<u8> {
     if dir.is_empty() || is_absolute(file) {
-        return normalize(file);
+        return normalize(&[file]);
     }
-    let sep: &[u8] = if dir.ends_with(b"/") { b"" } else { b"/" };
-    normalize(&[dir, sep, file].concat())
+    normalize(&[dir, file])
 }
 
 /// A path without empty and `.` components, and with `..` resolved where something is there to
-/// leave. A leading `.` stays.
-fn normalize(path: &[u8]) -> Vec<u8> {
-    if !has_detours(path) {
-        let bare = path.strip_suffix(b"/").filter(|p| !p.is_empty());
-        return bare.unwrap_or(path).to_vec();
-    }
-    let mut kept: Vec<&[u8]> = Vec::new();
-    for (i, part) in path.split(|&b| b == b'/').enumerate() {
+/// leave. A leading `.` stays. It is given in pieces, with a slash between them.
+fn normalize(pieces: &[&[u8]]) -> Vec<u8> {
+    let root = usize::from(pieces.first().is_some_and(|p| p.starts_with(b"/")));
+    let mut path = Vec::with_capacity(pieces.iter().map(|p| p.len() + 1).sum());
+    path.extend_from_slice(&b"/"[..root]);
+    let parts = pieces.iter().flat_map(|p| p.split(|&b| b == b'/'));
+    for (i, part) in parts.enumerate() {
         match part {
-            b"" => {}
-            b"." if i > 0 => {}
-            b".." => match kept.last().copied() {
-                None | Some(b"~" | b"..") => kept.push(part),
-                Some(b".") => {
-                    kept.pop();
-                    kept.push(part);
+            b"" => continue,
+            b"." if i > 0 => continue,
+            b".." if path.len() > root => {
+                let slash = memchr::memrchr(b'/', &path).filter(|at| *at >= root);
+                let last = slash.map_or(root, |at| at + 1);
+                match &path[last..] {
+                    b"~" | b".." => {}
+                    b"." => path.truncate(slash.unwrap_or(root)),
+                    _ => {
+                        path.truncate(slash.unwrap_or(root));
+                        continue;
+                    }
                 }
-                Some(_) => {
-                    kept.pop();
-                }
-            },
-            _ => kept.push(part),
+            }
+            _ => {}
         }
+        if path.len() > root {
+            path.push(b'/');
+        }
+        path.extend_from_slice(part);
     }
-    let root: &[u8] = if path.starts_with(b"/") { b"/" } else { b"" };
-    [root, &kept.join(&b'/')].concat()
-}
-
-/// Whether a path may not be as short as it could be.
-fn has_detours(path: &[u8]) -> bool {
-    memchr::memchr_iter(b'/', path).any(|at| matches!(path.get(at + 1), Some(b'/' | b'.')))
+    path
 }
 
 /// The first absolute path in a reply; it ends at a quote or a space that no backslash precedes.
@@ -136,8 +134,31 @@ mod tests {
     proptest! {
         #[test]
         fn normal_paths_stay(path in "[/.a~]{0,20}") {
-            let once = normalize(path.as_bytes());
-            prop_assert_eq!(normalize(&once), once);
+            let once = normalize(&[path.as_bytes()]);
+            prop_assert_eq!(normalize(&[&once]), once);
+        }
+
+        #[test]
+        fn pieces_are_as_their_whole(a in "[/.a~]{1,9}", b in "[/.a~]{0,9}") {
+            let pieces = normalize(&[a.as_bytes(), b.as_bytes()]);
+            prop_assert_eq!(pieces, normalize(&[format!("{a}/{b}").as_bytes()]));
+        }
+
+        /// Component by component, with a list of those that are kept.
+        #[test]
+        fn as_a_list_of_components(path in "[/.a~]{0,20}") {
+            let mut kept: Vec<&str> = Vec::new();
+            for (i, part) in path.split('/').enumerate() {
+                match (part, kept.last()) {
+                    ("", _) => {}
+                    (".", _) if i > 0 => {}
+                    ("..", Some(&".")) => *kept.last_mut().unwrap() = part,
+                    ("..", Some(last)) if !["~", ".."].contains(last) => drop(kept.pop()),
+                    _ => kept.push(part),
+                }
+            }
+            let root = if path.starts_with('/') { "/" } else { "" };
+            prop_assert_eq!(normalize(&[path.as_bytes()]), (root.to_owned() + &kept.join("/")).into_bytes());
         }
     }
 }

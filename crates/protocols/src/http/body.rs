@@ -227,6 +227,7 @@ impl Message {
     }
 
     fn deliver_to(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
+        let level = self.sink(level, data, line_end);
         let e = &mut self.entities[level];
         if e.end {
             return;
@@ -263,6 +264,25 @@ impl Message {
         } else {
             self.body(s, level, data, line_end);
         }
+    }
+
+    /// The level that has to do with a line or bytes which arrive at this one: those above count what
+    /// passes and do nothing else. However deep parts lie, a line costs them little.
+    #[inline]
+    fn sink(&mut self, mut level: usize, data: &[u8], line_end: bool) -> usize {
+        // The message itself knows what it lacks; a boundary may be that of any level.
+        if level == 0 || data.starts_with(b"--") {
+            return level;
+        }
+        let len = data.len() as u64 + if line_end { 2 } else { 0 };
+        while level + 1 < self.entities.len()
+            && let Some(e) = self.entities.get_mut(level)
+            && !(e.end || e.in_header || e.compressed || e.kind == Kind::Leaf)
+        {
+            e.body_len += len;
+            level += 1;
+        }
+        level
     }
 
     /// A line or bytes of a chunked body (RFC 9112 section 7.1).

@@ -82,10 +82,14 @@ impl BodyFile {
         Shared::sweep(s.cx.env, s.cx.now);
         let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
         let key = match s.exchanges.range_url(conn) {
-            Some(url) => format!("{} {} {}", conn.orig_h, conn.resp_h, url.escape_ascii()),
-            None => format!("{uid} {}", s.exchanges.entity_name(Dir::Resp)),
+            Some(url) => {
+                let mut key = format!("{} {} ", conn.orig_h, conn.resp_h).into_bytes();
+                key.extend_from_slice(&url);
+                key
+            }
+            None => format!("{uid} {}", s.exchanges.entity_name(Dir::Resp)).into_bytes(),
         };
-        let key = key.into_bytes().into_boxed_slice();
+        let key = key.into_boxed_slice();
         let env = &mut *s.cx.env;
         let mut old_name = None;
         if let Some(range) = env.http.ranges.get_mut(&key) {
