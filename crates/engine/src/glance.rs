@@ -15,6 +15,13 @@ use gannet_wire::protocol;
 /// Packets between a glance and its packet's turn: the time of a few cache misses.
 pub(crate) const AHEAD: usize = 6;
 
+/// Bytes of a hash table that stay in the second-level cache: before there are more, a look at
+/// what is in a packet costs more than it gains.
+pub(crate) const NEAR: usize = 512 << 10;
+
+/// Bytes of a packet that are looked at first.
+pub(crate) const HEAD: usize = 128;
+
 /// Bytes of Ethernet.
 pub(crate) const LINK: usize = 14;
 

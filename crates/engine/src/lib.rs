@@ -27,6 +27,7 @@ mod walk_tunnel;
 
 use std::io;
 
+use gannet_base::prefetch;
 use gannet_capture::Batch;
 use gannet_capture::Packet;
 use gannet_filter::Filter;
@@ -96,9 +97,14 @@ impl Engine {
             Work::Split(front) => front.batch(batch, pass),
             Work::Alone(shard) => {
                 let mut coming = batch.iter().skip(glance::AHEAD);
+                let is_far = shard.is_table_far();
                 for packet in batch.iter() {
-                    if let Some(key) = coming.next().and_then(|p| glance::key(&p)) {
-                        shard.expect_soon(&key);
+                    if let Some(next) = coming.next() {
+                        if !is_far {
+                            prefetch(next.data.as_ptr().cast::<[u8; glance::HEAD]>());
+                        } else if let Some(key) = glance::key(&next) {
+                            shard.expect_soon(&key);
+                        }
                     }
                     if pass(&packet) {
                         shard.packet(&packet);

@@ -98,11 +98,13 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let mut handed = block.handed.iter().peekable();
     let dealt = block.dealt.get(me).map_or(&[][..], Vec::as_slice);
     let mut done = 0;
+    let is_far = shard.is_table_far();
     for (i, entry) in dealt.iter().enumerate() {
         if let Some(next) = dealt.get(i + FETCH_AHEAD) {
             prefetch(block.packet(next).as_ptr().cast::<[u8; FETCH]>());
         }
-        if let Some(next) = dealt.get(i + glance::AHEAD)
+        if is_far
+            && let Some(next) = dealt.get(i + glance::AHEAD)
             && let Some(key) = glance::ip_key(block.packet(next))
         {
             shard.expect_soon(&key);

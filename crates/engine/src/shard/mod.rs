@@ -30,6 +30,7 @@ use gannet_protocols::Tag;
 use gannet_protocols::policy::UnknownRow;
 
 use crate::Options;
+use crate::glance;
 use crate::state::Keeper;
 use crate::steer::Datagram;
 use crate::steer::Role;
@@ -174,6 +175,11 @@ impl Shard {
 
     pub(crate) fn check(&mut self) -> io::Result<()> {
         self.env.logs.check()
+    }
+
+    /// Whether finding a connection reads memory that is in no near cache.
+    pub(crate) fn is_table_far(&self) -> bool {
+        self.table.index_bytes() > glance::NEAR
     }
 
     /// A packet with this key comes soon.
