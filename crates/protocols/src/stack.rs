@@ -261,6 +261,7 @@ impl Session<'_> {
     }
 
     fn each(&mut self, conn: &mut Conn, mut call: impl FnMut(&mut Analyzer, &mut Context<'_>)) {
+        let mut is_over = false;
         for entry in &mut self.stack.entries {
             let mut cx = Context {
                 now: self.now,
@@ -270,10 +271,14 @@ impl Session<'_> {
                 starts: &mut self.scratch.starts,
             };
             call(&mut entry.analyzer, &mut cx);
+            is_over |= has_looked(&entry.analyzer);
         }
         self.env.tell_of_files(self.now);
         if !self.scratch.starts.is_empty() {
             self.run_starts(conn);
+        }
+        if is_over {
+            self.stack.entries.retain(|e| !has_looked(&e.analyzer));
         }
     }
 
@@ -383,6 +388,12 @@ impl Session<'_> {
         }
         conn.services.remove(service);
     }
+}
+
+/// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.
+#[inline]
+fn has_looked(analyzer: &Analyzer) -> bool {
+    matches!(analyzer, Analyzer::Detector(d) if d.is_done())
 }
 
 /// Whether a violation counts: early, and on a whole stream, for what is missing may be what seems to

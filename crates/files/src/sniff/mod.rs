@@ -95,6 +95,8 @@ impl Signature {
     fn fits(&self, data: &[u8]) -> bool {
         match self.shape {
             Shape::Test(_, test) => test(data),
+            // Most that begin with the same byte differ in the next few.
+            Shape::Steps([Step::Lit(bytes), ..]) if !data.starts_with(bytes) => false,
             Shape::Steps(steps) => fits(steps, data),
         }
     }

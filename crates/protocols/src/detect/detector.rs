@@ -24,8 +24,9 @@ pub struct Detector {
     met: u32,
     chunks: u8,
     done: bool,
-    /// Of the originator's lines so far.
+    /// Of the originator's lines so far, and where the last of them begins.
     commands: tcp::Commands,
+    line: u16,
 }
 
 const _: () = assert!(tcp::RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
@@ -38,6 +39,12 @@ impl Detector {
     /// Has seen nothing yet.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self::default()
+    }
+
+    /// Whether it looks at nothing more.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.done
     }
 
     fn start(&self, cx: &mut Context<'_>, tag: Tag, from: Dir, data: &[u8]) {
@@ -118,9 +125,9 @@ impl Analyze for Detector {
         let (orig_now, resp_now): (&[u8], &[u8]) =
             if from.is_orig() { (data, &[]) } else { (&[], data) };
         let orig = self.side(Dir::Orig, orig_now, &mut a);
-        let mut commands = self.commands;
+        let (mut commands, mut line) = (self.commands, usize::from(self.line));
         if from.is_orig() {
-            commands.look(orig, usize::from(self.bytes[0]));
+            line = commands.look(orig, line);
         }
         let resp = self.side(Dir::Resp, resp_now, &mut b);
         let sides = tcp::Sides { orig, resp, commands };
@@ -130,7 +137,8 @@ impl Analyze for Detector {
                 met |= 1 << i;
             }
         }
-        self.commands = commands;
+        // Beyond what is kept there is no next time.
+        (self.commands, self.line) = (commands, u16::try_from(line).unwrap_or_default());
         for (i, (tag, _)) in tcp::RULES.iter().enumerate() {
             if met & (1 << i) != 0 && self.first(i) {
                 self.start(cx, *tag, from, data);

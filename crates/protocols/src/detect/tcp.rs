@@ -31,11 +31,12 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Looks at the lines of `d`, of which so many bytes were there the last time: only lines that
-    /// had not ended then are new.
-    pub(super) fn look(&mut self, d: &[u8], before: usize) {
-        let ended = memchr::memrchr2(b'\r', b'\n', d.get(..before).unwrap_or_default());
-        for line in line_starts(&d[ended.map_or(0, |at| at + 1)..]) {
+    /// Looks at the lines of `d` from the one on that begins at `line`, the last one when it was
+    /// looked at before. Returns where the last one begins now.
+    pub(super) fn look(&mut self, d: &[u8], line: usize) -> usize {
+        let mut last = line;
+        for line in line_starts(d.get(line..).unwrap_or_default()) {
+            last = d.len() - line.len();
             let line = after(line, |b| b == b' ');
             match line.first().map(u8::to_ascii_uppercase) {
                 Some(b'U') => self.user |= after_word(line, b"USER").is_some(),
@@ -44,6 +45,7 @@ impl Commands {
                 _ => {}
             }
         }
+        last
     }
 
     fn log_in(self) -> bool {
@@ -473,14 +475,13 @@ mod tests {
             text in "( |NICK |USER |SERVER |x|\r|\n){0,12}",
             cuts in prop::collection::vec(0_usize..40, 0..4),
         ) {
-            let (mut whole, mut pieces, mut before) = <(Commands, Commands, usize)>::default();
+            let (mut whole, mut pieces, mut line) = <(Commands, Commands, usize)>::default();
             whole.look(text.as_bytes(), 0);
             let mut ends: Vec<_> = cuts.iter().map(|n| *n.min(&text.len())).collect();
             ends.extend([0, text.len()]);
             ends.sort_unstable();
             for end in ends {
-                pieces.look(&text.as_bytes()[..end], before);
-                before = end;
+                line = pieces.look(&text.as_bytes()[..end], line);
             }
             prop_assert_eq!(pieces, whole);
         }

@@ -166,6 +166,13 @@ impl Entity {
     }
 }
 
+impl Entity {
+    /// Whether a line is one of its boundaries.
+    fn ends_at(&self, line: &[u8]) -> bool {
+        self.kind == Kind::Multipart && delimiter(self.boundary.as_ref(), line) != Delimiter::None
+    }
+}
+
 /// What a line within a multipart body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Delimiter {
@@ -270,14 +277,16 @@ impl Message {
     /// passes and do nothing else. However deep parts lie, a line costs them little.
     #[inline]
     fn sink(&mut self, mut level: usize, data: &[u8], line_end: bool) -> usize {
-        // The message itself knows what it lacks; a boundary may be that of any level.
-        if level == 0 || data.starts_with(b"--") {
+        // The message itself knows what it lacks.
+        if level == 0 {
             return level;
         }
+        let may_end = data.starts_with(b"--");
         let len = data.len() as u64 + if line_end { 2 } else { 0 };
         while level + 1 < self.entities.len()
             && let Some(e) = self.entities.get_mut(level)
             && !(e.end || e.in_header || e.compressed || e.kind == Kind::Leaf)
+            && !(may_end && e.ends_at(data))
         {
             e.body_len += len;
             level += 1;
