@@ -86,6 +86,7 @@ impl Tally {
     /// Looks up what waits.
     #[inline(never)]
     fn settle(&mut self) {
+        self.table.make_room(0);
         // What each will read is read ahead, without a question that depends on it.
         let glances = self.waiting.iter().map(|waiting| self.table.glance(waiting.print));
         std::hint::black_box(glances.fold(0, |all, word| all ^ word));
@@ -113,6 +114,7 @@ impl Tally {
             self.table.merge(theirs);
             return;
         }
+        self.table.make_room(0);
         for row in theirs.rows() {
             let key = theirs.keys.at(row.place);
             let print = self.fingerprints.of(key);
@@ -142,8 +144,8 @@ type Slot = [u64; 4];
 
 #[derive(Clone, Debug)]
 struct Table {
-    /// As many as a power of two, a quarter of them free. A key's place is the upper bits of its
-    /// fingerprint, or the next free one behind.
+    /// None, or as many as a power of two, a quarter of them free. A key's place is the upper bits of
+    /// its fingerprint, or the next free one behind.
     slots: Vec<Slot>,
     keys: Keys,
     count: usize,
@@ -151,13 +153,16 @@ struct Table {
     limit: usize,
 }
 
-/// Slots to begin with.
-const FIRST_SLOTS: usize = 256;
+/// Slots to begin with, a page or two.
+const FEW: usize = 256;
+/// Slots that come next: what stays in a core's second-level cache. Sizes in between would each be filled
+/// for a moment, and take memory that must be cleared first.
+const MANY: usize = 1 << 15;
 
 impl Default for Table {
     fn default() -> Self {
         Self {
-            slots: vec![[0; 4]; FIRST_SLOTS],
+            slots: Vec::new(),
             keys: Keys::default(),
             count: 0,
             others: 0,
@@ -170,7 +175,6 @@ impl Table {
     /// Where a fingerprint belongs.
     #[inline]
     fn home(&self, print: u64) -> usize {
-        // Of one slot there are no bits to choose it by; there are always more.
         (print >> (u64::BITS - self.slots.len().trailing_zeros()).min(63)) as usize
     }
 
@@ -214,12 +218,17 @@ impl Table {
         self.make_room(0);
     }
 
-    /// Grows until so many more find room.
+    /// Grows until so many more find room, and one free slot is there in any case.
     fn make_room(&mut self, more: usize) {
-        let wanted = ((self.count + more) * 4 / 3 + 1).next_power_of_two();
+        let wanted = (self.count + more) * 4 / 3 + 1;
         if wanted <= self.slots.len() {
             return;
         }
+        let wanted = match wanted {
+            ..=FEW => FEW,
+            ..=MANY => MANY,
+            _ => wanted.next_power_of_two(),
+        };
         let slots = std::mem::replace(&mut self.slots, vec![[0; 4]; wanted]);
         for slot in slots.into_iter().filter(|slot| slot[3] != 0) {
             self.put(slot);
@@ -242,6 +251,7 @@ impl Table {
         if self.count < other.count {
             std::mem::swap(self, &mut other);
         }
+        self.make_room(0);
         let moved = self.keys.append(other.keys);
         self.others = self.others.wrapping_add(other.others);
         let mut new = Vec::new();
