@@ -210,18 +210,16 @@ fn state(options: Options, prepare: impl FnOnce(&Lua) -> mlua::Result<()>) -> ml
     // of any LuaJIT; the sandbox takes them away from a script that is not trusted, before it runs.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, settings) };
     prepare(&lua)?;
-    let modules = lua.create_table()?;
-    for (names, source) in MODULES {
-        for name in *names {
-            modules.raw_set(*name, *source)?;
-        }
-    }
+    let source_of = lua.create_function(|_, wanted: mlua::LuaString| {
+        let is_wanted = |name: &&str| *wanted.as_bytes() == *name.as_bytes();
+        Ok(MODULES.iter().find(|(names, _)| names.iter().any(is_wanted)).map(|(_, source)| *source))
+    })?;
     let boot: Function =
         lua.load(include_str!("lua/boot.lua")).set_name("=gannet").into_function()?;
     let table = LightUserData(api::table().cast_mut().cast());
     api::set_report(options.report);
     let (sandbox, progress) = (options.sandbox, options.progress);
-    boot.call::<()>((table, api::declarations(), modules, sandbox, progress))?;
+    boot.call::<()>((table, api::declarations(), source_of, sandbox, progress))?;
     Ok(lua)
 }
 

@@ -4,12 +4,16 @@
 //! nothing is copied before a key is new. Keys are looked up many at a time: the processor then waits
 //! for the memory of many of them at once instead of for one after the other.
 //!
-//! Sums and keys lie in pieces of memory that never move, a sum, a length and the words; an
-//! open-addressed index of hashes leads there. Hashes are keyed by a random number, so that nobody can make them meet.
+//! Keys are told apart by their [`Fingerprint`], which stands with the sum in an open-addressed table:
+//! one line of memory is all that a key takes that was seen before. The keys themselves lie in pieces of
+//! memory that never move, for whoever wants to see them in the end.
+//!
+//! The table is in order of fingerprints, but for those that found their place taken. So it grows from
+//! front to back, and so one is merged with another, without a look at any key; tallies that are merged
+//! are clones of one.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::RandomState;
+use crate::fingerprint::Fingerprint;
+use crate::fingerprint::Fingerprints;
 
 /// Keys that are told apart; what comes after them is counted together.
 pub const MAX_KEYS: usize = 16 << 20;
@@ -22,6 +26,7 @@ const WAITING_WORDS: usize = 1 << 14;
 /// Sums by key.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    fingerprints: Fingerprints,
     table: Table,
     /// Words of the keys that wait.
     words: Vec<u64>,
@@ -30,24 +35,33 @@ pub struct Tally {
     waiting: Vec<Waiting>,
 }
 
-#[derive(Clone, Debug)]
-struct Table {
-    /// Hashes' upper halves, and where the entry stands, plus one; 0 for none. The length is a power
-    /// of two, more than half of it free.
-    index: Vec<u64>,
-    entries: Entries,
-    keys: usize,
-    others: u64,
-    seeds: [u64; 2],
-    limit: usize,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    hash: u64,
+    print: Fingerprint,
     amount: u64,
     start: u32,
     end: u32,
+}
+
+/// A key that was counted, and its sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What was added up.
+    pub sum: u64,
+    /// For [`Tally::key_of`]; 0 where there is none.
+    place: u64,
+}
+
+impl Row {
+    /// A sum without a key.
+    pub fn keyless(sum: u64) -> Self {
+        Self { sum, place: 0 }
+    }
+
+    /// Whether there is a key.
+    pub fn has_key(self) -> bool {
+        self.place != 0
+    }
 }
 
 impl Tally {
@@ -60,9 +74,9 @@ impl Tally {
     /// Adds so much under the key whose words were written since the last time.
     #[inline(always)]
     pub fn add(&mut self, amount: u64) {
-        let hash = hash(self.table.seeds, self.words.get(self.start..).unwrap_or_default());
+        let print = self.fingerprints.of(self.words.get(self.start..).unwrap_or_default());
         let (start, end) = (self.start as u32, self.words.len() as u32);
-        self.waiting.push(Waiting { hash, amount, start, end });
+        self.waiting.push(Waiting { print, amount, start, end });
         self.start = self.words.len();
         if self.waiting.len() >= WAITING || self.words.len() >= WAITING_WORDS {
             self.settle();
@@ -72,208 +86,235 @@ impl Tally {
     /// Looks up what waits.
     #[inline(never)]
     fn settle(&mut self) {
+        self.table.make_room(0);
         // What each will read is read ahead, without a question that depends on it.
-        let mut places = [0; WAITING];
-        for (place, waiting) in places.iter_mut().zip(&self.waiting) {
-            *place = self.table.glance(waiting.hash);
-        }
-        let sums = places.iter().fold(0, |all, place| all ^ self.table.entries.glance(*place));
-        std::hint::black_box(sums);
+        let glances = self.waiting.iter().map(|waiting| self.table.glance(waiting.print));
+        std::hint::black_box(glances.fold(0, |all, word| all ^ word));
         for waiting in &self.waiting {
-            let range = waiting.start as usize..waiting.end as usize;
-            let key = self.words.get(range).unwrap_or_default();
-            self.table.add(waiting.hash, key, waiting.amount);
+            match self.table.find(waiting.print) {
+                Ok(at) => self.table.raise(at, waiting.amount),
+                Err(free) => {
+                    let range = waiting.start as usize..waiting.end as usize;
+                    let key = self.words.get(range).unwrap_or_default();
+                    self.table.insert(free, waiting.print, key, waiting.amount);
+                }
+            }
         }
         self.waiting.clear();
         self.words.clear();
         self.start = 0;
     }
 
-    /// Adds what another one has.
+    /// Adds what another one has, and leaves it empty.
     pub fn merge(&mut self, other: &mut Self) {
         self.settle();
         other.settle();
-        for (key, sum) in other.table.rows() {
-            self.table.add(hash(self.table.seeds, key), key, sum);
+        let theirs = std::mem::take(&mut other.table);
+        if self.fingerprints == other.fingerprints {
+            self.table.merge(theirs);
+            return;
         }
-        self.table.others = self.table.others.wrapping_add(other.table.others);
+        self.table.make_room(0);
+        for row in theirs.rows() {
+            let key = theirs.keys.at(row.place);
+            let print = self.fingerprints.of(key);
+            match self.table.find(print) {
+                Ok(at) => self.table.raise(at, row.sum),
+                Err(free) => self.table.insert(free, print, key, row.sum),
+            }
+        }
+        self.table.others = self.table.others.wrapping_add(theirs.others);
     }
 
-    /// Ends adding up: keys and their sums in the order in which they were first seen, and the sum of
-    /// those that found no room.
-    pub fn finish(&mut self) -> (impl Iterator<Item = (&[u64], u64)>, u64) {
+    /// Ends adding up: keys and their sums in no order, and the sum of those that found no room.
+    pub fn finish(&mut self) -> (impl Iterator<Item = Row>, u64) {
         self.settle();
         (self.table.rows(), self.table.others)
     }
+
+    /// The words of a row's key, if it has one.
+    pub fn key_of(&self, row: Row) -> &[u64] {
+        self.table.keys.at(row.place)
+    }
 }
+
+/// Fingerprint, sum, and where the key stands in [`Keys`], plus one; 0 there where the slot is free. Half
+/// a line of memory.
+type Slot = [u64; 4];
+
+#[derive(Clone, Debug)]
+struct Table {
+    /// None, or as many as a power of two, a quarter of them free. A key's place is the upper bits of
+    /// its fingerprint, or the next free one behind.
+    slots: Vec<Slot>,
+    keys: Keys,
+    count: usize,
+    others: u64,
+    limit: usize,
+}
+
+/// Slots to begin with, a page or two.
+const FEW: usize = 256;
+/// Slots that come next: what stays in a core's second-level cache. Sizes in between would each be filled
+/// for a moment, and take memory that must be cleared first.
+const MANY: usize = 1 << 15;
 
 impl Default for Table {
     fn default() -> Self {
-        let state = RandomState::default();
         Self {
-            index: vec![0; 4096],
-            entries: Entries::default(),
-            keys: 0,
+            slots: Vec::new(),
+            keys: Keys::default(),
+            count: 0,
             others: 0,
-            seeds: [state.hash_one(1), state.hash_one(2)],
             limit: MAX_KEYS,
         }
     }
 }
 
 impl Table {
+    /// Where a fingerprint belongs.
     #[inline]
-    fn add(&mut self, hash: u64, key: &[u64], amount: u64) {
-        match self.find(hash, key) {
-            Ok(place) => {
-                let sum = self.entries.sum(place);
-                *sum = sum.wrapping_add(amount);
-            }
-            Err(_) if self.keys >= self.limit => self.others = self.others.wrapping_add(amount),
-            Err(free) => self.insert(free, hash, key, amount),
-        }
+    fn home(&self, print: u64) -> usize {
+        (print >> (u64::BITS - self.slots.len().trailing_zeros()).min(63)) as usize
     }
 
-    /// Where the entry of a hash most likely is, plus one; 0 for none.
+    /// Some word of where an entry most likely is: its memory is wanted soon.
     #[inline]
-    fn glance(&self, hash: u64) -> usize {
-        (self.index[hash as usize & (self.index.len() - 1)] & !TAG) as usize
+    fn glance(&self, print: Fingerprint) -> u64 {
+        self.slots.get(self.home(print.first)).map_or(0, |slot| slot[0])
     }
 
-    /// Where a key's entry is, or else the free place for it in the index.
+    /// The slot of a key, or else the free one for it.
     #[inline]
-    fn find(&self, hash: u64, key: &[u64]) -> Result<usize, usize> {
-        let mask = self.index.len() - 1;
-        let mut at = hash as usize & mask;
+    fn find(&self, print: Fingerprint) -> Result<usize, usize> {
+        let mask = self.slots.len() - 1;
+        let mut at = self.home(print.first);
         loop {
-            let found = self.index[at];
-            if found == 0 {
+            let [first, second, _, place] = self.slots[at];
+            if place == 0 {
                 return Err(at);
             }
-            if (found ^ hash) & TAG == 0 {
-                let place = (found & !TAG) as usize - 1;
-                if self.entries.entry(place).is_some_and(|(_, words)| same(words, key)) {
-                    return Ok(place);
-                }
+            if (first ^ print.first) | (second ^ print.second) == 0 {
+                return Ok(at);
             }
             at = (at + 1) & mask;
         }
     }
 
+    #[inline]
+    fn raise(&mut self, at: usize, amount: u64) {
+        let sum = &mut self.slots[at][2];
+        *sum = sum.wrapping_add(amount);
+    }
+
     #[inline(never)]
-    fn insert(&mut self, free: usize, hash: u64, key: &[u64], amount: u64) {
-        let place = self.entries.push(amount, key);
-        self.index[free] = (hash & TAG) | (place as u64 + 1);
-        self.keys += 1;
-        if self.keys * 2 >= self.index.len() {
-            self.grow();
+    fn insert(&mut self, free: usize, print: Fingerprint, key: &[u64], amount: u64) {
+        if self.count >= self.limit {
+            self.others = self.others.wrapping_add(amount);
+            return;
+        }
+        self.slots[free] = [print.first, print.second, amount, self.keys.push(key)];
+        self.count += 1;
+        self.make_room(0);
+    }
+
+    /// Grows until so many more find room, and one free slot is there in any case.
+    fn make_room(&mut self, more: usize) {
+        let wanted = (self.count + more) * 4 / 3 + 1;
+        if wanted <= self.slots.len() {
+            return;
+        }
+        let wanted = match wanted {
+            ..=FEW => FEW,
+            ..=MANY => MANY,
+            _ => wanted.next_power_of_two(),
+        };
+        let slots = std::mem::replace(&mut self.slots, vec![[0; 4]; wanted]);
+        for slot in slots.into_iter().filter(|slot| slot[3] != 0) {
+            self.put(slot);
         }
     }
 
-    #[cold]
-    fn grow(&mut self) {
-        let mut index = vec![0; self.index.len() * 4];
-        let mask = index.len() - 1;
-        for (place, _, key) in self.entries.iter() {
-            let hash = hash(self.seeds, key);
-            let mut at = hash as usize & mask;
-            while index[at] != 0 {
-                at = (at + 1) & mask;
+    /// Puts in a key that is not there, where there is room.
+    #[inline]
+    fn put(&mut self, slot: Slot) {
+        let mask = self.slots.len() - 1;
+        let mut at = self.home(slot[0]);
+        while self.slots[at][3] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = slot;
+    }
+
+    /// Adds those of another one, whose fingerprints are made alike.
+    fn merge(&mut self, mut other: Self) {
+        if self.count < other.count {
+            std::mem::swap(self, &mut other);
+        }
+        self.make_room(0);
+        let moved = self.keys.append(other.keys);
+        self.others = self.others.wrapping_add(other.others);
+        let mut new = Vec::new();
+        for [first, second, sum, place] in other.slots.into_iter().filter(|slot| slot[3] != 0) {
+            match self.find(Fingerprint { first, second }) {
+                Ok(at) => self.raise(at, sum),
+                Err(_) if self.count + new.len() >= self.limit => {
+                    self.others = self.others.wrapping_add(sum);
+                }
+                Err(_) => new.push([first, second, sum, place + moved]),
             }
-            index[at] = (hash & TAG) | (place as u64 + 1);
         }
-        self.index = index;
+        // They come in order: into a table without room for all they would crowd its front.
+        self.make_room(new.len());
+        self.count += new.len();
+        for slot in new {
+            self.put(slot);
+        }
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&[u64], u64)> {
-        self.entries.iter().map(|(_, sum, key)| (key, sum))
-    }
-}
-
-/// Whether two keys are; four words, which most names have, at once.
-#[inline]
-fn same(a: &[u64], b: &[u64]) -> bool {
-    match (a, b) {
-        ([a, b, c, d], [e, f, g, h]) => (a ^ e) | (b ^ f) | (c ^ g) | (d ^ h) == 0,
-        _ => a == b,
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        let slots = self.slots.iter().filter(|slot| slot[3] != 0);
+        slots.map(|&[_, _, sum, place]| Row { sum, place })
     }
 }
 
-/// The half of a hash that the index has; the other half says where an entry stands. There are far
-/// fewer than 2^32 words of entries: as many keys as there may be, of 256 words each.
-const TAG: u64 = 0xffff_ffff << 32;
-
-/// Sums, lengths of keys and keys, in pieces: growing copies nothing, and needs one size of memory.
+/// Keys with their lengths before them, in pieces: growing copies nothing, and needs one size of memory.
 #[derive(Clone, Debug, Default)]
-struct Entries(Vec<Vec<u64>>);
+struct Keys(Vec<Vec<u64>>);
 
+/// Words of a piece.
 const PIECE: usize = 8192;
 
-impl Entries {
-    /// Adds an entry; its place. Keys are cut to what a piece has room for.
-    fn push(&mut self, sum: u64, key: &[u64]) -> usize {
-        let key = key.get(..PIECE - 2).unwrap_or(key);
-        if self.0.last().is_none_or(|piece| piece.len() + 2 + key.len() > PIECE) {
+impl Keys {
+    /// Adds a key; its place, which is never 0. Keys are cut to what a piece has room for.
+    fn push(&mut self, key: &[u64]) -> u64 {
+        let key = key.get(..PIECE - 1).unwrap_or(key);
+        if self.0.last().is_none_or(|piece| piece.len() + 1 + key.len() > PIECE) {
             self.0.push(Vec::with_capacity(PIECE));
         }
         let number = self.0.len() - 1;
         let piece = &mut self.0[number];
-        let at = piece.len();
-        piece.extend_from_slice(&[sum, key.len() as u64]);
+        let place = number * PIECE + piece.len() + 1;
+        piece.push(key.len() as u64);
         piece.extend_from_slice(key);
-        number * PIECE + at
+        place as u64
     }
 
-    /// Some word of the entry before a place: its memory is wanted soon.
-    #[inline]
-    fn glance(&self, place: usize) -> u64 {
-        let at = place.saturating_sub(1);
-        self.0.get(at / PIECE).and_then(|piece| piece.get(at % PIECE)).copied().unwrap_or(0)
+    /// Takes those of another one; how much further their places are now.
+    fn append(&mut self, mut other: Self) -> u64 {
+        let moved = self.0.len() * PIECE;
+        self.0.append(&mut other.0);
+        moved as u64
     }
 
-    #[inline]
-    fn entry(&self, place: usize) -> Option<(u64, &[u64])> {
-        let (&[sum, len], keys) =
-            self.0.get(place / PIECE)?.get(place % PIECE..)?.split_first_chunk()?;
-        Some((sum, keys.get(..len as usize)?))
+    fn at(&self, place: u64) -> &[u64] {
+        let find = || {
+            let at = (place as usize).checked_sub(1)?;
+            let (&len, words) = self.0.get(at / PIECE)?.get(at % PIECE..)?.split_first()?;
+            words.get(..len as usize)
+        };
+        find().unwrap_or_default()
     }
-
-    #[inline]
-    fn sum(&mut self, place: usize) -> &mut u64 {
-        &mut self.0[place / PIECE][place % PIECE]
-    }
-
-    /// Place, sum and key of each, in the order in which they came.
-    fn iter(&self) -> impl Iterator<Item = (usize, u64, &[u64])> {
-        self.0.iter().enumerate().flat_map(|(number, piece)| {
-            let mut at = 0;
-            std::iter::from_fn(move || {
-                let (&[sum, len], keys) = piece.get(at..)?.split_first_chunk()?;
-                let key = keys.get(..len as usize)?;
-                let place = number * PIECE + at;
-                at += 2 + key.len();
-                Some((place, sum, key))
-            })
-        })
-    }
-}
-
-/// A keyed hash by folded multiplication, two words a step.
-#[inline]
-pub fn hash([first, by]: [u64; 2], key: &[u64]) -> u64 {
-    let fold = |a: u64, b: u64| {
-        let product = u128::from(a) * u128::from(b);
-        product as u64 ^ (product >> 64) as u64
-    };
-    let (pairs, last) = key.as_chunks::<2>();
-    let mut hash = first ^ key.len() as u64;
-    for [a, b] in pairs {
-        hash = fold(hash ^ a, by ^ b);
-    }
-    if let [a] = last {
-        hash = fold(hash ^ a, by);
-    }
-    fold(hash ^ by, first)
 }
 
 #[cfg(test)]
@@ -288,44 +329,76 @@ mod tests {
     }
 
     fn rows(tally: &mut Tally) -> Vec<(Vec<u64>, u64)> {
-        let (rows, _) = tally.finish();
-        let mut rows: Vec<_> = rows.map(|(key, count)| (key.to_vec(), count)).collect();
+        let rows: Vec<Row> = tally.finish().0.collect();
+        let mut rows: Vec<_> =
+            rows.into_iter().map(|row| (tally.key_of(row).to_vec(), row.sum)).collect();
         rows.sort();
         rows
     }
 
-    #[test]
-    fn as_a_map_would_and_merged_as_one() {
-        let keys = |seed: u64| {
-            (0..30_000_u64).map(move |n| {
-                let x = (n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
-                (0..x % 5).map(|i| x / 3 + i).collect::<Vec<u64>>()
-            })
-        };
+    /// Keys of 0 to 4 words, half of which come often.
+    fn keys(seed: u64, count: u64) -> impl Iterator<Item = Vec<u64>> {
+        (0..count).map(move |n| {
+            let x = (n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let x = x >> if n % 2 == 0 { 50 } else { 20 };
+            (0..x % 5).map(|i| x / 3 + i).collect()
+        })
+    }
+
+    fn merged(mut tallies: Vec<Tally>, counts: &[u64]) {
         let mut map: HashMap<Vec<u64>, u64> = HashMap::new();
-        let (mut one, mut two) = (Tally::default(), Tally::default());
-        for key in keys(1) {
-            add(&mut one, &key);
-            *map.entry(key).or_default() += 1;
+        for (seed, (tally, count)) in tallies.iter_mut().zip(counts).enumerate() {
+            for key in keys(seed as u64, *count) {
+                add(tally, &key);
+                *map.entry(key).or_default() += 1;
+            }
         }
-        for key in keys(2) {
-            add(&mut two, &key);
-            *map.entry(key).or_default() += 1;
+        let mut all = tallies.remove(0);
+        for mut tally in tallies {
+            all.merge(&mut tally);
+            assert_eq!(rows(&mut tally), []);
         }
-        one.merge(&mut two);
         let mut expected: Vec<_> = map.into_iter().collect();
         expected.sort();
-        assert_eq!(rows(&mut one), expected);
+        assert_eq!(all.finish().0.count(), expected.len());
+        assert_eq!(rows(&mut all), expected);
+    }
+
+    #[test]
+    fn as_a_map_would_and_merged_as_one() {
+        let one = Tally::default();
+        for counts in [[30_000, 30_000, 30_000], [0, 30_000, 10], [10, 0, 30_000], [30_000, 0, 0]] {
+            merged(vec![one.clone(), one.clone(), one.clone()], &counts);
+        }
+    }
+
+    #[test]
+    fn merged_where_fingerprints_are_made_otherwise() {
+        merged(vec![Tally::default(), Tally::default()], &[20_000, 30_000]);
     }
 
     #[test]
     fn keys_beyond_the_limit_are_counted_together() {
         let mut tally = Tally::default();
         tally.table.limit = 2;
+        let mut other = tally.clone();
         for key in [1, 2, 3, 1, 4] {
             add(&mut tally, &[key]);
         }
         assert_eq!(rows(&mut tally), [(vec![1], 2), (vec![2], 1)]);
         assert_eq!(tally.finish().1, 2);
+        add(&mut other, &[2]);
+        add(&mut other, &[5]);
+        tally.merge(&mut other);
+        assert_eq!(tally.finish().1, 3);
+        assert_eq!(rows(&mut tally), [(vec![1], 2), (vec![2], 2)]);
+    }
+
+    #[test]
+    fn keys_are_cut_to_a_piece() {
+        let mut tally = Tally::default();
+        add(&mut tally, &vec![7; PIECE + 5]);
+        add(&mut tally, &[]);
+        assert_eq!(rows(&mut tally), [(vec![], 1), (vec![7; PIECE - 1], 1)]);
     }
 }

@@ -3,7 +3,9 @@
 //! A row's key is made of words: of each field what it is, and a first word that tells which fields
 //! are absent. Text is made of it once, when all is counted.
 
+use std::cmp::Reverse;
 use std::io::Write;
+use std::ops::Range;
 
 use gannet_base::Addr;
 use gannet_capture::Packet;
@@ -11,6 +13,7 @@ use gannet_pipeline::extract::Message;
 use gannet_pipeline::extract::Transport;
 use gannet_pipeline::question;
 use gannet_pipeline::question::Question;
+use gannet_pipeline::tally::Row;
 use gannet_pipeline::tally::Tally;
 use gannet_wire::protocol;
 
@@ -158,22 +161,16 @@ impl Groups {
 
     /// Ends counting.
     pub(crate) fn finish(&mut self) -> Counts {
-        if self.fields.is_empty() {
-            return Counts::alone(self.total);
+        let Self { fields, mut tally, total, .. } = std::mem::take(self);
+        if fields.is_empty() {
+            return Counts::of(std::iter::once(total));
         }
-        let (rows, others) = self.tally.finish();
-        let mut counts = Counts::default();
-        for (key, count) in rows {
-            let start = counts.text.len();
-            write_key(&self.fields, key, &mut counts.text);
-            counts.rows.push((start, counts.text.len(), count));
-        }
+        let (rows, others) = tally.finish();
+        let mut rows: Vec<Row> = rows.collect();
         if others > 0 {
-            let start = counts.text.len();
-            counts.text.extend_from_slice(b"(others)");
-            counts.rows.push((start, counts.text.len(), others));
+            rows.push(Row::keyless(others));
         }
-        counts
+        Counts { fields, tally, rows, ..Counts::default() }
     }
 }
 
@@ -260,23 +257,21 @@ fn protocol_name(number: u64) -> Option<&'static str> {
     })
 }
 
-/// What was counted, as text.
+/// What was counted. Keys become text when their rows are asked for: of many, most never are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
+    fields: Vec<u8>,
+    tally: Tally,
+    rows: Vec<Row>,
     text: Vec<u8>,
-    /// Where a key stands, and its count.
-    rows: Vec<(usize, usize, u64)>,
+    /// Where the keys of the first rows stand in it, which are in order.
+    spans: Vec<Range<usize>>,
 }
 
 impl Counts {
-    /// One row without a key.
-    pub(crate) fn alone(total: u64) -> Self {
-        Self { text: Vec::new(), rows: vec![(0, 0, total)] }
-    }
-
     /// Rows without keys, in this order.
     pub(crate) fn of(sums: impl Iterator<Item = u64>) -> Self {
-        Self { text: Vec::new(), rows: sums.map(|sum| (0, 0, sum)).collect() }
+        Self { rows: sums.map(Row::keyless).collect(), ..Self::default() }
     }
 
     /// How many keys there are.
@@ -286,27 +281,92 @@ impl Counts {
 
     /// How many were counted under all keys.
     pub(crate) fn total(&self) -> u64 {
-        self.rows.iter().map(|(_, _, count)| count).sum()
+        self.rows.iter().map(|row| row.sum).sum()
     }
 
     /// Brings the rows that were counted most to the front, in order, so many of them.
     pub(crate) fn sort(&mut self, first: usize) {
-        let key = |row: &(usize, usize, u64)| &self.text[row.0..row.1];
-        let order = |a: &_, b: &(usize, usize, u64)| {
-            let a: &(usize, usize, u64) = a;
-            b.2.cmp(&a.2).then_with(|| key(a).cmp(key(b)))
-        };
-        if first < self.rows.len() {
-            self.rows.select_nth_unstable_by(first, order);
-        }
         let first = first.min(self.rows.len());
-        self.rows[..first].sort_unstable_by(order);
+        if first <= self.spans.len() {
+            return;
+        }
+        // Those may be among them that were counted as often as the last of them, or more.
+        let (_, &mut last, behind) =
+            self.rows.select_nth_unstable_by_key(first - 1, |row| Reverse(row.sum));
+        let mut equal = 0;
+        for at in 0..behind.len() {
+            if behind[at].sum == last.sum {
+                behind.swap(equal, at);
+                equal += 1;
+            }
+        }
+        self.text.clear();
+        let mut order = Vec::with_capacity(first + equal);
+        for &row in self.rows.iter().take(first + equal) {
+            let start = self.text.len();
+            if row.has_key() {
+                write_key(&self.fields, self.tally.key_of(row), &mut self.text);
+            } else if !self.fields.is_empty() {
+                self.text.extend_from_slice(b"(others)");
+            }
+            order.push((row, start..self.text.len()));
+        }
+        let key = |span: &Range<usize>| &self.text[span.clone()];
+        order.sort_unstable_by(|(a, x), (b, y)| {
+            b.sum.cmp(&a.sum).then_with(|| key(x).cmp(key(y)))
+        });
+        for (place, (row, _)) in self.rows.iter_mut().zip(&order) {
+            *place = *row;
+        }
+        self.spans = order.into_iter().map(|(_, span)| span).take(first).collect();
     }
 
-    /// Key and count of a row.
+    /// Key and count of a row; the key if it is among those that are in order.
     pub(crate) fn row(&self, row: usize) -> (&[u8], u64) {
-        self.rows.get(row).map_or((&[], 0), |&(start, end, count)| {
-            (self.text.get(start..end).unwrap_or_default(), count)
-        })
+        let key = self.spans.get(row).and_then(|span| self.text.get(span.clone()));
+        (key.unwrap_or_default(), self.rows.get(row).map_or(0, |row| row.sum))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(all: &[(u64, u64)]) -> Counts {
+        let mut groups = Groups::new(0, &[field::SPORT]);
+        for &(port, count) in all {
+            groups.tally.key().extend_from_slice(&[0, port]);
+            groups.tally.add(count);
+        }
+        groups.finish()
+    }
+
+    fn rows(counts: &Counts, first: usize) -> Vec<(&str, u64)> {
+        let row = |n| counts.row(n);
+        (0..first).map(row).map(|(key, count)| (str::from_utf8(key).unwrap(), count)).collect()
+    }
+
+    #[test]
+    fn the_first_are_those_counted_most_and_then_by_key() {
+        let all = [(9, 3), (80, 5), (53, 3), (8, 3), (443, 9), (1, 1), (10, 3)];
+        let expected =
+            [("443", 9), ("80", 5), ("10", 3), ("53", 3), ("8", 3), ("9", 3), ("1", 1)];
+        for first in 0..=all.len() {
+            let mut counts = counts(&all);
+            counts.sort(first);
+            assert_eq!(rows(&counts, first), expected[..first]);
+            // Fewer are there already, and more come when they are wanted.
+            counts.sort(first / 2);
+            assert_eq!(rows(&counts, first), expected[..first]);
+            counts.sort(100);
+            assert_eq!(rows(&counts, all.len()), expected);
+            assert_eq!((counts.len(), counts.total()), (all.len(), 27));
+        }
+    }
+
+    #[test]
+    fn sums_without_keys_stay_in_their_order() {
+        let counts = Counts::of([3, 7].into_iter());
+        assert_eq!(rows(&counts, 3), [("", 3), ("", 7), ("", 0)]);
     }
 }

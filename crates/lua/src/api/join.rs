@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 
 use foldhash::fast::RandomState;
+use gannet_pipeline::fingerprint::Fingerprint;
 
-use super::pairing::Fingerprint;
 use super::pairing::Pairing;
 use super::record::Record;
 use super::record::Records;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 
 use foldhash::fast::RandomState;
+use gannet_pipeline::fingerprint::Fingerprint;
 use hdrhistogram::Histogram;
 
-use super::pairing::Fingerprint;
 
 /// Queries that wait for their response; at more, the oldest goes without.
 const MAX_WAITING: usize = 1 << 20;
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn message(time: i64, id: u64, is_response: bool) -> Sent {
-        Sent { time, number: 0, key: (id, 7), is_response }
+        Sent { time, number: 0, key: Fingerprint { first: id, second: 7 }, is_response }
     }
 
     #[test]

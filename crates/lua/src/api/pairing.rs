@@ -1,34 +1,21 @@
 //! What a query and its response have in common, as a fingerprint.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::RandomState;
 use gannet_pipeline::extract::Message;
 use gannet_pipeline::extract::Transport;
+use gannet_pipeline::fingerprint::Fingerprint;
+use gannet_pipeline::fingerprint::Fingerprints;
 use gannet_pipeline::question::Question;
-use gannet_pipeline::tally::hash;
 use gannet_wire::protocol;
 
 use super::dns;
 use super::latency::Sent;
 use super::record::Record;
 
-/// 128 bits of keyed hash, so that no two messages are taken for a pair that are none.
-pub(crate) type Fingerprint = (u64, u64);
-
 /// Makes fingerprints: the same of clones.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pairing {
-    seeds: [[u64; 2]; 2],
+    fingerprints: Fingerprints,
     words: Vec<u64>,
-}
-
-impl Default for Pairing {
-    fn default() -> Self {
-        let state = RandomState::default();
-        let seeds = [1, 3].map(|n| [state.hash_one(n), state.hash_one(n + 1)]);
-        Self { seeds, words: Vec::new() }
-    }
 }
 
 /// Who sent a message to whom, and over what.
@@ -80,6 +67,6 @@ impl Pairing {
         if let Some(question) = asked {
             question.push_name(message, &mut self.words);
         }
-        (hash(self.seeds[0], &self.words), hash(self.seeds[1], &self.words))
+        self.fingerprints.of(&self.words)
     }
 }

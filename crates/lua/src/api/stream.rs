@@ -159,7 +159,7 @@ impl Flow {
             crew.give_back(block);
         }
         while self.records.list.is_empty() {
-            let Some(mut block) = self.block(Task::Records)? else {
+            let Some(mut block) = self.block(|_| Task::Records)? else {
                 let Some(join) = &mut self.join else { break };
                 join.finish(&mut self.records);
                 self.join = None;
@@ -204,12 +204,12 @@ impl Flow {
         }
     }
 
-    /// The next block, of which `task` is done; `None` at the end.
-    fn block(&mut self, task: Task) -> Result<Option<Block<Made>>, String> {
+    /// The next block, of which that is done which `task` said at first; `None` at the end.
+    fn block(&mut self, task: impl FnOnce(&Self) -> Task) -> Result<Option<Block<Made>>, String> {
         if matches!(self.source, Source::Waiting(_)) {
+            let gather = Gather { choice: self.choice.clone(), task: task(self) };
             let waiting = std::mem::replace(&mut self.source, Source::Ended);
             let Source::Waiting(stream) = waiting else { return Ok(None) };
-            let gather = Gather { choice: self.choice.clone(), task };
             let crew = Crew::start(*stream, self.threads, || gather.clone());
             self.source = Source::Running(Box::new(crew.map_err(|e| format!("a thread: {e}"))?));
         }
@@ -290,16 +290,15 @@ impl Flow {
 
     /// Does one block; whether there may be another.
     fn step_block(&mut self) -> Result<bool, String> {
-        if self.left == Some(0) {
+        if self.left == Some(0) || matches!(self.verb, Verb::Nothing) {
             return Ok(false);
         }
-        let task = match &self.verb {
-            Verb::Write(..) => Task::Pick,
+        let task = |flow: &Self| match &flow.verb {
             // Which are the first so many is only known in order.
-            _ if self.left.is_some() => Task::Pick,
+            _ if flow.left.is_some() => Task::Pick,
             Verb::Sum(groups) => Task::Sum(groups.clone()),
             Verb::Times(pairing, ..) => Task::Times(pairing.clone()),
-            Verb::Nothing => return Ok(false),
+            Verb::Write(..) | Verb::Nothing => Task::Pick,
         };
         let Some(block) = self.block(task)? else { return Ok(false) };
         let (left, choice, extractor) = (&mut self.left, &self.choice, &mut self.extractor);

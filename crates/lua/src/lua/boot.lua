@@ -1,5 +1,5 @@
 -- Makes gannet's modules known, and takes away what a sandbox must not have.
-local pointer, declarations, sources, sandbox, progress = ...
+local pointer, declarations, source_of, sandbox, progress = ...
 local ffi = require("ffi")
 ffi.cdef(declarations)
 local api = ffi.cast("const gannet_api *", pointer)
@@ -10,7 +10,7 @@ local inside = { api = api, ffi = ffi, sandbox = sandbox, progress = progress }
 
 local loaded = package.loaded
 local function load_own(name)
-    local source = sources[name]
+    local source = source_of(name)
     if not source then return nil end
     local chunk, problem = loadstring(source, "=" .. name)
     if not chunk then error(problem, 0) end

@@ -68,7 +68,7 @@ local function of(self, verb)
     return me
 end
 
-return function(gannet, open, problem, reporter)
+return function(gannet, problem, open, reporter)
     --- Analyses captures as `gannet analyze` does, protocol by protocol, and calls functions with what it
     -- finds instead of writing logs:
     --

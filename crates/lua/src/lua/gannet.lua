@@ -14,6 +14,7 @@ local _, inside = ...
 local api, ffi = inside.api, inside.ffi
 local setmetatable, type, error, tostring = setmetatable, type, error, tostring
 local tonumber, select, ipairs, pairs, next = tonumber, select, ipairs, pairs, next
+local rawget = rawget
 local format = string.format
 local str = ffi.string
 
@@ -25,7 +26,13 @@ local function problem()
     return text == nil and "unknown error" or str(text)
 end
 
-local packet_view, message_view, types, rcodes = inside.load("gannet.views")()()
+-- What makes views of packets and of messages, and the names of types and of response codes: read when a
+-- script first wants any of them.
+local views
+local function view(which)
+    views = views or { inside.load("gannet.views")()() }
+    return views[which]
+end
 
 ----------------------------------------------------------------------------------------------------
 -- Pipelines
@@ -230,7 +237,7 @@ function Pipeline:each(call)
     if type(call) ~= "function" then error("each wants a function", 2) end
     me.used = true
     local state = { place = 0, n = 0 }
-    local meta = (me.kind == "packets" and packet_view or message_view)(state)
+    local meta = view(me.kind == "packets" and 1 or 2)(state)
     local count, place, limit = 0, 0, me.limit
     while limit ~= 0 do
         local n = read(me)
@@ -480,17 +487,28 @@ function Pipeline:split(paths, by, options)
     return write(self, "split", paths, how, options.weights, seed)
 end
 
-inside.load("gannet.events")()(gannet, open, problem, reporter)
-inside.load("gannet.client")()(gannet, problem)
-inside.load("gannet.respdiff")()(gannet, problem)
+-- Parts of the module that most scripts do without are read when one is asked for.
+local parts = { analyze = "gannet.events", client = "gannet.client", respdiff = "gannet.respdiff" }
+setmetatable(gannet, { __index = function(_, name)
+    if not parts[name] then return nil end
+    inside.load(parts[name])()(gannet, problem, open, reporter)
+    return rawget(gannet, name)
+end })
 
 --- gannet's version.
 gannet.version = str(api.version())
 
+local function named(which)
+    return {
+        __index = function(_, number) return view(which)[number] end,
+        __newindex = function() error("read only", 2) end,
+    }
+end
+
 --- Names of record types by number.
-gannet.types = setmetatable({}, { __index = types, __newindex = function() error("read only", 2) end })
+gannet.types = setmetatable({}, named(3))
 
 --- Names of response codes by number.
-gannet.rcodes = setmetatable({}, { __index = rcodes, __newindex = function() error("read only", 2) end })
+gannet.rcodes = setmetatable({}, named(4))
 
 return gannet

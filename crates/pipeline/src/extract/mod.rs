@@ -46,6 +46,7 @@ pub struct Message<'a> {
 
 impl Message<'_> {
     /// Whether it is a query: QR is clear.
+    #[inline]
     pub fn is_query(&self) -> bool {
         self.bytes.get(2).is_some_and(|flags| flags & 0x80 == 0)
     }
