@@ -161,13 +161,7 @@ const MANY: usize = 1 << 15;
 
 impl Default for Table {
     fn default() -> Self {
-        Self {
-            slots: Vec::new(),
-            keys: Keys::default(),
-            count: 0,
-            others: 0,
-            limit: MAX_KEYS,
-        }
+        Self { slots: Vec::new(), keys: Keys::default(), count: 0, others: 0, limit: MAX_KEYS }
     }
 }
 

@@ -13,11 +13,23 @@ use crate::Tag;
 use crate::tunnel::Tunnel;
 use crate::weird::Weirds;
 
-/// Bytes that a freshly started analyzer is given before anything else, in order.
+/// What a freshly started analyzer is given before anything else, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
-    /// Chunks of the stream, each from one side.
-    pub chunks: Vec<(Dir, Vec<u8>)>,
+    /// Parts of the stream, each from one side.
+    pub pieces: Vec<(Dir, Piece)>,
+    /// Whether the analyzer stands inside of another one, that passes on what it gets and does not
+    /// tell of what is missing.
+    pub is_inner: bool,
+}
+
+/// A part of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes, in order.
+    Bytes(Vec<u8>),
+    /// So many bytes that are missing.
+    Gap(u64),
 }
 
 /// What an analyzer asked for; carried out by the driver when the packet is done.
@@ -122,6 +134,13 @@ impl Context<'_> {
     /// stream data (not the chunk at hand, unless it is in `replay`).
     pub fn start(&mut self, tag: Tag, replay: Replay) {
         self.starts.push((tag, replay));
+    }
+
+    /// Starts an analyzer for what follows within the protocol at hand, and gives it the rest of the
+    /// chunk at hand first. As in Zeek it is not told of gaps.
+    pub fn start_inner(&mut self, tag: Tag, from: Dir, rest: &[u8]) {
+        let piece = (!rest.is_empty()).then(|| (from, Piece::Bytes(rest.to_vec())));
+        self.start(tag, Replay { pieces: piece.into_iter().collect(), is_inner: true });
     }
 
     /// Something odd on this connection, by the name Zeek gives it. `source` is the upper-case name of

@@ -5,6 +5,7 @@ use gannet_base::Dir;
 use crate::Analyze;
 use crate::Analyzer;
 use crate::Context;
+use crate::Piece;
 use crate::Replay;
 use crate::Request;
 use crate::Tag;
@@ -84,8 +85,10 @@ impl Nested {
             }
             let mut inner = inside(cx, &mut requests, &mut starts);
             let Some(mut analyzer) = Analyzer::new(tag, &mut inner) else { continue };
-            for (from, chunk) in &replay.chunks {
-                analyzer.stream(&mut inner, *from, chunk);
+            for (from, piece) in &replay.pieces {
+                if let Piece::Bytes(data) = piece {
+                    analyzer.stream(&mut inner, *from, data);
+                }
             }
             self.started += 1;
             self.analyzers.push((analyzer, false));

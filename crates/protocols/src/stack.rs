@@ -11,6 +11,7 @@ use crate::Analyze;
 use crate::Analyzer;
 use crate::Context;
 use crate::Env;
+use crate::Piece;
 use crate::Replay;
 use crate::Request;
 use crate::Tag;
@@ -87,6 +88,8 @@ enum Waiting {
 struct Entry {
     analyzer: Analyzer,
     confirmed: bool,
+    /// Whether it stands inside of another one: it is not told of gaps.
+    is_inner: bool,
     /// Violations so far, up to [`MAX_VIOLATIONS`] and one more.
     violations: u16,
 }
@@ -260,9 +263,19 @@ impl Session<'_> {
         flip
     }
 
-    fn each(&mut self, conn: &mut Conn, mut call: impl FnMut(&mut Analyzer, &mut Context<'_>)) {
+    fn each(&mut self, conn: &mut Conn, call: impl FnMut(&mut Analyzer, &mut Context<'_>)) {
+        self.each_of(conn, |_| true, call);
+    }
+
+    #[inline]
+    fn each_of(
+        &mut self,
+        conn: &mut Conn,
+        which: impl Fn(&Entry) -> bool,
+        mut call: impl FnMut(&mut Analyzer, &mut Context<'_>),
+    ) {
         let mut is_over = false;
-        for entry in &mut self.stack.entries {
+        for entry in self.stack.entries.iter_mut().filter(|e| which(e)) {
             let mut cx = Context {
                 now: self.now,
                 conn,
@@ -312,11 +325,11 @@ impl Session<'_> {
         };
         let Some(mut analyzer) = Analyzer::new(tag, &mut cx) else { return };
         let is_udp = cx.conn.proto == Proto::Udp;
-        for (from, chunk) in replay.into_iter().flat_map(|r| &r.chunks) {
-            if is_udp {
-                analyzer.datagram(&mut cx, *from, chunk, chunk.len() as u32);
-            } else {
-                analyzer.stream(&mut cx, *from, chunk);
+        for (from, piece) in replay.into_iter().flat_map(|r| &r.pieces) {
+            match piece {
+                Piece::Bytes(d) if is_udp => analyzer.datagram(&mut cx, *from, d, d.len() as u32),
+                Piece::Bytes(d) => analyzer.stream(&mut cx, *from, d),
+                Piece::Gap(n) => analyzer.gap(&mut cx, *from, *n),
             }
         }
         self.env.tell_of_files(self.now);
@@ -324,7 +337,8 @@ impl Session<'_> {
         if self.stack.entries.capacity() == 0 {
             self.stack.entries = self.scratch.entries();
         }
-        self.stack.entries.push(Entry { analyzer, confirmed: false, violations: 0 });
+        let is_inner = replay.is_some_and(|r| r.is_inner);
+        self.stack.entries.push(Entry { analyzer, confirmed: false, is_inner, violations: 0 });
     }
 
     /// Tells of an analyzer that has too many violations.
@@ -415,7 +429,7 @@ impl tcp::Consumer for Session<'_> {
 
     fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64) {
         self.start_stream(conn);
-        self.each(conn, |a, cx| a.gap(cx, from, len));
+        self.each_of(conn, |e| !e.is_inner, |a, cx| a.gap(cx, from, len));
     }
 
     fn end(&mut self, conn: &mut Conn, from: Dir) {
@@ -470,6 +484,10 @@ impl tcp::Consumer for Session<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ssl::samples::client_hello;
+    use crate::ssl::samples::message;
+    use crate::ssl::samples::record;
+    use crate::ssl::samples::server_hello;
     use crate::testing::Harness;
 
     #[test]
@@ -486,5 +504,28 @@ mod tests {
         say(Dir::Resp, b"220 c\r\n230 d\r\n");
         let tags: Vec<_> = stack.entries.iter().map(|e| e.analyzer.tag()).collect();
         assert_eq!(tags, [Tag::Detector, Tag::Ftp, Tag::Smtp]);
+    }
+
+    #[test]
+    fn what_stands_inside_of_another_is_not_told_of_gaps() {
+        for (is_inner, expected) in [(false, false), (true, true)] {
+            let mut h = Harness::new(Proto::Tcp, 9);
+            let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
+            stack.prepare(&mut h.env, &mut h.conn, h.now);
+            let mut session =
+                Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
+            session.start(&mut h.conn, Tag::Ssl, Some(&Replay { pieces: Vec::new(), is_inner }));
+            let hellos = [
+                (Dir::Orig, message(1, &client_hello(0x0303, b"", &[]))),
+                (Dir::Resp, message(2, &server_hello(0x0303, b"", 0xc02f, &[]))),
+            ];
+            tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Orig, 5);
+            for (from, hello) in hellos {
+                let hello = record(22, &hello);
+                tcp::Consumer::data(&mut session, &mut h.conn, from, &hello);
+            }
+            session.settle(&mut h.conn);
+            assert_eq!(h.conn.services.contains(Tag::Ssl as u8), expected);
+        }
     }
 }

@@ -76,4 +76,13 @@ impl Harness {
     pub(crate) fn violated(&self, tag: Tag) -> bool {
         self.requests.iter().any(|r| matches!(r, Request::Violation { tag: t, .. } if *t == tag))
     }
+
+    /// The violations that were reported, and why.
+    pub(crate) fn violations(&self) -> Vec<(Tag, String)> {
+        let told = self.requests.iter().filter_map(|r| match r {
+            Request::Violation { tag, reason, .. } => Some((*tag, reason.clone())),
+            _ => None,
+        });
+        told.collect()
+    }
 }

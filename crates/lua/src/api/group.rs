@@ -312,9 +312,7 @@ impl Counts {
             order.push((row, start..self.text.len()));
         }
         let key = |span: &Range<usize>| &self.text[span.clone()];
-        order.sort_unstable_by(|(a, x), (b, y)| {
-            b.sum.cmp(&a.sum).then_with(|| key(x).cmp(key(y)))
-        });
+        order.sort_unstable_by(|(a, x), (b, y)| b.sum.cmp(&a.sum).then_with(|| key(x).cmp(key(y))));
         for (place, (row, _)) in self.rows.iter_mut().zip(&order) {
             *place = *row;
         }
@@ -349,8 +347,7 @@ mod tests {
     #[test]
     fn the_first_are_those_counted_most_and_then_by_key() {
         let all = [(9, 3), (80, 5), (53, 3), (8, 3), (443, 9), (1, 1), (10, 3)];
-        let expected =
-            [("443", 9), ("80", 5), ("10", 3), ("53", 3), ("8", 3), ("9", 3), ("1", 1)];
+        let expected = [("443", 9), ("80", 5), ("10", 3), ("53", 3), ("8", 3), ("9", 3), ("1", 1)];
         for first in 0..=all.len() {
             let mut counts = counts(&all);
             counts.sort(first);

@@ -4,6 +4,7 @@ use super::tcp;
 use super::udp;
 use crate::Analyze;
 use crate::Context;
+use crate::Piece;
 use crate::Replay;
 use crate::Tag;
 
@@ -15,8 +16,9 @@ pub const CHUNKS: u8 = 100;
 /// Finds the protocols of one connection by what its sides send at first.
 #[derive(Default)]
 pub struct Detector {
-    /// Chunks so far: side in the top bit and length in the others of two bytes, then the bytes.
-    /// One allocation for what mostly is one or two chunks.
+    /// Chunks so far: side in the top bit, whether it is a gap in the next, and length in the others
+    /// of two bytes, then the bytes, or how many are missing. One allocation for what mostly is one or
+    /// two chunks.
     kept: Vec<u8>,
     /// Bytes of each side within `kept`.
     bytes: [u16; 2],
@@ -34,6 +36,7 @@ const _: () = assert!(size_of::<Detector>() <= 64);
 
 const HEADER: usize = 2;
 const RESP: u16 = 1 << 15;
+const GAP: u16 = 1 << 14;
 
 impl Detector {
     /// Has seen nothing yet.
@@ -51,20 +54,33 @@ impl Detector {
         if !tag.has_analyzer() {
             return;
         }
-        let mut chunks: Vec<_> = self.kept().map(|(dir, c)| (dir, c.to_vec())).collect();
-        chunks.push((from, data.to_vec()));
-        cx.start(tag, Replay { chunks });
+        let mut pieces: Vec<_> = self
+            .all()
+            .map(|(dir, d, gap)| match <[u8; 8]>::try_from(d) {
+                Ok(len) if gap => (dir, Piece::Gap(u64::from_be_bytes(len))),
+                _ => (dir, Piece::Bytes(d.to_vec())),
+            })
+            .collect();
+        pieces.push((from, Piece::Bytes(data.to_vec())));
+        cx.start(tag, Replay { pieces, is_inner: false });
     }
 
-    fn kept(&self) -> impl Iterator<Item = (Dir, &[u8])> {
+    /// All that is kept, and of each whether it is the length of a gap.
+    fn all(&self) -> impl Iterator<Item = (Dir, &[u8], bool)> {
         let mut rest = &self.kept[..];
         std::iter::from_fn(move || {
             let (header, tail) = rest.split_first_chunk::<HEADER>()?;
             let header = u16::from_be_bytes(*header);
-            let (data, tail) = tail.split_at_checked(usize::from(header & !RESP))?;
+            let (data, tail) = tail.split_at_checked(usize::from(header & !(RESP | GAP)))?;
             rest = tail;
-            Some((if header & RESP == 0 { Dir::Orig } else { Dir::Resp }, data))
+            let from = if header & RESP == 0 { Dir::Orig } else { Dir::Resp };
+            Some((from, data, header & GAP != 0))
         })
+    }
+
+    /// The bytes that are kept.
+    fn kept(&self) -> impl Iterator<Item = (Dir, &[u8])> {
+        self.all().filter_map(|(from, data, gap)| (!gap).then_some((from, data)))
     }
 
     /// All bytes of a side so far; joined in `joined` when they lie in several places.
@@ -97,9 +113,12 @@ impl Detector {
             self.kept = Vec::new();
             return;
         }
-        let len = data.len() as u16;
-        self.bytes[from.index()] += len;
-        let header = if from.is_orig() { len } else { len | RESP };
+        self.bytes[from.index()] += data.len() as u16;
+        self.push(from, 0, data);
+    }
+
+    fn push(&mut self, from: Dir, mark: u16, data: &[u8]) {
+        let header = data.len() as u16 | mark | if from.is_orig() { 0 } else { RESP };
         if self.kept.capacity() == 0 {
             self.kept.reserve_exact(HEADER + data.len());
         }
@@ -147,10 +166,11 @@ impl Analyze for Detector {
         self.keep(from, data);
     }
 
-    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+    fn gap(&mut self, _cx: &mut Context<'_>, from: Dir, len: u64) {
         if !self.done && self.chunks > 0 {
             self.chunks += 1;
             self.done = self.chunks > CHUNKS;
+            self.push(from, GAP, &len.to_be_bytes());
         }
     }
 
@@ -197,8 +217,23 @@ mod tests {
         let starts = run(chunks);
         assert_eq!(starts.len(), 1);
         assert_eq!(starts[0].0, Tag::Ssh);
-        let replay: Vec<_> = starts[0].1.chunks.iter().map(|(d, c)| (*d, &c[..])).collect();
-        assert_eq!(replay, chunks);
+        let replay = starts[0].1.pieces.clone();
+        let bytes = |(d, c): &(Dir, &[u8])| (*d, Piece::Bytes(c.to_vec()));
+        assert_eq!(replay, chunks.iter().map(bytes).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn replays_gaps() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut d = Detector::new(&mut h.cx());
+        // What is missing before the first bytes is not told.
+        d.gap(&mut h.cx(), Dir::Resp, 7);
+        d.stream(&mut h.cx(), Dir::Orig, b"SSH-2.0-a\r\n");
+        d.gap(&mut h.cx(), Dir::Orig, 1 << 20);
+        d.stream(&mut h.cx(), Dir::Resp, b"SSH-2.0-b\r\n");
+        let sides: Vec<_> = h.starts[0].1.pieces.iter().map(|(d, _)| *d).collect();
+        assert_eq!(sides, [Dir::Orig, Dir::Orig, Dir::Resp]);
+        assert_eq!(h.starts[0].1.pieces[1].1, Piece::Gap(1 << 20));
     }
 
     #[test]
@@ -237,7 +272,7 @@ mod tests {
         d.datagram(&mut h.cx(), Dir::Resp, &dhcp, 240);
         assert_eq!(h.starts.len(), 1);
         assert_eq!(h.starts[0].0, Tag::Dhcp);
-        assert_eq!(h.starts[0].1.chunks.len(), 3);
+        assert_eq!(h.starts[0].1.pieces.len(), 3);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use super::frame;
 use super::frame::HEADER;
 use super::frame::Link;
 use super::frame::Malformed;
+use super::objects;
+use super::objects::OutOfBound;
 use super::rows::Dnp3Row;
 use super::rows::Function;
 use crate::Analyze;
@@ -14,8 +16,8 @@ use crate::Tag;
 /// Longest frame: 10 bytes of header, 250 of data in 16 blocks with two bytes each.
 const MAX_FRAME: usize = 300;
 
-/// Bytes of a message that are looked at: control, function, indications.
-const APPLICATION: usize = 4;
+/// Most bytes of a message. Outstations send no more than 2,048.
+const MAX_MESSAGE: usize = 1 << 16;
 
 /// The analyzer of one TCP connection.
 pub struct Tcp(Analyzer);
@@ -34,9 +36,11 @@ struct Analyzer {
 struct Side {
     buffer: Vec<u8>,
     link: Option<Link>,
-    /// The beginning of the message.
+    /// What there is of the message.
     application: Vec<u8>,
     first_seen: bool,
+    /// Whether a frame of the message was begun.
+    is_open: bool,
 }
 
 /// A request without response.
@@ -105,7 +109,7 @@ impl Analyzer {
     }
 
     fn header(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         from: Dir,
         parsed: Result<Link, Malformed>,
@@ -126,6 +130,11 @@ impl Analyzer {
         if !link.is_alone() {
             if from.is_orig() != link.from_master {
                 self.weird(cx, "dnp3_unexpected_flow_direction");
+            }
+            let is_first = !std::mem::replace(&mut self.side[from.index()].is_open, true);
+            if is_first && link.length < 5 {
+                // The message is taken for one that ends with the header.
+                return self.message(cx, from, &[]).and(Err(Stop));
             }
             if link.length == 0 {
                 self.weird(cx, "dnp3_negative_or_zero_length_link_layer");
@@ -149,8 +158,10 @@ impl Analyzer {
                 return Err(Stop);
             };
             let side = &mut self.side[from.index()];
-            let room = APPLICATION.saturating_sub(side.application.len());
-            side.application.extend(block.iter().skip(transport).take(room));
+            if side.application.len() + block.len() > MAX_MESSAGE {
+                return Err(Stop);
+            }
+            side.application.extend_from_slice(block.get(transport..).unwrap_or_default());
             transport = 0;
         }
         let side = &mut self.side[from.index()];
@@ -166,9 +177,9 @@ impl Analyzer {
         Ok(())
     }
 
-    /// A whole message.
-    fn message(&mut self, cx: &mut Context<'_>, from: Dir, start: &[u8]) -> Result<(), Stop> {
-        match (from, start) {
+    /// A whole message. Its header counts even where its objects are malformed.
+    fn message(&mut self, cx: &mut Context<'_>, from: Dir, message: &[u8]) -> Result<(), Stop> {
+        match (from, message) {
             (Dir::Orig, [_, function, ..]) => {
                 self.pending = Some(Pending { ts: cx.now, function: *function });
             }
@@ -177,13 +188,17 @@ impl Analyzer {
                 let iin = u16::from_be_bytes([*a, *b]);
                 write(cx, cx.now, request, Some(Function(*function)), Some(iin));
             }
-            _ => {
-                let reason = "Binpac exception: binpac exception: out_of_bound";
-                cx.violation(self.tag, reason, start);
-                return Err(Stop);
-            }
+            _ => {}
         }
-        Ok(())
+        match objects::check(from, message) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.violation(cx, &e)),
+        }
+    }
+
+    fn violation(&self, cx: &mut Context<'_>, e: &OutOfBound) -> Stop {
+        cx.violation(self.tag, &format!("Binpac exception: binpac exception: {e}"), &[]);
+        Stop
     }
 
     fn weird(&self, cx: &mut Context<'_>, name: &'static str) {
@@ -255,11 +270,12 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Orig, &read[7..]);
         assert!(h.confirmed(Tag::Dnp3Tcp));
         // A response in two frames.
-        let mut user = b"\x40\xe1\x81\x90\x00".to_vec();
+        let mut user = b"\x40\xe1\x81\x90\x00\x0a\x02\0\0\x15".to_vec();
         user.resize(30, 0);
         a.stream(&mut h.cx(), Dir::Resp, &frame(false, &user));
         assert!(h.rows("dnp3").is_empty());
         a.stream(&mut h.cx(), Dir::Resp, &frame(false, b"\x81\0\0"));
+        assert!(h.violations().is_empty());
         let rows = h.rows("dnp3");
         assert_eq!(rows.len(), 1);
         assert_eq!((&*rows[0]["fc_request"], &*rows[0]["fc_reply"]), ("READ", "RESPONSE"));
@@ -267,6 +283,34 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Orig, &read);
         a.finish(&mut h.cx());
         assert_eq!(h.rows("dnp3")[1]["fc_reply"], "-");
+    }
+
+    #[test]
+    fn malformed_objects_end_it() {
+        let mut h = Harness::new(Proto::Tcp, 20000);
+        let mut a = Tcp::new(&mut h.cx());
+        let answer = frame(false, b"\xc0\xe1\x81\0\0\x1e\x02\0\x03\x04\x01aa\x01b");
+        a.stream(&mut h.cx(), Dir::Resp, &answer);
+        let reason = "out_of_bound: AnalogInput16wFlag: 3 > 2";
+        let reason = format!("Binpac exception: binpac exception: {reason}");
+        assert_eq!(h.violations(), [(Tag::Dnp3Tcp, reason)]);
+        assert_eq!(h.rows("dnp3")[0]["fc_reply"], "RESPONSE");
+        a.stream(&mut h.cx(), Dir::Resp, &answer);
+        assert_eq!(h.rows("dnp3").len(), 1);
+    }
+
+    #[test]
+    fn a_frame_shorter_than_its_header_is_a_message_that_is_cut() {
+        let mut h = Harness::new(Proto::Udp, 20000);
+        let mut a = Udp::new(&mut h.cx());
+        let mut short = frame(true, b"\xc0\xc1\x01\x3c\x02\x06");
+        short[2] = 3;
+        let sum = frame::crc(&short[..8]).to_le_bytes();
+        short[8..10].copy_from_slice(&sum);
+        a.datagram(&mut h.cx(), Dir::Orig, &short, 0);
+        let reason = "out_of_bound: DNP3_Application_Request_Header: 2 > 0";
+        let reason = format!("Binpac exception: binpac exception: {reason}");
+        assert_eq!(h.violations(), [(Tag::Dnp3Udp, reason)]);
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! application, which begins with a function; a transport byte tells first and last frame.
 //! A header whose checksum holds confirms the protocol.
 //!
-//! A row of dnp3.log joins a request and its response. The objects of a message are not read.
+//! A row of dnp3.log joins a request and its response. The [`objects`] of a message are read only as far
+//! as to know that they are whole: a message that is malformed ends the analysis.
 
 mod analyzer;
 pub mod frame;
+pub mod objects;
 mod rows;
 
 pub use analyzer::Tcp;

@@ -9,7 +9,6 @@ use super::session::SOURCE;
 use super::session::Session;
 use crate::Analyze;
 use crate::Context;
-use crate::Replay;
 use crate::Tag;
 use crate::policy::software::Found;
 use crate::support::limit_reached;
@@ -175,8 +174,7 @@ impl Analyze for Analyzer {
         });
         self.tell_oddities(cx, from);
         if self.dialogue.tls {
-            let chunks = if rest.is_empty() { Vec::new() } else { vec![(from, rest.to_vec())] };
-            cx.start(Tag::Ssl, Replay { chunks });
+            cx.start_inner(Tag::Ssl, from, rest);
         }
     }
 

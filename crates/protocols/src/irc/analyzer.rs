@@ -14,7 +14,6 @@ use super::rows::IrcRow;
 use crate::Analyze;
 use crate::Context;
 use crate::Expected;
-use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
 
@@ -338,8 +337,7 @@ impl Analyze for Analyzer {
         if self.reading == Reading::Tls && !self.handed_over {
             self.handed_over = true;
             lines.skip_lf(&mut data);
-            let chunks = if data.is_empty() { Vec::new() } else { vec![(from, data.to_vec())] };
-            cx.start(Tag::Ssl, Replay { chunks });
+            cx.start_inner(Tag::Ssl, from, data);
         }
         self.lines[i] = lines;
     }

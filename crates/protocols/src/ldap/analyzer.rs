@@ -11,7 +11,6 @@ use super::sasl;
 use super::sasl::Mode;
 use crate::Analyze;
 use crate::Context;
-use crate::Replay;
 use crate::Tag;
 use crate::gssapi;
 use crate::ntlm;
@@ -246,8 +245,7 @@ impl Analyze for Tcp {
             Ok(Some(rest)) => {
                 self.give_up();
                 if cx.env.inner_protocols {
-                    let chunks = if rest.is_empty() { vec![] } else { vec![(from, rest.to_vec())] };
-                    cx.start(Tag::Ssl, Replay { chunks });
+                    cx.start_inner(Tag::Ssl, from, rest);
                 }
             }
             Err(reason) => {

@@ -46,12 +46,12 @@ impl Analyzer {
     fn body(cx: &mut Context<'_>, from: Dir, header: &Header, body: &[u8]) -> bool {
         match message::check(from, header.function, body) {
             Err(Malformed::Short) => {
-                cx.violation(Tag::Modbus, "Binpac exception: binpac exception: out_of_bound", body);
+                cx.violation(Tag::Modbus, "Binpac exception: binpac exception: out_of_bound", &[]);
                 return false;
             }
             Err(Malformed::Value(what, n)) => {
                 let reason = format!("invalid value for modbus {what} {n}");
-                cx.violation(Tag::Modbus, &reason, body);
+                cx.violation(Tag::Modbus, &reason, &[]);
             }
             Ok(()) => {}
         }
@@ -87,8 +87,13 @@ impl Analyze for Analyzer {
                 None => {
                     let Some(frame) = side.frames.next(&mut rest, |_| HEADER) else { return };
                     let Some(header) = Header::parse(frame) else {
-                        let reason = "Binpac exception: binpac exception: enforce violation";
-                        cx.violation(Tag::Modbus, reason, data);
+                        // Of a protocol that is none the number tells first, then the length.
+                        let field = if frame.get(2..4) == Some(&[0; 2]) { "len" } else { "pid" };
+                        let reason = format!(
+                            "Binpac exception: binpac exception: &enforce violation : \
+                             ModbusTCP_TransportHeader:{field}"
+                        );
+                        cx.violation(Tag::Modbus, &reason, &[]);
                         side.frames.reset();
                         return;
                     };

@@ -245,7 +245,7 @@ impl Analyze for Analyzer {
             Err(Malformed::LengthTooLarge) => "malformed MQTT 'remaining length': too large",
             Err(Malformed::Short) => "Binpac exception: binpac exception: out_of_bound",
         };
-        cx.violation(Tag::Mqtt, reason, data);
+        cx.violation(Tag::Mqtt, reason, &[]);
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {

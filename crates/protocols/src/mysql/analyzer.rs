@@ -294,7 +294,7 @@ impl Analyze for Analyzer {
             let cut = frame.len() < message::length(frame);
             if self.packet(cx, from, frame).is_none() && !cut {
                 let reason = "Binpac exception: binpac exception: out_of_bound";
-                cx.violation(Tag::Mysql, reason, data);
+                cx.violation(Tag::Mysql, reason, &[]);
                 frames.reset();
                 break;
             }

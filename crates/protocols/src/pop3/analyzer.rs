@@ -9,7 +9,6 @@ use super::message::Parts;
 use super::message::Word;
 use crate::Analyze;
 use crate::Context;
-use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
 use crate::support::limit_reached;
@@ -395,8 +394,7 @@ impl Analyze for Analyzer {
         }
         if self.tls {
             lines.skip_lf(&mut data);
-            let chunks = if data.is_empty() { Vec::new() } else { vec![(from, data.to_vec())] };
-            cx.start(Tag::Ssl, Replay { chunks });
+            cx.start_inner(Tag::Ssl, from, data);
         }
         self.lines[from.index()] = lines;
     }

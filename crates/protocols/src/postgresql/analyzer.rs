@@ -10,6 +10,7 @@ use super::rows::Pending;
 use super::rows::Who;
 use crate::Analyze;
 use crate::Context;
+use crate::Piece;
 use crate::Replay;
 use crate::Tag;
 use crate::support::Frames;
@@ -114,15 +115,15 @@ impl Analyzer {
             self.phase = Phase::Refused;
             return self.messages(cx, Dir::Resp, rest);
         }
-        let mut chunks = Vec::new();
+        let mut pieces = Vec::new();
         if !rest.is_empty() {
-            chunks.push((Dir::Resp, rest.to_vec()));
+            pieces.push((Dir::Resp, Piece::Bytes(rest.to_vec())));
         }
         let early = std::mem::take(&mut self.early[Dir::Orig.index()]);
-        chunks.extend(early.into_iter().map(|c| (Dir::Orig, c)));
+        pieces.extend(early.into_iter().map(|c| (Dir::Orig, Piece::Bytes(c))));
         self.give_up();
         if cx.env.inner_protocols {
-            cx.start(Tag::Ssl, Replay { chunks });
+            cx.start(Tag::Ssl, Replay { pieces, is_inner: true });
         }
         Ok(())
     }
@@ -386,7 +387,7 @@ mod tests {
         assert!(run(chunks).starts.is_empty());
         // A client that did not wait.
         let h = run_with(&[(Dir::Orig, ASK), (Dir::Orig, b"\x16\x03"), (Dir::Resp, b"S")], true);
-        assert_eq!(h.starts[0].1.chunks, [(Dir::Orig, b"\x16\x03".to_vec())]);
+        assert_eq!(h.starts[0].1.pieces, [(Dir::Orig, Piece::Bytes(b"\x16\x03".to_vec()))]);
     }
 
     #[test]

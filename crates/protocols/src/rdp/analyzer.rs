@@ -9,7 +9,6 @@ use super::rows;
 use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
-use crate::Replay;
 use crate::Tag;
 use crate::ssl::certificate_seen;
 use crate::support::Frames;
@@ -134,7 +133,7 @@ impl Analyze for Analyzer {
             Some(0) => return,
             Some(_) => {
                 self.done = true;
-                cx.start(Tag::Ssl, Replay { chunks: vec![(from, data.to_vec())] });
+                cx.start_inner(Tag::Ssl, from, data);
                 return;
             }
             None => {}
@@ -145,7 +144,7 @@ impl Analyze for Analyzer {
         while let Some(frame) = frames.next(&mut rest, message::length) {
             if self.message(cx, frame).is_none() {
                 let reason = "Binpac exception: binpac exception: out_of_bound";
-                cx.violation(Tag::Rdp, reason, data);
+                cx.violation(Tag::Rdp, reason, &[]);
                 if let Some(session) = &mut self.session {
                     session.write(cx);
                 }

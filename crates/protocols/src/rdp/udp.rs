@@ -110,7 +110,7 @@ impl Analyze for Udp {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
         if self.message(cx, from, data).is_none() {
             let reason = "Binpac exception: binpac exception: out_of_bound";
-            cx.violation(Tag::RdpEudp, reason, data);
+            cx.violation(Tag::RdpEudp, reason, &[]);
         }
     }
 }

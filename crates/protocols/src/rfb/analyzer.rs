@@ -154,10 +154,10 @@ impl Analyze for Analyzer {
             let Some(d) = frames.next(&mut rest, |d| message::length(due, d)) else { break };
             match self.message(cx, from, d) {
                 Ok(()) => {}
-                Err(Malformed::GoOn(reason)) => cx.violation(Tag::Rfb, &reason, d),
+                Err(Malformed::GoOn(reason)) => cx.violation(Tag::Rfb, &reason, &[]),
                 Err(Malformed::Stop(why)) => {
                     let reason = format!("Binpac exception: binpac exception: {why}");
-                    cx.violation(Tag::Rfb, &reason, d);
+                    cx.violation(Tag::Rfb, &reason, &[]);
                     self.lost = true;
                 }
             }

@@ -15,7 +15,6 @@ use super::session::SOURCE;
 use super::session::Session;
 use crate::Analyze;
 use crate::Context;
-use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
 use crate::support::mime::Mime;
@@ -465,8 +464,7 @@ impl Analyze for Analyzer {
         }
         if self.reading == Reading::Tls {
             lines.skip_lf(&mut data);
-            let chunks = if data.is_empty() { Vec::new() } else { vec![(from, data.to_vec())] };
-            cx.start(Tag::Ssl, Replay { chunks });
+            cx.start_inner(Tag::Ssl, from, data);
         }
         self.lines[i] = lines;
     }

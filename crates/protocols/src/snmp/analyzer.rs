@@ -33,7 +33,7 @@ impl Analyze for Analyzer {
             cx.confirm(Tag::Snmp);
         }
         match parsed {
-            Err(_) => cx.violation(Tag::Snmp, "Binpac exception: binpac exception", data),
+            Err(_) => cx.violation(Tag::Snmp, "Binpac exception: binpac exception", &[]),
             Ok(m) if m.kind.is_some() => {
                 if let Some(n) = m.long_part {
                     let (env, addl) = (&mut *cx.env, n.to_string());

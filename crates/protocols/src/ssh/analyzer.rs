@@ -257,7 +257,7 @@ impl Analyze for Analyzer {
             match self.step(cx, from, &mut rest) {
                 Some(Ok(())) => {}
                 Some(Err(Malformed)) => {
-                    cx.violation(Tag::Ssh, "Binpac exception: binpac exception", data);
+                    cx.violation(Tag::Ssh, "Binpac exception: binpac exception", &[]);
                     self.side[from.index()].frames.reset();
                     return;
                 }

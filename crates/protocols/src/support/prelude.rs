@@ -2,7 +2,6 @@ use gannet_base::Dir;
 
 use crate::Analyze;
 use crate::Context;
-use crate::Replay;
 use crate::Tag;
 
 /// What is said of bytes that are no item.
@@ -63,7 +62,7 @@ impl<T: Talk> Analyze for Prelude<T> {
             let then = self.talk.item(cx, from, item);
             self.done |= then != Then::More;
             if then == Then::Tls {
-                cx.start(Tag::Ssl, Replay::default());
+                cx.start_inner(Tag::Ssl, from, &[]);
             }
         }
     }

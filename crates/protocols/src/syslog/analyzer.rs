@@ -20,7 +20,7 @@ impl Analyzer {
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
         let Some(message) = Message::parse(data) else {
-            cx.violation(Tag::Syslog, "Binpac exception: binpac exception: no priority", data);
+            cx.violation(Tag::Syslog, "Binpac exception: binpac exception: no priority", &[]);
             return;
         };
         cx.log(&SyslogRow {

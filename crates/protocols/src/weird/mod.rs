@@ -13,6 +13,14 @@
 //! [`REMEMBERED`] pairs of name and subject; beyond that the oldest half is forgotten, and
 //! what was forgotten is logged again.
 
+mod action;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use rows::NoticeRow;
+pub use rows::WeirdRow;
+
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::hash::Hasher;
@@ -24,10 +32,11 @@ use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_flow::Conn;
-use gannet_log::Enum;
 use gannet_log::Logs;
-use gannet_log::Set;
 
+use self::action::Action;
+use self::action::action;
+use self::action::repeats;
 use crate::later::Queue;
 use crate::policy::weirds::Stats;
 
@@ -41,80 +50,6 @@ pub const WINDOW: Interval = Interval::from_secs(600);
 pub const DAY: Interval = Interval::from_secs(86_400);
 /// Most pairs of name and subject that are remembered.
 pub const REMEMBERED: usize = 1 << 17;
-
-gannet_log::row! {
-    /// One row an oddity, after suppression.
-    pub struct WeirdRow<'a> = "weird" {
-        /// When it was seen.
-        ts: Time = "ts",
-        /// The connection it concerns.
-        uid: Option<Uid> = "uid",
-        /// Its ends; ports are 0 for a pair of hosts.
-        id: Option<ConnId> = "id",
-        /// The oddity.
-        name: &'a str = "name",
-        /// Details.
-        addl: Option<&'a [u8]> = "addl",
-        /// Whether it made a notice, too.
-        notice: bool = "notice",
-        /// Who saw it: always `zeek`, the name of a process that is no part of a cluster.
-        peer: &'a str = "peer",
-        /// The analyzer that saw it.
-        source: Option<&'static str> = "source",
-    }
-}
-
-gannet_log::row! {
-    /// One row a notice. Only oddities raise any, and a capture's loss where it is logged.
-    pub struct NoticeRow<'a> = "notice" {
-        /// When it was raised.
-        ts: Time = "ts",
-        /// The connection it concerns.
-        uid: Option<Uid> = "uid",
-        /// Its ends.
-        id: Option<ConnId> = "id",
-        /// The file it concerns.
-        fuid: Option<Uid> = "fuid",
-        /// The file's type.
-        file_mime_type: Option<&'a str> = "file_mime_type",
-        /// The file in words.
-        file_desc: Option<&'a str> = "file_desc",
-        /// Transport.
-        proto: Option<Proto> = "proto",
-        /// Kind of notice.
-        note: Enum = "note",
-        /// In words.
-        msg: &'a str = "msg",
-        /// Details.
-        sub: Option<&'a [u8]> = "sub",
-        /// Source address.
-        src: Option<Addr> = "src",
-        /// Destination address.
-        dst: Option<Addr> = "dst",
-        /// Port.
-        p: Option<gannet_log::Port> = "p",
-        /// A count.
-        n: Option<u64> = "n",
-        /// Who raised it.
-        peer_descr: Option<&'a str> = "peer_descr",
-        /// What was done about it.
-        actions: Set<Enum> = "actions",
-        /// Who is told by mail.
-        email_dest: Set<&'a str> = "email_dest",
-        /// How long its like stays suppressed.
-        suppress_for: Interval = "suppress_for",
-        /// Where the remote host stands: country.
-        country: Option<&'a str> = "remote_location.country_code",
-        /// Region.
-        region: Option<&'a str> = "remote_location.region",
-        /// City.
-        city: Option<&'a str> = "remote_location.city",
-        /// Latitude.
-        latitude: Option<f64> = "remote_location.latitude",
-        /// Longitude.
-        longitude: Option<f64> = "remote_location.longitude",
-    }
-}
 
 /// An oddity seen outside the analyzer of a connection: in a packet or by a packet analyzer.
 #[derive(Clone, Copy, Debug)]
@@ -149,69 +84,6 @@ impl<'a> Oddity<'a> {
         let Self { name, addl, source, in_tunnel } = *self;
         Told { name, addl: addl.as_bytes(), source, in_tunnel }
     }
-}
-
-/// What is done about an oddity, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    Ignore,
-    Log,
-    LogPerConn,
-    LogPerOrig,
-    NoticePerOrig,
-}
-
-/// The names that are treated specially; all others are logged.
-fn action(name: &str) -> Action {
-    match name {
-        "unsolicited_SYN_response" | "FIN_after_reset" | "spontaneous_FIN" | "spontaneous_RST" => {
-            Action::Ignore
-        }
-        "FTP_max_command_length_exceeded"
-        | "FTP_too_many_pending_commands"
-        | "FTP_user_too_long"
-        | "FTP_reply_msg_too_long"
-        | "FTP_arg_too_long"
-        | "FTP_password_too_long"
-        | "simultaneous_open"
-        | "smtp_mail_transaction_invalid"
-        | "smtp_excessive_invalid_mail_transactions"
-        | "smb_tree_connect_andx_response_without_tree" => Action::LogPerConn,
-        "bad_IP_checksum"
-        | "bad_ICMP_checksum"
-        | "bad_TCP_checksum"
-        | "bad_UDP_checksum"
-        | "bad_RPC"
-        | "excess_RPC"
-        | "originator_RPC_reply"
-        | "partial_RPC"
-        | "responder_RPC_call"
-        | "connection_originator_SYN_ack"
-        | "SYN_with_data"
-        | "UDP_datagram_length_mismatch"
-        | "DNS_label_forward_compress_offset"
-        | "DNS_label_len_gt_name_len"
-        | "DNS_label_len_gt_pkt"
-        | "DNS_label_too_long"
-        | "excessively_small_fragment"
-        | "fragment_inconsistency"
-        | "fragment_overlap"
-        | "fragment_size_inconsistency"
-        | "SSH_max_packet_length_exceeded"
-        | "SSH_max_string_length_exceeded" => Action::LogPerOrig,
-        "FIN_storm" | "SYN_after_partial" | "successful_RPC_reply_to_invalid_request" => {
-            Action::NoticePerOrig
-        }
-        _ => Action::Log,
-    }
-}
-
-/// Names that are not suppressed within [`WINDOW`].
-fn repeats(name: &str) -> bool {
-    matches!(
-        name,
-        "bad_IP_checksum" | "bad_TCP_checksum" | "bad_UDP_checksum" | "bad_ICMP_checksum"
-    )
 }
 
 /// Name and subject.
@@ -494,157 +366,5 @@ fn notice_row<'a>(
         dst: subject.id.map(|id| id.resp_h),
         p: subject.id.map(|id| gannet_log::Port(id.resp_p)),
         ..NoticeRow::plain(ts, "Weird::Activity", msg)
-    }
-}
-
-impl<'a> NoticeRow<'a> {
-    /// A notice of no connection and no host.
-    pub(crate) fn plain(ts: Time, note: &'static str, msg: &'a str) -> Self {
-        Self {
-            ts,
-            uid: None,
-            id: None,
-            fuid: None,
-            file_mime_type: None,
-            file_desc: None,
-            proto: None,
-            note: Enum(note),
-            msg,
-            sub: None,
-            src: None,
-            dst: None,
-            p: None,
-            n: None,
-            peer_descr: None,
-            actions: Set(vec![Enum("Notice::ACTION_LOG")]),
-            email_dest: Set(Vec::new()),
-            suppress_for: Interval::from_secs(3600),
-            country: None,
-            region: None,
-            city: None,
-            latitude: None,
-            longitude: None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Harness;
-
-    fn weird(h: &mut Harness, at: i64, name: &'static str) {
-        h.now = Time::from_secs(at);
-        h.cx().weird(name, "", Some("TCP"));
-    }
-
-    #[test]
-    fn one_row_within_ten_minutes() {
-        let mut h = Harness::new(Proto::Tcp, 80);
-        for at in [10, 11, 609, 610] {
-            weird(&mut h, at, "inappropriate_FIN");
-        }
-        weird(&mut h, 12, "TCP_christmas");
-        let rows = h.rows("weird");
-        assert_eq!(rows.len(), 3);
-        assert_eq!(rows[0]["name"], "inappropriate_FIN");
-        assert_eq!(rows[0]["ts"], "10.000000");
-        assert_eq!(rows[0]["source"], "TCP");
-        assert_eq!(rows[0]["addl"], "-");
-        assert_eq!(rows[0]["peer"], "zeek");
-        assert_eq!(rows[1]["ts"], "610.000000");
-    }
-
-    #[test]
-    fn details_are_bytes() {
-        let mut h = Harness::new(Proto::Tcp, 80);
-        h.cx().weird_bytes("unknown_HTTP_method", b"\xffGET", None);
-        assert_eq!(h.rows("weird")[0]["addl"], "\\xffGET");
-    }
-
-    #[test]
-    fn some_names_once_an_originator_or_never() {
-        let mut h = Harness::new(Proto::Tcp, 80);
-        weird(&mut h, 10, "SYN_with_data");
-        h.conn.id.resp_p = 81;
-        weird(&mut h, 11, "SYN_with_data");
-        weird(&mut h, 11, "spontaneous_RST");
-        h.conn.id.orig_h = Addr::v4([10, 0, 0, 2]);
-        weird(&mut h, 12, "SYN_with_data");
-        assert_eq!(h.rows("weird").len(), 2);
-    }
-
-    #[test]
-    fn a_few_make_notices() {
-        let mut h = Harness::new(Proto::Tcp, 80);
-        weird(&mut h, 10, "FIN_storm");
-        weird(&mut h, 700, "FIN_storm");
-        assert_eq!(h.rows("weird").len(), 1);
-        assert_eq!(h.rows("weird")[0]["notice"], "T");
-        let notices = h.rows("notice");
-        assert_eq!(notices.len(), 1);
-        assert_eq!(notices[0]["note"], "Weird::Activity");
-        assert_eq!(notices[0]["msg"], "FIN_storm");
-        assert_eq!(notices[0]["proto"], "tcp");
-    }
-
-    #[test]
-    fn loud_ones_are_sampled() {
-        let mut h = Harness::new(Proto::Tcp, 80);
-        // The row at 0 suppresses to 600; the 26th at 599 begins sampling, to 1199.
-        for _ in 0..26 {
-            weird(&mut h, 599, "TCP_christmas");
-        }
-        weird(&mut h, 1199, "TCP_christmas");
-        assert_eq!(h.rows("weird").len(), 1);
-        weird(&mut h, 1200, "TCP_christmas");
-        assert_eq!(h.rows("weird").len(), 2);
-    }
-
-    #[test]
-    fn packets_are_sampled_from_the_first_on() {
-        let mut h = Harness::new(Proto::Tcp, 80);
-        let env = &mut h.env;
-        for at in [vec![0; 30], vec![599; 30], vec![600, 601]].concat() {
-            env.weirds.net(&mut env.logs, Time::from_secs(at), "truncated_ARP", "");
-        }
-        let rows = h.rows("weird");
-        assert_eq!(rows.len(), 2);
-        assert_eq!(rows[1]["ts"], "600.000000");
-    }
-
-    #[test]
-    fn hosts_packets_and_files() {
-        let mut h = Harness::new(Proto::Tcp, 80);
-        let (a, b) = (Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2]));
-        let mut what =
-            Oddity { name: "truncated_IP", addl: "", source: Some("IP"), in_tunnel: true };
-        let env = &mut h.env;
-        env.weirds.flow(&mut env.logs, h.now, a, b, &what);
-        env.weirds.flow(&mut env.logs, h.now, a, b, &what);
-        what.in_tunnel = false;
-        env.weirds.packet(&mut env.logs, h.now, &what);
-        let fuid = gannet_base::UidSource::new(0).file(h.conn.uid, 0);
-        env.weirds.file(&mut env.logs, h.now, fuid, "odd_file", "detail", None);
-        let rows = h.rows("weird");
-        assert_eq!(rows.len(), 3);
-        assert_eq!(rows[0]["name"], "truncated_IP_in_tunnel");
-        assert_eq!((&*rows[0]["id.orig_h"], &*rows[0]["id.resp_p"]), ("10.0.0.1", "0"));
-        assert_eq!((&*rows[1]["name"], &*rows[1]["id.orig_h"]), ("truncated_IP", "-"));
-        assert_eq!(rows[2]["addl"], format!("{fuid}: detail"));
-    }
-
-    #[test]
-    fn memory_is_bounded() {
-        let mut weirds = Weirds::default();
-        for n in 0..REMEMBERED as u32 + 1000 {
-            let id = ConnId { orig_h: Addr::v4(n.to_be_bytes()), ..NOTHING };
-            weirds.seen(Key { name: "x", in_tunnel: false, daily: false, id }).count += 1;
-        }
-        assert!(weirds.young.len() + weirds.old.len() <= REMEMBERED);
-        // The latest is still known.
-        let n = REMEMBERED as u32 + 999;
-        let id = ConnId { orig_h: Addr::v4(n.to_be_bytes()), ..NOTHING };
-        assert_eq!(weirds.seen(Key { name: "x", in_tunnel: false, daily: false, id }).count, 1);
     }
 }

@@ -1,0 +1,660 @@
+//! Objects of a message (IEEE 1815 clauses 4 and 11): how long each of them is, and where one ends
+//! too soon.
+//!
+//! What is in them is logged nowhere; what counts is whether they can be read. A message is a list of
+//! *object headers*: group and variation, a *qualifier*, and a range or count whose form the qualifier
+//! tells. Responses have that many objects behind each header, requests only of the groups that carry
+//! something to the outstation. Before each object stands a prefix, which the qualifier tells, too.
+
+use std::fmt;
+
+use gannet_base::Dir;
+
+/// A field or record that reaches beyond the message, by the name Zeek has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfBound {
+    record: &'static str,
+    /// The last field of those that were to be read, or empty for the whole record.
+    field: &'static str,
+    /// Bytes that the record needs at least, or objects that are announced.
+    need: i64,
+    /// Bytes there are.
+    have: usize,
+}
+
+impl fmt::Display for OutOfBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { record, field, need, have } = self;
+        let colon = if field.is_empty() { "" } else { ":" };
+        write!(f, "out_of_bound: {record}{colon}{field}: {need} > {have}")
+    }
+}
+
+/// Checks a whole message of one side, application header included.
+pub fn check(from: Dir, message: &[u8]) -> Result<(), OutOfBound> {
+    let (record, header) = match from {
+        Dir::Orig => ("DNP3_Application_Request_Header", 2),
+        Dir::Resp => ("DNP3_Application_Response_Header", 4),
+    };
+    let mut d = Reader::new(record, message);
+    d.all(header)?;
+    let function = message[1];
+    let has_objects = match from {
+        Dir::Orig => matches!(function, 1..=12 | 16..=18 | 20..=22 | 25..=33),
+        Dir::Resp => matches!(function, 0x81..=0x83),
+    };
+    let mut rest = d.rest();
+    while has_objects && !rest.is_empty() {
+        rest = group(from, function, rest)?;
+    }
+    Ok(())
+}
+
+/// Reads from the begin of a record on.
+struct Reader<'a> {
+    record: &'static str,
+    data: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(record: &'static str, data: &'a [u8]) -> Self {
+        Self { record, data, at: 0 }
+    }
+
+    fn error(&self, field: &'static str, need: i64, have: usize) -> OutOfBound {
+        OutOfBound { record: self.record, field, need, have }
+    }
+
+    /// The next `n` bytes, which end with this field.
+    fn upto(&mut self, field: &'static str, n: usize) -> Result<&'a [u8], OutOfBound> {
+        let end = self.at + n;
+        let got = self.data.get(self.at..end);
+        let got = got.ok_or_else(|| self.error(field, end as i64, self.data.len()))?;
+        self.at = end;
+        Ok(got)
+    }
+
+    /// The next `n` bytes, if they are all of the record or a record of their own.
+    fn all(&mut self, n: usize) -> Result<&'a [u8], OutOfBound> {
+        self.upto("", n)
+    }
+
+    /// A string whose length was computed from what came before, and may be less than nothing.
+    fn string(&mut self, field: &'static str, n: i64) -> Result<(), OutOfBound> {
+        match usize::try_from(n) {
+            Ok(n) => self.upto(field, n).map(drop),
+            Err(_) => Err(self.error(field, self.at as i64 + n, self.data.len())),
+        }
+    }
+
+    /// A list of `n` records of `size` bytes each.
+    fn list(&mut self, field: &'static str, n: u16, size: usize) -> Result<(), OutOfBound> {
+        let left = self.data.len() - self.at;
+        if usize::from(n) > left / size {
+            return Err(self.error(field, i64::from(n), left));
+        }
+        self.at += usize::from(n) * size;
+        Ok(())
+    }
+
+    /// The little-endian number of two bytes at this place, which has been read.
+    fn u16_at(&self, at: usize) -> u16 {
+        self.data.get(at..at + 2).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]))
+    }
+
+    fn length_at(&self, at: usize) -> i64 {
+        i64::from(self.u16_at(at))
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        &self.data[self.at..]
+    }
+}
+
+/// Ranges by the form that the qualifier tells: of indices, then of addresses, of one, two and four
+/// bytes each.
+const RANGES: [&str; 6] = [
+    "Range_Field_0",
+    "Range_Field_1",
+    "Range_Field_2",
+    "Range_Field_3",
+    "Range_Field_4",
+    "Range_Field_5",
+];
+
+/// An object header and its objects; returns what is behind them.
+fn group(from: Dir, function: u8, data: &[u8]) -> Result<&[u8], OutOfBound> {
+    let mut d = Reader::new("Object_Header", data);
+    let head = d.upto("qualifier_field", 3)?;
+    let (kind, qualifier) = (u16::from_be_bytes([head[0], head[1]]), head[2]);
+    let at = d.at;
+    let number = |n: usize, size: usize| {
+        let part = data.get(at + n * size..at + (n + 1) * size).unwrap_or_default();
+        part.iter().rev().fold(0u32, |all, b| all << 8 | u32::from(*b))
+    };
+    let count = match qualifier & 0x0f {
+        form @ 0..=5 => {
+            let record = RANGES[usize::from(form)];
+            let size = 1 << (form % 3);
+            Reader::new(record, d.rest()).all(2 * size)?;
+            d.at += 2 * size;
+            // Addresses do not say how many objects there are.
+            let span = number(1, size).wrapping_sub(number(0, size)).wrapping_add(1);
+            if form < 3 { span as i32 } else { 0 }
+        }
+        6 => 0,
+        7 => {
+            d.upto("range_field_7", 1)?;
+            number(0, 1) as i32
+        }
+        8 => {
+            d.upto("range_field_8", 2)?;
+            number(0, 2) as i32
+        }
+        9 => {
+            d.upto("range_field_9", 4)?;
+            number(0, 4) as i32
+        }
+        0x0b => {
+            d.upto("range_field_b", 1)?;
+            number(0, 1) as i32
+        }
+        _ => {
+            d.at = data.len();
+            0
+        }
+    };
+    let (record, object_record) = match from {
+        Dir::Orig => ("Request_Objects", "Request_Data_Object"),
+        Dir::Resp => ("Response_Objects", "Response_Data_Object"),
+    };
+    let Some((field, packed)) = objects_field(from, kind) else { return Ok(d.rest()) };
+    // Packed objects have a bit each.
+    let count = if packed { count / 8 + i32::from(count > count / 8 * 8) } else { count };
+    let mut rest = d.rest();
+    let error = |have| OutOfBound { record, field, need: i64::from(count), have };
+    let count = usize::try_from(count).map_err(|_| error(data.len()))?;
+    if count > rest.len() {
+        return Err(error(rest.len()));
+    }
+    for _ in 0..count {
+        let mut o = Reader::new(object_record, rest);
+        object(&mut o, from, function, kind, qualifier)?;
+        if o.at == 0 {
+            // Nor will the others need any bytes.
+            break;
+        }
+        rest = o.rest();
+    }
+    Ok(rest)
+}
+
+/// What the list of objects behind a header is called, and whether they are packed; `None` if there
+/// are none.
+fn objects_field(from: Dir, kind: u16) -> Option<(&'static str, bool)> {
+    if from == Dir::Resp {
+        return Some(match kind {
+            0x0101 => ("biwoflag", true),
+            0x0301 => ("diwoflag", true),
+            0x0a01 => ("bowoflag", true),
+            0x0c03 => ("bocmd_PM", true),
+            _ => ("objects", false),
+        });
+    }
+    let field = match kind {
+        0x0c01 => "g12v1_objs",
+        0x0c02 => "g12v2_objs",
+        0x0c03 => return Some(("bocmd_PM", true)),
+        0x3201 => "g50v1_objs",
+        0x3202 => "g50v2_objs",
+        0x3203 => "g50v3_objs",
+        0x3301 => "g51v1_objs",
+        0x3302 => "g51v2_objs",
+        0x3401 => "g52v1_objs",
+        0x3402 => "g52v2_objs",
+        0x4601 => "g70v1_objs",
+        0x4602 => "g70v2_objs",
+        0x4603 => "g70v3_objs",
+        0x4604 => "g70v4_objs",
+        0x4605 => "g70v5_objs",
+        0x4606 => "g70v6_objs",
+        0x4607 => "g70v7_objs",
+        0x5001 => "g80v1_objs",
+        0x7801 => "g120v1_objs",
+        0x7802 => "g120v2_objs",
+        0x7803 => "g120v3_objs",
+        0x7804 => "g120v4_objs",
+        0x7805 => "g120v5_objs",
+        0x7806 => "g120v6_objs",
+        0x7807 => "g120v7_objs",
+        0x7808 => "g120v8_objs",
+        0x7809 => "g120v9_objs",
+        0x780a => "g120v10_objs",
+        0x780b => "g120v11_objs",
+        0x780c => "g120v12_objs",
+        0x780d => "g120v13_objs",
+        0x780e => "g120v14_objs",
+        0x780f => "g120v15_objs",
+        _ => return None,
+    };
+    Some((field, false))
+}
+
+/// An object with its prefix.
+fn object(
+    d: &mut Reader<'_>,
+    from: Dir,
+    function: u8,
+    kind: u16,
+    qualifier: u8,
+) -> Result<(), OutOfBound> {
+    let mut p = Reader::new("Prefix_Type", d.data);
+    let prefix = match qualifier & 0xf0 {
+        0x10 => p.upto("prefix8", 1)?,
+        0x20 => p.upto("prefix16", 2)?,
+        0x30 => p.upto("prefix32", 4)?,
+        0x40 => p.upto("object_size8", 1)?,
+        0x50 => p.upto("object_size16", 2)?,
+        0x60 => p.upto("object_size32", 4)?,
+        _ => &[],
+    };
+    let prefix = prefix.iter().rev().fold(0u32, |all, b| all << 8 | u32::from(*b));
+    d.at = p.at;
+    if !number(d, from, kind)? {
+        let mut o = Reader::new("", d.rest());
+        if !plain(&mut o, kind)? {
+            control(&mut o, from, function, kind, prefix)?;
+        }
+        d.at += o.at;
+    }
+    Ok(())
+}
+
+/// Objects that are a single number; returns whether it is one.
+fn number(d: &mut Reader<'_>, from: Dir, kind: u16) -> Result<bool, OutOfBound> {
+    let (field, n) = match kind {
+        0x0101 => ("biwoflag", 1),
+        0x0102 => ("biwflag", 1),
+        0x0201 => ("biewoflag", 1),
+        0x0302 => ("dbiflag", 1),
+        0x0a01 => ("bowoflag", 1),
+        0x0a02 => ("bowflag", 1),
+        0x0b01 => ("boewflag", 1),
+        0x0c03 => ("bocmd_PM", 1),
+        0x0d01 => ("boceFlag", 1),
+        0x2201 => ("ai_dead_16", 2),
+        0x2202 => ("ai_dead_32", 4),
+        0x2203 => ("ai_dead_sp", 4),
+        0x3401 => ("time_coarse", 2),
+        0x3402 => ("time_fine", 2),
+        0x5001 if from == Dir::Resp => ("iin", 2),
+        0x5602 => ("cha", 1),
+        0x6501 => ("bcd_small", 2),
+        0x6502 => ("bcd_medium", 4),
+        0x6601 => ("unsigned_integer", 1),
+        0x7804 => ("sessionKeyRequest", 2),
+        _ => return Ok(false),
+    };
+    d.upto(field, n).map(|_| true)
+}
+
+/// Objects of few numbers, with a time or without; returns whether it is one.
+fn plain(d: &mut Reader<'_>, kind: u16) -> Result<bool, OutOfBound> {
+    // The record, the last of its numbers where a time follows, and the bytes of the numbers.
+    let (record, last, n) = match kind {
+        0x0202 => ("BinInEveAtime", "flag", 1),
+        0x0203 => ("BinInEveRtime", "", 3),
+        0x0401 => ("DoubleInEveAtime", "flag", 1),
+        0x0402 => ("DoubleInEveRtime", "", 3),
+        0x0b02 => ("BinOutEveAtime", "flag", 1),
+        0x0c01 => ("CROB", "", 11),
+        0x0c02 => ("PCB", "", 11),
+        0x0d02 => ("BinOutCmdEveAtime", "flag", 1),
+        0x1401 => ("Counter32wFlag", "", 5),
+        0x1402 => ("Counter16wFlag", "", 3),
+        0x1405 => ("Counter32woFlag", "", 4),
+        0x1406 => ("Counter16woFlag", "", 2),
+        0x1501 => ("FrozenCounter32wFlag", "", 5),
+        0x1502 => ("FrozenCounter16wFlag", "", 3),
+        0x1505 => ("FrozenCounter32wFlagTime", "count_value", 5),
+        0x1506 => ("FrozenCounter16wFlagTime", "count_value", 3),
+        0x1509 => ("FrozenCounter32woFlag", "", 4),
+        0x150a => ("FrozenCounter16woFlag", "", 2),
+        0x1601 | 0x1701 => ("CounterEve32wFlag", "", 5),
+        0x1602 | 0x1702 => ("CounterEve16wFlag", "", 3),
+        0x1605 | 0x1705 => ("CounterEve32wFlagTime", "count_value", 5),
+        0x1606 | 0x1706 => ("CounterEve16wFlagTime", "count_value", 3),
+        0x1e01 => ("AnalogInput32wFlag", "", 5),
+        0x1e02 => ("AnalogInput16wFlag", "", 3),
+        0x1e03 => ("AnalogInput32woFlag", "", 4),
+        0x1e04 => ("AnalogInput16woFlag", "", 2),
+        0x1e05 => ("AnalogInputSPwFlag", "", 5),
+        0x1e06 => ("AnalogInputDPwFlag", "", 9),
+        0x1f01 => ("FrozenAnalogInput32wFlag", "", 5),
+        0x1f02 => ("FrozenAnalogInput16wFlag", "", 3),
+        0x1f03 => ("FrozenAnalogInput32wTime", "frozen_value", 5),
+        0x1f04 => ("FrozenAnalogInput16wTime", "frozen_value", 3),
+        0x1f05 => ("FrozenAnalogInput32woFlag", "", 4),
+        0x1f06 => ("FrozenAnalogInput16woFlag", "", 2),
+        0x1f07 => ("FrozenAnalogInputSPwFlag", "", 5),
+        0x1f08 => ("FrozenAnalogInputDPwFlag", "", 9),
+        0x2001 => ("AnalogInput32woTime", "", 5),
+        0x2002 => ("AnalogInput16woTime", "", 3),
+        0x2003 => ("AnalogInput32wTime", "value", 5),
+        0x2004 => ("AnalogInput16wTime", "value", 3),
+        0x2005 => ("AnalogInputSPwoTime", "", 5),
+        0x2006 => ("AnalogInputDPwoTime", "", 9),
+        0x2007 => ("AnalogInputSPwTime", "value", 5),
+        0x2008 => ("AnalogInputDPwTime", "value_high", 9),
+        0x2101 => ("FrozenAnaInputEve32woTime", "", 5),
+        0x2102 => ("FrozenAnaInputEve16woTime", "", 3),
+        0x2103 => ("FrozenAnaInputEve32wTime", "f_value", 5),
+        // Four bytes of value, though the standard has two.
+        0x2104 => ("FrozenAnaInputEve16wTime", "f_value", 5),
+        0x2105 => ("FrozenAnaInputEveSPwoTime", "", 5),
+        0x2106 => ("FrozenAnaInputEveDPwoTime", "", 9),
+        0x2107 => ("FrozenAnaInputEveSPwTime", "f_value", 5),
+        0x2108 => ("FrozenAnaInputEveDPwTime", "f_value_high", 9),
+        0x2801 => ("AnaOutStatus32", "", 5),
+        0x2802 => ("AnaOutStatus16", "", 3),
+        0x2803 => ("AnaOutStatusSP", "", 5),
+        0x2804 => ("AnaOutStatusDP", "", 9),
+        0x2901 => ("AnaOut32", "", 5),
+        0x2902 => ("AnaOut16", "", 3),
+        0x2903 => ("AnaOutSP", "", 5),
+        0x2904 => ("AnaOutDP", "", 9),
+        0x2a01 | 0x2b01 => ("AnaOutEve32woTime", "", 5),
+        0x2a02 | 0x2b02 => ("AnaOutEve16woTime", "", 3),
+        0x2a03 | 0x2b03 => ("AnaOutEve32wTime", "value", 5),
+        0x2a04 | 0x2b04 => ("AnaOutEve16wTime", "value", 3),
+        0x2a05 | 0x2b05 => ("AnaOutEveSPwoTime", "", 5),
+        0x2a06 | 0x2b06 => ("AnaOutEveDPwoTime", "", 9),
+        0x2a07 | 0x2b07 => ("AnaOutEveSPwTime", "value", 5),
+        0x2a08 | 0x2b08 => ("AnaOutEveDPwTime", "value_high", 9),
+        0x5101 => ("Dev_Store", "", 3),
+        0x5501 | 0x5601 => ("DescEle", "", 5),
+        0x6503 => ("BCD_Large", "", 8),
+        _ => return Ok(false),
+    };
+    d.record = record;
+    d.upto(last, n)?;
+    if !last.is_empty() {
+        d.upto("time48", 6)?;
+    }
+    Ok(true)
+}
+
+/// Objects with strings or lists in them.
+fn control(
+    d: &mut Reader<'_>,
+    from: Dir,
+    function: u8,
+    kind: u16,
+    prefix: u32,
+) -> Result<(), OutOfBound> {
+    // Sizes are computed with 32 bits, or 16 where the record takes no more, and are signed.
+    let less = |n: u32| i64::from(prefix.wrapping_sub(n) as i32);
+    let short = i64::from(prefix as u16);
+    let [group, variation] = kind.to_be_bytes();
+    match kind {
+        0x00d3..=0x00f3 | 0x00f5..=0x00fa | 0x00fc | 0x00fe | 0x00ff => {
+            d.record = "AttributeCommon";
+            let head = d.upto("leng", 2)?;
+            d.string("attribute_obj", i64::from(head[1]))
+        }
+        0x3201 | 0x3301 | 0x3302 => {
+            d.record = "AbsTime";
+            d.string("time48", 6)
+        }
+        0x3202 => {
+            d.record = "AbsTimeInterval";
+            d.string("time48", 6)?;
+            d.upto("interval", 4).map(drop)
+        }
+        0x3203 => {
+            d.record = "Last_AbsTime";
+            d.string("time48", 6)
+        }
+        0x4601 => {
+            d.record = "File_Control_ID";
+            d.upto("file_size", 12)?;
+            d.string("time_create", 6)?;
+            d.upto("status_code", 16)?;
+            d.string("file_name", d.length_at(0))?;
+            d.at = d.data.len();
+            Ok(())
+        }
+        // A request carries it only where it authenticates.
+        0x4602 if from == Dir::Orig && function != 0x1d => Ok(()),
+        0x4602 => {
+            d.record = "File_Control_Auth";
+            d.upto("auth_key", 12)?;
+            d.string("usr_name", d.length_at(2))?;
+            d.string("pwd", d.length_at(6))
+        }
+        0x4603 => {
+            d.record = "File_Control_Cmd";
+            d.upto("name_size", 4)?;
+            d.string("time_create", 6)?;
+            d.upto("req_id", 16)?;
+            d.string("file_name", d.length_at(2))
+        }
+        0x4604 => {
+            d.record = "File_Control_Cmd_Status";
+            d.upto("status_code", 13)?;
+            d.string("opt_text", less(13))
+        }
+        0x4605 => {
+            d.record = "File_Transport";
+            d.upto("block_num", 8)?;
+            d.string("file_data", less(8))
+        }
+        0x4606 => {
+            d.record = "File_Transport_Status";
+            d.upto("status", 9)?;
+            d.string("opt_text", less(9))
+        }
+        0x4607 => {
+            d.record = "File_Desc";
+            d.upto("req_id", 20)?;
+            d.string("f_name", d.length_at(2))
+        }
+        0x5201 => {
+            d.record = "Dev_Profile";
+            d.upto("count", 10)?;
+            d.list("dev_headers", d.u16_at(8), 4)
+        }
+        0x5301 => {
+            d.record = "PrivRegObj";
+            d.upto("len", 8)?;
+            d.string("data_objs", d.length_at(6))
+        }
+        0x5302 => {
+            d.record = "PrivRegObjDesc";
+            d.upto("count", 8)?;
+            d.list("data_objs", d.u16_at(6), 4)
+        }
+        0x5b01 => activation(d),
+        0x7801 => {
+            d.record = "AuthChallenge";
+            d.upto("reason", 8)?;
+            d.string("chan_data", short - 8)
+        }
+        0x7802 => {
+            d.record = "AuthReply";
+            d.upto("user_num", 6)?;
+            d.string("mac", short - 6)
+        }
+        0x7803 => {
+            d.record = "AuthAggrRequest";
+            d.all(6).map(drop)
+        }
+        0x7805 => {
+            d.record = "AuthSessionKeyStatus";
+            d.upto("cha_data_len", 11)?;
+            let n = d.length_at(9);
+            d.string("chan_data", n)?;
+            d.string("mac", short - 11 - n)
+        }
+        0x7806 => {
+            d.record = "AuthSessionKeyChange";
+            d.upto("user_num", 6)?;
+            d.string("key_wrap_data", short - 6)
+        }
+        0x7807 => {
+            d.record = "AuthError";
+            d.upto("error_code", 9)?;
+            d.string("time_error", 6)?;
+            d.string("error_text", short - 15)
+        }
+        0x7808 => {
+            d.record = "UserCert";
+            d.upto("cert_type", 2)?;
+            d.string("cert_text", short - 2)
+        }
+        0x7809 => {
+            d.record = "MAC";
+            d.string("mac_text", short)
+        }
+        0x780a => {
+            d.record = "UserStatusChange";
+            d.upto("cert_data_len", 16)?;
+            d.string("user_name", d.length_at(10))?;
+            d.string("user_pubkey", d.length_at(12))?;
+            d.string("cert_data", d.length_at(14))
+        }
+        0x780b => {
+            d.record = "UpdateKeyReq";
+            d.upto("master_cha_data_len", 5)?;
+            d.string("user_name", d.length_at(1))?;
+            d.string("master_cha_data", d.length_at(3))
+        }
+        0x780c => {
+            d.record = "UpdateKeyRep";
+            d.upto("outstation_cha_data_len", 10)?;
+            d.string("outstation_cha_data", d.length_at(8))
+        }
+        0x780d => {
+            d.record = "UpdateKey";
+            d.upto("update_key_len", 8)?;
+            d.string("update_key_data", d.length_at(6))
+        }
+        0x780e => {
+            d.record = "UpdateKeySig";
+            d.string("digital_sig", short)
+        }
+        0x780f => {
+            d.record = "UpdateKeyCon";
+            d.string("mac", short)
+        }
+        // Strings of octets, whose length is the variation.
+        _ if (0x6e..=0x71).contains(&group) => {
+            d.record = "Default_Wrap";
+            let names = ["oct_str", "oct_str_eve", "vir_ter_out_blk", "vir_ter_eve"];
+            d.string(names[usize::from(group - 0x6e)], i64::from(variation))
+        }
+        // All else takes what is left, of whatever kind it is.
+        _ => {
+            d.at = d.data.len();
+            Ok(())
+        }
+    }
+}
+
+/// Status of an activation (group 91).
+fn activation(d: &mut Reader<'_>) -> Result<(), OutOfBound> {
+    d.record = "ActivateConf";
+    let head = d.upto("count", 5)?;
+    let (count, left) = (head[4], d.rest().len());
+    if usize::from(count) > left {
+        return Err(d.error("elements", i64::from(count), left));
+    }
+    for _ in 0..count {
+        let mut e = Reader::new("StatusEle", d.rest());
+        let head = e.upto("status_code", 2)?;
+        e.string("ancillary", i64::from(head[0]) - 1)?;
+        d.at += e.at;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(from: Dir, message: &[u8]) -> String {
+        check(from, message).map_or_else(|e| e.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn headers() {
+        use Dir::{Orig, Resp};
+        assert_eq!(error(Orig, b"\xc0"), "out_of_bound: DNP3_Application_Request_Header: 2 > 1");
+        assert_eq!(
+            error(Resp, b"\xc0\x81\0"),
+            "out_of_bound: DNP3_Application_Response_Header: 4 > 3"
+        );
+        // Class data of all objects, twice.
+        assert_eq!(error(Orig, b"\xc0\x01\x3c\x02\x06\x3c\x03\x06"), "");
+        let short = "out_of_bound: Object_Header:qualifier_field: 3 > 2";
+        assert_eq!(error(Orig, b"\xc0\x01\x3c\x02\x06\x3c\x03"), short);
+        assert_eq!(error(Orig, b"\xc0\x01\x1e\x02\0\x01"), "out_of_bound: Range_Field_0: 2 > 1");
+        assert_eq!(
+            error(Orig, b"\xc0\x01\x3c\x02\x08\x01"),
+            "out_of_bound: Object_Header:range_field_8: 5 > 4"
+        );
+        // A confirmation has no objects; of a function nobody knows they are not read.
+        assert_eq!(error(Orig, b"\xc0\0\xff"), "");
+        assert_eq!(error(Resp, b"\xc0\x70\0\0\xff"), "");
+        // What no qualifier is takes the rest.
+        assert_eq!(error(Orig, b"\xc0\x01\x1e\x02\x0f\x01"), "");
+    }
+
+    #[test]
+    fn objects_of_responses() {
+        use Dir::Resp;
+        // Two analog inputs of three bytes, then nine packed bits.
+        let mut m = b"\xc0\x81\0\0\x1e\x02\0\x03\x04\x01aa\x01bb\x01\x01\x07\x09\xff\x01".to_vec();
+        assert_eq!(error(Resp, &m), "");
+        m.pop();
+        assert_eq!(error(Resp, &m), "out_of_bound: Response_Objects:biwoflag: 2 > 1");
+        let m = b"\xc0\x81\0\0\x1e\x02\0\x03\x04\x01aa\x01b";
+        assert_eq!(error(Resp, m), "out_of_bound: AnalogInput16wFlag: 3 > 2");
+        // A range that ends before it begins, with objects prefixed by their number.
+        let m = b"\xc0\x81\0\0\x1e\x02\0\x04\x02";
+        assert_eq!(error(Resp, m), "out_of_bound: Response_Objects:objects: -1 > 5");
+        let m = b"\xc0\x81\0\0\x02\x02\x28\x01\0\x05\0\x81123456";
+        assert_eq!(error(Resp, m), "");
+        assert_eq!(error(Resp, &m[..m.len() - 1]), "out_of_bound: BinInEveAtime:time48: 7 > 6");
+        assert_eq!(error(Resp, &m[..11]), "out_of_bound: BinInEveAtime:flag: 1 > 0");
+        assert_eq!(error(Resp, &m[..10]), "out_of_bound: Prefix_Type:prefix16: 2 > 1");
+        // Behind a prefix there is to be one number.
+        let m = b"\xc0\x81\0\0\x50\x01\x17\x01\x07\x01";
+        assert_eq!(error(Resp, m), "out_of_bound: Response_Data_Object:iin: 3 > 2");
+        // Octets by variation; unknown objects take what is there.
+        assert_eq!(error(Resp, b"\xc0\x81\0\0\x6e\x03\0\0\0abc"), "");
+        assert_eq!(
+            error(Resp, b"\xc0\x81\0\0\x6e\x03\0\0\0ab"),
+            "out_of_bound: Default_Wrap:oct_str: 3 > 2"
+        );
+        assert_eq!(error(Resp, b"\xc0\x81\0\0\xc8\x03\0\0\0ab"), "");
+    }
+
+    #[test]
+    fn files_and_strings() {
+        use Dir::{Orig, Resp};
+        let m = b"\xc0\x81\0\0\x46\x05\x5b\x01\x0a\0\x01\0\0\0\0\0\0\0ab";
+        assert_eq!(error(Resp, m), "");
+        let m = b"\xc0\x81\0\0\x46\x05\x5b\x01\x07\0\x01\0\0\0\0\0\0\0ab";
+        assert_eq!(error(Resp, m), "out_of_bound: File_Transport:file_data: 7 > 10");
+        // An operation of one relay, and one that is cut.
+        let m = b"\xc0\x03\x0c\x01\x17\x01\x05\x03\x01\x64\0\0\0\x64\0\0\0\0";
+        assert_eq!(error(Orig, m), "");
+        assert_eq!(error(Orig, &m[..m.len() - 1]), "out_of_bound: CROB: 11 > 10");
+        // Authentication by file is read in that request alone.
+        assert_eq!(error(Orig, b"\xc0\x19\x46\x02\x07\x01\x3c\x02\x06"), "");
+        let m = b"\xc0\x81\0\0\x5b\x01\x07\x01\0\0\0\0\x02\x02\x07x\0\x07";
+        assert_eq!(error(Resp, m), "out_of_bound: StatusEle:ancillary: 1 > 2");
+    }
+}

@@ -1,0 +1,115 @@
+//! Rows of weird.log and notice.log.
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::Time;
+use gannet_base::Uid;
+use gannet_log::Enum;
+use gannet_log::Set;
+
+gannet_log::row! {
+    /// One row an oddity, after suppression.
+    pub struct WeirdRow<'a> = "weird" {
+        /// When it was seen.
+        ts: Time = "ts",
+        /// The connection it concerns.
+        uid: Option<Uid> = "uid",
+        /// Its ends; ports are 0 for a pair of hosts.
+        id: Option<ConnId> = "id",
+        /// The oddity.
+        name: &'a str = "name",
+        /// Details.
+        addl: Option<&'a [u8]> = "addl",
+        /// Whether it made a notice, too.
+        notice: bool = "notice",
+        /// Who saw it: always `zeek`, the name of a process that is no part of a cluster.
+        peer: &'a str = "peer",
+        /// The analyzer that saw it.
+        source: Option<&'static str> = "source",
+    }
+}
+
+gannet_log::row! {
+    /// One row a notice. Only oddities raise any, and a capture's loss where it is logged.
+    pub struct NoticeRow<'a> = "notice" {
+        /// When it was raised.
+        ts: Time = "ts",
+        /// The connection it concerns.
+        uid: Option<Uid> = "uid",
+        /// Its ends.
+        id: Option<ConnId> = "id",
+        /// The file it concerns.
+        fuid: Option<Uid> = "fuid",
+        /// The file's type.
+        file_mime_type: Option<&'a str> = "file_mime_type",
+        /// The file in words.
+        file_desc: Option<&'a str> = "file_desc",
+        /// Transport.
+        proto: Option<Proto> = "proto",
+        /// Kind of notice.
+        note: Enum = "note",
+        /// In words.
+        msg: &'a str = "msg",
+        /// Details.
+        sub: Option<&'a [u8]> = "sub",
+        /// Source address.
+        src: Option<Addr> = "src",
+        /// Destination address.
+        dst: Option<Addr> = "dst",
+        /// Port.
+        p: Option<gannet_log::Port> = "p",
+        /// A count.
+        n: Option<u64> = "n",
+        /// Who raised it.
+        peer_descr: Option<&'a str> = "peer_descr",
+        /// What was done about it.
+        actions: Set<Enum> = "actions",
+        /// Who is told by mail.
+        email_dest: Set<&'a str> = "email_dest",
+        /// How long its like stays suppressed.
+        suppress_for: Interval = "suppress_for",
+        /// Where the remote host stands: country.
+        country: Option<&'a str> = "remote_location.country_code",
+        /// Region.
+        region: Option<&'a str> = "remote_location.region",
+        /// City.
+        city: Option<&'a str> = "remote_location.city",
+        /// Latitude.
+        latitude: Option<f64> = "remote_location.latitude",
+        /// Longitude.
+        longitude: Option<f64> = "remote_location.longitude",
+    }
+}
+
+impl<'a> NoticeRow<'a> {
+    /// A notice of no connection and no host.
+    pub(crate) fn plain(ts: Time, note: &'static str, msg: &'a str) -> Self {
+        Self {
+            ts,
+            uid: None,
+            id: None,
+            fuid: None,
+            file_mime_type: None,
+            file_desc: None,
+            proto: None,
+            note: Enum(note),
+            msg,
+            sub: None,
+            src: None,
+            dst: None,
+            p: None,
+            n: None,
+            peer_descr: None,
+            actions: Set(vec![Enum("Notice::ACTION_LOG")]),
+            email_dest: Set(Vec::new()),
+            suppress_for: Interval::from_secs(3600),
+            country: None,
+            region: None,
+            city: None,
+            latitude: None,
+            longitude: None,
+        }
+    }
+}
