@@ -1,5 +1,7 @@
 use gannet_base::Dir;
 
+use super::rules;
+use super::rules::RULES;
 use super::tcp;
 use super::udp;
 use crate::Analyze;
@@ -26,12 +28,11 @@ pub struct Detector {
     met: u32,
     chunks: u8,
     done: bool,
-    /// Of the originator's lines so far, and where the last of them begins.
-    commands: tcp::Commands,
-    line: u16,
+    /// In what the sides sent.
+    seen: tcp::Seen,
 }
 
-const _: () = assert!(tcp::RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
+const _: () = assert!(RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
 const _: () = assert!(size_of::<Detector>() <= 64);
 
 const HEADER: usize = 2;
@@ -144,23 +145,23 @@ impl Analyze for Detector {
         let (orig_now, resp_now): (&[u8], &[u8]) =
             if from.is_orig() { (data, &[]) } else { (&[], data) };
         let orig = self.side(Dir::Orig, orig_now, &mut a);
-        let (mut commands, mut line) = (self.commands, usize::from(self.line));
-        if from.is_orig() {
-            line = commands.look(orig, line);
-        }
         let resp = self.side(Dir::Resp, resp_now, &mut b);
-        let sides = tcp::Sides { orig, resp, commands };
-        let mut met = 0u32;
-        for (i, (_, test)) in tcp::RULES.iter().enumerate() {
-            if self.met & (1 << i) == 0 && test(sides) {
+        let mut seen = self.seen;
+        let before = usize::from(self.bytes[from.index()]);
+        seen.look(from, if from.is_orig() { orig } else { resp }, before);
+        let sides = tcp::Sides { orig, resp, seen };
+        let (mut met, mut left) = (0_u32, rules::left(sides) & !self.met);
+        while left != 0 {
+            let i = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if RULES.get(i).is_some_and(|rule| (rule.test)(sides)) {
                 met |= 1 << i;
             }
         }
-        // Beyond what is kept there is no next time.
-        (self.commands, self.line) = (commands, u16::try_from(line).unwrap_or_default());
-        for (i, (tag, _)) in tcp::RULES.iter().enumerate() {
+        self.seen = seen;
+        for (i, rule) in RULES.iter().enumerate() {
             if met & (1 << i) != 0 && self.first(i) {
-                self.start(cx, *tag, from, data);
+                self.start(cx, rule.tag, from, data);
             }
         }
         self.keep(from, data);

@@ -5,13 +5,15 @@
 //! and asks after each chunk which protocols' beginnings are now complete. A protocol found is
 //! [started](crate::Context::start) and given everything kept so far.
 //!
-//! What a beginning looks like is said in `tcp.rs` and `udp.rs`, one small function each, written to
+//! What a beginning looks like is said in `tcp.rs` (in order in `rules.rs`) and `udp.rs`, one small function each, written to
 //! accept exactly what the signatures of Zeek's base scripts accept: all are anchored at the
 //! start of the stream (or of each datagram), some count for one side only, and some
 //! need the other side to have begun in a certain way as well. Being
-//! questions about all bytes of a side so far, they need no state between chunks.
+//! questions about all bytes of a side so far, they need no state between chunks; what takes long to
+//! look for is remembered nevertheless.
 
 mod detector;
+mod rules;
 mod tcp;
 mod text;
 mod udp;

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use gannet_base::Dir;
 use memchr::memmem;
 
 use super::text::after;
@@ -13,30 +14,47 @@ use super::text::is_space;
 use super::text::later_lines;
 use super::text::line_starts;
 
-/// Everything that a side sent so far.
+/// Everything that the sides sent so far.
 #[derive(Clone, Copy)]
 pub(super) struct Sides<'a> {
     pub(super) orig: &'a [u8],
     pub(super) resp: &'a [u8],
-    /// Commands of IRC that begin lines of the originator.
-    pub(super) commands: Commands,
+    /// What was seen in that.
+    pub(super) seen: Seen,
 }
 
-/// Which commands begin lines: what three rules would else look for in each of them.
+/// What rules would else look for again in all that a side sent, chunk by chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Commands {
+pub(super) struct Seen {
+    /// Commands of IRC at the beginning of the originator's lines.
     user: bool,
     nick: bool,
     server: bool,
+    /// By side: what the settings of an RDP server begin with.
+    mc_dn: [bool; 2],
+    /// Where the originator's last line begins.
+    line: u16,
 }
 
-impl Commands {
-    /// Looks at the lines of `d` from the one on that begins at `line`, the last one when it was
-    /// looked at before. Returns where the last one begins now.
-    pub(super) fn look(&mut self, d: &[u8], line: usize) -> usize {
-        let mut last = line;
-        for line in line_starts(d.get(line..).unwrap_or_default()) {
-            last = d.len() - line.len();
+impl Seen {
+    /// Looks at what a side has sent, of which so many bytes were there the last time.
+    #[inline]
+    pub(super) fn look(&mut self, from: Dir, side: &[u8], before: usize) {
+        let mc_dn = &mut self.mc_dn[from.index()];
+        if !*mc_dn {
+            let new = before.saturating_sub(MC_DN.len() - 1);
+            *mc_dn = MC_DN_FINDER.find(side.get(new..).unwrap_or_default()).is_some();
+        }
+        if from.is_orig() {
+            self.commands(side);
+        }
+    }
+
+    /// Commands in the originator's lines from the one on that was the last one before.
+    fn commands(&mut self, d: &[u8]) {
+        for line in line_starts(d.get(usize::from(self.line)..).unwrap_or_default()) {
+            // Beyond what is kept there is no next time.
+            self.line = u16::try_from(d.len() - line.len()).unwrap_or_default();
             let line = after(line, |b| b == b' ');
             match line.first().map(u8::to_ascii_uppercase) {
                 Some(b'U') => self.user |= after_word(line, b"USER").is_some(),
@@ -45,63 +63,24 @@ impl Commands {
                 _ => {}
             }
         }
-        last
     }
 
-    fn log_in(self) -> bool {
+    /// Whether a side, the first or the second, may be an RDP server.
+    pub(super) fn rdp(self, side: &[u8], which: usize) -> bool {
+        side.get(5) == Some(&0xd0) || self.mc_dn[which]
+    }
+
+    pub(super) fn log_in(self) -> bool {
         self.user && self.nick
     }
 }
 
-type Test = fn(Sides<'_>) -> bool;
-
-/// The beginnings in the order in which they are tried, with the protocol each one means.
-/// Beginnings of one protocol count once each.
-pub(super) const RULES: &[(crate::Tag, Test)] = &[
-    (crate::Tag::DceRpc, |s| dce_rpc(s.orig) || dce_rpc(s.resp)),
-    (crate::Tag::Dnp3Tcp, |s| s.resp.starts_with(b"\x05\x64")),
-    (crate::Tag::Ftp, |s| ftp_server(s.resp) && ftp_client(s.orig)),
-    (crate::Tag::Http, |s| http_client(s.orig)),
-    (crate::Tag::Http, |s| http_server(s.resp)),
-    (crate::Tag::Irc, |s| s.commands.log_in() && irc_login(s, b"USER", b"NICK")),
-    (crate::Tag::Irc, |s| s.commands.log_in() && irc_login(s, b"NICK", b"USER")),
-    (crate::Tag::Irc, |s| s.commands.server && irc_peer(s.resp) && irc_peer(s.orig)),
-    (crate::Tag::KrbTcp, |s| krb_request(skip4(s.orig)) || krb_request(skip4(s.resp))),
-    (crate::Tag::KrbTcp, |s| krb_reply(skip4(s.orig)) || krb_reply(skip4(s.resp))),
-    (crate::Tag::LdapTcp, |s| ldap_client(s.orig) && ldap(s.resp)),
-    (crate::Tag::LdapTcp, |s| ldap_client(s.resp) && ldap(s.orig)),
-    (crate::Tag::Mqtt, |s| mqtt(s.orig) || mqtt(s.resp)),
-    (crate::Tag::Pop3, |s| s.resp.starts_with(b"+OK") && pop3_client(s.orig)),
-    (crate::Tag::Postgresql, |s| postgresql_tls(s) || postgresql(s)),
-    (crate::Tag::Rdp, |s| both(s) && rdp(s.orig, s.resp)),
-    (crate::Tag::Rdp, |s| both(s) && rdp(s.resp, s.orig)),
-    (crate::Tag::Redis, |s| redis_server(s.resp) && ends_with_crlf(s.orig)),
-    (crate::Tag::Rfb, |s| s.orig.starts_with(b"RFB") && s.resp.starts_with(b"RFB")),
-    (crate::Tag::Smb, |s| smb(s.orig) || smb(s.resp)),
-    (crate::Tag::Smtp, |s| smtp_server(s.resp) && smtp_client(s.orig)),
-    (crate::Tag::Socks, |s| socks4_client(s.orig) && socks4_server(s.resp)),
-    (crate::Tag::Socks, |s| socks4_client(s.resp) && socks4_server(s.orig)),
-    (crate::Tag::Socks, |s| socks5_client(s.orig) && socks5_server(s.resp)),
-    (crate::Tag::Ssh, |s| ssh(s.orig) && ssh(s.resp)),
-    (crate::Tag::Ssl, |s| tls_client(s.orig)),
-    (crate::Tag::Ssl, |s| tls_server(s.resp)),
-    (crate::Tag::Xmpp, |s| xmpp(s.orig) || xmpp(s.resp)),
-];
-
-fn both(s: Sides<'_>) -> bool {
-    !s.orig.is_empty() && !s.resp.is_empty()
-}
-
-fn skip4(d: &[u8]) -> &[u8] {
-    d.get(4..).unwrap_or_default()
-}
-
 /// Version 5.0 or 5.1 and a packet type.
-fn dce_rpc(d: &[u8]) -> bool {
+pub(super) fn dce_rpc(d: &[u8]) -> bool {
     matches!(d, [5, 0 | 1, 0..=0x13, ..])
 }
 
-fn http_client(d: &[u8]) -> bool {
+pub(super) fn http_client(d: &[u8]) -> bool {
     let d = after(d, is_space);
     let Some(first) = d.first() else { return false };
     let words: &[&[u8]] = match first {
@@ -144,7 +123,7 @@ fn http_client(d: &[u8]) -> bool {
     words.iter().any(|w| d.starts_with(w))
 }
 
-fn http_server(d: &[u8]) -> bool {
+pub(super) fn http_server(d: &[u8]) -> bool {
     has_word(d, b"HTTP/") && d.get(5).is_some_and(u8::is_ascii_digit)
 }
 
@@ -153,6 +132,10 @@ fn ftp_server(d: &[u8]) -> bool {
     let d = after(d, |b| matches!(b, b'\n' | b'\r' | b' '));
     code(d, &[b"120", b"220"])
         && later_lines(&d[4..]).any(|l| code(after(l, |b| b == b' '), &[b"230", b"331"]))
+}
+
+pub(super) fn ftp(s: Sides<'_>) -> bool {
+    ftp_server(s.resp) && ftp_client(s.orig)
 }
 
 /// One of the numbers and no further digit.
@@ -181,7 +164,7 @@ fn irc_server(d: &[u8]) -> bool {
 }
 
 /// A client's commands in this order, and a server's reply.
-fn irc_login(s: Sides<'_>, first: &[u8], second: &[u8]) -> bool {
+pub(super) fn irc_login(s: Sides<'_>, first: &[u8], second: &[u8]) -> bool {
     irc_client(s.orig, first, second) && irc_server(s.resp)
 }
 
@@ -195,6 +178,11 @@ fn irc_client(d: &[u8], first: &[u8], second: &[u8]) -> bool {
         after_word(after(l, |b| b == b' '), second)
             .is_some_and(|arg| if second == b"USER" { ends_line(arg) } else { has_line_end(arg) })
     })
+}
+
+/// Two servers of IRC.
+pub(super) fn irc_servers(s: Sides<'_>) -> bool {
+    s.seen.server && irc_peer(s.resp) && irc_peer(s.orig)
 }
 
 /// `SERVER name hops :description`, complete.
@@ -244,11 +232,11 @@ pub(super) fn ldap(d: &[u8]) -> bool {
 }
 
 /// A name that begins with `MQ`, behind a fixed header of two to five bytes and a length.
-fn mqtt(d: &[u8]) -> bool {
+pub(super) fn mqtt(d: &[u8]) -> bool {
     (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ"))
 }
 
-fn pop3_client(d: &[u8]) -> bool {
+pub(super) fn pop3_client(d: &[u8]) -> bool {
     line_starts(d).any(|l| {
         let l = after(l, is_space);
         [b"CAPA", b"AUTH", b"STLS"].iter().any(|w| has_word(l, &w[..]))
@@ -258,33 +246,33 @@ fn pop3_client(d: &[u8]) -> bool {
 }
 
 /// A wish for TLS, and an answer to it.
-fn postgresql_tls(s: Sides<'_>) -> bool {
+pub(super) fn postgresql_tls(s: Sides<'_>) -> bool {
     matches!(s.resp, [b'S' | b'N', ..]) && s.orig.starts_with(b"\0\0\0\x08\x04\xd2\x16\x2f")
 }
 
 /// A startup message that names a user soon, and a message shorter than 64 KB.
-fn postgresql(s: Sides<'_>) -> bool {
+pub(super) fn postgresql(s: Sides<'_>) -> bool {
     let (Some([0, 3, 0]), [ty, 0, 0, _, _, ..]) = (s.orig.get(4..7), s.resp) else { return false };
     let names = &s.orig[7..s.orig.len().min(7 + 256 + 5)];
     ty.is_ascii_alphanumeric() && memmem::find(names, b"user\0").is_some()
 }
 
 /// What a server's settings begin with.
-static MC_DN: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"McDn"));
+const MC_DN: &[u8] = b"McDn";
+static MC_DN_FINDER: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| memmem::Finder::new(MC_DN));
 
-/// Client `a` and server `b`.
-fn rdp(a: &[u8], b: &[u8]) -> bool {
-    let server = b.get(5) == Some(&0xd0) || MC_DN.find(b).is_some();
-    server
-        && (memmem::find(a, b"Cookie: mstshash=").is_some()
-            || memmem::find(a, b"Duca").is_some_and(|n| {
-                let channels: [&[u8]; 4] = [b"rdpdr", b"rdpsnd", b"drdynvc", b"cliprdr"];
-                channels.iter().any(|c| memmem::find(&a[n + 4..], c).is_some())
-            }))
+/// A cookie, or a client's settings and a channel.
+pub(super) fn rdp_client(d: &[u8]) -> bool {
+    memmem::find(d, b"Cookie: mstshash=").is_some()
+        || memmem::find(d, b"Duca").is_some_and(|n| {
+            let channels: [&[u8]; 4] = [b"rdpdr", b"rdpsnd", b"drdynvc", b"cliprdr"];
+            channels.iter().any(|c| memmem::find(&d[n + 4..], c).is_some())
+        })
 }
 
 /// A value on a line, or the length of one that has it.
-fn redis_server(d: &[u8]) -> bool {
+pub(super) fn redis_server(d: &[u8]) -> bool {
     match d {
         [b'-' | b'+' | b'_' | b',', rest @ ..] => ends_with_crlf(rest),
         [b':' | b'$' | b'*' | b'#' | b'(' | b'!' | b'=' | b'%' | b'`' | b'~' | b'>', rest @ ..] => {
@@ -298,20 +286,20 @@ fn redis_server(d: &[u8]) -> bool {
 }
 
 /// Whether the first line is complete and ends as lines do.
-fn ends_with_crlf(d: &[u8]) -> bool {
+pub(super) fn ends_with_crlf(d: &[u8]) -> bool {
     memchr::memchr(b'\n', d).is_some_and(|n| d[..n].ends_with(b"\r"))
 }
 
-fn smb(d: &[u8]) -> bool {
+pub(super) fn smb(d: &[u8]) -> bool {
     matches!(d, [_, _, _, _, 0xfe | 0xff, b'S', b'M', b'B', ..])
 }
 
-fn smtp_server(d: &[u8]) -> bool {
+pub(super) fn smtp_server(d: &[u8]) -> bool {
     let d = after(d, is_space);
     d.starts_with(b"220") && d.get(3).is_some_and(|&b| is_space(b) || b == b'-')
 }
 
-fn smtp_client(d: &[u8]) -> bool {
+pub(super) fn smtp_client(d: &[u8]) -> bool {
     line_starts(d).any(|l| {
         let l = after(l, is_space);
         has_word(l, b"HELO") || has_word(l, b"EHLO")
@@ -319,34 +307,34 @@ fn smtp_client(d: &[u8]) -> bool {
 }
 
 /// Version 4, CONNECT or BIND, and a zero within 32 bytes.
-fn socks4_client(d: &[u8]) -> bool {
+pub(super) fn socks4_client(d: &[u8]) -> bool {
     matches!(d, [4, 1 | 2, rest @ ..] if rest[..rest.len().min(33)].contains(&0))
 }
 
-fn socks4_server(d: &[u8]) -> bool {
+pub(super) fn socks4_server(d: &[u8]) -> bool {
     matches!(d, [0, 0x5a..=0x5d, ..])
 }
 
 /// Version 5 and a first method that is assigned.
-fn socks5_client(d: &[u8]) -> bool {
+pub(super) fn socks5_client(d: &[u8]) -> bool {
     matches!(d, [5, _, 0..=3 | 5..=9, ..])
 }
 
-fn socks5_server(d: &[u8]) -> bool {
+pub(super) fn socks5_server(d: &[u8]) -> bool {
     matches!(d, [5, 0..=3 | 5..=9 | 0xff, ..])
 }
 
-fn ssh(d: &[u8]) -> bool {
+pub(super) fn ssh(d: &[u8]) -> bool {
     has_word(d, b"SSH-") && matches!(d.get(4..6), Some(b"1." | b"2."))
 }
 
 /// A handshake record with a ClientHello of SSL 3 to TLS 1.2.
-fn tls_client(d: &[u8]) -> bool {
+pub(super) fn tls_client(d: &[u8]) -> bool {
     matches!(d, [0x16, 3, 0..=3, _, _, 1, _, _, _, 3, 0..=3, ..])
 }
 
 /// A handshake record with a ServerHello, perhaps behind an alert; TLS 1.3's drafts included.
-fn tls_server(d: &[u8]) -> bool {
+pub(super) fn tls_server(d: &[u8]) -> bool {
     let d = match d {
         [0x15, 3, 0..=3, _, _, _, _, rest @ ..] => rest,
         _ => d,
@@ -359,7 +347,7 @@ fn tls_server(d: &[u8]) -> bool {
 }
 
 /// A stream element in a `jabber:` namespace, perhaps behind an XML declaration.
-fn xmpp(d: &[u8]) -> bool {
+pub(super) fn xmpp(d: &[u8]) -> bool {
     if d.first().is_none_or(|b| !matches!(b, b'<' | b'\n' | b'\r' | b' ')) {
         return false;
     }
@@ -381,13 +369,15 @@ fn xmpp(d: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::Tag;
+    use crate::detect::rules::RULES;
     use proptest::prelude::*;
 
     fn found(orig: &[u8], resp: &[u8]) -> Vec<Tag> {
-        let mut commands = Commands::default();
-        commands.look(orig, 0);
-        let s = Sides { orig, resp, commands };
-        let mut tags: Vec<_> = RULES.iter().filter(|(_, t)| t(s)).map(|(tag, _)| *tag).collect();
+        let mut seen = Seen::default();
+        seen.look(Dir::Orig, orig, 0);
+        seen.look(Dir::Resp, resp, 0);
+        let s = Sides { orig, resp, seen };
+        let mut tags: Vec<_> = RULES.iter().filter(|r| (r.test)(s)).map(|r| r.tag).collect();
         tags.dedup();
         tags
     }
@@ -469,19 +459,20 @@ mod tests {
     }
 
     proptest! {
-        /// Lines that come in pieces are the same lines.
+        /// What comes in pieces is the same.
         #[test]
-        fn commands_are_found_however_they_come(
-            text in "( |NICK |USER |SERVER |x|\r|\n){0,12}",
+        fn pieces_are_as_their_whole(
+            text in "( |NICK |USER |SERVER |McDn|M|c|Dn|x|\r|\n){0,12}",
             cuts in prop::collection::vec(0_usize..40, 0..4),
         ) {
-            let (mut whole, mut pieces, mut line) = <(Commands, Commands, usize)>::default();
-            whole.look(text.as_bytes(), 0);
+            let (mut whole, mut pieces, mut before) = <(Seen, Seen, usize)>::default();
+            whole.look(Dir::Orig, text.as_bytes(), 0);
             let mut ends: Vec<_> = cuts.iter().map(|n| *n.min(&text.len())).collect();
             ends.extend([0, text.len()]);
             ends.sort_unstable();
             for end in ends {
-                line = pieces.look(&text.as_bytes()[..end], line);
+                pieces.look(Dir::Orig, &text.as_bytes()[..end], before);
+                before = end;
             }
             prop_assert_eq!(pieces, whole);
         }
