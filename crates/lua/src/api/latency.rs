@@ -7,7 +7,6 @@ use foldhash::fast::RandomState;
 use gannet_pipeline::fingerprint::Fingerprint;
 use hdrhistogram::Histogram;
 
-
 /// Queries that wait for their response; at more, the oldest goes without.
 const MAX_WAITING: usize = 1 << 20;
 
