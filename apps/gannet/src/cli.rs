@@ -61,10 +61,32 @@ pub(crate) enum Command {
     Man(man::Args),
 }
 
+/// The same with one command: a script may be so short that to declare all others takes longer.
+#[cfg(feature = "lua")]
+#[derive(Debug, Parser)]
+#[command(name = "gannet", version, subcommand_required = true, max_term_width = 100)]
+struct OnlyRun {
+    #[command(subcommand)]
+    command: RunAlone,
+}
+
+#[cfg(feature = "lua")]
+#[derive(Debug, Subcommand)]
+enum RunAlone {
+    Run(run::Args),
+}
+
 /// Parses the arguments, the command's own name first. Ends the process for help and for wrong
 /// usage.
 pub(crate) fn parse(args: Vec<OsString>) -> Command {
     let args = with_analyze(with_run(args));
+    #[cfg(feature = "lua")]
+    if args.get(1).is_some_and(|command| command == "run") {
+        return match OnlyRun::try_parse_from(&args) {
+            Ok(OnlyRun { command: RunAlone::Run(args) }) => Command::Run(args),
+            Err(error) => error.exit(),
+        };
+    }
     match Cli::try_parse_from(&args) {
         Ok(cli) => cli.command,
         Err(error) => {

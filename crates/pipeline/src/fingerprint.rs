@@ -7,12 +7,12 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 
-/// 128 bits of keyed hash.
+/// 127 bits of keyed hash, and one that is set, so that none is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
     /// Some of them, each as random as the others.
     pub first: u64,
-    /// The rest.
+    /// The rest; the lowest is set.
     pub second: u64,
 }
 
@@ -33,7 +33,7 @@ impl Fingerprints {
     #[inline]
     pub fn of(&self, key: &[u64]) -> Fingerprint {
         let [[first, by], [second, with]] = self.0;
-        let (mut x, mut y) = (first ^ key.len() as u64, second ^ key.len() as u64);
+        let (mut x, mut y) = (first, second);
         let (pairs, last) = key.as_chunks::<2>();
         for [a, b] in pairs {
             x = fold(x ^ a, by ^ b);
@@ -43,7 +43,9 @@ impl Fingerprints {
             x = fold(x ^ a, by);
             y = fold(y ^ a, with);
         }
-        Fingerprint { first: fold(x ^ by, first), second: fold(y ^ with, second) }
+        // Last and apart from the words, so that none of them can make up for it.
+        let len = key.len() as u64;
+        Fingerprint { first: fold(x ^ by, first ^ len), second: fold(y ^ with, second ^ len) | 1 }
     }
 }
 
@@ -77,6 +79,7 @@ mod tests {
                 assert!(seen.insert(print.first) & seen.insert(print.second), "{key:?}");
             }
         }
+        assert!([[5, 7], [4, 7], [5, 6]].iter().all(|key| seen.insert(make.of(key).first)));
         assert_ne!(make.of(&[1]), Fingerprints::default().of(&[1]));
     }
 
@@ -87,7 +90,7 @@ mod tests {
         for n in 0..64_000 {
             let print = make.of(&[n, 7, 0, 0]);
             places[0][(print.first >> 58) as usize] += 1;
-            places[1][(print.second & 63) as usize] += 1;
+            places[1][(print.second >> 1 & 63) as usize] += 1;
         }
         for count in places.into_iter().flatten() {
             assert!((700..1300).contains(&count), "{count}");

@@ -12,6 +12,8 @@
 //! front to back, and so one is merged with another, without a look at any key; tallies that are merged
 //! are clones of one.
 
+use std::cmp::Reverse;
+
 use crate::fingerprint::Fingerprint;
 use crate::fingerprint::Fingerprints;
 
@@ -41,27 +43,6 @@ struct Waiting {
     amount: u64,
     start: u32,
     end: u32,
-}
-
-/// A key that was counted, and its sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// What was added up.
-    pub sum: u64,
-    /// For [`Tally::key_of`]; 0 where there is none.
-    place: u64,
-}
-
-impl Row {
-    /// A sum without a key.
-    pub fn keyless(sum: u64) -> Self {
-        Self { sum, place: 0 }
-    }
-
-    /// Whether there is a key.
-    pub fn has_key(self) -> bool {
-        self.place != 0
-    }
 }
 
 impl Tally {
@@ -115,37 +96,91 @@ impl Tally {
             return;
         }
         self.table.make_room(0);
-        for row in theirs.rows() {
-            let key = theirs.keys.at(row.place);
+        for &[_, _, sum, place] in theirs.taken() {
+            let key = theirs.keys.at(place);
             let print = self.fingerprints.of(key);
             match self.table.find(print) {
-                Ok(at) => self.table.raise(at, row.sum),
-                Err(free) => self.table.insert(free, print, key, row.sum),
+                Ok(at) => self.table.raise(at, sum),
+                Err(free) => self.table.insert(free, print, key, sum),
             }
         }
         self.table.others = self.table.others.wrapping_add(theirs.others);
     }
 
-    /// Ends adding up: keys and their sums in no order, and the sum of those that found no room.
-    pub fn finish(&mut self) -> (impl Iterator<Item = Row>, u64) {
+    /// Ends adding up.
+    pub fn finish(mut self) -> Rows {
         self.settle();
-        (self.table.rows(), self.table.others)
-    }
-
-    /// The words of a row's key, if it has one.
-    pub fn key_of(&self, row: Row) -> &[u64] {
-        self.table.keys.at(row.place)
+        let Table { mut slots, keys, others, .. } = self.table;
+        slots.retain(is_taken);
+        if others > 0 {
+            slots.push([0, 0, others, 0]);
+        }
+        Rows { slots, keys }
     }
 }
 
-/// Fingerprint, sum, and where the key stands in [`Keys`], plus one; 0 there where the slot is free. Half
-/// a line of memory.
+/// Keys that were counted, and their sums.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    slots: Vec<Slot>,
+    keys: Keys,
+}
+
+impl Rows {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Of a row, the words of its key and its sum. One row may have no key: the sum of all keys that
+    /// found no room.
+    pub fn get(&self, row: usize) -> Option<(Option<&[u64]>, u64)> {
+        let &[_, _, sum, place] = self.slots.get(row)?;
+        Some(((place != 0).then(|| self.keys.at(place)), sum))
+    }
+
+    /// All sums, as they stand.
+    pub fn sums(&self) -> impl Iterator<Item = u64> {
+        self.slots.iter().map(|slot| slot[2])
+    }
+
+    /// Brings so many rows with the largest sums to the front, in no order, and behind them those with
+    /// the same sum as the smallest of them; how many there are of both.
+    pub fn bring_largest(&mut self, first: usize) -> usize {
+        let first = first.min(self.slots.len());
+        let Some(last) = first.checked_sub(1) else { return 0 };
+        let (_, &mut [_, _, smallest, _], behind) =
+            self.slots.select_nth_unstable_by_key(last, |slot| Reverse(slot[2]));
+        let mut equal = 0;
+        for at in 0..behind.len() {
+            if behind[at][2] == smallest {
+                behind.swap(equal, at);
+                equal += 1;
+            }
+        }
+        first + equal
+    }
+}
+
+/// Fingerprint, sum, and where the key stands in [`Keys`]; all 0 where the slot is free. Half a line of
+/// memory.
 type Slot = [u64; 4];
+
+/// Whether a slot is not free: no fingerprint is 0.
+#[inline]
+fn is_taken(slot: &Slot) -> bool {
+    slot[1] != 0
+}
 
 #[derive(Clone, Debug)]
 struct Table {
     /// None, or as many as a power of two, a quarter of them free. A key's place is the upper bits of
-    /// its fingerprint, or the next free one behind.
+    /// its fingerprint, rounded to a line of memory, or the next free one from there.
     slots: Vec<Slot>,
     keys: Keys,
     count: usize,
@@ -166,10 +201,10 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Where a fingerprint belongs.
+    /// Where a fingerprint belongs: the first slot of a line.
     #[inline]
     fn home(&self, print: u64) -> usize {
-        (print >> (u64::BITS - self.slots.len().trailing_zeros()).min(63)) as usize
+        (print >> (u64::BITS - self.slots.len().trailing_zeros()).min(63)) as usize & !1
     }
 
     /// Some word of where an entry most likely is: its memory is wanted soon.
@@ -181,14 +216,22 @@ impl Table {
     /// The slot of a key, or else the free one for it.
     #[inline]
     fn find(&self, print: Fingerprint) -> Result<usize, usize> {
+        let home = self.home(print.first);
+        let is = |slot: &Slot| (slot[0] ^ print.first) | (slot[1] ^ print.second) == 0;
+        // Most are in the line where they belong: which half has it takes no branch to tell.
+        if let Some([one, two]) = self.slots.get(home..).and_then(<[Slot]>::first_chunk)
+            && is(one) | is(two)
+        {
+            return Ok(home + usize::from(is(two)));
+        }
         let mask = self.slots.len() - 1;
-        let mut at = self.home(print.first);
+        let mut at = home;
         loop {
-            let [first, second, _, place] = self.slots[at];
-            if place == 0 {
+            let slot = &self.slots[at];
+            if !is_taken(slot) {
                 return Err(at);
             }
-            if (first ^ print.first) | (second ^ print.second) == 0 {
+            if is(slot) {
                 return Ok(at);
             }
             at = (at + 1) & mask;
@@ -224,7 +267,7 @@ impl Table {
             _ => wanted.next_power_of_two(),
         };
         let slots = std::mem::replace(&mut self.slots, vec![[0; 4]; wanted]);
-        for slot in slots.into_iter().filter(|slot| slot[3] != 0) {
+        for slot in slots.into_iter().filter(is_taken) {
             self.put(slot);
         }
     }
@@ -234,7 +277,7 @@ impl Table {
     fn put(&mut self, slot: Slot) {
         let mask = self.slots.len() - 1;
         let mut at = self.home(slot[0]);
-        while self.slots[at][3] != 0 {
+        while is_taken(&self.slots[at]) {
             at = (at + 1) & mask;
         }
         self.slots[at] = slot;
@@ -249,7 +292,7 @@ impl Table {
         let moved = self.keys.append(other.keys);
         self.others = self.others.wrapping_add(other.others);
         let mut new = Vec::new();
-        for [first, second, sum, place] in other.slots.into_iter().filter(|slot| slot[3] != 0) {
+        for [first, second, sum, place] in other.slots.into_iter().filter(is_taken) {
             match self.find(Fingerprint { first, second }) {
                 Ok(at) => self.raise(at, sum),
                 Err(_) if self.count + new.len() >= self.limit => {
@@ -266,9 +309,8 @@ impl Table {
         }
     }
 
-    fn rows(&self) -> impl Iterator<Item = Row> {
-        let slots = self.slots.iter().filter(|slot| slot[3] != 0);
-        slots.map(|&[_, _, sum, place]| Row { sum, place })
+    fn taken(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| is_taken(slot))
     }
 }
 
@@ -322,12 +364,15 @@ mod tests {
         tally.add(1);
     }
 
-    fn rows(tally: &mut Tally) -> Vec<(Vec<u64>, u64)> {
-        let rows: Vec<Row> = tally.finish().0.collect();
-        let mut rows: Vec<_> =
-            rows.into_iter().map(|row| (tally.key_of(row).to_vec(), row.sum)).collect();
-        rows.sort();
-        rows
+    /// Keys and sums; first those without a key.
+    fn rows(tally: &Tally) -> Vec<(Option<Vec<u64>>, u64)> {
+        let rows = tally.clone().finish();
+        let mut all: Vec<_> = (0..rows.len())
+            .filter_map(|row| rows.get(row))
+            .map(|(key, sum)| (key.map(<[u64]>::to_vec), sum))
+            .collect();
+        all.sort();
+        all
     }
 
     /// Keys of 0 to 4 words, half of which come often.
@@ -350,12 +395,11 @@ mod tests {
         let mut all = tallies.remove(0);
         for mut tally in tallies {
             all.merge(&mut tally);
-            assert_eq!(rows(&mut tally), []);
+            assert_eq!(rows(&tally), []);
         }
-        let mut expected: Vec<_> = map.into_iter().collect();
+        let mut expected: Vec<_> = map.into_iter().map(|(key, sum)| (Some(key), sum)).collect();
         expected.sort();
-        assert_eq!(all.finish().0.count(), expected.len());
-        assert_eq!(rows(&mut all), expected);
+        assert_eq!(rows(&all), expected);
     }
 
     #[test]
@@ -379,13 +423,12 @@ mod tests {
         for key in [1, 2, 3, 1, 4] {
             add(&mut tally, &[key]);
         }
-        assert_eq!(rows(&mut tally), [(vec![1], 2), (vec![2], 1)]);
-        assert_eq!(tally.finish().1, 2);
+        let key = |n| Some(vec![n]);
+        assert_eq!(rows(&tally), [(None, 2), (key(1), 2), (key(2), 1)]);
         add(&mut other, &[2]);
         add(&mut other, &[5]);
         tally.merge(&mut other);
-        assert_eq!(tally.finish().1, 3);
-        assert_eq!(rows(&mut tally), [(vec![1], 2), (vec![2], 2)]);
+        assert_eq!(rows(&tally), [(None, 3), (key(1), 2), (key(2), 2)]);
     }
 
     #[test]
@@ -393,6 +436,21 @@ mod tests {
         let mut tally = Tally::default();
         add(&mut tally, &vec![7; PIECE + 5]);
         add(&mut tally, &[]);
-        assert_eq!(rows(&mut tally), [(vec![], 1), (vec![7; PIECE - 1], 1)]);
+        assert_eq!(rows(&tally), [(Some(vec![]), 1), (Some(vec![7; PIECE - 1]), 1)]);
+    }
+
+    #[test]
+    fn the_largest_come_with_their_equals() {
+        let mut tally = Tally::default();
+        for key in 0..2000_u64 {
+            tally.key().push(key);
+            tally.add(key / 100);
+        }
+        let mut rows = tally.finish();
+        for (first, brought, least) in [(0, 0, 0), (1, 100, 19), (100, 100, 19), (150, 200, 18)] {
+            assert_eq!(rows.bring_largest(first), brought);
+            assert!(rows.sums().take(brought).all(|sum| sum >= least));
+        }
+        assert_eq!(rows.bring_largest(5000), 2000);
     }
 }

@@ -10,6 +10,7 @@ use gannet_filter::Filter;
 use gannet_pipeline::crew::Work;
 use gannet_pipeline::extract::Message;
 use gannet_pipeline::extract::Plain;
+use gannet_pipeline::extract::is_query;
 use gannet_pipeline::extract::plain;
 
 use super::group::Groups;
@@ -37,8 +38,8 @@ impl Choice {
     }
 
     #[inline]
-    pub(crate) fn wants(&self, message: &Message<'_>) -> bool {
-        self.only_queries.is_none_or(|queries| message.is_query() == queries)
+    pub(crate) fn wants(&self, message: &[u8]) -> bool {
+        self.only_queries.is_none_or(|queries| is_query(message) == queries)
     }
 }
 
@@ -128,9 +129,9 @@ fn each(
         if !choice.wants_packet(&packet) {
             continue;
         }
-        match plain(ports, &packet) {
-            Plain::Message(message) if choice.wants(&message) => call(packet.number, &message),
-            Plain::Message(_) | Plain::Nothing => {}
+        match plain(ports, &packet, |bytes| choice.wants(bytes)) {
+            Plain::Message(message) => call(packet.number, &message),
+            Plain::Nothing => {}
             Plain::More => more.push(place as u32),
         }
     }

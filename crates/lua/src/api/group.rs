@@ -13,7 +13,7 @@ use gannet_pipeline::extract::Message;
 use gannet_pipeline::extract::Transport;
 use gannet_pipeline::question;
 use gannet_pipeline::question::Question;
-use gannet_pipeline::tally::Row;
+use gannet_pipeline::tally::Rows;
 use gannet_pipeline::tally::Tally;
 use gannet_wire::protocol;
 
@@ -161,16 +161,11 @@ impl Groups {
 
     /// Ends counting.
     pub(crate) fn finish(&mut self) -> Counts {
-        let Self { fields, mut tally, total, .. } = std::mem::take(self);
+        let Self { fields, tally, total, .. } = std::mem::take(self);
         if fields.is_empty() {
             return Counts::of(std::iter::once(total));
         }
-        let (rows, others) = tally.finish();
-        let mut rows: Vec<Row> = rows.collect();
-        if others > 0 {
-            rows.push(Row::keyless(others));
-        }
-        Counts { fields, tally, rows, ..Counts::default() }
+        Counts { fields, rows: tally.finish(), ..Counts::default() }
     }
 }
 
@@ -261,68 +256,60 @@ fn protocol_name(number: u64) -> Option<&'static str> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     fields: Vec<u8>,
-    tally: Tally,
-    rows: Vec<Row>,
+    rows: Rows,
+    /// In place of rows, sums without keys.
+    sums: Vec<u64>,
     text: Vec<u8>,
-    /// Where the keys of the first rows stand in it, which are in order.
-    spans: Vec<Range<usize>>,
+    /// The first in order: which row, and where its key stands in the text.
+    order: Vec<(usize, Range<usize>)>,
 }
 
 impl Counts {
-    /// Rows without keys, in this order.
+    /// Sums without keys, in this order.
     pub(crate) fn of(sums: impl Iterator<Item = u64>) -> Self {
-        Self { rows: sums.map(Row::keyless).collect(), ..Self::default() }
+        Self { sums: sums.collect(), ..Self::default() }
     }
 
     /// How many keys there are.
     pub(crate) fn len(&self) -> usize {
-        self.rows.len()
+        self.rows.len() + self.sums.len()
     }
 
     /// How many were counted under all keys.
     pub(crate) fn total(&self) -> u64 {
-        self.rows.iter().map(|row| row.sum).sum()
+        self.rows.sums().chain(self.sums.iter().copied()).fold(0, u64::wrapping_add)
     }
 
     /// Brings the rows that were counted most to the front, in order, so many of them.
     pub(crate) fn sort(&mut self, first: usize) {
         let first = first.min(self.rows.len());
-        if first <= self.spans.len() {
+        if first <= self.order.len() {
             return;
         }
-        // Those may be among them that were counted as often as the last of them, or more.
-        let (_, &mut last, behind) =
-            self.rows.select_nth_unstable_by_key(first - 1, |row| Reverse(row.sum));
-        let mut equal = 0;
-        for at in 0..behind.len() {
-            if behind[at].sum == last.sum {
-                behind.swap(equal, at);
-                equal += 1;
-            }
-        }
+        let brought = self.rows.bring_largest(first);
         self.text.clear();
-        let mut order = Vec::with_capacity(first + equal);
-        for &row in self.rows.iter().take(first + equal) {
+        let mut order = Vec::with_capacity(brought);
+        for (row, (key, sum)) in (0..brought).filter_map(|n| Some((n, self.rows.get(n)?))) {
             let start = self.text.len();
-            if row.has_key() {
-                write_key(&self.fields, self.tally.key_of(row), &mut self.text);
-            } else if !self.fields.is_empty() {
-                self.text.extend_from_slice(b"(others)");
+            match key {
+                Some(key) => write_key(&self.fields, key, &mut self.text),
+                None => self.text.extend_from_slice(b"(others)"),
             }
-            order.push((row, start..self.text.len()));
+            order.push((Reverse(sum), start..self.text.len(), row));
         }
-        let key = |span: &Range<usize>| &self.text[span.clone()];
-        order.sort_unstable_by(|(a, x), (b, y)| b.sum.cmp(&a.sum).then_with(|| key(x).cmp(key(y))));
-        for (place, (row, _)) in self.rows.iter_mut().zip(&order) {
-            *place = *row;
-        }
-        self.spans = order.into_iter().map(|(_, span)| span).take(first).collect();
+        let key = |span: &Range<usize>| self.text.get(span.clone());
+        order.sort_unstable_by(|(a, x, _), (b, y, _)| a.cmp(b).then_with(|| key(x).cmp(&key(y))));
+        self.order = order.into_iter().map(|(_, span, row)| (row, span)).take(first).collect();
     }
 
-    /// Key and count of a row; the key if it is among those that are in order.
+    /// Key and count of a row that is in order; a sum without a key.
     pub(crate) fn row(&self, row: usize) -> (&[u8], u64) {
-        let key = self.spans.get(row).and_then(|span| self.text.get(span.clone()));
-        (key.unwrap_or_default(), self.rows.get(row).map_or(0, |row| row.sum))
+        let ordered = || {
+            let (row, span) = self.order.get(row)?;
+            Some((self.text.get(span.clone())?, self.rows.get(*row)?.1))
+        };
+        let alone = || self.sums.get(row).map(|sum| (&[][..], *sum));
+        ordered().or_else(alone).unwrap_or_default()
     }
 }
 

@@ -434,7 +434,7 @@ fn extract(
     let mut goes_on = true;
     for packet in picked(block) {
         extractor.packet(&packet, &mut |m| {
-            if goes_on && choice.wants(m) {
+            if goes_on && choice.wants(m.bytes) {
                 goes_on = call(packet.number, m);
             }
         });

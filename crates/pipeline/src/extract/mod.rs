@@ -45,11 +45,17 @@ pub struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Whether it is a query: QR is clear.
+    /// Whether it is a query.
     #[inline]
     pub fn is_query(&self) -> bool {
-        self.bytes.get(2).is_some_and(|flags| flags & 0x80 == 0)
+        is_query(self.bytes)
     }
+}
+
+/// Whether the message of these bytes is a query: QR is clear.
+#[inline]
+pub fn is_query(message: &[u8]) -> bool {
+    message.get(2).is_some_and(|flags| flags & 0x80 == 0)
 }
 
 /// What was seen and not used.
@@ -97,7 +103,7 @@ impl Extractor {
     /// Takes a packet and hands out the messages it completes.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, out: &mut impl FnMut(&Message<'_>)) {
-        match plain(&self.ports, packet) {
+        match plain(&self.ports, packet, |_| true) {
             Plain::Message(message) => out(&message),
             Plain::Nothing => self.skipped.packets += 1,
             Plain::More => self.layers(packet, out),
@@ -201,37 +207,51 @@ impl Extractor {
 pub enum Plain<'a> {
     /// A datagram with a message.
     Message(Message<'a>),
-    /// Nothing for these ports.
+    /// Nothing for these ports, or nothing that is wanted.
     Nothing,
     /// It takes an [`Extractor`] to tell: a piece of a stream or of a datagram, or an unusual one.
     More,
 }
 
-/// Looks at a packet by itself, which is enough for nearly all: whole datagrams that are no pieces.
+/// Looks at a packet by itself, which is enough for nearly all: whole datagrams that are no pieces. A
+/// message whose bytes are not wanted is nothing.
 #[inline(always)]
-pub fn plain<'a>(ports: &[u16], packet: &Packet<'a>) -> Plain<'a> {
+pub fn plain<'a>(
+    ports: &[u16],
+    packet: &Packet<'a>,
+    wants: impl FnOnce(&[u8]) -> bool,
+) -> Plain<'a> {
     if packet.link_type == LinkType::ETHERNET
         && let Some((ip, _)) = gannet_wire::plain_ipv4(packet.data, packet.wire_len, false)
     {
-        return plain_ip(ports, packet.time, &ip);
+        return plain_ip(ports, packet.time, &ip, wants);
     }
-    plain_other(ports, packet)
+    plain_other(ports, packet, wants)
 }
 
 /// The same for what is not plain IPv4 in Ethernet.
 #[inline(never)]
-fn plain_other<'a>(ports: &[u16], packet: &Packet<'a>) -> Plain<'a> {
+fn plain_other<'a>(
+    ports: &[u16],
+    packet: &Packet<'a>,
+    wants: impl FnOnce(&[u8]) -> bool,
+) -> Plain<'a> {
     let frame = gannet_wire::link(packet.link_type.0, packet.data, packet.wire_len);
     let Ok(frame) = frame else { return Plain::More };
     let Network::Ip(data) = frame.network else { return Plain::More };
     match gannet_wire::ip(data, frame.wire_len, false) {
-        Ok(ip) if ip.fragment.is_none() => plain_ip(ports, packet.time, &ip),
+        Ok(ip) if ip.fragment.is_none() => plain_ip(ports, packet.time, &ip, wants),
         _ => Plain::More,
     }
 }
 
 #[inline(always)]
-fn plain_ip<'a>(ports: &[u16], time: Time, ip: &Ip<'a>) -> Plain<'a> {
+fn plain_ip<'a>(
+    ports: &[u16],
+    time: Time,
+    ip: &Ip<'a>,
+    wants: impl FnOnce(&[u8]) -> bool,
+) -> Plain<'a> {
     let Some((&[a, b, c, d, e, f, _, _], bytes)) = ip.payload.split_first_chunk() else {
         return Plain::More;
     };
@@ -240,13 +260,18 @@ fn plain_ip<'a>(ports: &[u16], time: Time, ip: &Ip<'a>) -> Plain<'a> {
     // A length that is not the datagram's, or one that was cut, is for who counts such things.
     let is_whole = ip.is_complete() && u32::from(u16::from_be_bytes([e, f])) == ip.payload_len;
     match ip.protocol {
-        protocol::UDP if wanted && is_whole && bytes.len() >= HEADER => Plain::Message(Message {
-            time,
-            source: (ip.src, from),
-            destination: (ip.dst, to),
-            transport: Transport::Udp,
-            bytes,
-        }),
+        protocol::UDP if wanted && is_whole && bytes.len() >= HEADER => {
+            if !wants(bytes) {
+                return Plain::Nothing;
+            }
+            Plain::Message(Message {
+                time,
+                source: (ip.src, from),
+                destination: (ip.dst, to),
+                transport: Transport::Udp,
+                bytes,
+            })
+        }
         protocol::UDP | protocol::TCP if !wanted => Plain::Nothing,
         _ => Plain::More,
     }
