@@ -1,8 +1,12 @@
 use gannet_base::Dir;
 
+use super::kept;
+use super::kept::Chunk;
+use super::kept::Kept;
 use super::rules;
 use super::rules::RULES;
 use super::tcp;
+use super::tcp::Sides;
 use super::udp;
 use crate::Analyze;
 use crate::Context;
@@ -18,12 +22,8 @@ pub const CHUNKS: u8 = 100;
 /// Finds the protocols of one connection by what its sides send at first.
 #[derive(Default)]
 pub struct Detector {
-    /// Chunks so far: side in the top bit, whether it is a gap in the next, and length in the others
-    /// of two bytes, then the bytes, or how many are missing. One allocation for what mostly is one or
-    /// two chunks.
-    kept: Vec<u8>,
-    /// Bytes of each side within `kept`.
-    bytes: [u16; 2],
+    /// Chunks so far.
+    kept: Option<Box<Kept>>,
     /// Rules that were met, by their place in the list: each counts once.
     met: u32,
     chunks: u8,
@@ -33,11 +33,10 @@ pub struct Detector {
 }
 
 const _: () = assert!(RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
-const _: () = assert!(size_of::<Detector>() <= 64);
+const _: () = assert!(size_of::<Detector>() <= 32);
 
-const HEADER: usize = 2;
-const RESP: u16 = 1 << 15;
-const GAP: u16 = 1 << 14;
+// What is kept has lengths that fit.
+const _: () = assert!(BUFFER <= kept::MAX_CHUNK);
 
 impl Detector {
     /// Has seen nothing yet.
@@ -55,76 +54,41 @@ impl Detector {
         if !tag.has_analyzer() {
             return;
         }
-        let mut pieces: Vec<_> = self
-            .all()
-            .map(|(dir, d, gap)| match <[u8; 8]>::try_from(d) {
-                Ok(len) if gap => (dir, Piece::Gap(u64::from_be_bytes(len))),
-                _ => (dir, Piece::Bytes(d.to_vec())),
-            })
-            .collect();
+        let mut pieces = self.kept.as_ref().map(|kept| kept.pieces()).unwrap_or_default();
         pieces.push((from, Piece::Bytes(data.to_vec())));
         cx.start(tag, Replay { pieces, is_inner: false });
     }
 
-    /// All that is kept, and of each whether it is the length of a gap.
-    fn all(&self) -> impl Iterator<Item = (Dir, &[u8], bool)> {
-        let mut rest = &self.kept[..];
-        std::iter::from_fn(move || {
-            let (header, tail) = rest.split_first_chunk::<HEADER>()?;
-            let header = u16::from_be_bytes(*header);
-            let (data, tail) = tail.split_at_checked(usize::from(header & !(RESP | GAP)))?;
-            rest = tail;
-            let from = if header & RESP == 0 { Dir::Orig } else { Dir::Resp };
-            Some((from, data, header & GAP != 0))
-        })
-    }
-
-    /// The bytes that are kept.
-    fn kept(&self) -> impl Iterator<Item = (Dir, &[u8])> {
-        self.all().filter_map(|(from, data, gap)| (!gap).then_some((from, data)))
-    }
-
-    /// All bytes of a side so far; joined in `joined` when they lie in several places.
-    fn side<'a>(&'a self, dir: Dir, now: &'a [u8], joined: &'a mut Vec<u8>) -> &'a [u8] {
-        let before = usize::from(self.bytes[dir.index()]);
-        if before == 0 {
-            return now;
-        }
-        let mut chunks = self.kept().filter(|(d, _)| *d == dir);
-        if now.is_empty()
-            && let Some((_, only)) = chunks.next()
-            && only.len() == before
-        {
-            return only;
-        }
-        joined.reserve_exact(before + now.len());
-        for (_, c) in self.kept().filter(|(d, _)| *d == dir) {
-            joined.extend_from_slice(c);
-        }
-        joined.extend_from_slice(now);
-        joined
-    }
-
-    /// Keeps a chunk for those to come, or stops when there is enough.
-    fn keep(&mut self, from: Dir, data: &[u8]) {
-        let bytes = usize::from(self.bytes[0]) + usize::from(self.bytes[1]) + data.len();
+    /// A chunk more: whether it is the last one.
+    fn is_last(&mut self, data: &[u8]) -> bool {
+        let bytes = self.kept.as_ref().map_or(0, |kept| kept.len()) + data.len();
         self.chunks += 1;
-        if bytes > BUFFER || self.chunks > CHUNKS {
-            self.done = true;
-            self.kept = Vec::new();
-            return;
-        }
-        self.bytes[from.index()] += data.len() as u16;
-        self.push(from, 0, data);
+        bytes > BUFFER || self.chunks > CHUNKS
     }
 
-    fn push(&mut self, from: Dir, mark: u16, data: &[u8]) {
-        let header = data.len() as u16 | mark | if from.is_orig() { 0 } else { RESP };
-        if self.kept.capacity() == 0 {
-            self.kept.reserve_exact(HEADER + data.len());
+    /// There is enough.
+    fn stop(&mut self) {
+        self.done = true;
+        self.kept = None;
+    }
+
+    /// Whether a side sent such a chunk.
+    fn has_chunk(&self, of: Dir, is: fn(&[u8]) -> bool) -> bool {
+        let chunks = self.kept.iter().flat_map(|kept| kept.chunks());
+        chunks.into_iter().any(|(dir, c)| dir == of && matches!(c, Chunk::Bytes(c) if is(c)))
+    }
+
+    /// The rules that what the sides sent meets for the first time, a bit each.
+    fn meet(&mut self, sides: Sides<'_>) -> u32 {
+        let (mut met, mut left) = (0_u32, rules::left(sides) & !self.met);
+        while left != 0 {
+            let i = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if RULES.get(i).is_some_and(|rule| (rule.test)(sides)) {
+                met |= 1 << i;
+            }
         }
-        self.kept.extend_from_slice(&header.to_be_bytes());
-        self.kept.extend_from_slice(data);
+        met
     }
 
     /// Whether a rule is met for the first time.
@@ -141,37 +105,39 @@ impl Analyze for Detector {
         if self.done {
             return;
         }
-        let (mut a, mut b) = (Vec::new(), Vec::new());
-        let (orig_now, resp_now): (&[u8], &[u8]) =
-            if from.is_orig() { (data, &[]) } else { (&[], data) };
-        let orig = self.side(Dir::Orig, orig_now, &mut a);
-        let resp = self.side(Dir::Resp, resp_now, &mut b);
-        let mut seen = self.seen;
-        let before = usize::from(self.bytes[from.index()]);
-        seen.look(from, if from.is_orig() { orig } else { resp }, before);
-        let sides = tcp::Sides { orig, resp, seen };
-        let (mut met, mut left) = (0_u32, rules::left(sides) & !self.met);
-        while left != 0 {
-            let i = left.trailing_zeros() as usize;
-            left &= left - 1;
-            if RULES.get(i).is_some_and(|rule| (rule.test)(sides)) {
-                met |= 1 << i;
-            }
+        let is_last = self.is_last(data);
+        let mut kept = self.kept.take();
+        let before = kept.as_ref().map_or(0, |kept| kept.side(from).len());
+        // The last chunk need not be kept, unless it goes on with others.
+        let is_alone = is_last && before == 0;
+        if !is_alone {
+            kept.get_or_insert_default().append(from, data);
         }
-        self.seen = seen;
-        for (i, rule) in RULES.iter().enumerate() {
+        let side = |dir: Dir| match &kept {
+            _ if is_alone && dir == from => data,
+            Some(kept) => kept.side(dir),
+            None => &[],
+        };
+        let (orig, resp) = (side(Dir::Orig), side(Dir::Resp));
+        self.seen.look(from, side(from), before);
+        let met = self.meet(Sides { orig, resp, seen: self.seen });
+        self.kept = kept;
+        for (i, rule) in RULES.iter().enumerate().filter(|_| met != 0) {
             if met & (1 << i) != 0 && self.first(i) {
                 self.start(cx, rule.tag, from, data);
             }
         }
-        self.keep(from, data);
+        match &mut self.kept {
+            Some(kept) if !is_last => kept.close(from, data.len()),
+            _ => self.stop(),
+        }
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, from: Dir, len: u64) {
         if !self.done && self.chunks > 0 {
             self.chunks += 1;
             self.done = self.chunks > CHUNKS;
-            self.push(from, GAP, &len.to_be_bytes());
+            self.kept.get_or_insert_default().gap(from, len);
         }
     }
 
@@ -186,13 +152,18 @@ impl Analyze for Detector {
         }
         for (i, (tag, test, other)) in udp::ANSWERS.iter().enumerate() {
             if test(data)
-                && self.kept().any(|(d, c)| d != from && other(c))
+                && self.has_chunk(from.other(), *other)
                 && self.first(udp::RULES.len() + i)
             {
                 self.start(cx, *tag, from, data);
             }
         }
-        self.keep(from, data);
+        if self.is_last(data) {
+            return self.stop();
+        }
+        let kept = self.kept.get_or_insert_default();
+        kept.append(from, data);
+        kept.close(from, data.len());
     }
 }
 

@@ -13,6 +13,7 @@
 //! look for is remembered nevertheless.
 
 mod detector;
+mod kept;
 mod rules;
 mod tcp;
 mod text;

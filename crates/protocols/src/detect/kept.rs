@@ -1,0 +1,132 @@
+//! What both sides sent so far: each in one piece, to look at, and in order, to give it to a protocol that
+//! is found.
+
+use gannet_base::Dir;
+
+use crate::Piece;
+
+/// Chunks of both sides.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    sides: [Vec<u8>; 2],
+    /// Side and length of each chunk, or that it is a gap.
+    order: Vec<u16>,
+    gaps: Vec<u64>,
+}
+
+/// Bits of an entry of [`Kept::order`]; the others are the length.
+const RESP: u16 = 1 << 15;
+const GAP: u16 = 1 << 14;
+
+/// Bytes of a chunk that can be kept.
+pub(super) const MAX_CHUNK: usize = GAP as usize - 1;
+
+/// Chunks for which room is made at first.
+const CHUNKS: usize = 4;
+
+/// A chunk, or the length of a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chunk<'a> {
+    Bytes(&'a [u8]),
+    Gap(u64),
+}
+
+impl Kept {
+    /// All bytes of a side.
+    #[inline]
+    pub(super) fn side(&self, dir: Dir) -> &[u8] {
+        &self.sides[dir.index()]
+    }
+
+    /// Bytes of both sides.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.sides[0].len() + self.sides[1].len()
+    }
+
+    /// Puts bytes behind those of a side; they are no chunk before [`close`](Self::close) says so.
+    #[inline]
+    pub(super) fn append(&mut self, dir: Dir, data: &[u8]) {
+        let side = &mut self.sides[dir.index()];
+        if side.capacity() == 0 {
+            side.reserve_exact(data.len());
+        }
+        side.extend_from_slice(data);
+    }
+
+    /// The last bytes of a side are a chunk, of [`MAX_CHUNK`] bytes at the most.
+    #[inline]
+    pub(super) fn close(&mut self, dir: Dir, len: usize) {
+        self.note(dir, len.min(MAX_CHUNK) as u16);
+    }
+
+    /// Bytes of a side are missing.
+    pub(super) fn gap(&mut self, dir: Dir, len: u64) {
+        self.gaps.push(len);
+        self.note(dir, GAP);
+    }
+
+    fn note(&mut self, dir: Dir, what: u16) {
+        if self.order.capacity() == 0 {
+            self.order.reserve_exact(CHUNKS);
+        }
+        self.order.push(what | if dir.is_orig() { 0 } else { RESP });
+    }
+
+    /// Everything in order.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (Dir, Chunk<'_>)> {
+        let mut rest = [&self.sides[0][..], &self.sides[1]];
+        let mut gaps = self.gaps.iter();
+        self.order.iter().map_while(move |what| {
+            let dir = if what & RESP == 0 { Dir::Orig } else { Dir::Resp };
+            if what & GAP != 0 {
+                return Some((dir, Chunk::Gap(*gaps.next()?)));
+            }
+            let side = &mut rest[dir.index()];
+            let (chunk, after) = side.split_at_checked(usize::from(what & MAX_CHUNK as u16))?;
+            *side = after;
+            Some((dir, Chunk::Bytes(chunk)))
+        })
+    }
+
+    /// The same, as it is given to who is found.
+    pub(super) fn pieces(&self) -> Vec<(Dir, Piece)> {
+        let piece = |chunk| match chunk {
+            Chunk::Bytes(bytes) => Piece::Bytes(bytes.to_vec()),
+            Chunk::Gap(len) => Piece::Gap(len),
+        };
+        self.chunks().map(|(dir, chunk)| (dir, piece(chunk))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn chunks_come_out_as_they_went_in(
+            chunks in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..9), any::<bool>()), 0..20),
+        ) {
+            let dir = |orig| if orig { Dir::Orig } else { Dir::Resp };
+            let mut kept = Kept::default();
+            for (orig, bytes, gap) in &chunks {
+                if *gap {
+                    kept.gap(dir(*orig), bytes.len() as u64);
+                } else {
+                    kept.append(dir(*orig), bytes);
+                    kept.close(dir(*orig), bytes.len());
+                }
+            }
+            let all: Vec<_> = kept.chunks().collect();
+            let expected: Vec<_> = chunks.iter().map(|(orig, bytes, gap)| {
+                (dir(*orig), if *gap { Chunk::Gap(bytes.len() as u64) } else { Chunk::Bytes(bytes) })
+            }).collect();
+            prop_assert_eq!(all, expected);
+            let whole: Vec<u8> =
+                chunks.iter().filter(|c| c.0 && !c.2).flat_map(|c| c.1.iter().copied()).collect();
+            prop_assert_eq!(kept.side(Dir::Orig), &whole[..]);
+        }
+    }
+}
