@@ -18,13 +18,13 @@ use super::milliseconds;
 use crate::Conn;
 
 impl Tcp {
-    /// Whether both sides are established, and a segment has nothing that they have not sent before.
+    /// Whether both sides are in the middle of a connection, its beginning seen or not, and a segment has
+    /// nothing that they have not sent before.
     #[inline]
     pub(super) fn is_plain(&self, conn: &Conn, from: Dir, s: &Segment<'_>) -> bool {
         let noted = if s.len > 0 { bit::DATA } else { bit::ACK };
         s.flags & (flag::SYN | flag::FIN | flag::RST | flag::ACK) == flag::ACK
-            && self.side[0].state == State::Established
-            && self.side[1].state == State::Established
+            && self.side.iter().all(|e| matches!(e.state, State::Established | State::Partial))
             && self.first_seen == [true; 2]
             && conn.has_noted(from, noted)
     }
@@ -54,7 +54,9 @@ impl Tcp {
         if peer.stream.is_new(rel_ack) {
             // The peer has not ended, so that an ack of what was delivered ends nothing either.
             if peer.fins == 0 && peer.stream.ack_delivered(rel_ack) {
-                c.acked(false);
+                if self.side.iter().all(|e| e.state == State::Established) {
+                    c.acked(false);
+                }
             } else {
                 self.ack_received(conn, from.other(), rel_ack, c);
             }

@@ -234,9 +234,12 @@ fn likely_segment() -> impl Strategy<Value = Told> {
 proptest! {
     /// Plain segments take a shorter way to the same end.
     #[test]
-    fn plain_segments_are_as_any(segments in proptest::collection::vec(likely_segment(), 1..80)) {
+    fn plain_segments_are_as_any(
+        begun in prop::sample::select(vec![UP, "> A 101 301 1", "< A 301 101 5; > A 101 306 0", "> S 100"]),
+        segments in proptest::collection::vec(likely_segment(), 1..80),
+    ) {
         let limits = Limits { above_hole_without_acks: 30, without_further_acks: 60, initial_window: 20 };
-        let mut runs = [Run::with(UP, limits), Run::with(UP, limits)];
+        let mut runs = [Run::with(begun, limits), Run::with(begun, limits)];
         runs[1].at_length = true;
         let [plain, any] = &mut runs;
         for s in &segments {
