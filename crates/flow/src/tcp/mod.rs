@@ -501,18 +501,22 @@ impl Tcp {
             c.weird(conn, "truncated_tcp_payload", "", "TCP");
             return;
         }
-        let keep = c.wants_data();
         let e = self.end(from);
         if e.stream.skips() {
             return;
         }
         let acked = e.acked();
         let data = &s.data[..s.len as usize];
-        e.stream.insert(seq, data, acked, keep, |piece| {
-            if let Piece::Data(data) = piece {
-                c.data(conn, from, data);
-            }
-        });
+        if e.stream.take_next(seq, data.len(), acked) {
+            c.data(conn, from, data);
+        } else {
+            e.stream.insert(seq, data, acked, c.wants_data(), |piece| {
+                if let Piece::Data(data) = piece {
+                    c.data(conn, from, data);
+                }
+            });
+        }
+        let e = self.end(from);
         let quiet = e.no_data_acked();
         if quiet && self.size(from) > limits.initial_window {
             self.end(from).stream.forget_delivered();
