@@ -103,6 +103,9 @@ impl Work for Gather {
                 let records = &mut made.records;
                 each(choice, ports, batch, &mut made.more, |number, m| records.add(number, m));
             }
+            (Some(ports), Task::Sum(groups)) if groups.are_names() => {
+                each(choice, ports, batch, &mut made.more, |_, m| groups.name(m.bytes));
+            }
             (Some(ports), Task::Sum(groups)) => {
                 each(choice, ports, batch, &mut made.more, |_, m| groups.message(m));
             }
