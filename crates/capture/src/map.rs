@@ -339,18 +339,20 @@ pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
     }
 }
 
+/// Has memory begin to bring a byte's line.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn fetch(byte: &u8) {
+pub(crate) fn fetch(byte: &u8) {
     use std::arch::x86_64::_MM_HINT_T0;
     use std::arch::x86_64::_mm_prefetch;
     // SAFETY: SSE is part of x86-64, and a prefetch only hints; the address is of a live byte.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
 }
 
+/// Nothing, where it is not known how.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn fetch(_byte: &u8) {}
+pub(crate) fn fetch(_byte: &u8) {}
 
 #[cfg(test)]
 mod tests {

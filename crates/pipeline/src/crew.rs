@@ -37,6 +37,16 @@ const AT_ONCE: u64 = 4;
 /// another one reads what it takes at once. To sleep and to be woken takes nearly as long.
 const ASKED: u32 = 4_000;
 
+/// How many batches later a thread of so many is likely to read again: where one alone reads the next one, and
+/// two take turns. 0 of more threads, whose turns come as they may.
+pub fn next_turn(threads: usize) -> usize {
+    match threads {
+        ..=1 => 1,
+        2 => 2 * AT_ONCE as usize,
+        _ => 0,
+    }
+}
+
 /// What is done to each batch, by each thread with a worker of its own.
 pub trait Work: Send + 'static {
     /// What becomes of a batch.
