@@ -86,6 +86,7 @@ pub use format::Origin;
 pub use held::Bytes;
 pub use info::Info;
 pub use link::LinkType;
+pub use map::Tending;
 pub use packet::BATCH_BYTES;
 pub use packet::BATCH_PACKETS;
 pub use packet::Batch;

@@ -7,6 +7,9 @@ use std::io;
 use std::io::BufRead;
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::Weak;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -25,6 +28,8 @@ pub(crate) struct Map {
     pages: Pages,
     /// Where a thread of their own sees to the pages.
     ahead: Option<Ahead>,
+    /// Where whoever has time does.
+    tended: Option<Arc<Tended>>,
 }
 
 /// Which pages of a map are there.
@@ -69,7 +74,7 @@ impl Map {
         // Advice only: a kernel that knows it not loses speed, nothing else.
         let _ = map.advise(Advice::Sequential);
         let pages = Pages { bytes: map.into(), wanted: 0, released: 0, holders: 1 };
-        Ok(Self { pages, ahead: None })
+        Ok(Self { pages, ahead: None, tended: None })
     }
 
     /// All its bytes.
@@ -90,11 +95,23 @@ impl Map {
         }
     }
 
+    /// From now on others see to the pages, by what this gives, if no thread of their own does.
+    pub(crate) fn tend(&mut self) -> Option<Weak<Tended>> {
+        if self.ahead.is_some() {
+            return None;
+        }
+        let mut pages = self.pages.clone();
+        pages.holders += 1;
+        let tended = Arc::new(Tended { at: AtomicUsize::new(0), pages: Mutex::new(pages) });
+        Some(Arc::downgrade(self.tended.insert(tended)))
+    }
+
     /// Tells that everything before `at` has been read and that what follows is next.
     pub(crate) fn reading_at(&mut self, at: usize) {
-        match &self.ahead {
-            Some(ahead) => ahead.reading_at(at),
-            None => {
+        match (&self.ahead, &self.tended) {
+            (Some(ahead), _) => ahead.reading_at(at),
+            (None, Some(tended)) => tended.at.store(at, Ordering::Release),
+            (None, None) => {
                 self.pages.want(at, AHEAD / 2);
                 self.pages.release(at);
             }
@@ -151,6 +168,51 @@ impl Pages {
         }
         #[cfg(not(unix))]
         let _ = at;
+    }
+}
+
+/// How far ahead of the reader pages are made ready by those who take batches from it: some batches for
+/// each of a few of them, a megabyte each.
+const AHEAD_OTHERS: usize = 4 << 20;
+
+/// The pages of a map, for others than its reader.
+#[derive(Debug)]
+pub(crate) struct Tended {
+    /// Where the reader is.
+    at: AtomicUsize,
+    pages: Mutex<Pages>,
+}
+
+impl Tended {
+    fn see_to(&self) {
+        // Whoever does it is not waited for.
+        let Ok(mut pages) = self.pages.try_lock() else { return };
+        pages.release(self.at.load(Ordering::Acquire));
+        while pages.want(self.at.load(Ordering::Acquire), AHEAD_OTHERS) {}
+    }
+}
+
+/// The pages of mapped files that a stream reads from, for those who take its batches to see to: so that a
+/// reader of whom many wait does nothing but read.
+#[derive(Clone, Debug, Default)]
+pub struct Tending(Arc<Mutex<Vec<Weak<Tended>>>>);
+
+impl Tending {
+    /// Adds those of one more file.
+    pub(crate) fn add(&self, tended: Weak<Tended>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(tended);
+    }
+
+    /// Makes pages ready that come next, and gives back those that lie behind, unless somebody else is at
+    /// it. Where nobody does that for some time, pages come one by one as they are read, and stay.
+    pub fn see_to(&self) {
+        let Ok(mut all) = self.0.try_lock() else { return };
+        all.retain(|tended| {
+            tended.upgrade().is_some_and(|tended| {
+                tended.see_to();
+                true
+            })
+        });
     }
 }
 
@@ -277,18 +339,20 @@ pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
     }
 }
 
+/// Has memory begin to bring a byte's line.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn fetch(byte: &u8) {
+pub(crate) fn fetch(byte: &u8) {
     use std::arch::x86_64::_MM_HINT_T0;
     use std::arch::x86_64::_mm_prefetch;
     // SAFETY: SSE is part of x86-64, and a prefetch only hints; the address is of a live byte.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
 }
 
+/// Nothing, where it is not known how.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn fetch(_byte: &u8) {}
+pub(crate) fn fetch(_byte: &u8) {}
 
 #[cfg(test)]
 mod tests {
@@ -318,6 +382,32 @@ mod tests {
             drop(map);
             assert!(*kept == *bytes);
         }
+    }
+
+    #[test]
+    fn bytes_are_the_same_where_others_see_to_the_pages() {
+        let dir = Dir::new("pages-tended");
+        let path = dir.0.join("long");
+        let long: Vec<u8> = (0..LONG + 3 * PAGE + 5).map(|i| (i % 251) as u8).collect();
+        fs::write(&path, &long).unwrap();
+        let mut map = Map::new(&File::open(&path).unwrap()).unwrap();
+        map.reading_at(0);
+        let (tending, tended) = (Tending::default(), map.tend().unwrap());
+        tending.add(tended.clone());
+        let asked = || tended.upgrade().map(|t| t.pages.lock().unwrap().wanted);
+        let kept = map.bytes().clone();
+        for at in (0..long.len()).step_by(300_001) {
+            map.reading_at(at);
+            tending.see_to();
+            if cfg!(target_os = "linux") {
+                assert!(asked() >= Some((at + AHEAD_OTHERS).min(long.len())));
+            }
+            assert_eq!(map.bytes()[at], long[at]);
+        }
+        drop(map);
+        tending.see_to();
+        assert!(tending.0.lock().unwrap().is_empty());
+        assert!(*kept == *long);
     }
 
     #[test]

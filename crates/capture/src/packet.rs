@@ -4,6 +4,7 @@ use gannet_base::Time;
 
 use crate::Bytes;
 use crate::LinkType;
+use crate::map::fetch;
 
 /// The most packets one batch holds, where it goes to other threads: what each batch costs there is
 /// shared by many.
@@ -23,6 +24,11 @@ pub const BATCH_BYTES: usize = 1 << 20;
 /// Far above what links carry (libpcap's own limit is 256 KiB), so that odd captures still read,
 /// and low enough that a flipped length byte cannot make a stream buffer eat the machine.
 pub const MAX_PACKET: usize = 256 << 20;
+
+/// A line of memory.
+const LINE: usize = 64;
+/// Bytes that are fetched for each packet: what a query takes with the record around it.
+const FETCHED: usize = 2 * LINE;
 
 /// One packet of a batch, borrowed from the mapped file or from the reader's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +104,25 @@ impl<'a> Batch<'a> {
         let n = n.min(self.refs.len());
         let (head, tail) = self.refs.split_at(n);
         (Self { refs: head, ..self }, Self { refs: tail, first: self.first + n as u64, ..self })
+    }
+
+    /// How far behind a packet that lies which comes so many batches later, if those are as long as this
+    /// one: for [`Self::fetch_beyond`]. `None` where packets are long, so that few of their lines are read.
+    pub fn distance(&self, batches: usize) -> Option<usize> {
+        let span = self.refs.last()?.offset.checked_sub(self.refs.first()?.offset)? as usize;
+        (batches > 0 && span / self.refs.len() <= FETCHED + LINE).then_some(span * batches)
+    }
+
+    /// Has memory begin to bring what lies so far behind the packet at `index`, while that one is looked
+    /// at: who reads it then does not wait for it.
+    #[inline]
+    pub fn fetch_beyond(&self, index: usize, distance: usize) {
+        let Some(packet) = self.refs.get(index) else { return };
+        let before = self.data.as_ptr().addr().saturating_sub(self.bytes.as_ptr().addr());
+        let from = before + packet.offset as usize + distance;
+        if let Some(lines) = self.bytes.get(from..from + FETCHED) {
+            lines.iter().step_by(LINE).for_each(fetch);
+        }
     }
 
     /// The packets in order.

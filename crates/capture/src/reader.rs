@@ -28,6 +28,7 @@ use crate::format::Sniffed;
 use crate::format::Stop;
 use crate::format::sniff;
 use crate::map::Map;
+use crate::map::Tending;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
@@ -262,6 +263,13 @@ impl Reader {
     /// a processor is free for it.
     pub fn read_ahead(&mut self) {
         self.source.read_ahead();
+    }
+
+    /// Has those who take batches see to the pages of a mapped file.
+    pub(crate) fn tend(&mut self, tending: &Tending) {
+        if let Some(tended) = self.source.tend() {
+            tending.add(tended);
+        }
     }
 
     /// From now on batches have up to so many packets, [`BATCH_PACKETS`] at most; [`NEAR_PACKETS`] if

@@ -3,12 +3,14 @@
 use std::io;
 use std::io::BufRead;
 use std::io::Read;
+use std::sync::Weak;
 
 use crate::Bytes;
 use crate::gzip::Gunzip;
 use crate::gzip::HISTORY;
 use crate::held::Spares;
 use crate::map::Map;
+use crate::map::Tended;
 
 /// A run of bytes that is looked at through a window and used up from its front.
 ///
@@ -30,6 +32,11 @@ pub(crate) trait Source: Send {
 
     /// Has a thread of its own make bytes ready, where that can be.
     fn read_ahead(&mut self) {}
+
+    /// Has others see to mapped pages, where there are any.
+    fn tend(&mut self) -> Option<Weak<Tended>> {
+        None
+    }
 }
 
 /// A mapped file: the window is all that is left of it.
@@ -66,6 +73,10 @@ impl Source for Mapped {
 
     fn read_ahead(&mut self) {
         self.map.read_ahead();
+    }
+
+    fn tend(&mut self) -> Option<Weak<Tended>> {
+        self.map.tend()
     }
 }
 

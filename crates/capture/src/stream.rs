@@ -18,6 +18,7 @@ use crate::Bytes;
 use crate::Error;
 use crate::Reader;
 use crate::held::Spares;
+use crate::map::Tending;
 use crate::packet::BATCH_BYTES;
 use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
@@ -65,6 +66,8 @@ pub struct Stream {
     ahead: bool,
     /// See [`Self::set_batch_packets`].
     batch_packets: usize,
+    /// See [`Self::tend`].
+    tending: Option<Tending>,
 }
 
 /// A packet's place in the stream: time, order of its file; then the slot of its file.
@@ -191,7 +194,13 @@ impl Stream {
             total: Some(0),
             ahead: false,
             batch_packets: NEAR_PACKETS,
+            tending: None,
         }
+    }
+
+    /// Leaves the pages of files that have not begun to those who take batches, by what this gives.
+    pub fn tend(&mut self) -> Tending {
+        self.tending.get_or_insert_default().clone()
     }
 
     /// Says how many packets a batch of a file may have that has not begun: as
@@ -312,6 +321,9 @@ impl Stream {
         };
         if self.ahead {
             reader.read_ahead();
+        }
+        if let Some(tending) = &self.tending {
+            reader.tend(tending);
         }
         reader.set_batch_packets(self.batch_packets);
         let slot = self.active.iter().position(Option::is_none).unwrap_or(self.active.len());

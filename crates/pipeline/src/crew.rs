@@ -25,6 +25,7 @@ use gannet_capture::Batch;
 use gannet_capture::Error;
 use gannet_capture::Kept;
 use gannet_capture::Stream;
+use gannet_capture::Tending;
 
 /// Blocks for each thread that are read and not yet taken; at more, nobody reads on.
 const AHEAD: u64 = 8;
@@ -35,6 +36,16 @@ const AT_ONCE: u64 = 4;
 /// How often a thread asks for the stream before it sleeps: for some two hundred microseconds, in which
 /// another one reads what it takes at once. To sleep and to be woken takes nearly as long.
 const ASKED: u32 = 4_000;
+
+/// How many batches later a thread of so many is likely to read again: where one alone reads the next one, and
+/// two take turns. 0 of more threads, whose turns come as they may.
+pub fn next_turn(threads: usize) -> usize {
+    match threads {
+        ..=1 => 1,
+        2 => 2 * AT_ONCE as usize,
+        _ => 0,
+    }
+}
 
 /// What is done to each batch, by each thread with a worker of its own.
 pub trait Work: Send + 'static {
@@ -68,6 +79,8 @@ struct Shared<M> {
     source: Mutex<Source>,
     desk: Mutex<Desk<M>>,
     changed: Condvar,
+    /// Of the stream's files, where there are several threads.
+    pages: Tending,
     ahead: u64,
     at_once: u64,
 }
@@ -140,13 +153,16 @@ impl<W: Work> Crew<W> {
             waiting: 0,
             progress: Progress::default(),
         };
+        let mut pages = Tending::default();
         if threads > 1 {
             stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
+            pages = stream.tend();
         }
         let shared = Arc::new(Shared {
             source: Mutex::new(Source { stream, read: 0, ended: false }),
             desk: Mutex::new(desk),
             changed: Condvar::new(),
+            pages,
             ahead: AHEAD * threads.max(1) as u64,
             at_once: if threads > 1 { AT_ONCE } else { 1 },
         });
@@ -311,6 +327,7 @@ impl<M: Default + Send + 'static> Shared<M> {
         let total = source.ended.then_some(source.read);
         let progress = Progress::of(&source.stream);
         drop(source);
+        self.pages.see_to();
         for block in found.iter_mut().flatten() {
             work.batch(block.packets.batch(), &mut block.made);
         }

@@ -61,6 +61,8 @@ pub(crate) enum Task {
 pub(crate) struct Gather {
     pub(crate) choice: Choice,
     pub(crate) task: Task,
+    /// As [`next_turn`](gannet_pipeline::crew::next_turn) has it.
+    pub(crate) next_turn: usize,
 }
 
 /// What becomes of a batch.
@@ -79,7 +81,7 @@ impl Work for Gather {
         made.records.clear();
         made.more.clear();
         made.times.clear();
-        let choice = &self.choice;
+        let (choice, distance) = (&self.choice, batch.distance(self.next_turn));
         // One loop for each task, so that nothing is asked for each packet.
         match (&choice.ports, &mut self.task) {
             (_, Task::Pick) => {
@@ -101,14 +103,19 @@ impl Work for Gather {
             (None, Task::Times(_)) => {}
             (Some(ports), Task::Records) => {
                 let records = &mut made.records;
-                each(choice, ports, batch, &mut made.more, |number, m| records.add(number, m));
+                each(choice, ports, batch, distance, &mut made.more, |number, m| {
+                    records.add(number, m)
+                });
+            }
+            (Some(ports), Task::Sum(groups)) if groups.are_names() => {
+                each(choice, ports, batch, distance, &mut made.more, |_, m| groups.name(m.bytes));
             }
             (Some(ports), Task::Sum(groups)) => {
-                each(choice, ports, batch, &mut made.more, |_, m| groups.message(m));
+                each(choice, ports, batch, distance, &mut made.more, |_, m| groups.message(m));
             }
             (Some(ports), Task::Times(pairing)) => {
                 let times = &mut made.times;
-                each(choice, ports, batch, &mut made.more, |number, m| {
+                each(choice, ports, batch, distance, &mut made.more, |number, m| {
                     times.push(pairing.sent(number, m));
                 });
             }
@@ -116,16 +123,21 @@ impl Work for Gather {
     }
 }
 
-/// Hands out the messages of a batch that packets have by themselves.
+/// Hands out the messages of a batch that packets have by themselves, and has what lies so far behind them
+/// brought.
 #[inline]
 fn each(
     choice: &Choice,
     ports: &[u16],
     batch: Batch<'_>,
+    distance: Option<usize>,
     more: &mut Vec<u32>,
     mut call: impl FnMut(u64, &Message<'_>),
 ) {
     for (place, packet) in batch.iter().enumerate() {
+        if let Some(distance) = distance {
+            batch.fetch_beyond(place, distance);
+        }
         if !choice.wants_packet(&packet) {
             continue;
         }

@@ -67,6 +67,22 @@ impl Groups {
         }
     }
 
+    /// Whether messages are counted by their names alone, so that [`Self::name`] will do.
+    pub(crate) fn are_names(&self) -> bool {
+        self.fields == NAME_ALONE
+    }
+
+    /// Counts a message by its name alone: it takes no more of it than its bytes.
+    #[inline]
+    pub(crate) fn name(&mut self, message: &[u8]) {
+        let amount = match self.value {
+            0 => 1,
+            _ => message.len() as u64,
+        };
+        push_name(Question::of(message), message, self.tally.key());
+        self.tally.add(amount);
+    }
+
     /// Counts a message.
     #[inline]
     pub(crate) fn message(&mut self, m: &Message<'_>) {
@@ -78,38 +94,37 @@ impl Groups {
             self.total = self.total.wrapping_add(amount);
             return;
         }
+        if self.are_names() {
+            return self.name(m.bytes);
+        }
         let asked = Question::of(m.bytes);
         let words = self.tally.key();
-        if self.fields == NAME_ALONE {
-            push_name(asked, m.bytes, words);
-        } else {
-            let header = |at| u64::from(dns::u16_at(m.bytes, at).unwrap_or(0));
-            let ends = (m.source, m.destination);
-            let transport = match m.transport {
-                Transport::Udp => protocol::UDP,
-                Transport::Tcp => protocol::TCP,
+        let header = |at| u64::from(dns::u16_at(m.bytes, at).unwrap_or(0));
+        let ends = (m.source, m.destination);
+        let transport = match m.transport {
+            Transport::Udp => protocol::UDP,
+            Transport::Tcp => protocol::TCP,
+        };
+        let first = words.len();
+        words.push(0);
+        for (index, field) in self.fields.iter().enumerate() {
+            let value = match *field {
+                field::SRC => push_address(&ends.0.0.octets(), words),
+                field::DST => push_address(&ends.1.0.octets(), words),
+                field::QNAME => {
+                    push_name(asked, m.bytes, words);
+                    continue;
+                }
+                field::SPORT => Some(u64::from(ends.0.1)),
+                field::DPORT => Some(u64::from(ends.1.1)),
+                field::PROTO => Some(u64::from(transport)),
+                field::LEN => Some(m.bytes.len() as u64),
+                field::QTYPE => asked.map(|q| u64::from(q.qtype)),
+                field::QCLASS => asked.map(|q| u64::from(q.qclass)),
+                field::ID => Some(header(0)),
+                field => Some(of_flags(field, header(2))),
             };
-            let first = words.len();
-            words.push(0);
-            for (index, field) in self.fields.iter().enumerate() {
-                let value = match *field {
-                    field::SRC => push_address(&ends.0.0.octets(), words),
-                    field::DST => push_address(&ends.1.0.octets(), words),
-                    field::QNAME => {
-                        push_name(asked, m.bytes, words);
-                        continue;
-                    }
-                    field::SPORT => Some(u64::from(ends.0.1)),
-                    field::DPORT => Some(u64::from(ends.1.1)),
-                    field::PROTO => Some(u64::from(transport)),
-                    field::LEN => Some(m.bytes.len() as u64),
-                    field::QTYPE => asked.map(|q| u64::from(q.qtype)),
-                    field::QCLASS => asked.map(|q| u64::from(q.qclass)),
-                    field::ID => Some(header(0)),
-                    field => Some(of_flags(field, header(2))),
-                };
-                push(value, index, first, words);
-            }
+            push(value, index, first, words);
         }
         self.tally.add(amount);
     }

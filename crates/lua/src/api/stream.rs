@@ -13,6 +13,7 @@ use gannet_capture::Writer;
 use gannet_pipeline::crew::Block;
 use gannet_pipeline::crew::Crew;
 use gannet_pipeline::crew::Progress;
+use gannet_pipeline::crew::next_turn;
 use gannet_pipeline::extract::Extractor;
 use gannet_pipeline::extract::Message;
 use gannet_pipeline::pace::Pace;
@@ -207,7 +208,8 @@ impl Flow {
     /// The next block, of which that is done which `task` said at first; `None` at the end.
     fn block(&mut self, task: impl FnOnce(&Self) -> Task) -> Result<Option<Block<Made>>, String> {
         if matches!(self.source, Source::Waiting(_)) {
-            let gather = Gather { choice: self.choice.clone(), task: task(self) };
+            let next_turn = next_turn(self.threads);
+            let gather = Gather { choice: self.choice.clone(), task: task(self), next_turn };
             let waiting = std::mem::replace(&mut self.source, Source::Ended);
             let Source::Waiting(stream) = waiting else { return Ok(None) };
             let crew = Crew::start(*stream, self.threads, || gather.clone());
