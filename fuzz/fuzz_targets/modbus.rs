@@ -1,6 +1,12 @@
 //! Modbus: one conversation, and its parsers of messages.
 #![no_main]
 
+use gannet_base::Dir;
+use gannet_protocols::modbus::message;
 use gannet_protocols::modbus::message::Header;
 
-gannet_fuzz::protocol!(Modbus, Header::parse);
+gannet_fuzz::protocol!(Modbus, |data| {
+    let (function, body) = data.split_first()?;
+    let bodies = [Dir::Orig, Dir::Resp].map(|from| message::check(from, *function, body).is_ok());
+    Some((Header::parse(data), bodies))
+});

@@ -6,12 +6,12 @@ use super::frame::HEADER;
 use super::frame::Link;
 use super::frame::Malformed;
 use super::objects;
-use super::objects::OutOfBound;
 use super::rows::Dnp3Row;
 use super::rows::Function;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
+use crate::support::OutOfBound;
 
 /// Longest frame: 10 bytes of header, 250 of data in 16 blocks with two bytes each.
 const MAX_FRAME: usize = 300;
@@ -197,7 +197,7 @@ impl Analyzer {
     }
 
     fn violation(&self, cx: &mut Context<'_>, e: &OutOfBound) -> Stop {
-        cx.violation(self.tag, &format!("Binpac exception: binpac exception: {e}"), &[]);
+        cx.violation(self.tag, &e.to_string(), &[]);
         Stop
     }
 

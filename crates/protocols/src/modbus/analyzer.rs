@@ -45,8 +45,8 @@ impl Analyzer {
 
     fn body(cx: &mut Context<'_>, from: Dir, header: &Header, body: &[u8]) -> bool {
         match message::check(from, header.function, body) {
-            Err(Malformed::Short) => {
-                cx.violation(Tag::Modbus, "Binpac exception: binpac exception: out_of_bound", &[]);
+            Err(Malformed::Short(e)) => {
+                cx.violation(Tag::Modbus, &e.to_string(), &[]);
                 return false;
             }
             Err(Malformed::Value(what, n)) => {

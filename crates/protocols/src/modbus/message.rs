@@ -3,6 +3,8 @@
 use gannet_base::Dir;
 
 use crate::support::Bytes;
+use crate::support::OutOfBound;
+use crate::support::Record;
 
 /// Bytes of a header, with the function.
 pub const HEADER: usize = 8;
@@ -43,101 +45,130 @@ pub fn length(data: &[u8]) -> usize {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// It is shorter than its function, or its own counts, say.
-    Short,
+    Short(OutOfBound),
     /// A value that the function does not allow; the message is complete all the same.
     Value(&'static str, u16),
 }
 
 /// Checks the body of a message (what follows the header).
 pub fn check(from: Dir, function: u8, body: &[u8]) -> Result<(), Malformed> {
-    let mut b = Bytes(body);
     let ok = match from {
-        Dir::Orig => request(function, &mut b),
-        Dir::Resp if function & 0x80 != 0 => b.u8().map(|_| ()),
-        Dir::Resp => reply(function, &mut b),
+        Dir::Orig => request(function, body),
+        Dir::Resp if function & 0x80 != 0 => whole("ModbusTCP_ExceptResponse", body, 1),
+        Dir::Resp => reply(function, body),
     };
-    ok.ok_or(Malformed::Short)?;
+    ok.map_err(Malformed::Short)?;
     value(from, function, body).map_or(Ok(()), |(what, n)| Err(Malformed::Value(what, n)))
 }
 
-fn request(function: u8, b: &mut Bytes<'_>) -> Option<()> {
+type Checked = Result<(), OutOfBound>;
+
+fn request(function: u8, body: &[u8]) -> Checked {
     match function {
-        1..=6 => b.take(4)?,
-        8 | 0x18 => b.take(2)?,
+        1 => whole("ReadCoilsRequest", body, 4),
+        2 => whole("ReadDiscreteInputsRequest", body, 4),
+        3 => whole("ReadHoldingRegistersRequest", body, 4),
+        4 => whole("ReadInputRegistersRequest", body, 4),
+        5 => whole("WriteSingleCoilRequest", body, 4),
+        6 => whole("WriteSingleRegisterRequest", body, 4),
+        8 => Record::new("DiagnosticsRequest", body).upto("subfunction", 2).map(drop),
         0x0f => {
-            b.take(4)?;
-            counted(b)?
+            let mut r = Record::new("WriteMultipleCoilsRequest", body);
+            let n = r.upto("byte_count", 5)?[4];
+            r.string("coils", n.into())
         }
         0x10 => {
-            b.take(2)?;
-            registers(b)?
+            let mut r = Record::new("WriteMultipleRegistersRequest", body);
+            r.upto("byte_count", 5)?;
+            registers(&mut r, "registers")
         }
-        0x14 => counted(b).filter(|r| r.len().is_multiple_of(7))?,
-        0x15 => counted(b).filter(|r| references(r))?,
-        0x16 => b.take(6)?,
+        0x14 => records(Record::new("ReadFileRecordRequest", body), |r| {
+            r.record = "FileRecordRequest";
+            r.all(7).map(drop)
+        }),
+        0x15 => records(Record::new("WriteFileRecordRequest", body), reference),
+        0x16 => whole("MaskWriteRegisterRequest", body, 6),
         0x17 => {
-            b.take(6)?;
-            registers(b)?
+            let mut r = Record::new("ReadWriteMultipleRegistersRequest", body);
+            r.upto("write_byte_count", 9)?;
+            registers(&mut r, "write_register_values")
         }
-        0x2b => b.take(1)?,
-        _ => &[],
-    };
-    Some(())
+        0x18 => whole("ReadFIFOQueueRequest", body, 2),
+        0x2b => Record::new("EncapInterfaceTransportRequest", body).upto("mei_type", 1).map(drop),
+        _ => Ok(()),
+    }
 }
 
-fn reply(function: u8, b: &mut Bytes<'_>) -> Option<()> {
+fn reply(function: u8, body: &[u8]) -> Checked {
     match function {
-        1..=4 | 0x17 => counted(b)?,
-        5 | 6 | 0x0f | 0x10 => b.take(4)?,
-        8 => b.take(2)?,
-        0x14 => counted(b).filter(|r| records(r))?,
-        0x15 => counted(b).filter(|r| references(r))?,
-        0x16 => b.take(6)?,
+        1 => counted("ReadCoilsResponse", body, "bits"),
+        2 => counted("ReadDiscreteInputsResponse", body, "bits"),
+        3 => counted("ReadHoldingRegistersResponse", body, "registers"),
+        4 => counted("ReadInputRegistersResponse", body, "registers"),
+        5 => whole("WriteSingleCoilResponse", body, 4),
+        6 => whole("WriteSingleRegisterResponse", body, 4),
+        8 => Record::new("DiagnosticsResponse", body).upto("subfunction", 2).map(drop),
+        0x0f => whole("WriteMultipleCoilsResponse", body, 4),
+        0x10 => whole("WriteMultipleRegistersResponse", body, 4),
+        0x14 => records(Record::new("ReadFileRecordResponse", body), |r| {
+            r.record = "FileRecordResponse";
+            let n = r.upto("ref_type", 2)?[0];
+            r.string("record_data", n.into())
+        }),
+        0x15 => records(Record::new("WriteFileRecordResponse", body), reference),
+        0x16 => whole("MaskWriteRegisterResponse", body, 6),
+        0x17 => counted("ReadWriteMultipleRegistersResponse", body, "registers"),
         0x18 => {
-            b.u16()?;
-            let n = usize::from(b.u16()?);
-            b.take(2 * n)?
+            let mut r = Record::new("ReadFIFOQueueResponse", body);
+            let n = r.upto("fifo_count", 4).map(|d| u16::from_be_bytes([d[2], d[3]]))?;
+            r.string("register_data", 2 * i64::from(n))
         }
-        0x2b => b.take(1)?,
-        _ => &[],
-    };
-    Some(())
+        0x2b => Record::new("EncapInterfaceTransportResponse", body).upto("mei_type", 1).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// A body of one length.
+fn whole(record: &'static str, body: &[u8], n: usize) -> Checked {
+    Record::new(record, body).all(n).map(drop)
 }
 
 /// A count of bytes, then as many.
-fn counted<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let n = usize::from(b.u8()?);
-    b.take(n)
+fn counted(record: &'static str, body: &[u8], field: &'static str) -> Checked {
+    let mut r = Record::new(record, body);
+    let n = r.upto("byte_count", 1)?[0];
+    r.string(field, n.into())
 }
 
-/// A number of registers, a count of bytes, then as many, which must hold the registers.
-fn registers<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let n = usize::from(b.u16()?);
-    counted(b).filter(|r| 2 * n <= r.len())
-}
-
-/// Parts of files with their data (functions 20 and 21).
-fn references(data: &[u8]) -> bool {
-    let mut b = Bytes(data);
-    while !b.is_empty() {
-        let one = b.take(5).and_then(|_| b.u16()).and_then(|n| b.take(2 * usize::from(n)));
-        if one.is_none() {
-            return false;
-        }
+/// Registers, whose number and count of bytes are just before: the bytes must hold them.
+fn registers(r: &mut Record<'_>, field: &'static str) -> Checked {
+    let at = r.at - 3;
+    let (n, bytes) = (u16::from_be_bytes([r.data[at], r.data[at + 1]]), r.data[at + 2]);
+    r.string(field, bytes.into())?;
+    if n > u16::from(bytes) / 2 {
+        return Err(OutOfBound::new(r.record, field, n.into(), bytes.into()));
     }
-    true
+    Ok(())
 }
 
-/// Parts of files as a reply gives them.
-fn records(data: &[u8]) -> bool {
-    let mut b = Bytes(data);
-    while !b.is_empty() {
-        let one = b.u8().and_then(|n| b.take(usize::from(n) + 1));
-        if one.is_none() {
-            return false;
-        }
+/// Parts of files (functions 20 and 21): a count of bytes, then as many, which are records.
+fn records(mut r: Record<'_>, one: impl Fn(&mut Record<'_>) -> Checked) -> Checked {
+    let n = r.upto("byte_count", 1)?[0];
+    r.string("references", n.into())?;
+    let mut rest = &r.data[1..r.at];
+    while !rest.is_empty() {
+        let mut inner = Record::new("", rest);
+        one(&mut inner)?;
+        rest = inner.rest();
     }
-    true
+    Ok(())
+}
+
+/// A part of a file with its data.
+fn reference(r: &mut Record<'_>) -> Checked {
+    r.record = "ReferenceWithData";
+    let n = r.upto("record_length", 7).map(|d| u16::from_be_bytes([d[5], d[6]]))?;
+    r.string("record_data", 2 * i64::from(n))
 }
 
 /// A value that the function does not allow.
@@ -181,25 +212,43 @@ mod tests {
         assert_eq!(Header::parse(b"\x00\x01\x00\x00\x00\x01\x11\x03"), None);
     }
 
+    /// What is missing in a body.
+    fn short(from: Dir, function: u8, body: &[u8]) -> String {
+        match check(from, function, body) {
+            Err(Malformed::Short(e)) => e.to_string().replace(crate::support::BINPAC, ""),
+            other => format!("{other:?}"),
+        }
+    }
+
     #[test]
     fn bodies() {
         let (o, r) = (Dir::Orig, Dir::Resp);
         assert_eq!(check(o, 3, b"\x00\x6b\x00\x03"), Ok(()));
-        assert_eq!(check(o, 3, b"\x00\x6b\x00"), Err(Malformed::Short));
+        let e = "out_of_bound: ReadHoldingRegistersRequest: 4 > 3";
+        assert_eq!(short(o, 3, b"\x00\x6b\x00"), e);
         assert_eq!(check(r, 3, b"\x02\x00\x01"), Ok(()));
         assert_eq!(check(r, 3, b"\x03\x00\x01\x02"), {
             Err(Malformed::Value("read holding register response byte count", 3))
         });
+        let e = "out_of_bound: ReadHoldingRegistersResponse:registers: 5 > 3";
+        assert_eq!(short(r, 3, b"\x04\x00\x01"), e);
         assert_eq!(check(r, 0x83, b"\x02"), Ok(()));
-        assert_eq!(check(r, 0x83, b""), Err(Malformed::Short));
+        assert_eq!(short(r, 0x83, b""), "out_of_bound: ModbusTCP_ExceptResponse: 1 > 0");
         assert_eq!(check(o, 0x10, b"\x00\x01\x00\x01\x02\xab\xcd"), Ok(()));
-        assert_eq!(check(o, 0x10, b"\x00\x01\x00\x02\x02\xab\xcd"), Err(Malformed::Short));
+        let e = "out_of_bound: WriteMultipleRegistersRequest:registers: 2 > 2";
+        assert_eq!(short(o, 0x10, b"\x00\x01\x00\x02\x02\xab\xcd"), e);
+        let e = "out_of_bound: WriteMultipleRegistersRequest:registers: 7 > 6";
+        assert_eq!(short(o, 0x10, b"\x00\x01\x00\x01\x02\xab"), e);
         assert_eq!(check(o, 5, b"\x00\x01\x00\x05"), {
             Err(Malformed::Value("write single coil request", 5))
         });
         assert_eq!(check(o, 0x15, b"\x09\x06\x00\x04\x00\x07\x00\x01\xab\xcd"), Ok(()));
+        let e = "out_of_bound: ReferenceWithData:record_data: 11 > 9";
+        assert_eq!(short(o, 0x15, b"\x09\x06\x00\x04\x00\x07\x00\x02\xab\xcd"), e);
         assert_eq!(check(r, 0x14, b"\x04\x02\x06\x0d\xfe"), Ok(()));
-        assert_eq!(check(r, 0x14, b"\x04\x03\x06\x0d\xfe"), Err(Malformed::Short));
+        let e = "out_of_bound: FileRecordResponse:record_data: 5 > 4";
+        assert_eq!(short(r, 0x14, b"\x04\x03\x06\x0d\xfe"), e);
+        assert_eq!(short(o, 8, b"\x00"), "out_of_bound: DiagnosticsRequest:subfunction: 2 > 1");
         assert_eq!(check(o, 0x63, b""), Ok(()));
     }
 }

@@ -6,7 +6,6 @@ use gannet_base::Time;
 use gannet_log::Enum;
 use gannet_log::Vector;
 
-use super::message::Malformed;
 use super::message::Packet;
 use super::message::Publish;
 use super::message::Step;
@@ -239,13 +238,10 @@ impl Subscription {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        let reason = match Packet::parse(data) {
-            Ok(packet) => return self.packet(cx, from, packet),
-            Err(Malformed::LengthTooLong) => "malformed MQTT 'remaining length': too many bytes",
-            Err(Malformed::LengthTooLarge) => "malformed MQTT 'remaining length': too large",
-            Err(Malformed::Short) => "Binpac exception: binpac exception: out_of_bound",
-        };
-        cx.violation(Tag::Mqtt, reason, &[]);
+        match Packet::parse(data) {
+            Ok(packet) => self.packet(cx, from, packet),
+            Err(e) => cx.violation(Tag::Mqtt, &e.to_string(), &[]),
+        }
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {

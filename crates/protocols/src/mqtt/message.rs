@@ -1,6 +1,9 @@
 //! Packets: a fixed header with type and flags, the length of the rest, then what the type says.
 
-use crate::support::Bytes;
+use std::fmt;
+
+use crate::support::OutOfBound;
+use crate::support::Record;
 
 /// A packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +77,23 @@ pub enum Malformed {
     /// The length takes four bytes, which Zeek does not accept.
     LengthTooLarge,
     /// It ends too early.
-    Short,
+    Short(OutOfBound),
+}
+
+impl From<OutOfBound> for Malformed {
+    fn from(e: OutOfBound) -> Self {
+        Self::Short(e)
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LengthTooLong => f.write_str("malformed MQTT 'remaining length': too many bytes"),
+            Self::LengthTooLarge => f.write_str("malformed MQTT 'remaining length': too large"),
+            Self::Short(e) => e.fmt(f),
+        }
+    }
 }
 
 /// Most topics of one packet that are looked at.
@@ -83,16 +102,17 @@ const MAX_TOPICS: usize = 1000;
 impl<'a> Packet<'a> {
     /// Parses the packet at the front of a chunk.
     pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
-        let mut b = Bytes(data);
-        let first = b.u8().ok_or(Malformed::Short)?;
+        let mut pdu = Record::new("MQTT_PDU", data);
+        let first = pdu.upto("fixed_header", 1)?[0];
         let mut length = 0usize;
         let mut digits = 0;
-        loop {
-            let digit = b.u8().ok_or(Malformed::Short)?;
+        // A length that the chunk cuts is as far told as it is there.
+        while let Some(digit) = pdu.rest().first() {
             if digits < 4 {
                 length |= usize::from(digit & 0x7f) << (7 * digits);
             }
             digits += 1;
+            pdu.at += 1;
             if digit & 0x80 == 0 {
                 break;
             }
@@ -102,76 +122,87 @@ impl<'a> Packet<'a> {
             4 => return Err(Malformed::LengthTooLarge),
             _ => return Err(Malformed::LengthTooLong),
         }
-        let body = b.take(length).ok_or(Malformed::Short)?;
-        body_of(first, Bytes(body)).ok_or(Malformed::Short)
+        Ok(body_of(first, pdu.upto("command", length)?)?)
     }
 }
 
-fn body_of(first: u8, mut b: Bytes<'_>) -> Option<Packet<'_>> {
-    Some(match first >> 4 {
-        1 => Packet::Connect(connect(&mut b)?),
-        2 => {
-            b.u8()?;
-            Packet::ConnAck(b.u8()?)
-        }
+fn body_of(first: u8, body: &[u8]) -> Result<Packet<'_>, OutOfBound> {
+    let number = |d: &[u8]| u16::from_be_bytes([d[0], d[1]]);
+    let delivery =
+        |step, record| Record::new(record, body).all(2).map(|d| Packet::Delivery(step, number(d)));
+    Ok(match first >> 4 {
+        1 => Packet::Connect(connect(body)?),
+        2 => Packet::ConnAck(Record::new("MQTT_connack", body).all(2)?[1]),
         3 => {
+            let mut r = Record::new("MQTT_publish", body);
             let quality = first >> 1 & 3;
-            let topic = string(&mut b)?;
-            let number = if quality == 0 { 0 } else { b.u16()? };
-            let payload = b.rest();
+            let topic = string(&mut r)?;
+            let number = if quality == 0 { 0 } else { number(r.upto("msg_id", 2)?) };
+            let payload = r.rest();
             Packet::Publish(Publish { retain: first & 1 != 0, quality, topic, number, payload })
         }
-        4 => Packet::Delivery(Step::Ack, b.u16()?),
-        5 => Packet::Delivery(Step::Rec, b.u16()?),
-        6 => Packet::Delivery(Step::Rel, b.u16()?),
-        7 => Packet::Delivery(Step::Comp, b.u16()?),
+        4 => delivery(Step::Ack, "MQTT_puback")?,
+        5 => delivery(Step::Rec, "MQTT_pubrec")?,
+        6 => delivery(Step::Rel, "MQTT_pubrel")?,
+        7 => delivery(Step::Comp, "MQTT_pubcomp")?,
         8 => {
-            let number = b.u16()?;
+            let mut r = Record::new("MQTT_subscribe", body);
+            let number = number(r.upto("msg_id", 2)?);
             let mut topics = Vec::new();
-            while !b.is_empty() {
-                let topic = (string(&mut b)?, b.u8()?);
+            while !r.rest().is_empty() {
+                let mut topic = Record::new("MQTT_subscribe_topic", r.rest());
+                let wish = (string(&mut topic)?, topic.upto("requested_QoS", 1)?[0]);
+                r.at += topic.at;
                 if topics.len() < MAX_TOPICS {
-                    topics.push(topic);
+                    topics.push(wish);
                 }
             }
             Packet::Subscribe(number, topics)
         }
-        9 => Packet::SubAck(b.u16()?, b.u8()?),
+        9 => {
+            let d = Record::new("MQTT_suback", body).all(3)?;
+            Packet::SubAck(number(d), d[2])
+        }
         10 => {
-            let number = b.u16()?;
+            let mut r = Record::new("MQTT_unsubscribe", body);
+            let number = number(r.upto("msg_id", 2)?);
             let mut topics = Vec::new();
-            while !b.is_empty() {
-                let topic = string(&mut b)?;
+            while !r.rest().is_empty() {
+                let topic = string(&mut r)?;
                 if topics.len() < MAX_TOPICS {
                     topics.push(topic);
                 }
             }
             Packet::Unsubscribe(number, topics)
         }
-        11 => Packet::UnsubAck(b.u16()?),
+        11 => Packet::UnsubAck(number(Record::new("MQTT_unsuback", body).all(2)?)),
         _ => Packet::Other,
     })
 }
 
-fn connect<'a>(b: &mut Bytes<'a>) -> Option<Connect<'a>> {
-    let protocol = string(b)?;
-    let version = b.u8()?;
-    let flags = b.u8()?;
-    b.u16()?; // keep alive
-    let client_id = string(b)?;
-    let will = if flags & 4 != 0 { Some((string(b)?, string(b)?)) } else { None };
+fn connect(body: &[u8]) -> Result<Connect<'_>, OutOfBound> {
+    let mut r = Record::new("MQTT_connect", body);
+    let protocol = string(&mut r)?;
+    let fixed = r.upto("keep_alive", 4)?;
+    let (version, flags) = (fixed[0], fixed[1]);
+    let client_id = string(&mut r)?;
+    let will = if flags & 4 != 0 { Some((string(&mut r)?, string(&mut r)?)) } else { None };
     for flag in [0x80, 0x40] {
         // User, password.
         if flags & flag != 0 {
-            string(b)?;
+            string(&mut r)?;
         }
     }
-    Some(Connect { protocol, version, client_id, will })
+    Ok(Connect { protocol, version, client_id, will })
 }
 
-fn string<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let n = usize::from(b.u16()?);
-    b.take(n)
+/// The next string of a record.
+fn string<'a>(r: &mut Record<'a>) -> Result<&'a [u8], OutOfBound> {
+    let mut s = Record::new("MQTT_string", r.rest());
+    let len = s.upto("len", 2)?;
+    let text = s.upto("str", usize::from(u16::from_be_bytes([len[0], len[1]])))?;
+    r.at += s.at;
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -210,9 +241,22 @@ mod tests {
 
     #[test]
     fn lengths() {
-        assert_eq!(Packet::parse(b"\x30\x05\0"), Err(Malformed::Short));
+        let error = |d| {
+            let e = Packet::parse(d).map_or_else(|e| e.to_string(), |p| format!("{p:?}"));
+            e.replace(crate::support::BINPAC, "")
+        };
+        assert_eq!(error(b"\x30\x05\0"), "out_of_bound: MQTT_PDU:command: 7 > 3");
         assert_eq!(Packet::parse(b"\x30\x80\x80\x80\x01"), Err(Malformed::LengthTooLarge));
         assert_eq!(Packet::parse(b"\x30\x80\x80\x80\x80\x01"), Err(Malformed::LengthTooLong));
-        assert_eq!(Packet::parse(b"\x40\x01\x00"), Err(Malformed::Short));
+        assert_eq!(error(b"\x40\x01\0"), "out_of_bound: MQTT_puback: 2 > 1");
+        assert_eq!(error(b"\x30\x03\0\x02a"), "out_of_bound: MQTT_string:str: 4 > 3");
+        assert_eq!(error(b"\x32\x04\0\x01a\0"), "out_of_bound: MQTT_publish:msg_id: 5 > 4");
+        let e = "out_of_bound: MQTT_subscribe_topic:requested_QoS: 4 > 3";
+        assert_eq!(error(b"\x82\x05\0\x01\0\x01a"), e);
+        let e = "out_of_bound: MQTT_connect:keep_alive: 6 > 4";
+        assert_eq!(error(b"\x10\x04\0\0\x04\x06"), e);
+        // Without a length there is nothing more.
+        assert_eq!(Packet::parse(b"\xc0"), Ok(Packet::Other));
+        assert_eq!(error(b"\x30"), "out_of_bound: MQTT_string:len: 2 > 0");
     }
 }

@@ -4,6 +4,7 @@ use super::blocks;
 use super::blocks::Block;
 use super::blocks::Blocks;
 use super::message;
+use super::message::Malformed;
 use super::message::Message;
 use super::rows;
 use super::rows::Session;
@@ -38,8 +39,7 @@ impl Analyzer {
         self.session.get_or_insert_with(|| Session::new(cx.now))
     }
 
-    /// A message; `None` if it cannot be read.
-    fn message(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Option<()> {
+    fn message(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Malformed> {
         match Message::parse(data)? {
             Message::Request(cookie) => self.session(cx).cookie = Some(cookie.to_vec()),
             Message::Response(protocol) => {
@@ -61,10 +61,10 @@ impl Analyzer {
             }
             Message::Confirm | Message::Other => {}
         }
-        Some(())
+        Ok(())
     }
 
-    fn blocks(&mut self, cx: &mut Context<'_>, blocks: Blocks<'_>) -> Option<()> {
+    fn blocks(&mut self, cx: &mut Context<'_>, blocks: Blocks<'_>) -> Result<(), Malformed> {
         for block in blocks {
             match block? {
                 Block::ClientCore(core) => {
@@ -95,7 +95,7 @@ impl Analyzer {
                 Block::ClientNetwork(_) | Block::Other => {}
             }
         }
-        Some(())
+        Ok(())
     }
 
     fn encrypt(&mut self, cx: &Context<'_>, protocol: u32) {
@@ -142,9 +142,8 @@ impl Analyze for Analyzer {
         let mut frames =
             std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
         while let Some(frame) = frames.next(&mut rest, message::length) {
-            if self.message(cx, frame).is_none() {
-                let reason = "Binpac exception: binpac exception: out_of_bound";
-                cx.violation(Tag::Rdp, reason, &[]);
+            if let Err(e) = self.message(cx, frame) {
+                cx.violation(Tag::Rdp, &e.to_string(), &[]);
                 if let Some(session) = &mut self.session {
                     session.write(cx);
                 }

@@ -1,7 +1,9 @@
 //! Settings: ASN.1 that is stepped over (T.125, T.124), then blocks with type and length
 //! (MS-RDPBCGR section 2.2.1.3 and 2.2.1.4). Numbers in blocks are little-endian.
 
-use crate::support::Bytes;
+use super::message::Malformed;
+use crate::support::OutOfBound;
+use crate::support::Record;
 use crate::support::ber;
 
 /// Most channels and certificates.
@@ -60,165 +62,241 @@ pub enum Block<'a> {
     Other,
 }
 
-/// The client's blocks; `None` if what stands before them cannot be read.
-pub fn client(data: &[u8]) -> Option<Blocks<'_>> {
-    let mut b = Bytes(data);
+/// The client's blocks, unless what stands before them cannot be read.
+pub fn client(data: &[u8]) -> Result<Blocks<'_>, Malformed> {
+    let mut r = Record::new("Client_Header", data);
     // Length of the request, selectors, flag.
     for _ in 0..4 {
-        ber::value(&mut b)?;
+        value(&mut r)?;
     }
     // Target, minimum and maximum parameters.
-    for _ in 0..3 {
-        ber::value(&mut b)?;
+    for pad in ["targ_parameters_pad", "min_parameters_pad", "max_parameters_pad"] {
+        let n = length(&mut r)?;
+        r.string(pad, n)?;
     }
-    b.u32()?;
-    let key = usize::from(b.u16()?);
-    b.take(key)?;
-    b.take(2 + 8)?;
-    (b.take(4)? == b"Duca").then_some(())?;
-    b.u16()?;
-    Some(Blocks(b))
+    r.upto("user_data_length", 4)?;
+    let mut key = Record::new("GCC_Client_Connection_Data", r.rest());
+    connection_data(&mut key, 2)?;
+    let mut request = Record::new("GCC_Client_Create_Request", key.rest());
+    request.upto("h221_nonstandard_length", 8)?;
+    words(&mut request, b"Duca")?;
+    Ok(Blocks(request.rest()))
 }
 
-/// The server's answer and its blocks; `None` if what stands before them cannot be read.
-pub fn server(data: &[u8]) -> Option<(u8, Blocks<'_>)> {
-    let mut b = Bytes(data);
-    b.take(3)?;
-    for _ in 0..3 {
-        ber::value(&mut b)?;
+/// The server's answer and its blocks, unless what stands before them cannot be read.
+pub fn server(data: &[u8]) -> Result<(u8, Blocks<'_>), Malformed> {
+    let mut r = Record::new("Server_Header", data);
+    r.upto("type_length", 3)?;
+    value(&mut r)?;
+    value(&mut r)?;
+    let n = length(&mut r)?;
+    r.string("domain_parameters", n)?;
+    r.upto("user_data_length", 4)?;
+    let mut key = Record::new("GCC_Server_Connection_Data", r.rest());
+    connection_data(&mut key, 1)?;
+    let mut response = Record::new("GCC_Server_Create_Response", key.rest());
+    let result = response.upto("h221_nonstandard_length", 9)?[5];
+    words(&mut response, b"McDn")?;
+    Ok((result, Blocks(response.rest())))
+}
+
+/// Tag and length of a value of a record: how long it is.
+fn length(r: &mut Record<'_>) -> Result<i64, OutOfBound> {
+    let mut meta = Record::new("ASN1EncodingMeta", r.rest());
+    let first = meta.upto("len", 2)?[1];
+    let mut n = i64::from(first);
+    if first & 0x80 != 0 {
+        let more = meta.upto("more_len", usize::from(first & 0x7f))?;
+        n = i64::from(ber::unsigned(more) as i32);
     }
-    b.u32()?;
-    let key = usize::from(b.u16()?);
-    b.take(key)?;
-    b.take(1 + 1 + 2 + 1 + 1)?;
-    let result = b.u8()?;
-    b.take(3)?;
-    (b.take(4)? == b"McDn").then_some(())?;
-    b.u16()?;
-    Some((result, Blocks(b)))
+    r.at += meta.at;
+    Ok(n)
+}
+
+/// Steps over a value of a record.
+fn value(r: &mut Record<'_>) -> Result<(), OutOfBound> {
+    let mut inner = Record::new("ASN1Encoding", r.rest());
+    let n = length(&mut inner)?;
+    inner.string("content", n)?;
+    r.at += inner.at;
+    Ok(())
+}
+
+/// A key with its length, and what follows it.
+fn connection_data(r: &mut Record<'_>, rest: usize) -> Result<(), OutOfBound> {
+    let n = r.upto("key_object_length", 2).map(|d| u16::from_be_bytes([d[0], d[1]]))?;
+    r.list("key_object", n, 1)?;
+    r.upto("connect_data_connect_pdu", rest).map(drop)
+}
+
+/// Who the settings are of, and their length.
+fn words(r: &mut Record<'_>, key: &[u8]) -> Result<(), Malformed> {
+    if !r.rest().starts_with(key) {
+        return Err(Malformed::Words);
+    }
+    r.at += key.len();
+    r.upto("user_data_value_length", 2)?;
+    Ok(())
 }
 
 /// Blocks in order.
 #[derive(Clone, Copy, Debug)]
-pub struct Blocks<'a>(Bytes<'a>);
+pub struct Blocks<'a>(&'a [u8]);
 
 impl<'a> Iterator for Blocks<'a> {
-    /// `None` in place of a block that cannot be read; nothing follows it.
-    type Item = Option<Block<'a>>;
+    /// An error in place of a block that cannot be read; nothing follows it.
+    type Item = Result<Block<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
             return None;
         }
         let block = self.block();
-        if block.is_none() {
-            self.0 = Bytes(&[]);
+        if block.is_err() {
+            self.0 = &[];
         }
         Some(block)
     }
 }
 
 impl<'a> Blocks<'a> {
-    fn block(&mut self) -> Option<Block<'a>> {
-        let kind = self.0.u16_le()?;
-        let length = usize::from(self.0.u16_le()?);
-        let mut b = Bytes(self.0.take(length.checked_sub(4)?)?);
-        Some(match kind {
-            0xc001 => Block::ClientCore(client_core(&mut b)?),
-            0xc002 | 0xc004 => {
-                b.take(8)?;
-                Block::Other
-            }
-            0xc003 => Block::ClientNetwork(channels(&mut b)?),
+    fn block(&mut self) -> Result<Block<'a>, Malformed> {
+        let head = Record::new("Data_Header", self.0).all(4)?;
+        let kind = u16::from_le_bytes([head[0], head[1]]);
+        let length = u16::from_le_bytes([head[2], head[3]]);
+        let mut all = Record { at: 4, ..Record::new("Data_Block", self.0) };
+        all.string("block", i64::from(length) - 4)?;
+        let (body, rest) = (&self.0[4..all.at], all.rest());
+        self.0 = rest;
+        match kind {
+            0xc001 => return Ok(Block::ClientCore(client_core(body)?)),
+            0xc002 => Record::new("Client_Security_Data", body).all(8)?,
+            0xc003 => return Ok(Block::ClientNetwork(channels(body)?)),
+            0xc004 => Record::new("Client_Cluster_Data", body).all(8)?,
             0x0c01 => {
-                b.take(if length == 8 { 4 } else { 8 })?;
-                Block::Other
+                let mut r = Record::new("Server_Core_Data", body);
+                let version = r.upto("version_minor", 4)?;
+                if length == 8 { version } else { r.upto("client_requested_protocols", 4)? }
             }
-            0x0c02 => Block::ServerSecurity(security(&mut b)?),
-            0x0c03 => {
-                b.take(4)?;
-                Block::Other
-            }
-            _ => Block::Other,
-        })
+            0x0c02 => return Ok(Block::ServerSecurity(security(body)?)),
+            0x0c03 => Record::new("Server_Network_Data", body).all(4)?,
+            _ => &[],
+        };
+        Ok(Block::Other)
     }
 }
 
-fn client_core<'a>(b: &mut Bytes<'a>) -> Option<ClientCore<'a>> {
-    b.take(4)?; // version
-    let width = b.u16_le()?;
-    let height = b.u16_le()?;
-    b.take(4)?;
-    let keyboard = b.u32_le()?;
-    let build = b.u32_le()?;
-    let name = b.take(32)?;
-    b.take(12)?; // keyboard
-    let input_method = b.take(64)?;
-    b.take(2 + 2 + 4)?;
-    let depth = b.u16_le()?;
-    b.take(2)?;
-    let flags = b.u16_le()?;
-    let product = b.take(64)?;
-    let wants_32 = flags & 2 != 0;
-    Some(ClientCore {
-        width,
-        height,
-        keyboard,
-        build,
+fn u16_le(d: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([d[at], d[at + 1]])
+}
+
+fn u32_le(d: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([d[at], d[at + 1], d[at + 2], d[at + 3]])
+}
+
+fn client_core(body: &[u8]) -> Result<ClientCore<'_>, OutOfBound> {
+    let mut r = Record::new("Client_Core_Data", body);
+    let head = r.upto("client_build", 20)?;
+    let name = r.upto("client_name", 32)?;
+    r.upto("keyboard_function_key", 12)?;
+    let input_method = r.upto("ime_file_name", 64)?;
+    let more = r.upto("early_capability_flags", 14)?;
+    let product = r.upto("dig_product_id", 64)?;
+    Ok(ClientCore {
+        width: u16_le(head, 4),
+        height: u16_le(head, 6),
+        keyboard: u32_le(head, 12),
+        build: u32_le(head, 16),
         name,
         input_method,
-        depth,
-        wants_32,
+        depth: u16_le(more, 8),
+        wants_32: u16_le(more, 12) & 2 != 0,
         product,
     })
 }
 
-fn channels<'a>(b: &mut Bytes<'a>) -> Option<Vec<&'a [u8]>> {
-    let count = b.u32_le().filter(|n| *n <= MAX_COUNT)?;
-    let mut names = Vec::new();
-    for _ in 0..count {
-        names.push(b.take(8)?);
-        b.take(4)?;
-    }
-    Some(names)
+/// The number at the front of a record that bounds a list, unless it is too large.
+fn bounded(r: &mut Record<'_>, field: &'static str, max: u32) -> Result<u32, Malformed> {
+    let n = u32_le(r.upto(field, 4)?, 0);
+    let name = match field {
+        "channel_count" => "Client_Network_Data:channel_count",
+        "num_of_certs" => "X509:num_of_certs",
+        _ => "X509_Cert_Data:cert_len",
+    };
+    if n > max { Err(Malformed::Value(name)) } else { Ok(n) }
 }
 
-fn security<'a>(b: &mut Bytes<'a>) -> Option<ServerSecurity<'a>> {
-    let method = b.u32_le()?;
-    let level = b.u32_le()?;
-    let random = b.u32_le()?;
+fn channels(body: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
+    let mut r = Record::new("Client_Network_Data", body);
+    let count = bounded(&mut r, "channel_count", MAX_COUNT)?;
+    let left = r.rest().len();
+    if count as usize > left {
+        let field = "channel_def_array";
+        return Err(OutOfBound::new("Client_Network_Data", field, count.into(), left).into());
+    }
+    let mut names = Vec::new();
+    for _ in 0..count {
+        let mut channel = Record::new("Client_Channel_Def", r.rest());
+        names.push(channel.upto("name", 8)?);
+        channel.upto("options", 4)?;
+        r.at += channel.at;
+    }
+    Ok(names)
+}
+
+fn security(body: &[u8]) -> Result<ServerSecurity<'_>, Malformed> {
+    let mut r = Record::new("Server_Security_Data", body);
+    let head = r.upto("server_cert_length", 16)?;
+    let [method, level, random, length] = [0, 4, 8, 12].map(|at| u32_le(head, at));
     let none = level == 0 && method == 0 && random == 0;
-    (none || random == 0x20).then_some(())?;
-    let length = b.u32_le()?;
-    b.take(random as usize)?;
-    let mut b = Bytes(b.take(usize::try_from(length).ok()?)?);
-    let version = b.u32_le()?;
+    if !none && random != 0x20 {
+        return Err(Malformed::Value("Server_Security_Data:server_random_length"));
+    }
+    r.string("server_random", random.into())?;
+    let start = r.at;
+    r.string("server_certificate", i64::from(length as i32))?;
+    let mut cert = Record::new("Server_Certificate", &body[start..r.at]);
+    let version = u32_le(cert.upto("version", 4)?, 0);
     let cert_type = version & 0x7fff_ffff;
     let mut certs = Vec::new();
     match cert_type {
-        1 => {
-            b.take(8 + 2)?;
-            let n = usize::from(b.u16_le()?);
-            let mut key = Bytes(b.take(n)?);
-            key.take(4)?;
-            let n = key.u32_le().filter(|n| *n <= MAX_CERTIFICATE)?;
-            key.take(8)?;
-            key.take(n as usize)?;
-            b.take(2)?;
-            let n = usize::from(b.u16_le()?);
-            b.take(n)?;
-        }
+        1 => proprietary(cert.rest())?,
         2 => {
-            let count = b.u32_le().filter(|n| *n <= MAX_COUNT)?;
+            let mut all = Record::new("X509", cert.rest());
+            let count = bounded(&mut all, "num_of_certs", MAX_COUNT)?;
+            let left = all.rest().len();
+            if count as usize > left {
+                return Err(OutOfBound::new("X509", "certs", count.into(), left).into());
+            }
             for _ in 0..count {
-                let n = b.u32_le().filter(|n| *n <= MAX_CERTIFICATE)?;
-                certs.push(b.take(n as usize)?);
+                let mut one = Record::new("X509_Cert_Data", all.rest());
+                let n = bounded(&mut one, "cert_len", MAX_CERTIFICATE)?;
+                certs.push(one.upto("cert", n as usize)?);
+                all.at += one.at;
             }
         }
-        _ => return None,
+        n => return Err(Malformed::Case("Server_Certificate", n)),
     }
     let cert_permanent = version & 0x8000_0000 == 0;
-    Some(ServerSecurity { method, level, cert_type, cert_permanent, certs })
+    Ok(ServerSecurity { method, level, cert_type, cert_permanent, certs })
+}
+
+/// A certificate of a kind that only this protocol knows.
+fn proprietary(data: &[u8]) -> Result<(), Malformed> {
+    let mut r = Record::new("Server_Proprietary_Cert", data);
+    let n = u16_le(r.upto("public_key_blob_length", 12)?, 10);
+    let start = r.at;
+    r.string("public_key_blob", n.into())?;
+    let mut key = Record::new("Public_Key_Blob", &data[start..r.at]);
+    key.upto("magic", 4)?;
+    let n = u32_le(key.upto("public_exponent", 12)?, 0);
+    if n > MAX_CERTIFICATE {
+        return Err(Malformed::Value("Public_Key_Blob:key_length"));
+    }
+    key.string("modulus", n.into())?;
+    let n = u16_le(r.upto("signature_blob_length", 4)?, 2);
+    r.string("signature_blob", n.into())?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -271,12 +349,20 @@ pub(super) mod tests {
     fn of_the_client() {
         let data = client_settings();
         let all: Vec<_> = client(&data).unwrap().collect();
-        let Some(Block::ClientCore(core)) = &all[0] else { panic!("no core") };
+        let Ok(Block::ClientCore(core)) = &all[0] else { panic!("no core") };
         assert_eq!((core.width, core.height, core.depth), (1280, 1024, 16));
         assert_eq!((core.keyboard, core.build), (1033, 2600));
-        assert_eq!(all[1], Some(Block::ClientNetwork(vec![b"rdpdr\0\0\0", b"rdpsnd\0\0"])));
+        assert_eq!(all[1], Ok(Block::ClientNetwork(vec![b"rdpdr\0\0\0", b"rdpsnd\0\0"])));
         let cut: Vec<_> = client(&data[..data.len() - 1]).unwrap().collect();
-        assert_eq!(cut.last(), Some(&None));
+        let error = |e: &Malformed| e.to_string().replace(crate::support::BINPAC, "");
+        let Some(Err(e)) = cut.last() else { panic!("whole") };
+        assert_eq!(error(e), "out_of_bound: Data_Block:block: 32 > 31");
+        let Err(e) = client(&data[..5]) else { panic!("whole") };
+        assert_eq!(error(&e), "out_of_bound: ASN1Encoding:content: 3 > 2");
+        let duca = data.windows(4).position(|w| w == b"Duca").unwrap();
+        let mut other = data.clone();
+        other[duca] = b'd';
+        assert_eq!(client(&other).map(|_| ()), Err(Malformed::Words));
     }
 
     #[test]
@@ -285,7 +371,7 @@ pub(super) mod tests {
         let (result, blocks) = server(&data).unwrap();
         assert_eq!(result, 0);
         let all: Vec<_> = blocks.collect();
-        let Some(Block::ServerSecurity(s)) = &all[1] else { panic!("no security") };
+        let Ok(Block::ServerSecurity(s)) = &all[1] else { panic!("no security") };
         assert_eq!((s.method, s.level, s.cert_type, s.cert_permanent), (2, 2, 1, true));
     }
 }

@@ -1,6 +1,11 @@
 //! Messages: a TPKT header (RFC 1006), a COTP one (X.224), then what they carry.
 
+use std::fmt;
+
+use crate::support::BINPAC;
 use crate::support::Bytes;
+use crate::support::OutOfBound;
+use crate::support::Record;
 
 /// How long the message is that begins here; how much is needed to tell it.
 pub fn length(d: &[u8]) -> usize {
@@ -26,63 +31,102 @@ pub enum Message<'a> {
     Other,
 }
 
+/// Why a message cannot be read; its `Display` is analyzer.log's `failure_reason`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// It ends too early.
+    Short(OutOfBound),
+    /// A field has a value that it must not have.
+    Value(&'static str),
+    /// A field tells what follows, and this is nothing that is known.
+    Case(&'static str, u32),
+    /// Words that have to be there are not.
+    Words,
+}
+
+impl From<OutOfBound> for Malformed {
+    fn from(e: OutOfBound) -> Self {
+        Self::Short(e)
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short(e) => e.fmt(f),
+            Self::Value(field) => write!(f, "{BINPAC}&enforce violation : {field}"),
+            Self::Case(record, n) => write!(f, "{BINPAC}invalid index for case: {record}: {n}"),
+            Self::Words => write!(f, "{BINPAC}string mismatch at -"),
+        }
+    }
+}
+
 impl<'a> Message<'a> {
-    /// Parses a message with its headers; `None` if it cannot be read.
-    pub fn parse(data: &'a [u8]) -> Option<Self> {
-        let mut b = Bytes(data);
-        b.take(4)?;
-        let length = usize::from(b.u8()?);
-        match b.u8()? {
-            0xd0 => confirm(&mut b, length),
-            0xe0 => request(&mut b, length),
+    /// Parses a message with its headers.
+    pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cotp = Record::new("COTP", data.get(4..).unwrap_or_default());
+        let head = cotp.upto("pdu", 2)?;
+        let (length, body) = (usize::from(head[0]), cotp.rest());
+        match head[1] {
+            0xd0 => confirm(body, length),
+            0xe0 => request(body, length),
             0xf0 => {
-                b.take(2)?;
-                Some(match b.u8()? {
-                    0x65 => Self::Client(b.rest()),
-                    0x66 => Self::Server(b.rest()),
+                let mut d = Record::new("DT_Data", body);
+                Ok(match d.upto("application_type", 3)?[2] {
+                    0x65 => Self::Client(d.rest()),
+                    0x66 => Self::Server(d.rest()),
                     _ => Self::Other,
                 })
             }
-            _ => Some(Self::Other),
+            _ => Ok(Self::Other),
         }
     }
 }
 
-fn request<'a>(b: &mut Bytes<'a>, length: usize) -> Option<Message<'a>> {
-    let all = b.0.len();
-    b.take(5)?;
+fn request(body: &[u8], length: usize) -> Result<Message<'_>, Malformed> {
+    let mut r = Record::new("Connect_Request", body);
+    r.upto("flow_control", 5)?;
     let mut cookie: &[u8] = &[];
-    if let Some(rest) = b.0.strip_prefix(b"Cookie: mstshash=") {
-        *b = Bytes(rest);
-        let n = memchr::memchr(b'\r', rest)?;
-        cookie = b.take(n)?;
-        (b.take(2)? == b"\r\n").then_some(())?;
+    if let Some(rest) = r.rest().strip_prefix(b"Cookie: mstshash=") {
+        let n = memchr::memchr(b'\r', rest).unwrap_or(rest.len());
+        cookie = &rest[..n];
+        if !rest[n..].starts_with(b"\r\n") {
+            return Err(Malformed::Words);
+        }
+        r.at = body.len() - rest.len() + n + 2;
     }
     // The header's length tells whether a request for encryption follows.
-    if all - b.0.len() + 1 != length {
-        b.take(2)?;
-        (b.u16_le()? == 8).then_some(())?;
-        b.take(4)?;
+    if r.at + 1 != length {
+        let wish = Record::new("RDP_Negotiation_Request", r.rest()).all(8)?;
+        if wish[2..4] != [8, 0] {
+            return Err(Malformed::Value("RDP_Negotiation_Request:length"));
+        }
     }
-    Some(Message::Request(cookie))
+    Ok(Message::Request(cookie))
 }
 
-fn confirm<'a>(b: &mut Bytes<'a>, length: usize) -> Option<Message<'a>> {
-    b.take(5)?;
+fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Malformed> {
+    let mut r = Record::new("Connect_Confirm", body);
+    r.upto("flags", 5)?;
     if length == 6 {
-        return Some(Message::Confirm);
+        return Ok(Message::Confirm);
     }
-    match b.u8()? {
+    let mut answer = Record::new("Connect_Confirm_Record", r.rest());
+    let kind = answer.upto("response_type", 1)?[0];
+    let number = |d: &[u8]| u32::from_le_bytes([d[3], d[4], d[5], d[6]]);
+    match kind {
         2 => {
-            b.u8()?;
-            (b.u16_le()? == 8).then_some(())?;
-            Some(Message::Response(b.u32_le()?))
+            let d = Record::new("RDP_Negotiation_Response", answer.rest()).all(7)?;
+            if d[1..3] != [8, 0] {
+                return Err(Malformed::Value("RDP_Negotiation_Response:length"));
+            }
+            Ok(Message::Response(number(d)))
         }
         3 => {
-            b.take(3)?;
-            Some(Message::Failure(b.u32_le()?))
+            let d = Record::new("RDP_Negotiation_Failure", answer.rest()).all(7)?;
+            Ok(Message::Failure(number(d)))
         }
-        _ => None,
+        n => Err(Malformed::Case("Connect_Confirm_Record", n.into())),
     }
 }
 
@@ -95,14 +139,24 @@ mod tests {
         let request =
             b"\x03\0\0\x26\x21\xe0\0\0\0\0\0Cookie: mstshash=me\r\n\x01\0\x08\0\x03\0\0\0";
         assert_eq!(length(request), 38);
-        assert_eq!(Message::parse(request), Some(Message::Request(b"me")));
+        assert_eq!(Message::parse(request), Ok(Message::Request(b"me")));
         let bare = b"\x03\0\0\x0b\x06\xe0\0\0\0\0\0";
-        assert_eq!(Message::parse(bare), Some(Message::Request(b"")));
+        assert_eq!(Message::parse(bare), Ok(Message::Request(b"")));
         let response = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x02\x1f\x08\0\x02\0\0\0";
-        assert_eq!(Message::parse(response), Some(Message::Response(2)));
+        assert_eq!(Message::parse(response), Ok(Message::Response(2)));
         let failure = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x03\0\x08\0\x05\0\0\0";
-        assert_eq!(Message::parse(failure), Some(Message::Failure(5)));
-        assert_eq!(Message::parse(&failure[..12]), None);
-        assert_eq!(Message::parse(b"\x03\0\0\x0b\x06\xd0\0\0\0\0\0"), Some(Message::Confirm));
+        assert_eq!(Message::parse(failure), Ok(Message::Failure(5)));
+        let error = |d| {
+            let e = Message::parse(d).map_or_else(|e| e.to_string(), |m| format!("{m:?}"));
+            e.replace(BINPAC, "")
+        };
+        assert_eq!(error(&failure[..12]), "out_of_bound: RDP_Negotiation_Failure: 7 > 0");
+        assert_eq!(error(b"\x03\0\0\x05\x06"), "out_of_bound: COTP:pdu: 2 > 1");
+        let odd = b"\x03\0\0\x0c\x07\xd0\0\0\0\0\0\x09";
+        assert_eq!(error(odd), "invalid index for case: Connect_Confirm_Record: 9");
+        let nine = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x02\x1f\x09\0\x02\0\0\0";
+        assert_eq!(error(nine), "&enforce violation : RDP_Negotiation_Response:length");
+        assert_eq!(Message::parse(&request[..30]), Err(Malformed::Words));
+        assert_eq!(Message::parse(b"\x03\0\0\x0b\x06\xd0\0\0\0\0\0"), Ok(Message::Confirm));
     }
 }

@@ -121,6 +121,10 @@ impl Analyzer {
             // Whatever comes before the algorithms is read as if it were them.
             State::KexInit => self.kexinit(cx, from, packet.payload)?,
             State::Kex(kex) => {
+                if let Some(n) = kex.excess(&packet) {
+                    let max = message::MAX_STRING as usize;
+                    limit(cx, "SSH_max_string_length_exceeded", n as usize, max);
+                }
                 if let Some(key) = kex.host_key(&packet)?
                     && let Some(session) = &mut self.session
                 {

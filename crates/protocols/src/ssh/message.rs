@@ -165,11 +165,23 @@ impl Kex {
 
     /// Reads a key exchange packet; gives the server's host key when it holds one.
     pub fn host_key<'a>(self, packet: &Packet<'a>) -> Result<Option<&'a [u8]>, Malformed> {
-        self.read(packet.number, Bytes(packet.payload)).ok_or(Malformed)
+        self.read(packet, &mut None).ok_or(Malformed)
+    }
+
+    /// The length of a string of a key exchange packet as announced, where it is over the limit.
+    pub fn excess(self, packet: &Packet<'_>) -> Option<u32> {
+        let mut excess = None;
+        self.read(packet, &mut excess);
+        excess
     }
 
     /// `None` is malformed; `Some(None)` is a packet without host key.
-    fn read(self, number: u8, mut b: Bytes<'_>) -> Option<Option<&[u8]>> {
+    fn read<'a>(self, packet: &Packet<'a>, excess: &mut Option<u32>) -> Option<Option<&'a [u8]>> {
+        let (number, mut b) = (packet.number, Bytes(packet.payload));
+        let mut string = |b: &mut Bytes<'a>| {
+            *excess = excess.or_else(|| b.clone().u32().filter(|n| *n > MAX_STRING));
+            string(b)
+        };
         let mut strings = |n: usize| {
             let first = string(&mut b)?;
             for _ in 1..n {
@@ -316,6 +328,9 @@ pub(super) mod tests {
         assert_eq!(Kex::DhGex.host_key(&p(31)), Ok(None));
         assert_eq!(Kex::Dh.host_key(&p(99)), Ok(None));
         assert_eq!(Kex::Ecc.host_key(&p(99)), Err(Malformed));
+        let long = Packet { number: 31, payload: b"\0\0\0\x01k\xff\0\0\0\0\0\0\x01s" };
+        assert_eq!(Kex::Ecc.host_key(&long), Err(Malformed));
+        assert_eq!((Kex::Ecc.excess(&long), Kex::Ecc.excess(&p(31))), (Some(0xff00_0000), None));
         assert_eq!(Kex::of(b"curve25519-sha256@libssh.org"), Some(Kex::Ecc));
         assert_eq!(Kex::of(b"curve448-sha512"), None);
     }

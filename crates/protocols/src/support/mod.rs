@@ -7,6 +7,7 @@ mod frames;
 mod lines;
 pub mod mime;
 mod prelude;
+mod record;
 pub mod text;
 pub mod utf16;
 
@@ -17,6 +18,9 @@ pub use lines::Lines;
 pub use prelude::Prelude;
 pub use prelude::Talk;
 pub use prelude::Then;
+pub use record::BINPAC;
+pub use record::OutOfBound;
+pub use record::Record;
 
 use crate::Context;
 

@@ -11,6 +11,11 @@ use crate::Tag;
 /// Longest payload of a control frame (RFC 6455 section 5.5).
 const MAX_CONTROL: u64 = 125;
 
+/// A frame that goes on with no message, or begins one within another.
+const OUT_OF_PLACE: &str = "binpac exception: &enforce violation : WebSocket_FrameHeader:first2";
+/// A frame that closes has two bytes of status or nothing.
+const NO_STATUS: &str = "binpac exception: out_of_bound: WebSocket_FramePayloadClose:status: 2 > 1";
+
 /// One direction.
 #[derive(Default)]
 struct Flow {
@@ -50,7 +55,7 @@ impl Analyzer {
             Event::Frame(header) => {
                 let first = flow.message.is_none();
                 if first == (header.opcode == opcode::CONTINUATION) {
-                    return Err("frame out of place");
+                    return Err(OUT_OF_PLACE);
                 }
                 let kind = *flow.message.get_or_insert(header.opcode);
                 flow.fin = header.fin;
@@ -62,7 +67,7 @@ impl Analyzer {
                     cx.weird(name, &addl, Some("WEBSOCKET"));
                 }
                 if header.opcode == opcode::CLOSE && header.len == 1 {
-                    return Err("close frame without status");
+                    return Err(NO_STATUS);
                 }
             }
             Event::Payload { at, data } => {

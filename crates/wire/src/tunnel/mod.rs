@@ -141,9 +141,11 @@ pub enum Refusal<'a> {
 }
 
 impl<'a> Refusal<'a> {
-    /// Whether the payload ended before a field of it did: nothing more of it was looked at.
+    /// Whether the payload ended before a field of it did, or one has no length that is known: nothing
+    /// more of it was looked at.
     pub fn is_out_of_bound(&self) -> bool {
-        matches!(self, Self::Violation { reason: Reason::OutOfBound { .. }, .. })
+        let Self::Violation { reason, .. } = self else { return false };
+        matches!(reason, Reason::OutOfBound { .. } | Reason::NoSuchElement)
     }
 
     #[cold]
@@ -152,9 +154,14 @@ impl<'a> Refusal<'a> {
     }
 
     #[cold]
-    fn out_of_bound(field: &'static str, need: usize, have: usize) -> Self {
+    fn out_of_bound(field: &'static str, need: i64, have: usize) -> Self {
         let reason = Reason::OutOfBound { field, need, have };
         Self::Violation { reason, data: &[], if_confirmed: None }
+    }
+
+    #[cold]
+    fn no_such_element() -> Self {
+        Self::Violation { reason: Reason::NoSuchElement, data: &[], if_confirmed: None }
     }
 
     #[cold]
@@ -172,11 +179,13 @@ pub enum Reason {
     OutOfBound {
         /// Record and field.
         field: &'static str,
-        /// Bytes it needs.
-        need: usize,
+        /// Bytes it needs; below nothing where a length is computed and too short.
+        need: i64,
         /// Bytes there are.
         have: usize,
     },
+    /// An information element of a type that states no length, and has none.
+    NoSuchElement,
 }
 
 impl fmt::Display for Reason {
@@ -187,6 +196,9 @@ impl fmt::Display for Reason {
                 f,
                 "Binpac exception: binpac exception: out_of_bound: {field}: {need} > {have}"
             ),
+            Self::NoSuchElement => {
+                f.write_str("Binpac exception: binpac exception: invalid index for case: -")
+            }
         }
     }
 }

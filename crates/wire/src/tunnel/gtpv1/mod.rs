@@ -1,5 +1,10 @@
 //! GTP version 1 (3GPP TS 29.060, TS 29.281): user packets, and the control messages beside them.
 
+mod elements;
+
+pub use elements::Element;
+pub use elements::elements;
+
 use super::Inner;
 use super::Refusal;
 use super::ip_in_ip::Misfit;
@@ -66,15 +71,6 @@ pub enum Body<'a> {
     Other(&'a [u8]),
 }
 
-/// An information element (3GPP TS 29.060 §7.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Element<'a> {
-    /// Its type.
-    pub kind: u8,
-    /// Its value.
-    pub value: &'a [u8],
-}
-
 /// Reads a UDP payload as GTPv1. A G-PDU inside of a GTP tunnel is for the caller to refuse:
 /// GTP is never tunnelled in GTP.
 ///
@@ -83,7 +79,7 @@ pub struct Element<'a> {
 /// (charging), which shares the header.
 pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
     if data.len() < LEN {
-        return Err(Refusal::out_of_bound("GTPv1_Header:teid", LEN, data.len()));
+        return Err(Refusal::out_of_bound("GTPv1_Header:teid", LEN as i64, data.len()));
     }
     let flags = bytes::u8_at(data, field::FLAGS);
     let message = bytes::u8_at(data, field::MESSAGE);
@@ -92,7 +88,7 @@ pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
         header_len += OPTIONAL_LEN;
         if data.len() < header_len {
             let have = data.len() - LEN;
-            return Err(Refusal::out_of_bound("GTPv1_Opt_Header:next_type", OPTIONAL_LEN, have));
+            return Err(Refusal::out_of_bound("GTPv1_Opt_Header", OPTIONAL_LEN as i64, have));
         }
     }
     let mut rest = bytes::from(data, header_len);
@@ -102,7 +98,7 @@ pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
         rest = after;
     }
     if CONTROL.contains(&message) {
-        check_elements(rest)?;
+        elements::check(rest)?;
     }
     if flags >> 5 != 1 {
         return Err(Refusal::violation("GTPv1 bad Version", &[]));
@@ -129,26 +125,26 @@ pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
 }
 
 /// Passes over extension headers: a length in words, contents, and the type of the next, up to
-/// the one that announces none.
+/// the one that announces none or the end.
 fn extensions(mut rest: &[u8]) -> Result<&[u8], Refusal<'_>> {
-    loop {
-        let Some((&words, after)) = rest.split_first() else {
-            return Err(Refusal::out_of_bound("GTPv1_Ext_Header:length", 1, 0));
+    while let Some(words) = rest.first() {
+        // Without its length and the type.
+        let len = i64::from(*words) * 4 - 2;
+        let have = rest.len();
+        let contents = || Refusal::out_of_bound("GTPv1_Ext_Header:contents", len + 1, have);
+        let end = 1 + usize::try_from(len).map_err(|_| contents())?;
+        if end > have {
+            return Err(contents());
+        }
+        let Some(next) = rest.get(end) else {
+            return Err(Refusal::out_of_bound("GTPv1_Ext_Header:next_type", len + 2, have));
         };
-        let Some(contents) = (usize::from(words) * 4).checked_sub(2) else {
-            return Err(Refusal::out_of_bound("GTPv1_Ext_Header:contents", 2, 0));
-        };
-        let Some((_, after)) = after.split_at_checked(contents) else {
-            return Err(Refusal::out_of_bound("GTPv1_Ext_Header:contents", contents, after.len()));
-        };
-        let Some((&next, after)) = after.split_first() else {
-            return Err(Refusal::out_of_bound("GTPv1_Ext_Header:next_type", 1, 0));
-        };
-        rest = after;
-        if next == 0 {
-            return Ok(rest);
+        rest = &rest[end + 1..];
+        if *next == 0 {
+            break;
         }
     }
+    Ok(rest)
 }
 
 fn packet(data: &[u8]) -> Result<Inner<'_>, Refusal<'_>> {
@@ -167,66 +163,6 @@ fn packet(data: &[u8]) -> Result<Inner<'_>, Refusal<'_>> {
         Err(Misfit::Long) => "GTPv1 payload length",
     };
     Err(Refusal::violation(reason, &[]))
-}
-
-/// The information elements of a control message, up to the first that does not fit.
-pub fn elements(body: &[u8]) -> impl Iterator<Item = Element<'_>> {
-    let mut rest = body;
-    std::iter::from_fn(move || {
-        let (element, after) = element(rest)?;
-        rest = after;
-        Some(element)
-    })
-}
-
-fn element(data: &[u8]) -> Option<(Element<'_>, &[u8])> {
-    let (&kind, rest) = data.split_first()?;
-    let (len, rest) = if kind & 0x80 != 0 {
-        let (len, rest) = rest.split_first_chunk::<2>()?;
-        (usize::from(u16::from_be_bytes(*len)), rest)
-    } else {
-        (fixed_len(kind)?, rest)
-    };
-    let (value, rest) = rest.split_at_checked(len)?;
-    fits(kind, len).then_some((Element { kind, value }, rest))
-}
-
-/// Whether an element that states its length has room for what it always has (3GPP TS 29.060 §7.7):
-/// the type of an address, the class of a quality of service, who an extension is of, and the tunnel of
-/// a radio bearer that is set up.
-fn fits(kind: u8, len: usize) -> bool {
-    match kind {
-        128 | 255 => len >= 2,
-        135 => len >= 1,
-        140 => len == 1 || len >= 5,
-        _ => true,
-    }
-}
-
-/// Bytes of the elements that state no length (3GPP TS 29.060 table 37).
-fn fixed_len(kind: u8) -> Option<usize> {
-    Some(match kind {
-        1 | 8 | 11 | 13 | 14 | 15 | 19 | 20 | 21 | 23 | 24 | 29 => 1,
-        25..=28 => 2,
-        12 => 3,
-        4 | 5 | 16 | 17 | 127 => 4,
-        18 => 5,
-        3 => 6,
-        2 => 8,
-        22 => 9,
-        9 => 28,
-        _ => return None,
-    })
-}
-
-fn check_elements(mut rest: &[u8]) -> Result<(), Refusal<'_>> {
-    while !rest.is_empty() {
-        let Some((_, after)) = element(rest) else {
-            return Err(Refusal::out_of_bound("InformationElement", rest.len() + 1, rest.len()));
-        };
-        rest = after;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -279,11 +215,15 @@ mod tests {
     #[test]
     fn what_is_refused() {
         assert_eq!(reason(&[0x30; 6]), "GTPv1_Header:teid: 8 > 6");
-        assert_eq!(reason(&message(0x32, 255, &[0; 3])), "GTPv1_Opt_Header:next_type: 4 > 3");
+        assert_eq!(reason(&message(0x32, 255, &[0; 3])), "GTPv1_Opt_Header: 4 > 3");
         let cut = message(0x34, 255, &[0, 0, 0, 1, 2, 0]);
-        assert_eq!(reason(&cut), "GTPv1_Ext_Header:contents: 6 > 1");
+        assert_eq!(reason(&cut), "GTPv1_Ext_Header:contents: 7 > 2");
         let zero = message(0x34, 255, &[0, 0, 0, 1, 0, 0]);
-        assert_eq!(reason(&zero), "GTPv1_Ext_Header:contents: 2 > 0");
+        assert_eq!(reason(&zero), "GTPv1_Ext_Header:contents: -1 > 2");
+        let cut = message(0x34, 255, &[0, 0, 0, 1, 1, 7, 7]);
+        assert_eq!(reason(&cut), "GTPv1_Ext_Header:next_type: 4 > 3");
+        // None at all is as good as the last.
+        assert_eq!(reason(&message(0x34, 255, &[0, 0, 0, 1])), "Truncated GTPv1");
         assert_eq!(reason(&message(0x48, 32, &[])), "GTPv1 bad Version");
         assert_eq!(reason(&message(0x30, 255, &v4(20)[..19])), "Truncated GTPv1");
         assert_eq!(reason(&message(0x30, 255, &[0; 20])), "non-IP packet in GTPv1");
@@ -301,18 +241,7 @@ mod tests {
         let got: Vec<_> = elements(body).collect();
         assert_eq!(got[0], Element { kind: 14, value: &[3] });
         assert_eq!(got[1], Element { kind: 131, value: &[8, 9] });
-        assert_eq!(reason(&message(0x30, 16, &[131, 0, 2, 8])), "InformationElement: 5 > 4");
-        assert_eq!(reason(&message(0x30, 16, &[7, 1])), "InformationElement: 3 > 2");
-        // Elements that are shorter than what they always have.
-        for short in [&[128, 0, 1, 0xf1][..], &[135, 0, 0], &[255, 0, 1, 1], &[140, 0, 2, 5, 0]] {
-            assert!(
-                reason(&message(0x30, 16, short)).starts_with("InformationElement"),
-                "{short:?}"
-            );
-        }
-        assert!(
-            gtpv1(&message(0x30, 16, &[128, 0, 2, 0xf1, 0x21, 135, 0, 1, 0, 140, 0, 1, 5])).is_ok()
-        );
+        assert_eq!(reason(&message(0x30, 16, &[131, 0, 2, 8])), "AP_Name:value: 2 > 1");
         let echo = message(0x30, 1, &[1, 2]);
         assert_eq!(gtpv1(&echo).unwrap().body, Body::Other(&[1, 2]));
     }

@@ -1,0 +1,121 @@
+//! Records that Zeek's parsers are generated from: what they say when bytes are missing.
+
+use std::fmt;
+
+/// What Zeek says before what is wrong.
+pub const BINPAC: &str = "Binpac exception: binpac exception: ";
+
+/// A field or record that reaches beyond the message, by the name Zeek has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfBound {
+    record: &'static str,
+    /// The last field of those that were to be read, or empty for the whole record.
+    field: &'static str,
+    /// Bytes that the record needs at least, or objects that are announced.
+    need: i64,
+    /// Bytes there are.
+    have: usize,
+}
+
+impl OutOfBound {
+    /// With the bytes that are needed from the begin of the record on, or the number of elements, and what
+    /// there is.
+    pub fn new(record: &'static str, field: &'static str, need: i64, have: usize) -> Self {
+        Self { record, field, need, have }
+    }
+}
+
+impl fmt::Display for OutOfBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { record, field, need, have } = self;
+        let colon = if field.is_empty() { "" } else { ":" };
+        write!(f, "{BINPAC}out_of_bound: {record}{colon}{field}: {need} > {have}")
+    }
+}
+
+/// A record that is read from its begin on. What does not fit is told with how far the record would have
+/// to reach, and how far there are bytes.
+pub struct Record<'a> {
+    /// What it is called.
+    pub record: &'static str,
+    /// Its bytes, and those behind it.
+    pub data: &'a [u8],
+    /// How far it is read.
+    pub at: usize,
+}
+
+impl<'a> Record<'a> {
+    /// Nothing is read yet.
+    pub fn new(record: &'static str, data: &'a [u8]) -> Self {
+        Self { record, data, at: 0 }
+    }
+
+    fn error(&self, field: &'static str, need: i64, have: usize) -> OutOfBound {
+        OutOfBound::new(self.record, field, need, have)
+    }
+
+    /// The next `n` bytes, which end with this field.
+    pub fn upto(&mut self, field: &'static str, n: usize) -> Result<&'a [u8], OutOfBound> {
+        let end = self.at + n;
+        let got = self.data.get(self.at..end);
+        let got = got.ok_or_else(|| self.error(field, end as i64, self.data.len()))?;
+        self.at = end;
+        Ok(got)
+    }
+
+    /// The next `n` bytes, if they are all of the record or a record of their own.
+    pub fn all(&mut self, n: usize) -> Result<&'a [u8], OutOfBound> {
+        self.upto("", n)
+    }
+
+    /// A string whose length was computed from what came before, and may be less than nothing.
+    pub fn string(&mut self, field: &'static str, n: i64) -> Result<(), OutOfBound> {
+        match usize::try_from(n) {
+            Ok(n) => self.upto(field, n).map(drop),
+            Err(_) => Err(self.error(field, self.at as i64 + n, self.data.len())),
+        }
+    }
+
+    /// A list of `n` records of `size` bytes each.
+    pub fn list(&mut self, field: &'static str, n: u16, size: usize) -> Result<(), OutOfBound> {
+        let left = self.data.len() - self.at;
+        if usize::from(n) > left / size {
+            return Err(self.error(field, i64::from(n), left));
+        }
+        self.at += usize::from(n) * size;
+        Ok(())
+    }
+
+    /// The little-endian number of two bytes at this place, which has been read.
+    pub fn u16_at(&self, at: usize) -> u16 {
+        self.data.get(at..at + 2).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]))
+    }
+
+    /// The same as a length.
+    pub fn length_at(&self, at: usize) -> i64 {
+        i64::from(self.u16_at(at))
+    }
+
+    /// What is behind.
+    pub fn rest(&self) -> &'a [u8] {
+        &self.data[self.at..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing() {
+        let mut r = Record::new("Record", &[3, 0, b'a', b'b']);
+        assert_eq!(r.upto("len", 2), Ok(&[3, 0][..]));
+        let e = r.string("text", r.length_at(0)).unwrap_err().to_string();
+        assert_eq!(e, "Binpac exception: binpac exception: out_of_bound: Record:text: 5 > 4");
+        assert_eq!(r.string("text", -3), Err(OutOfBound::new("Record", "text", -1, 4)));
+        assert_eq!(r.list("list", 2, 2), Err(OutOfBound::new("Record", "list", 2, 2)));
+        assert_eq!(r.list("list", 1, 2), Ok(()));
+        let e = Record::new("Other", &[]).all(1).unwrap_err().to_string();
+        assert!(e.ends_with("out_of_bound: Other: 1 > 0"));
+    }
+}
