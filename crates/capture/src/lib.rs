@@ -90,6 +90,7 @@ pub use map::Tending;
 pub use packet::BATCH_BYTES;
 pub use packet::BATCH_PACKETS;
 pub use packet::Batch;
+pub use packet::Beyond;
 pub use packet::Iter;
 pub use packet::Kept;
 pub use packet::MAX_PACKET;

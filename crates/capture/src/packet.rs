@@ -106,23 +106,17 @@ impl<'a> Batch<'a> {
         (Self { refs: head, ..self }, Self { refs: tail, first: self.first + n as u64, ..self })
     }
 
-    /// How far behind a packet that lies which comes so many batches later, if those are as long as this
-    /// one: for [`Self::fetch_beyond`]. `None` where packets are long, so that few of their lines are read.
-    pub fn distance(&self, batches: usize) -> Option<usize> {
-        let span = self.refs.last()?.offset.checked_sub(self.refs.first()?.offset)? as usize;
-        (batches > 0 && span / self.refs.len() <= FETCHED + LINE).then_some(span * batches)
-    }
-
-    /// Has memory begin to bring what lies so far behind the packet at `index`, while that one is looked
-    /// at: who reads it then does not wait for it.
-    #[inline]
-    pub fn fetch_beyond(&self, index: usize, distance: usize) {
-        let Some(packet) = self.refs.get(index) else { return };
-        let before = self.data.as_ptr().addr().saturating_sub(self.bytes.as_ptr().addr());
-        let from = before + packet.offset as usize + distance;
-        if let Some(lines) = self.bytes.get(from..from + FETCHED) {
-            lines.iter().step_by(LINE).for_each(fetch);
+    /// What lies so many batches behind, if those are as long as this one. `None` where that is beyond the
+    /// end, and where packets are long, so that few of their lines are read.
+    pub fn beyond(&self, batches: usize) -> Option<Beyond<'a>> {
+        let first = self.refs.first()?.offset;
+        let span = self.refs.last()?.offset.checked_sub(first)? as usize;
+        if batches == 0 || span / self.refs.len() > FETCHED + LINE {
+            return None;
         }
+        let before = self.data.as_ptr().addr().checked_sub(self.bytes.as_ptr().addr())?;
+        let bytes = self.bytes.get(before + span * batches..)?;
+        Some(Beyond { refs: self.refs, bytes })
     }
 
     /// The packets in order.
@@ -144,6 +138,29 @@ impl<'a> IntoIterator for &Batch<'a> {
     type IntoIter = Iter<'a>;
     fn into_iter(self) -> Iter<'a> {
         self.iter()
+    }
+}
+
+/// What lies behind a batch, to be read later.
+#[derive(Clone, Copy, Debug)]
+pub struct Beyond<'a> {
+    refs: &'a [PacketRef],
+    /// As far behind the batch's bytes as what is meant.
+    bytes: &'a [u8],
+}
+
+impl Beyond<'_> {
+    /// Has memory begin to bring what lies there behind the packet at `index`: while that one is looked at,
+    /// so that whoever reads it later does not wait.
+    #[inline]
+    pub fn fetch(&self, index: usize) {
+        if let Some(packet) = self.refs.get(index)
+            && let Some(lines) = self.bytes.get(packet.offset as usize..)
+            && let Some(lines) = lines.first_chunk::<FETCHED>()
+        {
+            fetch(&lines[0]);
+            fetch(&lines[LINE]);
+        }
     }
 }
 
@@ -218,5 +235,34 @@ fn view<'a>(r: &PacketRef, data: &'a [u8], number: u64) -> Packet<'a> {
         number,
         // Record readers only note ranges they have seen inside `data`.
         data: data.get(start..start + r.cap_len as usize).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_beyond_is_as_far_as_batches_are_long() {
+        let bytes = Bytes::from(vec![7; 4_000]);
+        let refs: Vec<PacketRef> = (0..10)
+            .map(|n| PacketRef {
+                time: 0,
+                offset: n * 100,
+                cap_len: 80,
+                wire_len: 80,
+                link_type: 1,
+                interface: 0,
+            })
+            .collect();
+        let batch = Batch::new(&refs, &bytes[500..1_500], &bytes, 1);
+        let beyond = batch.beyond(2).unwrap();
+        assert_eq!(beyond.bytes.len(), 4_000 - 500 - 2 * 900);
+        // Within the bytes, behind their end, and of no packet.
+        (0..20).for_each(|index| beyond.fetch(index));
+        assert!(batch.beyond(0).is_none() && batch.beyond(4).is_none());
+        assert!(Batch::new(&[], &bytes, &bytes, 1).beyond(1).is_none());
+        let long = [refs[0], PacketRef { offset: 1_400, ..refs[1] }];
+        assert!(Batch::new(&long, &bytes, &bytes, 1).beyond(1).is_none());
     }
 }

@@ -31,7 +31,7 @@ use gannet_capture::Tending;
 const AHEAD: u64 = 8;
 /// Blocks that one of several threads reads at a time: as reading is for one at a time, others wait
 /// for it, and waiting costs more than a block does.
-const AT_ONCE: u64 = 4;
+const AT_ONCE: u64 = 2;
 
 /// How often a thread asks for the stream before it sleeps: for some two hundred microseconds, in which
 /// another one reads what it takes at once. To sleep and to be woken takes nearly as long.

@@ -261,10 +261,9 @@ impl Table {
         if wanted <= self.slots.len() {
             return;
         }
-        let wanted = match wanted {
-            ..=FEW => FEW,
-            ..=MANY => MANY,
-            _ => wanted.next_power_of_two(),
+        let wanted = match wanted.next_power_of_two() {
+            few if few <= FEW => FEW,
+            many => many.max(MANY),
         };
         let slots = std::mem::replace(&mut self.slots, vec![[0; 4]; wanted]);
         for slot in slots.into_iter().filter(is_taken) {

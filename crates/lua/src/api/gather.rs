@@ -5,6 +5,7 @@
 //! for the caller, who has them all in order.
 
 use gannet_capture::Batch;
+use gannet_capture::Beyond;
 use gannet_capture::Packet;
 use gannet_filter::Filter;
 use gannet_pipeline::crew::Work;
@@ -81,7 +82,7 @@ impl Work for Gather {
         made.records.clear();
         made.more.clear();
         made.times.clear();
-        let (choice, distance) = (&self.choice, batch.distance(self.next_turn));
+        let (choice, beyond) = (&self.choice, batch.beyond(self.next_turn));
         // One loop for each task, so that nothing is asked for each packet.
         match (&choice.ports, &mut self.task) {
             (_, Task::Pick) => {
@@ -103,19 +104,19 @@ impl Work for Gather {
             (None, Task::Times(_)) => {}
             (Some(ports), Task::Records) => {
                 let records = &mut made.records;
-                each(choice, ports, batch, distance, &mut made.more, |number, m| {
-                    records.add(number, m)
+                each(choice, ports, batch, beyond, &mut made.more, |number, m| {
+                    records.add(number, m);
                 });
             }
             (Some(ports), Task::Sum(groups)) if groups.are_names() => {
-                each(choice, ports, batch, distance, &mut made.more, |_, m| groups.name(m.bytes));
+                each(choice, ports, batch, beyond, &mut made.more, |_, m| groups.name(m.bytes));
             }
             (Some(ports), Task::Sum(groups)) => {
-                each(choice, ports, batch, distance, &mut made.more, |_, m| groups.message(m));
+                each(choice, ports, batch, beyond, &mut made.more, |_, m| groups.message(m));
             }
             (Some(ports), Task::Times(pairing)) => {
                 let times = &mut made.times;
-                each(choice, ports, batch, distance, &mut made.more, |number, m| {
+                each(choice, ports, batch, beyond, &mut made.more, |number, m| {
                     times.push(pairing.sent(number, m));
                 });
             }
@@ -123,20 +124,20 @@ impl Work for Gather {
     }
 }
 
-/// Hands out the messages of a batch that packets have by themselves, and has what lies so far behind them
-/// brought.
+/// Hands out the messages of a batch that packets have by themselves, and meanwhile has brought what is
+/// read next.
 #[inline]
 fn each(
     choice: &Choice,
     ports: &[u16],
     batch: Batch<'_>,
-    distance: Option<usize>,
+    beyond: Option<Beyond<'_>>,
     more: &mut Vec<u32>,
     mut call: impl FnMut(u64, &Message<'_>),
 ) {
     for (place, packet) in batch.iter().enumerate() {
-        if let Some(distance) = distance {
-            batch.fetch_beyond(place, distance);
+        if let Some(beyond) = &beyond {
+            beyond.fetch(place);
         }
         if !choice.wants_packet(&packet) {
             continue;
