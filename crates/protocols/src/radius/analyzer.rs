@@ -1,6 +1,5 @@
 use gannet_base::Dir;
 
-use super::message::Malformed;
 use super::message::Message;
 use super::rows::Session;
 use crate::Analyze;
@@ -23,17 +22,8 @@ impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, _from: Dir, data: &[u8], _len: u32) {
         let message = match Message::parse(data) {
             Ok(m) => m,
-            Err(why) => {
-                let reason = match why {
-                    Malformed::Short => {
-                        "Binpac exception: binpac exception: out_of_bound: RADIUS_PDU".to_owned()
-                    }
-                    Malformed::Value { needed, left } => format!(
-                        "Binpac exception: binpac exception: out_of_bound: \
-                         RADIUS_Attribute:value: {needed} > {left}"
-                    ),
-                };
-                cx.violation(Tag::Radius, &reason, &[]);
+            Err(e) => {
+                cx.violation(Tag::Radius, &e.to_string(), &[]);
                 return;
             }
         };

@@ -1,4 +1,5 @@
-use crate::support::Bytes;
+use crate::support::OutOfBound;
+use crate::support::Record;
 
 /// A message. Its attributes are known to be whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,20 +18,6 @@ pub struct Attribute<'a> {
     pub value: &'a [u8],
 }
 
-/// Why a datagram is no message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// It ends within the header or the head of an attribute.
-    Short,
-    /// An attribute's value: bytes needed, bytes there.
-    Value {
-        /// As the attribute says; 0 if it says less than its own head.
-        needed: usize,
-        /// As left in the datagram.
-        left: usize,
-    },
-}
-
 /// `Access-Request`.
 pub(super) const REQUEST: u8 = 1;
 /// `Access-Accept`.
@@ -42,12 +29,12 @@ pub(super) const CHALLENGE: u8 = 11;
 
 impl<'a> Message<'a> {
     /// Parses a datagram. The header's length is not used: attributes go on to the end.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
-        let mut b = Bytes(data);
-        let code = b.u8().ok_or(Malformed::Short)?;
-        b.take(19).ok_or(Malformed::Short)?;
-        let message = Self { code, attributes: b.rest() };
-        let mut rest = Bytes(message.attributes);
+    pub fn parse(data: &'a [u8]) -> Result<Self, OutOfBound> {
+        let mut r = Record::new("RADIUS_PDU", data);
+        let code = r.upto("length", 4)?[0];
+        r.upto("authenticator", 16)?;
+        let message = Self { code, attributes: r.rest() };
+        let mut rest = message.attributes;
         while !rest.is_empty() {
             attribute(&mut rest)?;
         }
@@ -56,7 +43,7 @@ impl<'a> Message<'a> {
 
     /// Its attributes in order.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
-        let mut rest = Bytes(self.attributes);
+        let mut rest = self.attributes;
         std::iter::from_fn(move || attribute(&mut rest).ok())
     }
 
@@ -66,15 +53,14 @@ impl<'a> Message<'a> {
     }
 }
 
-fn attribute<'a>(b: &mut Bytes<'a>) -> Result<Attribute<'a>, Malformed> {
-    let (Some(code), Some(length)) = (b.u8(), b.u8()) else { return Err(Malformed::Short) };
-    let left = b.0.len();
-    let needed = usize::from(length).saturating_sub(2);
-    if length < 2 {
-        return Err(Malformed::Value { needed, left });
-    }
-    let value = b.take(needed).ok_or(Malformed::Value { needed, left })?;
-    Ok(Attribute { code, value })
+/// The next attribute, which is taken off.
+fn attribute<'a>(rest: &mut &'a [u8]) -> Result<Attribute<'a>, OutOfBound> {
+    let mut r = Record::new("RADIUS_Attribute", rest);
+    let head = r.upto("length", 2)?;
+    r.string("value", i64::from(head[1]) - 2)?;
+    let value = &rest[2..r.at];
+    *rest = r.rest();
+    Ok(Attribute { code: head[0], value })
 }
 
 #[cfg(test)]
@@ -100,10 +86,12 @@ pub(super) mod tests {
 
     #[test]
     fn lengths_that_lie() {
-        let parse = |a| Message::parse(&message(1, a)).err();
-        assert_eq!(parse(b"\x01\x09bob"), Some(Malformed::Value { needed: 7, left: 3 }));
-        assert_eq!(parse(b"\x01\x00bob"), Some(Malformed::Value { needed: 0, left: 3 }));
-        assert_eq!(parse(b"\x01"), Some(Malformed::Short));
-        assert_eq!(Message::parse(&[1; 19]), Err(Malformed::Short));
+        let error = |d: &[u8]| Message::parse(d).unwrap_err().to_string();
+        let ends = |a, end: &str| error(&message(1, a)).ends_with(end);
+        assert!(ends(b"\x01\x09bob", "out_of_bound: RADIUS_Attribute:value: 9 > 5"));
+        assert!(ends(b"\x01\x00bob", "out_of_bound: RADIUS_Attribute:value: 0 > 5"));
+        assert!(ends(b"\x01", "out_of_bound: RADIUS_Attribute:length: 2 > 1"));
+        assert!(error(&[1; 19]).ends_with("out_of_bound: RADIUS_PDU:authenticator: 20 > 19"));
+        assert!(error(&[1; 3]).ends_with("out_of_bound: RADIUS_PDU:length: 4 > 3"));
     }
 }

@@ -9,6 +9,5 @@ mod rows;
 
 pub use analyzer::Analyzer;
 pub use message::Attribute;
-pub use message::Malformed;
 pub use message::Message;
 pub use rows::RadiusRow;
