@@ -12,7 +12,7 @@ use crate::Conn;
 use crate::conn::is_power_of_ten;
 
 impl Tcp {
-    #[inline]
+    #[inline(always)]
     pub(super) fn update_window(
         &mut self,
         conn: &mut Conn,
