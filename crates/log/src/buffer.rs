@@ -41,12 +41,6 @@ impl Buffer {
         self.len = 0;
     }
 
-    /// All lines.
-    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
-        self.bytes.truncate(self.len);
-        self.bytes
-    }
-
     /// The memory of all lines, of which what lies behind them is of no meaning. Lines to come get
     /// the `other` memory.
     pub(crate) fn exchange(&mut self, other: Vec<u8>) -> Vec<u8> {

@@ -208,21 +208,6 @@ impl Logs {
         self.add_lines(place, rows.lines(which), n);
     }
 
-    /// Formats a row, line end included; `None` if its stream is not wanted.
-    pub fn line<R: Row>(&self, row: &R) -> Option<(Vec<u8>, Cut)> {
-        let mut line = Buffer::default();
-        self.options.selection.wants::<R>().then(|| {
-            let cut = format(self.options.format, row, &mut line);
-            (line.into_bytes(), cut)
-        })
-    }
-
-    /// Writes a row that was formatted before.
-    pub fn write_line<R: Row>(&mut self, line: &[u8]) {
-        let i = self.stream(const { slot(R::PATH) }, Shape::of::<R>(), self.now);
-        self.add_lines(i, line, 1);
-    }
-
     #[inline]
     fn add_lines(&mut self, i: usize, lines: &[u8], rows: u64) {
         let Some(stream) = self.streams.get_mut(i) else { return };

@@ -98,9 +98,8 @@ type Key = ([u8; 32], bool, bool);
 pub struct Item {
     now: Time,
     key: Key,
-    /// Its row, should it be news.
-    line: Vec<u8>,
-    cut: Cut,
+    /// Its row is made should it be news: most are seen again and again.
+    certificate: Arc<Certificate>,
 }
 
 /// A certificate and its fingerprint in bytes.
@@ -147,9 +146,10 @@ impl Certificates {
     /// Decides about what another one left.
     pub fn decide(&mut self, logs: &mut Logs, weirds: &mut Weirds, item: &Item) {
         if self.is_news(item.key, item.now) {
-            logs.write_line::<X509Row<'_>>(&item.line);
-            if item.cut != Cut::default() {
-                tell_cut(weirds, logs, item.now, X509Row::PATH, item.cut);
+            let (_, host, client) = item.key;
+            let cut = with_row(item.now, &item.certificate, host, client, |row| logs.write(row));
+            if cut != Cut::default() {
+                tell_cut(weirds, logs, item.now, X509Row::PATH, cut);
             }
         }
     }
@@ -182,10 +182,9 @@ pub(crate) fn seen(
     let (key, now) = ((digest, host, client), cx.now);
     if cx.env.logs.key().is_some() {
         // Whether it is news is not known here: other connections are elsewhere.
-        let env = &mut *cx.env;
-        let line = with_row(now, &certificate, host, client, |row| env.logs.line(row));
-        if let Some((line, cut)) = line {
-            env.certificates.later.push(&env.logs, Item { now, key, line, cut });
+        let (env, certificate) = (&mut *cx.env, Arc::clone(&certificate));
+        if env.logs.selection().wants::<X509Row<'_>>() {
+            env.certificates.later.push(&env.logs, Item { now, key, certificate });
         }
     } else if cx.env.certificates.is_news(key, now) {
         with_row(now, &certificate, host, client, |row| cx.log(row));
