@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
+use gannet_base::prefetch;
 use memmap2::Advice;
 use memmap2::Mmap;
 #[cfg(unix)]
@@ -324,35 +325,15 @@ pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
     let len = to - from;
     if len > FETCH_RECORD {
         for next in [to + len, to + 3 * len] {
-            if let Some(lines) = data.get(next..next + 128) {
-                fetch(&lines[0]);
-                fetch(&lines[64]);
-            }
+            prefetch(data.as_ptr().wrapping_add(next).cast::<[u8; 128]>());
         }
     }
     let mut at = from.max(to.saturating_sub(FETCH_RECORD));
     while at < to {
-        if let Some(byte) = data.get(at + FETCH_AHEAD) {
-            fetch(byte);
-        }
+        prefetch(data.as_ptr().wrapping_add(at + FETCH_AHEAD));
         at += 64;
     }
 }
-
-/// Has memory begin to bring a byte's line.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) fn fetch(byte: &u8) {
-    use std::arch::x86_64::_MM_HINT_T0;
-    use std::arch::x86_64::_mm_prefetch;
-    // SAFETY: SSE is part of x86-64, and a prefetch only hints; the address is of a live byte.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
-}
-
-/// Nothing, where it is not known how.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub(crate) fn fetch(_byte: &u8) {}
 
 #[cfg(test)]
 mod tests {

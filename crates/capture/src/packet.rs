@@ -1,10 +1,10 @@
 //! Packets and the batches that carry them.
 
 use gannet_base::Time;
+use gannet_base::prefetch;
 
 use crate::Bytes;
 use crate::LinkType;
-use crate::map::fetch;
 
 /// The most packets one batch holds, where it goes to other threads: what each batch costs there is
 /// shared by many.
@@ -158,8 +158,7 @@ impl Beyond<'_> {
             && let Some(lines) = self.bytes.get(packet.offset as usize..)
             && let Some(lines) = lines.first_chunk::<FETCHED>()
         {
-            fetch(&lines[0]);
-            fetch(&lines[LINE]);
+            prefetch(lines);
         }
     }
 }
