@@ -23,6 +23,14 @@ pub struct Replay {
     pub is_inner: bool,
 }
 
+impl Replay {
+    /// What is left of the chunk at hand.
+    pub fn rest(from: Dir, rest: &[u8]) -> Self {
+        let piece = (!rest.is_empty()).then(|| (from, Piece::Bytes(rest.to_vec())));
+        Self { pieces: piece.into_iter().collect(), is_inner: false }
+    }
+}
+
 /// A part of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
@@ -139,8 +147,7 @@ impl Context<'_> {
     /// Starts an analyzer for what follows within the protocol at hand, and gives it the rest of the
     /// chunk at hand first. As in Zeek it is not told of gaps.
     pub fn start_inner(&mut self, tag: Tag, from: Dir, rest: &[u8]) {
-        let piece = (!rest.is_empty()).then(|| (from, Piece::Bytes(rest.to_vec())));
-        self.start(tag, Replay { pieces: piece.into_iter().collect(), is_inner: true });
+        self.start(tag, Replay { is_inner: true, ..Replay::rest(from, rest) });
     }
 
     /// Something odd on this connection, by the name Zeek gives it. `source` is the upper-case name of

@@ -10,6 +10,7 @@ use super::rows;
 use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
+use crate::Replay;
 use crate::Tag;
 use crate::ssl::certificate_seen;
 use crate::support::Frames;
@@ -133,7 +134,8 @@ impl Analyze for Analyzer {
             Some(0) => return,
             Some(_) => {
                 self.done = true;
-                cx.start_inner(Tag::Ssl, from, data);
+                // Zeek's RDP passes on nothing behind a gap, which is what TLS makes of one.
+                cx.start(Tag::Ssl, Replay::rest(from, data));
                 return;
             }
             None => {}
@@ -170,6 +172,7 @@ mod tests {
     use super::super::blocks::tests::client_settings;
     use super::super::blocks::tests::server_settings;
     use super::*;
+    use crate::Piece;
     use crate::testing::Harness;
     use gannet_base::Proto;
 
@@ -241,6 +244,8 @@ mod tests {
         ]);
         assert_eq!(h.starts.len(), 1);
         assert_eq!(h.starts[0].0, Tag::Ssl);
+        assert_eq!(h.starts[0].1.pieces, [(Dir::Orig, Piece::Bytes(b"\x16\x03\x01".to_vec()))]);
+        assert!(!h.starts[0].1.is_inner);
         let r = &h.rows("rdp")[0];
         assert_eq!((&*r["cookie"], &*r["result"]), ("(empty)", "encrypted"));
         assert_eq!(r["security_protocol"], "HYBRID");

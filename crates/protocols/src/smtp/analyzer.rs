@@ -15,6 +15,7 @@ use super::session::SOURCE;
 use super::session::Session;
 use crate::Analyze;
 use crate::Context;
+use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
 use crate::support::mime::Mime;
@@ -464,7 +465,8 @@ impl Analyze for Analyzer {
         }
         if self.reading == Reading::Tls {
             lines.skip_lf(&mut data);
-            cx.start_inner(Tag::Ssl, from, data);
+            // Zeek's SMTP passes on nothing behind a gap, which is what TLS makes of one.
+            cx.start(Tag::Ssl, Replay::rest(from, data));
         }
         self.lines[i] = lines;
     }

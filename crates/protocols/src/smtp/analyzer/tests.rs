@@ -105,7 +105,8 @@ fn tls_takes_over() {
     ]);
     assert_eq!(rows[0]["tls"], "T");
     assert_eq!(rows[0]["last_reply"], "220 go");
-    assert!(matches!(h.starts[..], [(Tag::Ssl, _)]));
+    let [(Tag::Ssl, replay)] = &h.starts[..] else { panic!("{:?}", h.starts) };
+    assert!(!replay.is_inner);
 }
 
 #[test]
