@@ -72,6 +72,8 @@ pub struct Context<'a> {
     pub requests: &'a mut Vec<Request>,
     /// Analyzers to start as soon as the current call returns.
     pub starts: &'a mut Vec<(Tag, Replay)>,
+    /// The analyzer's protocol, if it is known to be recognised.
+    pub(crate) confirmed: Option<Tag>,
 }
 
 /// Writes a row.
@@ -113,7 +115,9 @@ impl Context<'_> {
 
     /// The protocol is recognised. May be called often; counts once an analyzer.
     pub fn confirm(&mut self, tag: Tag) {
-        self.requests.push(Request::Confirm(tag));
+        if self.confirmed != Some(tag) {
+            self.requests.push(Request::Confirm(tag));
+        }
     }
 
     /// The bytes are not this protocol: early in a connection the analyzer is taken off (its

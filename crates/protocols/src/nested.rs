@@ -137,7 +137,7 @@ fn inside<'a>(
     requests: &'a mut Vec<Request>,
     starts: &'a mut Vec<(Tag, Replay)>,
 ) -> Context<'a> {
-    Context { now: cx.now, conn: cx.conn, env: cx.env, requests, starts }
+    Context { now: cx.now, conn: cx.conn, env: cx.env, requests, starts, confirmed: None }
 }
 
 #[cfg(test)]

@@ -276,7 +276,10 @@ impl Session<'_> {
     ) {
         let mut is_over = false;
         for entry in self.stack.entries.iter_mut().filter(|e| which(e)) {
+            // Where services are logged, each message may be what they wait for.
+            let is_known = entry.confirmed && self.env.policy.is_none();
             let mut cx = Context {
+                confirmed: is_known.then(|| entry.analyzer.tag()),
                 now: self.now,
                 conn,
                 env: self.env,
@@ -317,6 +320,7 @@ impl Session<'_> {
             return;
         }
         let mut cx = Context {
+            confirmed: None,
             now: self.now,
             conn,
             env: self.env,
@@ -379,6 +383,7 @@ impl Session<'_> {
         if let Some(at) = self.stack.entries.iter().position(|e| e.analyzer.tag() == tag) {
             let mut entry = self.stack.entries.remove(at);
             let mut cx = Context {
+                confirmed: None,
                 now: self.now,
                 conn,
                 env: self.env,

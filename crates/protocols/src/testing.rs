@@ -49,6 +49,7 @@ impl Harness {
     /// The view an analyzer gets.
     pub(crate) fn cx(&mut self) -> Context<'_> {
         Context {
+            confirmed: None,
             now: self.now,
             conn: &mut self.conn,
             env: &mut self.env,
