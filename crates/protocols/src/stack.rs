@@ -276,8 +276,9 @@ impl Session<'_> {
     ) {
         let mut is_over = false;
         for entry in self.stack.entries.iter_mut().filter(|e| which(e)) {
-            // Where services are logged, each message may be what they wait for.
-            let is_known = entry.confirmed && self.env.policy.is_none();
+            // Requests have bytes counted, up to where violations count; and where services are logged,
+            // each message may be what they wait for.
+            let is_known = entry.confirmed && is_long(conn) && self.env.policy.is_none();
             let mut cx = Context {
                 confirmed: is_known.then(|| entry.analyzer.tag()),
                 now: self.now,
@@ -418,7 +419,13 @@ fn has_looked(analyzer: &Analyzer) -> bool {
 /// Whether a violation counts: early, and on a whole stream, for what is missing may be what seems to
 /// be wrong.
 pub(crate) fn blames(conn: &Conn) -> bool {
-    !is_incomplete(conn) && conn.payload() <= IGNORE_VIOLATIONS_AFTER
+    !is_incomplete(conn) && !is_long(conn)
+}
+
+/// Whether so much was sent that violations do not count any more.
+#[inline]
+fn is_long(conn: &Conn) -> bool {
+    conn.payload() > IGNORE_VIOLATIONS_AFTER
 }
 
 /// Whether a part of the stream was missed.
