@@ -4,7 +4,7 @@ use gannet_base::Time;
 
 use crate::Bytes;
 use crate::LinkType;
-use crate::map::fetch;
+use crate::map::fetch_for_later;
 
 /// The most packets one batch holds, where it goes to other threads: what each batch costs there is
 /// shared by many.
@@ -158,8 +158,8 @@ impl Beyond<'_> {
             && let Some(lines) = self.bytes.get(packet.offset as usize..)
             && let Some(lines) = lines.first_chunk::<FETCHED>()
         {
-            fetch(&lines[0]);
-            fetch(&lines[LINE]);
+            fetch_for_later(&lines[0]);
+            fetch_for_later(&lines[LINE]);
         }
     }
 }
