@@ -5,6 +5,10 @@ use gannet_base::prefetch;
 
 use crate::Bytes;
 use crate::LinkType;
+<<<<<<< HEAD
+=======
+use crate::map::fetch_for_later;
+>>>>>>> count8
 
 /// The most packets one batch holds, where it goes to other threads: what each batch costs there is
 /// shared by many.
@@ -158,7 +162,12 @@ impl Beyond<'_> {
             && let Some(lines) = self.bytes.get(packet.offset as usize..)
             && let Some(lines) = lines.first_chunk::<FETCHED>()
         {
+<<<<<<< HEAD
             prefetch(lines);
+=======
+            fetch_for_later(&lines[0]);
+            fetch_for_later(&lines[LINE]);
+>>>>>>> count8
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Sums by key, for millions of them a second.
 //!
 //! A key is a few words; whoever counts writes them where the tally keeps those that wait, so that
-//! nothing is copied before a key is new. Keys are looked up many at a time: the processor then waits
-//! for the memory of many of them at once instead of for one after the other.
+//! nothing is copied before a key is new. Keys are looked up many at a time, and when the first of them is,
+//! memory has brought what was asked for when each was added.
 //!
 //! Keys are told apart by their [`Fingerprint`], which stands with the sum in an open-addressed table:
 //! one line of memory is all that a key takes that was seen before. The keys themselves lie in pieces of
@@ -13,6 +13,8 @@
 //! are clones of one.
 
 use std::cmp::Reverse;
+
+use gannet_capture::fetch;
 
 use crate::fingerprint::Fingerprint;
 use crate::fingerprint::Fingerprints;
@@ -56,6 +58,7 @@ impl Tally {
     #[inline(always)]
     pub fn add(&mut self, amount: u64) {
         let print = self.fingerprints.of(self.words.get(self.start..).unwrap_or_default());
+        self.table.fetch(print);
         let (start, end) = (self.start as u32, self.words.len() as u32);
         self.waiting.push(Waiting { print, amount, start, end });
         self.start = self.words.len();
@@ -68,9 +71,6 @@ impl Tally {
     #[inline(never)]
     fn settle(&mut self) {
         self.table.make_room(0);
-        // What each will read is read ahead, without a question that depends on it.
-        let glances = self.waiting.iter().map(|waiting| self.table.glance(waiting.print));
-        std::hint::black_box(glances.fold(0, |all, word| all ^ word));
         for waiting in &self.waiting {
             match self.table.find(waiting.print) {
                 Ok(at) => self.table.raise(at, waiting.amount),
@@ -207,10 +207,12 @@ impl Table {
         (print >> (u64::BITS - self.slots.len().trailing_zeros()).min(63)) as usize & !1
     }
 
-    /// Some word of where an entry most likely is: its memory is wanted soon.
+    /// Where a key most likely is, memory is wanted soon.
     #[inline]
-    fn glance(&self, print: Fingerprint) -> u64 {
-        self.slots.get(self.home(print.first)).map_or(0, |slot| slot[0])
+    fn fetch(&self, print: Fingerprint) {
+        if let Some(slot) = self.slots.get(self.home(print.first)) {
+            fetch(slot);
+        }
     }
 
     /// The slot of a key, or else the free one for it.

@@ -145,7 +145,13 @@ impl Session<'_> {
 
     /// Makes the analyzers that were waiting for bytes; returns whether the detector is to be one
     /// of them.
+    #[inline]
     fn start_waiting(&mut self, conn: &mut Conn) -> bool {
+        self.stack.waiting != Waiting::No && self.start_those_waiting(conn)
+    }
+
+    #[inline(never)]
+    fn start_those_waiting(&mut self, conn: &mut Conn) -> bool {
         let waiting = std::mem::take(&mut self.stack.waiting);
         match waiting {
             Waiting::No => return false,
