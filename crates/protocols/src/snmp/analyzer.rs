@@ -1,6 +1,7 @@
 use gannet_base::Dir;
 
 use super::message::Message;
+use super::message::TooLong;
 use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
@@ -35,10 +36,15 @@ impl Analyze for Analyzer {
         match parsed {
             Err(_) => cx.violation(Tag::Snmp, "Binpac exception: binpac exception", &[]),
             Ok(m) if m.kind.is_some() => {
-                if let Some(n) = m.long_part {
-                    let (env, addl) = (&mut *cx.env, n.to_string());
-                    let name = "asn_oid_subidentifier_too_long";
-                    env.weirds.net(&mut env.logs, cx.now, name, &addl);
+                for odd in &m.too_long {
+                    match odd {
+                        TooLong::Number(n) => cx.long_number(*n),
+                        TooLong::Part(n) => {
+                            let (env, addl) = (&mut *cx.env, n.to_string());
+                            let name = "asn_oid_subidentifier_too_long";
+                            env.weirds.net(&mut env.logs, cx.now, name, &addl);
+                        }
+                    }
                 }
                 self.session
                     .get_or_insert_with(|| Session::new(cx.now, m.version))

@@ -16,8 +16,17 @@ pub enum Kind {
     Other,
 }
 
-/// A message.
+/// Something that is longer than what it stands for can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooLong {
+    /// A part of a name, of so many bytes.
+    Part(usize),
+    /// A number, of so many bytes: it counts as 0.
+    Number(usize),
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// The version number as sent: 0 is 1, 1 is 2c, 3 is 3.
     pub version: u64,
@@ -31,8 +40,8 @@ pub struct Message<'a> {
     pub description: Option<&'a [u8]>,
     /// `sysUpTime.0` in hundredths of a second, if told.
     pub up_time: Option<u64>,
-    /// Length of a part of a name that is longer than any can be.
-    pub long_part: Option<usize>,
+    /// What is too long in the body, in its order.
+    pub too_long: Vec<TooLong>,
     /// Whether the flags of version 3 are a byte, as they must be.
     pub odd_flags: bool,
 }
@@ -63,8 +72,21 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
-    fn note_long_part(&mut self, name: &[u8]) {
-        self.long_part = self.long_part.or_else(|| long_part(name));
+    fn note_name(&mut self, name: &[u8]) {
+        self.too_long.extend(long_part(name).map(TooLong::Part));
+    }
+
+    fn note_number(&mut self, number: &[u8]) {
+        if number.len() > MAX_NUMBER {
+            self.too_long.push(TooLong::Number(number.len()));
+        }
+    }
+
+    /// Reads an integer that must be no longer than an unsigned one of 64 bits.
+    fn integer(&mut self, b: &mut Bytes<'_>) -> Option<()> {
+        let number = ber::tagged(b, ber::INTEGER).filter(|n| n.len() <= MAX_NUMBER + 1)?;
+        self.note_number(number);
+        Some(())
     }
 
     fn body(&mut self, b: &mut Bytes<'a>) -> Option<()> {
@@ -79,15 +101,16 @@ impl<'a> Message<'a> {
         match tag {
             0xa4 => {
                 let enterprise = ber::tagged(b, ber::OBJECT_IDENTIFIER)?;
-                self.note_long_part(enterprise);
+                self.note_name(enterprise);
                 ber::tagged(b, IP_ADDRESS)?;
-                ber::integer(b)?;
-                ber::integer(b)?;
-                ber::tagged(b, TIME_TICKS)?;
+                self.integer(b)?;
+                self.integer(b)?;
+                let ticks = ber::tagged(b, TIME_TICKS)?;
+                self.note_number(ticks);
             }
             0xa0..=0xa8 => {
                 for _ in 0..3 {
-                    ber::integer(b)?;
+                    self.integer(b)?;
                 }
             }
             _ => return Some(()),
@@ -98,9 +121,11 @@ impl<'a> Message<'a> {
             let name = ber::tagged(b, ber::OBJECT_IDENTIFIER)?;
             let (tag, value) = ber::value(b)?;
             self.bindings += 1;
-            self.note_long_part(name);
-            if tag == ber::OBJECT_IDENTIFIER {
-                self.note_long_part(value);
+            self.note_name(name);
+            match tag {
+                ber::OBJECT_IDENTIFIER => self.note_name(value),
+                ber::INTEGER | 0x41..=0x43 | 0x46 => self.note_number(value),
+                _ => {}
             }
             // Anything that is no number, address, name or absence is taken for a string.
             let string = !matches!(tag, 2 | 5 | 6 | 0x40..=0x43 | 0x46 | 0x80..=0x82);
@@ -114,6 +139,8 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Most bytes of a number. An unsigned one of 64 bits takes one more where its first bit is set.
+const MAX_NUMBER: usize = 8;
 /// Most bytes of a part of a name: 64 bits, seven to a byte.
 const MAX_PART: usize = 10;
 
@@ -137,7 +164,7 @@ fn header<'a>(b: &mut Bytes<'a>) -> Option<(Message<'a>, bool)> {
         bindings: 0,
         description: None,
         up_time: None,
-        long_part: None,
+        too_long: Vec::new(),
         odd_flags: false,
     };
     let plain = match version {
@@ -241,7 +268,26 @@ pub(super) mod tests {
         name.push(1);
         assert_eq!(long_part(&name), Some(11));
         let m = v2c(0xa0, &[(&name, tlv(5, &[]))]);
-        assert_eq!(Message::parse(&m).unwrap().long_part, Some(11));
+        assert_eq!(Message::parse(&m).unwrap().too_long, [TooLong::Part(11)]);
+    }
+
+    #[test]
+    fn long_numbers() {
+        let big = tlv(0x46, &[b"\0\xff\xff\xff\xff\xff\xff\xff\xff"]);
+        let fits = tlv(0x46, &[b"\x7f\xff\xff\xff\xff\xff\xff\xff"]);
+        let ten = tlv(2, &[&[1; 10]]);
+        let text = tlv(4, &[&[1; 10]]);
+        let m = v2c(0xa2, &[(b"\x2b", big), (b"\x2b", fits), (b"\x2b", ten), (b"\x2b", text)]);
+        let m = Message::parse(&m).unwrap();
+        assert_eq!(m.too_long, [TooLong::Number(9), TooLong::Number(10)]);
+        assert_eq!(m.bindings, 4);
+        let n = tlv(2, &[b"\x01"]);
+        let get = |id: &[u8]| {
+            let pdu = tlv(0xa0, &[&tlv(2, &[id]), &n, &n, &tlv(0x30, &[])]);
+            tlv(0x30, &[&n, &tlv(4, &[b"public"]), &pdu])
+        };
+        assert_eq!(Message::parse(&get(&[0; 9])).unwrap().too_long, [TooLong::Number(9)]);
+        assert_eq!(Message::parse(&get(&[0; 10])), Err(Malformed { after_header: true }));
     }
 
     #[test]

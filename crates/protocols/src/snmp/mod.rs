@@ -10,4 +10,5 @@ mod rows;
 pub use analyzer::Analyzer;
 pub use message::Kind;
 pub use message::Message;
+pub use message::TooLong;
 pub use rows::SnmpRow;
