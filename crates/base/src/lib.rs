@@ -22,6 +22,7 @@ pub use addr::Subnet;
 pub use conn_id::ConnId;
 pub use conn_id::Dir;
 pub use prefetch::prefetch;
+pub use prefetch::prefetch_for_later;
 pub use time::Interval;
 pub use time::Time;
 pub use uid::UID_TEXT_MAX;

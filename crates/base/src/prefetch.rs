@@ -13,6 +13,15 @@ pub fn prefetch<T>(at: *const T) {
     }
 }
 
+/// The same for what is needed later only: as near as the second-level cache, so that nothing in the first
+/// one has to go for it.
+#[inline(always)]
+pub fn prefetch_for_later<T>(at: *const T) {
+    for line in 0..size_of::<T>().div_ceil(LINE) {
+        touch_for_later(at.cast::<u8>().wrapping_add(line * LINE));
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn touch(at: *const u8) {
@@ -23,9 +32,22 @@ fn touch(at: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
 }
 
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn touch_for_later(at: *const u8) {
+    use core::arch::x86_64::_MM_HINT_T1;
+    use core::arch::x86_64::_mm_prefetch;
+    // SAFETY: as for `touch`.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+}
+
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn touch(_at: *const u8) {}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn touch_for_later(_at: *const u8) {}
 
 #[cfg(test)]
 mod tests {
@@ -36,6 +58,7 @@ mod tests {
         let value = [7_u64; 40];
         prefetch(&raw const value);
         prefetch(core::ptr::null::<[u8; 1000]>());
+        prefetch_for_later(core::ptr::null::<[u8; 1000]>());
         prefetch(core::ptr::without_provenance::<u8>(usize::MAX));
         assert_eq!(value, [7; 40]);
     }

@@ -87,7 +87,6 @@ pub use held::Bytes;
 pub use info::Info;
 pub use link::LinkType;
 pub use map::Tending;
-pub use map::fetch;
 pub use packet::BATCH_BYTES;
 pub use packet::BATCH_PACKETS;
 pub use packet::Batch;

@@ -335,39 +335,6 @@ pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
     }
 }
 
-<<<<<<< HEAD
-=======
-/// Has memory begin to bring the line in which something lies, as near as it gets.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub fn fetch<T>(place: &T) {
-    use std::arch::x86_64::_MM_HINT_T0;
-    use std::arch::x86_64::_mm_prefetch;
-    // SAFETY: SSE is part of x86-64, and a prefetch only hints; the address is of something alive.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) }
-}
-
-/// Nothing, where it is not known how.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub fn fetch<T>(_place: &T) {}
-
-/// Has memory begin to bring the line in which something lies, for later: as near as the second-level cache.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) fn fetch_for_later(place: &u8) {
-    use std::arch::x86_64::_MM_HINT_T1;
-    use std::arch::x86_64::_mm_prefetch;
-    // SAFETY: as for `fetch`.
-    unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(place).cast()) }
-}
-
-/// Nothing, where it is not known how.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub(crate) fn fetch_for_later(_place: &u8) {}
-
->>>>>>> count8
 #[cfg(test)]
 mod tests {
     use std::fs;

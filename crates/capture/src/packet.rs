@@ -1,14 +1,10 @@
 //! Packets and the batches that carry them.
 
 use gannet_base::Time;
-use gannet_base::prefetch;
+use gannet_base::prefetch_for_later;
 
 use crate::Bytes;
 use crate::LinkType;
-<<<<<<< HEAD
-=======
-use crate::map::fetch_for_later;
->>>>>>> count8
 
 /// The most packets one batch holds, where it goes to other threads: what each batch costs there is
 /// shared by many.
@@ -162,12 +158,7 @@ impl Beyond<'_> {
             && let Some(lines) = self.bytes.get(packet.offset as usize..)
             && let Some(lines) = lines.first_chunk::<FETCHED>()
         {
-<<<<<<< HEAD
-            prefetch(lines);
-=======
-            fetch_for_later(&lines[0]);
-            fetch_for_later(&lines[LINE]);
->>>>>>> count8
+            prefetch_for_later(lines);
         }
     }
 }

@@ -14,7 +14,7 @@
 
 use std::cmp::Reverse;
 
-use gannet_capture::fetch;
+use gannet_base::prefetch;
 
 use crate::fingerprint::Fingerprint;
 use crate::fingerprint::Fingerprints;
@@ -211,7 +211,7 @@ impl Table {
     #[inline]
     fn fetch(&self, print: Fingerprint) {
         if let Some(slot) = self.slots.get(self.home(print.first)) {
-            fetch(slot);
+            prefetch(slot);
         }
     }
 
