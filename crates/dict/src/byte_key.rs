@@ -121,6 +121,11 @@ impl Lookup<ByteKey> for [u8] {
     fn is(&self, key: &ByteKey) -> bool {
         key.0.is(self)
     }
+
+    #[inline(always)]
+    fn hash_as_key<H: Hasher>(&self, state: &mut H) {
+        bytes::hash(self, state);
+    }
 }
 
 impl<const N: usize> Lookup<ByteKey> for [u8; N] {
@@ -128,12 +133,17 @@ impl<const N: usize> Lookup<ByteKey> for [u8; N] {
     fn is(&self, key: &ByteKey) -> bool {
         key.0.is(self)
     }
+
+    #[inline(always)]
+    fn hash_as_key<H: Hasher>(&self, state: &mut H) {
+        bytes::hash(self, state);
+    }
 }
 
 impl Hash for ByteKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.with_bytes(|bytes| bytes.hash(state));
+        self.0.hash(state);
     }
 }
 

@@ -5,6 +5,7 @@ use core::hash::Hash;
 use core::slice;
 
 use crate::digest::digest;
+use crate::lookup::AsKey;
 use crate::raw::few::{FEW_MAX, Few};
 use crate::stats::Stats;
 use crate::table::Table;
@@ -32,8 +33,8 @@ enum State<T> {
 /// | operation | cost |
 /// |---|---|
 /// | `get`, `get_mut`, `contains_key` | up to 2 entries: a comparison each; up to 15: one comparison of 8-bit tags; then O(1) expected |
-/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to some 390 entries, is rebuilt or split, and 128 places of the directory (32 bytes each) are copied |
-/// | `get_many` | as `get`, with the memory of 32 keys asked for at once |
+/// | `insert`, `remove` | O(1) expected and amortised; at worst one segment, of up to some 450 entries, is rebuilt or split, and 128 places of the directory (32 bytes each) are copied |
+/// | `get_many` | as `get`, with the memory of 128 keys asked for at once |
 /// | `next` with a [`Cursor`] | O(1) amortised; the first step in a segment lists its hashes |
 /// | `iter`, `stats`, `memory_bytes`, `clear`, dropping | O(n) |
 ///
@@ -149,10 +150,12 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     {
         match &self.state {
             State::Table(table) => {
-                let hash = self.hasher.hash_in_table(key, table.drawn());
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
                 table.find(hash, |(k, _)| key.is(k))
             }
-            State::Few(few) => Some(few.find(digest(key), |(k, _)| key.is(k))?.1),
+            State::Few(few) => {
+                Some(few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?.1)
+            }
             State::Two([entry, _]) if key.is(&entry.0) => Some(entry),
             State::Two([_, entry]) | State::One(entry) if key.is(&entry.0) => Some(entry),
             State::Empty | State::One(_) | State::Two(_) => None,
@@ -185,12 +188,12 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     {
         let entry = match &mut self.state {
             State::Table(table) => {
-                let hash = self.hasher.hash_in_table(key, table.drawn());
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
                 let place = table.place(hash, |(k, _)| key.is(k))?;
                 table.get_mut(place)?
             }
             State::Few(few) => {
-                let (at, _) = few.find(digest(key), |(k, _)| key.is(k))?;
+                let (at, _) = few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?;
                 few.get_mut(at)?
             }
             State::Two([entry, _]) if key.is(&entry.0) => entry,
@@ -238,11 +241,12 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 }
             }
             State::Table(table) => {
-                let hash = self.hasher.hash_in_table(&key, table.drawn());
+                let drawn = table.drawn();
+                let hash = self.hasher.hash_in_table(&key, drawn);
                 if let Some(place) = table.place(hash, |(k, _)| *k == key) {
                     return table.get_mut(place).map(|(_, old)| core::mem::replace(old, value));
                 }
-                table.insert(hash, (key, value), |(k, _)| self.hasher.hash_one(k));
+                table.insert(hash, (key, value), |(k, _)| self.hasher.hash_in_table(k, drawn));
             }
         }
         None
@@ -309,16 +313,17 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     {
         match &mut self.state {
             State::Table(table) => {
-                let hash = self.hasher.hash_in_table(key, table.drawn());
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
                 let place = table.place(hash, |(k, _)| key.is(k))?;
-                let entry = table.remove(place, |(k, _)| self.hasher.hash_one(k));
+                let drawn = table.drawn();
+                let entry = table.remove(place, |(k, _)| self.hasher.hash_in_table(k, drawn));
                 if table.len() <= FEW_AGAIN {
                     self.untabulate();
                 }
                 entry
             }
             State::Few(few) => {
-                let (at, _) = few.find(digest(key), |(k, _)| key.is(k))?;
+                let (at, _) = few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?;
                 let entry = few.swap_remove(at);
                 if few.len() == 1
                     && let Some(last) = few.swap_remove(0)

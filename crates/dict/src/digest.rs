@@ -11,25 +11,25 @@ use core::num::NonZeroU8;
 pub(crate) fn digest<Q: Hash + ?Sized>(key: &Q) -> NonZeroU8 {
     let mut digest = Digest(0);
     key.hash(&mut digest);
-    NonZeroU8::new((digest.0 >> 56) as u8).unwrap_or(NonZeroU8::MIN)
+    NonZeroU8::new((digest.finish() >> 56) as u8).unwrap_or(NonZeroU8::MIN)
 }
 
-/// The digest so far in the top bits.
+/// The words so far, one upon the other.
 struct Digest(u64);
 
 impl Digest {
     #[inline]
     fn mix(&mut self, word: u64) {
-        // A multiple of the golden ratio spreads every bit upwards; the upper half comes back down for what follows.
-        let spread = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = spread ^ (spread >> 32);
+        // Turned by a number of bits that is no multiple of what fields of keys have.
+        self.0 = self.0.rotate_left(21) ^ word;
     }
 }
 
 impl Hasher for Digest {
     #[inline]
     fn finish(&self) -> u64 {
-        self.0
+        // A multiple of the golden ratio spreads every bit upwards.
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     #[inline]

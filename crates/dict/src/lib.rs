@@ -22,7 +22,7 @@
 //! table that lived long is as good as a new one.
 //!
 //! Segments keep between 66 and 88 % of their cells filled and take the sizes that allocators hand out anyway. A full one is
-//! rebuilt in the next size, one of some 390 entries is split by the next bit of the hash (extendible
+//! rebuilt in the next size, one of some 450 entries is split by the next bit of the hash (extendible
 //! hashing), sparse halves are joined. The directory doubles and halves a few places at a time, beside the one that
 //! searches go on in. So memory follows
 //! the number of entries closely both ways, and no single operation ever moves the whole table.

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::hash::Hash;
 
+use crate::lookup::AsKey;
 use crate::raw::few::FEW_MAX as LIST_MAX;
 use crate::table::Table;
 use crate::{KeyedHash, Lookup, TableHash};
@@ -134,7 +135,8 @@ impl<K: Hash + Eq, V, S: TableHash> OrderedDict<K, V, S> {
         match &self.table {
             None => (0..self.nodes.len() as u32).find(|at| is(*at)),
             Some(table) => {
-                table.find(self.hasher.hash_in_table(key, table.drawn()), |at| is(*at)).copied()
+                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
+                table.find(hash, |at| is(*at)).copied()
             }
         }
     }

@@ -4,12 +4,12 @@
 //! Growth goes a block at a time, so the work of one operation is bounded by the entries of one block,
 //! `CELLS_MAX`, and some places of the directory.
 
-use crate::raw::block::{Block, Seek, Spot, cells_bytes, homes_in};
+use crate::raw::block::{Block, Spot, cells_bytes, homes_in};
 use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
 use crate::raw::secret::{self, Drawn};
 
 /// A block that would need more cells than these is split in two instead of growing.
-const CELLS_MAX: usize = 448;
+const CELLS_MAX: usize = 512;
 
 /// Entries of a block at most, where hashes part and the directory is not just being doubled: until
 /// that has come to a block, it may grow by some more.
@@ -70,7 +70,7 @@ pub(crate) struct Place {
 }
 
 #[derive(Clone, Copy)]
-enum At {
+pub(crate) enum At {
     Cell(Spot),
     Apart(usize),
 }
@@ -138,6 +138,7 @@ impl<T> Filling<T> {
             block.drain(&hashes, |hash, entry| self.add(hash, entry, &hasher));
             left.into_iter().for_each(|(hash, entry)| self.add(hash, entry, &hasher));
         }
+        self.block.part_all(hasher);
         self.block.has_apart = !self.left.is_empty();
         apart.append(&mut self.left);
         self.block
@@ -180,34 +181,47 @@ impl<T> Table<T> {
 
     /// Begins a search in steps: asks for the memory that the second one will touch.
     #[inline(always)]
-    pub(crate) fn seek(&self, hash: u64) -> Seek<'_, T> {
-        self.directory.block(hash).seek(hash)
+    pub(crate) fn ask(&self, hash: u64) {
+        self.directory.block(hash).ask(hash);
     }
 
-    /// The last step of a search: the entry that `eq` accepts.
+    /// The second step: the entry to compare first, whose memory is asked for.
     #[inline(always)]
-    pub(crate) fn pick<'t>(
-        &'t self,
-        seek: Seek<'t, T>,
-        mut eq: impl FnMut(&T) -> bool,
-    ) -> Option<&'t T> {
-        match seek.pick(&mut eq) {
-            Ok(entry) => Some(entry),
-            Err((block, hash)) if block.has_apart => {
-                self.find_apart(hash, &mut eq).map(|(_, entry)| entry)
-            }
-            Err(_) => None,
-        }
+    pub(crate) fn first(&self, hash: u64) -> Option<&T> {
+        self.directory.block(hash).first(hash)
+    }
+
+    /// Whether keys for which there is no first entry may yet be there.
+    pub(crate) fn has_apart(&self) -> bool {
+        !self.directory.counts().apart.is_empty()
     }
 
     /// The entry of this hash that `eq` accepts.
     #[inline(always)]
     pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<&T> {
         let block = self.directory.block(hash);
-        match block.find(hash, &mut eq) {
-            None if block.has_apart => self.find_apart(hash, &mut eq).map(|(_, entry)| entry),
-            found => found,
+        match block.find_first(hash, &mut eq) {
+            Ok((entry, _)) => Some(entry),
+            Err(true) => self.find_again(hash, &mut eq).map(|(entry, _)| entry),
+            Err(false) if block.has_apart => self.find_apart(hash, &mut eq).map(|(_, entry)| entry),
+            Err(false) => None,
         }
+    }
+
+    /// The same beyond the first entry with the tag. Begins anew: so a search that need not go on keeps nothing for this.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn find_again(
+        &self,
+        hash: u64,
+        eq: &mut impl FnMut(&T) -> bool,
+    ) -> Option<(&T, At)> {
+        let block = self.directory.block(hash);
+        if let Some((entry, spot)) = block.find(hash, eq) {
+            return Some((entry, At::Cell(spot)));
+        }
+        let (at, entry) = if block.has_apart { self.find_apart(hash, eq)? } else { return None };
+        Some((entry, At::Apart(at)))
     }
 
     #[cold]
@@ -223,10 +237,10 @@ impl<T> Table<T> {
     #[inline]
     pub(crate) fn place(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<Place> {
         let block = self.directory.block(hash);
-        let at = match block.spot(hash, &mut eq) {
-            Some(spot) => At::Cell(spot),
-            None if block.has_apart => At::Apart(self.find_apart(hash, &mut eq)?.0),
-            None => return None,
+        let at = match block.find_first(hash, &mut eq) {
+            Ok((_, spot)) => At::Cell(spot),
+            Err(has_others) if has_others || block.has_apart => self.find_again(hash, &mut eq)?.1,
+            Err(_) => return None,
         };
         Some(Place { hash, at })
     }

@@ -3,19 +3,22 @@
 use core::hash::Hash;
 
 use super::{Dict, State};
+use crate::lookup::AsKey;
 use crate::{Lookup, TableHash};
 
-/// Keys that go through a step together. Two such groups wait for memory at once: together as many keys as a core can wait
-/// for lines of memory, and more, as some are in the cache.
-const GROUP: usize = 16;
+/// Keys that go through a step together: many more than a core waits for lines of memory at once, so that it always has some to
+/// wait for, and few enough that their lines stay in the first cache.
+const GROUP: usize = 128;
+
+/// So few keys are looked up one by one: setting the steps up takes longer.
+const FEW: usize = 8;
 
 impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// Looks up many keys and appends what each is mapped to.
     ///
-    /// Keys go through three steps in groups of 16: their lines of tags are asked for; the entries that the tags point to
-    /// are asked for; and those are compared. While a group is at one step, the others are at the next two, so misses of the
-    /// cache are waited for together: faster than single lookups where the table outgrows the cache, and slower by half
-    /// where it does not.
+    /// Keys go through three steps in groups of 128: their lines of tags are asked for; the entries that the tags point to
+    /// are asked for; and those are compared. Memory is waited for by many keys together: faster than single lookups where
+    /// the table outgrows the cache, and slower by half where it does not.
     pub fn get_many<'d, 'k, Q>(
         &'d self,
         keys: impl IntoIterator<Item = &'k Q>,
@@ -24,34 +27,41 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         Q: Hash + Lookup<K> + ?Sized + 'k,
     {
         let mut keys = keys.into_iter().fuse();
-        let State::Table(table) = &self.state else {
+        let is_few = keys.size_hint().1.is_some_and(|most| most <= FEW);
+        let (State::Table(table), false) = (&self.state, is_few) else {
             found.extend(keys.map(|key| self.get(key)));
             return;
         };
         found.reserve(keys.size_hint().0);
         let Some(first) = keys.next() else { return };
-        let seek = |key: &'k Q| (key, table.seek(self.hasher.hash_in_table(key, table.drawn())));
-        let mut groups = [[seek(first); GROUP]; 3];
-        let [fresh, sifted, done] = &mut groups;
-        let (mut fresh, mut sifted, mut done) = (fresh, sifted, done);
-        let mut counts = [1, 0];
-        while counts != [0; 2] {
-            let [of_fresh, of_sifted] = counts;
-            let mut count = 0;
-            for (place, key) in done.iter_mut().zip(keys.by_ref()) {
-                *place = seek(key);
+        let has_apart = table.has_apart();
+        let ask = |key: &'k Q| {
+            let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
+            table.ask(hash);
+            hash
+        };
+        let (mut group, mut hashes, mut firsts) = ([first; GROUP], [0; GROUP], [None; GROUP]);
+        hashes[0] = ask(first);
+        let mut count = 1;
+        loop {
+            let places = group[count..].iter_mut().zip(&mut hashes[count..]);
+            for ((place, hash), key) in places.zip(keys.by_ref()) {
+                (*place, *hash) = (key, ask(key));
                 count += 1;
             }
-            for (_, seek) in &mut fresh[..of_fresh] {
-                seek.sift();
+            if count == 0 {
+                return;
             }
-            found.extend(
-                sifted[..of_sifted]
-                    .iter()
-                    .map(|(key, seek)| table.pick(*seek, |(k, _)| key.is(k)).map(|(_, v)| v)),
-            );
-            (fresh, sifted, done) = (done, fresh, sifted);
-            counts = [count, of_fresh];
+            for (hash, first) in hashes[..count].iter().zip(&mut firsts) {
+                *first = table.first(*hash);
+            }
+            let asked = group[..count].iter().zip(&hashes).zip(&firsts);
+            found.extend(asked.map(|((key, hash), first)| match first {
+                Some((k, v)) if key.is(k) => Some(v),
+                None if !has_apart => None,
+                _ => table.find_again(*hash, &mut |(k, _)| key.is(k)).map(|((_, v), _)| v),
+            }));
+            count = 0;
         }
     }
 }

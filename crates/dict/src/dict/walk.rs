@@ -4,6 +4,7 @@ use core::hash::Hash;
 
 use super::{Dict, State};
 use crate::TableHash;
+use crate::lookup::AsKey;
 use crate::raw::directory::{at_order, order};
 
 /// Where a walk with [`Dict::next`] stands. Holds no borrow of the dictionary.
@@ -31,7 +32,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// The handle of a key, there or not.
     #[inline]
     pub fn handle<Q: Hash + crate::Lookup<K> + ?Sized>(&self, key: &Q) -> Handle {
-        Handle(self.hasher.hash_one(key))
+        Handle(self.hasher.hash_one(AsKey::<K, Q>::new(key)))
     }
 
     /// The entry of a handle.

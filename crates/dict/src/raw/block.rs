@@ -8,8 +8,8 @@
 //! Two allocations, so that the tags of all blocks lie close together: every search reads them, and they are few enough to
 //! stay in the nearer caches, and on few pages.
 //!
-//! The upper half of a hash names an entry's home, the cell where searching begins (`upper half × homes / 2^32`); the last
-//! byte of this half is its tag, compared sixteen at a time. An entry stands in its home or in one of the [`WINDOW`] - 1 cells
+//! The upper bits of a hash name an entry's home, the cell where searching begins (`hash × homes / 2^64`); the fifth byte
+//! from below is its tag, compared sixteen at a time. An entry stands in its home or in one of the [`WINDOW`] - 1 cells
 //! behind: that is a promise (as in hopscotch hashing), so every search is one comparison of sixteen tags, whether
 //! it finds or not. Where an entry comes and its window is full, others make room: one that may stand in the next free
 //! cell moves there, and another to its place, until the room is in the window. Removal frees the cell, and that is
@@ -17,10 +17,16 @@
 //!
 //! The last homes have [`TAIL`] cells behind them, not a whole window: what they could have beyond is closed.
 //!
+//! Of two entries with the same tag that one search may come upon, that with the home in front is put in front of the
+//! other's home where that can be done ([`Block::part_all`]): then the first entry with the tag is the one that is searched
+//! for, but for one search in some five hundred. Each that has to go on is a branch foreseen wrongly, which costs as much as
+//! several searches.
+//!
 //! For memory one rule counts: **a cell is initialised exactly when its tag is neither [`FREE`] nor [`CLOSED`]**, and
 //! the tags behind the last cell are closed for ever. Windows are what makes searches right; no unsafe code leans on them.
 
 use core::alloc::Layout;
+use core::cmp::Ordering;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::alloc;
@@ -64,7 +70,7 @@ const fn cell_bytes<T>() -> usize {
 /// The tag of an entry.
 #[inline]
 fn tag_of(hash: u64) -> u8 {
-    ((hash >> 32) as u8).saturating_add(RAISE)
+    simd::byte_of_hash(hash).saturating_add(RAISE)
 }
 
 /// The first of these lanes from `home` on.
@@ -102,54 +108,6 @@ pub(crate) struct Block<T> {
 unsafe impl<T: Send> Send for Block<T> {}
 // SAFETY: as above; through `&Block` only `&T` can be had.
 unsafe impl<T: Sync> Sync for Block<T> {}
-
-/// A search on its way. As it borrows the block, what it has seen of it stays true.
-pub(crate) struct Seek<'b, T> {
-    block: &'b Block<T>,
-    hash: u64,
-    /// Less than the block's homes.
-    home: u32,
-    /// Cells of the window with the tag, once its line has come.
-    lanes: u32,
-}
-
-impl<T> Clone for Seek<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Seek<'_, T> {}
-
-impl<'b, T> Seek<'b, T> {
-    /// The second step: asks for the first entry that the last one compares.
-    #[inline(always)]
-    pub(crate) fn sift(&mut self) {
-        let home = self.home as usize;
-        self.lanes = self.block.lanes(home, self.hash);
-        // Without one any address will do: a prefetch harms nothing.
-        simd::prefetch(self.block.cells.as_ptr().wrapping_add(nth(home, self.lanes)));
-    }
-
-    /// The last step: the entry that `eq` accepts; else the block it is not in, and its hash.
-    #[inline(always)]
-    pub(crate) fn pick(
-        self,
-        eq: &mut impl FnMut(&T) -> bool,
-    ) -> Result<&'b T, (&'b Block<T>, u64)> {
-        let (home, mut lanes) = (self.home as usize, self.lanes);
-        while lanes != 0 {
-            // SAFETY: `sift` saw the tag of a hash here, and the block did not change since, as it is borrowed. So this is
-            // a cell, and it is initialised.
-            let entry = unsafe { self.block.cell(nth(home, lanes)).as_ref() };
-            if eq(entry) {
-                return Ok(entry);
-            }
-            lanes &= lanes - 1;
-        }
-        Err((self.block, self.hash))
-    }
-}
 
 /// The cell of an entry in its block, until the next change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +162,8 @@ impl<T> Block<T> {
     /// The cell where searching for a hash begins; less than `homes`.
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
-        (((hash >> 32) * self.homes as u64) >> 32) as usize
+        // The upper half of a product of 128 bits is one instruction.
+        ((u128::from(hash) * self.homes as u128) >> 64) as usize
     }
 
     /// The tags of the cells, without those behind.
@@ -240,74 +199,65 @@ impl<T> Block<T> {
     /// The cells of a window, from its home on, with the tag of this hash: a bit each.
     #[inline(always)]
     fn lanes(&self, home: usize, hash: u64) -> u32 {
-        simd::bytes_after::<RAISE>(self.window(home), (hash >> 32) as u8)
+        simd::bytes_of_hash::<RAISE>(self.window(home), hash)
     }
 
-    /// Begins a search in steps: asks for the line of tags that it touches first.
+    /// Asks for the tags that a search for this hash will compare.
     #[inline(always)]
-    pub(crate) fn seek(&self, hash: u64) -> Seek<'_, T> {
-        let home = self.home(hash);
-        let window = self.window(home);
+    pub(crate) fn ask(&self, hash: u64) {
+        let window = self.window(self.home(hash));
         // Every fourth window goes on in the next line.
         simd::prefetch(window);
         simd::prefetch(&raw const window[WINDOW - 1]);
-        Seek { block: self, hash, home: home as u32, lanes: 0 }
     }
 
-    /// The filled cell with the tag of this hash that `eq` accepts.
+    /// The first entry with the tag of this hash, whose memory is asked for.
     #[inline(always)]
-    fn search(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(&T, usize)> {
+    pub(crate) fn first(&self, hash: u64) -> Option<&T> {
         let home = self.home(hash);
         let lanes = self.lanes(home, hash);
-        if lanes == 0 {
-            return None;
-        }
-        // Nearly always this is the one, or there is none.
-        let at = nth(home, lanes);
-        // SAFETY: the tag of `at` is one of a hash, neither FREE nor CLOSED. So it is that of a cell, and the cell is
-        // initialised.
-        let entry = unsafe { self.cell(at).as_ref() };
-        if eq(entry) {
-            return Some((entry, at));
-        }
-        let others = lanes & (lanes - 1);
-        if others == 0 {
-            return None;
-        }
-        self.search_others(home, others, eq)
+        let cell = self.cells.as_ptr().wrapping_add(nth(home, lanes));
+        // Without one any address will do: a prefetch harms nothing.
+        simd::prefetch(cell);
+        // SAFETY: of a cell with the tag of a hash, which is initialised.
+        (lanes != 0).then(|| unsafe { &*cell })
     }
 
-    /// The same among these lanes of a window, each of which has the tag of a hash.
-    #[cold]
-    #[inline(never)]
-    fn search_others(
+    /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether there are others with
+    /// the tag. Nearly always it is, or there is none.
+    #[inline(always)]
+    pub(crate) fn find_first(
         &self,
-        home: usize,
-        mut lanes: u32,
+        hash: u64,
         eq: &mut impl FnMut(&T) -> bool,
-    ) -> Option<(&T, usize)> {
-        while lanes != 0 {
+    ) -> Result<(&T, Spot), bool> {
+        let home = self.home(hash);
+        let lanes = self.lanes(home, hash);
+        if lanes != 0 {
             let at = nth(home, lanes);
-            // Checked: callers could give other lanes.
-            let entry = self.get(Spot(at as u32))?;
+            // SAFETY: the tag of `at` is one of a hash, neither FREE nor CLOSED. So it is that of a cell, and the cell is
+            // initialised.
+            let entry = unsafe { self.cell(at).as_ref() };
             if eq(entry) {
-                return Some((entry, at));
+                return Ok((entry, Spot(at as u32)));
+            }
+        }
+        Err(lanes & lanes.wrapping_sub(1) != 0)
+    }
+
+    /// The entry of this hash that `eq` accepts.
+    pub(crate) fn find(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<(&T, Spot)> {
+        let home = self.home(hash);
+        let mut lanes = self.lanes(home, hash);
+        while lanes != 0 {
+            let spot = Spot(nth(home, lanes) as u32);
+            let entry = self.get(spot)?;
+            if eq(entry) {
+                return Some((entry, spot));
             }
             lanes &= lanes - 1;
         }
         None
-    }
-
-    /// The entry of this hash that `eq` accepts.
-    #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<&T> {
-        self.search(hash, eq).map(|(entry, _)| entry)
-    }
-
-    /// Where that entry stands.
-    #[inline]
-    pub(crate) fn spot(&self, hash: u64, eq: &mut impl FnMut(&T) -> bool) -> Option<Spot> {
-        self.search(hash, eq).map(|(_, at)| Spot(at as u32))
     }
 
     /// Whether this is a cell with an entry.
@@ -371,6 +321,21 @@ impl<T> Block<T> {
         entry: T,
         hasher: impl Fn(&T) -> u64,
     ) -> Result<(), T> {
+        let at = self.fill(hash, entry, &hasher)?;
+        // Others with the tag in front of it and behind it, where one search may come upon both.
+        let front = at.saturating_sub(WINDOW - 1);
+        let in_front = self.lanes_like(at, front) & ((1 << (at - front)) - 1);
+        let behind = self.lanes_like(at, at) & !1;
+        if in_front | behind != 0 {
+            self.part_from(at, front, in_front, &hasher);
+            self.part_from(at, at, behind, &hasher);
+        }
+        Ok(())
+    }
+
+    /// Adds an entry in the first free cell of its window; its cell.
+    #[inline]
+    fn fill(&mut self, hash: u64, entry: T, hasher: impl Fn(&T) -> u64) -> Result<usize, T> {
         let (home, free) = (self.home(hash), self.free_lanes(hash));
         let at = if free != 0 {
             nth(home, free)
@@ -379,7 +344,82 @@ impl<T> Block<T> {
             at
         };
         self.put(at, hash, entry);
-        Ok(())
+        Ok(at)
+    }
+
+    /// The cells from `from` on with the tag of the cell `at`, a bit each; none where no whole window follows, and none
+    /// for a free cell.
+    #[inline]
+    fn lanes_like(&self, at: usize, from: usize) -> u32 {
+        if from >= self.homes() {
+            return 0;
+        }
+        let tag = self.tags()[at];
+        // Not branched to: which cells are free is hard to foresee.
+        simd::bytes_of(self.window(from), tag) * u32::from(tag >= RAISE)
+    }
+
+    /// Parts the entries that a search for one of them may find the other first, as far as that can be done: nearly always
+    /// then the first entry with the tag is the one. For blocks that were filled in order.
+    pub(crate) fn part_all(&mut self, hasher: impl Fn(&T) -> u64) {
+        for at in 0..self.homes() {
+            let behind = self.lanes_like(at, at) & !1;
+            if behind != 0 {
+                self.part_from(at, at, behind, &hasher);
+            }
+        }
+    }
+
+    /// Parts the entry of a cell from those of these lanes, from the cell `from` on.
+    #[cold]
+    #[inline(never)]
+    fn part_from(&mut self, at: usize, from: usize, mut lanes: u32, hasher: impl Fn(&T) -> u64) {
+        while lanes != 0 {
+            self.part(at, nth(from, lanes), &hasher);
+            lanes &= lanes - 1;
+        }
+    }
+
+    /// Of two entries with the same tag, has that with the home in front stand in front of the other's home: so who searches
+    /// from there on does not come upon it.
+    fn part(&mut self, one: usize, other: usize, hasher: impl Fn(&T) -> u64) {
+        let home_of =
+            |block: &Self, at: usize| Some(block.home(hasher(block.get(Spot(at as u32))?)));
+        let (Some(home), Some(other_home)) = (home_of(self, one), home_of(self, other)) else {
+            return;
+        };
+        let (from, first, end) = match home.cmp(&other_home) {
+            Ordering::Less => (one, home, other_home),
+            Ordering::Greater => (other, other_home, home),
+            // One of the two comes second in any case.
+            Ordering::Equal => return,
+        };
+        if from < end {
+            return;
+        }
+        for to in (first..end).rev() {
+            if self.tags()[to] == FREE {
+                return self.shift(from, to);
+            }
+            let may_change = self.tags()[to] != self.tags()[from];
+            if may_change && home_of(self, to).is_some_and(|home| home + WINDOW > from) {
+                return self.exchange(from, to);
+            }
+        }
+    }
+
+    /// Exchanges the entries of two filled cells.
+    fn exchange(&mut self, one: usize, other: usize) {
+        if one == other || !self.is_filled(one) || !self.is_filled(other) {
+            return;
+        }
+        let (tag, other_tag) = (self.tags()[one], self.tags()[other]);
+        self.set_tag(one, other_tag);
+        self.set_tag(other, tag);
+        // SAFETY: two cells, not the same, and both initialised, before as after.
+        unsafe {
+            core::ptr::swap_nonoverlapping(self.cell(one).as_ptr(), self.cell(other).as_ptr(), 1);
+        };
     }
 
     /// The same where entries come about in the order of their homes: in the cell `next` or behind it if that will do. `next`
@@ -395,12 +435,12 @@ impl<T> Block<T> {
         // Nothing is read that was just written but one byte: reading sixteen would wait for the writes.
         let home = self.home(hash);
         let at = home.max(*next);
-        if at - home < WINDOW / 2 && self.tags().get(at) == Some(&FREE) {
+        if at - home < WINDOW - 3 && self.tags().get(at) == Some(&FREE) {
             *next = at + 1;
             self.put(at, hash, entry);
             return Ok(());
         }
-        self.insert(hash, entry, hasher)
+        self.fill(hash, entry, hasher).map(|_| ())
     }
 
     /// Fills a free cell.

@@ -1,10 +1,14 @@
 //! Byte strings in sixteen bytes: short ones whole, longer ones with their first bytes beside the pointer to the others.
 
 use core::alloc::Layout;
+use core::hash::Hasher;
+use core::mem::MaybeUninit;
 use core::num::NonZeroU8;
 use core::ptr::NonNull;
 use core::slice;
 use std::alloc;
+
+use super::simd;
 
 /// Bytes of the longest string without a pointer.
 pub(crate) const INLINE: usize = 15;
@@ -34,8 +38,6 @@ pub(crate) struct Bytes {
 union Tail {
     bytes: [u8; 8],
     pointer: NonNull<u8>,
-    /// The same where it may be bytes: not to be followed then.
-    maybe_pointer: *const u8,
 }
 
 /// The kind of strings longer than [`SPLIT`].
@@ -49,22 +51,99 @@ unsafe impl Send for Bytes {}
 // SAFETY: as above; through `&Bytes` bytes can only be read.
 unsafe impl Sync for Bytes {}
 
-/// The bytes, followed by zeros; the first `N` of them.
-#[inline]
-fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut out = [0; N];
-    if let (Some(last), true) = (bytes.last_chunk::<8>(), bytes.len() <= N) {
-        // Words at once; the last one may overlap the one before.
-        for (to, from) in out.chunks_exact_mut(8).zip(bytes.chunks_exact(8)) {
-            to.copy_from_slice(from);
-        }
-        out[bytes.len() - 8..bytes.len()].copy_from_slice(last);
+/// Length and front of a string of these bytes as one number, the length's kind lowest: for all but long ones.
+#[inline(always)]
+fn head(len: usize, first: u64) -> u64 {
+    first << 8 | (len as u64 + 1)
+}
+
+/// The first bytes as a number, the first lowest.
+#[inline(always)]
+fn word(bytes: &[u8; 8]) -> u64 {
+    u64::from_le_bytes(*bytes)
+}
+
+/// Head and tail of a string without a pointer.
+#[inline(always)]
+fn inline_words(bytes: &[u8]) -> (u64, u64) {
+    let len = bytes.len();
+    debug_assert!(len <= INLINE);
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        // Of the last eight bytes those behind the front.
+        return (head(len, word(first)), word(last) >> (8 * (INLINE - len)));
+    }
+    // Pieces that may overlap, each where it belongs.
+    let small = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
+        half(first) | half(last) << (8 * (len - 4))
+    } else if let [first, .., last] = bytes {
+        let middle = u64::from(bytes[1]) << 8;
+        u64::from(*first) | middle | u64::from(*last) << (8 * (len - 1))
     } else {
-        for (to, from) in out.iter_mut().zip(bytes) {
-            *to = *from;
+        bytes.first().map_or(0, |only| u64::from(*only))
+    };
+    (head(len, small), 0)
+}
+
+/// What a string that is searched for hashes as, the same as [`Bytes`] of it do.
+#[inline(always)]
+pub(crate) fn hash<H: Hasher>(bytes: &[u8], state: &mut H) {
+    match bytes.split_first_chunk::<8>() {
+        Some((first, _)) if bytes.len() > INLINE && bytes.len() <= SPLIT => {
+            state.write_u64(head(bytes.len(), word(first)));
+            state.write(&bytes[FRONT..]);
+        }
+        _ if bytes.len() <= INLINE => {
+            let (head, tail) = inline_words(bytes);
+            state.write_u64(head);
+            state.write_u64(tail);
+        }
+        _ => hash_long(bytes, state),
+    }
+}
+
+#[cold]
+fn hash_long<H: Hasher>(bytes: &[u8], state: &mut H) {
+    state.write_u64(LONG.get().into());
+    state.write(bytes);
+}
+
+/// Copies 8 to 64 bytes, in words that overlap: a call that first looks how many there are takes longer.
+#[inline(always)]
+fn copy_short(to: &mut [MaybeUninit<u8>], from: &[u8]) {
+    let (to_len, len) = (to.len(), from.len());
+    assert!(to_len == len && (8..=64).contains(&len));
+    let (to, from) = (to.as_mut_ptr().cast::<u8>(), from.as_ptr());
+    // SAFETY: each piece is within the first `len` bytes of both, which do not overlap as one is borrowed to be changed.
+    unsafe {
+        if len >= 16 {
+            let last = len - 16;
+            for at in [0, last.min(16), last.min(32), last] {
+                let piece = from.add(at).cast::<[u8; 16]>().read();
+                to.add(at).cast::<[u8; 16]>().write(piece);
+            }
+        } else {
+            for at in [0, len - 8] {
+                let piece = from.add(at).cast::<[u8; 8]>().read();
+                to.add(at).cast::<[u8; 8]>().write(piece);
+            }
         }
     }
-    out
+}
+
+/// Whether two parts behind fronts, of 9 to 55 bytes, are the same.
+#[inline(always)]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    match (a.first_chunk::<8>(), a.last_chunk(), b.first_chunk(), b.last_chunk()) {
+        _ if a.len() >= 16 && a.len() <= 64 => simd::same_short(a, b),
+        (Some(a_first), Some(a_last), Some(b_first), Some(b_last)) if a.len() < 16 => {
+            (word(a_first) ^ word(b_first)) | (word(a_last) ^ word(b_last)) == 0
+        }
+        _ => a == b,
+    }
 }
 
 impl Bytes {
@@ -74,23 +153,70 @@ impl Bytes {
         if bytes.len() > INLINE {
             return Self::new_outside(bytes);
         }
-        let [f0, f1, f2, f3, f4, f5, f6, tail @ ..] = padded::<INLINE>(bytes);
-        let kind = NonZeroU8::MIN.saturating_add(bytes.len() as u8);
-        Bytes { kind, front: [f0, f1, f2, f3, f4, f5, f6], tail: Tail { bytes: tail } }
+        let (head, tail) = inline_words(bytes);
+        Self::with_head(head, Tail { bytes: tail.to_le_bytes() })
     }
 
+    /// Of a head that is not 0 in its lowest byte, and a tail of the kind that this says.
+    #[inline(always)]
+    fn with_head(head: u64, tail: Tail) -> Self {
+        let [kind, front @ ..] = head.to_le_bytes();
+        Bytes { kind: NonZeroU8::new(kind).unwrap_or(NonZeroU8::MIN), front, tail }
+    }
+
+    #[inline]
     fn new_outside(bytes: &[u8]) -> Self {
-        match bytes.split_first_chunk::<FRONT>() {
-            Some((front, rest)) if bytes.len() > INLINE && bytes.len() <= SPLIT => {
-                let kind = NonZeroU8::MIN.saturating_add(bytes.len() as u8);
-                let pointer = NonNull::from(Box::leak(Box::<[u8]>::from(rest))).cast();
-                Bytes { kind, front: *front, tail: Tail { pointer } }
+        match bytes.split_first_chunk::<8>() {
+            Some((first, _)) if bytes.len() > INLINE && bytes.len() <= SPLIT => {
+                let rest = &bytes[FRONT..];
+                let mut place = Box::<[u8]>::new_uninit_slice(rest.len());
+                copy_short(&mut place, rest);
+                let pointer = NonNull::from(Box::leak(place)).cast();
+                Self::with_head(head(bytes.len(), word(first)), Tail { pointer })
             }
-            _ => {
-                let whole: Box<Box<[u8]>> = Box::new(bytes.into());
-                let pointer = NonNull::from(Box::leak(whole)).cast();
-                Bytes { kind: LONG, front: [0; FRONT], tail: Tail { pointer } }
-            }
+            _ => Self::new_long(bytes),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_long(bytes: &[u8]) -> Self {
+        let whole: Box<Box<[u8]>> = Box::new(bytes.into());
+        let pointer = NonNull::from(Box::leak(whole)).cast();
+        Bytes { kind: LONG, front: [0; FRONT], tail: Tail { pointer } }
+    }
+
+    /// Kind and front as one number, the kind lowest.
+    #[inline(always)]
+    fn head(&self) -> u64 {
+        // SAFETY: the first eight bytes are `kind` and `front`, which are initialised whatever the kind; at any alignment.
+        u64::from_le_bytes(unsafe { core::ptr::from_ref(self).cast::<[u8; 8]>().read() })
+    }
+
+    /// The tail of an inline string as a number.
+    ///
+    /// # Safety
+    /// It is one.
+    #[inline(always)]
+    unsafe fn tail(&self) -> u64 {
+        // SAFETY: then the tail is bytes, all initialised.
+        u64::from_le_bytes(unsafe { self.tail.bytes })
+    }
+
+    /// What [`hash`](fn@hash) does for its bytes.
+    #[inline]
+    pub(crate) fn hash<H: Hasher>(&self, state: &mut H) {
+        if self.kind == LONG {
+            // SAFETY: the kind says so.
+            return hash_long(unsafe { self.whole() }, state);
+        }
+        state.write_u64(self.head());
+        if self.short_len() <= INLINE {
+            // SAFETY: the kind says so.
+            state.write_u64(unsafe { self.tail() });
+        } else {
+            // SAFETY: the kind says so.
+            state.write(unsafe { self.rest() });
         }
     }
 
@@ -151,29 +277,17 @@ impl Bytes {
     #[inline(always)]
     pub(crate) fn is(&self, bytes: &[u8]) -> bool {
         let len = bytes.len();
-        let Some((first, _)) = bytes.split_first_chunk::<8>() else {
-            // SAFETY: the kind says that it is an inline string.
-            return self.short_len() == len && unsafe { self.inline() } == bytes;
-        };
+        if len <= INLINE {
+            let (head, tail) = inline_words(bytes);
+            // SAFETY: the head says that it is an inline string.
+            return self.head() == head && unsafe { self.tail() } == tail;
+        }
+        let Some(first) = bytes.first_chunk() else { return false };
         if len > SPLIT {
             return self.is_long(bytes);
         }
-        // Kind and front as one number, the kind lowest.
-        let [f0, f1, f2, f3, f4, f5, f6] = self.front;
-        let head = u64::from_le_bytes([self.kind.get(), f0, f1, f2, f3, f4, f5, f6]);
-        if head != u64::from_le_bytes(*first) << 8 | (len as u64 + 1) {
-            return false;
-        }
-        let here = (&raw const self.tail).cast::<u8>();
-        // SAFETY: the kind is that of a string so long, of which a pointer is read only where the tail is one. Behind the
-        // front there are `len - FRONT` initialised bytes, here or there.
-        let rest = unsafe {
-            let there = self.tail.maybe_pointer;
-            // Chosen, not branched to: lengths about the limit are hard to foresee.
-            let rest = core::hint::select_unpredictable(len <= INLINE, here, there);
-            slice::from_raw_parts(rest, len - FRONT)
-        };
-        *rest == bytes[FRONT..]
+        // SAFETY: the head says that it is a split string.
+        self.head() == head(len, word(first)) && same(unsafe { self.rest() }, &bytes[FRONT..])
     }
 
     #[cold]
@@ -195,15 +309,15 @@ impl Bytes {
 impl PartialEq for Bytes {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        if self.kind != other.kind {
+        if self.head() != other.head() {
             return false;
         }
-        // SAFETY: the kind says which of the three both are. The bytes of an inline one are all initialised.
+        // SAFETY: the kind says which of the three both are.
         unsafe {
             if self.short_len() <= INLINE {
-                self.front == other.front && self.tail.bytes == other.tail.bytes
+                self.tail() == other.tail()
             } else if self.kind != LONG {
-                self.front == other.front && self.rest() == other.rest()
+                same(self.rest(), other.rest())
             } else {
                 self.whole() == other.whole()
             }

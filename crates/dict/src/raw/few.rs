@@ -75,9 +75,10 @@ impl<T> Few<T> {
         unsafe { &(*self.head.as_ptr()).tags }
     }
 
+    #[inline(always)]
     fn set_tag(&mut self, at: usize, tag: u8) {
         // SAFETY: as in `tags`, and `&mut self` is exclusive.
-        unsafe { (*self.head.as_ptr()).tags[at] = tag };
+        simd::set_byte(unsafe { &mut (*self.head.as_ptr()).tags }, at, tag);
     }
 
     /// Entries.

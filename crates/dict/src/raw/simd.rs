@@ -22,24 +22,98 @@ pub(crate) fn bytes_of(tags: &[u8; 16], tag: u8) -> u32 {
     portable::bytes_of(tags, tag)
 }
 
-/// The same for the tag `RAISE` above `tag`, or the last.
+/// The byte of a hash that tags are made of: the fifth, which a vector instruction spreads without it being shifted
+/// down first.
 #[inline(always)]
-pub(crate) fn bytes_after<const RAISE: u8>(tags: &[u8; 16], tag: u8) -> u32 {
+pub(crate) fn byte_of_hash(hash: u64) -> u8 {
+    (hash >> 32) as u8
+}
+
+/// [`bytes_of`] for the tag `RAISE` above [`byte_of_hash`], or the last.
+#[inline(always)]
+pub(crate) fn bytes_of_hash<const RAISE: u8>(tags: &[u8; 16], hash: u64) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{
-            _mm_adds_epu8, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8,
+            _mm_adds_epu8, _mm_cmpeq_epi8, _mm_cvtsi64_si128, _mm_loadu_si128, _mm_movemask_epi8,
+            _mm_set1_epi8, _mm_shuffle_epi32, _mm_shufflehi_epi16, _mm_unpacklo_epi8,
         };
         // SAFETY: as above.
         let equal = unsafe {
             let tags = _mm_loadu_si128(tags.as_ptr().cast());
-            let tag = _mm_adds_epu8(_mm_set1_epi8(tag as i8), _mm_set1_epi8(RAISE as i8));
+            let bytes = _mm_adds_epu8(_mm_cvtsi64_si128(hash as i64), _mm_set1_epi8(RAISE as i8));
+            // Each byte twice; the fifth four times; and that half twice.
+            let twice = _mm_unpacklo_epi8(bytes, bytes);
+            let tag = _mm_shuffle_epi32::<0xff>(_mm_shufflehi_epi16::<0x00>(twice));
             _mm_movemask_epi8(_mm_cmpeq_epi8(tags, tag))
         };
         equal as u32
     }
     #[cfg(not(target_arch = "x86_64"))]
-    portable::bytes_of(tags, tag.saturating_add(RAISE))
+    portable::bytes_of(tags, byte_of_hash(hash).saturating_add(RAISE))
+}
+
+/// Puts a tag in its lane. All sixteen are written: who reads them next would have to wait for a write of one.
+#[inline(always)]
+pub(crate) fn set_byte(tags: &mut [u8; 16], lane: usize, tag: u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{
+            _mm_and_si128, _mm_andnot_si128, _mm_loadu_si128, _mm_or_si128, _mm_set1_epi8,
+            _mm_storeu_si128,
+        };
+        /// A byte of ones between zeros.
+        const ONE: [u8; 31] = {
+            let mut bytes = [0; 31];
+            bytes[15] = 0xff;
+            bytes
+        };
+        let Some(mask) = ONE.get(15_usize.wrapping_sub(lane)..).and_then(<[u8]>::first_chunk::<16>)
+        else {
+            return;
+        };
+        // SAFETY: SSE2 is part of x86-64; the 16 bytes read are those of `tags` and of `mask`, and those written of `tags`,
+        // at any alignment.
+        unsafe {
+            let (old, mask) =
+                (_mm_loadu_si128(tags.as_ptr().cast()), _mm_loadu_si128(mask.as_ptr().cast()));
+            let new = _mm_or_si128(
+                _mm_andnot_si128(mask, old),
+                _mm_and_si128(mask, _mm_set1_epi8(tag as i8)),
+            );
+            _mm_storeu_si128(tags.as_mut_ptr().cast(), new);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    if let Some(to) = tags.get_mut(lane) {
+        *to = tag;
+    }
+}
+
+/// Whether two strings, each of 16 to 64 bytes and as many as the other, are the same: four pieces of each, which may
+/// overlap, so that nothing is decided by their length.
+#[inline(always)]
+pub(crate) fn same_short(a: &[u8], b: &[u8]) -> bool {
+    let len = a.len();
+    assert!(len == b.len() && (16..=64).contains(&len));
+    let last = len - 16;
+    let starts = [0, last.min(16), last.min(32), last];
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{
+            _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8,
+        };
+        // SAFETY: SSE2 is part of x86-64; each piece is within both strings.
+        unsafe {
+            let [p, q, r, s] = starts.map(|at| {
+                let (a, b) = (a.as_ptr().add(at).cast(), b.as_ptr().add(at).cast());
+                _mm_cmpeq_epi8(_mm_loadu_si128(a), _mm_loadu_si128(b))
+            });
+            _mm_movemask_epi8(_mm_and_si128(_mm_and_si128(p, q), _mm_and_si128(r, s))) == 0xffff
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    starts.iter().all(|at| a[*at..at + 16] == b[*at..at + 16])
 }
 
 /// Asks for the cache line at `at`, without waiting for it. Elsewhere than on x86-64 nothing happens: then a
@@ -72,10 +146,39 @@ mod tests {
             let tags = core::array::from_fn(|i| ((seed * 31 + i * 7) % 5) as u8);
             for tag in 0..5 {
                 assert_eq!(bytes_of(&tags, tag), portable::bytes_of(&tags, tag));
-                assert_eq!(bytes_after::<2>(&tags, tag), bytes_of(&tags, tag + 2));
+                let hash = u64::from(tag) << 32 | 0x0102_0300_0405_0607;
+                assert_eq!(byte_of_hash(hash), tag);
+                assert_eq!(bytes_of_hash::<2>(&tags, hash), bytes_of(&tags, tag + 2));
             }
         }
-        assert_eq!((bytes_of(&[9; 16], 9), bytes_after::<2>(&[255; 16], 254)), (0xffff, 0xffff));
+        assert_eq!(bytes_of(&[9; 16], 9), 0xffff);
+        assert_eq!(bytes_of_hash::<2>(&[255; 16], 254 << 32), 0xffff);
         prefetch::<u8>(core::ptr::null());
+    }
+
+    #[test]
+    fn a_byte_is_set_in_its_lane_alone() {
+        for lane in 0..16 {
+            let mut tags = core::array::from_fn(|i| i as u8);
+            set_byte(&mut tags, lane, 99);
+            let right = |i| if i == lane { 99 } else { i as u8 };
+            assert_eq!(tags, core::array::from_fn(right));
+        }
+        let mut tags = [1; 16];
+        set_byte(&mut tags, 16, 2);
+        assert_eq!(tags, [1; 16]);
+    }
+
+    #[test]
+    fn strings_that_differ_in_one_byte_are_not_the_same() {
+        for len in 16..=64_usize {
+            let text: Vec<u8> = (0..len as u8).collect();
+            assert!(same_short(&text, &text.clone()));
+            for at in 0..len {
+                let mut other = text.clone();
+                other[at] ^= 1;
+                assert!(!same_short(&text, &other), "{len} {at}");
+            }
+        }
     }
 }

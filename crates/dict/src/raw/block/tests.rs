@@ -73,7 +73,7 @@ fn a_window_holds_sixteen_of_one_home_and_a_free_cell_can_be_filled_again() {
     let more = hash(7, 99);
     assert_eq!(block.insert(more, Box::new(more), |v| **v).map_err(|v| *v), Err(more));
     let gone = hash(7, 3);
-    let spot = block.spot(gone, &mut |v| **v == gone).expect("there");
+    let (_, spot) = block.find(gone, &mut |v| **v == gone).expect("there");
     assert_eq!(block.take(spot).map(|v| *v), Some(gone));
     assert_eq!((block.take(spot), block.get(spot), block.len()), (None, None, WINDOW - 1));
     assert!(block.insert(more, Box::new(more), |v| **v).is_ok());
@@ -115,5 +115,31 @@ fn entries_of_no_size_or_much_alignment_fit() {
         assert!(wide.insert(home << 59, Wide(home as u8), |v| u64::from(v.0) << 59).is_ok());
     }
     assert_eq!((none.len(), wide.len()), (30, 30));
-    assert_eq!(wide.find(7 << 59, &mut |v| v.0 == 7), Some(&Wide(7)));
+    assert_eq!(wide.find(7 << 59, &mut |v| v.0 == 7).map(|(v, _)| v), Some(&Wide(7)));
+}
+
+#[test]
+fn entries_with_one_tag_are_parted_where_a_search_would_find_the_other_first() {
+    // Cells 3 to 8 are filled by home 3; the last of them has the tag of an entry of home 6, which stands behind.
+    let (crowd, alike) = (hash(3, 77) | 5 << 32, hash(6, 0));
+    let same_tag = |of: u64| of & !(0xff << 32) | (alike & (0xff << 32));
+    let last = same_tag(crowd);
+    let mut block = with([(3, 5)]);
+    for hash in [last, alike] {
+        assert!(block.insert(hash, Box::new(hash), |v| **v).is_ok());
+    }
+    assert_eq!((block.home(last), block.home(alike)), (3, 6));
+    for hash in [last, alike] {
+        assert!(block.find_first(hash, &mut |v| **v == hash).is_ok(), "{hash:x}");
+        assert!(block.find(hash, &mut |v| **v == hash).is_some());
+    }
+    check(&block, 3, 5);
+    assert_eq!(block.len(), 7);
+    // Of one home one comes second.
+    let third = same_tag(hash(6, 1 << 20));
+    assert_eq!(block.home(third), 6);
+    assert!(block.insert(third, Box::new(third), |v| **v).is_ok());
+    let firsts = [alike, third].map(|hash| block.find_first(hash, &mut |v| **v == hash).is_ok());
+    assert!(firsts[0] != firsts[1]);
+    assert!([alike, third].iter().all(|hash| block.find(*hash, &mut |v| **v == *hash).is_some()));
 }
