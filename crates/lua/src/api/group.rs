@@ -267,6 +267,9 @@ fn protocol_name(number: u64) -> Option<&'static str> {
     })
 }
 
+/// A row that may be among the first: its sum, where its key stands in the text, and which it is.
+type Candidate = (Reverse<u64>, Range<usize>, usize);
+
 /// What was counted. Keys become text when their rows are asked for: of many, most never are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
@@ -303,7 +306,7 @@ impl Counts {
         }
         let brought = self.rows.bring_largest(first);
         self.text.clear();
-        let mut order = Vec::with_capacity(brought);
+        let mut order: Vec<Candidate> = Vec::with_capacity(brought);
         for (row, (key, sum)) in (0..brought).filter_map(|n| Some((n, self.rows.get(n)?))) {
             let start = self.text.len();
             match key {
@@ -313,8 +316,16 @@ impl Counts {
             order.push((Reverse(sum), start..self.text.len(), row));
         }
         let key = |span: &Range<usize>| self.text.get(span.clone());
-        order.sort_unstable_by(|(a, x, _), (b, y, _)| a.cmp(b).then_with(|| key(x).cmp(&key(y))));
-        self.order = order.into_iter().map(|(_, span, row)| (row, span)).take(first).collect();
+        let by_count = |(a, x, _): &Candidate, (b, y, _): &Candidate| {
+            a.cmp(b).then_with(|| key(x).cmp(&key(y)))
+        };
+        // Where all were counted as often there are many, of which few are to be in order.
+        if first < order.len() {
+            order.select_nth_unstable_by(first - 1, by_count);
+            order.truncate(first);
+        }
+        order.sort_unstable_by(by_count);
+        self.order = order.into_iter().map(|(_, span, row)| (row, span)).collect();
     }
 
     /// Key and count of a row that is in order; a sum without a key.
