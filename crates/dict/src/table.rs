@@ -202,9 +202,10 @@ impl<T> Table<T> {
         let block = self.directory.block(hash);
         match block.find_first(hash, &mut eq) {
             Ok((entry, _)) => Some(entry),
-            Err(true) => self.find_again(hash, &mut eq).map(|(entry, _)| entry),
-            Err(false) if block.has_apart => self.find_apart(hash, &mut eq).map(|(_, entry)| entry),
-            Err(false) => None,
+            Err(has_others) if has_others || block.has_apart => {
+                self.find_again(hash, has_others, &mut eq).map(|(entry, _)| entry)
+            }
+            Err(_) => None,
         }
     }
 
@@ -214,10 +215,11 @@ impl<T> Table<T> {
     pub(crate) fn find_again(
         &self,
         hash: u64,
+        has_others: bool,
         eq: &mut impl FnMut(&T) -> bool,
     ) -> Option<(&T, At)> {
         let block = self.directory.block(hash);
-        if let Some((entry, spot)) = block.find(hash, eq) {
+        if has_others && let Some((entry, spot)) = block.find(hash, eq) {
             return Some((entry, At::Cell(spot)));
         }
         let (at, entry) = if block.has_apart { self.find_apart(hash, eq)? } else { return None };
@@ -239,7 +241,9 @@ impl<T> Table<T> {
         let block = self.directory.block(hash);
         let at = match block.find_first(hash, &mut eq) {
             Ok((_, spot)) => At::Cell(spot),
-            Err(has_others) if has_others || block.has_apart => self.find_again(hash, &mut eq)?.1,
+            Err(has_others) if has_others || block.has_apart => {
+                self.find_again(hash, has_others, &mut eq)?.1
+            }
             Err(_) => return None,
         };
         Some(Place { hash, at })

@@ -233,16 +233,17 @@ impl<T> Block<T> {
     ) -> Result<(&T, Spot), bool> {
         let home = self.home(hash);
         let lanes = self.lanes(home, hash);
-        if lanes != 0 {
-            let at = nth(home, lanes);
-            // SAFETY: the tag of `at` is one of a hash, neither FREE nor CLOSED. So it is that of a cell, and the cell is
-            // initialised.
-            let entry = unsafe { self.cell(at).as_ref() };
-            if eq(entry) {
-                return Ok((entry, Spot(at as u32)));
-            }
+        if lanes == 0 {
+            return Err(false);
         }
-        Err(lanes & lanes.wrapping_sub(1) != 0)
+        let at = nth(home, lanes);
+        // SAFETY: the tag of `at` is one of a hash, neither FREE nor CLOSED. So it is that of a cell, and the cell is
+        // initialised.
+        let entry = unsafe { self.cell(at).as_ref() };
+        if eq(entry) {
+            return Ok((entry, Spot(at as u32)));
+        }
+        Err(lanes & (lanes - 1) != 0)
     }
 
     /// The entry of this hash that `eq` accepts.
