@@ -13,12 +13,15 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Deref;
+use std::ops::DerefMut;
 use std::sync::Arc;
 use std::sync::Condvar;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
-use std::sync::TryLockError;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use gannet_capture::Batch;
@@ -77,12 +80,46 @@ pub struct Crew<W: Work> {
 #[derive(Debug)]
 struct Shared<M> {
     source: Mutex<Source>,
+    /// Whether somebody reads from it.
+    is_read: Apart<AtomicBool>,
     desk: Mutex<Desk<M>>,
     changed: Condvar,
     /// Of the stream's files, where there are several threads.
     pages: Tending,
     ahead: u64,
     at_once: u64,
+}
+
+/// Something with lines of the cache of its own: who asks for it again and again takes no other line from
+/// those who write there.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// The stream, while one thread reads from it.
+struct Reading<'a> {
+    source: MutexGuard<'a, Source>,
+    is_read: &'a AtomicBool,
+}
+
+impl Deref for Reading<'_> {
+    type Target = Source;
+
+    fn deref(&self) -> &Source {
+        &self.source
+    }
+}
+
+impl DerefMut for Reading<'_> {
+    fn deref_mut(&mut self) -> &mut Source {
+        &mut self.source
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.is_read.store(false, Ordering::Release);
+    }
 }
 
 #[derive(Debug)]
@@ -163,6 +200,7 @@ impl<W: Work> Crew<W> {
             desk: Mutex::new(desk),
             changed: Condvar::new(),
             pages,
+            is_read: Apart::default(),
             ahead: AHEAD * threads.max(1) as u64,
             at_once: if threads > 1 { AT_ONCE } else { 1 },
         });
@@ -345,16 +383,23 @@ impl<M: Default + Send + 'static> Shared<M> {
 
 impl<M> Shared<M> {
     /// The stream, once nobody reads from it: soon, so that to sleep and be woken would take longer than
-    /// to ask again.
-    fn source(&self) -> MutexGuard<'_, Source> {
-        for _ in 0..ASKED {
-            match self.source.try_lock() {
-                Ok(source) => return source,
-                Err(TryLockError::Poisoned(error)) => return error.into_inner(),
-                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+    /// to ask again. What is asked is not the lock itself, which lies beside what its owner writes.
+    fn source(&self) -> Reading<'_> {
+        let is_read = &self.is_read.0;
+        let source = (0..ASKED).find_map(|_| {
+            if !is_read.load(Ordering::Relaxed)
+                && let Ok(source) = self.source.try_lock()
+            {
+                return Some(source);
             }
-        }
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+            std::hint::spin_loop();
+            None
+        });
+        // Who has asked so often sleeps; and a panic of another one changes nothing here.
+        let source =
+            source.unwrap_or_else(|| self.source.lock().unwrap_or_else(PoisonError::into_inner));
+        is_read.store(true, Ordering::Relaxed);
+        Reading { source, is_read }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk<M>> {
