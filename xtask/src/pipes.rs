@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::net::TcpListener;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Child;
@@ -311,6 +313,17 @@ fn first_number(text: &str) -> anyhow::Result<f64> {
     word.parse().with_context(|| format!("'{text}' begins with no number"))
 }
 
+/// A port that was free for datagrams and for connections a moment ago.
+fn free_port() -> anyhow::Result<u16> {
+    for _ in 0..100 {
+        let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    anyhow::bail!("no port is free for both UDP and TCP")
+}
+
 /// An echo server that only counts.
 struct Sink {
     server: Child,
@@ -319,8 +332,7 @@ struct Sink {
 
 impl Sink {
     fn start(gannet: &str) -> anyhow::Result<Self> {
-        // A port that is free a moment ago is free.
-        let port = std::net::UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         let address = format!("127.0.0.1:{port}");
         let server = Command::new(gannet)
             .args(["replay", "--serve", &address, "--sink"])
