@@ -14,8 +14,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
+/// Pauses of the processor between two looks at the other side, some microseconds in all: so many words
+/// come or go meanwhile that the line with its place does not travel for each of them.
+const PAUSES: u32 = 64;
 /// Looks at the other side before the processor is given to another thread.
-const SPINS: u32 = 128;
+const SPINS: u32 = 16;
 /// Looks before the thread sleeps in between.
 const YIELDS: u32 = 4096;
 /// How long it then sleeps each time.
@@ -199,7 +202,7 @@ impl Wait {
     fn once(&mut self) {
         self.0 = self.0.saturating_add(1);
         if self.0 < SPINS {
-            std::hint::spin_loop();
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
         } else if self.0 < YIELDS {
             std::thread::yield_now();
         } else {
