@@ -74,26 +74,9 @@ impl Shard {
     ) -> Option<bool> {
         let may_be = payload.is_some() || self.env.hub_ports.may_have(proto, id.orig_p, id.resp_p);
         match self.role {
-            Role::Part | Role::Whole if !may_be => Some(false),
-            _ => self.steer_odd(id, ip, proto, payload, all, around),
-        }
-    }
-
-    /// The same of what the hub may have to do with, or for it.
-    #[inline(never)]
-    fn steer_odd(
-        &mut self,
-        id: &ConnId,
-        ip: &Ip<'_>,
-        proto: Proto,
-        payload: Option<&[u8]>,
-        all: Datagram<'_>,
-        around: &Encapsulation,
-    ) -> Option<bool> {
-        match self.role {
             Role::Part => Some(false),
-            Role::Whole => Some(self.is_of_hub(id, ip, proto, payload)),
-            Role::Hub(_) if self.is_of_hub(id, ip, proto, payload) => Some(true),
+            Role::Whole => Some(may_be && self.is_of_hub(id, ip, proto, payload)),
+            Role::Hub(_) if may_be && self.is_of_hub(id, ip, proto, payload) => Some(true),
             Role::Hub(_) => {
                 self.hand_over(ip, all, around);
                 None
@@ -103,8 +86,8 @@ impl Shard {
 
     /// Whether a packet's connection is of the [hub](gannet_protocols::hub): by its ports, by what
     /// a datagram holds, or because it was announced there. The answer depends on this packet and
-    /// on the hub alone.
-    #[inline]
+    /// on the hub alone. Most packets have ports of which that need not be asked.
+    #[inline(never)]
     fn is_of_hub(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto, payload: Option<&[u8]>) -> bool {
         if payload.is_some_and(hub::is_by_content) {
             return true;
@@ -121,6 +104,7 @@ impl Shard {
             || announced(&id.flipped())
     }
 
+    #[inline(never)]
     fn hand_over(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
         let (ordinal, step) = (self.next_ordinal(), self.step + 1);
         // What the hub does after this comes after what the other part does.

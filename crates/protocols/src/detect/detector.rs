@@ -74,12 +74,12 @@ impl Detector {
 
     /// Whether a side sent such a chunk.
     fn has_chunk(&self, of: Dir, is: fn(&[u8]) -> bool) -> bool {
-        let chunks = self.kept.iter().flat_map(|kept| kept.chunks());
-        chunks.into_iter().any(|(dir, c)| dir == of && matches!(c, Chunk::Bytes(c) if is(c)))
+        let mut chunks = self.kept.iter().flat_map(|kept| kept.chunks());
+        chunks.any(|(dir, c)| dir == of && matches!(c, Chunk::Bytes(c) if is(c)))
     }
 
     /// The rules that what the sides sent meets for the first time, a bit each.
-    fn meet(&mut self, sides: Sides<'_>) -> u32 {
+    fn meet(&self, sides: Sides<'_>) -> u32 {
         let (mut met, mut left) = (0_u32, rules::left(sides) & !self.met);
         while left != 0 {
             let i = left.trailing_zeros() as usize;
