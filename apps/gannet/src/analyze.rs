@@ -12,6 +12,7 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::ValueEnum;
 use gannet_base::Subnet;
+use gannet_capture::Access;
 use gannet_capture::Error;
 use gannet_capture::Stream;
 use gannet_engine::Assets;
@@ -378,7 +379,8 @@ fn open(files: &[PathBuf], stop: &Stop) -> Result<Stream, Error> {
     {
         return stdin::open(stop).map(Stream::from_reader);
     }
-    Stream::open(files, gannet_capture::Options::default())
+    let options = gannet_capture::Options { access: Access::Read, ..Default::default() };
+    Stream::open(files, options)
 }
 
 fn refuse(error: &Error, stop: &Stop, terminal: &Terminal) -> Outcome {

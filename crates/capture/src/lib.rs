@@ -96,6 +96,7 @@ pub use packet::Kept;
 pub use packet::MAX_PACKET;
 pub use packet::NEAR_PACKETS;
 pub use packet::Packet;
+pub use reader::Access;
 pub use reader::Reader;
 pub use stream::Options;
 pub use stream::Stream;

@@ -39,6 +39,19 @@ use crate::source::Streamed;
 /// The path that stands for standard input.
 pub(crate) const STDIN: &str = "-";
 
+/// How the bytes of a file that is not compressed come to its reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// The file is mapped: nothing is copied, and of packets that nobody looks at nothing is touched.
+    #[default]
+    Map,
+    /// It is read, some hundred kilobytes at a time, into buffers that are used again: what is looked
+    /// at is near the processor already, there is no work with pages, which can cost more than the copy
+    /// (see BENCHMARKING.md, "Mapped or read"), and a file that another process cuts ends early instead
+    /// of ending this process.
+    Read,
+}
+
 /// Reads the packets of one capture in the order they stand there.
 ///
 /// [`Reader::open`] maps files into memory and streams what cannot be mapped or is compressed;
@@ -81,7 +94,14 @@ impl Reader {
     /// else, [`Error::Unsupported`] when it is a capture of a kind that is not read, and
     /// [`Error::Cut`] when it ends within the file header.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
+        Self::open_by(path.as_ref(), Access::Map)
+    }
+
+    /// Opens a capture by its path, its bytes coming as `access` says.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open_by(path: &Path, access: Access) -> Result<Self, Error> {
         if path == Path::new(STDIN) {
             return Self::from_read(Box::new(io::stdin()), "standard input");
         }
@@ -94,6 +114,7 @@ impl Reader {
         // Files of the kernel (/proc) say they are empty and are not: they are streamed.
         let len = if meta.is_file() { meta.len() } else { 0 };
         if len > 0
+            && access == Access::Map
             && let Ok(map) = Map::new(&file)
         {
             let file = path.to_owned();
@@ -120,7 +141,9 @@ impl Reader {
         total: Option<u64>,
     ) -> Result<Self, Error> {
         let (input, meter) = Metered::new(input);
-        let mut source = Streamed::new(Box::new(input) as Box<dyn Read + Send>);
+        // A little more than there is, so that its end is seen without a larger buffer.
+        let most = total.map_or(usize::MAX, |len| len as usize + 1);
+        let mut source = Streamed::with_buffer(Box::new(input) as Box<dyn Read + Send>, most);
         if let Err(source) = source.fill(SNIFF) {
             return Err(Error::Io { file, source });
         }
@@ -403,238 +426,4 @@ impl Place {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::Compression::{Gzip, Lz4, Xz, Zstd};
-    use crate::test::Dir;
-    use crate::test::Owned;
-    use crate::test::Shared;
-    use crate::test::drained;
-    use crate::test::written;
-
-    fn sample(n: usize) -> Vec<Owned> {
-        (0..n).map(|i| Owned::new(i as i64 * 1_000_000_007, &vec![i as u8; i % 90])).collect()
-    }
-
-    fn file_of(name: &str, packets: &[Owned]) -> Vec<u8> {
-        let packets: Vec<_> = packets.iter().map(Owned::packet).collect();
-        written(name, &packets)
-    }
-
-    fn read(bytes: &[u8]) -> Result<(Vec<Owned>, Option<Error>), Error> {
-        Reader::from_read(Box::new(Cursor::new(bytes.to_vec())), "test").map(drained)
-    }
-
-    fn packed(bytes: &[u8], compression: Compression) -> Vec<u8> {
-        let sink = Shared::default();
-        let mut encoder = compression.encoder(Box::new(sink.clone())).unwrap();
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap();
-        sink.take()
-    }
-
-    /// Unequal bytes, so that compressed files do not shrink to nothing.
-    fn noise(n: usize) -> Vec<u8> {
-        let mut state = 1_u32;
-        std::iter::repeat_with(|| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 24) as u8
-        })
-        .take(n)
-        .collect()
-    }
-
-    #[test]
-    fn mapped_and_streamed_are_the_same() {
-        let dir = Dir::new("mapped");
-        for name in ["a.pcap", "a.pcapng"] {
-            let packets = sample(5_000);
-            let bytes = file_of(name, &packets);
-            let path = dir.file(name, &bytes);
-            let reader = Reader::open(&path).unwrap();
-            assert_eq!(reader.bytes_total(), Some(bytes.len() as u64));
-            assert!(reader.meter.is_none(), "mapped");
-            let (mapped, error) = drained(reader);
-            assert!(error.is_none());
-            assert_eq!(mapped, packets);
-            assert_eq!(read(&bytes).unwrap().0, packets);
-        }
-    }
-
-    #[test]
-    fn compressed_files_are_told_by_content() {
-        let dir = Dir::new("packed");
-        let packets = sample(3_000);
-        let bytes = file_of("x.pcap", &packets);
-        for compression in [Gzip, Zstd, Xz, Lz4] {
-            let mut packed = packed(&bytes, compression);
-            let path = dir.file("misnamed.pcap", &packed);
-            let mut reader = Reader::open(&path).unwrap();
-            assert_eq!(reader.compression(), Some(compression));
-            assert_eq!(reader.bytes_total(), Some(packed.len() as u64));
-            let first = reader.next_batch().unwrap().unwrap().get(1).map(Owned::from);
-            assert_eq!(first.as_ref(), Some(&packets[1]));
-            let (all, error) = read(&packed).unwrap();
-            assert!(error.is_none(), "{compression:?}");
-            assert_eq!(all, packets, "{compression:?}");
-
-            // Files joined by cat, of which the second holds bare records.
-            let more: Vec<u8> = bytes[crate::pcap::HEADER..].to_vec();
-            packed.extend(self::packed(&more, compression));
-            let (all, error) = read(&packed).unwrap();
-            assert!(error.is_none(), "{compression:?}: {error:?}");
-            assert_eq!(all.len(), 6_000, "{compression:?}");
-        }
-    }
-
-    #[test]
-    fn compressed_twice_is_refused() {
-        let bytes = packed(&packed(&file_of("x.pcap", &sample(2)), Gzip), Zstd);
-        assert!(matches!(read(&bytes), Err(Error::Unsupported { .. })));
-    }
-
-    #[test]
-    fn a_cut_at_every_byte_keeps_what_is_whole() {
-        for name in ["c.pcap", "c.pcapng"] {
-            let packets = sample(12);
-            let bytes = file_of(name, &packets);
-            let mut ends = Vec::new();
-            for cut in 0..bytes.len() {
-                match read(&bytes[..cut]) {
-                    Ok((all, error)) => {
-                        assert_eq!(all, packets[..all.len()], "{name} cut at {cut}");
-                        match error {
-                            None => ends.push(cut),
-                            Some(Error::Cut { packet, offset, .. }) => {
-                                assert_eq!(packet, all.len() as u64 + 1);
-                                assert!(offset < cut as u64);
-                            }
-                            Some(e) => panic!("{name} cut at {cut}: {e}"),
-                        }
-                    }
-                    Err(Error::NotACapture { .. }) => assert!(cut < 12),
-                    Err(e) => assert!(e.is_partial() && cut < 24, "{name} cut at {cut}: {e}"),
-                }
-            }
-            // Between records a file may end. The pcapng headers of these packets are two blocks.
-            let blocks = if name == "c.pcap" { 12 } else { 13 };
-            assert_eq!(ends.len(), blocks, "{name}: {ends:?}");
-        }
-    }
-
-    #[test]
-    fn a_cut_of_compressed_data_is_always_noticed() {
-        let packets: Vec<_> = (0..40).map(|i| Owned::new(i, &noise(50))).collect();
-        let bytes = file_of("x.pcap", &packets);
-        for compression in [Gzip, Zstd, Xz, Lz4] {
-            let packed = packed(&bytes, compression);
-            for cut in 8..packed.len() {
-                match read(&packed[..cut]) {
-                    Ok((all, error)) => {
-                        assert_eq!(all, packets[..all.len()]);
-                        let error = error.map(|e| e.is_partial());
-                        assert_eq!(error, Some(true), "{compression:?} cut at {cut}");
-                    }
-                    Err(e) => assert!(e.is_partial(), "{compression:?} cut at {cut}: {e}"),
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn damage_is_told_with_its_place_after_the_packets_before_it() {
-        let packets = sample(3);
-        let mut bytes = file_of("d.pcap", &packets);
-        // The third record starts behind the header, 16 + 0 and 16 + 1 bytes.
-        let third = 24 + 16 + 17;
-        bytes[third + 8..third + 12].fill(0xff);
-        let (all, error) = read(&bytes).unwrap();
-        assert_eq!(all, packets[..2]);
-        assert_eq!(
-            error.unwrap().to_string(),
-            "test: damaged at packet 3, byte 57: a record claims 4294967295 bytes; \
-             the packets before it were read"
-        );
-    }
-
-    #[test]
-    fn a_length_beyond_the_input_takes_no_memory() {
-        let mut bytes = file_of("m.pcap", &sample(2));
-        bytes[24 + 8..24 + 12].copy_from_slice(&(200_u32 << 20).to_le_bytes());
-        let mut reader = Reader::from_read(Box::new(Cursor::new(bytes)), "m").unwrap();
-        assert!(matches!(reader.next_batch(), Err(Error::Cut { packet: 1, offset: 24, .. })));
-    }
-
-    #[test]
-    fn packets_longer_than_any_buffer() {
-        let packets = [Owned::new(1, &noise(10)), Owned::new(2, &noise(5 << 20))];
-        let (all, error) = read(&file_of("big.pcapng", &packets)).unwrap();
-        assert!(all == packets && error.is_none());
-    }
-
-    #[test]
-    fn what_is_no_capture_says_what_it_is() {
-        for (bytes, what) in [
-            (&b""[..], "an empty file"),
-            (b"hello, world\n", "text"),
-            (b"\x7fELF\x02\x01\x01", "a program"),
-            (&[0xd4, 0xc3, 0xb2], "other data"),
-        ] {
-            let found = match read(bytes) {
-                Err(Error::NotACapture { found, .. }) => found,
-                other => panic!("{other:?}"),
-            };
-            assert_eq!(found, what);
-        }
-        let snoop = read(b"snoop\0\0\0\0\0\0\x02\0\0\0\x04").unwrap_err();
-        assert!(snoop.to_string().contains("editcap"), "{snoop}");
-        let missing = Reader::open("/nonexistent/x.pcap").unwrap_err();
-        assert!(matches!(missing, Error::Io { .. }));
-        assert!(matches!(Reader::open("/"), Err(Error::Io { .. })));
-    }
-
-    #[test]
-    fn an_input_that_fails_is_no_damage() {
-        struct Broken(Cursor<Vec<u8>>);
-        impl Read for Broken {
-            fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-                match self.0.read(buf)? {
-                    0 => Err(io::Error::other("unplugged")),
-                    n => Ok(n),
-                }
-            }
-        }
-        let packets = sample(3);
-        let bytes = file_of("x.pcap", &packets);
-        for bytes in [bytes.clone(), packed(&bytes, Gzip)[..50].to_vec()] {
-            let broken = Broken(Cursor::new(bytes));
-            let (all, error) = drained(Reader::from_read(Box::new(broken), "b").unwrap());
-            assert_eq!(all, packets[..all.len()]);
-            assert!(matches!(error, Some(Error::Io { .. })), "{error:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn flipped_bytes_never_panic(
-            ng in any::<bool>(),
-            packed_as in 0..5_usize,
-            flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..6),
-        ) {
-            let name = if ng { "f.pcapng" } else { "f.pcap" };
-            let mut bytes = file_of(name, &sample(30));
-            if let Some(c) = [Gzip, Zstd, Xz, Lz4].get(packed_as) {
-                bytes = packed(&bytes, *c);
-            }
-            for (at, flip) in flips {
-                let at = at.index(bytes.len());
-                bytes[at] ^= flip;
-            }
-            if let Ok((all, _)) = read(&bytes) {
-                prop_assert!(all.len() < 10_000);
-            }
-        }
-    }
-}
+mod tests;

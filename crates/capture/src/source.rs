@@ -122,7 +122,12 @@ pub(crate) struct Streamed<R> {
 
 impl<R: Input> Streamed<R> {
     pub(crate) fn new(input: R) -> Self {
-        let buffer = vec![0; BUFFER].into();
+        Self::with_buffer(input, BUFFER)
+    }
+
+    /// The same for an input that needs so large a buffer at the most.
+    pub(crate) fn with_buffer(input: R, most: usize) -> Self {
+        let buffer = vec![0; most.min(BUFFER)].into();
         Self { input, buffer, spares: Spares::default(), start: 0, end: 0, ended: false }
     }
 

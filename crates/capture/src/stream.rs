@@ -13,6 +13,7 @@ use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::Access;
 use crate::Batch;
 use crate::Bytes;
 use crate::Error;
@@ -31,11 +32,13 @@ pub struct Options {
     pub recurse: bool,
     /// Whether pages of long files are made ready by a thread of their own: [`Reader::read_ahead`].
     pub ahead: bool,
+    /// How the bytes of files come.
+    pub access: Access,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { recurse: true, ahead: false }
+        Self { recurse: true, ahead: false, access: Access::Map }
     }
 }
 
@@ -64,6 +67,8 @@ pub struct Stream {
     total: Option<u64>,
     /// [`Options::ahead`].
     ahead: bool,
+    /// [`Options::access`].
+    access: Access,
     /// See [`Self::set_batch_packets`].
     batch_packets: usize,
     /// See [`Self::tend`].
@@ -145,10 +150,11 @@ impl Stream {
             }
         }
         let alone = files.len() == 1;
-        let mut stream = Self { ahead: options.ahead, ..Self::empty() };
+        let Options { ahead, access, .. } = options;
+        let mut stream = Self { ahead, access, ..Self::empty() };
         let mut captures = 0;
         for (order, (path, named)) in files.into_iter().enumerate() {
-            match Reader::open(&path) {
+            match Reader::open_by(&path, access) {
                 Ok(reader) => {
                     captures += 1;
                     if alone {
@@ -193,6 +199,7 @@ impl Stream {
             finished: 0,
             total: Some(0),
             ahead: false,
+            access: Access::Map,
             batch_packets: NEAR_PACKETS,
             tending: None,
         }
@@ -315,7 +322,7 @@ impl Stream {
     /// Starts reading the next waiting file.
     fn begin(&mut self) {
         let Some(Waiting { order, path, reader, .. }) = self.waiting.pop() else { return };
-        let mut reader = match reader.map_or_else(|| Reader::open(&path), Ok) {
+        let mut reader = match reader.map_or_else(|| Reader::open_by(&path, self.access), Ok) {
             Ok(reader) => reader,
             Err(e) => return self.failed.push_back(e),
         };

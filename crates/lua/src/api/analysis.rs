@@ -9,6 +9,7 @@ use std::ffi::c_int;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use gannet_capture::Access;
 use gannet_capture::Stream;
 use gannet_engine::Engine;
 use gannet_engine::Options;
@@ -122,8 +123,9 @@ enum Work {
 
 impl Analysis {
     fn open(paths: &[PathBuf]) -> Result<Self, gannet_capture::Error> {
+        let read = gannet_capture::Options { access: Access::Read, ..Default::default() };
         Ok(Self {
-            stream: Stream::open(paths, gannet_capture::Options::default())?,
+            stream: Stream::open(paths, read)?,
             options: Options::default(),
             logs: Vec::new(),
             tap: Tap::default(),
