@@ -1,6 +1,7 @@
 //! Packets and the batches that carry them.
 
 use gannet_base::Time;
+use gannet_base::prefetch;
 use gannet_base::prefetch_for_later;
 
 use crate::Bytes;
@@ -62,6 +63,9 @@ pub(crate) struct PacketRef {
     pub(crate) interface: u16,
 }
 
+/// Bytes of a packet that are looked at first.
+const HEAD: usize = 128;
+
 /// Up to [`BATCH_PACKETS`] packets in the order of the capture, borrowed from the reader that
 /// made it; never empty when a reader hands it out.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +101,14 @@ impl<'a> Batch<'a> {
     /// The packet at `index`, counted from 0.
     pub fn get(&self, index: usize) -> Option<Packet<'a>> {
         self.refs.get(index).map(|r| view(r, self.data, self.first + index as u64))
+    }
+
+    /// The packet at `index`, if there is one, is looked at soon: its headers are to be near by then.
+    #[inline]
+    pub fn expect_soon(&self, index: usize) {
+        if let Some(r) = self.refs.get(index) {
+            prefetch(self.data.as_ptr().wrapping_add(r.offset as usize).cast::<[u8; HEAD]>());
+        }
     }
 
     /// The first `n` packets, all of them if there are no more, and the others.

@@ -19,9 +19,6 @@ pub(crate) const AHEAD: usize = 6;
 /// what is in a packet costs more than it gains.
 pub(crate) const NEAR: usize = 512 << 10;
 
-/// Bytes of a packet that are looked at first.
-pub(crate) const HEAD: usize = 128;
-
 /// Bytes of Ethernet.
 pub(crate) const LINK: usize = 14;
 

@@ -27,7 +27,6 @@ mod walk_tunnel;
 
 use std::io;
 
-use gannet_base::prefetch;
 use gannet_capture::Batch;
 use gannet_capture::Packet;
 use gannet_filter::Filter;
@@ -85,34 +84,22 @@ impl Engine {
     /// When a log could not be written.
     pub fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
         let (filter, statistics) = (&self.filter, &mut self.statistics);
-        let mut pass = |packet: &Packet<'_>| {
-            statistics.packets += 1;
-            statistics.bytes += u64::from(packet.wire_len);
+        let (mut bytes, mut filtered) = (0, 0);
+        let pass = |packet: &Packet<'_>| {
+            bytes += u64::from(packet.wire_len);
             let passes = |f: &Filter| f.matches(packet.link_type.0, packet.data, packet.wire_len);
             let passes = filter.as_ref().is_none_or(passes);
-            statistics.filtered += u64::from(!passes);
+            filtered += u64::from(!passes);
             passes
         };
-        match &mut self.work {
+        let done = match &mut self.work {
             Work::Split(front) => front.batch(batch, pass),
-            Work::Alone(shard) => {
-                let mut coming = batch.iter().skip(glance::AHEAD);
-                let is_far = shard.is_table_far();
-                for packet in batch.iter() {
-                    if let Some(next) = coming.next() {
-                        if !is_far {
-                            prefetch(next.data.as_ptr().cast::<[u8; glance::HEAD]>());
-                        } else if let Some(key) = glance::key(&next) {
-                            shard.expect_soon(&key);
-                        }
-                    }
-                    if pass(&packet) {
-                        shard.packet(&packet);
-                    }
-                }
-                shard.check()
-            }
-        }
+            Work::Alone(shard) => alone(shard, batch, pass),
+        };
+        statistics.packets += batch.len() as u64;
+        statistics.bytes += bytes;
+        statistics.filtered += filtered;
+        done
     }
 
     /// The end of input: every connection still open is logged, and the logs are closed. Returns
@@ -132,6 +119,27 @@ impl Engine {
         self.statistics.state = state;
         Ok((self.statistics, counts))
     }
+}
+
+/// The packets of a batch that `pass`, in one thread.
+fn alone(
+    shard: &mut Shard,
+    batch: &Batch<'_>,
+    mut pass: impl FnMut(&Packet<'_>) -> bool,
+) -> io::Result<()> {
+    let is_far = shard.is_table_far();
+    for (at, packet) in batch.iter().enumerate() {
+        let next = at + glance::AHEAD;
+        if !is_far {
+            batch.expect_soon(next);
+        } else if let Some(key) = batch.get(next).as_ref().and_then(glance::key) {
+            shard.expect_soon(&key);
+        }
+        if pass(&packet) {
+            shard.packet(&packet);
+        }
+    }
+    shard.check()
 }
 
 impl Work {

@@ -309,67 +309,31 @@ impl Shard {
 
     /// A TCP segment; returns whether its header is there.
     pub(crate) fn tcp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
-        let parsed = gannet_wire::tcp(ip);
-        let segment = match &parsed {
-            Ok(t) => Segment {
-                seq: t.seq,
-                ack: t.ack,
-                flags: t.flags.0,
-                window: t.window,
-                options: t.options,
-                data: t.payload,
-                len: t.payload_len,
-            },
-            // The ports are there, more of the header may not be: there is a connection.
-            Err(w) if w.scope == Scope::Connection => {
-                let flags = ip.payload.get(13).copied().unwrap_or_default();
-                let seq = ip.payload.get(4..8).and_then(|b| b.try_into().ok());
-                let seq = seq.map_or(0, u32::from_be_bytes);
-                Segment { seq, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 }
-            }
-            Err(w) => {
-                self.weird(w, around, Some(ip));
-                return false;
-            }
+        let t = match gannet_wire::tcp(ip) {
+            Ok(t) => t,
+            Err(w) => return self.odd_tcp(&w, ip, all, around),
         };
-        let port =
-            |at: usize| ip.payload.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
-        let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
+        let segment = Segment {
+            seq: t.seq,
+            ack: t.ack,
+            flags: t.flags.0,
+            window: t.window,
+            options: t.options,
+            data: t.payload,
+            len: t.payload_len,
+        };
+        let id = ConnId { orig_h: ip.src, orig_p: t.src_port, resp_h: ip.dst, resp_p: t.dst_port };
         let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
-        // A SYN whose options do not hold begins another connection nevertheless.
-        let header = || parsed.is_ok() || ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
         let hash = self.table.hash(&key);
         let mut found = self.table.find(hash, &key);
-        let syn = segment.flags & flag::SYN != 0;
-        if syn
-            && header()
-            && let Some(index) = found
-        {
-            let time = self.time;
-            let reuse = self.with_session(index, |conn, tcp, session| {
-                tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, &segment, session))
-            });
-            if reuse == Some(true) {
-                self.remove(index);
-                found = None;
-            }
+        if segment.flags & flag::SYN != 0 {
+            found = found.filter(|index| !self.ends_for(*index, &segment));
         }
         let known = (hash, found);
         let (index, from) = self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || {
-            if syn && segment.flags & flag::ACK == 0 {
-                return false;
-            }
-            let likely = |p| is_likely_server_port(Proto::Tcp, p);
-            // Where both ports may be a server's, a SYN-ACK is left alone (stealth scans), and
-            // of others the lower port is the server's.
-            likely(id.orig_p) && (!likely(id.resp_p) || !syn && id.orig_p < id.resp_p)
+            is_flipped(&id, segment.flags)
         });
-        if let Err(w) = &parsed {
-            self.conn_weird(index, w);
-            self.settle(index);
-            return true;
-        }
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
@@ -394,6 +358,57 @@ impl Shard {
             self.keeper.hold(before, after, slot.number, index);
         }
         true
+    }
+
+    /// A TCP segment whose header does not hold. As long as the ports are there, there is a connection.
+    #[cold]
+    fn odd_tcp(
+        &mut self,
+        odd: &Weird,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        around: &Encapsulation,
+    ) -> bool {
+        if odd.scope != Scope::Connection {
+            self.weird(odd, around, Some(ip));
+            return false;
+        }
+        let two = |at: usize| ip.payload.get(at..at + 2).and_then(|b| b.try_into().ok());
+        let port = |at| two(at).map_or(0, u16::from_be_bytes);
+        let seq =
+            ip.payload.get(4..8).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes);
+        let flags = ip.payload.get(13).copied().unwrap_or_default();
+        let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
+        let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
+        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
+        let hash = self.table.hash(&key);
+        let mut found = self.table.find(hash, &key);
+        // A SYN whose options do not hold begins another connection nevertheless.
+        let is_header = ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
+        if flags & flag::SYN != 0 && is_header {
+            let segment =
+                Segment { seq, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 };
+            found = found.filter(|index| !self.ends_for(*index, &segment));
+        }
+        let known = (hash, found);
+        let (index, _) =
+            self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || is_flipped(&id, flags));
+        self.conn_weird(index, odd);
+        self.settle(index);
+        true
+    }
+
+    /// Whether a SYN begins another connection in place of the one that has its hosts and ports, which
+    /// ends then.
+    fn ends_for(&mut self, index: u32, syn: &Segment<'_>) -> bool {
+        let time = self.time;
+        let reuse = self.with_session(index, |conn, tcp, session| {
+            tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, syn, session))
+        });
+        if reuse == Some(true) {
+            self.remove(index);
+        }
+        reuse == Some(true)
     }
 
     /// A UDP datagram; returns whether its header is there.
@@ -580,3 +595,15 @@ const TOO_MANY_LAYERS: &str = "max_packet_analyzer_depth_exceeded";
 
 /// Bit of a UDP connection's `seen` for `D`.
 const UDP_DATA_BIT: u32 = 3;
+
+/// Whether the first segment of a connection that is seen comes from its responder.
+fn is_flipped(id: &ConnId, flags: u8) -> bool {
+    let syn = flags & flag::SYN != 0;
+    if syn && flags & flag::ACK == 0 {
+        return false;
+    }
+    let likely = |p| is_likely_server_port(Proto::Tcp, p);
+    // Where both ports may be a server's, a SYN-ACK is left alone (stealth scans), and of others the
+    // lower port is the server's.
+    likely(id.orig_p) && (!likely(id.resp_p) || !syn && id.orig_p < id.resp_p)
+}

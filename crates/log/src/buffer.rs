@@ -15,8 +15,18 @@ pub(crate) struct Buffer {
     len: usize,
 }
 
+/// A buffer goes to its file when it holds this much, and in pieces of just this size, so that they
+/// lie in a file as they lie in memory. Kernels keep what was written in pieces like those it came
+/// in: from 128 KiB on they have to look for memory that nobody used for long, which on virtual
+/// machines costs more than all copying, and pieces that cross the borders of pages cost twice.
+pub(crate) const PIECE: usize = 64 << 10;
+
 /// Bytes of a buffer with anything in it.
 const MIN_BYTES: usize = 1 << 10;
+
+/// Room behind lines that are about to be written, for one more: a buffer of twice the size would be
+/// of a class of which the allocator takes megabytes at a time.
+const REST: usize = PIECE / 4;
 
 impl Buffer {
     /// Bytes of all lines.
@@ -50,9 +60,12 @@ impl Buffer {
 
     /// Appends lines.
     pub(crate) fn extend(&mut self, lines: &[u8]) {
-        self.bytes.truncate(self.len);
-        self.bytes.extend_from_slice(lines);
-        self.len = self.bytes.len();
+        let end = self.len + lines.len();
+        while self.bytes.len() < end {
+            self.grow();
+        }
+        self.bytes[self.len..end].copy_from_slice(lines);
+        self.len = end;
     }
 
     /// Appends a row as a line of tab-separated text, if there is room for it; returns what had to be
@@ -66,11 +79,14 @@ impl Buffer {
         Some(cut)
     }
 
-    /// Twice the room.
+    /// Twice the room, or a little more than is written at a time.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        self.bytes.resize((self.bytes.len() * 2).max(MIN_BYTES), 0);
+        let len = self.bytes.len();
+        let more = if len == PIECE { REST } else { len.max(MIN_BYTES) };
+        self.bytes.reserve_exact(more);
+        self.bytes.resize(len + more, 0);
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use gannet_base::Time;
 
 use crate::buffer::Buffer;
+use crate::buffer::PIECE;
 use crate::buffer::format;
 use crate::collect::CHUNK;
 use crate::collect::CHUNK_REST;
@@ -22,7 +23,6 @@ use crate::row::Row;
 use crate::row::slot;
 use crate::selection::Selection;
 use crate::tap::Tap;
-use stream::PIECE;
 use stream::Stream;
 use stream::header;
 use stream::stamp;

@@ -189,6 +189,7 @@ impl Shard {
     }
 
     /// One packet.
+    #[inline]
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
         self.begin(packet.number, packet.time);
         self.missing = packet.wire_len.saturating_sub(packet.data.len() as u32);
@@ -205,6 +206,7 @@ impl Shard {
     }
 
     /// Turns to another packet.
+    #[inline]
     pub(crate) fn begin(&mut self, number: u64, time: Time) {
         self.packet_number = number;
         self.ordinal = 0;

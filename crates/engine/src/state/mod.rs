@@ -81,6 +81,8 @@ fn is_excess(half_open: usize, live: usize) -> bool {
 pub(crate) struct Keeper {
     /// Whether live connections are counted, or memory is.
     is_on: bool,
+    /// Whether there may be something to do after a packet: most have nothing that is asked for.
+    is_due: bool,
     most: usize,
     bytes: u64,
     memory: Option<Memory>,
@@ -95,6 +97,8 @@ pub(crate) struct Keeper {
     looks: u64,
     /// Connections with holes, in the order of the first one.
     holes: VecDeque<(u64, u32)>,
+    /// So many of these are looked through.
+    holes_most: usize,
     pub(crate) report: State,
 }
 
@@ -119,8 +123,11 @@ impl Keeper {
     pub(crate) fn new(limits: &Limits, memory: Option<Memory>) -> Self {
         let most = usize::try_from(limits.connections).unwrap_or(usize::MAX).max(1);
         let counts = memory.is_some() && limits.state != u64::MAX;
+        let is_on = counts || most != usize::MAX;
         Self {
-            is_on: counts || most != usize::MAX,
+            is_on,
+            is_due: is_on || memory.is_some(),
+            holes_most: STALE,
             most,
             bytes: if counts { limits.state } else { u64::MAX },
             memory,
@@ -161,6 +168,11 @@ impl Keeper {
         if before == 0 {
             self.holes.push_back((number, index));
         }
+        self.is_due |= self.holds_too_much();
+    }
+
+    fn holds_too_much(&self) -> bool {
+        self.held > self.held_most || self.holes.len() > self.holes_most
     }
 
     /// Bytes in use, as far as they count: not while slots wait to be used again, if they are few.
@@ -286,15 +298,24 @@ impl Shard {
     /// Gives up what is too much. No connection is at hand when this is called.
     #[inline]
     pub(crate) fn relieve(&mut self) {
+        if self.keeper.is_due {
+            self.relieve_now();
+        }
+    }
+
+    #[cold]
+    fn relieve_now(&mut self) {
         if self.keeper.memory.is_some() || self.keeper.is_on {
             self.look();
         }
         if self.keeper.held > self.keeper.held_most {
             self.skip_oldest_holes();
         }
-        if self.keeper.holes.len() > 2 * self.table.len() + STALE {
+        if self.keeper.holes.len() > self.keeper.holes_most {
             self.forget_filled_holes();
         }
+        let keeper = &mut self.keeper;
+        keeper.is_due = keeper.is_on || keeper.memory.is_some() || keeper.holds_too_much();
     }
 
     /// Gives up what is too much, after a block of packets in which there may be none of this part's.
@@ -310,7 +331,6 @@ impl Shard {
     }
 
     /// Is there too much, or more than ever?
-    #[cold]
     fn look(&mut self) {
         let keeper = &mut self.keeper;
         keeper.looks += 1;
@@ -376,6 +396,7 @@ impl Shard {
             let waits = slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.held() > 0);
             waits && seen.insert(*number)
         });
+        self.keeper.holes_most = 2 * self.keeper.holes.len() + STALE;
     }
 }
 

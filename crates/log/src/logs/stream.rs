@@ -8,16 +8,11 @@ use gannet_base::Time;
 
 use super::Options;
 use crate::buffer::Buffer;
+use crate::buffer::PIECE;
 use crate::collect::Key;
 use crate::collect::Shape;
 use crate::json::civil;
 use crate::row::Field;
-
-/// A buffer goes to its file when it holds this much, and in pieces of just this size, so that they
-/// lie in a file as they lie in memory. Kernels keep what was written in pieces like those it came
-/// in: from 128 KiB on they have to look for memory that nobody used for long, which on virtual
-/// machines costs more than all copying, and pieces that cross the borders of pages cost twice.
-pub(super) const PIECE: usize = 64 << 10;
 
 /// One log: rows that wait for their file, and the file.
 pub(super) struct Stream {
