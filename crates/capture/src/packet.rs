@@ -99,6 +99,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The packet at `index`, counted from 0.
+    #[inline]
     pub fn get(&self, index: usize) -> Option<Packet<'a>> {
         self.refs.get(index).map(|r| view(r, self.data, self.first + index as u64))
     }
@@ -203,7 +204,13 @@ impl Kept {
         (self.start, self.len) = (0, 0);
     }
 
+    /// What holds the bytes of its packets.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// The batch.
+    #[inline]
     pub fn batch(&self) -> Batch<'_> {
         let data = self.bytes.get(self.start..self.start + self.len).unwrap_or_default();
         Batch { refs: &self.refs, data, bytes: &self.bytes, first: self.first }

@@ -1,50 +1,39 @@
 //! What travels to the parts: packets.
 
-use std::ops::Range;
-
 use gannet_base::Time;
-use gannet_capture::Bytes;
+use gannet_capture::BATCH_PACKETS;
+use gannet_capture::Batch;
+use gannet_capture::Kept;
 
 use crate::tunnels::Encapsulation;
 
 /// Packets in their order, for all parts: each takes its own, and of the others their time.
 #[derive(Default)]
 pub(crate) struct Block {
-    /// What the packets lie in.
-    pub(crate) bytes: Bytes,
-    /// From here on.
-    pub(crate) base: usize,
-    /// Number of the packet with index 0.
-    pub(crate) first: u64,
-    /// The latest time up to each packet, that of earlier blocks included.
-    pub(crate) latest: Vec<Time>,
-    /// Number of each packet, less that of the first.
-    pub(crate) index: Vec<u32>,
-    /// By part, what is its own or came out of the hub's.
-    pub(crate) dealt: Vec<Vec<Entry>>,
+    packets: Kept,
+    /// Whose each packet is: a part's number, [`HUB`] or [`NOBODY`].
+    owners: Vec<u8>,
+    /// The latest time up to each packet, that of earlier blocks included: only if that is not its own
+    /// everywhere.
+    latest: Vec<Time>,
     /// What the hub found inside of packets, in order.
     pub(crate) handed: Vec<Handed>,
     pub(crate) own: Vec<u8>,
 }
 
-/// A packet of a part: where its IP header is.
-#[derive(Clone, Copy)]
-pub(crate) struct Entry {
-    pub(crate) time: Time,
-    /// Its place among the packets of the block.
-    pub(crate) at: u32,
-    /// Number, less that of the first.
-    pub(crate) index: u32,
-    /// From the block's base.
-    pub(crate) offset: u32,
-    pub(crate) len: u32,
-    pub(crate) wire_len: u32,
-    /// Layers so far; [`HUB`] if the hub took the packet, and handed over what is inside.
-    pub(crate) layers: u8,
-}
-
-/// In place of layers: more than there can be.
+/// The hub took the packet, and handed over what is inside.
 pub(crate) const HUB: u8 = u8::MAX;
+
+/// There is no packet, or it is not to be analysed: time does not come to it.
+pub(crate) const NOBODY: u8 = u8::MAX - 1;
+
+/// The most parts there can be.
+pub(crate) const MAX_PARTS: usize = NOBODY as usize;
+
+/// Places of packets in a block.
+pub(crate) type Places = [u16; BATCH_PACKETS];
+
+const _: () = assert!(BATCH_PACKETS <= u16::MAX as usize);
 
 /// An IP packet that came out of another one, a fragment or an unusual frame.
 #[derive(Clone, Copy)]
@@ -71,47 +60,130 @@ pub(crate) enum Place {
 }
 
 impl Block {
-    /// Forgets everything, keeps the memory.
-    pub(crate) fn clear(&mut self, parts: usize) {
+    /// Takes a batch in place of what it had, and forgets everything else; keeps the memory.
+    pub(crate) fn begin(&mut self, batch: &Batch<'_>) {
+        self.packets.keep(batch);
+        self.owners.clear();
+        self.owners.reserve(batch.len());
         self.latest.clear();
-        self.index.clear();
-        self.dealt.resize_with(parts, Vec::new);
-        self.dealt.iter_mut().for_each(Vec::clear);
         self.handed.clear();
         self.own.clear();
     }
 
-    /// Number of its last packet; those that nobody takes are not counted.
+    /// Says whose the next packet is.
+    #[inline]
+    pub(crate) fn deal(&mut self, owner: u8) {
+        self.owners.push(owner);
+    }
+
+    /// All packets are dealt, and `before` them was the latest time so far. If the time of some is before
+    /// that of others that came earlier, the latest is noted for each.
+    #[cold]
+    pub(crate) fn note_latest(&mut self, mut before: Time) {
+        for (packet, owner) in self.packets.batch().iter().zip(&self.owners) {
+            if *owner != NOBODY {
+                before = before.max(packet.time);
+            }
+            self.latest.push(before);
+        }
+    }
+
+    /// Its packets.
+    #[inline]
+    pub(crate) fn batch(&self) -> Batch<'_> {
+        self.packets.batch()
+    }
+
+    /// Whether a packet is the hub's, which may have handed over some of it.
+    #[inline]
+    pub(crate) fn is_hubs(&self, at: usize) -> bool {
+        self.owners.get(at) == Some(&HUB)
+    }
+
+    /// Where the packets are that a part has something to do with. Which ones these are cannot be
+    /// guessed, so that nothing depends on it here.
+    pub(crate) fn of<'a>(&self, part: usize, places: &'a mut Places) -> &'a [u16] {
+        let mut n = 0;
+        for (at, owner) in self.owners.iter().enumerate() {
+            if let Some(place) = places.get_mut(n) {
+                *place = at as u16;
+            }
+            n += usize::from((usize::from(*owner) == part) | (*owner == HUB));
+        }
+        places.get(..n).unwrap_or_default()
+    }
+
+    /// Number of its first packet.
+    pub(crate) fn first(&self) -> u64 {
+        self.batch().get(0).map_or(0, |p| p.number)
+    }
+
+    /// Number of its last packet.
     pub(crate) fn last(&self) -> u64 {
-        self.first + self.index.last().map_or(0, |index| u64::from(*index))
+        self.first() + (self.owners.len() as u64).saturating_sub(1)
     }
 
-    /// Number of an entry's packet.
+    /// The latest time up to a packet, if that is somebody's.
     #[inline]
-    pub(crate) fn number(&self, entry: &Entry) -> u64 {
-        self.first + u64::from(entry.index)
-    }
-
-    /// Number of each packet in these places, and the latest time up to it.
-    pub(crate) fn times(&self, places: Range<usize>) -> impl Iterator<Item = (u64, Time)> {
-        let index = self.index.get(places.clone()).unwrap_or_default();
-        let latest = self.latest.get(places).unwrap_or_default();
-        index.iter().zip(latest).map(|(index, time)| (self.first + u64::from(*index), *time))
-    }
-
-    /// The IP packet of an entry.
-    #[inline]
-    pub(crate) fn packet(&self, entry: &Entry) -> &[u8] {
-        let start = self.base + entry.offset as usize;
-        self.bytes.get(start..start + entry.len as usize).unwrap_or_default()
+    pub(crate) fn latest(&self, batch: &Batch<'_>, at: usize) -> Option<Time> {
+        if *self.owners.get(at)? == NOBODY {
+            return None;
+        }
+        self.latest.get(at).copied().or_else(|| Some(batch.get(at)?.time))
     }
 
     /// An IP packet that was handed over.
     pub(crate) fn handed(&self, handed: &Handed) -> &[u8] {
         let (bytes, start) = match handed.place {
-            Place::Block(start) => (&self.bytes[..], start),
+            Place::Block(start) => (&self.packets.bytes()[..], start),
             Place::Own(start) => (&self.own[..], start),
         };
         bytes.get(start..start + handed.len).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use gannet_capture::Reader;
+
+    use super::*;
+
+    #[test]
+    fn each_part_has_its_own_and_what_is_the_hubs() {
+        let mut block = Block::default();
+        for owner in [0, 1, HUB, NOBODY, 1, 0] {
+            block.deal(owner);
+        }
+        let mut places = [0; BATCH_PACKETS];
+        assert_eq!(block.of(0, &mut places), [0, 2, 5]);
+        assert_eq!(block.of(1, &mut places), [1, 2, 4]);
+        assert_eq!(block.of(7, &mut places), [2]);
+        assert!(block.is_hubs(2) && !block.is_hubs(3) && !block.is_hubs(6));
+    }
+
+    #[test]
+    fn the_latest_time_is_not_that_of_packets_that_are_nobodys() {
+        let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        capture.extend([0xff, 0xff, 0, 0, 1, 0, 0, 0]);
+        for second in [5_u32, 9, 7, 8] {
+            capture.extend(second.to_le_bytes());
+            capture.extend([0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, b'x']);
+        }
+        let mut reader = Reader::from_read(Box::new(io::Cursor::new(capture)), "x").unwrap();
+        let batch = reader.next_batch().unwrap().unwrap();
+        let times = |owners: [u8; 4], before| {
+            let mut block = Block::default();
+            block.begin(&batch);
+            owners.into_iter().for_each(|owner| block.deal(owner));
+            if let Some(before) = before {
+                block.note_latest(Time::from_secs(before));
+            }
+            [0, 1, 2, 3].map(|at| Some(block.latest(&batch, at)?.as_nanos() / 1_000_000_000))
+        };
+        assert_eq!(times([0; 4], None), [Some(5), Some(9), Some(7), Some(8)]);
+        assert_eq!(times([0; 4], Some(6)), [Some(6), Some(9), Some(9), Some(9)]);
+        assert_eq!(times([0, NOBODY, 0, 0], Some(0)), [Some(5), None, Some(7), Some(8)]);
     }
 }

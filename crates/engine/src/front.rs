@@ -26,14 +26,13 @@ use gannet_log::StreamCount;
 use gannet_protocols::hub;
 use gannet_protocols::hub::HubPorts;
 use gannet_wire::Network;
-use gannet_wire::PLAIN_LAYERS;
 use gannet_wire::protocol;
 
 use crate::Options;
 use crate::block::Block;
-use crate::block::Entry;
 use crate::block::HUB;
-use crate::block::Handed;
+use crate::block::MAX_PARTS;
+use crate::block::NOBODY;
 use crate::glance;
 use crate::glance::LINK;
 use crate::merge::Merge;
@@ -47,9 +46,6 @@ use crate::state::State;
 use crate::steer::Outbox;
 use crate::steer::Role;
 use crate::steer::owner;
-
-/// The most parts there can be.
-pub(crate) const MAX_PARTS: usize = u8::MAX as usize;
 
 /// The front's end of the parts and the merge.
 pub(crate) struct Front {
@@ -116,61 +112,43 @@ impl Front {
         batch: &Batch<'_>,
         mut pass: impl FnMut(&Packet<'_>) -> bool,
     ) -> io::Result<()> {
-        let Some(first) = batch.iter().find(|p| !p.data.is_empty()).or(batch.get(0)) else {
+        if batch.is_empty() {
             return Ok(());
-        };
+        }
         let mut block = self.free_block();
         let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
-        let bytes = batch.bytes();
-        let memory = (bytes.as_ptr().addr(), bytes.len());
-        filling.clear(self.parts);
-        filling.bytes = bytes.clone();
-        filling.base = first.data.as_ptr().addr().saturating_sub(memory.0).min(memory.1);
-        filling.first = batch.get(0).map_or(0, |p| p.number);
+        filling.begin(batch);
         if let Role::Hub(outbox) = &mut self.hub.role {
-            outbox.memory = memory;
+            let bytes = batch.bytes();
+            outbox.memory = (bytes.as_ptr().addr(), bytes.len());
             outbox.handed = std::mem::take(&mut filling.handed);
             outbox.own = std::mem::take(&mut filling.own);
         }
-        let base = memory.0 + filling.base;
-        filling.latest.reserve(batch.len());
-        filling.index.reserve(batch.len());
-        for packet in batch.iter().filter(|p| pass(p)) {
-            let index = (packet.number - filling.first) as u32;
-            let at = filling.latest.len() as u32;
-            let entry = |offset, len, wire_len, layers| Entry {
-                time: packet.time,
-                at,
-                index,
-                offset,
-                len,
-                wire_len,
-                layers,
-            };
-            if let Some((ip, owner)) = plain(&packet, &self.hub.env.hub_ports, self.parts)
-                && let Some(offset) = ip.data.as_ptr().addr().checked_sub(base)
-                && let Ok(offset) = u32::try_from(offset)
-            {
-                self.hub.pass(packet.number, packet.time);
-                if let Some(dealt) = filling.dealt.get_mut(usize::from(owner)) {
-                    dealt.push(entry(offset, ip.data.len() as u32, ip.wire_len, ip.layers));
-                }
-            } else {
-                let handed = self.hubs(&packet, index);
-                if packet.data.is_empty() || packet.wire_len == 0 {
-                    continue;
-                }
-                for (part, dealt) in filling.dealt.iter_mut().enumerate() {
-                    if handed.iter().any(|h| usize::from(h.part) == part) {
-                        dealt.push(entry(0, 0, 0, HUB));
-                    }
-                }
+        let before = self.latest;
+        let mut in_order = true;
+        for (at, packet) in batch.iter().enumerate() {
+            if !pass(&packet) {
+                filling.deal(NOBODY);
+                continue;
             }
-            self.latest = self.latest.max(packet.time);
-            filling.latest.push(self.latest);
-            filling.index.push(index);
+            let owner = match owner_of(&packet, &self.hub.env.hub_ports, self.parts) {
+                Some(owner) => {
+                    self.hub.pass(packet.number, packet.time);
+                    owner
+                }
+                None => self.hubs(&packet, at),
+            };
+            filling.deal(owner);
+            if owner != NOBODY {
+                in_order &= packet.time >= self.latest;
+                self.latest = self.latest.max(packet.time);
+            }
         }
-        self.hub.relieve_after(filling.first);
+        if !in_order {
+            filling.note_latest(before);
+        }
+        let first = filling.first();
+        self.hub.relieve_after(first);
         if let Role::Hub(outbox) = &mut self.hub.role {
             filling.handed = std::mem::take(&mut outbox.handed);
             filling.own = std::mem::take(&mut outbox.own);
@@ -183,19 +161,15 @@ impl Front {
         written
     }
 
-    /// A packet that is the hub's to look at: what it hands over of it.
+    /// A packet that is the hub's to look at: whose it is then.
     #[cold]
-    fn hubs(&mut self, packet: &Packet<'_>, index: u32) -> &[Handed] {
-        let mut before = 0;
+    fn hubs(&mut self, packet: &Packet<'_>, at: usize) -> u8 {
         if let Role::Hub(outbox) = &mut self.hub.role {
-            outbox.index = index;
-            before = outbox.handed.len();
+            outbox.index = at as u32;
         }
         self.hub.packet(packet);
-        match &self.hub.role {
-            Role::Hub(outbox) => outbox.handed.get(before..).unwrap_or_default(),
-            _ => &[],
-        }
+        // Of what is none, not even the time counts.
+        if packet.data.is_empty() || packet.wire_len == 0 { NOBODY } else { HUB }
     }
 
     /// A block that no part reads any more.
@@ -222,42 +196,30 @@ impl Front {
     }
 }
 
-/// Where IP begins in a packet.
-struct IpPart<'a> {
-    data: &'a [u8],
-    wire_len: u32,
-    layers: u8,
-}
-
-/// The IP part of a packet that surely is one pair's own, and who of so many parts owns that: no
-/// oddity so far, no fragment, no tunnel, nothing of the hub.
+/// Who of so many parts owns a packet that surely is one pair's own: no oddity so far, no fragment, no
+/// tunnel, nothing of the hub.
 #[inline]
-fn plain<'a>(packet: &Packet<'a>, ports: &HubPorts, parts: usize) -> Option<(IpPart<'a>, u8)> {
-    if let Some(own) = plain_v4(packet, ports, parts) { own } else { any(packet, ports, parts) }
+fn owner_of(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
+    if let Some(own) = owner_of_v4(packet, ports, parts) { own } else { any(packet, ports, parts) }
 }
 
 /// The same of what nearly all packets are, TCP and UDP over IPv4 over Ethernet; the outer `None` if
 /// it is something else.
 #[inline]
-fn plain_v4<'a>(
-    packet: &Packet<'a>,
-    ports: &HubPorts,
-    parts: usize,
-) -> Option<Option<(IpPart<'a>, u8)>> {
+fn owner_of_v4(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<Option<u8>> {
     let (id, protocol) = glance::ends(packet)?;
-    let (ip, may_have) = (packet.data.get(LINK..)?, |p| ports.may_have(p, id.orig_p, id.resp_p));
+    let may_have = |p| ports.may_have(p, id.orig_p, id.resp_p);
     let is_hubs = if protocol == protocol::TCP {
         may_have(Proto::Tcp)
     } else {
-        may_have(Proto::Udp) || hub::may_be_by_content(ip.get(28..).unwrap_or_default())
+        may_have(Proto::Udp)
+            || hub::may_be_by_content(packet.data.get(LINK + 28..).unwrap_or_default())
     };
-    let wire_len = packet.wire_len.saturating_sub(LINK as u32);
-    let ip = IpPart { data: ip, wire_len, layers: PLAIN_LAYERS };
-    Some((!is_hubs).then(|| (ip, owner(id.orig_h, id.resp_h, parts))))
+    Some((!is_hubs).then(|| owner(id.orig_h, id.resp_h, parts)))
 }
 
 /// The same of any packet.
-fn any<'a>(packet: &Packet<'a>, ports: &HubPorts, parts: usize) -> Option<(IpPart<'a>, u8)> {
+fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
     let mut odd = false;
     let (link, data) = (packet.link_type.0, packet.data);
     let frame = gannet_wire::link_with(link, data, packet.wire_len, 0, &mut |_| odd = true);
@@ -297,6 +259,5 @@ fn any<'a>(packet: &Packet<'a>, ports: &HubPorts, parts: usize) -> Option<(IpPar
         protocol::ICMP | protocol::ICMP6 => false,
         _ => true,
     };
-    let ip = IpPart { data: ip, wire_len: frame.wire_len, layers: frame.depth };
-    (!hubs).then(|| (ip, owner(pair.0, pair.1, parts)))
+    (!hubs).then(|| owner(pair.0, pair.1, parts))
 }

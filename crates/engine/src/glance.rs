@@ -35,7 +35,10 @@ pub(crate) fn ends(packet: &Packet<'_>) -> Option<(ConnId, u8)> {
         && head[12..15] == [0x08, 0x00, 0x45]
         && !fragment
         && matches!(head[23], protocol::TCP | protocol::UDP);
-    plain.then(|| v4_ends(&head[LINK..]))
+    let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let ends = || ConnId { orig_h: addr(26), orig_p: port(34), resp_h: addr(30), resp_p: port(36) };
+    plain.then(|| (ends(), head[23]))
 }
 
 /// The key that such a packet will be looked up by.
@@ -43,24 +46,6 @@ pub(crate) fn ends(packet: &Packet<'_>) -> Option<(ConnId, u8)> {
 pub(crate) fn key(packet: &Packet<'_>) -> Option<Key> {
     let (id, protocol) = ends(packet)?;
     Some(Key::new(&id, protocol, false))
-}
-
-/// The key of an IP packet, if it is plain TCP or UDP over IPv4.
-#[inline]
-pub(crate) fn ip_key(ip: &[u8]) -> Option<Key> {
-    let plain =
-        ip.len() >= HEADERS && ip[0] == 0x45 && matches!(ip[9], protocol::TCP | protocol::UDP);
-    let (id, protocol) = plain.then(|| v4_ends(ip))?;
-    Some(Key::new(&id, protocol, false))
-}
-
-/// The same of an IPv4 packet without options that has ports.
-#[inline]
-fn v4_ends(head: &[u8]) -> (ConnId, u8) {
-    let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let id = ConnId { orig_h: addr(12), orig_p: port(20), resp_h: addr(16), resp_p: port(22) };
-    (id, head[9])
 }
 
 #[cfg(test)]

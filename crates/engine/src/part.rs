@@ -3,15 +3,16 @@
 use std::ops::Range;
 
 use gannet_base::prefetch;
+use gannet_capture::BATCH_PACKETS;
+use gannet_capture::Batch;
 use gannet_log::Key;
 
 use crate::block::Block;
-use crate::block::HUB;
+use crate::block::Handed;
 use crate::glance;
 use crate::plan::Shared;
 use crate::shard::Shard;
 use crate::shard::clock::Closing;
-use crate::steer::Datagram;
 
 /// Rows are reported when there are so many bytes of them, with what they cost beside …
 const REPORT_BYTES: u64 = 256 << 10;
@@ -95,52 +96,81 @@ impl Part {
 
 /// The packets of a block that are of part `me`, and the time of all others.
 fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
+    let batch = block.batch();
+    let mut places = [0; BATCH_PACKETS];
+    let places = block.of(me, &mut places);
+    let ahead = |n: usize| places.get(n).and_then(|at| batch.get(usize::from(*at)));
     let mut handed = block.handed.iter().peekable();
-    let dealt = block.dealt.get(me).map_or(&[][..], Vec::as_slice);
     let mut done = 0;
     let is_far = shard.is_table_far();
-    for (i, entry) in dealt.iter().enumerate() {
-        if let Some(next) = dealt.get(i + FETCH_AHEAD) {
-            prefetch(block.packet(next).as_ptr().cast::<[u8; FETCH]>());
+    for (n, at) in places.iter().enumerate() {
+        if let Some(next) = ahead(n + FETCH_AHEAD) {
+            prefetch(next.data.as_ptr().cast::<[u8; FETCH]>());
         }
-        if is_far
-            && let Some(next) = dealt.get(i + glance::AHEAD)
-            && let Some(key) = glance::ip_key(block.packet(next))
-        {
+        if is_far && let Some(key) = ahead(n + glance::AHEAD).as_ref().and_then(glance::key) {
             shard.expect_soon(&key);
         }
-        let at = entry.at as usize;
-        pass((me, shard), block, done..at, to);
+        let at = usize::from(*at);
+        let Some(packet) = batch.get(at) else { break };
+        pass((me, shard), block, &batch, done..at, to);
         done = at + 1;
-        let number = block.number(entry);
-        if entry.layers == HUB {
-            shard.begin(number, entry.time);
-            shard.advance(entry.time);
-            while let Some(next) = handed.next_if(|h| h.index <= entry.index) {
-                if usize::from(next.part) == me {
-                    shard.take_over(next, block.handed(next));
+        if block.is_hubs(at) {
+            let mine = |h: &Handed| usize::from(h.part) == me;
+            let mut has_begun = false;
+            while let Some(next) = handed.next_if(|h| h.index as usize <= at) {
+                if !mine(next) {
+                    continue;
                 }
+                if !has_begun {
+                    shard.begin(packet.number, packet.time);
+                    shard.advance(packet.time);
+                    has_begun = true;
+                }
+                shard.take_over(next, block.handed(next));
             }
-            shard.rest();
+            match has_begun {
+                true => shard.rest(),
+                false => pass((me, shard), block, &batch, at..done, to),
+            }
         } else {
-            let ip = Datagram { bytes: block.packet(entry), wire_len: entry.wire_len };
-            shard.given(number, entry.time, entry.layers, ip);
+            shard.packet(&packet);
         }
         report_much(me, shard, to);
     }
-    pass((me, shard), block, done..block.latest.len(), to);
-    shard.relieve_after(block.first);
+    pass((me, shard), block, &batch, done..batch.len(), to);
+    shard.relieve_after(block.first());
 }
 
 /// Packets of others: one by one only if something is due.
 #[inline]
-fn pass((me, shard): (usize, &mut Shard), block: &Block, places: Range<usize>, to: &Shared) {
-    if places.is_empty() || block.latest.get(places.end - 1).is_none_or(|t| shard.pass_all(*t)) {
-        return;
+fn pass(
+    (me, shard): (usize, &mut Shard),
+    block: &Block,
+    batch: &Batch<'_>,
+    places: Range<usize>,
+    to: &Shared,
+) {
+    let last = places.end.checked_sub(1).filter(|_| !places.is_empty());
+    let Some(last) = last else { return };
+    if !block.latest(batch, last).is_some_and(|t| shard.pass_all(t)) {
+        pass_each((me, shard), block, batch, places, to);
     }
-    for (number, time) in block.times(places) {
-        if !shard.pass_all(time) {
-            shard.pass(number, time);
+}
+
+/// The same, if it may be.
+#[cold]
+fn pass_each(
+    (me, shard): (usize, &mut Shard),
+    block: &Block,
+    batch: &Batch<'_>,
+    places: Range<usize>,
+    to: &Shared,
+) {
+    for at in places {
+        if let Some(time) = block.latest(batch, at)
+            && !shard.pass_all(time)
+        {
+            shard.pass(block.first() + at as u64, time);
             report_much(me, shard, to);
         }
     }

@@ -32,7 +32,6 @@ use gannet_protocols::policy::UnknownRow;
 use crate::Options;
 use crate::glance;
 use crate::state::Keeper;
-use crate::steer::Datagram;
 use crate::steer::Role;
 use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
@@ -219,15 +218,5 @@ impl Shard {
         self.step = step;
         let key = RowKey { packet: self.packet_number, due: Time::MAX, tie: u64::from(step) };
         self.env.logs.set_key(key);
-    }
-
-    /// A packet that this part is given by another one: IP behind so many layers.
-    pub(crate) fn given(&mut self, number: u64, time: Time, layers: u8, ip: Datagram<'_>) {
-        self.begin(number, time);
-        self.missing = 0;
-        self.layers = layers;
-        self.advance_if_due(time);
-        self.walk_ip(ip.bytes, ip.wire_len, &Encapsulation::default());
-        self.rest();
     }
 }
