@@ -11,8 +11,10 @@ use crate::tunnels::Encapsulation;
 #[derive(Default)]
 pub(crate) struct Block {
     packets: Kept,
-    /// Whose each packet is: a part's number, [`HUB`] or [`NOBODY`].
-    owners: Vec<u8>,
+    /// By part, where the packets are that it has something to do with.
+    dealt: Vec<Vec<Place>>,
+    /// Where packets are that nobody has, in order.
+    nobodys: Vec<u16>,
     /// The latest time up to each packet, that of earlier blocks included: only if that is not its own
     /// everywhere.
     latest: Vec<Time>,
@@ -21,19 +23,39 @@ pub(crate) struct Block {
     pub(crate) own: Vec<u8>,
 }
 
-/// The hub took the packet, and handed over what is inside.
-pub(crate) const HUB: u8 = u8::MAX;
+/// Where a packet is in its block, and whether the hub took it and has perhaps handed over some of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u16);
 
-/// There is no packet, or it is not to be analysed: time does not come to it.
-pub(crate) const NOBODY: u8 = u8::MAX - 1;
+/// The bit of packets that the hub took.
+const HUBS: u16 = 1 << 15;
 
-/// The most parts there can be.
-pub(crate) const MAX_PARTS: usize = NOBODY as usize;
+const _: () = assert!(BATCH_PACKETS <= HUBS as usize);
 
-/// Places of packets in a block.
-pub(crate) type Places = [u16; BATCH_PACKETS];
+impl Place {
+    /// Place of a packet in its block.
+    #[inline]
+    pub(crate) fn at(self) -> usize {
+        usize::from(self.0 & !HUBS)
+    }
 
-const _: () = assert!(BATCH_PACKETS <= u16::MAX as usize);
+    /// Whether the hub took it.
+    #[inline]
+    pub(crate) fn is_hubs(self) -> bool {
+        self.0 & HUBS != 0
+    }
+}
+
+/// Whose a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A part's.
+    Part(u8),
+    /// The hub's.
+    Hub,
+    /// There is no packet, or it is not to be analysed: time does not come to it.
+    Nobody,
+}
 
 /// An IP packet that came out of another one, a fragment or an unusual frame.
 #[derive(Clone, Copy)]
@@ -41,7 +63,7 @@ pub(crate) struct Handed {
     pub(crate) index: u32,
     pub(crate) part: u8,
     pub(crate) layers: u8,
-    pub(crate) place: Place,
+    pub(crate) lies: Lies,
     pub(crate) len: usize,
     pub(crate) wire_len: u32,
     /// See [`Shard::ordinal`](crate::shard::Shard::ordinal).
@@ -52,36 +74,49 @@ pub(crate) struct Handed {
 
 /// Where bytes begin.
 #[derive(Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum Lies {
     /// In those of the block.
-    Block(usize),
+    Within(usize),
     /// In those that lie nowhere in it.
-    Own(usize),
+    Apart(usize),
 }
 
 impl Block {
-    /// Takes a batch in place of what it had, and forgets everything else; keeps the memory.
-    pub(crate) fn begin(&mut self, batch: &Batch<'_>) {
+    /// Takes a batch for so many parts in place of what it had, and forgets everything else; keeps the
+    /// memory.
+    pub(crate) fn begin(&mut self, batch: &Batch<'_>, parts: usize) {
         self.packets.keep(batch);
-        self.owners.clear();
-        self.owners.reserve(batch.len());
+        self.dealt.resize_with(parts, Vec::new);
+        for dealt in &mut self.dealt {
+            dealt.clear();
+            dealt.reserve(batch.len());
+        }
+        self.nobodys.clear();
         self.latest.clear();
         self.handed.clear();
         self.own.clear();
     }
 
-    /// Says whose the next packet is.
+    /// Says whose a packet is: of each in turn.
     #[inline]
-    pub(crate) fn deal(&mut self, owner: u8) {
-        self.owners.push(owner);
+    pub(crate) fn deal(&mut self, at: usize, owner: Owner) {
+        match owner {
+            Owner::Part(part) => {
+                if let Some(dealt) = self.dealt.get_mut(usize::from(part)) {
+                    dealt.push(Place(at as u16));
+                }
+            }
+            Owner::Hub => self.dealt.iter_mut().for_each(|d| d.push(Place(at as u16 | HUBS))),
+            Owner::Nobody => self.nobodys.push(at as u16),
+        }
     }
 
     /// All packets are dealt, and `before` them was the latest time so far. If the time of some is before
     /// that of others that came earlier, the latest is noted for each.
     #[cold]
     pub(crate) fn note_latest(&mut self, mut before: Time) {
-        for (packet, owner) in self.packets.batch().iter().zip(&self.owners) {
-            if *owner != NOBODY {
+        for (at, packet) in self.packets.batch().iter().enumerate() {
+            if !self.is_nobodys(at) {
                 before = before.max(packet.time);
             }
             self.latest.push(before);
@@ -94,23 +129,14 @@ impl Block {
         self.packets.batch()
     }
 
-    /// Whether a packet is the hub's, which may have handed over some of it.
-    #[inline]
-    pub(crate) fn is_hubs(&self, at: usize) -> bool {
-        self.owners.get(at) == Some(&HUB)
+    /// Where the packets are that a part has something to do with.
+    pub(crate) fn dealt(&self, part: usize) -> &[Place] {
+        self.dealt.get(part).map_or(&[], Vec::as_slice)
     }
 
-    /// Where the packets are that a part has something to do with. Which ones these are cannot be
-    /// guessed, so that nothing depends on it here.
-    pub(crate) fn of<'a>(&self, part: usize, places: &'a mut Places) -> &'a [u16] {
-        let mut n = 0;
-        for (at, owner) in self.owners.iter().enumerate() {
-            if let Some(place) = places.get_mut(n) {
-                *place = at as u16;
-            }
-            n += usize::from((usize::from(*owner) == part) | (*owner == HUB));
-        }
-        places.get(..n).unwrap_or_default()
+    /// Whether nobody has a packet.
+    pub(crate) fn is_nobodys(&self, at: usize) -> bool {
+        !self.nobodys.is_empty() && self.nobodys.binary_search(&(at as u16)).is_ok()
     }
 
     /// Number of its first packet.
@@ -120,23 +146,25 @@ impl Block {
 
     /// Number of its last packet.
     pub(crate) fn last(&self) -> u64 {
-        self.first() + (self.owners.len() as u64).saturating_sub(1)
+        self.first() + (self.batch().len() as u64).saturating_sub(1)
     }
 
-    /// The latest time up to a packet, if that is somebody's.
+    /// The latest time up to a packet that somebody has; for one that nobody has, perhaps a later one.
     #[inline]
-    pub(crate) fn latest(&self, batch: &Batch<'_>, at: usize) -> Option<Time> {
-        if *self.owners.get(at)? == NOBODY {
-            return None;
+    pub(crate) fn latest(&self, batch: &Batch<'_>, at: usize) -> Time {
+        let own = || batch.get(at).map_or(Time::MAX, |p| p.time);
+        if self.latest.is_empty() {
+            own()
+        } else {
+            self.latest.get(at).copied().unwrap_or(Time::MAX)
         }
-        self.latest.get(at).copied().or_else(|| Some(batch.get(at)?.time))
     }
 
     /// An IP packet that was handed over.
     pub(crate) fn handed(&self, handed: &Handed) -> &[u8] {
-        let (bytes, start) = match handed.place {
-            Place::Block(start) => (&self.packets.bytes()[..], start),
-            Place::Own(start) => (&self.own[..], start),
+        let (bytes, start) = match handed.lies {
+            Lies::Within(start) => (&self.packets.bytes()[..], start),
+            Lies::Apart(start) => (&self.own[..], start),
         };
         bytes.get(start..start + handed.len).unwrap_or_default()
     }
@@ -152,15 +180,25 @@ mod tests {
 
     #[test]
     fn each_part_has_its_own_and_what_is_the_hubs() {
-        let mut block = Block::default();
-        for owner in [0, 1, HUB, NOBODY, 1, 0] {
-            block.deal(owner);
+        let mut block = Block { dealt: vec![Vec::new(); 3], ..Block::default() };
+        let owners = [
+            Owner::Part(0),
+            Owner::Part(1),
+            Owner::Hub,
+            Owner::Nobody,
+            Owner::Part(1),
+            Owner::Part(0),
+        ];
+        for (at, owner) in owners.into_iter().enumerate() {
+            block.deal(at, owner);
         }
-        let mut places = [0; BATCH_PACKETS];
-        assert_eq!(block.of(0, &mut places), [0, 2, 5]);
-        assert_eq!(block.of(1, &mut places), [1, 2, 4]);
-        assert_eq!(block.of(7, &mut places), [2]);
-        assert!(block.is_hubs(2) && !block.is_hubs(3) && !block.is_hubs(6));
+        let dealt =
+            |part| block.dealt(part).iter().map(|p| (p.at(), p.is_hubs())).collect::<Vec<_>>();
+        assert_eq!(dealt(0), [(0, false), (2, true), (5, false)]);
+        assert_eq!(dealt(1), [(1, false), (2, true), (4, false)]);
+        assert_eq!(dealt(2), [(2, true)]);
+        assert_eq!(dealt(3), []);
+        assert!(block.is_nobodys(3) && !block.is_nobodys(2) && !block.is_nobodys(6));
     }
 
     #[test]
@@ -173,17 +211,19 @@ mod tests {
         }
         let mut reader = Reader::from_read(Box::new(io::Cursor::new(capture)), "x").unwrap();
         let batch = reader.next_batch().unwrap().unwrap();
-        let times = |owners: [u8; 4], before| {
+        let times = |nobodys: Option<usize>, before| {
             let mut block = Block::default();
-            block.begin(&batch);
-            owners.into_iter().for_each(|owner| block.deal(owner));
+            block.begin(&batch, 1);
+            for at in 0..4 {
+                block.deal(at, if nobodys == Some(at) { Owner::Nobody } else { Owner::Part(0) });
+            }
             if let Some(before) = before {
                 block.note_latest(Time::from_secs(before));
             }
-            [0, 1, 2, 3].map(|at| Some(block.latest(&batch, at)?.as_nanos() / 1_000_000_000))
+            [0, 1, 2, 3].map(|at| block.latest(&batch, at).as_nanos() / 1_000_000_000)
         };
-        assert_eq!(times([0; 4], None), [Some(5), Some(9), Some(7), Some(8)]);
-        assert_eq!(times([0; 4], Some(6)), [Some(6), Some(9), Some(9), Some(9)]);
-        assert_eq!(times([0, NOBODY, 0, 0], Some(0)), [Some(5), None, Some(7), Some(8)]);
+        assert_eq!(times(None, None), [5, 9, 7, 8], "taken for in order");
+        assert_eq!(times(None, Some(6)), [6, 9, 9, 9]);
+        assert_eq!(times(Some(1), Some(0)), [5, 5, 7, 8]);
     }
 }

@@ -30,9 +30,7 @@ use gannet_wire::protocol;
 
 use crate::Options;
 use crate::block::Block;
-use crate::block::HUB;
-use crate::block::MAX_PARTS;
-use crate::block::NOBODY;
+use crate::block::Owner;
 use crate::glance;
 use crate::glance::LINK;
 use crate::merge::Merge;
@@ -46,6 +44,9 @@ use crate::state::State;
 use crate::steer::Outbox;
 use crate::steer::Role;
 use crate::steer::owner;
+
+/// The most parts there can be.
+pub(crate) const MAX_PARTS: usize = u8::MAX as usize;
 
 /// The front's end of the parts and the merge.
 pub(crate) struct Front {
@@ -117,7 +118,7 @@ impl Front {
         }
         let mut block = self.free_block();
         let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
-        filling.begin(batch);
+        filling.begin(batch, self.parts);
         if let Role::Hub(outbox) = &mut self.hub.role {
             let bytes = batch.bytes();
             outbox.memory = (bytes.as_ptr().addr(), bytes.len());
@@ -128,18 +129,18 @@ impl Front {
         let mut in_order = true;
         for (at, packet) in batch.iter().enumerate() {
             if !pass(&packet) {
-                filling.deal(NOBODY);
+                filling.deal(at, Owner::Nobody);
                 continue;
             }
             let owner = match owner_of(&packet, &self.hub.env.hub_ports, self.parts) {
-                Some(owner) => {
+                Some(part) => {
                     self.hub.pass(packet.number, packet.time);
-                    owner
+                    Owner::Part(part)
                 }
                 None => self.hubs(&packet, at),
             };
-            filling.deal(owner);
-            if owner != NOBODY {
+            filling.deal(at, owner);
+            if owner != Owner::Nobody {
                 in_order &= packet.time >= self.latest;
                 self.latest = self.latest.max(packet.time);
             }
@@ -163,13 +164,16 @@ impl Front {
 
     /// A packet that is the hub's to look at: whose it is then.
     #[cold]
-    fn hubs(&mut self, packet: &Packet<'_>, at: usize) -> u8 {
+    fn hubs(&mut self, packet: &Packet<'_>, at: usize) -> Owner {
         if let Role::Hub(outbox) = &mut self.hub.role {
             outbox.index = at as u32;
         }
         self.hub.packet(packet);
         // Of what is none, not even the time counts.
-        if packet.data.is_empty() || packet.wire_len == 0 { NOBODY } else { HUB }
+        match packet.data.is_empty() || packet.wire_len == 0 {
+            true => Owner::Nobody,
+            false => Owner::Hub,
+        }
     }
 
     /// A block that no part reads any more.

@@ -2,13 +2,10 @@
 
 use std::ops::Range;
 
-use gannet_base::prefetch;
-use gannet_capture::BATCH_PACKETS;
 use gannet_capture::Batch;
 use gannet_log::Key;
 
 use crate::block::Block;
-use crate::block::Handed;
 use crate::glance;
 use crate::plan::Shared;
 use crate::shard::Shard;
@@ -23,10 +20,9 @@ const REPORT_BLOCKS: u32 = 8;
 /// What an item that is left to the merge costs, in bytes.
 const DEFERRED_BYTES: usize = 256;
 
-/// The front has read packets into the cache of its own core. So many of this part's packets ahead …
+/// The front has read packets into the cache of its own core. So many of this
+/// part's packets ahead their headers are fetched from there.
 const FETCH_AHEAD: usize = 2 * glance::AHEAD;
-/// … so many bytes are fetched from there: headers, and most of a small packet.
-const FETCH: usize = 192;
 
 /// What belongs to some pairs of hosts, or the hub once it has seen all packets.
 pub(crate) struct Part {
@@ -82,9 +78,8 @@ impl Part {
         let shard = &mut self.shard;
         let closing = self.closing.get_or_insert_with(|| shard.begin_close());
         while shard.close_next(closing) {
-            if is_much(shard) {
-                let until = shard.env.logs.key();
-                to.report(self.me, shard, until);
+            if made(shard) >= much(shard) {
+                report((self.me, shard), to);
                 return false;
             }
         }
@@ -97,28 +92,31 @@ impl Part {
 /// The packets of a block that are of part `me`, and the time of all others.
 fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let batch = block.batch();
-    let mut places = [0; BATCH_PACKETS];
-    let places = block.of(me, &mut places);
-    let ahead = |n: usize| places.get(n).and_then(|at| batch.get(usize::from(*at)));
+    let dealt = block.dealt(me);
     let mut handed = block.handed.iter().peekable();
     let mut done = 0;
     let is_far = shard.is_table_far();
-    for (n, at) in places.iter().enumerate() {
-        if let Some(next) = ahead(n + FETCH_AHEAD) {
-            prefetch(next.data.as_ptr().cast::<[u8; FETCH]>());
+    let much = much(shard);
+    for (n, place) in dealt.iter().enumerate() {
+        if let Some(next) = dealt.get(n + FETCH_AHEAD) {
+            batch.expect_soon(next.at());
         }
-        if is_far && let Some(key) = ahead(n + glance::AHEAD).as_ref().and_then(glance::key) {
+        if is_far
+            && let Some(next) = dealt.get(n + glance::AHEAD)
+            && let Some(key) = batch.get(next.at()).as_ref().and_then(glance::key)
+        {
             shard.expect_soon(&key);
         }
-        let at = usize::from(*at);
+        let at = place.at();
         let Some(packet) = batch.get(at) else { break };
-        pass((me, shard), block, &batch, done..at, to);
+        if done < at {
+            pass((me, shard), block, &batch, done..at, to);
+        }
         done = at + 1;
-        if block.is_hubs(at) {
-            let mine = |h: &Handed| usize::from(h.part) == me;
+        if place.is_hubs() {
             let mut has_begun = false;
             while let Some(next) = handed.next_if(|h| h.index as usize <= at) {
-                if !mine(next) {
+                if usize::from(next.part) != me {
                     continue;
                 }
                 if !has_begun {
@@ -135,7 +133,9 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
         } else {
             shard.packet(&packet);
         }
-        report_much(me, shard, to);
+        if made(shard) >= much {
+            report((me, shard), to);
+        }
     }
     pass((me, shard), block, &batch, done..batch.len(), to);
     shard.relieve_after(block.first());
@@ -150,9 +150,8 @@ fn pass(
     places: Range<usize>,
     to: &Shared,
 ) {
-    let last = places.end.checked_sub(1).filter(|_| !places.is_empty());
-    let Some(last) = last else { return };
-    if !block.latest(batch, last).is_some_and(|t| shard.pass_all(t)) {
+    let Some(last) = places.end.checked_sub(1).filter(|_| !places.is_empty()) else { return };
+    if block.is_nobodys(last) || !shard.pass_all(block.latest(batch, last)) {
         pass_each((me, shard), block, batch, places, to);
     }
 }
@@ -166,26 +165,32 @@ fn pass_each(
     places: Range<usize>,
     to: &Shared,
 ) {
-    for at in places {
-        if let Some(time) = block.latest(batch, at)
-            && !shard.pass_all(time)
-        {
+    let much = much(shard);
+    for at in places.filter(|at| !block.is_nobodys(*at)) {
+        let time = block.latest(batch, at);
+        if !shard.pass_all(time) {
             shard.pass(block.first() + at as u64, time);
-            report_much(me, shard, to);
+            if made(shard) >= much {
+                report((me, shard), to);
+            }
         }
     }
 }
 
-fn is_much(shard: &mut Shard) -> bool {
-    let most = REPORT_BYTES.min(shard.options.limits.state / REPORTS_OF_STATE);
-    (shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES) as u64 >= most
+/// So many bytes are reported in the middle of a block, too.
+fn much(shard: &Shard) -> usize {
+    REPORT_BYTES.min(shard.options.limits.state / REPORTS_OF_STATE) as usize
 }
 
-/// Reports in the middle of a block if there is much.
+/// Bytes that a part has made and not reported.
 #[inline]
-fn report_much(me: usize, shard: &mut Shard, to: &Shared) {
-    if is_much(shard) {
-        let until = shard.env.logs.key();
-        to.report(me, shard, until);
-    }
+fn made(shard: &mut Shard) -> usize {
+    shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES
+}
+
+/// Reports what there is.
+#[cold]
+fn report((me, shard): (usize, &mut Shard), to: &Shared) {
+    let until = shard.env.logs.key();
+    to.report(me, shard, until);
 }

@@ -9,7 +9,7 @@ use gannet_wire::Ip;
 use gannet_wire::protocol;
 
 use crate::block::Handed;
-use crate::block::Place;
+use crate::block::Lies;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 
@@ -112,17 +112,17 @@ impl Shard {
         let Role::Hub(outbox) = &mut self.role else { return };
         let (memory, len) = outbox.memory;
         let start = all.bytes.as_ptr().addr().wrapping_sub(memory);
-        let place = if start.saturating_add(all.bytes.len()) <= len {
-            Place::Block(start)
+        let lies = if start.saturating_add(all.bytes.len()) <= len {
+            Lies::Within(start)
         } else {
             outbox.own.extend_from_slice(all.bytes);
-            Place::Own(outbox.own.len() - all.bytes.len())
+            Lies::Apart(outbox.own.len() - all.bytes.len())
         };
         outbox.handed.push(Handed {
             index: outbox.index,
             part: owner(ip.src, ip.dst, outbox.parts),
             layers: self.layers,
-            place,
+            lies,
             len: all.bytes.len(),
             wire_len: all.wire_len,
             ordinal,
