@@ -104,6 +104,12 @@ impl<'a> Batch<'a> {
         self.refs.get(index).map(|r| view(r, self.data, self.first + index as u64))
     }
 
+    /// The time of the packet at `index`.
+    #[inline]
+    pub fn time(&self, index: usize) -> Option<Time> {
+        self.refs.get(index).map(|r| Time::from_nanos(r.time))
+    }
+
     /// The packet at `index`, if there is one, is looked at soon: its headers are to be near by then.
     #[inline]
     pub fn expect_soon(&self, index: usize) {

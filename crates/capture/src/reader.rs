@@ -33,6 +33,7 @@ use crate::packet::BATCH_PACKETS;
 use crate::packet::NEAR_PACKETS;
 use crate::packet::PacketRef;
 use crate::source::Mapped;
+use crate::source::READ;
 use crate::source::Source;
 use crate::source::Streamed;
 
@@ -142,8 +143,8 @@ impl Reader {
     ) -> Result<Self, Error> {
         let (input, meter) = Metered::new(input);
         // A little more than there is, so that its end is seen without a larger buffer.
-        let most = total.map_or(usize::MAX, |len| len as usize + 1);
-        let mut source = Streamed::with_buffer(Box::new(input) as Box<dyn Read + Send>, most);
+        let size = total.map_or(READ, |len| READ.min(len as usize + 1));
+        let mut source = Streamed::with_buffer(Box::new(input) as Box<dyn Read + Send>, size);
         if let Err(source) = source.fill(SNIFF) {
             return Err(Error::Io { file, source });
         }

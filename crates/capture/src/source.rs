@@ -108,6 +108,10 @@ impl<R: BufRead + Send> Input for Gunzip<R> {
 /// Size the stream buffer starts with: what was unpacked is still near when it is read.
 const BUFFER: usize = 1 << 19;
 
+/// The same where nothing is unpacked: half of it, as what is read lies beside tables in the second-level
+/// cache.
+pub(crate) const READ: usize = 1 << 18;
+
 /// Anything readable, through one buffer that is reused and grows only for a record that does not
 /// fit in it, and only as far as bytes have really come.
 pub(crate) struct Streamed<R> {
@@ -115,6 +119,8 @@ pub(crate) struct Streamed<R> {
     buffer: Bytes,
     /// Buffers whose packets others still read.
     spares: Spares,
+    /// What a buffer has at least.
+    size: usize,
     start: usize,
     end: usize,
     ended: bool,
@@ -125,10 +131,10 @@ impl<R: Input> Streamed<R> {
         Self::with_buffer(input, BUFFER)
     }
 
-    /// The same for an input that needs so large a buffer at the most.
-    pub(crate) fn with_buffer(input: R, most: usize) -> Self {
-        let buffer = vec![0; most.min(BUFFER)].into();
-        Self { input, buffer, spares: Spares::default(), start: 0, end: 0, ended: false }
+    /// The same with a buffer of so many bytes.
+    pub(crate) fn with_buffer(input: R, size: usize) -> Self {
+        let buffer = vec![0; size].into();
+        Self { input, buffer, spares: Spares::default(), size, start: 0, end: 0, ended: false }
     }
 
     /// The bytes at hand, and the input they came from.
@@ -160,7 +166,13 @@ impl<R: Input> Source for Streamed<R> {
         match read_by_others {
             None => buffer.copy_within(rest.clone(), 0),
             Some(old) => {
-                buffer.resize(buffer.len().max(BUFFER).max(rest.len()), 0);
+                let len = self.size.max(rest.len());
+                if buffer.is_empty() {
+                    // Fresh memory is zero already, and not touched for it.
+                    *buffer = vec![0; len];
+                } else if buffer.len() < len {
+                    buffer.resize(len, 0);
+                }
                 buffer[..rest.len()].copy_from_slice(&old[rest.clone()]);
             }
         }

@@ -152,12 +152,9 @@ impl Block {
     /// The latest time up to a packet that somebody has; for one that nobody has, perhaps a later one.
     #[inline]
     pub(crate) fn latest(&self, batch: &Batch<'_>, at: usize) -> Time {
-        let own = || batch.get(at).map_or(Time::MAX, |p| p.time);
-        if self.latest.is_empty() {
-            own()
-        } else {
-            self.latest.get(at).copied().unwrap_or(Time::MAX)
-        }
+        let latest =
+            if self.latest.is_empty() { batch.time(at) } else { self.latest.get(at).copied() };
+        latest.unwrap_or(Time::MAX)
     }
 
     /// An IP packet that was handed over.

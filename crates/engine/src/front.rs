@@ -31,8 +31,8 @@ use gannet_wire::protocol;
 use crate::Options;
 use crate::block::Block;
 use crate::block::Owner;
-use crate::glance;
 use crate::glance::LINK;
+use crate::glance::Plain;
 use crate::merge::Merge;
 use crate::part::Part;
 use crate::plan::Ended;
@@ -44,6 +44,7 @@ use crate::state::State;
 use crate::steer::Outbox;
 use crate::steer::Role;
 use crate::steer::owner;
+use crate::steer::owner_v4;
 
 /// The most parts there can be.
 pub(crate) const MAX_PARTS: usize = u8::MAX as usize;
@@ -211,15 +212,15 @@ fn owner_of(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
 /// it is something else.
 #[inline]
 fn owner_of_v4(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<Option<u8>> {
-    let (id, protocol) = glance::ends(packet)?;
-    let may_have = |p| ports.may_have(p, id.orig_p, id.resp_p);
-    let is_hubs = if protocol == protocol::TCP {
-        may_have(Proto::Tcp)
+    let plain = Plain::of(packet)?;
+    let ((src, dst), (from, to)) = (plain.hosts(), plain.ports());
+    let is_hubs = if plain.protocol() == protocol::TCP {
+        ports.may_have(Proto::Tcp, from, to)
     } else {
-        may_have(Proto::Udp)
+        ports.may_have(Proto::Udp, from, to)
             || hub::may_be_by_content(packet.data.get(LINK + 28..).unwrap_or_default())
     };
-    Some((!is_hubs).then(|| owner(id.orig_h, id.resp_h, parts)))
+    Some((!is_hubs).then(|| owner_v4(src, dst, parts)))
 }
 
 /// The same of any packet.

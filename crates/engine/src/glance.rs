@@ -25,27 +25,52 @@ pub(crate) const LINK: usize = 14;
 /// Bytes of IPv4 without options, and of ports.
 const HEADERS: usize = 20 + 4;
 
-/// The ends of a packet, its sender's first, and its protocol, if it is plain TCP or UDP over IPv4 over
-/// Ethernet.
-#[inline]
-pub(crate) fn ends(packet: &Packet<'_>) -> Option<(ConnId, u8)> {
-    let head: &[u8; LINK + HEADERS] = packet.data.first_chunk()?;
-    let fragment = u16::from_be_bytes([head[20], head[21]]) & 0x3fff != 0;
-    let plain = packet.link_type.0 == link_type::ETHERNET
-        && head[12..15] == [0x08, 0x00, 0x45]
-        && !fragment
-        && matches!(head[23], protocol::TCP | protocol::UDP);
-    let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let ends = || ConnId { orig_h: addr(26), orig_p: port(34), resp_h: addr(30), resp_p: port(36) };
-    plain.then(|| (ends(), head[23]))
+/// The headers of a packet that is plain TCP or UDP over IPv4 over Ethernet.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain<'a>(&'a [u8; LINK + HEADERS]);
+
+impl<'a> Plain<'a> {
+    /// Of a packet, if it is one of these.
+    #[inline]
+    pub(crate) fn of(packet: &Packet<'a>) -> Option<Self> {
+        let head: &[u8; LINK + HEADERS] = packet.data.first_chunk()?;
+        let start = u32::from_be_bytes([head[12], head[13], head[14], head[15]]);
+        let fragment = u16::from_be_bytes([head[20], head[21]]) & 0x3fff != 0;
+        let is_plain = packet.link_type.0 == link_type::ETHERNET
+            && start >> 8 == 0x08_00_45
+            && !fragment
+            && matches!(head[23], protocol::TCP | protocol::UDP);
+        is_plain.then_some(Self(head))
+    }
+
+    /// The protocol above IP.
+    #[inline]
+    pub(crate) fn protocol(self) -> u8 {
+        self.0[23]
+    }
+
+    /// The sender's address and the receiver's.
+    #[inline]
+    pub(crate) fn hosts(self) -> ([u8; 4], [u8; 4]) {
+        let at = |at: usize| [self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]];
+        (at(26), at(30))
+    }
+
+    /// The sender's port and the receiver's.
+    #[inline]
+    pub(crate) fn ports(self) -> (u16, u16) {
+        let at = |at: usize| u16::from_be_bytes([self.0[at], self.0[at + 1]]);
+        (at(34), at(36))
+    }
 }
 
 /// The key that such a packet will be looked up by.
 #[inline]
 pub(crate) fn key(packet: &Packet<'_>) -> Option<Key> {
-    let (id, protocol) = ends(packet)?;
-    Some(Key::new(&id, protocol, false))
+    let plain = Plain::of(packet)?;
+    let ((src, dst), (orig_p, resp_p)) = (plain.hosts(), plain.ports());
+    let id = ConnId { orig_h: Addr::v4(src), orig_p, resp_h: Addr::v4(dst), resp_p };
+    Some(Key::new(&id, plain.protocol(), false))
 }
 
 #[cfg(test)]

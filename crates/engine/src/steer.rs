@@ -52,7 +52,19 @@ pub(crate) fn owner(a: Addr, b: Addr, parts: usize) -> u8 {
         let n = u128::from_ne_bytes(a.octets());
         (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (n >> 64) as u64
     };
-    let (a, b) = (fold(a), fold(b));
+    owner_of(fold(a), fold(b), parts)
+}
+
+/// The same of a pair of IPv4 hosts, by their bytes in order.
+#[inline]
+pub(crate) fn owner_v4(a: [u8; 4], b: [u8; 4], parts: usize) -> u8 {
+    // What an address is where its first half is zero.
+    let fold = |[a, b, c, d]: [u8; 4]| u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d]);
+    owner_of(fold(a), fold(b), parts)
+}
+
+#[inline]
+fn owner_of(a: u64, b: u64, parts: usize) -> u8 {
     let mixed = u128::from(a.wrapping_add(b)) * u128::from((a ^ b) | 0xa076_1d64_78bd_642f);
     let hash = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_mul(0xe703_7ed1_a0b4_28db);
     ((u128::from(hash) * parts as u128) >> 64) as u8
@@ -167,6 +179,8 @@ mod tests {
                 let (a, b) = (addr(0x0a00_0000 + n), addr(0xc0a8_0001 + n % 16));
                 let part = owner(a, b, parts);
                 assert_eq!(part, owner(b, a, parts));
+                let v4 = |a: Addr| a.as_v4().unwrap();
+                assert_eq!(part, owner_v4(v4(a), v4(b), parts));
                 owned[usize::from(part)] += 1;
             }
             let fair = 7_000 / parts;
