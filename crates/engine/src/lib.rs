@@ -23,6 +23,7 @@ mod steer;
 mod tests;
 mod tunnels;
 mod walk;
+mod walk_transport;
 mod walk_tunnel;
 
 use std::io;
