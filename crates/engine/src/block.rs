@@ -1,5 +1,7 @@
 //! What travels to the parts: packets.
 
+use std::num::NonZeroU32;
+
 use gannet_base::Time;
 use gannet_capture::BATCH_PACKETS;
 use gannet_capture::Batch;
@@ -18,9 +20,43 @@ pub(crate) struct Block {
     /// The latest time up to each packet, that of earlier blocks included: only if that is not its own
     /// everywhere.
     latest: Vec<Time>,
-    /// What the hub found inside of packets, in order.
+    pub(crate) found: Found,
+}
+
+/// What the hub found inside of packets.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// In order.
     pub(crate) handed: Vec<Handed>,
+    /// Bytes that lie nowhere in the block: datagrams put together from fragments.
     pub(crate) own: Vec<u8>,
+    /// The tunnels around some of it.
+    around: Vec<Encapsulation>,
+}
+
+impl Found {
+    fn clear(&mut self) {
+        self.handed.clear();
+        self.own.clear();
+        self.around.clear();
+    }
+
+    /// Notes the tunnels around something that is handed over.
+    pub(crate) fn note_around(&mut self, around: &Encapsulation) -> Option<NonZeroU32> {
+        if around.depth() == 0 {
+            return None;
+        }
+        if self.around.last() != Some(around) {
+            self.around.push(*around);
+        }
+        NonZeroU32::new(self.around.len() as u32)
+    }
+
+    /// The tunnels around something that was handed over.
+    pub(crate) fn around(&self, handed: &Handed) -> Encapsulation {
+        let noted = |n: NonZeroU32| self.around.get(n.get() as usize - 1);
+        handed.around.and_then(noted).copied().unwrap_or_default()
+    }
 }
 
 /// Where a packet is in its block, and whether the hub took it and has perhaps handed over some of it.
@@ -69,7 +105,8 @@ pub(crate) struct Handed {
     /// See [`Shard::ordinal`](crate::shard::Shard::ordinal).
     pub(crate) ordinal: u32,
     pub(crate) step: u32,
-    pub(crate) around: Encapsulation,
+    /// Ordinal of what is [around](Found::around) it, if there is anything.
+    pub(crate) around: Option<NonZeroU32>,
 }
 
 /// Where bytes begin.
@@ -93,8 +130,7 @@ impl Block {
         }
         self.nobodys.clear();
         self.latest.clear();
-        self.handed.clear();
-        self.own.clear();
+        self.found.clear();
     }
 
     /// Says whose a packet is: of each in turn.
@@ -161,7 +197,7 @@ impl Block {
     pub(crate) fn handed(&self, handed: &Handed) -> &[u8] {
         let (bytes, start) = match handed.lies {
             Lies::Within(start) => (&self.packets.bytes()[..], start),
-            Lies::Apart(start) => (&self.own[..], start),
+            Lies::Apart(start) => (&self.found.own[..], start),
         };
         bytes.get(start..start + handed.len).unwrap_or_default()
     }

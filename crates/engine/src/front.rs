@@ -123,8 +123,7 @@ impl Front {
         if let Role::Hub(outbox) = &mut self.hub.role {
             let bytes = batch.bytes();
             outbox.memory = (bytes.as_ptr().addr(), bytes.len());
-            outbox.handed = std::mem::take(&mut filling.handed);
-            outbox.own = std::mem::take(&mut filling.own);
+            outbox.found = std::mem::take(&mut filling.found);
         }
         let before = self.latest;
         let mut in_order = true;
@@ -152,8 +151,7 @@ impl Front {
         let first = filling.first();
         self.hub.relieve_after(first);
         if let Role::Hub(outbox) = &mut self.hub.role {
-            filling.handed = std::mem::take(&mut outbox.handed);
-            filling.own = std::mem::take(&mut outbox.own);
+            filling.found = std::mem::take(&mut outbox.found);
         }
         let (written, goes_on) = self.crew.shared.add(&block, &mut self.hub);
         self.blocks.push(block);

@@ -93,7 +93,7 @@ impl Part {
 fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let batch = block.batch();
     let dealt = block.dealt(me);
-    let mut handed = block.handed.iter().peekable();
+    let mut handed = block.found.handed.iter().peekable();
     let mut done = 0;
     let is_far = shard.is_table_far();
     let much = much(shard);
@@ -124,7 +124,7 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
                     shard.advance(packet.time);
                     has_begun = true;
                 }
-                shard.take_over(next, block.handed(next));
+                shard.take_over(next, block.handed(next), &block.found.around(next));
             }
             match has_begun {
                 true => shard.rest(),

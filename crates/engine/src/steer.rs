@@ -8,6 +8,7 @@ use gannet_protocols::hub;
 use gannet_wire::Ip;
 use gannet_wire::protocol;
 
+use crate::block::Found;
 use crate::block::Handed;
 use crate::block::Lies;
 use crate::shard::Shard;
@@ -33,9 +34,7 @@ pub(crate) struct Outbox {
     pub(crate) memory: (usize, usize),
     /// Index of the packet at hand in its block.
     pub(crate) index: u32,
-    pub(crate) handed: Vec<Handed>,
-    /// Bytes that lie nowhere in the block: datagrams put together from fragments.
-    pub(crate) own: Vec<u8>,
+    pub(crate) found: Found,
 }
 
 /// An IP packet from its first header on, as far as it was captured.
@@ -127,10 +126,11 @@ impl Shard {
         let lies = if start.saturating_add(all.bytes.len()) <= len {
             Lies::Within(start)
         } else {
-            outbox.own.extend_from_slice(all.bytes);
-            Lies::Apart(outbox.own.len() - all.bytes.len())
+            outbox.found.own.extend_from_slice(all.bytes);
+            Lies::Apart(outbox.found.own.len() - all.bytes.len())
         };
-        outbox.handed.push(Handed {
+        let around = outbox.found.note_around(around);
+        outbox.found.handed.push(Handed {
             index: outbox.index,
             part: owner(ip.src, ip.dst, outbox.parts),
             layers: self.layers,
@@ -139,12 +139,12 @@ impl Shard {
             wire_len: all.wire_len,
             ordinal,
             step,
-            around: *around,
+            around,
         });
     }
 
     /// What another part handed over. Time has come to its packet already.
-    pub(crate) fn take_over(&mut self, handed: &Handed, bytes: &[u8]) {
+    pub(crate) fn take_over(&mut self, handed: &Handed, bytes: &[u8], around: &Encapsulation) {
         self.ordinal = handed.ordinal;
         self.layers = handed.layers;
         self.missing = 0;
@@ -155,11 +155,11 @@ impl Shard {
             return;
         };
         match ip.protocol {
-            protocol::TCP => self.tcp(&ip, all, &handed.around),
-            protocol::UDP => self.udp(&ip, all, &handed.around),
-            protocol::ICMP | protocol::ICMP6 => self.icmp(&ip, all, &handed.around),
+            protocol::TCP => self.tcp(&ip, all, around),
+            protocol::UDP => self.udp(&ip, all, around),
+            protocol::ICMP | protocol::ICMP6 => self.icmp(&ip, all, around),
             _ => {
-                self.unknown(&ip, all, &handed.around);
+                self.unknown(&ip, all, around);
                 false
             }
         };

@@ -88,8 +88,19 @@ impl Frames {
             if take == 0 {
                 return None;
             }
+            self.make_room(take, room);
             self.kept.extend_from_slice(&data[..take]);
             *data = &data[take..];
+        }
+    }
+
+    /// Room for so many bytes more of a message of so many: twice what there was, as bytes really come,
+    /// and never more than the message needs.
+    #[inline]
+    fn make_room(&mut self, more: usize, whole: usize) {
+        let (len, room) = (self.kept.len(), self.kept.capacity());
+        if len + more > room {
+            self.kept.reserve_exact((2 * room).min(whole).max(len + more) - len);
         }
     }
 }
@@ -122,6 +133,21 @@ mod tests {
         let mut frames = Frames::new(4);
         let got = all(&mut frames, &[b"\0\x08abc", b"defgh\0\x01", b"x\0\0"]);
         assert_eq!(got, [&b"\0\x08ab"[..], b"\0\x01x", b"\0\0"]);
+    }
+
+    #[test]
+    fn a_message_takes_no_more_than_it_needs() {
+        let mut frames = Frames::new(100_000);
+        let piece = [0xff; 1_460];
+        let mut came = 0;
+        while came < 0xffff {
+            let mut data = &piece[..];
+            let whole = frames.next(&mut data, need).is_some();
+            came += piece.len();
+            assert_eq!(whole, came >= 0xffff + 2);
+            let room = frames.kept.capacity();
+            assert!(room <= 0xffff + 2 && room <= 2 * came.max(piece.len()), "{room} of {came}");
+        }
     }
 
     #[test]
