@@ -5,7 +5,8 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::Lookup;
-use crate::raw::bytes::{self, Bytes, SPLIT};
+use crate::lookup::Search;
+use crate::raw::bytes::{self, Bytes, Inline, Long, Query, SPLIT, Split};
 
 /// Bytes of the longest string kept in the key itself.
 pub const INLINE: usize = bytes::INLINE;
@@ -116,34 +117,68 @@ impl From<&[u8]> for ByteKey {
     }
 }
 
+/// Does the same with a query of each kind.
+macro_rules! of_each_kind {
+    ($query:expr, $of:ident => $do:expr) => {
+        match $query {
+            Query::Inline($of) => $do,
+            Query::Split($of) => $do,
+            Query::Long($of) => $do,
+        }
+    };
+}
+
+macro_rules! lookup {
+    ($($query:ty),*) => {$(
+        impl Lookup<ByteKey> for $query {
+            #[inline(always)]
+            fn is(&self, key: &ByteKey) -> bool {
+                (*self).is(&key.0)
+            }
+        }
+    )*};
+}
+
+lookup!(Inline, Split<'_>, Long<'_>);
+
 impl Lookup<ByteKey> for [u8] {
     #[inline(always)]
     fn is(&self, key: &ByteKey) -> bool {
-        key.0.is(self)
+        of_each_kind!(Query::new(self), query => query.is(&key.0))
     }
 
     #[inline(always)]
     fn hash_as_key<H: Hasher>(&self, state: &mut H) {
-        bytes::hash(self, state);
+        of_each_kind!(Query::new(self), query => query.hash(state));
+    }
+
+    #[inline(always)]
+    fn search<S: Search<ByteKey>>(&self, search: S) -> S::Found {
+        of_each_kind!(Query::new(self), query => search.with(&query))
     }
 }
 
 impl<const N: usize> Lookup<ByteKey> for [u8; N] {
     #[inline(always)]
     fn is(&self, key: &ByteKey) -> bool {
-        key.0.is(self)
+        self.as_slice().is(key)
     }
 
     #[inline(always)]
     fn hash_as_key<H: Hasher>(&self, state: &mut H) {
-        bytes::hash(self, state);
+        Lookup::<ByteKey>::hash_as_key(self.as_slice(), state);
+    }
+
+    #[inline(always)]
+    fn search<S: Search<ByteKey>>(&self, search: S) -> S::Found {
+        Lookup::<ByteKey>::search(self.as_slice(), search)
     }
 }
 
 impl Hash for ByteKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        of_each_kind!(self.0.as_query(), query => query.hash(state));
     }
 }
 

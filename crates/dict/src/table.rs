@@ -75,6 +75,15 @@ pub(crate) enum At {
     Apart(usize),
 }
 
+/// What the first entry with the tag says of a search.
+pub(crate) enum First<'t, T> {
+    Is(&'t T),
+    /// It has to go on, for this hash.
+    IsNot(u64),
+    /// There is none.
+    None,
+}
+
 /// The least size that allocators hand out without waste from `bytes` on: four of them to a doubling.
 const fn good_size(bytes: usize) -> usize {
     if bytes <= 64 {
@@ -196,20 +205,34 @@ impl<T> Table<T> {
         !self.directory.counts().apart.is_empty()
     }
 
-    /// The entry of this hash that `eq` accepts.
+    /// The entry of this hash that `eq` accepts, if it is the first one with the tag, as it nearly always is.
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<&T> {
+    pub(crate) fn find_first(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> First<'_, T> {
         let block = self.directory.block(hash);
         match block.find_first(hash, &mut eq) {
+            Ok((entry, _)) => First::Is(entry),
+            Err(has_others) if has_others || block.has_apart => First::IsNot(hash),
+            Err(_) => First::None,
+        }
+    }
+
+    /// The entry of this hash that `eq` accepts.
+    #[inline(always)]
+    pub(crate) fn find(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<&T> {
+        let mut first = eq;
+        let block = self.directory.block(hash);
+        match block.find_first(hash, &mut first) {
             Ok((entry, _)) => Some(entry),
             Err(has_others) if has_others || block.has_apart => {
-                self.find_again(hash, has_others, &mut eq).map(|(entry, _)| entry)
+                let mut again = eq;
+                self.find_again(hash, has_others, &mut again).map(|(entry, _)| entry)
             }
             Err(_) => None,
         }
     }
 
-    /// The same beyond the first entry with the tag. Begins anew: so a search that need not go on keeps nothing for this.
+    /// The same beyond the first entry with the tag. Begins anew, with `eq` as it was: so a search that need not go on keeps
+    /// nothing for this, not even `eq` in memory.
     #[cold]
     #[inline(never)]
     pub(crate) fn find_again(
@@ -237,12 +260,14 @@ impl<T> Table<T> {
 
     /// Where it stands.
     #[inline]
-    pub(crate) fn place(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<Place> {
+    pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<Place> {
+        let mut first = eq;
         let block = self.directory.block(hash);
-        let at = match block.find_first(hash, &mut eq) {
+        let at = match block.find_first(hash, &mut first) {
             Ok((_, spot)) => At::Cell(spot),
             Err(has_others) if has_others || block.has_apart => {
-                self.find_again(hash, has_others, &mut eq)?.1
+                let mut again = eq;
+                self.find_again(hash, has_others, &mut again)?.1
             }
             Err(_) => return None,
         };
