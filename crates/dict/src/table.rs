@@ -26,6 +26,10 @@ const FRESH: (usize, usize) = (39, 50);
 /// else cost such a table a quarter of its memory.
 const APART_EARLY: usize = 2;
 
+/// Blocks of so many homes are made anew once an operation: that is most of what the longest ones take. What finds no room
+/// then stands apart until the next entry comes to the block.
+const LARGE: usize = 128;
+
 /// Halves that hold together no more than this become one.
 const MERGE_MAX: usize = 240;
 
@@ -137,10 +141,10 @@ impl<T> Filling<T> {
         }
     }
 
-    /// The block; what found no room does in larger ones, until they would be so empty that this cannot be the reason. The
-    /// rest has to stand apart.
+    /// The block; what found no room does in larger ones, until they would be so empty that this cannot be the reason, or
+    /// so large that this is left to the next operation. The rest has to stand apart.
     fn settle(mut self, apart: &mut Vec<(u64, T)>, hasher: impl Fn(&T) -> u64) -> Block<T> {
-        while !self.left.is_empty() && !is_thin(&self.block) {
+        while !self.left.is_empty() && !is_large(&self.block) && !is_thin(&self.block) {
             let Filling { mut block, left, .. } = self;
             self = Self::with_homes(block.depth, homes_beyond::<T>(block.homes()));
             let hashes: Vec<u64> = block.iter().map(&hasher).collect();
@@ -161,6 +165,15 @@ fn is_full<T>(block: &Block<T>) -> bool {
 /// Whether a block is so empty that a larger one would hardly have room where it has not.
 fn is_thin<T>(block: &Block<T>) -> bool {
     block.len() * 2 < block.cells()
+}
+
+fn is_large<T>(block: &Block<T>) -> bool {
+    block.homes() >= LARGE
+}
+
+/// Whether entries of a block stand apart that may have room in one made anew.
+fn is_owed_room<T>(block: &Block<T>) -> bool {
+    block.has_apart && is_large(block) && !is_thin(block)
 }
 
 impl<T> Table<T> {
@@ -288,27 +301,30 @@ impl<T> Table<T> {
         self.directory.counts_mut().len += 1;
         let block = self.directory.block(hash);
         // Counting is left until some entry finds no room near its home, which it soon does in a full block.
-        if block.is_crowded(hash) && is_full(block) {
+        let mut has_grown = block.is_crowded(hash) && is_full(block) || is_owed_room(block);
+        if has_grown {
             self.grow(hash, &hasher);
         }
         while let Err(back) = self.directory.entries_mut(hash).insert(hash, entry, &hasher) {
-            if self.may_stand_apart(hash) {
+            if self.may_stand_apart(hash, has_grown) {
                 self.put_apart(hash, back);
                 return;
             }
             entry = back;
             self.grow(hash, &hasher);
+            has_grown = true;
         }
     }
 
-    /// Whether to put an entry apart that found no room in its block, rather than to make the block larger.
+    /// Whether to put an entry apart that found no room in its block, rather than to make the block larger, which this
+    /// operation may have done before.
     #[cold]
-    fn may_stand_apart(&self, hash: u64) -> bool {
+    fn may_stand_apart(&self, hash: u64, has_grown: bool) -> bool {
         let block = self.directory.block(hash);
         let is_early = self.directory.len() == 1
             && self.directory.counts().apart.len() < APART_EARLY
             && !is_full(block);
-        is_early || is_thin(block)
+        is_early || has_grown && is_large(block) || is_thin(block)
     }
 
     #[cold]
