@@ -4,7 +4,7 @@
 //! Growth goes a block at a time, so the work of one operation is bounded by the entries of one block,
 //! `CELLS_MAX`, and some places of the directory.
 
-use crate::raw::block::{Block, Spot, cells_bytes, homes_in};
+use crate::raw::block::{Begun, Block, Spot, cells_bytes, homes_in};
 use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
 use crate::raw::secret::{self, Drawn};
 
@@ -201,16 +201,10 @@ impl<T> Table<T> {
         self.drawn
     }
 
-    /// Begins a search in steps: asks for the memory that the second one will touch.
+    /// [`Block::begin`].
     #[inline(always)]
-    pub(crate) fn ask(&self, hash: u64) {
-        self.directory.block(hash).ask(hash);
-    }
-
-    /// The second step: the entry to compare first, whose memory is asked for.
-    #[inline(always)]
-    pub(crate) fn first(&self, hash: u64) -> Option<&T> {
-        self.directory.block(hash).first(hash)
+    pub(crate) fn begin(&self, hash: u64) -> Begun<'_, T> {
+        self.directory.block(hash).begin(hash)
     }
 
     /// Whether keys for which there is no first entry may yet be there.
