@@ -222,6 +222,16 @@ mod tests {
                 assert!(!other.as_slice().is(&key) && ByteKey::new(&other) != key, "{len} {at}");
             }
         }
+        // Each of them is found by its bytes, and not by others that are as long.
+        let dict: crate::Dict<ByteKey, usize> =
+            (0..text.len()).map(|len| (ByteKey::new(&text[..len]), len)).collect();
+        for len in 0..text.len() {
+            assert_eq!(dict.get(&text[..len]), Some(&len));
+            assert_eq!(dict.handle(&text[..len]), dict.handle(&ByteKey::new(&text[..len])));
+            let mut other = text[..len].to_vec();
+            other.iter_mut().for_each(|byte| *byte = !*byte);
+            assert_eq!(dict.get(other.as_slice()).is_some(), len == 0);
+        }
         // The padding does not make keys equal.
         assert_ne!(ByteKey::new(b"a"), ByteKey::new(b"a\0"));
         assert!(b"abc".is(&ByteKey::new(b"abc")));

@@ -172,6 +172,21 @@ mod tests {
     }
 
     #[test]
+    fn byte_strings_of_all_lengths_hash_apart() {
+        let mut hashes = std::collections::HashSet::new();
+        // The same bytes throughout: only the lengths differ. Then one that differs, wherever it is.
+        for len in 0..150_usize {
+            let mut bytes = vec![0_u8; len];
+            assert!(hashes.insert(KeyedHash.hash_one(bytes.as_slice())), "{len}");
+            for at in 0..len {
+                bytes[at] = 1;
+                assert!(hashes.insert(KeyedHash.hash_one(bytes.as_slice())), "{len} {at}");
+                bytes[at] = 0;
+            }
+        }
+    }
+
+    #[test]
     fn equal_keys_hash_alike_and_others_do_not() {
         assert_eq!(KeyedHash.hash_one(b"conn"), KeyedHash.hash_one(b"conn"));
         assert_ne!(KeyedHash.hash_one(b"conn"), KeyedHash.hash_one(b"http"));
