@@ -15,14 +15,15 @@ pub const INLINE: usize = bytes::INLINE;
 ///
 /// ```text
 /// up to 15 bytes   │ length │ the bytes                                │
-/// up to 62         │ length │ first 7 bytes │ pointer to the others    │
+/// up to 62         │ length │ first 7 bytes │ pointer to the others,   │
+///                  │        │               │ or to the last 16        │
 /// longer           │        │               │ pointer to a box of all  │
 /// ```
 ///
 /// Short keys are compared without following a pointer, and most others that differ do so before it, too. What
-/// stands in the key is not kept in the box again; so the bytes of a key are not all in one place, and are had
+/// stands in the key is hardly kept behind the pointer again; so the bytes of a key are not all in one place, and are had
 /// as [`parts`](Self::parts), or together for a moment ([`with_bytes`](Self::with_bytes)). Hashes as its bytes
-/// do, so tables keyed by it are searched with a plain `&[u8]`.
+/// do, so tables keyed by it are searched with a plain `&[u8]`, which is told apart by its length once a search.
 ///
 /// ```
 /// use gannet_dict::{ByteKey, Dict};

@@ -1,8 +1,8 @@
 //! The clustered table: blocks in the order of hashes, a directory that finds them, and when they grow, part and
 //! join.
 //!
-//! Growth goes a block at a time, so the work of one operation is bounded by the entries of one block,
-//! `CELLS_MAX`, and some places of the directory.
+//! Growth goes a block at a time, and once an operation where the block is large, so the work of one operation is bounded by
+//! the entries of one block, `CELLS_MAX`, and some places of the directory.
 
 use crate::raw::block::{Begun, Block, Spot, cells_bytes, homes_in};
 use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};

@@ -39,9 +39,6 @@ const WINDOW: usize = 16;
 /// Cells behind the last home.
 const TAIL: usize = 8;
 
-/// Cells behind its home where an entry stands, about.
-const USUAL: usize = 2;
-
 /// Tags that no cell has: the rest of the last home's window.
 const PAD: usize = WINDOW - 1 - TAIL;
 
@@ -246,8 +243,8 @@ impl<T> Block<T> {
     }
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether there are others with
-    /// the tag. Nearly always it is, or there is none. With `guess`, memory where it may well stand is asked for before the
-    /// tags tell.
+    /// the tag. Nearly always it is, or there is none. With `guess`, the memory of its home, where one in three stands, and
+    /// others near by, is asked for before the tags tell.
     #[inline(always)]
     pub(crate) fn find_first(
         &self,
@@ -258,7 +255,7 @@ impl<T> Block<T> {
         let home = self.home(hash);
         if guess {
             // Any address will do for a prefetch.
-            simd::prefetch(self.cells.as_ptr().wrapping_add(home + USUAL));
+            simd::prefetch(self.cells.as_ptr().wrapping_add(home));
         }
         let lanes = self.lanes(home, hash);
         if lanes == 0 {
