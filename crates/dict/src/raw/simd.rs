@@ -107,7 +107,9 @@ pub(crate) fn same(one: [&[u8; 16]; 2], other: [&[u8; 16]; 2]) -> bool {
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    (one == other)
+    {
+        one == other
+    }
 }
 
 /// Asks for the cache line at `at`, without waiting for it. Elsewhere than on x86-64 nothing happens: then a
