@@ -5,7 +5,8 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use crate::Lookup;
-use crate::raw::bytes::{self, Bytes, SPLIT};
+use crate::lookup::Search;
+use crate::raw::bytes::{self, Bytes, Inline, Long, Query, SPLIT, Split};
 
 /// Bytes of the longest string kept in the key itself.
 pub const INLINE: usize = bytes::INLINE;
@@ -14,14 +15,15 @@ pub const INLINE: usize = bytes::INLINE;
 ///
 /// ```text
 /// up to 15 bytes   │ length │ the bytes                                │
-/// up to 62         │ length │ first 7 bytes │ pointer to the others    │
+/// up to 62         │ length │ first 7 bytes │ pointer to the others,   │
+///                  │        │               │ or to the last 16        │
 /// longer           │        │               │ pointer to a box of all  │
 /// ```
 ///
 /// Short keys are compared without following a pointer, and most others that differ do so before it, too. What
-/// stands in the key is not kept in the box again; so the bytes of a key are not all in one place, and are had
+/// stands in the key is hardly kept behind the pointer again; so the bytes of a key are not all in one place, and are had
 /// as [`parts`](Self::parts), or together for a moment ([`with_bytes`](Self::with_bytes)). Hashes as its bytes
-/// do, so tables keyed by it are searched with a plain `&[u8]`.
+/// do, so tables keyed by it are searched with a plain `&[u8]`, which is told apart by its length once a search.
 ///
 /// ```
 /// use gannet_dict::{ByteKey, Dict};
@@ -116,34 +118,68 @@ impl From<&[u8]> for ByteKey {
     }
 }
 
+/// Does the same with a query of each kind.
+macro_rules! of_each_kind {
+    ($query:expr, $of:ident => $do:expr) => {
+        match $query {
+            Query::Inline($of) => $do,
+            Query::Split($of) => $do,
+            Query::Long($of) => $do,
+        }
+    };
+}
+
+macro_rules! lookup {
+    ($($query:ty),*) => {$(
+        impl Lookup<ByteKey> for $query {
+            #[inline(always)]
+            fn is(&self, key: &ByteKey) -> bool {
+                (*self).is(&key.0)
+            }
+        }
+    )*};
+}
+
+lookup!(Inline, Split<'_>, Long<'_>);
+
 impl Lookup<ByteKey> for [u8] {
     #[inline(always)]
     fn is(&self, key: &ByteKey) -> bool {
-        key.0.is(self)
+        of_each_kind!(Query::new(self), query => query.is(&key.0))
     }
 
     #[inline(always)]
     fn hash_as_key<H: Hasher>(&self, state: &mut H) {
-        bytes::hash(self, state);
+        of_each_kind!(Query::new(self), query => query.hash(state));
+    }
+
+    #[inline(always)]
+    fn search<S: Search<ByteKey>>(&self, search: S) -> S::Found {
+        of_each_kind!(Query::new(self), query => search.with(&query))
     }
 }
 
 impl<const N: usize> Lookup<ByteKey> for [u8; N] {
     #[inline(always)]
     fn is(&self, key: &ByteKey) -> bool {
-        key.0.is(self)
+        self.as_slice().is(key)
     }
 
     #[inline(always)]
     fn hash_as_key<H: Hasher>(&self, state: &mut H) {
-        bytes::hash(self, state);
+        Lookup::<ByteKey>::hash_as_key(self.as_slice(), state);
+    }
+
+    #[inline(always)]
+    fn search<S: Search<ByteKey>>(&self, search: S) -> S::Found {
+        Lookup::<ByteKey>::search(self.as_slice(), search)
     }
 }
 
 impl Hash for ByteKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        of_each_kind!(self.0.as_query(), query => query.hash(state));
     }
 }
 
@@ -186,6 +222,16 @@ mod tests {
                 other[at] ^= 0x80;
                 assert!(!other.as_slice().is(&key) && ByteKey::new(&other) != key, "{len} {at}");
             }
+        }
+        // Each of them is found by its bytes, and not by others that are as long.
+        let dict: crate::Dict<ByteKey, usize> =
+            (0..text.len()).map(|len| (ByteKey::new(&text[..len]), len)).collect();
+        for len in 0..text.len() {
+            assert_eq!(dict.get(&text[..len]), Some(&len));
+            assert_eq!(dict.handle(&text[..len]), dict.handle(&ByteKey::new(&text[..len])));
+            let mut other = text[..len].to_vec();
+            other.iter_mut().for_each(|byte| *byte = !*byte);
+            assert_eq!(dict.get(other.as_slice()).is_some(), len == 0);
         }
         // The padding does not make keys equal.
         assert_ne!(ByteKey::new(b"a"), ByteKey::new(b"a\0"));

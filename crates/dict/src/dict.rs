@@ -5,10 +5,10 @@ use core::hash::Hash;
 use core::slice;
 
 use crate::digest::digest;
-use crate::lookup::AsKey;
+use crate::lookup::{AsKey, Search};
 use crate::raw::few::{FEW_MAX, Few};
 use crate::stats::Stats;
-use crate::table::Table;
+use crate::table::{First, Table};
 use crate::{KeyedHash, Lookup, TableHash};
 
 mod batch;
@@ -44,6 +44,23 @@ enum State<T> {
 pub struct Dict<K, V, S = KeyedHash> {
     state: State<(K, V)>,
     hasher: S,
+}
+
+/// A search in a table.
+struct InTable<'d, T, S> {
+    table: &'d Table<T>,
+    hasher: &'d S,
+}
+
+impl<'d, K, V, S: TableHash> Search<K> for InTable<'d, (K, V), S> {
+    type Found = First<'d, (K, V)>;
+
+    #[inline(always)]
+    fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found {
+        let InTable { table, hasher } = self;
+        let hash = hasher.hash_in_table(&AsKey::<K, Q>::new(query), table.drawn());
+        table.find_first(hash, |(k, _)| query.is(k))
+    }
 }
 
 impl<K, V> Dict<K, V> {
@@ -149,10 +166,14 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         Q: Hash + Lookup<K> + ?Sized,
     {
         match &self.state {
-            State::Table(table) => {
-                let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
-                table.find(hash, |(k, _)| key.is(k))
-            }
+            State::Table(table) => match key.search(InTable { table, hasher: &self.hasher }) {
+                First::Is(entry) => Some(entry),
+                // Once, whatever forms there are to search with.
+                First::IsNot(hash) => {
+                    table.find_again(hash, true, &mut |(k, _)| key.is(k)).map(|(entry, _)| entry)
+                }
+                First::None => None,
+            },
             State::Few(few) => {
                 Some(few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?.1)
             }

@@ -28,7 +28,11 @@
 //! the number of entries closely both ways, and no single operation ever moves the whole table.
 //!
 //! Hashes that do not spread may leave a segment without room for an entry though it is far from full. Such entries stand
-//! apart in a list, which searches go through that come to nothing in their segments.
+//! apart in a list, which searches go through that come to nothing in their segments. An operation makes a large segment
+//! anew once: should an entry find no room even then, it stands apart until the next one comes to that segment.
+//!
+//! A search waits for three places in turn: the directory, the tags, the entry. In tables of the size where the tags are in
+//! the second cache and the entries beyond it, the line of its home, where it stands as often as not, is asked for with the tags.
 //!
 //! Because segments are ordered by their hashes through all this, a walk can be told by hashes: a [`Cursor`]
 //! survives every change of the dictionary.

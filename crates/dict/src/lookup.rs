@@ -21,6 +21,25 @@ pub trait Lookup<K: ?Sized> {
     {
         self.hash(state);
     }
+
+    /// Searches with this, or with a form of it that hashes as the same key and knows the same equal, more quickly.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn search<S: Search<K>>(&self, search: S) -> S::Found
+    where
+        Self: Hash,
+    {
+        search.with(self)
+    }
+}
+
+/// A search for a key of the type `K`, whatever form is searched with.
+pub trait Search<K: ?Sized> {
+    /// What it comes to.
+    type Found;
+
+    /// Searches with this form.
+    fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found;
 }
 
 /// What is searched with, to hash as the key does.

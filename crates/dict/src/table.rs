@@ -1,10 +1,10 @@
 //! The clustered table: blocks in the order of hashes, a directory that finds them, and when they grow, part and
 //! join.
 //!
-//! Growth goes a block at a time, so the work of one operation is bounded by the entries of one block,
-//! `CELLS_MAX`, and some places of the directory.
+//! Growth goes a block at a time, and once an operation where the block is large, so the work of one operation is bounded by
+//! the entries of one block, `CELLS_MAX`, and some places of the directory.
 
-use crate::raw::block::{Block, Spot, cells_bytes, homes_in};
+use crate::raw::block::{Begun, Block, Spot, cells_bytes, homes_in};
 use crate::raw::directory::{Directory, at_order, behind, order, parting_bit};
 use crate::raw::secret::{self, Drawn};
 
@@ -25,6 +25,10 @@ const FRESH: (usize, usize) = (39, 50);
 /// Entries that may stand apart in a table of one block before it is as full as it may be: one entry in bad luck would
 /// else cost such a table a quarter of its memory.
 const APART_EARLY: usize = 2;
+
+/// Blocks of so many homes are made anew once an operation: that is most of what the longest ones take. What finds no room
+/// then stands apart until the next entry comes to the block.
+const LARGE: usize = 128;
 
 /// Halves that hold together no more than this become one.
 const MERGE_MAX: usize = 240;
@@ -73,6 +77,15 @@ pub(crate) struct Place {
 pub(crate) enum At {
     Cell(Spot),
     Apart(usize),
+}
+
+/// What the first entry with the tag says of a search.
+pub(crate) enum First<'t, T> {
+    Is(&'t T),
+    /// It has to go on, for this hash.
+    IsNot(u64),
+    /// There is none.
+    None,
 }
 
 /// The least size that allocators hand out without waste from `bytes` on: four of them to a doubling.
@@ -128,10 +141,10 @@ impl<T> Filling<T> {
         }
     }
 
-    /// The block; what found no room does in larger ones, until they would be so empty that this cannot be the reason. The
-    /// rest has to stand apart.
+    /// The block; what found no room does in larger ones, until they would be so empty that this cannot be the reason, or
+    /// so large that this is left to the next operation. The rest has to stand apart.
     fn settle(mut self, apart: &mut Vec<(u64, T)>, hasher: impl Fn(&T) -> u64) -> Block<T> {
-        while !self.left.is_empty() && !is_thin(&self.block) {
+        while !self.left.is_empty() && !is_large(&self.block) && !is_thin(&self.block) {
             let Filling { mut block, left, .. } = self;
             self = Self::with_homes(block.depth, homes_beyond::<T>(block.homes()));
             let hashes: Vec<u64> = block.iter().map(&hasher).collect();
@@ -152,6 +165,15 @@ fn is_full<T>(block: &Block<T>) -> bool {
 /// Whether a block is so empty that a larger one would hardly have room where it has not.
 fn is_thin<T>(block: &Block<T>) -> bool {
     block.len() * 2 < block.cells()
+}
+
+fn is_large<T>(block: &Block<T>) -> bool {
+    block.homes() >= LARGE
+}
+
+/// Whether entries of a block stand apart that may have room in one made anew.
+fn is_owed_room<T>(block: &Block<T>) -> bool {
+    block.has_apart && is_large(block) && !is_thin(block)
 }
 
 impl<T> Table<T> {
@@ -179,16 +201,10 @@ impl<T> Table<T> {
         self.drawn
     }
 
-    /// Begins a search in steps: asks for the memory that the second one will touch.
+    /// [`Block::begin`].
     #[inline(always)]
-    pub(crate) fn ask(&self, hash: u64) {
-        self.directory.block(hash).ask(hash);
-    }
-
-    /// The second step: the entry to compare first, whose memory is asked for.
-    #[inline(always)]
-    pub(crate) fn first(&self, hash: u64) -> Option<&T> {
-        self.directory.block(hash).first(hash)
+    pub(crate) fn begin(&self, hash: u64) -> Begun<'_, T> {
+        self.directory.block(hash).begin(hash)
     }
 
     /// Whether keys for which there is no first entry may yet be there.
@@ -196,20 +212,34 @@ impl<T> Table<T> {
         !self.directory.counts().apart.is_empty()
     }
 
+    /// The entry of this hash that `eq` accepts, if it is the first one with the tag, as it nearly always is.
+    #[inline(always)]
+    pub(crate) fn find_first(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> First<'_, T> {
+        let block = self.directory.block(hash);
+        match block.find_first(hash, self.directory.is_middling(), &mut eq) {
+            Ok((entry, _)) => First::Is(entry),
+            Err(has_others) if has_others || block.has_apart => First::IsNot(hash),
+            Err(_) => First::None,
+        }
+    }
+
     /// The entry of this hash that `eq` accepts.
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<&T> {
+    pub(crate) fn find(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<&T> {
+        let mut first = eq;
         let block = self.directory.block(hash);
-        match block.find_first(hash, &mut eq) {
+        match block.find_first(hash, self.directory.is_middling(), &mut first) {
             Ok((entry, _)) => Some(entry),
             Err(has_others) if has_others || block.has_apart => {
-                self.find_again(hash, has_others, &mut eq).map(|(entry, _)| entry)
+                let mut again = eq;
+                self.find_again(hash, has_others, &mut again).map(|(entry, _)| entry)
             }
             Err(_) => None,
         }
     }
 
-    /// The same beyond the first entry with the tag. Begins anew: so a search that need not go on keeps nothing for this.
+    /// The same beyond the first entry with the tag. Begins anew, with `eq` as it was: so a search that need not go on keeps
+    /// nothing for this, not even `eq` in memory.
     #[cold]
     #[inline(never)]
     pub(crate) fn find_again(
@@ -237,12 +267,14 @@ impl<T> Table<T> {
 
     /// Where it stands.
     #[inline]
-    pub(crate) fn place(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> Option<Place> {
+    pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<Place> {
+        let mut first = eq;
         let block = self.directory.block(hash);
-        let at = match block.find_first(hash, &mut eq) {
+        let at = match block.find_first(hash, self.directory.is_middling(), &mut first) {
             Ok((_, spot)) => At::Cell(spot),
             Err(has_others) if has_others || block.has_apart => {
-                self.find_again(hash, has_others, &mut eq)?.1
+                let mut again = eq;
+                self.find_again(hash, has_others, &mut again)?.1
             }
             Err(_) => return None,
         };
@@ -263,27 +295,30 @@ impl<T> Table<T> {
         self.directory.counts_mut().len += 1;
         let block = self.directory.block(hash);
         // Counting is left until some entry finds no room near its home, which it soon does in a full block.
-        if block.is_crowded(hash) && is_full(block) {
+        let mut has_grown = block.is_crowded(hash) && is_full(block) || is_owed_room(block);
+        if has_grown {
             self.grow(hash, &hasher);
         }
         while let Err(back) = self.directory.entries_mut(hash).insert(hash, entry, &hasher) {
-            if self.may_stand_apart(hash) {
+            if self.may_stand_apart(hash, has_grown) {
                 self.put_apart(hash, back);
                 return;
             }
             entry = back;
             self.grow(hash, &hasher);
+            has_grown = true;
         }
     }
 
-    /// Whether to put an entry apart that found no room in its block, rather than to make the block larger.
+    /// Whether to put an entry apart that found no room in its block, rather than to make the block larger, which this
+    /// operation may have done before.
     #[cold]
-    fn may_stand_apart(&self, hash: u64) -> bool {
+    fn may_stand_apart(&self, hash: u64, has_grown: bool) -> bool {
         let block = self.directory.block(hash);
         let is_early = self.directory.len() == 1
             && self.directory.counts().apart.len() < APART_EARLY
             && !is_full(block);
-        is_early || is_thin(block)
+        is_early || has_grown && is_large(block) || is_thin(block)
     }
 
     #[cold]

@@ -37,26 +37,25 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         let has_apart = table.has_apart();
         let ask = |key: &'k Q| {
             let hash = self.hasher.hash_in_table(&AsKey::<K, Q>::new(key), table.drawn());
-            table.ask(hash);
-            hash
+            (hash, table.begin(hash))
         };
-        let (mut group, mut hashes, mut firsts) = ([first; GROUP], [0; GROUP], [None; GROUP]);
-        hashes[0] = ask(first);
+        let (mut group, mut begun, mut firsts) =
+            ([first; GROUP], [ask(first); GROUP], [None; GROUP]);
         let mut count = 1;
         loop {
-            let places = group[count..].iter_mut().zip(&mut hashes[count..]);
-            for ((place, hash), key) in places.zip(keys.by_ref()) {
-                (*place, *hash) = (key, ask(key));
+            let places = group[count..].iter_mut().zip(&mut begun[count..]);
+            for ((place, begun), key) in places.zip(keys.by_ref()) {
+                (*place, *begun) = (key, ask(key));
                 count += 1;
             }
             if count == 0 {
                 return;
             }
-            for (hash, first) in hashes[..count].iter().zip(&mut firsts) {
-                *first = table.first(*hash);
+            for ((hash, begun), first) in begun[..count].iter().zip(&mut firsts) {
+                *first = begun.first(*hash);
             }
-            let asked = group[..count].iter().zip(&hashes).zip(&firsts);
-            found.extend(asked.map(|((key, hash), first)| match first {
+            let asked = group[..count].iter().zip(&begun).zip(&firsts);
+            found.extend(asked.map(|((key, (hash, _)), first)| match first {
                 Some((k, v)) if key.is(k) => Some(v),
                 None if !has_apart => None,
                 _ => table.find_again(*hash, true, &mut |(k, _)| key.is(k)).map(|((_, v), _)| v),

@@ -241,10 +241,29 @@ fn equal_hashes_for_all_still_work() {
     let mut dict: Dict<u64, u64, core::hash::BuildHasherDefault<Same>> =
         (0..count).map(|i| (i, i)).collect();
     let mut cursor = dict.cursor();
-    let mut visited = 0;
-    while dict.next(&mut cursor).is_some() {
-        visited += 1;
+    let mut visited = BTreeSet::new();
+    while let Some((key, _)) = dict.next(&mut cursor) {
+        assert!(visited.insert(*key));
     }
-    assert_eq!(visited, count);
+    assert_eq!(visited.len() as u64, count);
     assert!((0..count).all(|i| dict.remove(&i) == Some(i)));
+}
+
+#[test]
+fn what_stands_apart_finds_room_when_the_next_entry_comes() {
+    let mut dict: Dict<u64, u64> = Dict::new();
+    let (mut apart, mut most) = (0_u32, 0);
+    for i in 0..MANY {
+        dict.insert(mixed(i), i);
+        let State::Table(table) = &dict.state else { continue };
+        if table.has_apart() {
+            let now = table.iter().filter(|(k, _)| dict.get(k).is_none()).count();
+            assert_eq!(now, 0);
+            apart += 1;
+            most = most.max(i);
+        }
+    }
+    // No more than now and then, for as long as no entry comes to that block.
+    assert!(u64::from(apart) < MANY / 4, "{apart} of {MANY}, the last at {most}");
+    assert!((0..MANY).all(|i| dict.get(&mixed(i)) == Some(&i)));
 }

@@ -122,7 +122,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
 
     /// Among the entries of one hash, one to which `nth` others come before.
     fn nth_of(&self, hash: u64, mut nth: u32) -> Option<(&K, &V)> {
-        let is = |(k, _): &(K, V)| {
+        let is = move |(k, _): &(K, V)| {
             let is = self.hasher.hash_one(k) == hash;
             nth = nth.wrapping_sub(u32::from(is));
             is && nth == u32::MAX
@@ -130,7 +130,11 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         self.find_where(hash, is)
     }
 
-    fn find_where(&self, hash: u64, mut is: impl FnMut(&(K, V)) -> bool) -> Option<(&K, &V)> {
+    fn find_where(
+        &self,
+        hash: u64,
+        mut is: impl FnMut(&(K, V)) -> bool + Copy,
+    ) -> Option<(&K, &V)> {
         let (k, v) = match &self.state {
             State::Empty => None,
             State::One(entry) => Some(entry).filter(|e| is(e)),

@@ -113,6 +113,35 @@ unsafe impl<T: Sync> Sync for Block<T> {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot(u32);
 
+/// A search begun.
+pub(crate) struct Begun<'b, T> {
+    window: &'b [u8; WINDOW],
+    /// The cell that the first of these tags is of.
+    home: NonNull<T>,
+}
+
+impl<T> Clone for Begun<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Begun<'_, T> {}
+
+impl<'b, T> Begun<'b, T> {
+    /// The first entry with the tag of this hash, whose memory is asked for.
+    #[inline(always)]
+    pub(crate) fn first(self, hash: u64) -> Option<&'b T> {
+        let lanes = simd::bytes_of_hash::<RAISE>(self.window, hash);
+        let cell = self.home.as_ptr().wrapping_add(nth(0, lanes));
+        // Without one any address will do: a prefetch harms nothing.
+        simd::prefetch(cell);
+        // SAFETY: as far behind the home as the tag of a hash is behind that of the home: of the cell with that tag, which
+        // is initialised. The block is borrowed for as long, so nothing changes.
+        (lanes != 0).then(|| unsafe { &*cell })
+    }
+}
+
 impl<T> Block<T> {
     /// So many homes, and nothing there.
     ///
@@ -202,36 +231,32 @@ impl<T> Block<T> {
         simd::bytes_of_hash::<RAISE>(self.window(home), hash)
     }
 
-    /// Asks for the tags that a search for this hash will compare.
+    /// Begins a search for this hash, in steps: asks for the tags that the next one will compare.
     #[inline(always)]
-    pub(crate) fn ask(&self, hash: u64) {
-        let window = self.window(self.home(hash));
+    pub(crate) fn begin(&self, hash: u64) -> Begun<'_, T> {
+        let home = self.home(hash);
+        let window = self.window(home);
         // Every fourth window goes on in the next line.
         simd::prefetch(window);
         simd::prefetch(&raw const window[WINDOW - 1]);
-    }
-
-    /// The first entry with the tag of this hash, whose memory is asked for.
-    #[inline(always)]
-    pub(crate) fn first(&self, hash: u64) -> Option<&T> {
-        let home = self.home(hash);
-        let lanes = self.lanes(home, hash);
-        let cell = self.cells.as_ptr().wrapping_add(nth(home, lanes));
-        // Without one any address will do: a prefetch harms nothing.
-        simd::prefetch(cell);
-        // SAFETY: of a cell with the tag of a hash, which is initialised.
-        (lanes != 0).then(|| unsafe { &*cell })
+        Begun { window, home: self.cell(home) }
     }
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether there are others with
-    /// the tag. Nearly always it is, or there is none.
+    /// the tag. Nearly always it is, or there is none. With `guess`, the memory of its home, where one in three stands, and
+    /// others near by, is asked for before the tags tell.
     #[inline(always)]
     pub(crate) fn find_first(
         &self,
         hash: u64,
+        guess: bool,
         eq: &mut impl FnMut(&T) -> bool,
     ) -> Result<(&T, Spot), bool> {
         let home = self.home(hash);
+        if guess {
+            // Any address will do for a prefetch.
+            simd::prefetch(self.cells.as_ptr().wrapping_add(home));
+        }
         let lanes = self.lanes(home, hash);
         if lanes == 0 {
             return Err(false);

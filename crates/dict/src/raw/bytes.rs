@@ -1,8 +1,7 @@
 //! Byte strings in sixteen bytes: short ones whole, longer ones with their first bytes beside the pointer to the others.
 
 use core::alloc::Layout;
-use core::hash::Hasher;
-use core::mem::MaybeUninit;
+use core::hash::{Hash, Hasher};
 use core::num::NonZeroU8;
 use core::ptr::NonNull;
 use core::slice;
@@ -19,12 +18,16 @@ const FRONT: usize = 7;
 /// The longest string whose front is kept apart.
 pub(crate) const SPLIT: usize = FRONT + 55;
 
+/// Bytes that are copied, compared and hashed at a time.
+const PIECE: usize = 16;
+
 /// An owned byte string.
 ///
 /// What `tail` is follows from `kind`:
 ///
 /// * one more than a length up to [`INLINE`]: the bytes after the front, and zeros;
-/// * one more than a length up to [`SPLIT`]: a pointer to an allocation of the bytes after the front;
+/// * one more than a length up to [`SPLIT`]: a pointer to an allocation of the bytes after the front, or of the last
+///   [`PIECE`] bytes where those are more (allocators round up to as many anyway): so there is always a whole piece;
 /// * [`LONG`]: a pointer that came from a `Box<Box<[u8]>>` of all bytes; the front is zeros.
 #[repr(C)]
 pub(crate) struct Bytes {
@@ -85,64 +88,174 @@ fn inline_words(bytes: &[u8]) -> (u64, u64) {
     (head(len, small), 0)
 }
 
-/// What a string that is searched for hashes as, the same as [`Bytes`] of it do.
-#[inline(always)]
-pub(crate) fn hash<H: Hasher>(bytes: &[u8], state: &mut H) {
-    match bytes.split_first_chunk::<8>() {
-        Some((first, _)) if bytes.len() > INLINE && bytes.len() <= SPLIT => {
-            state.write_u64(head(bytes.len(), word(first)));
-            state.write(&bytes[FRONT..]);
-        }
-        _ if bytes.len() <= INLINE => {
-            let (head, tail) = inline_words(bytes);
-            state.write_u64(head);
-            state.write_u64(tail);
-        }
-        _ => hash_long(bytes, state),
-    }
+/// A string that is searched for, told apart by what [`Bytes`] of its length are: what hashing it and comparing it have in
+/// common is done once.
+pub(crate) enum Query<'b> {
+    Inline(Inline),
+    Split(Split<'b>),
+    Long(Long<'b>),
 }
 
-#[cold]
-fn hash_long<H: Hasher>(bytes: &[u8], state: &mut H) {
-    state.write_u64(LONG.get().into());
-    state.write(bytes);
+/// As much as stands in [`Bytes`] without a pointer.
+#[derive(Clone, Copy)]
+pub(crate) struct Inline {
+    head: u64,
+    tail: u64,
 }
 
-/// Copies 8 to 64 bytes, in words that overlap: a call that first looks how many there are takes longer.
-#[inline(always)]
-fn copy_short(to: &mut [MaybeUninit<u8>], from: &[u8]) {
-    let (to_len, len) = (to.len(), from.len());
-    assert!(to_len == len && (8..=64).contains(&len));
-    let (to, from) = (to.as_mut_ptr().cast::<u8>(), from.as_ptr());
-    // SAFETY: each piece is within the first `len` bytes of both, which do not overlap as one is borrowed to be changed.
-    unsafe {
-        if len >= 16 {
-            let last = len - 16;
-            for at in [0, last.min(16), last.min(32), last] {
-                let piece = from.add(at).cast::<[u8; 16]>().read();
-                to.add(at).cast::<[u8; 16]>().write(piece);
+/// One with some bytes in front, and others behind a pointer.
+#[derive(Clone, Copy)]
+pub(crate) struct Split<'b> {
+    head: u64,
+    rest: Rest<'b>,
+}
+
+/// One that is in one place.
+#[derive(Clone, Copy)]
+pub(crate) struct Long<'b>(&'b [u8]);
+
+impl<'b> Query<'b> {
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'b [u8]) -> Self {
+        let len = bytes.len();
+        match bytes.first_chunk() {
+            _ if len <= INLINE => {
+                let (head, tail) = inline_words(bytes);
+                Query::Inline(Inline { head, tail })
             }
-        } else {
-            for at in [0, len - 8] {
-                let piece = from.add(at).cast::<[u8; 8]>().read();
-                to.add(at).cast::<[u8; 8]>().write(piece);
+            Some(first) if len <= SPLIT => {
+                Query::Split(Split { head: head(len, word(first)), rest: Rest::of(bytes) })
             }
+            _ => Query::Long(Long(bytes)),
         }
     }
 }
 
-/// Whether two parts behind fronts, of 9 to 55 bytes, are the same.
-#[inline(always)]
-fn same(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
+/// As [`Bytes`] of it hash.
+impl Hash for Inline {
+    #[inline(always)]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.head);
+        state.write_u64(self.tail);
     }
-    match (a.first_chunk::<8>(), a.last_chunk(), b.first_chunk(), b.last_chunk()) {
-        _ if a.len() >= 16 && a.len() <= 64 => simd::same_short(a, b),
-        (Some(a_first), Some(a_last), Some(b_first), Some(b_last)) if a.len() < 16 => {
-            (word(a_first) ^ word(b_first)) | (word(a_last) ^ word(b_last)) == 0
+}
+
+impl Inline {
+    /// Whether `key` is of these bytes.
+    #[inline(always)]
+    pub(crate) fn is(self, key: &Bytes) -> bool {
+        // SAFETY: the head says that it is an inline string.
+        key.head() == self.head && unsafe { key.tail() } == self.tail
+    }
+}
+
+/// As [`Bytes`] of it hash.
+impl Hash for Split<'_> {
+    #[inline(always)]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.head);
+        state.write(self.rest.0);
+    }
+}
+
+impl Split<'_> {
+    /// Whether `key` is of these bytes. Length and front come first: they need no pointer.
+    #[inline(always)]
+    pub(crate) fn is(self, key: &Bytes) -> bool {
+        // SAFETY: the head says that it is a split string, and how long: as long as that of `self`.
+        key.head() == self.head && unsafe { key.rest(self.rest.0.len()) }.is(self.rest)
+    }
+}
+
+/// As [`Bytes`] of it hash.
+impl Hash for Long<'_> {
+    #[inline(always)]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(LONG.get().into());
+        state.write(self.0);
+    }
+}
+
+impl Long<'_> {
+    /// Whether `key` is of these bytes.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn is(self, key: &Bytes) -> bool {
+        // SAFETY: the kind says that it is a long string.
+        key.kind == LONG && unsafe { key.whole() } == self.0
+    }
+}
+
+/// What stands behind the pointer of a string from [`INLINE`] + 1 to [`SPLIT`] bytes long: from [`PIECE`] to 4 times as many.
+#[derive(Clone, Copy)]
+struct Rest<'b>(&'b [u8]);
+
+impl<'b> Rest<'b> {
+    /// Of a string of such a length.
+    #[inline(always)]
+    fn of(bytes: &'b [u8]) -> Self {
+        let (len, start) = (bytes.len(), FRONT.min(bytes.len().wrapping_sub(PIECE)));
+        assert!(len > INLINE && len <= SPLIT);
+        // SAFETY: `len` is PIECE or more, so `start` is no more than what is left of it without one.
+        Rest(unsafe { slice::from_raw_parts(bytes.as_ptr().add(start), len - start) })
+    }
+
+    /// How many they are for a string of such a length.
+    #[inline(always)]
+    fn len_for(len: usize) -> usize {
+        (len - FRONT).max(PIECE)
+    }
+
+    #[inline(always)]
+    fn piece(self, at: usize) -> &'b [u8; PIECE] {
+        debug_assert!(at + PIECE <= self.0.len());
+        // SAFETY: there are a piece at least, and callers begin one that much in front of the end at the latest.
+        unsafe { &*self.0.as_ptr().add(at).cast() }
+    }
+
+    /// The first piece and the last, which may overlap or be the same.
+    #[inline(always)]
+    fn ends(self) -> [&'b [u8; PIECE]; 2] {
+        [self.piece(0), self.piece(self.0.len() - PIECE)]
+    }
+
+    /// The two that come between, if there is anything.
+    #[inline(always)]
+    fn middle(self) -> Option<[&'b [u8; PIECE]; 2]> {
+        let len = self.0.len();
+        (len > 2 * PIECE).then(|| [self.piece(PIECE), self.piece(len - 2 * PIECE)])
+    }
+
+    /// Whether both are the same, which are equally long.
+    #[inline(always)]
+    fn is(self, other: Rest<'_>) -> bool {
+        debug_assert!(self.0.len() == other.0.len());
+        let both =
+            |[a, b]: [&[u8; PIECE]; 2], [c, d]: [&[u8; PIECE]; 2]| simd::same([a, b], [c, d]);
+        match (self.middle(), other.middle()) {
+            (Some(own), Some(others)) if !both(own, others) => false,
+            _ => both(self.ends(), other.ends()),
         }
-        _ => a == b,
+    }
+
+    /// Copies them, in pieces that overlap: a call that first looks how many bytes there are takes longer.
+    #[inline(always)]
+    fn copy(self) -> Box<[u8]> {
+        let mut place = Box::<[u8]>::new_uninit_slice(self.0.len());
+        let to = place.as_mut_ptr().cast::<[u8; PIECE]>();
+        let len = self.0.len();
+        // SAFETY: the pieces of `self` cover it all, and each is written as far from the beginning as it was read, so
+        // within the new allocation, all of which is initialised then.
+        unsafe {
+            if let Some([one, two]) = self.middle() {
+                to.byte_add(PIECE).write_unaligned(*one);
+                to.byte_add(len - 2 * PIECE).write_unaligned(*two);
+            }
+            let [first, last] = self.ends();
+            to.write_unaligned(*first);
+            to.byte_add(len - PIECE).write_unaligned(*last);
+            place.assume_init()
+        }
     }
 }
 
@@ -168,10 +281,7 @@ impl Bytes {
     fn new_outside(bytes: &[u8]) -> Self {
         match bytes.split_first_chunk::<8>() {
             Some((first, _)) if bytes.len() > INLINE && bytes.len() <= SPLIT => {
-                let rest = &bytes[FRONT..];
-                let mut place = Box::<[u8]>::new_uninit_slice(rest.len());
-                copy_short(&mut place, rest);
-                let pointer = NonNull::from(Box::leak(place)).cast();
+                let pointer = NonNull::from(Box::leak(Rest::of(bytes).copy())).cast();
                 Self::with_head(head(bytes.len(), word(first)), Tail { pointer })
             }
             _ => Self::new_long(bytes),
@@ -203,20 +313,19 @@ impl Bytes {
         u64::from_le_bytes(unsafe { self.tail.bytes })
     }
 
-    /// What [`hash`](fn@hash) does for its bytes.
-    #[inline]
-    pub(crate) fn hash<H: Hasher>(&self, state: &mut H) {
-        if self.kind == LONG {
-            // SAFETY: the kind says so.
-            return hash_long(unsafe { self.whole() }, state);
-        }
-        state.write_u64(self.head());
-        if self.short_len() <= INLINE {
-            // SAFETY: the kind says so.
-            state.write_u64(unsafe { self.tail() });
-        } else {
-            // SAFETY: the kind says so.
-            state.write(unsafe { self.rest() });
+    /// What it was made of, as [`Query`] has it.
+    #[inline(always)]
+    pub(crate) fn as_query(&self) -> Query<'_> {
+        // SAFETY: the kind says which of the three it is.
+        unsafe {
+            if self.short_len() <= INLINE {
+                Query::Inline(Inline { head: self.head(), tail: self.tail() })
+            } else if self.kind != LONG {
+                let rest = self.rest(Rest::len_for(self.short_len()));
+                Query::Split(Split { head: self.head(), rest })
+            } else {
+                Query::Long(Long(self.whole()))
+            }
         }
     }
 
@@ -238,15 +347,15 @@ impl Bytes {
         unsafe { slice::from_raw_parts(start.add(1), self.short_len()) }
     }
 
-    /// The bytes after the front of a split string.
+    /// What stands behind the pointer of a split string.
     ///
     /// # Safety
-    /// It is one.
+    /// It is one, and there stand so many bytes.
     #[inline(always)]
-    unsafe fn rest(&self) -> &[u8] {
+    unsafe fn rest(&self, len: usize) -> Rest<'_> {
         // SAFETY: a split string's tail points to an allocation of so many initialised bytes, which lives as long as
         // `self` and changes never.
-        unsafe { slice::from_raw_parts(self.tail.pointer.as_ptr(), self.short_len() - FRONT) }
+        Rest(unsafe { slice::from_raw_parts(self.tail.pointer.as_ptr(), len) })
     }
 
     /// The bytes of a long string.
@@ -266,42 +375,22 @@ impl Bytes {
             if self.short_len() <= INLINE {
                 (self.inline(), &[])
             } else if self.kind != LONG {
-                (&self.front, self.rest())
+                let len = self.short_len();
+                let Rest(rest) = self.rest(Rest::len_for(len));
+                // Where a whole piece is more than what follows the front, it begins with bytes of the front.
+                (&self.front, &rest[rest.len() - (len - FRONT)..])
             } else {
                 (self.whole(), &[])
             }
         }
     }
 
-    /// Whether it is these bytes. Length and front come first: they need no pointer.
-    #[inline(always)]
-    pub(crate) fn is(&self, bytes: &[u8]) -> bool {
-        let len = bytes.len();
-        if len <= INLINE {
-            let (head, tail) = inline_words(bytes);
-            // SAFETY: the head says that it is an inline string.
-            return self.head() == head && unsafe { self.tail() } == tail;
-        }
-        let Some(first) = bytes.first_chunk() else { return false };
-        if len > SPLIT {
-            return self.is_long(bytes);
-        }
-        // SAFETY: the head says that it is a split string.
-        self.head() == head(len, word(first)) && same(unsafe { self.rest() }, &bytes[FRONT..])
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn is_long(&self, bytes: &[u8]) -> bool {
-        // SAFETY: the kind says that it is a long string.
-        self.kind == LONG && unsafe { self.whole() } == bytes
-    }
-
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self.parts() {
             (front, []) if self.kind == LONG => front.len() + size_of::<Box<[u8]>>(),
-            (_, rest) => rest.len(),
+            (_, []) => 0,
+            _ => Rest::len_for(self.short_len()),
         }
     }
 }
@@ -309,18 +398,10 @@ impl Bytes {
 impl PartialEq for Bytes {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        if self.head() != other.head() {
-            return false;
-        }
-        // SAFETY: the kind says which of the three both are.
-        unsafe {
-            if self.short_len() <= INLINE {
-                self.tail() == other.tail()
-            } else if self.kind != LONG {
-                same(self.rest(), other.rest())
-            } else {
-                self.whole() == other.whole()
-            }
+        match self.as_query() {
+            Query::Inline(query) => query.is(other),
+            Query::Split(query) => query.is(other),
+            Query::Long(query) => query.is(other),
         }
     }
 }
@@ -349,7 +430,7 @@ impl Drop for Bytes {
             let pointer = self.tail.pointer;
             if self.kind == LONG {
                 drop(Box::from_raw(pointer.cast::<Box<[u8]>>().as_ptr()));
-            } else if let Ok(layout) = Layout::array::<u8>(self.short_len() - FRONT) {
+            } else if let Ok(layout) = Layout::array::<u8>(Rest::len_for(self.short_len())) {
                 alloc::dealloc(pointer.as_ptr(), layout);
             }
         }
@@ -371,7 +452,8 @@ mod tests {
             let (front, rest) = copy.parts();
             assert_eq!([front, rest].concat(), &text[..len]);
             assert!(
-                copy.is(&text[..len]) && copy != Bytes::new(&text[..len.max(1) - 1]) || len == 0
+                copy == Bytes::new(&text[..len]) && copy != Bytes::new(&text[..len.max(1) - 1])
+                    || len == 0
             );
             assert_eq!(copy.heap_bytes() == 0, len <= INLINE);
             assert_eq!(rest.is_empty(), len <= INLINE || len > SPLIT);

@@ -17,6 +17,7 @@
 //! * there is a place for every value under the mask (**whole**).
 
 use core::mem::ManuallyDrop;
+use core::ops::RangeInclusive;
 
 use super::block::{Block, Spot};
 
@@ -25,6 +26,11 @@ const STRIDE: usize = 128;
 
 /// Bits of the largest directory. The upper half of the hash chooses cells.
 const BITS_MAX: u8 = 27;
+
+const _: () = assert!(BITS_MAX as u32 + PLACE_BITS <= u32::BITS, "masks of all directories");
+
+/// Places of directories of middling tables, of some 60,000 to 400,000 entries.
+const MIDDLING: RangeInclusive<usize> = 256..=1024;
 
 /// Bytes of a place: a hash under the mask is their number from the first place on. So the bits that the directory goes
 /// by begin at the sixth.
@@ -52,7 +58,9 @@ pub(crate) struct Directory<T, C> {
     /// Always a power of two.
     places: Box<[Place<T>]>,
     /// Of the bytes from the first place to that of a hash.
-    mask: usize,
+    mask: u32,
+    /// Whether there are [`MIDDLING`] many.
+    is_middling: bool,
     more: Box<More<T, C>>,
 }
 
@@ -144,6 +152,7 @@ impl<T, C> Directory<T, C> {
         Directory {
             places: Box::new([ManuallyDrop::new(block)]),
             mask: 0,
+            is_middling: false,
             more: Box::new(More { next: None, counts }),
         }
     }
@@ -160,10 +169,18 @@ impl<T, C> Directory<T, C> {
         &mut self.more.counts
     }
 
+    /// Whether the tags of such a table are in the second cache, and its entries not, but not very far either: then a guess
+    /// where an entry stands, which is wrong as often as not, costs less than waiting for the tags does. Beyond, wrong ones
+    /// take too much of what all memory can do.
+    #[inline(always)]
+    pub(crate) fn is_middling(&self) -> bool {
+        self.is_middling
+    }
+
     /// The block that holds this hash.
     #[inline(always)]
     pub(crate) fn block(&self, hash: u64) -> &Block<T> {
-        let offset = hash as usize & self.mask;
+        let offset = (hash as u32 & self.mask) as usize;
         debug_assert!(offset / PLACE < self.places.len());
         // SAFETY: the array is whole: it has a place for all values under the mask, which is a multiple of a place's size.
         unsafe { &*self.places.as_ptr().byte_add(offset) }
@@ -310,7 +327,8 @@ impl<T, C> Directory<T, C> {
         }
         if to == whole {
             self.places = core::mem::take(&mut next.places).into_boxed_slice();
-            self.mask = (whole - 1) * PLACE;
+            self.mask = ((whole - 1) * PLACE) as u32;
+            self.is_middling = MIDDLING.contains(&whole);
             self.more.next = None;
         }
     }

@@ -90,30 +90,26 @@ pub(crate) fn set_byte(tags: &mut [u8; 16], lane: usize, tag: u8) {
     }
 }
 
-/// Whether two strings, each of 16 to 64 bytes and as many as the other, are the same: four pieces of each, which may
-/// overlap, so that nothing is decided by their length.
+/// Whether two pairs of sixteen bytes are the same.
 #[inline(always)]
-pub(crate) fn same_short(a: &[u8], b: &[u8]) -> bool {
-    let len = a.len();
-    assert!(len == b.len() && (16..=64).contains(&len));
-    let last = len - 16;
-    let starts = [0, last.min(16), last.min(32), last];
+pub(crate) fn same(one: [&[u8; 16]; 2], other: [&[u8; 16]; 2]) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{
             _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8,
         };
-        // SAFETY: SSE2 is part of x86-64; each piece is within both strings.
+        let [a, b, c, d] = [one[0], other[0], one[1], other[1]].map(core::ptr::from_ref);
+        // SAFETY: SSE2 is part of x86-64; the 16 bytes read are those of each array, at any alignment.
         unsafe {
-            let [p, q, r, s] = starts.map(|at| {
-                let (a, b) = (a.as_ptr().add(at).cast(), b.as_ptr().add(at).cast());
-                _mm_cmpeq_epi8(_mm_loadu_si128(a), _mm_loadu_si128(b))
-            });
-            _mm_movemask_epi8(_mm_and_si128(_mm_and_si128(p, q), _mm_and_si128(r, s))) == 0xffff
+            let first = _mm_cmpeq_epi8(_mm_loadu_si128(a.cast()), _mm_loadu_si128(b.cast()));
+            let second = _mm_cmpeq_epi8(_mm_loadu_si128(c.cast()), _mm_loadu_si128(d.cast()));
+            _mm_movemask_epi8(_mm_and_si128(first, second)) == 0xffff
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    starts.iter().all(|at| a[*at..at + 16] == b[*at..at + 16])
+    {
+        one == other
+    }
 }
 
 /// Asks for the cache line at `at`, without waiting for it. Elsewhere than on x86-64 nothing happens: then a
@@ -170,15 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn strings_that_differ_in_one_byte_are_not_the_same() {
-        for len in 16..=64_usize {
-            let text: Vec<u8> = (0..len as u8).collect();
-            assert!(same_short(&text, &text.clone()));
-            for at in 0..len {
-                let mut other = text.clone();
-                other[at] ^= 1;
-                assert!(!same_short(&text, &other), "{len} {at}");
-            }
+    fn pairs_that_differ_in_one_byte_are_not_the_same() {
+        let (one, two) = (core::array::from_fn(|i| i as u8), [7; 16]);
+        assert!(same([&one, &two], [&one.clone(), &two.clone()]));
+        for at in 0..16 {
+            let (mut other, mut another) = (one, two);
+            other[at] ^= 1;
+            another[at] ^= 0x80;
+            assert!(!same([&one, &two], [&other, &two]) && !same([&one, &two], [&one, &another]));
         }
     }
 }
