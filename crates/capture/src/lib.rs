@@ -76,6 +76,7 @@ mod stream;
 mod test;
 mod ticks;
 mod write;
+pub mod zstd;
 
 pub use compress::Compression;
 pub use error::Error;
