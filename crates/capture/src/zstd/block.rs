@@ -67,9 +67,7 @@ impl Last {
         if modes & 3 != 0 {
             return Err(Damage::Modes);
         }
-        let mut described = |kind: usize| {
-            self.table(&mut rest, kind, modes >> (6 - 2 * kind) & 3)
-        };
+        let mut described = |kind: usize| self.table(&mut rest, kind, modes >> (6 - 2 * kind) & 3);
         let tables = [described(0)?, described(1)?, described(2)?];
         Ok(Packed { literals, literal_count, codes, tables, sequences, stream: rest.range })
     }
@@ -116,7 +114,11 @@ impl Last {
             self.id += 1;
             let mut codes = Codes { id: self.id, length, ..NONE };
             let description = inner.take(length)?;
-            codes.bytes.get_mut(..length).ok_or(Damage::Codes)?.copy_from_slice(&rest.input[description]);
+            codes
+                .bytes
+                .get_mut(..length)
+                .ok_or(Damage::Codes)?
+                .copy_from_slice(&rest.input[description]);
             self.codes = Some(codes);
         }
         let codes = self.codes.clone().ok_or(Damage::NoTable)?;

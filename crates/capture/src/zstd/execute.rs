@@ -150,10 +150,8 @@ impl Window {
         }
         // In the first round, all that is in reach lies before the block.
         let before = if self.end.is_some() { self.size } else { 0 };
-        let run = Run {
-            bytes: self.bytes.as_mut_ptr(),
-            end: self.end.unwrap_or(isize::MAX as usize),
-        };
+        let run =
+            Run { bytes: self.bytes.as_mut_ptr(), end: self.end.unwrap_or(isize::MAX as usize) };
         let size = self.size;
         let mut literals = made.literals.as_ptr();
         let mut at = begin;

@@ -126,7 +126,8 @@ impl<R: BufRead> Scanner<R> {
         }
         if head & 1 != 0 {
             self.frame = None;
-            let checksum = if inside.checksum { Some(u32::from_le_bytes(self.bytes()?)) } else { None };
+            let checksum =
+                if inside.checksum { Some(u32::from_le_bytes(self.bytes()?)) } else { None };
             job.end = Some(checksum);
         }
         Ok(true)

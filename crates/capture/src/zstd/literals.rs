@@ -163,22 +163,12 @@ fn fast(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: u
 /// The same code for processors that shift by any register.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2")]
-fn modern(
-    table: &Table,
-    streams: &mut [Stream<'_>; 4],
-    output: &mut [u8],
-    each: usize,
-) -> usize {
+fn modern(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {
     rounds(table, streams, output, each)
 }
 
 #[inline(always)]
-fn rounds(
-    table: &Table,
-    streams: &mut [Stream<'_>; 4],
-    output: &mut [u8],
-    each: usize,
-) -> usize {
+fn rounds(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {
     let all = output.len();
     // The last one makes the fewest.
     let Some(few) = each.checked_mul(3).and_then(|three| all.checked_sub(three)) else { return 0 };

@@ -17,6 +17,7 @@
 //! [`tables`] make tables of descriptions; [`literals`] and [`sequences`] read what is coded, and
 //! [`execute`] does what it says. A [`job`] is a block on this way, whose memory goes round.
 
+mod ahead;
 mod bits;
 mod block;
 mod execute;
@@ -29,6 +30,8 @@ mod order;
 mod reader;
 mod sequences;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod unpack;
 
 pub use reader::Unzstd;

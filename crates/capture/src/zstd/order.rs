@@ -39,6 +39,11 @@ impl Order {
         self.frame
     }
 
+    /// Bytes of it so far.
+    pub(super) fn made(&self) -> u64 {
+        self.window.made
+    }
+
     /// Copies what there is to `to`; how much.
     pub(super) fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let bytes = self.window.bytes(self.rest.clone());
@@ -70,6 +75,11 @@ impl Order {
             Ok(range) => range,
             Err(damage) => return Err(damaged(&damage, job.used)),
         };
+        match job.failure.take() {
+            None => {}
+            Some(Failure::Input(error)) => return Err(error),
+            Some(Failure::Damage(damage)) => return Err(damaged(&damage, job.used)),
+        }
         let frame = self.frame.as_ref();
         if frame.is_some_and(|frame| frame.checksum) {
             self.hash.write(self.window.bytes(self.rest.clone()));
@@ -79,6 +89,8 @@ impl Order {
             if let Some(size) = frame.and_then(|frame| frame.size)
                 && size != made
             {
+                // What the last block made is as wrong as the size.
+                self.rest = 0..0;
                 let what = format!("{made} bytes came out of a frame and should be {size}");
                 return Err(damaged(&what, job.used));
             }
@@ -86,17 +98,14 @@ impl Order {
             if let Some(stored) = stored
                 && stored != sum
             {
-                let what =
-                    format!("what came out has the checksum {sum:08x} and should have {stored:08x}");
+                let what = format!(
+                    "what came out has the checksum {sum:08x} and should have {stored:08x}"
+                );
                 return Err(damaged(&what, job.used));
             }
             self.frame = None;
         }
-        match job.failure.take() {
-            None => Ok(()),
-            Some(Failure::Input(error)) => Err(error),
-            Some(Failure::Damage(damage)) => Err(damaged(&damage, job.used)),
-        }
+        Ok(())
     }
 }
 

@@ -5,10 +5,11 @@ use std::io;
 use std::io::BufRead;
 use std::io::Read;
 
-use super::frame::Scanner;
-use super::job::Job;
+use super::ahead::Ahead;
 use super::order::Order;
-use super::unpack::Entropy;
+
+/// What is unpacked before threads are started for the rest: short files are read before they have begun.
+const LONG: u64 = 1 << 20;
 
 /// Unpacks zstd data, of one frame or several.
 ///
@@ -25,16 +26,12 @@ use super::unpack::Entropy;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Unzstd<R> {
-    scanner: Scanner<R>,
-    /// Whether the input is there, so that nobody waits for what comes after the next block.
-    at_hand: bool,
-    entropy: Entropy,
-    /// Blocks that were taken from the input.
-    jobs: [Job; 2],
-    /// Which of them comes next, and how many there are.
-    next: usize,
-    taken: usize,
+    ahead: Ahead<R>,
     order: Order,
+    /// Threads to be started for long input, and how.
+    threads: usize,
+    long: u64,
+    start: Option<fn(&mut Ahead<R>, usize)>,
     ended: bool,
 }
 
@@ -45,56 +42,55 @@ impl<R> fmt::Debug for Unzstd<R> {
 }
 
 impl<R: BufRead> Unzstd<R> {
-    /// Of input that begins with a frame. Of that no more is read than what is asked for takes.
+    /// Of input that begins with a frame. Of that no more is taken than what is asked for needs, so that
+    /// nobody waits for what comes after it.
     pub fn new(input: R) -> Self {
-        Self {
-            scanner: Scanner::new(input),
-            at_hand: false,
-            entropy: Entropy::default(),
-            jobs: Default::default(),
-            next: 0,
-            taken: 0,
-            order: Order::new(),
-            ended: false,
-        }
+        Self::of(Ahead::new(input, false))
     }
 
-    /// Of input that can be read without waiting for it: of that more is read, which takes less time.
+    /// Of input for which nobody has to wait, like a mapped file: blocks are taken ahead, as it takes
+    /// less time to unpack two of them at once.
     pub fn at_hand(input: R) -> Self {
-        Self { at_hand: true, ..Self::new(input) }
+        Self::of(Ahead::new(input, true))
+    }
+
+    fn of(ahead: Ahead<R>) -> Self {
+        Self { ahead, order: Order::new(), threads: 0, long: LONG, start: None, ended: false }
     }
 
     /// Unpacks the next block; false at the end, and where an error comes next.
-    fn step(&mut self) -> bool {
+    fn step(&mut self) -> io::Result<bool> {
         if self.ended {
-            return false;
+            return Ok(false);
         }
-        if self.next == self.taken {
-            self.take();
+        if self.threads > 0
+            && self.order.made() >= self.long
+            && let Some(start) = self.start.take()
+        {
+            start(&mut self.ahead, self.threads);
         }
-        let Some(job) = self.jobs[..self.taken].get_mut(self.next) else {
-            self.ended = true;
-            return false;
-        };
-        self.next += 1;
-        self.ended = !self.order.put(job);
-        !self.ended
+        let next = self.ahead.next();
+        self.ended = !matches!(next, Ok(Some(_)));
+        match next {
+            Ok(Some(job)) => self.ended = !self.order.put(job),
+            Ok(None) => {}
+            Err(_) => return Err(io::Error::other("a thread that unpacks has panicked")),
+        }
+        Ok(!self.ended)
+    }
+}
+
+impl<R: BufRead + Send + 'static> Unzstd<R> {
+    /// Has so many threads unpack, that of the caller being one of them, where the input is at hand and long.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.saturating_sub(1);
+        self.start = Some(Ahead::start);
     }
 
-    /// Takes one block or two.
-    fn take(&mut self) {
-        let [first, second] = &mut self.jobs;
-        self.next = 0;
-        self.taken = usize::from(self.scanner.next(first));
-        if self.taken == 0 {
-            return;
-        }
-        if self.at_hand && self.scanner.next(second) {
-            self.taken = 2;
-            self.entropy.two(first, second);
-        } else {
-            self.entropy.one(first);
-        }
+    /// Has threads started where so much was unpacked.
+    #[cfg(test)]
+    pub(super) fn start_at(&mut self, made: u64) {
+        self.long = made;
     }
 }
 
@@ -112,7 +108,7 @@ impl<R: BufRead> Read for Unzstd<R> {
             if n > 0 {
                 return Ok(n);
             }
-            if !self.step() {
+            if !self.step()? {
                 return self.order.read(to);
             }
         }

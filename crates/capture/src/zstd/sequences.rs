@@ -209,9 +209,8 @@ impl Regs {
     unsafe fn bits(&self) -> (u64, u64) {
         // SAFETY: the byte that has the next bit is in the stream, or before it by what was taken too
         // much; so are the seven before that, for which `FRONT` is enough.
-        let word = unsafe {
-            self.base.offset((self.left >> 3) as isize - 7).cast::<[u8; 8]>().read()
-        };
+        let word =
+            unsafe { self.base.offset((self.left >> 3) as isize - 7).cast::<[u8; 8]>().read() };
         (56 + (self.left as u64 & 7), u64::from_le_bytes(word))
     }
 
@@ -228,8 +227,11 @@ impl Regs {
         // SAFETY: `left` is not negative.
         let (mut have, mut bits) = unsafe { self.bits() };
         if states + values > 56 {
+            // A copy, so that this one can stay in registers.
+            let mut copy = *self;
             // SAFETY: as for this function.
-            unsafe { self.values() };
+            unsafe { copy.values() };
+            *self = copy;
             // SAFETY: less than a sequence was taken.
             (have, bits) = unsafe { self.bits() };
             self.left -= states as i64;
