@@ -416,6 +416,7 @@ fn analyse(
         words.warning(&format_args!("skipped {error}"));
     }
     options.logs.dir = Some(out.to_owned());
+    stream.set_unpack_threads(options.threads);
     if options.threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
     }

@@ -98,6 +98,7 @@ pub use packet::MAX_PACKET;
 pub use packet::NEAR_PACKETS;
 pub use packet::Packet;
 pub use reader::Reader;
+pub use reader::UNPACK_THREADS;
 pub use stream::Options;
 pub use stream::Stream;
 pub use write::Precision;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io;
 use std::io::BufRead;
-use std::io::Read;
 
 use super::ahead::Ahead;
 use super::order::Order;
@@ -14,20 +13,22 @@ const LONG: u64 = 1 << 20;
 /// Unpacks zstd data, of one frame or several.
 ///
 /// ```
-/// use std::io::Read;
-///
 /// use gannet_capture::zstd::Unzstd;
 ///
 /// // A frame of one block with one byte, repeated.
 /// let packed = b"\x28\xb5\x2f\xfd\x20\x05\x2b\0\0a";
-/// let mut text = Vec::new();
-/// Unzstd::new(&packed[..]).read_to_end(&mut text)?;
-/// assert_eq!(text, b"aaaaa");
+/// let mut text = [0; 16];
+/// let mut unzstd = Unzstd::new(&packed[..]);
+/// assert_eq!(unzstd.read(&mut text)?, 5);
+/// assert_eq!(&text[..5], b"aaaaa");
+/// assert_eq!(unzstd.read(&mut text)?, 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Unzstd<R> {
     ahead: Ahead<R>,
     order: Order,
+    /// Whether nobody has to wait for input.
+    at_hand: bool,
     /// Threads to be started for long input, and how.
     threads: usize,
     long: u64,
@@ -45,17 +46,39 @@ impl<R: BufRead> Unzstd<R> {
     /// Of input that begins with a frame. Of that no more is taken than what is asked for needs, so that
     /// nobody waits for what comes after it.
     pub fn new(input: R) -> Self {
-        Self::of(Ahead::new(input, false))
+        Self::of(input, false)
     }
 
     /// Of input for which nobody has to wait, like a mapped file: blocks are taken ahead, as it takes
     /// less time to unpack two of them at once.
     pub fn at_hand(input: R) -> Self {
-        Self::of(Ahead::new(input, true))
+        Self::of(input, true)
     }
 
-    fn of(ahead: Ahead<R>) -> Self {
-        Self { ahead, order: Order::new(), threads: 0, long: LONG, start: None, ended: false }
+    fn of(input: R, at_hand: bool) -> Self {
+        let (ahead, order) = (Ahead::new(input, at_hand), Order::new());
+        Self { ahead, order, at_hand, threads: 0, long: LONG, start: None, ended: false }
+    }
+
+    /// Unpacks what comes next; how many bytes, or 0 at the end.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] where the input ends within a frame, [`io::ErrorKind::InvalidData`] where
+    /// it is damaged or does not match its checksum or size, and the input's own. What was unpacked
+    /// before comes first.
+    pub fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if to.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let n = self.order.read(to)?;
+            if n > 0 {
+                return Ok(n);
+            }
+            if !self.step()? {
+                return self.order.read(to);
+            }
+        }
     }
 
     /// Unpacks the next block; false at the end, and where an error comes next.
@@ -81,36 +104,18 @@ impl<R: BufRead> Unzstd<R> {
 }
 
 impl<R: BufRead + Send + 'static> Unzstd<R> {
-    /// Has so many threads unpack, that of the caller being one of them, where the input is at hand and long.
+    /// Has so many threads unpack, that of the caller being one of them, where the input is at hand and long;
+    /// once it was found to be long, that stays so.
     pub fn set_threads(&mut self, threads: usize) {
-        self.threads = threads.saturating_sub(1);
-        self.start = Some(Ahead::start);
+        if self.at_hand && (self.start.is_some() || self.threads == 0) {
+            self.threads = threads.saturating_sub(1);
+            self.start = Some(Ahead::start);
+        }
     }
 
     /// Has threads started where so much was unpacked.
     #[cfg(test)]
     pub(super) fn start_at(&mut self, made: u64) {
         self.long = made;
-    }
-}
-
-impl<R: BufRead> Read for Unzstd<R> {
-    /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] where the input ends within a frame, [`io::ErrorKind::InvalidData`] where
-    /// it is damaged or does not match its checksum or size, and the input's own. What was unpacked
-    /// before comes first.
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        if to.is_empty() {
-            return Ok(0);
-        }
-        loop {
-            let n = self.order.read(to)?;
-            if n > 0 {
-                return Ok(n);
-            }
-            if !self.step()? {
-                return self.order.read(to);
-            }
-        }
     }
 }

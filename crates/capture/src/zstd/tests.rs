@@ -1,6 +1,7 @@
 //! Frames written out, and libzstd as an oracle for all others.
 
 use std::io;
+use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Cursor;
 use std::io::Read;
@@ -29,7 +30,7 @@ struct How {
 const WHOLE: How = How { pieces: None, room: 1 << 17, threads: 1 };
 
 /// All that comes out, and how it ended.
-fn drain(mut from: impl Read, room: usize) -> (Vec<u8>, io::Result<()>) {
+fn drain(mut from: Unzstd<impl BufRead>, room: usize) -> (Vec<u8>, io::Result<()>) {
     let mut all = Vec::new();
     let mut piece = vec![0; room];
     loop {
@@ -47,7 +48,12 @@ fn drain(mut from: impl Read, room: usize) -> (Vec<u8>, io::Result<()>) {
 fn unzstd(packed: &[u8], how: How) -> (Vec<u8>, io::Result<()>) {
     let input = Cursor::new(packed.to_vec());
     match how.pieces {
-        Some(pieces) => drain(Unzstd::new(BufReader::with_capacity(pieces, input)), how.room),
+        Some(pieces) => {
+            let mut unzstd = Unzstd::new(BufReader::with_capacity(pieces, input));
+            unzstd.set_threads(how.threads);
+            unzstd.start_at(0);
+            drain(unzstd, how.room)
+        }
         None => {
             let mut unzstd = Unzstd::at_hand(input);
             unzstd.set_threads(how.threads);
@@ -474,6 +480,37 @@ fn long_windows_and_matches_far_back() {
     }
 }
 
+/// Input that nobody may read beyond some place.
+struct Guarded<'a>(&'a [u8]);
+
+impl Read for Guarded<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        assert!(!self.0.is_empty(), "read too far");
+        let n = self.0.len().min(to.len());
+        to[..n].copy_from_slice(&self.0[..n]);
+        self.0 = &self.0[n..];
+        Ok(n)
+    }
+}
+
+#[test]
+fn input_that_is_not_at_hand_is_not_waited_for() {
+    let first = text(5000, 60, 1);
+    let packed = packed(&first, Pack { flush: 4999, ..PLAIN });
+    // All but the last block, which is empty, and the checksum.
+    let begun = Vec::leak(packed[..packed.len() - 7].to_vec());
+    let mut unzstd = Unzstd::new(BufReader::with_capacity(64, Guarded(begun)));
+    unzstd.set_threads(3);
+    unzstd.start_at(0);
+    let mut all = Vec::new();
+    let mut piece = [0; 700];
+    while all.len() < first.len() {
+        let n = unzstd.read(&mut piece).unwrap();
+        all.extend_from_slice(&piece[..n]);
+    }
+    assert!(all == first);
+}
+
 #[test]
 fn a_reader_that_stops_early_waits_for_nobody() {
     let bytes = text(4 * BLOCK, 60, 2);
@@ -483,8 +520,10 @@ fn a_reader_that_stops_early_waits_for_nobody() {
             let mut unzstd = Unzstd::at_hand(Cursor::new(packed.clone()));
             unzstd.set_threads(threads);
             unzstd.start_at(0);
-            let mut some = vec![0; read];
-            unzstd.read_exact(&mut some).unwrap();
+            let (mut some, mut at) = (vec![0; read], 0);
+            while at < read {
+                at += unzstd.read(&mut some[at..]).unwrap();
+            }
             assert!(some == bytes[..read]);
         }
     }
