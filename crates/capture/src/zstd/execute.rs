@@ -10,7 +10,7 @@ use super::job::Frame;
 use super::job::Job;
 use super::job::Made;
 use super::job::REPEATS;
-use super::job::Sequence;
+use super::job::TOGETHER;
 use super::literals::SLACK;
 
 /// Bytes that are copied at a time: most literals, and most matches, are no more.
@@ -155,45 +155,50 @@ impl Window {
         let size = self.size;
         let mut literals = made.literals.as_ptr();
         let mut at = begin;
-        let mut copied = 0;
         let [mut r0, mut r1, mut r2] = self.last;
-        for &Sequence { literals: count, length, offset } in &made.sequences {
-            let (count, length) = (count as usize, length as usize);
-            // Which offset it is takes no branch: none of them could be foretold.
-            let old = select(offset == 0, r0, select(offset == 1, r1, r2));
-            let old = select(offset == 3, r0.wrapping_sub(1), old);
-            let new = select(offset > REPEATS, offset.wrapping_sub(REPEATS), old);
-            r2 = select(offset < 2, r2, r1);
-            r1 = select(offset < 1, r1, r0);
-            r0 = new;
-            // SAFETY: all literals and lengths of a block add up to no more than there are and to `size`
-            // at the most (`Lane::end`), for which there is room; behind both some bytes more may be
-            // read and written.
-            unsafe {
-                run.literals(literals, at, count);
-                literals = literals.add(count);
+        let mut sequences = made.sequence_count;
+        for group in &made.sequences[..sequences.div_ceil(TOGETHER)] {
+            let n = sequences.min(TOGETHER);
+            sequences -= n;
+            for i in 0..n {
+                let offset = group.offsets[i];
+                let (count, length) = (group.literals[i] as usize, group.lengths[i] as usize);
+
+                // Which offset it is takes no branch: none of them could be foretold.
+                let old = select(offset == 0, r0, select(offset == 1, r1, r2));
+                let old = select(offset == 3, r0.wrapping_sub(1), old);
+                let new = select(offset > REPEATS, offset.wrapping_sub(REPEATS), old);
+                r2 = select(offset < 2, r2, r1);
+                r1 = select(offset < 1, r1, r0);
+                r0 = new;
+                // SAFETY: all literals and lengths of a block add up to no more than there are and to `size`
+                // at the most (`Lane::end`), for which there is room; behind both some bytes more may be
+                // read and written.
+                unsafe {
+                    run.literals(literals, at, count);
+                    literals = literals.add(count);
+                }
+                at += count;
+                let offset = new as usize;
+                if offset.wrapping_sub(1) >= (at + before).min(size) {
+                    return Err(Damage::Offset);
+                }
+                let from = at.wrapping_sub(offset);
+                let from = from.wrapping_add(if offset > at { run.end } else { 0 });
+                if offset >= MATCH && from + length <= run.end {
+                    // SAFETY: what is read was written before: either it begins before `at`, or it lies
+                    // before the end of the last round, with `BEYOND` bytes behind both. What is written is
+                    // as with literals.
+                    unsafe { run.matched(from, at, length) };
+                } else {
+                    // SAFETY: likewise.
+                    unsafe { run.odd(offset, at, length) };
+                }
+                at += length;
             }
-            copied += count;
-            at += count;
-            let offset = new as usize;
-            if offset.wrapping_sub(1) >= (at + before).min(size) {
-                return Err(Damage::Offset);
-            }
-            let from = at.wrapping_sub(offset);
-            let from = from.wrapping_add(if offset > at { run.end } else { 0 });
-            if offset >= MATCH && from + length <= run.end {
-                // SAFETY: what is read was written before: either it begins before `at`, or it lies
-                // before the end of the last round, with `BEYOND` bytes behind both. What is written is
-                // as with literals.
-                unsafe { run.matched(from, at, length) };
-            } else {
-                // SAFETY: likewise.
-                unsafe { run.odd(offset, at, length) };
-            }
-            at += length;
         }
         self.last = [r0, r1, r2];
-        let rest = made.literal_count - copied;
+        let rest = made.literal_count - (literals as usize - made.literals.as_ptr() as usize);
         // SAFETY: they are the last literals, with which the block is as long as was said.
         unsafe { literals.copy_to_nonoverlapping(run.bytes.add(at), rest) };
         Ok(())
@@ -215,6 +220,20 @@ unsafe fn wide<const N: usize>(from: *const u8, to: *mut u8) {
     unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) }
 }
 
+/// Copies what comes after the first `N` of `n` bytes, and up to `N` bytes more.
+///
+/// # Safety
+/// So many can be read and written.
+#[inline(never)]
+unsafe fn more<const N: usize>(from: *const u8, to: *mut u8, n: usize) {
+    let mut done = N;
+    while done < n {
+        // SAFETY: by the caller's word; each copy begins before the last byte that counts.
+        unsafe { wide::<N>(from.add(done), to.add(done)) };
+        done += N;
+    }
+}
+
 impl Run {
     /// Copies `count` literals to `at`, and some bytes more.
     ///
@@ -226,10 +245,8 @@ impl Run {
         unsafe {
             let to = self.bytes.add(at);
             wide::<LITERAL>(from, to);
-            let mut done = LITERAL;
-            while done < count {
-                wide::<LITERAL>(from.add(done), to.add(done));
-                done += LITERAL;
+            if count > LITERAL {
+                more::<LITERAL>(from, to, count);
             }
         }
     }
@@ -246,10 +263,8 @@ impl Run {
         unsafe {
             let (from, to) = (self.bytes.add(from).cast_const(), self.bytes.add(at));
             wide::<MATCH>(from, to);
-            let mut done = MATCH;
-            while done < length {
-                wide::<MATCH>(from.add(done), to.add(done));
-                done += MATCH;
+            if length > MATCH {
+                more::<MATCH>(from, to, length);
             }
         }
     }

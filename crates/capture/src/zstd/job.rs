@@ -79,18 +79,26 @@ pub(super) enum Kind {
     Counts(Counts),
 }
 
-/// Literals to be copied, then a match.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Sequences: literals to be copied, then a match.
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct Sequence {
-    pub(super) literals: u32,
-    pub(super) length: u32,
+pub(super) struct Sequences {
+    pub(super) literals: [u32; TOGETHER],
+    pub(super) lengths: [u32; TOGETHER],
     /// An offset and [`REPEATS`], or which of the last offsets: 0, 1 and 2 count back, 3 is the last
     /// less one.
-    pub(super) offset: u32,
+    pub(super) offsets: [u32; TOGETHER],
 }
 
-/// Offsets in [`Sequence::offset`] are more by so many.
+impl Sequences {
+    pub(super) const NONE: Self =
+        Self { literals: [0; TOGETHER], lengths: [0; TOGETHER], offsets: [0; TOGETHER] };
+}
+
+/// Sequences that stand together.
+pub(super) const TOGETHER: usize = 256;
+
+/// Offsets in [`Sequences::offsets`] are more by so many.
 pub(super) const REPEATS: u32 = 3;
 
 /// What the entropy stage made of a block.
@@ -99,7 +107,9 @@ pub(super) struct Made {
     /// Literals, and room behind them.
     pub(super) literals: Vec<u8>,
     pub(super) literal_count: usize,
-    pub(super) sequences: Vec<Sequence>,
+    /// The first of these are `sequence_count` sequences.
+    pub(super) sequences: Vec<Sequences>,
+    pub(super) sequence_count: usize,
     /// What it unpacks to.
     pub(super) size: usize,
 }

@@ -10,7 +10,8 @@ use super::job::FRONT;
 use super::job::Made;
 use super::job::Packed;
 use super::job::REPEATS;
-use super::job::Sequence;
+use super::job::Sequences;
+use super::job::TOGETHER;
 use super::tables::Entry;
 use super::tables::LITERALS;
 use super::tables::MATCHES;
@@ -22,336 +23,428 @@ const MOST_BITS: usize = 89;
 
 const _: () = assert!(FRONT >= MOST_BITS.div_ceil(8) + 8, "what is read before the beginning");
 
-/// A block whose sequences are read: the tables are its own.
+/// Tables for two blocks, and room for sequences of both as they are read. All of it stands together, so
+/// that one register tells where it is.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Bench {
+    tables: [Tables; 2],
+    read: [Sequences; 2],
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self { tables: Default::default(), read: [Sequences::NONE; 2] }
+    }
+}
+
+/// A block whose sequences are read.
 #[derive(Debug)]
 pub(super) struct Lane<'a> {
-    /// The first byte of the stream, which has [`FRONT`] bytes before it.
-    base: *const u8,
-    /// Bits that are left; negative once more were taken than there were.
-    left: i64,
-    tables: &'a Tables,
-    /// Entries of the three states.
-    literals: Entry,
-    offsets: Entry,
-    matches: Entry,
-    out: *mut Sequence,
-    /// Sequences that are to come.
-    count: usize,
-    /// Sums of literals, and of these and what is matched.
-    sums: (u64, u64),
+    packed: &'a Packed,
+    input: &'a [u8],
     made: &'a mut Made,
-    /// Sequences of the whole block.
-    all: usize,
+    /// The most that it may unpack to.
     most: usize,
+    at: At,
+    /// Sequences that were read.
+    done: usize,
+    /// Sums of what these copy.
+    literals: u64,
+    lengths: u64,
+}
+
+/// Where a lane is.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    /// The address of the bit behind the next one: eight times that of its byte, and which one of it.
+    bit: usize,
+    /// States, which are within their tables.
+    literals: usize,
+    offsets: usize,
+    matches: usize,
 }
 
 impl<'a> Lane<'a> {
-    /// Begins to read the sequences of a block whose content is in `input` behind [`FRONT`] bytes; it may unpack to
-    /// `most` bytes. The literals are there already.
+    /// Of a block whose content is in `input` behind [`FRONT`] bytes, and whose literals are in `made`.
     pub(super) fn new(
-        packed: &Packed,
+        packed: &'a Packed,
         input: &'a [u8],
-        tables: &'a mut Tables,
         made: &'a mut Made,
         most: usize,
-    ) -> Result<Self, Damage> {
-        made.sequences.clear();
-        let count = packed.sequences;
-        if count > 0 {
-            tables.set(&packed.tables);
-        }
-        let mut lane = Self {
-            base: input.as_ptr(),
-            left: 0,
-            tables,
-            literals: 0,
-            offsets: 0,
-            matches: 0,
-            out: std::ptr::null_mut(),
-            count,
-            sums: (0, 0),
-            made,
-            all: count,
-            most,
-        };
+    ) -> Self {
+        made.sequence_count = 0;
+        let at = At { bit: 0, literals: 0, offsets: 0, matches: 0 };
+        Self { packed, input, made, most, at, done: 0, literals: 0, lengths: 0 }
+    }
+
+    /// The address of the first bit of the stream.
+    fn first(&self) -> usize {
+        self.input.as_ptr().wrapping_add(self.packed.stream.start).expose_provenance() * 8
+    }
+
+    /// Bits that are left; negative once more were taken than there were.
+    fn left(&self) -> isize {
+        self.at.bit as isize - self.first() as isize
+    }
+
+    /// How many sequences can be read without a look at the input, up to `most`; `None` if there is no bit left.
+    fn sure(&self, most: usize) -> Option<usize> {
+        let left = usize::try_from(self.left()).ok()?;
+        Some((left / MOST_BITS).clamp(1, most))
+    }
+
+    /// Reads the first states with the tables that the block describes.
+    fn begin(&mut self, tables: &mut Tables) -> Result<(), Damage> {
+        let count = self.packed.sequences;
         if count == 0 {
-            return Ok(lane);
+            return Ok(());
         }
-        let stream = input.get(packed.stream.clone()).ok_or(Damage::Cut)?;
-        if packed.stream.start < FRONT {
+        let stream = self.input.get(self.packed.stream.clone()).ok_or(Damage::Cut)?;
+        if self.packed.stream.start < FRONT {
             return Err(Damage::Cut);
         }
-        // What lies before the stream is read as well.
-        lane.base = input.as_ptr().wrapping_add(packed.stream.start);
-        lane.left = below_mark(stream)?;
-        lane.made.sequences.reserve(count);
-        lane.out = lane.made.sequences.as_mut_ptr();
-        Ok(lane)
+        self.at.bit = self.first() + below_mark(stream)? as usize;
+        tables.set(&self.packed.tables);
+        let groups = count.div_ceil(TOGETHER);
+        if self.made.sequences.len() < groups {
+            self.made.sequences.resize(groups, Sequences::NONE);
+        }
+        let [literals, offsets, matches] = tables.logs;
+        // SAFETY: nothing was taken yet.
+        let (have, bits) = unsafe { self.at.bits() };
+        let after = have - u64::from(literals);
+        let then = after - u64::from(offsets);
+        let end = then - u64::from(matches);
+        // SAFETY: tables have two to the power of up to 9 states.
+        unsafe {
+            self.at.literals = low(bits, after, literals) as usize;
+            self.at.offsets = low(bits, then, offsets) as usize;
+            self.at.matches = low(bits, end, matches) as usize;
+        }
+        self.at.bit -= (have - end) as usize;
+        Ok(())
+    }
+
+    /// Takes `n` sequences that were read, no more than the group has room for that comes next.
+    #[inline(always)]
+    fn take(&mut self, read: &Sequences, n: usize) {
+        let at = self.done % TOGETHER;
+        let Some(group) = self.made.sequences.get_mut(self.done / TOGETHER) else { return };
+        let sums = settle(read, n, group, at);
+        self.literals += u64::from(sums.0);
+        self.lengths += u64::from(sums.1);
+        self.done += n;
+    }
+
+    /// Holds what was read against what must be.
+    fn end(self) -> Result<(), Damage> {
+        let count = self.packed.sequences;
+        if self.done < count || count > 0 && self.left() != 0 {
+            return Err(Damage::Bits);
+        }
+        let made = self.made;
+        if self.literals > made.literal_count as u64 {
+            return Err(Damage::Literals);
+        }
+        let size = made.literal_count as u64 + self.lengths;
+        if size > self.most as u64 {
+            return Err(Damage::Long);
+        }
+        made.size = size as usize;
+        made.sequence_count = count;
+        Ok(())
     }
 }
 
+/// Copies the first `n` of `read` to `group`, from `at` on, with repeated offsets counted as
+/// [`Sequences::offsets`] says; sums of literals and lengths.
+#[inline(always)]
+fn settle(read: &Sequences, n: usize, group: &mut Sequences, at: usize) -> (u32, u32) {
+    let to = at..at + n;
+    let (Some(literals), Some(lengths), Some(offsets)) = (
+        group.literals.get_mut(to.clone()),
+        group.lengths.get_mut(to.clone()),
+        group.offsets.get_mut(to),
+    ) else {
+        return (0, 0);
+    };
+    literals.copy_from_slice(&read.literals[..n]);
+    lengths.copy_from_slice(&read.lengths[..n]);
+    for ((to, &offset), &literals) in offsets.iter_mut().zip(&read.offsets).zip(&read.literals) {
+        // Behind literals the last offset is the first of them, else it is the second.
+        *to = offset - (u32::from(offset <= REPEATS) & u32::from(literals != 0));
+    }
+    // The values of so few sequences are far from 32 bits.
+    let sum = |all: &[u32]| all.iter().fold(0_u32, |sum, &one| sum.wrapping_add(one));
+    (sum(literals), sum(lengths))
+}
+
 /// Reads all sequences of one block or of two; what is wrong with each.
-pub(super) fn read<const N: usize>(mut lanes: [Lane<'_>; N]) -> [Result<(), Damage>; N] {
+pub(super) fn read<const N: usize>(
+    bench: &mut Bench,
+    lanes: [Lane<'_>; N],
+) -> [Result<(), Damage>; N] {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("bmi1")
+    if is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("lzcnt")
     {
         // SAFETY: the processor has what the function is compiled for.
-        unsafe { modern(&mut lanes) };
-        return lanes.map(Lane::end);
+        return unsafe { modern(bench, lanes) };
     }
-    run(&mut lanes);
-    lanes.map(Lane::end)
+    run(bench, lanes)
 }
 
 /// The same code for processors that shift by any register.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "bmi1,bmi2,lzcnt")]
-fn modern<const N: usize>(lanes: &mut [Lane<'_>; N]) {
-    run(lanes);
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn modern<const N: usize>(bench: &mut Bench, lanes: [Lane<'_>; N]) -> [Result<(), Damage>; N] {
+    run(bench, lanes)
 }
 
 #[inline(always)]
-fn run<const N: usize>(lanes: &mut [Lane<'_>; N]) {
-    for lane in &mut *lanes {
-        lane.begin();
+fn run<const N: usize>(bench: &mut Bench, mut lanes: [Lane<'_>; N]) -> [Result<(), Damage>; N] {
+    let mut begun = [Ok(()); N];
+    for (i, lane) in lanes.iter_mut().enumerate() {
+        begun[i] = lane.begin(&mut bench.tables[i % 2]);
     }
-    if let [a, b] = &mut lanes[..] {
-        together(a, b);
+    if let [a, b] = &mut lanes[..]
+        && begun.iter().all(Result::is_ok)
+    {
+        together(bench, a, b);
     }
-    for lane in lanes {
-        alone(lane);
+    if let [a, ..] = &mut lanes[..]
+        && begun[0].is_ok()
+    {
+        alone::<0>(bench, a);
     }
+    if let [_, b] = &mut lanes[..]
+        && begun[N - 1].is_ok()
+    {
+        alone::<1>(bench, b);
+    }
+    let mut begun = begun.into_iter();
+    lanes.map(|lane| begun.next().unwrap_or(Ok(())).and_then(|()| lane.end()))
 }
 
 /// Reads sequences of both but for the last of either, as long as there are bits.
 #[inline(always)]
-fn together(a: &mut Lane<'_>, b: &mut Lane<'_>) {
-    if a.left | b.left < 0 {
-        return;
-    }
-    let both = a.count.min(b.count).saturating_sub(1);
-    let (mut x, mut y) = (Regs::of(a), Regs::of(b));
-    for _ in 0..both {
-        // SAFETY: fewer than `count` sequences are read, which there is room for.
-        unsafe {
-            x.step(a.tables);
-            y.step(b.tables);
+fn together(bench: &mut Bench, a: &mut Lane<'_>, b: &mut Lane<'_>) {
+    let both = a.packed.sequences.min(b.packed.sequences).saturating_sub(1);
+    while a.done < both {
+        let n = (both - a.done).min(TOGETHER);
+        let mut read = 0;
+        while read < n {
+            let (Some(x), Some(y)) = (a.sure(n - read), b.sure(n - read)) else { return };
+            let until = read + x.min(y);
+            let (mut x, mut y) = (a.at, b.at);
+            let mut long = None;
+            while read < until {
+                // SAFETY: there are bits for all of these sequences, or for the one that is read; states are
+                // within the tables, and `read` is less than `TOGETHER`.
+                unsafe {
+                    if !x.step::<0>(bench, read) {
+                        long = Some(true);
+                        break;
+                    }
+                    if !y.step::<1>(bench, read) {
+                        long = Some(false);
+                        break;
+                    }
+                }
+                read += 1;
+            }
+            if let Some(both) = long {
+                // SAFETY: as above.
+                unsafe {
+                    if both {
+                        x = x.long_step::<0>(bench, read);
+                    }
+                    if !both || !y.step::<1>(bench, read) {
+                        y = y.long_step::<1>(bench, read);
+                    }
+                }
+                read += 1;
+            }
+            (a.at, b.at) = (x, y);
         }
-        if x.left | y.left < 0 {
-            break;
-        }
+        a.take(&bench.read[0], n);
+        b.take(&bench.read[1], n);
     }
-    x.back(a);
-    y.back(b);
 }
 
 /// Reads all sequences that are left, as long as there are bits.
 #[inline(always)]
-fn alone(lane: &mut Lane<'_>) {
-    if lane.count == 0 || lane.left < 0 {
-        return;
-    }
-    let mut x = Regs::of(lane);
-    for _ in 1..lane.count {
-        // SAFETY: fewer than `count` sequences are read, which there is room for.
-        unsafe { x.step(lane.tables) };
-        if x.left < 0 {
-            break;
+fn alone<const L: usize>(bench: &mut Bench, lane: &mut Lane<'_>) {
+    let last = lane.packed.sequences.saturating_sub(1);
+    while lane.done < last {
+        let n = (last - lane.done).min(TOGETHER - lane.done % TOGETHER);
+        let mut read = 0;
+        while read < n {
+            let Some(sure) = lane.sure(n - read) else { return };
+            let mut x = lane.at;
+            let until = read + sure;
+            // SAFETY: as above.
+            unsafe {
+                while read < until && x.step::<L>(bench, read) {
+                    read += 1;
+                }
+                if read < until {
+                    x = x.long_step::<L>(bench, read);
+                    read += 1;
+                }
+            }
+            lane.at = x;
         }
+        lane.take(&bench.read[L], n);
     }
-    if x.left >= 0 {
-        // SAFETY: one fewer than `count` were read.
-        unsafe { x.last() };
+    if lane.done < lane.packed.sequences && lane.left() >= 0 {
+        // SAFETY: as above. After the last one there are no states.
+        lane.at = unsafe { lane.at.values::<L>(bench, 0) };
+        lane.take(&bench.read[L], 1);
     }
-    x.back(lane);
 }
 
-/// What of a lane is kept in registers.
-#[derive(Clone, Copy)]
-struct Regs {
-    base: *const u8,
-    left: i64,
-    literals: Entry,
-    offsets: Entry,
-    matches: Entry,
-    out: *mut Sequence,
-    sums: (u64, u64),
-}
-
-/// The lowest `n` bits, fewer than 64.
+/// `n` bits from `at` on.
+///
+/// # Safety
+/// These are fewer than 64.
 #[inline(always)]
-fn low(bits: u64, n: u64) -> u64 {
-    bits & !(u64::MAX << (n & 63))
+unsafe fn low(bits: u64, at: u64, n: u8) -> u32 {
+    let n = u64::from(n);
+    // SAFETY: by the caller's word.
+    unsafe { std::hint::assert_unchecked(n < 64) };
+    (bits >> (at & 63) & !(u64::MAX << n)) as u32
 }
 
-impl Regs {
-    #[inline(always)]
-    fn of(lane: &Lane<'_>) -> Self {
-        let Lane { base, left, literals, offsets, matches, out, sums, .. } = *lane;
-        Self { base, left, literals, offsets, matches, out, sums }
-    }
-
-    #[inline(always)]
-    fn back(self, lane: &mut Lane<'_>) {
-        lane.count -= (self.out as usize - lane.out as usize) / size_of::<Sequence>();
-        let Self { base: _, left, literals, offsets, matches, out, sums } = self;
-        (lane.left, lane.literals, lane.offsets, lane.matches) = (left, literals, offsets, matches);
-        (lane.out, lane.sums) = (out, sums);
-    }
-
+impl At {
     /// The bits that come next: how many these are, and they in the lower part of a word.
     ///
     /// # Safety
     /// No more than [`MOST_BITS`] have been taken beyond what there was.
     #[inline(always)]
     unsafe fn bits(&self) -> (u64, u64) {
+        let last = std::ptr::with_exposed_provenance::<u8>(self.bit >> 3);
         // SAFETY: the byte that has the next bit is in the stream, or before it by what was taken too
         // much; so are the seven before that, for which `FRONT` is enough.
-        let word =
-            unsafe { self.base.offset((self.left >> 3) as isize - 7).cast::<[u8; 8]>().read() };
-        (56 + (self.left as u64 & 7), u64::from_le_bytes(word))
+        let word = unsafe { last.sub(7).cast::<[u8; 8]>().read() };
+        (self.bit as u64 & 7 | 56, u64::from_le_bytes(word))
     }
 
-    /// Reads a sequence and the states of the next one.
+    /// The entries of its states.
     ///
     /// # Safety
-    /// `left` is not negative, the entries are of the tables, and there is room for a sequence.
+    /// These are states of the tables.
     #[inline(always)]
-    unsafe fn step(&mut self, tables: &Tables) {
-        let Self { literals, offsets, matches, .. } = *self;
-        // The two lowest bytes of it are sums: bits of states, and of values.
-        let sums = literals.wrapping_add(offsets).wrapping_add(matches);
-        let (states, values) = (sums & 0xff, sums >> 8 & 0xff);
-        // SAFETY: `left` is not negative.
-        let (mut have, mut bits) = unsafe { self.bits() };
-        if states + values > 56 {
-            // A copy, so that this one can stay in registers.
-            let mut copy = *self;
-            // SAFETY: as for this function.
-            unsafe { copy.values() };
-            *self = copy;
-            // SAFETY: less than a sequence was taken.
-            (have, bits) = unsafe { self.bits() };
-            self.left -= states as i64;
-        } else {
-            let at = have - (offsets >> 8 & 0xff);
-            let offset = (offsets >> 32) + low(bits >> (at & 63), offsets >> 8 & 0xff);
-            let at = at - (matches >> 8 & 0xff);
-            let length = (matches >> 32) + low(bits >> (at & 63), matches >> 8 & 0xff);
-            have -= values;
-            let count = (literals >> 32) + low(bits >> (have & 63), literals >> 8 & 0xff);
-            self.left -= (states + values) as i64;
-            // SAFETY: there is room.
-            unsafe { self.put(count, offset, length) };
-        }
-        let after = have - (literals & 0xff);
-        let literal = (literals >> 16 & 0xffff) + low(bits >> (after & 63), literals & 0xff);
-        let end = have - states;
-        let offset = (offsets >> 16 & 0xffff) + low(bits >> (end & 63), offsets & 0xff);
-        let at = end + (offsets & 0xff);
-        let length = (matches >> 16 & 0xffff) + low(bits >> (at & 63), matches & 0xff);
-        // SAFETY: with whatever bits, the next state of an entry is in its table.
-        unsafe {
-            self.literals = *tables.all[LITERALS].get_unchecked(literal as usize);
-            self.offsets = *tables.all[OFFSETS].get_unchecked(offset as usize);
-            self.matches = *tables.all[MATCHES].get_unchecked(length as usize);
-        }
-    }
-
-    /// Reads the last sequence, after which there are no states.
-    ///
-    /// # Safety
-    /// As [`Regs::step`].
-    #[inline(always)]
-    unsafe fn last(&mut self) {
+    unsafe fn entries<const L: usize>(self, bench: &Bench) -> [&Entry; 3] {
+        let all = &bench.tables[L].all;
         // SAFETY: by the caller's word.
-        unsafe { self.values() }
+        unsafe {
+            [
+                all[LITERALS].get_unchecked(self.literals),
+                all[OFFSETS].get_unchecked(self.offsets),
+                all[MATCHES].get_unchecked(self.matches),
+            ]
+        }
     }
 
-    /// Reads the values of a sequence, with input between them: they may take more bits than are had at
+    /// Reads a sequence, and the states of the next one. False if these may take more bits than are had at once: then
+    /// nothing is done.
+    ///
+    /// # Safety
+    /// There is a bit left, the states are those of the tables, and `i` is less than [`TOGETHER`].
+    #[inline(always)]
+    unsafe fn step<const L: usize>(&mut self, bench: &mut Bench, i: usize) -> bool {
+        // SAFETY: by the caller's word.
+        let [literals, offsets, matches] = unsafe { self.entries::<L>(bench) };
+        let of = |bits: u8| u64::from(bits);
+        let states = of(literals.state_bits) + of(offsets.state_bits) + of(matches.state_bits);
+        let values = of(literals.value_bits) + of(offsets.value_bits) + of(matches.value_bits);
+        if states + values > 56 {
+            return false;
+        }
+        // SAFETY: there is a bit left.
+        let (have, bits) = unsafe { self.bits() };
+        self.bit -= (states + values) as usize;
+        // What comes first is highest.
+        let have = have - of(offsets.value_bits);
+        // SAFETY: no entry takes 64 bits or more.
+        let offset = offsets.value.wrapping_add(unsafe { low(bits, have, offsets.value_bits) });
+        let have = have - of(matches.value_bits);
+        // SAFETY: as above.
+        let length = matches.value.wrapping_add(unsafe { low(bits, have, matches.value_bits) });
+        let have = have - of(literals.value_bits);
+        // SAFETY: as above.
+        let count = literals.value.wrapping_add(unsafe { low(bits, have, literals.value_bits) });
+        let have = have - of(literals.state_bits);
+        // SAFETY: as above.
+        let next = unsafe { low(bits, have, literals.state_bits) };
+        self.literals = (u32::from(literals.next) + next) as usize;
+        let have = have - of(matches.state_bits);
+        // SAFETY: as above.
+        let next = unsafe { low(bits, have, matches.state_bits) };
+        self.matches = (u32::from(matches.next) + next) as usize;
+        let have = have - of(offsets.state_bits);
+        // SAFETY: as above.
+        let next = unsafe { low(bits, have, offsets.state_bits) };
+        self.offsets = (u32::from(offsets.next) + next) as usize;
+        let read = &mut bench.read[L];
+        // SAFETY: `i` is less than `TOGETHER`.
+        unsafe {
+            *read.literals.get_unchecked_mut(i) = count;
+            *read.lengths.get_unchecked_mut(i) = length;
+            *read.offsets.get_unchecked_mut(i) = offset;
+        }
+        true
+    }
+
+    /// As [`At::step`], with input between values and states.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn long_step<const L: usize>(self, bench: &mut Bench, i: usize) -> Self {
+        // SAFETY: by the caller's word; less than a sequence is taken before the states are.
+        unsafe {
+            let mut after = self.values::<L>(bench, i);
+            let [literals, offsets, matches] = self.entries::<L>(bench);
+            let (mut have, bits) = after.bits();
+            let mut next = |entry: &Entry| {
+                have -= u64::from(entry.state_bits);
+                after.bit -= usize::from(entry.state_bits);
+                (u32::from(entry.next) + low(bits, have, entry.state_bits)) as usize
+            };
+            let (literals, matches, offsets) = (next(literals), next(matches), next(offsets));
+            Self { literals, offsets, matches, ..after }
+        }
+    }
+
+    /// Reads a sequence without states, with input between its values: they may take more bits than are had at
     /// once.
     ///
     /// # Safety
-    /// As [`Regs::step`].
+    /// As [`At::step`].
     #[cold]
     #[inline(never)]
-    unsafe fn values(&mut self) {
-        let values = [self.offsets, self.matches, self.literals].map(|entry| {
-            let n = entry >> 8 & 0xff;
-            // SAFETY: all three take 63 bits at the most.
-            let (have, bits) = unsafe { self.bits() };
-            self.left -= n as i64;
-            (entry >> 32) + low(bits >> (have - n & 63), n)
-        });
-        // SAFETY: there is room.
-        unsafe { self.put(values[2], values[0], values[1]) };
-    }
-
-    /// Notes a sequence: literals, offset as it was coded, length.
-    ///
-    /// # Safety
-    /// There is room for it.
-    #[inline(always)]
-    unsafe fn put(&mut self, literals: u64, offset: u64, length: u64) {
-        // Repeated offsets count otherwise behind literals.
-        let less = u64::from(offset <= u64::from(REPEATS)) & u64::from(literals != 0);
-        let sequence = Sequence {
-            literals: literals as u32,
-            length: length as u32,
-            offset: (offset - less) as u32,
-        };
+    unsafe fn values<const L: usize>(mut self, bench: &mut Bench, i: usize) -> Self {
         // SAFETY: by the caller's word.
-        unsafe {
-            self.out.write(sequence);
-            self.out = self.out.add(1);
-        }
-        self.sums.0 += literals;
-        self.sums.1 += length;
-    }
-}
-
-impl Lane<'_> {
-    /// Reads the first states.
-    #[inline(always)]
-    fn begin(&mut self) {
-        if self.count == 0 {
-            return;
-        }
-        let logs = self.tables.logs.map(u64::from);
-        // SAFETY: nothing was taken yet.
-        let (have, bits) = unsafe { Regs::of(self).bits() };
-        let at = have - logs[LITERALS];
-        let literals = low(bits >> (at & 63), logs[LITERALS]) as usize;
-        let at = at - logs[OFFSETS];
-        let offsets = low(bits >> (at & 63), logs[OFFSETS]) as usize;
-        let at = at - logs[MATCHES];
-        let matches = low(bits >> (at & 63), logs[MATCHES]) as usize;
-        self.left -= (have - at) as i64;
-        let all = &self.tables.all;
-        self.literals = all[LITERALS].get(literals).copied().unwrap_or(0);
-        self.offsets = all[OFFSETS].get(offsets).copied().unwrap_or(0);
-        self.matches = all[MATCHES].get(matches).copied().unwrap_or(0);
-    }
-
-    /// Holds what was read against what must be.
-    fn end(self) -> Result<(), Damage> {
-        let Self { left, count, sums: (literals, lengths), made, all, most, .. } = self;
-        if count > 0 || left != 0 {
-            return Err(Damage::Bits);
-        }
-        // SAFETY: there is room for all sequences, and each of them was written.
-        unsafe { made.sequences.set_len(all) };
-        let rest = made.literal_count as u64;
-        if literals > rest {
-            return Err(Damage::Literals);
-        }
-        let size = rest + lengths;
-        if size > most as u64 {
-            return Err(Damage::Long);
-        }
-        made.size = size as usize;
-        Ok(())
+        let entries = unsafe { self.entries::<L>(bench) };
+        let [count, offset, length] = [0, 1, 2].map(|k| *entries[k]);
+        let [offset, length, count] = [offset, length, count].map(|entry| {
+            let n = u64::from(entry.value_bits);
+            // SAFETY: all three take 63 bits at the most, each less than 64.
+            unsafe {
+                let (have, bits) = self.bits();
+                self.bit -= n as usize;
+                entry.value.wrapping_add(low(bits, have - n, entry.value_bits))
+            }
+        });
+        let read = &mut bench.read[L];
+        read.literals[i] = count;
+        read.lengths[i] = length;
+        read.offsets[i] = offset;
+        self
     }
 }

@@ -41,21 +41,31 @@ pub(super) const PREDEFINED: [Counts; 3] = [
     ),
 ];
 
-/// What a state means: how many bits are to be read for the next one (8 bits), for the value (8), the next
-/// state (16), the value (32), all without those bits.
-pub(super) type Entry = u64;
+/// What a state means.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct Entry {
+    /// Bits that are to be read for the next state: 9 at the most.
+    pub(super) state_bits: u8,
+    /// Bits that are to be read for the value: 31 at the most.
+    pub(super) value_bits: u8,
+    /// The next state, without those bits.
+    pub(super) next: u16,
+    /// The value, without those bits.
+    pub(super) value: u32,
+}
 
-const fn entry(next_bits: u32, value_bits: u32, next: u32, value: u32) -> Entry {
-    next_bits as u64 | (value_bits as u64) << 8 | (next as u64) << 16 | (value as u64) << 32
+const fn entry(value_bits: u32, value: u32) -> Entry {
+    Entry { state_bits: 0, value_bits: value_bits as u8, next: 0, value }
 }
 
 /// Codes from `first` on: each value begins where that before ended.
 const fn meanings<const N: usize>(mut value: u32, plain: usize, bits: &[u8]) -> [Entry; N] {
-    let mut all = [0; N];
+    let mut all = [entry(0, 0); N];
     let mut at = 0;
     while at < N {
         let more = if at < plain { 0 } else { bits[at - plain] as u32 };
-        all[at] = entry(0, more, 0, value);
+        all[at] = entry(more, value);
         value = value.wrapping_add(1 << more);
         at += 1;
     }
@@ -69,10 +79,10 @@ const MATCH_MEANINGS: [Entry; SYMBOLS[MATCHES]] =
     meanings(3, 32, &[1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
 
 const OFFSET_MEANINGS: [Entry; SYMBOLS[OFFSETS]] = {
-    let mut all = [0; SYMBOLS[OFFSETS]];
+    let mut all = [entry(0, 0); SYMBOLS[OFFSETS]];
     let mut code = 0;
     while code < SYMBOLS[OFFSETS] {
-        all[code] = entry(0, code as u32, 0, 1 << code);
+        all[code] = entry(code as u32, 1 << code);
         code += 1;
     }
     all
@@ -85,13 +95,13 @@ const OFFSET_MEANINGS: [Entry; SYMBOLS[OFFSETS]] = {
 pub(super) struct Tables {
     ids: [u64; 3],
     /// Tables have two to the power of these states.
-    pub(super) logs: [u32; 3],
+    pub(super) logs: [u8; 3],
     pub(super) all: [[Entry; STATES]; 3],
 }
 
 impl Default for Tables {
     fn default() -> Self {
-        Self { ids: [0; 3], logs: [0; 3], all: [[0; STATES]; 3] }
+        Self { ids: [0; 3], logs: [0; 3], all: [[entry(0, 0); STATES]; 3] }
     }
 }
 
@@ -107,7 +117,8 @@ impl Tables {
                 OFFSETS => &OFFSET_MEANINGS,
                 _ => &MATCH_MEANINGS,
             };
-            let meaning = |symbol: u8| meanings.get(usize::from(symbol)).copied().unwrap_or(0);
+            let meaning =
+                |symbol: u8| meanings.get(usize::from(symbol)).copied().unwrap_or_default();
             let table = &mut self.all[which];
             match &described.kind {
                 Kind::Symbol(symbol) => {
@@ -117,9 +128,9 @@ impl Tables {
                 Kind::Counts(counts) => {
                     counts.build(|state, symbol, bits, next| {
                         table[state % STATES] =
-                            meaning(symbol) | u64::from(bits) | u64::from(next) << 16;
+                            Entry { state_bits: bits as u8, next: next as u16, ..meaning(symbol) };
                     });
-                    self.logs[which] = counts.log;
+                    self.logs[which] = counts.log as u8;
                 }
             }
             self.ids[which] = described.id;

@@ -6,60 +6,57 @@ use super::job::Failure;
 use super::job::Job;
 use super::literals::Codes;
 use super::sequences;
+use super::sequences::Bench;
 use super::sequences::Lane;
-use super::tables::Tables;
 
-/// Tables for two blocks, kept as long as blocks use them again.
+/// Tables, kept as long as blocks use them again.
 #[derive(Debug, Default)]
 pub(super) struct Entropy {
     codes: Codes,
-    tables: Box<[Tables; 2]>,
+    bench: Box<Bench>,
 }
 
 impl Entropy {
     /// Unpacks literals and sequences of one block.
     pub(super) fn one(&mut self, job: &mut Job) {
         self.literals(job);
-        let [tables, _] = &mut *self.tables;
-        let Some(lane) = lane(job, tables) else { return };
-        let [done] = sequences::read([lane]);
-        fail(job, done);
+        self.sequences_one(job);
     }
 
     /// Likewise of two at once, which takes less time than one after the other.
     pub(super) fn two(&mut self, first: &mut Job, second: &mut Job) {
         self.literals(first);
         self.literals(second);
-        let [one, two] = &mut *self.tables;
-        let done = match (lane(first, one), lane(second, two)) {
-            (Some(a), Some(b)) => sequences::read([a, b]).map(Some),
-            (Some(a), None) => [Some(sequences::read([a])[0]), None],
-            (None, Some(b)) => [None, Some(sequences::read([b])[0])],
-            (None, None) => [None, None],
-        };
-        for (job, done) in [first, second].into_iter().zip(done) {
-            done.into_iter().for_each(|done| fail(job, done));
-        }
+        self.sequences_two(first, second);
     }
 
-    fn literals(&mut self, job: &mut Job) {
+    pub(super) fn literals(&mut self, job: &mut Job) {
         let Content::Packed(packed) = &job.content else { return };
         let done = self.codes.unpack(packed, &job.input, &mut job.made);
         fail(job, done);
     }
+
+    pub(super) fn sequences_one(&mut self, job: &mut Job) {
+        let Some(lane) = lane(job) else { return };
+        let [done] = sequences::read(&mut self.bench, [lane]);
+        fail(job, done);
+    }
+
+    pub(super) fn sequences_two(&mut self, first: &mut Job, second: &mut Job) {
+        let (Some(a), Some(b)) = (lane(first), lane(second)) else {
+            self.sequences_one(first);
+            return self.sequences_one(second);
+        };
+        let [one, two] = sequences::read(&mut self.bench, [a, b]);
+        fail(first, one);
+        fail(second, two);
+    }
 }
 
-/// The sequences of a block, if it has any and nothing was wrong so far.
-fn lane<'a>(job: &'a mut Job, tables: &'a mut Tables) -> Option<Lane<'a>> {
+/// The sequences of a block, if it can have any.
+fn lane(job: &mut Job) -> Option<Lane<'_>> {
     let Content::Packed(packed) = &job.content else { return None };
-    match Lane::new(packed, &job.input, tables, &mut job.made, job.most) {
-        Ok(lane) => Some(lane),
-        Err(damage) => {
-            job.content = Content::Nothing;
-            job.failure = Some(Failure::Damage(damage));
-            None
-        }
-    }
+    Some(Lane::new(packed, &job.input, &mut job.made, job.most))
 }
 
 /// Puts an error in the place of the block.
