@@ -81,19 +81,19 @@ impl Order {
             Some(Failure::Damage(damage)) => return Err(damaged(&damage, job.used)),
         }
         let frame = self.frame.as_ref();
+        let made = self.window.made;
+        if let Some(size) = frame.and_then(|frame| frame.size)
+            && (made > size || job.end.is_some() && made != size)
+        {
+            // What the last block made is as wrong as the size.
+            self.rest = 0..0;
+            let what = format!("{made} bytes came out of a frame and should be {size}");
+            return Err(damaged(&what, job.used));
+        }
         if frame.is_some_and(|frame| frame.checksum) {
             self.hash.write(self.window.bytes(self.rest.clone()));
         }
         if let Some(stored) = job.end {
-            let made = self.window.made;
-            if let Some(size) = frame.and_then(|frame| frame.size)
-                && size != made
-            {
-                // What the last block made is as wrong as the size.
-                self.rest = 0..0;
-                let what = format!("{made} bytes came out of a frame and should be {size}");
-                return Err(damaged(&what, job.used));
-            }
             let sum = self.hash.finish() as u32;
             if let Some(stored) = stored
                 && stored != sum
