@@ -106,7 +106,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Threads that analyse, for the same logs whatever their number; by default one for each core,
-    /// and a single one for small captures
+    /// and a single one for small captures. As many unpack zstd
     #[arg(short, long, value_name = "N")]
     threads: Option<NonZero<u8>>,
     /// Memory that the analysis may take, like 200M or 2G; at more, the least valuable connections end

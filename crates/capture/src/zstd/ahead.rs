@@ -39,6 +39,8 @@ struct Shared<R> {
     ready: Condvar,
 }
 
+// Blocks go from hand to hand: by their addresses, since they are large themselves.
+#[allow(clippy::vec_box)]
 struct Queue<R> {
     /// Absent while somebody takes a block from it, and once it has ended.
     scanner: Option<Box<Scanner<R>>>,

@@ -49,7 +49,7 @@ impl Last {
         let first = usize::from(rest.byte()?);
         let sequences = match first {
             ..128 => first,
-            128..255 => (first - 128 << 8) + usize::from(rest.byte()?),
+            128..255 => ((first - 128) << 8) + usize::from(rest.byte()?),
             _ => usize::from(rest.byte()?) + (usize::from(rest.byte()?) << 8) + 0x7f00,
         };
         if sequences * LEAST_MATCH + literal_count > most {

@@ -191,17 +191,7 @@ fn blocks_of_all_kinds() {
     };
     check(&frame(0, &[raw(b"")]), b"");
     check(&frame(5, &[raw(b"hello")]), b"hello");
-    check(
-        &frame(8, &[raw(b"he"), block(1, 3, b"l"), raw(b"lo!")]),
-        b"helllllo!"[..2]
-            .to_vec()
-            .iter()
-            .chain(b"lll")
-            .chain(b"lo!")
-            .copied()
-            .collect::<Vec<_>>()
-            .as_slice(),
-    );
+    check(&frame(8, &[raw(b"he"), block(1, 3, b"l"), raw(b"lo!")]), b"hellllo!");
     // Raw literals with lengths of 5, 12 and 20 bits, and no sequences.
     check(&frame(3, &[coded(b"\x18abc\0")]), b"abc");
     check(&frame(3, &[coded(b"\x34\0abc\0")]), b"abc");
@@ -211,22 +201,59 @@ fn blocks_of_all_kinds() {
     // One sequence of tables with one symbol each: two literals, a match of 7 at distance 2, whose code has
     // two bits behind it; one literal is left.
     let sequences = b"\x01\x54\x02\x02\x04\x05";
-    check(
-        &frame(10, &[coded(&[b"\x18abc", &sequences[..]].concat())]),
-        b"abababababc"[..9].iter().chain(b"c").copied().collect::<Vec<_>>().as_slice(),
-    );
+    check(&frame(10, &[coded(&[b"\x18abc", &sequences[..]].concat())]), b"ababababac");
     // The same with tables used again in another block, after literals that begin anew.
     let again = b"\x01\xfc\x05";
     let two =
         [coded(&[b"\x18abc", &sequences[..]].concat()), coded(&[b"\x10xy", &again[..]].concat())];
-    check(&frame(19, &two), b"ababababacxyxyxyxyx"[..19].to_vec().as_slice());
+    check(&frame(19, &two), b"ababababacxyxyxyxyx");
+}
+
+/// A frame of words, whose block describes all of its tables.
+const WORDS: &[u8] =
+    b"\x28\xb5\x2f\xfd\x64\xcc\x03\x95\x0d\x00\x16\xd8\x30\x0b\xe0\x6d\xf2\xa0\x1c\xb8\xb7\
+      \x11\x18\xac\x2c\x2c\x00\x2c\x00\x2d\x00\xbf\x5d\xd0\x9a\x8f\xde\x34\x04\x1e\xc9\x78\
+      \x01\x65\xea\x63\x93\xd0\x2d\x41\x14\x5b\x2f\xe5\x3d\x3a\xf0\xd4\xbb\xfa\x79\x2b\xd1\
+      \x8e\x51\x90\x39\x65\xf4\x71\xd6\xdb\xa4\x22\x14\x35\x76\x3e\xe9\x9a\x3a\x8e\x61\x0c\
+      \x6c\x58\x4a\x93\x7f\x37\x7d\xf9\x54\x53\xef\x5d\xa0\x89\x70\xbc\xf7\x51\xa3\x1d\xa7\
+      \x80\xde\x1f\xe0\x9d\xff\x72\x0d\xbb\x61\xc5\xf7\xb1\x01\x4f\x5f\x7a\xb0\x02\x74\x09\
+      \xf7\x82\xc9\xa9\x17\xda\xb1\x35\x35\xfd\xbc\x80\x15\x78\x41\xc6\x8d\x41\x23\x9f\x6b\
+      \x85\xe0\xb8\x02\xc5\xdf\xa4\x30\xd9\x7c\x38\xd0\x45\x39\x9d\x6c\x09\x22\x84\xf2\x1a\
+      \xc1\x70\xe7\x1e\x46\x13\x80\xc9\x7c\xdc\x15\x67\x4b\x47\xbe\x06\xf2\x51\x12\x9b\x08\
+      \x09\xe0\x00\x1d\x56\x1a\xad\x61\xe4\x1a\x6f\x8b\xd6\x18\xbe\x92\xea\x23\x3a\x76\xa8\
+      \x61\xca\x39\x09\x66\x24\x05\x45\x29\xb4\x19\x20\x42\x62\x10\x74\x7a\x10\x10\x02\x8e\
+      \xce\xc6\x01\x1f\x7f\x26\x2e\x3c\x79\x73\xed\xc8\x12\x2a\xfd\x12\xaa\x08\x76\x66\xf9\
+      \xce\xbb\xed\x3e\x2d\x80\x88\x2a\x33\x83\x96\xb1\x7c\x4e\x04\x5d\xbb\x13\x31\x6b\x3f\
+      \x45\x06\x76\x1c\xa2\x74\x27\xf6\xb1\x62\x2e\xac\x73\x77\x94\x28\x12\x51\xf9\x4e\xa5\
+      \xc7\x40\x3f\x19\x5d\xbc\xac\x2f\x97\x6f\x61\x37\x58\x2a\xea\x8d\x0b\x13\x1c\x8a\x85\
+      \x0c\x40\x4f\x7b\xe7\x51\xd1\x3d\x46\x3f\xfd\xec\x5e\xbc\x66\x84\xdd\x08\xc7\x5e\xbd\
+      \xd1\xd7\x8f\x19\x7c\xce\xb2\x3b\xb6\x5b\x49\xd2\x18\x12\x37\x8b\x6c\xab\x63\xe1\xb2\
+      \x32\x19\x54\x6a\xf5\xb0\xa9\x7f\x74\x44\xc3\xb2\xa2\x6d\x0c\xc3\x86\x9b\x62\xb9\x1f\
+      \x39\x7b\x24\xf8\xc2\x95\x40\x67\xcb\x7a\x85\x37\x3e\xf0\xfb\xde\x09\x93\x05\x2e\x89\
+      \x21\x80\x4b\x8f\xba\x46\x98\xc8\xc5\x1b\x71\x86\xc2\xc2\x4e\x1d\x50\x03\xad\xa8\xa8\
+      \xd7\xd8\x43\x47\x98\x1b\x1b\xc4\xef\xe0\x2c\xde\x7a\x63\x02\x53\x55\x75\x63\x86\x7d\
+      \x50\x94\x2a\x3c\xf2\xdd\x02";
+
+#[test]
+fn frames_that_say_themselves_what_is_right() {
+    // Without any oracle, for those who look at every byte that is read and written: the checksum must be right, and
+    // so must the size. Blocks of two frames are read at once.
+    let packed = [WORDS, WORDS, WORDS].concat();
+    for threads in [1, 2] {
+        let (ours, end) = unzstd(&packed, How { threads, ..WHOLE });
+        end.unwrap();
+        assert_eq!(ours.len(), 3 * 1228);
+        assert!(ours[..1228] == ours[1228..2456] && ours[..1228] == ours[2456..]);
+    }
+    let (ours, end) = unzstd(&packed, How { pieces: Some(50), ..WHOLE });
+    end.unwrap();
+    assert_eq!(ours.len(), 3 * 1228);
 }
 
 #[test]
 fn headers_with_all_their_parts() {
     let magic = b"\x28\xb5\x2f\xfd";
-    let end = block(1, 300, b"z");
-    let mut end = end;
+    let mut end = block(1, 300, b"z");
     end[0] |= 1;
     for (head, good) in [
         // A window of 1 KiB, one of 1.875 KiB.
@@ -254,11 +281,7 @@ fn headers_with_all_their_parts() {
     ] {
         let packed = [magic, head, &end].concat();
         let (theirs, ended) = oracle(&packed);
-        assert_eq!(
-            ended.is_ok(),
-            if head == b"\x40\x00\x2c\x00" { true } else { good },
-            "{head:x?}"
-        );
+        assert_eq!(ended.is_ok(), good, "{head:x?}");
         let (ours, end) = whole(&packed);
         assert_eq!(end.is_ok(), ended.is_ok(), "{head:x?}: {end:?} {ended:?}");
         assert!(ended.is_err() || ours == theirs, "{head:x?}");
