@@ -75,20 +75,20 @@ impl Order {
             Ok(range) => range,
             Err(damage) => return Err(damaged(&damage, job.used)),
         };
-        match job.failure.take() {
-            None => {}
-            Some(Failure::Input(error)) => return Err(error),
-            Some(Failure::Damage(damage)) => return Err(damaged(&damage, job.used)),
-        }
         let frame = self.frame.as_ref();
         let made = self.window.made;
-        if let Some(size) = frame.and_then(|frame| frame.size)
-            && (made > size || job.end.is_some() && made != size)
-        {
+        let size = frame.and_then(|frame| frame.size);
+        let ends = job.end.is_some() && job.failure.is_none();
+        if let Some(size) = size.filter(|&size| made > size || ends && made != size) {
             // What the last block made is as wrong as the size.
             self.rest = 0..0;
             let what = format!("{made} bytes came out of a frame and should be {size}");
             return Err(damaged(&what, job.used));
+        }
+        match job.failure.take() {
+            None => {}
+            Some(Failure::Input(error)) => return Err(error),
+            Some(Failure::Damage(damage)) => return Err(damaged(&damage, job.used)),
         }
         if frame.is_some_and(|frame| frame.checksum) {
             self.hash.write(self.window.bytes(self.rest.clone()));

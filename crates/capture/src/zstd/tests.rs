@@ -564,6 +564,9 @@ fn cut_at_every_byte() {
             assert_eq!(end.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         }
     }
+    // Not even of a raw block there is more than its frame says.
+    let packed = frame(3, &[raw(&bytes[..200])]);
+    assert_eq!(whole(&packed[..40]).0, oracle(&packed[..40]).0);
     // Of raw blocks there is what there is.
     let packed = frame(200, &[raw(&bytes[..200])]);
     for cut in 10..packed.len() {
