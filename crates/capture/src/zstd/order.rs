@@ -21,6 +21,8 @@ pub(super) struct Order {
     rest: Range<usize>,
     /// Comes after that.
     failed: Option<io::Error>,
+    /// Bytes of all frames so far.
+    made: u64,
 }
 
 impl Order {
@@ -31,6 +33,7 @@ impl Order {
             hash: XxHash64::with_seed(0),
             rest: 0..0,
             failed: None,
+            made: 0,
         }
     }
 
@@ -39,9 +42,9 @@ impl Order {
         self.frame
     }
 
-    /// Bytes of it so far.
+    /// Bytes of all frames so far.
     pub(super) fn made(&self) -> u64 {
-        self.window.made
+        self.made
     }
 
     /// Copies what there is to `to`; how much.
@@ -75,6 +78,7 @@ impl Order {
             Ok(range) => range,
             Err(damage) => return Err(damaged(&damage, job.used)),
         };
+        self.made += self.rest.len() as u64;
         let frame = self.frame.as_ref();
         let made = self.window.made;
         let size = frame.and_then(|frame| frame.size);

@@ -57,8 +57,11 @@ pub(super) struct Lane<'a> {
 /// Where a lane is.
 #[derive(Clone, Copy, Debug)]
 struct At {
-    /// The address of the bit behind the next one: eight times that of its byte, and which one of it.
-    bit: usize,
+    /// What places count from.
+    #[cfg(not(target_arch = "x86_64"))]
+    base: *const u8,
+    /// The place of the bit behind the next one: eight times the address of its byte, and which one of it.
+    bit: isize,
     /// States, which are within their tables.
     literals: usize,
     offsets: usize,
@@ -74,18 +77,31 @@ impl<'a> Lane<'a> {
         most: usize,
     ) -> Self {
         made.sequence_count = 0;
-        let at = At { bit: 0, literals: 0, offsets: 0, matches: 0 };
+        let at = At {
+            #[cfg(not(target_arch = "x86_64"))]
+            base: input.as_ptr(),
+            bit: 0,
+            literals: 0,
+            offsets: 0,
+            matches: 0,
+        };
         Self { packed, input, made, most, at, done: 0, literals: 0, lengths: 0 }
     }
 
-    /// The address of the first bit of the stream.
-    fn first(&self) -> usize {
-        self.input.as_ptr().wrapping_add(self.packed.stream.start).expose_provenance() * 8
+    /// The place of the first bit of the stream.
+    fn first(&self) -> isize {
+        // What a program can address here has fewer than 60 bits, and a register less is needed than for a
+        // pointer and a count.
+        #[cfg(target_arch = "x86_64")]
+        let base = self.input.as_ptr().expose_provenance() as isize;
+        #[cfg(not(target_arch = "x86_64"))]
+        let base = 0;
+        (base + self.packed.stream.start as isize) * 8
     }
 
     /// Bits that are left; negative once more were taken than there were.
     fn left(&self) -> isize {
-        self.at.bit as isize - self.first() as isize
+        self.at.bit - self.first()
     }
 
     /// How many sequences can be read without a look at the input, up to `most`; `None` if there is no bit left.
@@ -104,7 +120,7 @@ impl<'a> Lane<'a> {
         if self.packed.stream.start < FRONT {
             return Err(Damage::Cut);
         }
-        self.at.bit = self.first() + below_mark(stream)? as usize;
+        self.at.bit = self.first() + below_mark(stream)? as isize;
         tables.set(&self.packed.tables);
         let groups = count.div_ceil(TOGETHER);
         if self.made.sequences.len() < groups {
@@ -122,7 +138,7 @@ impl<'a> Lane<'a> {
             self.at.offsets = low(bits, then, offsets) as usize;
             self.at.matches = low(bits, end, matches) as usize;
         }
-        self.at.bit -= (have - end) as usize;
+        self.at.bit -= (have - end) as isize;
         Ok(())
     }
 
@@ -325,10 +341,13 @@ impl At {
     /// No more than [`MOST_BITS`] have been taken beyond what there was.
     #[inline(always)]
     unsafe fn bits(&self) -> (u64, u64) {
-        let last = std::ptr::with_exposed_provenance::<u8>(self.bit >> 3);
+        #[cfg(target_arch = "x86_64")]
+        let last = std::ptr::with_exposed_provenance::<u8>(self.bit as usize >> 3);
+        #[cfg(not(target_arch = "x86_64"))]
+        let last = self.base.wrapping_offset(self.bit >> 3);
         // SAFETY: the byte that has the next bit is in the stream, or before it by what was taken too
         // much; so are the seven before that, for which `FRONT` is enough.
-        let word = unsafe { last.sub(7).cast::<[u8; 8]>().read() };
+        let word = unsafe { last.wrapping_sub(7).cast::<[u8; 8]>().read() };
         (self.bit as u64 & 7 | 56, u64::from_le_bytes(word))
     }
 
@@ -366,7 +385,7 @@ impl At {
         }
         // SAFETY: there is a bit left.
         let (have, bits) = unsafe { self.bits() };
-        self.bit -= (states + values) as usize;
+        self.bit -= (states + values) as isize;
         // What comes first is highest.
         let have = have - of(offsets.value_bits);
         // SAFETY: no entry takes 64 bits or more.
@@ -413,7 +432,7 @@ impl At {
             let (mut have, bits) = after.bits();
             let mut next = |entry: &Entry| {
                 have -= u64::from(entry.state_bits);
-                after.bit -= usize::from(entry.state_bits);
+                after.bit -= isize::from(entry.state_bits);
                 (u32::from(entry.next) + low(bits, have, entry.state_bits)) as usize
             };
             let (literals, matches, offsets) = (next(literals), next(matches), next(offsets));
@@ -437,7 +456,7 @@ impl At {
             // SAFETY: all three take 63 bits at the most, each less than 64.
             unsafe {
                 let (have, bits) = self.bits();
-                self.bit -= n as usize;
+                self.bit -= n as isize;
                 entry.value.wrapping_add(low(bits, have - n, entry.value_bits))
             }
         });

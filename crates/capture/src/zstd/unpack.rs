@@ -30,19 +30,19 @@ impl Entropy {
         self.sequences_two(first, second);
     }
 
-    pub(super) fn literals(&mut self, job: &mut Job) {
+    fn literals(&mut self, job: &mut Job) {
         let Content::Packed(packed) = &job.content else { return };
         let done = self.codes.unpack(packed, &job.input, &mut job.made);
         fail(job, done);
     }
 
-    pub(super) fn sequences_one(&mut self, job: &mut Job) {
+    fn sequences_one(&mut self, job: &mut Job) {
         let Some(lane) = lane(job) else { return };
         let [done] = sequences::read(&mut self.bench, [lane]);
         fail(job, done);
     }
 
-    pub(super) fn sequences_two(&mut self, first: &mut Job, second: &mut Job) {
+    fn sequences_two(&mut self, first: &mut Job, second: &mut Job) {
         let (Some(a), Some(b)) = (lane(first), lane(second)) else {
             self.sequences_one(first);
             return self.sequences_one(second);
