@@ -126,9 +126,11 @@ impl<R: BufRead> Scanner<R> {
         }
         if head & 1 != 0 {
             self.frame = None;
-            let checksum =
-                if inside.checksum { Some(u32::from_le_bytes(self.bytes()?)) } else { None };
-            job.end = Some(checksum);
+            // It ends here even if the input does so before its checksum.
+            job.end = Some(None);
+            if inside.checksum {
+                job.end = Some(Some(u32::from_le_bytes(self.bytes()?)));
+            }
         }
         Ok(true)
     }

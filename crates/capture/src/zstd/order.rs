@@ -8,6 +8,7 @@ use std::ops::Range;
 use twox_hash::XxHash64;
 
 use super::execute::Window;
+use super::job::Content;
 use super::job::Failure;
 use super::job::Frame;
 use super::job::Job;
@@ -82,7 +83,7 @@ impl Order {
         let frame = self.frame.as_ref();
         let made = self.window.made;
         let size = frame.and_then(|frame| frame.size);
-        let ends = job.end.is_some() && job.failure.is_none();
+        let ends = job.end.is_some() && !matches!(job.content, Content::Nothing);
         if let Some(size) = size.filter(|&size| made > size || ends && made != size) {
             // What the last block made is as wrong as the size.
             self.rest = 0..0;

@@ -564,6 +564,10 @@ fn cut_at_every_byte() {
             assert_eq!(end.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         }
     }
+    // A frame is too short even if its checksum is missing.
+    let mut short = frame(9, &[coded(b"\x28hello\0")]);
+    short[4] |= 4;
+    assert_eq!((whole(&short).0, oracle(&short).0), (vec![], vec![]));
     // Not even of a raw block there is more than its frame says.
     let packed = frame(3, &[raw(&bytes[..200])]);
     assert!(oracle(&packed[..40]).0.starts_with(&whole(&packed[..40]).0));
