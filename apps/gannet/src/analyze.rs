@@ -107,7 +107,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Threads that analyse, for the same logs whatever their number; by default one for each core,
-    /// and a single one for small captures
+    /// and a single one for small captures. As many unpack zstd
     #[arg(short, long, value_name = "N")]
     threads: Option<NonZero<u8>>,
     /// Memory that the analysis may take, like 200M or 2G; at more, the least valuable connections end
@@ -418,6 +418,7 @@ fn analyse(
         words.warning(&format_args!("skipped {error}"));
     }
     options.logs.dir = Some(out.to_owned());
+    stream.set_unpack_threads(options.threads);
     if options.threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
     }

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use crate::gzip::Gunzip;
 use crate::source::Source;
 use crate::source::Streamed;
+use crate::zstd::Unzstd;
 
 /// A compressed file format around a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,11 +69,18 @@ impl Compression {
         }
     }
 
-    /// What `input` holds, decompressed.
-    pub(crate) fn source(self, input: Box<dyn BufRead + Send>) -> io::Result<Box<dyn Source>> {
+    /// What `input` holds, decompressed; nobody has to wait for what is `at_hand`.
+    pub(crate) fn source(
+        self,
+        input: Box<dyn BufRead + Send>,
+        at_hand: bool,
+    ) -> io::Result<Box<dyn Source>> {
         let decoder: Box<dyn Read + Send> = match self {
             Self::Gzip => return Ok(Box::new(Streamed::new(Gunzip::new(input)))),
-            Self::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(input)?),
+            Self::Zstd => {
+                let unzstd = if at_hand { Unzstd::at_hand(input) } else { Unzstd::new(input) };
+                return Ok(Box::new(Streamed::new(unzstd)));
+            }
             Self::Xz => {
                 let stream = liblzma::stream::Stream::new_stream_decoder(
                     XZ_MEMORY,

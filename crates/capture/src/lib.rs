@@ -76,6 +76,7 @@ mod stream;
 mod test;
 mod ticks;
 mod write;
+pub mod zstd;
 
 pub use compress::Compression;
 pub use error::Error;
@@ -98,6 +99,7 @@ pub use packet::NEAR_PACKETS;
 pub use packet::Packet;
 pub use reader::Access;
 pub use reader::Reader;
+pub use reader::UNPACK_THREADS;
 pub use stream::Options;
 pub use stream::Stream;
 pub use write::Precision;

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
-use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Cursor;
 use std::io::Read;
+use std::num::NonZero;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use crate::Batch;
 use crate::Bytes;
@@ -36,6 +37,14 @@ use crate::source::Mapped;
 use crate::source::READ;
 use crate::source::Source;
 use crate::source::Streamed;
+
+/// Threads that unpack a file at the most, if nothing is said: with more, what is done in order by one of
+/// them takes longer than all that the others do.
+pub const UNPACK_THREADS: usize = 4;
+
+fn unpack_threads() -> usize {
+    available_parallelism().map_or(1, NonZero::get).min(UNPACK_THREADS)
+}
 
 /// The path that stands for standard input.
 pub(crate) const STDIN: &str = "-";
@@ -123,7 +132,8 @@ impl Reader {
                 return Self::start(file, Box::new(Mapped::new(map)), None, None, Some(len));
             };
             let (input, meter) = Metered::new(map.into_reader());
-            return Self::unpack(compression, Box::new(input), meter, file, Some(len));
+            let source = compression.source(Box::new(input), true);
+            return Self::unpack(compression, source, meter, file, Some(len));
         }
         Self::stream(Box::new(file), path.to_owned(), (len > 0).then_some(len))
     }
@@ -153,19 +163,23 @@ impl Reader {
         };
         let (head, input) = source.into_parts();
         let input = BufReader::with_capacity(INPUT, Cursor::new(head).chain(input));
-        Self::unpack(compression, Box::new(input), meter, file, total)
+        let source = compression.source(Box::new(input), false);
+        Self::unpack(compression, source, meter, file, total)
     }
 
     /// A compressed capture.
     fn unpack(
         compression: Compression,
-        input: Box<dyn BufRead + Send>,
+        source: io::Result<Box<dyn Source>>,
         meter: Arc<Meter>,
         file: PathBuf,
         total: Option<u64>,
     ) -> Result<Self, Error> {
-        match compression.source(input) {
-            Ok(source) => Self::start(file, source, Some(compression), Some(meter), total),
+        match source {
+            Ok(mut source) => {
+                source.set_threads(unpack_threads());
+                Self::start(file, source, Some(compression), Some(meter), total)
+            }
             Err(source) => Err(Error::Io { file, source }),
         }
     }
@@ -287,6 +301,13 @@ impl Reader {
     /// a processor is free for it.
     pub fn read_ahead(&mut self) {
         self.source.read_ahead();
+    }
+
+    /// Has so many threads unpack a compressed file, the caller's being one of them: with 1 there is no
+    /// other. If nothing is said there is one for each core, up to [`UNPACK_THREADS`]. zstd is unpacked by several, where
+    /// the file is long and can be mapped; all else is by one.
+    pub fn set_unpack_threads(&mut self, threads: usize) {
+        self.source.set_threads(threads);
     }
 
     /// Has those who take batches see to the pages of a mapped file.

@@ -11,6 +11,7 @@ use crate::gzip::HISTORY;
 use crate::held::Spares;
 use crate::map::Map;
 use crate::map::Tended;
+use crate::zstd::Unzstd;
 
 /// A run of bytes that is looked at through a window and used up from its front.
 ///
@@ -32,6 +33,9 @@ pub(crate) trait Source: Send {
 
     /// Has a thread of its own make bytes ready, where that can be.
     fn read_ahead(&mut self) {}
+
+    /// Has so many threads unpack, the caller's being one of them, where they can.
+    fn set_threads(&mut self, _threads: usize) {}
 
     /// Has others see to mapped pages, where there are any.
     fn tend(&mut self) -> Option<Weak<Tended>> {
@@ -87,6 +91,9 @@ pub(crate) trait Input: Send {
 
     /// Writes to `buffer[at..]`; how many bytes, 0 at the end of the input.
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize>;
+
+    /// As [`Source::set_threads`].
+    fn set_threads(&mut self, _threads: usize) {}
 }
 
 impl<R: Read + Send> Input for R {
@@ -102,6 +109,18 @@ impl<R: BufRead + Send> Input for Gunzip<R> {
 
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
         Gunzip::read_at(self, buffer, at)
+    }
+}
+
+impl<R: BufRead + Send + 'static> Input for Unzstd<R> {
+    const KEPT: usize = 0;
+
+    fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
+        self.read(buffer.get_mut(at..).unwrap_or_default())
+    }
+
+    fn set_threads(&mut self, threads: usize) {
+        Unzstd::set_threads(self, threads);
     }
 }
 
@@ -154,6 +173,10 @@ impl<R: Input> Source for Streamed<R> {
 
     fn advance(&mut self, n: usize) {
         self.start = self.start.saturating_add(n).min(self.end);
+    }
+
+    fn set_threads(&mut self, threads: usize) {
+        self.input.set_threads(threads);
     }
 
     fn fill(&mut self, want: usize) -> io::Result<()> {

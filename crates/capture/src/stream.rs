@@ -71,6 +71,8 @@ pub struct Stream {
     access: Access,
     /// See [`Self::set_batch_packets`].
     batch_packets: usize,
+    /// See [`Self::set_unpack_threads`].
+    unpack_threads: Option<usize>,
     /// See [`Self::tend`].
     tending: Option<Tending>,
 }
@@ -201,6 +203,7 @@ impl Stream {
             ahead: false,
             access: Access::Map,
             batch_packets: NEAR_PACKETS,
+            unpack_threads: None,
             tending: None,
         }
     }
@@ -214,6 +217,11 @@ impl Stream {
     /// [`Reader::set_batch_packets`].
     pub fn set_batch_packets(&mut self, most: usize) {
         self.batch_packets = most;
+    }
+
+    /// Says how many threads unpack a file that has not begun: as [`Reader::set_unpack_threads`].
+    pub fn set_unpack_threads(&mut self, threads: usize) {
+        self.unpack_threads = Some(threads);
     }
 
     /// Looks for the first packet of one of many files.
@@ -331,6 +339,9 @@ impl Stream {
         }
         if let Some(tending) = &self.tending {
             reader.tend(tending);
+        }
+        if let Some(threads) = self.unpack_threads {
+            reader.set_unpack_threads(threads);
         }
         reader.set_batch_packets(self.batch_packets);
         let slot = self.active.iter().position(Option::is_none).unwrap_or(self.active.len());

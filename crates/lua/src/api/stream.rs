@@ -211,7 +211,8 @@ impl Flow {
             let next_turn = next_turn(self.threads);
             let gather = Gather { choice: self.choice.clone(), task: task(self), next_turn };
             let waiting = std::mem::replace(&mut self.source, Source::Ended);
-            let Source::Waiting(stream) = waiting else { return Ok(None) };
+            let Source::Waiting(mut stream) = waiting else { return Ok(None) };
+            stream.set_unpack_threads(self.threads);
             let crew = Crew::start(*stream, self.threads, || gather.clone());
             self.source = Source::Running(Box::new(crew.map_err(|e| format!("a thread: {e}"))?));
         }

@@ -3,7 +3,7 @@
 //! Each is held against what gannet does of the same work: reading records (dnsjit's `mmpcap`, or `zmmpcap`
 //! for compressed traces), reading and dissecting headers (the same with `filter.layer`), copying a capture (tcpdump), and knowing what is in it
 //! (tshark, which prints a line a packet, where gannet writes its logs). dnsjit and gannet beside it tell the
-//! CPU time of reading alone; tcpdump and tshark are processes, and so is gannet beside them.
+//! CPU and wall time of reading alone; tcpdump and tshark are processes, and so is gannet beside them.
 
 use std::io::Write;
 use std::path::Path;
@@ -30,6 +30,8 @@ pub(super) struct Other {
     pub(super) nanos: f64,
     /// What gannet took.
     pub(super) own: f64,
+    /// Both as the clock on the wall has them, where that was looked at.
+    pub(super) wall: Option<(f64, f64)>,
 }
 
 impl Other {
@@ -39,12 +41,18 @@ impl Other {
     }
 }
 
-/// Reads a capture as often as it is told, and prints packets and nanoseconds of each time.
+/// Reads a capture as often as it is told, and prints packets and nanoseconds of each time: of CPU, and on the
+/// wall.
 const SCRIPT: &str = r#"
 local file, layers, times, packed = arg[2], arg[3] == "layers", tonumber(arg[4]), arg[5]
 local ffi = require("ffi")
 require("dnsjit.core.receiver_h")
-ffi.cdef("long labs(long);")
+ffi.cdef("long labs(long); struct gannet_ts { long s, ns; }; int clock_gettime(int, struct gannet_ts *);")
+local ts = ffi.new("struct gannet_ts")
+local function wall()
+    ffi.C.clock_gettime(1, ts)
+    return tonumber(ts.s) * 1e9 + tonumber(ts.ns)
+end
 -- Whatever it is called with, it does next to nothing.
 local null = ffi.cast("core_receiver_t", ffi.C.labs)
 local sink = { receive = function() return null, nil end }
@@ -59,9 +67,9 @@ for _ = 1, times do
     else
         input:receiver(sink)
     end
-    local begun = os.clock()
+    local begun, clock = os.clock(), wall()
     input:run()
-    print(tonumber(input:packets()), (os.clock() - begun) * 1e9)
+    print(tonumber(input:packets()), (os.clock() - begun) * 1e9, wall() - clock)
 end
 "#;
 
@@ -84,16 +92,20 @@ pub(super) fn run(
     }
     writeln!(
         out,
-        "\n{:<18} {:<10} {:<28} {:>9} {:>9} {:>8}",
-        "trace", "task", "program", "ns/packet", "gannet's", "times"
+        "\n{:<18} {:<10} {:<28} {:>9} {:>9} {:>8} {:>9} {:>9} {:>8}",
+        "trace", "task", "program", "ns/packet", "gannet's", "times", "wall", "gannet's", "times"
     )?;
     for o in &all {
         let (trace, times) = (o.trace.as_str(), o.times());
-        writeln!(
+        write!(
             out,
             "{trace:<18} {:<10} {:<28} {:>9.1} {:>9.1} {times:>8.2}",
             o.task, o.program, o.nanos, o.own
         )?;
+        if let Some((theirs, own)) = o.wall {
+            write!(out, " {theirs:>9.1} {own:>9.1} {:>8.2}", theirs / own)?;
+        }
+        writeln!(out)?;
     }
     Ok(all)
 }
@@ -123,23 +135,24 @@ fn readers(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Other
         ("dissecting", "layers", format!("dnsjit {input}, filter.layer")),
     ] {
         let mut stage = stages::opened(task, trace);
-        let (mut theirs, mut own) = (Vec::new(), Vec::new());
+        let (mut theirs, mut own) = (Both::default(), Both::default());
         for _ in 0..runs.max(1) {
             let mut command = Command::new("dnsjit");
             let command = command.arg(&script).arg(trace).args([how, "3"]).args(packed);
             let output = command.output()?;
             theirs.extend(lines(&String::from_utf8_lossy(&output.stdout)));
             for _ in 0..3 {
-                own.push(stage()?);
+                own.extend([stage()?]);
             }
         }
-        let Some(nanos) = least(theirs) else {
+        let (Some(nanos), Some(wall)) = (least(theirs.0), least(theirs.1)) else {
             let said = format!("dnsjit does not read {name}");
             crate::terminal::Terminal::new(false).note(&said);
             continue;
         };
-        let own = least(own).unwrap_or(f64::NAN);
-        all.push(Other { trace: name.clone(), task, program, nanos, own });
+        let walls = Some(wall).zip(least(own.1));
+        let own = least(own.0).unwrap_or(f64::NAN);
+        all.push(Other { trace: name.clone(), task, program, nanos, own, wall: walls });
     }
     Ok(all)
 }
@@ -150,12 +163,16 @@ fn packed(name: &str) -> Option<&'static str> {
     suffixes.iter().find(|(suffix, _)| name.ends_with(suffix)).map(|(_, called)| *called)
 }
 
-/// Nanoseconds a packet of every line that the script printed.
-fn lines(said: &str) -> Vec<f64> {
+/// CPU and wall time of several runs.
+type Both = (Vec<f64>, Vec<f64>);
+
+/// Nanoseconds a packet of every line that the script printed: of CPU, and on the wall.
+fn lines(said: &str) -> Vec<(f64, f64)> {
     let line = |l: &str| {
         let mut words = l.split_whitespace().map(str::parse::<f64>);
-        let (packets, nanos) = (words.next()?.ok()?, words.next()?.ok()?);
-        (packets > 0.0).then_some(nanos / packets)
+        let mut next = || words.next()?.ok();
+        let (packets, cpu, wall) = (next()?, next()?, next()?);
+        (packets > 0.0).then_some((cpu / packets, wall / packets))
     };
     said.lines().filter_map(line).collect()
 }
@@ -194,7 +211,7 @@ fn programs(trace: &Path, folder: &Path, runs: usize) -> anyhow::Result<Vec<Othe
         if let (Some(nanos), Some(own)) = (least(theirs), least(own)) {
             let task = "analysis";
             let program = program.to_owned();
-            all.push(Other { trace: name_of(trace), task, program, nanos, own });
+            all.push(Other { trace: name_of(trace), task, program, nanos, own, wall: None });
         }
     }
     Ok(all)
@@ -231,8 +248,8 @@ mod tests {
 
     #[test]
     fn lines_of_the_script() {
-        assert_eq!(lines("1000 5000\n10 20\n"), [5.0, 2.0]);
-        assert_eq!(lines("critical: cannot open\n0 5\n"), [0.0; 0]);
+        assert_eq!(lines("1000 5000 7000\n10 20 20\n"), [(5.0, 7.0), (2.0, 2.0)]);
+        assert_eq!(lines("critical: cannot open it\n0 5 5\n"), [(0.0, 0.0); 0]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) fn render(all: &[Figures], others: &[Other]) -> String {
             out,
             "{}\n    {{\"group\": {}, \"name\": {}, \"packets\": {}, \"bytes\": {}, \
              \"ns_per_packet\": {:.3}, \"least\": {least:.3}, \"most\": {most:.3}, \
-             \"packets_per_second\": {:.0}, \"gigabits_per_second\": {:.3}, \
+             \"wall_ns_per_packet\": {:.3}, \"packets_per_second\": {:.0}, \"gigabits_per_second\": {:.3}, \
              \"allocations_per_1000_packets\": {:.2}}}",
             if at == 0 { "" } else { "," },
             text(f.group),
@@ -24,6 +24,7 @@ pub(super) fn render(all: &[Figures], others: &[Other]) -> String {
             f.work.packets,
             f.work.bytes,
             f.median(),
+            f.wall,
             f.rate(),
             f.gigabits(),
             f.allocations,
@@ -35,7 +36,7 @@ pub(super) fn render(all: &[Figures], others: &[Other]) -> String {
         write!(
             out,
             "{}\n    {{\"trace\": {}, \"task\": {}, \"program\": {}, \"ns_per_packet\": {:.3}, \
-             \"gannet_ns_per_packet\": {:.3}, \"times_gannet\": {:.3}}}",
+             \"gannet_ns_per_packet\": {:.3}, \"times_gannet\": {:.3}{}}}",
             if at == 0 { "" } else { "," },
             text(&other.trace),
             text(other.task),
@@ -43,6 +44,9 @@ pub(super) fn render(all: &[Figures], others: &[Other]) -> String {
             other.nanos,
             other.own,
             other.times(),
+            other.wall.map_or_else(String::new, |(theirs, own)| format!(
+                ", \"wall_ns_per_packet\": {theirs:.3}, \"gannet_wall_ns_per_packet\": {own:.3}"
+            )),
         )
         .unwrap_or_default();
     }
@@ -71,6 +75,7 @@ mod tests {
             work: Work { packets: 2, bytes: 100 },
             allocations: 0.5,
             nanos: vec![1.0, 2.0, 4.0],
+            wall: 1.5,
         };
         let other = Other {
             trace: "t".into(),
@@ -78,6 +83,7 @@ mod tests {
             program: "tcpdump 4".into(),
             nanos: 6.0,
             own: 2.0,
+            wall: Some((6.5, 1.25)),
         };
         let out = render(&[figures.clone(), figures], &[other]);
         assert!(out.contains(r#""name": "a \"b\".pcap""#), "{out}");
@@ -85,7 +91,9 @@ mod tests {
             out.contains("\"ns_per_packet\": 2.000, \"least\": 1.000, \"most\": 4.000"),
             "{out}"
         );
+        assert!(out.contains("\"wall_ns_per_packet\": 1.500"), "{out}");
         assert!(out.contains("\"times_gannet\": 3.000"), "{out}");
+        assert!(out.contains("\"gannet_wall_ns_per_packet\": 1.250}"), "{out}");
         let pairs = |open, close| (out.matches(open).count(), out.matches(close).count());
         assert_eq!((pairs('{', '}'), pairs('[', ']')), ((4, 4), (2, 2)));
     }

@@ -92,6 +92,7 @@ mod tests {
             work: Work { packets: 1, bytes: 1 },
             allocations: 0.0,
             nanos: vec![nanos, nanos * 1.1],
+            wall: nanos,
         };
         let svg = draw(&[of("a", "x & y", 5.0), of("a", "z", 50.0), of("b", "z", 5_000.0)]);
         assert_eq!(svg.matches("<rect x=").count(), 3);

@@ -8,8 +8,8 @@ use super::Figures;
 pub(super) fn head(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "{:<46} {:>10} {:>8} {:>9} {:>7} {:>12}",
-        "stage", "packets/s", "Gbit/s", "ns/packet", "spread", "alloc/1000"
+        "{:<46} {:>10} {:>8} {:>9} {:>8} {:>7} {:>12}",
+        "stage", "packets/s", "Gbit/s", "ns/packet", "wall", "spread", "alloc/1000"
     )
 }
 
@@ -20,11 +20,12 @@ pub(super) fn line(out: &mut impl Write, f: &Figures, last: Option<&Figures>) ->
     }
     writeln!(
         out,
-        "{:<46} {:>10} {:>8.2} {:>9.1} {:>6.1}% {:>12.1}",
+        "{:<46} {:>10} {:>8.2} {:>9.1} {:>8.1} {:>6.1}% {:>12.1}",
         format!("{} {}", f.group, f.name),
         rate(f.rate()),
         f.gigabits(),
         f.median(),
+        f.wall,
         100.0 * f.spread(),
         f.allocations
     )?;
@@ -49,6 +50,7 @@ mod tests {
             work: Work { packets: 1_000, bytes: 125_000 },
             allocations: 3.0,
             nanos: vec![9.0, 10.0, 11.0],
+            wall: 5.5,
         };
         let mut out = Vec::new();
         line(&mut out, &figures, None).unwrap();
@@ -60,9 +62,12 @@ mod tests {
             text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>()).collect();
         assert_eq!(
             lines[0],
-            ["reading", "mapped", "100.00", "M", "100.00", "10.0", "20.0%", "3.0"]
+            ["reading", "mapped", "100.00", "M", "100.00", "10.0", "5.5", "20.0%", "3.0"]
         );
         assert_eq!(lines[1], [""; 0]);
-        assert_eq!(lines[2], ["writing", "mapped", "100.0", "k", "0.10", "10000.0", "0.0%", "3.0"]);
+        assert_eq!(
+            lines[2],
+            ["writing", "mapped", "100.0", "k", "0.10", "10000.0", "5.5", "0.0%", "3.0"]
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::io::Read;
 use std::path::Path;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -127,18 +128,23 @@ fn each(mut reader: Reader, mut look: impl FnMut(&Packet<'_>) -> u64) -> anyhow:
     Ok(work)
 }
 
-/// CPU time of one reading of a trace, or of one dissection, in nanoseconds a packet. As those who measure
+/// CPU and wall time of one reading of a trace, or of one dissection, in nanoseconds a packet. As those who measure
 /// themselves do, it opens the trace before the clock starts.
-pub(super) fn opened(task: &'static str, trace: &Path) -> impl FnMut() -> anyhow::Result<f64> {
+pub(super) fn opened(
+    task: &'static str,
+    trace: &Path,
+) -> impl FnMut() -> anyhow::Result<(f64, f64)> {
     move || {
         let reader = Reader::open(trace)?;
-        let begun = spent();
+        let (begun, clock) = (spent(), Instant::now());
         let work = if task == "dissecting" {
             each(reader, |p| headers(p).unwrap_or_default())?
         } else {
             read(reader)?
         };
-        Ok(spent().saturating_sub(begun).as_nanos() as f64 / work.packets.max(1) as f64)
+        let packets = work.packets.max(1) as f64;
+        let cpu = spent().saturating_sub(begun).as_nanos() as f64 / packets;
+        Ok((cpu, clock.elapsed().as_nanos() as f64 / packets))
     }
 }
 

@@ -1,0 +1,291 @@
+//! Who reads what blocks say: the caller, and threads that help it.
+//!
+//! There is no thread for each task. Whoever has nothing else to do takes what is there: two blocks to be read,
+//! or a block to be taken from the input where too few wait. The caller prefers what only it does, to
+//! put blocks that are ready in their order, and does likewise where the next one is not. So it waits only
+//! for a block that somebody else is at.
+
+use std::collections::VecDeque;
+use std::io::BufRead;
+use std::sync::Arc;
+use std::sync::Condvar;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::thread::JoinHandle;
+
+use super::frame::Scanner;
+use super::job::Job;
+use super::unpack::Entropy;
+
+/// Blocks on their way for each thread: two that it reads, two that wait. More are more memory that is
+/// no longer near when it is used.
+const DEPTH: usize = 4;
+
+/// Input that begins with a frame, and the blocks of it that are on their way.
+pub(super) struct Ahead<R> {
+    shared: Arc<Shared<R>>,
+    threads: Vec<JoinHandle<()>>,
+    entropy: Entropy,
+    /// The block that was asked for last.
+    current: Option<Box<Job>>,
+}
+
+struct Shared<R> {
+    queue: Mutex<Queue<R>>,
+    /// For threads: there may be something to do.
+    work: Condvar,
+    /// For the caller: a block is ready.
+    ready: Condvar,
+}
+
+// Blocks go from hand to hand: by their addresses, since they are large themselves.
+#[allow(clippy::vec_box)]
+struct Queue<R> {
+    /// Absent while somebody takes a block from it, and once it has ended.
+    scanner: Option<Box<Scanner<R>>>,
+    /// Blocks that are on their way, or were.
+    known: u64,
+    ended: bool,
+    /// Memory for blocks.
+    free: Vec<Box<Job>>,
+    /// How many blocks there is memory for.
+    depth: usize,
+    /// Blocks to be read, in their order.
+    todo: VecDeque<Box<Job>>,
+    /// Blocks from number `next` on, as far as they are ready.
+    done: VecDeque<Option<Box<Job>>>,
+    next: u64,
+    /// Threads that wait.
+    idle: usize,
+    /// Whether the caller does.
+    awaited: bool,
+    /// Whether threads are to end.
+    stop: bool,
+    /// Whether a thread has panicked.
+    lost: bool,
+}
+
+/// What anybody can do.
+enum Task<R> {
+    Scan(Box<Scanner<R>>, Box<Job>),
+    One(Box<Job>),
+    Two(Box<Job>, Box<Job>),
+}
+
+/// A thread that helped has panicked, so that a block is missing.
+#[derive(Debug)]
+pub(super) struct Lost;
+
+impl<R> Queue<R> {
+    /// Something to do.
+    fn task(&mut self) -> Option<Task<R>> {
+        if self.todo.len() < 2
+            && !self.free.is_empty()
+            && let Some(scanner) = self.scanner.take()
+        {
+            return self.free.pop().map(|job| Task::Scan(scanner, job));
+        }
+        let first = self.todo.pop_front()?;
+        Some(match self.todo.pop_front() {
+            Some(second) => Task::Two(first, second),
+            None => Task::One(first),
+        })
+    }
+
+    fn put(&mut self, job: Box<Job>) {
+        let at = job.number.saturating_sub(self.next) as usize;
+        if self.done.len() <= at {
+            self.done.resize_with(at + 1, || None);
+        }
+        if let Some(place) = self.done.get_mut(at) {
+            *place = Some(job);
+        }
+    }
+}
+
+impl<R> Shared<R> {
+    fn lock(&self) -> MutexGuard<'_, Queue<R>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: BufRead> Shared<R> {
+    /// Does a task while others have the queue, and notes what came of it.
+    fn carry_out<'a>(
+        &'a self,
+        task: Task<R>,
+        entropy: &mut Entropy,
+        queue: MutexGuard<'a, Queue<R>>,
+    ) -> MutexGuard<'a, Queue<R>> {
+        drop(queue);
+        match task {
+            Task::Scan(mut scanner, mut job) => {
+                let taken = scanner.next(&mut job);
+                let mut queue = self.lock();
+                if taken {
+                    queue.scanner = Some(scanner);
+                    queue.known += 1;
+                    queue.todo.push_back(job);
+                    // Whoever did this goes on with it; another thread may take what comes after.
+                    if queue.idle > 0 && queue.todo.len() > 1 {
+                        self.work.notify_one();
+                    }
+                } else {
+                    queue.ended = true;
+                    queue.free.push(job);
+                    self.ready(&queue);
+                }
+                queue
+            }
+            Task::One(mut job) => {
+                entropy.one(&mut job);
+                let mut queue = self.lock();
+                queue.put(job);
+                self.ready(&queue);
+                queue
+            }
+            Task::Two(mut first, mut second) => {
+                entropy.two(&mut first, &mut second);
+                let mut queue = self.lock();
+                queue.put(first);
+                queue.put(second);
+                self.ready(&queue);
+                queue
+            }
+        }
+    }
+
+    fn ready(&self, queue: &Queue<R>) {
+        if queue.awaited {
+            self.ready.notify_one();
+        }
+    }
+
+    /// What a thread does.
+    fn help(&self) {
+        let _guard = Guard(self);
+        let mut entropy = Entropy::default();
+        let mut queue = self.lock();
+        while !queue.stop {
+            queue = match queue.task() {
+                Some(task) => self.carry_out(task, &mut entropy, queue),
+                None => {
+                    queue.idle += 1;
+                    queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                    queue.idle -= 1;
+                    queue
+                }
+            };
+        }
+    }
+}
+
+/// Tells the caller of a panic, so that it waits for nothing.
+struct Guard<'a, R>(&'a Shared<R>);
+
+impl<R> Drop for Guard<'_, R> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().lost = true;
+            self.0.ready.notify_one();
+        }
+    }
+}
+
+impl<R: BufRead> Ahead<R> {
+    /// Of blocks that the caller takes and reads one after the other, or two at once where all input is `at_hand`.
+    pub(super) fn new(input: R, at_hand: bool) -> Self {
+        let depth = if at_hand { 2 } else { 1 };
+        let queue = Queue {
+            scanner: Some(Box::new(Scanner::new(input))),
+            known: 0,
+            ended: false,
+            free: (0..depth).map(|_| Box::default()).collect(),
+            depth,
+            todo: VecDeque::new(),
+            done: VecDeque::new(),
+            next: 0,
+            idle: 0,
+            awaited: false,
+            stop: false,
+            lost: false,
+        };
+        let shared =
+            Shared { queue: Mutex::new(queue), work: Condvar::new(), ready: Condvar::new() };
+        Self {
+            shared: Arc::new(shared),
+            threads: Vec::new(),
+            entropy: Entropy::default(),
+            current: None,
+        }
+    }
+
+    /// The next block, read; `None` after the last.
+    pub(super) fn next(&mut self) -> Result<Option<&mut Job>, Lost> {
+        let shared = &*self.shared;
+        let mut queue = shared.lock();
+        if let Some(job) = self.current.take() {
+            queue.free.push(job);
+            // A thread that is woken for each block sleeps more than it works.
+            if queue.idle > 0 && queue.free.len() * 2 >= queue.depth {
+                shared.work.notify_all();
+            }
+        }
+        loop {
+            if let Some(Some(_)) = queue.done.front()
+                && let Some(job) = queue.done.pop_front()
+            {
+                queue.next += 1;
+                self.current = job;
+                return Ok(self.current.as_deref_mut());
+            }
+            if queue.lost {
+                return Err(Lost);
+            }
+            if queue.ended && queue.next == queue.known {
+                return Ok(None);
+            }
+            queue = match queue.task() {
+                Some(task) => shared.carry_out(task, &mut self.entropy, queue),
+                None => {
+                    queue.awaited = true;
+                    queue = shared.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                    queue.awaited = false;
+                    queue
+                }
+            };
+        }
+    }
+}
+
+impl<R: BufRead + Send + 'static> Ahead<R> {
+    /// From now on so many threads help. If none can be had, the caller goes on alone.
+    pub(super) fn start(&mut self, threads: usize) {
+        for _ in 0..threads {
+            let shared = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new().name("unpack".into());
+            let Ok(thread) = thread.spawn(move || shared.help()) else { break };
+            self.threads.push(thread);
+        }
+        let mut queue = self.shared.lock();
+        let depth = DEPTH * (self.threads.len() + 1);
+        while !self.threads.is_empty() && queue.depth < depth {
+            queue.depth += 1;
+            queue.free.push(Box::default());
+        }
+        drop(queue);
+        self.shared.work.notify_all();
+    }
+}
+
+impl<R> Drop for Ahead<R> {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.work.notify_all();
+        for thread in self.threads.drain(..) {
+            // It ends with what it is at; if it panicked, that was told or matters to nobody any more.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Bits from both ends: descriptions of tables are read forwards, all that is coded backwards.
+
+use super::Damage;
+
+/// Bits of a description, the lowest of each byte first.
+#[derive(Debug)]
+pub(super) struct Forward<'a> {
+    bytes: &'a [u8],
+    /// Bits that were taken.
+    at: usize,
+}
+
+impl<'a> Forward<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The next 16 bits without taking them; zeros beyond the end.
+    pub(super) fn look(&self) -> u32 {
+        let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
+        let word = match rest.first_chunk::<4>() {
+            Some(four) => u32::from_le_bytes(*four),
+            None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte)),
+        };
+        word >> (self.at % 8) & 0xffff
+    }
+
+    pub(super) fn take(&mut self, n: u32) {
+        self.at += n as usize;
+    }
+
+    /// How many bytes were taken, the last perhaps in part.
+    pub(super) fn used(&self) -> Result<usize, Damage> {
+        let used = self.at.div_ceil(8);
+        if used > self.bytes.len() { Err(Damage::Cut) } else { Ok(used) }
+    }
+}
+
+/// How many bits of a stream that is read from its end are below the mark in its last byte.
+pub(super) fn below_mark(bytes: &[u8]) -> Result<i64, Damage> {
+    match bytes.last() {
+        None => Err(Damage::Cut),
+        Some(0) => Err(Damage::Mark),
+        Some(last) => Ok(bytes.len() as i64 * 8 - 1 - i64::from(last.leading_zeros())),
+    }
+}
+
+/// Bits of a stream, the last one first: for what is so short that time does not matter.
+#[derive(Debug)]
+pub(super) struct Backward<'a> {
+    bytes: &'a [u8],
+    /// Bits that are left; negative once more were taken than there were.
+    pub(super) left: i64,
+}
+
+impl<'a> Backward<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Damage> {
+        Ok(Self { bytes, left: below_mark(bytes)? })
+    }
+
+    /// The next `n` bits, up to 16; zeros before the beginning.
+    pub(super) fn take(&mut self, n: u32) -> u32 {
+        self.left -= i64::from(n);
+        let mut bits = 0;
+        for at in self.left >> 3..(self.left >> 3) + 3 {
+            let byte = usize::try_from(at).ok().and_then(|at| self.bytes.get(at));
+            let shift = (at - (self.left >> 3)) * 8;
+            bits |= byte.map_or(0, |&byte| u32::from(byte)) << shift;
+        }
+        bits >> (self.left & 7) & ((1 << n) - 1)
+    }
+}

@@ -1,0 +1,206 @@
+//! Headers within a packed block (RFC 8878 section 3.1.1.3), and what one block leaves to the next.
+
+use std::ops::Range;
+
+use super::BLOCK;
+use super::Damage;
+use super::fse::Counts;
+use super::huffman;
+use super::job::Codes;
+use super::job::Described;
+use super::job::FRONT;
+use super::job::Kind;
+use super::job::Literals;
+use super::job::Packed;
+use super::tables;
+
+/// The least that a match copies.
+const LEAST_MATCH: usize = 3;
+
+/// The tables of the last blocks, which further ones may use again.
+#[derive(Debug)]
+pub(super) struct Last {
+    codes: Option<Codes>,
+    tables: [Option<Described>; 3],
+    /// The last number given to a description.
+    id: u64,
+}
+
+/// Descriptions that are known to all have these numbers.
+const PREDEFINED: u64 = 1;
+
+impl Default for Last {
+    fn default() -> Self {
+        Self { codes: None, tables: [const { None }; 3], id: PREDEFINED }
+    }
+}
+
+impl Last {
+    /// Forgets the tables, as each frame does.
+    pub(super) fn reset(&mut self) {
+        self.codes = None;
+        self.tables = [const { None }; 3];
+    }
+
+    /// Reads the headers of the block in `input`, behind [`FRONT`] bytes; it may unpack to `most` bytes.
+    pub(super) fn headers(&mut self, input: &[u8], most: usize) -> Result<Packed, Damage> {
+        let mut rest = Rest { input, range: FRONT..input.len() };
+        let (literals, literal_count, codes) = self.literals(&mut rest, most)?;
+        let first = usize::from(rest.byte()?);
+        let sequences = match first {
+            ..128 => first,
+            128..255 => ((first - 128) << 8) + usize::from(rest.byte()?),
+            _ => usize::from(rest.byte()?) + (usize::from(rest.byte()?) << 8) + 0x7f00,
+        };
+        if sequences * LEAST_MATCH + literal_count > most {
+            return Err(Damage::Long);
+        }
+        if sequences == 0 {
+            if !rest.range.is_empty() {
+                return Err(Damage::Behind);
+            }
+            let tables = [const { Described { id: 0, kind: Kind::Symbol(0) } }; 3];
+            let stream = rest.range;
+            return Ok(Packed { literals, literal_count, codes, tables, sequences, stream });
+        }
+        let modes = rest.byte()?;
+        if modes & 3 != 0 {
+            return Err(Damage::Modes);
+        }
+        let mut described = |kind: usize| self.table(&mut rest, kind, modes >> (6 - 2 * kind) & 3);
+        let tables = [described(0)?, described(1)?, described(2)?];
+        Ok(Packed { literals, literal_count, codes, tables, sequences, stream: rest.range })
+    }
+
+    /// Reads how literals are packed (section 3.1.1.3.1).
+    fn literals(
+        &mut self,
+        rest: &mut Rest<'_>,
+        most: usize,
+    ) -> Result<(Literals, usize, Codes), Damage> {
+        const NONE: Codes = Codes { id: 0, bytes: [0; 1 + huffman::MOST_BYTES], length: 0 };
+        let head = *rest.bytes().first().ok_or(Damage::Cut)?;
+        let (kind, format) = (head & 3, head >> 2 & 3);
+        if kind < 2 {
+            let (bytes, shift) = match format {
+                0 | 2 => (1, 3),
+                1 => (2, 4),
+                _ => (3, 4),
+            };
+            let count = (rest.number(bytes)? >> shift) as usize;
+            if count > most {
+                return Err(Damage::Long);
+            }
+            let literals = match kind {
+                0 => Literals::Raw(rest.take(count)?),
+                _ => Literals::Repeated(rest.byte()?),
+            };
+            return Ok((literals, count, NONE));
+        }
+        let (bytes, wide) = match format {
+            0 | 1 => (3, 10),
+            2 => (4, 14),
+            _ => (5, 18),
+        };
+        let head = rest.number(bytes)? >> 4;
+        let count = (head & ((1 << wide) - 1)) as usize;
+        let packed = (head >> wide) as usize;
+        if count > most {
+            return Err(Damage::Long);
+        }
+        let mut inner = Rest { input: rest.input, range: rest.take(packed)? };
+        if kind == 2 {
+            let length = huffman::described(inner.bytes())?;
+            self.id += 1;
+            let mut codes = Codes { id: self.id, length, ..NONE };
+            let description = inner.take(length)?;
+            codes
+                .bytes
+                .get_mut(..length)
+                .ok_or(Damage::Codes)?
+                .copy_from_slice(&rest.input[description]);
+            self.codes = Some(codes);
+        }
+        let codes = self.codes.clone().ok_or(Damage::NoTable)?;
+        if format == 0 {
+            if inner.range.is_empty() {
+                return Err(Damage::Cut);
+            }
+            return Ok((Literals::One(inner.range), count, codes));
+        }
+        // Three lengths, and four streams of a byte at least, of which all but the last make as many literals.
+        let lengths = [inner.number(2)?, inner.number(2)?, inner.number(2)?];
+        let [first, second, third] = lengths.map(|length| inner.take(length as usize));
+        let streams = [first?, second?, third?, inner.range];
+        if streams.iter().any(Range::is_empty) {
+            return Err(Damage::Cut);
+        }
+        if count < 6 || count.div_ceil(4) * 3 > count {
+            return Err(Damage::Streams);
+        }
+        Ok((Literals::Four(streams), count, codes))
+    }
+
+    /// Reads the description of a table: of literal lengths, offsets or match lengths.
+    fn table(&mut self, rest: &mut Rest<'_>, which: usize, mode: u8) -> Result<Described, Damage> {
+        let kind = match mode {
+            0 => {
+                let counts = tables::PREDEFINED[which];
+                Described { id: PREDEFINED, kind: Kind::Counts(counts) }
+            }
+            1 => {
+                let symbol = rest.byte()?;
+                if usize::from(symbol) >= tables::SYMBOLS[which] {
+                    return Err(Damage::Counts);
+                }
+                self.id += 1;
+                Described { id: self.id, kind: Kind::Symbol(symbol) }
+            }
+            2 => {
+                let (log, symbols) = (tables::LOGS[which], tables::SYMBOLS[which]);
+                let (counts, used) = Counts::read(rest.bytes(), log, symbols)?;
+                rest.take(used)?;
+                self.id += 1;
+                Described { id: self.id, kind: Kind::Counts(counts) }
+            }
+            _ => return self.tables[which].clone().ok_or(Damage::NoTable),
+        };
+        self.tables[which] = Some(kind.clone());
+        Ok(kind)
+    }
+}
+
+/// What is left of a block.
+#[derive(Debug)]
+struct Rest<'a> {
+    input: &'a [u8],
+    range: Range<usize>,
+}
+
+impl Rest<'_> {
+    fn bytes(&self) -> &[u8] {
+        self.input.get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// The range of the next `n` bytes.
+    fn take(&mut self, n: usize) -> Result<Range<usize>, Damage> {
+        if n > self.range.len() {
+            return Err(Damage::Cut);
+        }
+        let from = self.range.start;
+        self.range.start += n;
+        Ok(from..from + n)
+    }
+
+    fn byte(&mut self) -> Result<u8, Damage> {
+        self.number(1).map(|byte| byte as u8)
+    }
+
+    /// A number of up to eight bytes.
+    fn number(&mut self, bytes: usize) -> Result<u64, Damage> {
+        let range = self.take(bytes)?;
+        Ok(self.input[range].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+}
+
+const _: () = assert!(BLOCK < 1 << 18, "lengths of literals take 18 bits at the most");

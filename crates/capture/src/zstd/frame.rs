@@ -1,0 +1,231 @@
+//! Frames and their blocks (RFC 8878 section 3.1.1), taken from the input one by one.
+
+use std::io;
+use std::io::BufRead;
+
+use super::BLOCK;
+use super::Damage;
+use super::MOST_WINDOW;
+use super::block::Last;
+use super::execute::most;
+use super::job::Content;
+use super::job::FRONT;
+use super::job::Failure;
+use super::job::Frame;
+use super::job::Job;
+
+/// How frames begin that hold data, and how those that hold anything else do, but for their lowest bits.
+const MAGIC: u32 = 0xfd2f_b528;
+const SKIPPED: u32 = 0x184d_2a50;
+
+/// Takes blocks from the input, and reads their headers.
+#[derive(Debug)]
+pub(super) struct Scanner<R> {
+    input: R,
+    /// Bytes of it that were taken.
+    used: u64,
+    last: Last,
+    /// Blocks that were taken.
+    number: u64,
+    /// Whether a frame has begun that has not ended, and what of it matters to blocks.
+    frame: Option<Inside>,
+    /// Whether there was a frame.
+    begun: bool,
+    ended: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    most: usize,
+    checksum: bool,
+}
+
+/// Why a block cannot be had.
+enum Miss {
+    /// The input ended.
+    Cut,
+    Damage(Damage),
+    Input(io::Error),
+}
+
+impl From<Damage> for Miss {
+    fn from(damage: Damage) -> Self {
+        Self::Damage(damage)
+    }
+}
+
+impl<R: BufRead> Scanner<R> {
+    pub(super) fn new(input: R) -> Self {
+        let last = Last::default();
+        Self { input, used: 0, last, number: 0, frame: None, begun: false, ended: false }
+    }
+
+    /// Takes the next block, or what is wrong with it; false at the end of the input, and after an error.
+    pub(super) fn next(&mut self, job: &mut Job) -> bool {
+        if self.ended {
+            return false;
+        }
+        job.reset(self.number);
+        self.number += 1;
+        let taken = self.block(job);
+        job.used = self.used;
+        let failure = match taken {
+            Ok(true) => return true,
+            Ok(false) => {
+                self.ended = true;
+                return false;
+            }
+            Err(Miss::Cut) => Failure::Input(io::ErrorKind::UnexpectedEof.into()),
+            Err(Miss::Damage(damage)) => Failure::Damage(damage),
+            Err(Miss::Input(error)) => Failure::Input(error),
+        };
+        job.failure = Some(failure);
+        self.ended = true;
+        true
+    }
+
+    fn block(&mut self, job: &mut Job) -> Result<bool, Miss> {
+        let inside = match self.frame {
+            Some(inside) => inside,
+            None => {
+                let Some(frame) = self.header()? else { return Ok(false) };
+                job.frame = Some(frame.0);
+                self.last.reset();
+                self.begun = true;
+                *self.frame.insert(frame.1)
+            }
+        };
+        job.most = inside.most;
+        let [a, b, c] = self.bytes()?;
+        let head = u32::from_le_bytes([a, b, c, 0]);
+        let size = (head >> 3) as usize;
+        match head >> 1 & 3 {
+            0 => {
+                if size > inside.most {
+                    return Err(Damage::Block.into());
+                }
+                job.content = Content::Raw;
+                self.content(job, size)?;
+            }
+            1 => {
+                if size > inside.most {
+                    return Err(Damage::Block.into());
+                }
+                let [byte] = self.bytes()?;
+                job.content = Content::Repeated(byte, size);
+            }
+            2 => {
+                if size > inside.most || size < 2 {
+                    return Err(Damage::Block.into());
+                }
+                self.content(job, size)?;
+                let packed = self.last.headers(&job.input, inside.most)?;
+                job.content = Content::Packed(Box::new(packed));
+            }
+            _ => return Err(Damage::Block.into()),
+        }
+        if head & 1 != 0 {
+            self.frame = None;
+            // It ends here even if the input does so before its checksum.
+            job.end = Some(None);
+            if inside.checksum {
+                job.end = Some(Some(u32::from_le_bytes(self.bytes()?)));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the header of the next frame that holds data; `None` at the end of the input.
+    fn header(&mut self) -> Result<Option<(Frame, Inside)>, Miss> {
+        loop {
+            if self.input.fill_buf().map_err(Miss::Input)?.is_empty() && self.begun {
+                return Ok(None);
+            }
+            let magic = u32::from_le_bytes(self.bytes()?);
+            if magic & !15 == SKIPPED {
+                let size = u32::from_le_bytes(self.bytes()?);
+                self.take(u64::from(size), |_| {})?;
+                self.begun = true;
+                continue;
+            }
+            if magic != MAGIC {
+                return Err(Damage::Magic.into());
+            }
+            break;
+        }
+        let [descriptor] = self.bytes()?;
+        if descriptor & 8 != 0 {
+            return Err(Damage::Descriptor.into());
+        }
+        let single = descriptor & 0x20 != 0;
+        let mut window = 0;
+        if !single {
+            let [byte] = self.bytes()?;
+            let base = 1_u64 << (10 + u32::from(byte >> 3));
+            window = base + base / 8 * u64::from(byte & 7);
+        }
+        let dictionary = match descriptor & 3 {
+            0 => 0,
+            1 => u32::from(self.bytes::<1>()?[0]),
+            2 => u32::from(u16::from_le_bytes(self.bytes()?)),
+            _ => u32::from_le_bytes(self.bytes()?),
+        };
+        let size = match descriptor >> 6 {
+            0 if single => Some(u64::from(self.bytes::<1>()?[0])),
+            0 => None,
+            1 => Some(u64::from(u16::from_le_bytes(self.bytes()?)) + 256),
+            2 => Some(u64::from(u32::from_le_bytes(self.bytes()?))),
+            _ => Some(u64::from_le_bytes(self.bytes()?)),
+        };
+        if dictionary != 0 {
+            return Err(Damage::Dictionary(dictionary).into());
+        }
+        if single {
+            window = size.unwrap_or(0);
+        }
+        let window = match usize::try_from(window) {
+            Ok(window) if window <= MOST_WINDOW => window,
+            _ => return Err(Damage::Window(window).into()),
+        };
+        let inside = Inside { most: most(window), checksum: descriptor & 4 != 0 };
+        Ok(Some((Frame { window, size, checksum: inside.checksum }, inside)))
+    }
+
+    /// Takes `size` bytes into a block; what there is of them, if the input ends before.
+    fn content(&mut self, job: &mut Job, size: usize) -> Result<(), Miss> {
+        // No more than a block has at the most, whatever its header says.
+        let size = size.min(BLOCK);
+        job.input.reserve(size);
+        let taken = self.take(size as u64, |bytes| job.input.extend_from_slice(bytes));
+        debug_assert!(taken.is_err() || job.input.len() == FRONT + size);
+        taken
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Miss> {
+        let mut all = [0; N];
+        let mut at = 0;
+        self.take(N as u64, |bytes| {
+            all[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        })?;
+        Ok(all)
+    }
+
+    /// Takes the next `n` bytes in as many pieces as they come in.
+    fn take(&mut self, mut n: u64, mut each: impl FnMut(&[u8])) -> Result<(), Miss> {
+        while n > 0 {
+            let bytes = match self.input.fill_buf() {
+                Ok([]) => return Err(Miss::Cut),
+                Ok(bytes) => bytes,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(Miss::Input(e)),
+            };
+            let taken = usize::try_from(n).unwrap_or(usize::MAX).min(bytes.len());
+            each(&bytes[..taken]);
+            self.input.consume(taken);
+            self.used += taken as u64;
+            n -= taken as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Tables of finite state entropy (RFC 8878 section 4.1): how they are described and what they become.
+
+use super::Damage;
+use super::bits::Forward;
+
+/// The most symbols of any alphabet: codes of match lengths.
+pub(super) const SYMBOLS: usize = 53;
+
+/// The largest table.
+pub(super) const STATES: usize = 1 << 9;
+
+/// How often each symbol stands in a table; -1 is once, with all bits of the state read anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// The table has two to the power of it states.
+    pub(super) log: u32,
+    counts: [i16; SYMBOLS],
+    symbols: usize,
+}
+
+impl Counts {
+    /// Of an alphabet whose counts are known to add up.
+    pub(super) const fn known<const N: usize>(log: u32, of: [i16; N]) -> Self {
+        let mut counts = [0; SYMBOLS];
+        let mut at = 0;
+        while at < N {
+            counts[at] = of[at];
+            at += 1;
+        }
+        Self { log, counts, symbols: N }
+    }
+
+    /// Reads a description (section 4.1.1); also says how long it was.
+    pub(super) fn read(
+        bytes: &[u8],
+        most_log: u32,
+        most_symbols: usize,
+    ) -> Result<(Self, usize), Damage> {
+        let mut bits = Forward::new(bytes);
+        let log = (bits.look() & 15) + 5;
+        bits.take(4);
+        if log > most_log {
+            return Err(Damage::Counts);
+        }
+        let mut counts = [0_i16; SYMBOLS];
+        let mut symbols = 0;
+        let mut left = 1_i32 << log;
+        while left > 0 {
+            let Some(count) = counts.get_mut(symbols).filter(|_| symbols < most_symbols) else {
+                return Err(Damage::Counts);
+            };
+            // Of values up to `left + 1`, the lower ones take a bit less.
+            let wide = 32 - (left as u32 + 1).leading_zeros();
+            let half = 1 << (wide - 1);
+            let short = (half << 1) - 1 - (left + 1);
+            let seen = bits.look() as i32;
+            let low = seen & (half - 1);
+            let value = if low < short {
+                bits.take(wide - 1);
+                low
+            } else {
+                bits.take(wide);
+                let all = seen & ((half << 1) - 1);
+                if all < half { all } else { all - short }
+            };
+            *count = value as i16 - 1;
+            left -= (value - 1).abs();
+            symbols += 1;
+            if value == 1 {
+                loop {
+                    let more = bits.look() & 3;
+                    bits.take(2);
+                    symbols += more as usize;
+                    if symbols >= most_symbols {
+                        return Err(Damage::Counts);
+                    }
+                    if more < 3 {
+                        break;
+                    }
+                }
+            }
+        }
+        if left < 0 {
+            return Err(Damage::Counts);
+        }
+        Ok((Self { log, counts, symbols }, bits.used()?))
+    }
+
+    /// Calls `state` with each state of the table: which it is, its symbol, how many bits are to be read
+    /// after it, and the number of the next state without these.
+    #[inline(always)]
+    pub(super) fn build(&self, mut state: impl FnMut(usize, u8, u32, u32)) {
+        let size = 1_usize << self.log;
+        let mut symbols = [0_u8; STATES];
+        let mut next = [0_u16; SYMBOLS];
+        let mut high = size;
+        let counts = self.counts.iter().zip(&mut next).take(self.symbols);
+        for (symbol, (&count, next)) in counts.enumerate() {
+            *next = count.unsigned_abs();
+            if count == -1 {
+                high -= 1;
+                symbols[high % STATES] = symbol as u8;
+            }
+        }
+        let step = (size >> 1) + (size >> 3) + 3;
+        let mut at = 0;
+        for (symbol, &count) in self.counts.iter().enumerate().take(self.symbols) {
+            for _ in 0..count {
+                symbols[at % STATES] = symbol as u8;
+                at = (at + step) & (size - 1);
+                while at >= high {
+                    at = (at + step) & (size - 1);
+                }
+            }
+        }
+        for (number, &symbol) in symbols.iter().enumerate().take(size) {
+            let Some(next) = next.get_mut(usize::from(symbol)) else { return };
+            let of = u32::from(*next);
+            *next += 1;
+            let bits = self.log + of.leading_zeros() - 31;
+            state(number, symbol, bits, (of << bits) - size as u32);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Literals: one stream of codes or four, of which all four are read at once.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use super::Damage;
+use super::bits::below_mark;
+use super::huffman;
+use super::huffman::ENTRIES;
+use super::huffman::LOG;
+use super::huffman::Table;
+use super::job::FRONT;
+use super::job::Literals;
+use super::job::Made;
+use super::job::Packed;
+
+/// Bytes behind the literals of a block that may be read by those who copy them, and written here.
+pub(super) const SLACK: usize = 64;
+
+/// The table of literals, and which one it is.
+#[derive(Debug)]
+pub(super) struct Codes {
+    id: u64,
+    table: Box<Table>,
+}
+
+impl Default for Codes {
+    fn default() -> Self {
+        Self { id: 0, table: Box::new([0; ENTRIES]) }
+    }
+}
+
+impl Codes {
+    /// Unpacks the literals of a block, whose content is in `input` behind [`FRONT`] bytes.
+    pub(super) fn unpack(
+        &mut self,
+        packed: &Packed,
+        input: &[u8],
+        made: &mut Made,
+    ) -> Result<(), Damage> {
+        let count = packed.literal_count;
+        made.literal_count = count;
+        if made.literals.len() < count + SLACK {
+            made.literals.resize(count + SLACK, 0);
+        }
+        match &packed.literals {
+            Literals::Raw(range) => {
+                let from = input.get(range.clone()).ok_or(Damage::Cut)?;
+                made.literals[..count].copy_from_slice(from);
+                return Ok(());
+            }
+            Literals::Repeated(byte) => {
+                made.literals[..count].fill(*byte);
+                return Ok(());
+            }
+            Literals::One(_) | Literals::Four(_) => {}
+        }
+        if self.id != packed.codes.id {
+            self.id = 0;
+            let description = packed.codes.bytes.get(..packed.codes.length);
+            huffman::build(&mut self.table, description.ok_or(Damage::Codes)?)?;
+            self.id = packed.codes.id;
+        }
+        match &packed.literals {
+            Literals::One(range) => {
+                let mut stream = Stream::new(input, range)?;
+                stream.rest(&self.table, &mut made.literals[..count])?;
+                stream.end()
+            }
+            Literals::Four(ranges) => self.four(input, ranges, &mut made.literals[..count]),
+            _ => Ok(()),
+        }
+    }
+
+    fn four(
+        &self,
+        input: &[u8],
+        ranges: &[Range<usize>; 4],
+        output: &mut [u8],
+    ) -> Result<(), Damage> {
+        let each = output.len().div_ceil(4);
+        let [mut a, mut b, mut c, mut d] = [
+            Stream::new(input, &ranges[0])?,
+            Stream::new(input, &ranges[1])?,
+            Stream::new(input, &ranges[2])?,
+            Stream::new(input, &ranges[3])?,
+        ];
+        let mut streams = [a, b, c, d];
+        let done = fast(&self.table, &mut streams, output, each);
+        [a, b, c, d] = streams;
+        let (one, rest) = output.split_at_mut(each);
+        let (two, rest) = rest.split_at_mut(each);
+        let (three, four) = rest.split_at_mut(each);
+        for (stream, output) in [(&mut a, one), (&mut b, two), (&mut c, three), (&mut d, four)] {
+            stream.rest(&self.table, output.get_mut(done..).unwrap_or_default())?;
+            stream.end()?;
+        }
+        Ok(())
+    }
+}
+
+/// A stream of codes, read from its end.
+#[derive(Clone, Copy, Debug)]
+struct Stream<'a> {
+    input: &'a [u8],
+    /// Where it begins, at [`FRONT`] or behind it.
+    start: usize,
+    /// Bits that are left; negative once more were taken than there were.
+    left: i64,
+}
+
+impl<'a> Stream<'a> {
+    fn new(input: &'a [u8], range: &Range<usize>) -> Result<Self, Damage> {
+        let bytes = input.get(range.clone()).ok_or(Damage::Cut)?;
+        if range.start < FRONT {
+            return Err(Damage::Cut);
+        }
+        Ok(Self { input, start: range.start, left: below_mark(bytes)? })
+    }
+
+    /// Fills `output`, literal by literal.
+    fn rest(&mut self, table: &Table, output: &mut [u8]) -> Result<(), Damage> {
+        for literals in output.chunks_mut(5) {
+            // At least 56 bits, the next one highest; enough for five codes. Beyond the beginning there are
+            // other bytes: whoever takes them has taken too many.
+            if self.left < 0 {
+                return Err(Damage::Cut);
+            }
+            let last = self.start + (self.left >> 3) as usize;
+            let word = self.input.get(last - 7..).and_then(|bytes| bytes.first_chunk());
+            let mut bits = u64::from_le_bytes(*word.ok_or(Damage::Cut)?);
+            bits <<= 8 - (self.left & 7);
+            for literal in literals {
+                let entry = table[(bits >> (64 - LOG)) as usize];
+                *literal = (entry >> 8) as u8;
+                bits <<= entry & 15;
+                self.left -= i64::from(entry & 0xff);
+            }
+        }
+        Ok(())
+    }
+
+    /// All bits must be taken at the end.
+    fn end(&self) -> Result<(), Damage> {
+        if self.left == 0 { Ok(()) } else { Err(Damage::Bits) }
+    }
+}
+
+/// Codes that are taken of each stream between two looks at the input: 55 bits at the most.
+const ROUND: usize = 5;
+
+/// Reads the first literals of four streams, each of which makes `each` of them but for the last, which
+/// makes what is left of `output`; how many it were of each.
+fn fast(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") {
+        // SAFETY: the processor has what the function is compiled for.
+        return unsafe { modern(table, streams, output, each) };
+    }
+    rounds(table, streams, output, each)
+}
+
+/// The same code for processors that shift by any register.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "bmi1,bmi2")]
+fn modern(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {
+    rounds(table, streams, output, each)
+}
+
+#[inline(always)]
+fn rounds(table: &Table, streams: &mut [Stream<'_>; 4], output: &mut [u8], each: usize) -> usize {
+    let all = output.len();
+    // The last one makes the fewest.
+    let Some(few) = each.checked_mul(3).and_then(|three| all.checked_sub(three)) else { return 0 };
+    let most = few.min(each);
+    // Of each stream the bits that come next are kept in a word, the next one highest, with a one below
+    // the last: where that stands tells how many were taken. The lowest bit of what is loaded is lost for
+    // it, but no more than 63 are ever taken: 8 to begin with, and 55 in a round.
+    let mut from = [std::ptr::null::<u8>(); 4];
+    let mut bits = [0_u64; 4];
+    let mut starts = [0_usize; 4];
+    for s in 0..4 {
+        let stream = &streams[s];
+        // Less than a word: nothing is gained.
+        if stream.left < 64 {
+            return 0;
+        }
+        // The word whose last byte has the next bit; it is within the stream, since that has 64 bits.
+        let first = stream.start + (stream.left >> 3) as usize - 7;
+        let Some(word) = stream.input.get(first..).and_then(|b| b.first_chunk::<8>()) else {
+            return 0;
+        };
+        bits[s] = (u64::from_le_bytes(*word) | 1) << (8 - (stream.left & 7));
+        from[s] = stream.input.as_ptr().wrapping_add(first);
+        starts[s] = stream.input.as_ptr() as usize + stream.start;
+    }
+    let to = output.as_mut_ptr();
+    let mut done = 0;
+    loop {
+        // Rounds that every stream has input for, 7 bytes each, and room.
+        let mut rounds = (most - done) / ROUND;
+        for s in 0..4 {
+            rounds = rounds.min((from[s] as usize).saturating_sub(starts[s]) / 7);
+        }
+        if rounds == 0 {
+            break;
+        }
+        for _ in 0..rounds {
+            macro_rules! literal {
+                ($s:expr, $n:expr) => {
+                    let entry = table[(bits[$s] >> (64 - LOG)) as usize];
+                    bits[$s] <<= entry & 63;
+                    // SAFETY: `done + ROUND` is at most `few` and `each`, so that every stream's place
+                    // is within the output: three times `each` and `few` are all of it.
+                    unsafe { to.add($s * each + done + $n).write((entry >> 8) as u8) };
+                };
+            }
+            macro_rules! round {
+                ($($n:expr),*) => {
+                    $( literal!(0, $n); literal!(1, $n); literal!(2, $n); literal!(3, $n); )*
+                };
+            }
+            round!(0, 1, 2, 3, 4);
+            macro_rules! reload {
+                ($s:expr) => {
+                    let taken = bits[$s].trailing_zeros();
+                    // SAFETY: up to 7 bytes are gone back in each of as many rounds as have 7 bytes before
+                    // them in the stream, so that the word begins within it; behind it lies what was read
+                    // before.
+                    unsafe {
+                        from[$s] = from[$s].sub((taken >> 3) as usize);
+                        bits[$s] = u64::from_le_bytes(from[$s].cast::<[u8; 8]>().read()) | 1;
+                    }
+                    bits[$s] <<= taken & 7;
+                };
+            }
+            reload!(0);
+            reload!(1);
+            reload!(2);
+            reload!(3);
+            done += ROUND;
+        }
+    }
+    for s in 0..4 {
+        let begins = from[s] as usize - starts[s];
+        streams[s].left = begins as i64 * 8 + 64 - i64::from(bits[s].trailing_zeros());
+    }
+    done
+}

@@ -1,0 +1,120 @@
+//! What is done with blocks in their order: bytes, checksums, errors where they belong.
+
+use std::fmt;
+use std::hash::Hasher;
+use std::io;
+use std::ops::Range;
+
+use twox_hash::XxHash64;
+
+use super::execute::Window;
+use super::job::Content;
+use super::job::Failure;
+use super::job::Frame;
+use super::job::Job;
+
+/// Makes bytes of blocks.
+pub(super) struct Order {
+    window: Window,
+    frame: Option<Frame>,
+    hash: XxHash64,
+    /// What of the last block was not yet asked for.
+    rest: Range<usize>,
+    /// Comes after that.
+    failed: Option<io::Error>,
+    /// Bytes of all frames so far.
+    made: u64,
+}
+
+impl Order {
+    pub(super) fn new() -> Self {
+        Self {
+            window: Window::default(),
+            frame: None,
+            hash: XxHash64::with_seed(0),
+            rest: 0..0,
+            failed: None,
+            made: 0,
+        }
+    }
+
+    /// The frame that is being unpacked.
+    pub(super) fn frame(&self) -> Option<Frame> {
+        self.frame
+    }
+
+    /// Bytes of all frames so far.
+    pub(super) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Copies what there is to `to`; how much.
+    pub(super) fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.window.bytes(self.rest.clone());
+        if bytes.is_empty() {
+            return self.failed.take().map_or(Ok(0), Err);
+        }
+        let n = bytes.len().min(to.len());
+        to[..n].copy_from_slice(&bytes[..n]);
+        self.rest.start += n;
+        Ok(n)
+    }
+
+    /// Unpacks the next block, once there is nothing left to be read; false after an error, which is read then.
+    pub(super) fn put(&mut self, job: &mut Job) -> bool {
+        if let Err(error) = self.block(job) {
+            self.failed = Some(error);
+            return false;
+        }
+        true
+    }
+
+    fn block(&mut self, job: &mut Job) -> io::Result<()> {
+        if let Some(frame) = job.frame {
+            self.window.begin(frame);
+            self.frame = Some(frame);
+            self.hash = XxHash64::with_seed(0);
+        }
+        self.rest = match self.window.execute(job) {
+            Ok(range) => range,
+            Err(damage) => return Err(damaged(&damage, job.used)),
+        };
+        self.made += self.rest.len() as u64;
+        let frame = self.frame.as_ref();
+        let made = self.window.made;
+        let size = frame.and_then(|frame| frame.size);
+        let ends = job.end.is_some() && !matches!(job.content, Content::Nothing);
+        if let Some(size) = size.filter(|&size| made > size || ends && made != size) {
+            // What the last block made is as wrong as the size.
+            self.rest = 0..0;
+            let what = format!("{made} bytes came out of a frame and should be {size}");
+            return Err(damaged(&what, job.used));
+        }
+        match job.failure.take() {
+            None => {}
+            Some(Failure::Input(error)) => return Err(error),
+            Some(Failure::Damage(damage)) => return Err(damaged(&damage, job.used)),
+        }
+        if frame.is_some_and(|frame| frame.checksum) {
+            self.hash.write(self.window.bytes(self.rest.clone()));
+        }
+        if let Some(stored) = job.end {
+            let sum = self.hash.finish() as u32;
+            if let Some(stored) = stored
+                && stored != sum
+            {
+                let what = format!(
+                    "what came out has the checksum {sum:08x} and should have {stored:08x}"
+                );
+                return Err(damaged(&what, job.used));
+            }
+            self.frame = None;
+        }
+        Ok(())
+    }
+}
+
+fn damaged(what: &dyn fmt::Display, used: u64) -> io::Error {
+    let what = format!("{what}, before byte {used} of the file");
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}

@@ -1,0 +1,121 @@
+//! What is packed, as bytes.
+
+use std::fmt;
+use std::io;
+use std::io::BufRead;
+
+use super::ahead::Ahead;
+use super::order::Order;
+
+/// What is unpacked before threads are started for the rest: short files are read before they have begun.
+const LONG: u64 = 1 << 20;
+
+/// Unpacks zstd data, of one frame or several.
+///
+/// ```
+/// use gannet_capture::zstd::Unzstd;
+///
+/// // A frame of one block with one byte, repeated.
+/// let packed = b"\x28\xb5\x2f\xfd\x20\x05\x2b\0\0a";
+/// let mut text = [0; 16];
+/// let mut unzstd = Unzstd::new(&packed[..]);
+/// assert_eq!(unzstd.read(&mut text)?, 5);
+/// assert_eq!(&text[..5], b"aaaaa");
+/// assert_eq!(unzstd.read(&mut text)?, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Unzstd<R> {
+    ahead: Ahead<R>,
+    order: Order,
+    /// Whether nobody has to wait for input.
+    at_hand: bool,
+    /// Threads to be started for long input, and how.
+    threads: usize,
+    long: u64,
+    start: Option<fn(&mut Ahead<R>, usize)>,
+    ended: bool,
+}
+
+impl<R> fmt::Debug for Unzstd<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unzstd").field("frame", &self.order.frame()).finish_non_exhaustive()
+    }
+}
+
+impl<R: BufRead> Unzstd<R> {
+    /// Of input that begins with a frame. Of that no more is taken than what is asked for needs, so that
+    /// nobody waits for what comes after it.
+    pub fn new(input: R) -> Self {
+        Self::of(input, false)
+    }
+
+    /// Of input for which nobody has to wait, like a mapped file: blocks are taken ahead, as it takes
+    /// less time to unpack two of them at once.
+    pub fn at_hand(input: R) -> Self {
+        Self::of(input, true)
+    }
+
+    fn of(input: R, at_hand: bool) -> Self {
+        let (ahead, order) = (Ahead::new(input, at_hand), Order::new());
+        Self { ahead, order, at_hand, threads: 0, long: LONG, start: None, ended: false }
+    }
+
+    /// Unpacks what comes next; how many bytes, or 0 at the end.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] where the input ends within a frame, [`io::ErrorKind::InvalidData`] where
+    /// it is damaged or does not match its checksum or size, and the input's own. What was unpacked
+    /// before comes first.
+    pub fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if to.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let n = self.order.read(to)?;
+            if n > 0 {
+                return Ok(n);
+            }
+            if !self.step()? {
+                return self.order.read(to);
+            }
+        }
+    }
+
+    /// Unpacks the next block; false at the end, and where an error comes next.
+    fn step(&mut self) -> io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        if self.threads > 0
+            && self.order.made() >= self.long
+            && let Some(start) = self.start.take()
+        {
+            start(&mut self.ahead, self.threads);
+        }
+        let next = self.ahead.next();
+        self.ended = !matches!(next, Ok(Some(_)));
+        match next {
+            Ok(Some(job)) => self.ended = !self.order.put(job),
+            Ok(None) => {}
+            Err(_) => return Err(io::Error::other("a thread that unpacks has panicked")),
+        }
+        Ok(!self.ended)
+    }
+}
+
+impl<R: BufRead + Send + 'static> Unzstd<R> {
+    /// Has so many threads unpack, that of the caller being one of them, where the input is at hand and long;
+    /// once it was found to be long, that stays so.
+    pub fn set_threads(&mut self, threads: usize) {
+        if self.at_hand && (self.start.is_some() || self.threads == 0) {
+            self.threads = threads.saturating_sub(1);
+            self.start = Some(Ahead::start);
+        }
+    }
+
+    /// Has threads started where so much was unpacked.
+    #[cfg(test)]
+    pub(super) fn start_at(&mut self, made: u64) {
+        self.long = made;
+    }
+}

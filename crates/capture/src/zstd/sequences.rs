@@ -1,0 +1,469 @@
+//! Sequences: three states that say by turns what comes next (RFC 8878 section 3.1.1.4).
+//!
+//! What a sequence says is known only when the states are, and these depend on each other's bits: a processor
+//! waits for most of the time. So those of two blocks are read at once, where there are two.
+#![allow(unsafe_code)]
+
+use super::Damage;
+use super::bits::below_mark;
+use super::job::FRONT;
+use super::job::Made;
+use super::job::Packed;
+use super::job::REPEATS;
+use super::job::Sequences;
+use super::job::TOGETHER;
+use super::tables::Entry;
+use super::tables::LITERALS;
+use super::tables::MATCHES;
+use super::tables::OFFSETS;
+use super::tables::Tables;
+
+/// Bits that a sequence takes at the most: 16, 16 and 31 of values, 9, 9 and 8 of states.
+const MOST_BITS: usize = 89;
+
+const _: () = assert!(FRONT >= MOST_BITS.div_ceil(8) + 8, "what is read before the beginning");
+
+/// Tables for two blocks, and room for sequences of both as they are read. All of it stands together, so
+/// that one register tells where it is.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Bench {
+    tables: [Tables; 2],
+    read: [Sequences; 2],
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self { tables: Default::default(), read: [Sequences::NONE; 2] }
+    }
+}
+
+/// A block whose sequences are read.
+#[derive(Debug)]
+pub(super) struct Lane<'a> {
+    packed: &'a Packed,
+    input: &'a [u8],
+    made: &'a mut Made,
+    /// The most that it may unpack to.
+    most: usize,
+    at: At,
+    /// Sequences that were read.
+    done: usize,
+    /// Sums of what these copy.
+    literals: u64,
+    lengths: u64,
+}
+
+/// Where a lane is.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    /// What places count from.
+    #[cfg(not(target_arch = "x86_64"))]
+    base: *const u8,
+    /// The place of the bit behind the next one: eight times the address of its byte, and which one of it.
+    bit: isize,
+    /// States, which are within their tables.
+    literals: usize,
+    offsets: usize,
+    matches: usize,
+}
+
+impl<'a> Lane<'a> {
+    /// Of a block whose content is in `input` behind [`FRONT`] bytes, and whose literals are in `made`.
+    pub(super) fn new(
+        packed: &'a Packed,
+        input: &'a [u8],
+        made: &'a mut Made,
+        most: usize,
+    ) -> Self {
+        made.sequence_count = 0;
+        let at = At {
+            #[cfg(not(target_arch = "x86_64"))]
+            base: input.as_ptr(),
+            bit: 0,
+            literals: 0,
+            offsets: 0,
+            matches: 0,
+        };
+        Self { packed, input, made, most, at, done: 0, literals: 0, lengths: 0 }
+    }
+
+    /// The place of the first bit of the stream.
+    fn first(&self) -> isize {
+        // What a program can address here has fewer than 60 bits, and a register less is needed than for a
+        // pointer and a count.
+        #[cfg(target_arch = "x86_64")]
+        let base = self.input.as_ptr().expose_provenance() as isize;
+        #[cfg(not(target_arch = "x86_64"))]
+        let base = 0;
+        (base + self.packed.stream.start as isize) * 8
+    }
+
+    /// Bits that are left; negative once more were taken than there were.
+    fn left(&self) -> isize {
+        self.at.bit - self.first()
+    }
+
+    /// How many sequences can be read without a look at the input, up to `most`; `None` if there is no bit left.
+    fn sure(&self, most: usize) -> Option<usize> {
+        let left = usize::try_from(self.left()).ok()?;
+        Some((left / MOST_BITS).clamp(1, most))
+    }
+
+    /// Reads the first states with the tables that the block describes.
+    fn begin(&mut self, tables: &mut Tables) -> Result<(), Damage> {
+        let count = self.packed.sequences;
+        if count == 0 {
+            return Ok(());
+        }
+        let stream = self.input.get(self.packed.stream.clone()).ok_or(Damage::Cut)?;
+        if self.packed.stream.start < FRONT {
+            return Err(Damage::Cut);
+        }
+        self.at.bit = self.first() + below_mark(stream)? as isize;
+        tables.set(&self.packed.tables);
+        let groups = count.div_ceil(TOGETHER);
+        if self.made.sequences.len() < groups {
+            self.made.sequences.resize(groups, Sequences::NONE);
+        }
+        let [literals, offsets, matches] = tables.logs;
+        // SAFETY: nothing was taken yet.
+        let (have, bits) = unsafe { self.at.bits() };
+        let after = have - u64::from(literals);
+        let then = after - u64::from(offsets);
+        let end = then - u64::from(matches);
+        // SAFETY: tables have two to the power of up to 9 states.
+        unsafe {
+            self.at.literals = low(bits, after, literals) as usize;
+            self.at.offsets = low(bits, then, offsets) as usize;
+            self.at.matches = low(bits, end, matches) as usize;
+        }
+        self.at.bit -= (have - end) as isize;
+        Ok(())
+    }
+
+    /// Takes `n` sequences that were read, no more than the group has room for that comes next.
+    #[inline(always)]
+    fn take(&mut self, read: &Sequences, n: usize) {
+        let at = self.done % TOGETHER;
+        let Some(group) = self.made.sequences.get_mut(self.done / TOGETHER) else { return };
+        let sums = settle(read, n, group, at);
+        self.literals += u64::from(sums.0);
+        self.lengths += u64::from(sums.1);
+        self.done += n;
+    }
+
+    /// Holds what was read against what must be.
+    fn end(self) -> Result<(), Damage> {
+        let count = self.packed.sequences;
+        if self.done < count || count > 0 && self.left() != 0 {
+            return Err(Damage::Bits);
+        }
+        let made = self.made;
+        if self.literals > made.literal_count as u64 {
+            return Err(Damage::Literals);
+        }
+        let size = made.literal_count as u64 + self.lengths;
+        if size > self.most as u64 {
+            return Err(Damage::Long);
+        }
+        made.size = size as usize;
+        made.sequence_count = count;
+        Ok(())
+    }
+}
+
+/// Copies the first `n` of `read` to `group`, from `at` on, with repeated offsets counted as
+/// [`Sequences::offsets`] says; sums of literals and lengths.
+#[inline(always)]
+fn settle(read: &Sequences, n: usize, group: &mut Sequences, at: usize) -> (u32, u32) {
+    let to = at..at + n;
+    let (Some(literals), Some(lengths), Some(offsets)) = (
+        group.literals.get_mut(to.clone()),
+        group.lengths.get_mut(to.clone()),
+        group.offsets.get_mut(to),
+    ) else {
+        return (0, 0);
+    };
+    literals.copy_from_slice(&read.literals[..n]);
+    lengths.copy_from_slice(&read.lengths[..n]);
+    for ((to, &offset), &literals) in offsets.iter_mut().zip(&read.offsets).zip(&read.literals) {
+        // Behind literals the last offset is the first of them, else it is the second.
+        *to = offset - (u32::from(offset <= REPEATS) & u32::from(literals != 0));
+    }
+    // The values of so few sequences are far from 32 bits.
+    let sum = |all: &[u32]| all.iter().fold(0_u32, |sum, &one| sum.wrapping_add(one));
+    (sum(literals), sum(lengths))
+}
+
+/// Reads all sequences of one block or of two; what is wrong with each.
+pub(super) fn read<const N: usize>(
+    bench: &mut Bench,
+    lanes: [Lane<'_>; N],
+) -> [Result<(), Damage>; N] {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+    {
+        // SAFETY: the processor has what the function is compiled for.
+        return unsafe { modern(bench, lanes) };
+    }
+    run(bench, lanes)
+}
+
+/// The same code for processors that shift by any register.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn modern<const N: usize>(bench: &mut Bench, lanes: [Lane<'_>; N]) -> [Result<(), Damage>; N] {
+    run(bench, lanes)
+}
+
+#[inline(always)]
+fn run<const N: usize>(bench: &mut Bench, mut lanes: [Lane<'_>; N]) -> [Result<(), Damage>; N] {
+    let mut begun = [Ok(()); N];
+    for (i, lane) in lanes.iter_mut().enumerate() {
+        begun[i] = lane.begin(&mut bench.tables[i % 2]);
+    }
+    if let [a, b] = &mut lanes[..]
+        && begun.iter().all(Result::is_ok)
+    {
+        together(bench, a, b);
+    }
+    if let [a, ..] = &mut lanes[..]
+        && begun[0].is_ok()
+    {
+        alone::<0>(bench, a);
+    }
+    if let [_, b] = &mut lanes[..]
+        && begun[N - 1].is_ok()
+    {
+        alone::<1>(bench, b);
+    }
+    let mut begun = begun.into_iter();
+    lanes.map(|lane| begun.next().unwrap_or(Ok(())).and_then(|()| lane.end()))
+}
+
+/// Reads sequences of both but for the last of either, as long as there are bits.
+#[inline(always)]
+fn together(bench: &mut Bench, a: &mut Lane<'_>, b: &mut Lane<'_>) {
+    let both = a.packed.sequences.min(b.packed.sequences).saturating_sub(1);
+    while a.done < both {
+        let n = (both - a.done).min(TOGETHER);
+        let mut read = 0;
+        while read < n {
+            let (Some(x), Some(y)) = (a.sure(n - read), b.sure(n - read)) else { return };
+            let until = read + x.min(y);
+            let (mut x, mut y) = (a.at, b.at);
+            let mut long = None;
+            while read < until {
+                // SAFETY: there are bits for all of these sequences, or for the one that is read; states are
+                // within the tables, and `read` is less than `TOGETHER`.
+                unsafe {
+                    if !x.step::<0>(bench, read) {
+                        long = Some(true);
+                        break;
+                    }
+                    if !y.step::<1>(bench, read) {
+                        long = Some(false);
+                        break;
+                    }
+                }
+                read += 1;
+            }
+            if let Some(both) = long {
+                // SAFETY: as above.
+                unsafe {
+                    if both {
+                        x = x.long_step::<0>(bench, read);
+                    }
+                    if !both || !y.step::<1>(bench, read) {
+                        y = y.long_step::<1>(bench, read);
+                    }
+                }
+                read += 1;
+            }
+            (a.at, b.at) = (x, y);
+        }
+        a.take(&bench.read[0], n);
+        b.take(&bench.read[1], n);
+    }
+}
+
+/// Reads all sequences that are left, as long as there are bits.
+#[inline(always)]
+fn alone<const L: usize>(bench: &mut Bench, lane: &mut Lane<'_>) {
+    let last = lane.packed.sequences.saturating_sub(1);
+    while lane.done < last {
+        let n = (last - lane.done).min(TOGETHER - lane.done % TOGETHER);
+        let mut read = 0;
+        while read < n {
+            let Some(sure) = lane.sure(n - read) else { return };
+            let mut x = lane.at;
+            let until = read + sure;
+            // SAFETY: as above.
+            unsafe {
+                while read < until && x.step::<L>(bench, read) {
+                    read += 1;
+                }
+                if read < until {
+                    x = x.long_step::<L>(bench, read);
+                    read += 1;
+                }
+            }
+            lane.at = x;
+        }
+        lane.take(&bench.read[L], n);
+    }
+    if lane.done < lane.packed.sequences && lane.left() >= 0 {
+        // SAFETY: as above. After the last one there are no states.
+        lane.at = unsafe { lane.at.values::<L>(bench, 0) };
+        lane.take(&bench.read[L], 1);
+    }
+}
+
+/// `n` bits from `at` on.
+///
+/// # Safety
+/// These are fewer than 64.
+#[inline(always)]
+unsafe fn low(bits: u64, at: u64, n: u8) -> u32 {
+    let n = u64::from(n);
+    // SAFETY: by the caller's word.
+    unsafe { std::hint::assert_unchecked(n < 64) };
+    (bits >> (at & 63) & !(u64::MAX << n)) as u32
+}
+
+impl At {
+    /// The bits that come next: how many these are, and they in the lower part of a word.
+    ///
+    /// # Safety
+    /// No more than [`MOST_BITS`] have been taken beyond what there was.
+    #[inline(always)]
+    unsafe fn bits(&self) -> (u64, u64) {
+        #[cfg(target_arch = "x86_64")]
+        let last = std::ptr::with_exposed_provenance::<u8>(self.bit as usize >> 3);
+        #[cfg(not(target_arch = "x86_64"))]
+        let last = self.base.wrapping_offset(self.bit >> 3);
+        // SAFETY: the byte that has the next bit is in the stream, or before it by what was taken too
+        // much; so are the seven before that, for which `FRONT` is enough.
+        let word = unsafe { last.wrapping_sub(7).cast::<[u8; 8]>().read() };
+        (self.bit as u64 & 7 | 56, u64::from_le_bytes(word))
+    }
+
+    /// The entries of its states.
+    ///
+    /// # Safety
+    /// These are states of the tables.
+    #[inline(always)]
+    unsafe fn entries<const L: usize>(self, bench: &Bench) -> [&Entry; 3] {
+        let all = &bench.tables[L].all;
+        // SAFETY: by the caller's word.
+        unsafe {
+            [
+                all[LITERALS].get_unchecked(self.literals),
+                all[OFFSETS].get_unchecked(self.offsets),
+                all[MATCHES].get_unchecked(self.matches),
+            ]
+        }
+    }
+
+    /// Reads a sequence, and the states of the next one. False if these may take more bits than are had at once: then
+    /// nothing is done.
+    ///
+    /// # Safety
+    /// There is a bit left, the states are those of the tables, and `i` is less than [`TOGETHER`].
+    #[inline(always)]
+    unsafe fn step<const L: usize>(&mut self, bench: &mut Bench, i: usize) -> bool {
+        // SAFETY: by the caller's word.
+        let [literals, offsets, matches] = unsafe { self.entries::<L>(bench) };
+        let of = |bits: u8| u64::from(bits);
+        let states = of(literals.state_bits) + of(offsets.state_bits) + of(matches.state_bits);
+        let values = of(literals.value_bits) + of(offsets.value_bits) + of(matches.value_bits);
+        if states + values > 56 {
+            return false;
+        }
+        // SAFETY: there is a bit left.
+        let (have, bits) = unsafe { self.bits() };
+        self.bit -= (states + values) as isize;
+        // What comes first is highest.
+        let have = have - of(offsets.value_bits);
+        // SAFETY: no entry takes 64 bits or more.
+        let offset = offsets.value.wrapping_add(unsafe { low(bits, have, offsets.value_bits) });
+        let have = have - of(matches.value_bits);
+        // SAFETY: as above.
+        let length = matches.value.wrapping_add(unsafe { low(bits, have, matches.value_bits) });
+        let have = have - of(literals.value_bits);
+        // SAFETY: as above.
+        let count = literals.value.wrapping_add(unsafe { low(bits, have, literals.value_bits) });
+        let have = have - of(literals.state_bits);
+        // SAFETY: as above.
+        let next = unsafe { low(bits, have, literals.state_bits) };
+        self.literals = (u32::from(literals.next) + next) as usize;
+        let have = have - of(matches.state_bits);
+        // SAFETY: as above.
+        let next = unsafe { low(bits, have, matches.state_bits) };
+        self.matches = (u32::from(matches.next) + next) as usize;
+        let have = have - of(offsets.state_bits);
+        // SAFETY: as above.
+        let next = unsafe { low(bits, have, offsets.state_bits) };
+        self.offsets = (u32::from(offsets.next) + next) as usize;
+        let read = &mut bench.read[L];
+        // SAFETY: `i` is less than `TOGETHER`.
+        unsafe {
+            *read.literals.get_unchecked_mut(i) = count;
+            *read.lengths.get_unchecked_mut(i) = length;
+            *read.offsets.get_unchecked_mut(i) = offset;
+        }
+        true
+    }
+
+    /// As [`At::step`], with input between values and states.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn long_step<const L: usize>(self, bench: &mut Bench, i: usize) -> Self {
+        // SAFETY: by the caller's word; less than a sequence is taken before the states are.
+        unsafe {
+            let mut after = self.values::<L>(bench, i);
+            let [literals, offsets, matches] = self.entries::<L>(bench);
+            let (mut have, bits) = after.bits();
+            let mut next = |entry: &Entry| {
+                have -= u64::from(entry.state_bits);
+                after.bit -= isize::from(entry.state_bits);
+                (u32::from(entry.next) + low(bits, have, entry.state_bits)) as usize
+            };
+            let (literals, matches, offsets) = (next(literals), next(matches), next(offsets));
+            Self { literals, offsets, matches, ..after }
+        }
+    }
+
+    /// Reads a sequence without states, with input between its values: they may take more bits than are had at
+    /// once.
+    ///
+    /// # Safety
+    /// As [`At::step`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn values<const L: usize>(mut self, bench: &mut Bench, i: usize) -> Self {
+        // SAFETY: by the caller's word.
+        let entries = unsafe { self.entries::<L>(bench) };
+        let [count, offset, length] = [0, 1, 2].map(|k| *entries[k]);
+        let [offset, length, count] = [offset, length, count].map(|entry| {
+            let n = u64::from(entry.value_bits);
+            // SAFETY: all three take 63 bits at the most, each less than 64.
+            unsafe {
+                let (have, bits) = self.bits();
+                self.bit -= n as isize;
+                entry.value.wrapping_add(low(bits, have - n, entry.value_bits))
+            }
+        });
+        let read = &mut bench.read[L];
+        read.literals[i] = count;
+        read.lengths[i] = length;
+        read.offsets[i] = offset;
+        self
+    }
+}
