@@ -6,6 +6,7 @@ use std::io;
 use std::io::BufReader;
 use std::io::Cursor;
 use std::io::Read;
+use std::io::Seek;
 use std::num::NonZero;
 use std::path::Path;
 use std::path::PathBuf;
@@ -116,17 +117,16 @@ impl Reader {
             return Self::from_read(Box::new(io::stdin()), "standard input");
         }
         let io = |source| Error::Io { file: path.to_owned(), source };
-        let file = File::open(path).map_err(io)?;
+        let mut file = File::open(path).map_err(io)?;
         let meta = file.metadata().map_err(io)?;
         if meta.is_dir() {
             return Err(io(io::ErrorKind::IsADirectory.into()));
         }
         // Files of the kernel (/proc) say they are empty and are not: they are streamed.
         let len = if meta.is_file() { meta.len() } else { 0 };
-        if len > 0
-            && access == Access::Map
-            && let Ok(map) = Map::new(&file)
-        {
+        // What is compressed is mapped in any case: several threads unpack it as it lies there.
+        let maps = len > 0 && (access == Access::Map || is_compressed(&mut file).map_err(io)?);
+        if maps && let Ok(map) = Map::new(&file) {
             let file = path.to_owned();
             let Some(compression) = Compression::sniff(map.bytes()) else {
                 return Self::start(file, Box::new(Mapped::new(map)), None, None, Some(len));
@@ -408,6 +408,14 @@ impl Reader {
     pub fn bytes_total(&self) -> Option<u64> {
         self.total
     }
+}
+
+/// Whether a file that was just opened is compressed.
+fn is_compressed(file: &mut File) -> io::Result<bool> {
+    let mut head = Vec::with_capacity(SNIFF);
+    Read::by_ref(file).take(SNIFF as u64).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(Compression::sniff(&head).is_some())
 }
 
 /// Where reading failed.

@@ -72,6 +72,9 @@ fn compressed_files_are_told_by_content() {
     for compression in [Gzip, Zstd, Xz, Lz4] {
         let mut packed = packed(&bytes, compression);
         let path = dir.file("misnamed.pcap", &packed);
+        let reader = Reader::open_by(&path, Access::Read).unwrap();
+        assert_eq!(reader.compression(), Some(compression));
+        assert_eq!(drained(reader).0, packets, "{compression:?}");
         let mut reader = Reader::open(&path).unwrap();
         assert_eq!(reader.compression(), Some(compression));
         assert_eq!(reader.bytes_total(), Some(packed.len() as u64));
