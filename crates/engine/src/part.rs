@@ -20,8 +20,8 @@ const REPORT_BLOCKS: u32 = 8;
 /// What an item that is left to the merge costs, in bytes.
 const DEFERRED_BYTES: usize = 256;
 
-/// The front has read packets into the cache of its own core. So many of this
-/// part's packets ahead their headers are fetched from there.
+/// The front has read packets into the cache of its own core. So many of this part's packets ahead,
+/// headers are fetched from there.
 const FETCH_AHEAD: usize = 2 * glance::AHEAD;
 
 /// What belongs to some pairs of hosts, or the hub once it has seen all packets.
