@@ -225,16 +225,11 @@ impl<T> Table<T> {
 
     /// The entry of this hash that `eq` accepts.
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<&T> {
-        let mut first = eq;
-        let block = self.directory.block(hash);
-        match block.find_first(hash, self.directory.is_middling(), &mut first) {
-            Ok((entry, _)) => Some(entry),
-            Err(has_others) if has_others || block.has_apart => {
-                let mut again = eq;
-                self.find_again(hash, has_others, &mut again).map(|(entry, _)| entry)
-            }
-            Err(_) => None,
+    pub(crate) fn find(&self, hash: u64, mut eq: impl FnMut(&T) -> bool + Copy) -> Option<&T> {
+        match self.find_first(hash, eq) {
+            First::Is(entry) => Some(entry),
+            First::IsNot(hash) => self.find_again(hash, true, &mut eq).map(|(entry, _)| entry),
+            First::None => None,
         }
     }
 

@@ -99,7 +99,7 @@ pub(crate) struct Handed {
     pub(crate) index: u32,
     pub(crate) part: u8,
     pub(crate) layers: u8,
-    pub(crate) lies: Lies,
+    pub(crate) start: Start,
     pub(crate) len: usize,
     pub(crate) wire_len: u32,
     /// See [`Shard::ordinal`](crate::shard::Shard::ordinal).
@@ -111,11 +111,11 @@ pub(crate) struct Handed {
 
 /// Where bytes begin.
 #[derive(Clone, Copy)]
-pub(crate) enum Lies {
+pub(crate) enum Start {
     /// In those of the block.
-    Within(usize),
-    /// In those that lie nowhere in it.
-    Apart(usize),
+    InBlock(usize),
+    /// In [those](Found::own) that lie nowhere in it.
+    InOwn(usize),
 }
 
 impl Block {
@@ -195,9 +195,9 @@ impl Block {
 
     /// An IP packet that was handed over.
     pub(crate) fn handed(&self, handed: &Handed) -> &[u8] {
-        let (bytes, start) = match handed.lies {
-            Lies::Within(start) => (&self.packets.bytes()[..], start),
-            Lies::Apart(start) => (&self.found.own[..], start),
+        let (bytes, start) = match handed.start {
+            Start::InBlock(start) => (&self.packets.bytes()[..], start),
+            Start::InOwn(start) => (&self.found.own[..], start),
         };
         bytes.get(start..start + handed.len).unwrap_or_default()
     }

@@ -77,9 +77,9 @@ impl Part {
     pub(crate) fn close(&mut self, to: &Shared) -> bool {
         let shard = &mut self.shard;
         let closing = self.closing.get_or_insert_with(|| shard.begin_close());
+        let much = much(shard);
         while shard.close_next(closing) {
-            if made(shard) >= much(shard) {
-                report((self.me, shard), to);
+            if report_if((self.me, shard), much, to) {
                 return false;
             }
         }
@@ -133,9 +133,7 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
         } else {
             shard.packet(&packet);
         }
-        if made(shard) >= much {
-            report((me, shard), to);
-        }
+        report_if((me, shard), much, to);
     }
     pass((me, shard), block, &batch, done..batch.len(), to);
     shard.relieve_after(block.first());
@@ -170,9 +168,7 @@ fn pass_each(
         let time = block.latest(batch, at);
         if !shard.pass_all(time) {
             shard.pass(block.first() + at as u64, time);
-            if made(shard) >= much {
-                report((me, shard), to);
-            }
+            report_if((me, shard), much, to);
         }
     }
 }
@@ -182,10 +178,14 @@ fn much(shard: &Shard) -> usize {
     REPORT_BYTES.min(shard.options.limits.state / REPORTS_OF_STATE) as usize
 }
 
-/// Bytes that a part has made and not reported.
+/// Reports what a part has made if it is so many bytes; whether it did.
 #[inline]
-fn made(shard: &mut Shard) -> usize {
-    shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES
+fn report_if((me, shard): (usize, &mut Shard), much: usize, to: &Shared) -> bool {
+    let made = shard.env.logs.held() + shard.env.deferred() * DEFERRED_BYTES;
+    if made >= much {
+        report((me, shard), to);
+    }
+    made >= much
 }
 
 /// Reports what there is.

@@ -10,7 +10,7 @@ use gannet_wire::protocol;
 
 use crate::block::Found;
 use crate::block::Handed;
-use crate::block::Lies;
+use crate::block::Start;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 
@@ -51,7 +51,7 @@ pub(crate) fn owner(a: Addr, b: Addr, parts: usize) -> u8 {
         let n = u128::from_ne_bytes(a.octets());
         (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (n >> 64) as u64
     };
-    owner_of(fold(a), fold(b), parts)
+    part_of(fold(a), fold(b), parts)
 }
 
 /// The same of a pair of IPv4 hosts, by their bytes in order.
@@ -59,11 +59,11 @@ pub(crate) fn owner(a: Addr, b: Addr, parts: usize) -> u8 {
 pub(crate) fn owner_v4(a: [u8; 4], b: [u8; 4], parts: usize) -> u8 {
     // What an address is where its first half is zero.
     let fold = |[a, b, c, d]: [u8; 4]| u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d]);
-    owner_of(fold(a), fold(b), parts)
+    part_of(fold(a), fold(b), parts)
 }
 
 #[inline]
-fn owner_of(a: u64, b: u64, parts: usize) -> u8 {
+fn part_of(a: u64, b: u64, parts: usize) -> u8 {
     let mixed = u128::from(a.wrapping_add(b)) * u128::from((a ^ b) | 0xa076_1d64_78bd_642f);
     let hash = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_mul(0xe703_7ed1_a0b4_28db);
     ((u128::from(hash) * parts as u128) >> 64) as u8
@@ -110,7 +110,7 @@ impl Shard {
         let announced = |id| self.env.expected_for(id, proto, true, self.now).is_some();
         let key = Key::new(id, ip.protocol, false).of_hub(true);
         hub::is_by_port(proto, id.orig_p, id.resp_p)
-            || self.table.find(self.table.hash(&key), &key).is_some()
+            || self.table.look_up(&key).1.is_some()
             || announced(id)
             || announced(&id.flipped())
     }
@@ -122,19 +122,19 @@ impl Shard {
         self.set_step(step + 1);
         let Role::Hub(outbox) = &mut self.role else { return };
         let (memory, len) = outbox.memory;
-        let start = all.bytes.as_ptr().addr().wrapping_sub(memory);
-        let lies = if start.saturating_add(all.bytes.len()) <= len {
-            Lies::Within(start)
+        let at = all.bytes.as_ptr().addr().wrapping_sub(memory);
+        let start = if at.saturating_add(all.bytes.len()) <= len {
+            Start::InBlock(at)
         } else {
             outbox.found.own.extend_from_slice(all.bytes);
-            Lies::Apart(outbox.found.own.len() - all.bytes.len())
+            Start::InOwn(outbox.found.own.len() - all.bytes.len())
         };
         let around = outbox.found.note_around(around);
         outbox.found.handed.push(Handed {
             index: outbox.index,
             part: owner(ip.src, ip.dst, outbox.parts),
             layers: self.layers,
-            lies,
+            start,
             len: all.bytes.len(),
             wire_len: all.wire_len,
             ordinal,

@@ -1,4 +1,4 @@
-//! The way of a packet: link layer, IP, fragments, transport.
+//! The way of a packet: link layer, IP, fragments, and on to its transport or tunnel.
 
 use gannet_protocols::policy::unknown::Seen;
 use gannet_protocols::weird::Oddity;

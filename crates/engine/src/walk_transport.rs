@@ -37,9 +37,8 @@ impl Shard {
         around: &Encapsulation,
     ) -> (u32, Dir) {
         let key = Key::new(id, ip.protocol, one_way);
-        let hash = self.table.hash(&key);
-        let found = self.table.find(hash, &key);
-        self.found(id, ip, proto, (one_way, false), around, (hash, found), || false)
+        let known = self.table.look_up(&key);
+        self.found(id, ip, proto, (one_way, false), around, known, || false)
     }
 
     /// The same, once it was looked for.
@@ -87,12 +86,10 @@ impl Shard {
         let id = ConnId { orig_h: ip.src, orig_p: t.src_port, resp_h: ip.dst, resp_p: t.dst_port };
         let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
-        let hash = self.table.hash(&key);
-        let mut found = self.table.find(hash, &key);
+        let mut known = self.table.look_up(&key);
         if segment.flags & flag::SYN != 0 {
-            found = found.filter(|index| !self.ends_for(*index, &segment));
+            known.1 = known.1.filter(|index| !self.ends_for(*index, &segment));
         }
-        let known = (hash, found);
         let (index, from) = self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || {
             is_flipped(&id, segment.flags)
         });
@@ -143,16 +140,14 @@ impl Shard {
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
         let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
-        let hash = self.table.hash(&key);
-        let mut found = self.table.find(hash, &key);
+        let mut known = self.table.look_up(&key);
         // A SYN whose options do not hold begins another connection nevertheless.
         let is_header = ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
         if flags & flag::SYN != 0 && is_header {
             let segment =
                 Segment { seq, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 };
-            found = found.filter(|index| !self.ends_for(*index, &segment));
+            known.1 = known.1.filter(|index| !self.ends_for(*index, &segment));
         }
-        let known = (hash, found);
         let (index, _) =
             self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || is_flipped(&id, flags));
         self.conn_weird(index, odd);
@@ -188,8 +183,7 @@ impl Shard {
         let odd = hub::may_be_by_content(udp.payload).then_some(udp.payload);
         let Some(hub) = self.steer(&id, ip, Proto::Udp, odd, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
-        let hash = self.table.hash(&key);
-        let known = (hash, self.table.find(hash, &key));
+        let known = self.table.look_up(&key);
         let (index, from) = self.found(&id, ip, Proto::Udp, (false, hub), around, known, || {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)

@@ -234,6 +234,13 @@ impl<X> Table<X> {
         self.index.find(hash.0, |i| self.get(i).is_some_and(|s| key.is_of(&s.conn)))
     }
 
+    /// A key's hash, and the connection with that key.
+    #[inline]
+    pub fn look_up(&self, key: &Key) -> (Hash, Option<u32>) {
+        let hash = self.hash(key);
+        (hash, self.find(hash, key))
+    }
+
     /// Asks the cache for what [`find`](Self::find) reads first.
     #[inline]
     pub fn prefetch(&self, hash: Hash) {
