@@ -45,7 +45,7 @@ struct Pages {
     holders: usize,
 }
 
-/// How far ahead of the reader pages are mapped in one call, instead of one fault for every 64 KiB.
+/// How far ahead of the reader pages are mapped at a time, instead of one fault for every 64 KiB.
 const AHEAD: usize = 1 << 20;
 
 /// How much lies behind the reader before its pages are given back.
@@ -59,7 +59,8 @@ const BEHIND_OTHERS: usize = 12 << 20;
 /// told, and waits.
 const RELEASED_OTHERS: usize = 2 << 20;
 
-/// Advice starts at page borders: a multiple of every page size in use.
+/// Advice starts at page borders: a multiple of every page size in use, and what the kernel maps around
+/// a page that was asked for.
 const PAGE: usize = 64 << 10;
 
 impl Map {
@@ -134,8 +135,13 @@ impl Pages {
         {
             let from = self.wanted.max(at) & !(PAGE - 1);
             let to = (from + AHEAD).min(map.len());
-            // One call maps what would be dozens of page faults.
-            let _ = map.advise_range(Advice::PopulateRead, from, to - from);
+            // Asking for one page brings those around it that are in memory (the kernel's
+            // fault-around, 64 KiB if nobody set it otherwise), without the fault. Asking for all
+            // of them in one call has the kernel walk over each of them once more, which takes a
+            // quarter of the time that reading small packets does.
+            for page in (from..to).step_by(PAGE) {
+                let _ = map.advise_range(Advice::PopulateRead, page, 1);
+            }
             self.wanted = to;
             return true;
         }
@@ -314,25 +320,35 @@ const FETCH_AHEAD: usize = 4096;
 /// behind it.
 const FETCH_RECORD: usize = 512;
 
+/// Bytes that are fetched at a time: about what a small record takes.
+const FETCH_SMALL: usize = 128;
+
 /// Starts loading what lies a little beyond the record `data[from..to]`.
 ///
 /// Where a record begins is known only once the one before it has come from memory, so the
-/// processor cannot look ahead by itself; small packets are walked twice as fast for this. Large
-/// ones come in rows of one length: where the next but one and its third neighbour would begin
-/// then is fetched as well.
+/// processor cannot look ahead by itself; small packets are walked twice as fast for this.
 #[inline(always)]
 pub(crate) fn fetch_beyond(data: &[u8], from: usize, to: usize) {
+    // Both lines in any case: how many a small record takes is not to be guessed.
+    let ahead = data.as_ptr().wrapping_add(from + FETCH_AHEAD);
+    prefetch(ahead.cast::<[u8; FETCH_SMALL]>());
+    if to - from > FETCH_SMALL {
+        fetch_beyond_long(data, from, to);
+    }
+}
+
+/// Large records come in rows of one length: where the next but one and its third neighbour would begin
+/// then is fetched as well.
+#[inline(never)]
+fn fetch_beyond_long(data: &[u8], from: usize, to: usize) {
+    let fetch = |at: usize| prefetch(data.as_ptr().wrapping_add(at).cast::<[u8; FETCH_SMALL]>());
     let len = to - from;
     if len > FETCH_RECORD {
-        for next in [to + len, to + 3 * len] {
-            prefetch(data.as_ptr().wrapping_add(next).cast::<[u8; 128]>());
-        }
+        fetch(to + len);
+        fetch(to + 3 * len);
     }
-    let mut at = from.max(to.saturating_sub(FETCH_RECORD));
-    while at < to {
-        prefetch(data.as_ptr().wrapping_add(at + FETCH_AHEAD));
-        at += 64;
-    }
+    let first = (from + FETCH_SMALL).max(to.saturating_sub(FETCH_RECORD));
+    (first..to).step_by(FETCH_SMALL).for_each(|at| fetch(at + FETCH_AHEAD));
 }
 
 #[cfg(test)]

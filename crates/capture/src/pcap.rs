@@ -120,25 +120,39 @@ impl Records {
 
     /// See [`crate::format::Records::walk`].
     pub(crate) fn walk(&self, data: &[u8], most: usize, out: &mut Vec<PacketRef>) -> Walk {
-        // Two copies of the loop, so that no packet pays for the question.
-        match self.endian {
-            Endian::Little => self.walk_in::<false>(data, most, out),
-            Endian::Big => self.walk_in::<true>(data, most, out),
+        // Copies of the loop, so that no packet pays for the questions.
+        let usual = self.lengths == Lengths::KeptFirst && self.record == RECORD;
+        match (self.endian, usual) {
+            (Endian::Little, true) => self.walk_in::<false, true>(data, most, out),
+            (Endian::Little, false) => self.walk_in::<false, false>(data, most, out),
+            (Endian::Big, true) => self.walk_in::<true, true>(data, most, out),
+            (Endian::Big, false) => self.walk_in::<true, false>(data, most, out),
         }
     }
 
-    fn walk_in<const BIG: bool>(&self, data: &[u8], most: usize, out: &mut Vec<PacketRef>) -> Walk {
+    /// `USUAL` records have [`RECORD`] bytes before the data, with the kept length first.
+    fn walk_in<const BIG: bool, const USUAL: bool>(
+        &self,
+        data: &[u8],
+        most: usize,
+        out: &mut Vec<PacketRef>,
+    ) -> Walk {
         let link_type = self.interface[0].link_type.0;
+        let header = if USUAL { RECORD } else { self.record };
+        let (unit, limit) = (self.unit, self.limit);
+        let mut room = most.saturating_sub(out.len());
         let mut at = 0;
         let stop = loop {
-            if out.len() >= most || at >= BATCH_BYTES {
+            if room == 0 || at >= BATCH_BYTES {
                 break Stop::Full;
             }
-            let Some(head) = data.get(at..).and_then(|rest| rest.first_chunk::<RECORD>()) else {
-                break Stop::More(self.record);
+            let Some(head) = data.get(at..at + RECORD).and_then(<[u8]>::first_chunk::<RECORD>)
+            else {
+                break Stop::More(header);
             };
             let (first, second) = (u32_at(head, 8, BIG), u32_at(head, 12, BIG));
             let (cap_len, wire_len) = match self.lengths {
+                _ if USUAL => (first, second),
                 Lengths::KeptFirst => (first, second),
                 Lengths::WireFirst => (second, first),
                 Lengths::SmallerKept => (first.min(second), first.max(second)),
@@ -147,22 +161,23 @@ impl Records {
             if len > MAX_PACKET {
                 break Stop::Damage(format!("a record claims {cap_len} bytes").into());
             }
-            let start = at + self.record;
+            let start = at + header;
             let end = start + len;
             if end > data.len() {
-                break Stop::More(self.record + len);
+                break Stop::More(header + len);
             }
             // As libpcap has it, which takes a fraction beyond its unit as it stands, with its sign.
-            let fraction = i64::from(u32_at(head, 4, BIG).cast_signed()) * self.unit;
+            let fraction = i64::from(u32_at(head, 4, BIG).cast_signed()) * unit;
             out.push(PacketRef {
                 time: i64::from(u32_at(head, 0, BIG)) * 1_000_000_000 + fraction,
                 offset: start as u32,
-                cap_len: cap_len.min(self.limit),
+                cap_len: cap_len.min(limit),
                 wire_len,
                 link_type,
                 interface: 0,
             });
             fetch_beyond(data, at, end);
+            room -= 1;
             at = end;
         };
         Walk { used: at, stop }
