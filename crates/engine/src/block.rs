@@ -59,7 +59,7 @@ impl Found {
     }
 }
 
-/// Where a packet is in its block, and whether the hub took it and has perhaps handed over some of it.
+/// Where a packet is in its block, and whether it is the hub's, which has handed over some of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u16);
 
@@ -75,22 +75,11 @@ impl Place {
         usize::from(self.0 & !HUBS)
     }
 
-    /// Whether the hub took it.
+    /// Whether it is the hub's.
     #[inline]
     pub(crate) fn is_hubs(self) -> bool {
         self.0 & HUBS != 0
     }
-}
-
-/// Whose a packet is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// A part's.
-    Part(u8),
-    /// The hub's.
-    Hub,
-    /// There is no packet, or it is not to be analysed: time does not come to it.
-    Nobody,
 }
 
 /// An IP packet that came out of another one, a fragment or an unusual frame.
@@ -133,18 +122,28 @@ impl Block {
         self.found.clear();
     }
 
-    /// Says whose a packet is: of each in turn.
+    /// A packet is a part's. Of all packets in turn it is said whose they are; those of which nothing is
+    /// said are the hub's alone.
     #[inline]
-    pub(crate) fn deal(&mut self, at: usize, owner: Owner) {
-        match owner {
-            Owner::Part(part) => {
-                if let Some(dealt) = self.dealt.get_mut(usize::from(part)) {
-                    dealt.push(Place(at as u16));
-                }
-            }
-            Owner::Hub => self.dealt.iter_mut().for_each(|d| d.push(Place(at as u16 | HUBS))),
-            Owner::Nobody => self.nobodys.push(at as u16),
+    pub(crate) fn deal(&mut self, at: usize, part: u8) {
+        if let Some(dealt) = self.dealt.get_mut(usize::from(part)) {
+            dealt.push(Place(at as u16));
         }
+    }
+
+    /// A packet is the hub's, which has handed some of it over to a part.
+    pub(crate) fn deal_handed(&mut self, at: usize, part: u8) {
+        let place = Place(at as u16 | HUBS);
+        if let Some(dealt) = self.dealt.get_mut(usize::from(part))
+            && dealt.last() != Some(&place)
+        {
+            dealt.push(place);
+        }
+    }
+
+    /// A packet is nobody's: there is none, or it is not to be analysed, and time does not come to it.
+    pub(crate) fn leave(&mut self, at: usize) {
+        self.nobodys.push(at as u16);
     }
 
     /// All packets are dealt, and `before` them was the latest time so far. If the time of some is before
@@ -175,6 +174,11 @@ impl Block {
         !self.nobodys.is_empty() && self.nobodys.binary_search(&(at as u16)).is_ok()
     }
 
+    /// Whether none of its packets, except those that nobody has, is before one that came earlier.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.latest.is_empty()
+    }
+
     /// Number of its first packet.
     pub(crate) fn first(&self) -> u64 {
         self.batch().get(0).map_or(0, |p| p.number)
@@ -188,8 +192,7 @@ impl Block {
     /// The latest time up to a packet that somebody has; for one that nobody has, perhaps a later one.
     #[inline]
     pub(crate) fn latest(&self, batch: &Batch<'_>, at: usize) -> Time {
-        let latest =
-            if self.latest.is_empty() { batch.time(at) } else { self.latest.get(at).copied() };
+        let latest = if self.is_in_order() { batch.time(at) } else { self.latest.get(at).copied() };
         latest.unwrap_or(Time::MAX)
     }
 
@@ -214,21 +217,18 @@ mod tests {
     #[test]
     fn each_part_has_its_own_and_what_is_the_hubs() {
         let mut block = Block { dealt: vec![Vec::new(); 3], ..Block::default() };
-        let owners = [
-            Owner::Part(0),
-            Owner::Part(1),
-            Owner::Hub,
-            Owner::Nobody,
-            Owner::Part(1),
-            Owner::Part(0),
-        ];
-        for (at, owner) in owners.into_iter().enumerate() {
-            block.deal(at, owner);
-        }
+        block.deal(0, 0);
+        block.deal(1, 1);
+        // Of the third, which is the hub's, one part gets two datagrams and another one.
+        [0, 0, 2].into_iter().for_each(|part| block.deal_handed(2, part));
+        block.leave(3);
+        // The fourth is the hub's alone.
+        block.deal(5, 1);
+        block.deal(6, 0);
         let dealt =
             |part| block.dealt(part).iter().map(|p| (p.at(), p.is_hubs())).collect::<Vec<_>>();
-        assert_eq!(dealt(0), [(0, false), (2, true), (5, false)]);
-        assert_eq!(dealt(1), [(1, false), (2, true), (4, false)]);
+        assert_eq!(dealt(0), [(0, false), (2, true), (6, false)]);
+        assert_eq!(dealt(1), [(1, false), (5, false)]);
         assert_eq!(dealt(2), [(2, true)]);
         assert_eq!(dealt(3), []);
         assert!(block.is_nobodys(3) && !block.is_nobodys(2) && !block.is_nobodys(6));
@@ -248,7 +248,7 @@ mod tests {
             let mut block = Block::default();
             block.begin(&batch, 1);
             for at in 0..4 {
-                block.deal(at, if nobodys == Some(at) { Owner::Nobody } else { Owner::Part(0) });
+                if nobodys == Some(at) { block.leave(at) } else { block.deal(at, 0) }
             }
             if let Some(before) = before {
                 block.note_latest(Time::from_secs(before));

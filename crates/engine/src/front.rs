@@ -30,7 +30,6 @@ use gannet_wire::protocol;
 
 use crate::Options;
 use crate::block::Block;
-use crate::block::Owner;
 use crate::glance::LINK;
 use crate::glance::Plain;
 use crate::merge::Merge;
@@ -128,19 +127,17 @@ impl Front {
         let before = self.latest;
         let mut in_order = true;
         for (at, packet) in batch.iter().enumerate() {
-            if !pass(&packet) {
-                filling.deal(at, Owner::Nobody);
-                continue;
-            }
-            let owner = match owner_of(&packet, &self.hub.env.hub_ports, self.parts) {
-                Some(part) => {
-                    self.hub.pass(packet.number, packet.time);
-                    Owner::Part(part)
-                }
-                None => self.hubs(&packet, at),
+            let is_somebodys = if !pass(&packet) {
+                filling.leave(at);
+                false
+            } else if let Some(part) = owner_of(&packet, &self.hub.env.hub_ports, self.parts) {
+                self.hub.pass(packet.number, packet.time);
+                filling.deal(at, part);
+                true
+            } else {
+                hubs(&mut self.hub, &packet, at, filling)
             };
-            filling.deal(at, owner);
-            if owner != Owner::Nobody {
+            if is_somebodys {
                 in_order &= packet.time >= self.latest;
                 self.latest = self.latest.max(packet.time);
             }
@@ -159,20 +156,6 @@ impl Front {
             self.crew.join();
         }
         written
-    }
-
-    /// A packet that is the hub's to look at: whose it is then.
-    #[cold]
-    fn hubs(&mut self, packet: &Packet<'_>, at: usize) -> Owner {
-        if let Role::Hub(outbox) = &mut self.hub.role {
-            outbox.index = at as u32;
-        }
-        self.hub.packet(packet);
-        // Of what is none, not even the time counts.
-        match packet.data.is_empty() || packet.wire_len == 0 {
-            true => Owner::Nobody,
-            false => Owner::Hub,
-        }
     }
 
     /// A block that no part reads any more.
@@ -197,6 +180,27 @@ impl Front {
         closed?;
         Ok((connections, state, counts))
     }
+}
+
+/// The hub looks at a packet of a block; whether there is one.
+#[cold]
+fn hubs(hub: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> bool {
+    let mut before = 0;
+    if let Role::Hub(outbox) = &mut hub.role {
+        outbox.index = at as u32;
+        before = outbox.found.handed.len();
+    }
+    hub.packet(packet);
+    if let Role::Hub(outbox) = &hub.role {
+        let handed = outbox.found.handed.iter().skip(before);
+        handed.for_each(|handed| block.deal_handed(at, handed.part));
+    }
+    // Of what is none, not even the time counts.
+    let is_none = packet.data.is_empty() || packet.wire_len == 0;
+    if is_none {
+        block.leave(at);
+    }
+    !is_none
 }
 
 /// Who of so many parts owns a packet that surely is one pair's own: no oddity so far, no fragment, no

@@ -17,6 +17,8 @@ const REPORT_BYTES: u64 = 256 << 10;
 const REPORTS_OF_STATE: u64 = 128;
 /// … or after so many blocks, so that those of other parts need not wait.
 const REPORT_BLOCKS: u32 = 8;
+/// Packets between two looks at how much there is.
+const LOOK_EVERY: usize = 8;
 /// What an item that is left to the merge costs, in bytes.
 const DEFERRED_BYTES: usize = 256;
 
@@ -95,7 +97,7 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let dealt = block.dealt(me);
     let mut handed = block.found.handed.iter().peekable();
     let mut done = 0;
-    let is_far = shard.is_table_far();
+    let (is_far, is_in_order) = (shard.is_table_far(), block.is_in_order());
     let much = much(shard);
     for (n, place) in dealt.iter().enumerate() {
         if let Some(next) = dealt.get(n + FETCH_AHEAD) {
@@ -109,31 +111,27 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
         }
         let at = place.at();
         let Some(packet) = batch.get(at) else { break };
-        if done < at {
+        // What others had before is no later than this packet, as a rule: then nothing is due with it,
+        // either.
+        if done < at && !(is_in_order && shard.is_idle_until(packet.time)) {
             pass((me, shard), block, &batch, done..at, to);
         }
         done = at + 1;
         if place.is_hubs() {
-            let mut has_begun = false;
+            shard.begin(packet.number, packet.time);
+            shard.advance(packet.time);
             while let Some(next) = handed.next_if(|h| h.index as usize <= at) {
-                if usize::from(next.part) != me {
-                    continue;
+                if usize::from(next.part) == me {
+                    shard.take_over(next, block.handed(next), &block.found.around(next));
                 }
-                if !has_begun {
-                    shard.begin(packet.number, packet.time);
-                    shard.advance(packet.time);
-                    has_begun = true;
-                }
-                shard.take_over(next, block.handed(next), &block.found.around(next));
             }
-            match has_begun {
-                true => shard.rest(),
-                false => pass((me, shard), block, &batch, at..done, to),
-            }
+            shard.rest();
         } else {
             shard.packet(&packet);
         }
-        report_if((me, shard), much, to);
+        if n % LOOK_EVERY == 0 {
+            report_if((me, shard), much, to);
+        }
     }
     pass((me, shard), block, &batch, done..batch.len(), to);
     shard.relieve_after(block.first());

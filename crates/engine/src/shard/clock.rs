@@ -51,6 +51,12 @@ impl Shard {
         quick
     }
 
+    /// Whether nothing is due at a time that is to come.
+    #[inline]
+    pub(crate) fn is_idle_until(&self, time: Time) -> bool {
+        time < self.wake
+    }
+
     /// Until something is due again, packets of others can pass quickly.
     #[inline]
     pub(crate) fn rest(&mut self) {
