@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 use gannet_protocols::tunnel::Tunnel;
 
 /// The tunnels around a packet, outermost first.
@@ -55,7 +55,7 @@ const MAX_IP_TUNNELS: usize = 100_000;
 /// IP-in-IP and GRE tunnels by their two hosts.
 #[derive(Default)]
 pub(crate) struct IpTunnels {
-    known: HashMap<(Addr, Addr), (Tunnel, Time), FixedState>,
+    known: HashMap<(Addr, Addr), (Tunnel, Time), KeyedHash>,
 }
 
 impl IpTunnels {

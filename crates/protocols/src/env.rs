@@ -8,6 +8,7 @@ use gannet_base::Subnet;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
+use gannet_dict::KeyedHash;
 use gannet_files::Files;
 use gannet_files::Trouble;
 use gannet_files::TroubleKind;
@@ -192,7 +193,7 @@ pub struct Env {
     /// Names of connections and files.
     pub uids: UidSource,
     /// Announced connections.
-    pub expected: HashMap<Announced, Expected, foldhash::fast::FixedState>,
+    pub expected: HashMap<Announced, Expected, KeyedHash>,
     /// Ports by which connections may be of the hub.
     pub hub_ports: HubPorts,
     /// When expired announcements were last dropped.

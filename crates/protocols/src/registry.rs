@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use foldhash::fast::FixedState;
 use gannet_base::Dir;
+use gannet_dict::KeyedHash;
 
 use crate::Analyze;
 use crate::Context;
@@ -227,7 +227,7 @@ pub fn by_port(proto: gannet_base::Proto, port: u16) -> &'static [Tag] {
     table.get(&port).map_or(&[], |tags| tags)
 }
 
-type Ports = HashMap<u16, Vec<Tag>, FixedState>;
+type Ports = HashMap<u16, Vec<Tag>, KeyedHash>;
 
 static TCP_TAGS: LazyLock<Ports> = LazyLock::new(|| ports(Tag::tcp_ports));
 static UDP_TAGS: LazyLock<Ports> = LazyLock::new(|| ports(Tag::udp_ports));

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 use gannet_log::Enum;
 use gannet_log::Key;
 use gannet_log::Logs;
@@ -53,7 +53,7 @@ const MAX: usize = 100_000;
 /// The tunnels of a shard.
 #[derive(Default)]
 pub struct Tunnels {
-    active: HashMap<ConnId, Active, FixedState>,
+    active: HashMap<ConnId, Active, KeyedHash>,
     registered: u64,
     next_sweep: Time,
     later: Queue<Item>,

@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_dict::KeyedHash;
 use gannet_flow::Slot;
 use gannet_flow::Table;
 use gannet_flow::Timers;
@@ -390,7 +391,7 @@ impl Shard {
     #[cold]
     fn forget_filled_holes(&mut self) {
         let table = &self.table;
-        let mut seen = std::collections::HashSet::<u64, foldhash::fast::FixedState>::default();
+        let mut seen = std::collections::HashSet::<u64, KeyedHash>::default();
         self.keeper.holes.retain(|(number, index)| {
             let slot = table.get(*index).filter(|s| s.number == *number);
             let waits = slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.held() > 0);

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use gannet_base::Dir;
+use gannet_dict::KeyedHash;
 
 use super::message::Body;
 use super::message::HEADER_LENGTH;
@@ -27,7 +27,7 @@ const MAX_CONTEXTS: usize = 4096;
 struct Side {
     frames: Frames,
     /// Calls that wait for further fragments.
-    waiting: HashMap<u32, Vec<u8>, FixedState>,
+    waiting: HashMap<u32, Vec<u8>, KeyedHash>,
 }
 
 impl Side {
@@ -47,7 +47,7 @@ pub struct Stream {
 #[derive(Default)]
 struct State {
     /// Operation called last, by context.
-    operations: HashMap<u16, u16, FixedState>,
+    operations: HashMap<u16, u16, KeyedHash>,
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,
     confirmed: bool,
@@ -100,7 +100,7 @@ impl State {
         calls: &mut Calls,
         logins: &mut Logins,
         pipe: u64,
-        waiting: &mut HashMap<u32, Vec<u8>, FixedState>,
+        waiting: &mut HashMap<u32, Vec<u8>, KeyedHash>,
         packet: &Packet<'_>,
     ) -> Option<()> {
         if let Some((kind, value)) = packet.auth {
@@ -136,7 +136,7 @@ impl State {
     fn collect(
         &mut self,
         cx: &mut Context<'_>,
-        waiting: &mut HashMap<u32, Vec<u8>, FixedState>,
+        waiting: &mut HashMap<u32, Vec<u8>, KeyedHash>,
         packet: &Packet<'_>,
     ) -> Option<Vec<u8>> {
         let header = packet.header;

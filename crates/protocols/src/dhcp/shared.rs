@@ -9,6 +9,7 @@ use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 use gannet_log::Logs;
 use gannet_log::Set;
 use gannet_log::Vector;
@@ -43,7 +44,7 @@ const LONGEST: Interval = Interval::from_secs(30);
 /// The transactions under way.
 #[derive(Debug, Default)]
 pub struct Shared {
-    transactions: HashMap<u32, Transaction, foldhash::fast::FixedState>,
+    transactions: HashMap<u32, Transaction, KeyedHash>,
     /// Ordinals and ids as they began; those that have ended since are left until they come up.
     order: VecDeque<(u64, u32)>,
     /// Ordinal of the next transaction.

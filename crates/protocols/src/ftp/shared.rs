@@ -6,6 +6,7 @@ use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 
 /// An announcement that nobody asks for is forgotten after this.
 const LIFETIME: Interval = Interval::from_secs(300);
@@ -20,9 +21,9 @@ pub(crate) type Endpoint = (Addr, u16, bool);
 #[derive(Debug, Default)]
 pub struct Shared {
     /// Awaited data connections: the control connection, and when the entry was last used.
-    expected: HashMap<Endpoint, (Uid, Time), foldhash::fast::FixedState>,
+    expected: HashMap<Endpoint, (Uid, Time), KeyedHash>,
     /// The last file of each control connection that a data connection carried.
-    files: HashMap<Uid, Transfer, foldhash::fast::FixedState>,
+    files: HashMap<Uid, Transfer, KeyedHash>,
     swept: Time,
 }
 

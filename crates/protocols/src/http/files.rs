@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_files::era;
@@ -39,7 +39,7 @@ struct RangeFile {
 /// What all connections of a shard share for HTTP: files that come in ranges.
 #[derive(Debug, Default)]
 pub struct Shared {
-    ranges: HashMap<Box<[u8]>, RangeFile, FixedState>,
+    ranges: HashMap<Box<[u8]>, RangeFile, KeyedHash>,
     swept: Time,
     /// What an analyzer shares with those of the same protocol inside of the stream it carries,
     /// while they are called.

@@ -7,6 +7,7 @@ use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 
 use super::rows::IrcRow;
 
@@ -24,9 +25,9 @@ pub(crate) type Endpoint = (Addr, u16, bool);
 /// A transfer's row is the session's, whether or not that is still open when the file comes.
 #[derive(Debug, Default)]
 pub struct Shared {
-    sessions: HashMap<Uid, Session, foldhash::fast::FixedState>,
+    sessions: HashMap<Uid, Session, KeyedHash>,
     /// Awaited transfers: the session, and when the entry was last used.
-    expected: HashMap<Endpoint, (Uid, Time), foldhash::fast::FixedState>,
+    expected: HashMap<Endpoint, (Uid, Time), KeyedHash>,
     swept: Time,
 }
 

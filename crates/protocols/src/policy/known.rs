@@ -6,12 +6,12 @@ use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::hash::Hash;
 
-use foldhash::fast::FixedState;
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_dict::KeyedHash;
 use gannet_log::Enum;
 use gannet_log::Logs;
 use gannet_log::Port;
@@ -86,7 +86,7 @@ const PATIENCE: Interval = Interval::from_secs(300);
 /// What was seen within a day.
 #[derive(Debug)]
 struct Daily<K> {
-    since: HashMap<K, Time, FixedState>,
+    since: HashMap<K, Time, KeyedHash>,
 }
 
 impl<K> Default for Daily<K> {
@@ -107,7 +107,7 @@ impl<K: Hash + Eq> Daily<K> {
 }
 
 /// Makes room for one more: what is out of date goes first, then everything.
-fn make_room<K: Hash + Eq, V>(map: &mut HashMap<K, V, FixedState>, valid: impl Fn(&V) -> bool) {
+fn make_room<K: Hash + Eq, V>(map: &mut HashMap<K, V, KeyedHash>, valid: impl Fn(&V) -> bool) {
     if map.len() >= MAX {
         map.retain(|_, v| valid(v));
         if map.len() >= MAX {
@@ -220,7 +220,7 @@ type Service = (Addr, u16, Proto);
 /// Services.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    known: HashMap<Service, Known, FixedState>,
+    known: HashMap<Service, Known, KeyedHash>,
     /// Services of unknown protocol, with the time from which they are logged.
     waiting: VecDeque<(Time, Service)>,
 }
@@ -228,7 +228,7 @@ pub(super) struct Services {
 #[derive(Debug)]
 struct Known {
     since: Time,
-    names: HashSet<&'static str, FixedState>,
+    names: HashSet<&'static str, KeyedHash>,
 }
 
 impl Services {

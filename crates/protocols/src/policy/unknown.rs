@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_dict::KeyedHash;
 use gannet_log::Logs;
 use gannet_log::Vector;
 
@@ -53,7 +53,7 @@ pub struct Seen<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
     /// By layer and number, since when and how often.
-    counts: HashMap<(&'static str, u32), (Time, u64), FixedState>,
+    counts: HashMap<(&'static str, u32), (Time, u64), KeyedHash>,
 }
 
 impl Sampler {

@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-use foldhash::fast::FixedState;
 use gannet_base::Dir;
+use gannet_dict::KeyedHash;
 
 use super::shares::Shares;
 use super::v1;
@@ -27,8 +27,8 @@ pub(super) struct Core {
     pub(super) shares: Shares,
     pub(super) v1: v1::Waiting,
     pub(super) v2: v2::Waiting,
-    pipe_trees: HashSet<u32, FixedState>,
-    pipes: HashMap<u64, dce_rpc::Stream, FixedState>,
+    pipe_trees: HashSet<u32, KeyedHash>,
+    pipes: HashMap<u64, dce_rpc::Stream, KeyedHash>,
     calls: dce_rpc::Calls,
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_files::era;
@@ -18,7 +18,7 @@ use crate::Env;
 /// and time of the last change.
 #[derive(Debug, Default)]
 pub struct Shared {
-    files: HashMap<Box<[u8]>, FileId, FixedState>,
+    files: HashMap<Box<[u8]>, FileId, KeyedHash>,
     swept: Time,
 }
 

@@ -1,9 +1,9 @@
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_dict::KeyedHash;
 
 use super::files;
 use super::info::Action;
@@ -34,7 +34,7 @@ struct Command {
     options: u32,
 }
 
-type Map<K, V> = HashMap<K, V, FixedState>;
+type Map<K, V> = HashMap<K, V, KeyedHash>;
 
 /// Trees, files and commands of one connection.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ mod transactions;
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use gannet_base::Dir;
+use gannet_dict::KeyedHash;
 
 use super::core::Core;
 use super::cursor::Cursor;
@@ -38,9 +38,9 @@ const NONE: u8 = 0xff;
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// Offsets of reads.
-    reads: HashMap<u16, u64, FixedState>,
+    reads: HashMap<u16, u64, KeyedHash>,
     /// Whether a transaction is one of a pipe.
-    pipes: HashMap<u16, bool, FixedState>,
+    pipes: HashMap<u16, bool, KeyedHash>,
 }
 
 /// The header ([MS-CIFS] §2.2.3.1).

@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use gannet_base::Dir;
+use gannet_dict::KeyedHash;
 
 use super::core::Core;
 use super::cursor::Cursor;
@@ -25,7 +25,7 @@ const STATUS_PENDING: u32 = 0x103;
 /// Control code: write to a pipe and read the answer from it.
 const PIPE_TRANSCEIVE: u32 = 0x0011_c017;
 
-type Map<V> = HashMap<u64, V, FixedState>;
+type Map<V> = HashMap<u64, V, KeyedHash>;
 
 /// What requests say that their answers do not, by message.
 #[derive(Debug, Default)]

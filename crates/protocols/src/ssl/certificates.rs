@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_dict::KeyedHash;
 use gannet_files::x509;
 use gannet_files::x509::Certificate;
 use gannet_log::Cut;
@@ -83,9 +84,9 @@ gannet_log::row! {
 #[derive(Debug, Default)]
 pub struct Certificates {
     /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
-    known: HashMap<Key, Time, foldhash::fast::FixedState>,
+    known: HashMap<Key, Time, KeyedHash>,
     /// Parsed certificates by their encoding; `None` where they do not parse.
-    parsed: HashMap<Box<[u8]>, Parsed, foldhash::fast::FixedState>,
+    parsed: HashMap<Box<[u8]>, Parsed, KeyedHash>,
     parsed_bytes: usize,
     later: Queue<Item>,
 }

@@ -31,6 +31,7 @@ use gannet_base::Interval;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::KeyedHash;
 use gannet_flow::Conn;
 use gannet_log::Logs;
 
@@ -122,7 +123,7 @@ struct Seen {
     quiet: Time,
 }
 
-type Table = HashMap<Key, Seen, foldhash::fast::FixedState>;
+type Table = HashMap<Key, Seen, KeyedHash>;
 
 /// Decides which oddities become rows.
 #[derive(Default)]

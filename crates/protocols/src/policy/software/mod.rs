@@ -9,10 +9,10 @@ mod version;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-use foldhash::fast::FixedState;
 use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_dict::KeyedHash;
 use gannet_log::Enum;
 use gannet_log::Logs;
 use gannet_log::Port;
@@ -77,8 +77,8 @@ const MAX_LATEST: usize = 100_000;
 /// What runs where.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
-    hosts: HashMap<Addr, Host, FixedState>,
-    latest: HashMap<Latest, Time, FixedState>,
+    hosts: HashMap<Addr, Host, KeyedHash>,
+    latest: HashMap<Latest, Time, KeyedHash>,
 }
 
 type Latest = (Addr, Option<u16>, &'static str, Box<[u8]>);
@@ -87,7 +87,7 @@ type Latest = (Addr, Option<u16>, &'static str, Box<[u8]>);
 struct Host {
     since: Time,
     /// By name, what versions of it said.
-    names: HashMap<Vec<u8>, HashSet<Box<[u8]>, FixedState>, FixedState>,
+    names: HashMap<Vec<u8>, HashSet<Box<[u8]>, KeyedHash>, KeyedHash>,
 }
 
 impl Tracker {
