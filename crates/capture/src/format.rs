@@ -101,6 +101,14 @@ pub(crate) enum Stop {
     Damage(Cow<'static, str>),
 }
 
+/// What a walk goes over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'a> {
+    pub(crate) data: &'a [u8],
+    /// Whether it lies in no near cache, so that what comes next is to be fetched.
+    pub(crate) is_far: bool,
+}
+
 /// How far a walk came.
 #[derive(Debug)]
 pub(crate) struct Walk {
@@ -181,7 +189,7 @@ impl Records {
 
     /// Walks over whole records in `data` and notes their packets in `out`, until these are `most`,
     /// `data` ends or a record is damaged.
-    pub(crate) fn walk(&mut self, data: &[u8], most: usize, out: &mut Vec<PacketRef>) -> Walk {
+    pub(crate) fn walk(&mut self, data: Window<'_>, most: usize, out: &mut Vec<PacketRef>) -> Walk {
         match self {
             Self::Pcap(r) => r.walk(data, most, out),
             Self::PcapNg(r) => r.walk(data, most, out),

@@ -12,6 +12,7 @@ use crate::format::Interface;
 use crate::format::Origin;
 use crate::format::Stop;
 use crate::format::Walk;
+use crate::format::Window;
 use crate::map::fetch_beyond;
 use crate::packet::BATCH_BYTES;
 use crate::packet::MAX_PACKET;
@@ -119,7 +120,7 @@ impl Records {
     }
 
     /// See [`crate::format::Records::walk`].
-    pub(crate) fn walk(&self, data: &[u8], most: usize, out: &mut Vec<PacketRef>) -> Walk {
+    pub(crate) fn walk(&self, data: Window<'_>, most: usize, out: &mut Vec<PacketRef>) -> Walk {
         // Copies of the loop, so that no packet pays for the questions.
         let usual = self.lengths == Lengths::KeptFirst && self.record == RECORD;
         match (self.endian, usual) {
@@ -133,7 +134,7 @@ impl Records {
     /// `USUAL` records have [`RECORD`] bytes before the data, with the kept length first.
     fn walk_in<const BIG: bool, const USUAL: bool>(
         &self,
-        data: &[u8],
+        Window { data, is_far }: Window<'_>,
         most: usize,
         out: &mut Vec<PacketRef>,
     ) -> Walk {
@@ -176,7 +177,9 @@ impl Records {
                 link_type,
                 interface: 0,
             });
-            fetch_beyond(data, at, end);
+            if is_far {
+                fetch_beyond(data, at, end);
+            }
             room -= 1;
             at = end;
         };
@@ -206,7 +209,8 @@ pub(crate) mod tests {
     fn walk(file: &[u8]) -> (Vec<PacketRef>, Walk) {
         let records = Records::open(file).unwrap();
         let mut out = Vec::new();
-        let walk = records.walk(&file[HEADER..], BATCH_PACKETS, &mut out);
+        let window = Window { data: &file[HEADER..], is_far: true };
+        let walk = records.walk(window, BATCH_PACKETS, &mut out);
         (out, walk)
     }
 

@@ -16,6 +16,7 @@ use crate::format::Interface;
 use crate::format::Origin;
 use crate::format::Stop;
 use crate::format::Walk;
+use crate::format::Window;
 use crate::map::fetch_beyond;
 use crate::options::Options;
 use crate::packet::BATCH_BYTES;
@@ -98,7 +99,8 @@ impl Records {
     }
 
     /// See [`crate::format::Records::walk`].
-    pub(crate) fn walk(&mut self, data: &[u8], most: usize, out: &mut Vec<PacketRef>) -> Walk {
+    pub(crate) fn walk(&mut self, data: Window<'_>, most: usize, out: &mut Vec<PacketRef>) -> Walk {
+        let Window { data, is_far } = data;
         let mut at = 0;
         let stop = loop {
             if out.len() >= most || at >= BATCH_BYTES {
@@ -130,7 +132,9 @@ impl Records {
             if let Err(flaw) = self.block(u32_at(head, 0, big), body, at + 8, out) {
                 break Stop::Damage(flaw);
             }
-            fetch_beyond(data, at, at + len);
+            if is_far {
+                fetch_beyond(data, at, at + len);
+            }
             at += len;
         };
         Walk { used: at, stop }
@@ -333,10 +337,14 @@ mod tests {
         block(ENHANCED_PACKET, &body, big)
     }
 
+    fn far(data: &[u8]) -> Window<'_> {
+        Window { data, is_far: true }
+    }
+
     fn walk(file: &[u8]) -> (Records, Vec<PacketRef>, Walk) {
         let mut records = Records::open(file).unwrap();
         let mut out = Vec::new();
-        let walk = records.walk(file, BATCH_PACKETS, &mut out);
+        let walk = records.walk(far(file), BATCH_PACKETS, &mut out);
         (records, out, walk)
     }
 
@@ -442,7 +450,7 @@ mod tests {
         let mut damage = 0;
         for _ in 0..MAX_INTERFACES + 1 {
             damage += usize::from(matches!(
-                records.walk(&one, BATCH_PACKETS, &mut out).stop,
+                records.walk(far(&one), BATCH_PACKETS, &mut out).stop,
                 Stop::Damage(_)
             ));
         }

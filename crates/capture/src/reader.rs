@@ -28,6 +28,7 @@ use crate::format::Records;
 use crate::format::SNIFF;
 use crate::format::Sniffed;
 use crate::format::Stop;
+use crate::format::Window;
 use crate::format::sniff;
 use crate::map::Map;
 use crate::map::Tending;
@@ -258,7 +259,8 @@ impl Reader {
             return Err(error);
         }
         while !self.ended {
-            let walk = self.records.walk(self.source.window(), self.most, &mut self.refs);
+            let window = Window { data: self.source.window(), is_far: !self.source.is_near() };
+            let walk = self.records.walk(window, self.most, &mut self.refs);
             if !self.refs.is_empty() {
                 self.used = walk.used;
                 if let Stop::Damage(what) = walk.stop {

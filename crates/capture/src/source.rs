@@ -24,6 +24,11 @@ pub(crate) trait Source: Send {
     /// What the window is a part of.
     fn bytes(&self) -> &Bytes;
 
+    /// Whether the bytes are near the processor, having just been written.
+    fn is_near(&self) -> bool {
+        false
+    }
+
     /// Drops `n` bytes from the front of the window.
     fn advance(&mut self, n: usize);
 
@@ -169,6 +174,10 @@ impl<R: Input> Source for Streamed<R> {
 
     fn bytes(&self) -> &Bytes {
         &self.buffer
+    }
+
+    fn is_near(&self) -> bool {
+        true
     }
 
     fn advance(&mut self, n: usize) {
