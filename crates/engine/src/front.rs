@@ -111,7 +111,7 @@ impl Front {
     pub(crate) fn batch(
         &mut self,
         batch: &Batch<'_>,
-        mut pass: impl FnMut(&Packet<'_>) -> bool,
+        pass: impl FnMut(&Packet<'_>) -> bool,
     ) -> io::Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -124,27 +124,7 @@ impl Front {
             outbox.memory = (bytes.as_ptr().addr(), bytes.len());
             outbox.found = std::mem::take(&mut filling.found);
         }
-        let before = self.latest;
-        let mut in_order = true;
-        for (at, packet) in batch.iter().enumerate() {
-            let is_somebodys = if !pass(&packet) {
-                filling.leave(at);
-                false
-            } else if let Some(part) = owner_of(&packet, &self.hub.env.hub_ports, self.parts) {
-                self.hub.pass(packet.number, packet.time);
-                filling.deal(at, part);
-                true
-            } else {
-                hubs(&mut self.hub, &packet, at, filling)
-            };
-            if is_somebodys {
-                in_order &= packet.time >= self.latest;
-                self.latest = self.latest.max(packet.time);
-            }
-        }
-        if !in_order {
-            filling.note_latest(before);
-        }
+        self.deal(batch, filling, pass);
         let first = filling.first();
         self.hub.relieve_after(first);
         if let Role::Hub(outbox) = &mut self.hub.role {
@@ -156,6 +136,36 @@ impl Front {
             self.crew.join();
         }
         written
+    }
+
+    /// Says of a batch's packets whose they are, and has the hub look at its own.
+    fn deal(
+        &mut self,
+        batch: &Batch<'_>,
+        block: &mut Block,
+        mut pass: impl FnMut(&Packet<'_>) -> bool,
+    ) {
+        let Self { hub, parts, .. } = self;
+        let before = self.latest;
+        let (mut latest, mut is_in_order) = (before, true);
+        for (at, packet) in batch.iter().enumerate() {
+            if !pass(&packet) {
+                block.leave(at);
+                continue;
+            }
+            if let Some(part) = owner_of(&packet, &hub.env.hub_ports, *parts) {
+                hub.pass(packet.number, packet.time);
+                block.deal(at, part);
+            } else if !hubs(hub, &packet, at, block) {
+                continue;
+            }
+            is_in_order &= packet.time >= latest;
+            latest = latest.max(packet.time);
+        }
+        self.latest = latest;
+        if !is_in_order {
+            block.note_latest(before);
+        }
     }
 
     /// A block that no part reads any more.

@@ -92,6 +92,8 @@ impl Part {
 }
 
 /// The packets of a block that are of part `me`, and the time of all others.
+// Apart from what goes on around it, so that all it needs for a packet stays in registers.
+#[inline(never)]
 fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let batch = block.batch();
     let dealt = block.dealt(me);
