@@ -3,14 +3,19 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Read;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_capture::Access;
+use gannet_capture::BATCH_PACKETS;
 use gannet_capture::Packet;
 use gannet_capture::Reader;
 use gannet_engine::Engine;
@@ -79,6 +84,7 @@ pub(super) fn all<'a>(traffic: &'a Traffic, traces: &'a [PathBuf]) -> Vec<Stage<
         all.push(Stage::new("analysis", name, move || analyze(&traffic.mixed, &logs, format)));
     }
     all.push(Stage::new("analysis", "no logs", || silent(&traffic.mixed)));
+    all.extend(on_all_cores(&traffic.mixed, "", &logs));
     traces.iter().for_each(|trace| all.extend(of_trace(trace, &logs)));
     all
 }
@@ -97,11 +103,29 @@ fn reading(traffic: &Traffic) -> Vec<Stage<'_>> {
     ]
 }
 
+/// An analysis by as many threads as there are cores, and so many analyses at once, a thread each: what the
+/// machine can do with all of them, were there nothing to divide and to bring together.
+fn on_all_cores<'a>(path: &'a Path, of: &str, logs: &Path) -> Vec<Stage<'a>> {
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    if cores == 1 {
+        return Vec::new();
+    }
+    let (dir, dirs) = (logs.to_owned(), logs.to_owned());
+    vec![
+        Stage::new("analysis", format!("{of}tsv, {cores} threads"), move || {
+            through(path, written(&dir, Format::Tsv)?, cores)
+        }),
+        Stage::new("analysis", format!("{of}tsv, {cores} at once"), move || {
+            at_once(path, &dirs, cores)
+        }),
+    ]
+}
+
 /// What a trace of the user's is measured for.
 fn of_trace<'a>(trace: &'a Path, logs: &Path) -> Vec<Stage<'a>> {
     let name = trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (tsv, json) = (logs.to_owned(), logs.to_owned());
-    vec![
+    let mut all = vec![
         Stage::new("reading", name.clone(), move || read(Reader::open(trace)?)),
         Stage::new("dissecting", name.clone(), move || dissect(trace)),
         Stage::new("filtering", format!("{name} {}", FILTERS[0]), move || {
@@ -111,7 +135,9 @@ fn of_trace<'a>(trace: &'a Path, logs: &Path) -> Vec<Stage<'a>> {
         Stage::new("analysis", format!("{name} json"), move || {
             analyze(trace, &json, Format::Json(JsonTimes::Epoch))
         }),
-    ]
+    ];
+    all.extend(on_all_cores(trace, &format!("{name} "), logs));
+    all
 }
 
 /// Hands every packet to `look`, which says what of it is to be kept from the optimiser.
@@ -230,24 +256,44 @@ fn filter(path: &Path, text: &str) -> anyhow::Result<Work> {
 }
 
 fn analyze(path: &Path, logs: &Path, format: Format) -> anyhow::Result<Work> {
-    std::fs::create_dir_all(logs)?;
-    let logs = gannet_log::Options {
-        dir: Some(logs.to_owned()),
-        format,
-        ..gannet_log::Options::default()
-    };
-    through(path, logs)
+    through(path, written(logs, format)?, 1)
+}
+
+/// Logs that are written into a folder.
+fn written(dir: &Path, format: Format) -> anyhow::Result<gannet_log::Options> {
+    std::fs::create_dir_all(dir)?;
+    Ok(gannet_log::Options { dir: Some(dir.to_owned()), format, ..gannet_log::Options::default() })
+}
+
+/// So many analyses of one capture at once, each of which writes logs of its own.
+fn at_once(path: &Path, logs: &Path, copies: usize) -> anyhow::Result<Work> {
+    let one = |n: usize| analyze(path, &logs.join(n.to_string()), Format::Tsv);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..copies).map(|n| scope.spawn(move || one(n))).collect();
+        let mut all = one(0)?;
+        for other in others {
+            let work = other.join().unwrap_or_else(|e| resume_unwind(e))?;
+            all.packets += work.packets;
+            all.bytes += work.bytes;
+        }
+        Ok(all)
+    })
 }
 
 /// An analysis that writes nothing.
 fn silent(path: &Path) -> anyhow::Result<Work> {
     let selection = Selection::of(Vec::<String>::new());
-    through(path, gannet_log::Options { selection, ..gannet_log::Options::default() })
+    through(path, gannet_log::Options { selection, ..gannet_log::Options::default() }, 1)
 }
 
-fn through(path: &Path, logs: gannet_log::Options) -> anyhow::Result<Work> {
-    let mut engine = Engine::new(Options { ignore_checksums: true, logs, ..Options::default() });
-    let mut reader = Reader::open(path)?;
+/// As `gannet analyze` does it.
+fn through(path: &Path, logs: gannet_log::Options, threads: usize) -> anyhow::Result<Work> {
+    let options = Options { ignore_checksums: true, logs, threads, ..Options::default() };
+    let mut engine = Engine::new(options);
+    let mut reader = Reader::open_by(path, Access::Read)?;
+    if threads > 1 {
+        reader.set_batch_packets(BATCH_PACKETS);
+    }
     let mut work = Work::default();
     while let Some(batch) = reader.next_batch()? {
         work.packets += batch.len() as u64;
@@ -370,6 +416,12 @@ mod tests {
             "analysis/mixed.pcap tsv",
         ] {
             assert_eq!(packets.get(name), packets.get("reading/mapped"), "{name}");
+        }
+        let cores = available_parallelism().map_or(1, NonZero::get);
+        if cores > 1 {
+            let of = |what: &str| packets[&format!("analysis/tsv, {cores} {what}")];
+            let all = packets["reading/mapped"];
+            assert_eq!((of("threads"), of("at once")), (all, all * cores as u64));
         }
         let folder = traffic.folder().to_owned();
         drop(traffic);
