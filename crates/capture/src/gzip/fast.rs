@@ -100,8 +100,9 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             output.add(run.output.len() - OUTPUT),
         )
     };
-    // Why all reads of the input are of it: a round begins with `from` no further than `last_in`, 32 bytes
-    // before the end, and refills twice, each of which reads 8 bytes and goes on by 7 at the most.
+    // Why all reads of the input are of it: the first refill is 32 bytes before the end or more, by the only
+    // caller; a round begins with `from` no further than `last_in`, as far from it, and refills twice. Each
+    // refill reads 8 bytes and goes on by 7 at the most.
     macro_rules! refill {
         () => {
             // SAFETY: as above.
@@ -123,12 +124,15 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             }
         };
     }
+    // What a code means is looked up before the input is refilled behind it: the bits that say it are
+    // there already, and so nothing waits for the input.
+    refill!();
+    let mut entry = literals[bits.low(LITERAL_BITS)];
     let ended = loop {
         if from > last_in || to.cast_const() > last_out.cast_const() {
             break Ok(false);
         }
         refill!();
-        let mut entry = literals[bits.low(LITERAL_BITS)];
         if entry & table::LITERAL != 0 {
             literal!(entry);
             entry = literals[bits.low(LITERAL_BITS)];
@@ -137,6 +141,8 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
                 entry = literals[bits.low(LITERAL_BITS)];
                 if entry & table::LITERAL != 0 {
                     literal!(entry);
+                    // At least 23 bits are left.
+                    entry = literals[bits.low(LITERAL_BITS)];
                     continue;
                 }
             }
@@ -148,6 +154,8 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             }
             if entry & table::LITERAL != 0 {
                 literal!(entry);
+                // At least 19 bits are left.
+                entry = literals[bits.low(LITERAL_BITS)];
                 continue;
             }
             if entry & table::SPECIAL != 0 {
@@ -157,18 +165,21 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
         }
         let length = table::number(entry, bits.bits) as usize;
         bits.take(entry);
+        // A length takes 20 at the most, so that 14 are left, and these suffice for a first look.
+        let mut far = distances[bits.low(DISTANCE_BITS)];
         refill!();
-        let mut entry = distances[bits.low(DISTANCE_BITS)];
-        if entry & table::SPECIAL != 0 {
-            if entry & table::SECOND != 0 {
-                entry = distances[table::second(entry, bits.bits, DISTANCE_BITS) % DISTANCES];
+        if far & table::SPECIAL != 0 {
+            if far & table::SECOND != 0 {
+                far = distances[table::second(far, bits.bits, DISTANCE_BITS) % DISTANCES];
             }
-            if entry & table::SPECIAL != 0 {
+            if far & table::SPECIAL != 0 {
                 break Err(Damage::Code);
             }
         }
-        let distance = table::number(entry, bits.bits) as usize;
-        bits.take(entry);
+        let distance = table::number(far, bits.bits) as usize;
+        bits.take(far);
+        // At least 28 bits are left.
+        entry = literals[bits.low(LITERAL_BITS)];
         if distance > to as usize - begin as usize {
             break Err(Damage::Distance);
         }
