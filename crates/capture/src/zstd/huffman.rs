@@ -84,10 +84,10 @@ pub(super) fn build(table: &mut Table, description: &[u8]) -> Result<(), Damage>
         }
     }
     let (mut rest, mut sorted) = (&mut table[..], sorted.iter());
-    for weight in 1..WEIGHTS {
+    for (weight, &count) in ranks.iter().enumerate().skip(1) {
         let n = 1 << (weight - 1) << (LOG - log);
         let bits = log as u16 + 1 - weight as u16;
-        for &literal in sorted.by_ref().take(usize::from(ranks[weight])) {
+        for &literal in sorted.by_ref().take(usize::from(count)) {
             let (these, behind) = rest.split_at_mut_checked(n).ok_or(Damage::Codes)?;
             let entry = u16::from(literal) << 8 | bits;
             // The lengths are powers of two: most are less than what is filled at once elsewhere.
