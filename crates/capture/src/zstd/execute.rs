@@ -22,6 +22,9 @@ const BEYOND: usize = 64;
 
 const _: () = assert!(BEYOND >= MATCH && BEYOND >= LITERAL && SLACK >= LITERAL);
 
+/// More than twice what a program can address.
+const FAR: usize = 1 << (usize::BITS - 1);
+
 /// What the window starts with, if it is not smaller.
 const FIRST: usize = 256 << 10;
 
@@ -148,10 +151,11 @@ impl Window {
         {
             return Err(Damage::Long);
         }
-        // In the first round there is no other one: what lies before it is before everything.
+        // In the first round there is no other one: what lies before it is beyond everything, and so far that
+        // no length leads back.
         let (wrap, end) = match self.end {
             Some(end) => (end, end),
-            None => (0, isize::MAX as usize),
+            None => (FAR, FAR / 2),
         };
         let run = Run { bytes: self.bytes.as_mut_ptr(), end };
         let size = self.size;
@@ -189,13 +193,13 @@ impl Window {
                 let from = from.wrapping_add(if before { wrap } else { 0 });
                 if offset.wrapping_sub(MATCH) < usual && from.wrapping_add(length) <= end {
                     // SAFETY: what is read was written before: either it begins before `at`, or it lies
-                    // before the end of the last round, with `BEYOND` bytes behind both. In the first round
-                    // `from` would be beyond `end` if it began before that. What is written is as with
-                    // literals.
+                    // before the end of the last round, with `BEYOND` bytes behind both. In the first round,
+                    // if it began before that, `from` would be `FAR` less no more than an offset, which is
+                    // beyond `end` with any length. What is written is as with literals.
                     unsafe { run.matched(from, at, length) };
                 } else {
                     // In the first round, all that is in reach lies before it.
-                    let reach = if wrap > 0 { size } else { at.min(size) };
+                    let reach = if self.end.is_some() { size } else { at.min(size) };
                     if offset.wrapping_sub(1) >= reach {
                         return Err(Damage::Offset);
                     }
