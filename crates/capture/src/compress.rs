@@ -10,7 +10,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use crate::beside::Unpacked;
 use crate::gzip::Gunzip;
+use crate::source::Input;
 use crate::source::Source;
 use crate::source::Streamed;
 use crate::zstd::Unzstd;
@@ -76,7 +78,7 @@ impl Compression {
         at_hand: bool,
     ) -> io::Result<Box<dyn Source>> {
         let decoder: Box<dyn Read + Send> = match self {
-            Self::Gzip => return Ok(Box::new(Streamed::new(Gunzip::new(input)))),
+            Self::Gzip => return Ok(unpacked(Gunzip::new(input), at_hand)),
             Self::Zstd => {
                 let unzstd = if at_hand { Unzstd::at_hand(input) } else { Unzstd::new(input) };
                 return Ok(Box::new(Streamed::new(unzstd)));
@@ -86,11 +88,12 @@ impl Compression {
                     XZ_MEMORY,
                     liblzma::stream::CONCATENATED,
                 )?;
-                Box::new(liblzma::bufread::XzDecoder::new_stream(input, stream))
+                let decoder = liblzma::bufread::XzDecoder::new_stream(input, stream);
+                Box::new(Xz { decoder, failed: None })
             }
             Self::Lz4 => Box::new(Lz4::new(input)),
         };
-        Ok(Box::new(Streamed::new(decoder)))
+        Ok(unpacked(decoder, at_hand))
     }
 
     /// Compresses into `output`.
@@ -104,6 +107,11 @@ impl Compression {
             Self::Lz4 => Encoder::Lz4(Box::new(lz4_flex::frame::FrameEncoder::new(output))),
         })
     }
+}
+
+/// What a decoder unpacks, ahead in a thread of its own where nobody has to wait for input.
+fn unpacked<R: Input + 'static>(decoder: R, at_hand: bool) -> Box<dyn Source> {
+    if at_hand { Box::new(Unpacked::new(decoder)) } else { Box::new(Streamed::new(decoder)) }
 }
 
 /// Output that may be compressed, and knows how to end.
@@ -146,6 +154,29 @@ impl Encoder {
             Self::Lz4(w) => w.finish().map_err(io::Error::other),
         }?
         .flush()
+    }
+}
+
+/// xz with all that was unpacked before an error, which the decoder below keeps to itself: how much that is
+/// depends on how much was asked for.
+struct Xz<R> {
+    decoder: liblzma::bufread::XzDecoder<R>,
+    failed: Option<io::Error>,
+}
+
+impl<R: BufRead> Read for Xz<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let before = self.decoder.total_out();
+        self.decoder.read(buf).or_else(|error| match self.decoder.total_out() - before {
+            0 => Err(error),
+            n => {
+                self.failed = Some(error);
+                Ok(buf.len().min(n as usize))
+            }
+        })
     }
 }
 

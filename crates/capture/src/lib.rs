@@ -54,6 +54,7 @@
 //! ```
 
 mod apart;
+mod beside;
 mod bytes;
 mod compress;
 mod error;

@@ -162,7 +162,8 @@ impl Reader {
         let Some(compression) = Compression::sniff(source.window()) else {
             return Self::start(file, Box::new(source), None, Some(meter), total);
         };
-        let (head, input) = source.into_parts();
+        let head = source.window().to_vec();
+        let (_, _, input) = source.into_parts();
         let input = BufReader::with_capacity(INPUT, Cursor::new(head).chain(input));
         let source = compression.source(Box::new(input), false);
         Self::unpack(compression, source, meter, file, total)
@@ -306,8 +307,9 @@ impl Reader {
     }
 
     /// Has so many threads unpack a compressed file, the caller's being one of them: with 1 there is no
-    /// other. If nothing is said there is one for each core, up to [`UNPACK_THREADS`]. zstd is unpacked by several, where
-    /// the file is long and can be mapped; all else is by one.
+    /// other. If nothing is said there is one for each core, up to [`UNPACK_THREADS`]. They work where the file
+    /// is long and can be mapped: several on zstd, and on all else one beside the caller's, which reads records
+    /// and holds what came out against checksums.
     pub fn set_unpack_threads(&mut self, threads: usize) {
         self.source.set_threads(threads);
     }

@@ -3,9 +3,12 @@
 use std::io;
 use std::io::BufRead;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Weak;
 
 use crate::Bytes;
+use crate::gzip::Checker;
+use crate::gzip::Due;
 use crate::gzip::Gunzip;
 use crate::gzip::HISTORY;
 use crate::held::Spares;
@@ -99,6 +102,17 @@ pub(crate) trait Input: Send {
 
     /// As [`Source::set_threads`].
     fn set_threads(&mut self, _threads: usize) {}
+
+    /// Leaves it to the caller to hold what comes out from now on against its checksums, if there are any:
+    /// [`Self::dues`] says which.
+    fn leave_checks(&mut self) -> Option<Checker> {
+        None
+    }
+
+    /// Checksums that came since this was asked for the last time.
+    fn dues(&mut self) -> Vec<Due> {
+        Vec::new()
+    }
 }
 
 impl<R: Read + Send> Input for R {
@@ -114,6 +128,14 @@ impl<R: BufRead + Send> Input for Gunzip<R> {
 
     fn read_at(&mut self, buffer: &mut [u8], at: usize) -> io::Result<usize> {
         Gunzip::read_at(self, buffer, at)
+    }
+
+    fn leave_checks(&mut self) -> Option<Checker> {
+        Some(Gunzip::leave_checks(self))
+    }
+
+    fn dues(&mut self) -> Vec<Due> {
+        Gunzip::dues(self)
     }
 }
 
@@ -161,9 +183,14 @@ impl<R: Input> Streamed<R> {
         Self { input, buffer, spares: Spares::default(), size, start: 0, end: 0, ended: false }
     }
 
-    /// The bytes at hand, and the input they came from.
-    pub(crate) fn into_parts(self) -> (Vec<u8>, R) {
-        (self.window().to_vec(), self.input)
+    /// The buffer, where in it the window is, and the input it came from.
+    pub(crate) fn into_parts(self) -> (Bytes, Range<usize>, R) {
+        (self.buffer, self.start..self.end, self.input)
+    }
+
+    /// Whether as much has come as there was room for.
+    pub(crate) fn is_full(&self) -> bool {
+        self.end == self.buffer.len()
     }
 }
 

@@ -27,7 +27,10 @@ const BEYOND: usize = WIDE;
 /// else whether the block has ended.
 #[inline]
 pub(super) fn symbols(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<Option<bool>, Damage> {
-    if run.input.len() - run.used < INPUT || run.output.len() - run.at < OUTPUT {
+    if run.input.len() - run.used < INPUT
+        || run.output.len() - run.at < OUTPUT
+        || inflate.count + SPARE > 63
+    {
         return Ok(None);
     }
     #[cfg(target_arch = "x86_64")]
@@ -51,14 +54,18 @@ fn modern(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
 
 /// Where the bits come from.
 struct Bits {
-    /// The next one lowest. Above `count` stand bits of bytes that will be taken again.
+    /// Below the next one stand [`SPARE`] bits that mean nothing. Above `count` stand bits of bytes that will
+    /// be taken again.
     bits: u64,
-    /// How many are there; only its low six bits count.
+    /// How many are there, with those that are spare; only its low six bits count.
     count: u32,
 }
 
+/// Bits that stand below the next one, so that it and those behind it are a place in bytes of a table of words.
+const SPARE: u32 = 2;
+
 impl Bits {
-    /// Sees to it that at least 56 bits are there; `from` are the 8 bytes that come next. Returns how many
+    /// Sees to it that at least 56 bits are there, 54 of which mean something; `from` are the 8 bytes that come next. Returns how many
     /// were taken.
     ///
     /// Nothing is decided: eight bytes are laid over what is there, of which the upper ones may be taken
@@ -77,9 +84,38 @@ impl Bits {
         self.count = self.count.wrapping_sub(entry);
     }
 
+    /// The bits behind the two that are spare.
     #[inline(always)]
-    fn low(&self, n: u32) -> usize {
-        (self.bits & ((1 << n) - 1)) as usize
+    fn next(&self) -> u64 {
+        self.bits >> SPARE
+    }
+}
+
+/// The first entries of a table, to be looked up with so many bits.
+///
+/// Most of the time goes by while one look waits for the other. A load takes a processor the least time from an
+/// address that is a sum of two registers; hence a pointer that nothing is known of, and bits that are an
+/// offset as they stand there.
+#[derive(Clone, Copy)]
+struct First<const BITS: u32>(*const u8);
+
+impl<const BITS: u32> First<BITS> {
+    #[inline(always)]
+    fn new<const N: usize>(table: &[u32; N]) -> Self {
+        const { assert!(1 << BITS <= N) };
+        Self(std::hint::black_box(table.as_ptr().cast()))
+    }
+
+    /// The entry that the next bits say.
+    ///
+    /// # Safety
+    /// The table is still there.
+    #[inline(always)]
+    unsafe fn look(self, bits: &Bits) -> u32 {
+        const { assert!(size_of::<u32>() == 1 << SPARE) };
+        let at = bits.bits & ((1 << BITS) - 1) << SPARE;
+        // SAFETY: it is a multiple of an entry's size, and there are as many entries as such bits can say.
+        unsafe { self.0.add(at as usize).cast::<u32>().read() }
     }
 }
 
@@ -87,7 +123,9 @@ impl Bits {
 #[inline(always)]
 fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
     let (literals, distances) = (&inflate.literals, &inflate.distances);
-    let mut bits = Bits { bits: inflate.bits, count: inflate.count };
+    let (first, first_distances) =
+        (First::<LITERAL_BITS>::new(literals), First::<DISTANCE_BITS>::new(distances));
+    let mut bits = Bits { bits: inflate.bits << SPARE, count: inflate.count + SPARE };
     let (input, output) = (run.input.as_ptr(), run.output.as_mut_ptr());
     // SAFETY: `used`, `begin` and `at` are places within their slices, which are longer than what a round
     // needs, by the only caller.
@@ -100,8 +138,9 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             output.add(run.output.len() - OUTPUT),
         )
     };
-    // Why all reads of the input are of it: a round begins with `from` no further than `last_in`, 32 bytes
-    // before the end, and refills twice, each of which reads 8 bytes and goes on by 7 at the most.
+    // Why all reads of the input are of it: the first refill is 32 bytes before the end or more, by the only
+    // caller; a round begins with `from` no further than `last_in`, as far from it, and refills twice. Each
+    // refill reads 8 bytes and goes on by 7 at the most.
     macro_rules! refill {
         () => {
             // SAFETY: as above.
@@ -123,31 +162,44 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             }
         };
     }
+    macro_rules! look {
+        ($table:expr) => {
+            // SAFETY: the tables are borrowed.
+            unsafe { $table.look(&bits) }
+        };
+    }
+    // What a code means is looked up before the input is refilled behind it: the bits that say it are
+    // there already, and so nothing waits for the input.
+    refill!();
+    let mut entry = look!(first);
     let ended = loop {
         if from > last_in || to.cast_const() > last_out.cast_const() {
             break Ok(false);
         }
         refill!();
-        let mut entry = literals[bits.low(LITERAL_BITS)];
         if entry & table::LITERAL != 0 {
             literal!(entry);
-            entry = literals[bits.low(LITERAL_BITS)];
+            entry = look!(first);
             if entry & table::LITERAL != 0 {
                 literal!(entry);
-                entry = literals[bits.low(LITERAL_BITS)];
+                entry = look!(first);
                 if entry & table::LITERAL != 0 {
                     literal!(entry);
+                    // At least 21 bits are left.
+                    entry = look!(first);
                     continue;
                 }
             }
         }
-        // At least 34 bits are left of the refill.
+        // At least 32 bits are left of the refill.
         if entry & table::SPECIAL != 0 {
             if entry & table::SECOND != 0 {
-                entry = literals[table::second(entry, bits.bits, LITERAL_BITS) % LITERALS];
+                entry = literals[table::second(entry, bits.next(), LITERAL_BITS) % LITERALS];
             }
             if entry & table::LITERAL != 0 {
                 literal!(entry);
+                // At least 17 bits are left.
+                entry = look!(first);
                 continue;
             }
             if entry & table::SPECIAL != 0 {
@@ -155,20 +207,23 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
                 break if entry & table::END != 0 { Ok(true) } else { Err(Damage::Code) };
             }
         }
-        let length = table::number(entry, bits.bits) as usize;
+        let length = table::number(entry, bits.next()) as usize;
         bits.take(entry);
+        // A length takes 20 at the most, so that 12 are left, and these suffice for a first look.
+        let mut far = look!(first_distances);
         refill!();
-        let mut entry = distances[bits.low(DISTANCE_BITS)];
-        if entry & table::SPECIAL != 0 {
-            if entry & table::SECOND != 0 {
-                entry = distances[table::second(entry, bits.bits, DISTANCE_BITS) % DISTANCES];
+        if far & table::SPECIAL != 0 {
+            if far & table::SECOND != 0 {
+                far = distances[table::second(far, bits.next(), DISTANCE_BITS) % DISTANCES];
             }
-            if entry & table::SPECIAL != 0 {
+            if far & table::SPECIAL != 0 {
                 break Err(Damage::Code);
             }
         }
-        let distance = table::number(entry, bits.bits) as usize;
-        bits.take(entry);
+        let distance = table::number(far, bits.next()) as usize;
+        bits.take(far);
+        // At least 26 bits are left.
+        entry = look!(first);
         if distance > to as usize - begin as usize {
             break Err(Damage::Distance);
         }
@@ -180,9 +235,9 @@ fn rounds(inflate: &mut Inflate, run: &mut Run<'_>) -> Result<bool, Damage> {
             to = to.add(length);
         }
     };
-    let count = bits.count & 63;
+    let count = (bits.count & 63) - SPARE;
     inflate.count = count;
-    inflate.bits = bits.bits & !(u64::MAX << count);
+    inflate.bits = bits.next() & !(u64::MAX << count);
     run.used = from as usize - input as usize;
     run.at = to as usize - output as usize;
     ended

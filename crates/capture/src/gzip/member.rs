@@ -8,6 +8,9 @@ use flate2::Crc;
 
 use super::Inflate;
 use super::Stop;
+use super::checks;
+use super::checks::Checker;
+use super::checks::Due;
 
 /// Bits of the flags in a member's header; those above mean nothing yet and must not be set.
 const HEADER_CRC: u8 = 1 << 1;
@@ -60,6 +63,17 @@ pub struct Gunzip<R> {
     used: u64,
     /// Comes after what was unpacked before it.
     failed: Option<io::Error>,
+    /// What others need for checksums, if these are left to them.
+    left: Option<Left>,
+}
+
+#[derive(Debug, Default)]
+struct Left {
+    /// Bytes that came out.
+    made: u64,
+    /// What it was when the member began, if that was since.
+    begun: Option<u64>,
+    dues: Vec<Due>,
 }
 
 impl<R> fmt::Debug for Gunzip<R> {
@@ -81,6 +95,7 @@ impl<R: BufRead> Gunzip<R> {
             crc: Crc::new(),
             used: 0,
             failed: None,
+            left: None,
         }
     }
 
@@ -119,7 +134,10 @@ impl<R: BufRead> Gunzip<R> {
             self.input.consume(step.used);
             self.used += step.used as u64;
             let made = buffer.get(at..at + step.made).unwrap_or_default();
-            self.crc.update(made);
+            match &mut self.left {
+                Some(left) => left.made += made.len() as u64,
+                None => self.crc.update(made),
+            }
             if let Some(damage) = damage {
                 let error = self.damaged(&damage);
                 if made.is_empty() {
@@ -178,7 +196,15 @@ impl<R: BufRead> Gunzip<R> {
             Part::Trailer(known) => match self.number::<8>(known, byte) {
                 None => Part::Trailer(known + 1),
                 Some(stored) => {
-                    self.check(u64::from_le_bytes(stored))?;
+                    let (stored, used) = (u64::from_le_bytes(stored), self.used);
+                    match &mut self.left {
+                        // Of an empty member it is known here. So no more are kept than bytes came out.
+                        Some(left) if left.begun != Some(left.made) => {
+                            left.dues.push(Due { at: left.made, stored, used });
+                            left.begun = Some(left.made);
+                        }
+                        _ => checks::check(&self.crc, stored, used)?,
+                    }
                     self.crc.reset();
                     Part::Header(0)
                 }
@@ -213,26 +239,18 @@ impl<R: BufRead> Gunzip<R> {
         if known + 1 == N { self.number.first_chunk().copied() } else { None }
     }
 
-    /// Holds what was unpacked against checksum (lower half) and length (upper half).
-    fn check(&self, stored: u64) -> io::Result<()> {
-        let (crc, length) = (stored as u32, (stored >> 32) as u32);
-        if crc != self.crc.sum() {
-            let what = format!(
-                "what came out has the checksum {:08x} and should have {crc:08x}",
-                self.crc.sum()
-            );
-            return Err(self.damaged(&what));
-        }
-        if length != self.crc.amount() {
-            let amount = self.crc.amount();
-            let what = format!("{amount} bytes (modulo 4 GiB) came out and should be {length}");
-            return Err(self.damaged(&what));
-        }
-        Ok(())
+    fn damaged(&self, what: &dyn fmt::Display) -> io::Error {
+        checks::damaged(what, self.used)
     }
 
-    fn damaged(&self, what: &dyn fmt::Display) -> io::Error {
-        let what = format!("{what}, before byte {} of the file", self.used);
-        io::Error::new(io::ErrorKind::InvalidData, what)
+    /// Leaves what comes out from now on to be held against its checksums elsewhere.
+    pub(crate) fn leave_checks(&mut self) -> Checker {
+        self.left = Some(Left::default());
+        Checker::new(std::mem::take(&mut self.crc))
+    }
+
+    /// Trailers that came since this was asked for the last time.
+    pub(crate) fn dues(&mut self) -> Vec<Due> {
+        self.left.as_mut().map(|left| std::mem::take(&mut left.dues)).unwrap_or_default()
     }
 }

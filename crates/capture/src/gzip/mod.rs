@@ -18,8 +18,10 @@
 //! owner of the buffer keeps in front of it. So a byte is written once, and read where it lies.
 //!
 //! [`fast`] has the loop for nearly all symbols, [`inflate`] what happens at the ends of input and output, in
-//! which it can be stopped anywhere; [`table`] says what codes mean.
+//! which it can be stopped anywhere; [`table`] says what codes mean. Where a file is long, all this is done in
+//! a thread of its own, and [`checks`] in that of the record reader.
 
+mod checks;
 mod fast;
 mod inflate;
 mod member;
@@ -27,6 +29,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use checks::Checker;
+pub(crate) use checks::Due;
 pub use inflate::Inflate;
 pub use inflate::Step;
 pub use inflate::Stop;

@@ -35,6 +35,12 @@ pub(super) const LITERALS: usize = 4096;
 /// Likewise of distances: 594 for 32 codes behind 9 bits.
 pub(super) const DISTANCES: usize = 1024;
 
+/// The most symbols that codes are described for.
+const MOST: usize = 288;
+
+/// Parts of them that are counted at once.
+const QUARTERS: usize = 4;
+
 pub(super) const LITERAL: u32 = 1 << 31;
 pub(super) const SPECIAL: u32 = 1 << 15;
 pub(super) const END: u32 = 1 << 14;
@@ -132,22 +138,38 @@ pub(super) fn build(
     meanings: &[u32],
     lone: bool,
 ) -> Result<(), Damage> {
-    let mut counts = [0_u16; LONGEST + 1];
-    for &length in lengths {
-        counts[usize::from(length & 15)] += 1;
+    // Where one count waits for the one before, as it may be the same, four at once take less time: each of
+    // them is of a quarter of the symbols.
+    let mut padded = [0_u8; MOST];
+    padded.get_mut(..lengths.len()).ok_or(Damage::Codes)?.copy_from_slice(lengths);
+    let each = lengths.len().div_ceil(QUARTERS);
+    let mut quarters = [[0_u16; LONGEST + 1]; QUARTERS];
+    for symbol in 0..each {
+        for (quarter, counts) in quarters.iter_mut().enumerate() {
+            counts[usize::from(padded[quarter * each + symbol] & 15)] += 1;
+        }
     }
-    counts[0] = 0;
     // Each length leaves half as many codes to be had a bit further on.
     let mut left = 1_i32;
-    let mut starts = [0_u16; LONGEST + 2];
-    for length in 1..=LONGEST {
+    let mut counts = [0_u16; LONGEST + 1];
+    let mut codes = 0;
+    for length in (1..=LONGEST).chain([0]) {
+        // From here on they say where the next symbol of a length goes; those without a code go last.
+        let begun = codes;
+        for quarter in &mut quarters {
+            codes += std::mem::replace(&mut quarter[length], codes);
+        }
+        if length == 0 {
+            codes = begun;
+            break;
+        }
+        counts[length] = codes - begun;
         left = 2 * left - i32::from(counts[length]);
         if left < 0 {
             return Err(Damage::Codes);
         }
-        starts[length + 1] = starts[length] + counts[length];
     }
-    let codes = usize::from(starts[LONGEST + 1]);
+    let codes = usize::from(codes);
     let mut size = 1_usize << first;
     if left > 0 {
         if codes > 1 || codes == 1 && !(lone && counts[1] == 1) || codes == 0 && !lone {
@@ -157,20 +179,21 @@ pub(super) fn build(
         table[..size].fill(NOTHING);
     }
     // Symbols by length, in each by number: the order of their codes.
-    let mut sorted = [0_u16; 288];
-    let mut next = starts;
-    for (symbol, &length) in (0_u16..).zip(lengths) {
-        if length > 0 {
-            let at = &mut next[usize::from(length & 15)];
-            sorted[usize::from(*at)] = symbol;
+    let mut sorted = [0_u16; MOST];
+    for symbol in 0..each {
+        for (quarter, next) in quarters.iter_mut().enumerate() {
+            let symbol = quarter * each + symbol;
+            let at = &mut next[usize::from(padded[symbol] & 15)];
+            sorted[usize::from(*at)] = symbol as u16;
             *at += 1;
         }
     }
     let mut sorted = sorted[..codes].iter().map(|&symbol| meanings[usize::from(symbol)]);
     // Codes are sent from their highest bit down, so they count with their bits reversed.
-    let mut code = 0_u32;
+    let mut next = 0_u32;
     let mut filled = 1_usize;
     for length in 1..=first {
+        next <<= 1;
         // All shorter codes are in place: the table twice as large says the same of them, twice.
         if left == 0 && length > 1 {
             table.copy_within(..filled, filled);
@@ -179,20 +202,23 @@ pub(super) fn build(
         for _ in 0..counts[length as usize] {
             let Some(meaning) = sorted.next() else { break };
             let entry = coded(meaning, length);
+            let code = reversed(next, length);
             if left == 0 {
                 table[code as usize] = entry;
             } else {
                 table[..size].iter_mut().step_by(filled).for_each(|e| *e = entry);
             }
-            code = following(code, length);
+            next += 1;
         }
     }
     // Longer codes share their first bits: each such group has a second table.
     let (mut group, mut within, mut begin) = (u32::MAX, 0, 0);
     for length in first + 1..=LONGEST as u32 {
+        next <<= 1;
         let mut count = counts[length as usize];
         while count > 0 {
             let Some(meaning) = sorted.next() else { break };
+            let code = reversed(next, length);
             let of = code & ((1 << first) - 1);
             if of != group {
                 group = of;
@@ -217,7 +243,7 @@ pub(super) fn build(
             let from = begin + (code >> first) as usize;
             let step = 1 << (length - first);
             table[from..begin + (1 << within)].iter_mut().step_by(step).for_each(|e| *e = entry);
-            code = following(code, length);
+            next += 1;
             count -= 1;
         }
     }
@@ -230,16 +256,23 @@ fn coded(meaning: u32, length: u32) -> u32 {
     meaning + length * 0x101
 }
 
-/// The code of `length` bits that comes after `code`, both with their bits reversed.
-fn following(code: u32, length: u32) -> u32 {
-    let clear = !code & ((1 << length) - 1);
-    if clear == 0 {
-        // The last; longer ones do not follow in a set that is no larger than it may be.
-        return 0;
-    }
-    let bit = 1 << (31 - clear.leading_zeros());
-    (code & (bit - 1)) | bit
+/// A code of `length` bits, the first of them lowest.
+fn reversed(code: u32, length: u32) -> u32 {
+    let [low, high, ..] = code.to_le_bytes();
+    let [low, high] = [low, high].map(|byte| u32::from(REVERSED[usize::from(byte)]));
+    (low << 8 | high) >> (16 - length)
 }
+
+/// Bytes with their bits reversed.
+const REVERSED: [u8; 256] = {
+    let mut all = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        all[byte] = (byte as u8).reverse_bits();
+        byte += 1;
+    }
+    all
+};
 
 #[cfg(test)]
 mod tests {

@@ -61,12 +61,16 @@ impl<'a> Backward<'a> {
     /// The next `n` bits, up to 16; zeros before the beginning.
     pub(super) fn take(&mut self, n: u32) -> u32 {
         self.left -= i64::from(n);
-        let mut bits = 0;
-        for at in self.left >> 3..(self.left >> 3) + 3 {
-            let byte = usize::try_from(at).ok().and_then(|at| self.bytes.get(at));
-            let shift = (at - (self.left >> 3)) * 8;
-            bits |= byte.map_or(0, |&byte| u32::from(byte)) << shift;
-        }
+        let at = self.left >> 3;
+        let there = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..)?.first_chunk());
+        let bits = match there {
+            Some(four) => u32::from_le_bytes(*four),
+            // At the end, and before the beginning.
+            None => (0..3).fold(0, |bits, i| {
+                let byte = usize::try_from(at + i).ok().and_then(|at| self.bytes.get(at));
+                bits | byte.map_or(0, |&byte| u32::from(byte)) << (8 * i)
+            }),
+        };
         bits >> (self.left & 7) & ((1 << n) - 1)
     }
 }

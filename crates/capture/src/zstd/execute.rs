@@ -22,6 +22,9 @@ const BEYOND: usize = 64;
 
 const _: () = assert!(BEYOND >= MATCH && BEYOND >= LITERAL && SLACK >= LITERAL);
 
+/// More than twice what a program can address.
+const FAR: usize = 1 << (usize::BITS - 1);
+
 /// What the window starts with, if it is not smaller.
 const FIRST: usize = 256 << 10;
 
@@ -148,11 +151,16 @@ impl Window {
         {
             return Err(Damage::Long);
         }
-        // In the first round, all that is in reach lies before the block.
-        let before = if self.end.is_some() { self.size } else { 0 };
-        let run =
-            Run { bytes: self.bytes.as_mut_ptr(), end: self.end.unwrap_or(isize::MAX as usize) };
+        // In the first round there is no other one: what lies before it is beyond everything, and so far that
+        // no length leads back.
+        let (wrap, end) = match self.end {
+            Some(end) => (end, end),
+            None => (FAR, FAR / 2),
+        };
+        let run = Run { bytes: self.bytes.as_mut_ptr(), end };
         let size = self.size;
+        // Offsets from `MATCH` on that are in reach.
+        let usual = (size + 1).saturating_sub(MATCH);
         let mut literals = made.literals.as_ptr();
         let mut at = begin;
         let [mut r0, mut r1, mut r2] = self.last;
@@ -166,7 +174,7 @@ impl Window {
 
                 // Which offset it is takes no branch: none of them could be foretold.
                 let old = select(offset == 0, r0, select(offset == 1, r1, r2));
-                let old = select(offset == 3, r0.wrapping_sub(1), old);
+                let old = select(offset == REPEATS, r0.wrapping_sub(1), old);
                 let new = select(offset > REPEATS, offset.wrapping_sub(REPEATS), old);
                 r2 = select(offset < 2, r2, r1);
                 r1 = select(offset < 1, r1, r0);
@@ -180,17 +188,21 @@ impl Window {
                 }
                 at += count;
                 let offset = new as usize;
-                if offset.wrapping_sub(1) >= (at + before).min(size) {
-                    return Err(Damage::Offset);
-                }
-                let from = at.wrapping_sub(offset);
-                let from = from.wrapping_add(if offset > at { run.end } else { 0 });
-                if offset >= MATCH && from + length <= run.end {
+                // What began in the last round lies before its end.
+                let (from, before) = at.overflowing_sub(offset);
+                let from = from.wrapping_add(if before { wrap } else { 0 });
+                if offset.wrapping_sub(MATCH) < usual && from.wrapping_add(length) <= end {
                     // SAFETY: what is read was written before: either it begins before `at`, or it lies
-                    // before the end of the last round, with `BEYOND` bytes behind both. What is written is
-                    // as with literals.
+                    // before the end of the last round, with `BEYOND` bytes behind both. In the first round,
+                    // if it began before that, `from` would be `FAR` less no more than an offset, which is
+                    // beyond `end` with any length. What is written is as with literals.
                     unsafe { run.matched(from, at, length) };
                 } else {
+                    // In the first round, all that is in reach lies before it.
+                    let reach = if self.end.is_some() { size } else { at.min(size) };
+                    if offset.wrapping_sub(1) >= reach {
+                        return Err(Damage::Offset);
+                    }
                     // SAFETY: likewise.
                     unsafe { run.odd(offset, at, length) };
                 }

@@ -6,6 +6,9 @@ use super::bits::Forward;
 /// The most symbols of any alphabet: codes of match lengths.
 pub(super) const SYMBOLS: usize = 53;
 
+/// Room for symbols that needs no look whether they are within it.
+pub(super) const ROOM: usize = SYMBOLS.next_power_of_two();
+
 /// The largest table.
 pub(super) const STATES: usize = 1 << 9;
 
@@ -92,7 +95,7 @@ impl Counts {
     pub(super) fn build(&self, mut state: impl FnMut(usize, u8, u32, u32)) {
         let size = 1_usize << self.log;
         let mut symbols = [0_u8; STATES];
-        let mut next = [0_u16; SYMBOLS];
+        let mut next = [0_u16; ROOM];
         let mut high = size;
         let counts = self.counts.iter().zip(&mut next).take(self.symbols);
         for (symbol, (&count, next)) in counts.enumerate() {
@@ -114,10 +117,11 @@ impl Counts {
             }
         }
         for (number, &symbol) in symbols.iter().enumerate().take(size) {
-            let Some(next) = next.get_mut(usize::from(symbol)) else { return };
+            let next = &mut next[usize::from(symbol) % ROOM];
             let of = u32::from(*next);
             *next += 1;
-            let bits = self.log + of.leading_zeros() - 31;
+            // A symbol that stands there is counted, so this is not 0.
+            let bits = self.log - (of | 1).ilog2();
             state(number, symbol, bits, (of << bits) - size as u32);
         }
     }

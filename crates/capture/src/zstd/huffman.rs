@@ -10,6 +10,10 @@ pub(super) const LOG: u32 = 11;
 /// Entries of a table, which is looked up with as many bits as the longest code has.
 pub(super) const ENTRIES: usize = 1 << LOG;
 
+/// Parts of all literals that are counted at once.
+const QUARTERS: usize = 4;
+const QUARTER: usize = 256 / QUARTERS;
+
 /// Bytes of a description: one that says how long it is, and up to so many.
 pub(super) const MOST_BYTES: usize = 128;
 
@@ -36,46 +40,63 @@ pub(super) type Table = [u16; ENTRIES];
 pub(super) fn build(table: &mut Table, description: &[u8]) -> Result<(), Damage> {
     let mut weights = [0_u8; 256];
     let known = weights_of(description, &mut weights)?;
-    let mut total = 0_u32;
-    let mut ranks = [0_u32; WEIGHTS];
-    for &weight in &weights[..known] {
-        let rank = ranks.get_mut(usize::from(weight)).ok_or(Damage::Codes)?;
-        *rank += 1;
-        total += 1 << weight >> 1;
-    }
-    if total == 0 {
-        return Err(Damage::Codes);
-    }
+    let total = weights[..known].iter().try_fold(0_u32, |total, &weight| {
+        (usize::from(weight) < WEIGHTS).then_some(total + (1 << weight >> 1))
+    });
+    let total = total.filter(|&total| total > 0).ok_or(Damage::Codes)?;
     // The last weight is what makes the whole a power of two.
     let log = 32 - total.leading_zeros();
     let rest = (1 << log) - total;
     if log > LOG || !rest.is_power_of_two() {
         return Err(Damage::Codes);
     }
-    let last = rest.trailing_zeros() + 1;
-    weights[known] = last as u8;
-    ranks[last as usize % WEIGHTS] += 1;
+    weights[known] = rest.trailing_zeros() as u8 + 1;
+    // Longer codes come first, those of one length in the order of literals. Where one count waits for the
+    // one before, as it may be the same, four at once take less time.
+    let mut quarters = [[0_u16; WEIGHTS.next_power_of_two()]; QUARTERS];
+    for at in 0..QUARTER {
+        for (quarter, counts) in quarters.iter_mut().enumerate() {
+            let weight = usize::from(weights[quarter * QUARTER + at]);
+            counts[weight % counts.len()] += 1;
+        }
+    }
+    let mut ranks = [0_u16; WEIGHTS];
+    let mut begun = 0;
+    // Literals without a code go last.
+    for weight in (1..WEIGHTS).chain([0]) {
+        for quarter in &mut quarters {
+            let count = std::mem::replace(&mut quarter[weight], begun);
+            begun += count;
+            ranks[weight] += count;
+        }
+    }
     // Codes of the greatest length come in pairs.
     if ranks[1] < 2 || ranks[1] % 2 != 0 {
         return Err(Damage::Codes);
     }
-    // Longer codes come first, those of one length in the order of literals.
-    let mut starts = [0_usize; WEIGHTS];
-    let mut at = 0;
-    for weight in 1..WEIGHTS {
-        starts[weight] = at;
-        at += (ranks[weight] as usize) << (weight - 1) << (LOG - log);
-    }
-    for (literal, &weight) in weights[..=known].iter().enumerate() {
-        if weight == 0 {
-            continue;
+    let mut sorted = [0_u8; 256];
+    for at in 0..QUARTER {
+        for (quarter, next) in quarters.iter_mut().enumerate() {
+            let literal = quarter * QUARTER + at;
+            let place = &mut next[usize::from(weights[literal]) % WEIGHTS.next_power_of_two()];
+            sorted[usize::from(*place) % 256] = literal as u8;
+            *place += 1;
         }
-        let weight = usize::from(weight);
-        let start = &mut starts[weight];
+    }
+    let (mut rest, mut sorted) = (&mut table[..], sorted.iter());
+    for (weight, &count) in ranks.iter().enumerate().skip(1) {
         let n = 1 << (weight - 1) << (LOG - log);
-        let entry = (literal as u16) << 8 | (log as u16 + 1 - weight as u16);
-        table.get_mut(*start..*start + n).ok_or(Damage::Codes)?.fill(entry);
-        *start += n;
+        let bits = log as u16 + 1 - weight as u16;
+        for &literal in sorted.by_ref().take(usize::from(count)) {
+            let (these, behind) = rest.split_at_mut_checked(n).ok_or(Damage::Codes)?;
+            let entry = u16::from(literal) << 8 | bits;
+            // The lengths are powers of two: most are less than what is filled at once elsewhere.
+            match these.as_chunks_mut::<4>() {
+                (four, []) => four.iter_mut().for_each(|four| *four = [entry; 4]),
+                (_, few) => few.fill(entry),
+            }
+            rest = behind;
+        }
     }
     Ok(())
 }

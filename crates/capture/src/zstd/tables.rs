@@ -1,6 +1,7 @@
 //! What codes of sequences mean (RFC 8878 section 3.1.1.3.2.1.1), and tables of them.
 
 use super::fse::Counts;
+use super::fse::ROOM;
 use super::fse::STATES;
 use super::job::Described;
 use super::job::Kind;
@@ -60,10 +61,10 @@ const fn entry(value_bits: u32, value: u32) -> Entry {
 }
 
 /// Codes from `first` on: each value begins where that before ended.
-const fn meanings<const N: usize>(mut value: u32, plain: usize, bits: &[u8]) -> [Entry; N] {
-    let mut all = [entry(0, 0); N];
+const fn meanings(mut value: u32, plain: usize, bits: &[u8]) -> [Entry; ROOM] {
+    let mut all = [entry(0, 0); ROOM];
     let mut at = 0;
-    while at < N {
+    while at < plain + bits.len() {
         let more = if at < plain { 0 } else { bits[at - plain] as u32 };
         all[at] = entry(more, value);
         value = value.wrapping_add(1 << more);
@@ -72,14 +73,14 @@ const fn meanings<const N: usize>(mut value: u32, plain: usize, bits: &[u8]) -> 
     all
 }
 
-const LITERAL_MEANINGS: [Entry; SYMBOLS[LITERALS]] =
+const LITERAL_MEANINGS: [Entry; ROOM] =
     meanings(0, 16, &[1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
 
-const MATCH_MEANINGS: [Entry; SYMBOLS[MATCHES]] =
+const MATCH_MEANINGS: [Entry; ROOM] =
     meanings(3, 32, &[1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
 
-const OFFSET_MEANINGS: [Entry; SYMBOLS[OFFSETS]] = {
-    let mut all = [entry(0, 0); SYMBOLS[OFFSETS]];
+const OFFSET_MEANINGS: [Entry; ROOM] = {
+    let mut all = [entry(0, 0); ROOM];
     let mut code = 0;
     while code < SYMBOLS[OFFSETS] {
         all[code] = entry(code as u32, 1 << code);
@@ -113,12 +114,11 @@ impl Tables {
                 continue;
             }
             let meanings = match which {
-                LITERALS => &LITERAL_MEANINGS[..],
+                LITERALS => &LITERAL_MEANINGS,
                 OFFSETS => &OFFSET_MEANINGS,
                 _ => &MATCH_MEANINGS,
             };
-            let meaning =
-                |symbol: u8| meanings.get(usize::from(symbol)).copied().unwrap_or_default();
+            let meaning = |symbol: u8| meanings[usize::from(symbol) % ROOM];
             let table = &mut self.all[which];
             match &described.kind {
                 Kind::Symbol(symbol) => {

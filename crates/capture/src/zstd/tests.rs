@@ -383,6 +383,24 @@ fn blocks_that_mean_nothing() {
     }
 }
 
+#[test]
+fn a_match_that_begins_before_the_frame_ends_within_it() {
+    // 2 bytes and 40 literals, then a match of 34 from up to 17 bytes before all that, of which most is there.
+    for offset in 40..60_u16 {
+        let bits = 1 << 8 | (offset + 3 - 32) << 3;
+        let mut content = b"\x84\x02".to_vec();
+        content.extend_from_slice(&[b'a'; 40]);
+        content.extend_from_slice(b"\x01\x54\x17\x05\x1f");
+        content.extend_from_slice(&bits.to_le_bytes());
+        let packed = frame(200, &[raw(b"ab"), coded(&content)]);
+        let (ours, said) = said(&packed);
+        // What is in reach is told by the size of the frame only.
+        let far = said.starts_with("an offset that reaches back too far");
+        assert_eq!((&ours[..], far), (&b"ab"[..], offset > 42), "{offset}: {said}");
+        assert!(oracle(&packed).1.is_err());
+    }
+}
+
 /// What kinds of blocks, literals and tables a frame has.
 fn kinds(packed: &[u8]) -> Vec<&'static str> {
     let mut scanner = Scanner::new(packed);
