@@ -249,15 +249,15 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             }
             State::One(_) | State::Two(_) => self.third(key, value),
             State::Few(few) => {
-                let tag = digest(&key);
+                let digest = digest(&key);
                 if let Some(entry) = few
-                    .find(tag, |(k, _)| *k == key)
+                    .find(digest, |(k, _)| *k == key)
                     .map(|(at, _)| at)
                     .and_then(|at| few.get_mut(at))
                 {
                     return Some(core::mem::replace(&mut entry.1, value));
                 }
-                if let Err(entry) = few.push(tag, (key, value)) {
+                if let Err(entry) = few.push(digest, (key, value)) {
                     self.tabulate(entry);
                 }
             }
@@ -276,15 +276,15 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// Enters the second or third entry.
     #[inline]
     fn third(&mut self, key: K, value: V) {
-        let tag = digest(&key);
+        let third = digest(&key);
         self.state = match core::mem::replace(&mut self.state, State::Empty) {
             State::One(first) => State::Two([first, (key, value)]),
             State::Two([first, second]) => {
-                let tags = [digest(&first.0), digest(&second.0), tag];
+                let digests = [digest(&first.0), digest(&second.0), third];
                 let mut few = Few::new();
-                for (tag, entry) in tags.into_iter().zip([first, second, (key, value)]) {
+                for (digest, entry) in digests.into_iter().zip([first, second, (key, value)]) {
                     // There is room for six.
-                    let _ = few.push(tag, entry);
+                    let _ = few.push(digest, entry);
                 }
                 State::Few(few)
             }

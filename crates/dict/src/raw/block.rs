@@ -243,20 +243,14 @@ impl<T> Block<T> {
     }
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether there are others with
-    /// the tag. Nearly always it is, or there is none. With `guess`, the memory of its home, where one in three stands, and
-    /// others near by, is asked for before the tags tell.
+    /// the tag. Nearly always it is, or there is none.
     #[inline(always)]
     pub(crate) fn find_first(
         &self,
         hash: u64,
-        guess: bool,
         eq: &mut impl FnMut(&T) -> bool,
     ) -> Result<(&T, Spot), bool> {
         let home = self.home(hash);
-        if guess {
-            // Any address will do for a prefetch.
-            simd::prefetch(self.cells.as_ptr().wrapping_add(home));
-        }
         let lanes = self.lanes(home, hash);
         if lanes == 0 {
             return Err(false);
