@@ -63,6 +63,18 @@ impl<'d, K, V, S: TableHash> Search<K> for InTable<'d, (K, V), S> {
     }
 }
 
+/// A search in a small array.
+struct InFew<'d, T>(&'d Few<T>);
+
+impl<'d, K, V> Search<K> for InFew<'d, (K, V)> {
+    type Found = Option<(usize, &'d (K, V))>;
+
+    #[inline(always)]
+    fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found {
+        self.0.find(digest(&AsKey::<K, Q>::new(query)), |(k, _)| query.is(k))
+    }
+}
+
 impl<K, V> Dict<K, V> {
     /// An empty dictionary; allocates nothing.
     #[must_use]
@@ -174,9 +186,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 }
                 First::None => None,
             },
-            State::Few(few) => {
-                Some(few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?.1)
-            }
+            State::Few(few) => Some(key.search(InFew(few))?.1),
             State::Two([entry, _]) if key.is(&entry.0) => Some(entry),
             State::Two([_, entry]) | State::One(entry) if key.is(&entry.0) => Some(entry),
             State::Empty | State::One(_) | State::Two(_) => None,
@@ -214,7 +224,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 table.get_mut(place)?
             }
             State::Few(few) => {
-                let (at, _) = few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?;
+                let (at, _) = key.search(InFew(few))?;
                 few.get_mut(at)?
             }
             State::Two([entry, _]) if key.is(&entry.0) => entry,
@@ -344,7 +354,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 entry
             }
             State::Few(few) => {
-                let (at, _) = few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?;
+                let (at, _) = key.search(InFew(few))?;
                 let entry = few.swap_remove(at);
                 if few.len() == 1
                     && let Some(last) = few.swap_remove(0)
