@@ -4,7 +4,7 @@ use core::hash::{Hash, Hasher};
 
 /// A number of a key, of which the upper eight bits are its tag, as quickly as can be had.
 ///
-/// They tell entries of one small array apart, nothing else; so they need no secret. Whoever makes keys that
+/// Tags tell entries of one small array apart, nothing else; so they need no secret. Whoever makes keys that
 /// agree in them gains that up to [`FEW_MAX`](crate::raw::few::FEW_MAX) keys are compared in a search, each once.
 #[inline]
 pub(crate) fn digest<Q: Hash + ?Sized>(key: &Q) -> u64 {

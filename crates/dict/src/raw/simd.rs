@@ -47,8 +47,8 @@ pub(crate) fn bytes_of_digest<const RAISE: u8>(tags: &[u8; 16], digest: u64) -> 
     bytes_of_number::<0xff, RAISE>(tags, digest, byte_of_digest)
 }
 
-/// [`bytes_of`] for the tag `RAISE` above a byte of a number, or the last. `SPREAD` says which of the upper four bytes it is,
-/// in each pair of bits.
+/// [`bytes_of`] for the tag `RAISE` above a byte of a number, or the last. `SPREAD` is the number of that among the upper
+/// four bytes, four times, in two bits each.
 #[inline(always)]
 fn bytes_of_number<const SPREAD: i32, const RAISE: u8>(
     tags: &[u8; 16],
@@ -61,7 +61,7 @@ fn bytes_of_number<const SPREAD: i32, const RAISE: u8>(
             _mm_adds_epu8, _mm_cmpeq_epi8, _mm_cvtsi64_si128, _mm_loadu_si128, _mm_movemask_epi8,
             _mm_set1_epi8, _mm_shuffle_epi32, _mm_shufflehi_epi16, _mm_unpacklo_epi8,
         };
-        // SAFETY: as above.
+        // SAFETY: as in `bytes_of`.
         let equal = unsafe {
             let tags = _mm_loadu_si128(tags.as_ptr().cast());
             let bytes = _mm_adds_epu8(_mm_cvtsi64_si128(number as i64), _mm_set1_epi8(RAISE as i8));
