@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::hash::Hash;
+use core::hint::black_box;
 use core::slice;
 
 use crate::digest::digest;
@@ -60,6 +61,18 @@ impl<'d, K, V, S: TableHash> Search<K> for InTable<'d, (K, V), S> {
         let InTable { table, hasher } = self;
         let hash = hasher.hash_in_table(&AsKey::<K, Q>::new(query), table.drawn());
         table.find_first(hash, |(k, _)| query.is(k))
+    }
+}
+
+/// A search in a small array.
+struct InFew<'d, T>(&'d Few<T>);
+
+impl<'d, K, V> Search<K> for InFew<'d, (K, V)> {
+    type Found = Option<(usize, &'d (K, V))>;
+
+    #[inline(always)]
+    fn with<Q: Hash + Lookup<K> + ?Sized>(self, query: &Q) -> Self::Found {
+        self.0.find(digest(&AsKey::<K, Q>::new(query)), |(k, _)| query.is(k))
     }
 }
 
@@ -159,7 +172,9 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
         }
     }
 
-    // Inlined whatever it weighs: in a loop of searches the states are then told apart once, before it.
+    // Inlined whatever it weighs: in a loop of searches the states are then told apart once, before it. Compilers would
+    // multiply the loops over one entry or two, which are but comparisons, and keep what counts their turns through all
+    // others; what they may not look into makes them leave that, and takes no instruction.
     #[inline(always)]
     fn find<Q>(&self, key: &Q) -> Option<&(K, V)>
     where
@@ -174,12 +189,16 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 }
                 First::None => None,
             },
-            State::Few(few) => {
-                Some(few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?.1)
+            State::Few(few) => Some(key.search(InFew(few))?.1),
+            State::One(entry) => {
+                black_box(());
+                key.is(&entry.0).then_some(entry)
             }
-            State::Two([entry, _]) if key.is(&entry.0) => Some(entry),
-            State::Two([_, entry]) | State::One(entry) if key.is(&entry.0) => Some(entry),
-            State::Empty | State::One(_) | State::Two(_) => None,
+            State::Two([one, other]) => {
+                black_box(());
+                if key.is(&one.0) { Some(one) } else { key.is(&other.0).then_some(other) }
+            }
+            State::Empty => None,
         }
     }
 
@@ -214,7 +233,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 table.get_mut(place)?
             }
             State::Few(few) => {
-                let (at, _) = few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?;
+                let (at, _) = key.search(InFew(few))?;
                 few.get_mut(at)?
             }
             State::Two([entry, _]) if key.is(&entry.0) => entry,
@@ -249,15 +268,15 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
             }
             State::One(_) | State::Two(_) => self.third(key, value),
             State::Few(few) => {
-                let tag = digest(&key);
+                let digest = digest(&key);
                 if let Some(entry) = few
-                    .find(tag, |(k, _)| *k == key)
+                    .find(digest, |(k, _)| *k == key)
                     .map(|(at, _)| at)
                     .and_then(|at| few.get_mut(at))
                 {
                     return Some(core::mem::replace(&mut entry.1, value));
                 }
-                if let Err(entry) = few.push(tag, (key, value)) {
+                if let Err(entry) = few.push(digest, (key, value)) {
                     self.tabulate(entry);
                 }
             }
@@ -276,15 +295,15 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
     /// Enters the second or third entry.
     #[inline]
     fn third(&mut self, key: K, value: V) {
-        let tag = digest(&key);
+        let third = digest(&key);
         self.state = match core::mem::replace(&mut self.state, State::Empty) {
             State::One(first) => State::Two([first, (key, value)]),
             State::Two([first, second]) => {
-                let tags = [digest(&first.0), digest(&second.0), tag];
+                let digests = [digest(&first.0), digest(&second.0), third];
                 let mut few = Few::new();
-                for (tag, entry) in tags.into_iter().zip([first, second, (key, value)]) {
+                for (digest, entry) in digests.into_iter().zip([first, second, (key, value)]) {
                     // There is room for six.
-                    let _ = few.push(tag, entry);
+                    let _ = few.push(digest, entry);
                 }
                 State::Few(few)
             }
@@ -344,7 +363,7 @@ impl<K: Hash + Eq, V, S: TableHash> Dict<K, V, S> {
                 entry
             }
             State::Few(few) => {
-                let (at, _) = few.find(digest(&AsKey::<K, Q>::new(key)), |(k, _)| key.is(k))?;
+                let (at, _) = key.search(InFew(few))?;
                 let entry = few.swap_remove(at);
                 if few.len() == 1
                     && let Some(last) = few.swap_remove(0)

@@ -1,17 +1,16 @@
 //! The tags of small arrays.
 
 use core::hash::{Hash, Hasher};
-use core::num::NonZeroU8;
 
-/// Eight bits of a key, as quickly as can be had.
+/// A number of a key, of which the upper eight bits are its tag, as quickly as can be had.
 ///
-/// They tell entries of one small array apart, nothing else; so they need no secret. Whoever makes keys that
+/// Tags tell entries of one small array apart, nothing else; so they need no secret. Whoever makes keys that
 /// agree in them gains that up to [`FEW_MAX`](crate::raw::few::FEW_MAX) keys are compared in a search, each once.
 #[inline]
-pub(crate) fn digest<Q: Hash + ?Sized>(key: &Q) -> NonZeroU8 {
+pub(crate) fn digest<Q: Hash + ?Sized>(key: &Q) -> u64 {
     let mut digest = Digest(0);
     key.hash(&mut digest);
-    NonZeroU8::new((digest.finish() >> 56) as u8).unwrap_or(NonZeroU8::MIN)
+    digest.finish()
 }
 
 /// The words so far, one upon the other.
@@ -86,8 +85,12 @@ mod tests {
 
     #[test]
     fn keys_that_differ_a_little_differ_in_their_digests() {
-        let spread = |digests: Vec<NonZeroU8>| {
-            digests.iter().collect::<std::collections::HashSet<_>>().len()
+        let spread = |digests: Vec<u64>| {
+            digests
+                .iter()
+                .map(|digest| digest >> 56)
+                .collect::<std::collections::HashSet<_>>()
+                .len()
         };
         assert!(spread((0..16_u64).map(|i| digest(&i)).collect()) > 12);
         assert!(spread((0..16_u64).map(|i| digest(&(i << 40))).collect()) > 12);

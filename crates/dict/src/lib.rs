@@ -31,8 +31,11 @@
 //! apart in a list, which searches go through that come to nothing in their segments. An operation makes a large segment
 //! anew once: should an entry find no room even then, it stands apart until the next one comes to that segment.
 //!
-//! A search waits for three places in turn: the directory, the tags, the entry. In tables of the size where the tags are in
-//! the second cache and the entries beyond it, the line of its home, where it stands as often as not, is asked for with the tags.
+//! A search waits for three places in turn: the directory, the tags, the entry. A program that looks up one key after another
+//! waits for those of several keys at once, as many as the processor has room for their instructions and results: so it is
+//! few instructions that make searches quick, in large tables, too, and to ask for an entry before the tags tell where it
+//! stands does not pay. It does where entries are so large that those of a table of 100,000 are behind the second cache
+//! and their keys often behind pointers: there the line behind its home is asked for with the tags.
 //!
 //! Because segments are ordered by their hashes through all this, a walk can be told by hashes: a [`Cursor`]
 //! survives every change of the dictionary.

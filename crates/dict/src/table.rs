@@ -216,7 +216,7 @@ impl<T> Table<T> {
     #[inline(always)]
     pub(crate) fn find_first(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> First<'_, T> {
         let block = self.directory.block(hash);
-        match block.find_first(hash, self.directory.is_middling(), &mut eq) {
+        match block.find_first(hash, self.directory.guesses(), &mut eq) {
             Ok((entry, _)) => First::Is(entry),
             Err(has_others) if has_others || block.has_apart => First::IsNot(hash),
             Err(_) => First::None,
@@ -265,7 +265,7 @@ impl<T> Table<T> {
     pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<Place> {
         let mut first = eq;
         let block = self.directory.block(hash);
-        let at = match block.find_first(hash, self.directory.is_middling(), &mut first) {
+        let at = match block.find_first(hash, self.directory.guesses(), &mut first) {
             Ok((_, spot)) => At::Cell(spot),
             Err(has_others) if has_others || block.has_apart => {
                 let mut again = eq;

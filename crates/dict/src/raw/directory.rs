@@ -29,8 +29,12 @@ const BITS_MAX: u8 = 27;
 
 const _: () = assert!(BITS_MAX as u32 + PLACE_BITS <= u32::BITS, "masks of all directories");
 
-/// Places of directories of middling tables, of some 60,000 to 400,000 entries.
+/// Places of directories of middling tables, of some 60,000 to 400,000 entries: their tags are in the second cache, and their
+/// entries not, but not very far either.
 const MIDDLING: RangeInclusive<usize> = 256..=1024;
+
+/// Bytes of the largest entries whose places are not guessed.
+const SMALL: usize = 16;
 
 /// Bytes of a place: a hash under the mask is their number from the first place on. So the bits that the directory goes
 /// by begin at the sixth.
@@ -169,12 +173,12 @@ impl<T, C> Directory<T, C> {
         &mut self.more.counts
     }
 
-    /// Whether the tags of such a table are in the second cache, and its entries not, but not very far either: then a guess
-    /// where an entry stands, which is wrong as often as not, costs less than waiting for the tags does. Beyond, wrong ones
-    /// take too much of what all memory can do.
+    /// Whether it pays to guess where an entry stands, which is wrong as often as not: in middling tables of entries so large
+    /// that most are beyond the second cache. Of smaller ones enough are in it that the instructions of the guess cost more
+    /// than waiting for the tags does, and in larger tables wrong guesses take too much of what all memory can do.
     #[inline(always)]
-    pub(crate) fn is_middling(&self) -> bool {
-        self.is_middling
+    pub(crate) fn guesses(&self) -> bool {
+        size_of::<T>() > SMALL && self.is_middling
     }
 
     /// The block that holds this hash.

@@ -2,7 +2,6 @@
 
 use core::alloc::Layout;
 use core::marker::PhantomData;
-use core::num::NonZeroU8;
 use core::ptr::NonNull;
 use std::alloc;
 
@@ -10,6 +9,9 @@ use super::simd;
 
 /// Entries at most: as many as a vector instruction compares, less one, so that 16-byte entries fill 256 bytes.
 pub(crate) const FEW_MAX: usize = 15;
+
+/// What digests' upper bytes are raised by to be tags: 0 is no entry's.
+const RAISE: u8 = 1;
 
 /// Room made when there is none left: the next of these.
 const ROOMS: [u8; 4] = [4, 7, 11, FEW_MAX as u8];
@@ -97,15 +99,11 @@ impl<T> Few<T> {
         Self::layout(self.room).size()
     }
 
-    /// The position of the entry with this tag that `eq` accepts.
+    /// The position of the entry with the tag of this digest that `eq` accepts.
     #[inline(always)]
-    pub(crate) fn find(
-        &self,
-        tag: NonZeroU8,
-        mut eq: impl FnMut(&T) -> bool,
-    ) -> Option<(usize, &T)> {
+    pub(crate) fn find(&self, digest: u64, mut eq: impl FnMut(&T) -> bool) -> Option<(usize, &T)> {
         // Tags beyond `len` are 0, which is no entry's.
-        let mut found = simd::bytes_of(self.tags(), tag.get());
+        let mut found = simd::bytes_of_digest::<RAISE>(self.tags(), digest);
         while found != 0 {
             let at = found.trailing_zeros() as usize;
             // SAFETY: a tag that is not 0 stands at a position below `len`, and those are initialised.
@@ -127,14 +125,14 @@ impl<T> Few<T> {
 
     /// Adds an entry; gives it back where there are [`FEW_MAX`].
     #[inline]
-    pub(crate) fn push(&mut self, tag: NonZeroU8, entry: T) -> Result<(), T> {
+    pub(crate) fn push(&mut self, digest: u64, entry: T) -> Result<(), T> {
         if self.len == self.room && !self.grow() {
             return Err(entry);
         }
         let at = self.len();
         // SAFETY: `at` is less than `room`; the cell is not initialised, so nothing is overwritten.
         unsafe { self.entry(at).write(entry) };
-        self.set_tag(at, tag.get());
+        self.set_tag(at, simd::byte_of_digest(digest).saturating_add(RAISE));
         self.len += 1;
         Ok(())
     }
@@ -202,8 +200,8 @@ impl<T> Drop for Few<T> {
 mod tests {
     use super::*;
 
-    fn tag(i: u32) -> NonZeroU8 {
-        NonZeroU8::MIN.saturating_add(i as u8)
+    fn tag(i: u32) -> u64 {
+        u64::from(i) << 56
     }
 
     #[test]
