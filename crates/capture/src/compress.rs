@@ -181,9 +181,11 @@ impl<R: BufRead> Read for Xz<R> {
 }
 
 /// LZ4 frames one after the other, with an error where the input ends within one: the decoder
-/// below takes that for the end.
+/// below takes that for the end. Each has a decoder of its own, as blocks of the next may be smaller, which one
+/// decoder does not expect.
 struct Lz4<R: Read> {
-    decoder: lz4_flex::frame::FrameDecoder<Tail<R>>,
+    /// Always there.
+    decoder: Option<lz4_flex::frame::FrameDecoder<Tail<R>>>,
     /// Whether a frame has begun that has not ended.
     inside: bool,
 }
@@ -207,7 +209,7 @@ impl<R: Read> Read for Tail<R> {
 impl<R: Read> Lz4<R> {
     fn new(input: R) -> Self {
         let tail = Tail { input, came: false, ended: false };
-        Self { decoder: lz4_flex::frame::FrameDecoder::new(tail), inside: false }
+        Self { decoder: Some(lz4_flex::frame::FrameDecoder::new(tail)), inside: false }
     }
 }
 
@@ -216,26 +218,29 @@ impl<R: Read> Read for Lz4<R> {
         if buf.is_empty() {
             return Ok(0);
         }
-        loop {
-            self.decoder.get_mut().came = false;
-            let n = self.decoder.read(buf)?;
+        while let Some(decoder) = &mut self.decoder {
+            decoder.get_mut().came = false;
+            let n = decoder.read(buf)?;
             if n > 0 {
                 self.inside = true;
                 return Ok(n);
             }
-            let tail = self.decoder.get_mut();
+            let tail = decoder.get_mut();
             if !tail.ended {
                 // The end mark of a frame; another frame may follow.
                 self.inside = false;
                 if !tail.came {
                     return Ok(0);
                 }
+                let tail = self.decoder.take().map(lz4_flex::frame::FrameDecoder::into_inner);
+                self.decoder = tail.map(lz4_flex::frame::FrameDecoder::new);
             } else if self.inside || tail.came {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             } else {
                 return Ok(0);
             }
         }
+        Ok(0)
     }
 }
 
@@ -296,5 +301,33 @@ impl<R: BufRead> BufRead for Metered<R> {
     fn consume(&mut self, n: usize) {
         self.meter.bytes.fetch_add(n as u64, Ordering::Relaxed);
         self.input.consume(n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lz4_flex::frame::BlockSize;
+    use lz4_flex::frame::FrameEncoder;
+    use lz4_flex::frame::FrameInfo;
+
+    use super::*;
+
+    #[test]
+    fn lz4_frames_have_blocks_of_any_size() {
+        let text: Vec<u8> = (0..300_000_u32).map(|n| (n / 7) as u8).collect();
+        let mut packed = Vec::new();
+        for size in [BlockSize::Max256KB, BlockSize::Max64KB, BlockSize::Max1MB] {
+            let mut frame = FrameEncoder::with_frame_info(
+                FrameInfo::new().block_size(size),
+                std::mem::take(&mut packed),
+            );
+            frame.write_all(&text).unwrap();
+            packed = frame.finish().unwrap();
+        }
+        let mut unpacked = Vec::new();
+        Lz4::new(&packed[..]).read_to_end(&mut unpacked).unwrap();
+        assert!(unpacked == [&text[..], &text, &text].concat());
+        let cut = Lz4::new(&packed[..packed.len() - 5]).read_to_end(&mut unpacked);
+        assert_eq!(cut.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

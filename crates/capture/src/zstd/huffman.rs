@@ -84,7 +84,8 @@ pub(super) fn build(table: &mut Table, description: &[u8]) -> Result<(), Damage>
         }
     }
     let (mut rest, mut sorted) = (&mut table[..], sorted.iter());
-    for (weight, &count) in ranks.iter().enumerate().skip(1) {
+    // No weight is beyond the length of the longest code: all of them together would be.
+    for (weight, &count) in ranks.iter().enumerate().take(log as usize + 1).skip(1) {
         let n = 1 << (weight - 1) << (LOG - log);
         let bits = log as u16 + 1 - weight as u16;
         for &literal in sorted.by_ref().take(usize::from(count)) {
