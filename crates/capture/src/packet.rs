@@ -66,6 +66,10 @@ pub(crate) struct PacketRef {
 /// Bytes of a packet that are looked at first.
 const HEAD: usize = 128;
 
+/// Bytes of a packet that are asked for where they are far away: the whole of most messages; of long data few
+/// are looked at.
+const AFAR: usize = 512;
+
 /// Up to [`BATCH_PACKETS`] packets in the order of the capture, borrowed from the reader that
 /// made it; never empty when a reader hands it out.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +119,21 @@ impl<'a> Batch<'a> {
     pub fn expect_soon(&self, index: usize) {
         if let Some(r) = self.refs.get(index) {
             prefetch(self.data.as_ptr().wrapping_add(r.offset as usize).cast::<[u8; HEAD]>());
+        }
+    }
+
+    /// The same of a packet that another core has near, which is to come from there: its headers and some of what
+    /// they are about.
+    #[inline]
+    pub fn expect_from_afar(&self, index: usize) {
+        if let Some(r) = self.refs.get(index) {
+            let start = self.data.as_ptr().wrapping_add(r.offset as usize);
+            prefetch(start.cast::<[u8; HEAD]>());
+            let mut at = HEAD;
+            while at < (r.cap_len as usize).min(AFAR) {
+                prefetch_for_later(start.wrapping_add(at).cast::<[u8; LINE]>());
+                at += LINE;
+            }
         }
     }
 

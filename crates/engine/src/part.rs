@@ -103,7 +103,7 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let much = much(shard);
     for (n, place) in dealt.iter().enumerate() {
         if let Some(next) = dealt.get(n + FETCH_AHEAD) {
-            batch.expect_soon(next.at());
+            batch.expect_from_afar(next.at());
         }
         if is_far
             && let Some(next) = dealt.get(n + glance::AHEAD)
