@@ -307,15 +307,7 @@ mod tests {
 
     use super::*;
     use crate::Compression;
-    use crate::test::Shared;
-
-    fn packed(bytes: &[u8], compression: Compression) -> Vec<u8> {
-        let sink = Shared::default();
-        let mut encoder = compression.encoder(Box::new(sink.clone())).unwrap();
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap();
-        sink.take()
-    }
+    use crate::test::packed;
 
     /// Numbers that do not matter.
     struct Any(u64);

@@ -9,6 +9,7 @@ use std::sync::PoisonError;
 
 use gannet_base::Time;
 
+use crate::Compression;
 use crate::Error;
 use crate::LinkType;
 use crate::Packet;
@@ -76,6 +77,15 @@ impl Write for Shared {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Bytes, compressed.
+pub(crate) fn packed(bytes: &[u8], compression: Compression) -> Vec<u8> {
+    let sink = Shared::default();
+    let mut encoder = compression.encoder(Box::new(sink.clone())).unwrap();
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap();
+    sink.take()
 }
 
 /// A capture of `packets`, its format by `name`.

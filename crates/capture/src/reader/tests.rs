@@ -4,8 +4,8 @@ use super::*;
 use crate::Compression::{Gzip, Lz4, Xz, Zstd};
 use crate::test::Dir;
 use crate::test::Owned;
-use crate::test::Shared;
 use crate::test::drained;
+use crate::test::packed;
 use crate::test::written;
 
 fn sample(n: usize) -> Vec<Owned> {
@@ -19,14 +19,6 @@ fn file_of(name: &str, packets: &[Owned]) -> Vec<u8> {
 
 fn read(bytes: &[u8]) -> Result<(Vec<Owned>, Option<Error>), Error> {
     Reader::from_read(Box::new(Cursor::new(bytes.to_vec())), "test").map(drained)
-}
-
-fn packed(bytes: &[u8], compression: Compression) -> Vec<u8> {
-    let sink = Shared::default();
-    let mut encoder = compression.encoder(Box::new(sink.clone())).unwrap();
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap();
-    sink.take()
 }
 
 /// Unequal bytes, so that compressed files do not shrink to nothing.
