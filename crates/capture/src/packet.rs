@@ -303,6 +303,7 @@ mod tests {
         assert_eq!(beyond.bytes.len(), 4_000 - 500 - 2 * 900);
         // Within the bytes, behind their end, and of no packet.
         (0..20).for_each(|index| beyond.fetch(index));
+        (0..20).for_each(|index| batch.expect_from_afar(index));
         assert!(batch.beyond(0).is_none() && batch.beyond(4).is_none());
         assert!(Batch::new(&[], &bytes, &bytes, 1).beyond(1).is_none());
         let long = [refs[0], PacketRef { offset: 1_400, ..refs[1] }];

@@ -139,7 +139,8 @@ impl Records {
         out: &mut Vec<PacketRef>,
     ) -> Walk {
         let link_type = self.interface[0].link_type.0;
-        let header = if USUAL { RECORD } else { self.record };
+        let (header, lengths) =
+            if USUAL { (RECORD, Lengths::KeptFirst) } else { (self.record, self.lengths) };
         let (unit, limit) = (self.unit, self.limit);
         let mut room = most.saturating_sub(out.len());
         let mut at = 0;
@@ -152,8 +153,7 @@ impl Records {
                 break Stop::More(header);
             };
             let (first, second) = (u32_at(head, 8, BIG), u32_at(head, 12, BIG));
-            let (cap_len, wire_len) = match self.lengths {
-                _ if USUAL => (first, second),
+            let (cap_len, wire_len) = match lengths {
                 Lengths::KeptFirst => (first, second),
                 Lengths::WireFirst => (second, first),
                 Lengths::SmallerKept => (first.min(second), first.max(second)),

@@ -44,7 +44,7 @@ impl Shard {
     #[inline]
     pub(crate) fn pass_all(&mut self, latest: Time) -> bool {
         let to = latest.max(self.now);
-        let quick = to < self.wake;
+        let quick = self.is_idle_until(to);
         if quick {
             self.now = to;
         }
