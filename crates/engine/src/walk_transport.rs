@@ -26,6 +26,21 @@ const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
 /// Bit of a UDP connection's `seen` for `D`.
 const UDP_DATA_BIT: u32 = 3;
 
+/// What the table has for a packet.
+struct Known {
+    hash: Hash,
+    at: Option<Place>,
+}
+
+/// Where a packet's connection is, who of its ends sent the packet, and whether it was always outside of
+/// tunnels.
+#[derive(Clone, Copy)]
+struct Place {
+    index: u32,
+    from: Dir,
+    usual: bool,
+}
+
 impl Shard {
     /// The connection of a packet that has no ports, and the packet's direction.
     fn connection(
@@ -36,9 +51,17 @@ impl Shard {
         one_way: bool,
         around: &Encapsulation,
     ) -> (u32, Dir) {
-        let key = Key::new(id, ip.protocol, one_way);
-        let known = self.table.look_up(&key);
+        let known = self.look_up(&Key::new(id, ip.protocol, one_way));
         self.found(id, ip, proto, (one_way, false), around, known, || false)
+    }
+
+    /// What is known of a key.
+    #[inline(always)]
+    fn look_up(&self, key: &Key) -> Known {
+        let (hash, found) = self.table.look_up(key);
+        let at =
+            found.map(|f| Place { index: f.index, from: f.from, usual: f.slot.ext.is_usual() });
+        Known { hash, at }
     }
 
     /// The same, once it was looked for.
@@ -51,21 +74,18 @@ impl Shard {
         proto: Proto,
         (one_way, hub): (bool, bool),
         around: &Encapsulation,
-        (hash, found): (Hash, Option<u32>),
+        Known { hash, at }: Known,
         flip: impl FnOnce() -> bool,
     ) -> (u32, Dir) {
         let ordinal = self.next_ordinal();
-        let index = found.unwrap_or_else(|| {
-            let flags = (one_way, hub, flip());
-            self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
-        });
-        let Some(slot) = self.table.get(index) else { return (index, Dir::Orig) };
-        let i = &slot.conn.id;
-        let is_orig = i.orig_h == id.orig_h && i.orig_p == id.orig_p;
-        if found.is_some() && !(around.depth() == 0 && slot.ext.is_usual()) {
-            self.check_around(index, around);
+        if let Some(Place { index, from, usual }) = at {
+            if !usual || around.depth() > 0 {
+                self.check_around(index, around);
+            }
+            return (index, from);
         }
-        (index, if is_orig { Dir::Orig } else { Dir::Resp })
+        let flags = (one_way, hub, flip());
+        self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
     }
 
     /// A TCP segment; returns whether its header is there.
@@ -86,9 +106,9 @@ impl Shard {
         let id = ConnId { orig_h: ip.src, orig_p: t.src_port, resp_h: ip.dst, resp_p: t.dst_port };
         let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
-        let mut known = self.table.look_up(&key);
+        let mut known = self.look_up(&key);
         if segment.flags & flag::SYN != 0 {
-            known.1 = known.1.filter(|index| !self.ends_for(*index, &segment));
+            known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, from) = self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || {
             is_flipped(&id, segment.flags)
@@ -140,13 +160,13 @@ impl Shard {
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
         let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
-        let mut known = self.table.look_up(&key);
+        let mut known = self.look_up(&key);
         // A SYN whose options do not hold begins another connection nevertheless.
         let is_header = ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
         if flags & flag::SYN != 0 && is_header {
             let segment =
                 Segment { seq, ack: 0, flags, window: 0, options: &[], data: &[], len: 0 };
-            known.1 = known.1.filter(|index| !self.ends_for(*index, &segment));
+            known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, _) =
             self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || is_flipped(&id, flags));
@@ -183,7 +203,7 @@ impl Shard {
         let odd = hub::may_be_by_content(udp.payload).then_some(udp.payload);
         let Some(hub) = self.steer(&id, ip, Proto::Udp, odd, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
-        let known = self.table.look_up(&key);
+        let known = self.look_up(&key);
         let (index, from) = self.found(&id, ip, Proto::Udp, (false, hub), around, known, || {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)

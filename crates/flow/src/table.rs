@@ -3,6 +3,7 @@ use std::hash::RandomState;
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
+use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::prefetch;
 
@@ -36,9 +37,9 @@ impl Key {
         Self { hub, ..self }
     }
 
-    /// Whether this is the key of a connection.
+    /// Who of a connection's ends sends, if this is its key.
     #[inline]
-    fn is_of(&self, conn: &Conn) -> bool {
+    fn sender_of(&self, conn: &Conn) -> Option<Dir> {
         let (a, b) = (&self.id, &conn.id);
         let forth = a.orig_p == b.orig_p
             && a.resp_p == b.resp_p
@@ -51,8 +52,15 @@ impl Key {
                 && a.orig_h == b.resp_h
                 && a.resp_h == b.orig_h
         };
-        (self.ip_proto, self.one_way, self.hub) == (conn.ip_proto, conn.is_one_way(), conn.is_hub())
-            && (forth || back())
+        let from = if forth {
+            Dir::Orig
+        } else if back() {
+            Dir::Resp
+        } else {
+            return None;
+        };
+        let kind = (conn.ip_proto, conn.is_one_way(), conn.is_hub());
+        ((self.ip_proto, self.one_way, self.hub) == kind).then_some(from)
     }
 }
 
@@ -148,6 +156,17 @@ impl Spare {
     }
 }
 
+/// The connection of a packet, as the table has it.
+#[derive(Debug)]
+pub struct Found<'a, X> {
+    /// Where it is, until it is [removed](Table::remove).
+    pub index: u32,
+    /// Who of its ends sent the packet.
+    pub from: Dir,
+    /// What is there.
+    pub slot: &'a Slot<X>,
+}
+
 impl<X> Slot<X> {
     /// A slot without a timer.
     #[inline]
@@ -229,14 +248,18 @@ impl<X> Table<X> {
     }
 
     /// The connection a packet belongs to.
-    #[inline]
-    pub fn find(&self, hash: Hash, key: &Key) -> Option<u32> {
-        self.index.find(hash.0, |i| self.get(i).is_some_and(|s| key.is_of(&s.conn)))
+    #[inline(always)]
+    pub fn find(&self, hash: Hash, key: &Key) -> Option<Found<'_, X>> {
+        self.index.find_map(hash.0, |index| {
+            let slot = self.get(index)?;
+            Some(Found { index, from: key.sender_of(&slot.conn)?, slot })
+        })
     }
 
     /// A key's hash, and the connection with that key.
-    #[inline]
-    pub fn look_up(&self, key: &Key) -> (Hash, Option<u32>) {
+    // Every packet comes here: what it finds stays in registers.
+    #[inline(always)]
+    pub fn look_up(&self, key: &Key) -> (Hash, Option<Found<'_, X>>) {
         let hash = self.hash(key);
         (hash, self.find(hash, key))
     }
@@ -345,7 +368,7 @@ mod tests {
     }
 
     fn find(t: &Table<()>, key: &Key) -> Option<u32> {
-        t.find(t.hash(key), key)
+        t.find(t.hash(key), key).map(|found| found.index)
     }
 
     fn insert(t: &mut Table<()>, slot: Slot<()>) -> u32 {

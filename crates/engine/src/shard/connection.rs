@@ -36,7 +36,7 @@ const SURVEY_EVERY: u64 = 4_096;
 
 impl Shard {
     /// A new connection from a packet's sender, or to it if `flip`: the `ordinal`th that the
-    /// packet at hand looked for.
+    /// packet at hand looked for. Tells where it is, and which of its ends the sender is.
     pub(crate) fn create(
         &mut self,
         (hash, ordinal): (Hash, u32),
@@ -45,7 +45,7 @@ impl Shard {
         ip_proto: u8,
         (one_way, hub, flip): (bool, bool, bool),
         around: &Encapsulation,
-    ) -> u32 {
+    ) -> (u32, Dir) {
         let uid = self.env.uids.connection(self.packet_number, ordinal);
         // In the order of creation, whoever else creates connections meanwhile.
         let number = (self.packet_number << ORDINAL_BITS) | u64::from(ordinal.min(ORDINAL_MAX));
@@ -56,7 +56,7 @@ impl Shard {
         let tcp = (proto == Proto::Tcp).then(|| self.spare.begin(self.time));
         let slot = Slot::new(conn, tcp, Ext::default(), number, one_way);
         let index = self.table.insert(hash, slot);
-        let Some(slot) = self.table.get_mut(index) else { return index };
+        let Some(slot) = self.table.get_mut(index) else { return (index, Dir::Orig) };
         let conn = &mut slot.conn;
         conn.set_hub(hub);
         if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
@@ -65,6 +65,8 @@ impl Shard {
         if flip && !id.resp_h.is_broadcast() {
             conn.flip();
         }
+        let is_orig = (conn.id.orig_h, conn.id.orig_p) == (id.orig_h, id.orig_p);
+        let from = if is_orig { Dir::Orig } else { Dir::Resp };
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
         if around.depth() > 0 {
             if let Some(uid) = around.last().and_then(|t| t.uid) {
@@ -77,7 +79,7 @@ impl Shard {
         if self.created.is_multiple_of(SURVEY_EVERY) {
             self.survey();
         }
-        index
+        (index, from)
     }
 
     /// The place of the next connection or tunnel that the packet at hand looks for.
