@@ -2,9 +2,10 @@
 
 use gannet_base::prefetch;
 
-/// Numbers of places a chunk has, as a power of two: some 200 kilobytes of connections. A larger one
-/// would be given back less often, of smaller ones there would be more than the cache holds.
-const BITS: u32 = 10;
+/// Numbers of places a chunk has, as a power of two: just below 48 kilobytes of connections. Beyond 64
+/// the allocator has a piece of memory for each, whose last part is left over. A larger chunk would be given
+/// back less often, too, of smaller ones there would be more than the cache holds.
+const BITS: u32 = 8;
 const CHUNK: usize = 1 << BITS;
 
 /// Places of a chunk. The last number has none: a chunk just short of a round size is what
