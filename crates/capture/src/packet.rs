@@ -102,6 +102,11 @@ impl<'a> Batch<'a> {
         self.refs.is_empty()
     }
 
+    /// Bytes of its packets on the wire, together.
+    pub fn wire_bytes(&self) -> u64 {
+        self.refs.iter().map(|r| u64::from(r.wire_len)).sum()
+    }
+
     /// The packet at `index`, counted from 0.
     #[inline]
     pub fn get(&self, index: usize) -> Option<Packet<'a>> {

@@ -38,6 +38,7 @@ use crate::plan::Ended;
 use crate::plan::Shared;
 use crate::plan::Stopping;
 use crate::shard::Shard;
+use crate::sieve::Sieve;
 use crate::state::Crowd;
 use crate::state::State;
 use crate::steer::Outbox;
@@ -107,12 +108,8 @@ impl Front {
         Ok(Self { hub, parts, crew, blocks: Vec::new(), latest: Time::ZERO })
     }
 
-    /// The next packets, of which only those that `pass` are analysed.
-    pub(crate) fn batch(
-        &mut self,
-        batch: &Batch<'_>,
-        pass: impl FnMut(&Packet<'_>) -> bool,
-    ) -> io::Result<()> {
+    /// The next packets, of which only those that pass are analysed.
+    pub(crate) fn batch(&mut self, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
@@ -124,7 +121,7 @@ impl Front {
             outbox.memory = (bytes.as_ptr().addr(), bytes.len());
             outbox.found = std::mem::take(&mut filling.found);
         }
-        self.deal(batch, filling, pass);
+        self.deal(batch, filling, sieve);
         let first = filling.first();
         self.hub.relieve_after(first);
         if let Role::Hub(outbox) = &mut self.hub.role {
@@ -139,33 +136,30 @@ impl Front {
     }
 
     /// Says of a batch's packets whose they are, and has the hub look at its own.
-    fn deal(
-        &mut self,
-        batch: &Batch<'_>,
-        block: &mut Block,
-        mut pass: impl FnMut(&Packet<'_>) -> bool,
-    ) {
+    fn deal(&mut self, batch: &Batch<'_>, block: &mut Block, sieve: &mut Sieve<'_>) {
         let Self { hub, parts, .. } = self;
-        let before = self.latest;
-        let (mut latest, mut is_in_order) = (before, true);
-        for (at, packet) in batch.iter().enumerate() {
-            if !pass(&packet) {
-                block.leave(at);
-                continue;
+        let mut times = Times { latest: self.latest, are_in_order: true };
+        let mut at = 0;
+        loop {
+            if sieve.is_open() {
+                at = deal_own((hub, *parts), batch, at, block, &mut times);
             }
-            if let Some(part) = owner_of(&packet, &hub.env.hub_ports, *parts) {
+            let Some(packet) = batch.get(at) else { break };
+            if !sieve.passes(&packet) {
+                block.leave(at);
+            } else if let Some(part) = owner_of(&packet, &hub.env.hub_ports, *parts) {
                 hub.pass(packet.number, packet.time);
                 block.deal(at, part);
-            } else if !hubs(hub, &packet, at, block) {
-                continue;
+                times.note(packet.time);
+            } else if hubs(hub, &packet, at, block) {
+                times.note(packet.time);
             }
-            is_in_order &= packet.time >= latest;
-            latest = latest.max(packet.time);
+            at += 1;
         }
-        self.latest = latest;
-        if !is_in_order {
-            block.note_latest(before);
+        if !times.are_in_order {
+            block.note_latest(self.latest);
         }
+        self.latest = times.latest;
     }
 
     /// A block that no part reads any more.
@@ -190,6 +184,50 @@ impl Front {
         closed?;
         Ok((connections, state, counts))
     }
+}
+
+/// Times of packets.
+#[derive(Clone, Copy)]
+struct Times {
+    latest: Time,
+    /// Whether none was before one that came earlier.
+    are_in_order: bool,
+}
+
+impl Times {
+    #[inline]
+    fn note(&mut self, time: Time) {
+        self.are_in_order &= time >= self.latest;
+        self.latest = self.latest.max(time);
+    }
+}
+
+/// From place `at` on, packets as nearly all are: surely one pair's own, and nothing is due with them. Each is
+/// dealt to its part. Returns the place of the first that is another.
+// Apart from what goes on around it, so that all it needs for a packet stays in registers.
+#[inline(never)]
+fn deal_own(
+    (hub, parts): (&mut Shard, usize),
+    batch: &Batch<'_>,
+    mut at: usize,
+    block: &mut Block,
+    times: &mut Times,
+) -> usize {
+    let (ports, mut noted, mut now) = (&hub.env.hub_ports, *times, hub.now);
+    for packet in batch.split_at(at).1 {
+        let Some(Some(part)) = owner_of_v4(&packet, ports, parts) else { break };
+        let to = packet.time.max(now);
+        if !hub.is_idle_until(to) {
+            break;
+        }
+        now = to;
+        block.deal(at, part);
+        noted.note(packet.time);
+        at += 1;
+    }
+    hub.now = now;
+    *times = noted;
+    at
 }
 
 /// The hub looks at a packet of a block; whether there is one.
@@ -222,7 +260,7 @@ fn owner_of(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
 
 /// The same of what nearly all packets are, TCP and UDP over IPv4 over Ethernet; the outer `None` if
 /// it is something else.
-#[inline]
+#[inline(always)]
 fn owner_of_v4(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<Option<u8>> {
     let plain = Plain::of(packet)?;
     let ((src, dst), (from, to)) = (plain.hosts(), plain.ports());

@@ -17,6 +17,7 @@ mod options;
 mod part;
 mod plan;
 mod shard;
+mod sieve;
 mod state;
 mod steer;
 #[cfg(test)]
@@ -29,7 +30,6 @@ mod walk_tunnel;
 use std::io;
 
 use gannet_capture::Batch;
-use gannet_capture::Packet;
 use gannet_filter::Filter;
 use gannet_log::StreamCount;
 
@@ -43,6 +43,7 @@ pub use state::State;
 
 use front::Front;
 use shard::Shard;
+use sieve::Sieve;
 use steer::Role;
 
 /// The schemas of all logs that an analysis can make, by name.
@@ -84,22 +85,14 @@ impl Engine {
     /// # Errors
     /// When a log could not be written.
     pub fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
-        let (filter, statistics) = (&self.filter, &mut self.statistics);
-        let (mut bytes, mut filtered) = (0, 0);
-        let pass = |packet: &Packet<'_>| {
-            bytes += u64::from(packet.wire_len);
-            let passes = |f: &Filter| f.matches(packet.link_type.0, packet.data, packet.wire_len);
-            let passes = filter.as_ref().is_none_or(passes);
-            filtered += u64::from(!passes);
-            passes
-        };
+        let mut sieve = Sieve::new(self.filter.as_ref());
         let done = match &mut self.work {
-            Work::Split(front) => front.batch(batch, pass),
-            Work::Alone(shard) => alone(shard, batch, pass),
+            Work::Split(front) => front.batch(batch, &mut sieve),
+            Work::Alone(shard) => alone(shard, batch, &mut sieve),
         };
-        statistics.packets += batch.len() as u64;
-        statistics.bytes += bytes;
-        statistics.filtered += filtered;
+        self.statistics.packets += batch.len() as u64;
+        self.statistics.bytes += batch.wire_bytes();
+        self.statistics.filtered += sieve.held_back;
         done
     }
 
@@ -122,12 +115,8 @@ impl Engine {
     }
 }
 
-/// The packets of a batch that `pass`, in one thread.
-fn alone(
-    shard: &mut Shard,
-    batch: &Batch<'_>,
-    mut pass: impl FnMut(&Packet<'_>) -> bool,
-) -> io::Result<()> {
+/// The packets of a batch that pass, in one thread.
+fn alone(shard: &mut Shard, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Result<()> {
     let is_far = shard.is_table_far();
     for (at, packet) in batch.iter().enumerate() {
         let next = at + glance::AHEAD;
@@ -136,7 +125,7 @@ fn alone(
         } else if let Some(key) = batch.get(next).as_ref().and_then(glance::key) {
             shard.expect_soon(&key);
         }
-        if pass(&packet) {
+        if sieve.passes(&packet) {
             shard.packet(&packet);
         }
     }
