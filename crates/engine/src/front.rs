@@ -174,16 +174,24 @@ impl Front {
         let now = hub.now;
         crew.shared.end(Part::new(parts, hub));
         crew.shared.work(0, |_| false);
+        let ended = crew.shared.ended();
+        // While the other threads end, which have nothing to do any more.
+        let done = close(ended, now);
         crew.join();
-        let Ended { connections, state, merge, error } = crew.shared.ended();
-        let Some(merge) = merge else { return Ok((connections, state, Vec::new())) };
-        let (mut logs, counts) = merge.into_logs();
-        logs.set_time(now);
-        let closed = logs.close();
-        error.map_or(Ok(()), Err)?;
-        closed?;
-        Ok((connections, state, counts))
+        done
     }
+}
+
+/// The logs are closed at time `now`. Returns how many connections there were, and what was written.
+fn close(ended: Ended, now: Time) -> io::Result<(u64, State, Vec<StreamCount>)> {
+    let Ended { connections, state, merge, error } = ended;
+    let Some(merge) = merge else { return Ok((connections, state, Vec::new())) };
+    let (mut logs, counts) = merge.into_logs();
+    logs.set_time(now);
+    let closed = logs.close();
+    error.map_or(Ok(()), Err)?;
+    closed?;
+    Ok((connections, state, counts))
 }
 
 /// Times of packets.

@@ -358,14 +358,14 @@ impl Logs {
         let Shape { path, opt_in, fields } = shape;
         let enabled = self.options.selection.has(path, opt_in);
         let mut buffer = Buffer::default();
-        let has_header = self.key.is_none() && self.options.tap.is_none();
-        if enabled && has_header && self.options.format == Format::Tsv {
+        let is_filed = self.key.is_none() && self.options.tap.is_none();
+        if enabled && is_filed && self.options.format == Format::Tsv {
             let mut fields = fields();
             fields.retain(|f| !f.optional || self.options.has_column(f.name));
             buffer.extend(&header(path, &fields, opened));
         }
         let i = self.streams.len();
-        self.streams.push(Stream {
+        let mut stream = Stream {
             path,
             shape,
             enabled,
@@ -375,7 +375,11 @@ impl Logs {
             opened,
             rows: 0,
             bytes: 0,
-        });
+        };
+        if enabled && is_filed {
+            stream.create(&self.options, &mut self.error);
+        }
+        self.streams.push(stream);
         self.slots[at] = (i + 1) as u8;
         i
     }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::io::Write;
+use std::path::Path;
 
 use gannet_base::Time;
 
@@ -30,28 +31,37 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// Makes its file, if logs go to files, before there is anything to write: what is wrong with it is known soon, and
+    /// the end has less to do.
+    pub(super) fn create(&mut self, options: &Options, error: &mut Option<io::Error>) {
+        let Some(dir) = &options.dir else { return };
+        let path = dir.join(format!("{}.log", self.path));
+        match File::create(&path) {
+            Ok(file) => self.file = Some(file),
+            Err(e) => note(error, &path, &e),
+        }
+    }
+
     /// Writes what is in the buffer, in whole pieces of `unit` bytes.
     #[cold]
     pub(super) fn flush(&mut self, options: &Options, error: &mut Option<io::Error>, unit: usize) {
         let whole = self.buffer.len() / unit * unit;
         self.bytes += whole as u64;
-        if let Some(dir) = &options.dir {
-            let path = || dir.join(format!("{}.log", self.path));
-            let file = self.file.take().map_or_else(|| File::create(path()), Ok);
-            let done = file.and_then(|mut file| {
-                for piece in self.buffer.bytes()[..whole].chunks(PIECE) {
-                    file.write_all(piece)?;
-                }
-                self.file = Some(file);
-                Ok(())
-            });
-            if let Err(e) = done {
-                let named = io::Error::new(e.kind(), format!("{}: {e}", path().display()));
-                error.get_or_insert(named);
+        if let Some(dir) = &options.dir
+            && let Some(file) = &mut self.file
+        {
+            let mut pieces = self.buffer.bytes()[..whole].chunks(PIECE);
+            if let Err(e) = pieces.try_for_each(|piece| file.write_all(piece)) {
+                note(error, &dir.join(format!("{}.log", self.path)), &e);
             }
         }
         self.buffer.drop_first(whole);
     }
+}
+
+/// Keeps the first error, with the file that it is about.
+fn note(error: &mut Option<io::Error>, path: &Path, e: &io::Error) {
+    error.get_or_insert_with(|| io::Error::new(e.kind(), format!("{}: {e}", path.display())));
 }
 
 /// The lines before the first row.
