@@ -106,7 +106,7 @@ impl Merge {
                 }
             });
         }
-        self.whole.decide(&mut self.logs, self.deferred.iter_mut(), until);
+        self.whole.decide(&mut self.logs, &mut self.deferred, until);
         self.logs.check()
     }
 

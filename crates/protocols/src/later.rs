@@ -67,60 +67,108 @@ impl Deferred {
     }
 }
 
+/// Items that memory is kept for.
+const ORDER_KEPT: usize = 1_024;
+
 /// Decides what the parts of an analysis left.
 #[derive(Default)]
 pub struct Whole {
     weirds: weird::Weirds,
     tunnels: tunnel::Tunnels,
     certificates: ssl::Certificates,
+    /// Items that are decided about, to be put in order; empty in between.
+    order: Vec<Place>,
 }
 
-/// One of all kinds of items.
-enum Any {
-    Weird(weird::Item),
-    Tunnel(tunnel::Item),
-    Certificate(ssl::CertificateItem),
+/// Where an item is, with its place in the order of all.
+struct Place {
+    key: Key,
+    ticket: u64,
+    part: u16,
+    kind: Kind,
+    /// Its index among those of its kind.
+    at: u32,
+}
+
+/// What items are about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Weird,
+    Tunnel,
+    Certificate,
+}
+
+impl Place {
+    /// Of one part and one step of a packet, things come in the order in which they were left.
+    fn order(&self) -> impl Ord + use<> {
+        (self.key, self.ticket, self.part, self.kind, self.at)
+    }
 }
 
 impl Whole {
     /// Decides about everything that comes before `until`, which must be complete: of all `parts`
     /// together in the order in which it was seen.
-    pub fn decide<'a>(
-        &mut self,
-        logs: &mut Logs,
-        parts: impl Iterator<Item = &'a mut Deferred>,
-        until: Option<Key>,
-    ) {
-        let mut items = Vec::new();
-        for part in parts {
-            take(&mut part.weirds, until, Any::Weird, &mut items);
-            take(&mut part.tunnels, until, Any::Tunnel, &mut items);
-            take(&mut part.certificates, until, Any::Certificate, &mut items);
+    pub fn decide(&mut self, logs: &mut Logs, parts: &mut [Deferred], until: Option<Key>) {
+        let mut order = std::mem::take(&mut self.order);
+        for (part, left) in (0..).zip(parts.iter()) {
+            places(&left.weirds, until, (part, Kind::Weird), &mut order);
+            places(&left.tunnels, until, (part, Kind::Tunnel), &mut order);
+            places(&left.certificates, until, (part, Kind::Certificate), &mut order);
         }
-        // Of one part and one step of a packet, in the order in which they were left.
-        items.sort_by_key(|item| (item.key, item.ticket));
-        for Later { opened, what, .. } in &items {
-            logs.set_time(*opened);
-            match what {
-                Any::Weird(item) => self.weirds.decide(logs, item),
-                Any::Tunnel(item) => self.tunnels.decide(logs, item),
-                Any::Certificate(item) => self.certificates.decide(logs, &mut self.weirds, item),
+        // Those of one part and kind are in order already, and none is at another's place.
+        order.sort_unstable_by_key(Place::order);
+        for Place { part, kind, at, .. } in &order {
+            let Some(left) = parts.get(usize::from(*part)) else { continue };
+            self.one(logs, left, *kind, *at as usize);
+        }
+        order.clear();
+        order.shrink_to(ORDER_KEPT);
+        self.order = order;
+        for left in parts {
+            drain(&mut left.weirds, until);
+            drain(&mut left.tunnels, until);
+            drain(&mut left.certificates, until);
+        }
+    }
+
+    fn one(&mut self, logs: &mut Logs, left: &Deferred, kind: Kind, at: usize) {
+        match kind {
+            Kind::Weird => {
+                let Some(Later { opened, what, .. }) = left.weirds.get(at) else { return };
+                logs.set_time(*opened);
+                self.weirds.decide(logs, what);
+            }
+            Kind::Tunnel => {
+                let Some(Later { opened, what, .. }) = left.tunnels.get(at) else { return };
+                logs.set_time(*opened);
+                self.tunnels.decide(logs, what);
+            }
+            Kind::Certificate => {
+                let Some(Later { opened, what, .. }) = left.certificates.get(at) else { return };
+                logs.set_time(*opened);
+                self.certificates.decide(logs, &mut self.weirds, what);
             }
         }
     }
 }
 
-fn take<T>(
-    from: &mut Vec<Later<T>>,
+/// How many items come before `until`.
+fn due<T>(items: &[Later<T>], until: Option<Key>) -> usize {
+    items.partition_point(|item| until.is_none_or(|u| item.key < u))
+}
+
+fn places<T>(
+    items: &[Later<T>],
     until: Option<Key>,
-    kind: impl Fn(T) -> Any,
-    to: &mut Vec<Later<Any>>,
+    (part, kind): (u16, Kind),
+    to: &mut Vec<Place>,
 ) {
-    let due = from.partition_point(|item| until.is_none_or(|u| item.key < u));
-    to.extend(from.drain(..due).map(|Later { key, ticket, opened, what }| Later {
-        key,
-        ticket,
-        opened,
-        what: kind(what),
-    }));
+    let due = items.iter().take(due(items, until));
+    let place =
+        |(at, item): (u32, &Later<T>)| Place { key: item.key, ticket: item.ticket, part, kind, at };
+    to.extend((0..).zip(due).map(place));
+}
+
+fn drain<T>(items: &mut Vec<Later<T>>, until: Option<Key>) {
+    items.drain(..due(items, until));
 }
