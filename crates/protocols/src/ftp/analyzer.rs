@@ -54,6 +54,7 @@ impl Analyzer {
         }
     }
 
+    #[cold]
     fn tell_oddities(&mut self, cx: &mut Context<'_>, from: Dir) {
         const NVT: Option<&str> = Some("NVT");
         for oddity in self.terminals[from.index()].take_oddities() {
@@ -172,7 +173,9 @@ impl Analyze for Analyzer {
             dialogue.line(cx, from, line);
             !dialogue.tls
         });
-        self.tell_oddities(cx, from);
+        if self.terminals[from.index()].has_oddities() {
+            self.tell_oddities(cx, from);
+        }
         if self.dialogue.tls {
             cx.start_inner(Tag::Ssl, from, rest);
         }

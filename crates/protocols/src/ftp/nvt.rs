@@ -50,6 +50,11 @@ impl Terminal {
         !self.partial.is_empty()
     }
 
+    /// Whether something was odd since [`take_oddities`](Self::take_oddities) was called.
+    pub(super) fn has_oddities(&self) -> bool {
+        !self.oddities.is_empty()
+    }
+
     /// What was odd since the last call.
     pub(super) fn take_oddities(&mut self) -> Vec<Oddity> {
         std::mem::take(&mut self.oddities)

@@ -45,15 +45,15 @@ pub fn integer(text: &[u8]) -> (i64, &[u8]) {
     if matches!(rest.first(), Some(b'-' | b'+')) {
         rest = &rest[1..];
     }
-    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-    if digits == 0 {
+    if !rest.first().is_some_and(u8::is_ascii_digit) {
         return (0, text);
     }
     let mut n: i64 = 0;
-    for d in &rest[..digits] {
+    while let [d @ b'0'..=b'9', tail @ ..] = rest {
         n = n.saturating_mul(10).saturating_add(i64::from(d - b'0'));
+        rest = tail;
     }
-    (if negative { -n } else { n }, &rest[digits..])
+    (if negative { -n } else { n }, rest)
 }
 
 /// Undoes percent escapes, the four-digit form `%uXXXX` included. What is no escape stays.
