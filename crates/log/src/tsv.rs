@@ -5,6 +5,7 @@ use gannet_base::Time;
 use gannet_base::Uid;
 
 use crate::escape::escape_tsv;
+use crate::number::fill_v4_ends;
 use crate::number::write_addr_tab;
 use crate::number::write_fixed6;
 use crate::number::write_port_tab;
@@ -72,6 +73,11 @@ fn fixed6(room: &mut [u8], at: u32, ns: i64) -> u32 {
 #[inline(never)]
 fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
     let mut out = Room::at(room, at);
+    if let (Some(orig), Some(resp)) = (v.orig_h.as_v4(), v.resp_h.as_v4())
+        && out.fill(|place| fill_v4_ends(place, [(orig, v.orig_p), (resp, v.resp_p)]))
+    {
+        return out.place();
+    }
     for (host, port) in [(v.orig_h, v.orig_p), (v.resp_h, v.resp_p)] {
         write_addr_tab(&mut out, host);
         write_port_tab(&mut out, port);

@@ -94,6 +94,21 @@ pub(crate) fn log_in_place<R: Row>(env: &mut Env, now: Time, row: &R) -> bool {
     written.is_some()
 }
 
+/// Writes a row of such a log, [in place](log_in_place) if that can be done. It is made anew if not,
+/// so that it need not lie in memory where it is.
+#[inline(always)]
+pub(crate) fn log_every<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
+    if !log_in_place(env, now, &row()) {
+        log_elsewhere(env, now, row);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn log_elsewhere<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
+    log(env, now, &row());
+}
+
 #[inline]
 fn tell<R: Row>(env: &mut Env, now: Time, cut: Cut) {
     if cut.strings || cut.lists {

@@ -54,8 +54,11 @@ impl Detector {
         if !tag.has_analyzer() {
             return;
         }
-        let mut pieces = self.kept.as_ref().map(|kept| kept.pieces()).unwrap_or_default();
-        pieces.push((from, Piece::Bytes(data.to_vec())));
+        let last = (from, Piece::Bytes(data.to_vec()));
+        let pieces = match &self.kept {
+            Some(kept) => kept.pieces(last),
+            None => vec![last],
+        };
         cx.start(tag, Replay { pieces, is_inner: false });
     }
 
@@ -120,12 +123,14 @@ impl Analyze for Detector {
         };
         let (orig, resp) = (side(Dir::Orig), side(Dir::Resp));
         self.seen.look(from, side(from), before);
-        let met = self.meet(Sides { orig, resp, seen: self.seen });
+        let mut met = self.meet(Sides { orig, resp, seen: self.seen });
         self.kept = kept;
-        for (i, rule) in RULES.iter().enumerate().filter(|_| met != 0) {
-            if met & (1 << i) != 0 && self.first(i) {
+        self.met |= met;
+        while met != 0 {
+            if let Some(rule) = RULES.get(met.trailing_zeros() as usize) {
                 self.start(cx, rule.tag, from, data);
             }
+            met &= met - 1;
         }
         match &mut self.kept {
             Some(kept) if !is_last => kept.close(from, data.len()),

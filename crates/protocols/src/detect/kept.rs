@@ -89,13 +89,16 @@ impl Kept {
         })
     }
 
-    /// The same, as it is given to who is found.
-    pub(super) fn pieces(&self) -> Vec<(Dir, Piece)> {
+    /// The same and a last one, as it is given to who is found.
+    pub(super) fn pieces(&self, last: (Dir, Piece)) -> Vec<(Dir, Piece)> {
         let piece = |chunk| match chunk {
             Chunk::Bytes(bytes) => Piece::Bytes(bytes.to_vec()),
             Chunk::Gap(len) => Piece::Gap(len),
         };
-        self.chunks().map(|(dir, chunk)| (dir, piece(chunk))).collect()
+        let mut pieces = Vec::with_capacity(self.order.len() + 1);
+        pieces.extend(self.chunks().map(|(dir, chunk)| (dir, piece(chunk))));
+        pieces.push(last);
+        pieces
     }
 }
 

@@ -13,6 +13,7 @@ use super::text::has_word;
 use super::text::is_space;
 use super::text::later_lines;
 use super::text::line_starts;
+use super::text::next_line;
 
 /// Everything that the sides sent so far.
 #[derive(Clone, Copy)]
@@ -52,10 +53,12 @@ impl Seen {
 
     /// Commands in the originator's lines from the one on that was the last one before.
     fn commands(&mut self, d: &[u8]) {
-        for line in line_starts(d.get(usize::from(self.line)..).unwrap_or_default()) {
+        let mut next = d.get(usize::from(self.line)..);
+        while let Some(rest) = next {
             // Beyond what is kept there is no next time.
-            self.line = u16::try_from(d.len() - line.len()).unwrap_or_default();
-            let line = after(line, |b| b == b' ');
+            self.line = u16::try_from(d.len() - rest.len()).unwrap_or_default();
+            next = next_line(rest);
+            let line = after(rest, |b| b == b' ');
             match line.first().map(u8::to_ascii_uppercase) {
                 Some(b'U') => self.user |= after_word(line, b"USER").is_some(),
                 Some(b'N') => self.nick |= after_word(line, b"NICK").is_some(),
@@ -72,6 +75,10 @@ impl Seen {
 
     pub(super) fn log_in(self) -> bool {
         self.user && self.nick
+    }
+
+    pub(super) fn server(self) -> bool {
+        self.server
     }
 }
 
@@ -182,7 +189,7 @@ fn irc_client(d: &[u8], first: &[u8], second: &[u8]) -> bool {
 
 /// Two servers of IRC.
 pub(super) fn irc_servers(s: Sides<'_>) -> bool {
-    s.seen.server && irc_peer(s.resp) && irc_peer(s.orig)
+    irc_peer(s.resp) && irc_peer(s.orig)
 }
 
 /// `SERVER name hops :description`, complete.
@@ -233,7 +240,10 @@ pub(super) fn ldap(d: &[u8]) -> bool {
 
 /// A name that begins with `MQ`, behind a fixed header of two to five bytes and a length.
 pub(super) fn mqtt(d: &[u8]) -> bool {
-    (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ"))
+    // Nearly always there is no such letter.
+    let may = |d: &[u8; 4]| d.contains(&b'M');
+    d.get(4..).and_then(<[u8]>::first_chunk).is_none_or(may)
+        && (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ"))
 }
 
 pub(super) fn pop3_client(d: &[u8]) -> bool {

@@ -33,6 +33,13 @@ pub(super) fn later_lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     memchr2_iter(b'\r', b'\n', data).map(move |n| &data[n + 1..])
 }
 
+/// What follows the first CR, LF, or both, if there is one.
+pub(super) fn next_line(data: &[u8]) -> Option<&[u8]> {
+    let at = memchr::memchr2(b'\r', b'\n', data)?;
+    let rest = &data[at + 1..];
+    Some(if data[at] == b'\r' { rest.strip_prefix(b"\n").unwrap_or(rest) } else { rest })
+}
+
 /// Whether a line of at least one byte ends in `data`.
 pub(super) fn ends_line(data: &[u8]) -> bool {
     data.len() > 1 && has_line_end(&data[1..])

@@ -14,6 +14,7 @@ use super::rows::FtpRow;
 use crate::Context;
 use crate::Expected;
 use crate::Tag;
+use crate::context;
 
 /// Bytes of the user's name and of the password that are kept.
 const MAX_LOGIN: usize = 128;
@@ -322,10 +323,11 @@ impl Session {
 
     fn log(&mut self, cx: &mut Context<'_>) {
         let transfer = cx.env.ftp.take(cx.conn.uid);
-        cx.log(&FtpRow {
+        let uid = &cx.conn.uid;
+        let row = || FtpRow {
             ts: self.ts,
-            uid: cx.conn.uid,
-            id: self.id,
+            uid,
+            id: &self.id,
             user: &self.user,
             password: self.password.as_deref(),
             command: Some(&self.command[..]).filter(|c| !c.is_empty()),
@@ -339,7 +341,8 @@ impl Session {
             data_resp: self.channel.map(|c| c.to.addr),
             data_port: self.channel.map(|c| Port(c.to.port)),
             fuid: transfer.fuid,
-        });
+        };
+        context::log_every(cx.env, cx.now, row);
         self.logged = true;
     }
 
