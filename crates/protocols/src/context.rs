@@ -10,6 +10,7 @@ use gannet_log::Row;
 
 use crate::Env;
 use crate::Tag;
+use crate::stack::is_long;
 use crate::tunnel::Tunnel;
 use crate::weird::Weirds;
 
@@ -72,7 +73,7 @@ pub struct Context<'a> {
     pub requests: &'a mut Vec<Request>,
     /// Analyzers to start as soon as the current call returns.
     pub starts: &'a mut Vec<(Tag, Replay)>,
-    /// The analyzer's protocol, if it is known to be recognised.
+    /// The analyzer's protocol, if it is recognised.
     pub(crate) confirmed: Option<Tag>,
 }
 
@@ -130,7 +131,10 @@ impl Context<'_> {
 
     /// The protocol is recognised. May be called often; counts once an analyzer.
     pub fn confirm(&mut self, tag: Tag) {
-        if self.confirmed != Some(tag) {
+        // Requests have bytes counted, up to where violations count; and where services are logged,
+        // each message may be what they wait for.
+        let is_known = self.confirmed == Some(tag) && is_long(self.conn) && self.env.policy.is_none();
+        if !is_known {
             self.requests.push(Request::Confirm(tag));
         }
     }

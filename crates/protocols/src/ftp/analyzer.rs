@@ -107,10 +107,15 @@ impl Dialogue {
         }
         self.confirmed = true;
         cx.confirm(Tag::Ftp);
-        let mut word = [0; MAX_COMMAND];
-        let word = &mut word[..request.word.len()];
-        word.copy_from_slice(request.word);
-        word.make_ascii_uppercase();
+        let mut upper = [0; MAX_COMMAND];
+        let word = if request.word.iter().any(u8::is_ascii_lowercase) {
+            let upper = &mut upper[..request.word.len()];
+            upper.copy_from_slice(request.word);
+            upper.make_ascii_uppercase();
+            upper
+        } else {
+            request.word
+        };
         // Three of its letters are enough.
         if b"AUTH".starts_with(word) {
             self.mechanism = request.argument.to_vec();
@@ -158,6 +163,7 @@ impl Dialogue {
         !self.tls
     }
 
+    #[inline]
     fn session(&mut self, cx: &Context<'_>) -> &mut Session {
         self.session.get_or_insert_with(|| Session::new(cx))
     }

@@ -28,7 +28,7 @@ pub(super) const SOURCE: Option<&str> = Some("FTP");
 
 const HIDDEN: &[u8] = b"<hidden>";
 
-/// Memory of a command that is kept for the next one.
+/// Memory of a command or directory that is kept for the next one.
 const MAX_SPARE: usize = MAX_TEXT;
 
 /// Whether a command makes a row.
@@ -90,6 +90,8 @@ pub(super) struct Session {
     reply: Option<(u16, Vec<u8>)>,
     channel: Option<Channel>,
     directory: Vec<u8>,
+    /// Memory for the next one.
+    last_directory: Vec<u8>,
     pending: Vec<Command>,
     /// Number of the command that the last reply answered, or [`UNKNOWN`].
     current: Option<u64>,
@@ -122,6 +124,7 @@ impl Session {
             reply: None,
             channel: None,
             directory: b".".to_vec(),
+            last_directory: Vec::new(),
             pending: Vec::new(),
             current: None,
             last_seq: 0,
@@ -225,20 +228,19 @@ impl Session {
 
     fn change_directory(&mut self, at: usize, code: u16, text: &[u8]) {
         let Some(command) = self.pending.get_mut(at).filter(|c| !c.directory_taken) else { return };
-        let mut path = std::mem::take(&mut self.spare);
+        let (path, directory) = (&mut self.last_directory, &self.directory);
         path.clear();
         match (command.word(), code) {
-            (b"CWD", 250) => paths::join(&mut path, &self.directory, command.argument()),
-            (b"CDUP", 200 | 250) => paths::join(&mut path, &self.directory, b"/.."),
+            (b"CWD", 250) => paths::join(path, directory, command.argument()),
+            (b"CDUP", 200 | 250) => paths::join(path, directory, b"/.."),
             (b"PWD" | b"XPWD", 257) => path.extend_from_slice(paths::first_path(text)),
-            _ => {
-                self.spare = path;
-                return;
-            }
+            _ => return,
         }
         command.directory_taken = true;
-        let before = std::mem::replace(&mut self.directory, path);
-        self.keep(before);
+        std::mem::swap(&mut self.directory, &mut self.last_directory);
+        if self.last_directory.capacity() > MAX_SPARE {
+            self.last_directory = Vec::new();
+        }
     }
 
     /// Memory for the next command, unless that of a long one is there.

@@ -5,6 +5,21 @@ pub fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
 }
 
+/// Whether all bytes are ASCII, and none of them a control character: eight at a time.
+pub fn is_printable(text: &[u8]) -> bool {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = LOW << 7;
+    // What is borrowed or carried goes to bytes above one that is odd anyway.
+    let odd = |bytes: &[u8; 8]| {
+        let word = u64::from_le_bytes(*bytes);
+        (word | word.wrapping_sub(LOW * 0x20) | word.wrapping_add(LOW)) & HIGH
+    };
+    match text.last_chunk() {
+        Some(end) => text.as_chunks().0.iter().fold(odd(end), |all, word| all | odd(word)) == 0,
+        None => text.iter().all(|b| matches!(b, b' '..=b'~')),
+    }
+}
+
 /// The text without the spaces and tabs at its front.
 pub fn skip_blanks(text: &[u8]) -> &[u8] {
     let n = text.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
@@ -109,6 +124,19 @@ pub fn hex(digit: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn printable_bytes(mut text in "[ -~]{0,40}", at: prop::sample::Index, byte: u8) {
+            prop_assert!(is_printable(text.as_bytes()));
+            text.push(' ');
+            let mut text = text.into_bytes();
+            let at = at.index(text.len());
+            text[at] = byte;
+            prop_assert_eq!(is_printable(&text), matches!(byte, b' '..=b'~'));
+        }
+    }
 
     #[test]
     fn words_and_blanks() {
