@@ -133,7 +133,8 @@ impl Context<'_> {
     pub fn confirm(&mut self, tag: Tag) {
         // Requests have bytes counted, up to where violations count; and where services are logged,
         // each message may be what they wait for.
-        let is_known = self.confirmed == Some(tag) && is_long(self.conn) && self.env.policy.is_none();
+        let is_known =
+            self.confirmed == Some(tag) && is_long(self.conn) && self.env.policy.is_none();
         if !is_known {
             self.requests.push(Request::Confirm(tag));
         }

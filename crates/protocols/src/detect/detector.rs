@@ -31,7 +31,7 @@ pub struct Detector {
     met: u32,
     /// How many there were, or [`DONE`].
     chunks: u8,
-    /// In what the sides sent.
+    /// In what the sides sent, once both did.
     seen: tcp::Seen,
 }
 
@@ -125,7 +125,14 @@ impl Analyze for Detector {
             None => &[],
         };
         let (orig, resp) = (side(Dir::Orig), side(Dir::Resp));
-        self.seen.look(from, side(from), before);
+        // Who asks what was seen wants something of both sides: before both sent, nobody does.
+        let other = side(from.other());
+        if !other.is_empty() {
+            if before == 0 {
+                self.seen.look(from.other(), other, 0);
+            }
+            self.seen.look(from, side(from), before);
+        }
         let mut met = self.meet(Sides { orig, resp, seen: self.seen });
         self.kept = kept;
         self.met |= met;

@@ -137,7 +137,9 @@ mod tests {
             command(3, "RETR", "b.txt"),
             command(4, "NOOP", ""),
         ];
-        let best = |code, text: &str| best_match(&pending, code, text.as_bytes()).map(|at| pending[at].seq);
+        let best = |code, text: &str| {
+            best_match(&pending, code, text.as_bytes()).map(|at| pending[at].seq)
+        };
         assert_eq!(best(227, "ok"), Some(1));
         assert_eq!(best(150, "Opening data connection for b.txt"), Some(3));
         assert_eq!(best(226, "Transfer complete"), Some(2));

@@ -55,11 +55,12 @@ fn normalize(path: &mut Vec<u8>, pieces: &[&[u8]]) {
 /// Whether no component of a piece is empty or begins with a dot: then it stays as it is.
 fn is_plain(piece: &[u8]) -> bool {
     const LOW: u64 = 0x0101_0101_0101_0101;
+    const SLASHES: u64 = LOW * b'/' as u64;
     let odd_pair = |w: &[u8]| w[0] == b'/' && w[1] | 1 == b'/';
     // A dot is the byte before a slash: without its lowest bit, one is as the other. A byte of `marks`
     // is zero where a slash comes before either.
     let odd_word = |a: u64, b: u64| {
-        let marks = (a ^ LOW * u64::from(b'/')) | ((b | LOW) ^ LOW * u64::from(b'/'));
+        let marks = (a ^ SLASHES) | ((b | LOW) ^ SLASHES);
         marks.wrapping_sub(LOW) & !marks & (LOW << 7) != 0
     };
     let [first, .., last] = piece else { return !matches!(piece, [] | [b'.' | b'/']) };

@@ -166,7 +166,9 @@ mod tests {
 
     #[test]
     fn numbers() {
-        for text in ["", "-", "+7", "-7", "7", "x", "1x", "999999999999999999", "9223372036854775807"] {
+        for text in
+            ["", "-", "+7", "-7", "7", "x", "1x", "999999999999999999", "9223372036854775807"]
+        {
             assert_eq!(number(text.as_bytes()).ok(), text.parse().ok(), "{text}");
         }
         assert!(number(b"9223372036854775808").is_err());
