@@ -53,9 +53,10 @@ fn segment(out: &mut Vec<u8>, s: &[u8], lead: &[u8]) {
     let mark = out.len();
     let mut i = 0;
     while i < s.len() {
-        if (0x20..0x7f).contains(&s[i]) {
-            out.push(s[i]);
-            i += 1;
+        let plain = s[i..].iter().take_while(|c| (0x20..0x7f).contains(*c)).count();
+        if plain > 0 {
+            out.extend_from_slice(&s[i..i + plain]);
+            i += plain;
         } else if let Some(n) = utf8_len(&s[i..]) {
             out.extend_from_slice(&s[i..i + n]);
             i += n;

@@ -96,6 +96,18 @@ impl<'a> Room<'a> {
         }
     }
 
+    /// Appends what `fill` writes to the front of `N` bytes, whose length it gives; `false` if there is
+    /// not that much room, and nothing done.
+    #[inline(always)]
+    pub(crate) fn fill<const N: usize>(
+        &mut self,
+        fill: impl FnOnce(&mut [u8; N]) -> usize,
+    ) -> bool {
+        let rest = self.bytes.get_mut(self.at as usize..);
+        let place = rest.and_then(<[u8]>::first_chunk_mut);
+        place.map(|place| self.at += fill(place) as u32).is_some()
+    }
+
     /// Puts a byte in the place of the last one.
     #[inline(always)]
     pub(crate) fn replace_last(&mut self, byte: u8) {

@@ -5,6 +5,7 @@ use gannet_base::Time;
 use gannet_base::Uid;
 
 use crate::escape::escape_tsv;
+use crate::number::fill_v4_end;
 use crate::number::write_addr_tab;
 use crate::number::write_fixed6;
 use crate::number::write_port_tab;
@@ -71,6 +72,24 @@ fn fixed6(room: &mut [u8], at: u32, ns: i64) -> u32 {
 /// Four columns, each with the tab behind it.
 #[inline(never)]
 fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
+    if let Some(orig) = v.orig_h.as_v4()
+        && let Some(resp) = v.resp_h.as_v4()
+    {
+        let mut out = Room::at(room, at);
+        let filled = out.fill(|place| {
+            let at = fill_v4_end(place, 0, orig, v.orig_p);
+            fill_v4_end(place, at, resp, v.resp_p)
+        });
+        if filled {
+            return out.place();
+        }
+    }
+    any_conn_id(room, at, v)
+}
+
+/// The same for any addresses, and where there is little room.
+#[inline(never)]
+fn any_conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
     let mut out = Room::at(room, at);
     for (host, port) in [(v.orig_h, v.orig_p), (v.resp_h, v.resp_p)] {
         write_addr_tab(&mut out, host);
@@ -84,7 +103,8 @@ fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
 #[cold]
 #[inline(never)]
 fn escaped(v: &[u8], in_list: bool, first: bool) -> Vec<u8> {
-    let mut out = Vec::new();
+    // A few bytes more than there are: most texts have but few of those.
+    let mut out = Vec::with_capacity(v.len() + 16);
     match v {
         b"" => out.extend_from_slice(b"(empty)"),
         b"-" => out.extend_from_slice(b"\\x2d"),

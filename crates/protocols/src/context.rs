@@ -10,6 +10,7 @@ use gannet_log::Row;
 
 use crate::Env;
 use crate::Tag;
+use crate::stack::is_long;
 use crate::tunnel::Tunnel;
 use crate::weird::Weirds;
 
@@ -72,7 +73,7 @@ pub struct Context<'a> {
     pub requests: &'a mut Vec<Request>,
     /// Analyzers to start as soon as the current call returns.
     pub starts: &'a mut Vec<(Tag, Replay)>,
-    /// The analyzer's protocol, if it is known to be recognised.
+    /// The analyzer's protocol, if it is recognised.
     pub(crate) confirmed: Option<Tag>,
 }
 
@@ -92,6 +93,21 @@ pub(crate) fn log_in_place<R: Row>(env: &mut Env, now: Time, row: &R) -> bool {
         tell::<R>(env, now, cut);
     }
     written.is_some()
+}
+
+/// Writes a row of such a log, [in place](log_in_place) if that can be done. It is made anew if not,
+/// so that it need not lie in memory where it is.
+#[inline(always)]
+pub(crate) fn log_every<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
+    if !log_in_place(env, now, &row()) {
+        log_elsewhere(env, now, row);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn log_elsewhere<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
+    log(env, now, &row());
 }
 
 #[inline]
@@ -115,7 +131,11 @@ impl Context<'_> {
 
     /// The protocol is recognised. May be called often; counts once an analyzer.
     pub fn confirm(&mut self, tag: Tag) {
-        if self.confirmed != Some(tag) {
+        // Requests have bytes counted, up to where violations count; and where services are logged,
+        // each message may be what they wait for.
+        let is_known =
+            self.confirmed == Some(tag) && is_long(self.conn) && self.env.policy.is_none();
+        if !is_known {
             self.requests.push(Request::Confirm(tag));
         }
     }

@@ -19,6 +19,7 @@ use crate::Pending;
 use crate::Tag;
 use crate::failure;
 use crate::hub::HubPorts;
+use crate::hub::PortSet;
 use crate::later::Deferred;
 use crate::policy::Assets;
 use crate::policy::Policy;
@@ -192,8 +193,10 @@ pub struct Env {
     pub tunnels: crate::tunnel::Tunnels,
     /// Names of connections and files.
     pub uids: UidSource,
-    /// Announced connections.
-    pub expected: HashMap<Announced, Expected, KeyedHash>,
+    /// Announced connections: all are of TCP.
+    pub(crate) expected: HashMap<Announced, Expected, KeyedHash>,
+    /// Ports that they have, and perhaps others: most connections have none of these.
+    expected_ports: PortSet,
     /// Ports by which connections may be of the hub.
     pub hub_ports: HubPorts,
     /// When expired announcements were last dropped.
@@ -241,6 +244,7 @@ impl Env {
             tunnels: crate::tunnel::Tunnels::default(),
             uids,
             expected: HashMap::default(),
+            expected_ports: PortSet::default(),
             hub_ports: HubPorts::default(),
             expected_swept: Time::ZERO,
             ftp: crate::ftp::Shared::default(),
@@ -386,7 +390,10 @@ impl Env {
         if now - self.expected_swept >= SWEEP_AFTER {
             self.expected.retain(|_, e| e.expires >= now);
             self.expected_swept = now;
+            self.expected_ports.clear();
+            self.expected.keys().for_each(|a| self.expected_ports.add(a.port));
         }
+        self.expected_ports.add(port);
         self.expected.insert(Announced { orig, resp, port, proto: Proto::Tcp, hub }, what);
     }
 
@@ -399,7 +406,7 @@ impl Env {
         hub: bool,
         now: Time,
     ) -> Option<Expected> {
-        if self.expected.is_empty() {
+        if proto != Proto::Tcp || !self.expected_ports.has(id.resp_p) {
             return None;
         }
         let (resp, port) = (id.resp_h, id.resp_p);
@@ -428,5 +435,34 @@ fn tell(weirds: &mut Weirds, logs: &mut Logs, now: Time, trouble: &Trouble) {
         TroubleKind::Violation { analyzer, reason } => {
             failure::log_file(logs, now, trouble, analyzer, reason);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Harness;
+
+    #[test]
+    fn announcements_are_found_until_they_expire() {
+        let mut h = Harness::new(Proto::Tcp, 21);
+        let id = h.conn.id;
+        let expect = |h: &mut Harness, port, now, expires| {
+            let what = Expected { tag: Tag::FtpData, parent: h.conn.uid, expires };
+            h.env.expect(&h.conn, Some(id.orig_h), (id.resp_h, port), what, now);
+        };
+        let found = |h: &Harness, proto, resp_p, now| {
+            h.env.expected_for(&ConnId { resp_p, ..id }, proto, false, now).is_some()
+        };
+        let at = Time::from_secs;
+        expect(&mut h, 2000, at(1000), at(1300));
+        expect(&mut h, 2001, at(1000), at(1010));
+        assert!([2000, 2001].iter().all(|p| found(&h, Proto::Tcp, *p, at(1010))));
+        assert!(!found(&h, Proto::Tcp, 2001, at(1011)) && !found(&h, Proto::Tcp, 2002, at(1010)));
+        assert!(!found(&h, Proto::Udp, 2000, at(1010)));
+        // What expired is forgotten, its port with it.
+        expect(&mut h, 2002, at(1100), at(1400));
+        assert_eq!([2000, 2001, 2002].map(|p| h.env.expected_ports.has(p)), [true, false, true]);
+        assert!([2000, 2002].iter().all(|p| found(&h, Proto::Tcp, *p, at(1300))));
     }
 }

@@ -114,6 +114,31 @@ impl HubPorts {
     }
 }
 
+/// A set of ports, a bit each.
+#[derive(Clone, Debug)]
+pub(crate) struct PortSet(Box<Ports>);
+
+impl Default for PortSet {
+    fn default() -> Self {
+        Self(Box::new([0; 1024]))
+    }
+}
+
+impl PortSet {
+    #[inline]
+    pub(crate) fn has(&self, port: u16) -> bool {
+        has(&self.0, port)
+    }
+
+    pub(crate) fn add(&mut self, port: u16) {
+        self.0[usize::from(port >> 6)] |= 1 << (port & 63);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.fill(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

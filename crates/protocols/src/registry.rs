@@ -86,8 +86,11 @@ macro_rules! registry {
         }
 
         impl Analyze for Analyzer {
+            #[inline]
             fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-                match self { $( Self::$tag(a) => a.stream(cx, from, data), )* }
+                match self {
+                    $( Self::$tag(a) => stream::<crate::$module::$ty>(a, cx, from, data), )*
+                }
             }
             fn gap(&mut self, cx: &mut Context<'_>, from: Dir, len: u64) {
                 match self { $( Self::$tag(a) => a.gap(cx, from, len), )* }
@@ -95,8 +98,11 @@ macro_rules! registry {
             fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
                 match self { $( Self::$tag(a) => a.end(cx, from), )* }
             }
+            #[inline]
             fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], len: u32) {
-                match self { $( Self::$tag(a) => a.datagram(cx, from, data, len), )* }
+                match self {
+                    $( Self::$tag(a) => datagram::<crate::$module::$ty>(a, cx, from, data, len), )*
+                }
             }
             fn is_idle(&self) -> bool {
                 match self { $( Self::$tag(a) => a.is_idle(), )* }
@@ -114,9 +120,22 @@ macro_rules! registry {
     };
 }
 
+/// A function of its own for each analyzer: were several part of the one that tells them apart, all
+/// would begin and end with what the largest needs of registers and stack.
+#[inline(never)]
+fn stream<A: Analyze>(a: &mut A, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+    a.stream(cx, from, data);
+}
+
+/// The same for datagrams.
+#[inline(never)]
+fn datagram<A: Analyze>(a: &mut A, cx: &mut Context<'_>, from: Dir, data: &[u8], len: u32) {
+    a.datagram(cx, from, data, len);
+}
+
 registry! {
     analyzers {
-        Detector detect::Detector, "PIA", "pia", tcp [], udp [];
+        Detector detect::Detector, "PIA", "pia", tcp [], udp [], inline;
         DceRpc dce_rpc::Analyzer, "DCE_RPC", "dce_rpc", tcp [135], udp [];
         Dhcp dhcp::Analyzer, "DHCP", "dhcp", tcp [], udp [67, 68, 4011];
         Dnp3Tcp dnp3::Tcp, "DNP3_TCP", "dnp3_tcp", tcp [20000], udp [];

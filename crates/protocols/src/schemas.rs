@@ -23,7 +23,7 @@ schemas! {
     krb::KerberosRow<'_>,
     ldap::LdapRow<'_>,
     ldap::SearchRow<'_>,
-    modbus::ModbusRow,
+    modbus::ModbusRow<'_>,
     mqtt::ConnectRow<'_>,
     mqtt::PublishRow<'_>,
     mqtt::SubscribeRow<'_>,

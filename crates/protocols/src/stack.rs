@@ -282,11 +282,8 @@ impl Session<'_> {
     ) {
         let mut is_over = false;
         for entry in self.stack.entries.iter_mut().filter(|e| which(e)) {
-            // Requests have bytes counted, up to where violations count; and where services are logged,
-            // each message may be what they wait for.
-            let is_known = entry.confirmed && is_long(conn) && self.env.policy.is_none();
             let mut cx = Context {
-                confirmed: is_known.then(|| entry.analyzer.tag()),
+                confirmed: entry.confirmed.then(|| entry.analyzer.tag()),
                 now: self.now,
                 conn,
                 env: self.env,
@@ -430,7 +427,7 @@ pub(crate) fn blames(conn: &Conn) -> bool {
 
 /// Whether so much was sent that violations do not count any more.
 #[inline]
-fn is_long(conn: &Conn) -> bool {
+pub(crate) fn is_long(conn: &Conn) -> bool {
     conn.payload() > IGNORE_VIOLATIONS_AFTER
 }
 

@@ -218,7 +218,13 @@ fn endpoint_name(uuid: u128) -> Option<&'static str> {
 
 fn operation_name(uuid: u128, number: u16) -> Option<&'static str> {
     let names = find(OPERATIONS, uuid)?;
-    names.split_ascii_whitespace().nth(usize::from(number)).filter(|n| *n != "-")
+    let mut blanks = memchr::memchr_iter(b' ', names.as_bytes());
+    let from = match usize::from(number).checked_sub(1) {
+        None => 0,
+        Some(n) => blanks.nth(n)? + 1,
+    };
+    let to = blanks.next().unwrap_or(names.len());
+    names.get(from..to).filter(|n| *n != "-")
 }
 
 fn uuid_text(uuid: u128) -> String {
@@ -241,6 +247,15 @@ mod tests {
     fn tables() {
         assert!(ENDPOINTS.is_sorted_by_key(|(u, _)| *u));
         assert!(OPERATIONS.is_sorted_by_key(|(u, _)| *u));
+        for (uuid, names) in OPERATIONS {
+            // One blank between two of them.
+            let names: Vec<_> = names.split(' ').collect();
+            assert!(names.iter().all(|n| !n.is_empty() && !n.contains(char::is_whitespace)));
+            for (i, name) in (0..).zip(&names) {
+                assert_eq!(operation_name(*uuid, i), Some(*name).filter(|n| *n != "-"));
+            }
+            assert_eq!(operation_name(*uuid, names.len() as u16), None);
+        }
         let samr = 0x1234_5778_1234_abcd_ef00_0123_4567_89ac;
         assert_eq!(endpoint_name(samr), Some("samr"));
         assert_eq!(operation_name(samr, 64), Some("SamrConnect5"));

@@ -19,6 +19,9 @@ pub const BUFFER: usize = 1024;
 /// Chunks of both sides that are looked at.
 pub const CHUNKS: u8 = 100;
 
+/// In place of a number of chunks: nothing more is looked at.
+const DONE: u8 = u8::MAX;
+
 /// Finds the protocols of one connection by what its sides send at first.
 #[derive(Default)]
 pub struct Detector {
@@ -26,14 +29,14 @@ pub struct Detector {
     kept: Option<Box<Kept>>,
     /// Rules that were met, by their place in the list: each counts once.
     met: u32,
+    /// How many there were, or [`DONE`].
     chunks: u8,
-    done: bool,
-    /// In what the sides sent.
+    /// In what the sides sent, once both did.
     seen: tcp::Seen,
 }
 
 const _: () = assert!(RULES.len() <= 32 && udp::RULES.len() + udp::ANSWERS.len() <= 32);
-const _: () = assert!(size_of::<Detector>() <= 32);
+const _: () = assert!(size_of::<Detector>() <= 16 && CHUNKS + 1 < DONE);
 
 // What is kept has lengths that fit.
 const _: () = assert!(BUFFER <= kept::MAX_CHUNK);
@@ -47,15 +50,18 @@ impl Detector {
     /// Whether it looks at nothing more.
     #[inline]
     pub fn is_done(&self) -> bool {
-        self.done
+        self.chunks == DONE
     }
 
     fn start(&self, cx: &mut Context<'_>, tag: Tag, from: Dir, data: &[u8]) {
         if !tag.has_analyzer() {
             return;
         }
-        let mut pieces = self.kept.as_ref().map(|kept| kept.pieces()).unwrap_or_default();
-        pieces.push((from, Piece::Bytes(data.to_vec())));
+        let last = (from, Piece::Bytes(data.to_vec()));
+        let pieces = match &self.kept {
+            Some(kept) => kept.pieces(last),
+            None => vec![last],
+        };
         cx.start(tag, Replay { pieces, is_inner: false });
     }
 
@@ -68,7 +74,7 @@ impl Detector {
 
     /// There is enough.
     fn stop(&mut self) {
-        self.done = true;
+        self.chunks = DONE;
         self.kept = None;
     }
 
@@ -102,7 +108,7 @@ impl Detector {
 
 impl Analyze for Detector {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.done {
+        if self.is_done() {
             return;
         }
         let is_last = self.is_last(data);
@@ -119,13 +125,22 @@ impl Analyze for Detector {
             None => &[],
         };
         let (orig, resp) = (side(Dir::Orig), side(Dir::Resp));
-        self.seen.look(from, side(from), before);
-        let met = self.meet(Sides { orig, resp, seen: self.seen });
+        // Who asks what was seen wants something of both sides: before both sent, nobody does.
+        let other = side(from.other());
+        if !other.is_empty() {
+            if before == 0 {
+                self.seen.look(from.other(), other, 0);
+            }
+            self.seen.look(from, side(from), before);
+        }
+        let mut met = self.meet(Sides { orig, resp, seen: self.seen });
         self.kept = kept;
-        for (i, rule) in RULES.iter().enumerate().filter(|_| met != 0) {
-            if met & (1 << i) != 0 && self.first(i) {
+        self.met |= met;
+        while met != 0 {
+            if let Some(rule) = RULES.get(met.trailing_zeros() as usize) {
                 self.start(cx, rule.tag, from, data);
             }
+            met &= met - 1;
         }
         match &mut self.kept {
             Some(kept) if !is_last => kept.close(from, data.len()),
@@ -134,15 +149,17 @@ impl Analyze for Detector {
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, from: Dir, len: u64) {
-        if !self.done && self.chunks > 0 {
+        if !self.is_done() && self.chunks > 0 {
             self.chunks += 1;
-            self.done = self.chunks > CHUNKS;
+            if self.chunks > CHUNKS {
+                return self.stop();
+            }
             self.kept.get_or_insert_default().gap(from, len);
         }
     }
 
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
-        if self.done || data.is_empty() {
+        if self.is_done() || data.is_empty() {
             return;
         }
         for (i, (tag, test)) in udp::RULES.iter().enumerate() {

@@ -9,20 +9,23 @@ use crate::Piece;
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     sides: [Vec<u8>; 2],
-    /// Side and length of each chunk, or that it is a gap.
-    order: Vec<u16>,
+    /// Side and length of each chunk, or that it is a gap: of the first few, and of all others.
+    first: [u16; FEW],
+    others: Vec<u16>,
+    /// Chunks and gaps.
+    count: usize,
     gaps: Vec<u64>,
 }
 
-/// Bits of an entry of [`Kept::order`]; the others are the length.
+/// Bits of an entry of [`Kept::first`]; the others are the length.
 const RESP: u16 = 1 << 15;
 const GAP: u16 = 1 << 14;
 
 /// Bytes of a chunk that can be kept.
 pub(super) const MAX_CHUNK: usize = GAP as usize - 1;
 
-/// Chunks for which room is made at first.
-const CHUNKS: usize = 4;
+/// Chunks that there is room for without more memory: most connections have no more of them.
+const FEW: usize = 4;
 
 /// A chunk, or the length of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,17 +70,20 @@ impl Kept {
     }
 
     fn note(&mut self, dir: Dir, what: u16) {
-        if self.order.capacity() == 0 {
-            self.order.reserve_exact(CHUNKS);
+        let what = what | if dir.is_orig() { 0 } else { RESP };
+        match self.first.get_mut(self.count) {
+            Some(place) => *place = what,
+            None => self.others.push(what),
         }
-        self.order.push(what | if dir.is_orig() { 0 } else { RESP });
+        self.count += 1;
     }
 
     /// Everything in order.
     pub(super) fn chunks(&self) -> impl Iterator<Item = (Dir, Chunk<'_>)> {
         let mut rest = [&self.sides[0][..], &self.sides[1]];
         let mut gaps = self.gaps.iter();
-        self.order.iter().map_while(move |what| {
+        let order = self.first.iter().take(self.count).chain(&self.others);
+        order.map_while(move |what| {
             let dir = if what & RESP == 0 { Dir::Orig } else { Dir::Resp };
             if what & GAP != 0 {
                 return Some((dir, Chunk::Gap(*gaps.next()?)));
@@ -89,13 +95,16 @@ impl Kept {
         })
     }
 
-    /// The same, as it is given to who is found.
-    pub(super) fn pieces(&self) -> Vec<(Dir, Piece)> {
+    /// The same and a last one, as it is given to who is found.
+    pub(super) fn pieces(&self, last: (Dir, Piece)) -> Vec<(Dir, Piece)> {
         let piece = |chunk| match chunk {
             Chunk::Bytes(bytes) => Piece::Bytes(bytes.to_vec()),
             Chunk::Gap(len) => Piece::Gap(len),
         };
-        self.chunks().map(|(dir, chunk)| (dir, piece(chunk))).collect()
+        let mut pieces = Vec::with_capacity(self.count + 1);
+        pieces.extend(self.chunks().map(|(dir, chunk)| (dir, piece(chunk))));
+        pieces.push(last);
+        pieces
     }
 }
 

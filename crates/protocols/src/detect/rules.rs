@@ -26,6 +26,10 @@ type Class = fn(u8) -> bool;
 enum Lead {
     /// It is worth trying always.
     Any,
+    /// A user's and a nick's name.
+    LogIn,
+    /// A server's name.
+    Server,
     /// The first byte of the originator, and that of the responder.
     Sides(Class, Class),
     /// The first byte of the originator.
@@ -41,6 +45,7 @@ enum Lead {
 use Lead::Any;
 use Lead::Either;
 use Lead::EitherFifth;
+use Lead::LogIn;
 use Lead::Orig;
 use Lead::Resp;
 
@@ -52,9 +57,9 @@ pub(super) const RULES: &[Rule] = &[
     rule(Tag::Ftp, Resp(|b| is_space(b) || matches!(b, b'1' | b'2')), tcp::ftp),
     rule(Tag::Http, Orig(|b| is_space(b) || b.is_ascii_uppercase()), |s| tcp::http_client(s.orig)),
     rule(Tag::Http, Resp(|b| b.eq_ignore_ascii_case(&b'H')), |s| tcp::http_server(s.resp)),
-    rule(Tag::Irc, Any, |s| s.seen.log_in() && tcp::irc_login(s, b"USER", b"NICK")),
-    rule(Tag::Irc, Any, |s| s.seen.log_in() && tcp::irc_login(s, b"NICK", b"USER")),
-    rule(Tag::Irc, Any, tcp::irc_servers),
+    rule(Tag::Irc, LogIn, |s| tcp::irc_login(s, b"USER", b"NICK")),
+    rule(Tag::Irc, LogIn, |s| tcp::irc_login(s, b"NICK", b"USER")),
+    rule(Tag::Irc, Lead::Server, tcp::irc_servers),
     rule(Tag::KrbTcp, EitherFifth(|b| matches!(b, 0x6a | 0x6c)), |s| {
         tcp::krb_request(skip4(s.orig)) || tcp::krb_request(skip4(s.resp))
     }),
@@ -135,6 +140,9 @@ type ByByte = [u32; NONE + 1];
 struct Leads {
     /// By the first byte of the originator, and of the responder: who is not for it is out.
     sides: [ByByte; 2],
+    /// Rules that want names, of those who log in or of a server.
+    wants_log_in: u32,
+    wants_server: u32,
     /// Rules that want something of one side or the other.
     wants_first: u32,
     first: ByByte,
@@ -145,6 +153,8 @@ struct Leads {
 static LEADS: LazyLock<Leads> = LazyLock::new(|| {
     let mut leads = Leads {
         sides: [[0; NONE + 1]; 2],
+        wants_log_in: 0,
+        wants_server: 0,
         wants_first: 0,
         first: [0; NONE + 1],
         wants_fifth: 0,
@@ -160,6 +170,14 @@ static LEADS: LazyLock<Leads> = LazyLock::new(|| {
         let whatever = |side: &mut ByByte| side.iter_mut().for_each(|rules| *rules |= bit);
         match rule.lead {
             Any => leads.sides.iter_mut().for_each(whatever),
+            LogIn => {
+                leads.sides.iter_mut().for_each(whatever);
+                leads.wants_log_in |= bit;
+            }
+            Lead::Server => {
+                leads.sides.iter_mut().for_each(whatever);
+                leads.wants_server |= bit;
+            }
             Lead::Sides(orig, resp) => {
                 put(&mut leads.sides[0], orig);
                 put(&mut leads.sides[1], resp);
@@ -196,6 +214,8 @@ pub(super) fn left(sides: Sides<'_>) -> u32 {
     let (orig5, resp5) = (byte(sides.orig, 4), byte(sides.resp, 4));
     leads.sides[0][orig]
         & leads.sides[1][resp]
+        & !(if sides.seen.log_in() { 0 } else { leads.wants_log_in })
+        & !(if sides.seen.server() { 0 } else { leads.wants_server })
         & (!leads.wants_first | leads.first[orig] | leads.first[resp])
         & (!leads.wants_fifth | leads.fifth[orig5] | leads.fifth[resp5])
 }

@@ -26,24 +26,28 @@ pub(super) struct Sides<'a> {
 /// What rules would else look for again in all that a side sent, chunk by chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Commands of IRC at the beginning of the originator's lines.
-    user: bool,
-    nick: bool,
-    server: bool,
-    /// By side: what the settings of an RDP server begin with.
-    mc_dn: [bool; 2],
-    /// Where the originator's last line begins.
-    line: u16,
+    /// Where the originator's last line begins: a number of two bytes, so that it stands anywhere.
+    line: [u8; 2],
+    /// [`USER`] and so on, a bit each.
+    what: u8,
 }
+
+/// Commands of IRC at the beginning of the originator's lines.
+const USER: u8 = 1;
+const NICK: u8 = 2;
+const SERVER: u8 = 4;
+/// By side: what the settings of an RDP server begin with.
+const SETTINGS: [u8; 2] = [8, 16];
 
 impl Seen {
     /// Looks at what a side has sent, of which so many bytes were there the last time.
     #[inline]
     pub(super) fn look(&mut self, from: Dir, side: &[u8], before: usize) {
-        let mc_dn = &mut self.mc_dn[from.index()];
-        if !*mc_dn {
+        let settings = SETTINGS[from.index()];
+        if !self.has(settings) {
             let new = before.saturating_sub(MC_DN.len() - 1);
-            *mc_dn = MC_DN_FINDER.find(side.get(new..).unwrap_or_default()).is_some();
+            let found = MC_DN_FINDER.find(side.get(new..).unwrap_or_default());
+            self.what |= if found.is_some() { settings } else { 0 };
         }
         if from.is_orig() {
             self.commands(side);
@@ -52,26 +56,37 @@ impl Seen {
 
     /// Commands in the originator's lines from the one on that was the last one before.
     fn commands(&mut self, d: &[u8]) {
-        for line in line_starts(d.get(usize::from(self.line)..).unwrap_or_default()) {
+        let from = usize::from(u16::from_ne_bytes(self.line));
+        for line in line_starts(d.get(from..).unwrap_or_default()) {
             // Beyond what is kept there is no next time.
-            self.line = u16::try_from(d.len() - line.len()).unwrap_or_default();
+            let at = u16::try_from(d.len() - line.len()).unwrap_or_default();
+            self.line = at.to_ne_bytes();
             let line = after(line, |b| b == b' ');
-            match line.first().map(u8::to_ascii_uppercase) {
-                Some(b'U') => self.user |= after_word(line, b"USER").is_some(),
-                Some(b'N') => self.nick |= after_word(line, b"NICK").is_some(),
-                Some(b'S') => self.server |= after_word(line, b"SERVER").is_some(),
-                _ => {}
-            }
+            let (word, what): (&[u8], _) = match line.first().map(u8::to_ascii_uppercase) {
+                Some(b'U') => (b"USER", USER),
+                Some(b'N') => (b"NICK", NICK),
+                Some(b'S') => (b"SERVER", SERVER),
+                _ => continue,
+            };
+            self.what |= if after_word(line, word).is_some() { what } else { 0 };
         }
     }
 
     /// Whether a side, the first or the second, may be an RDP server.
     pub(super) fn rdp(self, side: &[u8], which: usize) -> bool {
-        side.get(5) == Some(&0xd0) || self.mc_dn[which]
+        side.get(5) == Some(&0xd0) || self.has(SETTINGS[which])
+    }
+
+    fn has(self, what: u8) -> bool {
+        self.what & what == what
     }
 
     pub(super) fn log_in(self) -> bool {
-        self.user && self.nick
+        self.has(USER | NICK)
+    }
+
+    pub(super) fn server(self) -> bool {
+        self.has(SERVER)
     }
 }
 
@@ -134,17 +149,14 @@ fn ftp_server(d: &[u8]) -> bool {
         && later_lines(&d[4..]).any(|l| code(after(l, |b| b == b' '), &[b"230", b"331"]))
 }
 
+/// A user's name, and a server that asks for it.
 pub(super) fn ftp(s: Sides<'_>) -> bool {
-    ftp_server(s.resp) && ftp_client(s.orig)
+    s.seen.has(USER) && ftp_server(s.resp)
 }
 
 /// One of the numbers and no further digit.
 fn code(d: &[u8], numbers: &[&[u8; 3]]) -> bool {
     d.len() > 3 && !d[3].is_ascii_digit() && numbers.iter().any(|n| d[..3] == n[..])
-}
-
-fn ftp_client(d: &[u8]) -> bool {
-    line_starts(d).any(|l| after_word(after(l, |b| b == b' '), b"USER").is_some())
 }
 
 /// A numeric reply at the start of a line, perhaps behind the server's name.
@@ -182,7 +194,7 @@ fn irc_client(d: &[u8], first: &[u8], second: &[u8]) -> bool {
 
 /// Two servers of IRC.
 pub(super) fn irc_servers(s: Sides<'_>) -> bool {
-    s.seen.server && irc_peer(s.resp) && irc_peer(s.orig)
+    irc_peer(s.resp) && irc_peer(s.orig)
 }
 
 /// `SERVER name hops :description`, complete.
@@ -233,7 +245,10 @@ pub(super) fn ldap(d: &[u8]) -> bool {
 
 /// A name that begins with `MQ`, behind a fixed header of two to five bytes and a length.
 pub(super) fn mqtt(d: &[u8]) -> bool {
-    (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ"))
+    // Nearly always there is no such letter.
+    let may = |d: &[u8; 4]| d.contains(&b'M');
+    d.get(4..).and_then(<[u8]>::first_chunk).is_none_or(may)
+        && (4..=7).any(|n| d.get(n..n + 2) == Some(b"MQ"))
 }
 
 pub(super) fn pop3_client(d: &[u8]) -> bool {

@@ -1,7 +1,5 @@
 //! Words and lines, as several protocols' beginnings need them.
 
-use memchr::memchr2_iter;
-
 /// Blank, tab and line ends: what the C locale calls space.
 pub(super) fn is_space(b: u8) -> bool {
     matches!(b, b' ' | 9..=13)
@@ -23,14 +21,21 @@ pub(super) fn after_word<'a>(data: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
     (has_word(data, word) && data.get(word.len()) == Some(&b' ')).then(|| &data[word.len() + 1..])
 }
 
-/// The rests of the data that begin at its start and after each CR or LF.
+/// The rests of the data that begin at its start and after each CR, LF, or CR LF.
 pub(super) fn line_starts(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(data).chain(later_lines(data))
 }
 
-/// The rests of the data that begin after each CR or LF.
+/// The rests of the data that begin after each CR, LF, or CR LF.
 pub(super) fn later_lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
-    memchr2_iter(b'\r', b'\n', data).map(move |n| &data[n + 1..])
+    std::iter::successors(next_line(data), |line| next_line(line))
+}
+
+/// What follows the first CR, LF, or CR LF.
+fn next_line(data: &[u8]) -> Option<&[u8]> {
+    let at = memchr::memchr2(b'\r', b'\n', data)?;
+    let rest = &data[at + 1..];
+    Some(if data[at] == b'\r' { rest.strip_prefix(b"\n").unwrap_or(rest) } else { rest })
 }
 
 /// Whether a line of at least one byte ends in `data`.

@@ -54,6 +54,7 @@ impl Analyzer {
         }
     }
 
+    #[cold]
     fn tell_oddities(&mut self, cx: &mut Context<'_>, from: Dir) {
         const NVT: Option<&str> = Some("NVT");
         for oddity in self.terminals[from.index()].take_oddities() {
@@ -106,10 +107,15 @@ impl Dialogue {
         }
         self.confirmed = true;
         cx.confirm(Tag::Ftp);
-        let mut word = [0; MAX_COMMAND];
-        let word = &mut word[..request.word.len()];
-        word.copy_from_slice(request.word);
-        word.make_ascii_uppercase();
+        let mut upper = [0; MAX_COMMAND];
+        let word = if request.word.iter().any(u8::is_ascii_lowercase) {
+            let upper = &mut upper[..request.word.len()];
+            upper.copy_from_slice(request.word);
+            upper.make_ascii_uppercase();
+            upper
+        } else {
+            request.word
+        };
         // Three of its letters are enough.
         if b"AUTH".starts_with(word) {
             self.mechanism = request.argument.to_vec();
@@ -157,6 +163,7 @@ impl Dialogue {
         !self.tls
     }
 
+    #[inline]
     fn session(&mut self, cx: &Context<'_>) -> &mut Session {
         self.session.get_or_insert_with(|| Session::new(cx))
     }
@@ -172,7 +179,9 @@ impl Analyze for Analyzer {
             dialogue.line(cx, from, line);
             !dialogue.tls
         });
-        self.tell_oddities(cx, from);
+        if self.terminals[from.index()].has_oddities() {
+            self.tell_oddities(cx, from);
+        }
         if self.dialogue.tls {
             cx.start_inner(Tag::Ssl, from, rest);
         }

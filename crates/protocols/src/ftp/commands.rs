@@ -6,8 +6,10 @@ use gannet_base::Time;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) ts: Time,
-    pub(super) word: Vec<u8>,
-    pub(super) argument: Vec<u8>,
+    /// The word, and behind it the argument.
+    text: Vec<u8>,
+    /// Length of the word.
+    word: usize,
     /// Its number in the session, from 1.
     pub(super) seq: u64,
     /// The working directory was taken from it already.
@@ -15,8 +17,32 @@ pub(super) struct Command {
 }
 
 impl Command {
-    pub(super) fn new(ts: Time, word: &[u8], argument: &[u8], seq: u64) -> Self {
-        Self { ts, word: word.to_vec(), argument: argument.to_vec(), seq, directory_taken: false }
+    /// A command, in `memory` that another one had.
+    pub(super) fn new(
+        mut memory: Vec<u8>,
+        ts: Time,
+        word: &[u8],
+        argument: &[u8],
+        seq: u64,
+    ) -> Self {
+        memory.clear();
+        memory.reserve(word.len() + argument.len());
+        memory.extend_from_slice(word);
+        memory.extend_from_slice(argument);
+        Self { ts, text: memory, word: word.len(), seq, directory_taken: false }
+    }
+
+    pub(super) fn word(&self) -> &[u8] {
+        &self.text[..self.word]
+    }
+
+    pub(super) fn argument(&self) -> &[u8] {
+        &self.text[self.word..]
+    }
+
+    /// Its memory, for another one.
+    pub(super) fn into_memory(self) -> Vec<u8> {
+        self.text
     }
 }
 
@@ -79,24 +105,20 @@ fn fits(word: &[u8], code: u16) -> bool {
         }
 }
 
-/// The command that a reply most likely answers: one that it fits, whose word or argument it
+/// Which command a reply most likely answers: one that it fits, whose word or argument it
 /// mentions; the oldest of equals.
-pub(super) fn best_match<'a>(
-    pending: &'a [Command],
-    code: u16,
-    text: &[u8],
-) -> Option<&'a Command> {
-    if let [only] = pending {
-        return Some(only);
+pub(super) fn best_match(pending: &[Command], code: u16, text: &[u8]) -> Option<usize> {
+    if pending.len() == 1 {
+        return Some(0);
     }
     let mentions = |what: &[u8]| memchr::memmem::find(text, what).is_some();
     let score = |c: &Command| {
-        100 * u32::from(fits(&c.word, code))
-            + 20 * u32::from(mentions(&c.word))
-            + 10 * u32::from(mentions(&c.argument))
+        100 * u32::from(fits(c.word(), code))
+            + 20 * u32::from(mentions(c.word()))
+            + 10 * u32::from(mentions(c.argument()))
     };
     // Of equal ones `max_by_key` gives the last: hence backwards.
-    pending.iter().rev().max_by_key(|c| score(c))
+    pending.iter().enumerate().rev().max_by_key(|(_, c)| score(c)).map(|(at, _)| at)
 }
 
 #[cfg(test)]
@@ -104,13 +126,7 @@ mod tests {
     use super::*;
 
     fn command(seq: u64, word: &str, argument: &str) -> Command {
-        Command {
-            ts: Time::ZERO,
-            word: word.into(),
-            argument: argument.into(),
-            seq,
-            directory_taken: false,
-        }
+        Command::new(Vec::new(), Time::ZERO, word.as_bytes(), argument.as_bytes(), seq)
     }
 
     #[test]
@@ -121,7 +137,9 @@ mod tests {
             command(3, "RETR", "b.txt"),
             command(4, "NOOP", ""),
         ];
-        let best = |code, text: &str| best_match(&pending, code, text.as_bytes()).map(|c| c.seq);
+        let best = |code, text: &str| {
+            best_match(&pending, code, text.as_bytes()).map(|at| pending[at].seq)
+        };
         assert_eq!(best(227, "ok"), Some(1));
         assert_eq!(best(150, "Opening data connection for b.txt"), Some(3));
         assert_eq!(best(226, "Transfer complete"), Some(2));

@@ -3,6 +3,8 @@
 //! A line ends at LF, with the CR before it. Telnet's options are taken out; none of them matters
 //! to FTP.
 
+use crate::support::text::is_printable;
+
 /// A line is handed on in pieces of this length.
 pub(super) const MAX_LINE: usize = 16 * 1024 * 1024 - 100;
 
@@ -50,6 +52,11 @@ impl Terminal {
         !self.partial.is_empty()
     }
 
+    /// Whether something was odd since [`take_oddities`](Self::take_oddities) was called.
+    pub(super) fn has_oddities(&self) -> bool {
+        !self.oddities.is_empty()
+    }
+
     /// What was odd since the last call.
     pub(super) fn take_oddities(&mut self) -> Vec<Oddity> {
         std::mem::take(&mut self.oddities)
@@ -68,7 +75,8 @@ impl Terminal {
                 // Nearly always a line lies within a chunk and is nothing but text.
                 if let Some(at) = memchr::memchr(b'\n', rest) {
                     let line = rest[..at].strip_suffix(b"\r").unwrap_or(&rest[..at]);
-                    let plain = memchr::memchr3(IAC, 0, b'\r', line).is_none();
+                    let plain =
+                        is_printable(line) || memchr::memchr3(IAC, 0, b'\r', line).is_none();
                     if plain && line.len() < MAX_LINE {
                         rest = &rest[at + 1..];
                         self.last = b'\n';

@@ -17,45 +17,87 @@ fn is_absolute(path: &[u8]) -> bool {
     rooted && !path.contains(&b'\n')
 }
 
-/// The path of a file in a directory, without detours.
-pub(super) fn join(dir: &[u8], file: &[u8]) -> Vec<u8> {
+/// Appends the path of a file in a directory, without detours.
+pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], file: &[u8]) {
     if dir.is_empty() || is_absolute(file) {
-        return normalize(&[file]);
+        return normalize(out, &[file]);
     }
-    normalize(&[dir, file])
+    normalize(out, &[dir, file]);
 }
 
-/// A path without empty and `.` components, and with `..` resolved where something is there to
-/// leave. A leading `.` stays. It is given in pieces, with a slash between them.
-fn normalize(pieces: &[&[u8]]) -> Vec<u8> {
-    let root = usize::from(pieces.first().is_some_and(|p| p.starts_with(b"/")));
-    let mut path = Vec::with_capacity(pieces.iter().map(|p| p.len() + 1).sum());
-    path.extend_from_slice(&b"/"[..root]);
-    let parts = pieces.iter().flat_map(|p| p.split(|&b| b == b'/'));
-    for (i, part) in parts.enumerate() {
-        match part {
-            b"" => continue,
-            b"." if i > 0 => continue,
-            b".." if path.len() > root => {
-                let slash = memchr::memrchr(b'/', &path).filter(|at| *at >= root);
-                let last = slash.map_or(root, |at| at + 1);
-                match &path[last..] {
-                    b"~" | b".." => {}
-                    b"." => path.truncate(slash.unwrap_or(root)),
-                    _ => {
-                        path.truncate(slash.unwrap_or(root));
-                        continue;
-                    }
-                }
-            }
-            _ => {}
-        }
-        if path.len() > root {
-            path.push(b'/');
-        }
-        path.extend_from_slice(part);
+/// Appends a path without empty and `.` components, and with `..` resolved where something is there
+/// to leave. A leading `.` stays. It is given in pieces, with a slash between them.
+fn normalize(path: &mut Vec<u8>, pieces: &[&[u8]]) {
+    path.reserve(pieces.iter().map(|p| p.len() + 1).sum());
+    let rooted = pieces.first().is_some_and(|p| p.starts_with(b"/"));
+    if rooted {
+        path.push(b'/');
     }
-    path
+    // Where components begin.
+    let root = path.len();
+    for (i, piece) in pieces.iter().enumerate() {
+        let piece = match piece {
+            [b'/', rest @ ..] if i == 0 => rest,
+            [b'.', rest @ ..] if i == 0 && matches!(rest, [] | [b'/', ..]) => {
+                path.push(b'.');
+                rest.get(1..).unwrap_or_default()
+            }
+            _ => piece,
+        };
+        if is_plain(piece) {
+            add(path, root, piece);
+        } else {
+            piece.split(|&b| b == b'/').for_each(|part| resolve(path, root, part));
+        }
+    }
+}
+
+/// Whether no component of a piece is empty or begins with a dot: then it stays as it is.
+fn is_plain(piece: &[u8]) -> bool {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const SLASHES: u64 = LOW * b'/' as u64;
+    let odd_pair = |w: &[u8]| w[0] == b'/' && w[1] | 1 == b'/';
+    // A dot is the byte before a slash: without its lowest bit, one is as the other. A byte of `marks`
+    // is zero where a slash comes before either.
+    let odd_word = |a: u64, b: u64| {
+        let marks = (a ^ SLASHES) | ((b | LOW) ^ SLASHES);
+        marks.wrapping_sub(LOW) & !marks & (LOW << 7) != 0
+    };
+    let [first, .., last] = piece else { return !matches!(piece, [] | [b'.' | b'/']) };
+    if matches!(first, b'.' | b'/') || *last == b'/' {
+        return false;
+    }
+    let (words, rest) = piece[..piece.len() - 1].as_chunks::<8>();
+    let next = piece[1..].as_chunks::<8>().0;
+    let word = |c: &[u8; 8]| u64::from_le_bytes(*c);
+    let odd = words.iter().zip(next).any(|(a, b)| odd_word(word(a), word(b)));
+    !odd && !piece[piece.len() - 1 - rest.len()..].windows(2).any(odd_pair)
+}
+
+/// Appends a component, or several, to the path whose components begin at `root`.
+fn add(path: &mut Vec<u8>, root: usize, part: &[u8]) {
+    if path.len() > root {
+        path.push(b'/');
+    }
+    path.extend_from_slice(part);
+}
+
+/// Appends a component where it leads somewhere else; `..` may lead back.
+fn resolve(path: &mut Vec<u8>, root: usize, part: &[u8]) {
+    match part {
+        b"" | b"." => return,
+        b".." if path.len() > root => {
+            let slash = memchr::memrchr(b'/', &path[root..]).map(|at| root + at);
+            let last = slash.map_or(root, |at| at + 1);
+            match &path[last..] {
+                b"~" | b".." => {}
+                b"." => path.truncate(slash.unwrap_or(root)),
+                _ => return path.truncate(slash.unwrap_or(root)),
+            }
+        }
+        _ => {}
+    }
+    add(path, root, part);
 }
 
 /// The first absolute path in a reply; it ends at a quote or a space that no backslash precedes.
@@ -79,18 +121,20 @@ pub(super) fn first_path(text: &[u8]) -> &[u8] {
     }
 }
 
-/// The address of a file on a server.
-pub(super) fn url(server: Addr, dir: &[u8], file: &[u8]) -> Vec<u8> {
-    let path = join(dir, file);
-    let mut url = Vec::with_capacity(b"ftp://[]/".len() + ADDRESS + path.len());
-    url.extend_from_slice(if server.is_v4() { b"ftp://" } else { b"ftp://[" });
-    write_addr(&mut url, server);
-    url.extend_from_slice(if server.is_v4() { b"" } else { b"]" });
-    if !path.starts_with(b"/") {
-        url.push(b'/');
+/// Bytes of an address of a file at the most, beyond those of its directory and its name.
+pub(super) const MAX_AROUND: usize = b"ftp://[]//".len() + ADDRESS;
+
+/// Appends the address of a file on a server.
+pub(super) fn url(out: &mut Vec<u8>, server: Addr, dir: &[u8], file: &[u8]) {
+    out.reserve(MAX_AROUND + dir.len() + file.len());
+    out.extend_from_slice(if server.is_v4() { b"ftp://" } else { b"ftp://[" });
+    write_addr(out, server);
+    out.extend_from_slice(if server.is_v4() { b"" } else { b"]" });
+    let at = out.len();
+    join(out, dir, file);
+    if out.get(at) != Some(&b'/') {
+        out.insert(at, b'/');
     }
-    url.extend_from_slice(&path);
-    url
 }
 
 #[cfg(test)]
@@ -101,7 +145,9 @@ mod tests {
     #[test]
     fn joining() {
         let join = |dir: &str, file: &str| {
-            String::from_utf8_lossy(&join(dir.as_bytes(), file.as_bytes())).into_owned()
+            let mut path = Vec::new();
+            join(&mut path, dir.as_bytes(), file.as_bytes());
+            String::from_utf8_lossy(&path).into_owned()
         };
         assert_eq!(join(".", "a/b"), "./a/b");
         assert_eq!(join("/x", "a"), "/x/a");
@@ -123,12 +169,25 @@ mod tests {
 
     #[test]
     fn urls() {
+        let url = |server, dir: &[u8], file: &[u8]| {
+            let mut url = Vec::new();
+            super::url(&mut url, server, dir, file);
+            assert!(url.len() <= MAX_AROUND + dir.len() + file.len());
+            url
+        };
         let v4 = Addr::v4([192, 0, 2, 1]);
         assert_eq!(url(v4, b".", b"a"), b"ftp://192.0.2.1/./a");
         assert_eq!(url(v4, b"/", b"a"), b"ftp://192.0.2.1/a");
         let mut six = [0; 16];
         six[15] = 1;
         assert_eq!(url(Addr::v6(six), b"/", b"a"), b"ftp://[::1]/a");
+    }
+
+    fn normalize(pieces: &[&[u8]]) -> Vec<u8> {
+        // What stands before it is no part of it.
+        let mut path = b"a/..".to_vec();
+        super::normalize(&mut path, pieces);
+        path.split_off(4)
     }
 
     proptest! {
@@ -146,7 +205,7 @@ mod tests {
 
         /// Component by component, with a list of those that are kept.
         #[test]
-        fn as_a_list_of_components(path in "[/.a~]{0,20}") {
+        fn as_a_list_of_components(path in "([/.a~]|abcdefg|/abcdefgh){0,20}") {
             let mut kept: Vec<&str> = Vec::new();
             for (i, part) in path.split('/').enumerate() {
                 match (part, kept.last()) {

@@ -13,9 +13,9 @@ gannet_log::row! {
         /// When the command was sent.
         ts: Time = "ts",
         /// The control connection.
-        uid: Uid = "uid",
+        uid: &'a Uid = "uid",
         /// Its endpoints.
-        id: ConnId = "id",
+        id: &'a ConnId = "id",
         /// The user.
         user: &'a [u8] = "user",
         /// The user's password; hidden unless the user is a guest.

@@ -14,6 +14,7 @@ use super::rows::FtpRow;
 use crate::Context;
 use crate::Expected;
 use crate::Tag;
+use crate::context;
 
 /// Bytes of the user's name and of the password that are kept.
 const MAX_LOGIN: usize = 128;
@@ -27,14 +28,46 @@ pub(super) const SOURCE: Option<&str> = Some("FTP");
 
 const HIDDEN: &[u8] = b"<hidden>";
 
-/// Commands that make a row.
-const LOGGED: [&[u8]; 10] =
-    [b"APPE", b"DELE", b"RETR", b"STOR", b"STOU", b"ACCT", b"PORT", b"PASV", b"EPRT", b"EPSV"];
-/// Commands whose argument is a file or directory.
-const NAME_FILES: [&[u8]; 13] = [
-    b"APPE", b"CWD", b"DELE", b"MKD", b"RETR", b"RMD", b"RNFR", b"RNTO", b"STOR", b"STOU", b"REST",
-    b"SIZE", b"MDTM",
-];
+/// Memory of a command or directory that is kept for the next one.
+const MAX_SPARE: usize = MAX_TEXT;
+
+/// Whether a command makes a row.
+fn is_logged(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"APPE"
+            | b"DELE"
+            | b"RETR"
+            | b"STOR"
+            | b"STOU"
+            | b"ACCT"
+            | b"PORT"
+            | b"PASV"
+            | b"EPRT"
+            | b"EPSV"
+    )
+}
+
+/// Whether a command's argument is a file or directory.
+fn names_file(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"APPE"
+            | b"CWD"
+            | b"DELE"
+            | b"MKD"
+            | b"RETR"
+            | b"RMD"
+            | b"RNFR"
+            | b"RNTO"
+            | b"STOR"
+            | b"STOU"
+            | b"REST"
+            | b"SIZE"
+            | b"MDTM"
+    )
+}
+
 /// Users whose password is no secret.
 const GUESTS: [&[u8]; 4] = [b"anonymous", b"ftp", b"ftpuser", b"guest"];
 
@@ -47,18 +80,25 @@ pub(super) struct Session {
     ts: Time,
     id: ConnId,
     user: Vec<u8>,
+    /// The user's password is no secret.
+    is_guest: bool,
     password: Option<Vec<u8>>,
-    command: Option<Vec<u8>>,
-    argument: Option<Vec<u8>>,
+    /// The last command that is over, empty if there is none.
+    command: Vec<u8>,
+    argument: Vec<u8>,
     file_size: Option<u64>,
     reply: Option<(u16, Vec<u8>)>,
     channel: Option<Channel>,
     directory: Vec<u8>,
+    /// Memory for the next one.
+    last_directory: Vec<u8>,
     pending: Vec<Command>,
     /// Number of the command that the last reply answered, or [`UNKNOWN`].
     current: Option<u64>,
     last_seq: u64,
     logged: bool,
+    /// Memory for the next command.
+    spare: Vec<u8>,
 }
 
 /// An announced data connection.
@@ -76,17 +116,20 @@ impl Session {
             ts: cx.now,
             id: cx.conn.id,
             user: b"<unknown>".to_vec(),
+            is_guest: false,
             password: None,
-            command: None,
-            argument: None,
+            command: Vec::new(),
+            argument: Vec::new(),
             file_size: None,
             reply: None,
             channel: None,
             directory: b".".to_vec(),
+            last_directory: Vec::new(),
             pending: Vec::new(),
             current: None,
             last_seq: 0,
             logged: false,
+            spare: Vec::new(),
         };
         session.sent(cx.now, b"<init>", b"");
         session
@@ -94,7 +137,8 @@ impl Session {
 
     fn sent(&mut self, ts: Time, word: &[u8], argument: &[u8]) {
         self.last_seq += 1;
-        self.pending.push(Command::new(ts, word, argument, self.last_seq));
+        let memory = std::mem::take(&mut self.spare);
+        self.pending.push(Command::new(memory, ts, word, argument, self.last_seq));
     }
 
     /// A command, its word in upper case.
@@ -115,7 +159,10 @@ impl Session {
             cx.weird("FTP_too_many_pending_commands", &addl, SOURCE);
         }
         match word {
-            b"USER" => self.user = shortened(cx, argument, "FTP_user_too_long"),
+            b"USER" => {
+                self.user = shortened(cx, argument, "FTP_user_too_long");
+                self.is_guest = GUESTS.iter().any(|g| self.user.eq_ignore_ascii_case(g));
+            }
             b"PASS" => {
                 self.password = Some(shortened(cx, argument, "FTP_password_too_long"));
             }
@@ -141,7 +188,8 @@ impl Session {
         if within && code == 0 && self.reply.is_some() && !looks_like_reply(text) {
             return;
         }
-        let found = best_match(&self.pending, code, text);
+        let at = best_match(&self.pending, code, text);
+        let found = at.and_then(|at| self.pending.get(at));
         let seq = found.map_or(UNKNOWN, |c| c.seq);
         let (reply_code, reply) = self.reply.get_or_insert_default();
         *reply_code = code;
@@ -151,7 +199,7 @@ impl Session {
         if within {
             return;
         }
-        let word = found.map_or(&b""[..], |c| &c.word);
+        let word = found.map_or(&b""[..], Command::word);
         match (word, code) {
             (b"RETR", 150) | (b"SIZE", 213) => self.file_size = Some(last_number(text)),
             (b"PASV" | b"EPSV", 227 | 229) => {
@@ -167,13 +215,12 @@ impl Session {
             }
             _ => {}
         }
-        let at = self.position(seq);
         if let Some(at) = at {
             self.change_directory(at, code, text);
         }
         if self.pending.len() > 1 {
             // Replies to commands sent in one go: the next command will not end this one.
-            let unknown = || Command::new(self.ts, b"<unknown>", b"", UNKNOWN);
+            let unknown = || Command::new(Vec::new(), self.ts, b"<unknown>", b"", UNKNOWN);
             let command = at.map_or_else(unknown, |at| self.pending.remove(at));
             self.write(cx, command);
         }
@@ -181,13 +228,26 @@ impl Session {
 
     fn change_directory(&mut self, at: usize, code: u16, text: &[u8]) {
         let Some(command) = self.pending.get_mut(at).filter(|c| !c.directory_taken) else { return };
-        self.directory = match (&command.word[..], code) {
-            (b"CWD", 250) => paths::join(&self.directory, &command.argument),
-            (b"CDUP", 200 | 250) => paths::join(&self.directory, b"/.."),
-            (b"PWD" | b"XPWD", 257) => paths::first_path(text).to_vec(),
+        let (path, directory) = (&mut self.last_directory, &self.directory);
+        path.clear();
+        match (command.word(), code) {
+            (b"CWD", 250) => paths::join(path, directory, command.argument()),
+            (b"CDUP", 200 | 250) => paths::join(path, directory, b"/.."),
+            (b"PWD" | b"XPWD", 257) => path.extend_from_slice(paths::first_path(text)),
             _ => return,
-        };
+        }
         command.directory_taken = true;
+        std::mem::swap(&mut self.directory, &mut self.last_directory);
+        if self.last_directory.capacity() > MAX_SPARE {
+            self.last_directory = Vec::new();
+        }
+    }
+
+    /// Memory for the next command, unless that of a long one is there.
+    fn keep(&mut self, memory: Vec<u8>) {
+        if memory.capacity() <= MAX_SPARE {
+            self.spare = memory;
+        }
     }
 
     fn position(&self, seq: u64) -> Option<usize> {
@@ -216,14 +276,25 @@ impl Session {
     /// Writes a row for a command that was answered, if it is one of those, and forgets what was known
     /// of its file.
     fn write(&mut self, cx: &mut Context<'_>, command: Command) {
-        let Command { ts, word, mut argument, .. } = command;
-        self.ts = ts;
-        if NAME_FILES.contains(&&word[..]) {
-            argument = paths::url(self.id.resp_h, &self.directory, &argument);
+        self.ts = command.ts;
+        let word = command.word();
+        self.command.clear();
+        self.command.extend_from_slice(word);
+        let argument = &mut self.argument;
+        argument.clear();
+        let is_logged = is_logged(word);
+        // What no row will show need not be made, unless it might be too long.
+        let longest = paths::MAX_AROUND + self.directory.len() + command.argument().len();
+        let matters = is_logged || !self.logged || longest > MAX_TEXT;
+        if names_file(word) && matters {
+            paths::url(argument, self.id.resp_h, &self.directory, command.argument());
+        } else {
+            argument.extend_from_slice(command.argument());
         }
         if argument.len() > MAX_TEXT {
             cx.weird("FTP_arg_too_long", &argument.len().to_string(), SOURCE);
             argument.truncate(MAX_TEXT);
+            argument.shrink_to_fit();
         }
         if let Some((_, text)) = &mut self.reply
             && text.len() > MAX_TEXT
@@ -231,36 +302,38 @@ impl Session {
             cx.weird("FTP_reply_msg_too_long", &text.len().to_string(), SOURCE);
             text.truncate(MAX_TEXT);
         }
-        let guest = GUESTS.iter().any(|g| self.user.eq_ignore_ascii_case(g));
-        if !guest {
+        if !self.is_guest {
             if word == b"PASS" {
-                argument = HIDDEN.to_vec();
+                argument.clear();
+                argument.extend_from_slice(HIDDEN);
             }
-            if let Some(password) = &mut self.password {
+            if let Some(password) = &mut self.password
+                && password != HIDDEN
+            {
                 *password = HIDDEN.to_vec();
             }
         }
-        let logged = LOGGED.contains(&&word[..]);
-        self.command = Some(word);
-        self.argument = Some(argument).filter(|a| !a.is_empty());
-        if logged {
+        if is_logged {
             self.log(cx);
+        } else {
+            cx.env.ftp.take(cx.conn.uid);
         }
-        cx.env.ftp.take(cx.conn.uid);
         self.file_size = None;
         self.channel = None;
+        self.keep(command.into_memory());
     }
 
     fn log(&mut self, cx: &mut Context<'_>) {
         let transfer = cx.env.ftp.take(cx.conn.uid);
-        cx.log(&FtpRow {
+        let uid = &cx.conn.uid;
+        let row = || FtpRow {
             ts: self.ts,
-            uid: cx.conn.uid,
-            id: self.id,
+            uid,
+            id: &self.id,
             user: &self.user,
             password: self.password.as_deref(),
-            command: self.command.as_deref(),
-            arg: self.argument.as_deref(),
+            command: Some(&self.command[..]).filter(|c| !c.is_empty()),
+            arg: Some(&self.argument[..]).filter(|a| !a.is_empty()),
             mime_type: transfer.mime_type,
             file_size: self.file_size,
             reply_code: self.reply.as_ref().map(|r| r.0),
@@ -270,7 +343,8 @@ impl Session {
             data_resp: self.channel.map(|c| c.to.addr),
             data_port: self.channel.map(|c| Port(c.to.port)),
             fuid: transfer.fuid,
-        });
+        };
+        context::log_every(cx.env, cx.now, row);
         self.logged = true;
     }
 

@@ -70,6 +70,9 @@ impl Shared {
 
     /// The last file of a control connection; it counts for one command.
     pub fn take(&mut self, control: Uid) -> Transfer {
+        if self.files.is_empty() {
+            return Transfer::default();
+        }
         self.files.remove(&control).unwrap_or_default()
     }
 

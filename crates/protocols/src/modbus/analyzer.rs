@@ -10,6 +10,7 @@ use super::rows::ModbusRow;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
+use crate::context;
 use crate::support::Frames;
 
 /// Bytes of a header and the longest length it can tell.
@@ -64,16 +65,18 @@ impl Analyzer {
 }
 
 fn row(cx: &mut Context<'_>, from: Dir, header: &Header, exception: Option<Exception>) {
-    cx.log(&ModbusRow {
-        ts: cx.now,
-        uid: cx.conn.uid,
-        id: cx.conn.id,
+    let (now, conn, header) = (cx.now, &*cx.conn, *header);
+    let row = move || ModbusRow {
+        ts: now,
+        uid: &conn.uid,
+        id: &conn.id,
         tid: header.transaction,
         unit: header.unit,
         func: Function(header.function),
         pdu_type: if from.is_orig() { "REQ" } else { "RESP" },
         exception,
-    });
+    };
+    context::log_every(cx.env, now, row);
 }
 
 impl Analyze for Analyzer {

@@ -7,13 +7,13 @@ use gannet_log::Value;
 
 gannet_log::row! {
     /// One row a Modbus message.
-    pub struct ModbusRow = "modbus" {
+    pub struct ModbusRow<'a> = "modbus" {
         /// When it was sent.
         ts: Time = "ts",
         /// Its connection.
-        uid: Uid = "uid",
+        uid: &'a Uid = "uid",
         /// The connection's ends.
-        id: ConnId = "id",
+        id: &'a ConnId = "id",
         /// Transaction.
         tid: u16 = "tid",
         /// Unit behind the address.

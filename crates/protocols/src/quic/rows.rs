@@ -1,5 +1,3 @@
-use std::fmt::Write;
-
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Time;
@@ -45,9 +43,9 @@ const MAX_HISTORY: usize = 100;
 pub(super) struct Session {
     ts: Time,
     version: String,
-    client_initial_dcid: Option<String>,
-    client_scid: Option<String>,
-    server_scid: Option<String>,
+    client_initial_dcid: Option<Id>,
+    client_scid: Option<Id>,
+    server_scid: Option<Id>,
     pub(super) server_name: Option<Vec<u8>>,
     pub(super) client_protocol: Option<Vec<u8>>,
     history: Vec<u8>,
@@ -70,15 +68,16 @@ impl Session {
 
     /// Ids of a packet with a long header.
     pub(super) fn ids(&mut self, from: Dir, header: &Long<'_>) {
-        let source = Some(hex(header.source));
-        match from {
-            Dir::Orig => {
-                if !header.destination.is_empty() && self.client_initial_dcid.is_none() {
-                    self.client_initial_dcid = Some(hex(header.destination));
-                }
-                self.client_scid = source;
-            }
-            Dir::Resp => self.server_scid = source,
+        if from.is_orig() && self.client_initial_dcid.is_none() && !header.destination.is_empty() {
+            self.client_initial_dcid = Some(Id::new(header.destination));
+        }
+        let source = match from {
+            Dir::Orig => &mut self.client_scid,
+            Dir::Resp => &mut self.server_scid,
+        };
+        // Nearly always the one that all packets before had.
+        if source.as_ref().is_none_or(|id| *id.bytes != *header.source) {
+            *source = Some(Id::new(header.source));
         }
     }
 
@@ -99,13 +98,31 @@ impl Session {
             uid: cx.conn.uid,
             id: cx.conn.id,
             version: &self.version,
-            client_initial_dcid: self.client_initial_dcid.as_deref(),
-            client_scid: self.client_scid.as_deref(),
-            server_scid: self.server_scid.as_deref(),
+            client_initial_dcid: self.client_initial_dcid.as_ref().map(Id::text),
+            client_scid: self.client_scid.as_ref().map(Id::text),
+            server_scid: self.server_scid.as_ref().map(Id::text),
             server_name: self.server_name.as_deref(),
             client_protocol: self.client_protocol.as_deref(),
             history: &self.history,
         });
+    }
+}
+
+/// A connection id.
+#[derive(Debug)]
+struct Id {
+    bytes: Box<[u8]>,
+    text: String,
+}
+
+impl Id {
+    fn new(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.into(), text: hex(bytes) }
+    }
+
+    /// It in hexadecimal digits.
+    fn text(&self) -> &str {
+        &self.text
     }
 }
 
@@ -122,17 +139,19 @@ fn version_name(version: u32) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(2 * bytes.len());
-    for b in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(out, "{b:02x}");
-    }
-    out
+    let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n)]);
+    bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_in_digits() {
+        assert_eq!(hex(b"\x00\x1f\xa9"), "001fa9");
+        assert_eq!(hex(b""), "");
+    }
 
     #[test]
     fn versions() {

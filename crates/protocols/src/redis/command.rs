@@ -5,6 +5,7 @@ use super::token::MAX_ELEMENTS;
 use super::token::MAX_KEPT;
 use super::token::MAX_LENGTH;
 use super::token::append;
+use super::token::number;
 
 pub use super::token::Malformed;
 
@@ -183,7 +184,7 @@ impl Commands {
                 }
             }
             Want::Count => {
-                self.left = match self.line.number()? {
+                self.left = match number(self.line.text())? {
                     n @ 1.. if n.unsigned_abs() <= MAX_ELEMENTS => n.unsigned_abs(),
                     1.. => return Err("command has too many words"),
                     _ => return Err("command without a name"),
@@ -192,7 +193,7 @@ impl Commands {
             }
             Want::Length => {
                 self.word.clear();
-                self.want = match self.line.number()? {
+                self.want = match number(self.line.text())? {
                     0 => Want::End,
                     n @ 1.. if n.unsigned_abs() <= MAX_LENGTH => Want::Content(n.unsigned_abs()),
                     1.. => return Err("word of a command is too long"),

@@ -26,6 +26,18 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// The line, if nothing of it was read before and all of it is in `data`, of which it is taken
+    /// off: as nearly always. Otherwise nothing happens.
+    #[inline]
+    pub(super) fn whole<'d>(&self, data: &mut &'d [u8]) -> Option<&'d [u8]> {
+        if self.len > 0 {
+            return None;
+        }
+        let (line, end) = data.split_at_checked(find_cr(data)?)?;
+        *data = end.strip_prefix(b"\r\n")?;
+        Some(line)
+    }
+
     /// Reads on. `true` once the line is complete: then [`text`](Self::text) is it.
     ///
     /// # Errors
@@ -69,18 +81,36 @@ impl Line {
         self.len = 0;
         self.cr = false;
     }
+}
 
-    /// The number that it is.
-    ///
-    /// # Errors
-    /// When it is none.
-    pub(super) fn number(&self) -> Result<i64, Malformed> {
-        let text = std::str::from_utf8(&self.kept).ok();
-        text.and_then(|t| t.parse().ok()).ok_or("number is none")
+/// Where the first CR is, as far as lines are kept. Most lines are very short.
+#[inline]
+fn find_cr(data: &[u8]) -> Option<usize> {
+    const NEAR: usize = 4;
+    let data = &data[..data.len().min(MAX_LINE + 1)];
+    let near = data.iter().take(NEAR).position(|b| *b == b'\r');
+    near.or_else(|| Some(NEAR + memchr::memchr(b'\r', data.get(NEAR..)?)?))
+}
+
+/// The number that a line is.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn number(line: &[u8]) -> Result<i64, Malformed> {
+    let digit = |b: &u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
+    let small = || line.iter().try_fold(0, |n, b| Some(10 * n + digit(b)?));
+    // So many digits fit.
+    if let 1..=18 = line.len()
+        && let Some(n) = small()
+    {
+        return Ok(n);
     }
+    let text = std::str::from_utf8(line).ok();
+    text.and_then(|t| t.parse().ok()).ok_or("number is none")
 }
 
 /// Appends to a text what is logged of it.
+#[inline]
 pub(super) fn append(text: &mut Vec<u8>, part: &[u8]) {
     let room = MAX_KEPT.saturating_sub(text.len());
     text.extend_from_slice(&part[..part.len().min(room)]);
@@ -101,7 +131,48 @@ mod tests {
         line.clear();
         let mut data: &[u8] = b"-12\r\n";
         assert_eq!(line.read(&mut data), Ok(true));
-        assert_eq!(line.number(), Ok(-12));
+        assert_eq!(number(line.text()), Ok(-12));
+    }
+
+    #[test]
+    fn whole_lines_are_as_those_in_pieces() {
+        let long = [&b"1".repeat(MAX_LINE)[..], b"\r\n+"].concat();
+        let longer = [b"1", &long[..]].concat();
+        for (text, whole) in [
+            (&b"\r\n+"[..], true),
+            (b"5\r\n+", true),
+            (b"12345\r\n+", true),
+            (b"5\r", false),
+            (b"5", false),
+            (b"5\r6\r\n+", false),
+            (&long, true),
+            (&longer, false),
+        ] {
+            let mut data = text;
+            let line = Line::default().whole(&mut data);
+            assert_eq!(line.is_some(), whole);
+            let (mut pieces, mut rest) = (Line::default(), text);
+            if let Some(line) = line {
+                assert_eq!(pieces.read(&mut rest), Ok(true));
+                assert_eq!((line, data), (pieces.text(), rest));
+                assert!(!pieces.is_cut());
+            } else {
+                assert_eq!(data, text);
+                pieces.read(&mut &text[..1]).unwrap();
+                assert_eq!(pieces.whole(&mut &text[1..]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        for text in
+            ["", "-", "+7", "-7", "7", "x", "1x", "999999999999999999", "9223372036854775807"]
+        {
+            assert_eq!(number(text.as_bytes()).ok(), text.parse().ok(), "{text}");
+        }
+        assert!(number(b"9223372036854775808").is_err());
+        assert!(number(b"\xff").is_err());
     }
 
     #[test]
@@ -112,7 +183,7 @@ mod tests {
         assert_eq!(line.read(&mut &b"\r\n"[..]), Ok(true));
         assert!(line.is_cut());
         assert_eq!(line.text(), [b'a'; MAX_LINE]);
-        assert!(line.number().is_err());
+        assert!(number(line.text()).is_err());
         line.clear();
         let long = vec![b'a'; MAX_LENGTH as usize + 1];
         assert!(line.read(&mut &long[..]).is_err());

@@ -2,8 +2,10 @@
 
 use super::token::Line;
 use super::token::MAX_ELEMENTS;
+use super::token::MAX_KEPT;
 use super::token::MAX_LENGTH;
 use super::token::append;
+use super::token::number;
 
 pub use super::token::Malformed;
 
@@ -102,15 +104,17 @@ impl Values {
                     self.want = if left > 0 { Want::Content(left) } else { Want::End };
                     false
                 }
-                Want::Line | Want::End => {
-                    if !self.line.read(data)? {
-                        return Ok(None);
+                Want::Line | Want::End => match self.line.whole(data) {
+                    Some(line) => self.line_ended(line)?,
+                    None if self.line.read(data)? => {
+                        let mut line = std::mem::take(&mut self.line);
+                        let complete = self.line_ended(line.text())?;
+                        line.clear();
+                        self.line = line;
+                        complete
                     }
-                    let complete =
-                        if self.want == Want::End { self.end() } else { self.line_ended()? };
-                    self.line.clear();
-                    complete
-                }
+                    None => return Ok(None),
+                },
             };
             if complete {
                 self.elements = 0;
@@ -151,33 +155,34 @@ impl Values {
         Ok(())
     }
 
-    /// The line after the first byte. `true` when the outermost value is complete.
-    fn line_ended(&mut self) -> Result<bool, Malformed> {
+    /// The line after the first byte, or what ends content. `true` when the outermost value is complete.
+    fn line_ended(&mut self, line: &[u8]) -> Result<bool, Malformed> {
+        if self.want == Want::End {
+            return Ok(self.end());
+        }
         match self.kind {
-            b'$' | b'!' | b'=' => match self.line.number()? {
+            b'$' | b'!' | b'=' => match number(line)? {
                 ..0 => return Ok(self.end()),
                 0 => self.want = Want::End,
                 n if n.unsigned_abs() <= MAX_LENGTH => self.want = Want::Content(n.unsigned_abs()),
                 _ => return Err("string is too long"),
             },
-            b'*' | b'>' | b'~' | b'%' | b'|' => return self.list(),
+            b'*' | b'>' | b'~' | b'%' | b'|' => return self.list(number(line)?),
             b'_' => {
                 self.write(b"null");
                 return Ok(self.end());
             }
             _ => {
-                let Self { line, value, levels, .. } = self;
-                if !is_described(levels) {
-                    append(&mut value.text, line.text());
-                }
+                self.write(line);
                 return Ok(self.end());
             }
         }
         Ok(false)
     }
 
-    fn list(&mut self) -> Result<bool, Malformed> {
-        let count = match (self.line.number()?, self.kind) {
+    /// A list of so many values begins.
+    fn list(&mut self, count: i64) -> Result<bool, Malformed> {
+        let count = match (count, self.kind) {
             (-1, b'*' | b'>') => 0,
             (n @ 0.., _) => n.unsigned_abs(),
             _ => return Err("list has a length below zero"),
@@ -233,7 +238,7 @@ impl Values {
 
     /// Appends to the text, unless it is about attributes.
     fn write(&mut self, text: &[u8]) {
-        if !is_described(&self.levels) {
+        if self.value.text.len() < MAX_KEPT && !is_described(&self.levels) {
             append(&mut self.value.text, text);
         }
     }

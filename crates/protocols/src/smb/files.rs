@@ -48,10 +48,10 @@ fn key(cx: &Context<'_>, file: &File) -> Option<Box<[u8]>> {
     }
     let id = cx.conn.id;
     let modified = file.times.map_or(0, |t| t.modified);
-    let mut key = format!("{} {} {modified} ", id.orig_h, id.resp_h).into_bytes();
-    key.extend_from_slice(file.path.as_deref().unwrap_or_default());
-    key.push(0);
-    key.extend_from_slice(file.name.as_deref().unwrap_or_default());
+    let path = file.path.as_deref().unwrap_or_default();
+    let name = file.name.as_deref().unwrap_or_default();
+    let ends = [id.orig_h.octets(), id.resp_h.octets()];
+    let key = [ends.as_flattened(), &modified.to_be_bytes(), path, b"\0", name].concat();
     Some(key.into())
 }
 

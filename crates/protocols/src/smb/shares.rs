@@ -3,6 +3,7 @@ use std::collections::HashMap;
 use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_base::Uid;
 use gannet_dict::KeyedHash;
 
 use super::files;
@@ -410,18 +411,18 @@ impl Shares {
         let file = self.files.get(at);
         let (Some(name), Some((_, Some(action)))) = (&file.name, file.action) else { return };
         if let Some(times) = file.times {
-            let mut key = Vec::new();
-            key.extend_from_slice(action.0.as_bytes());
-            if let Some(fuid) = file.fuid {
-                key.extend_from_slice(fuid.to_string().as_bytes());
-            }
-            key.push(0);
-            key.extend_from_slice(name);
-            key.push(0);
-            key.extend_from_slice(file.path.as_deref().unwrap_or_default());
-            for n in [file.size, times.modified, times.created, times.changed] {
-                key.extend_from_slice(&n.to_be_bytes());
-            }
+            let (fuid, len) = file.fuid.map_or_else(Default::default, Uid::text);
+            let state = [file.size, times.modified, times.created, times.changed];
+            let key = [
+                action.0.as_bytes(),
+                &fuid[..len],
+                b"\0",
+                name,
+                b"\0",
+                file.path.as_deref().unwrap_or_default(),
+                state.map(u64::to_be_bytes).as_flattened(),
+            ]
+            .concat();
             if self.recent.len() >= MAX_RECENT {
                 self.recent.retain(|_, seen| cx.now - *seen < QUIET);
                 if self.recent.len() >= MAX_RECENT {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use gannet_base::Dir;
+use gannet_dict::KeyedHash;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_log::Limits;
@@ -44,13 +45,16 @@ pub(super) struct Session {
     transaction: Option<Transaction>,
 }
 
+/// Texts, each once.
+type Texts = HashSet<Vec<u8>, KeyedHash>;
+
 /// A row in the making.
 #[derive(Debug)]
 struct Transaction {
     row: SmtpRow,
-    rcptto: HashSet<Vec<u8>>,
-    to: HashSet<Vec<u8>>,
-    cc: HashSet<Vec<u8>>,
+    rcptto: Texts,
+    to: Texts,
+    cc: Texts,
     /// The client did something that deserves a row.
     active: bool,
     /// The mail was written in a browser.
@@ -74,9 +78,9 @@ impl Session {
         row.helo.clone_from(&self.helo);
         self.transaction = Some(Transaction {
             row,
-            rcptto: HashSet::new(),
-            to: HashSet::new(),
-            cc: HashSet::new(),
+            rcptto: Texts::default(),
+            to: Texts::default(),
+            cc: Texts::default(),
             active: false,
             webmail: false,
             entities: 0,
@@ -235,7 +239,7 @@ impl Transaction {
 
     fn recipients(&mut self, cx: &mut Context<'_>, argument: &[u8]) {
         self.row.rcptto.get_or_insert_default();
-        let mut seen = HashSet::new();
+        let mut seen = Texts::default();
         for address in addresses::mail_addresses(argument) {
             if !seen.insert(address.clone()) {
                 continue;
@@ -326,7 +330,7 @@ fn kept(value: &[u8]) -> Vec<u8> {
     value[..value.len().min(MAX_VALUE)].to_vec()
 }
 
-fn entries(cx: &mut Context<'_>, set: &mut HashSet<Vec<u8>>, value: &[u8], weird: &'static str) {
+fn entries(cx: &mut Context<'_>, set: &mut Texts, value: &[u8], weird: &'static str) {
     for entry in addresses::address_list(value) {
         if set.len() >= MAX_ADDRESSES {
             cx.weird(weird, "", None);
@@ -336,7 +340,7 @@ fn entries(cx: &mut Context<'_>, set: &mut HashSet<Vec<u8>>, value: &[u8], weird
     }
 }
 
-fn sorted(set: HashSet<Vec<u8>>) -> Set<Vec<u8>> {
+fn sorted(set: Texts) -> Set<Vec<u8>> {
     let mut values: Vec<_> = set.into_iter().collect();
     values.sort_unstable();
     Set(values)

@@ -5,6 +5,21 @@ pub fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
 }
 
+/// Whether all bytes are ASCII, and none of them a control character: eight at a time.
+pub fn is_printable(text: &[u8]) -> bool {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = LOW << 7;
+    // What is borrowed or carried goes to bytes above one that is odd anyway.
+    let odd = |bytes: &[u8; 8]| {
+        let word = u64::from_le_bytes(*bytes);
+        (word | word.wrapping_sub(LOW * 0x20) | word.wrapping_add(LOW)) & HIGH
+    };
+    match text.last_chunk() {
+        Some(end) => text.as_chunks().0.iter().fold(odd(end), |all, word| all | odd(word)) == 0,
+        None => text.iter().all(|b| matches!(b, b' '..=b'~')),
+    }
+}
+
 /// The text without the spaces and tabs at its front.
 pub fn skip_blanks(text: &[u8]) -> &[u8] {
     let n = text.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
@@ -45,15 +60,15 @@ pub fn integer(text: &[u8]) -> (i64, &[u8]) {
     if matches!(rest.first(), Some(b'-' | b'+')) {
         rest = &rest[1..];
     }
-    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-    if digits == 0 {
+    if !rest.first().is_some_and(u8::is_ascii_digit) {
         return (0, text);
     }
     let mut n: i64 = 0;
-    for d in &rest[..digits] {
+    while let [d @ b'0'..=b'9', tail @ ..] = rest {
         n = n.saturating_mul(10).saturating_add(i64::from(d - b'0'));
+        rest = tail;
     }
-    (if negative { -n } else { n }, &rest[digits..])
+    (if negative { -n } else { n }, rest)
 }
 
 /// Undoes percent escapes, the four-digit form `%uXXXX` included. What is no escape stays.
@@ -109,6 +124,19 @@ pub fn hex(digit: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn printable_bytes(mut text in "[ -~]{0,40}", at: prop::sample::Index, byte: u8) {
+            prop_assert!(is_printable(text.as_bytes()));
+            text.push(' ');
+            let mut text = text.into_bytes();
+            let at = at.index(text.len());
+            text[at] = byte;
+            prop_assert_eq!(is_printable(&text), matches!(byte, b' '..=b'~'));
+        }
+    }
 
     #[test]
     fn words_and_blanks() {

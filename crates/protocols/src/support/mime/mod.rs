@@ -309,24 +309,26 @@ impl Entity {
 /// line break hides it. What is not properly escaped stands for itself.
 pub fn decode_quoted_printable(line: &[u8], out: &mut Vec<u8>) {
     let tail = line.iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
-    let text = &line[..line.len() - tail];
-    let mut i = 0;
-    while let Some(&b) = text.get(i) {
-        if b == b'=' {
-            if i + 1 == text.len() {
-                return;
-            }
-            if let Some(&[high, low]) = text.get(i + 1..i + 3)
-                && let (Some(high), Some(low)) = (hex(high), hex(low))
+    let mut text = &line[..line.len() - tail];
+    out.reserve(text.len() + 2);
+    while let Some(at) = memchr::memchr(b'=', text) {
+        let (plain, escape) = text.split_at(at);
+        out.extend_from_slice(plain);
+        text = match *escape {
+            [_] => return,
+            [_, high, low, ref rest @ ..]
+                if let (Some(high), Some(low)) = (hex(high), hex(low)) =>
             {
                 out.push(high << 4 | low);
-                i += 3;
-                continue;
+                rest
             }
-        }
-        out.push(b);
-        i += 1;
+            _ => {
+                out.push(b'=');
+                &escape[1..]
+            }
+        };
     }
+    out.extend_from_slice(text);
     out.extend_from_slice(b"\r\n");
 }
 
