@@ -116,7 +116,8 @@ pub(super) struct Entity {
     /// Bytes that the body, or the chunk at hand, still lacks.
     lacks: i64,
     body: Body,
-    /// Bytes of body so far, uncompressed, gaps counted.
+    /// Bytes of body so far, uncompressed, gaps counted; but for the message itself, without those that
+    /// only passed on their way to a part.
     body_len: u64,
     /// The body is compressed.
     pub(super) compressed: bool,
@@ -194,6 +195,8 @@ fn delimiter(boundary: Option<&Vec<u8>>, line: &[u8]) -> Delimiter {
 pub(super) struct Message {
     /// The message and the parts within it that are open, outermost first; the last may have ended.
     pub(super) entities: Vec<Entity>,
+    /// All parts above this level do nothing with what is no boundary but pass it on.
+    through: usize,
     /// A header line that may go on with the next one.
     header: Vec<u8>,
     /// Lines in it; 0 for no header line.
@@ -210,6 +213,7 @@ impl Message {
         s.exchanges.begin_entity(s.cx, s.from);
         Self {
             entities: vec![Entity::new(body, Transfer::Identity)],
+            through: 1,
             header: Vec::new(),
             header_lines: 0,
             finished: false,
@@ -222,6 +226,7 @@ impl Message {
         s.exchanges.begin_entity(s.cx, s.from);
         self.entities.clear();
         self.entities.push(Entity::new(body, Transfer::Identity));
+        self.through = 1;
         self.header.clear();
         self.header_lines = 0;
         self.finished = false;
@@ -234,7 +239,7 @@ impl Message {
     }
 
     fn deliver_to(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
-        let level = self.sink(level, data, line_end);
+        let level = self.sink(level, data);
         let e = &mut self.entities[level];
         if e.end {
             return;
@@ -273,22 +278,21 @@ impl Message {
         }
     }
 
-    /// The level that has to do with a line or bytes which arrive at this one: those above count what
-    /// passes and do nothing else. However deep parts lie, a line costs them little.
+    /// The level that has to do with a line or bytes which arrive at this one: those above only look
+    /// for their boundaries. However deep parts lie, a line costs them little.
     #[inline]
-    fn sink(&mut self, mut level: usize, data: &[u8], line_end: bool) -> usize {
+    fn sink(&self, level: usize, data: &[u8]) -> usize {
         // The message itself knows what it lacks.
         if level == 0 {
             return level;
         }
         let may_end = data.starts_with(b"--");
-        let len = data.len() as u64 + if line_end { 2 } else { 0 };
+        let mut level = if may_end { level } else { level.max(self.through) };
         while level + 1 < self.entities.len()
-            && let Some(e) = self.entities.get_mut(level)
+            && let Some(e) = self.entities.get(level)
             && !(e.end || e.in_header || e.compressed || e.kind == Kind::Leaf)
             && !(may_end && e.ends_at(data))
         {
-            e.body_len += len;
             level += 1;
         }
         level
@@ -520,7 +524,10 @@ impl Message {
             super::limit_reached(s.cx, "exceeded_mime_max_depth", &level.to_string());
             return;
         }
-        let transfer = self.entities[level].transfer;
+        let Entity { transfer, compressed, .. } = self.entities[level];
+        if level > 0 && self.through == level && !compressed {
+            self.through = level + 1;
+        }
         self.entities.push(Entity::new(Body::Always, transfer));
         s.exchanges.begin_entity(s.cx, s.from);
     }
@@ -529,6 +536,7 @@ impl Message {
         if self.entities.len() > level + 1 {
             self.end_of_data(s, level + 1);
             self.entities.truncate(level + 1);
+            self.through = self.through.min(level.max(1));
         }
     }
 
@@ -593,8 +601,10 @@ impl Message {
     /// be made sense of.
     pub(super) fn gap(&mut self, s: &mut Scope<'_, '_>, len: u64) -> bool {
         let level = self.entities.iter().rposition(|e| !e.end).unwrap_or(0);
+        let within = level + 1 < self.entities.len();
         let e = &mut self.entities[level];
-        if e.body_len == 0 {
+        // What parts took is not counted at the levels above.
+        if e.body_len == 0 && !within {
             return false;
         }
         e.file_gap(s, len);
