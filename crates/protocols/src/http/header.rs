@@ -84,7 +84,8 @@ impl Entity {
             s.weird("HTTP_content_range_unknown_byte_unit", b"");
             return;
         }
-        let text: Vec<u8> = rest.iter().copied().filter(|c| *c != b' ').collect();
+        let mut text = Vec::with_capacity(rest.len());
+        text.extend(rest.iter().copied().filter(|c| *c != b' '));
         let range = match content_range(&text) {
             Ok(range) => range,
             Err(BadRange(name, told)) => {

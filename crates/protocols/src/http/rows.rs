@@ -10,6 +10,8 @@ use gannet_log::Enum;
 use gannet_log::Limits;
 use gannet_log::Set;
 use gannet_log::Vector;
+use gannet_log::write_addr;
+use gannet_log::write_count;
 
 use super::coding::Base64;
 use super::message::Version;
@@ -385,7 +387,7 @@ impl Exchanges {
                 }
             }
         }
-        self.entity_header(cx, from, name, value);
+        entity_header(e, cx, name, value);
         if let Some((prefix, name)) = name.split_at_checked(WEBSOCKET.len())
             && prefix.eq_ignore_ascii_case(WEBSOCKET)
         {
@@ -412,24 +414,6 @@ impl Exchanges {
         handshake.established(cx, origin);
     }
 
-    fn entity_header(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
-        let e = self.at(cx, from);
-        let Some(entity) = &mut e.entity else {
-            cx.weird("missing_HTTP_entity", "", Some("HTTP"));
-            return;
-        };
-        let filename = if name.eq_ignore_ascii_case(b"content-disposition") {
-            disposition_filename(value)
-        } else if name.eq_ignore_ascii_case(b"content-type") {
-            content_type_name(value)
-        } else {
-            None
-        };
-        if let Some(filename) = filename {
-            *entity = Some(filename.into());
-        }
-    }
-
     /// A message has ended, with so many bytes of body.
     pub(super) fn message_done(&mut self, cx: &mut Context<'_>, from: Dir, body_len: u64) {
         let number = self.response;
@@ -454,29 +438,29 @@ impl Exchanges {
         e.entity.as_ref()?.as_ref().map(|name| name.to_vec())
     }
 
-    /// Whether responses to the request at hand may be parts of one file, and that file's URL.
-    pub(super) fn range_url(&mut self, id: ConnId) -> Option<Vec<u8>> {
-        let e = self.by_depth(self.current).filter(|e| e.range_request)?;
+    /// Whether responses to the request at hand may be parts of one file; if so, appends its URL.
+    pub(super) fn range_url(&mut self, id: ConnId, url: &mut Vec<u8>) -> bool {
+        let depth = self.current;
+        let Some(e) = self.by_depth(depth).filter(|e| e.range_request) else { return false };
         let uri = e.uri.as_deref().unwrap_or(b"/<missed_request>");
-        if memchr::memmem::find(uri, b"://").is_some() {
-            return Some(uri.to_vec());
-        }
-        let mut url = match &e.host {
-            Some(host) => host.to_vec(),
-            None => id.resp_h.to_string().into_bytes(),
-        };
-        if id.resp_p != 80 {
-            url.extend_from_slice(format!(":{}", id.resp_p).as_bytes());
+        if memchr::memmem::find(uri, b"://").is_none() {
+            match &e.host {
+                Some(host) => url.extend_from_slice(host),
+                None => write_addr(url, id.resp_h),
+            }
+            if id.resp_p != 80 {
+                url.push(b':');
+                write_count(url, u64::from(id.resp_p));
+            }
         }
         url.extend_from_slice(uri);
-        Some(url)
+        true
     }
 
     /// What tells the entity at hand from all others of the connection.
-    pub(super) fn entity_name(&mut self, from: Dir) -> String {
+    pub(super) fn entity_name(&mut self, from: Dir) -> [u64; 2] {
         let depth = self.current;
-        let entity = self.by_depth(depth).map_or(0, |e| e.entities[from.index()]);
-        format!("{depth} {entity}")
+        [depth, self.by_depth(depth).map_or(0, |e| e.entities[from.index()])]
     }
 
     /// A file begins; returns the name by which its [type](Self::file_type) is told later.
@@ -503,6 +487,24 @@ impl Exchanges {
                 types.push(mime_type);
             }
         }
+    }
+}
+
+/// What a header field says of the entity that is open.
+fn entity_header(e: &mut Exchange, cx: &mut Context<'_>, name: &[u8], value: &[u8]) {
+    let Some(entity) = &mut e.entity else {
+        cx.weird("missing_HTTP_entity", "", Some("HTTP"));
+        return;
+    };
+    let filename = if name.eq_ignore_ascii_case(b"content-disposition") {
+        disposition_filename(value)
+    } else if name.eq_ignore_ascii_case(b"content-type") {
+        content_type_name(value)
+    } else {
+        None
+    };
+    if let Some(filename) = filename {
+        *entity = Some(filename.into());
     }
 }
 
