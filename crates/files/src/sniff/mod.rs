@@ -77,12 +77,14 @@ impl Signature {
         Self { strength, mime, shape: Shape::Test(first, test) }
     }
 
-    /// Whether a file may start with this byte.
-    fn may_start_with(&self, byte: u8) -> bool {
+    /// The bytes that a file may start with.
+    fn first_bytes(&self) -> [bool; 256] {
+        let mut bytes = [false; 256];
         match self.shape {
-            Shape::Test(first, _) => first(byte),
-            Shape::Steps(steps) => may_start_with(steps, byte),
+            Shape::Test(first, _) => add_class(first, &mut bytes),
+            Shape::Steps(steps) => add_first_bytes(steps, &mut bytes),
         }
+        bytes
     }
 
     /// A byte behind the first that all files of the type have, and its place.
@@ -135,16 +137,34 @@ impl Step {
     }
 }
 
-/// Whether what the steps describe may start with a byte.
-fn may_start_with(steps: &[Step], byte: u8) -> bool {
+/// Adds the bytes that what the steps describe may start with.
+fn add_first_bytes(steps: &[Step], bytes: &mut [bool; 256]) {
+    let mut add = |byte: u8| bytes[usize::from(byte)] = true;
     match steps {
-        [Step::Lit([first, ..]), ..] => *first == byte,
-        [Step::NoCase([first, ..]), ..] => *first == byte.to_ascii_lowercase(),
-        [Step::OneOf(choices), ..] => choices.iter().any(|choice| choice.first() == Some(&byte)),
-        [Step::Run(class, 1.., _), ..] => class(byte),
-        [Step::Run(class, 0, _), rest @ ..] => class(byte) || may_start_with(rest, byte),
-        [Step::Opt([first, ..]), rest @ ..] => *first == byte || may_start_with(rest, byte),
-        _ => true,
+        [Step::Lit([first, ..]), ..] => add(*first),
+        [Step::NoCase([first, ..]), ..] => {
+            add(*first);
+            add(first.to_ascii_uppercase());
+        }
+        [Step::OneOf(choices), ..] if choices.iter().all(|choice| !choice.is_empty()) => {
+            choices.iter().for_each(|choice| add(choice[0]));
+        }
+        [Step::Run(class, 1.., _), ..] => add_class(*class, bytes),
+        [Step::Run(class, 0, _), rest @ ..] => {
+            add_class(*class, bytes);
+            add_first_bytes(rest, bytes);
+        }
+        [Step::Opt([first, ..]), rest @ ..] => {
+            add(*first);
+            add_first_bytes(rest, bytes);
+        }
+        _ => bytes.fill(true),
+    }
+}
+
+fn add_class(class: fn(u8) -> bool, bytes: &mut [bool; 256]) {
+    for (byte, there) in (0..=u8::MAX).zip(bytes) {
+        *there |= class(byte);
     }
 }
 
@@ -248,10 +268,9 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut by_first_byte = vec![Vec::new(); 256];
     for (signature, number) in all.iter().zip(0..) {
         let mark = signature.mark();
-        for (candidates, byte) in by_first_byte.iter_mut().zip(0..=u8::MAX) {
-            if signature.may_start_with(byte) {
-                candidates.push(Candidate { mark: mark.unwrap_or((0, byte)), signature: number });
-            }
+        let starts = by_first_byte.iter_mut().zip(0..=u8::MAX).zip(signature.first_bytes());
+        for ((candidates, byte), _) in starts.filter(|(_, may)| *may) {
+            candidates.push(Candidate { mark: mark.unwrap_or((0, byte)), signature: number });
         }
     }
     let signatures = all.into_iter().map(|signature| (signature, signature.needle())).collect();
