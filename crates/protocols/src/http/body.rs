@@ -1,18 +1,20 @@
-//! One message: its header, and its body as entities.
+//! One message: its header, and how its body sinks to its entities.
 //!
 //! A message is a chain of entities: the message itself, and within a multipart body the part at
 //! hand, which may be multipart again. Bytes enter at the top and sink through the chain; on the
 //! way each level counts, unchunks, decompresses and looks for its boundary.
 
 use gannet_base::Dir;
-use gannet_base::Uid;
 
-use super::coding::Base64;
 use super::coding::Inflate;
 use super::coding::Step;
-use super::coding::quoted_printable;
+use super::entity::Body;
+use super::entity::Chunked;
+use super::entity::Delimiter;
+use super::entity::Entity;
+use super::entity::Kind;
+use super::entity::Transfer;
 use super::feed::Feed;
-use super::files::BodyFile;
 use super::message::Version;
 use super::rows::Exchanges;
 use super::syntax::is_blank;
@@ -61,133 +63,6 @@ pub(super) struct Scope<'s, 'c> {
 impl Scope<'_, '_> {
     pub(super) fn weird(&mut self, name: &'static str, addl: &[u8]) {
         self.cx.weird(name, &String::from_utf8_lossy(addl), Some("HTTP"));
-    }
-}
-
-/// Whether a message has a body when its header does not say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
-    /// It has none whatever the header says.
-    Never,
-    /// It has one only if the header says so.
-    IfTold,
-    /// It has one, until the connection ends if need be.
-    Always,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Multipart,
-    Message,
-    Leaf,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chunked {
-    No,
-    BeforeBody,
-    Size,
-    Data,
-    DataEnd,
-    Trailer,
-    Over,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transfer {
-    Identity,
-    Base64,
-    QuotedPrintable,
-}
-
-/// A message, or a part of a multipart one.
-pub(super) struct Entity {
-    pub(super) in_header: bool,
-    pub(super) end: bool,
-    pub(super) kind: Kind,
-    pub(super) boundary: Option<Vec<u8>>,
-    pub(super) transfer: Transfer,
-    base64: Option<Box<Base64>>,
-    pub(super) chunked: Chunked,
-    /// Told length of the body; negative when not told.
-    pub(super) content_length: i64,
-    /// Length of the told range; negative when none was told.
-    pub(super) range_len: i64,
-    /// Bytes that the body, or the chunk at hand, still lacks.
-    lacks: i64,
-    body: Body,
-    /// Bytes of body so far, uncompressed, gaps counted; but for the message itself, without those that
-    /// only passed on their way to a part.
-    body_len: u64,
-    /// The body is compressed.
-    pub(super) compressed: bool,
-    inflate: Option<Box<Inflate>>,
-    /// This is a range of a larger file.
-    pub(super) partial: bool,
-    /// Where in that file the next byte belongs.
-    pub(super) offset: u64,
-    /// Size of that file; not positive when not told.
-    pub(super) total: i64,
-    /// The file's size is still to be told.
-    pub(super) tell_size: bool,
-    pub(super) expect_continue: bool,
-    pub(super) file: Option<BodyFile>,
-    /// Name of its file, which stays when more comes after the file's end.
-    pub(super) fuid: Option<Uid>,
-    /// A line end that is content only if more content follows.
-    line_end_waits: bool,
-}
-
-impl Entity {
-    fn new(body: Body, transfer: Transfer) -> Self {
-        Self {
-            in_header: true,
-            end: false,
-            kind: Kind::Leaf,
-            boundary: None,
-            transfer,
-            base64: None,
-            chunked: Chunked::No,
-            content_length: -1,
-            range_len: -1,
-            lacks: 0,
-            body,
-            body_len: 0,
-            compressed: false,
-            inflate: None,
-            partial: false,
-            offset: 0,
-            total: -1,
-            tell_size: true,
-            expect_continue: false,
-            file: None,
-            fuid: None,
-            line_end_waits: false,
-        }
-    }
-}
-
-impl Entity {
-    /// Whether a line is one of its boundaries.
-    fn ends_at(&self, line: &[u8]) -> bool {
-        self.kind == Kind::Multipart && delimiter(self.boundary.as_ref(), line) != Delimiter::None
-    }
-}
-
-/// What a line within a multipart body is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Delimiter {
-    None,
-    Next,
-    Last,
-}
-
-fn delimiter(boundary: Option<&Vec<u8>>, line: &[u8]) -> Delimiter {
-    let rest = boundary.and_then(|b| line.strip_prefix(b"--")?.strip_prefix(&b[..]));
-    match rest {
-        None => Delimiter::None,
-        Some(rest) if rest.starts_with(b"--") => Delimiter::Last,
-        Some(_) => Delimiter::Next,
     }
 }
 
@@ -291,7 +166,7 @@ impl Message {
         while level + 1 < self.entities.len()
             && let Some(e) = self.entities.get(level)
             && !(e.end || e.in_header || e.compressed || e.kind == Kind::Leaf)
-            && !(may_end && e.ends_at(data))
+            && !(may_end && e.delimiter(data) != Delimiter::None)
         {
             level += 1;
         }
@@ -364,21 +239,19 @@ impl Message {
     fn plain_body(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
         let e = &mut self.entities[level];
         e.body_len += data.len() as u64 + if line_end { 2 } else { 0 };
-        if e.kind == Kind::Multipart {
-            match delimiter(e.boundary.as_ref(), data) {
-                Delimiter::None => {}
-                Delimiter::Next => {
-                    self.end_child(s, level);
-                    if !self.entities[level].end {
-                        self.begin_child(s, level);
-                    }
-                    return;
+        match e.delimiter(data) {
+            Delimiter::None => {}
+            Delimiter::Next => {
+                self.end_child(s, level);
+                if !self.entities[level].end {
+                    self.begin_child(s, level);
                 }
-                Delimiter::Last => {
-                    self.end_child(s, level);
-                    self.end_of_data(s, level);
-                    return;
-                }
+                return;
+            }
+            Delimiter::Last => {
+                self.end_child(s, level);
+                self.end_of_data(s, level);
+                return;
             }
         }
         if self.entities[level].kind != Kind::Leaf {
@@ -388,39 +261,13 @@ impl Message {
             }
             return;
         }
-        self.content(s, level, data, line_end);
+        let in_multipart = self.is_in_multipart(level);
+        self.entities[level].content(s, data, line_end, in_multipart);
     }
 
-    /// Content of a leaf: undoes the transfer encoding and passes it to the file.
-    fn content(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
-        let in_multipart = level > 0 && self.entities[level - 1].kind == Kind::Multipart;
-        let e = &mut self.entities[level];
-        match e.transfer {
-            Transfer::Identity => {
-                if std::mem::take(&mut e.line_end_waits) {
-                    e.submit(s, b"\r\n");
-                }
-                e.submit(s, data);
-                if line_end && in_multipart {
-                    // The last line end belongs to the boundary.
-                    e.line_end_waits = true;
-                } else if line_end {
-                    e.submit(s, b"\r\n");
-                }
-            }
-            Transfer::Base64 => {
-                let mut out = Vec::with_capacity(data.len() / 4 * 3 + 3);
-                if let Some(base64) = &mut e.base64 {
-                    base64.push(data, &mut out);
-                }
-                e.submit(s, &out);
-            }
-            Transfer::QuotedPrintable => {
-                let mut out = Vec::with_capacity(data.len() + 2);
-                quoted_printable(data, &mut out);
-                e.submit(s, &out);
-            }
-        }
+    /// Whether the entity at a level is a part of a multipart one.
+    fn is_in_multipart(&self, level: usize) -> bool {
+        level > 0 && self.entities[level - 1].kind == Kind::Multipart
     }
 
     fn header_line(&mut self, s: &mut Scope<'_, '_>, level: usize, line: &[u8]) {
@@ -472,8 +319,7 @@ impl Message {
 
     /// The header is complete: finds out how the body is delimited (RFC 9112 section 6).
     fn all_headers(&mut self, s: &mut Scope<'_, '_>, level: usize) {
-        let in_multipart = level > 0 && self.entities[level - 1].kind == Kind::Multipart;
-        if in_multipart {
+        if self.is_in_multipart(level) {
             // Lone CR and LF in a part are content.
             s.feed.crlf_only = true;
         }
@@ -511,9 +357,7 @@ impl Message {
 
     fn begin_body(&mut self, s: &mut Scope<'_, '_>, level: usize) {
         let e = &mut self.entities[level];
-        if e.transfer == Transfer::Base64 {
-            e.base64 = Some(Box::default());
-        }
+        e.begin_body();
         if e.kind == Kind::Message {
             self.begin_child(s, level);
         }
@@ -554,15 +398,7 @@ impl Message {
             self.all_headers(s, level);
         } else {
             self.end_child(s, level);
-            let e = &mut self.entities[level];
-            if let Some(mut base64) = e.base64.take() {
-                let mut out = Vec::new();
-                base64.finish(&mut out);
-                if let Some(bad) = base64.bad() {
-                    s.cx.weird("base64_illegal_encoding", &bad.to_string(), None);
-                }
-                e.submit(s, &out);
-            }
+            self.entities[level].end_of_body(s);
         }
 
         s.exchanges.end_entity();
@@ -571,10 +407,10 @@ impl Message {
             self.done(s);
             return;
         }
-        if self.entities[level - 1].kind == Kind::Multipart {
+        if self.is_in_multipart(level) {
             s.feed.crlf_only = false;
         }
-        self.end_file(s, level);
+        self.entities[level].end_file(s);
     }
 
     /// Ends the message, wherever it is.
@@ -584,17 +420,8 @@ impl Message {
         }
         self.finished = true;
         self.end_of_data(s, 0);
-        self.end_file(s, 0);
+        self.entities[0].end_file(s);
         s.exchanges.message_done(s.cx, s.from, self.body_len);
-    }
-
-    fn end_file(&mut self, s: &mut Scope<'_, '_>, level: usize) {
-        let e = &mut self.entities[level];
-        if let Some(file) = &mut e.file
-            && file.end(s, &mut e.fuid)
-        {
-            e.file = None;
-        }
     }
 
     /// `len` bytes are missing. Returns whether they lie within the body, so that what follows can

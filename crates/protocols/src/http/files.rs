@@ -10,8 +10,8 @@ use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_files::era;
 
-use super::body::Entity;
 use super::body::Scope;
+use super::entity::Entity;
 use super::rows::Exchanges;
 use crate::Env;
 

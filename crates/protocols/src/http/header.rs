@@ -1,10 +1,10 @@
 //! Header fields that steer a message or its row.
 
-use super::body::Chunked;
-use super::body::Entity;
-use super::body::Kind;
 use super::body::Scope;
-use super::body::Transfer;
+use super::entity::Chunked;
+use super::entity::Entity;
+use super::entity::Kind;
+use super::entity::Transfer;
 use super::message::BadRange;
 use super::message::Version;
 use super::message::content_range;
