@@ -105,10 +105,10 @@ impl Signature {
     }
 
     /// What has to stand somewhere in the file, where nothing but a gap goes before it.
-    fn needle(&self) -> Option<memmem::Finder<'static>> {
+    fn needle(&self) -> Option<Box<memmem::Finder<'static>>> {
         match self.shape {
             Shape::Steps([Step::Gap(0, MANY), Step::Lit(bytes), ..]) => {
-                Some(memmem::Finder::new(*bytes))
+                Some(Box::new(memmem::Finder::new(*bytes)))
             }
             _ => None,
         }
@@ -256,8 +256,9 @@ struct Candidate {
 /// All signatures, ready to be tried.
 #[derive(Debug)]
 struct Table {
-    /// Strongest first, each with what has to stand somewhere in the file.
-    signatures: Vec<(&'static Signature, Option<memmem::Finder<'static>>)>,
+    /// Strongest first, each with what has to stand somewhere in the file. Few have that: a box keeps
+    /// the others close together.
+    signatures: Vec<(&'static Signature, Option<Box<memmem::Finder<'static>>>)>,
     /// For each first byte, those that may fit, strongest first.
     by_first_byte: Vec<Vec<Candidate>>,
 }
