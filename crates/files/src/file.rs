@@ -101,6 +101,11 @@ impl File {
                 self.told(sniff::mime_type(&data[..BEGINNING]));
             } else {
                 // Analyzers that the type calls for get the bytes from the start.
+                if !self.beginning.is_empty() {
+                    // A file that comes in pieces has more of them: no growing step by step.
+                    let room = BEGINNING.saturating_sub(self.beginning.len());
+                    self.beginning.reserve_exact(room.max(data.len()));
+                }
                 self.beginning.extend_from_slice(data);
                 self.count(data.len());
                 if self.beginning.len() >= BEGINNING {

@@ -170,7 +170,7 @@ fn signed(members: &mut Reader<'_>) -> Result<()> {
     if let Some(certificates) = members.optional(Class::Context, 0)? {
         let mut list = universal(certificates.explicit()?, tag::SEQUENCE)?.items();
         while !list.is_empty() {
-            x509::parse(list.element()?.raw)?;
+            x509::check(list.element()?.raw)?;
         }
     }
     members.finish()

@@ -4,7 +4,6 @@
 //! where it is another; the lines are in byte order of the first column, so that a look-up is a
 //! binary search among them.
 
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 /// The registered identifiers.
@@ -28,10 +27,11 @@ pub struct Names {
 
 /// The dotted arcs of an identifier's contents octets (ITU-T X.690 §8.19); empty beyond 586 octets.
 pub fn dotted(octets: &[u8]) -> String {
-    let mut text = String::new();
     if octets.len() > MAX_OCTETS {
-        return text;
+        return String::new();
     }
+    // An octet of an arc is two digits and a bit, and a dot stands before it.
+    let mut text = String::with_capacity(3 * octets.len() + 1);
     let mut start = 0;
     while start < octets.len() {
         let arc = &octets[start..];
@@ -48,15 +48,14 @@ fn push_arc(octets: &[u8], first: bool, text: &mut String) {
     if !first {
         text.push('.');
     }
-    // Writing to a string cannot fail.
     if octets.len() <= 9 {
         let value = octets.iter().fold(0u64, |value, octet| (value << 7) | u64::from(octet & 0x7f));
-        let _ = if first {
-            let root = (value / 40).min(2);
-            write!(text, "{root}.{}", value - root * 40)
-        } else {
-            write!(text, "{value}")
-        };
+        let root = if first { (value / 40).min(2) } else { 0 };
+        if first {
+            push_number(root, text);
+            text.push('.');
+        }
+        push_number(value - root * 40, text);
         return;
     }
     let mut magnitude = pack_septets(octets);
@@ -68,6 +67,21 @@ fn push_arc(octets: &[u8], first: bool, text: &mut String) {
     if let Some(digits) = crate::der::decimal(&magnitude) {
         text.push_str(&digits);
     }
+}
+
+/// Appends a number in decimal.
+fn push_number(number: u64, text: &mut String) {
+    let mut digits = [0; 20];
+    let (mut rest, mut at) = (number, digits.len());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    text.extend(digits[at..].iter().map(|digit| char::from(*digit)));
 }
 
 /// Seven bits an octet to eight bits an octet, aligned at the end.

@@ -4,7 +4,8 @@
 //! byte on, or a small function where steps cannot say it (markup, JSON, scripts). Of all
 //! signatures that fit, the strongest names the type; among equals the type that sorts first.
 //! [`mime_type`] therefore holds the signatures in that order, by the first byte they accept,
-//! and ends at the first that fits.
+//! and ends at the first that fits. With each stands a byte that all files of the type have at one
+//! place: most signatures end at a look at that.
 //!
 //! A shape has to fit at the start of the file and may end anywhere. Text is told from the first
 //! ten characters, with or without a byte order mark.
@@ -76,29 +77,94 @@ impl Signature {
         Self { strength, mime, shape: Shape::Test(first, test) }
     }
 
-    /// Whether a file may start with this byte.
-    fn may_start_with(&self, byte: u8) -> bool {
+    /// The bytes that a file may start with.
+    fn first_bytes(&self) -> [bool; 256] {
+        let mut bytes = [false; 256];
         match self.shape {
-            Shape::Test(first, _) => first(byte),
-            Shape::Steps(steps) => match steps.first() {
-                Some(Step::Lit(bytes)) => bytes.first() == Some(&byte),
-                Some(Step::NoCase(bytes)) => bytes.first() == Some(&byte.to_ascii_lowercase()),
-                Some(Step::OneOf(choices)) => {
-                    choices.iter().any(|choice| choice.first() == Some(&byte))
+            Shape::Test(first, _) => add_class(first, &mut bytes),
+            Shape::Steps(steps) => add_first_bytes(steps, &mut bytes),
+        }
+        bytes
+    }
+
+    /// A byte behind the first that all files of the type have, and its place.
+    fn mark(&self) -> Option<(u16, u8)> {
+        let Shape::Steps(steps) = self.shape else { return None };
+        let mut at = 0;
+        for step in steps {
+            at += match step {
+                // The last one, since many begin alike.
+                Step::Lit([.., last]) if at + step.length()? > 1 => {
+                    let place = u16::try_from(at + step.length()? - 1).ok()?;
+                    return Some((place, *last));
                 }
-                Some(Step::Run(class, 1.., _)) => class(byte),
-                _ => true,
-            },
+                _ => step.length()?,
+            };
+        }
+        None
+    }
+
+    /// What has to stand somewhere in the file, where nothing but a gap goes before it.
+    fn needle(&self) -> Option<Box<memmem::Finder<'static>>> {
+        match self.shape {
+            Shape::Steps([Step::Gap(0, MANY), Step::Lit(bytes), ..]) => {
+                Some(Box::new(memmem::Finder::new(*bytes)))
+            }
+            _ => None,
         }
     }
 
     fn fits(&self, data: &[u8]) -> bool {
         match self.shape {
             Shape::Test(_, test) => test(data),
-            // Most that begin with the same byte differ in the next few.
-            Shape::Steps([Step::Lit(bytes), ..]) if !data.starts_with(bytes) => false,
             Shape::Steps(steps) => fits(steps, data),
         }
+    }
+}
+
+impl Step {
+    /// How many bytes it takes, where that is always the same.
+    fn length(&self) -> Option<usize> {
+        match *self {
+            Self::Lit(bytes) | Self::NoCase(bytes) => Some(bytes.len()),
+            Self::OneOf([first, rest @ ..]) => {
+                rest.iter().all(|choice| choice.len() == first.len()).then_some(first.len())
+            }
+            Self::Any(count) => Some(count),
+            Self::Run(_, least, most) => (least == most).then_some(least),
+            Self::Opt(_) | Self::OneOf([]) | Self::Gap(..) => None,
+        }
+    }
+}
+
+/// Adds the bytes that what the steps describe may start with.
+fn add_first_bytes(steps: &[Step], bytes: &mut [bool; 256]) {
+    let mut add = |byte: u8| bytes[usize::from(byte)] = true;
+    match steps {
+        [Step::Lit([first, ..]), ..] => add(*first),
+        [Step::NoCase([first, ..]), ..] => {
+            add(*first);
+            add(first.to_ascii_uppercase());
+        }
+        [Step::OneOf(choices), ..] if choices.iter().all(|choice| !choice.is_empty()) => {
+            choices.iter().for_each(|choice| add(choice[0]));
+        }
+        [Step::Run(class, 1.., _), ..] => add_class(*class, bytes),
+        [Step::Run(class, 0, _), rest @ ..] => {
+            add_class(*class, bytes);
+            add_first_bytes(rest, bytes);
+        }
+        [Step::Opt([first, ..]), rest @ ..] => {
+            add(*first);
+            add_first_bytes(rest, bytes);
+        }
+        _ => bytes.fill(true),
+    }
+}
+
+fn add_class(class: fn(u8) -> bool, bytes: &mut [bool; 256]) {
+    for (byte, there) in (0..=u8::MAX).zip(bytes) {
+        *there |= class(byte);
     }
 }
 
@@ -133,10 +199,8 @@ fn find_part<'a>(part: &[Step], data: &'a [u8], least: usize, most: usize) -> Op
     while at <= most {
         let rest = data.get(at..)?;
         if let Some(Step::Lit(bytes)) = part.first() {
-            at += memmem::find(rest, bytes)?;
-            if at > most {
-                return None;
-            }
+            let window = (most - at).saturating_add(bytes.len()).min(rest.len());
+            at += memmem::find(&rest[..window], bytes)?;
         }
         if let Some(after) = data.get(at..).and_then(|rest| skip_part(part, rest)) {
             return Some(after);
@@ -179,15 +243,39 @@ fn starts_with_no_case(data: &[u8], lower: &[u8]) -> bool {
     data.get(..lower.len()).is_some_and(|start| start.eq_ignore_ascii_case(lower))
 }
 
-/// For each first byte, the signatures that may fit, strongest first.
-static BY_FIRST_BYTE: LazyLock<Vec<Vec<&'static Signature>>> = LazyLock::new(|| {
+/// A signature among those of one first byte.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    /// A place, and the byte that stands there in every file of the type: the first byte where no other
+    /// is known.
+    mark: (u16, u8),
+    /// Its place in [`Table::signatures`].
+    signature: u16,
+}
+
+/// All signatures, ready to be tried.
+#[derive(Debug)]
+struct Table {
+    /// Strongest first, each with what has to stand somewhere in the file. Few have that: a box keeps
+    /// the others close together.
+    signatures: Vec<(&'static Signature, Option<Box<memmem::Finder<'static>>>)>,
+    /// For each first byte, those that may fit, strongest first.
+    by_first_byte: Vec<Vec<Candidate>>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut all: Vec<&'static Signature> = signatures().collect();
     all.sort_by_key(|signature| (-signature.strength, signature.mime));
-    (0..=u8::MAX)
-        .map(|byte| {
-            all.iter().copied().filter(|signature| signature.may_start_with(byte)).collect()
-        })
-        .collect()
+    let mut by_first_byte = vec![Vec::new(); 256];
+    for (signature, number) in all.iter().zip(0..) {
+        let mark = signature.mark();
+        let starts = by_first_byte.iter_mut().zip(0..=u8::MAX).zip(signature.first_bytes());
+        for ((candidates, byte), _) in starts.filter(|(_, may)| *may) {
+            candidates.push(Candidate { mark: mark.unwrap_or((0, byte)), signature: number });
+        }
+    }
+    let signatures = all.into_iter().map(|signature| (signature, signature.needle())).collect();
+    Table { signatures, by_first_byte }
 });
 
 /// Every signature.
@@ -203,6 +291,82 @@ fn signatures() -> impl Iterator<Item = &'static Signature> {
 /// more bytes may tell a more special type.
 pub fn mime_type(data: &[u8]) -> Option<&'static str> {
     let data = &data[..data.len().min(SNIFF_BYTES)];
-    let candidates = BY_FIRST_BYTE.get(usize::from(*data.first()?))?;
-    candidates.iter().find(|signature| signature.fits(data)).map(|signature| signature.mime)
+    let Table { signatures, by_first_byte } = &*TABLE;
+    for candidate in by_first_byte.get(usize::from(*data.first()?))? {
+        let (place, byte) = candidate.mark;
+        if data.get(usize::from(place)) != Some(&byte) {
+            continue;
+        }
+        let (signature, needle) = signatures.get(usize::from(candidate.signature))?;
+        let there = needle.as_ref().is_none_or(|needle| needle.find(data).is_some());
+        if there && signature.fits(data) {
+            return Some(signature.mime);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The type, every signature tried.
+    fn plainly(data: &[u8]) -> Option<&'static str> {
+        let fitting = signatures().filter(|signature| signature.fits(data));
+        fitting.min_by_key(|s| (-s.strength, s.mime)).map(|s| s.mime)
+    }
+
+    /// Bytes that a shape describes, more or less.
+    fn sample(steps: &[Step], filler: u8) -> Vec<u8> {
+        let mut data = Vec::new();
+        for step in steps {
+            match *step {
+                Step::Lit(bytes) | Step::NoCase(bytes) | Step::Opt(bytes) => data.extend(bytes),
+                Step::OneOf(choices) => {
+                    data.extend(choices[usize::from(filler) % choices.len()]);
+                }
+                Step::Any(count) => data.extend(vec![filler; count]),
+                Step::Run(class, least, _) => {
+                    let byte = (0..=u8::MAX).find(|byte| class(*byte)).unwrap_or_default();
+                    data.extend(vec![byte; least]);
+                }
+                Step::Gap(least, _) => data.extend(vec![filler; least]),
+            }
+        }
+        data
+    }
+
+    #[test]
+    fn no_signature_is_passed_over() {
+        for signature in signatures() {
+            let Shape::Steps(steps) = signature.shape else { continue };
+            for filler in [0, b' ', b'<', b'P', b'z', 0xff] {
+                let data = sample(steps, filler);
+                assert!(signature.fits(&data), "{}", signature.mime);
+                assert_eq!(mime_type(&data), plainly(&data), "{}", signature.mime);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_looked_at_first_does_not_matter(
+            head in proptest::collection::vec(any::<u8>(), 0..6),
+            which in any::<proptest::sample::Index>(),
+            cut in 0usize..60,
+            tail in "(<\\?php|P[1-6]1  1|--- |[+]{3} |\n|@@|[ -~]){0,12}",
+        ) {
+            let steps: Vec<_> = signatures()
+                .filter_map(|s| match s.shape { Shape::Steps(steps) => Some(steps), Shape::Test(..) => None })
+                .collect();
+            let mut data = sample(which.get::<&[Step]>(&steps), b' ');
+            data.truncate(cut);
+            data.splice(0..0, head);
+            data.extend(tail.bytes());
+            if !data.is_empty() {
+                prop_assert_eq!(mime_type(&data), plainly(&data));
+            }
+        }
+    }
 }

@@ -20,7 +20,7 @@ pub(crate) use extensions::{Extensions, check_general_name};
 pub(crate) use name::Name;
 pub(crate) use time::unix_seconds;
 
-use crate::der::{Class, DerError, Element, Reader, integer_hex, push_header, tag};
+use crate::der::{Class, DerError, Element, Integer, Reader, integer_hex, push_header, tag};
 use crate::{hash, oid};
 use key::KeyInfo;
 
@@ -143,71 +143,123 @@ pub struct BasicConstraints {
 /// # Errors
 /// Where the bytes are not the structure of a certificate.
 pub fn parse(data: &[u8]) -> Result<Certificate, DerError> {
-    let whole = Reader::new(data).universal(tag::SEQUENCE)?;
-    let mut outer = whole.members()?;
-    let to_be_signed = outer.universal(tag::SEQUENCE)?;
-    let mut body = to_be_signed.members()?;
-    let signature_algorithm = Algorithm::read(&mut outer)?;
-    let signature = outer.universal(tag::BIT_STRING)?;
-    signature.bits()?;
-    outer.finish()?;
+    Parts::read(data)?.facts()
+}
 
-    let version = match body.optional(Class::Context, 0)? {
-        // A version that no machine word holds counts as minus one.
-        Some(version) => {
-            universal(version.explicit()?, tag::INTEGER)?.integer()?.to_i64().unwrap_or(-1)
-        }
-        None => 0,
-    };
-    let mut serial = integer_hex(body.universal(tag::INTEGER)?.integer()?);
-    serial.truncate(MAX_SERIAL);
-    Algorithm::read(&mut body)?;
-    let issuer = Name::read(&mut body)?;
-    let mut validity = body.sequence()?;
-    let times = [time_element(&mut validity)?, time_element(&mut validity)?];
-    validity.finish()?;
-    let subject = Name::read(&mut body)?;
-    let key = KeyInfo::read(&mut body)?;
-    for unique_id in [1, 2] {
-        if let Some(id) = body.optional(Class::Context, unique_id)? {
-            id.bits()?;
-        }
-    }
-    let extensions = match body.optional(Class::Context, 3)? {
-        Some(list) => Extensions::read(list.explicit()?)?,
-        None => Extensions::default(),
-    };
-    body.finish()?;
+/// Whether `data` begins with a certificate that [`parse`] takes: without its words and without its
+/// hash, which cost most.
+///
+/// # Errors
+/// Those of [`parse`].
+pub(crate) fn check(data: &[u8]) -> Result<(), DerError> {
+    Parts::read(data).map(drop)
+}
 
-    let mut weirds = Vec::new();
-    let mut seconds = [0; 2];
-    for (time, seconds) in times.iter().zip(&mut seconds) {
-        match time.octets().map(|octets| unix_seconds(time, &octets)) {
-            Ok(Ok(value)) => *seconds = value,
-            Ok(Err(weird)) => weirds.push(weird),
-            Err(_) => weirds.push(Weird::TimeType),
+/// A certificate taken apart, all of it checked: wording its facts finds nothing wrong any more.
+struct Parts<'a> {
+    to_be_signed: Element<'a>,
+    signature_algorithm: Algorithm<'a>,
+    signature: Element<'a>,
+    /// As it is encoded: one less than it counts.
+    version: i64,
+    serial: Integer<'a>,
+    issuer: Name<'a>,
+    validity: [Element<'a>; 2],
+    subject: Name<'a>,
+    key: KeyInfo<'a>,
+    extensions: Extensions<'a>,
+}
+
+impl<'a> Parts<'a> {
+    fn read(data: &'a [u8]) -> Result<Self, DerError> {
+        let whole = Reader::new(data).universal(tag::SEQUENCE)?;
+        let mut outer = whole.members()?;
+        let to_be_signed = outer.universal(tag::SEQUENCE)?;
+        let mut body = to_be_signed.members()?;
+        let signature_algorithm = Algorithm::read(&mut outer)?;
+        let signature = outer.universal(tag::BIT_STRING)?;
+        signature.bits()?;
+        outer.finish()?;
+
+        let version = match body.optional(Class::Context, 0)? {
+            // A version that no machine word holds counts as minus one.
+            Some(version) => {
+                universal(version.explicit()?, tag::INTEGER)?.integer()?.to_i64().unwrap_or(-1)
+            }
+            None => 0,
+        };
+        let serial = body.universal(tag::INTEGER)?.integer()?;
+        Algorithm::read(&mut body)?;
+        let issuer = Name::read(&mut body)?;
+        let mut times = body.sequence()?;
+        let validity = [time_element(&mut times)?, time_element(&mut times)?];
+        times.finish()?;
+        let subject = Name::read(&mut body)?;
+        let key = KeyInfo::read(&mut body)?;
+        for unique_id in [1, 2] {
+            if let Some(id) = body.optional(Class::Context, unique_id)? {
+                id.bits()?;
+            }
         }
+        let extensions = match body.optional(Class::Context, 3)? {
+            Some(list) => Extensions::read(list.explicit()?)?,
+            None => Extensions::default(),
+        };
+        body.finish()?;
+        Ok(Self {
+            to_be_signed,
+            signature_algorithm,
+            signature,
+            version,
+            serial,
+            issuer,
+            validity,
+            subject,
+            key,
+            extensions,
+        })
     }
-    let facts = extensions.facts(&mut weirds);
-    let (subject_line, issuer_line) = (subject.line(), issuer.line());
-    Ok(Certificate {
-        fingerprint: fingerprint(&to_be_signed, &signature_algorithm, &signature)?,
-        version: (version.wrapping_add(1)).cast_unsigned(),
-        serial,
-        is_self_signed: subject_line == issuer_line,
-        subject: subject_line,
-        issuer: issuer_line,
-        not_before: seconds[0],
-        not_after: seconds[1],
-        key_algorithm: oid::algorithm_name(key.algorithm.identifier),
-        signature_algorithm: oid::names(signature_algorithm.identifier)
-            .map_or_else(String::new, |names| names.long.to_owned()),
-        key: key.key(),
-        alternative_names: facts.alternative_names,
-        basic_constraints: facts.basic_constraints,
-        weirds,
-        names: host::Names { alternative: facts.host_names, common: subject.common_name() },
-    })
+
+    fn facts(&self) -> Result<Certificate, DerError> {
+        let mut serial = integer_hex(self.serial);
+        serial.truncate(MAX_SERIAL);
+        let mut weirds = Vec::new();
+        let mut seconds = [0; 2];
+        for (time, seconds) in self.validity.iter().zip(&mut seconds) {
+            match time.octets().map(|octets| unix_seconds(time, &octets)) {
+                Ok(Ok(value)) => *seconds = value,
+                Ok(Err(weird)) => weirds.push(weird),
+                Err(_) => weirds.push(Weird::TimeType),
+            }
+        }
+        let facts = self.extensions.facts(&mut weirds);
+        let (subject_line, issuer_line) = (self.subject.line(), self.issuer.line());
+        Ok(Certificate {
+            fingerprint: fingerprint(
+                &self.to_be_signed,
+                &self.signature_algorithm,
+                &self.signature,
+            )?,
+            version: (self.version.wrapping_add(1)).cast_unsigned(),
+            serial,
+            is_self_signed: subject_line == issuer_line,
+            subject: subject_line,
+            issuer: issuer_line,
+            not_before: seconds[0],
+            not_after: seconds[1],
+            key_algorithm: oid::algorithm_name(self.key.algorithm.identifier),
+            signature_algorithm: oid::names(self.signature_algorithm.identifier)
+                .map_or_else(String::new, |names| names.long.to_owned()),
+            key: self.key.key(),
+            alternative_names: facts.alternative_names,
+            basic_constraints: facts.basic_constraints,
+            weirds,
+            names: host::Names {
+                alternative: facts.host_names,
+                common: self.subject.common_name(),
+            },
+        })
+    }
 }
 
 /// SHA-256 of the certificate as DER has it: what is signed stays as it came, the rest is encoded
@@ -360,7 +412,9 @@ mod tests {
             for (at, byte) in edits {
                 data[at] = byte;
             }
-            if let Ok(certificate) = parse(&data) {
+            let parsed = parse(&data);
+            prop_assert_eq!(check(&data), parsed.as_ref().map(drop).map_err(|e| *e));
+            if let Ok(certificate) = parsed {
                 prop_assert!(certificate.subject.is_ascii() && certificate.issuer.is_ascii());
                 let _ = certificate.matches_host(b"a.b.c");
             }

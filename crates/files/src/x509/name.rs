@@ -181,6 +181,7 @@ impl Attribute<'_> {
             }
             _ => return self.push_hex(line),
         };
+        line.reserve(utf8.len());
         for (n, &byte) in utf8.iter().enumerate() {
             push_escaped(byte, n == 0, n + 1 == utf8.len(), line);
         }

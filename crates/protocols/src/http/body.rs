@@ -1,18 +1,20 @@
-//! One message: its header, and its body as entities.
+//! One message: its header, and how its body sinks to its entities.
 //!
 //! A message is a chain of entities: the message itself, and within a multipart body the part at
 //! hand, which may be multipart again. Bytes enter at the top and sink through the chain; on the
 //! way each level counts, unchunks, decompresses and looks for its boundary.
 
 use gannet_base::Dir;
-use gannet_base::Uid;
 
-use super::coding::Base64;
 use super::coding::Inflate;
 use super::coding::Step;
-use super::coding::quoted_printable;
+use super::entity::Body;
+use super::entity::Chunked;
+use super::entity::Delimiter;
+use super::entity::Entity;
+use super::entity::Kind;
+use super::entity::Transfer;
 use super::feed::Feed;
-use super::files::BodyFile;
 use super::message::Version;
 use super::rows::Exchanges;
 use super::syntax::is_blank;
@@ -64,136 +66,12 @@ impl Scope<'_, '_> {
     }
 }
 
-/// Whether a message has a body when its header does not say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
-    /// It has none whatever the header says.
-    Never,
-    /// It has one only if the header says so.
-    IfTold,
-    /// It has one, until the connection ends if need be.
-    Always,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Multipart,
-    Message,
-    Leaf,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chunked {
-    No,
-    BeforeBody,
-    Size,
-    Data,
-    DataEnd,
-    Trailer,
-    Over,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transfer {
-    Identity,
-    Base64,
-    QuotedPrintable,
-}
-
-/// A message, or a part of a multipart one.
-pub(super) struct Entity {
-    pub(super) in_header: bool,
-    pub(super) end: bool,
-    pub(super) kind: Kind,
-    pub(super) boundary: Option<Vec<u8>>,
-    pub(super) transfer: Transfer,
-    base64: Option<Box<Base64>>,
-    pub(super) chunked: Chunked,
-    /// Told length of the body; negative when not told.
-    pub(super) content_length: i64,
-    /// Length of the told range; negative when none was told.
-    pub(super) range_len: i64,
-    /// Bytes that the body, or the chunk at hand, still lacks.
-    lacks: i64,
-    body: Body,
-    /// Bytes of body so far, uncompressed, gaps counted.
-    body_len: u64,
-    /// The body is compressed.
-    pub(super) compressed: bool,
-    inflate: Option<Box<Inflate>>,
-    /// This is a range of a larger file.
-    pub(super) partial: bool,
-    /// Where in that file the next byte belongs.
-    pub(super) offset: u64,
-    /// Size of that file; not positive when not told.
-    pub(super) total: i64,
-    /// The file's size is still to be told.
-    pub(super) tell_size: bool,
-    pub(super) expect_continue: bool,
-    pub(super) file: Option<BodyFile>,
-    /// Name of its file, which stays when more comes after the file's end.
-    pub(super) fuid: Option<Uid>,
-    /// A line end that is content only if more content follows.
-    line_end_waits: bool,
-}
-
-impl Entity {
-    fn new(body: Body, transfer: Transfer) -> Self {
-        Self {
-            in_header: true,
-            end: false,
-            kind: Kind::Leaf,
-            boundary: None,
-            transfer,
-            base64: None,
-            chunked: Chunked::No,
-            content_length: -1,
-            range_len: -1,
-            lacks: 0,
-            body,
-            body_len: 0,
-            compressed: false,
-            inflate: None,
-            partial: false,
-            offset: 0,
-            total: -1,
-            tell_size: true,
-            expect_continue: false,
-            file: None,
-            fuid: None,
-            line_end_waits: false,
-        }
-    }
-}
-
-impl Entity {
-    /// Whether a line is one of its boundaries.
-    fn ends_at(&self, line: &[u8]) -> bool {
-        self.kind == Kind::Multipart && delimiter(self.boundary.as_ref(), line) != Delimiter::None
-    }
-}
-
-/// What a line within a multipart body is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Delimiter {
-    None,
-    Next,
-    Last,
-}
-
-fn delimiter(boundary: Option<&Vec<u8>>, line: &[u8]) -> Delimiter {
-    let rest = boundary.and_then(|b| line.strip_prefix(b"--")?.strip_prefix(&b[..]));
-    match rest {
-        None => Delimiter::None,
-        Some(rest) if rest.starts_with(b"--") => Delimiter::Last,
-        Some(_) => Delimiter::Next,
-    }
-}
-
 /// A request or a response.
 pub(super) struct Message {
     /// The message and the parts within it that are open, outermost first; the last may have ended.
     pub(super) entities: Vec<Entity>,
+    /// All parts above this level do nothing with what is no boundary but pass it on.
+    through: usize,
     /// A header line that may go on with the next one.
     header: Vec<u8>,
     /// Lines in it; 0 for no header line.
@@ -210,6 +88,7 @@ impl Message {
         s.exchanges.begin_entity(s.cx, s.from);
         Self {
             entities: vec![Entity::new(body, Transfer::Identity)],
+            through: 1,
             header: Vec::new(),
             header_lines: 0,
             finished: false,
@@ -222,6 +101,7 @@ impl Message {
         s.exchanges.begin_entity(s.cx, s.from);
         self.entities.clear();
         self.entities.push(Entity::new(body, Transfer::Identity));
+        self.through = 1;
         self.header.clear();
         self.header_lines = 0;
         self.finished = false;
@@ -234,7 +114,7 @@ impl Message {
     }
 
     fn deliver_to(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
-        let level = self.sink(level, data, line_end);
+        let level = self.sink(level, data);
         let e = &mut self.entities[level];
         if e.end {
             return;
@@ -273,22 +153,21 @@ impl Message {
         }
     }
 
-    /// The level that has to do with a line or bytes which arrive at this one: those above count what
-    /// passes and do nothing else. However deep parts lie, a line costs them little.
+    /// The level that has to do with a line or bytes which arrive at this one: those above only look
+    /// for their boundaries. However deep parts lie, a line costs them little.
     #[inline]
-    fn sink(&mut self, mut level: usize, data: &[u8], line_end: bool) -> usize {
+    fn sink(&self, level: usize, data: &[u8]) -> usize {
         // The message itself knows what it lacks.
         if level == 0 {
             return level;
         }
         let may_end = data.starts_with(b"--");
-        let len = data.len() as u64 + if line_end { 2 } else { 0 };
+        let mut level = if may_end { level } else { level.max(self.through) };
         while level + 1 < self.entities.len()
-            && let Some(e) = self.entities.get_mut(level)
+            && let Some(e) = self.entities.get(level)
             && !(e.end || e.in_header || e.compressed || e.kind == Kind::Leaf)
-            && !(may_end && e.ends_at(data))
+            && !(may_end && e.delimiter(data) != Delimiter::None)
         {
-            e.body_len += len;
             level += 1;
         }
         level
@@ -360,21 +239,19 @@ impl Message {
     fn plain_body(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
         let e = &mut self.entities[level];
         e.body_len += data.len() as u64 + if line_end { 2 } else { 0 };
-        if e.kind == Kind::Multipart {
-            match delimiter(e.boundary.as_ref(), data) {
-                Delimiter::None => {}
-                Delimiter::Next => {
-                    self.end_child(s, level);
-                    if !self.entities[level].end {
-                        self.begin_child(s, level);
-                    }
-                    return;
+        match e.delimiter(data) {
+            Delimiter::None => {}
+            Delimiter::Next => {
+                self.end_child(s, level);
+                if !self.entities[level].end {
+                    self.begin_child(s, level);
                 }
-                Delimiter::Last => {
-                    self.end_child(s, level);
-                    self.end_of_data(s, level);
-                    return;
-                }
+                return;
+            }
+            Delimiter::Last => {
+                self.end_child(s, level);
+                self.end_of_data(s, level);
+                return;
             }
         }
         if self.entities[level].kind != Kind::Leaf {
@@ -384,39 +261,13 @@ impl Message {
             }
             return;
         }
-        self.content(s, level, data, line_end);
+        let in_multipart = self.is_in_multipart(level);
+        self.entities[level].content(s, data, line_end, in_multipart);
     }
 
-    /// Content of a leaf: undoes the transfer encoding and passes it to the file.
-    fn content(&mut self, s: &mut Scope<'_, '_>, level: usize, data: &[u8], line_end: bool) {
-        let in_multipart = level > 0 && self.entities[level - 1].kind == Kind::Multipart;
-        let e = &mut self.entities[level];
-        match e.transfer {
-            Transfer::Identity => {
-                if std::mem::take(&mut e.line_end_waits) {
-                    e.submit(s, b"\r\n");
-                }
-                e.submit(s, data);
-                if line_end && in_multipart {
-                    // The last line end belongs to the boundary.
-                    e.line_end_waits = true;
-                } else if line_end {
-                    e.submit(s, b"\r\n");
-                }
-            }
-            Transfer::Base64 => {
-                let mut out = Vec::with_capacity(data.len() / 4 * 3 + 3);
-                if let Some(base64) = &mut e.base64 {
-                    base64.push(data, &mut out);
-                }
-                e.submit(s, &out);
-            }
-            Transfer::QuotedPrintable => {
-                let mut out = Vec::with_capacity(data.len() + 2);
-                quoted_printable(data, &mut out);
-                e.submit(s, &out);
-            }
-        }
+    /// Whether the entity at a level is a part of a multipart one.
+    fn is_in_multipart(&self, level: usize) -> bool {
+        level > 0 && self.entities[level - 1].kind == Kind::Multipart
     }
 
     fn header_line(&mut self, s: &mut Scope<'_, '_>, level: usize, line: &[u8]) {
@@ -468,8 +319,7 @@ impl Message {
 
     /// The header is complete: finds out how the body is delimited (RFC 9112 section 6).
     fn all_headers(&mut self, s: &mut Scope<'_, '_>, level: usize) {
-        let in_multipart = level > 0 && self.entities[level - 1].kind == Kind::Multipart;
-        if in_multipart {
+        if self.is_in_multipart(level) {
             // Lone CR and LF in a part are content.
             s.feed.crlf_only = true;
         }
@@ -507,9 +357,7 @@ impl Message {
 
     fn begin_body(&mut self, s: &mut Scope<'_, '_>, level: usize) {
         let e = &mut self.entities[level];
-        if e.transfer == Transfer::Base64 {
-            e.base64 = Some(Box::default());
-        }
+        e.begin_body();
         if e.kind == Kind::Message {
             self.begin_child(s, level);
         }
@@ -520,7 +368,10 @@ impl Message {
             super::limit_reached(s.cx, "exceeded_mime_max_depth", &level.to_string());
             return;
         }
-        let transfer = self.entities[level].transfer;
+        let Entity { transfer, compressed, .. } = self.entities[level];
+        if level > 0 && self.through == level && !compressed {
+            self.through = level + 1;
+        }
         self.entities.push(Entity::new(Body::Always, transfer));
         s.exchanges.begin_entity(s.cx, s.from);
     }
@@ -529,6 +380,7 @@ impl Message {
         if self.entities.len() > level + 1 {
             self.end_of_data(s, level + 1);
             self.entities.truncate(level + 1);
+            self.through = self.through.min(level.max(1));
         }
     }
 
@@ -546,15 +398,7 @@ impl Message {
             self.all_headers(s, level);
         } else {
             self.end_child(s, level);
-            let e = &mut self.entities[level];
-            if let Some(mut base64) = e.base64.take() {
-                let mut out = Vec::new();
-                base64.finish(&mut out);
-                if let Some(bad) = base64.bad() {
-                    s.cx.weird("base64_illegal_encoding", &bad.to_string(), None);
-                }
-                e.submit(s, &out);
-            }
+            self.entities[level].end_of_body(s);
         }
 
         s.exchanges.end_entity();
@@ -563,10 +407,10 @@ impl Message {
             self.done(s);
             return;
         }
-        if self.entities[level - 1].kind == Kind::Multipart {
+        if self.is_in_multipart(level) {
             s.feed.crlf_only = false;
         }
-        self.end_file(s, level);
+        self.entities[level].end_file(s);
     }
 
     /// Ends the message, wherever it is.
@@ -576,25 +420,18 @@ impl Message {
         }
         self.finished = true;
         self.end_of_data(s, 0);
-        self.end_file(s, 0);
+        self.entities[0].end_file(s);
         s.exchanges.message_done(s.cx, s.from, self.body_len);
-    }
-
-    fn end_file(&mut self, s: &mut Scope<'_, '_>, level: usize) {
-        let e = &mut self.entities[level];
-        if let Some(file) = &mut e.file
-            && file.end(s, &mut e.fuid)
-        {
-            e.file = None;
-        }
     }
 
     /// `len` bytes are missing. Returns whether they lie within the body, so that what follows can
     /// be made sense of.
     pub(super) fn gap(&mut self, s: &mut Scope<'_, '_>, len: u64) -> bool {
         let level = self.entities.iter().rposition(|e| !e.end).unwrap_or(0);
+        let within = level + 1 < self.entities.len();
         let e = &mut self.entities[level];
-        if e.body_len == 0 {
+        // What parts took is not counted at the levels above.
+        if e.body_len == 0 && !within {
             return false;
         }
         e.file_gap(s, len);

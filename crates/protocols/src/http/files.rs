@@ -10,8 +10,8 @@ use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_files::era;
 
-use super::body::Entity;
 use super::body::Scope;
+use super::entity::Entity;
 use super::rows::Exchanges;
 use crate::Env;
 
@@ -26,6 +26,11 @@ pub(super) struct BodyFile {
     /// Other responses may bring more of it: only time, or its last byte, ends it.
     shared: bool,
 }
+
+/// What a key of [`Shared::ranges`] goes by, its first byte: two hosts and a URL,
+const BY_URL: u8 = 0;
+/// or a connection and one of its entities.
+const BY_ENTITY: u8 = 1;
 
 /// A file of which several responses bring ranges.
 #[derive(Debug)]
@@ -81,18 +86,19 @@ impl BodyFile {
     fn join(s: &mut Scope<'_, '_>, total_bytes: Option<u64>) -> Self {
         Shared::sweep(s.cx.env, s.cx.now);
         let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
-        let key = match s.exchanges.range_url(conn) {
-            Some(url) => {
-                let mut key = format!("{} {} ", conn.orig_h, conn.resp_h).into_bytes();
-                key.extend_from_slice(&url);
-                key
-            }
-            None => format!("{uid} {}", s.exchanges.entity_name(Dir::Resp)).into_bytes(),
-        };
-        let key = key.into_boxed_slice();
+        let mut key = Vec::with_capacity(128);
+        key.push(BY_URL);
+        key.extend(conn.orig_h.octets());
+        key.extend(conn.resp_h.octets());
+        if !s.exchanges.range_url(conn, &mut key) {
+            let [depth, entity] = s.exchanges.entity_name(Dir::Resp);
+            key.clear();
+            key.push(BY_ENTITY);
+            key.extend([uid.bits(), depth, entity].map(u64::to_be_bytes).as_flattened());
+        }
         let env = &mut *s.cx.env;
         let mut old_name = None;
-        if let Some(range) = env.http.ranges.get_mut(&key) {
+        if let Some(range) = env.http.ranges.get_mut(&key[..]) {
             let id = range.id;
             if !env.files.is_over(id) {
                 if let Some(total) = total_bytes {
@@ -110,7 +116,7 @@ impl BodyFile {
             env.files.end(&mut env.logs, s.cx.now, id);
         }
         let (id, exchange) = new_file(s, total_bytes, old_name);
-        s.cx.env.http.ranges.insert(key, RangeFile { id, uid, exchange });
+        s.cx.env.http.ranges.insert(key.into_boxed_slice(), RangeFile { id, uid, exchange });
         Self { id, exchange, typed: false, shared: true }
     }
 

@@ -1,10 +1,10 @@
 //! Header fields that steer a message or its row.
 
-use super::body::Chunked;
-use super::body::Entity;
-use super::body::Kind;
 use super::body::Scope;
-use super::body::Transfer;
+use super::entity::Chunked;
+use super::entity::Entity;
+use super::entity::Kind;
+use super::entity::Transfer;
 use super::message::BadRange;
 use super::message::Version;
 use super::message::content_range;
@@ -14,30 +14,100 @@ use super::syntax::field;
 use super::syntax::slash_pair;
 use super::syntax::token;
 
+/// A header field by what it means here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Authorization,
+    Connection,
+    ContentDisposition,
+    ContentEncoding,
+    ContentLength,
+    ContentRange,
+    ContentTransferEncoding,
+    ContentType,
+    Expect,
+    Host,
+    Origin,
+    /// Tells of a proxy.
+    Proxy,
+    Range,
+    Referer,
+    TransferEncoding,
+    Upgrade,
+    UserAgent,
+    /// Of a WebSocket handshake: its name goes on behind [`WEBSOCKET`].
+    WebSocket,
+    Other,
+}
+
+/// Fields of a WebSocket handshake begin with this.
+pub(super) const WEBSOCKET: &[u8] = b"sec-websocket-";
+
+impl Field {
+    /// By its name, in any case.
+    pub(super) fn of(name: &[u8]) -> Self {
+        let is = |what: &[u8]| name.eq_ignore_ascii_case(what);
+        match name.len() {
+            3 if is(b"via") => Self::Proxy,
+            4 if is(b"host") => Self::Host,
+            5 if is(b"range") => Self::Range,
+            6 if is(b"expect") => Self::Expect,
+            6 if is(b"origin") => Self::Origin,
+            7 if is(b"referer") => Self::Referer,
+            7 if is(b"upgrade") => Self::Upgrade,
+            9 if is(b"client-ip") || is(b"forwarded") => Self::Proxy,
+            10 if is(b"connection") => Self::Connection,
+            10 if is(b"user-agent") => Self::UserAgent,
+            12 if is(b"content-type") => Self::ContentType,
+            13 if is(b"authorization") => Self::Authorization,
+            13 if is(b"content-range") => Self::ContentRange,
+            14 if is(b"content-length") => Self::ContentLength,
+            15 if is(b"x-forwarded-for") => Self::Proxy,
+            16 if is(b"content-encoding") => Self::ContentEncoding,
+            16 if is(b"proxy-connection") || is(b"xroxy-connection") || is(b"x-forwarded-from") => {
+                Self::Proxy
+            }
+            17 if is(b"transfer-encoding") => Self::TransferEncoding,
+            19 if is(b"content-disposition") => Self::ContentDisposition,
+            19 if is(b"proxy-authorization") => Self::Authorization,
+            25 if is(b"content-transfer-encoding") => Self::ContentTransferEncoding,
+            n if n >= WEBSOCKET.len()
+                && name[..WEBSOCKET.len()].eq_ignore_ascii_case(WEBSOCKET) =>
+            {
+                Self::WebSocket
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
 impl Entity {
     /// A complete header line, put together from `lines` lines; `level` 0 is the message itself.
     pub(super) fn header(&mut self, s: &mut Scope<'_, '_>, level: usize, line: &[u8], lines: u32) {
         let Some((name, value)) = field(line) else { return };
-        let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());
         if level == 0 && lines > 1 {
             s.weird("HTTP_obsolete_line_folding", name);
         }
-        match name.len() {
-            6 if is("expect") => self.expect(s, value),
-            12 if is("content-type") => self.content_type(value),
-            13 if is("content-range") && s.facts.reply_code == 206 => self.range(s, value),
-            14 if is("content-length") => self.length(s, value),
-            16 if is("content-encoding") => {
+        let field = Field::of(name);
+        match field {
+            Field::Connection => connection(s, value),
+            Field::ContentEncoding => {
                 let coding = token(value).map_or(&b""[..], |t| t.0);
                 let known = [&b"gzip"[..], b"x-gzip", b"deflate"];
                 self.compressed |= known.iter().any(|k| coding.eq_ignore_ascii_case(k));
             }
-            17 if is("transfer-encoding") => self.transfer_encoding(s, level, value),
-            25 if is("content-transfer-encoding") => self.content_transfer(value),
+            Field::ContentLength => self.length(s, value),
+            Field::ContentRange if s.facts.reply_code == 206 => self.range(s, value),
+            Field::ContentTransferEncoding => self.content_transfer(value),
+            Field::ContentType => self.content_type(value),
+            Field::Expect => self.expect(s, value),
+            Field::TransferEncoding => self.transfer_encoding(s, level, value),
+            Field::Upgrade if !s.from.is_orig() => {
+                s.facts.upgrade_to = token(value).map_or(&b""[..], |t| t.0).to_vec();
+            }
             _ => {}
         }
-        connection_header(s, name, value);
-        s.exchanges.header(s.cx, s.from, name, value);
+        s.exchanges.header(s.cx, s.from, field, name, value);
     }
 
     fn length(&mut self, s: &mut Scope<'_, '_>, value: &[u8]) {
@@ -84,7 +154,8 @@ impl Entity {
             s.weird("HTTP_content_range_unknown_byte_unit", b"");
             return;
         }
-        let text: Vec<u8> = rest.iter().copied().filter(|c| *c != b' ').collect();
+        let mut text = Vec::with_capacity(rest.len());
+        text.extend(rest.iter().copied().filter(|c| *c != b' '));
         let range = match content_range(&text) {
             Ok(range) => range,
             Err(BadRange(name, told)) => {
@@ -158,19 +229,39 @@ impl Entity {
     }
 }
 
-/// Fields about the connection: whether it persists, ends, or becomes something else.
-fn connection_header(s: &mut Scope<'_, '_>, name: &[u8], value: &[u8]) {
-    let first = || token(value).map_or(&b""[..], |t| t.0);
-    if name.eq_ignore_ascii_case(b"connection") {
-        let option = first();
-        if s.from.is_orig() {
-            s.facts.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-        } else if option.eq_ignore_ascii_case(b"close") {
-            s.facts.connection_close = true;
-        } else if option.eq_ignore_ascii_case(b"upgrade") {
-            s.facts.upgrade = true;
+/// Whether the connection persists, ends, or becomes something else.
+fn connection(s: &mut Scope<'_, '_>, value: &[u8]) {
+    let option = token(value).map_or(&b""[..], |t| t.0);
+    if s.from.is_orig() {
+        s.facts.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+    } else if option.eq_ignore_ascii_case(b"close") {
+        s.facts.connection_close = true;
+    } else if option.eq_ignore_ascii_case(b"upgrade") {
+        s.facts.upgrade = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_by_their_names() {
+        for (name, field) in [
+            ("Host", Field::Host),
+            ("VIA", Field::Proxy),
+            ("X-Forwarded-From", Field::Proxy),
+            ("Xroxy-Connection", Field::Proxy),
+            ("Client-Ip", Field::Proxy),
+            ("Content-Encoding", Field::ContentEncoding),
+            ("Proxy-Authorization", Field::Authorization),
+            ("Sec-WebSocket-Protocol", Field::WebSocket),
+            ("sec-websocket-", Field::WebSocket),
+            ("Sec-WebSocket", Field::Other),
+            ("Content-Typo", Field::Other),
+            ("", Field::Other),
+        ] {
+            assert_eq!(Field::of(name.as_bytes()), field, "{name}");
         }
-    } else if !s.from.is_orig() && name.eq_ignore_ascii_case(b"upgrade") {
-        s.facts.upgrade_to = first().to_vec();
     }
 }

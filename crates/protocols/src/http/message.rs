@@ -2,6 +2,7 @@
 
 use super::syntax::is_blank;
 use super::syntax::is_token;
+use super::syntax::is_uri;
 use super::syntax::skip_blanks;
 
 /// Something odd on the way, by the name Zeek gives it.
@@ -81,11 +82,6 @@ fn is_method_char(c: u8) -> bool {
     is_token(c) && !matches!(c, b'{' | b'}')
 }
 
-/// Characters a URI may hold (RFC 3986 section 2), its escapes, and NUL.
-fn is_uri_char(c: u8) -> bool {
-    c.is_ascii_alphanumeric() || b"\0:/?#[]@!$&'()*+,;=-_.~%".contains(&c)
-}
-
 fn keyword_any_case(data: &[u8]) -> bool {
     data.get(..KEYWORD.len()).is_some_and(|k| k.eq_ignore_ascii_case(KEYWORD))
 }
@@ -93,7 +89,7 @@ fn keyword_any_case(data: &[u8]) -> bool {
 /// Reads a request line (RFC 9112 section 3), as leniently as servers do.
 pub fn request_line<'a>(line: &'a [u8], odd: &mut Oddities) -> RequestLine<'a> {
     let bad = RequestLine { request: None, version: None };
-    let method_len = line.iter().take_while(|c| is_method_char(**c)).count();
+    let method_len = line.iter().position(|c| !is_method_char(*c)).unwrap_or(line.len());
     if method_len == 0 {
         // " HTTP/1.1" at the end: a request all the same.
         let tail = line.len().checked_sub(9).map(|at| &line[at..]);
@@ -108,7 +104,7 @@ pub fn request_line<'a>(line: &'a [u8], odd: &mut Oddities) -> RequestLine<'a> {
         return bad;
     }
 
-    let mut uri_end = target.iter().take_while(|c| is_uri_char(**c)).count();
+    let mut uri_end = target.iter().position(|c| !is_uri(*c)).unwrap_or(target.len());
     let starts_with_keyword = keyword_any_case(target);
     if starts_with_keyword && !target.starts_with(KEYWORD) {
         odd.push("lowercase_HTTP_keyword");
@@ -294,16 +290,18 @@ pub fn content_range(text: &[u8]) -> Result<ContentRange, BadRange> {
 
 /// Where `keyword` (lower case), blanks, perhaps a `*` if `star`, and `=` end in `text`; the last place.
 fn after_assignment(text: &[u8], keyword: &[u8], star: bool) -> Option<usize> {
-    let ends = |start: usize| {
-        let rest = skip_blanks(text.get(start + keyword.len()..)?);
-        let rest = match rest.strip_prefix(b"*") {
-            Some(after) if star => after,
-            _ => rest,
-        };
-        Some(text.len() - rest.strip_prefix(b"=")?.len())
+    let assigns = |at: &usize| {
+        let mut before = &text[..*at];
+        if star && let [rest @ .., b'*'] = before {
+            before = rest;
+        }
+        while let [rest @ .., b' ' | b'\t'] = before {
+            before = rest;
+        }
+        let start = before.len().checked_sub(keyword.len());
+        start.is_some_and(|start| before[start..].eq_ignore_ascii_case(keyword))
     };
-    let at = |start: &usize| text[*start..*start + keyword.len()].eq_ignore_ascii_case(keyword);
-    (0..(text.len() + 1).saturating_sub(keyword.len())).rev().filter(at).find_map(ends)
+    memchr::memrchr_iter(b'=', text).find(assigns).map(|at| at + 1)
 }
 
 /// The file's name in a `Content-Disposition`.
@@ -452,7 +450,24 @@ mod tests {
         assert_eq!(content_type_name(b"text/html; charset=x"), None);
     }
 
+    /// As [`after_assignment`] has it, place by place.
+    fn plainly_after(text: &[u8], keyword: &[u8], star: bool) -> Option<usize> {
+        (0..text.len()).rev().find_map(|start| {
+            let name = text[start..].get(..keyword.len())?;
+            let rest = skip_blanks(&text[start + keyword.len()..]);
+            let rest = rest.strip_prefix(b"*").filter(|_| star).unwrap_or(rest);
+            let value = rest.strip_prefix(b"=").filter(|_| name.eq_ignore_ascii_case(keyword))?;
+            Some(text.len() - value.len())
+        })
+    }
+
     proptest! {
+        #[test]
+        fn assignments(text in "(name|NaMe|[nme \t*=;x]){0,16}", star: bool) {
+            let text = text.as_bytes();
+            prop_assert_eq!(after_assignment(text, b"name", star), plainly_after(text, b"name", star));
+        }
+
         #[test]
         fn any_line_is_read_without_panic(line: Vec<u8>) {
             let mut odd = Vec::new();

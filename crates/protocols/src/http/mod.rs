@@ -14,6 +14,7 @@
 mod analyzer;
 mod body;
 mod coding;
+mod entity;
 mod feed;
 mod files;
 mod header;

@@ -10,8 +10,12 @@ use gannet_log::Enum;
 use gannet_log::Limits;
 use gannet_log::Set;
 use gannet_log::Vector;
+use gannet_log::write_addr;
+use gannet_log::write_count;
 
 use super::coding::Base64;
+use super::header::Field;
+use super::header::WEBSOCKET;
 use super::message::Version;
 use super::message::content_type_name;
 use super::message::disposition_filename;
@@ -110,20 +114,6 @@ const METHODS: &[&[u8]] = &[
     b"BMOVE",
     b"SEARCH",
     b"QUERY",
-];
-
-/// Headers of a WebSocket handshake begin with this.
-const WEBSOCKET: &[u8] = b"sec-websocket-";
-
-/// Headers that tell of a proxy.
-const PROXY_HEADERS: &[&[u8]] = &[
-    b"FORWARDED",
-    b"X-FORWARDED-FOR",
-    b"X-FORWARDED-FROM",
-    b"CLIENT-IP",
-    b"VIA",
-    b"XROXY-CONNECTION",
-    b"PROXY-CONNECTION",
 ];
 
 type Text = Option<Box<[u8]>>;
@@ -230,6 +220,51 @@ impl Exchange {
             resp_filenames: resp.as_ref().and_then(|f| list(&f.names)),
             resp_mime_types: resp.as_ref().and_then(|f| list(&f.types)),
         });
+    }
+}
+
+impl Exchange {
+    /// What a header field says of the request.
+    fn request_header(&mut self, cx: &mut Context<'_>, field: Field, name: &[u8], value: &[u8]) {
+        match field {
+            Field::Host => self.host = Some(value.into()),
+            Field::Origin => self.origin = Some(value.into()),
+            Field::Referer => self.referrer = Some(value.into()),
+            Field::UserAgent => self.user_agent = Some(value.into()),
+            Field::Range => self.range_request = true,
+            Field::Proxy => {
+                let text = [&name.to_ascii_uppercase(), &b" -> "[..], value].concat();
+                if !self.proxied.0.contains(&text) && self.proxied.0.len() < MAX_PROXIED {
+                    self.proxied.0.push(text);
+                }
+            }
+            Field::Authorization
+                if value.get(..6).is_some_and(|v| v.eq_ignore_ascii_case(b"basic ")) =>
+            {
+                let (user, bad) = basic_user(value);
+                self.username = Some(user.into());
+                if let Some(bad) = bad {
+                    cx.weird("base64_illegal_encoding", &bad, None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a header field says of the entity that is open.
+    fn entity_header(&mut self, cx: &mut Context<'_>, field: Field, value: &[u8]) {
+        let Some(entity) = &mut self.entity else {
+            cx.weird("missing_HTTP_entity", "", Some("HTTP"));
+            return;
+        };
+        let filename = match field {
+            Field::ContentDisposition => disposition_filename(value),
+            Field::ContentType => content_type_name(value),
+            _ => None,
+        };
+        if let Some(filename) = filename {
+            *entity = Some(filename.into());
+        }
     }
 }
 
@@ -354,43 +389,23 @@ impl Exchanges {
     }
 
     /// A header field of a message or a part.
-    pub(super) fn header(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
+    pub(super) fn header(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: Dir,
+        field: Field,
+        name: &[u8],
+        value: &[u8],
+    ) {
         software(cx, from, name, value);
         let e = self.at(cx, from);
-        let is = |what: &str| name.eq_ignore_ascii_case(what.as_bytes());
         if from.is_orig() {
-            let field = match name.len() {
-                4 if is("host") => Some(&mut e.host),
-                6 if is("origin") => Some(&mut e.origin),
-                7 if is("referer") => Some(&mut e.referrer),
-                10 if is("user-agent") => Some(&mut e.user_agent),
-                _ => None,
-            };
-            if let Some(field) = field {
-                *field = Some(value.into());
-            } else if is("range") {
-                e.range_request = true;
-            } else if PROXY_HEADERS.iter().any(|h| name.eq_ignore_ascii_case(h)) {
-                let text = [&name.to_ascii_uppercase(), &b" -> "[..], value].concat();
-                if !e.proxied.0.contains(&text) && e.proxied.0.len() < MAX_PROXIED {
-                    e.proxied.0.push(text);
-                }
-            } else if (is("authorization") || is("proxy-authorization"))
-                && value.get(..6).is_some_and(|v| v.eq_ignore_ascii_case(b"basic "))
-            {
-                let (user, bad) = basic_user(value);
-                e.username = Some(user.into());
-                if let Some(bad) = bad {
-                    cx.weird("base64_illegal_encoding", &bad, None);
-                }
-            }
+            e.request_header(cx, field, name, value);
         }
-        self.entity_header(cx, from, name, value);
-        if let Some((prefix, name)) = name.split_at_checked(WEBSOCKET.len())
-            && prefix.eq_ignore_ascii_case(WEBSOCKET)
-        {
+        e.entity_header(cx, field, value);
+        if field == Field::WebSocket {
             let handshake = self.handshake.get_or_insert_default();
-            handshake.header(cx, from.is_orig(), name, value);
+            handshake.header(cx, from.is_orig(), &name[WEBSOCKET.len()..], value);
         }
     }
 
@@ -410,24 +425,6 @@ impl Exchanges {
             None => Origin::default(),
         };
         handshake.established(cx, origin);
-    }
-
-    fn entity_header(&mut self, cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
-        let e = self.at(cx, from);
-        let Some(entity) = &mut e.entity else {
-            cx.weird("missing_HTTP_entity", "", Some("HTTP"));
-            return;
-        };
-        let filename = if name.eq_ignore_ascii_case(b"content-disposition") {
-            disposition_filename(value)
-        } else if name.eq_ignore_ascii_case(b"content-type") {
-            content_type_name(value)
-        } else {
-            None
-        };
-        if let Some(filename) = filename {
-            *entity = Some(filename.into());
-        }
     }
 
     /// A message has ended, with so many bytes of body.
@@ -454,29 +451,29 @@ impl Exchanges {
         e.entity.as_ref()?.as_ref().map(|name| name.to_vec())
     }
 
-    /// Whether responses to the request at hand may be parts of one file, and that file's URL.
-    pub(super) fn range_url(&mut self, id: ConnId) -> Option<Vec<u8>> {
-        let e = self.by_depth(self.current).filter(|e| e.range_request)?;
+    /// Whether responses to the request at hand may be parts of one file; if so, appends its URL.
+    pub(super) fn range_url(&mut self, id: ConnId, url: &mut Vec<u8>) -> bool {
+        let depth = self.current;
+        let Some(e) = self.by_depth(depth).filter(|e| e.range_request) else { return false };
         let uri = e.uri.as_deref().unwrap_or(b"/<missed_request>");
-        if memchr::memmem::find(uri, b"://").is_some() {
-            return Some(uri.to_vec());
-        }
-        let mut url = match &e.host {
-            Some(host) => host.to_vec(),
-            None => id.resp_h.to_string().into_bytes(),
-        };
-        if id.resp_p != 80 {
-            url.extend_from_slice(format!(":{}", id.resp_p).as_bytes());
+        if memchr::memmem::find(uri, b"://").is_none() {
+            match &e.host {
+                Some(host) => url.extend_from_slice(host),
+                None => write_addr(url, id.resp_h),
+            }
+            if id.resp_p != 80 {
+                url.push(b':');
+                write_count(url, u64::from(id.resp_p));
+            }
         }
         url.extend_from_slice(uri);
-        Some(url)
+        true
     }
 
     /// What tells the entity at hand from all others of the connection.
-    pub(super) fn entity_name(&mut self, from: Dir) -> String {
+    pub(super) fn entity_name(&mut self, from: Dir) -> [u64; 2] {
         let depth = self.current;
-        let entity = self.by_depth(depth).map_or(0, |e| e.entities[from.index()]);
-        format!("{depth} {entity}")
+        [depth, self.by_depth(depth).map_or(0, |e| e.entities[from.index()])]
     }
 
     /// A file begins; returns the name by which its [type](Self::file_type) is told later.

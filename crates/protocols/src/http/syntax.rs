@@ -52,47 +52,82 @@ pub(super) fn filler(data: &[u8]) -> usize {
     i
 }
 
-fn is_special(c: u8) -> bool {
-    matches!(
-        c,
-        b'(' | b')'
-            | b'<'
-            | b'>'
-            | b'@'
-            | b','
-            | b';'
-            | b':'
-            | b'\\'
-            | b'"'
-            | b'/'
-            | b'['
-            | b']'
-            | b'?'
-            | b'='
-    )
+/// What a character may stand in, a bit each: read once a character of every header line.
+static CLASSES: [u8; 256] = classes();
+
+const TOKEN: u8 = 1;
+const BOUNDARY: u8 = 2;
+const FIELD_NAME: u8 = 4;
+const URI: u8 = 8;
+
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut c = 33;
+    while c <= 126 {
+        classes[c] |= TOKEN | BOUNDARY | FIELD_NAME;
+        c += 1;
+    }
+    without(&mut classes, TOKEN, b"()<>@,;:\\\"/[]?=");
+    // Boundaries in the wild use far more characters than allowed.
+    without(&mut classes, BOUNDARY, b"\"");
+    without(&mut classes, FIELD_NAME, b":");
+    // Characters a URI may hold (RFC 3986 section 2), its escapes, and NUL.
+    let others = b"\0:/?#[]@!$&'()*+,;=-_.~%";
+    let mut i = 0;
+    while i < others.len() {
+        classes[others[i] as usize] |= URI;
+        i += 1;
+    }
+    let mut c = b'0';
+    while c <= b'z' {
+        if c.is_ascii_alphanumeric() {
+            classes[c as usize] |= URI;
+        }
+        c += 1;
+    }
+    classes
 }
 
+const fn without(classes: &mut [u8; 256], class: u8, characters: &[u8]) {
+    let mut i = 0;
+    while i < characters.len() {
+        classes[characters[i] as usize] &= !class;
+        i += 1;
+    }
+}
+
+fn is(c: u8, class: u8) -> bool {
+    CLASSES[usize::from(c)] & class != 0
+}
+
+/// A character of a token, as RFC 2045 has it.
 pub(super) fn is_token(c: u8) -> bool {
-    (33..=126).contains(&c) && !is_special(c)
+    is(c, TOKEN)
 }
 
-/// Boundaries in the wild use far more characters than allowed.
+/// A character that a URI may hold, escaped or not, and NUL.
+pub(super) fn is_uri(c: u8) -> bool {
+    is(c, URI)
+}
+
 fn is_boundary(c: u8) -> bool {
-    (33..=126).contains(&c) && c != b'"'
+    is(c, BOUNDARY)
 }
 
 fn is_field_name(c: u8) -> bool {
-    (33..=126).contains(&c) && c != b':'
+    is(c, FIELD_NAME)
 }
 
 /// The first run of characters that are `wanted`, with what follows it; anything before it is
 /// skipped.
-fn run(data: &[u8], start: usize, wanted: fn(u8) -> bool) -> Option<(&[u8], &[u8])> {
+#[inline]
+fn run(data: &[u8], start: usize, wanted: impl Fn(u8) -> bool) -> Option<(&[u8], &[u8])> {
     let mut i = start;
     while let Some(&c) = data.get(i) {
         if wanted(c) {
-            let n = data[i..].iter().take_while(|c| wanted(**c)).count();
-            return Some((&data[i..i + n], &data[i + n..]));
+            let rest = &data[i..];
+            let n = rest.iter().position(|c| !wanted(*c)).unwrap_or(rest.len());
+            return Some(rest.split_at(n));
         }
         i += filler(&data[i..]).max(1);
     }
@@ -185,6 +220,20 @@ mod tests {
         assert_eq!(field(b"Host"), None);
         assert_eq!(field(b"two words: x"), None);
         assert_eq!(field(b""), None);
+    }
+
+    #[test]
+    fn classes_are_those_of_the_grammar() {
+        for c in 0..=255 {
+            let printed = (33..=126).contains(&c);
+            assert_eq!(is_token(c), printed && !b"()<>@,;:\\\"/[]?=".contains(&c));
+            assert_eq!(
+                (is_boundary(c), is_field_name(c)),
+                (printed && c != b'"', printed && c != b':')
+            );
+            let mark = b"\0:/?#[]@!$&'()*+,;=-_.~%".contains(&c);
+            assert_eq!(is_uri(c), c.is_ascii_alphanumeric() || mark);
+        }
     }
 
     #[test]

@@ -226,6 +226,48 @@ fn parts_of_a_multipart_body() {
 }
 
 #[test]
+fn parts_within_parts() {
+    let body = b"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n\
+                 --c\r\nContent-Type: message/rfc822\r\n\r\n\
+                 Content-Disposition: attachment; filename=in\r\n\r\none\r\n--two\r\n--c\r\n\r\n\
+                 three\r\n--b\r\nContent-Disposition: attachment; filename=out\r\n\r\nfour\r\n--b--\r\n";
+    let request = [
+        &b"POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n"[..],
+        format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(),
+        body,
+    ]
+    .concat();
+    for at in 0..=request.len() {
+        let (rows, h) = run(&[(Dir::Orig, &request[..at]), (Dir::Orig, &request[at..])]);
+        assert_eq!(rows[0]["orig_filenames"], "in,out");
+        assert_eq!(rows[0]["request_body_len"], body.len().to_string());
+        let files: Vec<_> = h
+            .rows("files")
+            .iter()
+            .map(|f| (f["filename"].clone(), f["seen_bytes"].clone()))
+            .collect();
+        let expected = [("in", "12"), ("-", "5"), ("out", "4")];
+        assert_eq!(files, expected.map(|(name, seen)| (name.into(), seen.into())));
+    }
+}
+
+#[test]
+fn a_gap_behind_the_last_part_is_a_file_of_what_holds_it() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    let request = b"POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n\
+                    Content-Length: 500\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n\
+                    Content-Length: 2\r\n\r\nab";
+    a.stream(&mut h.cx(), Dir::Orig, request);
+    a.gap(&mut h.cx(), Dir::Orig, 7);
+    a.finish(&mut h.cx());
+    let files = h.rows("files");
+    let seen: Vec<_> =
+        files.iter().map(|f| (&f["seen_bytes"][..], &f["missing_bytes"][..])).collect();
+    assert_eq!(seen, [("2", "0"), ("0", "7")]);
+}
+
+#[test]
 fn a_gap_within_a_body_counts() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());

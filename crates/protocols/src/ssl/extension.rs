@@ -75,7 +75,11 @@ impl<'a> ServerNames<'a> {
 /// # Errors
 /// When a name reaches beyond the extension.
 pub fn alpn(data: &[u8]) -> Result<Option<&[u8]>, Malformed> {
-    alpn_names(data).map(|names| names.first().copied())
+    let mut first = None;
+    each_alpn_name(data, |name| {
+        first.get_or_insert(name);
+    })?;
+    Ok(first)
 }
 
 /// All names of an ALPN extension.
@@ -83,12 +87,17 @@ pub fn alpn(data: &[u8]) -> Result<Option<&[u8]>, Malformed> {
 /// # Errors
 /// When a name reaches beyond the extension.
 pub fn alpn_names(data: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
-    let mut list = Reader::new(data).vector16("ApplicationLayerProtocolNegotiationExtension")?;
     let mut names = Vec::new();
-    while !list.is_empty() {
-        names.push(list.vector8("ProtocolName:name")?.rest());
-    }
+    each_alpn_name(data, |name| names.push(name))?;
     Ok(names)
+}
+
+fn each_alpn_name<'a>(data: &'a [u8], mut tell: impl FnMut(&'a [u8])) -> Result<(), Malformed> {
+    let mut list = Reader::new(data).vector16("ApplicationLayerProtocolNegotiationExtension")?;
+    while !list.is_empty() {
+        tell(list.vector8("ProtocolName:name")?.rest());
+    }
+    Ok(())
 }
 
 /// The group that a server's key share names (RFC 8446 section 4.2.8).

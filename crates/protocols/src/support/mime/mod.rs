@@ -17,6 +17,8 @@ pub use header::Field;
 pub use header::MediaType;
 pub use header::token;
 
+use memchr::memchr;
+
 use crate::support::text::hex;
 
 /// Entities nested in one another; the outermost has depth 0.
@@ -96,7 +98,8 @@ impl Mime {
     /// The next line, without its end. `line_end` says whether CR LF followed it.
     pub fn line(&mut self, line: &[u8], line_end: bool, sink: &mut impl Sink) {
         let delimiter = line.starts_with(b"--");
-        let mut depth = 0;
+        // What is no boundary is for the innermost: those around it are past their headers.
+        let mut depth = if delimiter { 0 } else { self.open.len().saturating_sub(1) };
         while depth < self.open.len() {
             let entity = &mut self.open[depth];
             if entity.in_header {
@@ -309,26 +312,22 @@ impl Entity {
 /// line break hides it. What is not properly escaped stands for itself.
 pub fn decode_quoted_printable(line: &[u8], out: &mut Vec<u8>) {
     let tail = line.iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
-    let mut text = &line[..line.len() - tail];
+    let text = &line[..line.len() - tail];
     out.reserve(text.len() + 2);
-    while let Some(at) = memchr::memchr(b'=', text) {
-        let (plain, escape) = text.split_at(at);
-        out.extend_from_slice(plain);
-        text = match *escape {
-            [_] => return,
-            [_, high, low, ref rest @ ..]
-                if let (Some(high), Some(low)) = (hex(high), hex(low)) =>
-            {
+    let mut rest = text;
+    while let Some(at) = memchr(b'=', rest) {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        match rest {
+            [] => return,
+            [high, low, after @ ..] if let (Some(high), Some(low)) = (hex(*high), hex(*low)) => {
                 out.push(high << 4 | low);
-                rest
+                rest = after;
             }
-            _ => {
-                out.push(b'=');
-                &escape[1..]
-            }
-        };
+            _ => out.push(b'='),
+        }
     }
-    out.extend_from_slice(text);
+    out.extend_from_slice(rest);
     out.extend_from_slice(b"\r\n");
 }
 

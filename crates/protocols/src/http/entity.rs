@@ -1,0 +1,195 @@
+//! An entity: the message itself or a part of a multipart one, and what becomes of its content.
+
+use gannet_base::Uid;
+
+use super::body::Scope;
+use super::coding::Base64;
+use super::coding::Inflate;
+use super::coding::quoted_printable;
+use super::files::BodyFile;
+
+/// Whether a message has a body when its header does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// It has none whatever the header says.
+    Never,
+    /// It has one only if the header says so.
+    IfTold,
+    /// It has one, until the connection ends if need be.
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Multipart,
+    Message,
+    Leaf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chunked {
+    No,
+    BeforeBody,
+    Size,
+    Data,
+    DataEnd,
+    Trailer,
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transfer {
+    Identity,
+    Base64,
+    QuotedPrintable,
+}
+
+/// A message, or a part of a multipart one.
+pub(super) struct Entity {
+    pub(super) in_header: bool,
+    pub(super) end: bool,
+    pub(super) kind: Kind,
+    pub(super) boundary: Option<Vec<u8>>,
+    pub(super) transfer: Transfer,
+    base64: Option<Box<Base64>>,
+    pub(super) chunked: Chunked,
+    /// Told length of the body; negative when not told.
+    pub(super) content_length: i64,
+    /// Length of the told range; negative when none was told.
+    pub(super) range_len: i64,
+    /// Bytes that the body, or the chunk at hand, still lacks.
+    pub(super) lacks: i64,
+    pub(super) body: Body,
+    /// Bytes of body so far, uncompressed, gaps counted; but for the message itself, without those that
+    /// only passed on their way to a part.
+    pub(super) body_len: u64,
+    /// The body is compressed.
+    pub(super) compressed: bool,
+    pub(super) inflate: Option<Box<Inflate>>,
+    /// This is a range of a larger file.
+    pub(super) partial: bool,
+    /// Where in that file the next byte belongs.
+    pub(super) offset: u64,
+    /// Size of that file; not positive when not told.
+    pub(super) total: i64,
+    /// The file's size is still to be told.
+    pub(super) tell_size: bool,
+    pub(super) expect_continue: bool,
+    pub(super) file: Option<BodyFile>,
+    /// Name of its file, which stays when more comes after the file's end.
+    pub(super) fuid: Option<Uid>,
+    /// A line end that is content only if more content follows.
+    line_end_waits: bool,
+}
+
+impl Entity {
+    pub(super) fn new(body: Body, transfer: Transfer) -> Self {
+        Self {
+            in_header: true,
+            end: false,
+            kind: Kind::Leaf,
+            boundary: None,
+            transfer,
+            base64: None,
+            chunked: Chunked::No,
+            content_length: -1,
+            range_len: -1,
+            lacks: 0,
+            body,
+            body_len: 0,
+            compressed: false,
+            inflate: None,
+            partial: false,
+            offset: 0,
+            total: -1,
+            tell_size: true,
+            expect_continue: false,
+            file: None,
+            fuid: None,
+            line_end_waits: false,
+        }
+    }
+
+    /// What a line is to it.
+    #[inline]
+    pub(super) fn delimiter(&self, line: &[u8]) -> Delimiter {
+        let boundary = self.boundary.as_ref().filter(|_| self.kind == Kind::Multipart);
+        match boundary.and_then(|b| line.strip_prefix(b"--")?.strip_prefix(&b[..])) {
+            None => Delimiter::None,
+            Some(rest) if rest.starts_with(b"--") => Delimiter::Last,
+            Some(_) => Delimiter::Next,
+        }
+    }
+
+    /// The body begins.
+    pub(super) fn begin_body(&mut self) {
+        if self.transfer == Transfer::Base64 {
+            self.base64 = Some(Box::default());
+        }
+    }
+
+    /// Content of a leaf: undoes the transfer encoding and passes it to the file.
+    pub(super) fn content(
+        &mut self,
+        s: &mut Scope<'_, '_>,
+        data: &[u8],
+        line_end: bool,
+        in_multipart: bool,
+    ) {
+        match self.transfer {
+            Transfer::Identity => {
+                if std::mem::take(&mut self.line_end_waits) {
+                    self.submit(s, b"\r\n");
+                }
+                self.submit(s, data);
+                if line_end && in_multipart {
+                    // The last line end belongs to the boundary.
+                    self.line_end_waits = true;
+                } else if line_end {
+                    self.submit(s, b"\r\n");
+                }
+            }
+            Transfer::Base64 => {
+                let mut out = Vec::with_capacity(data.len() / 4 * 3 + 3);
+                if let Some(base64) = &mut self.base64 {
+                    base64.push(data, &mut out);
+                }
+                self.submit(s, &out);
+            }
+            Transfer::QuotedPrintable => {
+                let mut out = Vec::with_capacity(data.len() + 2);
+                quoted_printable(data, &mut out);
+                self.submit(s, &out);
+            }
+        }
+    }
+
+    /// The body ended: what waited for more of it.
+    pub(super) fn end_of_body(&mut self, s: &mut Scope<'_, '_>) {
+        if let Some(mut base64) = self.base64.take() {
+            let mut out = Vec::new();
+            base64.finish(&mut out);
+            if let Some(bad) = base64.bad() {
+                s.cx.weird("base64_illegal_encoding", &bad.to_string(), None);
+            }
+            self.submit(s, &out);
+        }
+    }
+
+    /// Its file ended with it.
+    pub(super) fn end_file(&mut self, s: &mut Scope<'_, '_>) {
+        if let Some(file) = &mut self.file
+            && file.end(s, &mut self.fuid)
+        {
+            self.file = None;
+        }
+    }
+}
+
+/// What a line within a multipart body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delimiter {
+    None,
+    Next,
+    Last,
+}
