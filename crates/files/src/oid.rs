@@ -6,6 +6,8 @@
 
 use std::sync::LazyLock;
 
+use gannet_log::write_count;
+
 /// The registered identifiers.
 const REGISTRY: &str = include_str!("oids.txt");
 
@@ -31,7 +33,7 @@ pub fn dotted(octets: &[u8]) -> String {
         return String::new();
     }
     // An octet of an arc is two digits and a bit, and a dot stands before it.
-    let mut text = String::with_capacity(3 * octets.len() + 1);
+    let mut text = Vec::with_capacity(3 * octets.len() + 1);
     let mut start = 0;
     while start < octets.len() {
         let arc = &octets[start..];
@@ -40,48 +42,34 @@ pub fn dotted(octets: &[u8]) -> String {
         push_arc(&arc[..length], start == 0, &mut text);
         start += length;
     }
-    text
+    // Digits and dots.
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Appends one arc; the first octets of an identifier hold two.
-fn push_arc(octets: &[u8], first: bool, text: &mut String) {
+fn push_arc(octets: &[u8], first: bool, text: &mut Vec<u8>) {
     if !first {
-        text.push('.');
+        text.push(b'.');
     }
     if octets.len() <= 9 {
         let value = octets.iter().fold(0u64, |value, octet| (value << 7) | u64::from(octet & 0x7f));
         let root = if first { (value / 40).min(2) } else { 0 };
         if first {
-            push_number(root, text);
-            text.push('.');
+            write_count(text, root);
+            text.push(b'.');
         }
-        push_number(value - root * 40, text);
+        write_count(text, value - root * 40);
         return;
     }
     let mut magnitude = pack_septets(octets);
     if first {
-        text.push_str("2.");
+        text.extend_from_slice(b"2.");
         // More than 63 bits are at least 80.
         subtract(&mut magnitude, 80);
     }
     if let Some(digits) = crate::der::decimal(&magnitude) {
-        text.push_str(&digits);
+        text.extend_from_slice(digits.as_bytes());
     }
-}
-
-/// Appends a number in decimal.
-fn push_number(number: u64, text: &mut String) {
-    let mut digits = [0; 20];
-    let (mut rest, mut at) = (number, digits.len());
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    text.extend(digits[at..].iter().map(|digit| char::from(*digit)));
 }
 
 /// Seven bits an octet to eight bits an octet, aligned at the end.

@@ -47,11 +47,6 @@ const fn bitmap(ports: &[u16]) -> Ports {
     map
 }
 
-#[inline]
-fn has(ports: &Ports, port: u16) -> bool {
-    ports[usize::from(port >> 6)] >> (port & 63) & 1 != 0
-}
-
 /// Whether a connection is of the hub by one of its ports.
 #[inline]
 pub fn is_by_port(proto: Proto, a: u16, b: u16) -> bool {
@@ -82,38 +77,6 @@ fn is_dhcp(payload: &[u8]) -> bool {
     payload.get(236..240) == Some(b"\x63\x82\x53\x63")
 }
 
-/// Ports that connections of the hub have: the known ones, and those of connections that came to
-/// it otherwise.
-#[derive(Clone, Debug)]
-pub struct HubPorts {
-    tcp: Box<Ports>,
-    udp: Box<Ports>,
-}
-
-impl Default for HubPorts {
-    fn default() -> Self {
-        Self { tcp: Box::new(TCP), udp: Box::new(UDP) }
-    }
-}
-
-impl HubPorts {
-    /// Whether a connection with these ports may be of the hub, not counting what datagrams hold.
-    #[inline]
-    pub fn may_have(&self, proto: Proto, a: u16, b: u16) -> bool {
-        match proto {
-            Proto::Tcp => has(&self.tcp, a) || has(&self.tcp, b),
-            Proto::Udp => has(&self.udp, a) || has(&self.udp, b),
-            _ => false,
-        }
-    }
-
-    /// Connections with this port may be of the hub from now on.
-    pub fn add(&mut self, proto: Proto, port: u16) {
-        let ports = if proto == Proto::Udp { &mut self.udp } else { &mut self.tcp };
-        ports[usize::from(port >> 6)] |= 1 << (port & 63);
-    }
-}
-
 /// A set of ports, a bit each.
 #[derive(Clone, Debug)]
 pub(crate) struct PortSet(Box<Ports>);
@@ -127,7 +90,7 @@ impl Default for PortSet {
 impl PortSet {
     #[inline]
     pub(crate) fn has(&self, port: u16) -> bool {
-        has(&self.0, port)
+        self.0[usize::from(port >> 6)] >> (port & 63) & 1 != 0
     }
 
     pub(crate) fn add(&mut self, port: u16) {
@@ -136,6 +99,38 @@ impl PortSet {
 
     pub(crate) fn clear(&mut self) {
         self.0.fill(0);
+    }
+}
+
+/// Ports that connections of the hub have: the known ones, and those of connections that came to
+/// it otherwise.
+#[derive(Clone, Debug)]
+pub struct HubPorts {
+    tcp: PortSet,
+    udp: PortSet,
+}
+
+impl Default for HubPorts {
+    fn default() -> Self {
+        Self { tcp: PortSet(Box::new(TCP)), udp: PortSet(Box::new(UDP)) }
+    }
+}
+
+impl HubPorts {
+    /// Whether a connection with these ports may be of the hub, not counting what datagrams hold.
+    #[inline]
+    pub fn may_have(&self, proto: Proto, a: u16, b: u16) -> bool {
+        match proto {
+            Proto::Tcp => self.tcp.has(a) || self.tcp.has(b),
+            Proto::Udp => self.udp.has(a) || self.udp.has(b),
+            _ => false,
+        }
+    }
+
+    /// Connections with this port may be of the hub from now on.
+    pub fn add(&mut self, proto: Proto, port: u16) {
+        let ports = if proto == Proto::Udp { &mut self.udp } else { &mut self.tcp };
+        ports.add(port);
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::io::Write;
 use std::path::Path;
+use std::path::PathBuf;
 
 use gannet_base::Time;
 
@@ -34,12 +35,16 @@ impl Stream {
     /// Makes its file, if logs go to files, before there is anything to write: what is wrong with it is known soon, and
     /// the end has less to do.
     pub(super) fn create(&mut self, options: &Options, error: &mut Option<io::Error>) {
-        let Some(dir) = &options.dir else { return };
-        let path = dir.join(format!("{}.log", self.path));
+        let Some(path) = self.file_path(options) else { return };
         match File::create(&path) {
             Ok(file) => self.file = Some(file),
             Err(e) => note(error, &path, &e),
         }
+    }
+
+    /// Where its file is, if logs go to files.
+    fn file_path(&self, options: &Options) -> Option<PathBuf> {
+        options.dir.as_ref().map(|dir| dir.join(format!("{}.log", self.path)))
     }
 
     /// Writes what is in the buffer, in whole pieces of `unit` bytes.
@@ -47,12 +52,12 @@ impl Stream {
     pub(super) fn flush(&mut self, options: &Options, error: &mut Option<io::Error>, unit: usize) {
         let whole = self.buffer.len() / unit * unit;
         self.bytes += whole as u64;
-        if let Some(dir) = &options.dir
-            && let Some(file) = &mut self.file
-        {
+        if let Some(file) = &mut self.file {
             let mut pieces = self.buffer.bytes()[..whole].chunks(PIECE);
-            if let Err(e) = pieces.try_for_each(|piece| file.write_all(piece)) {
-                note(error, &dir.join(format!("{}.log", self.path)), &e);
+            if let Err(e) = pieces.try_for_each(|piece| file.write_all(piece))
+                && let Some(path) = self.file_path(options)
+            {
+                note(error, &path, &e);
             }
         }
         self.buffer.drop_first(whole);

@@ -91,7 +91,7 @@ pub(super) struct Session {
     channel: Option<Channel>,
     directory: Vec<u8>,
     /// Memory for the next one.
-    last_directory: Vec<u8>,
+    spare_directory: Vec<u8>,
     pending: Vec<Command>,
     /// Number of the command that the last reply answered, or [`UNKNOWN`].
     current: Option<u64>,
@@ -124,7 +124,7 @@ impl Session {
             reply: None,
             channel: None,
             directory: b".".to_vec(),
-            last_directory: Vec::new(),
+            spare_directory: Vec::new(),
             pending: Vec::new(),
             current: None,
             last_seq: 0,
@@ -228,7 +228,7 @@ impl Session {
 
     fn change_directory(&mut self, at: usize, code: u16, text: &[u8]) {
         let Some(command) = self.pending.get_mut(at).filter(|c| !c.directory_taken) else { return };
-        let (path, directory) = (&mut self.last_directory, &self.directory);
+        let (path, directory) = (&mut self.spare_directory, &self.directory);
         path.clear();
         match (command.word(), code) {
             (b"CWD", 250) => paths::join(path, directory, command.argument()),
@@ -237,9 +237,9 @@ impl Session {
             _ => return,
         }
         command.directory_taken = true;
-        std::mem::swap(&mut self.directory, &mut self.last_directory);
-        if self.last_directory.capacity() > MAX_SPARE {
-            self.last_directory = Vec::new();
+        std::mem::swap(&mut self.directory, &mut self.spare_directory);
+        if self.spare_directory.capacity() > MAX_SPARE {
+            self.spare_directory = Vec::new();
         }
     }
 

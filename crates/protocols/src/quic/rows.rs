@@ -2,6 +2,7 @@ use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_files::hash::hex;
 
 use super::message::Long;
 use crate::Context;
@@ -138,20 +139,9 @@ fn version_name(version: u32) -> String {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n)]);
-    bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_in_digits() {
-        assert_eq!(hex(b"\x00\x1f\xa9"), "001fa9");
-        assert_eq!(hex(b""), "");
-    }
 
     #[test]
     fn versions() {
