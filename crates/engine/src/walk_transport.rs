@@ -64,7 +64,7 @@ impl Shard {
         Known { hash, at }
     }
 
-    /// The same, once it was looked for.
+    /// The connection of a packet and the packet's direction, once it was looked for.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "all there is to say of a new connection")]
     fn found(
