@@ -15,6 +15,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use gannet_base::Addr;
 use gannet_base::Proto;
@@ -39,6 +40,8 @@ use crate::plan::Shared;
 use crate::plan::Stopping;
 use crate::shard::Shard;
 use crate::sieve::Sieve;
+use crate::spread::HELD;
+use crate::spread::Home;
 use crate::state::Crowd;
 use crate::state::State;
 use crate::steer::Outbox;
@@ -97,10 +100,14 @@ impl Front {
         let mut hub = Shard::new(options.clone(), Role::Hub(outbox));
         hub.keeper.join(&crowd, parts);
         let mut crew = Crew { shared, threads: Vec::new() };
+        let home = Home::of_caller();
         for n in 1..parts {
             let shared = Arc::clone(&crew.shared);
             let work = move || {
                 let _stopping = Stopping(&shared);
+                let (held, begun) = (home.hold(n), Instant::now());
+                shared.work(n, |_| begun.elapsed() >= HELD);
+                drop(held);
                 shared.work(n, |_| false);
             };
             crew.threads.push(thread::Builder::new().name(format!("worker {n}")).spawn(work)?);

@@ -18,6 +18,7 @@ mod part;
 mod plan;
 mod shard;
 mod sieve;
+mod spread;
 mod state;
 mod steer;
 #[cfg(test)]

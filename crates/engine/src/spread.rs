@@ -1,0 +1,110 @@
+//! Threads, each on a processor of its own from the start.
+//!
+//! Schedulers leave a new thread where it was made, and wake it there, until they have seen for a while how
+//! busy it is: for twenty milliseconds two threads take turns on one processor while another one rests, which
+//! is longer than the analysis of many a capture. So each thread goes to a processor of its own, and is held
+//! there until the scheduler knows. It may go anywhere afterwards.
+
+use std::time::Duration;
+
+/// How long threads are held.
+pub(crate) const HELD: Duration = Duration::from_millis(100);
+
+/// Where a thread was that others start from.
+#[derive(Clone, Copy)]
+pub(crate) struct Home(usize);
+
+impl Home {
+    /// Where the caller is.
+    pub(crate) fn of_caller() -> Self {
+        #[cfg(target_os = "linux")]
+        return Self(rustix::thread::sched_getcpu());
+        #[cfg(not(target_os = "linux"))]
+        return Self(0);
+    }
+
+    /// Moves the caller's thread, the `n`th beside the one that was here, to the `n`th processor from here of
+    /// those it may be on, and holds it there. Only a wish: if it cannot be, the thread stays where it is.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn hold(self, n: usize) -> Held {
+        use rustix::thread::CpuSet;
+        use rustix::thread::sched_getaffinity;
+        use rustix::thread::sched_setaffinity;
+
+        let held = || {
+            let allowed = sched_getaffinity(None).ok()?;
+            let mut one = CpuSet::new();
+            one.set(self.nth(n, |cpu| allowed.is_set(cpu))?);
+            sched_setaffinity(None, &one).ok()?;
+            Some(allowed)
+        };
+        Held(held())
+    }
+
+    /// As on Linux, but nothing is done.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn hold(self, _: usize) -> Held {
+        Held
+    }
+
+    /// The `n`th processor from here, those in between counted that are allowed, and from the first one again
+    /// after the last.
+    #[cfg(target_os = "linux")]
+    fn nth(self, n: usize, is_allowed: impl Fn(usize) -> bool) -> Option<usize> {
+        let all = rustix::thread::CpuSet::MAX_CPU;
+        let from_here = (0..all).map(|i| (self.0 + i) % all).filter(|cpu| is_allowed(*cpu));
+        let count = from_here.clone().count();
+        from_here.clone().nth(n.checked_rem(count)?)
+    }
+}
+
+/// A thread that is held where it is, until this is dropped in it.
+#[cfg(target_os = "linux")]
+pub(crate) struct Held(Option<rustix::thread::CpuSet>);
+
+/// A thread that is not held.
+#[cfg(not(target_os = "linux"))]
+pub(crate) struct Held;
+
+#[cfg(target_os = "linux")]
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(allowed) = &self.0 {
+            // What was allowed before cannot fail but where somebody has just changed it.
+            let _ = rustix::thread::sched_setaffinity(None, allowed);
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_taken_in_turn() {
+        let places = |home, allowed: &[usize]| {
+            [0, 1, 2, 3].map(|n| Home(home).nth(n, |cpu| allowed.contains(&cpu)))
+        };
+        assert_eq!(places(0, &[0, 1]), [0, 1, 0, 1].map(Some));
+        assert_eq!(places(1, &[0, 1]), [1, 0, 1, 0].map(Some));
+        assert_eq!(places(5, &[2, 5, 7, 9]), [5, 7, 9, 2].map(Some));
+        // The caller's own is not allowed any more.
+        assert_eq!(places(6, &[2, 5, 7]), [7, 2, 5, 7].map(Some));
+        assert_eq!(places(3, &[]), [None; 4]);
+    }
+
+    #[test]
+    fn a_thread_is_held_and_may_go_anywhere_afterwards() {
+        let allowed = || rustix::thread::sched_getaffinity(None).unwrap();
+        let before = allowed();
+        let home = Home::of_caller();
+        let thread = std::thread::spawn(move || {
+            let held = home.hold(1);
+            let during = allowed();
+            drop(held);
+            (during.count(), allowed())
+        });
+        let (during, after) = thread.join().unwrap();
+        assert!(during == 1 && after == before);
+    }
+}
