@@ -146,37 +146,75 @@ impl Merge {
 /// What is written is `done` with.
 fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: impl FnMut(Rows)) {
     let until = until.unwrap_or(NONE);
-    loop {
-        // The part with the next row, and the key up to which its rows come next.
-        let (mut i, mut key, mut limit) = (0, NONE, until);
-        for (at, head) in stream.heads.iter().enumerate() {
-            if *head < key {
-                limit = limit.min(key);
-                (i, key) = (at, *head);
-            } else {
-                limit = limit.min(*head);
+    while let Some(Next { first, second, limit }) = Next::of(&stream.heads, until) {
+        let Stream { place, parts, heads, .. } = &mut *stream;
+        let Some(pending) = parts.get_mut(first).and_then(VecDeque::front_mut) else { return };
+        let place = *place.get_or_insert_with(|| logs.place(&pending.rows));
+        if let Some(second) = second {
+            let both = [first.min(second), first.max(second)];
+            let Ok([a, b]) = parts.get_disjoint_mut(both) else { return };
+            let (Some(a), Some(b)) = (a.front_mut(), b.front_mut()) else { return };
+            let rows = [(&a.rows, a.next), (&b.rows, b.next)];
+            [a.next, b.next] = logs.add_in_turns(place, rows, limit);
+            go_on(parts, heads, second, &mut done);
+        } else {
+            let from = pending.next;
+            let rest = pending.rows.marks.get(from + 1..).unwrap_or_default();
+            // Keys of different parts differ; should they not, the first part comes first.
+            pending.next = from + 1 + rest.iter().take_while(|m| m.0 < limit).count();
+            logs.add_at(place, &pending.rows, from..pending.next);
+        }
+        go_on(parts, heads, first, &mut done);
+    }
+}
+
+/// Some rows of a part were written: what its next one is.
+fn go_on(
+    parts: &mut [VecDeque<Pending>],
+    heads: &mut [Key],
+    i: usize,
+    done: &mut impl FnMut(Rows),
+) {
+    let (Some(part), Some(head)) = (parts.get_mut(i), heads.get_mut(i)) else { return };
+    if part.front().is_some_and(|pending| pending.next >= pending.rows.marks.len())
+        && let Some(written) = part.pop_front()
+    {
+        done(written.rows);
+    }
+    *head = part.front().map_or(NONE, Pending::key);
+}
+
+/// Whose rows come next.
+struct Next {
+    /// The part that has the next one.
+    first: usize,
+    /// The part that takes turns with it.
+    second: Option<usize>,
+    /// No other part has a row before this.
+    limit: Key,
+}
+
+impl Next {
+    /// By the keys of all parts' next rows. `None` if none comes before `until`.
+    fn of(heads: &[Key], until: Key) -> Option<Self> {
+        let (mut first, mut second, mut others) = ((NONE, 0), (NONE, 0), until);
+        for (i, head) in heads.iter().enumerate() {
+            let mut later = (*head, i);
+            if later.0 < first.0 {
+                std::mem::swap(&mut later, &mut first);
             }
+            if later.0 < second.0 {
+                std::mem::swap(&mut later, &mut second);
+            }
+            others = others.min(later.0);
         }
-        if key >= until {
-            return;
-        }
-        let (Some(part), Some(head)) = (stream.parts.get_mut(i), stream.heads.get_mut(i)) else {
-            return;
-        };
-        let Some(pending) = part.front_mut() else { return };
-        let from = pending.next;
-        let rest = pending.rows.marks.get(from + 1..).unwrap_or_default();
-        // Keys of different parts differ; should they not, the first part comes first.
-        pending.next = from + 1 + rest.iter().take_while(|m| m.0 < limit).count();
-        let place = *stream.place.get_or_insert_with(|| logs.place(&pending.rows));
-        logs.add_at(place, &pending.rows, from..pending.next);
-        *head = pending.key();
-        if pending.next == pending.rows.marks.len()
-            && let Some(written) = part.pop_front()
-        {
-            done(written.rows);
-            *head = part.front().map_or(NONE, Pending::key);
-        }
+        let takes_turns = second.0 < others;
+        let limit = if takes_turns { others } else { others.min(second.0) };
+        (first.0 < until).then_some(Self {
+            first: first.1,
+            second: takes_turns.then_some(second.1),
+            limit,
+        })
     }
 }
 

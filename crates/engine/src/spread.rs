@@ -7,8 +7,21 @@
 
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use nix::sched::CpuSet;
+#[cfg(target_os = "linux")]
+use nix::sched::sched_getaffinity;
+#[cfg(target_os = "linux")]
+use nix::sched::sched_setaffinity;
+#[cfg(target_os = "linux")]
+use nix::unistd::Pid;
+
 /// How long threads are held.
 pub(crate) const HELD: Duration = Duration::from_millis(100);
+
+/// The thread that asks.
+#[cfg(target_os = "linux")]
+const CALLER: Pid = Pid::from_raw(0);
 
 /// Where a thread was that others start from.
 #[derive(Clone, Copy)]
@@ -18,7 +31,7 @@ impl Home {
     /// Where the caller is.
     pub(crate) fn of_caller() -> Self {
         #[cfg(target_os = "linux")]
-        return Self(rustix::thread::sched_getcpu());
+        return Self(nix::sched::sched_getcpu().unwrap_or(0));
         #[cfg(not(target_os = "linux"))]
         return Self(0);
     }
@@ -27,15 +40,11 @@ impl Home {
     /// those it may be on, and holds it there. Only a wish: if it cannot be, the thread stays where it is.
     #[cfg(target_os = "linux")]
     pub(crate) fn hold(self, n: usize) -> Held {
-        use rustix::thread::CpuSet;
-        use rustix::thread::sched_getaffinity;
-        use rustix::thread::sched_setaffinity;
-
         let held = || {
-            let allowed = sched_getaffinity(None).ok()?;
+            let allowed = sched_getaffinity(CALLER).ok()?;
             let mut one = CpuSet::new();
-            one.set(self.nth(n, |cpu| allowed.is_set(cpu))?);
-            sched_setaffinity(None, &one).ok()?;
+            one.set(self.nth(n, |cpu| allowed.is_set(cpu).unwrap_or(false))?).ok()?;
+            sched_setaffinity(CALLER, &one).ok()?;
             Some(allowed)
         };
         Held(held())
@@ -51,7 +60,7 @@ impl Home {
     /// after the last.
     #[cfg(target_os = "linux")]
     fn nth(self, n: usize, is_allowed: impl Fn(usize) -> bool) -> Option<usize> {
-        let all = rustix::thread::CpuSet::MAX_CPU;
+        let all = CpuSet::count();
         let from_here = (0..all).map(|i| (self.0 + i) % all).filter(|cpu| is_allowed(*cpu));
         let count = from_here.clone().count();
         from_here.clone().nth(n.checked_rem(count)?)
@@ -60,7 +69,7 @@ impl Home {
 
 /// A thread that is held where it is, until this is dropped in it.
 #[cfg(target_os = "linux")]
-pub(crate) struct Held(Option<rustix::thread::CpuSet>);
+pub(crate) struct Held(Option<CpuSet>);
 
 /// A thread that is not held.
 #[cfg(not(target_os = "linux"))]
@@ -71,7 +80,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         if let Some(allowed) = &self.0 {
             // What was allowed before cannot fail but where somebody has just changed it.
-            let _ = rustix::thread::sched_setaffinity(None, allowed);
+            let _ = sched_setaffinity(CALLER, allowed);
         }
     }
 }
@@ -95,16 +104,17 @@ mod tests {
 
     #[test]
     fn a_thread_is_held_and_may_go_anywhere_afterwards() {
-        let allowed = || rustix::thread::sched_getaffinity(None).unwrap();
+        let allowed = || sched_getaffinity(CALLER).unwrap();
         let before = allowed();
         let home = Home::of_caller();
         let thread = std::thread::spawn(move || {
             let held = home.hold(1);
             let during = allowed();
             drop(held);
-            (during.count(), allowed())
+            (during, allowed())
         });
         let (during, after) = thread.join().unwrap();
-        assert!(during == 1 && after == before);
+        let count = (0..CpuSet::count()).filter(|cpu| during.is_set(*cpu).unwrap()).count();
+        assert!(count == 1 && after == before);
     }
 }

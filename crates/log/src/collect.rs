@@ -1,5 +1,7 @@
 //! Rows that are collected in memory with their places, for somebody else to put in order.
 
+use std::ops::Range;
+
 use gannet_base::Time;
 
 use crate::row::Field;
@@ -72,11 +74,58 @@ impl Rows {
 
     /// Some of the lines.
     #[inline]
-    pub(crate) fn lines(&self, which: std::ops::Range<usize>) -> &[u8] {
-        let end = |rows: usize| match rows.checked_sub(1) {
-            Some(last) => self.marks.get(last).map_or(0, |m| m.1 as usize),
-            None => 0,
-        };
-        self.bytes.get(end(which.start)..end(which.end)).unwrap_or_default()
+    pub(crate) fn lines(&self, which: Range<usize>) -> &[u8] {
+        self.bytes.get(self.end(which.start)..self.end(which.end)).unwrap_or_default()
+    }
+
+    /// Where so many of the first lines end.
+    #[inline]
+    fn end(&self, rows: usize) -> usize {
+        let last = rows.checked_sub(1).and_then(|last| self.marks.get(last));
+        last.map_or(0, |mark| mark.1 as usize)
+    }
+}
+
+/// Rows of two parts that are written in turns, each of which lies before all rows of others.
+pub(crate) struct Turns<'a>([Turn<'a>; 2]);
+
+/// Those of one part.
+struct Turn<'a> {
+    bytes: &'a [u8],
+    marks: &'a [(Key, u32)],
+    next: usize,
+    /// Where the line of the next one begins.
+    start: usize,
+}
+
+impl<'a> Turns<'a> {
+    /// Of rows that begin at these places, those with a key before `limit`.
+    pub(crate) fn new(rows: [(&'a Rows, usize); 2], limit: Key) -> Self {
+        Self(rows.map(|(rows, next)| {
+            let rest = rows.marks.get(next..).unwrap_or_default();
+            let end = next + rest.partition_point(|mark| mark.0 < limit);
+            let marks = rows.marks.get(..end).unwrap_or_default();
+            Turn { bytes: &rows.bytes, marks, next, start: rows.end(next) }
+        }))
+    }
+
+    /// The line of the next row, as long as both parts have one: which has the earlier key cannot be
+    /// foreseen, so that this is counted with and not branched on. Should the keys be the same, the first
+    /// part's row comes first.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<&'a [u8]> {
+        let [first, second] = &self.0;
+        let (a, b) = (&first.marks.get(first.next)?.0, &second.marks.get(second.next)?.0);
+        let second_is_next = if a.packet == b.packet { b < a } else { b.packet < a.packet };
+        let turn = &mut self.0[usize::from(second_is_next)];
+        let end = turn.marks.get(turn.next)?.1 as usize;
+        let line = turn.bytes.get(turn.start..end).unwrap_or_default();
+        (turn.next, turn.start) = (turn.next + 1, end);
+        Some(line)
+    }
+
+    /// Where the rows that are left begin.
+    pub(crate) fn places(&self) -> [usize; 2] {
+        [self.0[0].next, self.0[1].next]
     }
 }

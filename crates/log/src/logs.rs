@@ -17,6 +17,7 @@ use crate::collect::COPIED;
 use crate::collect::Key;
 use crate::collect::Rows;
 use crate::collect::Shape;
+use crate::collect::Turns;
 use crate::json::JsonTimes;
 use crate::row::Cut;
 use crate::row::Row;
@@ -208,6 +209,22 @@ impl Logs {
         self.add_lines(place, rows.lines(which), n);
     }
 
+    /// Adds rows of two others in the order of their keys, from these places on, as long as both have one
+    /// with a key before `limit`. Returns the places of those that are left. The rows are of one stream, whose
+    /// [place](Self::place) is known.
+    pub fn add_in_turns(
+        &mut self,
+        place: usize,
+        rows: [(&Rows, usize); 2],
+        limit: Key,
+    ) -> [usize; 2] {
+        let mut turns = Turns::new(rows, limit);
+        while let Some(line) = turns.next() {
+            self.add_lines(place, line, 1);
+        }
+        turns.places()
+    }
+
     #[inline]
     fn add_lines(&mut self, i: usize, lines: &[u8], rows: u64) {
         let Some(stream) = self.streams.get_mut(i) else { return };
@@ -278,15 +295,8 @@ impl Logs {
     /// A buffer goes to its file, or a row to the others that are collected.
     #[inline(never)]
     fn filled(&mut self, i: usize) {
+        let Some(key) = self.key else { return self.flush(i) };
         let stream = &mut self.streams[i];
-        let Some(key) = self.key else {
-            if let Some(tap) = &self.options.tap {
-                tap.add(stream.shape, stream.buffer.bytes());
-                stream.bytes += stream.buffer.len() as u64;
-                return stream.buffer.clear();
-            }
-            return stream.flush(&self.options, &mut self.error, PIECE);
-        };
         let end = stream.buffer.len();
         let before = stream.marks.last().map_or(0, |m| m.1 as usize);
         if before == 0 {
@@ -296,6 +306,19 @@ impl Logs {
         stream.marks.push((key, end as u32));
         if end >= CHUNK - CHUNK_REST {
             self.chunk(i);
+        }
+    }
+
+    /// A buffer goes to its file.
+    #[cold]
+    fn flush(&mut self, i: usize) {
+        let stream = &mut self.streams[i];
+        if let Some(tap) = &self.options.tap {
+            tap.add(stream.shape, stream.buffer.bytes());
+            stream.bytes += stream.buffer.len() as u64;
+            stream.buffer.clear();
+        } else {
+            stream.flush(&self.options, &mut self.error, PIECE);
         }
     }
 
