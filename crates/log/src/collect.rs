@@ -109,10 +109,11 @@ impl<'a> Turns<'a> {
         }))
     }
 
-    /// The line of the next row, as long as both parts have one: which has the earlier key cannot be
-    /// foreseen, so that this is counted with and not branched on. Should the keys be the same, the first
+    /// The line of the next row, as long as both parts have one. Should the keys be the same, the first
     /// part's row comes first.
-    #[inline]
+    // Which has the earlier key cannot be foreseen, so that it is counted with and not branched on: apart from
+    // its caller, or the compiler keeps both parts in registers, and branches.
+    #[inline(never)]
     pub(crate) fn next(&mut self) -> Option<&'a [u8]> {
         let [first, second] = &self.0;
         let (a, b) = (&first.marks.get(first.next)?.0, &second.marks.get(second.next)?.0);

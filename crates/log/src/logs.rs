@@ -219,8 +219,20 @@ impl Logs {
         limit: Key,
     ) -> [usize; 2] {
         let mut turns = Turns::new(rows, limit);
-        while let Some(line) = turns.next() {
-            self.add_lines(place, line, 1);
+        let full_at = self.full_at;
+        while let Some(stream) = self.streams.get_mut(place) {
+            let mut is_full = false;
+            while !is_full && let Some(line) = turns.next() {
+                if stream.enabled {
+                    stream.rows += 1;
+                    stream.buffer.extend(line);
+                    is_full = stream.buffer.len() >= full_at;
+                }
+            }
+            if !is_full {
+                break;
+            }
+            self.filled(place);
         }
         turns.places()
     }
