@@ -30,6 +30,7 @@ use crate::limits;
 use crate::memory;
 use crate::names::System;
 use crate::outcome::Outcome;
+use crate::pages;
 use crate::paths;
 use crate::paths::Folders;
 use crate::paths::Found;
@@ -183,6 +184,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         memory::start_counting();
     }
     let begun = Instant::now();
+    pages::watch();
     let stop = Stop::on_signals().context("signals")?;
     let threads = args.threads.map(|n| usize::from(n.get()));
     let mut run = Run { options, threads, stop, terminal, tally: Tally::default() };

@@ -18,6 +18,7 @@ mod memory;
 mod names;
 mod out;
 mod outcome;
+mod pages;
 mod paths;
 mod replay;
 #[cfg(feature = "lua")]

@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use libmimalloc_sys::{mi_malloc, mi_realloc, mi_zalloc};
 use mimalloc::MiMalloc;
 
+use crate::pages;
+
 /// The allocator of the command.
 pub(crate) struct Counting;
 
@@ -120,13 +122,16 @@ fn is_aligned_anyway(size: usize, align: usize) -> bool {
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let at = if is_aligned_anyway(layout.size(), layout.align()) {
-            // SAFETY: any size may be asked for.
-            unsafe { mi_malloc(layout.size()) }.cast()
-        } else {
-            // SAFETY: the caller's promise, passed on.
-            unsafe { MiMalloc.alloc(layout) }
+        let take = || {
+            if is_aligned_anyway(layout.size(), layout.align()) {
+                // SAFETY: any size may be asked for.
+                unsafe { mi_malloc(layout.size()) }.cast()
+            } else {
+                // SAFETY: the caller's promise, passed on.
+                unsafe { MiMalloc.alloc(layout) }
+            }
         };
+        let at = if pages::LARGE.contains(&layout.size()) { pages::watched(take) } else { take() };
         if ON.load(Ordering::Relaxed) > 0 {
             add(at);
         }
@@ -135,13 +140,16 @@ unsafe impl GlobalAlloc for Counting {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let at = if is_aligned_anyway(layout.size(), layout.align()) {
-            // SAFETY: any size may be asked for.
-            unsafe { mi_zalloc(layout.size()) }.cast()
-        } else {
-            // SAFETY: the caller's promise, passed on.
-            unsafe { MiMalloc.alloc_zeroed(layout) }
+        let take = || {
+            if is_aligned_anyway(layout.size(), layout.align()) {
+                // SAFETY: any size may be asked for.
+                unsafe { mi_zalloc(layout.size()) }.cast()
+            } else {
+                // SAFETY: the caller's promise, passed on.
+                unsafe { MiMalloc.alloc_zeroed(layout) }
+            }
         };
+        let at = if pages::LARGE.contains(&layout.size()) { pages::watched(take) } else { take() };
         if ON.load(Ordering::Relaxed) > 0 {
             add(at);
         }
@@ -163,13 +171,16 @@ unsafe impl GlobalAlloc for Counting {
         if counts {
             sub(at);
         }
-        let at = if is_aligned_anyway(size, layout.align()) {
-            // SAFETY: `at` is allocated, by the caller's promise.
-            unsafe { mi_realloc(at.cast(), size) }.cast()
-        } else {
-            // SAFETY: the caller's promise, passed on.
-            unsafe { MiMalloc.realloc(at, layout, size) }
+        let take = || {
+            if is_aligned_anyway(size, layout.align()) {
+                // SAFETY: `at` is allocated, by the caller's promise.
+                unsafe { mi_realloc(at.cast(), size) }.cast()
+            } else {
+                // SAFETY: the caller's promise, passed on.
+                unsafe { MiMalloc.realloc(at, layout, size) }
+            }
         };
+        let at = if pages::LARGE.contains(&size) { pages::watched(take) } else { take() };
         if counts {
             add(at);
         }

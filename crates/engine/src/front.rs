@@ -31,6 +31,8 @@ use gannet_wire::protocol;
 
 use crate::Options;
 use crate::block::Block;
+use crate::cores::HELD;
+use crate::cores::Home;
 use crate::glance::LINK;
 use crate::glance::Plain;
 use crate::merge::Merge;
@@ -40,8 +42,6 @@ use crate::plan::Shared;
 use crate::plan::Stopping;
 use crate::shard::Shard;
 use crate::sieve::Sieve;
-use crate::spread::HELD;
-use crate::spread::Home;
 use crate::state::Crowd;
 use crate::state::State;
 use crate::steer::Outbox;

@@ -9,6 +9,7 @@
 mod block;
 mod community_id;
 mod conn_log;
+mod cores;
 mod front;
 mod glance;
 mod limits;
@@ -18,7 +19,6 @@ mod part;
 mod plan;
 mod shard;
 mod sieve;
-mod spread;
 mod state;
 mod steer;
 #[cfg(test)]
