@@ -15,11 +15,12 @@ use crate::raw::secret::{self, Drawn, Words};
 /// once, would turn every table into a list. Why foldhash: it hashes short keys in one or two wide
 /// multiplications, several times faster than `SipHash`, and every multiplication is folded with secret
 /// words (192 bits and a seed here, from the operating system through std's `RandomState`), so collisions
-/// cannot be computed without them. Byte strings of 16 to 64 bytes are first brought down to two numbers by
-/// a universal hash ([`KeyedHasher`]) under 512 secret bits more, which no two of them agree in but with one
-/// key in 2^32: among a million chosen without the key there are a hundred such pairs. It is not a cryptographic function: someone who could see hashes, or
-/// time single lookups finely, might learn of the key; logs show neither. Where that is not enough, give
-/// the dictionary std's `RandomState` instead: any `BuildHasher` will do that is a [`TableHash`].
+/// cannot be computed without them. Byte strings of 16 to 64 bytes are brought down to two numbers first, by
+/// a universal hash under 512 secret bits more: two of them, chosen without the key, come down to the same
+/// with one key in 2^32, so among a million there are some hundred such pairs. None of it is a cryptographic
+/// function: someone who could see hashes, or time single lookups finely, might learn of the key; logs show
+/// neither. Where that is not enough, give the dictionary std's `RandomState` instead: any `BuildHasher` will
+/// do that is a [`TableHash`].
 ///
 /// Takes no room in the dictionary: the key belongs to the process.
 #[derive(Clone, Copy, Debug, Default)]
