@@ -162,9 +162,10 @@ fn table<'k, Q: ?Sized + 'k>(
     for size in sizes {
         let keys = keys_of(size);
         let copies = (4096 / size).clamp(1, 256);
-        // Small sizes are over in microseconds: many turns, so that some are not disturbed. Those that
-        // live in a cache that others use need several, too.
-        let turns = args.turns * (400_000 / size).clamp(1, 20);
+        // The smallest sizes are over in microseconds: many turns, so that they do not all come in a moment when the
+        // processor is slow. Larger ones have fewer, as processors learn by heart how searches for a few thousand
+        // keys branch; those that live in a cache that others use need several, too.
+        let turns = args.turns * if size <= 10 { 100 } else { (400_000 / size).clamp(1, 20) };
         let costs = measure::least(maps(&keys, copies), turns);
         print(out, size, &costs)?;
         rows.push((size, costs));
