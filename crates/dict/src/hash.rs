@@ -6,7 +6,8 @@ use std::hash::RandomState;
 
 use foldhash::fast::FoldHasher;
 
-use crate::raw::secret::{self, Drawn};
+use crate::raw::pieces::{Pieces, Secret};
+use crate::raw::secret::{self, Drawn, Words};
 
 /// The default hash: foldhash (its fast variant) under a key drawn once a process.
 ///
@@ -14,34 +15,36 @@ use crate::raw::secret::{self, Drawn};
 /// once, would turn every table into a list. Why foldhash: it hashes short keys in one or two wide
 /// multiplications, several times faster than `SipHash`, and every multiplication is folded with secret
 /// words (192 bits and a seed here, from the operating system through std's `RandomState`), so collisions
-/// cannot be computed without them. It is not a cryptographic function: someone who could see hashes, or
-/// time single lookups finely, might learn of the key; logs show neither. Where that is not enough, give
-/// the dictionary std's `RandomState` instead: any `BuildHasher` will do that is a [`TableHash`].
+/// cannot be computed without them. Byte strings of 16 to 64 bytes are brought down to two numbers first, by
+/// a universal hash under 512 secret bits more: two of them, chosen without the key, come down to the same
+/// with one key in 2^32, so among a million there are some hundred such pairs. None of it is a cryptographic
+/// function: someone who could see hashes, or time single lookups finely, might learn of the key; logs show
+/// neither. Where that is not enough, give the dictionary std's `RandomState` instead: any `BuildHasher` will
+/// do that is a [`TableHash`].
 ///
 /// Takes no room in the dictionary: the key belongs to the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyedHash;
 
-/// The hasher of [`KeyedHash`]: foldhash, but for the length in front of a byte string, which foldhash mixes in with the
-/// bytes anyway and need not multiply twice, and for strings of 16 to 64 bytes, which are mixed in by sixteen without a call.
+/// The hasher of [`KeyedHash`]: foldhash, but for byte strings.
+///
+/// * Those of 16 to 64 bytes come down to two numbers by sums of products that ask nothing of the length, and those are
+///   folded together with the length and the number in front.
+/// * Of others the length in front need not be multiplied by itself, as foldhash mixes it in with the bytes anyway.
 #[derive(Clone)]
 pub struct KeyedHasher {
     hasher: FoldHasher<'static>,
-    /// A number that may be the length of the bytes to come.
-    length: Option<usize>,
+    /// A number that bytes may come behind, maybe their length.
+    number: Option<u64>,
+    of_pieces: &'static Secret,
 }
 
 impl KeyedHasher {
-    #[inline(always)]
-    pub(crate) fn new(hasher: FoldHasher<'static>) -> Self {
-        KeyedHasher { hasher, length: None }
-    }
-
-    /// The hasher, with the number that was not followed by so many bytes.
+    /// The hasher, with the number that no bytes came behind.
     #[inline(always)]
     fn hasher(&mut self) -> &mut FoldHasher<'static> {
-        if let Some(number) = self.length.take() {
-            self.hasher.write_usize(number);
+        if let Some(number) = self.number.take() {
+            self.hasher.write_u64(number);
         }
         &mut self.hasher
     }
@@ -62,36 +65,23 @@ impl Hasher for KeyedHasher {
 
     #[inline(always)]
     fn write(&mut self, bytes: &[u8]) {
-        if self.length == Some(bytes.len()) {
-            self.length = None;
+        let len = bytes.len() as u64;
+        if let Some(pieces) = Pieces::of(bytes) {
+            let [low, high] = pieces.products(self.of_pieces);
+            // Added, as the sums are: a difference of numbers or lengths makes up for one of sums by chance only.
+            let low = low.wrapping_add(self.number.take().unwrap_or(0));
+            let high = high.wrapping_add(len);
+            return self.hasher.write_u128(u128::from(low) | u128::from(high) << 64);
         }
-        let hasher = self.hasher();
-        // Most byte strings, in pieces of sixteen that overlap: without a call, and with nothing decided by the length but
-        // whether there are middle pieces.
-        let number = |at: usize| bytes.get(at..)?.first_chunk().copied().map(u128::from_le_bytes);
-        let len = bytes.len();
-        if (16..=64).contains(&len) {
-            let ends = (number(0), number(len - 16));
-            if let (Some(first), Some(last)) = ends {
-                hasher.write_u128(first);
-                if len > 32
-                    && let (Some(second), Some(third)) = (number(16), number(len - 32))
-                {
-                    hasher.write_u128(second);
-                    hasher.write_u128(third);
-                }
-                hasher.write_u128(last);
-                hasher.write_usize(len);
-                return;
-            }
+        if self.number == Some(len) {
+            self.number = None;
         }
-        hasher.write(bytes);
+        self.hasher().write(bytes);
     }
 
     #[inline(always)]
     fn write_usize(&mut self, i: usize) {
-        self.hasher();
-        self.length = Some(i);
+        self.write_u64(i as u64);
     }
 
     #[inline(always)]
@@ -111,7 +101,8 @@ impl Hasher for KeyedHasher {
 
     #[inline(always)]
     fn write_u64(&mut self, i: u64) {
-        self.hasher().write_u64(i);
+        self.hasher();
+        self.number = Some(i);
     }
 
     #[inline(always)]
@@ -122,8 +113,8 @@ impl Hasher for KeyedHasher {
 
 #[inline(always)]
 fn keyed(drawn: Drawn) -> KeyedHasher {
-    let (seed, shared) = secret::words(drawn);
-    KeyedHasher::new(FoldHasher::with_seed(seed, shared))
+    let Words { seed, shared, of_pieces } = secret::words(drawn);
+    KeyedHasher { hasher: FoldHasher::with_seed(*seed, shared), number: None, of_pieces }
 }
 
 /// A hash for dictionaries: any `BuildHasher`, which need not say more than that it is one.

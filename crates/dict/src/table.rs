@@ -23,8 +23,8 @@ const FULL: (usize, usize) = (22, 25);
 const FRESH: (usize, usize) = (39, 50);
 
 /// Entries that may stand apart in a table of one block before it is as full as it may be: one entry in bad luck would
-/// else cost such a table a quarter of its memory.
-const APART_EARLY: usize = 2;
+/// else cost such a table a quarter of its memory. As many as the array of the first one has room for.
+const APART_EARLY: usize = 4;
 
 /// Blocks of so many homes are made anew once an operation: that is most of what the longest ones take. What finds no room
 /// then stands apart until the next entry comes to the block.
@@ -142,9 +142,11 @@ impl<T> Filling<T> {
     }
 
     /// The block; what found no room does in larger ones, until they would be so empty that this cannot be the reason, or
-    /// so large that this is left to the next operation. The rest has to stand apart.
+    /// so large that this is left to the next operation, or so few are left that a table of one block may have them. The
+    /// rest has to stand apart.
     fn settle(mut self, apart: &mut Vec<(u64, T)>, hasher: impl Fn(&T) -> u64) -> Block<T> {
-        while !self.left.is_empty() && !is_large(&self.block) && !is_thin(&self.block) {
+        let may_be_left = if self.block.depth == 0 { APART_EARLY } else { 0 };
+        while self.left.len() > may_be_left && !is_large(&self.block) && !is_thin(&self.block) {
             let Filling { mut block, left, .. } = self;
             self = Self::with_homes(block.depth, homes_beyond::<T>(block.homes()));
             let hashes: Vec<u64> = block.iter().map(&hasher).collect();
@@ -216,7 +218,7 @@ impl<T> Table<T> {
     #[inline(always)]
     pub(crate) fn find_first(&self, hash: u64, mut eq: impl FnMut(&T) -> bool) -> First<'_, T> {
         let block = self.directory.block(hash);
-        match block.find_first(hash, self.directory.guesses(), &mut eq) {
+        match block.find_first(hash, &mut eq) {
             Ok((entry, _)) => First::Is(entry),
             Err(has_others) if has_others || block.has_apart => First::IsNot(hash),
             Err(_) => First::None,
@@ -265,7 +267,7 @@ impl<T> Table<T> {
     pub(crate) fn place(&self, hash: u64, eq: impl FnMut(&T) -> bool + Copy) -> Option<Place> {
         let mut first = eq;
         let block = self.directory.block(hash);
-        let at = match block.find_first(hash, self.directory.guesses(), &mut first) {
+        let at = match block.find_first(hash, &mut first) {
             Ok((_, spot)) => At::Cell(spot),
             Err(has_others) if has_others || block.has_apart => {
                 let mut again = eq;
@@ -331,7 +333,12 @@ impl<T> Table<T> {
         }
         let bits = parting_bit(block.depth) - parting_bit(0);
         let is_of = |entry: &mut (u64, T)| (entry.0 ^ hash) & bits == 0;
-        self.directory.counts_mut().apart.extract_if(.., is_of).collect()
+        let apart = &mut self.directory.counts_mut().apart;
+        let taken = apart.extract_if(.., is_of).collect();
+        if apart.is_empty() {
+            *apart = Vec::new();
+        }
+        taken
     }
 
     /// Takes an entry out; blocks left sparse shrink or join.

@@ -40,9 +40,6 @@ const WINDOW: usize = 16;
 /// Cells behind the last home.
 const TAIL: usize = 8;
 
-/// Cells behind its home where an entry is guessed to stand: the line of the next one has it as often as not.
-const GUESS: usize = 1;
-
 /// Tags that no cell has: the rest of the last home's window.
 const PAD: usize = WINDOW - 1 - TAIL;
 
@@ -247,20 +244,14 @@ impl<T> Block<T> {
     }
 
     /// The entry of this hash that `eq` accepts, if it is the first one with the tag; else whether there are others with
-    /// the tag. Nearly always it is, or there is none. With `guess`, memory where it is likely to stand is asked for before the
-    /// tags tell.
+    /// the tag. Nearly always it is, or there is none.
     #[inline(always)]
     pub(crate) fn find_first(
         &self,
         hash: u64,
-        guess: bool,
         eq: &mut impl FnMut(&T) -> bool,
     ) -> Result<(&T, Spot), bool> {
         let home = self.home(hash);
-        if guess {
-            // Any address will do for a prefetch.
-            simd::prefetch(self.cells.as_ptr().wrapping_add(home + GUESS));
-        }
         let lanes = self.lanes(home, hash);
         if lanes == 0 {
             return Err(false);

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use core::slice;
 use std::alloc;
 
-use super::simd;
+use super::pieces::{PIECE, Pieces, starts};
 
 /// Bytes of the longest string without a pointer.
 pub(crate) const INLINE: usize = 15;
@@ -17,9 +17,6 @@ const FRONT: usize = 7;
 
 /// The longest string whose front is kept apart.
 pub(crate) const SPLIT: usize = FRONT + 55;
-
-/// Bytes that are copied, compared and hashed at a time.
-const PIECE: usize = 16;
 
 /// An owned byte string.
 ///
@@ -207,55 +204,33 @@ impl<'b> Rest<'b> {
     }
 
     #[inline(always)]
-    fn piece(self, at: usize) -> &'b [u8; PIECE] {
-        debug_assert!(at + PIECE <= self.0.len());
-        // SAFETY: there are a piece at least, and callers begin one that much in front of the end at the latest.
-        unsafe { &*self.0.as_ptr().add(at).cast() }
-    }
-
-    /// The first piece and the last, which may overlap or be the same.
-    #[inline(always)]
-    fn ends(self) -> [&'b [u8; PIECE]; 2] {
-        [self.piece(0), self.piece(self.0.len() - PIECE)]
-    }
-
-    /// The two that come between, if there is anything.
-    #[inline(always)]
-    fn middle(self) -> Option<[&'b [u8; PIECE]; 2]> {
-        let len = self.0.len();
-        (len > 2 * PIECE).then(|| [self.piece(PIECE), self.piece(len - 2 * PIECE)])
+    fn pieces(self) -> Pieces<'b> {
+        match Pieces::of(self.0) {
+            Some(pieces) => pieces,
+            None => unreachable!("as many bytes as pieces cover"),
+        }
     }
 
     /// Whether both are the same, which are equally long.
     #[inline(always)]
     fn is(self, other: Rest<'_>) -> bool {
         debug_assert!(self.0.len() == other.0.len());
-        let both =
-            |[a, b]: [&[u8; PIECE]; 2], [c, d]: [&[u8; PIECE]; 2]| simd::same([a, b], [c, d]);
-        match (self.middle(), other.middle()) {
-            (Some(own), Some(others)) if !both(own, others) => false,
-            _ => both(self.ends(), other.ends()),
-        }
+        self.pieces().are(other.pieces())
     }
 
     /// Copies them, in pieces that overlap: a call that first looks how many bytes there are takes longer.
     #[inline(always)]
     fn copy(self) -> Box<[u8]> {
         let mut place = Box::<[u8]>::new_uninit_slice(self.0.len());
-        let to = place.as_mut_ptr().cast::<[u8; PIECE]>();
-        let len = self.0.len();
-        // SAFETY: the pieces of `self` cover it all, and each is written as far from the beginning as it was read, so
-        // within the new allocation, all of which is initialised then.
-        unsafe {
-            if let Some([one, two]) = self.middle() {
-                to.byte_add(PIECE).write_unaligned(*one);
-                to.byte_add(len - 2 * PIECE).write_unaligned(*two);
-            }
-            let [first, last] = self.ends();
-            to.write_unaligned(*first);
-            to.byte_add(len - PIECE).write_unaligned(*last);
-            place.assume_init()
+        let to = place.as_mut_ptr().cast::<u8>();
+        let Pieces(pieces) = self.pieces();
+        for (start, piece) in starts(self.0.len()).into_iter().zip(pieces) {
+            // SAFETY: each piece of `self` is written as far from the beginning as it was read, so within the new
+            // allocation, which is as long.
+            unsafe { to.add(start).cast::<[u8; PIECE]>().write_unaligned(*piece) };
         }
+        // SAFETY: the pieces cover it all.
+        unsafe { place.assume_init() }
     }
 }
 

@@ -17,7 +17,6 @@
 //! * there is a place for every value under the mask (**whole**).
 
 use core::mem::ManuallyDrop;
-use core::ops::RangeInclusive;
 
 use super::block::{Block, Spot};
 
@@ -28,13 +27,6 @@ const STRIDE: usize = 128;
 const BITS_MAX: u8 = 27;
 
 const _: () = assert!(BITS_MAX as u32 + PLACE_BITS <= u32::BITS, "masks of all directories");
-
-/// Places of directories of middling tables, of some 60,000 to 400,000 entries: their tags are in the second cache, and their
-/// entries not, but not very far either.
-const MIDDLING: RangeInclusive<usize> = 256..=1024;
-
-/// Bytes of the largest entries whose places are not guessed.
-const SMALL: usize = 16;
 
 /// Bytes of a place: a hash under the mask is their number from the first place on. So the bits that the directory goes
 /// by begin at the sixth.
@@ -63,8 +55,6 @@ pub(crate) struct Directory<T, C> {
     places: Box<[Place<T>]>,
     /// Of the bytes from the first place to that of a hash.
     mask: u32,
-    /// Whether there are [`MIDDLING`] many.
-    is_middling: bool,
     more: Box<More<T, C>>,
 }
 
@@ -156,7 +146,6 @@ impl<T, C> Directory<T, C> {
         Directory {
             places: Box::new([ManuallyDrop::new(block)]),
             mask: 0,
-            is_middling: false,
             more: Box::new(More { next: None, counts }),
         }
     }
@@ -171,14 +160,6 @@ impl<T, C> Directory<T, C> {
     #[inline]
     pub(crate) fn counts_mut(&mut self) -> &mut C {
         &mut self.more.counts
-    }
-
-    /// Whether it pays to guess where an entry stands, which is wrong as often as not: in middling tables of entries so large
-    /// that most are beyond the second cache. Of smaller ones enough are in it that the instructions of the guess cost more
-    /// than waiting for the tags does, and in larger tables wrong guesses take too much of what all memory can do.
-    #[inline(always)]
-    pub(crate) fn guesses(&self) -> bool {
-        size_of::<T>() > SMALL && self.is_middling
     }
 
     /// The block that holds this hash.
@@ -332,7 +313,6 @@ impl<T, C> Directory<T, C> {
         if to == whole {
             self.places = core::mem::take(&mut next.places).into_boxed_slice();
             self.mask = ((whole - 1) * PLACE) as u32;
-            self.is_middling = MIDDLING.contains(&whole);
             self.more.next = None;
         }
     }

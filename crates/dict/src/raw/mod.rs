@@ -4,6 +4,7 @@
 //! * `directory`: which block holds which hashes; several places may name one block.
 //! * `few`: one small array with a tag for each entry.
 //! * `bytes`: byte strings in sixteen bytes, with a pointer where they are longer.
+//! * `pieces`: byte strings of 16 to 64 bytes, hashed and compared without a question about their length.
 //! * `secret`: the key of the default hash.
 //! * `simd`: tags compared a group at a time, memory asked for ahead of its use.
 //!
@@ -15,5 +16,6 @@ pub(crate) mod block;
 pub(crate) mod bytes;
 pub(crate) mod directory;
 pub(crate) mod few;
+pub(crate) mod pieces;
 pub(crate) mod secret;
 pub(crate) mod simd;

@@ -11,17 +11,30 @@ use std::sync::Once;
 
 use foldhash::SharedSeed;
 
+use super::pieces::Secret;
+
 /// That the key of [`KeyedHash`](crate::KeyedHash) has been drawn. Dictionaries have it; nobody else can make one.
 #[derive(Clone, Copy, Debug)]
 pub struct Drawn(());
 
-struct Key(UnsafeCell<(u64, SharedSeed)>);
+/// The key: what numbers are hashed with, and the words for byte strings.
+pub(crate) struct Words {
+    pub(crate) seed: u64,
+    pub(crate) shared: SharedSeed,
+    pub(crate) of_pieces: Secret,
+}
+
+struct Key(UnsafeCell<Words>);
 
 // SAFETY: written once, within the one call that `DRAWN` makes; read only by who has a `Drawn`, which is made when that
 // call is over. Whoever gets a `Drawn` of another thread is synchronised with it by the way it came.
 unsafe impl Sync for Key {}
 
-static KEY: Key = Key(UnsafeCell::new((0, SharedSeed::from_u64(0))));
+static KEY: Key = Key(UnsafeCell::new(Words {
+    seed: 0,
+    shared: SharedSeed::from_u64(0),
+    of_pieces: Secret([[0; 4]; 4]),
+}));
 
 static DRAWN: Once = Once::new();
 
@@ -30,19 +43,24 @@ static DRAWN: Once = Once::new();
 pub(crate) fn draw() -> Drawn {
     DRAWN.call_once(|| {
         let random = RandomState::new();
-        let key = (random.hash_one(0_u64), SharedSeed::from_u64(random.hash_one(1_u64)));
+        let number = |of: u64| random.hash_one(of);
+        let of_piece = |at: u64| [0, 1, 2, 3].map(|word| number(2 + 4 * at + word) as u32);
+        let key = Words {
+            seed: number(0),
+            shared: SharedSeed::from_u64(number(1)),
+            of_pieces: Secret([0, 1, 2, 3].map(of_piece)),
+        };
         // SAFETY: the only write, and nobody reads before this call is over.
         unsafe { *KEY.0.get() = key };
     });
     Drawn(())
 }
 
-/// The key: a seed and the words that numbers are multiplied with.
+/// The key.
 #[inline(always)]
-pub(crate) fn words(_: Drawn) -> (u64, &'static SharedSeed) {
+pub(crate) fn words(_: Drawn) -> &'static Words {
     // SAFETY: it was drawn, and nobody writes again.
-    let (seed, shared) = unsafe { &*KEY.0.get() };
-    (*seed, shared)
+    unsafe { &*KEY.0.get() }
 }
 
 #[cfg(test)]
@@ -52,8 +70,8 @@ mod tests {
     #[test]
     fn all_threads_draw_the_same() {
         let drawn = || {
-            let (seed, shared) = words(draw());
-            (seed, core::ptr::from_ref(shared).addr())
+            let words = words(draw());
+            (words.seed, words.of_pieces.0, core::ptr::from_ref(words).addr())
         };
         let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(drawn)).collect();
         let all: Vec<_> = threads.into_iter().map(|t| t.join().expect("drawn")).collect();

@@ -114,28 +114,6 @@ pub(crate) fn set_byte(tags: &mut [u8; 16], lane: usize, tag: u8) {
     }
 }
 
-/// Whether two pairs of sixteen bytes are the same.
-#[inline(always)]
-pub(crate) fn same(one: [&[u8; 16]; 2], other: [&[u8; 16]; 2]) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use core::arch::x86_64::{
-            _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8,
-        };
-        let [a, b, c, d] = [one[0], other[0], one[1], other[1]].map(core::ptr::from_ref);
-        // SAFETY: SSE2 is part of x86-64; the 16 bytes read are those of each array, at any alignment.
-        unsafe {
-            let first = _mm_cmpeq_epi8(_mm_loadu_si128(a.cast()), _mm_loadu_si128(b.cast()));
-            let second = _mm_cmpeq_epi8(_mm_loadu_si128(c.cast()), _mm_loadu_si128(d.cast()));
-            _mm_movemask_epi8(_mm_and_si128(first, second)) == 0xffff
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        one == other
-    }
-}
-
 /// Asks for the cache line at `at`, without waiting for it. Elsewhere than on x86-64 nothing happens: then a
 /// batch still has its steps apart, which is what out-of-order processors need.
 #[inline(always)]
@@ -191,17 +169,5 @@ mod tests {
         let mut tags = [1; 16];
         set_byte(&mut tags, 16, 2);
         assert_eq!(tags, [1; 16]);
-    }
-
-    #[test]
-    fn pairs_that_differ_in_one_byte_are_not_the_same() {
-        let (one, two) = (core::array::from_fn(|i| i as u8), [7; 16]);
-        assert!(same([&one, &two], [&one.clone(), &two.clone()]));
-        for at in 0..16 {
-            let (mut other, mut another) = (one, two);
-            other[at] ^= 1;
-            another[at] ^= 0x80;
-            assert!(!same([&one, &two], [&other, &two]) && !same([&one, &two], [&one, &another]));
-        }
     }
 }

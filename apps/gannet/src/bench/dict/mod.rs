@@ -162,9 +162,15 @@ fn table<'k, Q: ?Sized + 'k>(
     for size in sizes {
         let keys = keys_of(size);
         let copies = (4096 / size).clamp(1, 256);
-        // Small sizes are over in microseconds: many turns, so that some are not disturbed. Those that
-        // live in a cache that others use need several, too.
-        let turns = args.turns * (400_000 / size).clamp(1, 20);
+        // The smallest sizes are over in microseconds: they have many turns, lest all come in a moment when the
+        // processor is slow. So have those that live in a cache that others use. Those between have fewer, as
+        // processors learn by heart how searches for a few thousand keys branch.
+        let turns = match size {
+            ..=10 => 100,
+            11..=10_000 => 20,
+            _ => (1_600_000 / size).clamp(1, 20),
+        };
+        let turns = args.turns * turns;
         let costs = measure::least(maps(&keys, copies), turns);
         print(out, size, &costs)?;
         rows.push((size, costs));

@@ -130,7 +130,7 @@ fn entries_with_one_tag_are_parted_where_a_search_would_find_the_other_first() {
     }
     assert_eq!((block.home(last), block.home(alike)), (3, 6));
     for hash in [last, alike] {
-        assert!(block.find_first(hash, false, &mut |v| **v == hash).is_ok(), "{hash:x}");
+        assert!(block.find_first(hash, &mut |v| **v == hash).is_ok(), "{hash:x}");
         assert!(block.find(hash, &mut |v| **v == hash).is_some());
     }
     check(&block, 3, 5);
@@ -139,8 +139,7 @@ fn entries_with_one_tag_are_parted_where_a_search_would_find_the_other_first() {
     let third = same_tag(hash(6, 1 << 20));
     assert_eq!(block.home(third), 6);
     assert!(block.insert(third, Box::new(third), |v| **v).is_ok());
-    let firsts =
-        [alike, third].map(|hash| block.find_first(hash, false, &mut |v| **v == hash).is_ok());
+    let firsts = [alike, third].map(|hash| block.find_first(hash, &mut |v| **v == hash).is_ok());
     assert!(firsts[0] != firsts[1]);
     assert!([alike, third].iter().all(|hash| block.find(*hash, &mut |v| **v == *hash).is_some()));
 }
