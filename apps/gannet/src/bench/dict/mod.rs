@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     largest: usize,
     /// Times each figure is taken; the least counts
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 4)]
     turns: usize,
 }
 
