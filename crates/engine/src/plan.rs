@@ -24,8 +24,14 @@ use crate::part::Part;
 use crate::shard::Shard;
 use crate::state::State;
 
-/// Blocks that wait for a part at the most, each of a batch of packets.
+/// Blocks that wait for a part, each of a batch of packets, from which on the caller's thread works on
+/// them instead of adding more.
 const BLOCKS: usize = 8;
+/// It adds more nevertheless while fewer than these wait for another part, whose thread would soon have
+/// nothing to do, …
+const FEW: usize = 2;
+/// … but no more than these.
+const MOST_BLOCKS: usize = 2 * BLOCKS;
 /// Every thread has a part whose memory its core has, and which it leaves if so many more blocks wait for
 /// another.
 const STAY: usize = 4;
@@ -140,10 +146,10 @@ impl Shared {
         for lane in plan.lanes.iter_mut().take(parts) {
             lane.blocks.push_back(Arc::clone(block));
         }
-        let full = plan.waiting() >= BLOCKS;
+        let has_enough = plan.has(BLOCKS);
         self.tell(plan);
-        if full {
-            self.work(0, |plan| plan.waiting() <= BLOCKS / 2);
+        if has_enough {
+            self.work(0, |plan| !plan.has(BLOCKS / 2 + 1));
         }
         let mut plan = self.lock();
         (plan.left.error.take().map_or(Ok(()), Err), !plan.stopped)
@@ -207,9 +213,12 @@ impl Shared {
 }
 
 impl Plan {
-    /// The most blocks that wait for any part.
-    fn waiting(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.blocks.len()).max().unwrap_or(0)
+    /// Whether so many blocks wait for a part, and some for each of them.
+    fn has(&self, many: usize) -> bool {
+        let parts = self.lanes.len().saturating_sub(1);
+        let waiting = || self.lanes.iter().take(parts).map(|lane| lane.blocks.len());
+        let (most, least) = (waiting().max().unwrap_or(0), waiting().min().unwrap_or(0));
+        most >= many && (least >= FEW || most >= MOST_BLOCKS)
     }
 
     fn is_done(&self) -> bool {
@@ -362,7 +371,7 @@ mod tests {
         let (shared, mut hub) = (plan(2), hub());
         for _ in 0..3 * BLOCKS {
             let (written, goes_on) = shared.add(&Arc::default(), &mut hub);
-            assert!(written.is_ok() && goes_on && shared.lock().waiting() < BLOCKS);
+            assert!(written.is_ok() && goes_on && !shared.lock().has(BLOCKS));
         }
         shared.end(Part::new(2, hub));
         std::thread::scope(|scope| {
@@ -370,6 +379,24 @@ mod tests {
             shared.work(0, |_| false);
         });
         assert!(shared.lock().is_done() && shared.ended().merge.is_some());
+    }
+
+    #[test]
+    fn there_are_more_blocks_while_a_part_has_few() {
+        let shared = plan(2);
+        let mut plan = shared.lock();
+        let add = |plan: &mut Plan, part: usize, count: usize| {
+            plan.lanes[part].blocks.extend((0..count).map(|_| Arc::default()));
+        };
+        assert!(!plan.has(BLOCKS));
+        add(&mut plan, 0, BLOCKS);
+        assert!(!plan.has(BLOCKS), "none for the other part");
+        add(&mut plan, 1, FEW);
+        assert!(plan.has(BLOCKS) && !plan.has(BLOCKS + 1));
+        plan.lanes[1].blocks.pop_front();
+        assert!(!plan.has(BLOCKS));
+        add(&mut plan, 0, MOST_BLOCKS - BLOCKS);
+        assert!(plan.has(BLOCKS), "too many for one of them");
     }
 
     #[test]
