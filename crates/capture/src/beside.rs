@@ -195,7 +195,7 @@ pub(crate) struct Beside {
     start: usize,
     end: usize,
     /// Buffers whose packets others still read.
-    spares: Spares,
+    spares: Spares<Bytes>,
     /// Absent once all was taken.
     ring: Option<Ring>,
     /// Comes after what is in the buffer.

@@ -1,9 +1,11 @@
-//! Bytes of captures that outlive their batch.
+//! What outlives its batch: bytes of captures, and where packets lie in them.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use memmap2::Mmap;
+
+use crate::packet::PacketRef;
 
 /// A mapped file or a buffer, shared by those who still read packets in it.
 ///
@@ -71,22 +73,65 @@ impl Bytes {
     }
 }
 
-/// Buffers that went out to others and may have come back.
-#[derive(Debug, Default)]
-pub(crate) struct Spares(Vec<Bytes>);
+/// Where the packets of a batch lie, shared by those who still read them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refs(Arc<Vec<PacketRef>>);
 
-/// Buffers that are remembered; more are left to those who read them.
+impl Deref for Refs {
+    type Target = [PacketRef];
+
+    fn deref(&self) -> &[PacketRef] {
+        &self.0
+    }
+}
+
+impl From<Vec<PacketRef>> for Refs {
+    fn from(refs: Vec<PacketRef>) -> Self {
+        Self(Arc::new(refs))
+    }
+}
+
+impl Refs {
+    /// All of them, if nobody else reads them.
+    pub(crate) fn own(&mut self) -> Option<&mut Vec<PacketRef>> {
+        Arc::get_mut(&mut self.0)
+    }
+}
+
+/// What others may read besides its owner.
+pub(crate) trait Lent: Clone + Default {
+    /// Whether nobody does.
+    fn is_free(&mut self) -> bool;
+}
+
+impl Lent for Bytes {
+    fn is_free(&mut self) -> bool {
+        self.buffer().is_some()
+    }
+}
+
+impl Lent for Refs {
+    fn is_free(&mut self) -> bool {
+        self.own().is_some()
+    }
+}
+
+/// What went out to others and may have come back.
+#[derive(Debug, Default)]
+pub(crate) struct Spares<T>(Vec<T>);
+
+/// Spares that are remembered; more are left to those who read them.
 const SPARES: usize = 32;
 
-impl Spares {
-    /// Sees to it that nobody else reads `current`, exchanging it for another buffer with any
+impl<T: Lent> Spares<T> {
+    /// Sees to it that nobody else reads `current`, exchanging it for another one with any
     /// contents if need be. Returns the one that was given away.
-    pub(crate) fn exchange(&mut self, current: &mut Bytes) -> Option<Bytes> {
-        if current.buffer().is_some() {
+    pub(crate) fn exchange(&mut self, current: &mut T) -> Option<T> {
+        if current.is_free() {
             return None;
         }
-        let free = self.0.iter_mut().position(|b| b.buffer().is_some());
-        let other = free.map_or_else(Bytes::default, |i| self.0.swap_remove(i));
+        let free = self.0.iter_mut().position(T::is_free);
+        let other = free.map_or_else(T::default, |i| self.0.swap_remove(i));
         let old = std::mem::replace(current, other);
         if self.0.len() < SPARES {
             self.0.push(old.clone());

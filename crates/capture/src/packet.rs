@@ -1,11 +1,14 @@
 //! Packets and the batches that carry them.
 
+use std::ops::Range;
+
 use gannet_base::Time;
 use gannet_base::prefetch;
 use gannet_base::prefetch_for_later;
 
 use crate::Bytes;
 use crate::LinkType;
+use crate::held::Refs;
 
 /// The most packets one batch holds, where it goes to other threads: what each batch costs there is
 /// shared by many.
@@ -75,6 +78,8 @@ const AFAR: usize = 512;
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     refs: &'a [PacketRef],
+    /// What `refs` is a part of.
+    all: &'a Refs,
     data: &'a [u8],
     /// What `data` is a part of.
     bytes: &'a Bytes,
@@ -83,8 +88,14 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub(crate) fn new(refs: &'a [PacketRef], data: &'a [u8], bytes: &'a Bytes, first: u64) -> Self {
-        Self { refs, data, bytes, first }
+    /// Packets `refs`, whose bytes lie in `data`, a part of `bytes`.
+    pub(crate) fn new(refs: &'a Refs, data: &'a [u8], bytes: &'a Bytes, first: u64) -> Self {
+        Self { refs, all: refs, data, bytes, first }
+    }
+
+    /// Those of its packets that are at `places`, with the same first number.
+    pub(crate) fn at(self, places: Range<usize>) -> Self {
+        Self { refs: self.refs.get(places).unwrap_or_default(), ..self }
     }
 
     /// What holds the bytes of all its packets: a clone of it keeps them beyond the batch.
@@ -209,7 +220,9 @@ impl Beyond<'_> {
 /// The packets of a batch, kept beyond it: for other threads. The bytes are shared, not copied.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
-    refs: Vec<PacketRef>,
+    refs: Refs,
+    /// Which of these are the batch's.
+    places: Range<usize>,
     bytes: Bytes,
     /// Where the batch's bytes begin in them.
     start: usize,
@@ -220,18 +233,18 @@ pub struct Kept {
 impl Kept {
     /// Keeps a batch in place of what was kept before.
     pub fn keep(&mut self, batch: &Batch<'_>) {
-        self.refs.clear();
-        self.refs.extend_from_slice(batch.refs);
+        self.refs = batch.all.clone();
+        let before = batch.refs.as_ptr().addr().saturating_sub(batch.all.as_ptr().addr());
+        let from = before / size_of::<PacketRef>();
+        self.places = from..from + batch.refs.len();
         self.bytes = batch.bytes.clone();
         self.start = batch.data.as_ptr().addr().saturating_sub(batch.bytes.as_ptr().addr());
         (self.len, self.first) = (batch.data.len(), batch.first);
     }
 
-    /// Keeps nothing but the memory for another one.
+    /// Keeps nothing any more.
     pub fn clear(&mut self) {
-        self.refs.clear();
-        self.bytes = Bytes::default();
-        (self.start, self.len) = (0, 0);
+        *self = Self::default();
     }
 
     /// What holds the bytes of its packets.
@@ -243,7 +256,14 @@ impl Kept {
     #[inline]
     pub fn batch(&self) -> Batch<'_> {
         let data = self.bytes.get(self.start..self.start + self.len).unwrap_or_default();
-        Batch { refs: &self.refs, data, bytes: &self.bytes, first: self.first }
+        let all = Batch {
+            refs: &self.refs,
+            all: &self.refs,
+            data,
+            bytes: &self.bytes,
+            first: self.first,
+        };
+        all.at(self.places.clone())
     }
 }
 
@@ -293,7 +313,7 @@ mod tests {
     #[test]
     fn what_lies_beyond_is_as_far_as_batches_are_long() {
         let bytes = Bytes::from(vec![7; 4_000]);
-        let refs: Vec<PacketRef> = (0..10)
+        let refs: Refs = (0..10)
             .map(|n| PacketRef {
                 time: 0,
                 offset: n * 100,
@@ -302,7 +322,8 @@ mod tests {
                 link_type: 1,
                 interface: 0,
             })
-            .collect();
+            .collect::<Vec<_>>()
+            .into();
         let batch = Batch::new(&refs, &bytes[500..1_500], &bytes, 1);
         let beyond = batch.beyond(2).unwrap();
         assert_eq!(beyond.bytes.len(), 4_000 - 500 - 2 * 900);
@@ -310,8 +331,41 @@ mod tests {
         (0..20).for_each(|index| beyond.fetch(index));
         (0..20).for_each(|index| batch.expect_from_afar(index));
         assert!(batch.beyond(0).is_none() && batch.beyond(4).is_none());
-        assert!(Batch::new(&[], &bytes, &bytes, 1).beyond(1).is_none());
-        let long = [refs[0], PacketRef { offset: 1_400, ..refs[1] }];
+        assert!(Batch::new(&Refs::default(), &bytes, &bytes, 1).beyond(1).is_none());
+        let long = vec![refs[0], PacketRef { offset: 1_400, ..refs[1] }].into();
         assert!(Batch::new(&long, &bytes, &bytes, 1).beyond(1).is_none());
+    }
+
+    #[test]
+    fn what_is_kept_are_the_packets_of_its_batch() {
+        let bytes = Bytes::from((0..100).collect::<Vec<u8>>());
+        let refs: Refs = (0..10)
+            .map(|n| PacketRef {
+                time: i64::from(n),
+                offset: n * 5,
+                cap_len: 5,
+                wire_len: 5,
+                link_type: 1,
+                interface: 0,
+            })
+            .collect::<Vec<_>>()
+            .into();
+        let batch = Batch::new(&refs, &bytes[20..80], &bytes, 7);
+        let mut kept = Kept::default();
+        assert!(kept.batch().is_empty());
+        for part in
+            [batch, batch.split_at(4).0, batch.split_at(4).1, batch.at(3..8), batch.at(3..11)]
+        {
+            kept.keep(&part);
+            assert!(kept.batch().iter().eq(part.iter()));
+            assert_eq!(kept.batch().bytes().as_ptr(), bytes.as_ptr());
+        }
+        kept.keep(&batch.split_at(9).1);
+        assert_eq!(kept.batch().get(0).map(|p| (p.number, p.data)), Some((16, &bytes[65..70])));
+        let mut own = refs.clone();
+        drop(refs);
+        assert!(own.own().is_none(), "still kept");
+        kept.clear();
+        assert!(own.own().is_some() && kept.batch().is_empty());
     }
 }

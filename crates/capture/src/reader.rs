@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use crate::Batch;
-use crate::Bytes;
 use crate::Compression;
 use crate::Endian;
 use crate::Error;
@@ -30,6 +29,8 @@ use crate::format::Sniffed;
 use crate::format::Stop;
 use crate::format::Window;
 use crate::format::sniff;
+use crate::held::Refs;
+use crate::held::Spares;
 use crate::map::Map;
 use crate::map::Tending;
 use crate::packet::BATCH_PACKETS;
@@ -78,7 +79,9 @@ pub struct Reader {
     meter: Option<Arc<Meter>>,
     total: Option<u64>,
     /// The packets of the current batch.
-    refs: Vec<PacketRef>,
+    refs: Refs,
+    /// Those of batches that others still read.
+    spares: Spares<Refs>,
     /// How many it may have.
     most: usize,
     /// Bytes the current batch spans, at the start of the window.
@@ -230,7 +233,8 @@ impl Reader {
             compression,
             meter,
             total,
-            refs: Vec::with_capacity(NEAR_PACKETS),
+            refs: Vec::with_capacity(NEAR_PACKETS).into(),
+            spares: Spares::default(),
             most: NEAR_PACKETS,
             used,
             base: 0,
@@ -252,7 +256,11 @@ impl Reader {
     /// Moves on to the next batch; false after the last.
     pub(crate) fn read_batch(&mut self) -> Result<bool, Error> {
         self.before += self.refs.len() as u64;
-        self.refs.clear();
+        self.spares.exchange(&mut self.refs);
+        if let Some(refs) = self.refs.own() {
+            refs.clear();
+            refs.reserve(self.most);
+        }
         self.step(self.used);
         self.used = 0;
         if let Some(error) = self.pending.take() {
@@ -261,8 +269,10 @@ impl Reader {
         }
         while !self.ended {
             let window = Window { data: self.source.window(), is_far: !self.source.is_near() };
-            let walk = self.records.walk(window, self.most, &mut self.refs);
-            if !self.refs.is_empty() {
+            // Nobody else has them: see above.
+            let Some(refs) = self.refs.own() else { break };
+            let walk = self.records.walk(window, self.most, refs);
+            if !refs.is_empty() {
                 self.used = walk.used;
                 if let Stop::Damage(what) = walk.stop {
                     self.pending = Some(self.damaged(walk.used, what));
@@ -329,7 +339,12 @@ impl Reader {
 
     /// The batch that [`Reader::read_batch`] moved to.
     pub(crate) fn batch(&self) -> Batch<'_> {
-        Batch::new(&self.refs, self.source.window(), self.source.bytes(), self.before + 1)
+        self.batch_from(self.before + 1)
+    }
+
+    /// The same, its first packet having this number.
+    pub(crate) fn batch_from(&self, first: u64) -> Batch<'_> {
+        Batch::new(&self.refs, self.source.window(), self.source.bytes(), first)
     }
 
     /// Its packets, where only their places matter.
@@ -340,11 +355,6 @@ impl Reader {
     /// The bytes that [`Reader::refs`] point into.
     pub(crate) fn window(&self) -> &[u8] {
         self.source.window()
-    }
-
-    /// What [`Reader::window`] is a part of.
-    pub(crate) fn bytes(&self) -> &Bytes {
-        self.source.bytes()
     }
 
     fn step(&mut self, bytes: usize) {

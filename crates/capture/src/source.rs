@@ -164,7 +164,7 @@ pub(crate) struct Streamed<R> {
     input: R,
     buffer: Bytes,
     /// Buffers whose packets others still read.
-    spares: Spares,
+    spares: Spares<Bytes>,
     /// What a buffer has at least.
     size: usize,
     start: usize,

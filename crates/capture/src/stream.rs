@@ -18,6 +18,7 @@ use crate::Batch;
 use crate::Bytes;
 use crate::Error;
 use crate::Reader;
+use crate::held::Refs;
 use crate::held::Spares;
 use crate::map::Tending;
 use crate::packet::BATCH_BYTES;
@@ -105,10 +106,11 @@ struct Active {
 
 #[derive(Debug, Default)]
 struct Merged {
-    refs: Vec<PacketRef>,
+    refs: Refs,
     data: Bytes,
-    /// Buffers whose packets others still read.
-    spares: Spares,
+    /// Those whose packets others still read.
+    spare_refs: Spares<Refs>,
+    spares: Spares<Bytes>,
 }
 
 /// What the current batch is.
@@ -257,20 +259,16 @@ impl Stream {
     }
 
     fn batch(&self) -> Batch<'_> {
-        let merged = &self.merged.data;
-        let nothing = (&[][..], &[][..], merged);
-        let (refs, data, bytes) = match self.current {
-            Current::Nothing => nothing,
-            Current::Merged => (&self.merged.refs[..], &merged[..], merged),
+        let (Merged { refs, data, .. }, first) = (&self.merged, self.before + 1);
+        let merged = Batch::new(refs, data, data, first);
+        match self.current {
+            Current::Nothing => merged.at(0..0),
+            Current::Merged => merged,
             Current::Run { slot, from, to } => match self.active.get(slot) {
-                Some(Some(Active { reader, .. })) => {
-                    let refs = reader.refs().get(from..to).unwrap_or_default();
-                    (refs, reader.window(), reader.bytes())
-                }
-                _ => nothing,
+                Some(Some(Active { reader, .. })) => reader.batch_from(first).at(from..to),
+                _ => merged.at(0..0),
             },
-        };
-        Batch::new(refs, data, bytes, self.before + 1)
+        }
     }
 
     /// Moves on to the next batch; false after the last.
@@ -312,9 +310,11 @@ impl Stream {
         match std::mem::replace(&mut self.current, Current::Nothing) {
             Current::Nothing => {}
             Current::Merged => {
-                self.merged.refs.clear();
-                self.merged.spares.exchange(&mut self.merged.data);
-                if let Some(buffer) = self.merged.data.buffer() {
+                let Merged { refs, data, spare_refs, spares } = &mut self.merged;
+                spare_refs.exchange(refs);
+                spares.exchange(data);
+                if let (Some(refs), Some(buffer)) = (refs.own(), data.buffer()) {
+                    refs.clear();
                     buffer.clear();
                 }
             }
@@ -400,18 +400,19 @@ impl Stream {
         let (refs, data) = (active.reader.refs(), active.reader.window());
         let from = active.at;
         // Nobody else reads it before it is handed out.
-        let Some(merged) = self.merged.data.buffer() else { return false };
+        let Merged { refs: to_refs, data: merged, .. } = &mut self.merged;
+        let (Some(to_refs), Some(merged)) = (to_refs.own(), merged.buffer()) else { return false };
         for r in refs.get(from..to).unwrap_or_default() {
             let start = r.offset as usize;
             let bytes = data.get(start..start + r.cap_len as usize).unwrap_or_default();
             let offset = merged.len();
-            let fits = self.merged.refs.len() < BATCH_PACKETS
+            let fits = to_refs.len() < BATCH_PACKETS
                 && (offset == 0 || offset + bytes.len() <= BATCH_BYTES);
             if !fits {
                 break;
             }
             merged.extend_from_slice(bytes);
-            self.merged.refs.push(PacketRef { offset: offset as u32, ..*r });
+            to_refs.push(PacketRef { offset: offset as u32, ..*r });
             active.at += 1;
         }
         active.at > from

@@ -21,6 +21,9 @@ pub struct Later<T> {
     pub what: T,
 }
 
+/// Items that there is room for after others were taken, at the most.
+const ROOM: usize = 64;
+
 /// What one part saw so far; stays empty where there is only one.
 #[derive(Debug)]
 pub(crate) struct Queue<T>(Vec<Later<T>>);
@@ -42,8 +45,10 @@ impl<T> Queue<T> {
         self.0.len()
     }
 
+    /// All that was kept; there is room for about as much once more.
     pub(crate) fn take(&mut self) -> Vec<Later<T>> {
-        std::mem::take(&mut self.0)
+        let room = Vec::with_capacity(self.0.len().min(ROOM));
+        std::mem::replace(&mut self.0, room)
     }
 }
 

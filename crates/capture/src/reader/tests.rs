@@ -48,8 +48,8 @@ fn mapped_and_streamed_are_the_same() {
         assert_eq!(read(&bytes).unwrap().0, packets);
         let reader = Reader::open_by(&path, Access::Read).unwrap();
         assert_eq!(reader.bytes_total(), Some(bytes.len() as u64));
-        assert!(reader.meter.is_some() && reader.bytes().map().is_none(), "not mapped");
-        assert!(reader.bytes().len() <= bytes.len() + 1, "no larger buffer than the file");
+        assert!(reader.meter.is_some() && reader.batch().bytes().map().is_none(), "not mapped");
+        assert!(reader.batch().bytes().len() <= bytes.len() + 1, "no larger buffer than the file");
         let (read, error) = drained(reader);
         assert!(error.is_none());
         assert_eq!(read, packets);
