@@ -60,7 +60,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 
 const WORDS: &str = "
 CPU is the median of user and system time, with the least and the most; builds take turns, so that
-what else the machine does hits all alike. Instructions are those of user space in one run, counted by
+what else the machine does hits all alike, and memory is touched before each run, so that none pays for
+what a host has taken back. Instructions are those of user space in one run, counted by
 valgrind. `plain` is what cargo's own release profile gives; `native` may use all that the processor
 above can do. No build was trained on what is measured here.
 ";
