@@ -26,11 +26,11 @@ use gannet_log::JsonTimes;
 use gannet_log::Selection;
 use gannet_log::StreamCount;
 
+use crate::huge_pages;
 use crate::limits;
 use crate::memory;
 use crate::names::System;
 use crate::outcome::Outcome;
-use crate::pages;
 use crate::paths;
 use crate::paths::Folders;
 use crate::paths::Found;
@@ -184,7 +184,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         memory::start_counting();
     }
     let begun = Instant::now();
-    pages::watch();
+    huge_pages::watch();
     let stop = Stop::on_signals().context("signals")?;
     let threads = args.threads.map(|n| usize::from(n.get()));
     let mut run = Run { options, threads, stop, terminal, tally: Tally::default() };

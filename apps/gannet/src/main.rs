@@ -11,6 +11,7 @@ mod bench;
 mod cli;
 mod completions;
 mod filter;
+mod huge_pages;
 mod info;
 mod limits;
 mod man;
@@ -18,7 +19,6 @@ mod memory;
 mod names;
 mod out;
 mod outcome;
-mod pages;
 mod paths;
 mod replay;
 #[cfg(feature = "lua")]

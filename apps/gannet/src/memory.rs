@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use libmimalloc_sys::{mi_malloc, mi_realloc, mi_zalloc};
 use mimalloc::MiMalloc;
 
-use crate::pages;
+use crate::huge_pages;
 
 /// The allocator of the command.
 pub(crate) struct Counting;
@@ -131,7 +131,7 @@ unsafe impl GlobalAlloc for Counting {
                 unsafe { MiMalloc.alloc(layout) }
             }
         };
-        let at = if pages::LARGE.contains(&layout.size()) { pages::watched(take) } else { take() };
+        let at = huge_pages::with_an_eye(layout.size(), take);
         if ON.load(Ordering::Relaxed) > 0 {
             add(at);
         }
@@ -149,7 +149,7 @@ unsafe impl GlobalAlloc for Counting {
                 unsafe { MiMalloc.alloc_zeroed(layout) }
             }
         };
-        let at = if pages::LARGE.contains(&layout.size()) { pages::watched(take) } else { take() };
+        let at = huge_pages::with_an_eye(layout.size(), take);
         if ON.load(Ordering::Relaxed) > 0 {
             add(at);
         }
@@ -180,7 +180,7 @@ unsafe impl GlobalAlloc for Counting {
                 unsafe { MiMalloc.realloc(at, layout, size) }
             }
         };
-        let at = if pages::LARGE.contains(&size) { pages::watched(take) } else { take() };
+        let at = huge_pages::with_an_eye(size, take);
         if counts {
             add(at);
         }

@@ -25,9 +25,9 @@ const CALLER: Pid = Pid::from_raw(0);
 
 /// Where a thread was that others start from.
 #[derive(Clone, Copy)]
-pub(crate) struct Home(usize);
+pub(crate) struct Origin(usize);
 
-impl Home {
+impl Origin {
     /// Where the caller is.
     pub(crate) fn of_caller() -> Self {
         #[cfg(target_os = "linux")]
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn processors_are_taken_in_turn() {
-        let places = |home, allowed: &[usize]| {
-            [0, 1, 2, 3].map(|n| Home(home).nth(n, |cpu| allowed.contains(&cpu)))
+        let places = |from, allowed: &[usize]| {
+            [0, 1, 2, 3].map(|n| Origin(from).nth(n, |cpu| allowed.contains(&cpu)))
         };
         assert_eq!(places(0, &[0, 1]), [0, 1, 0, 1].map(Some));
         assert_eq!(places(1, &[0, 1]), [1, 0, 1, 0].map(Some));
@@ -106,9 +106,9 @@ mod tests {
     fn a_thread_is_held_and_may_go_anywhere_afterwards() {
         let allowed = || sched_getaffinity(CALLER).unwrap();
         let before = allowed();
-        let home = Home::of_caller();
+        let origin = Origin::of_caller();
         let thread = std::thread::spawn(move || {
-            let held = home.hold(1);
+            let held = origin.hold(1);
             let during = allowed();
             drop(held);
             (during, allowed())

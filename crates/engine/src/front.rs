@@ -32,7 +32,7 @@ use gannet_wire::protocol;
 use crate::Options;
 use crate::block::Block;
 use crate::cores::HELD;
-use crate::cores::Home;
+use crate::cores::Origin;
 use crate::glance::LINK;
 use crate::glance::Plain;
 use crate::merge::Merge;
@@ -100,12 +100,12 @@ impl Front {
         let mut hub = Shard::new(options.clone(), Role::Hub(outbox));
         hub.keeper.join(&crowd, parts);
         let mut crew = Crew { shared, threads: Vec::new() };
-        let home = Home::of_caller();
+        let origin = Origin::of_caller();
         for n in 1..parts {
             let shared = Arc::clone(&crew.shared);
             let work = move || {
                 let _stopping = Stopping(&shared);
-                let (held, begun) = (home.hold(n), Instant::now());
+                let (held, begun) = (origin.hold(n), Instant::now());
                 shared.work(n, |_| begun.elapsed() >= HELD);
                 drop(held);
                 shared.work(n, |_| false);

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 /// Bytes of blocks that are large: so few are taken that the clock costs nothing, and yet the first block in
 /// many a huge page is one of them. What is larger still may take its time with what is copied into it.
-pub(crate) const LARGE: RangeInclusive<usize> = 8 << 10..=512 << 10;
+const LARGE: RangeInclusive<usize> = 8 << 10..=512 << 10;
 
 /// A huge page is dear that takes longer than 512 small ones.
 const DEAR: Duration = Duration::from_micros(1500);
@@ -29,9 +29,14 @@ pub(crate) fn watch() {
     WATCHED.store(true, Ordering::Relaxed);
 }
 
-/// Takes a large block.
+/// Takes a block of so many bytes, with an eye on the clock if it is large.
+#[inline]
+pub(crate) fn with_an_eye<T>(size: usize, take: impl FnOnce() -> T) -> T {
+    if LARGE.contains(&size) { watched(take) } else { take() }
+}
+
 #[inline(never)]
-pub(crate) fn watched<T>(take: impl FnOnce() -> T) -> T {
+fn watched<T>(take: impl FnOnce() -> T) -> T {
     if !WATCHED.load(Ordering::Relaxed) {
         return take();
     }
