@@ -148,13 +148,15 @@ impl Front {
         let mut times = Times { latest: self.latest, are_in_order: true };
         let mut at = 0;
         loop {
+            let mut is_hubs = false;
             if sieve.is_open() {
-                at = deal_own((hub, *parts), batch, at, block, &mut times);
+                (at, is_hubs) = deal_own((hub, *parts), batch, at, block, &mut times);
             }
             let Some(packet) = batch.get(at) else { break };
+            let owner = |hub: &Shard| owner_of(&packet, &hub.env.hub_ports, *parts);
             if !sieve.passes(&packet) {
                 block.leave(at);
-            } else if let Some(part) = owner_of(&packet, &hub.env.hub_ports, *parts) {
+            } else if !is_hubs && let Some(part) = owner(hub) {
                 hub.pass(packet.number, packet.time);
                 block.deal(at, part);
                 times.note(packet.time);
@@ -218,7 +220,7 @@ impl Times {
 }
 
 /// From place `at` on, packets as nearly all are: surely one pair's own, and nothing is due with them. Each is
-/// dealt to its part. Returns the place of the first that is another.
+/// dealt to its part. Returns the place of the first that is another, and whether that may be the hub's.
 // Apart from what goes on around it, so that all it needs for a packet stays in registers.
 #[inline(never)]
 fn deal_own(
@@ -227,10 +229,15 @@ fn deal_own(
     mut at: usize,
     block: &mut Block,
     times: &mut Times,
-) -> usize {
+) -> (usize, bool) {
     let (ports, mut noted, mut now) = (&hub.env.hub_ports, *times, hub.now);
+    let mut is_hubs = false;
     for packet in batch.split_at(at).1 {
-        let Some(Some(part)) = owner_of_v4(&packet, ports, parts) else { break };
+        let Some(plain) = Plain::of(&packet) else { break };
+        let Some(part) = owner_of_plain(plain, &packet, ports, parts) else {
+            is_hubs = true;
+            break;
+        };
         let to = packet.time.max(now);
         if !hub.is_idle_until(to) {
             break;
@@ -242,7 +249,7 @@ fn deal_own(
     }
     hub.now = now;
     *times = noted;
-    at
+    (at, is_hubs)
 }
 
 /// The hub looks at a packet of a block; whether there is one.
@@ -270,14 +277,20 @@ fn hubs(hub: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> b
 /// tunnel, nothing of the hub.
 #[inline]
 fn owner_of(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
-    if let Some(own) = owner_of_v4(packet, ports, parts) { own } else { any(packet, ports, parts) }
+    match Plain::of(packet) {
+        Some(plain) => owner_of_plain(plain, packet, ports, parts),
+        None => any(packet, ports, parts),
+    }
 }
 
-/// The same of what nearly all packets are, TCP and UDP over IPv4 over Ethernet; the outer `None` if
-/// it is something else.
+/// The same of what nearly all packets are.
 #[inline(always)]
-fn owner_of_v4(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<Option<u8>> {
-    let plain = Plain::of(packet)?;
+fn owner_of_plain(
+    plain: Plain<'_>,
+    packet: &Packet<'_>,
+    ports: &HubPorts,
+    parts: usize,
+) -> Option<u8> {
     let ((src, dst), (from, to)) = (plain.hosts(), plain.ports());
     let is_hubs = if plain.protocol() == protocol::TCP {
         ports.may_have(Proto::Tcp, from, to)
@@ -285,7 +298,7 @@ fn owner_of_v4(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<Op
         ports.may_have(Proto::Udp, from, to)
             || hub::may_be_by_content(packet.data.get(LINK + 28..).unwrap_or_default())
     };
-    Some((!is_hubs).then(|| owner_v4(src, dst, parts)))
+    (!is_hubs).then(|| owner_v4(src, dst, parts))
 }
 
 /// The same of any packet.

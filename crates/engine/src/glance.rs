@@ -25,6 +25,10 @@ pub(crate) const LINK: usize = 14;
 /// Bytes of IPv4 without options, and of ports.
 const HEADERS: usize = 20 + 4;
 
+/// The second half of IPv4's fifth word, by what follows.
+const TCP: u32 = protocol::TCP as u32;
+const UDP: u32 = protocol::UDP as u32;
+
 /// The headers of a packet that is plain TCP or UDP over IPv4 over Ethernet.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<'a>(&'a [u8; LINK + HEADERS]);
@@ -34,12 +38,12 @@ impl<'a> Plain<'a> {
     #[inline]
     pub(crate) fn of(packet: &Packet<'a>) -> Option<Self> {
         let head: &[u8; LINK + HEADERS] = packet.data.first_chunk()?;
-        let start = u32::from_be_bytes([head[12], head[13], head[14], head[15]]);
-        let fragment = u16::from_be_bytes([head[20], head[21]]) & 0x3fff != 0;
+        let word =
+            |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        // IPv4 with a header of 20 bytes; and no fragment, whatever its time to live.
         let is_plain = packet.link_type.0 == link_type::ETHERNET
-            && start >> 8 == 0x08_00_45
-            && !fragment
-            && matches!(head[23], protocol::TCP | protocol::UDP);
+            && word(12) & 0xffff_ff00 == 0x0800_4500
+            && matches!(word(20) & 0x3fff_00ff, TCP | UDP);
         is_plain.then_some(Self(head))
     }
 
