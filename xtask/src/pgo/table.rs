@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 const WORDS: &str = "
 CPU is the median of user and system time, with the least and the most; builds take turns, so that
 what else the machine does hits all alike, and memory is touched before each run, so that none pays for
-what a host has taken back. Instructions are those of user space in one run, counted by
+what a host has taken back; there are no logs of an earlier one. Instructions are those of user space in one run, counted by
 valgrind. `plain` is what cargo's own release profile gives; `native` may use all that the processor
 above can do. No build was trained on what is measured here.
 ";
@@ -95,6 +95,11 @@ fn measured(trace: &Path, built: &[(Variant, PathBuf)], runs: usize) -> anyhow::
         .collect();
     for _ in 0..runs.max(1) {
         for (line, (_, path)) in lines.iter_mut().zip(built) {
+            // Logs that are there already would be emptied first, and written to the disk at their end:
+            // file systems do so for fear of losing both.
+            if logs.exists() {
+                fs::remove_dir_all(&logs).with_context(|| logs.display().to_string())?;
+            }
             line.cpu.push(measure(&words(path))?.cpu.as_secs_f64());
         }
     }
