@@ -310,20 +310,23 @@ fn view<'a>(r: &PacketRef, data: &'a [u8], number: u64) -> Packet<'a> {
 mod tests {
     use super::*;
 
+    /// Ten packets of so many bytes, every so many bytes.
+    fn refs(every: u32, len: u32) -> Refs {
+        let packet = |n| PacketRef {
+            time: i64::from(n),
+            offset: n * every,
+            cap_len: len,
+            wire_len: len,
+            link_type: 1,
+            interface: 0,
+        };
+        (0..10).map(packet).collect::<Vec<_>>().into()
+    }
+
     #[test]
     fn what_lies_beyond_is_as_far_as_batches_are_long() {
         let bytes = Bytes::from(vec![7; 4_000]);
-        let refs: Refs = (0..10)
-            .map(|n| PacketRef {
-                time: 0,
-                offset: n * 100,
-                cap_len: 80,
-                wire_len: 80,
-                link_type: 1,
-                interface: 0,
-            })
-            .collect::<Vec<_>>()
-            .into();
+        let refs = refs(100, 80);
         let batch = Batch::new(&refs, &bytes[500..1_500], &bytes, 1);
         let beyond = batch.beyond(2).unwrap();
         assert_eq!(beyond.bytes.len(), 4_000 - 500 - 2 * 900);
@@ -339,17 +342,7 @@ mod tests {
     #[test]
     fn what_is_kept_are_the_packets_of_its_batch() {
         let bytes = Bytes::from((0..100).collect::<Vec<u8>>());
-        let refs: Refs = (0..10)
-            .map(|n| PacketRef {
-                time: i64::from(n),
-                offset: n * 5,
-                cap_len: 5,
-                wire_len: 5,
-                link_type: 1,
-                interface: 0,
-            })
-            .collect::<Vec<_>>()
-            .into();
+        let refs = refs(5, 5);
         let batch = Batch::new(&refs, &bytes[20..80], &bytes, 7);
         let mut kept = Kept::default();
         assert!(kept.batch().is_empty());
