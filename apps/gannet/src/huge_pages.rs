@@ -31,7 +31,7 @@ pub(crate) fn watch() {
 
 /// Takes a block of so many bytes, with an eye on the clock if it is large.
 #[inline]
-pub(crate) fn with_an_eye<T>(size: usize, take: impl FnOnce() -> T) -> T {
+pub(crate) fn take<T>(size: usize, take: impl FnOnce() -> T) -> T {
     if LARGE.contains(&size) { watched(take) } else { take() }
 }
 

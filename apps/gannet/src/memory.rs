@@ -131,7 +131,7 @@ unsafe impl GlobalAlloc for Counting {
                 unsafe { MiMalloc.alloc(layout) }
             }
         };
-        let at = huge_pages::with_an_eye(layout.size(), take);
+        let at = huge_pages::take(layout.size(), take);
         if ON.load(Ordering::Relaxed) > 0 {
             add(at);
         }
@@ -149,7 +149,7 @@ unsafe impl GlobalAlloc for Counting {
                 unsafe { MiMalloc.alloc_zeroed(layout) }
             }
         };
-        let at = huge_pages::with_an_eye(layout.size(), take);
+        let at = huge_pages::take(layout.size(), take);
         if ON.load(Ordering::Relaxed) > 0 {
             add(at);
         }
@@ -180,7 +180,7 @@ unsafe impl GlobalAlloc for Counting {
                 unsafe { MiMalloc.realloc(at, layout, size) }
             }
         };
-        let at = huge_pages::with_an_eye(size, take);
+        let at = huge_pages::take(size, take);
         if counts {
             add(at);
         }

@@ -110,7 +110,8 @@ struct Merged {
     data: Bytes,
     /// Those whose packets others still read.
     spare_refs: Spares<Refs>,
-    spares: Spares<Bytes>,
+    /// The same.
+    spare_data: Spares<Bytes>,
 }
 
 /// What the current batch is.
@@ -310,9 +311,9 @@ impl Stream {
         match std::mem::replace(&mut self.current, Current::Nothing) {
             Current::Nothing => {}
             Current::Merged => {
-                let Merged { refs, data, spare_refs, spares } = &mut self.merged;
+                let Merged { refs, data, spare_refs, spare_data } = &mut self.merged;
                 spare_refs.exchange(refs);
-                spares.exchange(data);
+                spare_data.exchange(data);
                 if let (Some(refs), Some(buffer)) = (refs.own(), data.buffer()) {
                     refs.clear();
                     buffer.clear();

@@ -153,10 +153,9 @@ impl Front {
                 (at, is_hubs) = deal_own((hub, *parts), batch, at, block, &mut times);
             }
             let Some(packet) = batch.get(at) else { break };
-            let owner = |hub: &Shard| owner_of(&packet, &hub.env.hub_ports, *parts);
             if !sieve.passes(&packet) {
                 block.leave(at);
-            } else if !is_hubs && let Some(part) = owner(hub) {
+            } else if !is_hubs && let Some(part) = owner_of(&packet, &hub.env.hub_ports, *parts) {
                 hub.pass(packet.number, packet.time);
                 block.deal(at, part);
                 times.note(packet.time);

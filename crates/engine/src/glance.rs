@@ -25,7 +25,8 @@ pub(crate) const LINK: usize = 14;
 /// Bytes of IPv4 without options, and of ports.
 const HEADERS: usize = 20 + 4;
 
-/// The second half of IPv4's fifth word, by what follows.
+/// Flags, fragment offset, time to live and protocol of IPv4's header as one word, of which only the
+/// protocol is left.
 const TCP: u32 = protocol::TCP as u32;
 const UDP: u32 = protocol::UDP as u32;
 

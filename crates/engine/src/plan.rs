@@ -213,7 +213,8 @@ impl Shared {
 }
 
 impl Plan {
-    /// Whether so many blocks wait for a part, and some for each of them.
+    /// Whether so many blocks wait for a part, and not [few](FEW) for another, unless they are too
+    /// many.
     fn has(&self, many: usize) -> bool {
         let parts = self.lanes.len().saturating_sub(1);
         let waiting = || self.lanes.iter().take(parts).map(|lane| lane.blocks.len());
