@@ -2,44 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/echo.rs"]
+mod echo;
 mod support;
 
-use std::io::BufRead;
-use std::io::BufReader;
-use std::process::Child;
-use std::process::Stdio;
-
+use echo::Echo;
 use support::Run;
 use support::gannet;
-
-/// An echo server in a process of its own, ended when dropped.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    fn new(arguments: &[&str]) -> Self {
-        let mut child = gannet()
-            .args(["replay", "--serve", "127.0.0.1:0"])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split(' ').find(|w| w.starts_with("127.")).unwrap().to_owned();
-        Self { child, address }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.child.kill().unwrap_or_default();
-        self.child.wait().unwrap();
-    }
-}
 
 fn replay(arguments: &[&str]) -> Run {
     Run::of(gannet().arg("replay").args(arguments))
@@ -51,7 +20,7 @@ fn sample() -> String {
 
 #[test]
 fn queries_of_a_capture_are_answered() {
-    let server = Server::new(&[]);
+    let server = Echo::start(&[]);
     let to = server.address.as_str();
     let run = replay(&[&sample(), "--to", to, "--timing", "speed=100x"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -62,7 +31,7 @@ fn queries_of_a_capture_are_answered() {
 
 #[test]
 fn queries_go_over_connections_of_their_clients() {
-    let server = Server::new(&[]);
+    let server = Echo::start(&[]);
     let to = server.address.as_str();
     let tcp = ["--transport", "tcp", "--queries-per-connection", "1", "--timing", "max"];
     let run = replay(&[&[&sample(), "--to", to][..], &tcp, &["--limit", "3", "--json"]].concat());
@@ -76,7 +45,7 @@ fn queries_go_over_connections_of_their_clients() {
 fn a_certificate_is_trusted_by_its_file_alone() {
     let file = std::env::temp_dir().join(format!("gannet-cert-{}.pem", std::process::id()));
     let file = file.to_str().unwrap();
-    let server = Server::new(&["--tls", "--save-cert", file]);
+    let server = Echo::start(&["--tls", "--save-cert", file]);
     let arguments = [&sample(), "--to", &server.address, "--transport", "tls", "--limit", "1"];
     let run = replay(&[&arguments[..], &["--ca", file]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -93,7 +62,7 @@ fn a_certificate_is_trusted_by_its_file_alone() {
 
 #[test]
 fn answers_are_held_against_those_of_the_capture() {
-    let server = Server::new(&["--rcode", "5"]);
+    let server = Echo::start(&["--rcode", "5"]);
     let to = ["--to", &server.address, "--timing", "speed=100x"];
     let compare = ["--compare", "capture", "--differences", "-", "--json"];
     let run = replay(&[&[&sample()[..]], &to[..], &compare[..]].concat());
@@ -108,7 +77,7 @@ fn answers_are_held_against_those_of_the_capture() {
 
 #[test]
 fn a_list_comes_by_standard_input() {
-    let server = Server::new(&["--rcode", "3"]);
+    let server = Echo::start(&["--rcode", "3"]);
     let mut command = gannet();
     command.args(["replay", "--list", "-", "--to", &server.address, "-t", "rate=1k"]);
     let run = Run::with_input(&mut command, b"a.test A\nb.test NOTYPE\nc.test\n");

@@ -2,11 +2,14 @@
 #![cfg(feature = "lua")]
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/echo.rs"]
+mod echo;
 mod support;
 
 use std::path::Path;
 use std::path::PathBuf;
 
+use echo::Echo;
 use support::Run;
 use support::gannet;
 
@@ -424,40 +427,12 @@ fn scripts_get_their_arguments() {
     assert!(run.stderr.contains("a.lua:3: here"), "{}", run.stderr);
 }
 
-/// An echo server of ours, ended when it is dropped.
-struct Served(std::process::Child);
-
-impl Served {
-    fn start(options: &[&str]) -> (Self, String) {
-        let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap().to_string();
-        drop(free);
-        let mut command = gannet();
-        command.args(["replay", "--serve", &address]).args(options);
-        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-        let server = Self(command.stderr(std::process::Stdio::null()).spawn().unwrap());
-        let begun = std::time::Instant::now();
-        while std::net::TcpStream::connect(&address).is_err() {
-            assert!(begun.elapsed().as_secs() < 10, "the echo server does not start");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        (server, address)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.0.kill().unwrap_or_default();
-        self.0.wait().unwrap();
-    }
-}
-
 #[test]
 fn scripts_send_what_they_choose() {
     let authority = std::env::temp_dir().join(format!("gannet-run-{}.pem", std::process::id()));
     let pem = authority.to_str().unwrap();
-    let (_plain, plain) = Served::start(&[]);
-    let (_secure, secure) = Served::start(&["--tls", "--save-cert", pem]);
+    let plain = Echo::start(&[]);
+    let secure = Echo::start(&["--tls", "--save-cert", pem]);
     let script = "local query = '\\18\\52\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\1a\\0\\0\\1\\0\\1'\n\
                   local urls = { 'udp://' .. arg[2], 'tcp://' .. arg[2], 'tls://' .. arg[3] }\n\
                   for _, url in ipairs(urls) do\n\
@@ -473,14 +448,14 @@ fn scripts_send_what_they_choose() {
                   print(select(2, pcall(gannet.client, 'https://' .. arg[3], { verify = false })))\n\
                   print(select(2, pcall(gannet.client, 'ftp://' .. arg[2])))\n";
     let mut command = gannet();
-    command.args(["run", "-", &plain, &secure, pem]);
+    command.args(["run", "-", &plain.address, &secure.address, pem]);
     let run = Run::with_input(&mut command, script.as_bytes());
     std::fs::remove_file(&authority).unwrap();
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let lines: Vec<_> = run.stdout.lines().collect();
     assert_eq!(lines[..9], ["true\ttrue\t129"; 9]);
     assert_eq!(lines[9], "nil");
-    assert!(lines[10].contains(&secure), "nobody vouches for it: {}", lines[10]);
+    assert!(lines[10].contains(&secure.address), "nobody vouches for it: {}", lines[10]);
     assert!(lines[11].contains("9.9.9.9:53 is a public address"), "{}", lines[11]);
     assert!(lines[12].contains("does not speak HTTP/2"), "{}", lines[12]);
     assert!(lines[13].contains("begins with none of udp://"), "{}", lines[13]);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gannet_base::Time;
 
-use crate::material::Echo;
+use crate::material::Counting;
 use crate::material::Folder;
 use crate::material::QUERY;
 use crate::material::ethernet;
@@ -124,7 +124,7 @@ fn lengths_are_sent_once_and_answers_not_at_all() {
         ethernet(&[&[8, 0], &udp4(QUERY)]),
     ];
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-    let echo = Echo::start(&[]);
+    let echo = Counting::start(&[]);
     // No word of includes_dnslen, as drool has none.
     let text = format!(
         "local dns = require('dnsjit.core.object.dns').new()\n\
@@ -145,7 +145,7 @@ fn lengths_are_sent_once_and_answers_not_at_all() {
          assert(got ~= nil and got:cast().len == {1})\n\
          dns.obj_prev = got assert(dns:parse_header() == 0 and dns.qr == 1 and dns.id == 4660)\n\
          end end end print(sent)",
-        echo.port,
+        echo.port(),
         QUERY.len()
     );
     assert_eq!(over("lengths", &frames, &text), "4\n");

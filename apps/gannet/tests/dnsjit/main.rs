@@ -28,6 +28,8 @@
 #![cfg(feature = "lua")]
 
 mod defects;
+#[path = "../support/echo.rs"]
+mod echo;
 mod material;
 mod scripts;
 #[path = "../support/mod.rs"]

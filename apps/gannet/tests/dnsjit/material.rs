@@ -6,11 +6,9 @@ use std::net::TcpStream;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::path::PathBuf;
-use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
 use std::time::Duration;
-use std::time::Instant;
 
 use gannet_base::Time;
 use gannet_capture::LinkType;
@@ -19,6 +17,7 @@ use gannet_capture::Precision;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 
+use crate::echo::Echo;
 use crate::support::Run;
 use crate::support::gannet;
 
@@ -114,34 +113,25 @@ impl Drop for Folder {
     }
 }
 
-/// The echo server, ended by `stop` with what it counted.
-pub(crate) struct Echo {
-    server: Child,
-    pub(crate) port: String,
-}
+/// An echo server that tells what it counted.
+pub(crate) struct Counting(Echo);
 
-impl Echo {
+impl Counting {
     pub(crate) fn start(options: &[&str]) -> Self {
-        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let address = format!("127.0.0.1:{port}");
-        let mut command = gannet();
-        command.args(["replay", "--serve", &address, "--json"]).args(options);
-        let server =
-            command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()).spawn();
-        let begun = Instant::now();
-        while TcpStream::connect(&address).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(10), "the echo server does not start");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Self { server: server.unwrap(), port: port.to_string() }
+        Self(Echo::start(&[&["--json"], options].concat()))
+    }
+
+    pub(crate) fn port(&self) -> &str {
+        self.0.address.rsplit(':').next().unwrap()
     }
 
     /// Queries that it saw, and messages that are none.
-    pub(crate) fn stop(self) -> (u64, u64) {
+    pub(crate) fn stop(mut self) -> (u64, u64) {
         std::thread::sleep(Duration::from_millis(100));
-        let id = rustix::process::Pid::from_child(&self.server);
+        let child = &mut self.0.child;
+        let id = rustix::process::Pid::from_child(child);
         rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-        let said = String::from_utf8(self.server.wait_with_output().unwrap().stdout).unwrap();
+        let said = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
         let count = |name: &str| {
             let at = said.find(&format!("\"{name}\":")).unwrap() + name.len() + 3;
             let digits: String = said[at..].chars().take_while(char::is_ascii_digit).collect();

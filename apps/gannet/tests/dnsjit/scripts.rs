@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use std::time::Instant;
 
-use crate::material::Echo;
+use crate::material::Counting;
 use crate::material::Folder;
 use crate::material::Frames;
 use crate::material::QUERY;
@@ -67,8 +67,8 @@ fn dnsjits_examples_run() {
     let folder = Folder::new("dnsjit-examples");
     let capture = source.join("src/test/dns.pcap");
     let capture = capture.to_str().unwrap();
-    let echo = Echo::start(&[]);
-    let (host, port) = ("127.0.0.1", echo.port.as_str());
+    let echo = Counting::start(&[]);
+    let (host, port) = ("127.0.0.1", echo.port());
     let out = folder.path("out.pcap");
     let examples: [(&str, &[&str]); 12] = [
         ("count-pkts-per-ip", &[capture]),
@@ -96,21 +96,23 @@ fn dnsjits_examples_run() {
     }
     let (queries, others) = echo.stop();
     assert!(queries > 0 && others == 0, "{queries} queries, {others} others");
-    let echo = Echo::start(&[]);
+    let echo = Counting::start(&[]);
     let script = source.join("examples/respdiff.lua");
     let lmdb = folder.path("lmdb");
-    let run = Run::of(
-        gannet()
-            .arg("run")
-            .arg(script)
-            .args([capture, host, &echo.port, &lmdb, "original", "received"]),
-    );
+    let run = Run::of(gannet().arg("run").arg(script).args([
+        capture,
+        host,
+        echo.port(),
+        &lmdb,
+        "original",
+        "received",
+    ]));
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(Path::new(&lmdb).join("data.mdb").is_file());
     echo.stop();
-    let tls = Echo::start(&["--tls"]);
+    let tls = Counting::start(&["--tls"]);
     let script = source.join("examples/replay.lua");
-    let run = lossy(gannet().arg("run").arg(script).args(["-T", "-R", capture, host, &tls.port]));
+    let run = lossy(gannet().arg("run").arg(script).args(["-T", "-R", capture, host, tls.port()]));
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(tls.stop().0 > 0);
 }
@@ -199,10 +201,10 @@ fn drool_with_threads_sends_every_query_and_ends() {
         (&["-T"], 3001),
         (&[], 3001),
     ] {
-        let echo = Echo::start(&[]);
+        let echo = Counting::start(&[]);
         let mut command = gannet();
         command.args(["run", "/usr/bin/drool", "replay", "--csv"]).args(options);
-        let run = Run::of(command.arg(&capture.0).args(["127.0.0.1", &echo.port]));
+        let run = Run::of(command.arg(&capture.0).args(["127.0.0.1", echo.port()]));
         assert_eq!(run.code, 0, "{options:?}: {}", run.stderr);
         let row = run.stdout.lines().last().unwrap();
         let cells: Vec<&str> = row.split(',').collect();
