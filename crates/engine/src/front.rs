@@ -229,24 +229,25 @@ fn deal_own(
     block: &mut Block,
     times: &mut Times,
 ) -> (usize, bool) {
-    let (ports, mut noted, mut now) = (&hub.env.hub_ports, *times, hub.now);
+    let (ports, mut noted) = (&hub.env.hub_ports, *times);
     let mut is_hubs = false;
+    if !hub.is_idle_until(hub.now) {
+        return (at, is_hubs);
+    }
     for packet in batch.split_at(at).1 {
         let Some(plain) = Plain::of(&packet) else { break };
+        if !hub.is_idle_until(packet.time) {
+            break;
+        }
         let Some(part) = owner_of_plain(plain, &packet, ports, parts) else {
             is_hubs = true;
             break;
         };
-        let to = packet.time.max(now);
-        if !hub.is_idle_until(to) {
-            break;
-        }
-        now = to;
         block.deal(at, part);
         noted.note(packet.time);
         at += 1;
     }
-    hub.now = now;
+    hub.now = hub.now.max(noted.latest);
     *times = noted;
     (at, is_hubs)
 }
@@ -291,10 +292,14 @@ fn owner_of_plain(
     parts: usize,
 ) -> Option<u8> {
     let ((src, dst), (from, to)) = (plain.hosts(), plain.ports());
+    let may_have = |proto| {
+        ports.may_have(proto, from, to)
+            && ports.may_have_ends(proto, (Addr::v4(src), from), (Addr::v4(dst), to))
+    };
     let is_hubs = if plain.protocol() == protocol::TCP {
-        ports.may_have(Proto::Tcp, from, to)
+        may_have(Proto::Tcp)
     } else {
-        ports.may_have(Proto::Udp, from, to)
+        may_have(Proto::Udp)
             || hub::may_be_by_content(packet.data.get(LINK + 28..).unwrap_or_default())
     };
     (!is_hubs).then(|| owner_v4(src, dst, parts))
@@ -329,7 +334,9 @@ fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
         let p: Option<&[u8; 4]> = transport.first_chunk();
         p.is_none_or(|p| {
             let port = |at: usize| u16::from_be_bytes([p[at], p[at + 1]]);
-            ports.may_have(proto, port(0), port(2))
+            let (from, to) = (port(0), port(2));
+            ports.may_have(proto, from, to)
+                && ports.may_have_ends(proto, (pair.0, from), (pair.1, to))
         })
     };
     let hubs = match next {
@@ -339,7 +346,9 @@ fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
             may_be_hubs(Proto::Udp) || hub::may_be_by_content(payload)
         }
         protocol::ICMP | protocol::ICMP6 => false,
-        _ => true,
+        // Of IPv6, what stands first need not be what is inside.
+        protocol::IPV4 | protocol::IPV6 | protocol::GRE | protocol::NONE => true,
+        _ => !pair.0.is_v4(),
     };
     (!hubs).then(|| owner(pair.0, pair.1, parts))
 }

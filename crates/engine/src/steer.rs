@@ -109,10 +109,12 @@ impl Shard {
     fn is_hubs_own(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto) -> bool {
         let announced = |id| self.env.expected_for(id, proto, true, self.now).is_some();
         let key = Key::new(id, ip.protocol, false).of_hub(true);
+        let ends = [(id.orig_h, id.orig_p), (id.resp_h, id.resp_p)];
         hub::is_by_port(proto, id.orig_p, id.resp_p)
-            || self.table.look_up(&key).1.is_some()
-            || announced(id)
-            || announced(&id.flipped())
+            || self.env.hub_ports.may_have_ends(proto, ends[0], ends[1])
+                && (self.table.look_up(&key).1.is_some()
+                    || announced(id)
+                    || announced(&id.flipped()))
     }
 
     #[inline(never)]

@@ -377,7 +377,7 @@ impl Env {
     ) {
         let hub = by.is_hub();
         let orig = if hub {
-            self.hub_ports.add(Proto::Tcp, port);
+            self.hub_ports.add(Proto::Tcp, resp, port);
             orig
         } else {
             let ends = (by.id.orig_h, by.id.resp_h);

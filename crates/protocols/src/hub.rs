@@ -10,6 +10,7 @@
 //! later ones are. The packet tells, never the state of a connection outside of the hub: that is
 //! known elsewhere, and perhaps not yet.
 
+use gannet_base::Addr;
 use gannet_base::Proto;
 use gannet_wire::tunnel;
 use gannet_wire::tunnel::Inner;
@@ -34,8 +35,8 @@ const UDP_PORTS: [u16; 10] = [
 
 type Ports = [u64; 1024];
 
-const TCP: Ports = bitmap(&TCP_PORTS);
-const UDP: Ports = bitmap(&UDP_PORTS);
+static TCP: Ports = bitmap(&TCP_PORTS);
+static UDP: Ports = bitmap(&UDP_PORTS);
 
 const fn bitmap(ports: &[u16]) -> Ports {
     let mut map = [0; 1024];
@@ -47,12 +48,17 @@ const fn bitmap(ports: &[u16]) -> Ports {
     map
 }
 
+#[inline]
+fn has(ports: &Ports, port: u16) -> bool {
+    ports[usize::from(port >> 6)] >> (port & 63) & 1 != 0
+}
+
 /// Whether a connection is of the hub by one of its ports.
 #[inline]
 pub fn is_by_port(proto: Proto, a: u16, b: u16) -> bool {
     match proto {
-        Proto::Tcp => TCP_PORTS.contains(&a) || TCP_PORTS.contains(&b),
-        Proto::Udp => UDP_PORTS.contains(&a) || UDP_PORTS.contains(&b),
+        Proto::Tcp => has(&TCP, a) || has(&TCP, b),
+        Proto::Udp => has(&UDP, a) || has(&UDP, b),
         _ => false,
     }
 }
@@ -90,7 +96,7 @@ impl Default for PortSet {
 impl PortSet {
     #[inline]
     pub(crate) fn has(&self, port: u16) -> bool {
-        self.0[usize::from(port >> 6)] >> (port & 63) & 1 != 0
+        has(&self.0, port)
     }
 
     pub(crate) fn add(&mut self, port: u16) {
@@ -108,11 +114,43 @@ impl PortSet {
 pub struct HubPorts {
     tcp: PortSet,
     udp: PortSet,
+    ends: Ends,
 }
 
 impl Default for HubPorts {
     fn default() -> Self {
-        Self { tcp: PortSet(Box::new(TCP)), udp: PortSet(Box::new(UDP)) }
+        Self { tcp: PortSet(Box::new(TCP)), udp: PortSet(Box::new(UDP)), ends: Ends::default() }
+    }
+}
+
+/// Hosts with their ports, a bit each, which others may share. No memory while there are none.
+#[derive(Clone, Debug, Default)]
+struct Ends(Vec<u64>);
+
+/// Bits of [`Ends`], as a power of two.
+const ENDS_BITS: u32 = 18;
+
+impl Ends {
+    /// Where the bit of a host's port is.
+    fn bit(proto: Proto, host: Addr, port: u16) -> (usize, u64) {
+        let host = u128::from_be_bytes(host.octets());
+        let end = (host >> 64) as u64 ^ host as u64 ^ u64::from(port) << 40;
+        let end = end ^ u64::from(proto == Proto::Udp) << 63;
+        let bit = end.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - ENDS_BITS);
+        ((bit >> 6) as usize, 1 << (bit & 63))
+    }
+
+    fn has(&self, proto: Proto, (host, port): (Addr, u16)) -> bool {
+        let (word, bit) = Self::bit(proto, host, port);
+        self.0.get(word).is_some_and(|w| w & bit != 0)
+    }
+
+    fn add(&mut self, proto: Proto, host: Addr, port: u16) {
+        self.0.resize(1 << (ENDS_BITS - 6), 0);
+        let (word, bit) = Self::bit(proto, host, port);
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= bit;
+        }
     }
 }
 
@@ -127,10 +165,18 @@ impl HubPorts {
         }
     }
 
-    /// Connections with this port may be of the hub from now on.
-    pub fn add(&mut self, proto: Proto, port: u16) {
+    /// The same of a connection whose ports [may](Self::may_have) be of the hub, by its hosts, too: others
+    /// than those that were announced may have the same port.
+    #[cold]
+    pub fn may_have_ends(&self, proto: Proto, a: (Addr, u16), b: (Addr, u16)) -> bool {
+        is_by_port(proto, a.1, b.1) || self.ends.has(proto, a) || self.ends.has(proto, b)
+    }
+
+    /// Connections with this port of this host may be of the hub from now on.
+    pub fn add(&mut self, proto: Proto, host: Addr, port: u16) {
         let ports = if proto == Proto::Udp { &mut self.udp } else { &mut self.tcp };
         ports.add(port);
+        self.ends.add(proto, host, port);
     }
 }
 
@@ -149,9 +195,18 @@ mod tests {
         }
         assert!(!is_by_port(Proto::Udp, 21, 53) && !ports.may_have(Proto::Udp, 21, 53));
         assert!(!is_by_port(Proto::Icmp, 67, 67));
-        ports.add(Proto::Tcp, 50_000);
+        let host = |n| Addr::v4([192, 0, 2, n]);
+        assert!(ports.may_have_ends(Proto::Tcp, (host(1), 21), (host(2), 1024)));
+        assert!(!ports.may_have_ends(Proto::Tcp, (host(1), 50_000), (host(2), 1)));
+        ports.add(Proto::Tcp, host(1), 50_000);
         assert!(ports.may_have(Proto::Tcp, 50_000, 1));
         assert!(!ports.may_have(Proto::Udp, 50_000, 1));
+        let [server, client, other] = [(host(1), 50_000), (host(2), 1), (host(3), 50_000)];
+        for (a, b) in [(server, client), (client, server), (server, other)] {
+            assert!(ports.may_have_ends(Proto::Tcp, a, b));
+        }
+        assert!(!ports.may_have_ends(Proto::Tcp, client, other), "the same port of another host");
+        assert!(!ports.may_have_ends(Proto::Udp, server, client));
     }
 
     #[test]

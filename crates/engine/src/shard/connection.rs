@@ -60,7 +60,7 @@ impl Shard {
         let conn = &mut slot.conn;
         conn.set_hub(hub);
         if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
-            self.env.hub_ports.add(proto, id.resp_p);
+            self.env.hub_ports.add(proto, id.resp_h, id.resp_p);
         }
         if flip && !id.resp_h.is_broadcast() {
             conn.flip();
