@@ -9,6 +9,7 @@
 //! `--table` builds what the published study of such builds compares (plain, link-time optimisation,
 //! profile, both; for any processor and for this one) and measures all on the traces it is given.
 
+mod crowd;
 mod table;
 mod tools;
 mod training;
