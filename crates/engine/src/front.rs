@@ -82,6 +82,14 @@ impl Crew {
             thread.join().unwrap_or_else(|e| resume_unwind(e));
         }
     }
+
+    /// All is done, and threads end by themselves: that takes a while, since the allocator looks through all
+    /// memory that was theirs, and nobody is to wait for it. If one has panicked, the panic goes on here.
+    fn leave(mut self) {
+        if self.shared.is_stopped() {
+            self.join();
+        }
+    }
 }
 
 impl Front {
@@ -178,15 +186,13 @@ impl Front {
 
     /// The end of input. Returns how many connections there were, and what was written.
     pub(crate) fn finish(self) -> io::Result<(u64, State, Vec<StreamCount>)> {
-        let Self { hub, parts, mut crew, .. } = self;
+        let Self { hub, parts, crew, .. } = self;
         let now = hub.now;
         crew.shared.end(Part::new(parts, hub));
         crew.shared.work(0, |_| false);
         let ended = crew.shared.ended();
-        // While the other threads end, which have nothing to do any more.
-        let done = close(ended, now);
-        crew.join();
-        done
+        crew.leave();
+        close(ended, now)
     }
 }
 

@@ -184,6 +184,11 @@ impl Shared {
         self.tell(plan);
     }
 
+    /// Whether a thread has panicked, or nobody waits for what comes out.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
     /// Works until it is `enough` or all is done, at one of the parts rather than at others.
     pub(crate) fn work(&self, home: usize, enough: impl Fn(&Plan) -> bool) {
         let mut plan = self.lock();
