@@ -62,14 +62,11 @@ pub(crate) fn owner_v4(a: [u8; 4], b: [u8; 4], parts: usize) -> u8 {
     part_of(fold(a), fold(b), parts)
 }
 
-/// The first part, whose thread is the front as well, owns half as many pairs as each other one: so that
-/// it has time to see to it, and no other thread has to, whose core is far from the part's memory.
 #[inline]
 fn part_of(a: u64, b: u64, parts: usize) -> u8 {
     let mixed = u128::from(a.wrapping_add(b)) * u128::from((a ^ b) | 0xa076_1d64_78bd_642f);
     let hash = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_mul(0xe703_7ed1_a0b4_28db);
-    let halves = (u128::from(hash) * (2 * parts as u128).saturating_sub(1)) >> 64;
-    (halves as u64).div_ceil(2) as u8
+    ((u128::from(hash) * parts as u128) >> 64) as u8
 }
 
 impl Shard {
@@ -188,10 +185,8 @@ mod tests {
                 assert_eq!(part, owner_v4(v4(a), v4(b), parts));
                 owned[usize::from(part)] += 1;
             }
-            // Half as many for the first.
-            owned[0] *= 2;
-            let fair = 14_000 / (2 * parts - 1);
-            assert!(owned.iter().all(|n| n * 8 > fair * 7 && n * 8 < fair * 9), "{owned:?}");
+            let fair = 7_000 / parts;
+            assert!(owned.iter().all(|n| n * 10 > fair * 9 && n * 10 < fair * 11), "{owned:?}");
         }
     }
 }
