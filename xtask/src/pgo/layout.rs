@@ -5,6 +5,7 @@
 //! again: what follows each other lies side by side, branches fall through, and what training never came
 //! by lies apart. So the instruction cache and the translation of addresses hold what is used.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
@@ -65,8 +66,8 @@ pub(super) fn arrange(
     quietly(order.arg(UNTOUCHED).arg("-update-debug-sections"))
 }
 
-fn flag(name: &str, path: &Path) -> std::ffi::OsString {
-    let mut flag = std::ffi::OsString::from(name);
+fn flag(name: &str, path: &Path) -> OsString {
+    let mut flag = OsString::from(name);
     flag.push("=");
     flag.push(path);
     flag
