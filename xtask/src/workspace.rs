@@ -61,7 +61,8 @@ pub(crate) fn release() -> anyhow::Result<PathBuf> {
     Ok(target().join("release/gannet"))
 }
 
-fn shown(command: &Command) -> String {
+/// A command as it is told of.
+pub(crate) fn shown(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
     let words = std::iter::once(name).chain(command.get_args());
     words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -6,10 +6,15 @@
 //! not for the build scripts, and in a folder of its own, since every set of flags is a build of its
 //! own.
 //!
+//! Where BOLT is installed, the machine code of that build is then [put in order](layout) by a training
+//! of its own.
+//!
 //! `--table` builds what the published study of such builds compares (plain, link-time optimisation,
-//! profile, both; for any processor and for this one) and measures all on the traces it is given.
+//! profile, both; for any processor and for this one), and both with BOLT, and measures all on the
+//! traces it is given.
 
 mod crowd;
+mod layout;
 mod table;
 mod tools;
 mod training;
@@ -27,7 +32,7 @@ use crate::workspace::check;
 use crate::workspace::print;
 use crate::workspace::say;
 
-/// Build gannet with link-time and profile-guided optimisation.
+/// Build gannet with link-time and profile-guided optimisation, and BOLT where it is installed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Train with these captures, too
@@ -36,7 +41,8 @@ pub(crate) struct Args {
     /// For this machine's processor only
     #[arg(long)]
     native: bool,
-    /// Build plain, LTO, PGO and PGO+LTO, each for any and for this processor, and measure them
+    /// Build plain, LTO, PGO, PGO+LTO and that with BOLT, each for any and for this processor, and measure
+    /// them
     #[arg(long, num_args = 1.., value_name = "TRACE", conflicts_with = "native")]
     table: Vec<PathBuf>,
     /// Only these builds, like plain,pgo+lto-native
@@ -60,29 +66,35 @@ struct Variant {
     lto: bool,
     /// With the profile of the training.
     profile: bool,
+    /// With its machine code in order, once it is linked.
+    layout: bool,
     /// For this machine's processor.
     native: bool,
 }
 
 impl Variant {
     fn all() -> impl Iterator<Item = Self> {
-        let kinds = [(false, false), (true, false), (false, true), (true, true)];
-        [false, true]
-            .into_iter()
-            .flat_map(move |native| kinds.map(|(lto, profile)| Self { lto, profile, native }))
+        let kind = |lto, profile, layout| Self { lto, profile, layout, native: false };
+        let kinds = [
+            kind(false, false, false),
+            kind(true, false, false),
+            kind(false, true, false),
+            kind(true, true, false),
+            kind(true, true, true),
+        ];
+        [false, true].into_iter().flat_map(move |native| kinds.map(|k| Self { native, ..k }))
     }
 
-    fn name(self) -> &'static str {
-        match (self.lto, self.profile, self.native) {
-            (false, false, false) => "plain",
-            (true, false, false) => "lto",
-            (false, true, false) => "pgo",
-            (true, true, false) => "pgo+lto",
-            (false, false, true) => "plain-native",
-            (true, false, true) => "lto-native",
-            (false, true, true) => "pgo-native",
-            (true, true, true) => "pgo+lto-native",
-        }
+    fn name(self) -> String {
+        let kind = match (self.lto, self.profile) {
+            (false, false) => "plain",
+            (true, false) => "lto",
+            (false, true) => "pgo",
+            (true, true) => "pgo+lto",
+        };
+        let layout = if self.layout { "+bolt" } else { "" };
+        let native = if self.native { "-native" } else { "" };
+        format!("{kind}{layout}{native}")
     }
 
     fn path(self) -> PathBuf {
@@ -101,6 +113,8 @@ impl Variant {
         if args.reuse && path.is_file() {
             return Ok(path);
         }
+        // What is missing is told before minutes of building.
+        let bolt = self.layout.then(tools::bolt).transpose()?;
         let mut flags = Vec::new();
         if self.profile {
             let counts = self.counts();
@@ -112,7 +126,13 @@ impl Variant {
         if self.native {
             flags.push("-Ctarget-cpu=native".to_owned());
         }
-        fs::copy(self.compile(&flags)?, &path).with_context(|| path.display().to_string())?;
+        if let Some(bolt) = bolt {
+            flags.push(layout::LINKED_WITH.to_owned());
+            let linked = self.compile(&flags)?;
+            layout::arrange(&bolt, &linked, &path, &args.train)?;
+        } else {
+            fs::copy(self.compile(&flags)?, &path).with_context(|| path.display().to_string())?;
+        }
         Ok(path)
     }
 
@@ -158,7 +178,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.table.is_empty() {
         return table::run(args);
     }
-    let release = Variant { lto: true, profile: true, native: args.native };
+    let layout = tools::bolt().map_err(|error| say(&format!("skipped: bolt: {error}"))).is_ok();
+    let release = Variant { lto: true, profile: true, layout, native: args.native };
     let built = release.build(args)?;
     // The build must still do what it did before.
     let same = training::agree(&built, &workspace::root().join("examples/sample.pcap"))?;
@@ -180,7 +201,8 @@ mod tests {
     #[test]
     fn builds_have_names_of_their_own() {
         let names: std::collections::BTreeSet<_> = Variant::all().map(Variant::name).collect();
-        assert_eq!(names.len(), 8);
+        assert_eq!(names.len(), 10);
         assert!(Variant::all().all(|v| v.name().ends_with("native") == v.native));
+        assert!(names.contains("plain") && names.contains("pgo+lto+bolt-native"));
     }
 }

@@ -12,6 +12,7 @@ use anyhow::ensure;
 use super::Args;
 use super::Variant;
 use super::folder;
+use super::tools;
 use crate::bench::head;
 use crate::measure::measure;
 use crate::snapshot::valgrind;
@@ -38,7 +39,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     for trace in &args.table {
         ensure!(trace.is_file(), "{}: no such trace", trace.display());
     }
-    let variants = wanted(&args.only)?;
+    let mut variants = wanted(&args.only)?;
+    if let Err(error) = tools::bolt() {
+        // Who asks for it by its name is told by its build.
+        if args.only.is_empty() {
+            say(&format!("skipped: bolt: {error}"));
+            variants.retain(|v| !v.layout);
+        }
+    }
     let mut built = Vec::new();
     for variant in variants {
         built.push((variant, variant.build(args)?));
@@ -62,18 +70,18 @@ const WORDS: &str = "
 CPU is the median of user and system time, with the least and the most; builds take turns, so that
 what else the machine does hits all alike, and memory is touched before each run, so that none pays for
 what a host has taken back; there are no logs of an earlier one. Instructions are those of user space in one run, counted by
-valgrind. `plain` is what cargo's own release profile gives; `native` may use all that the processor
-above can do. No build was trained on what is measured here.
+valgrind. `plain` is what cargo's own release profile gives, but that a panic ends the process; `bolt` has machine code in the
+order in which it runs; `native` may use all that the processor above can do. No build was trained on what is measured here.
 ";
 
 fn wanted(only: &[String]) -> anyhow::Result<Vec<Variant>> {
     for name in only {
-        if Variant::all().all(|v| v.name() != name) {
-            let names: Vec<_> = Variant::all().map(Variant::name).collect();
+        let names: Vec<_> = Variant::all().map(Variant::name).collect();
+        if !names.contains(name) {
             bail!("--only: there is no build '{name}'; there are {}", names.join(", "));
         }
     }
-    let takes = |v: &Variant| only.is_empty() || only.iter().any(|n| n == v.name());
+    let takes = |v: &Variant| only.is_empty() || only.contains(&v.name());
     Ok(Variant::all().filter(takes).collect())
 }
 
@@ -139,7 +147,7 @@ mod tests {
 
     #[test]
     fn names_of_builds_are_checked() {
-        assert_eq!(wanted(&[]).unwrap().len(), 8);
+        assert_eq!(wanted(&[]).unwrap().len(), 10);
         assert_eq!(wanted(&["pgo+lto".to_owned()]).unwrap().len(), 1);
         let said = wanted(&["fast".to_owned()]).unwrap_err().to_string();
         assert!(said.contains("'fast'") && said.contains("plain-native"), "{said}");
@@ -148,7 +156,7 @@ mod tests {
     #[test]
     fn a_table_tells_the_change() {
         let line = |lto, cpu| Line {
-            variant: Variant { lto, profile: lto, native: false },
+            variant: Variant { lto, profile: lto, layout: false, native: false },
             cpu: vec![cpu, cpu, cpu * 2.0],
             instructions: lto.then_some(5_000_000),
         };

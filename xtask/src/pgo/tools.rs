@@ -1,11 +1,10 @@
-//! What the compiler is, and which `llvm-profdata` goes with it.
+//! What the compiler is, and which tools of LLVM go with it.
 
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
-use anyhow::bail;
 
 use crate::workspace;
 
@@ -19,6 +18,22 @@ impl Profdata {
     }
 }
 
+/// The program that moves code, and the one that adds up what it counted.
+#[derive(Debug)]
+pub(super) struct Bolt(PathBuf);
+
+impl Bolt {
+    pub(super) fn command(&self) -> Command {
+        Command::new(&self.0)
+    }
+
+    /// It lies beside, by a name that ends alike.
+    pub(super) fn merge(&self) -> Command {
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
+        Command::new(self.0.with_file_name(name.replacen("llvm-bolt", "merge-fdata", 1)))
+    }
+}
+
 /// The target that the compiler builds for by itself.
 pub(super) fn host() -> anyhow::Result<String> {
     line("host: ")
@@ -28,35 +43,56 @@ pub(super) fn host() -> anyhow::Result<String> {
 ///
 /// The format of profiles changes with LLVM: another version than the compiler's is of no use.
 pub(super) fn profdata() -> anyhow::Result<Profdata> {
-    let version = line("LLVM version: ")?;
-    let major = version.split('.').next().unwrap_or_default();
-    if let Some(path) = std::env::var_os("LLVM_PROFDATA") {
-        return Ok(Profdata(path.into()));
+    let major = major()?;
+    let found = find("llvm-profdata", "LLVM_PROFDATA", &["merge", "--version"], &major)?;
+    found.map(Profdata).with_context(|| {
+        format!(
+            "there is no llvm-profdata of LLVM {major}, the compiler's; `rustup component add llvm-tools` \
+             installs it, or Debian's package llvm-{major}; $LLVM_PROFDATA names one elsewhere"
+        )
+    })
+}
+
+/// Looks for BOLT likewise, by `$LLVM_BOLT`. It has to read the code and debug information of the
+/// compiler's LLVM.
+pub(super) fn bolt() -> anyhow::Result<Bolt> {
+    let major = major()?;
+    let found = find("llvm-bolt", "LLVM_BOLT", &["--version"], &major)?;
+    found.map(Bolt).with_context(|| {
+        format!(
+            "there is no llvm-bolt of LLVM {major}, the compiler's; Debian's package bolt-{major} installs \
+             it; $LLVM_BOLT names one elsewhere"
+        )
+    })
+}
+
+/// The version of LLVM in the compiler.
+fn major() -> anyhow::Result<String> {
+    Ok(line("LLVM version: ")?.split('.').next().unwrap_or_default().to_owned())
+}
+
+/// The program that `variable` names, else the first that says it is of the wanted version.
+fn find(name: &str, variable: &str, says: &[&str], major: &str) -> anyhow::Result<Option<PathBuf>> {
+    if let Some(path) = std::env::var_os(variable) {
+        return Ok(Some(path.into()));
     }
     let own = PathBuf::from(rustc(&["--print", "sysroot"])?)
         .join("lib/rustlib")
         .join(host()?)
-        .join("bin/llvm-profdata");
+        .join("bin")
+        .join(name);
     let places = [
         own,
-        PathBuf::from(format!("/usr/lib/llvm-{major}/bin/llvm-profdata")),
-        PathBuf::from(format!("llvm-profdata-{major}")),
-        PathBuf::from("llvm-profdata"),
+        PathBuf::from(format!("/usr/lib/llvm-{major}/bin/{name}")),
+        PathBuf::from(format!("{name}-{major}")),
+        PathBuf::from(name),
     ];
-    for place in places {
-        if speaks(&place, major) {
-            return Ok(Profdata(place));
-        }
-    }
-    bail!(
-        "there is no llvm-profdata of LLVM {major}, the compiler's; `rustup component add llvm-tools` \
-         installs it, or Debian's package llvm-{major}; $LLVM_PROFDATA names one elsewhere"
-    )
+    Ok(places.into_iter().find(|place| speaks(place, says, major)))
 }
 
 /// Whether a program is there and of the wanted version of LLVM.
-fn speaks(program: &Path, major: &str) -> bool {
-    let Ok(output) = Command::new(program).args(["merge", "--version"]).output() else {
+fn speaks(program: &Path, says: &[&str], major: &str) -> bool {
+    let Ok(output) = Command::new(program).args(says).output() else {
         return false;
     };
     is_version(&String::from_utf8_lossy(&output.stdout), major)
@@ -93,6 +129,13 @@ mod tests {
         assert!(!is_version(said, "2"));
         assert!(!is_version("llvm-profdata: Unknown command!\nUSAGE: llvm-profdata <merge>", "22"));
         assert!(is_version("Debian LLVM version 22.1.8", "22"));
+    }
+
+    #[test]
+    fn what_adds_up_counts_lies_beside() {
+        let merge = |path: &str| Bolt(path.into()).merge().get_program().to_owned();
+        assert_eq!(merge("/usr/lib/llvm-22/bin/llvm-bolt"), "/usr/lib/llvm-22/bin/merge-fdata");
+        assert_eq!(merge("llvm-bolt-22"), "merge-fdata-22");
     }
 
     #[test]
