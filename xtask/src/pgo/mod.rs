@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Only these builds, like plain,pgo+lto-native
     #[arg(long, value_delimiter = ',', value_name = "NAMES", requires = "table")]
     only: Vec<String>,
-    /// Take builds that are there as they are
+    /// Take builds, and counts of trainings, that are there as they are
     #[arg(long)]
     reuse: bool,
     /// Runs a build and trace, of which the median counts
@@ -118,7 +118,8 @@ impl Variant {
         let mut flags = Vec::new();
         if self.profile {
             let counts = self.counts();
-            if !(args.reuse && counts.is_file()) {
+            // Builds that differ only in what comes after share them.
+            if !counts.is_file() {
                 self.train(&args.train)?;
             }
             flags.push(format!("-Cprofile-use={}", counts.display()));
@@ -175,6 +176,9 @@ impl Variant {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     fs::create_dir_all(folder())?;
+    if !args.reuse {
+        forget_counts()?;
+    }
     if !args.table.is_empty() {
         return table::run(args);
     }
@@ -185,6 +189,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let same = training::agree(&built, &workspace::root().join("examples/sample.pcap"))?;
     ensure!(same, "{}: its logs of the sample differ from the golden ones", built.display());
     print(&built.display().to_string());
+    Ok(())
+}
+
+/// Counts of earlier trainings are of no use any more.
+fn forget_counts() -> anyhow::Result<()> {
+    for counts in Variant::all().map(Variant::counts) {
+        if counts.is_file() {
+            fs::remove_file(&counts).with_context(|| counts.display().to_string())?;
+        }
+    }
     Ok(())
 }
 
