@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::TcpStream;
-use std::net::UdpSocket;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
