@@ -13,7 +13,6 @@
 //! profile, both; for any processor and for this one), and both with BOLT, and measures all on the
 //! traces it is given.
 
-mod crowd;
 mod layout;
 mod table;
 mod tools;

@@ -20,15 +20,11 @@ use gannet_synth::Trace;
 use gannet_synth::traffic;
 use gannet_synth::traffic::Kind;
 
-use super::crowd;
 use crate::workspace;
 use crate::workspace::say;
 
 /// The suite of captures that no trace is made of.
 const FREE: &str = "tcpdump";
-
-/// How often all captures at once are analysed: as much as is generated.
-const CROWDS: usize = 3;
 
 /// How a section header block of pcapng begins.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -42,41 +38,27 @@ pub(super) fn run(command: &Path, scratch: &Path, more: &[PathBuf]) -> anyhow::R
         command.args(["analyze", "-C", "-q", "-o"]).arg(&logs);
         command
     };
-    // Threads that count at once lose counts, and what they count of dealing packets out makes the rest
-    // look rare: so one thread is the rule.
-    let alone = || {
-        let mut command = begin();
-        command.args(["-t", "1"]);
-        command
-    };
     let mixed = written(&scratch.join("mixed.pcap"), &traffic::mixed(20_000, 0x7472_6169))?;
     say("training: generated traffic");
-    analyze(alone().arg(&mixed))?;
-    analyze(alone().arg("--json").arg(&mixed))?;
-    analyze(begin().args(["-t", "2"]).arg(&mixed))?;
+    analyze(begin().arg(&mixed))?;
+    analyze(begin().arg("--json").arg(&mixed))?;
     for kind in Kind::ALL {
         let count = if matches!(kind, Kind::Dns | Kind::Scan) { 20_000 } else { 300 };
         let trace = traffic::of(kind, count, 0x6b69_6e64);
-        analyze(alone().arg(written(&scratch.join("kind.pcap"), &trace)?))?;
+        analyze(begin().arg(written(&scratch.join("kind.pcap"), &trace)?))?;
     }
     // As a compressed stream, and through a filter.
     let packed = written(&scratch.join("mixed.pcap.gz"), &traffic::mixed(2_000, 0x677a))?;
-    analyze(alone().args(["-f", "tcp or udp port 53"]).arg(packed))?;
+    analyze(begin().args(["-f", "tcp or udp port 53"]).arg(packed))?;
     let captures = captures()?;
     if captures.is_empty() {
         say("training: there is no folder 'shared' beside the repository: generated traffic only");
     } else {
         say(&format!("training: {} captures", captures.len()));
-        analyze(alone().arg("--each").args(&captures))?;
-        let crowd = scratch.join("crowd.pcap");
-        if crowd::write(&captures, &crowd)? {
-            for _ in 0..CROWDS {
-                analyze(alone().arg(&crowd))?;
-            }
-        }
+        analyze(begin().arg("--each").args(&captures))?;
     }
     for capture in more {
-        analyze(alone().arg(capture))?;
+        analyze(begin().arg(capture))?;
     }
     fs::remove_dir_all(scratch).with_context(|| scratch.display().to_string())
 }
