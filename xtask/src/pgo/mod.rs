@@ -19,6 +19,8 @@ mod tools;
 mod training;
 
 use std::fs;
+use std::hash::DefaultHasher;
+use std::hash::Hasher;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -121,7 +123,7 @@ impl Variant {
             if !counts.is_file() {
                 self.train(&args.train)?;
             }
-            flags.push(format!("-Cprofile-use={}", counts.display()));
+            flags.push(format!("-Cprofile-use={}", named(&counts)?.display()));
         }
         if self.native {
             flags.push("-Ctarget-cpu=native".to_owned());
@@ -191,6 +193,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A file of the same contents with a name of its own: cargo builds nothing anew for counts that have
+/// changed, only for flags that have.
+fn named(counts: &Path) -> anyhow::Result<PathBuf> {
+    let bytes = fs::read(counts).with_context(|| counts.display().to_string())?;
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&bytes);
+    let named = counts.with_extension(format!("{:016x}.profdata", hasher.finish()));
+    fs::write(&named, bytes).with_context(|| named.display().to_string())?;
+    Ok(named)
+}
+
 /// Counts of earlier trainings are of no use any more.
 fn forget_counts() -> anyhow::Result<()> {
     for counts in Variant::all().map(Variant::counts) {
@@ -210,6 +223,21 @@ fn folder() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_are_named_by_what_they_are() {
+        let folder = std::env::temp_dir().join(format!("gannet-counts-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let counts = folder.join("lto.profdata");
+        let name = |bytes: &[u8]| {
+            fs::write(&counts, bytes).unwrap();
+            named(&counts).unwrap()
+        };
+        let (first, second, again) = (name(b"one"), name(b"two"), name(b"one"));
+        assert_eq!((fs::read(&first).unwrap(), &first), (b"one".to_vec(), &again));
+        assert_ne!(first, second);
+        fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn builds_have_names_of_their_own() {
