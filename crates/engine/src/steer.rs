@@ -47,25 +47,29 @@ pub(crate) struct Datagram<'a> {
 /// The part that owns a pair of hosts, whoever sends.
 #[inline]
 pub(crate) fn owner(a: Addr, b: Addr, parts: usize) -> u8 {
+    if let (Some(a), Some(b)) = (a.as_v4(), b.as_v4()) {
+        return owner_v4(a, b, parts);
+    }
     let fold = |a: Addr| {
         let n = u128::from_ne_bytes(a.octets());
         (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (n >> 64) as u64
     };
-    part_of(fold(a), fold(b), parts)
+    let (a, b) = (fold(a), fold(b));
+    part_of(a.wrapping_add(b) ^ (a ^ b).rotate_left(32), parts)
 }
 
 /// The same of a pair of IPv4 hosts, by their bytes in order.
 #[inline]
 pub(crate) fn owner_v4(a: [u8; 4], b: [u8; 4], parts: usize) -> u8 {
-    // What an address is where its first half is zero.
-    let fold = |[a, b, c, d]: [u8; 4]| u64::from_ne_bytes([0, 0, 0xff, 0xff, a, b, c, d]);
-    part_of(fold(a), fold(b), parts)
+    let (a, b) = (u32::from_ne_bytes(a), u32::from_ne_bytes(b));
+    // Both together are different for nearly all pairs, and the same for both directions.
+    part_of(u64::from(a.wrapping_add(b)) << 32 | u64::from(a ^ b), parts)
 }
 
 #[inline]
-fn part_of(a: u64, b: u64, parts: usize) -> u8 {
-    let mixed = u128::from(a.wrapping_add(b)) * u128::from((a ^ b) | 0xa076_1d64_78bd_642f);
-    let hash = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_mul(0xe703_7ed1_a0b4_28db);
+fn part_of(pair: u64, parts: usize) -> u8 {
+    let mixed = u128::from(pair ^ 0xa076_1d64_78bd_642f) * 0xe703_7ed1_a0b4_28db;
+    let hash = mixed as u64 ^ (mixed >> 64) as u64;
     ((u128::from(hash) * parts as u128) >> 64) as u8
 }
 

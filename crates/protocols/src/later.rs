@@ -120,8 +120,8 @@ impl Whole {
             places(&left.tunnels, until, (part, Kind::Tunnel), &mut order);
             places(&left.certificates, until, (part, Kind::Certificate), &mut order);
         }
-        // Those of one part and kind are in order already, and none is at another's place.
-        order.sort_unstable_by_key(Place::order);
+        // Those of one part and kind are in order already, which a stable sort takes as they are.
+        order.sort_by_key(Place::order);
         for Place { part, kind, at, .. } in &order {
             let Some(left) = parts.get(usize::from(*part)) else { continue };
             self.one(logs, left, *kind, *at as usize);
