@@ -298,10 +298,7 @@ fn owner_of_plain(
     parts: usize,
 ) -> Option<u8> {
     let ((src, dst), (from, to)) = (plain.hosts(), plain.ports());
-    let may_have = |proto| {
-        ports.may_have(proto, from, to)
-            && ports.may_have_ends(proto, (Addr::v4(src), from), (Addr::v4(dst), to))
-    };
+    let may_have = |proto| ports.may_have(proto, (Addr::v4(src), from), (Addr::v4(dst), to));
     let is_hubs = if plain.protocol() == protocol::TCP {
         may_have(Proto::Tcp)
     } else {
@@ -340,9 +337,7 @@ fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
         let p: Option<&[u8; 4]> = transport.first_chunk();
         p.is_none_or(|p| {
             let port = |at: usize| u16::from_be_bytes([p[at], p[at + 1]]);
-            let (from, to) = (port(0), port(2));
-            ports.may_have(proto, from, to)
-                && ports.may_have_ends(proto, (pair.0, from), (pair.1, to))
+            ports.may_have(proto, (pair.0, port(0)), (pair.1, port(2)))
         })
     };
     let hubs = match next {

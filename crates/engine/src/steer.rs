@@ -87,16 +87,17 @@ impl Shard {
         all: Datagram<'_>,
         around: &Encapsulation,
     ) -> Option<bool> {
-        let may_be = payload.is_some() || self.env.hub_ports.may_have(proto, id.orig_p, id.resp_p);
-        match self.role {
-            Role::Part => Some(false),
-            Role::Whole => Some(may_be && self.is_of_hub(id, ip, proto, payload)),
-            Role::Hub(_) if may_be && self.is_of_hub(id, ip, proto, payload) => Some(true),
-            Role::Hub(_) => {
-                self.hand_over(ip, all, around);
-                None
-            }
+        if matches!(self.role, Role::Part) {
+            return Some(false);
         }
+        let ports = &self.env.hub_ports;
+        let may_be = payload.is_some() || ports.may_have_ports(proto, id.orig_p, id.resp_p);
+        let is_hubs = may_be && self.is_of_hub(id, ip, proto, payload);
+        if !is_hubs && matches!(self.role, Role::Hub(_)) {
+            self.hand_over(ip, all, around);
+            return None;
+        }
+        Some(is_hubs)
     }
 
     /// Whether a packet's connection is of the [hub](gannet_protocols::hub): by its ports, by what
@@ -104,21 +105,18 @@ impl Shard {
     /// on the hub alone. Most packets have ports of which that need not be asked.
     #[inline(never)]
     fn is_of_hub(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto, payload: Option<&[u8]>) -> bool {
-        if payload.is_some_and(hub::is_by_content) {
-            return true;
-        }
-        self.env.hub_ports.may_have(proto, id.orig_p, id.resp_p) && self.is_hubs_own(id, ip, proto)
+        let ends = [(id.orig_h, id.orig_p), (id.resp_h, id.resp_p)];
+        payload.is_some_and(hub::is_by_content)
+            || hub::is_by_port(proto, id.orig_p, id.resp_p)
+            || self.env.hub_ports.may_have(proto, ends[0], ends[1])
+                && self.is_known_or_announced(id, ip, proto)
     }
 
-    fn is_hubs_own(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto) -> bool {
+    /// Whether the hub has a connection, or one of its connections announced it.
+    fn is_known_or_announced(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto) -> bool {
         let announced = |id| self.env.expected_for(id, proto, true, self.now).is_some();
         let key = Key::new(id, ip.protocol, false).of_hub(true);
-        let ends = [(id.orig_h, id.orig_p), (id.resp_h, id.resp_p)];
-        hub::is_by_port(proto, id.orig_p, id.resp_p)
-            || self.env.hub_ports.may_have_ends(proto, ends[0], ends[1])
-                && (self.table.look_up(&key).1.is_some()
-                    || announced(id)
-                    || announced(&id.flipped()))
+        self.table.look_up(&key).1.is_some() || announced(id) || announced(&id.flipped())
     }
 
     #[inline(never)]

@@ -155,9 +155,15 @@ impl Ends {
 }
 
 impl HubPorts {
-    /// Whether a connection with these ports may be of the hub, not counting what datagrams hold.
+    /// Whether a connection between these ends may be of the hub, not counting what datagrams hold.
     #[inline]
-    pub fn may_have(&self, proto: Proto, a: u16, b: u16) -> bool {
+    pub fn may_have(&self, proto: Proto, a: (Addr, u16), b: (Addr, u16)) -> bool {
+        self.may_have_ports(proto, a.1, b.1) && self.may_have_ends(proto, a, b)
+    }
+
+    /// The same by its ports alone, which nearly always tell.
+    #[inline]
+    pub fn may_have_ports(&self, proto: Proto, a: u16, b: u16) -> bool {
         match proto {
             Proto::Tcp => self.tcp.has(a) || self.tcp.has(b),
             Proto::Udp => self.udp.has(a) || self.udp.has(b),
@@ -165,10 +171,9 @@ impl HubPorts {
         }
     }
 
-    /// The same of a connection whose ports [may](Self::may_have) be of the hub, by its hosts, too: others
-    /// than those that were announced may have the same port.
+    /// The same where the ports do not tell: hosts others than those that were announced may have them, too.
     #[cold]
-    pub fn may_have_ends(&self, proto: Proto, a: (Addr, u16), b: (Addr, u16)) -> bool {
+    fn may_have_ends(&self, proto: Proto, a: (Addr, u16), b: (Addr, u16)) -> bool {
         is_by_port(proto, a.1, b.1) || self.ends.has(proto, a) || self.ends.has(proto, b)
     }
 
@@ -188,25 +193,29 @@ mod tests {
     fn known_ports_may_be_the_hubs() {
         let mut ports = HubPorts::default();
         for port in TCP_PORTS {
-            assert!(is_by_port(Proto::Tcp, 1024, port) && ports.may_have(Proto::Tcp, port, 1024));
+            assert!(
+                is_by_port(Proto::Tcp, 1024, port) && ports.may_have_ports(Proto::Tcp, port, 1024)
+            );
         }
         for port in UDP_PORTS {
-            assert!(is_by_port(Proto::Udp, port, 1024) && ports.may_have(Proto::Udp, 1024, port));
+            assert!(
+                is_by_port(Proto::Udp, port, 1024) && ports.may_have_ports(Proto::Udp, 1024, port)
+            );
         }
-        assert!(!is_by_port(Proto::Udp, 21, 53) && !ports.may_have(Proto::Udp, 21, 53));
+        assert!(!is_by_port(Proto::Udp, 21, 53) && !ports.may_have_ports(Proto::Udp, 21, 53));
         assert!(!is_by_port(Proto::Icmp, 67, 67));
         let host = |n| Addr::v4([192, 0, 2, n]);
-        assert!(ports.may_have_ends(Proto::Tcp, (host(1), 21), (host(2), 1024)));
-        assert!(!ports.may_have_ends(Proto::Tcp, (host(1), 50_000), (host(2), 1)));
+        assert!(ports.may_have(Proto::Tcp, (host(1), 21), (host(2), 1024)));
+        assert!(!ports.may_have(Proto::Tcp, (host(1), 50_000), (host(2), 1)));
         ports.add(Proto::Tcp, host(1), 50_000);
-        assert!(ports.may_have(Proto::Tcp, 50_000, 1));
-        assert!(!ports.may_have(Proto::Udp, 50_000, 1));
+        assert!(ports.may_have_ports(Proto::Tcp, 50_000, 1));
+        assert!(!ports.may_have_ports(Proto::Udp, 50_000, 1));
         let [server, client, other] = [(host(1), 50_000), (host(2), 1), (host(3), 50_000)];
         for (a, b) in [(server, client), (client, server), (server, other)] {
-            assert!(ports.may_have_ends(Proto::Tcp, a, b));
+            assert!(ports.may_have(Proto::Tcp, a, b));
         }
-        assert!(!ports.may_have_ends(Proto::Tcp, client, other), "the same port of another host");
-        assert!(!ports.may_have_ends(Proto::Udp, server, client));
+        assert!(!ports.may_have(Proto::Tcp, client, other), "the same port of another host");
+        assert!(!ports.may_have(Proto::Udp, server, client));
     }
 
     #[test]
