@@ -2,6 +2,10 @@
 
 use gannet_base::Addr;
 
+use crate::support::BINPAC;
+use crate::support::OutOfBound;
+use crate::support::Record;
+
 /// A datagram's first byte, and what its mode makes of the rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Message<'a> {
@@ -127,22 +131,26 @@ pub struct Private<'a> {
 /// Why bytes are no NTP message; a text for analyzer.log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The datagram ends within the part named.
-    Short(&'static str),
-    /// Lengths within an extension field contradict each other.
-    Extension,
+    /// The datagram ends too soon.
+    Short(OutOfBound),
+    /// Lengths within an extension field contradict each other at the field named.
+    Extension(&'static str),
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Short(part) => {
-                write!(f, "Binpac exception: binpac exception: out_of_bound: {part}")
+            Self::Short(e) => e.fmt(f),
+            Self::Extension(field) => {
+                write!(f, "{BINPAC}&enforce violation : Extension_Field:{field}")
             }
-            Self::Extension => f.write_str(
-                "Binpac exception: binpac exception: &enforce violation : Extension_Field:len",
-            ),
         }
+    }
+}
+
+impl From<OutOfBound> for Error {
+    fn from(e: OutOfBound) -> Self {
+        Self::Short(e)
     }
 }
 
@@ -156,7 +164,9 @@ const MAC_MAX: usize = 24;
 impl<'a> Message<'a> {
     /// Reads a datagram.
     pub fn parse(data: &'a [u8]) -> Result<Self, Error> {
-        let (&first, rest) = data.split_first().ok_or(Error::Short("NTP_PDU:first_byte"))?;
+        let mut r = Record::new("NTP_PDU", data);
+        let first = r.upto("first_byte", 1)?[0];
+        let rest = r.rest();
         let mode = first & 7;
         let body = match mode {
             0 => Body::Reserved,
@@ -169,8 +179,9 @@ impl<'a> Message<'a> {
 }
 
 fn standard(data: &[u8]) -> Result<Standard, Error> {
-    let (head, mut rest) =
-        data.split_first_chunk::<STANDARD_LEN>().ok_or(Error::Short("NTP_std_msg"))?;
+    let Some((head, mut rest)) = data.split_first_chunk::<STANDARD_LEN>() else {
+        return Err(short(data.len() - 1).into());
+    };
     let mut extensions = 0;
     if rest.len() > MAC_MAX {
         // Up to the end: an authenticator behind them is none to Zeek, and mostly a violation.
@@ -215,31 +226,51 @@ fn timestamp(head: &[u8; STANDARD_LEN], at: usize) -> f64 {
     -EPOCH + seconds + fraction / 4_294_967_296.0
 }
 
+/// What a time message lacks that has so few bytes behind the first.
+fn short(have: usize) -> OutOfBound {
+    let fields = [("root_dispersion", 11), ("reference_id", 15), ("transmit_ts", 47)];
+    let (field, end) = fields.into_iter().find(|(_, end)| have < *end).unwrap_or(fields[2]);
+    OutOfBound::new("NTP_std_msg", field, end as i64, have)
+}
+
 /// What follows an extension field (RFC 5906 §10).
 fn skip_extension(field: &[u8]) -> Result<&[u8], Error> {
-    let word = |at: usize| {
-        let bytes = field.get(at..).and_then(|b| b.first_chunk::<4>());
-        bytes.map(|b| u32::from_be_bytes(*b) as usize).ok_or(Error::Short("Extension_Field"))
-    };
-    let len = word(0)? & 0xffff;
-    let value = word(14)?;
+    let mut r = Record::new("Extension_Field", field);
+    let head = r.upto("value_len", 18)?;
+    let len = u32::from(u16::from_be_bytes([head[2], head[3]]));
+    if len < 16 {
+        return Err(Error::Extension("len"));
+    }
+    let value = be32(&head[14..]);
     if len < 18 || value > len - 18 {
-        return Err(Error::Extension);
+        return Err(Error::Extension("value_len"));
     }
-    let signature = word(18 + value)?;
+    r.string("value", value.into())?;
+    let signature = be32(r.upto("sig_len", 4)?);
     if len < 22 || value > len - 22 {
-        return Err(Error::Extension);
+        return Err(Error::Extension("sig_len"));
     }
-    let used = 22 + value + signature;
-    field.get(used.max(len)..).ok_or(Error::Short("Extension_Field:signature"))
+    // Zeek takes sizes for signed numbers of 32 bits.
+    r.string("signature", (signature as i32).into())?;
+    let used = r.at.max(len as usize);
+    let short = || {
+        // How much is missing, instead of how much there is.
+        let missing = (used - field.len()) as i64;
+        Error::Short(OutOfBound::short_of("Extension_Field", "pad", len.into(), -missing))
+    };
+    field.get(used..).ok_or_else(short)
+}
+
+fn be32(data: &[u8]) -> u32 {
+    data.first_chunk().map_or(0, |b| u32::from_be_bytes(*b))
 }
 
 fn control(rest: &[u8]) -> Result<Control<'_>, Error> {
-    let (head, rest) = rest.split_first_chunk::<11>().ok_or(Error::Short("NTP_control_msg"))?;
+    let mut r = Record::new("NTP_control_msg", rest);
+    let head = r.upto("c", 11)?;
     let half = |i: usize| u16::from_be_bytes([head[i], head[i + 1]]);
-    let (data, mac) =
-        rest.split_at_checked(usize::from(half(9))).ok_or(Error::Short("NTP_control_msg:data"))?;
-    let mac = match mac {
+    let data = r.upto("data", usize::from(half(9)))?;
+    let mac = match r.rest() {
         [a, b, c, d, sum @ ..] => {
             sum.try_into().ok().map(|sum| (u32::from_be_bytes([*a, *b, *c, *d]), sum))
         }
@@ -256,14 +287,13 @@ fn control(rest: &[u8]) -> Result<Control<'_>, Error> {
 }
 
 fn private(rest: &[u8]) -> Result<Private<'_>, Error> {
-    let (head, rest) = rest.split_first_chunk::<5>().ok_or(Error::Short("NTP_mode7_msg"))?;
+    let mut r = Record::new("NTP_mode7_msg", rest);
+    let head = r.upto("err_and_data_len", 5)?;
     let items = u16::from_be_bytes([head[3], head[4]]);
     let authenticated = head[0] & 0x80 != 0;
-    let (data, mac) = rest
-        .split_at_checked(usize::from(items & 0xfff))
-        .ok_or(Error::Short("NTP_mode7_msg:data"))?;
-    if authenticated && mac.len() < 20 {
-        return Err(Error::Short("NTP_MAC"));
+    let data = r.upto("data", usize::from(items & 0xfff))?;
+    if authenticated {
+        Record::new("NTP_MAC", r.rest()).all(20)?;
     }
     Ok(Private {
         authenticated,
@@ -307,8 +337,23 @@ pub(super) mod tests {
         assert_eq!(s.reference_addr(), Some(Addr::v4([17, 253, 26, 125])));
         assert_eq!(s.origin, 0.0);
         assert_eq!(s.receive, f64::from(0xdb49_1444_u32) - EPOCH + 0.5);
-        assert_eq!(Message::parse(&reply()[..47]), Err(Error::Short("NTP_std_msg")));
-        assert!(Message::parse(b"").is_err());
+    }
+
+    /// What is said of bytes that are out of bounds.
+    fn error(data: &[u8]) -> String {
+        let e = Message::parse(data).unwrap_err().to_string();
+        e.strip_prefix("Binpac exception: binpac exception: ").unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn messages_that_are_cut() {
+        assert_eq!(error(b""), "out_of_bound: NTP_PDU:first_byte: 1 > 0");
+        let cut = |n| error(&reply()[..n]);
+        assert_eq!(cut(11), "out_of_bound: NTP_std_msg:root_dispersion: 11 > 10");
+        assert_eq!(cut(15), "out_of_bound: NTP_std_msg:reference_id: 15 > 14");
+        assert_eq!(cut(47), "out_of_bound: NTP_std_msg:transmit_ts: 47 > 46");
+        assert_eq!(error(b"\x16abc"), "out_of_bound: NTP_control_msg:c: 11 > 3");
+        assert_eq!(error(b"\x17abc"), "out_of_bound: NTP_mode7_msg:err_and_data_len: 5 > 3");
     }
 
     #[test]
@@ -325,12 +370,19 @@ pub(super) mod tests {
         extended.extend_from_slice(&field);
         assert_eq!(parsed(&extended).extensions, 2);
         extended.extend_from_slice(&with_mac[48..]);
-        assert!(Message::parse(&extended).is_err());
+        assert_eq!(error(&extended), "&enforce violation : Extension_Field:len");
         extended.truncate(112);
-        extended[51] = 20;
-        assert_eq!(Message::parse(&extended), Err(Error::Extension));
-        extended[51] = 200;
-        assert!(Message::parse(&extended).is_err());
+        let with_len = |len| {
+            let mut cut = extended.clone();
+            cut[51] = len;
+            error(&cut)
+        };
+        assert_eq!(with_len(15), "&enforce violation : Extension_Field:len");
+        assert_eq!(with_len(20), "&enforce violation : Extension_Field:value_len");
+        assert_eq!(with_len(24), "&enforce violation : Extension_Field:sig_len");
+        assert_eq!(with_len(200), "out_of_bound: Extension_Field:pad: 200 > -136");
+        extended.truncate(112 - 5);
+        assert_eq!(error(&extended), "out_of_bound: Extension_Field:signature: 28 > 27");
     }
 
     #[test]
@@ -344,13 +396,13 @@ pub(super) mod tests {
         let Body::Control(c) = Message::parse(&b).unwrap().body else { panic!() };
         assert_eq!(c.mac, Some((5, [1, 2, 3, 4, 5, 6, 7, 8])));
         b[11] = 100;
-        assert_eq!(Message::parse(&b), Err(Error::Short("NTP_control_msg:data")));
+        assert_eq!(error(&b), "out_of_bound: NTP_control_msg:data: 111 > 26");
     }
 
     #[test]
     fn private_messages() {
         let b = [0x97, 0x81, 3, 42, 0x40, 2, b'x', b'y', b'z'];
-        assert_eq!(Message::parse(&b), Err(Error::Short("NTP_MAC")));
+        assert_eq!(error(&b), "out_of_bound: NTP_MAC: 20 > 1");
         let mut b = b.to_vec();
         b[1] = 1;
         let Body::Private(p) = Message::parse(&b).unwrap().body else { panic!() };

@@ -13,14 +13,19 @@ pub struct OutOfBound {
     field: &'static str,
     /// Bytes that the record needs at least, or objects that are announced.
     need: i64,
-    /// Bytes there are.
-    have: usize,
+    /// Bytes there are; less than nothing where Zeek tells how many are missing.
+    have: i64,
 }
 
 impl OutOfBound {
     /// With the bytes that are needed from the begin of the record on, or the number of elements, and what
     /// there is.
     pub fn new(record: &'static str, field: &'static str, need: i64, have: usize) -> Self {
+        Self::short_of(record, field, need, have as i64)
+    }
+
+    /// The same where what there is may be less than nothing.
+    pub fn short_of(record: &'static str, field: &'static str, need: i64, have: i64) -> Self {
         Self { record, field, need, have }
     }
 }
