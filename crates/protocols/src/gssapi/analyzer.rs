@@ -38,8 +38,8 @@ impl Inner {
             Part::Ntlm(message) => self.ntlm.deliver(cx, &mut logins.ntlm, message),
             Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, message),
         });
-        if whole.is_none() {
-            cx.violation(Tag::Gssapi, "Binpac exception: binpac exception", &[]);
+        if let Err(e) = whole {
+            cx.violation(Tag::Gssapi, &e.to_string(), &[]);
         } else if !self.confirmed {
             self.confirmed = true;
             cx.confirm(Tag::Gssapi);

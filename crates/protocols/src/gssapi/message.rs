@@ -5,6 +5,9 @@
 
 use crate::support::Bytes;
 use crate::support::ber;
+use crate::support::ber::Result;
+use crate::support::ber::Within;
+use crate::support::ber::Wrong;
 
 /// Tag of a token that opens a negotiation.
 const INITIAL: u8 = 0x60;
@@ -20,49 +23,55 @@ pub enum Part<'a> {
     Kerberos(&'a [u8]),
 }
 
-/// Takes a token apart and shows each part to `see`. `None`: it is broken from there on.
-pub fn parse<'a>(data: &'a [u8], mut see: impl FnMut(Part<'a>)) -> Option<()> {
+/// Takes a token apart and shows each part to `see`, up to where it is broken.
+pub fn parse<'a>(data: &'a [u8], mut see: impl FnMut(Part<'a>)) -> Result<()> {
     let mut b = Bytes(data);
     let tag = ber::head(&mut b)?.tag;
     if matches!(data, [4, 4, ..] | [5, 4, ..]) {
         // A checksum or an encrypted message of Kerberos (RFC 4121 §4.2.6).
-        return Some(());
+        return Ok(());
     }
     let is_initial = tag == INITIAL;
     if is_initial {
         ber::value(&mut b)?;
         ber::head(&mut b)?;
     }
+    // What Zeek calls an argument, and its value.
+    let (argument, choice) = match is_initial {
+        true => ("GSSAPI_NEG_TOKEN_INIT_Arg", "GSSAPI_NEG_TOKEN_INIT_Arg_Data"),
+        false => ("GSSAPI_NEG_TOKEN_RESP_Arg", "GSSAPI_NEG_TOKEN_RESP_Arg"),
+    };
     ber::head(&mut b)?;
     while !b.is_empty() {
+        let within = Within::new(argument, &b);
         let head = ber::head(&mut b)?;
-        let mut arg = Bytes(b.take(usize::try_from(head.length).ok()?)?);
-        let (_, content) = match head.index() {
-            0..=3 => ber::value(&mut arg)?,
-            _ => return None,
-        };
-        match (head.index(), is_initial) {
-            (0, false) => see(Part::State(ber::unsigned(content))),
-            (2, _) => {
-                if let Some(part) = mechanism(content)? {
+        let mut arg = Bytes(within.part(&mut b, "args", head.length)?);
+        match head.index() {
+            0 if !is_initial => see(Part::State(ber::unsigned(ber::value(&mut arg)?.1))),
+            2 => {
+                let within = Within::new("GSSAPI_NEG_TOKEN_MECH_TOKEN", &arg);
+                let length = ber::head(&mut arg)?.length;
+                if let Some(part) = mechanism(within.part(&mut arg, "token", length)?)? {
                     see(part);
                 }
             }
-            _ => {}
+            0 | 1 | 3 => drop(ber::value(&mut arg)?),
+            index => return Err(Wrong::Case { record: choice, index }),
         }
     }
-    Some(())
+    Ok(())
 }
 
 /// The message of a mechanism: by its first byte.
-fn mechanism(token: &[u8]) -> Option<Option<Part<'_>>> {
-    Some(match token {
+fn mechanism(token: &[u8]) -> Result<Option<Part<'_>>> {
+    Ok(match token {
         [0x4e, ..] => token.starts_with(b"NTLMSSP").then_some(Part::Ntlm(token)),
         [INITIAL, ..] => {
             let mut b = Bytes(token);
+            let within = Within::new("KRB_OID_BLOB", &b);
             ber::head(&mut b)?;
             ber::value(&mut b)?;
-            b.take(2)?;
+            within.part(&mut b, "token_id", 2)?;
             Some(Part::Kerberos(b.rest()))
         }
         [0x6e | 0x6f, ..] => Some(Part::Kerberos(token)),
@@ -98,7 +107,7 @@ pub(crate) mod tests {
 
     fn parts(data: &[u8]) -> (Vec<Part<'_>>, bool) {
         let mut parts = Vec::new();
-        let whole = parse(data, |p| parts.push(p)).is_some();
+        let whole = parse(data, |p| parts.push(p)).is_ok();
         (parts, whole)
     }
 
@@ -120,6 +129,13 @@ pub(crate) mod tests {
         let token = [response(2, b"x"), vec![0xa9, 0]].concat();
         assert_eq!(parts(&token), (vec![Part::State(2)], false));
         assert_eq!(parts(b"\x60"), (vec![], false));
+        let said = |d: &[u8]| parse(d, |_| {}).unwrap_err().to_string().split_off(36);
+        let token = [response(2, b"x"), vec![0xa9, 0]].concat();
+        assert_eq!(said(&token), "invalid index for case: GSSAPI_NEG_TOKEN_RESP_Arg: 9");
+        let token = b"\xa1\x09\x30\x07\xa2\x09\x04\x03abc";
+        assert_eq!(said(token), "out_of_bound: GSSAPI_NEG_TOKEN_RESP_Arg:args: 11 > 7");
+        let token = b"\xa1\x09\x30\x07\xa2\x05\x04\x04abc";
+        assert_eq!(said(token), "out_of_bound: GSSAPI_NEG_TOKEN_MECH_TOKEN:token: 6 > 5");
     }
 
     proptest! {

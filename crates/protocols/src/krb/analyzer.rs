@@ -10,8 +10,6 @@ use crate::Tag;
 use crate::support::Frames;
 use crate::support::ber;
 
-/// What is said of bytes that are no message.
-const REASON: &str = "Binpac exception: binpac exception";
 /// Longest message over TCP. (Tickets hold group memberships: some 100 kB are possible.)
 const MAX_MESSAGE: usize = 10 << 20;
 
@@ -22,15 +20,15 @@ fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, data: &[u8]) -
     }
     let mut aside = Aside::default();
     let parsed = message::parse(data, &mut aside);
-    session.aside(cx, &aside);
-    if aside.ap_request || parsed.is_some() {
+    session.aside(cx, &aside, parsed.as_ref().ok());
+    if aside.ap_request || parsed.is_ok() {
         cx.confirm(tag);
     }
     match &parsed {
-        Some(message) => session.message(cx, message),
-        None => cx.violation(tag, REASON, &[]),
+        Ok(message) => session.message(cx, message),
+        Err(e) => cx.violation(tag, &e.to_string(), &[]),
     }
-    parsed.is_some()
+    parsed.is_ok()
 }
 
 /// Messages inside the tokens of another protocol, whose connection has the row.

@@ -5,6 +5,9 @@
 
 use crate::support::Bytes;
 use crate::support::ber;
+use crate::support::ber::Result;
+use crate::support::ber::Within;
+use crate::support::ber::Wrong;
 
 /// Error code that asks for pre-authentication (RFC 4120 §7.5.9).
 const PREAUTH_REQUIRED: u64 = 25;
@@ -16,6 +19,7 @@ const TGS_REQ: u8 = 12;
 const TGS_REP: u8 = 13;
 const AP_REQ: u8 = 14;
 const AP_REP: u8 = 15;
+const SAFE: u8 = 20;
 const PRIV: u8 = 21;
 const CRED: u8 = 22;
 const ERROR: u8 = 30;
@@ -132,11 +136,23 @@ pub enum Message<'a> {
     Other,
 }
 
-/// What was met in a message's pre-authentication data, which counts even if the message turns
-/// out to be broken further on.
+impl Message<'_> {
+    /// Whether it says something for a row: a request or reply has to say itself which it is.
+    pub(super) fn counts(&self) -> bool {
+        match self {
+            Self::Other => false,
+            Self::Request(r) => matches!(r.kind, 10 | 12),
+            Self::Reply(r) => matches!(r.kind, 11 | 13),
+            Self::ApRequest(_) | Self::ApReply | Self::Error(_) => true,
+        }
+    }
+}
+
+/// What was met on the way through a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aside<'a> {
-    /// An AP-REQ.
+    /// An AP-REQ in the pre-authentication data, which counts even if the message turns out to be broken
+    /// further on.
     pub ap_request: bool,
     /// An address of the wrong length for its family.
     pub odd_addresses: u32,
@@ -146,10 +162,10 @@ pub struct Aside<'a> {
     pub server_certificate: Option<&'a [u8]>,
 }
 
-/// Reads a message. `None`: it is none.
-pub fn parse<'a>(data: &'a [u8], aside: &mut Aside<'a>) -> Option<Message<'a>> {
+/// Reads a message, or tells why it is none.
+pub fn parse<'a>(data: &'a [u8], aside: &mut Aside<'a>) -> Result<Message<'a>> {
     let mut b = Bytes(data);
-    Some(match ber::head(&mut b)?.number() {
+    Ok(match ber::head(&mut b)?.number() {
         AS_REQ | TGS_REQ => Message::Request(request(&mut b, aside)?),
         AS_REP | TGS_REP => Message::Reply(reply(&mut b, aside)?),
         AP_REQ => Message::ApRequest(ap_request(&mut b)?),
@@ -160,6 +176,10 @@ pub fn parse<'a>(data: &'a [u8], aside: &mut Aside<'a>) -> Option<Message<'a>> {
             encrypted_element(&mut b)?;
             if kind == AP_REP { Message::ApReply } else { Message::Other }
         }
+        SAFE => {
+            safe(&mut b)?;
+            Message::Other
+        }
         CRED => {
             element(&mut b)?;
             element(&mut b)?;
@@ -169,35 +189,30 @@ pub fn parse<'a>(data: &'a [u8], aside: &mut Aside<'a>) -> Option<Message<'a>> {
             Message::Other
         }
         ERROR => Message::Error(error(&mut b, aside)?),
-        _ => return None,
+        index => return Err(Wrong::Case { record: "KRB_PDU", index }),
     })
 }
 
 /// Skips tags and lengths.
-fn heads<const N: usize>(b: &mut Bytes<'_>) -> Option<()> {
+fn heads<const N: usize>(b: &mut Bytes<'_>) -> Result<()> {
     for _ in 0..N {
         ber::head(b)?;
     }
-    Some(())
-}
-
-/// The content of an announced length.
-fn part<'a>(b: &mut Bytes<'a>, length: u64) -> Option<Bytes<'a>> {
-    b.take(usize::try_from(length).ok()?).map(Bytes)
+    Ok(())
 }
 
 /// A field of a sequence: the content of the value inside its tag.
-fn element<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
+fn element<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
     ber::head(b)?;
-    ber::value(b).map(|(_, content)| content)
+    content(b)
 }
 
 /// The content of a value.
-fn content<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
+fn content<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
     ber::value(b).map(|(_, content)| content)
 }
 
-fn request<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Option<Request<'a>> {
+fn request<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Request<'a>> {
     ber::head(b)?;
     element(b)?;
     let kind = ber::unsigned(element(b)?);
@@ -206,15 +221,11 @@ fn request<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Option<Request<'a>> 
     ber::head(b)?;
     let mut r = Request { kind, ..Request::default() };
     while !b.is_empty() {
+        let within = Within::new("KRB_REQ_Arg", b);
         let head = ber::head(b)?;
-        let mut arg = part(b, head.length)?;
-        let a = &mut arg;
+        let a = &mut Bytes(within.part(b, "data", head.length)?);
         match head.index() {
-            0 => {
-                ber::head(a)?;
-                a.u8()?;
-                r.options = Some(a.u32()?);
-            }
+            0 => r.options = Some(options(a)?),
             1 => r.client = Some(principal(a)?),
             2 => r.realm = Some(content(a)?),
             3 => r.service = Some(principal(a)?),
@@ -238,53 +249,67 @@ fn request<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Option<Request<'a>> 
             _ => {}
         }
     }
-    Some(r)
+    Ok(r)
 }
 
-fn address(b: &mut Bytes<'_>, aside: &mut Aside<'_>) -> Option<()> {
+/// The flags of a request.
+fn options(b: &mut Bytes<'_>) -> Result<u32> {
+    let within = Within::new("KRB_KDC_Options", b);
+    ber::head(b)?;
+    // A byte of padding stands before them.
+    let flags = within.part(b, "flags", 5)?;
+    Ok(flags.last_chunk().map_or(0, |f| u32::from_be_bytes(*f)))
+}
+
+fn address(b: &mut Bytes<'_>, aside: &mut Aside<'_>) -> Result<()> {
     heads::<2>(b)?;
     let family = ber::unsigned(content(b)?);
     let length = element(b)?.len();
     if family == 2 && length != 4 || family == 24 && length != 16 {
         aside.odd_addresses += 1;
     }
-    Some(())
+    Ok(())
 }
 
-fn reply<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Option<Reply<'a>> {
+fn reply<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Reply<'a>> {
+    let within = Within::new("KRB_KDC_REP", b);
     ber::head(b)?;
     element(b)?;
     let kind = ber::unsigned(element(b)?);
     let length = optional_padata(b, 2, aside)?;
-    let realm = content(&mut part(b, length)?)?;
+    let realm = content(&mut Bytes(within.part(b, "client_realm", length)?))?;
     let length = ber::head(b)?.length;
-    let client = principal(&mut part(b, length)?)?;
-    ber::head(b)?;
-    let ticket = ticket(b)?;
+    let client = principal(&mut Bytes(within.part(b, "client_name", length)?))?;
+    let ticket = ticket(b, true)?;
     encrypted_element(b)?;
-    Some(Reply { kind, realm, client, ticket })
+    Ok(Reply { kind, realm, client, ticket })
 }
 
-fn ap_request<'a>(b: &mut Bytes<'a>) -> Option<Ticket<'a>> {
+fn ap_request<'a>(b: &mut Bytes<'a>) -> Result<Ticket<'a>> {
     ber::head(b)?;
     element(b)?;
     element(b)?;
+    let within = Within::new("KRB_AP_Options", b);
     heads::<2>(b)?;
-    b.take(5)?;
-    ber::head(b)?;
-    let ticket = ticket(b)?;
+    within.part(b, "flags", 5)?;
+    let ticket = ticket(b, true)?;
     encrypted_element(b)?;
-    Some(ticket)
+    Ok(ticket)
 }
 
-fn error<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Option<Error<'a>> {
+fn error<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Error<'a>> {
     ber::head(b)?;
     let mut e = Error::default();
     let mut code = None;
     loop {
-        if b.is_empty() && code.is_some() {
-            return Some(e);
+        if b.is_empty() {
+            // Where there is no code, it is looked for behind the end.
+            if code.is_none() {
+                content(b)?;
+            }
+            return Ok(e);
         }
+        let within = Within::new("KRB_ERROR_Arg", b);
         let head = ber::head(b)?;
         if head.index() == 6 {
             if code.is_none() {
@@ -293,8 +318,7 @@ fn error<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Option<Error<'a>> {
             }
             continue;
         }
-        let mut arg = part(b, head.length)?;
-        let a = &mut arg;
+        let a = &mut Bytes(within.part(b, "args", head.length)?);
         match head.index() {
             0 | 1 | 3 | 5 => drop(content(a)?),
             2 | 4 => drop(time(a)?),
@@ -305,55 +329,82 @@ fn error<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Option<Error<'a>> {
             11 => e.text = Some(content(a)?),
             12 if code == Some(PREAUTH_REQUIRED) => padata(a, true, aside)?,
             12 => {}
-            _ => return None,
+            index => return Err(Wrong::Case { record: "KRB_ERROR_Arg_Data", index }),
         }
     }
 }
 
-/// Pre-authentication data if the next field is `[index]`. Returns the length of the field after
-/// it, whose tag is read in any case.
-fn optional_padata<'a>(b: &mut Bytes<'a>, index: u8, aside: &mut Aside<'a>) -> Option<u64> {
-    let first = ber::head(b)?;
-    if first.index() != index {
-        return Some(first.length);
+/// KRB-SAFE. Zeek looks for the checksum behind what goes on to the end, and finds none.
+fn safe(b: &mut Bytes<'_>) -> Result<()> {
+    element(b)?;
+    element(b)?;
+    ber::head(b)?;
+    while !b.is_empty() {
+        let within = Within::new("KRB_SAFE_Arg", b);
+        let head = ber::head(b)?;
+        let a = &mut Bytes(within.part(b, "args", head.length)?);
+        match head.index() {
+            0 | 2 | 3 => drop(content(a)?),
+            1 => drop(time(a)?),
+            4 | 5 => address(a, &mut Aside::default())?,
+            index => return Err(Wrong::Case { record: "KRB_SAFE_Arg_Data", index }),
+        }
     }
-    padata(&mut part(b, first.length)?, false, aside)?;
-    Some(ber::head(b)?.length)
+    element(b)?;
+    element(b).map(drop)
 }
 
-fn padata<'a>(b: &mut Bytes<'a>, is_error: bool, aside: &mut Aside<'a>) -> Option<()> {
+/// Pre-authentication data if the next field is `[index]`. Returns the length of the field after
+/// it, whose tag is read in any case.
+fn optional_padata<'a>(b: &mut Bytes<'a>, index: u8, aside: &mut Aside<'a>) -> Result<u64> {
+    let first = ber::head(b)?;
+    if first.index() != index {
+        return Ok(first.length);
+    }
+    let within = Within::new("KRB_PA_Data_Optional_Contents", b);
+    padata(&mut Bytes(within.part(b, "padata", first.length)?), false, aside)?;
+    Ok(ber::head(b)?.length)
+}
+
+fn padata<'a>(b: &mut Bytes<'a>, is_error: bool, aside: &mut Aside<'a>) -> Result<()> {
     let head = ber::head(b)?;
     if head.tag != ber::SEQUENCE {
-        return part(b, head.length).map(|_| ());
+        Within::new("KRB_PA_Data_Container", b).part(b, "unknown", head.length)?;
+        return Ok(());
     }
     while !b.is_empty() {
+        let within = Within::new("KRB_PA_Data", b);
         ber::head(b)?;
         let kind = ber::unsigned(element(b)?);
         let length = ber::head(b)?.length;
         if is_error {
             // Not data, but what would be accepted.
-            part(b, length)?;
+            within.part(b, "pa_data_placeholder", length)?;
             continue;
         }
+        let within = Within::new("KRB_PA_Data_Element", b);
+        let mut part = |field| within.part(b, field, length).map(Bytes);
         match kind {
             1 => {
                 heads::<2>(b)?;
                 ap_request(b)?;
                 aside.ap_request = true;
             }
-            2 => encrypted(&mut part(b, length)?)?,
+            2 => drop(encrypted(&mut part("pa_enc_ts")?)?),
             3 => drop(content(b)?),
-            11 | 19 => salt(&mut part(b, length)?)?,
-            16 => aside.client_certificate = Some(pkinit(&mut part(b, length)?, false)?),
-            17 => aside.server_certificate = Some(pkinit(&mut part(b, length)?, true)?),
-            _ => drop(content(&mut part(b, length)?)?),
+            11 => salt(&mut part("pf_enctype_info")?)?,
+            16 => aside.client_certificate = Some(pkinit(&mut part("pa_pk_as_req")?, false)?),
+            17 => aside.server_certificate = Some(pkinit(&mut part("pa_pk_as_rep")?, true)?),
+            19 => salt(&mut part("pf_enctype_info2")?)?,
+            _ => drop(content(&mut part("unknown")?)?),
         }
     }
-    Some(())
+    Ok(())
 }
 
 /// ETYPE-INFO: the salt is missing where the entry is short.
-fn salt(b: &mut Bytes<'_>) -> Option<()> {
+fn salt(b: &mut Bytes<'_>) -> Result<()> {
+    let within = Within::new("KRB_PA_ENCTYPE_INFO", b);
     ber::head(b)?;
     let entry = ber::head(b)?.length;
     ber::head(b)?;
@@ -361,13 +412,15 @@ fn salt(b: &mut Bytes<'_>) -> Option<()> {
     if entry > 7 {
         ber::head(b)?;
         let length = ber::head(b)?.length;
-        part(b, length)?;
+        within.part(b, "salt", length)?;
     }
-    Some(())
+    Ok(())
 }
 
 /// The first certificate of a CMS message (RFC 4556 §3.2).
-fn pkinit<'a>(b: &mut Bytes<'a>, is_reply: bool) -> Option<&'a [u8]> {
+fn pkinit<'a>(b: &mut Bytes<'a>, is_reply: bool) -> Result<&'a [u8]> {
+    let record = if is_reply { "KRB_PA_PK_AS_Rep" } else { "KRB_PA_PK_AS_Req" };
+    let within = Within::new(record, b);
     heads::<4>(b)?;
     if is_reply {
         ber::head(b)?;
@@ -378,49 +431,55 @@ fn pkinit<'a>(b: &mut Bytes<'a>, is_reply: bool) -> Option<&'a [u8]> {
     content(b)?;
     content(b)?;
     let length = ber::head(b)?.length;
-    part(b, length).map(|p| p.0)
+    Ok(within.part(b, "cert", length)?)
 }
 
-fn tickets(b: &mut Bytes<'_>) -> Option<()> {
+fn tickets(b: &mut Bytes<'_>) -> Result<()> {
+    let within = Within::new("KRB_Ticket_Sequence", b);
     let length = ber::head(b)?.length;
-    let mut all = part(b, length)?;
+    let mut all = Bytes(within.part(b, "tickets", length)?);
     while !all.is_empty() {
-        ticket(&mut all)?;
+        ticket(&mut all, false)?;
     }
-    Some(())
+    Ok(())
 }
 
-fn ticket<'a>(b: &mut Bytes<'a>) -> Option<Ticket<'a>> {
+/// A ticket, perhaps as a field of a sequence.
+fn ticket<'a>(b: &mut Bytes<'a>, in_sequence: bool) -> Result<Ticket<'a>> {
+    let within = Within::new("KRB_Ticket", b);
+    if in_sequence {
+        ber::head(b)?;
+    }
     heads::<2>(b)?;
     element(b)?;
     let realm = element(b)?;
     let length = ber::head(b)?.length;
-    let service = principal(&mut part(b, length)?)?;
+    let service = principal(&mut Bytes(within.part(b, "sname", length)?))?;
     let cipher = encrypted_element(b)?;
-    Some(Ticket { realm, service, cipher })
+    Ok(Ticket { realm, service, cipher })
 }
 
-fn encrypted_element(b: &mut Bytes<'_>) -> Option<u64> {
+/// Encrypted data as a field of a sequence: the encryption's type.
+fn encrypted_element(b: &mut Bytes<'_>) -> Result<u64> {
+    let within = Within::new("KRB_Encrypted_Data_in_Seq", b);
     let length = ber::head(b)?.length;
-    let mut data = part(b, length)?;
-    let mut first = data;
-    encrypted(&mut data)?;
-    ber::head(&mut first)?;
-    element(&mut first).map(ber::unsigned)
+    encrypted(&mut Bytes(within.part(b, "data", length)?))
 }
 
-fn encrypted(b: &mut Bytes<'_>) -> Option<()> {
+fn encrypted(b: &mut Bytes<'_>) -> Result<u64> {
+    let within = Within::new("KRB_Encrypted_Data", b);
     ber::head(b)?;
-    element(b)?;
+    let kind = ber::unsigned(element(b)?);
     let mut next = ber::head(b)?;
     if next.index() == 1 {
         content(b)?;
         next = ber::head(b)?;
     }
-    content(&mut part(b, next.length)?).map(|_| ())
+    content(&mut Bytes(within.part(b, "ciphertext", next.length)?))?;
+    Ok(kind)
 }
 
-fn principal<'a>(b: &mut Bytes<'a>) -> Option<Principal<'a>> {
+fn principal<'a>(b: &mut Bytes<'a>) -> Result<Principal<'a>> {
     heads::<2>(b)?;
     content(b)?;
     heads::<2>(b)?;
@@ -432,14 +491,14 @@ fn principal<'a>(b: &mut Bytes<'a>) -> Option<Principal<'a>> {
         }
         p.count += 1;
     }
-    Some(p)
+    Ok(p)
 }
 
 /// A time in one of the forms `YYYYMMDDhhmmssZ`; other lengths count as none.
-fn time(b: &mut Bytes<'_>) -> Option<Option<i64>> {
+fn time(b: &mut Bytes<'_>) -> Result<Option<i64>> {
     ber::head(b)?;
     let text = b.rest();
-    Some(match text.len() {
+    Ok(match text.len() {
         15 => Some(seconds(text)),
         17 => Some(seconds(&text[2..])),
         _ => None,
@@ -569,7 +628,30 @@ pub(super) mod tests {
     }
 
     fn read(data: &[u8]) -> Option<Message<'_>> {
-        parse(data, &mut Aside::default())
+        parse(data, &mut Aside::default()).ok()
+    }
+
+    /// What is said of bytes that are no message.
+    fn said(data: &[u8]) -> String {
+        parse(data, &mut Aside::default()).unwrap_err().to_string().split_off(36)
+    }
+
+    #[test]
+    fn what_is_wrong() {
+        let request = as_req();
+        // The last argument's content has three bytes less than its head says.
+        let cut = said(&request[..request.len() - 3]);
+        assert_eq!(cut, "out_of_bound: KRB_REQ_Arg:data: 11 > 8");
+        let reply = as_rep();
+        let cut = said(&reply[..reply.len() - 1]);
+        assert_eq!(cut, "out_of_bound: KRB_Encrypted_Data_in_Seq:data: 36 > 35");
+        assert_eq!(said(&reply[..40]), "out_of_bound: KRB_KDC_REP:client_name: 57 > 36");
+        assert_eq!(said(b"\x64\0"), "invalid index for case: KRB_PDU: 4");
+        assert_eq!(said(b"\x7e\0\x30\0"), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
+        let safe = b"\x74\0\x30\0\xa0\0\xa1\0\x02\0\xa3\0\xa0\x02\x04\0";
+        assert_eq!(said(safe), "out_of_bound: ASN1EncodingMeta:len: 2 > 0");
+        let odd = tlv(0x7e, &[&tlv(0x30, &[&tlv(0xad, &[])])]);
+        assert_eq!(said(&odd), "invalid index for case: KRB_ERROR_Arg_Data: 13");
     }
 
     #[test]

@@ -85,13 +85,21 @@ pub struct Session {
 }
 
 impl Session {
-    /// What was met on the way through a message, whole or not.
-    pub(super) fn aside(&mut self, cx: &mut Context<'_>, aside: &Aside<'_>) {
-        for _ in 0..aside.odd_addresses {
-            cx.weird("invalid_kerberos_addr_len", "", Some("KRB"));
-        }
+    /// What was met on the way through a message, and the message if it was whole.
+    pub(super) fn aside(
+        &mut self,
+        cx: &mut Context<'_>,
+        aside: &Aside<'_>,
+        message: Option<&Message<'_>>,
+    ) {
         if aside.ap_request {
             self.info(cx.now);
+        }
+        if !message.is_some_and(Message::counts) {
+            return;
+        }
+        for _ in 0..aside.odd_addresses {
+            cx.weird("invalid_kerberos_addr_len", "", Some("KRB"));
         }
         // Who stays anonymous (RFC 8062) has nothing where the certificate would be: a file of its own
         // nevertheless, as in Zeek.
@@ -111,11 +119,8 @@ impl Session {
     }
 
     pub(super) fn message(&mut self, cx: &mut Context<'_>, message: &Message<'_>) {
-        match message {
-            Message::Other => return,
-            Message::Request(r) if !matches!(r.kind, 10 | 12) => return,
-            Message::Reply(r) if !matches!(r.kind, 11 | 13) => return,
-            _ => {}
+        if !message.counts() {
+            return;
         }
         let Some(info) = self.info(cx.now) else { return };
         match message {

@@ -33,9 +33,15 @@ impl Analyze for Analyzer {
         if header && !from.is_orig() {
             cx.confirm(Tag::Snmp);
         }
-        match parsed {
-            Err(_) => cx.violation(Tag::Snmp, "Binpac exception: binpac exception", &[]),
-            Ok(m) if m.kind.is_some() => {
+        let told = match parsed {
+            Err(e) => {
+                cx.violation(Tag::Snmp, &e.reason.to_string(), &[]);
+                e.told.map(|m| *m)
+            }
+            Ok(m) => Some(m),
+        };
+        match told {
+            Some(m) if m.kind.is_some() => {
                 for odd in &m.too_long {
                     match odd {
                         TooLong::Number(n) => cx.long_number(*n),
@@ -50,7 +56,7 @@ impl Analyze for Analyzer {
                     .get_or_insert_with(|| Session::new(cx.now, m.version))
                     .message(cx.now, &m);
             }
-            Ok(_) => {}
+            _ => {}
         }
     }
 

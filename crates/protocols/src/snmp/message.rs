@@ -1,5 +1,7 @@
 use crate::support::Bytes;
 use crate::support::ber;
+use crate::support::ber::Result;
+use crate::support::ber::Wrong;
 
 /// What a message asks or tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +48,15 @@ pub struct Message<'a> {
     pub odd_flags: bool,
 }
 
-/// The header was read and then something failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed {
+/// What is wrong with a message, and what was read of it before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed<'a> {
     /// Whether the failure came after the header.
     pub after_header: bool,
+    /// What was told in spite of it.
+    pub told: Option<Box<Message<'a>>>,
+    /// What is wrong.
+    pub reason: Wrong,
 }
 
 const DESCRIPTION: &[u8] = b"\x2b\x06\x01\x02\x01\x01\x01\x00";
@@ -63,11 +69,18 @@ const TIME_TICKS: u8 = 0x43;
 
 impl<'a> Message<'a> {
     /// Parses a datagram.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
+    pub fn parse(data: &'a [u8]) -> std::result::Result<Self, Malformed<'a>> {
         let mut b = Bytes(data);
-        let (mut message, plain) = header(&mut b).ok_or(Malformed { after_header: false })?;
-        if plain {
-            message.body(&mut b).ok_or(Malformed { after_header: true })?;
+        let failed = |after_header| move |reason| Malformed { after_header, told: None, reason };
+        let (mut message, then) = header(&mut b).map_err(failed(false))?;
+        match then {
+            Then::Nothing => {}
+            Then::Body => message.body(&mut b).map_err(failed(true))?,
+            // That it is encrypted was told before the user was looked for.
+            Then::Broken(reason) => {
+                let told = Some(Box::new(message));
+                return Err(Malformed { after_header: false, told, reason });
+            }
         }
         Ok(message)
     }
@@ -83,13 +96,12 @@ impl<'a> Message<'a> {
     }
 
     /// Reads an integer that must be no longer than an unsigned one of 64 bits.
-    fn integer(&mut self, b: &mut Bytes<'_>) -> Option<()> {
-        let number = ber::tagged(b, ber::INTEGER).filter(|n| n.len() <= MAX_NUMBER + 1)?;
-        self.note_number(number);
-        Some(())
+    fn integer(&mut self, b: &mut Bytes<'_>) -> Result<()> {
+        self.note_number(ber::number(b)?);
+        Ok(())
     }
 
-    fn body(&mut self, b: &mut Bytes<'a>) -> Option<()> {
+    fn body(&mut self, b: &mut Bytes<'a>) -> Result<()> {
         let tag = ber::head(b)?.tag;
         self.kind = Some(match tag {
             0xa0 | 0xa1 => Kind::Get,
@@ -113,7 +125,7 @@ impl<'a> Message<'a> {
                     self.integer(b)?;
                 }
             }
-            _ => return Some(()),
+            _ => return Ok(()),
         }
         ber::sequence(b)?;
         while !b.is_empty() {
@@ -135,7 +147,7 @@ impl<'a> Message<'a> {
                 self.up_time = Some(ber::unsigned(value));
             }
         }
-        Some(())
+        Ok(())
     }
 }
 
@@ -153,8 +165,18 @@ fn long_part(name: &[u8]) -> Option<usize> {
     name.split_inclusive(|b| b & 0x80 == 0).map(<[u8]>::len).find(|n| *n > MAX_PART)
 }
 
-/// The header, and whether a readable body follows.
-fn header<'a>(b: &mut Bytes<'a>) -> Option<(Message<'a>, bool)> {
+/// What comes after a header.
+enum Then {
+    /// Nothing that can be read.
+    Nothing,
+    /// A body.
+    Body,
+    /// What is wrong with the parameters of an encrypted message.
+    Broken(Wrong),
+}
+
+/// The header, and what follows.
+fn header<'a>(b: &mut Bytes<'a>) -> Result<(Message<'a>, Then)> {
     ber::sequence(b)?;
     let version = ber::integer(b)?;
     let mut message = Message {
@@ -167,10 +189,10 @@ fn header<'a>(b: &mut Bytes<'a>) -> Option<(Message<'a>, bool)> {
         too_long: Vec::new(),
         odd_flags: false,
     };
-    let plain = match version {
+    let then = match version {
         0 | 1 => {
             message.community = Some(ber::tagged(b, ber::OCTET_STRING)?);
-            true
+            Then::Body
         }
         3 => {
             ber::sequence(b)?;
@@ -186,20 +208,24 @@ fn header<'a>(b: &mut Bytes<'a>) -> Option<(Message<'a>, bool)> {
             } else {
                 message.kind = Some(Kind::Other);
             }
-            if model == 3 {
-                let user = user(security)?;
+            match if model == 3 { user(security) } else { Ok(&[][..]) } {
                 // As in Zeek, who sends an encrypted message is not told.
-                message.community = Some(user).filter(|u| plain && !u.is_empty());
+                Ok(_) if !plain => Then::Nothing,
+                Ok(user) => {
+                    message.community = Some(user).filter(|u| !u.is_empty());
+                    Then::Body
+                }
+                Err(reason) if plain => return Err(reason),
+                Err(reason) => Then::Broken(reason),
             }
-            plain
         }
-        _ => false,
+        _ => Then::Nothing,
     };
-    Some((message, plain))
+    Ok((message, then))
 }
 
 /// The user's name in the parameters of the user-based security model (RFC 3414 section 2.4).
-fn user(parameters: &[u8]) -> Option<&[u8]> {
+fn user(parameters: &[u8]) -> Result<&[u8]> {
     let mut b = Bytes(parameters);
     ber::sequence(&mut b)?;
     ber::tagged(&mut b, ber::OCTET_STRING)?;
@@ -208,7 +234,7 @@ fn user(parameters: &[u8]) -> Option<&[u8]> {
     let user = ber::tagged(&mut b, ber::OCTET_STRING)?;
     ber::tagged(&mut b, ber::OCTET_STRING)?;
     ber::tagged(&mut b, ber::OCTET_STRING)?;
-    Some(user)
+    Ok(user)
 }
 
 #[cfg(test)]
@@ -287,16 +313,35 @@ pub(super) mod tests {
             tlv(0x30, &[&n, &tlv(4, &[b"public"]), &pdu])
         };
         assert_eq!(Message::parse(&get(&[0; 9])).unwrap().too_long, [TooLong::Number(9)]);
-        assert_eq!(Message::parse(&get(&[0; 10])), Err(Malformed { after_header: true }));
+        let wide = get(&[0; 10]);
+        let e = Message::parse(&wide).unwrap_err();
+        assert_eq!((e.after_header, e.reason), (true, Wrong::Wide(10)));
     }
 
     #[test]
     fn what_fails_where() {
-        assert_eq!(Message::parse(b"\x31\x00"), Err(Malformed { after_header: false }));
+        let error = |m: &[u8]| {
+            let e = Message::parse(m).unwrap_err();
+            (e.after_header, e.told.is_some(), e.reason.to_string().split_off(36))
+        };
+        assert_eq!(error(b"\x31\x00"), (false, false, "Got ASN.1 tag 49, expect 48".into()));
         let mut m = v2c(0xa0, &[(b"\x2b", tlv(5, &[]))]);
         let last = m.len() - 2;
         m[last] = 9; // a value longer than the datagram
         m[last + 1] = 9;
-        assert_eq!(Message::parse(&m), Err(Malformed { after_header: true }));
+        let short = "out_of_bound: ASN1Encoding:content: 11 > 2";
+        assert_eq!(error(&m), (true, false, short.into()));
+    }
+
+    #[test]
+    fn encrypted_messages_count_before_their_user_does() {
+        let n = tlv(2, &[b"\x03"]);
+        let global = tlv(0x30, &[&n, &n, &tlv(4, &[b"\x03"]), &n]);
+        let secret = tlv(0x30, &[&n, &global, &tlv(4, &[b"no"]), &tlv(4, &[b"secret"])]);
+        let e = Message::parse(&secret).unwrap_err();
+        assert_eq!((e.after_header, e.told.map(|m| m.kind)), (false, Some(Some(Kind::Other))));
+        let plain =
+            tlv(0x30, &[&n, &global, &tlv(4, &[b"no"]), &tlv(0x30, &[&tlv(4, &[]), &tlv(4, &[])])]);
+        assert_eq!(Message::parse(&plain).unwrap_err().told, None);
     }
 }

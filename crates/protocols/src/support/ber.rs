@@ -1,6 +1,10 @@
 //! ASN.1 in its basic encoding (ITU-T X.690): tag, length, content.
 
+use std::fmt;
+
+use super::BINPAC;
 use super::Bytes;
+use super::OutOfBound;
 
 /// Tag of an integer.
 pub const INTEGER: u8 = 0x02;
@@ -33,16 +37,64 @@ impl Head {
     }
 }
 
+/// What is wrong with a value; a text for analyzer.log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// It is longer than what holds it.
+    Short(OutOfBound),
+    /// It has another tag than it must have.
+    Tag {
+        /// The tag it has.
+        got: u8,
+        /// The tag it must have.
+        expect: u8,
+    },
+    /// An integer has so many bytes: more than nine.
+    Wide(usize),
+    /// No part of the record named has this number.
+    Case {
+        /// The record, by the name that Zeek has for it.
+        record: &'static str,
+        /// The number.
+        index: u8,
+    },
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short(e) => e.fmt(f),
+            Self::Tag { got, expect } => write!(f, "{BINPAC}Got ASN.1 tag {got}, expect {expect}"),
+            Self::Wide(n) => write!(f, "{BINPAC}ASN.1 integer width overflow: {n}"),
+            Self::Case { record, index } => {
+                write!(f, "{BINPAC}invalid index for case: {record}: {index}")
+            }
+        }
+    }
+}
+
+impl From<OutOfBound> for Wrong {
+    fn from(e: OutOfBound) -> Self {
+        Self::Short(e)
+    }
+}
+
+/// Something read, or what is wrong with it.
+pub type Result<T> = std::result::Result<T, Wrong>;
+
 /// Reads tag and length. A length of more than eight bytes counts as none.
-pub fn head(b: &mut Bytes<'_>) -> Option<Head> {
-    let tag = b.u8()?;
-    let first = b.u8()?;
-    let length = if first & 0x80 == 0 {
-        u64::from(first)
-    } else {
-        unsigned(b.take(usize::from(first & 0x7f))?)
+pub fn head(b: &mut Bytes<'_>) -> Result<Head> {
+    const RECORD: &str = "ASN1EncodingMeta";
+    let &[tag, first, ref rest @ ..] = b.0 else {
+        return Err(OutOfBound::new(RECORD, "len", 2, b.0.len()).into());
     };
-    Some(Head { tag, length })
+    let more = if first & 0x80 == 0 { 0 } else { usize::from(first & 0x7f) };
+    let Some((more, rest)) = rest.split_at_checked(more) else {
+        return Err(OutOfBound::new(RECORD, "more_len", 2 + more as i64, b.0.len()).into());
+    };
+    b.0 = rest;
+    let length = if first & 0x80 == 0 { u64::from(first) } else { unsigned(more) };
+    Ok(Head { tag, length })
 }
 
 /// Bytes of the length that follows the first tag, where it has more than eight and they are all
@@ -54,26 +106,75 @@ pub fn long_length(data: &[u8]) -> Option<usize> {
     b.take(n).map(<[u8]>::len)
 }
 
+/// A record that is being read: what its parts must lie within.
+#[derive(Clone, Copy, Debug)]
+pub struct Within {
+    record: &'static str,
+    /// Bytes from the record's begin to the end of what holds it.
+    have: usize,
+}
+
+impl Within {
+    /// The record of this name that begins here.
+    pub fn new(record: &'static str, b: &Bytes<'_>) -> Self {
+        Self { record, have: b.0.len() }
+    }
+
+    /// The next part of it, whose length was announced. Zeek takes lengths for signed numbers of 32
+    /// bits.
+    pub fn part<'a>(
+        self,
+        b: &mut Bytes<'a>,
+        field: &'static str,
+        length: u64,
+    ) -> std::result::Result<&'a [u8], OutOfBound> {
+        let length = length as i32;
+        let part = usize::try_from(length).ok().and_then(|n| b.take(n));
+        let at = self.have - b.0.len();
+        let need = || at as i64 + i64::from(length);
+        part.ok_or_else(|| OutOfBound::new(self.record, field, need(), self.have))
+    }
+}
+
 /// Reads a value: its tag and content.
-pub fn value<'a>(b: &mut Bytes<'a>) -> Option<(u8, &'a [u8])> {
+pub fn value<'a>(b: &mut Bytes<'a>) -> Result<(u8, &'a [u8])> {
+    let within = Within::new("ASN1Encoding", b);
     let head = head(b)?;
-    let content = b.take(usize::try_from(head.length).ok()?)?;
-    Some((head.tag, content))
+    let content = within.part(b, "content", head.length)?;
+    Ok((head.tag, content))
 }
 
 /// Reads the content of a value that must have this tag.
-pub fn tagged<'a>(b: &mut Bytes<'a>, tag: u8) -> Option<&'a [u8]> {
-    value(b).filter(|(t, _)| *t == tag).map(|(_, content)| content)
+pub fn tagged<'a>(b: &mut Bytes<'a>, tag: u8) -> Result<&'a [u8]> {
+    match value(b)? {
+        (t, content) if t == tag => Ok(content),
+        (got, _) => Err(Wrong::Tag { got, expect: tag }),
+    }
+}
+
+/// Most bytes of an integer: an unsigned one of 64 bits whose first bit is set.
+const MAX_INTEGER: usize = 9;
+
+/// Reads the bytes of an integer, at most nine.
+pub fn number<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
+    let content = tagged(b, INTEGER)?;
+    if content.len() > MAX_INTEGER {
+        return Err(Wrong::Wide(content.len()));
+    }
+    Ok(content)
 }
 
 /// Reads an integer of at most nine bytes, taken as unsigned; nine bytes count as 0.
-pub fn integer(b: &mut Bytes<'_>) -> Option<u64> {
-    tagged(b, INTEGER).filter(|c| c.len() <= 9).map(unsigned)
+pub fn integer(b: &mut Bytes<'_>) -> Result<u64> {
+    number(b).map(unsigned)
 }
 
 /// Steps into a sequence: reads its tag and length, leaves its content.
-pub fn sequence(b: &mut Bytes<'_>) -> Option<Head> {
-    head(b).filter(|h| h.tag == SEQUENCE)
+pub fn sequence(b: &mut Bytes<'_>) -> Result<Head> {
+    match head(b)? {
+        head if head.tag == SEQUENCE => Ok(head),
+        head => Err(Wrong::Tag { got: head.tag, expect: SEQUENCE }),
+    }
 }
 
 /// An unsigned number of up to eight bytes, big-endian; longer ones count as 0.
@@ -88,14 +189,21 @@ pub fn unsigned(content: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
+    /// What is said of something, without what Zeek says before all of them.
+    fn said<T>(r: Result<T>) -> String {
+        let e = r.err().map(|e| e.to_string()).unwrap_or_default();
+        e.strip_prefix(BINPAC).unwrap_or_default().to_owned()
+    }
+
     #[test]
     fn heads() {
         let h = |d| head(&mut Bytes(d)).map(|h| (h.tag, h.length));
-        assert_eq!(h(b"\x02\x01"), Some((2, 1)));
-        assert_eq!(h(b"\x30\x82\x01\x00"), Some((0x30, 256)));
-        assert_eq!(h(b"\x30\x82\x01"), None);
-        assert_eq!(h(b"\x30\x89\x01\0\0\0\0\0\0\0\0"), Some((0x30, 0)));
-        assert_eq!(head(&mut Bytes(b"\xa3\x01")).map(Head::index), Some(3));
+        assert_eq!(h(b"\x02\x01"), Ok((2, 1)));
+        assert_eq!(h(b"\x30\x82\x01\x00"), Ok((0x30, 256)));
+        assert_eq!(said(h(b"\x30\x82\x01")), "out_of_bound: ASN1EncodingMeta:more_len: 4 > 3");
+        assert_eq!(said(h(b"\x30")), "out_of_bound: ASN1EncodingMeta:len: 2 > 1");
+        assert_eq!(h(b"\x30\x89\x01\0\0\0\0\0\0\0\0"), Ok((0x30, 0)));
+        assert_eq!(head(&mut Bytes(b"\xa3\x01")).map(Head::index), Ok(3));
     }
 
     #[test]
@@ -108,11 +216,15 @@ mod tests {
 
     #[test]
     fn values() {
-        assert_eq!(integer(&mut Bytes(b"\x02\x02\x01\x00")), Some(256));
-        assert_eq!(integer(&mut Bytes(b"\x02\x0a0123456789")), None);
-        assert_eq!(integer(&mut Bytes(b"\x04\x01\x00")), None);
-        assert_eq!(value(&mut Bytes(b"\x04\x03ab")), None);
-        assert_eq!(value(&mut Bytes(b"\x04\xff")), None);
-        assert_eq!(tagged(&mut Bytes(b"\x04\x02ab"), OCTET_STRING), Some(&b"ab"[..]));
+        assert_eq!(integer(&mut Bytes(b"\x02\x02\x01\x00")), Ok(256));
+        let wide = integer(&mut Bytes(b"\x02\x0a0123456789"));
+        assert_eq!(said(wide), "ASN.1 integer width overflow: 10");
+        let other = integer(&mut Bytes(b"\x04\x01\x00"));
+        assert_eq!(said(other), "Got ASN.1 tag 4, expect 2");
+        let short = |d| said(value(&mut Bytes(d)));
+        assert_eq!(short(b"\x04\x03ab"), "out_of_bound: ASN1Encoding:content: 5 > 4");
+        assert_eq!(short(b"\x04\x84\xff\xff\xff\xff"), "out_of_bound: ASN1Encoding:content: 5 > 6");
+        assert_eq!(tagged(&mut Bytes(b"\x04\x02ab"), OCTET_STRING), Ok(&b"ab"[..]));
+        assert_eq!(said(sequence(&mut Bytes(b"\x31\0"))), "Got ASN.1 tag 49, expect 48");
     }
 }
