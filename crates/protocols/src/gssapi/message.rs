@@ -4,10 +4,10 @@
 //! [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
 
 use crate::support::Bytes;
+use crate::support::Within;
+use crate::support::Wrong;
 use crate::support::ber;
 use crate::support::ber::Result;
-use crate::support::ber::Within;
-use crate::support::ber::Wrong;
 
 /// Tag of a token that opens a negotiation.
 const INITIAL: u8 = 0x60;

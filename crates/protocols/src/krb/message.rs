@@ -4,10 +4,10 @@
 //! does: what it accepts and what it takes for another protocol is the same.
 
 use crate::support::Bytes;
+use crate::support::Within;
+use crate::support::Wrong;
 use crate::support::ber;
 use crate::support::ber::Result;
-use crate::support::ber::Within;
-use crate::support::ber::Wrong;
 
 /// Error code that asks for pre-authentication (RFC 4120 §7.5.9).
 const PREAUTH_REQUIRED: u64 = 25;

@@ -15,6 +15,7 @@ use crate::Tag;
 use crate::policy::software::Found;
 use crate::support::Bytes;
 use crate::support::Frames;
+use crate::support::Wrong;
 
 /// Bytes of a packet that are looked at; of a longer one, the rest is skipped.
 const MAX_PACKET: usize = 256 << 10;
@@ -73,10 +74,10 @@ impl Analyzer {
         }
     }
 
-    fn packet(&mut self, cx: &mut Context<'_>, from: Dir, frame: &[u8]) -> Option<()> {
+    fn packet(&mut self, cx: &mut Context<'_>, from: Dir, frame: &[u8]) -> Result<(), Wrong> {
         let body = &frame[HEADER..];
         match (from, self.logged_in) {
-            (Dir::Orig, false) if self.more_login => Some(()),
+            (Dir::Orig, false) if self.more_login => Ok(()),
             (Dir::Orig, false) => self.login(cx, body),
             (Dir::Orig, true) => self.command(cx, body),
             (Dir::Resp, false) => {
@@ -92,7 +93,7 @@ impl Analyzer {
         }
     }
 
-    fn greeting(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Option<()> {
+    fn greeting(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
         match Greeting::parse(body)? {
             Greeting::Version { version, server, query_attributes } => {
                 let host = cx.conn.id.resp_h;
@@ -112,46 +113,47 @@ impl Analyzer {
                 self.error(cx, words);
             }
         }
-        Some(())
+        Ok(())
     }
 
-    fn login(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Option<()> {
+    fn login(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
         let login = Login::parse(body, self.version)?;
         self.capabilities = login.capabilities;
         cx.confirm(Tag::Mysql);
         let Some(user) = login.user else {
             self.blind = true;
             cx.start(Tag::Ssl, Replay::default());
-            return Some(());
+            return Ok(());
         };
         self.more_login = login.capabilities & capability::PLUGIN_AUTH != 0;
         if self.pending.is_none() {
             self.pending = Some(Pending { ts: cx.now, cmd: Command::Login, arg: user.to_vec() });
         }
-        Some(())
+        Ok(())
     }
 
-    fn login_reply(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Option<()> {
+    fn login_reply(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
+        const RECORD: &str = "Server_Connection_Phase_Packets";
         let mut b = Bytes(body);
-        match b.u8()? {
+        match message::first(&mut b, RECORD, "pkt_type")? {
             0x00 => self.ok(cx, &mut b),
-            0x01 => Some(()),
+            0x01 => Ok(()),
             0xfe => {
                 message::text(&mut b)?;
                 self.more_login = true;
                 self.expect = Expect::Status;
-                Some(())
+                Ok(())
             }
             0xff => {
                 let words = message::error(&mut b)?;
                 self.error(cx, words);
-                Some(())
+                Ok(())
             }
-            _ => None,
+            index => Err(Wrong::Case { record: RECORD, index }),
         }
     }
 
-    fn command(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Option<()> {
+    fn command(&mut self, cx: &mut Context<'_>, body: &[u8]) -> Result<(), Wrong> {
         let attributes =
             self.server_query_attributes && self.capabilities & capability::QUERY_ATTRIBUTES != 0;
         let c = message::Command::parse(body, attributes, self.capabilities)?;
@@ -177,23 +179,25 @@ impl Analyzer {
         } else {
             self.pending = Some(pending);
         }
-        Some(())
+        Ok(())
     }
 
-    fn reply(&mut self, cx: &mut Context<'_>, body: &[u8], length: usize) -> Option<()> {
+    fn reply(&mut self, cx: &mut Context<'_>, body: &[u8], length: usize) -> Result<(), Wrong> {
         let mut b = Bytes(body);
         match self.expect {
             Expect::Nothing | Expect::Anything => {}
-            Expect::Status => match b.u8()? {
-                0x00 => self.ok(cx, &mut b)?,
-                0xfe => self.end(cx, &mut b)?,
-                0xff => {
-                    let words = message::error(&mut b)?;
-                    self.error(cx, words);
+            Expect::Status => {
+                match message::first(&mut b, "Command_Response_Status", "pkt_type")? {
+                    0x00 => self.ok(cx, &mut b)?,
+                    0xfe => self.end(cx, &mut b)?,
+                    0xff => {
+                        let words = message::error(&mut b)?;
+                        self.error(cx, words);
+                    }
+                    _ => {}
                 }
-                _ => {}
-            },
-            Expect::ColumnCount => match b.u8()? {
+            }
+            Expect::ColumnCount => match message::first(&mut b, "ColumnCountMeta", "byte")? {
                 0x00 => self.ok(cx, &mut b)?,
                 0xff => {
                     let words = message::error(&mut b)?;
@@ -206,14 +210,15 @@ impl Analyzer {
                 }
             },
             Expect::Column => {
-                let first = b.u8()?;
+                let first = message::first(&mut b, "ColumnDefinition", "dummy")?;
                 message::column(first, &mut b)?;
                 self.columns_left = self.columns_left.wrapping_sub(1);
                 if self.columns_left == 0 {
                     self.expect = Expect::EndThenRows;
                 }
             }
-            Expect::ColumnOrEnd => match b.u8()? {
+            Expect::ColumnOrEnd => match message::first(&mut b, "ColumnDefinitionOrEOF", "marker")?
+            {
                 0xfe => self.end_or_ok(cx, &mut b, length)?,
                 first => message::column(first, &mut b)?,
             },
@@ -221,17 +226,22 @@ impl Analyzer {
                 if self.deprecates_eof() {
                     return self.rows(cx, &mut b, length);
                 }
-                b.u8()?;
-                message::end(&mut b)?;
+                message::end_of_columns(&mut b)?;
+                self.enter();
                 self.expect = Expect::Rows;
             }
             Expect::Rows => self.rows(cx, &mut b, length)?,
         }
-        Some(())
+        Ok(())
     }
 
-    fn rows(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>, length: usize) -> Option<()> {
-        let first = b.u8()?;
+    fn rows(
+        &mut self,
+        cx: &mut Context<'_>,
+        b: &mut Bytes<'_>,
+        length: usize,
+    ) -> Result<(), Wrong> {
+        let first = message::first(b, "Resultset", "marker")?;
         if first == 0xfe {
             self.end_or_ok(cx, b, length)?;
             self.expect = Expect::Nothing;
@@ -239,28 +249,33 @@ impl Analyzer {
             message::row(first, self.columns, b)?;
             self.expect = Expect::Rows;
         }
-        Some(())
+        Ok(())
     }
 
     fn deprecates_eof(&self) -> bool {
         self.capabilities & capability::DEPRECATE_EOF != 0
     }
 
-    fn end_or_ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>, length: usize) -> Option<()> {
+    fn end_or_ok(
+        &mut self,
+        cx: &mut Context<'_>,
+        b: &mut Bytes<'_>,
+        length: usize,
+    ) -> Result<(), Wrong> {
         if self.deprecates_eof() || length > 13 { self.ok(cx, b) } else { self.end(cx, b) }
     }
 
-    fn ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Option<()> {
+    fn ok(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), Wrong> {
         let rows = message::ok(b)?;
         self.enter();
         self.outcome(cx, Outcome::Ok(rows));
-        Some(())
+        Ok(())
     }
 
-    fn end(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Option<()> {
+    fn end(&mut self, cx: &mut Context<'_>, b: &mut Bytes<'_>) -> Result<(), Wrong> {
         message::end(b)?;
         self.outcome(cx, Outcome::Ok(0));
-        Some(())
+        Ok(())
     }
 
     fn error(&mut self, cx: &mut Context<'_>, words: &[u8]) {
@@ -292,9 +307,10 @@ impl Analyze for Analyzer {
             && let Some(frame) = frames.next(&mut rest, message::length)
         {
             let cut = frame.len() < message::length(frame);
-            if self.packet(cx, from, frame).is_none() && !cut {
-                let reason = "Binpac exception: binpac exception: out_of_bound";
-                cx.violation(Tag::Mysql, reason, &[]);
+            if let Err(e) = self.packet(cx, from, frame)
+                && !cut
+            {
+                cx.violation(Tag::Mysql, &e.to_string(), &[]);
                 frames.reset();
                 break;
             }
@@ -403,6 +419,7 @@ mod tests {
     #[test]
     fn a_login_before_the_greeting_is_none() {
         let h = run(&[(Dir::Orig, login(0, b"root\0\x01x"))]);
-        assert!(h.violated(Tag::Mysql));
+        let why = "Binpac exception: binpac exception: invalid index for case: Handshake_Response_Packet: 0";
+        assert_eq!(h.violations(), [(Tag::Mysql, why.to_owned())]);
     }
 }

@@ -1,6 +1,11 @@
 //! Pieces of packets. Numbers are little-endian.
 
 use crate::support::Bytes;
+use crate::support::OutOfBound;
+use crate::support::Within;
+use crate::support::Wrong;
+
+type Result<T> = std::result::Result<T, Wrong>;
 
 /// Bytes of a packet's header: length in three bytes, sequence number.
 pub const HEADER: usize = 4;
@@ -31,43 +36,49 @@ pub fn length(d: &[u8]) -> usize {
     }
 }
 
+/// The only byte of a record's first field.
+pub fn first(b: &mut Bytes<'_>, record: &'static str, field: &'static str) -> Result<u8> {
+    Ok(Within::new(record, b).part(b, field, 1)?[0])
+}
+
 /// A number of one, three, four or nine bytes (Length-Encoded Integer).
-pub fn number(b: &mut Bytes<'_>) -> Option<u64> {
-    let first = b.u8()?;
+pub fn number(b: &mut Bytes<'_>) -> Result<u64> {
+    let first = first(b, "LengthEncodedInteger", "length")?;
     number_after(first, b)
 }
 
 /// The same when its first byte was read.
-pub fn number_after(first: u8, b: &mut Bytes<'_>) -> Option<u64> {
-    Some(match first {
-        0xfb | 0xff => 0,
-        0xfc => u64::from(b.u16_le()?),
-        0xfd => {
-            let [x, y, z] = b.array()?;
-            u64::from(u32::from_le_bytes([x, y, z, 0]))
-        }
-        0xfe => u64::from_le_bytes(b.array()?),
-        n => u64::from(n),
-    })
+pub fn number_after(first: u8, b: &mut Bytes<'_>) -> Result<u64> {
+    let within = Within::new("LengthEncodedIntegerLookahead", b);
+    let bytes = match first {
+        0xfb | 0xff => return Ok(0),
+        0xfc => within.part(b, "i2", 2)?,
+        0xfd => Within::new("uint24le", b).part(b, "", 3)?,
+        0xfe => within.part(b, "i4", 8)?,
+        n => return Ok(u64::from(n)),
+    };
+    Ok(bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)))
 }
 
 /// A length and as many bytes (Length-Encoded String).
-pub fn string<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let first = b.u8()?;
-    string_after(first, b)
+pub fn string<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
+    let within = Within::new("LengthEncodedString", b);
+    let n = number(b)?;
+    Ok(within.part(b, "val", n)?)
 }
 
-fn string_after<'a>(first: u8, b: &mut Bytes<'a>) -> Option<&'a [u8]> {
+fn string_after<'a>(first: u8, b: &mut Bytes<'a>) -> Result<&'a [u8]> {
+    let within = Within::new("LengthEncodedStringArg", b);
     let n = number_after(first, b)?;
-    b.take(usize::try_from(n).ok()?)
+    Ok(within.part(b, "val", n)?)
 }
 
 /// Text up to a zero, which is taken off.
-pub fn text<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let n = memchr::memchr(0, b.0)?;
-    let text = b.take(n)?;
-    b.u8()?;
-    Some(text)
+pub fn text<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
+    let n = memchr::memchr(0, b.0).ok_or(Wrong::Words)?;
+    let (text, rest) = b.0.split_at(n);
+    b.0 = rest.get(1..).unwrap_or_default();
+    Ok(text)
 }
 
 /// The server's greeting.
@@ -88,33 +99,38 @@ pub enum Greeting<'a> {
 
 impl<'a> Greeting<'a> {
     /// Parses a packet after its header.
-    pub fn parse(data: &'a [u8]) -> Option<Self> {
+    pub fn parse(data: &'a [u8]) -> Result<Self> {
         let mut b = Bytes(data);
-        let version = b.u8()?;
+        let b = &mut b;
+        let version = first(b, "Initial_Handshake_Packet", "version")?;
         match version {
             10 => {
-                let server = text(&mut b)?;
-                b.take(4 + 8 + 1 + 2 + 1 + 2)?; // connection, part of the scramble, flags
-                let high = u32::from(b.u16_le()?) << 16;
-                let scramble = usize::from(b.u8()?);
+                let within = Within::new("Handshake_v10", b);
+                let server = text(b)?;
+                within.part(b, "connection_id", 4)?;
+                within.part(b, "auth_plugin_data_part_1", 8)?;
+                let flags = within.part(b, "reserved", 19)?;
+                let high = u32::from(u16::from_le_bytes([flags[6], flags[7]])) << 16;
+                let scramble = u64::from(flags[8]);
                 if scramble != 0 && scramble < 21 {
-                    return None;
+                    return Err(Wrong::Value("Handshake_v10:auth_plugin_data_len"));
                 }
-                b.take(10)?;
-                b.take(if scramble > 21 { scramble - 8 } else { 13 })?;
+                let more = if scramble > 21 { scramble - 8 } else { 13 };
+                within.part(b, "auth_plugin_data_part_2", more)?;
                 if high & capability::PLUGIN_AUTH != 0 {
-                    text(&mut b)?;
+                    text(b)?;
                 }
                 let query_attributes = high & capability::QUERY_ATTRIBUTES != 0;
-                Some(Self::Version { version, server, query_attributes })
+                Ok(Self::Version { version, server, query_attributes })
             }
             9 => {
-                let server = text(&mut b)?;
-                b.take(4)?;
-                text(&mut b)?;
-                Some(Self::Version { version, server, query_attributes: false })
+                let within = Within::new("Handshake_v9", b);
+                let server = text(b)?;
+                within.part(b, "connection_id", 4)?;
+                text(b)?;
+                Ok(Self::Version { version, server, query_attributes: false })
             }
-            _ => error(&mut b).map(Self::Error),
+            _ => error(b).map(Self::Error),
         }
     }
 }
@@ -130,56 +146,61 @@ pub struct Login<'a> {
 
 impl<'a> Login<'a> {
     /// Parses a packet after its header, given the server's version.
-    pub fn parse(data: &'a [u8], version: u8) -> Option<Self> {
+    pub fn parse(data: &'a [u8], version: u8) -> Result<Self> {
         let mut b = Bytes(data);
+        let b = &mut b;
         match version {
             10 => {
-                let capabilities = b.u32_le()?;
-                b.take(4 + 1 + 23)?;
+                let flags = Within::new("Handshake_Response_Packet_v10", b).part(b, "pad", 32)?;
+                let capabilities = flags.first_chunk().map_or(0, |f| u32::from_le_bytes(*f));
                 if capabilities & capability::SSL != 0 {
-                    return Some(Self { capabilities, user: None });
+                    return Ok(Self { capabilities, user: None });
                 }
-                let user = text(&mut b)?;
-                string(&mut b)?;
+                let within = Within::new("Handshake_Plain_v10", b);
+                let user = text(b)?;
+                string(b)?;
                 if capabilities & capability::CONNECT_WITH_DB != 0 {
-                    text(&mut b)?;
+                    text(b)?;
                 }
                 if capabilities & capability::PLUGIN_AUTH != 0 {
                     // May be left out, zero and all.
-                    text(&mut b);
+                    let _ = text(b);
                 }
                 if capabilities & capability::CONNECT_ATTRS != 0 {
-                    attributes(&mut b)?;
+                    attributes(b)?;
                 }
                 if capabilities & capability::ZSTD != 0 {
-                    b.u8()?;
+                    within.part(b, "zstd_compression_level", 1)?;
                 }
-                Some(Self { capabilities, user: Some(user) })
+                Ok(Self { capabilities, user: Some(user) })
             }
             9 => {
-                let capabilities = u32::from(b.u16_le()?);
-                b.take(3)?;
-                let user = text(&mut b)?;
-                text(&mut b)?;
-                if capabilities & capability::CONNECT_WITH_DB != 0 {
-                    text(&mut b)?;
+                let within = Within::new("Handshake_Response_Packet_v9", b);
+                let flags = within.part(b, "max_pkt_size", 5)?;
+                let user = text(b)?;
+                text(b)?;
+                if u32::from(flags[0]) & capability::CONNECT_WITH_DB != 0 {
+                    text(b)?;
                 }
-                Some(Self { capabilities: 0, user: Some(user) })
+                Ok(Self { capabilities: 0, user: Some(user) })
             }
-            _ => None,
+            index => Err(Wrong::Case { record: "Handshake_Response_Packet", index }),
         }
     }
 }
 
 /// What a client tells of itself: names and values.
-fn attributes(b: &mut Bytes<'_>) -> Option<()> {
-    let n = usize::from(b.u8()?);
-    let mut list = Bytes(b.take(n)?);
+fn attributes(b: &mut Bytes<'_>) -> Result<()> {
+    const RECORD: &str = "Handshake_Connection_Attributes";
+    let have = b.0.len();
+    let n = usize::from(first(b, RECORD, "length")?);
+    let short = || OutOfBound::new(RECORD, "", n as i64 + 1, have);
+    let mut list = Bytes(b.take(n).ok_or_else(short)?);
     while !list.is_empty() {
         string(&mut list)?;
         string(&mut list)?;
     }
-    Some(())
+    Ok(())
 }
 
 /// A command to the server.
@@ -199,145 +220,232 @@ pub const CHANGE_USER: u8 = 0x11;
 impl<'a> Command<'a> {
     /// Parses a packet after its header, given whether queries carry attributes, and what the
     /// client can do.
-    pub fn parse(data: &'a [u8], query_attributes: bool, capabilities: u32) -> Option<Self> {
+    pub fn parse(data: &'a [u8], query_attributes: bool, capabilities: u32) -> Result<Self> {
         let mut b = Bytes(data);
-        let code = b.u8()?;
+        let b = &mut b;
+        let code = first(b, "Command_Request_Packet", "command")?;
         if code == QUERY && query_attributes {
-            skip_query_attributes(&mut b)?;
+            skip_query_attributes(b)?;
         }
         if code == CHANGE_USER {
-            let user = text(&mut b)?;
-            let n = usize::from(b.u8()?);
-            b.take(n)?;
-            text(&mut b)?;
-            b.take(2)?;
+            let within = Within::new("Change_User_Packet", b);
+            let user = text(b)?;
+            let n = within.part(b, "auth_plugin_data_len", 1)?[0];
+            within.part(b, "auth_plugin_data", n.into())?;
+            text(b)?;
+            within.part(b, "charset", 2)?;
             if capabilities & capability::PLUGIN_AUTH != 0 {
-                text(&mut b)?;
+                text(b)?;
             }
             if capabilities & capability::CONNECT_ATTRS != 0 {
-                attributes(&mut b)?;
+                attributes(b)?;
             }
-            return Some(Self { code, arg: user });
+            return Ok(Self { code, arg: user });
         }
-        Some(Self { code, arg: b.rest() })
+        Ok(Self { code, arg: b.rest() })
     }
 }
 
-fn skip_query_attributes(b: &mut Bytes<'_>) -> Option<()> {
-    let count = usize::try_from(number(b)?).ok()?;
+fn skip_query_attributes(b: &mut Bytes<'_>) -> Result<()> {
+    // Zeek takes it for a signed number of 32 bits.
+    let count = number(b)? as i32;
     number(b)?;
-    if count == 0 {
-        return Some(());
+    let Ok(count @ 1..) = u32::try_from(count) else { return Ok(()) };
+    let within = Within::new("Attributes", b);
+    let nulls = within.part(b, "null_bitmap", u64::from(count).div_ceil(8))?;
+    if within.part(b, "send_types_to_server", 1)?[0] != 1 {
+        return Err(Wrong::Value("Attributes:send_types_to_server"));
     }
-    let nulls = b.take(count.div_ceil(8))?;
-    if b.u8()? != 1 {
-        return None;
+    if count as usize > b.0.len() {
+        return Err(OutOfBound::new("Attributes", "names", count.into(), b.0.len()).into());
     }
     let mut types = Vec::new();
     for _ in 0..count {
         // Each takes three bytes at least, so this ends with the packet.
-        types.push(b.u8()?);
-        b.u8()?;
+        types.push(Within::new("AttributeTypeAndName", b).part(b, "unsigned_flag", 2)?[0]);
         string(b)?;
     }
     for (i, ty) in types.iter().enumerate() {
+        // Values that are missing are not missed.
+        if b.is_empty() {
+            break;
+        }
         if nulls.get(i / 8).is_some_and(|n| n >> (i % 8) & 1 != 0) {
             continue;
         }
         skip_value(*ty, b)?;
     }
-    Some(())
+    Ok(())
 }
 
 /// A value in binary form (Binary Protocol Value).
-fn skip_value(ty: u8, b: &mut Bytes<'_>) -> Option<()> {
-    match ty {
-        0x00 => {
-            number(b)?;
-        }
-        0x01 => {
-            b.take(1)?;
-        }
-        0x02 | 0x0d => {
-            b.take(2)?;
-        }
-        0x03 | 0x04 | 0x09 => {
-            b.take(4)?;
-        }
-        0x05 | 0x08 => {
-            b.take(8)?;
-        }
-        0x06 => {}
-        0x07 | 0x0a | 0x0c | 0x11 => {
-            let n = b.u8().filter(|n| matches!(n, 0 | 4 | 7 | 11))?;
-            b.take(usize::from(n))?;
-        }
-        0x0b => {
-            let n = b.u8().filter(|n| matches!(n, 0 | 8 | 12))?;
-            // The sign comes first.
-            let time = b.take(usize::from(n))?;
-            if time.first().is_some_and(|sign| *sign > 1) {
-                return None;
-            }
-        }
-        0x0f | 0x10 | 0xf5..=0xff => {
-            string(b)?;
-        }
-        _ => return None,
+fn skip_value(ty: u8, b: &mut Bytes<'_>) -> Result<()> {
+    let (field, size) = match ty {
+        0x00 => return number(b).map(drop),
+        0x01 => ("tiny_val", 1),
+        0x02 => ("short_val", 2),
+        0x03 => ("long_val", 4),
+        0x04 => ("float_val", 4),
+        0x05 => ("double_val", 8),
+        0x06 => return Ok(()),
+        0x07 | 0x0a | 0x0c | 0x11 => return skip_date(b),
+        0x08 => ("longlong_val", 8),
+        0x09 => ("int24_val", 4),
+        0x0b => return skip_time(b),
+        0x0d => ("year_val", 2),
+        0x0f | 0x10 | 0xf5..=0xff => return string(b).map(drop),
+        index => return Err(Wrong::Case { record: "BinaryValue", index }),
+    };
+    Within::new("BinaryValue", b).part(b, field, size)?;
+    Ok(())
+}
+
+fn skip_date(b: &mut Bytes<'_>) -> Result<()> {
+    let within = Within::new("BinaryDate", b);
+    let n = within.part(b, "len", 1)?[0];
+    if !matches!(n, 0 | 4 | 7 | 11) {
+        return Err(Wrong::Value("BinaryDate:len"));
     }
-    Some(())
+    if n > 0 {
+        Within::new("Date", b).part(b, "", 4)?;
+    }
+    if n > 4 {
+        Within::new("Time", b).part(b, "", 3)?;
+    }
+    if n > 7 {
+        within.part(b, "micros", 4)?;
+    }
+    Ok(())
+}
+
+fn skip_time(b: &mut Bytes<'_>) -> Result<()> {
+    let within = Within::new("BinaryTime", b);
+    let n = within.part(b, "len", 1)?[0];
+    if !matches!(n, 0 | 8 | 12) {
+        return Err(Wrong::Value("BinaryTime:len"));
+    }
+    if n > 0 {
+        // The sign comes first.
+        let time = Within::new("DurationTime", b).part(b, "", 8)?;
+        if time[0] > 1 {
+            return Err(Wrong::Value("DurationTime:is_negative"));
+        }
+    }
+    if n > 8 {
+        within.part(b, "micros", 4)?;
+    }
+    Ok(())
 }
 
 /// The count of rows in an OK packet, after its first byte. It counts as 32 bits.
-pub fn ok(b: &mut Bytes<'_>) -> Option<u64> {
+pub fn ok(b: &mut Bytes<'_>) -> Result<u64> {
     number(b).map(|n| u64::from(n as u32))
 }
 
 /// The text of an error packet, after its first byte.
-pub fn error<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    b.take(2 + 6)?;
-    Some(b.rest())
+pub fn error<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
+    let within = Within::new("ERR_Packet", b);
+    within.part(b, "code", 2)?;
+    within.part(b, "state", 6)?;
+    Ok(b.rest())
 }
 
 /// An end of results, after its first byte.
-pub fn end(b: &mut Bytes<'_>) -> Option<()> {
-    b.take(4).map(|_| ())
+pub fn end(b: &mut Bytes<'_>) -> Result<()> {
+    Within::new("EOF_Packet", b).part(b, "", 4)?;
+    Ok(())
+}
+
+/// An end of descriptions of columns.
+pub fn end_of_columns(b: &mut Bytes<'_>) -> Result<()> {
+    Within::new("EOF_Packet_With_Marker", b).part(b, "", 5)?;
+    Ok(())
 }
 
 /// The description of a column whose first byte was read.
-pub fn column(first: u8, b: &mut Bytes<'_>) -> Option<()> {
+pub fn column(first: u8, b: &mut Bytes<'_>) -> Result<()> {
+    let within = Within::new("ColumnDefinition41", b);
     string_after(first, b)?;
     for _ in 0..5 {
         string(b)?;
     }
     number(b)?;
-    b.take(10).map(|_| ())
+    within.part(b, "filler", 12)?;
+    Ok(())
 }
 
 /// A row of results of so many columns, whose first byte was read.
-pub fn row(first: u8, columns: u32, b: &mut Bytes<'_>) -> Option<()> {
+pub fn row(first: u8, columns: u32, b: &mut Bytes<'_>) -> Result<()> {
+    let whole = b.0.len();
     string_after(first, b)?;
-    for _ in 1..columns {
-        // Each takes a byte at least, so this ends with the packet.
+    let short = |n, have| OutOfBound::new("ResultsetRow", "fields", n, have);
+    let others = i64::from(columns.wrapping_sub(1) as i32);
+    if others < 0 {
+        return Err(short(others, whole).into());
+    }
+    if others > b.0.len() as i64 {
+        return Err(short(others, b.0.len()).into());
+    }
+    for _ in 0..others {
         string(b)?;
     }
-    Some(())
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What is said of bytes that are wrong.
+    fn said<T>(r: Result<T>) -> String {
+        let e = r.err().map(|e| e.to_string()).unwrap_or_default();
+        e.strip_prefix(crate::support::BINPAC).unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn what_is_wrong() {
+        let greeting = |d| said(Greeting::parse(d));
+        assert_eq!(greeting(b""), "out_of_bound: Initial_Handshake_Packet:version: 1 > 0");
+        assert_eq!(greeting(b"\x0a8.0"), "string mismatch at -");
+        assert_eq!(
+            greeting(b"\x0a8.0\0abcdef"),
+            "out_of_bound: Handshake_v10:auth_plugin_data_part_1: 16 > 10"
+        );
+        assert_eq!(greeting(b"\xff\x69\x04#08"), "out_of_bound: ERR_Packet:state: 8 > 5");
+        assert_eq!(
+            said(Login::parse(&[0; 31], 10)),
+            "out_of_bound: Handshake_Response_Packet_v10:pad: 32 > 31"
+        );
+        assert_eq!(
+            said(Login::parse(b"", 0)),
+            "invalid index for case: Handshake_Response_Packet: 0"
+        );
+        let row = |columns| said(row(1, columns, &mut Bytes(b"a\x01b")));
+        assert_eq!(row(2), "");
+        assert_eq!(row(4), "out_of_bound: ResultsetRow:fields: 3 > 2");
+        assert_eq!(row(3), "out_of_bound: LengthEncodedInteger:length: 1 > 0");
+        assert_eq!(row(0), "out_of_bound: ResultsetRow:fields: -1 > 3");
+        let column = b"ef\x01s\x01t\x01t\x01c\x01c\x0c\x3f\0\x04\0\0\0\x03\0\0\0\0";
+        let short = said(super::column(2, &mut Bytes(column)));
+        assert_eq!(short, "out_of_bound: ColumnDefinition41:filler: 25 > 24");
+        assert_eq!(
+            said(end_of_columns(&mut Bytes(b"\xfe"))),
+            "out_of_bound: EOF_Packet_With_Marker: 5 > 1"
+        );
+    }
+
     #[test]
     fn numbers_and_strings() {
         let n = |d| number(&mut Bytes(d));
-        assert_eq!(n(b"\xfa"), Some(250));
-        assert_eq!(n(b"\xfc\x01\x02"), Some(0x0201));
-        assert_eq!(n(b"\xfd\x01\x02\x03"), Some(0x03_0201));
-        assert_eq!(n(b"\xfe\x01\0\0\0\0\0\0\0"), Some(1));
-        assert_eq!(n(b"\xfc\x01"), None);
-        assert_eq!(string(&mut Bytes(b"\x02abc")), Some(&b"ab"[..]));
-        assert_eq!(string(&mut Bytes(b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff")), None);
+        assert_eq!(n(b"\xfa"), Ok(250));
+        assert_eq!(n(b"\xfc\x01\x02"), Ok(0x0201));
+        assert_eq!(n(b"\xfd\x01\x02\x03"), Ok(0x03_0201));
+        assert_eq!(n(b"\xfe\x01\0\0\0\0\0\0\0"), Ok(1));
+        assert_eq!(said(n(b"\xfc\x01")), "out_of_bound: LengthEncodedIntegerLookahead:i2: 2 > 1");
+        assert_eq!(said(n(b"\xfd\x01")), "out_of_bound: uint24le: 3 > 1");
+        assert_eq!(string(&mut Bytes(b"\x02abc")), Ok(&b"ab"[..]));
+        let long = string(&mut Bytes(b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff"));
+        assert_eq!(said(long), "out_of_bound: LengthEncodedString:val: 8 > 9");
         assert_eq!(length(b"\x05\0\0\0"), 9);
     }
 
@@ -347,12 +455,12 @@ mod tests {
         g.extend_from_slice(&[1; 18]);
         g.extend_from_slice(b"\x08\x08\x15"); // attributes and plugins, scramble of 21
         g.extend_from_slice(&[0; 23]);
-        assert_eq!(Greeting::parse(&g), None, "plugin's name is missing");
+        assert_eq!(Greeting::parse(&g), Err(Wrong::Words), "plugin's name is missing");
         g.extend_from_slice(b"native\0");
         let v = Greeting::Version { version: 10, server: b"8.0", query_attributes: true };
-        assert_eq!(Greeting::parse(&g), Some(v));
+        assert_eq!(Greeting::parse(&g), Ok(v));
         let e = b"\xff\x69\x04#08004Too many";
-        assert_eq!(Greeting::parse(e), Some(Greeting::Error(b"Too many")));
+        assert_eq!(Greeting::parse(e), Ok(Greeting::Error(b"Too many")));
     }
 
     #[test]
@@ -362,26 +470,31 @@ mod tests {
         l.extend_from_slice(b"root\0\x01xdb\0\x04\x01a\x01b");
         let login = Login::parse(&l, 10).unwrap();
         assert_eq!(login.user, Some(&b"root"[..]));
-        assert_eq!(Login::parse(&l[..l.len() - 1], 10), None);
+        let cut = said(Login::parse(&l[..l.len() - 1], 10));
+        assert_eq!(cut, "out_of_bound: Handshake_Connection_Attributes: 5 > 4");
         let mut tls = vec![0, 0x08, 0, 0];
         tls.extend_from_slice(&[0; 28]);
         assert_eq!(Login::parse(&tls, 10).unwrap().user, None);
-        assert_eq!(Login::parse(&l, 8), None);
+        assert!(Login::parse(&l, 8).is_err());
     }
 
     #[test]
     fn commands() {
         let c = Command::parse(b"\x03select 1", false, 0);
-        assert_eq!(c, Some(Command { code: QUERY, arg: b"select 1" }));
+        assert_eq!(c, Ok(Command { code: QUERY, arg: b"select 1" }));
         let with = b"\x03\x02\x01\x02\x01\x01\0\x01a\xfe\0\x01b\x07select 1";
         let c = Command::parse(with, true, 0);
-        assert_eq!(c, Some(Command { code: QUERY, arg: b"select 1" }));
+        assert_eq!(c, Ok(Command { code: QUERY, arg: b"select 1" }));
         let time = b"\x03\x01\x01\0\x01\x0b\0\x01t\x08\x01\0\0\0\0\x01\x02\x03select 1";
         let mut odd = time.to_vec();
-        assert_eq!(Command::parse(time, true, 0).map(|c| c.arg), Some(&b"select 1"[..]));
+        assert_eq!(Command::parse(time, true, 0).map(|c| c.arg), Ok(&b"select 1"[..]));
         odd[10] = 2; // a sign that is none
-        assert_eq!(Command::parse(&odd, true, 0), None);
+        let sign = said(Command::parse(&odd, true, 0));
+        assert_eq!(sign, "&enforce violation : DurationTime:is_negative");
+        // The values are missing, and so is the query.
+        let c = Command::parse(&with[..13], true, 0);
+        assert_eq!(c, Ok(Command { code: QUERY, arg: b"" }));
         let c = Command::parse(b"\x11root\0\x01xdb\0\x21\0", false, 0);
-        assert_eq!(c, Some(Command { code: CHANGE_USER, arg: b"root" }));
+        assert_eq!(c, Ok(Command { code: CHANGE_USER, arg: b"root" }));
     }
 }

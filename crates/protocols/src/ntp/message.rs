@@ -2,9 +2,9 @@
 
 use gannet_base::Addr;
 
-use crate::support::BINPAC;
 use crate::support::OutOfBound;
 use crate::support::Record;
+use crate::support::Wrong;
 
 /// A datagram's first byte, and what its mode makes of the rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,32 +128,6 @@ pub struct Private<'a> {
     pub data: &'a [u8],
 }
 
-/// Why bytes are no NTP message; a text for analyzer.log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// The datagram ends too soon.
-    Short(OutOfBound),
-    /// Lengths within an extension field contradict each other at the field named.
-    Extension(&'static str),
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Short(e) => e.fmt(f),
-            Self::Extension(field) => {
-                write!(f, "{BINPAC}&enforce violation : Extension_Field:{field}")
-            }
-        }
-    }
-}
-
-impl From<OutOfBound> for Error {
-    fn from(e: OutOfBound) -> Self {
-        Self::Short(e)
-    }
-}
-
 /// Bytes of a time message without extension fields and authenticator.
 const STANDARD_LEN: usize = 48;
 
@@ -163,7 +137,7 @@ const MAC_MAX: usize = 24;
 
 impl<'a> Message<'a> {
     /// Reads a datagram.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Error> {
+    pub fn parse(data: &'a [u8]) -> Result<Self, Wrong> {
         let mut r = Record::new("NTP_PDU", data);
         let first = r.upto("first_byte", 1)?[0];
         let rest = r.rest();
@@ -178,7 +152,7 @@ impl<'a> Message<'a> {
     }
 }
 
-fn standard(data: &[u8]) -> Result<Standard, Error> {
+fn standard(data: &[u8]) -> Result<Standard, Wrong> {
     let Some((head, mut rest)) = data.split_first_chunk::<STANDARD_LEN>() else {
         return Err(short(data.len() - 1).into());
     };
@@ -234,21 +208,21 @@ fn short(have: usize) -> OutOfBound {
 }
 
 /// What follows an extension field (RFC 5906 §10).
-fn skip_extension(field: &[u8]) -> Result<&[u8], Error> {
+fn skip_extension(field: &[u8]) -> Result<&[u8], Wrong> {
     let mut r = Record::new("Extension_Field", field);
     let head = r.upto("value_len", 18)?;
     let len = u32::from(u16::from_be_bytes([head[2], head[3]]));
     if len < 16 {
-        return Err(Error::Extension("len"));
+        return Err(Wrong::Value("Extension_Field:len"));
     }
     let value = be32(&head[14..]);
     if len < 18 || value > len - 18 {
-        return Err(Error::Extension("value_len"));
+        return Err(Wrong::Value("Extension_Field:value_len"));
     }
     r.string("value", value.into())?;
     let signature = be32(r.upto("sig_len", 4)?);
     if len < 22 || value > len - 22 {
-        return Err(Error::Extension("sig_len"));
+        return Err(Wrong::Value("Extension_Field:sig_len"));
     }
     // Zeek takes sizes for signed numbers of 32 bits.
     r.string("signature", (signature as i32).into())?;
@@ -256,7 +230,7 @@ fn skip_extension(field: &[u8]) -> Result<&[u8], Error> {
     let short = || {
         // How much is missing, instead of how much there is.
         let missing = (used - field.len()) as i64;
-        Error::Short(OutOfBound::short_of("Extension_Field", "pad", len.into(), -missing))
+        Wrong::Short(OutOfBound::short_of("Extension_Field", "pad", len.into(), -missing))
     };
     field.get(used..).ok_or_else(short)
 }
@@ -265,7 +239,7 @@ fn be32(data: &[u8]) -> u32 {
     data.first_chunk().map_or(0, |b| u32::from_be_bytes(*b))
 }
 
-fn control(rest: &[u8]) -> Result<Control<'_>, Error> {
+fn control(rest: &[u8]) -> Result<Control<'_>, Wrong> {
     let mut r = Record::new("NTP_control_msg", rest);
     let head = r.upto("c", 11)?;
     let half = |i: usize| u16::from_be_bytes([head[i], head[i + 1]]);
@@ -286,7 +260,7 @@ fn control(rest: &[u8]) -> Result<Control<'_>, Error> {
     })
 }
 
-fn private(rest: &[u8]) -> Result<Private<'_>, Error> {
+fn private(rest: &[u8]) -> Result<Private<'_>, Wrong> {
     let mut r = Record::new("NTP_mode7_msg", rest);
     let head = r.upto("err_and_data_len", 5)?;
     let items = u16::from_be_bytes([head[3], head[4]]);

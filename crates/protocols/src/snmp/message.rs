@@ -1,7 +1,7 @@
 use crate::support::Bytes;
+use crate::support::Wrong;
 use crate::support::ber;
 use crate::support::ber::Result;
-use crate::support::ber::Wrong;
 
 /// What a message asks or tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! ASN.1 in its basic encoding (ITU-T X.690): tag, length, content.
 
-use std::fmt;
-
-use super::BINPAC;
 use super::Bytes;
 use super::OutOfBound;
+use super::Within;
+use super::Wrong;
 
 /// Tag of an integer.
 pub const INTEGER: u8 = 0x02;
@@ -37,48 +36,6 @@ impl Head {
     }
 }
 
-/// What is wrong with a value; a text for analyzer.log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
-    /// It is longer than what holds it.
-    Short(OutOfBound),
-    /// It has another tag than it must have.
-    Tag {
-        /// The tag it has.
-        got: u8,
-        /// The tag it must have.
-        expect: u8,
-    },
-    /// An integer has so many bytes: more than nine.
-    Wide(usize),
-    /// No part of the record named has this number.
-    Case {
-        /// The record, by the name that Zeek has for it.
-        record: &'static str,
-        /// The number.
-        index: u8,
-    },
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Short(e) => e.fmt(f),
-            Self::Tag { got, expect } => write!(f, "{BINPAC}Got ASN.1 tag {got}, expect {expect}"),
-            Self::Wide(n) => write!(f, "{BINPAC}ASN.1 integer width overflow: {n}"),
-            Self::Case { record, index } => {
-                write!(f, "{BINPAC}invalid index for case: {record}: {index}")
-            }
-        }
-    }
-}
-
-impl From<OutOfBound> for Wrong {
-    fn from(e: OutOfBound) -> Self {
-        Self::Short(e)
-    }
-}
-
 /// Something read, or what is wrong with it.
 pub type Result<T> = std::result::Result<T, Wrong>;
 
@@ -104,36 +61,6 @@ pub fn long_length(data: &[u8]) -> Option<usize> {
     b.u8()?;
     let n = usize::from(b.u8().filter(|n| *n > 0x88)? & 0x7f);
     b.take(n).map(<[u8]>::len)
-}
-
-/// A record that is being read: what its parts must lie within.
-#[derive(Clone, Copy, Debug)]
-pub struct Within {
-    record: &'static str,
-    /// Bytes from the record's begin to the end of what holds it.
-    have: usize,
-}
-
-impl Within {
-    /// The record of this name that begins here.
-    pub fn new(record: &'static str, b: &Bytes<'_>) -> Self {
-        Self { record, have: b.0.len() }
-    }
-
-    /// The next part of it, whose length was announced. Zeek takes lengths for signed numbers of 32
-    /// bits.
-    pub fn part<'a>(
-        self,
-        b: &mut Bytes<'a>,
-        field: &'static str,
-        length: u64,
-    ) -> std::result::Result<&'a [u8], OutOfBound> {
-        let length = length as i32;
-        let part = usize::try_from(length).ok().and_then(|n| b.take(n));
-        let at = self.have - b.0.len();
-        let need = || at as i64 + i64::from(length);
-        part.ok_or_else(|| OutOfBound::new(self.record, field, need(), self.have))
-    }
 }
 
 /// Reads a value: its tag and content.
@@ -187,6 +114,7 @@ pub fn unsigned(content: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::BINPAC;
     use super::*;
 
     /// What is said of something, without what Zeek says before all of them.

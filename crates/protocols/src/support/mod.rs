@@ -21,6 +21,8 @@ pub use prelude::Then;
 pub use record::BINPAC;
 pub use record::OutOfBound;
 pub use record::Record;
+pub use record::Within;
+pub use record::Wrong;
 
 use crate::Context;
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Bytes;
+
 /// What Zeek says before what is wrong.
 pub const BINPAC: &str = "Binpac exception: binpac exception: ";
 
@@ -35,6 +37,84 @@ impl fmt::Display for OutOfBound {
         let Self { record, field, need, have } = self;
         let colon = if field.is_empty() { "" } else { ":" };
         write!(f, "{BINPAC}out_of_bound: {record}{colon}{field}: {need} > {have}")
+    }
+}
+
+/// What is wrong with a record; a text for analyzer.log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// It reaches beyond what holds it.
+    Short(OutOfBound),
+    /// The field named has a value that it must not have.
+    Value(&'static str),
+    /// A text is not what it must be.
+    Words,
+    /// No part of the record named has this number.
+    Case {
+        /// The record, by the name that Zeek has for it.
+        record: &'static str,
+        /// The number.
+        index: u8,
+    },
+    /// A value of ASN.1 has another tag than it must have.
+    Tag {
+        /// The tag it has.
+        got: u8,
+        /// The tag it must have.
+        expect: u8,
+    },
+    /// An integer of ASN.1 has so many bytes: more than nine.
+    Wide(usize),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short(e) => e.fmt(f),
+            Self::Value(field) => write!(f, "{BINPAC}&enforce violation : {field}"),
+            Self::Words => write!(f, "{BINPAC}string mismatch at -"),
+            Self::Case { record, index } => {
+                write!(f, "{BINPAC}invalid index for case: {record}: {index}")
+            }
+            Self::Tag { got, expect } => write!(f, "{BINPAC}Got ASN.1 tag {got}, expect {expect}"),
+            Self::Wide(n) => write!(f, "{BINPAC}ASN.1 integer width overflow: {n}"),
+        }
+    }
+}
+
+impl From<OutOfBound> for Wrong {
+    fn from(e: OutOfBound) -> Self {
+        Self::Short(e)
+    }
+}
+
+/// A record that is being read: what its parts must lie within.
+#[derive(Clone, Copy, Debug)]
+pub struct Within {
+    record: &'static str,
+    /// Bytes from the record's begin to the end of what holds it.
+    have: usize,
+}
+
+impl Within {
+    /// The record of this name that begins here.
+    pub fn new(record: &'static str, b: &Bytes<'_>) -> Self {
+        Self { record, have: b.0.len() }
+    }
+
+    /// The next part of it, whose length was announced. Zeek takes lengths for signed numbers of 32
+    /// bits.
+    pub fn part<'a>(
+        self,
+        b: &mut Bytes<'a>,
+        field: &'static str,
+        length: u64,
+    ) -> Result<&'a [u8], OutOfBound> {
+        let length = length as i32;
+        let part = usize::try_from(length).ok().and_then(|n| b.take(n));
+        let at = self.have - b.0.len();
+        let need = || at as i64 + i64::from(length);
+        part.ok_or_else(|| OutOfBound::new(self.record, field, need(), self.have))
     }
 }
 
