@@ -1,9 +1,13 @@
+use std::fmt;
+
 use gannet_base::Dir;
 
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
-use crate::support::Bytes;
+use crate::support::BINPAC;
+use crate::support::OutOfBound;
+use crate::support::Record;
 
 /// Flags of a message (MS-RDPEUDP section 2.2.2.1).
 mod flag {
@@ -45,18 +49,17 @@ impl Udp {
         Self { state: State::Syn, version: [1; 2] }
     }
 
-    fn message(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Option<()> {
-        let mut b = Bytes(data);
+    fn message(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
         match self.state {
             State::Syn => {
-                let syn = syn(&mut b)?;
+                let syn = syn("RDPEUDP_SYN", data)?;
                 if from.is_orig() && syn.flags & flag::SYN != 0 && syn.ack == u32::MAX {
                     self.version[0] = syn.version;
                     self.state = State::SynAck;
                 }
             }
             State::SynAck => {
-                let syn = syn(&mut b)?;
+                let syn = syn("RDPEUDP_SYNACK", data)?;
                 if !from.is_orig() && syn.flags & (flag::SYN | flag::ACK) != 0 {
                     self.version[1] = syn.version;
                     self.state = State::Data;
@@ -64,53 +67,89 @@ impl Udp {
                 }
             }
             State::Data if self.version == [VERSION_2; 2] => {
-                b.take(3)?;
+                Record::new("RDPEUDP2_ACK", data).upto("header", 3)?;
             }
-            State::Data => {
-                b.take(6)?;
-                let flags = b.u16()?;
-                let acks = usize::from(b.u16()?);
-                b.take(acks)?;
-                // The list of acks is padded to a multiple of four bytes.
-                let read = data.len() - b.0.len();
-                b = Bytes(b.0.get(read.wrapping_neg() & 3..).unwrap_or_default());
-                if flags & flag::ACK_OF_ACKS != 0 {
-                    b.take(4)?;
-                }
-                if flags & flag::DATA != 0 {
-                    b.take(8)?;
-                }
-            }
+            State::Data => acks(data)?,
         }
-        Some(())
+        Ok(())
     }
 }
 
-fn syn(b: &mut Bytes<'_>) -> Option<Syn> {
-    let ack = b.u32()?;
-    b.u16()?;
-    let flags = b.u16()?;
-    b.take(8)?;
+/// Why a datagram cannot be read.
+enum Malformed {
+    Short(OutOfBound),
+    /// It announces no version, which to Zeek is a message that cannot be read.
+    NoVersion,
+}
+
+impl From<OutOfBound> for Malformed {
+    fn from(e: OutOfBound) -> Self {
+        Self::Short(e)
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short(e) => e.fmt(f),
+            Self::NoVersion => write!(f, "{BINPAC}invalid case: -"),
+        }
+    }
+}
+
+/// A message of version 1 that may acknowledge others and carry data.
+fn acks(data: &[u8]) -> Result<(), OutOfBound> {
+    let mut whole = Record::new("RDPEUDP1_ACK", data);
+    let flags = be16(whole.upto("fec_header", 8)?, 6);
+    let mut acks = Record::new("RDPUDP_ACK_VECTOR_HEADER", whole.rest());
+    let n = be16(acks.upto("uAckVectorSize", 2)?, 0);
+    acks.list("AckVectorElement", n, 1)?;
+    // The list is padded to a multiple of four bytes.
+    acks.upto("", acks.at.wrapping_neg() & 3)?;
+    let mut rest = acks.rest();
+    for (wanted, record, n) in [
+        (flag::ACK_OF_ACKS, "RDPUDP_ACK_OF_ACKVECTOR_HEADER", 4),
+        (flag::DATA, "RDPUDP_SOURCE_PAYLOAD_HEADER", 8),
+    ] {
+        if flags & wanted != 0 {
+            let mut header = Record::new(record, rest);
+            header.all(n)?;
+            rest = header.rest();
+        }
+    }
+    Ok(())
+}
+
+fn be16(data: &[u8], at: usize) -> u16 {
+    data.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
+}
+
+fn syn(record: &'static str, data: &[u8]) -> Result<Syn, Malformed> {
+    let mut whole = Record::new(record, data);
+    let head = whole.upto("syndata_payload", 16)?;
+    let ack = head.first_chunk().map_or(0, |a| u32::from_be_bytes(*a));
+    let flags = be16(head, 6);
+    let mut rest = whole.rest();
     if flags & flag::CORRELATION_ID != 0 {
-        b.take(32)?;
+        let mut id = Record::new("RDPUDP_CORRELATION_ID_PAYLOAD", rest);
+        id.all(32)?;
+        rest = id.rest();
     }
-    // As to Zeek, a message that announces no version cannot be read.
     if flags & flag::SYNEX == 0 {
-        return None;
+        return Err(Malformed::NoVersion);
     }
-    b.u16()?;
-    let version = b.u16()?;
+    let mut extended = Record::new("RDPUDP_SYNEX_PAYLOAD", rest);
+    let version = be16(extended.upto("uUdpVer", 4)?, 2);
     if version == VERSION_2 {
-        b.take(32)?;
+        extended.list("has_cookie_hash", 32, 1)?;
     }
-    Some(Syn { ack, flags, version })
+    Ok(Syn { ack, flags, version })
 }
 
 impl Analyze for Udp {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
-        if self.message(cx, from, data).is_none() {
-            let reason = "Binpac exception: binpac exception: out_of_bound";
-            cx.violation(Tag::RdpEudp, reason, &[]);
+        if let Err(e) = self.message(cx, from, data) {
+            cx.violation(Tag::RdpEudp, &e.to_string(), &[]);
         }
     }
 }
@@ -135,8 +174,27 @@ mod tests {
         assert!(h.confirmed(Tag::RdpEudp));
         a.datagram(&mut h.cx(), Dir::Orig, b"\0\0\0\x01\x04\0\0\x04\0\x01\x07\0", 0);
         assert!(!h.violated(Tag::RdpEudp));
-        a.datagram(&mut h.cx(), Dir::Orig, b"\0\0\0\x01\x04\0\0\x04\0\x09\x07\0", 0);
-        assert!(h.violated(Tag::RdpEudp));
+        for (data, end) in [
+            (&b"\0\0\0\x01\x04\0\0"[..], "RDPEUDP1_ACK:fec_header: 8 > 7"),
+            (b"\0\0\0\x01\x04\0\0\x04\0", "RDPUDP_ACK_VECTOR_HEADER:uAckVectorSize: 2 > 1"),
+            // A SYN-ACK once more: its sequence number is taken for the length of a list.
+            (
+                b"\0\0\0\0\x04\0\x10\x05\x12\x34\x56\x78\0\0\0\0\0\x01\0\x01",
+                "RDPUDP_ACK_VECTOR_HEADER:AckVectorElement: 4660 > 10",
+            ),
+            (
+                b"\0\0\0\x01\x04\0\0\x04\0\x09\x07\0",
+                "RDPUDP_ACK_VECTOR_HEADER:AckVectorElement: 9 > 2",
+            ),
+            (b"\0\0\0\x01\x04\0\0\x04\0\x01\x07", "RDPUDP_ACK_VECTOR_HEADER: 4 > 3"),
+            (b"\0\0\0\x01\x04\0\0\x0c\0\x01\x07\0\x01", "RDPUDP_SOURCE_PAYLOAD_HEADER: 8 > 1"),
+        ] {
+            let mut h = Harness::new(Proto::Udp, 3389);
+            let mut a = Udp { state: State::Data, version: [1; 2] };
+            a.datagram(&mut h.cx(), Dir::Orig, data, 0);
+            let reason = format!("{BINPAC}out_of_bound: {end}");
+            assert_eq!(h.violations(), [(Tag::RdpEudp, reason)]);
+        }
     }
 
     #[test]
@@ -145,6 +203,7 @@ mod tests {
         let mut a = Udp::new(&mut h.cx());
         let syn = b"\xff\xff\xff\xff\x04\x00\x00\x01\0\0\0\x01\x04\xd0\x04\xd0";
         a.datagram(&mut h.cx(), Dir::Orig, syn, 0);
-        assert!(h.violated(Tag::RdpEudp));
+        let reason = format!("{BINPAC}invalid case: -");
+        assert_eq!(h.violations(), [(Tag::RdpEudp, reason)]);
     }
 }

@@ -6,6 +6,7 @@ use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
+use crate::support::BINPAC;
 use crate::support::Bytes;
 use crate::support::Frames;
 
@@ -25,9 +26,11 @@ pub struct Analyzer {
     lost: bool,
 }
 
-/// Why a message cannot be read; in words, for those that were read on.
+/// Why a message cannot be read: in words.
 enum Malformed {
-    Stop(&'static str),
+    /// Nothing more is read.
+    Stop(String),
+    /// What follows is read nevertheless.
     GoOn(String),
 }
 
@@ -54,8 +57,8 @@ impl Analyzer {
 
     fn message(&mut self, cx: &mut Context<'_>, from: Dir, d: &[u8]) -> Result<(), Malformed> {
         let due = self.due[from.index()];
-        if !message::text_fits(due, d) {
-            return Err(Malformed::Stop("enforce violation"));
+        if let Some(text) = message::long_text(due, d) {
+            return Err(Malformed::Stop(format!("&enforce violation : {text}")));
         }
         let code = || Bytes(d).u32().unwrap_or_default();
         let first = d.first().copied().unwrap_or_default();
@@ -116,14 +119,21 @@ impl Analyzer {
                 session.write(cx);
             }
             Due::Message if matches!(first, 0 | 2..=6) => {}
-            Due::Message => return Err(Malformed::Stop("invalid case index")),
-            Due::Wait => return Err(Malformed::Stop("invalid data from RFB")),
+            Due::Message => {
+                let reason = format!("invalid index for case: ClientMessage: {first}");
+                return Err(Malformed::Stop(reason));
+            }
+            Due::Wait => {
+                let who = if from.is_orig() { "client" } else { "server" };
+                return Err(Malformed::Stop(format!("invalid data from RFB {who}")));
+            }
         }
         Ok(())
     }
 
     fn version(&mut self, cx: &mut Context<'_>, from: Dir, d: &[u8]) -> Result<(), Malformed> {
-        let (major, minor) = message::version(d).ok_or(Malformed::Stop("string mismatch at -"))?;
+        let (major, minor) = message::version(d)
+            .ok_or_else(|| Malformed::Stop("string mismatch at -".to_owned()))?;
         if from.is_orig() {
             self.minor = message::number(minor);
             if self.minor >= 7 {
@@ -156,8 +166,7 @@ impl Analyze for Analyzer {
                 Ok(()) => {}
                 Err(Malformed::GoOn(reason)) => cx.violation(Tag::Rfb, &reason, &[]),
                 Err(Malformed::Stop(why)) => {
-                    let reason = format!("Binpac exception: binpac exception: {why}");
-                    cx.violation(Tag::Rfb, &reason, &[]);
+                    cx.violation(Tag::Rfb, &format!("{BINPAC}{why}"), &[]);
                     self.lost = true;
                 }
             }
@@ -224,7 +233,22 @@ mod tests {
     #[test]
     fn turns_are_kept() {
         let h = run(&[(Dir::Resp, b"RFB 003.008\nand more")]);
-        assert!(h.violated(Tag::Rfb));
+        let reason = format!("{BINPAC}invalid data from RFB server");
+        assert_eq!(h.violations(), [(Tag::Rfb, reason)]);
         assert_eq!(h.rows("rfb")[0]["server_major_version"], "003");
+    }
+
+    #[test]
+    fn messages_that_are_not_known() {
+        let mut h = Harness::new(Proto::Tcp, 5900);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.due = [Due::Message, Due::Failure];
+        a.stream(&mut h.cx(), Dir::Orig, b"\x96\0");
+        a.lost = false;
+        a.stream(&mut h.cx(), Dir::Orig, b"\x06\0\0\0\0\x01\0\0");
+        a.stream(&mut h.cx(), Dir::Orig, &[0; 65_536]);
+        let told: Vec<_> = h.violations().into_iter().map(|(_, r)| r.replace(BINPAC, "")).collect();
+        let long = "&enforce violation : ClientCutText:len";
+        assert_eq!(told, ["invalid index for case: ClientMessage: 150", long]);
     }
 }

@@ -78,15 +78,16 @@ pub fn number(d: &[u8]) -> u32 {
         .fold(0, |n, digit| 10 * n + digit)
 }
 
-/// Whether a text of the message is within the limit.
-pub fn text_fits(due: Due, d: &[u8]) -> bool {
-    let at = match due {
-        Due::Failure => 0,
-        Due::ServerInit => 20,
-        Due::Message if d.first() == Some(&6) => 4,
-        _ => return true,
+/// A text of the message that is beyond the limit, by the name Zeek has for its length.
+pub fn long_text(due: Due, d: &[u8]) -> Option<&'static str> {
+    let (at, name) = match due {
+        Due::Failure => (0, "RFBFailReasonString:len"),
+        Due::ServerInit => (20, "RFBServerInit:len"),
+        Due::Message if d.first() == Some(&6) => (4, "ClientCutText:len"),
+        _ => return None,
     };
-    Bytes(d.get(at..).unwrap_or_default()).u32().is_some_and(|n| n < MAX_TEXT)
+    let length = Bytes(d.get(at..).unwrap_or_default()).u32();
+    length.is_none_or(|n| n >= MAX_TEXT).then_some(name)
 }
 
 /// The server's screen: width, height, name.
@@ -105,7 +106,8 @@ mod tests {
         assert_eq!(length(Due::Failure, b"\0\0"), 4);
         assert_eq!(length(Due::Failure, b"\0\0\0\x05"), 9);
         assert_eq!(length(Due::Failure, b"\xff\0\0\x05"), 4 + 65_536);
-        assert!(!text_fits(Due::Failure, b"\xff\0\0\x05"));
+        let long = long_text(Due::Failure, b"\xff\0\0\x05");
+        assert_eq!(long, Some("RFBFailReasonString:len"));
         assert_eq!(length(Due::Message, b"\x02\0\0\x03"), 16);
         assert_eq!(length(Due::Message, b"\x06\0\0\0\0\0\0\x03"), 11);
         assert_eq!(length(Due::AppleChallenge, b"\0\x02\0\x80"), 260);
