@@ -11,6 +11,9 @@ use crate::Tag;
 /// Longest payload of a control frame (RFC 6455 section 5.5).
 const MAX_CONTROL: u64 = 125;
 
+/// Payload is passed on in pieces of this size, and what is left at the end of its frame.
+const PIECE: u64 = 8192;
+
 /// A frame that goes on with no message, or begins one within another.
 const OUT_OF_PLACE: &str = "binpac exception: &enforce violation : WebSocket_FrameHeader:first2";
 /// A frame that closes has two bytes of status or nothing.
@@ -24,15 +27,44 @@ struct Flow {
     message: Option<u8>,
     /// The frame at hand is the last of its message.
     fin: bool,
+    /// It says that the connection is to be closed.
+    closes: bool,
     mask: Option<[u8; 4]>,
+    /// The frame's length.
+    len: u64,
+    /// The piece at hand without its mask, until it is whole.
+    piece: Vec<u8>,
+}
+
+impl Flow {
+    /// Takes payload off `data`, up to the end of a piece at the most; `at` is its place in the frame.
+    /// Returns the piece that is whole.
+    fn piece<'s, 'd: 's>(&'s mut self, at: &mut u64, data: &mut &'d [u8]) -> Option<&'s [u8]> {
+        if at.is_multiple_of(PIECE) {
+            self.piece.clear();
+        }
+        let room = (PIECE - *at % PIECE).min(self.len.saturating_sub(*at));
+        let (now, rest) = data.split_at(data.len().min(room as usize));
+        let start = *at;
+        *data = rest;
+        *at += now.len() as u64;
+        let whole = now.len() as u64 == room;
+        match self.mask {
+            None if whole && self.piece.is_empty() => return Some(now),
+            None => self.piece.extend_from_slice(now),
+            Some(mask) => {
+                let mask = mask.iter().cycle().skip((start % 4) as usize);
+                self.piece.extend(now.iter().zip(mask).map(|(d, m)| d ^ m));
+            }
+        }
+        whole.then_some(&self.piece[..])
+    }
 }
 
 /// The analyzer of one upgraded connection.
 pub struct Analyzer {
     flows: [Flow; 2],
     nested: Nested,
-    /// Payload without its mask; kept for its memory.
-    plain: Vec<u8>,
 }
 
 impl Analyzer {
@@ -40,7 +72,7 @@ impl Analyzer {
     pub fn new(cx: &mut Context<'_>) -> Self {
         let mut nested = Nested::new(Tag::WebSocket);
         nested.start(cx, Tag::Detector);
-        Self { flows: Default::default(), nested, plain: Vec::new() }
+        Self { flows: Default::default(), nested }
     }
 
     /// One event; `Err` says what is wrong with it.
@@ -60,30 +92,27 @@ impl Analyzer {
                 let kind = *flow.message.get_or_insert(header.opcode);
                 flow.fin = header.fin;
                 flow.mask = header.mask;
+                flow.len = header.len;
+                flow.closes = header.opcode == opcode::CLOSE;
                 let control = matches!(kind, opcode::CLOSE | opcode::PING | opcode::PONG);
                 if control && header.len > MAX_CONTROL {
                     let addl = format!("{} > {MAX_CONTROL}", header.len);
                     let name = "websocket_control_frame_size_exceeded";
                     cx.weird(name, &addl, Some("WEBSOCKET"));
                 }
-                if header.opcode == opcode::CLOSE && header.len == 1 {
+            }
+            Event::Payload { mut at, mut data } => {
+                if flow.closes && flow.len == 1 {
                     return Err(NO_STATUS);
                 }
-            }
-            Event::Payload { at, data } => {
                 if !matches!(flow.message, Some(opcode::TEXT | opcode::BINARY)) {
                     return Ok(());
                 }
-                let data = match flow.mask {
-                    None => data,
-                    Some(mask) => {
-                        let mask = mask.iter().cycle().skip((at % 4) as usize);
-                        self.plain.clear();
-                        self.plain.extend(data.iter().zip(mask).map(|(d, m)| d ^ m));
-                        &self.plain
+                while !data.is_empty() {
+                    if let Some(piece) = flow.piece(&mut at, &mut data) {
+                        self.nested.stream(cx, from, piece);
                     }
-                };
-                self.nested.stream(cx, from, data);
+                }
             }
             Event::End => {
                 if flow.fin {
@@ -154,10 +183,23 @@ mod tests {
     }
 
     #[test]
+    fn pieces_wait_until_they_are_whole() {
+        let get = b"GET / HTTP/1.1\r\n\r\n";
+        let mut frame = b"\x82\x7e\x20\x12".to_vec();
+        frame.extend_from_slice(get);
+        frame.resize(4 + 8192 + 18, b'x');
+        let h = run(&[(Dir::Orig, &frame[..8195])]);
+        assert!(h.rows("http").is_empty());
+        let h = run(&[(Dir::Orig, &frame[..8195]), (Dir::Orig, &frame[8195..8196])]);
+        assert_eq!(h.rows("http").len(), 1);
+    }
+
+    #[test]
     fn frames_out_of_place_are_violations() {
         assert!(run(&[(Dir::Orig, b"\x80\x00")]).violated(Tag::WebSocket));
         assert!(run(&[(Dir::Orig, b"\x01\x00\x81\x00")]).violated(Tag::WebSocket));
         assert!(!run(&[(Dir::Orig, b"\x01\x00\x80\x00")]).violated(Tag::WebSocket));
+        assert!(!run(&[(Dir::Orig, b"\x88\x01")]).violated(Tag::WebSocket));
         assert!(run(&[(Dir::Orig, b"\x88\x01\x00")]).violated(Tag::WebSocket));
     }
 
