@@ -20,7 +20,7 @@ fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, data: &[u8]) -
     }
     let mut aside = Aside::default();
     let parsed = message::parse(data, &mut aside);
-    session.aside(cx, &aside, parsed.as_ref().ok());
+    session.aside(cx, tag, &aside, parsed.as_ref().ok());
     if aside.ap_request || parsed.is_ok() {
         cx.confirm(tag);
     }
@@ -126,6 +126,7 @@ mod tests {
     use super::super::message::tests::as_rep;
     use super::super::message::tests::as_rep_with;
     use super::super::message::tests::as_req;
+    use super::super::message::tests::as_req_from;
     use super::super::message::tests::as_req_with;
     use super::super::message::tests::krb_error;
     use super::super::message::tests::pkinit_data;
@@ -159,6 +160,28 @@ mod tests {
         let r = &h.rows("weird")[0];
         assert_eq!((&*r["name"], &*r["addl"]), ("asn_binary_to_int64_shift_too_large", "10"));
         assert!(h.violated(Tag::Krb));
+    }
+
+    #[test]
+    fn addresses_of_the_wrong_length() {
+        let framed = |m: &[u8]| [&(m.len() as u32).to_be_bytes()[..], m].concat();
+        let request = as_req_from(&[10, 0, 0]);
+        let mut h = Harness::new(Proto::Tcp, 88);
+        let mut a = Tcp::new(&mut h.cx());
+        // A message that is broken further on counts for nothing.
+        let mut broken = request.clone();
+        broken.extend_from_slice(b"\xa4\x05");
+        a.stream(&mut h.cx(), Dir::Orig, &framed(&broken));
+        assert!(h.violated(Tag::KrbTcp) && h.rows("weird").is_empty());
+        a.stream(&mut h.cx(), Dir::Orig, &framed(&request));
+        let r = &h.rows("weird")[0];
+        assert_eq!((&*r["name"], &*r["source"]), ("invalid_kerberos_addr_len", "KRB_TCP"));
+        let mut h = Harness::new(Proto::Udp, 88);
+        Udp::new(&mut h.cx()).datagram(&mut h.cx(), Dir::Orig, &request, 0);
+        assert_eq!(h.rows("weird")[0]["source"], "KRB");
+        let mut h = Harness::new(Proto::Udp, 88);
+        Udp::new(&mut h.cx()).datagram(&mut h.cx(), Dir::Orig, &as_req_from(&[10, 0, 0, 1]), 0);
+        assert!(h.rows("weird").is_empty() && h.confirmed(Tag::Krb));
     }
 
     #[test]

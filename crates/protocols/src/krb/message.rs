@@ -558,6 +558,16 @@ pub(super) mod tests {
 
     /// The same with pre-authentication data.
     pub(crate) fn as_req_with(padata: &[u8]) -> Vec<u8> {
+        as_req_of(padata, &[])
+    }
+
+    /// The same with an address of the client's host, which says that it is one of IPv4.
+    pub(crate) fn as_req_from(address: &[u8]) -> Vec<u8> {
+        let address = tlv(0x30, &[&int(0, 2), &tlv(0xa1, &[&tlv(4, &[address])])]);
+        as_req_of(&[], &tlv(0xa9, &[&tlv(0x30, &[&address])]))
+    }
+
+    fn as_req_of(padata: &[u8], addresses: &[u8]) -> Vec<u8> {
         let body = tlv(
             0x30,
             &[
@@ -567,6 +577,7 @@ pub(super) mod tests {
                 &tlv(0xa3, &[&name(&[b"krbtgt", b"X"])]),
                 &tlv(0xa5, &[&tlv(0x18, &[b"20370913024805Z"])]),
                 &tlv(0xa8, &[&tlv(0x30, &[&[2, 1, 23]])]),
+                addresses,
             ],
         );
         tlv(0x6a, &[&tlv(0x30, &[&int(1, 5), &int(2, 10), padata, &tlv(0xa4, &[&body])])])

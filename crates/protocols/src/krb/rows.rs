@@ -14,6 +14,7 @@ use super::message::Request;
 use super::message::Ticket;
 use super::names;
 use crate::Context;
+use crate::Tag;
 
 gannet_log::row! {
     /// One row a connection: the first request that is answered.
@@ -85,10 +86,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// What was met on the way through a message, and the message if it was whole.
+    /// What the analyzer `tag` met on the way through a message, and the message if it was whole.
     pub(super) fn aside(
         &mut self,
         cx: &mut Context<'_>,
+        tag: Tag,
         aside: &Aside<'_>,
         message: Option<&Message<'_>>,
     ) {
@@ -99,7 +101,7 @@ impl Session {
             return;
         }
         for _ in 0..aside.odd_addresses {
-            cx.weird("invalid_kerberos_addr_len", "", Some("KRB"));
+            cx.weird("invalid_kerberos_addr_len", "", Some(tag.name()));
         }
         // Who stays anonymous (RFC 8062) has nothing where the certificate would be: a file of its own
         // nevertheless, as in Zeek.
