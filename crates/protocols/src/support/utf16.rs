@@ -2,21 +2,23 @@
 
 use crate::Context;
 
-/// The text up to its first NUL in UTF-8; empty with an oddity where it cannot be read.
+/// The text up to its first NUL in UTF-8; as it came, with an oddity, where it cannot be read.
 pub fn text(cx: &mut Context<'_>, text: &[u8]) -> Vec<u8> {
     to_utf8(text).unwrap_or_else(|| {
-        cx.weird("utf16_conversion_failed", "", None);
-        Vec::new()
+        let details = "utf16 conversion failed in utf16_to_utf8_val";
+        cx.weird("utf16_conversion_failed", details, None);
+        text.to_vec()
     })
 }
 
 /// The text up to its first NUL in UTF-8. `None`: it ends within a pair of surrogates.
 ///
-/// Surrogates that stand alone are written as if they were characters, and an odd last byte is
-/// left out.
+/// Surrogates that stand alone are written as if they were characters, and an odd last byte as if a
+/// zero followed.
 pub fn to_utf8(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() / 2);
-    let mut units = text.chunks_exact(2).map(|u| u16::from_le_bytes([u[0], u[1]])).peekable();
+    let unit = |u: &[u8]| u16::from_le_bytes([u[0], u.get(1).copied().unwrap_or(0)]);
+    let mut units = text.chunks(2).map(unit).peekable();
     let mut ended = false;
     while let Some(unit) = units.next() {
         let mut code = u32::from(unit);
@@ -50,14 +52,26 @@ fn push(out: &mut Vec<u8>, code: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
     use proptest::prelude::*;
 
     #[test]
     fn odd_text() {
         assert_eq!(to_utf8(b"a\0b\0\0\0c\0"), Some(b"ab".to_vec()));
-        assert_eq!(to_utf8(b"a\0b"), Some(b"a".to_vec()));
+        assert_eq!(to_utf8(b"a\0b"), Some(b"ab".to_vec()));
+        assert_eq!(to_utf8(b"\x00\xd8x"), Some(b"\xed\xa0\x80x".to_vec()));
         assert_eq!(to_utf8(b"\x00\xdcx\0"), Some(b"\xed\xb0\x80x".to_vec()));
         assert_eq!(to_utf8(b"x\0\x00\xd8"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_stays_as_it_came() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        assert_eq!(text(&mut h.cx(), b"x\0\x00\xd8"), b"x\0\x00\xd8");
+        let weird = &h.rows("weird")[0];
+        assert_eq!(weird["name"], "utf16_conversion_failed");
+        assert_eq!(weird["addl"], "utf16 conversion failed in utf16_to_utf8_val");
     }
 
     proptest! {
