@@ -246,9 +246,15 @@ impl Analyzer {
                     let role = self.core.role(from);
                     self.core.session.alert(cx, role, u16::from_be_bytes(header.tail));
                 }
-                v2::CLIENT_HELLO => self.v2_client_hello(cx, header, data)?,
-                v2::SERVER_HELLO => self.v2_server_hello(cx, from, data)?,
-                v2::CLIENT_MASTER_KEY => self.v2_client_master_key(cx, data)?,
+                v2::CLIENT_HELLO | v2::SERVER_HELLO | v2::CLIENT_MASTER_KEY => {
+                    data = match header.kind {
+                        v2::CLIENT_HELLO => self.v2_client_hello(cx, header, data)?,
+                        v2::SERVER_HELLO => self.v2_server_hello(cx, from, data)?,
+                        _ => self.v2_client_master_key(cx, data)?,
+                    };
+                    self.core.session.plaintext(cx, false);
+                    continue;
+                }
                 kind => return self.core.plaintext(cx, from, kind, data),
             }
             self.core.session.plaintext(cx, false);
@@ -270,43 +276,45 @@ impl Analyzer {
         *encrypted
     }
 
-    fn v2_client_hello(
+    /// Returns what follows the message.
+    fn v2_client_hello<'a>(
         &mut self,
         cx: &mut Context<'_>,
         header: Header,
-        data: &[u8],
-    ) -> Result<(), Malformed> {
+        data: &'a [u8],
+    ) -> Result<&'a [u8], Malformed> {
         let mut r = Reader::new(data);
         let lengths = r.take(6, "V2ClientHello:chal_len")?;
         let len = |i: usize| usize::from(u16::from_be_bytes([lengths[i], lengths[i + 1]]));
-        r.take(len(0), "V2ClientHello:ciphers")?;
-        let session_id = r.take(len(2), "V2ClientHello:session_id")?;
-        r.take(len(4), "V2ClientHello:challenge")?;
+        let mut parts = r.within(len(0) + len(2) + len(4), "V2ClientHello")?;
+        parts.array(len(0) / 3, 3, "V2ClientHello:ciphers")?;
+        let session_id = parts.array(len(2), 1, "V2ClientHello:session_id")?;
         if self.core.check_version(cx, Role::Client, u16::from_be_bytes(header.tail)) {
             self.core.confirm(cx);
         }
         self.core.session.client_hello(cx.now, session_id);
         self.core.session.note(cx, Role::Client, b'c');
-        Ok(())
+        Ok(r.rest())
     }
 
-    fn v2_server_hello(
+    /// Returns what follows the message.
+    fn v2_server_hello<'a>(
         &mut self,
         cx: &mut Context<'_>,
         from: Dir,
-        data: &[u8],
-    ) -> Result<(), Malformed> {
+        data: &'a [u8],
+    ) -> Result<&'a [u8], Malformed> {
         let mut r = Reader::new(data);
         let head = r.take(8, "V2ServerHello:conn_id_len")?;
         let word = |i: usize| u16::from_be_bytes([head[i], head[i + 1]]);
         let version = word(0);
         let certificate = r.take(word(2).into(), "V2ServerHello:cert_data")?;
-        let ciphers = r.take(usize::from(word(4)) / 3 * 3, "V2ServerHello:ciphers")?;
+        let ciphers = r.array(usize::from(word(4)) / 3, 3, "V2ServerHello:ciphers")?;
         let connection = r.take(word(6).into(), "V2ServerHello:conn_id_data")?;
         if version != names::SSL2 {
             let reason = format!("Invalid version in SSL server hello. Version: {version}");
             self.core.give_up(cx, &reason);
-            return Ok(());
+            return Ok(r.rest());
         }
         let cipher = match ciphers {
             [a, b, c, ..] => u32::from_be_bytes([0, *a, *b, *c]),
@@ -322,19 +330,22 @@ impl Analyzer {
         self.core.session.server_hello(cx.now, &hello, cipher);
         self.core.session.note(cx, Role::Server, b's');
         self.core.certificate(cx, from, 0, certificate);
-        Ok(())
+        Ok(r.rest())
     }
 
-    fn v2_client_master_key(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Malformed> {
+    /// Returns what follows the message.
+    fn v2_client_master_key<'a>(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &'a [u8],
+    ) -> Result<&'a [u8], Malformed> {
         let mut r = Reader::new(data);
         let head = r.take(7, "V2ClientMasterKey:key_arg_len")?;
-        for i in [1, 3, 5] {
-            let n = u16::from_be_bytes([head[i], head[i + 1]]);
-            r.take(n.into(), "V2ClientMasterKey:cl_key_data")?;
-        }
+        let len = |i: usize| usize::from(u16::from_be_bytes([head[i], head[i + 1]]));
+        r.take(len(1) + len(3) + len(5), "V2ClientMasterKey")?;
         self.core.encrypted = [true; 2];
         self.core.establish(cx);
-        Ok(())
+        Ok(r.rest())
     }
 }
 
@@ -437,6 +448,21 @@ mod tests {
             assert_eq!(row["cert_chain_fps"], "-");
             assert!(h.confirmed(Tag::Ssl) && !h.violated(Tag::Ssl));
             assert!(h.requests.iter().any(|r| matches!(r, Request::Done(Tag::Ssl))));
+        }
+    }
+
+    #[test]
+    fn what_follows_a_hello_of_ssl_2_is_another() {
+        let mut hello = vec![0x80, 0, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 4];
+        hello.extend([9; 16]);
+        for (junk, violated) in [(&b""[..], false), (b"junk", true)] {
+            let mut whole = [&hello, junk].concat();
+            whole[1] = (whole.len() - 2) as u8;
+            let mut h = Harness::new(Proto::Tcp, 443);
+            session(&mut h, &[(Dir::Orig, whole)], 1000);
+            assert_eq!(h.rows("ssl")[0]["ssl_history"], "C");
+            assert!(h.confirmed(Tag::Ssl));
+            assert_eq!(h.violated(Tag::Ssl), violated);
         }
     }
 

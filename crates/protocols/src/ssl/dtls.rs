@@ -80,6 +80,7 @@ impl Dtls {
         let mut r = Reader::new(data);
         while !r.is_empty() {
             let kind = r.u8("SSLRecordSwitch:firstbyte")?;
+            r = Reader::new(r.rest());
             if self.core.handshake.version == Some(names::DTLS13) && kind & 0xe0 == 0x20 {
                 return self.unified_record(cx, from, kind, r);
             }

@@ -3,6 +3,7 @@
 use super::message::Malformed;
 use super::message::Reader;
 use super::message::even;
+use super::message::signature_algorithms;
 
 /// Extension types that say something (IANA "TLS ExtensionType Values").
 pub mod ty {
@@ -29,12 +30,12 @@ pub mod ty {
 /// # Errors
 /// When it reaches beyond the message.
 pub fn next<'a>(r: &mut Reader<'a>) -> Result<(u16, &'a [u8]), Malformed> {
-    let mut head = *r;
-    head.need(4, "SSLExtension:data_len")?;
-    let ty = head.u16("SSLExtension:type")?;
-    let len = usize::from(head.u16("SSLExtension:data_len")?);
-    let whole = r.take(len + 4, "SSLExtension")?;
-    Ok((ty, &whole[4..]))
+    r.nested(|r| {
+        r.need(4, "SSLExtension:data_len")?;
+        let ty = r.u16("SSLExtension:data_len")?;
+        let len = r.u16("SSLExtension:data_len")?;
+        Ok((ty, r.take(len.into(), "SSLExtension")?))
+    })
 }
 
 /// Names of a server_name extension (RFC 6066 section 3).
@@ -52,13 +53,15 @@ impl<'a> ServerNames<'a> {
     /// # Errors
     /// When a name reaches beyond it.
     pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
-        let mut list = Reader::new(data).vector16("ServerNameExt")?;
+        let mut list = Reader::new(data).vector16("ServerNameExt:length", "ServerNameExt")?;
         let mut names = Self::default();
         while !list.is_empty() {
             match list.u8("ServerName:name_type")? {
                 0 => {
-                    let n = list.u16("ServerNameHostName:length")?;
-                    names.hosts.push(list.take(n.into(), "ServerNameHostName:host_name")?);
+                    let host = list.nested(|r| {
+                        r.vector16("ServerNameHostName:length", "ServerNameHostName:host_name")
+                    })?;
+                    names.hosts.push(host.rest());
                 }
                 other => {
                     names.unknown.push(other);
@@ -93,9 +96,13 @@ pub fn alpn_names(data: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
 }
 
 fn each_alpn_name<'a>(data: &'a [u8], mut tell: impl FnMut(&'a [u8])) -> Result<(), Malformed> {
-    let mut list = Reader::new(data).vector16("ApplicationLayerProtocolNegotiationExtension")?;
+    let mut list = Reader::new(data).vector16(
+        "ApplicationLayerProtocolNegotiationExtension:length",
+        "ApplicationLayerProtocolNegotiationExtension",
+    )?;
     while !list.is_empty() {
-        tell(list.vector8("ProtocolName:name")?.rest());
+        let name = list.nested(|r| r.vector8("ProtocolName:length", "ProtocolName:name"))?;
+        tell(name.rest());
     }
     Ok(())
 }
@@ -113,10 +120,10 @@ pub fn server_key_share(data: &[u8]) -> Result<u16, Malformed> {
 }
 
 fn key_share_entry(r: &mut Reader<'_>) -> Result<u16, Malformed> {
-    r.need(4, "KeyShareEntry:key_exchange_length")?;
-    let group = r.u16("KeyShareEntry:namedgroup")?;
-    let n = r.u16("KeyShareEntry:key_exchange_length")?;
-    r.take(n.into(), "KeyShareEntry:key_exchange")?;
+    const LENGTH: &str = "KeyShareEntry:key_exchange_length";
+    r.need(4, LENGTH)?;
+    let group = r.u16(LENGTH)?;
+    r.vector16(LENGTH, "KeyShareEntry:key_exchange")?;
     Ok(group)
 }
 
@@ -128,66 +135,88 @@ pub fn check(kind: u16, data: &[u8], client: bool) -> Result<(), Malformed> {
     let mut r = Reader::new(data);
     match kind {
         ty::SUPPORTED_GROUPS => {
-            let n = r.u16("EllipticCurves:length")? / 2 * 2;
-            r.take(n.into(), "EllipticCurves:elliptic_curve_list")?;
+            let n = r.u16("EllipticCurves:length")?;
+            r.array(usize::from(n / 2), 2, "EllipticCurves:elliptic_curve_list")?;
         }
         ty::EC_POINT_FORMATS => {
-            r.vector8("EcPointFormats:point_format_list")?;
+            let n = r.u8("EcPointFormats:length")?;
+            r.array(n.into(), 1, "EcPointFormats:point_format_list")?;
         }
-        ty::SIGNATURE_ALGORITHMS | ty::SIGNATURE_ALGORITHMS_CERT => {
-            even(r.vector16("SignatureAlgorithm")?)?;
+        ty::SIGNATURE_ALGORITHMS | ty::SIGNATURE_ALGORITHMS_CERT => signature_algorithms(&mut r)?,
+        ty::SUPPORTED_VERSIONS if client => {
+            let list = r.vector8("SupportedVersions:length", "SupportedVersions")?;
+            even(list, 1, "SupportedVersions:versions__elem")?;
         }
-        ty::SUPPORTED_VERSIONS if client => even(r.vector8("SupportedVersions")?)?,
         ty::PSK_KEY_EXCHANGE_MODES => {
-            r.vector8("PSKKeyExchangeModes")?;
+            r.vector8("PSKKeyExchangeModes:length", "PSKKeyExchangeModes")?;
         }
         ty::CONNECTION_ID => {
-            r.vector8("ConnectionId:cid")?;
+            r.vector8("ConnectionId:length", "ConnectionId:cid")?;
         }
         ty::KEY_SHARE | ty::KEY_SHARE_OLD if client => {
-            let mut list = r.vector16("ClientHelloKeyShare")?;
+            let mut list = r.vector16("ClientHelloKeyShare:length", "ClientHelloKeyShare")?;
             while !list.is_empty() {
-                key_share_entry(&mut list)?;
+                list.nested(key_share_entry)?;
             }
         }
-        ty::PRE_SHARED_KEY if client => {
-            let mut identities = r.vector16("PSKIdentitiesList")?;
-            while !identities.is_empty() {
-                let n = identities.u16("PSKIdentity:length")?;
-                identities.take(n.into(), "PSKIdentity:identity")?;
-                identities.take(4, "PSKIdentity:obfuscated_ticket_age")?;
-            }
-            let mut binders = r.vector16("PSKBindersList")?;
-            while !binders.is_empty() {
-                binders.vector8("PSKBinder:binder")?;
-            }
-        }
+        ty::PRE_SHARED_KEY if client => offered_psks(&mut r)?,
         ty::PRE_SHARED_KEY => {
             r.u16("SelectedPreSharedKeyIdentity")?;
         }
         ty::SIGNED_CERTIFICATE_TIMESTAMP => {
-            let mut list = r.vector16("SignedCertificateTimestampList")?;
+            let mut list = r.vector16(
+                "SignedCertificateTimestampList:length",
+                "SignedCertificateTimestampList",
+            )?;
             while !list.is_empty() {
-                timestamp(list.vector16("SignedCertificateTimestamp")?)?;
+                list.nested(timestamp)?;
             }
         }
         // Only the outer form says more.
         ty::ENCRYPTED_CLIENT_HELLO if r.u8("EncryptedClientHelloSwitch:tpe")? == 0 => {
-            r.take(5, "EncryptedClientHello:config_id")?;
-            r.vector16("EncryptedClientHello:enc")?;
-            r.vector16("EncryptedClientHello:payload")?;
+            r.nested(|r| {
+                r.need(7, "EncryptedClientHello:enc_length")?;
+                r.take(5, "EncryptedClientHello:enc_length")?;
+                r.vector16("EncryptedClientHello:enc_length", "EncryptedClientHello:enc")?;
+                r.vector16("EncryptedClientHello:payload_length", "EncryptedClientHello:payload")
+            })?;
         }
         _ => {}
     }
     Ok(())
 }
 
-/// A signed certificate timestamp (RFC 6962 section 3.2).
-fn timestamp(mut r: Reader<'_>) -> Result<(), Malformed> {
-    r.take(41, "SignedCertificateTimestamp:timestamp")?;
-    r.vector16("SignedCertificateTimestamp:extensions")?;
-    r.take(2, "SignatureAndHashAlgorithm")?;
-    r.vector16("SignedCertificateTimestamp:digitally_signed_signature").map(drop)
+/// Keys that a client offers to go on with (RFC 8446 section 4.2.11).
+fn offered_psks(r: &mut Reader<'_>) -> Result<(), Malformed> {
+    let mut identities =
+        r.nested(|r| r.vector16("PSKIdentitiesList:length", "PSKIdentitiesList"))?;
+    while !identities.is_empty() {
+        identities.nested(|r| {
+            r.vector16("PSKIdentity:length", "PSKIdentity:identity")?;
+            r.take(4, "PSKIdentity:obfuscated_ticket_age")
+        })?;
+    }
+    let mut binders = r.nested(|r| r.vector16("PSKBindersList:length", "PSKBindersList"))?;
+    while !binders.is_empty() {
+        binders.nested(|r| r.vector8("PSKBinder:length", "PSKBinder:binder"))?;
+    }
+    Ok(())
+}
+
+/// A signed certificate timestamp (RFC 6962 section 3.2), behind its length.
+fn timestamp(r: &mut Reader<'_>) -> Result<(), Malformed> {
+    const SIGNATURE: &str = "SignedCertificateTimestamp:digitally_signed_signature_length";
+    const EXTENSIONS: &str = "SignedCertificateTimestamp:extensions_length";
+    r.need(3, "SignedCertificateTimestamp:version")?;
+    let n = r.u16("SignedCertificateTimestamp:version")?;
+    let mut r = r.within(n.into(), "SignedCertificateTimestamp")?;
+    r.take(33, "SignedCertificateTimestamp:logid")?;
+    r.need(10, EXTENSIONS)?;
+    r.take(8, EXTENSIONS)?;
+    r.vector16(EXTENSIONS, "SignedCertificateTimestamp:extensions")?;
+    r.need(4, SIGNATURE)?;
+    r.take(2, SIGNATURE)?;
+    r.vector16(SIGNATURE, "SignedCertificateTimestamp:digitally_signed_signature").map(drop)
 }
 
 #[cfg(test)]
@@ -202,6 +231,35 @@ mod tests {
         let odd = ServerNames::parse(&[0, 2, 7, 1]).map(|n| n.unknown);
         assert_eq!(odd, Ok(vec![7]));
         assert!(ServerNames::parse(&[0, 3, 0, 0, 5]).is_err());
+    }
+
+    #[test]
+    fn what_lacks_is_counted_from_the_structure_it_lacks_in() {
+        let lacks = |kind, data: &[u8], client| {
+            check(kind, data, client).err().map(|e| (e.field, e.need, e.have))
+        };
+        let algorithms = "SignatureAlgorithm:supported_signature_algorithms__elem";
+        assert_eq!(lacks(13, &[0, 3, 4, 3, 5], true), Some((algorithms, 6, 5)));
+        assert_eq!(
+            lacks(10, &[0, 6, 0, 23], true),
+            Some(("EllipticCurves:elliptic_curve_list", 3, 2))
+        );
+        assert_eq!(lacks(11, &[2, 0], false), Some(("EcPointFormats:point_format_list", 2, 1)));
+        let key = "KeyShareEntry:key_exchange";
+        assert_eq!(lacks(51, &[0, 6, 0, 29, 0, 4, 1, 2], true), Some((key, 8, 6)));
+        let identity = "PSKIdentity:obfuscated_ticket_age";
+        assert_eq!(lacks(41, &[0, 5, 0, 1, 9, 0, 0, 0, 0], true), Some((identity, 7, 5)));
+        let mut timestamps = vec![0, 48, 0, 46];
+        timestamps.extend([0; 46]);
+        let signature = "SignedCertificateTimestamp:digitally_signed_signature_length";
+        assert_eq!(lacks(18, &timestamps, false), Some((signature, 49, 48)));
+        let name = "ServerNameHostName:host_name";
+        let e = ServerNames::parse(&[0, 3, 0, 0, 5]).unwrap_err();
+        assert_eq!((e.field, e.need, e.have), (name, 7, 2));
+        let e = alpn(&[0, 3, 4, b'h', b'2']).unwrap_err();
+        assert_eq!((e.field, e.need, e.have), ("ProtocolName:name", 5, 3));
+        let e = next(&mut Reader::new(&[0, 1, 0, 2, 7])).unwrap_err();
+        assert_eq!((e.field, e.need, e.have), ("SSLExtension", 6, 5));
     }
 
     #[test]

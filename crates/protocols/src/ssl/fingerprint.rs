@@ -60,17 +60,17 @@ impl Client {
         let mut r = Reader::new(body);
         let version = r.u16("ClientHello:client_version")?;
         r.take(32, "ClientHello:random_bytes")?;
-        r.vector8("ClientHello:session_id")?;
+        r.vector8("ClientHello:session_len", "ClientHello:session_id")?;
         if dtls {
-            r.vector8("ClientHelloCookie:cookie")?;
+            r.vector8("ClientHelloCookie:cookie_len", "ClientHelloCookie:cookie")?;
         }
-        let ciphers = words(r.vector16("ClientHello:csuits")?.rest());
-        r.vector8("ClientHello:cmeths")?;
+        let ciphers = words(r.vector16("ClientHello:csuit_len", "ClientHello:csuits")?.rest());
+        r.vector8("ClientHello:cmeth_len", "ClientHello:cmeths")?;
         let mut client = Self { version, ciphers, ..Self::default() };
         if r.is_empty() {
             return Ok(client);
         }
-        let mut extensions = r.vector16("ClientHello:extensions")?;
+        let mut extensions = r.vector16("ClientHello:ext_len__elem", "ClientHello:extensions")?;
         while !extensions.is_empty() {
             let (ty, data) = extension::next(&mut extensions)?;
             if !is_grease(ty) {
@@ -82,8 +82,10 @@ impl Client {
     }
 
     fn extension(&mut self, ty: u16, data: &[u8]) {
-        let list16 = || Reader::new(data).vector16("list").map(|r| r.rest()).unwrap_or_default();
-        let list8 = || Reader::new(data).vector8("list").map(|r| r.rest()).unwrap_or_default();
+        let list16 =
+            || Reader::new(data).vector16("length", "list").map(|r| r.rest()).unwrap_or_default();
+        let list8 =
+            || Reader::new(data).vector8("length", "list").map(|r| r.rest()).unwrap_or_default();
         match ty {
             ty::SUPPORTED_GROUPS => self.groups = words(list16()),
             ty::EC_POINT_FORMATS => self.points = list8().to_vec(),
@@ -95,7 +97,8 @@ impl Client {
                     .max_by_key(|v| if v >> 8 == 0xfe { 0xffff - v } else { *v });
             }
             ty::ALPN => {
-                let first = Reader::new(list16()).vector8("name").map(|r| r.rest().to_vec());
+                let first =
+                    Reader::new(list16()).vector8("length", "name").map(|r| r.rest().to_vec());
                 self.alpn = first.ok();
             }
             _ => {}

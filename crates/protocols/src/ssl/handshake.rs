@@ -199,6 +199,7 @@ impl Core {
         from: Dir,
         body: &[u8],
     ) -> Result<(), Malformed> {
+        ClientHello::version(body)?;
         self.sender_should_be(cx, from, Role::Client);
         let mut hello = ClientHello::parse(body, |v| matches!(v, names::DTLS10 | names::DTLS12))?;
         let wanted = cx.env.fingerprints;
@@ -249,6 +250,7 @@ impl Core {
         from: Dir,
         body: &[u8],
     ) -> Result<(), Malformed> {
+        ServerHello::version(body)?;
         self.sender_should_be(cx, from, Role::Server);
         let mut hello = ServerHello::parse(body)?;
         if cx.env.fingerprints.ja3s {

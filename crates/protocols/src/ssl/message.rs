@@ -24,16 +24,18 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Reads big-endian fields from the front of a slice.
+/// Reads big-endian fields from the front of a structure.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
+    /// Bytes read of the structure: what is needed is counted from its first.
+    read: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Of all of `data`.
+    /// Of a structure that is all of `data`, or begins it.
     pub fn new(data: &'a [u8]) -> Self {
-        Self { rest: data }
+        Self { rest: data, read: 0 }
     }
 
     /// Whether nothing is left.
@@ -52,10 +54,26 @@ impl<'a> Reader<'a> {
     /// When fewer are left.
     pub fn take(&mut self, n: usize, field: &'static str) -> Result<&'a [u8], Malformed> {
         let Some((head, rest)) = self.rest.split_at_checked(n) else {
-            return Err(Malformed { field, need: n, have: self.rest.len() });
+            let have = self.read + self.rest.len();
+            return Err(Malformed { field, need: self.read + n, have });
         };
         self.rest = rest;
+        self.read += n;
         Ok(head)
+    }
+
+    /// `n` elements of `width` bytes. These are counted by themselves.
+    ///
+    /// # Errors
+    /// When fewer are left.
+    pub fn array(
+        &mut self,
+        n: usize,
+        width: usize,
+        field: &'static str,
+    ) -> Result<&'a [u8], Malformed> {
+        let have = self.rest.len();
+        self.take(n * width, field).map_err(|_| Malformed { field, need: n, have })
     }
 
     /// One octet.
@@ -89,18 +107,42 @@ impl<'a> Reader<'a> {
         self.clone().take(n, field).map(drop)
     }
 
-    /// A length of two octets and what it counts, as a reader of its own.
-    pub(super) fn vector16(&mut self, field: &'static str) -> Result<Reader<'a>, Malformed> {
-        let n = usize::from(Reader::u16(&mut self.clone(), field)?);
-        let whole = self.take(n + 2, field)?;
-        Ok(Reader::new(&whole[2..]))
+    /// A length of two octets and what it counts: the field of either, and a reader of the latter.
+    pub(super) fn vector16(
+        &mut self,
+        length: &'static str,
+        field: &'static str,
+    ) -> Result<Reader<'a>, Malformed> {
+        let n = self.u16(length)?;
+        Ok(Reader::new(self.take(n.into(), field)?))
     }
 
-    /// A length of one octet and what it counts, as a reader of its own.
-    pub(super) fn vector8(&mut self, field: &'static str) -> Result<Reader<'a>, Malformed> {
-        let n = usize::from(Reader::u8(&mut self.clone(), field)?);
-        let whole = self.take(n + 1, field)?;
-        Ok(Reader::new(&whole[1..]))
+    /// A length of one octet and what it counts: the field of either, and a reader of the latter.
+    pub(super) fn vector8(
+        &mut self,
+        length: &'static str,
+        field: &'static str,
+    ) -> Result<Reader<'a>, Malformed> {
+        let n = self.u8(length)?;
+        Ok(Reader::new(self.take(n.into(), field)?))
+    }
+
+    /// The next `n` bytes of the structure, of which it has no more.
+    pub(super) fn within(&mut self, n: usize, field: &'static str) -> Result<Self, Malformed> {
+        let read = self.read;
+        Ok(Self { rest: self.take(n, field)?, read })
+    }
+
+    /// A structure at the front, of which `read` tells how it goes on.
+    pub(super) fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<T, Malformed> {
+        let mut inner = Reader::new(self.rest);
+        let read = read(&mut inner)?;
+        self.read += inner.read;
+        self.rest = inner.rest;
+        Ok(read)
     }
 }
 
@@ -141,23 +183,34 @@ pub struct ClientHello<'a> {
 }
 
 impl<'a> ClientHello<'a> {
+    /// The version in the message itself.
+    ///
+    /// # Errors
+    /// When the first fields are not whole.
+    pub fn version(body: &[u8]) -> Result<u16, Malformed> {
+        let head = Reader::new(body).take(6, "ClientHello:gmt_unix_time")?;
+        Ok(u16::from_be_bytes([head[0], head[1]]))
+    }
+
     /// Reads the fixed part of a message's body.
     ///
     /// # Errors
     /// When it is cut short.
     pub fn parse(body: &'a [u8], dtls: impl Fn(u16) -> bool) -> Result<Self, Malformed> {
         let mut r = Reader::new(body);
-        r.need(35, "ClientHello:session_len")?;
-        let version = r.u16("ClientHello:client_version")?;
-        r.take(32, "ClientHello:random_bytes")?;
-        let session_id = r.vector8("ClientHello:session_id")?.rest();
+        let version = Self::version(body)?;
+        r.take(6, "ClientHello:gmt_unix_time")?;
+        r.take(28, "ClientHello:random_bytes")?;
+        let n = r.u8("ClientHello:session_len")?;
+        let session_id = r.array(n.into(), 1, "ClientHello:session_id")?;
         if dtls(version) {
-            r.vector8("ClientHelloCookie:cookie")?;
+            r.nested(|r| r.vector8("ClientHelloCookie:cookie_len", "ClientHelloCookie:cookie"))?;
         }
-        let suites = r.u16("ClientHello:csuit_len")? / 2 * 2;
-        r.take(usize::from(suites), "ClientHello:csuits")?;
-        r.vector8("ClientHello:cmeths")?;
-        skip_extensions_length(&mut r)?;
+        let n = r.u16("ClientHello:csuit_len")?;
+        r.array(usize::from(n / 2), 2, "ClientHello:csuits")?;
+        let n = r.u8("ClientHello:cmeth_len")?;
+        r.array(n.into(), 1, "ClientHello:cmeths")?;
+        skip_extensions_length(&mut r, "ClientHello:ext_len__elem")?;
         Ok(Self { version, session_id, extensions: r })
     }
 }
@@ -178,13 +231,21 @@ pub struct ServerHello<'a> {
 }
 
 impl<'a> ServerHello<'a> {
+    /// The version in the message itself.
+    ///
+    /// # Errors
+    /// When it is cut short.
+    pub fn version(body: &[u8]) -> Result<u16, Malformed> {
+        Reader::new(body).u16("ServerHelloChoice:server_version1")
+    }
+
     /// Reads the fixed part of a message's body.
     ///
     /// # Errors
     /// When it is cut short.
     pub fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut r = Reader::new(body);
-        let version = r.u16("ServerHelloChoice:server_version1")?;
+        let version = Self::version(body)?;
+        let mut r = Reader::new(&body[2..]);
         let short = version == super::names::TLS13 || version >> 8 == 0x7f;
         let (random, session_id, cipher);
         if short {
@@ -192,13 +253,15 @@ impl<'a> ServerHello<'a> {
             session_id = &body[..0];
             cipher = r.u16("ServerHello13:cipher_suite")?;
         } else {
-            r.need(33, "ServerHello:session_len")?;
             random = r.take(32, "ServerHello:random_bytes")?;
-            session_id = r.vector8("ServerHello:session_id")?.rest();
+            let n = r.u8("ServerHello:session_len")?;
+            session_id = r.array(n.into(), 1, "ServerHello:session_id")?;
+            r.need(3, "ServerHello:compression_method")?;
             cipher = r.u16("ServerHello:cipher_suite")?;
             r.u8("ServerHello:compression_method")?;
         }
-        skip_extensions_length(&mut r)?;
+        let field = if short { "ServerHello13:ext_len__elem" } else { "ServerHello:ext_len__elem" };
+        skip_extensions_length(&mut r, field)?;
         Ok(Self { version, random, session_id, cipher, extensions: r })
     }
 
@@ -215,19 +278,30 @@ impl<'a> ServerHello<'a> {
 }
 
 /// The length of all extensions together: it may be missing, and the message's end counts.
-fn skip_extensions_length(r: &mut Reader<'_>) -> Result<(), Malformed> {
+fn skip_extensions_length(r: &mut Reader<'_>, field: &'static str) -> Result<(), Malformed> {
     if !r.is_empty() {
-        r.u16("uint16")?;
+        r.u16(field)?;
     }
     Ok(())
 }
 
-/// A list of numbers of two octets.
-pub(super) fn even(list: Reader<'_>) -> Result<(), Malformed> {
+/// A list of numbers of two octets, which stands behind the octets of its length.
+pub(super) fn even(
+    list: Reader<'_>,
+    length: usize,
+    element: &'static str,
+) -> Result<(), Malformed> {
+    let have = length + list.rest().len();
     match list.rest().len() % 2 {
         0 => Ok(()),
-        _ => Err(Malformed { field: "uint16", need: 2, have: 1 }),
+        _ => Err(Malformed { field: element, need: have + 1, have }),
     }
+}
+
+/// A list of signature algorithms (RFC 5246 section 7.4.1.4.1).
+pub(super) fn signature_algorithms(r: &mut Reader<'_>) -> Result<(), Malformed> {
+    let list = r.vector16("SignatureAlgorithm:length", "SignatureAlgorithm")?;
+    even(list, 2, "SignatureAlgorithm:supported_signature_algorithms__elem")
 }
 
 /// The certificates of a Certificate message before TLS 1.3 (RFC 5246 section 7.4.2).
@@ -235,13 +309,15 @@ pub(super) fn even(list: Reader<'_>) -> Result<(), Malformed> {
 /// # Errors
 /// When the list or a certificate reaches beyond what holds it.
 pub fn certificates(body: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
-    let n = Reader::new(body).u24("Certificate:length")? as usize;
-    let mut list = Reader::new(body);
-    let mut list = Reader::new(&list.take(n + 3, "Certificate")?[3..]);
+    let mut r = Reader::new(body);
+    let n = r.u24("Certificate:length")? as usize;
+    let mut list = Reader::new(r.take(n, "Certificate")?);
     let mut all = Vec::new();
     while !list.is_empty() {
-        let n = list.u24("X509Certificate:length")? as usize;
-        all.push(list.take(n, "X509Certificate:certificate")?);
+        all.push(list.nested(|r| {
+            let n = r.u24("X509Certificate:length")? as usize;
+            r.take(n, "X509Certificate:certificate")
+        })?);
     }
     Ok(all)
 }
@@ -271,11 +347,15 @@ pub fn ecdh_parameters(
     if r.u8("EcdheServerKeyExchange:curve_type")? != NAMED_CURVE {
         return Ok(None);
     }
-    r.need(3, "ServerECDHParamsAndSignature:point_length")?;
-    let curve = r.u16("ServerECDHParamsAndSignature:curve")?;
-    r.vector8("ServerECDHParamsAndSignature:point")?;
+    let curve = r.nested(|r| {
+        const LENGTH: &str = "ServerECDHParamsAndSignature:point_length";
+        r.need(3, LENGTH)?;
+        let curve = r.u16(LENGTH)?;
+        r.vector8(LENGTH, "ServerECDHParamsAndSignature:point")?;
+        Ok(curve)
+    })?;
     if let Some(form) = signature {
-        form.check(&mut r)?;
+        r.nested(|r| form.check(r))?;
     }
     Ok(Some(curve))
 }
@@ -285,11 +365,21 @@ pub fn ecdh_parameters(
 /// # Errors
 /// When the message is cut short.
 pub fn dh_parameters(body: &[u8], signature: Option<SignatureForm>) -> Result<(), Malformed> {
+    const SIGNED: [[&str; 2]; 3] = [
+        ["DheServerKeyExchange:dh_p_length", "DheServerKeyExchange:dh_p"],
+        ["DheServerKeyExchange:dh_g_length", "DheServerKeyExchange:dh_g"],
+        ["DheServerKeyExchange:dh_Ys_length", "DheServerKeyExchange:dh_Ys"],
+    ];
+    const BARE: [[&str; 2]; 3] = [
+        ["DhAnonServerKeyExchange:dh_p_length", "DhAnonServerKeyExchange:dh_p"],
+        ["DhAnonServerKeyExchange:dh_g_length", "DhAnonServerKeyExchange:dh_g"],
+        ["DhAnonServerKeyExchange:dh_Ys_length", "DhAnonServerKeyExchange:dh_Ys"],
+    ];
     let mut r = Reader::new(body);
-    for field in ["dh_p", "dh_g", "dh_Ys"] {
-        r.vector16(field)?;
+    for [length, field] in if signature.is_some() { SIGNED } else { BARE } {
+        r.vector16(length, field)?;
     }
-    signature.map_or(Ok(()), |form| form.check(&mut r))
+    signature.map_or(Ok(()), |form| r.nested(|r| form.check(r)))
 }
 
 /// Makes sure that a CertificateRequest holds together (RFC 5246 section 7.4.4).
@@ -298,13 +388,22 @@ pub fn dh_parameters(body: &[u8], signature: Option<SignatureForm>) -> Result<()
 /// When the message is cut short.
 pub fn check_certificate_request(body: &[u8], form: SignatureForm) -> Result<(), Malformed> {
     let mut r = Reader::new(body);
-    r.vector8("CertificateRequest:certificate_types")?;
+    let n = r.u8("CertificateRequest:certificate_types_len")?;
+    r.array(n.into(), 1, "CertificateRequest:certificate_types")?;
     if form == SignatureForm::WithAlgorithm {
-        even(r.vector16("SignatureAlgorithm")?)?;
+        r.nested(signature_algorithms)?;
     }
-    let mut authorities = r.vector16("CertificateRequest:certificate_authorities")?;
+    let mut authorities = r.vector16(
+        "CertificateRequest:certificate_authorities_len",
+        "CertificateRequest:certificate_authorities",
+    )?;
     while !authorities.is_empty() {
-        authorities.vector16("CertificateAuthorities:certificate_authority")?;
+        authorities.nested(|r| {
+            r.vector16(
+                "CertificateAuthorities:certificate_authority_len",
+                "CertificateAuthorities:certificate_authority",
+            )
+        })?;
     }
     Ok(())
 }
@@ -321,9 +420,13 @@ pub enum SignatureForm {
 impl SignatureForm {
     fn check(self, r: &mut Reader<'_>) -> Result<(), Malformed> {
         if self == Self::WithAlgorithm {
-            r.take(2, "SignatureAndHashAlgorithm")?;
+            r.nested(|r| r.take(2, "SignatureAndHashAlgorithm"))?;
         }
-        r.vector16("ServerKeyExchangeSignature:signature").map(drop)
+        r.vector16(
+            "ServerKeyExchangeSignature:signature_length",
+            "ServerKeyExchangeSignature:signature",
+        )
+        .map(drop)
     }
 }
 
@@ -334,8 +437,8 @@ impl SignatureForm {
 pub fn check_session_ticket(body: &[u8]) -> Result<(), Malformed> {
     let mut r = Reader::new(body);
     r.need(6, "SessionTicketHandshake:length")?;
-    r.take(4, "SessionTicketHandshake:ticket_lifetime_hint")?;
-    r.vector16("SessionTicketHandshake:data").map(drop)
+    r.take(4, "SessionTicketHandshake:length")?;
+    r.vector16("SessionTicketHandshake:length", "SessionTicketHandshake:data").map(drop)
 }
 
 /// Makes sure that a HelloVerifyRequest holds together (RFC 6347 section 4.2.1).
@@ -345,8 +448,8 @@ pub fn check_session_ticket(body: &[u8]) -> Result<(), Malformed> {
 pub fn check_hello_verify_request(body: &[u8]) -> Result<(), Malformed> {
     let mut r = Reader::new(body);
     r.need(3, "HelloVerifyRequest:cookie_length")?;
-    r.u16("HelloVerifyRequest:version")?;
-    r.vector8("HelloVerifyRequest:cookie").map(drop)
+    r.u16("HelloVerifyRequest:cookie_length")?;
+    r.vector8("HelloVerifyRequest:cookie_length", "HelloVerifyRequest:cookie").map(drop)
 }
 
 #[cfg(test)]
@@ -356,10 +459,10 @@ mod tests {
     #[test]
     fn vectors_hold_what_they_count() {
         let mut r = Reader::new(&[0, 2, 8, 9, 1, 7, 5]);
-        assert_eq!(r.vector16("a").map(|v| v.rest()), Ok(&[8, 9][..]));
-        assert_eq!(r.vector8("b").map(|v| v.rest()), Ok(&[7][..]));
-        assert_eq!(r.vector8("c").err(), Some(Malformed { field: "c", need: 6, have: 1 }));
-        assert_eq!(r.u8("d"), Ok(5));
+        assert_eq!(r.vector16("n", "a").map(|v| v.rest()), Ok(&[8, 9][..]));
+        assert_eq!(r.vector8("n", "b").map(|v| v.rest()), Ok(&[7][..]));
+        // From the first byte of all.
+        assert_eq!(r.vector8("n", "c").err(), Some(Malformed { field: "c", need: 12, have: 7 }));
         assert!(r.is_empty());
     }
 
@@ -369,6 +472,51 @@ mod tests {
         assert_eq!(
             certificates(&body).map_err(|e| e.to_string()),
             Err("Binpac exception: binpac exception: out_of_bound: Certificate: 3823 > 256".into())
+        );
+    }
+
+    #[test]
+    fn what_lacks_is_counted_as_in_the_log() {
+        fn told<T: fmt::Debug>(read: Result<T, Malformed>) -> String {
+            read.unwrap_err().to_string().split_off("Binpac exception: binpac exception: ".len())
+        }
+        let mut hello = vec![3, 3];
+        hello.extend([7; 32]);
+        hello.extend([32, 1, 2]);
+        let client = |body: &[u8]| told(ClientHello::parse(body, |_| false));
+        assert_eq!(client(&hello[..5]), "out_of_bound: ClientHello:gmt_unix_time: 6 > 5");
+        assert_eq!(client(&hello[..9]), "out_of_bound: ClientHello:random_bytes: 34 > 9");
+        assert_eq!(client(&hello), "out_of_bound: ClientHello:session_id: 32 > 2");
+        assert_eq!(
+            told(ServerHello::parse(&hello[..20])),
+            "out_of_bound: ServerHello:random_bytes: 32 > 18"
+        );
+        assert_eq!(
+            told(ServerHello::parse(&hello)),
+            "out_of_bound: ServerHello:session_id: 32 > 2"
+        );
+        hello[34] = 1;
+        assert_eq!(
+            told(ServerHello::parse(&hello)),
+            "out_of_bound: ServerHello:compression_method: 37 > 35"
+        );
+        hello.extend([47, 0, 9]);
+        assert_eq!(
+            told(ServerHello::parse(&hello)),
+            "out_of_bound: ServerHello:ext_len__elem: 39 > 38"
+        );
+        assert_eq!(
+            told(certificates(&[0, 0, 5, 0, 0, 9, 1, 2])),
+            "out_of_bound: X509Certificate:certificate: 12 > 5"
+        );
+        let dh = [0, 1, 1, 0, 1, 2, 0, 1, 3, 0, 4, 1];
+        assert_eq!(
+            told(dh_parameters(&dh[..7], None)),
+            "out_of_bound: DhAnonServerKeyExchange:dh_Ys_length: 8 > 7"
+        );
+        assert_eq!(
+            told(dh_parameters(&dh, Some(SignatureForm::Bare))),
+            "out_of_bound: ServerKeyExchangeSignature:signature: 6 > 3"
         );
     }
 

@@ -170,7 +170,7 @@ impl Core {
         }
         let mut r = Reader::new(&data[..data.len().min(max)]);
         while !r.is_empty() {
-            let description = r.take(2, "Alert:description")?[1];
+            let description = r.nested(|r| r.take(2, "Alert"))?[1];
             let role = self.role(from);
             self.session.alert(cx, role, u16::from(description));
         }
