@@ -1,19 +1,21 @@
 use gannet_base::Dir;
 
 use super::core::Core;
+use super::cursor::Cursor;
+use super::cursor::Read;
 use super::v1;
 use super::v2;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 use crate::support::Frames;
+use crate::support::OutOfBound;
+use crate::support::Wrong;
 
 /// Chunks without anything wrong in them that make a stream one of this protocol.
 const CHUNKS: u32 = 3;
 /// Longest session message: its length has 24 bits, but 8 MiB are the most that is transferred.
 const MAX_MESSAGE: usize = 10 << 20;
-/// What is said of bytes that are no message.
-const REASON: &str = "Binpac exception: binpac exception";
 /// Length of a session message's header (RFC 1002 §4.3.1).
 const HEADER_LENGTH: usize = 4;
 
@@ -24,9 +26,9 @@ pub struct Analyzer {
     chunks: u32,
     /// Bytes are passed over up to the next chunk that begins with a message.
     lost: bool,
-    /// Sides that were in the midst of a message when the place was lost: their next chunk is taken
-    /// for its rest, and loses the place again.
-    torn: [bool; 2],
+    /// Sides that waited for a message, or its rest, when the place was lost. Zeek takes their next chunk for
+    /// what they waited for, does not find it there, and loses the place again.
+    torn: [Option<OutOfBound>; 2],
 }
 
 impl Analyzer {
@@ -37,16 +39,32 @@ impl Analyzer {
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
             chunks: 0,
             lost: true,
-            torn: [false; 2],
+            torn: [None; 2],
         }
     }
 
     fn lose(&mut self) {
         for (frames, torn) in self.frames.iter_mut().zip(&mut self.torn) {
-            *torn |= frames.has_partial();
+            *torn = torn.or(waited(frames));
             frames.reset();
         }
         self.lost = true;
+    }
+
+    /// Bytes of a side are no message.
+    fn fail(&mut self, cx: &mut Context<'_>, from: Dir, wrong: Wrong) {
+        cx.violation(Tag::Smb, &wrong.to_string(), &[]);
+        self.frames[from.index()].reset();
+        self.lose();
+    }
+}
+
+/// What Zeek misses where the bytes of a message that were there already are gone.
+fn waited(frames: &Frames) -> Option<OutOfBound> {
+    match frames.partial() {
+        [] => None,
+        [_, _, _, _, ..] => Some(OutOfBound::new("SMB_TCP", "message_type", 1, 0)),
+        _ => Some(OutOfBound::short_of("uint24", "", 3, -1)),
     }
 }
 
@@ -58,27 +76,27 @@ fn need(data: &[u8]) -> usize {
     }
 }
 
-/// Reads a session message. `None`: it is broken.
-fn session_message(cx: &mut Context<'_>, core: &mut Core, from: Dir, frame: &[u8]) -> Option<()> {
-    let (header, mut rest) = frame.split_at_checked(HEADER_LENGTH)?;
+/// Reads a session message.
+fn session_message(cx: &mut Context<'_>, core: &mut Core, from: Dir, frame: &[u8]) -> Read<()> {
+    let Some((&[0, ..], mut rest)) = frame.split_first_chunk::<HEADER_LENGTH>() else {
+        return Ok(());
+    };
     let length = rest.len();
-    if header[0] != 0 {
-        return Some(());
-    }
     while !rest.is_empty() {
-        let (protocol, message) = rest.split_first_chunk::<4>()?;
+        let mut c = Cursor::new("SMB_Protocol_Identifier", rest);
+        let protocol = c.bytes("protocol", 4)?;
+        let message = c.rest();
         match protocol {
             b"\xffSMB" => return v1::message(cx, core, from, message, length),
             b"\xfeSMB" => match v2::message(cx, core, from, message)? {
-                0 => return Some(()),
-                next => rest = message.get(next..)?,
+                0 => return Ok(()),
+                next => rest = message.get(next..).unwrap_or_default(),
             },
-            // Encrypted.
-            b"\xfdSMB" => return (message.len() >= v2::TRANSFORM_LENGTH).then_some(()),
-            _ => return Some(()),
+            b"\xfdSMB" => return v2::transform(message),
+            _ => return Ok(()),
         }
     }
-    Some(())
+    Ok(())
 }
 
 impl Analyze for Analyzer {
@@ -87,16 +105,12 @@ impl Analyze for Analyzer {
             return;
         }
         self.lost = false;
-        if std::mem::take(&mut self.torn[from.index()]) {
-            cx.violation(Tag::Smb, REASON, &[]);
-            self.lose();
-            return;
+        if let Some(e) = self.torn[from.index()].take() {
+            return self.fail(cx, from, e.into());
         }
         while let Some(frame) = self.frames[from.index()].next(&mut data, need) {
-            if session_message(cx, &mut self.core, from, frame).is_none() {
-                cx.violation(Tag::Smb, REASON, &[]);
-                self.lose();
-                return;
+            if let Err(e) = session_message(cx, &mut self.core, from, frame) {
+                return self.fail(cx, from, e);
             }
         }
         self.chunks = self.chunks.saturating_add(1);

@@ -1,15 +1,34 @@
-//! Reading a message whose parts are found by offsets.
+//! Reading records whose parts are found by offsets, and saying what is missing as Zeek does.
 
-/// A place in a message. Everything returns `None` beyond its end.
+use crate::support::OutOfBound;
+use crate::support::Wrong;
+
+/// What was read, or what is wrong with the record.
+pub(super) type Read<T> = Result<T, Wrong>;
+
+/// A record that is read from its begin on. Lengths and offsets are counted from there, and so is what
+/// an error says of bytes that are not there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
+    record: &'static str,
     data: &'a [u8],
     pos: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(data: &'a [u8]) -> Self {
-        Self { data, pos: 0 }
+    /// The record of this name, with all bytes there are from its begin on.
+    pub(super) fn new(record: &'static str, data: &'a [u8]) -> Self {
+        Self { record, data, pos: 0 }
+    }
+
+    /// Another record that begins here.
+    pub(super) fn inner(&self, record: &'static str) -> Self {
+        Self::new(record, &self.data[self.pos..])
+    }
+
+    /// Goes on behind a record that began here.
+    pub(super) fn pass(&mut self, inner: &Self) {
+        self.pos = self.data.len().min(self.pos + inner.pos);
     }
 
     /// Bytes read and skipped so far.
@@ -21,42 +40,76 @@ impl<'a> Cursor<'a> {
         self.data.len() - self.pos
     }
 
-    pub(super) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let end = self.pos.checked_add(n)?;
-        let part = self.data.get(self.pos..end)?;
+    fn short(&self, field: &'static str, need: i64, have: i64) -> Wrong {
+        // Zeek tells both as numbers of 32 bits.
+        let (need, have) = (i64::from(need as i32), i64::from(have as i32));
+        OutOfBound::short_of(self.record, field, need, have).into()
+    }
+
+    /// The next bytes; `n` as Zeek has it, which takes it for a signed number of 32 bits.
+    pub(super) fn bytes(&mut self, field: &'static str, n: u32) -> Read<&'a [u8]> {
+        let n = n as i32;
+        let end = usize::try_from(n).ok().map(|n| self.pos + n);
+        let Some((end, part)) = end.and_then(|e| Some((e, self.data.get(self.pos..e)?))) else {
+            let need = self.pos as i64 + i64::from(n);
+            return Err(self.short(field, need, self.data.len() as i64));
+        };
         self.pos = end;
-        Some(part)
+        Ok(part)
     }
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.first_chunk().copied()
+    /// Numbers of `n` bytes in all, which end with this field.
+    pub(super) fn upto(&mut self, field: &'static str, n: u32) -> Read<Fields<'a>> {
+        self.bytes(field, n).map(Fields)
     }
 
-    pub(super) fn u8(&mut self) -> Option<u8> {
-        self.array::<1>().map(|[b]| b)
+    /// The numbers of a record that has nothing else.
+    pub(super) fn all(&mut self, n: u32) -> Read<Fields<'a>> {
+        self.upto("", n)
     }
 
-    pub(super) fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
+    /// So many elements of `size` bytes, or of at least as many: what they take is told by who reads them.
+    pub(super) fn has(&self, field: &'static str, n: usize, size: usize) -> Read<()> {
+        let left = self.left();
+        if n > left / size {
+            return Err(self.short(field, n as i64, left as i64));
+        }
+        Ok(())
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
+    /// So many elements of `size` bytes.
+    pub(super) fn list(&mut self, field: &'static str, n: usize, size: usize) -> Read<&'a [u8]> {
+        self.has(field, n, size)?;
+        self.bytes(field, (n * size) as u32)
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    /// Bytes whose number a message announces in 32 bits.
-    pub(super) fn bytes(&mut self, n: u32) -> Option<&'a [u8]> {
-        self.take(usize::try_from(n).ok()?)
+    /// A string of so many bytes, which is a record of its own.
+    pub(super) fn wide(&mut self, n: u32) -> Read<&'a [u8]> {
+        let mut c = self.inner("SMB2_string");
+        let left = c.left() as i64;
+        let text = c.bytes("s", n).map_err(|_| c.short("s", i64::from(n), left))?;
+        self.pass(&c);
+        Ok(text)
     }
 
     /// Skips to a place, unless it lies behind.
-    pub(super) fn skip_to(&mut self, at: i64) -> Option<()> {
-        let at = usize::try_from(at.max(0)).ok()?;
-        self.take(at.saturating_sub(self.pos)).map(|_| ())
+    pub(super) fn pad_to(&mut self, field: &'static str, at: i64) -> Read<()> {
+        let have = self.data.len() as i64;
+        if at > have {
+            return Err(self.short(field, at, have - at));
+        }
+        self.pos = self.pos.max(usize::try_from(at).unwrap_or(0));
+        Ok(())
+    }
+
+    /// Skips so many bytes.
+    pub(super) fn pad(&mut self, field: &'static str, n: usize) -> Read<()> {
+        let (end, have) = (self.pos + n, self.data.len());
+        if end > have {
+            return Err(self.short(field, n as i64, have as i64 - end as i64));
+        }
+        self.pos = end;
+        Ok(())
     }
 
     /// All that is left.
@@ -68,16 +121,50 @@ impl<'a> Cursor<'a> {
 
     /// A string up to its NUL, or the end: in UTF-16, aligned to two bytes, or in bytes. `odd` tells
     /// whether the message that the alignment counts from began one byte before.
-    pub(super) fn string(&mut self, unicode: bool, odd: bool) -> Option<&'a [u8]> {
+    pub(super) fn string(&mut self, unicode: bool, odd: bool) -> Read<&'a [u8]> {
+        let rest = self.inner("SMB_unicode_string");
         if !unicode {
-            let rest = &self.data[self.pos..];
-            let n = memchr::memchr(0, rest).map_or(rest.len(), |n| n + 1);
-            return self.take(n);
+            let n = memchr::memchr(0, rest.data).map_or(rest.left(), |n| n + 1);
+            return self.bytes("", n as u32);
         }
-        self.take((self.pos + usize::from(odd)) & 1)?;
-        let rest = &self.data[self.pos..];
+        let pad = (self.pos + usize::from(odd)) & 1;
+        rest.has("pad", pad, 1)?;
+        self.pos += pad;
+        let rest = &rest.data[pad..];
         let end = rest.chunks_exact(2).position(|u| u == [0, 0]);
-        self.take(end.map_or(rest.len(), |n| 2 * n + 2))
+        self.bytes("", end.map_or(rest.len(), |n| 2 * n + 2) as u32)
+    }
+}
+
+/// Numbers that are known to be there; beyond their end all are zero.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        let (value, rest) = self.0.split_first_chunk().unwrap_or((&[0; N], &[]));
+        self.0 = rest;
+        *value
+    }
+
+    pub(super) fn u8(&mut self) -> u8 {
+        self.array::<1>()[0]
+    }
+
+    pub(super) fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.array())
+    }
+
+    pub(super) fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.array())
+    }
+
+    pub(super) fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.array())
+    }
+
+    pub(super) fn skip(&mut self, n: usize) {
+        self.0 = self.0.get(n..).unwrap_or_default();
     }
 }
 
@@ -85,23 +172,53 @@ impl<'a> Cursor<'a> {
 mod tests {
     use super::*;
 
+    fn why<T: std::fmt::Debug>(read: Read<T>) -> String {
+        let text = read.unwrap_err().to_string();
+        text.strip_prefix("Binpac exception: binpac exception: ").unwrap().to_owned()
+    }
+
     #[test]
     fn strings() {
-        let mut c = Cursor::new(b"ab\0cd");
-        assert_eq!(c.string(false, false), Some(&b"ab\0"[..]));
-        assert_eq!(c.string(false, false), Some(&b"cd"[..]));
-        assert_eq!(c.string(false, false), Some(&b""[..]));
-        let mut c = Cursor::new(b"_\0a\0\0\0b\0\0\0");
-        c.u8();
-        assert_eq!(c.string(true, false), Some(&b"a\0\0\0"[..]));
-        assert_eq!((c.string(true, true), c.pos()), (Some(&b"\0\0"[..]), 9));
+        let mut c = Cursor::new("R", b"ab\0cd");
+        assert_eq!(c.string(false, false), Ok(&b"ab\0"[..]));
+        assert_eq!(c.string(false, false), Ok(&b"cd"[..]));
+        assert_eq!(c.string(false, false), Ok(&b""[..]));
+        let mut c = Cursor::new("R", b"_\0a\0\0\0b\0\0\0");
+        c.pos = 1;
+        assert_eq!(c.string(true, false), Ok(&b"a\0\0\0"[..]));
+        assert_eq!((c.string(true, true), c.pos()), (Ok(&b"\0\0"[..]), 9));
+        let mut c = Cursor::new("R", b"_");
+        c.pos = 1;
+        assert_eq!(why(c.string(true, false)), "out_of_bound: SMB_unicode_string:pad: 1 > 0");
+        assert_eq!(c.string(true, true), Ok(&b""[..]));
+        let mut c = Cursor::new("R", b"abc");
+        assert_eq!(c.wide(2), Ok(&b"ab"[..]));
+        assert_eq!(why(c.wide(2)), "out_of_bound: SMB2_string:s: 2 > 1");
+        assert_eq!(why(c.wide(u32::MAX)), "out_of_bound: SMB2_string:s: -1 > 1");
+        assert_eq!(c.wide(1), Ok(&b"c"[..]));
     }
 
     #[test]
     fn places() {
-        let mut c = Cursor::new(&[1, 2, 3, 4, 5]);
-        assert_eq!((c.skip_to(-60), c.skip_to(2), c.u8()), (Some(()), Some(()), Some(3)));
-        assert_eq!((c.skip_to(1), c.left(), c.skip_to(6), c.left()), (Some(()), 2, None, 2));
-        assert_eq!((c.bytes(u32::MAX), c.rest()), (None, &[4, 5][..]));
+        let mut c = Cursor::new("R", &[1, 2, 3, 4, 5]);
+        let reads = (c.pad_to("p", -60), c.pad_to("p", 2), c.upto("n", 1).unwrap().u8());
+        assert_eq!(reads, (Ok(()), Ok(()), 3));
+        assert_eq!((c.pad_to("p", 1), c.left()), (Ok(()), 2));
+        assert_eq!(why(c.pad_to("p", 8)), "out_of_bound: R:p: 8 > -3");
+        assert_eq!(why(c.pad_to("p", 0xffff_fffe)), "out_of_bound: R:p: -2 > 7");
+        assert_eq!(why(c.pad("p", 3)), "out_of_bound: R:p: 3 > -1");
+        assert_eq!((c.pad("p", 1), c.pad_to("p", 5), c.left()), (Ok(()), Ok(()), 0));
+    }
+
+    #[test]
+    fn what_is_missing() {
+        let mut c = Cursor::new("R", &[1, 2, 3, 4, 5]);
+        let mut f = c.upto("b", 3).unwrap();
+        assert_eq!((f.u8(), f.u16(), f.u32()), (1, 0x302, 0));
+        assert_eq!(why(c.upto("d", 4)), "out_of_bound: R:d: 7 > 5");
+        assert_eq!(why(c.bytes("s", 0xffff_ffff)), "out_of_bound: R:s: 2 > 5");
+        assert_eq!(why(c.list("l", 2, 2)), "out_of_bound: R:l: 2 > 2");
+        assert_eq!(c.list("l", 1, 2), Ok(&[4, 5][..]));
+        assert_eq!(why(c.inner("I").all(4)), "out_of_bound: I: 4 > 0");
     }
 }

@@ -6,6 +6,8 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_log::Enum;
 
+use super::cursor::Fields;
+
 /// Text that several records share.
 pub(super) type Text = Arc<[u8]>;
 
@@ -16,6 +18,13 @@ pub(super) struct Times {
     pub(super) accessed: u64,
     pub(super) modified: u64,
     pub(super) changed: u64,
+}
+
+impl Times {
+    /// Reads them in the order they have in messages.
+    pub(super) fn read(f: &mut Fields<'_>) -> Self {
+        Self { created: f.u64(), accessed: f.u64(), modified: f.u64(), changed: f.u64() }
+    }
 }
 
 /// What is done with a file.

@@ -18,13 +18,16 @@ use gannet_dict::KeyedHash;
 
 use super::core::Core;
 use super::cursor::Cursor;
+use super::cursor::Fields;
+use super::cursor::Read;
 use super::info::Share;
 use crate::Context;
+use crate::support::Wrong;
 use crate::support::limit_reached;
 use crate::support::utf16;
 
 /// Length of the header behind the protocol identifier.
-const HEADER_REST: usize = 28;
+const HEADER_REST: u32 = 28;
 /// Length of the whole header, from which offsets count.
 const HEADER_LENGTH: u16 = 32;
 /// A message of this length says nothing but its status.
@@ -72,32 +75,31 @@ struct Next {
 }
 
 /// Reads a message behind its protocol identifier; `length` is that of the session message.
-/// `None`: it is broken.
 pub(super) fn message(
     cx: &mut Context<'_>,
     core: &mut Core,
     from: Dir,
     data: &[u8],
     length: usize,
-) -> Option<()> {
-    let mut c = Cursor::new(data);
-    let command = c.u8()?;
-    c.take(5)?;
-    let unicode = c.u16()? & 0x8000 != 0;
-    c.take(12)?;
-    let tree = c.u16()?;
-    c.take(4)?;
-    let message = c.u16()?;
+) -> Read<()> {
+    let mut c = Cursor::new("SMB_PDU", data);
+    let mut f = c.upto("header", HEADER_REST)?;
+    let command = f.u8();
+    f.skip(5);
+    let unicode = f.u16() & 0x8000 != 0;
+    f.skip(12);
+    let tree = f.u16();
+    f.skip(4);
+    let message = f.u16();
     let is_pipe = core.is_pipe(tree.into());
     core.shares.v1(cx.now, tree.into(), message.into(), from);
-    let rest = data.get(HEADER_REST..)?;
     if length == EMPTY {
-        return (rest.len() >= 3).then_some(());
+        return c.inner("SMB_No_Message").upto("x", 3).map(drop);
     }
     let h = Header { from, unicode, tree, message, is_pipe };
     let is_request = from.is_orig();
     let place = Place { command, is_request, offset: HEADER_LENGTH, depth: 0 };
-    command_at(cx, core, h, place, rest)
+    command_at(cx, core, h, place, c.rest())
 }
 
 fn command_at(
@@ -106,96 +108,78 @@ fn command_at(
     h: Header,
     at: Place,
     data: &[u8],
-) -> Option<()> {
-    let c = &mut Cursor::new(data);
+) -> Read<()> {
+    let read = |record| Cursor::new(record, data);
     match (at.command, at.is_request) {
-        (0x2e, true) => files::read_request(cx, core, h, at, c),
-        (0x2e, false) => files::read_response(cx, core, h, at, c),
-        (0x2f, true) => files::write_request(cx, core, h, at, c),
-        (0x2f, false) => {
-            c.u8()?;
-            let next = next(c)?;
-            c.take(10)?;
-            follow(cx, core, h, at, c, next, false)
-        }
-        (0x32, true) => transactions::transaction2(h, c),
+        (0x2e, true) => files::read_request(cx, core, h, at, data),
+        (0x2e, false) => files::read_response(cx, core, h, at, data),
+        (0x2f, true) => files::write_request(cx, core, h, at, data),
+        (0x2f, false) => files::write_response(cx, core, h, at, data),
+        (0x32, true) => transactions::transaction2(h, data),
         (0x32, false) => {
-            c.take(21)?;
-            let n = usize::from(c.u16()?);
-            c.take(n).map(|_| ())
+            let c = &mut read("SMB1_transaction2_response");
+            let mut f = c.upto("byte_count", 23)?;
+            f.skip(21);
+            c.bytes("stuff", f.u16().into()).map(drop)
         }
-        (0x72, true) => {
-            c.u8()?;
-            let n = usize::from(c.u16()?);
-            let mut dialects = Cursor::new(c.take(n)?);
-            while dialects.left() > 0 {
-                dialects.u8()?;
-                dialects.string(false, false)?;
-            }
-            Some(())
-        }
-        (0x72, false) => session::negotiated(cx, core, h, c),
+        (0x72, true) => session::negotiate(data),
+        (0x72, false) => session::negotiated(cx, core, h, data),
         (0x73, true) => session::setup_request(cx, core, h, at, data),
         (0x73, false) => session::setup_response(cx, core, h, at, data),
-        (0x75, true) => session::tree_request(cx, core, h, at, c),
-        (0x75, false) => session::tree_response(cx, core, h, at, c),
-        (0xa0, _) => c.u8().map(|_| ()),
-        (0xa2, true) => files::create_request(cx, core, h, at, c),
-        (0xa2, false) => files::create_response(cx, core, h, at, c),
+        (0x75, true) => session::tree_request(cx, core, h, at, data),
+        (0x75, false) => session::tree_response(cx, core, h, at, data),
+        (0xa0, true) => read("SMB1_nt_transact_request").all(1).map(drop),
+        (0xa0, false) => read("SMB1_nt_transact_response").all(1).map(drop),
+        (0xa2, true) => files::create_request(cx, core, h, at, data),
+        (0xa2, false) => files::create_response(cx, core, h, at, data),
         (0x04, true) => {
-            c.u8()?;
-            let file = u64::from(c.u16()?);
-            c.take(6)?;
-            core.shares.close(cx, file, Some(Share::Disk));
-            Some(())
+            let mut f = read("SMB1_close_request").all(9)?;
+            f.skip(1);
+            core.shares.close(cx, f.u16().into(), Some(Share::Disk));
+            Ok(())
         }
-        // Query information and check directory.
-        (0x08 | 0x10, true) => {
-            c.take(4)?;
-            c.string(h.unicode, false).map(|_| ())
-        }
-        (0x08, false) => c.take(23).map(|_| ()),
+        (0x04, false) => read("SMB_empty_response").all(3).map(drop),
+        (0x08, true) => named(h, "SMB1_query_information_request", data),
+        (0x08, false) => read("SMB1_query_information_response").all(23).map(drop),
+        (0x10, true) => named(h, "SMB1_check_directory_request", data),
+        (0x10, false) => read("SMB1_check_directory_response").all(3).map(drop),
         // An offset's size is never settled: requests to lock are taken for broken.
-        (0x24, true) => None,
-        (0x25, true) => transactions::transaction_request(cx, core, h, c),
-        (0x25, false) => transactions::transaction_response(cx, core, h, c),
-        (0x26, true) => {
-            c.take(5)?;
-            let parameters = (usize::from(c.u16()?), c.u16()?);
-            c.take(4)?;
-            let offset = c.u16()?;
-            c.take(4)?;
-            c.skip_to(place(parameters.1))?;
-            c.take(parameters.0)?;
-            c.skip_to(place(offset))
+        (0x24, true) => {
+            let record = "SMB1_locking_andx_request";
+            read(record).upto("bytecount", 19)?;
+            Err(Wrong::Case { record, index: 0 })
         }
-        (0x33, true) => {
-            c.take(5)?;
-            let parameters = (usize::from(c.u16()?), c.u16()?);
-            c.u16()?;
-            let data = (usize::from(c.u16()?), c.u16()?);
-            c.take(6)?;
-            c.skip_to(place(parameters.1))?;
-            c.take(parameters.0)?;
-            c.skip_to(place(data.1))?;
-            c.take(data.0).map(|_| ())
-        }
-        (0x2b, _) => {
-            c.take(3)?;
-            let n = usize::from(c.u16()?);
-            c.take(n).map(|_| ())
-        }
-        // Tree disconnect; answers to close and check directory; cancel.
-        (0x71, _) | (0x04 | 0x10, false) | (0xa4, true) => c.take(3).map(|_| ()),
-        // Logoff.
+        (0x25, true) => transactions::transaction_request(cx, core, h, data),
+        (0x25, false) => transactions::transaction_response(cx, core, h, data),
+        (0x26, true) => transactions::secondary_request(data),
+        (0x33, true) => transactions::secondary_request2(data),
+        (0x2b, true) => echo("SMB1_echo_request", data),
+        (0x2b, false) => echo("SMB1_echo_response", data),
+        (0x71, _) => read("SMB1_tree_disconnect").all(3).map(drop),
         (0x74, _) => {
-            c.u8()?;
-            let next = next(c)?;
-            c.u16()?;
+            let c = &mut read("SMB1_logoff_andx");
+            let mut f = c.upto("byte_count", 7)?;
+            f.skip(1);
+            let next = next(&mut f);
             follow(cx, core, h, at, c, next, true)
         }
-        _ => Some(()),
+        (0xa4, true) => read("SMB1_nt_cancel_request").all(3).map(drop),
+        _ => Ok(()),
     }
+}
+
+/// A command with a name, which is not logged.
+fn named(h: Header, record: &'static str, data: &[u8]) -> Read<()> {
+    let c = &mut Cursor::new(record, data);
+    c.upto("buffer_format", 4)?;
+    c.string(h.unicode, false).map(drop)
+}
+
+fn echo(record: &'static str, data: &[u8]) -> Read<()> {
+    let c = &mut Cursor::new(record, data);
+    let mut f = c.upto("byte_count", 5)?;
+    f.skip(3);
+    c.bytes("data", f.u16().into()).map(drop)
 }
 
 /// Where an offset lies behind the header.
@@ -203,10 +187,10 @@ fn place(offset: u16) -> i64 {
     i64::from(offset) - i64::from(HEADER_LENGTH)
 }
 
-fn next(c: &mut Cursor<'_>) -> Option<Next> {
-    let command = c.u8()?;
-    c.u8()?;
-    Some(Next { command, offset: c.u16()? })
+fn next(f: &mut Fields<'_>) -> Next {
+    let command = f.u8();
+    f.skip(1);
+    Next { command, offset: f.u16() }
 }
 
 /// Reads the command behind a command that is read up to here.
@@ -218,11 +202,11 @@ fn follow(
     c: &mut Cursor<'_>,
     next: Next,
     is_request: bool,
-) -> Option<()> {
-    let here = usize::from(at.offset) + c.pos();
-    let offset = usize::from(next.offset);
+) -> Read<()> {
+    let here = u32::from(at.offset) + c.pos() as u32;
+    let offset = u32::from(next.offset);
     if offset != 0 && offset < here + 2 {
-        c.take(offset.checked_sub(here)?)?;
+        c.bytes("extra_byte_parameters", offset.wrapping_sub(here))?;
     }
     let advances = next.offset > at.offset;
     if next.command != NONE && at.depth <= MAX_DEPTH && advances {
@@ -242,7 +226,7 @@ fn follow(
             limit_reached(cx, "smb_andx_depth_exceeded", "", Some("SMB"));
         }
     }
-    Some(())
+    Ok(())
 }
 
 /// A string as it is shown.
@@ -260,6 +244,7 @@ mod tests {
     use super::*;
     use crate::Analyze;
     use crate::Tag;
+    use crate::support::BINPAC;
     use crate::testing::Harness;
     use gannet_base::Proto;
 
@@ -307,6 +292,12 @@ mod tests {
         /// Whether a message was taken for broken.
         pub(super) fn broken(&self) -> bool {
             self.harness.violated(Tag::Smb)
+        }
+
+        /// The failures, without the words that all begin with.
+        pub(super) fn failures(&self) -> Vec<String> {
+            let all = self.harness.violations().into_iter();
+            all.map(|(_, why)| why[BINPAC.len()..].to_owned()).collect()
         }
 
         pub(super) fn finish(mut self) -> Harness {
@@ -361,6 +352,85 @@ mod tests {
         let message = b"\0\0\0\x1f\xffSMB\x2b";
         let message = [&message[..], &[0; 26]].concat();
         c.analyzer.stream(&mut c.harness.cx(), Dir::Orig, &message);
-        assert!(c.broken());
+        assert_eq!(c.failures(), ["out_of_bound: SMB_PDU:header: 28 > 27"]);
+        let mut c = Client::new();
+        let message = b"\0\0\0\x24\xffSMB\x01";
+        let message = [&message[..], &[0; 31], b"\0\0\0\x02ab"].concat();
+        c.analyzer.stream(&mut c.harness.cx(), Dir::Orig, &message);
+        assert_eq!(c.failures(), ["out_of_bound: SMB_Protocol_Identifier:protocol: 4 > 2"]);
+    }
+
+    /// Bytes, up to a length that zeros fill.
+    pub(super) fn filled(bytes: &[u8], len: usize) -> Vec<u8> {
+        let mut all = bytes.to_vec();
+        all.resize(len, 0);
+        all
+    }
+
+    /// What is said of a request with this behind its header.
+    fn asked(command: u8, body: &[u8]) -> String {
+        let mut c = Client::new();
+        c.ask(command, body);
+        c.failures().concat()
+    }
+
+    /// The same of a response.
+    fn answered(command: u8, body: &[u8]) -> String {
+        let mut c = Client::new();
+        c.answer(command, body);
+        c.failures().concat()
+    }
+
+    #[test]
+    fn requests_that_are_broken() {
+        let is = |command, body: &[u8], end: &str| {
+            assert_eq!(asked(command, body), format!("out_of_bound: {end}"));
+        };
+        is(0x72, b"\0\x0d\0\x02NT LM 0.12\0", "SMB1_negotiate_request:dialects: 16 > 15");
+        let login = "SMB1_session_setup_andx_request_ntlm_extended_security";
+        is(0x73, &filled(&[12], 26), &format!("{login}:byte_count: 26 > 25"));
+        let mut body = filled(&[12, 0xff], 27);
+        body[15] = 5;
+        is(0x73, &body, &format!("{login}:security_blob: 31 > 26"));
+        let tree = [4, 0xff, 0, 0, 0, 0, 0, 9, 0, 0, 0];
+        is(0x75, &tree, "SMB1_tree_connect_andx_request:password: 9 > 0");
+        is(0x2f, &filled(&[14, 0xff], 25), "SMB1_write_andx_request:offset_high_tmp: 29 > 25");
+        is(0x2e, &filled(&[10, 0xff], 22), "SMB1_read_andx_request:byte_count: 23 > 22");
+        is(0xa2, &filled(&[24, 0xff], 50), "SMB1_nt_create_andx_request:byte_count: 51 > 50");
+        is(0x04, &[3, 9, 0, 0], "SMB1_close_request: 9 > 4");
+        is(0x24, &[0; 18], "SMB1_locking_andx_request:bytecount: 19 > 18");
+        is(0x71, &[0, 0], "SMB1_tree_disconnect: 3 > 2");
+        is(0x2b, &[1, 1, 0, 4, 0], "SMB1_echo_request:data: 9 > 5");
+        // What is behind begins before this ends.
+        let logoff = [2, 0xff, 0, 33, 0, 0, 0];
+        is(0x74, &logoff, "SMB1_logoff_andx:extra_byte_parameters: 1 > 7");
+        assert_eq!(
+            asked(0x73, &[11, 0, 0, 0]),
+            "invalid index for case: SMB1_session_setup_andx_request: 11"
+        );
+        assert_eq!(asked(0x24, &[0; 19]), "invalid index for case: SMB1_locking_andx_request: 0");
+    }
+
+    #[test]
+    fn responses_that_are_broken() {
+        let is = |command, body: &[u8], end: &str| {
+            assert_eq!(answered(command, body), format!("out_of_bound: {end}"));
+        };
+        assert_eq!(
+            answered(0x72, &[2, 0, 0, 0]),
+            "invalid index for case: SMB1_negotiate_response: 2"
+        );
+        let mut body = filled(&[17], 53);
+        body[23] = 0x80;
+        body[35] = 4;
+        is(0x72, &body, "SMB1_negotiate_ntlm_response:security_blob: 38 > 50");
+        // Texts that are announced.
+        let login = [3, 0xff, 0, 0, 0, 0, 0, 5, 0];
+        is(0x73, &login, "SMB1_session_setup_andx_response_lanman:native_os: 1 > 0");
+        let tree = b"\x03\xff\0\0\0\0\0\x09\0A:\0";
+        is(0x75, tree, "SMB1_tree_connect_andx_response:native_file_system: 1 > 0");
+        is(0x75, b"\x05\xff\0\0\0\0\0", "SMB1_tree_connect_andx_response:pad: 4 > -4");
+        is(0x04, &[0, 0], "SMB_empty_response: 3 > 2");
+        is(0x32, &filled(&[10], 22), "SMB1_transaction2_response:byte_count: 23 > 22");
     }
 }

@@ -1,6 +1,10 @@
-//! Messages of versions 2 and 3 ([MS-SMB2] §2.2).
+//! Messages of versions 2 and 3 ([MS-SMB2] §2.2): the header here, what follows it in [`request`] and
+//! [`response`].
 //!
 //! [MS-SMB2]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-smb2
+
+mod request;
+mod response;
 
 use std::collections::HashMap;
 
@@ -9,16 +13,9 @@ use gannet_dict::KeyedHash;
 
 use super::core::Core;
 use super::cursor::Cursor;
-use super::info::Action;
-use super::info::Share;
-use super::info::Times;
+use super::cursor::Fields;
+use super::cursor::Read;
 use crate::Context;
-use crate::support::utf16;
-
-/// Header of an encrypted message, behind its protocol identifier.
-pub(super) const TRANSFORM_LENGTH: usize = 48;
-/// Length of the header behind the protocol identifier.
-const HEADER_REST: usize = 60;
 
 /// A message is being worked on: another answer will come.
 const STATUS_PENDING: u32 = 0x103;
@@ -55,9 +52,10 @@ impl Header {
         i64::from(offset) - i64::from(self.length)
     }
 
-    /// The same for offsets that must not lie inside of the header.
-    fn strict_place(&self, offset: u32) -> Option<i64> {
-        offset.checked_sub(u32::from(self.length)).map(i64::from)
+    /// The same for offsets of 32 bits. One that lies inside of the header comes out as a place far
+    /// behind any message.
+    fn far_place(&self, offset: u32) -> i64 {
+        i64::from(offset.wrapping_sub(self.length.into()))
     }
 
     /// Whether an answer is nothing but an error (§3.3.4.4).
@@ -73,22 +71,23 @@ impl Header {
 }
 
 /// Reads a message behind its protocol identifier. Returns where the next one begins, 0 if it is
-/// the last. `None`: it is broken.
+/// the last.
 pub(super) fn message(
     cx: &mut Context<'_>,
     core: &mut Core,
     from: Dir,
     data: &[u8],
-) -> Option<usize> {
-    let mut c = Cursor::new(data);
-    let length = c.u16()?;
-    c.u16()?;
-    let (status, command) = (c.u32()?, c.u16()?);
-    c.take(6)?;
-    let (next, message) = (c.u32()?, c.u64()?);
-    c.u32()?;
-    let tree = c.u32()?;
-    c.take(24)?;
+) -> Read<usize> {
+    let mut c = Cursor::new("SMB2_Header", data);
+    let mut f = c.upto("session_id", 44)?;
+    c.upto("signature", 16)?;
+    let length = f.u16();
+    f.skip(2);
+    let (status, command) = (f.u32(), f.u16());
+    f.skip(6);
+    let (next, message) = (f.u32(), f.u64());
+    f.skip(4);
+    let tree = f.u32();
     let asked = core.v2.trees.get(&message).copied();
     let is_pipe = core.is_pipe(if from.is_orig() { tree } else { asked.unwrap_or(0) });
     if from.is_orig() {
@@ -103,23 +102,40 @@ pub(super) fn message(
     }
     core.shares.v2(cx.now, tree, message, from, status == STATUS_PENDING);
     let h = Header { from, length, status, command, next, message, tree, is_pipe };
-    let mut c = Cursor::new(&data[HEADER_REST..]);
-    if h.is_error() {
-        c.take(4)?;
-        let n = c.u32()?;
-        c.bytes(n)?;
+    let mut pdu = Cursor::new("SMB2_PDU", data);
+    pdu.pass(&c);
+    let body = c.rest();
+    let read = if h.is_error() {
+        error(body)?
     } else if from.is_orig() {
-        request(cx, core, &h, &mut c)?;
+        request::read(cx, core, &h, body)?
     } else {
-        response(cx, core, &h, &mut c)?;
-    }
+        response::read(cx, core, &h, body)?
+    };
+    pdu.pad("", read)?;
     if h.next == 0 {
-        return Some(0);
+        return Ok(0);
     }
-    let next = usize::try_from(h.next).ok()?;
-    let rest = next.checked_sub(usize::from(h.length))?.checked_sub(c.pos())?;
-    c.take(rest)?;
-    Some(HEADER_REST + c.pos())
+    let behind = u32::from(h.length).wrapping_add(read as u32);
+    pdu.bytes("chain_pad", h.next.wrapping_sub(behind))?;
+    Ok(pdu.pos())
+}
+
+/// An answer that is nothing but an error (§2.2.2). Returns its length.
+fn error(data: &[u8]) -> Read<usize> {
+    let mut c = Cursor::new("SMB2_error_response", data);
+    let mut f = c.upto("byte_count", 8)?;
+    f.skip(4);
+    c.bytes("stuff", f.u32())?;
+    Ok(c.pos())
+}
+
+/// The header of an encrypted message, behind its protocol identifier (§2.2.41).
+pub(super) fn transform(data: &[u8]) -> Read<()> {
+    let mut c = Cursor::new("SMB2_transform_header", data);
+    c.upto("signature", 16)?;
+    c.upto("nonce", 16)?;
+    c.upto("session_id", 16).map(drop)
 }
 
 /// Too much waits for answers.
@@ -130,380 +146,151 @@ fn discarded(cx: &mut Context<'_>, core: &mut Core, what: &str) {
 }
 
 /// The number by which a file is known: the sum of both parts of its identifier.
-fn file(c: &mut Cursor<'_>) -> Option<u64> {
-    Some(c.u64()?.wrapping_add(c.u64()?))
+fn file(f: &mut Fields<'_>) -> u64 {
+    f.u64().wrapping_add(f.u64())
 }
 
-fn request(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>) -> Option<()> {
-    match h.command {
-        // Negotiate.
-        0 => {
-            c.u16()?;
-            let dialects = usize::from(c.u16()?);
-            c.take(32 + 2 * dialects)?;
-        }
-        // Session setup.
-        1 => {
-            c.take(12)?;
-            let (offset, length) = (c.u16()?, c.u16()?);
-            c.skip_to(h.place(offset))?;
-            core.login(cx, c.bytes(length.into())?);
-        }
-        // Tree connect.
-        3 => {
-            c.take(4)?;
-            let (offset, length) = (c.u16()?, c.u16()?);
-            c.skip_to(h.place(offset))?;
-            let path = utf16::text(cx, c.bytes(length.into())?);
-            core.shares.connect(path);
-        }
-        // Tree disconnect.
-        4 => {
-            c.take(4)?;
-            core.unset_pipe(h.tree);
-            core.shares.disconnect(h.tree);
-        }
-        5 => create(cx, core, h, c)?,
-        // Close.
-        6 => {
-            c.take(8)?;
-            let file = file(c)?;
-            core.shares.close(cx, file, None);
-            core.close_pipe(file);
-        }
-        // Flush and oplock break.
-        7 | 18 => drop(c.take(24)?),
-        8 => read(cx, core, h, c)?,
-        // Write.
-        9 => {
-            c.u16()?;
-            let (place, length, offset) = (c.u16()?, c.u32()?, c.u64()?);
-            let file = file(c)?;
-            c.take(16)?;
-            c.skip_to(h.place(place))?;
-            let data = c.bytes(length)?;
-            if h.is_pipe {
-                core.pipe(cx, file, h.from, data);
-            }
-            core.shares.act(cx, file, Action::Write);
-            if !h.is_pipe && !data.is_empty() {
-                core.shares.data(cx, h.from, offset, data);
-            }
-        }
-        // Lock.
-        10 => {
-            c.u16()?;
-            let locks = usize::from(c.u16()?);
-            c.take(20 + 20 * locks)?;
-        }
-        11 => control(cx, core, h, c)?,
-        // Logoff, cancel and echo.
-        2 | 12 | 13 => drop(c.take(4)?),
-        // Query directory.
-        14 => {
-            c.take(24)?;
-            let (offset, length) = (c.u16()?, c.u16()?);
-            c.u32()?;
-            c.skip_to(h.place(offset))?;
-            c.bytes(length.into())?;
-        }
-        // Change notify.
-        15 => drop(c.take(32)?),
-        // Query info.
-        16 => {
-            c.take(8)?;
-            let offset = c.u16()?;
-            c.u16()?;
-            let length = c.u32()?;
-            c.take(24)?;
-            c.skip_to(h.place(offset))?;
-            c.bytes(length)?;
-        }
-        17 => set_info(cx, core, h, c)?,
-        _ => {}
-    }
-    Some(())
-}
-
-fn response(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>) -> Option<()> {
-    match h.command {
-        0 => negotiated(cx, core, h, c)?,
-        // Session setup.
-        1 => {
-            c.take(4)?;
-            let (offset, length) = (c.u16()?, c.u16()?);
-            c.skip_to(h.place(offset))?;
-            core.login(cx, c.bytes(length.into())?);
-        }
-        // Tree connect.
-        3 => {
-            c.u16()?;
-            let share = Share::new(c.u8()?);
-            c.take(13)?;
-            if share == Share::Pipe {
-                core.set_pipe(h.tree);
-            }
-            core.shares.connected(cx, share);
-        }
-        // Create.
-        5 => {
-            c.take(8)?;
-            let times = times(c)?;
-            c.u64()?;
-            let size = c.u64()?;
-            c.u64()?;
-            let file = file(c)?;
-            let (offset, length) = (c.u32()?, c.u32()?);
-            contexts(h, c, offset, length)?;
-            core.shares.created(cx, file, size, times, h.status == 0);
-        }
-        // Close.
-        6 => drop(c.take(60)?),
-        // Read.
-        8 => {
-            c.u16()?;
-            let place = c.u8()?;
-            c.u8()?;
-            let length = c.u32()?;
-            c.u64()?;
-            c.skip_to(h.place(place.into()))?;
-            let data = c.bytes(length)?;
-            let (offset, file) = core.v2.reads.remove(&h.message).unwrap_or_default();
-            if h.is_pipe {
-                core.pipe(cx, file, h.from, data);
-            } else if !data.is_empty() {
-                core.shares.data(cx, h.from, offset, data);
-            }
-        }
-        // Write.
-        9 => drop(c.take(16)?),
-        // Control.
-        11 => {
-            c.take(4)?;
-            let code = c.u32()?;
-            file(c)?;
-            let (input, input_length) = (c.u32()?, c.u32()?);
-            let (output, output_length) = (c.u32()?, c.u32()?);
-            c.u64()?;
-            buffer(h, c, input, input_length, None)?;
-            let data = buffer(h, c, output, output_length, Some(input))?;
-            let file = core.v2.controls.remove(&h.message).unwrap_or(0);
-            if code == PIPE_TRANSCEIVE {
-                core.pipe(cx, file, h.from, data);
-            }
-        }
-        // Tree disconnect, flush, logoff, lock, echo.
-        2 | 4 | 7 | 10 | 13 => drop(c.take(4)?),
-        // Query directory and query info.
-        14 | 16 => {
-            c.u16()?;
-            let (offset, length) = (c.u16()?, c.u32()?);
-            c.skip_to(h.place(offset))?;
-            c.bytes(length)?;
-        }
-        // Change notify.
-        15 => {
-            c.u16()?;
-            let (offset, length) = (c.u16()?, c.u32()?);
-            c.skip_to(h.place(offset))?;
-            let mut list = Cursor::new(c.bytes(length)?);
-            while list.left() > 0 {
-                list.u64()?;
-                let n = list.u32()?;
-                list.bytes(n)?;
-            }
-        }
-        // Set info.
-        17 => drop(c.take(2)?),
-        // Oplock break.
-        18 => drop(c.take(24)?),
-        _ => {}
-    }
-    Some(())
-}
-
-/// Negotiated dialect (§2.2.4), with contexts from version 3.1.1 on.
-fn negotiated(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>) -> Option<()> {
-    c.u32()?;
-    let (dialect, contexts) = (c.u16()?, c.u16()?);
-    c.take(48)?;
-    c.u16()?;
-    let length = c.u16()?;
-    let offset = c.u32()?;
-    let token = c.bytes(length.into())?;
-    if dialect == 0x0311 {
-        c.skip_to(h.strict_place(offset)?)?;
-        for n in 1..=contexts {
-            let start = c.pos();
-            let (kind, length) = (c.u16()?, c.u16()?);
-            c.u32()?;
-            match kind {
-                1 => {
-                    let (hashes, salt) = (usize::from(c.u16()?), usize::from(c.u16()?));
-                    c.take(2 * hashes + salt)?;
-                }
-                2 => {
-                    let ciphers = usize::from(c.u16()?);
-                    c.take(2 * ciphers)?;
-                }
-                3 => {
-                    let algorithms = usize::from(c.u16()?);
-                    c.take(6 + 2 * algorithms)?;
-                }
-                _ => drop(c.bytes(length.into())?),
-            }
-            if n < contexts {
-                let read = c.pos() - start;
-                c.take(read.next_multiple_of(8) - read)?;
-            }
-        }
-    }
-    core.login(cx, token);
-    Some(())
-}
-
-fn create(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>) -> Option<()> {
-    c.take(36)?;
-    let options = {
-        c.u32()?;
-        c.u32()?
-    };
-    let (name_offset, name_length) = (c.u16()?, c.u16()?);
-    let (offset, length) = (c.u32()?, c.u32()?);
-    c.skip_to(h.place(name_offset))?;
-    let name = c.bytes(name_length.into())?;
-    contexts(h, c, offset, length)?;
-    let name = utf16::text(cx, name);
-    if !h.is_pipe {
-        core.guess_pipe(h.tree, &name);
-    }
-    core.shares.create(cx.now, name, options);
-    Some(())
+/// The length of a message of nothing but numbers.
+fn fixed(record: &'static str, data: &[u8], n: u32) -> Read<usize> {
+    let mut c = Cursor::new(record, data);
+    c.all(n)?;
+    Ok(c.pos())
 }
 
 /// Contexts of a file to be opened, which are not read.
-fn contexts(h: &Header, c: &mut Cursor<'_>, offset: u32, length: u32) -> Option<()> {
+fn contexts(h: &Header, c: &mut Cursor<'_>, offset: u32, length: u32) -> Read<()> {
     if offset != 0 {
-        c.skip_to(h.strict_place(offset)?)?;
+        c.pad_to("context_pad", h.far_place(offset))?;
     }
-    c.bytes(length).map(|_| ())
+    c.bytes("contexts", length).map(drop)
 }
 
-fn read(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>) -> Option<()> {
-    c.u32()?;
-    c.u32()?;
-    let offset = c.u64()?;
-    let file = file(c)?;
-    c.take(12)?;
-    let (place, length) = (c.u16()?, c.u16()?);
-    c.skip_to(h.place(place))?;
-    c.bytes(length.into())?;
-    core.shares.act(cx, file, Action::Read);
-    if core.v2.reads.len() >= cx.env.pending.smb {
-        core.v2.reads.clear();
-        discarded(cx, core, "read");
-    }
-    core.v2.reads.insert(h.message, (offset, file));
-    cx.conn.note_table(core.v2.reads.len());
-    Some(())
-}
-
-fn control(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>) -> Option<()> {
-    c.take(4)?;
-    let code = c.u32()?;
-    let file = file(c)?;
-    let (input, input_length) = (c.u32()?, c.u32()?);
-    c.u32()?;
-    let (output, output_length) = (c.u32()?, c.u32()?);
-    c.take(12)?;
-    let data = buffer(h, c, input, input_length, None)?;
-    buffer(h, c, output, output_length, Some(input))?;
-    if code == PIPE_TRANSCEIVE {
-        core.pipe(cx, file, h.from, data);
-    }
-    if core.v2.controls.len() >= cx.env.pending.smb {
-        core.v2.controls.clear();
-        discarded(cx, core, "ioctl");
-    }
-    core.v2.controls.insert(h.message, file);
-    cx.conn.note_table(core.v2.controls.len());
-    Some(())
-}
-
-/// Input or output of a control code. An offset may lie before the place where it is read, not behind
+/// Input and output of a control code. An offset may lie before the place where it is read, not behind
 /// it; that of the input may be given for the output as well.
-fn buffer<'a>(
-    h: &Header,
-    c: &mut Cursor<'a>,
-    offset: u32,
-    length: u32,
-    other: Option<u32>,
-) -> Option<&'a [u8]> {
-    if offset != 0 && other != Some(offset) {
-        let here = c.pos() + usize::from(h.length);
-        c.take(here.checked_sub(usize::try_from(offset).ok()?)?)?;
+fn buffers<'a>(h: &Header, c: &mut Cursor<'a>, places: [[u32; 2]; 2]) -> Read<[&'a [u8]; 2]> {
+    let [input, output] = places;
+    let before =
+        |c: &Cursor<'_>, at: u32| u32::from(h.length).wrapping_add(c.pos() as u32).wrapping_sub(at);
+    if input[0] != 0 {
+        c.bytes("pad1", before(c, input[0]))?;
     }
-    c.bytes(length)
+    let first = c.bytes("input_buffer", input[1])?;
+    if output[0] != 0 && output[0] != input[0] {
+        c.bytes("pad2", before(c, output[0]))?;
+    }
+    Ok([first, c.bytes("output_buffer", output[1])?])
 }
 
-fn times(c: &mut Cursor<'_>) -> Option<Times> {
-    Some(Times { created: c.u64()?, accessed: c.u64()?, modified: c.u64()?, changed: c.u64()? })
-}
+#[cfg(test)]
+mod tests {
+    use super::super::Analyzer;
+    use super::*;
+    use crate::Analyze;
+    use crate::support::BINPAC;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
 
-/// Attributes of a file or file system are set (§2.2.39, [MS-FSCC] §2.4 and §2.5).
-///
-/// [MS-FSCC]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-fscc
-fn set_info(cx: &mut Context<'_>, core: &mut Core, h: &Header, c: &mut Cursor<'_>) -> Option<()> {
-    c.u16()?;
-    let (class, level) = (c.u8()?, c.u8()?);
-    c.u32()?;
-    let offset = c.u16()?;
-    c.take(6)?;
-    let file = file(c)?;
-    c.skip_to(h.place(offset))?;
-    match (class, level) {
-        (1, 0x04) => {
-            c.take(36)?;
-            core.shares.act(cx, file, Action::SetAttribute);
+    /// Bytes, some of them set.
+    fn zeros<const N: usize>(len: usize, set: [(usize, u8); N]) -> Vec<u8> {
+        let mut all = vec![0; len];
+        for (at, value) in set {
+            all[at] = value;
         }
-        // Rename and link.
-        (1, 0x0a | 0x0b) => {
-            c.take(16)?;
-            let length = c.u32()?;
-            let name = c.bytes(length)?;
-            if level == 0x0a {
-                let name = utf16::text(cx, name);
-                core.shares.rename(cx, file, name);
-            }
-        }
-        (1, 0x0d) => {
-            let is_wanted = c.u8()? > 0;
-            core.shares.delete(cx, file, is_wanted);
-        }
-        // Extended attributes.
-        (1, 0x0f) => loop {
-            let start = c.pos();
-            if c.left() == 0 {
-                break;
-            }
-            let next = c.u32()?;
-            c.u8()?;
-            let (name, value) = (c.u8()?, c.u16()?);
-            c.take(usize::from(name) + usize::from(value))?;
-            c.skip_to(start as i64 + i64::from(next))?;
-            if next == 0 {
-                break;
-            }
-        },
-        (1, 0x10) => drop(c.take(4)?),
-        (1, 0x0e | 0x13 | 0x14 | 0x18 | 0x27) => drop(c.take(8)?),
-        (1, 0x28) => {
-            let length = c.u32()?;
-            c.bytes(length)?;
-        }
-        (2, 0x06) => drop(c.take(48)?),
-        (2, 0x08) => drop(c.take(64)?),
-        _ => {}
+        all
     }
-    Some(())
+
+    /// What is said of a message with this behind its header.
+    fn why(from: Dir, command: u8, status: u8, next: u8, body: &[u8]) -> String {
+        let mut m = b"\xfeSMB\x40\0\0\0".to_vec();
+        m.resize(64, 0);
+        (m[8], m[12], m[20]) = (status, command, next);
+        m.extend_from_slice(body);
+        said(from, &m)
+    }
+
+    fn said(from: Dir, message: &[u8]) -> String {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        let all = [&(message.len() as u32).to_be_bytes(), message].concat();
+        a.stream(&mut h.cx(), from, &all);
+        h.violations().iter().map(|(_, why)| &why[BINPAC.len()..]).collect()
+    }
+
+    #[test]
+    fn requests_that_are_broken() {
+        let is = |command, body: &[u8], end: &str| {
+            assert_eq!(why(Dir::Orig, command, 0, 0, body), format!("out_of_bound: {end}"));
+        };
+        is(0, &zeros(36, [(2, 2)]), "SMB2_negotiate_request:dialects: 2 > 0");
+        is(1, &[0; 15], "SMB2_session_setup_request:security_length: 16 > 15");
+        is(1, &zeros(16, [(12, 88)]), "SMB2_session_setup_request:pad1: 24 > -8");
+        is(1, &zeros(16, [(14, 5)]), "SMB2_session_setup_request:security_blob: 21 > 16");
+        is(2, &[4, 0], "SMB2_logoff_request: 4 > 2");
+        is(3, &zeros(8, [(4, 72), (6, 4)]), "SMB2_string:s: 4 > 0");
+        is(5, &[0; 12], "SMB2_create_request:flags: 16 > 12");
+        is(5, &[0; 55], "SMB2_create_request:context_len: 56 > 55");
+        // Contexts in the header.
+        is(5, &zeros(56, [(48, 1)]), "SMB2_create_request:context_pad: -63 > 119");
+        is(5, &zeros(56, [(52, 1)]), "SMB2_create_request:contexts: 57 > 56");
+        is(6, &[0; 20], "SMB2_close_request: 24 > 20");
+        is(8, &zeros(48, [(46, 1)]), "SMB2_read_request:buffer: 49 > 48");
+        is(9, &zeros(48, [(4, 5)]), "SMB2_write_request:data: 53 > 48");
+        is(10, &zeros(24, [(2, 2)]), "SMB2_lock_request:locks: 2 > 0");
+        is(11, &zeros(56, [(24, 200)]), "SMB2_ioctl_request:pad1: -24 > 56");
+        is(11, &zeros(56, [(28, 1)]), "SMB2_ioctl_request:input_buffer: 57 > 56");
+        is(14, &zeros(32, [(26, 2)]), "SMB2_query_directory_request:file_name: 34 > 32");
+        is(16, &zeros(40, [(12, 2)]), "SMB2_query_info_request:buffer: 42 > 40");
+        is(17, &zeros(32, [(2, 1), (3, 13)]), "SMB2_file_disposition_info: 1 > 0");
+        is(17, &zeros(52, [(2, 1), (3, 10), (48, 4)]), "SMB2_string:s: 4 > 0");
+        let attributes = zeros(40, [(2, 1), (3, 15), (32, 9)]);
+        is(17, &attributes, "SMB2_file_fullea_info_element:pad_to_next: 9 > -1");
+        assert_eq!(why(Dir::Orig, 17, 0, 0, &zeros(32, [(2, 3)])), "");
+        assert_eq!(why(Dir::Orig, 99, 0, 0, &[]), "");
+    }
+
+    #[test]
+    fn responses_that_are_broken() {
+        let is = |command, body: &[u8], end: &str| {
+            assert_eq!(why(Dir::Resp, command, 0, 0, body), format!("out_of_bound: {end}"));
+        };
+        let contexts = |n| zeros(64, [(4, 0x11), (5, 3), (6, n), (60, 128)]);
+        is(0, &contexts(3), "NegotiateContextList:vals: 2 > 0");
+        is(0, &contexts(1), "SMB3_negotiate_context_value:reserved: 8 > 0");
+        let cipher = [&contexts(2)[..], &[2, 0, 4, 0, 0, 0, 0, 0, 1, 0, 2, 0]].concat();
+        is(0, &cipher, "Padded_SMB3_negotiate_context_value: 16 > 12");
+        is(0, &cipher[..74], "SMB3_encryption_capabilities:ciphers: 1 > 0");
+        is(3, &[0; 15], "SMB2_tree_connect_response: 16 > 15");
+        is(5, &[0; 87], "SMB2_create_response:context_len: 88 > 87");
+        is(8, &zeros(16, [(4, 9)]), "SMB2_read_response:data: 25 > 16");
+        is(11, &zeros(48, [(36, 1)]), "SMB2_ioctl_response:output_buffer: 49 > 48");
+        is(15, &zeros(20, [(2, 72), (4, 12), (16, 7)]), "SMB2_string:s: 7 > 0");
+        is(16, &zeros(8, [(4, 2)]), "SMB2_query_info_response:buffer: 10 > 8");
+        let error = why(Dir::Resp, 1, 1, 0, &zeros(8, [(4, 9)]));
+        assert_eq!(error, "out_of_bound: SMB2_error_response:stuff: 17 > 8");
+    }
+
+    #[test]
+    fn offsets_wrap_around() {
+        // Input of a control code at 0xffffff78: 256 bytes before it count as padding.
+        let body = zeros(56 + 256, [(24, 0x78), (25, 0xff), (26, 0xff), (27, 0xff)]);
+        assert_eq!(why(Dir::Orig, 11, 0, 0, &body), "");
+        let cut = why(Dir::Orig, 11, 0, 0, &body[..311]);
+        assert_eq!(cut, "out_of_bound: SMB2_ioctl_request:pad1: 312 > 311");
+    }
+
+    #[test]
+    fn headers_and_chains_that_are_broken() {
+        let mut header = b"\xfeSMB\x40".to_vec();
+        header.resize(50, 0);
+        assert_eq!(said(Dir::Orig, &header), "out_of_bound: SMB2_Header:signature: 60 > 46");
+        header.truncate(40);
+        assert_eq!(said(Dir::Orig, &header), "out_of_bound: SMB2_Header:session_id: 44 > 36");
+        let chain = |next| why(Dir::Orig, 13, 0, next, &[4, 0, 0, 0]);
+        assert_eq!(chain(70), "out_of_bound: SMB2_PDU:chain_pad: 66 > 64");
+        assert_eq!(chain(65), "out_of_bound: SMB2_PDU:chain_pad: 61 > 64");
+        assert_eq!(chain(68), "");
+        assert_eq!(transform(&[0; 48]), Ok(()));
+        let short = transform(&[0; 20]).unwrap_err().to_string();
+        assert!(short.ends_with("out_of_bound: SMB2_transform_header:nonce: 32 > 20"));
+    }
 }

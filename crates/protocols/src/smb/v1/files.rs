@@ -13,6 +13,7 @@ use super::text;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
+use crate::smb::cursor::Read;
 use crate::smb::info::Action;
 use crate::smb::info::Times;
 
@@ -21,20 +22,21 @@ pub(super) fn read_request(
     core: &mut Core,
     h: Header,
     at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    let words = c.u8()?;
-    let next = next(c)?;
-    let file = u64::from(c.u16()?);
-    let low = u64::from(c.u32()?);
-    c.take(10)?;
-    let high = if words == 12 { c.u32()? } else { 0 };
-    c.u16()?;
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_read_andx_request", data);
+    let mut f = c.upto("remaining", 21)?;
+    let words = f.u8();
+    let next = next(&mut f);
+    let file = u64::from(f.u16());
+    let low = u64::from(f.u32());
+    let high = if words == 12 { c.upto("offset_high_tmp", 4)?.u32() } else { 0 };
+    c.upto("byte_count", 2)?;
     follow(cx, core, h, at, c, next, true)?;
     core.shares.act_v1(cx, file, Action::Read);
     let high = if high == u32::MAX { 0 } else { u64::from(high) };
     core.v1.reads.insert(h.message, (high << 16) + low);
-    Some(())
+    Ok(())
 }
 
 pub(super) fn read_response(
@@ -42,15 +44,16 @@ pub(super) fn read_response(
     core: &mut Core,
     h: Header,
     at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.u8()?;
-    let next = next(c)?;
-    c.take(6)?;
-    let (low, offset, high) = (c.u16()?, c.u16()?, c.u16()?);
-    c.take(10)?;
-    c.skip_to(place(offset))?;
-    let data = c.bytes(u32::from(high) << 16 | u32::from(low))?;
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_read_andx_response", data);
+    let mut f = c.upto("byte_count", 27)?;
+    f.skip(1);
+    let next = next(&mut f);
+    f.skip(6);
+    let (low, offset, high) = (f.u16(), f.u16(), f.u16());
+    c.pad_to("pad", place(offset))?;
+    let data = c.bytes("data", u32::from(high) << 16 | u32::from(low))?;
     follow(cx, core, h, at, c, next, false)?;
     if h.is_pipe {
         core.pipe(cx, 0, Dir::Resp, data);
@@ -58,7 +61,7 @@ pub(super) fn read_response(
         let offset = core.v1.reads.remove(&h.message).unwrap_or(0);
         core.shares.data(cx, h.from, offset, data);
     }
-    Some(())
+    Ok(())
 }
 
 pub(super) fn write_request(
@@ -66,19 +69,21 @@ pub(super) fn write_request(
     core: &mut Core,
     h: Header,
     at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    let words = c.u8()?;
-    let next = next(c)?;
-    let file = u64::from(c.u16()?);
-    let low = c.u32()?;
-    c.take(8)?;
-    let length = u32::from(c.u16()?) << 16 | u32::from(c.u16()?);
-    let offset = c.u16()?;
-    let high = if words == 14 { c.u32()? } else { 0 };
-    c.u16()?;
-    c.skip_to(place(offset))?;
-    let data = c.bytes(length)?;
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_write_andx_request", data);
+    let mut f = c.upto("data_offset", 25)?;
+    let words = f.u8();
+    let next = next(&mut f);
+    let file = u64::from(f.u16());
+    let low = f.u32();
+    f.skip(8);
+    let length = u32::from(f.u16()) << 16 | u32::from(f.u16());
+    let offset = f.u16();
+    let high = if words == 14 { c.upto("offset_high_tmp", 4)?.u32() } else { 0 };
+    c.upto("byte_count", 2)?;
+    c.pad_to("pad", place(offset))?;
+    let data = c.bytes("data", length)?;
     follow(cx, core, h, at, c, next, true)?;
     if h.is_pipe {
         core.pipe(cx, 0, Dir::Orig, data);
@@ -88,7 +93,21 @@ pub(super) fn write_request(
         let offset = (high << 16).wrapping_add(low);
         core.shares.data(cx, h.from, offset.into(), data);
     }
-    Some(())
+    Ok(())
+}
+
+pub(super) fn write_response(
+    cx: &mut Context<'_>,
+    core: &mut Core,
+    h: Header,
+    at: Place,
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_write_andx_response", data);
+    let mut f = c.upto("byte_count", 15)?;
+    f.skip(1);
+    let next = next(&mut f);
+    follow(cx, core, h, at, c, next, false)
 }
 
 pub(super) fn create_request(
@@ -96,17 +115,18 @@ pub(super) fn create_request(
     core: &mut Core,
     h: Header,
     at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.u8()?;
-    let next = next(c)?;
-    c.take(46)?;
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_nt_create_andx_request", data);
+    let mut f = c.upto("byte_count", 51)?;
+    f.skip(1);
+    let next = next(&mut f);
     let name = c.string(h.unicode, false)?;
     follow(cx, core, h, at, c, next, true)?;
     let name = text(cx, h.unicode, name);
     core.guess_pipe(h.tree.into(), &name);
     core.shares.create_v1(cx.now, name);
-    Some(())
+    Ok(())
 }
 
 pub(super) fn create_response(
@@ -114,21 +134,21 @@ pub(super) fn create_response(
     core: &mut Core,
     h: Header,
     at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.u8()?;
-    let next = next(c)?;
-    c.u8()?;
-    let file = u64::from(c.u16()?);
-    c.u32()?;
-    let times =
-        Times { created: c.u64()?, accessed: c.u64()?, modified: c.u64()?, changed: c.u64()? };
-    c.take(12)?;
-    let size = c.u64()?;
-    c.take(7)?;
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_nt_create_andx_response", data);
+    let mut f = c.upto("byte_count", 71)?;
+    f.skip(1);
+    let next = next(&mut f);
+    f.skip(1);
+    let file = u64::from(f.u16());
+    f.skip(4);
+    let times = Times::read(&mut f);
+    f.skip(12);
+    let size = f.u64();
     follow(cx, core, h, at, c, next, false)?;
     core.shares.created_v1(cx, file, size, times);
-    Some(())
+    Ok(())
 }
 
 #[cfg(test)]
@@ -192,7 +212,7 @@ mod tests {
         c.ask(0x2e, &[&[10, 0xff, 0, 0, 0, 9, 0][..], &[0; 16]].concat());
         assert!(!c.broken());
         c.answer(0x2e, &response);
-        assert!(c.broken());
+        assert_eq!(c.failures(), ["out_of_bound: SMB1_read_andx_response:data: 26 > 27"]);
         assert!(c.finish().rows("files").is_empty());
     }
 }

@@ -10,40 +10,58 @@ use super::text;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
+use crate::smb::cursor::Read;
+use crate::support::Wrong;
+
+pub(super) fn negotiate(data: &[u8]) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_negotiate_request", data);
+    let mut f = c.upto("byte_count", 3)?;
+    f.skip(1);
+    let mut rest = c.bytes("dialects", f.u16().into())?;
+    while !rest.is_empty() {
+        let dialect = &mut Cursor::new("SMB_dialect", rest);
+        dialect.upto("buffer_format", 1)?;
+        dialect.string(false, false)?;
+        rest = dialect.rest();
+    }
+    Ok(())
+}
 
 pub(super) fn negotiated(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    let words = c.u8()?;
-    c.u16()?;
-    match words {
-        0x01 => drop(c.u16()?),
+    data: &[u8],
+) -> Read<()> {
+    let record = "SMB1_negotiate_response";
+    let outer = &mut Cursor::new(record, data);
+    match outer.upto("dialect_index", 3)?.u8() {
+        0x01 => drop(outer.inner("SMB1_negotiate_core_response").all(2)?),
         0x0d => {
-            c.take(20)?;
-            let key = usize::from(c.u16()?);
-            c.take(4 + key)?;
-            c.string(h.unicode, true)?;
+            let c = &mut outer.inner("SMB1_negotiate_lanman_response");
+            let mut f = c.upto("byte_count", 26)?;
+            f.skip(20);
+            c.bytes("encryption_key", f.u16().into())?;
+            c.string(h.unicode, false)?;
         }
         0x11 => {
-            c.take(17)?;
-            let capabilities = c.u32()?;
-            c.take(10)?;
-            let key = usize::from(c.u8()?);
-            let bytes = usize::from(c.u16()?);
+            let c = &mut outer.inner("SMB1_negotiate_ntlm_response");
+            let mut f = c.upto("byte_count", 34)?;
+            f.skip(17);
+            let capabilities = f.u32();
+            f.skip(10);
+            let (key, bytes) = (f.u8(), u32::from(f.u16()));
             if capabilities & 0x8000_0000 == 0 {
-                c.take(key)?;
-                c.string(h.unicode, true)?;
+                c.bytes("encryption_key", key.into())?;
+                c.string(h.unicode, false)?;
             } else {
-                c.take(16)?;
-                core.login(cx, c.take(bytes.checked_sub(16)?)?);
+                c.upto("server_guid", 16)?;
+                core.login(cx, c.bytes("security_blob", bytes.wrapping_sub(16))?);
             }
         }
-        _ => return None,
+        index => return Err(Wrong::Case { record, index }),
     }
-    Some(())
+    Ok(())
 }
 
 pub(super) fn setup_request(
@@ -52,38 +70,44 @@ pub(super) fn setup_request(
     h: Header,
     at: Place,
     data: &[u8],
-) -> Option<()> {
-    let (words, rest) = data.split_first()?;
+) -> Read<()> {
+    let record = "SMB1_session_setup_andx_request";
+    let outer = &mut Cursor::new(record, data);
+    let words = outer.upto("word_count", 1)?.u8();
+    let (inner, n) = match words {
+        0x0a => ("SMB1_session_setup_andx_request_lanman", 22),
+        0x0c => ("SMB1_session_setup_andx_request_ntlm_extended_security", 26),
+        0x0d => ("SMB1_session_setup_andx_request_ntlm_nonextended_security", 28),
+        index => return Err(Wrong::Case { record, index }),
+    };
     let at = Place { offset: at.offset + 1, ..at };
-    let c = &mut Cursor::new(rest);
-    let next = next(c)?;
-    c.take(10)?;
+    let c = &mut outer.inner(inner);
+    let mut f = c.upto("byte_count", n)?;
+    let next = next(&mut f);
+    f.skip(10);
+    let length = u32::from(f.u16());
     let mut token: &[u8] = &[];
     let strings = match words {
         0x0a => {
-            let password = usize::from(c.u16()?);
-            c.take(6 + password)?;
+            c.bytes("account_password", length)?;
             4
         }
         0x0c => {
-            let length = usize::from(c.u16()?);
-            c.take(10)?;
-            token = c.take(length)?;
+            token = c.bytes("security_blob", length)?;
             2
         }
-        0x0d => {
-            let passwords = usize::from(c.u16()?) + usize::from(c.u16()?);
-            c.take(10 + passwords)?;
+        _ => {
+            c.bytes("case_insensitive_password", length)?;
+            c.bytes("case_sensitive_password", f.u16().into())?;
             4
         }
-        _ => return None,
     };
     for _ in 0..strings {
         c.string(h.unicode, true)?;
     }
     follow(cx, core, h, at, c, next, true)?;
     core.login(cx, token);
-    Some(())
+    Ok(())
 }
 
 pub(super) fn setup_response(
@@ -92,32 +116,34 @@ pub(super) fn setup_response(
     h: Header,
     at: Place,
     data: &[u8],
-) -> Option<()> {
-    let (words, rest) = data.split_first()?;
-    let at = Place { offset: at.offset + 1, ..at };
-    let c = &mut Cursor::new(rest);
-    if !matches!(words, 3 | 4) {
-        return c.u16().map(|_| ());
-    }
-    let next = next(c)?;
-    c.u16()?;
-    let mut token: &[u8] = &[];
-    let strings = if *words == 4 {
-        let length = usize::from(c.u16()?);
-        c.u16()?;
-        token = c.take(length)?;
-        2
-    } else if c.u16()? == 0 {
-        0
-    } else {
-        3
+) -> Read<()> {
+    let outer = &mut Cursor::new("SMB1_session_setup_andx_response", data);
+    let words = outer.upto("word_count", 1)?.u8();
+    let (inner, n) = match words {
+        3 => ("SMB1_session_setup_andx_response_lanman", 8),
+        4 => ("SMB1_session_setup_andx_response_ntlm", 10),
+        _ => return outer.upto("error", 2).map(drop),
     };
-    for _ in 0..strings {
+    let at = Place { offset: at.offset + 1, ..at };
+    let c = &mut outer.inner(inner);
+    let mut f = c.upto("byte_count", n)?;
+    let next = next(&mut f);
+    f.skip(2);
+    let length = f.u16();
+    let mut token: &[u8] = &[];
+    if words == 4 {
+        token = c.bytes("security_blob", length.into())?;
         c.string(h.unicode, true)?;
+        c.string(h.unicode, true)?;
+    } else if length != 0 {
+        for field in ["native_os", "native_lanman", "primary_domain"] {
+            c.has(field, 1, 1)?;
+            c.string(h.unicode, true)?;
+        }
     }
     follow(cx, core, h, at, c, next, false)?;
     core.login(cx, token);
-    Some(())
+    Ok(())
 }
 
 pub(super) fn tree_request(
@@ -125,20 +151,21 @@ pub(super) fn tree_request(
     core: &mut Core,
     h: Header,
     at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.u8()?;
-    let next = next(c)?;
-    c.u16()?;
-    let password = usize::from(c.u16()?);
-    c.take(2 + password)?;
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_tree_connect_andx_request", data);
+    let mut f = c.upto("byte_count", 11)?;
+    f.skip(1);
+    let next = next(&mut f);
+    f.skip(2);
+    c.list("password", f.u16().into(), 1)?;
     let path = c.string(h.unicode, false)?;
     let service = c.string(false, false)?;
     follow(cx, core, h, at, c, next, true)?;
     let path = text(cx, h.unicode, path);
     let service = text(cx, false, service);
     core.shares.connect_v1(cx.now, path, service);
-    Some(())
+    Ok(())
 }
 
 pub(super) fn tree_response(
@@ -146,17 +173,21 @@ pub(super) fn tree_response(
     core: &mut Core,
     h: Header,
     at: Place,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    let words = usize::from(c.u8()?);
-    let next = next(c)?;
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_tree_connect_andx_response", data);
+    let mut f = c.upto("andx", 5)?;
+    let words = usize::from(f.u8());
+    let next = next(&mut f);
     if words >= 3 {
-        c.take(2 * (words - 2))?;
+        c.list("optional_support", 1, 2)?;
+        c.pad("pad", 2 * (words - 3))?;
     }
-    let bytes = usize::from(c.u16()?);
+    let bytes = usize::from(c.upto("byte_count", 2)?.u16());
     let service = c.string(false, false)?;
     let mut file_system: &[u8] = &[];
     if bytes > service.len() {
+        c.has("native_file_system", 1, 1)?;
         file_system = c.string(h.unicode, false)?;
     }
     follow(cx, core, h, at, c, next, false)?;
@@ -166,7 +197,7 @@ pub(super) fn tree_response(
     }
     let file_system = text(cx, h.unicode, file_system);
     core.shares.connected_v1(cx, h.tree.into(), service, file_system);
-    Some(())
+    Ok(())
 }
 
 #[cfg(test)]

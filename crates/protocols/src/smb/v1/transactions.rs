@@ -9,6 +9,7 @@ use super::place;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
+use crate::smb::cursor::Read;
 
 /// What a transaction's name says it is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,66 +36,104 @@ pub(super) fn transaction_request(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.take(19)?;
-    let parameters = (usize::from(c.u16()?), c.u16()?);
-    c.u16()?;
-    let offset = c.u16()?;
-    let setup = usize::from(c.u8()?);
-    c.take(1 + 2 * setup + 2)?;
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_transaction_request", data);
+    let mut f = c.upto("reserved3", 29)?;
+    f.skip(19);
+    let (parameters, place_of) = (f.u16(), f.u16());
+    f.skip(2);
+    let offset = f.u16();
+    let setup = f.u8();
+    c.list("setup", setup.into(), 2)?;
+    c.upto("byte_count", 2)?;
     let kind = kind(h.unicode, c.string(h.unicode, false)?);
-    c.skip_to(place(parameters.1))?;
-    c.take(parameters.0)?;
-    c.skip_to(place(offset))?;
+    c.pad_to("pad1", place(place_of))?;
+    c.bytes("parameters", parameters.into())?;
+    c.pad_to("pad2", place(offset))?;
     if kind == Kind::Pipe {
         core.pipe(cx, 0, Dir::Orig, c.rest());
     }
     let is_pipe = kind == Kind::Pipe || kind == Kind::Unknown && core.is_pipe(h.tree.into());
     core.v1.pipes.insert(h.message, is_pipe);
-    Some(())
+    Ok(())
 }
 
 pub(super) fn transaction_response(
     cx: &mut Context<'_>,
     core: &mut Core,
     h: Header,
-    c: &mut Cursor<'_>,
-) -> Option<()> {
-    c.take(7)?;
-    let parameters = (usize::from(c.u16()?), c.u16()?);
-    c.u16()?;
-    let (count, offset) = (c.u16()?, c.u16()?);
-    c.u16()?;
-    let setup = usize::from(c.u8()?);
-    c.take(1 + 2 * setup + 2)?;
-    c.skip_to(place(parameters.1))?;
-    c.take(parameters.0)?;
-    c.skip_to(place(offset))?;
+    data: &[u8],
+) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_transaction_response", data);
+    let mut f = c.upto("reserved2", 21)?;
+    f.skip(7);
+    let (parameters, place_of) = (f.u16(), f.u16());
+    f.skip(2);
+    let (count, offset) = (f.u16(), f.u16());
+    f.skip(2);
+    let setup = f.u8();
+    c.list("setup", setup.into(), 2)?;
+    c.upto("byte_count", 2)?;
+    c.pad_to("pad0", place(place_of))?;
+    c.bytes("parameters", parameters.into())?;
+    c.pad_to("pad1", place(offset))?;
+    if count > 0 {
+        c.has("data", 1, 1)?;
+    }
     let is_pipe = core.v1.pipes.remove(&h.message).unwrap_or(false);
     if is_pipe && count > 0 {
         core.pipe(cx, 0, Dir::Resp, c.rest());
     }
-    Some(())
+    Ok(())
+}
+
+/// What is left of a request that is too long for one message.
+pub(super) fn secondary_request(data: &[u8]) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_transaction_secondary_request", data);
+    let mut f = c.upto("byte_count", 19)?;
+    f.skip(5);
+    let (parameters, place_of) = (f.u16(), f.u16());
+    f.skip(4);
+    let offset = f.u16();
+    c.pad_to("pad1", place(place_of))?;
+    c.bytes("parameters", parameters.into())?;
+    c.pad_to("pad2", place(offset))
 }
 
 /// Subcommands on the file system, which are not logged ([MS-CIFS] §2.2.6).
-pub(super) fn transaction2(h: Header, c: &mut Cursor<'_>) -> Option<()> {
-    c.take(21)?;
-    let offset = c.u16()?;
-    c.take(6)?;
-    let subcommand = c.u16()?;
-    c.u16()?;
-    c.skip_to(place(offset))?;
-    let mut c = Cursor::new(c.rest());
-    match subcommand {
-        0x01 => c.take(12)?,
-        0x05 => c.take(6)?,
-        0x10 => c.take(2)?,
-        0x07 => return c.take(4).map(|_| ()),
-        _ => return Some(()),
+pub(super) fn transaction2(h: Header, data: &[u8]) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_transaction2_request", data);
+    let mut f = c.upto("byte_count", 33)?;
+    f.skip(21);
+    let offset = f.u16();
+    f.skip(6);
+    let subcommand = f.u16();
+    c.pad_to("pad1", place(offset))?;
+    let (record, field, n) = match subcommand {
+        0x01 => ("trans2_find_first2_request", "search_storage_type", 12),
+        0x05 => ("trans2_query_path_info_request", "reserved", 6),
+        0x10 => ("trans2_get_dfs_referral_request", "max_referral_level", 2),
+        0x07 => return c.inner("trans2_query_file_info_request").all(4).map(drop),
+        _ => return Ok(()),
     };
-    c.string(h.unicode, false).map(|_| ())
+    let c = &mut c.inner(record);
+    c.upto(field, n)?;
+    c.string(h.unicode, false).map(drop)
+}
+
+/// What is left of those.
+pub(super) fn secondary_request2(data: &[u8]) -> Read<()> {
+    let c = &mut Cursor::new("SMB1_transaction2_secondary_request", data);
+    let mut f = c.upto("byte_count", 21)?;
+    f.skip(5);
+    let (parameters, place_of) = (f.u16(), f.u16());
+    f.skip(2);
+    let (count, offset) = (f.u16(), f.u16());
+    c.pad_to("pad1", place(place_of))?;
+    c.bytes("parameters", parameters.into())?;
+    c.pad_to("pad2", place(offset))?;
+    c.bytes("data", count.into()).map(drop)
 }
 
 #[cfg(test)]
@@ -152,6 +191,30 @@ mod tests {
         assert!(!c.broken());
         ask.truncate(40);
         c.ask(0x32, &ask);
-        assert!(c.broken());
+        let short = "out_of_bound: trans2_find_first2_request:search_storage_type: 12 > 6";
+        assert_eq!(c.failures(), [short]);
+    }
+
+    #[test]
+    fn transactions_cut_short_are_broken() {
+        // Three words of setup; parameters at byte 200 of the message; data at its end.
+        let cases = [
+            (31, 27, 3, "out_of_bound: SMB1_transaction_request:setup: 3 > 2"),
+            (31, 21, 200, "out_of_bound: SMB1_transaction_request:pad1: 168 > -137"),
+            (31, 19, 9, "out_of_bound: SMB1_transaction_request:parameters: 40 > 31"),
+            (28, 0, 0, "out_of_bound: SMB1_transaction_request:reserved3: 29 > 28"),
+        ];
+        for (len, at, value, why) in cases {
+            let mut ask = vec![0; len];
+            ask[at] = value;
+            let mut c = Client::new();
+            c.ask(0x25, &ask);
+            assert_eq!(c.failures(), [why]);
+        }
+        let mut answer = [0; 23];
+        answer[13] = 1;
+        let mut c = Client::new();
+        c.answer(0x25, &answer);
+        assert_eq!(c.failures(), ["out_of_bound: SMB1_transaction_response:data: 1 > 0"]);
     }
 }
