@@ -29,6 +29,8 @@ pub struct Analyzer {
     /// Sides that waited for a message, or its rest, when the place was lost. Zeek takes their next chunk for
     /// what they waited for, does not find it there, and loses the place again.
     torn: [Option<OutOfBound>; 2],
+    /// Sides that wait for a message: once one is whole, Zeek begins with the next at once.
+    begun: [bool; 2],
 }
 
 impl Analyzer {
@@ -40,12 +42,15 @@ impl Analyzer {
             chunks: 0,
             lost: true,
             torn: [None; 2],
+            begun: [false; 2],
         }
     }
 
     fn lose(&mut self) {
-        for (frames, torn) in self.frames.iter_mut().zip(&mut self.torn) {
-            *torn = torn.or(waited(frames));
+        for ((frames, torn), begun) in self.frames.iter_mut().zip(&mut self.torn).zip(self.begun) {
+            if begun && torn.is_none() {
+                *torn = Some(waited(frames));
+            }
             frames.reset();
         }
         self.lost = true;
@@ -54,17 +59,17 @@ impl Analyzer {
     /// Bytes of a side are no message.
     fn fail(&mut self, cx: &mut Context<'_>, from: Dir, wrong: Wrong) {
         cx.violation(Tag::Smb, &wrong.to_string(), &[]);
-        self.frames[from.index()].reset();
+        self.begun[from.index()] = false;
         self.lose();
     }
 }
 
 /// What Zeek misses where the bytes of a message that were there already are gone.
-fn waited(frames: &Frames) -> Option<OutOfBound> {
-    match frames.partial() {
-        [] => None,
-        [_, _, _, _, ..] => Some(OutOfBound::new("SMB_TCP", "message_type", 1, 0)),
-        _ => Some(OutOfBound::short_of("uint24", "", 3, -1)),
+fn waited(frames: &Frames) -> OutOfBound {
+    if frames.partial().len() < HEADER_LENGTH {
+        OutOfBound::short_of("uint24", "", 3, -1)
+    } else {
+        OutOfBound::new("SMB_TCP", "message_type", 1, 0)
     }
 }
 
@@ -108,6 +113,7 @@ impl Analyze for Analyzer {
         if let Some(e) = self.torn[from.index()].take() {
             return self.fail(cx, from, e.into());
         }
+        self.begun[from.index()] = true;
         while let Some(frame) = self.frames[from.index()].next(&mut data, need) {
             if let Err(e) = session_message(cx, &mut self.core, from, frame) {
                 return self.fail(cx, from, e);
@@ -132,6 +138,7 @@ impl Analyze for Analyzer {
 mod tests {
     use super::*;
     use crate::ntlm::message::tests::wide;
+    use crate::support::BINPAC;
     use crate::testing::Harness;
     use gannet_base::Proto;
     use proptest::prelude::*;
@@ -274,6 +281,28 @@ mod tests {
         assert!(h.violated(Tag::Smb));
         a.stream(&mut h.cx(), Dir::Orig, &whole);
         assert_eq!(a.chunks, 4);
+    }
+
+    #[test]
+    fn what_comes_after_a_gap_is_not_what_was_waited_for() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        let whole = session(&[v2(13, 1, 0, 0, &[4, 0, 0, 0])]);
+        for from in [Dir::Orig, Dir::Resp] {
+            a.stream(&mut h.cx(), from, &whole);
+        }
+        a.gap(&mut h.cx(), Dir::Orig, 10);
+        for from in [Dir::Orig, Dir::Resp, Dir::Orig, Dir::Resp] {
+            a.stream(&mut h.cx(), from, &whole);
+        }
+        assert_eq!(a.chunks, 4);
+        a.stream(&mut h.cx(), Dir::Orig, &whole[..4]);
+        a.gap(&mut h.cx(), Dir::Orig, 10);
+        a.stream(&mut h.cx(), Dir::Orig, &whole);
+        let why: Vec<_> = h.violations().into_iter().map(|(_, why)| why).collect();
+        let begins = |n: usize, end: &str| why[n] == format!("{BINPAC}out_of_bound: {end}");
+        assert!(begins(0, "uint24: 3 > -1") && begins(1, "uint24: 3 > -1"));
+        assert!(begins(2, "SMB_TCP:message_type: 1 > 0") && why.len() == 3);
     }
 
     proptest! {
