@@ -287,6 +287,6 @@ impl Shard {
         }
         slot.ext.rare().tunnels_failed.insert(tag as u8);
         let data = &data[..data.len().min(40)];
-        failure::log(&mut self.env, self.now, &slot.conn, "packet", tag, reason, data);
+        failure::log(&mut self.env, self.now, &slot.conn, "packet", tag, reason.as_bytes(), data);
     }
 }

@@ -51,7 +51,7 @@ pub enum Request {
         /// Who says so.
         tag: Tag,
         /// In words, for analyzer.log.
-        reason: String,
+        reason: Vec<u8>,
         /// The first bytes that show it.
         data: Vec<u8>,
     },
@@ -143,8 +143,13 @@ impl Context<'_> {
     /// The bytes are not this protocol: early in a connection the analyzer is taken off (its
     /// [`finish`](crate::Analyze::finish) is called when the packet is done), later it stays.
     pub fn violation(&mut self, tag: Tag, reason: &str, data: &[u8]) {
+        self.violation_bytes(tag, reason.into(), data);
+    }
+
+    /// The same, with a reason that quotes what was sent.
+    pub fn violation_bytes(&mut self, tag: Tag, reason: Vec<u8>, data: &[u8]) {
         let data = data[..data.len().min(40)].to_vec();
-        self.requests.push(Request::Violation { tag, reason: reason.to_owned(), data });
+        self.requests.push(Request::Violation { tag, reason, data });
     }
 
     /// Nothing more will be learned: the analyzer is taken off when the packet is done, and its

@@ -29,7 +29,7 @@ gannet_log::row! {
         /// Transport.
         proto: Option<Proto> = "proto",
         /// What was wrong.
-        failure_reason: &'a str = "failure_reason",
+        failure_reason: &'a [u8] = "failure_reason",
         /// The first bytes that show it.
         failure_data: Option<&'a [u8]> = "failure_data",
     }
@@ -37,7 +37,15 @@ gannet_log::row! {
 
 /// Writes a row for a connection. Protocols that only some builds of Zeek know have none, unless they
 /// are to be followed as those do.
-pub fn log(env: &mut Env, now: Time, conn: &Conn, kind: &str, tag: Tag, reason: &str, data: &[u8]) {
+pub fn log(
+    env: &mut Env,
+    now: Time,
+    conn: &Conn,
+    kind: &str,
+    tag: Tag,
+    reason: &[u8],
+    data: &[u8],
+) {
     if tag.needs_spicy() && !env.inner_protocols {
         return;
     }
@@ -65,7 +73,7 @@ pub(crate) fn log_file(logs: &mut Logs, now: Time, file: &Trouble, analyzer: &st
         fuid: Some(file.fuid),
         id: file.conn.map(|(_, id)| id),
         proto: None,
-        failure_reason: reason,
+        failure_reason: reason.as_bytes(),
         failure_data: None,
     });
 }
@@ -82,7 +90,7 @@ mod tests {
             h.env.inner_protocols = inner;
             let cx = h.cx();
             for tag in [Tag::Http, Tag::Redis] {
-                log(cx.env, cx.now, cx.conn, "protocol", tag, "no such thing", b"");
+                log(cx.env, cx.now, cx.conn, "protocol", tag, b"no such thing", b"");
             }
             let rows = h.rows("analyzer");
             let names: Vec<_> = rows.iter().map(|r| &*r["analyzer_name"]).collect();

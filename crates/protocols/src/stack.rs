@@ -401,7 +401,7 @@ impl Session<'_> {
     }
 
     /// A protocol that was confirmed is none after all.
-    fn fail(&mut self, conn: &mut Conn, tag: Tag, reason: &str, data: &[u8]) {
+    fn fail(&mut self, conn: &mut Conn, tag: Tag, reason: &[u8], data: &[u8]) {
         let service = tag as u8;
         if !conn.services.contains(service) {
             return;

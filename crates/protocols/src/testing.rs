@@ -81,7 +81,9 @@ impl Harness {
     /// The violations that were reported, and why.
     pub(crate) fn violations(&self) -> Vec<(Tag, String)> {
         let told = self.requests.iter().filter_map(|r| match r {
-            Request::Violation { tag, reason, .. } => Some((*tag, reason.clone())),
+            Request::Violation { tag, reason, .. } => {
+                Some((*tag, String::from_utf8_lossy(reason).into_owned()))
+            }
             _ => None,
         });
         told.collect()

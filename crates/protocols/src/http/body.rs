@@ -61,8 +61,10 @@ pub(super) struct Scope<'s, 'c> {
 }
 
 impl Scope<'_, '_> {
+    /// An oddity, and what was sent for it: up to a NUL, where texts end for Zeek.
     pub(super) fn weird(&mut self, name: &'static str, addl: &[u8]) {
-        self.cx.weird(name, &String::from_utf8_lossy(addl), Some("HTTP"));
+        let end = memchr::memchr(0, addl).unwrap_or(addl.len());
+        self.cx.weird_bytes(name, &addl[..end], Some("HTTP"));
     }
 }
 

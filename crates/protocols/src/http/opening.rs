@@ -97,8 +97,7 @@ impl Analyzer {
 
         if version == Version::V0_9 {
             if request.method != b"GET" {
-                let addl = String::from_utf8_lossy(request.method);
-                cx.weird("invalid_http_09_request_method", &addl, Some("HTTP"));
+                cx.weird_bytes("invalid_http_09_request_method", request.method, Some("HTTP"));
             }
             if self.sides[1].message.is_some() {
                 cx.weird("http_09_reply_before_request", "", Some("HTTP"));

@@ -327,7 +327,7 @@ impl Exchanges {
         e.uri = Some(uri.into());
         cx.conn.note_table(self.pending.len());
         if !METHODS.contains(&method) {
-            cx.weird("unknown_HTTP_method", &String::from_utf8_lossy(method), None);
+            cx.weird_bytes("unknown_HTTP_method", method, None);
         }
     }
 

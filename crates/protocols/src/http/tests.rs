@@ -362,6 +362,15 @@ fn damaged_compression_is_told() {
     assert_eq!(weirds(&[(Dir::Orig, GET), (Dir::Resp, response)]), ["inflate_failed"]);
 }
 
+#[test]
+fn a_weird_shows_what_was_sent_byte_for_byte() {
+    let response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\xff\xfeg\0h\r\n";
+    let (_, h) = run(&[(Dir::Orig, GET), (Dir::Resp, response)]);
+    let rows = h.rows("weird");
+    assert_eq!(rows[0]["name"], "HTTP_bad_chunk_size");
+    assert_eq!(rows[0]["addl"], "\\xff\\xfeg");
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(chunks: Vec<(bool, Vec<u8>)>) {

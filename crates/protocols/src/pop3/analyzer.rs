@@ -56,7 +56,7 @@ enum Asked {
 #[derive(Debug)]
 struct Pending {
     /// The word, or what stood in its place.
-    word: Result<Word, String>,
+    word: Result<Word, Vec<u8>>,
     has_argument: bool,
     mechanism: Mechanism,
 }
@@ -117,7 +117,7 @@ impl Analyzer {
         }
         let parts = Parts::of(line);
         self.pending.push_back(Pending {
-            word: parts.word().ok_or_else(|| parts.shown()),
+            word: parts.word().ok_or_else(|| parts.shown().to_vec()),
             has_argument: !parts.argument.is_empty(),
             mechanism: Mechanism::parse(parts.argument),
         });
@@ -165,7 +165,7 @@ impl Analyzer {
                 if self.authenticating {
                     return;
                 }
-                cx.weird("pop3_client_command_unknown", text, SOURCE);
+                cx.weird_bytes("pop3_client_command_unknown", text, SOURCE);
                 self.unknown += 1;
                 if self.unknown > MAX_UNKNOWN {
                     cx.violation(Tag::Pop3, "too many unknown client commands", b"");
@@ -242,9 +242,9 @@ impl Analyzer {
             None => {
                 if !self.authenticating {
                     let text = parts.shown();
-                    let reason = format!("unknown server command ({text})");
-                    cx.violation(Tag::Pop3, &reason, line);
-                    cx.weird("pop3_server_command_unknown", &text, SOURCE);
+                    let reason = [b"unknown server command (", text, b")"].concat();
+                    cx.violation_bytes(Tag::Pop3, reason, line);
+                    cx.weird_bytes("pop3_server_command_unknown", text, SOURCE);
                 }
             }
             Some(Word::Ok) => self.granted(cx, line),
@@ -496,6 +496,21 @@ mod tests {
         assert!(h.violated(Tag::Pop3));
         let weirds: Vec<_> = h.rows("weird").iter().map(|r| r["addl"].clone()).collect();
         assert_eq!(weirds, ["*2", "+PONG"]);
+    }
+
+    #[test]
+    fn words_that_are_no_text_are_shown_byte_for_byte() {
+        let mut h = Harness::new(Proto::Tcp, 110);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Orig, b"\x80\xff go\r\n");
+        a.stream(&mut h.cx(), Resp, b"\xfe\r\n");
+        let weirds: Vec<_> = h.rows("weird").iter().map(|r| r["addl"].clone()).collect();
+        assert_eq!(weirds, ["\\x80\\xff", "\\xfe"]);
+        let requests = h.requests.iter().filter_map(|r| match r {
+            crate::context::Request::Violation { reason, .. } => Some(&reason[..]),
+            _ => None,
+        });
+        assert!(requests.eq([&b"unknown server command (\xfe)"[..]]));
     }
 
     #[test]

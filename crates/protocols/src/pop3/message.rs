@@ -145,9 +145,9 @@ impl<'a> Parts<'a> {
         self.first.and_then(Word::parse)
     }
 
-    /// The first word for people to read.
-    pub fn shown(&self) -> String {
-        String::from_utf8_lossy(self.first.unwrap_or(b"???")).into_owned()
+    /// The first word, or what stands for it.
+    pub fn shown(&self) -> &'a [u8] {
+        self.first.unwrap_or(b"???")
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
         let parts = Parts::of(b" \tTOP  1  0 ");
         assert_eq!((parts.word(), parts.argument), (Some(Word::Top), &b"1  0"[..]));
         assert_eq!(Parts::of(b"  ").first, None);
-        assert_eq!(Parts::of(b"").shown(), "???");
+        assert_eq!(Parts::of(b"").shown(), b"???");
         assert_eq!(Parts::of(b"QUIT\0 x"), Parts { first: Some(b"QUIT"), argument: b"" });
         assert_eq!(Mechanism::parse(b"LOGIN"), Mechanism::Login);
         assert_eq!(Mechanism::parse(b"CRAM-MD5"), Mechanism::Other);

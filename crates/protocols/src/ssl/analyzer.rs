@@ -524,11 +524,11 @@ mod tests {
             .requests
             .iter()
             .filter_map(|r| match r {
-                Request::Violation { reason, .. } => Some(reason.as_str()),
+                Request::Violation { reason, .. } => Some(&reason[..]),
                 _ => None,
             })
             .collect();
-        assert_eq!(reasons, ["Invalid version in TLS connection. Version: 17748"]);
+        assert_eq!(reasons, [&b"Invalid version in TLS connection. Version: 17748"[..]]);
         assert!(h.rows("ssl").is_empty());
     }
 

@@ -94,9 +94,8 @@ impl Handshake {
         if let (Some(key), Some(accept)) = (&self.key, &self.accept) {
             let expected = expected_accept(key);
             if expected.as_bytes() != &accept[..] {
-                let found = String::from_utf8_lossy(accept);
-                let addl = format!("expected={expected}, found={found}");
-                cx.weird("websocket_wrong_accept_header", &addl, Some("WebSocket"));
+                let addl = [&b"expected="[..], expected.as_bytes(), b", found=", accept].concat();
+                cx.weird_bytes("websocket_wrong_accept_header", &addl, Some("WebSocket"));
             }
         }
         cx.log(&WebSocketRow {
