@@ -1,5 +1,4 @@
-//! Content and transfer encodings: gzip and deflate (RFC 9110 section 8.4.1), base64 and
-//! quoted-printable (RFC 2045 section 6).
+//! Content encodings: gzip and deflate (RFC 9110 section 8.4.1).
 
 use flate2::Decompress;
 use flate2::FlushDecompress;
@@ -132,123 +131,6 @@ pub(super) struct Input<'d> {
     fresh: bool,
 }
 
-/// Why base64 text was not all taken; the first reason is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BadBase64 {
-    /// This byte is not of the alphabet and was left out.
-    Byte(u8),
-    /// Groups after the padding were left out.
-    AfterPadding,
-    /// The last group lacked so many characters.
-    Incomplete(u8),
-}
-
-impl std::fmt::Display for BadBase64 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Byte(c) => write!(f, "character {c} ignored by Base64 decoding"),
-            Self::AfterPadding => f.write_str("extra base64 groups after '=' padding are ignored"),
-            Self::Incomplete(n) => {
-                write!(f, "incomplete base64 group, padding with {} bits of 0", n * 6)
-            }
-        }
-    }
-}
-
-/// Decodes base64 that comes in pieces.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Base64 {
-    group: u32,
-    have: u8,
-    padding: u8,
-    ended: bool,
-    bad: Option<BadBase64>,
-}
-
-impl Base64 {
-    /// The first reason why something was left out.
-    pub(super) fn bad(&self) -> Option<BadBase64> {
-        self.bad
-    }
-
-    /// Decodes `data` onto the end of `out`.
-    pub(super) fn push(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        for &c in data {
-            let value = match c {
-                b'A'..=b'Z' => c - b'A',
-                b'a'..=b'z' => c - b'a' + 26,
-                b'0'..=b'9' => c - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                b'=' => {
-                    self.padding = self.padding.saturating_add(1);
-                    0
-                }
-                _ => {
-                    self.bad.get_or_insert(BadBase64::Byte(c));
-                    continue;
-                }
-            };
-            self.group = self.group << 6 | u32::from(value);
-            self.have += 1;
-            if self.have == 4 {
-                self.flush(out);
-            }
-        }
-    }
-
-    /// The end of the text: what an incomplete last group holds.
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
-        let missing = 4 - self.have;
-        if missing == 4 {
-            return;
-        }
-        // Padding characters that are there count as characters; those added do too.
-        self.bad.get_or_insert(BadBase64::Incomplete(missing));
-        self.push(&b"==="[..usize::from(missing.min(3))], out);
-    }
-
-    fn flush(&mut self, out: &mut Vec<u8>) {
-        let bytes = self.group.to_be_bytes();
-        self.group = 0;
-        self.have = 0;
-        if self.ended {
-            self.bad.get_or_insert(BadBase64::AfterPadding);
-            self.padding = 0;
-            return;
-        }
-        let n = 3usize.saturating_sub(usize::from(self.padding));
-        out.extend_from_slice(&bytes[1..1 + n]);
-        self.ended = self.padding > 0;
-        self.padding = 0;
-    }
-}
-
-/// Decodes a line of quoted-printable text onto the end of `out`, with its line end unless that is
-/// a soft one.
-pub(super) fn quoted_printable(line: &[u8], out: &mut Vec<u8>) {
-    let end = line.iter().rposition(|c| !matches!(c, b' ' | b'\t')).map_or(0, |n| n + 1);
-    let mut i = 0;
-    while i < end {
-        if line[i] != b'=' {
-            out.push(line[i]);
-        } else if i + 1 == end {
-            return;
-        } else {
-            let digit = |at: usize| line.get(at).and_then(|c| (*c as char).to_digit(16));
-            match (digit(i + 1), digit(i + 2)) {
-                (Some(a), Some(b)) => {
-                    out.push((a << 4 | b) as u8);
-                    i += 2;
-                }
-                _ => out.push(b'='),
-            }
-        }
-        i += 1;
-    }
-    out.extend(b"\r\n");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,35 +196,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn base64_of_every_padding() {
-        let decode = |text: &[u8]| {
-            let (mut b, mut out) = (Base64::default(), Vec::new());
-            b.push(text, &mut out);
-            b.finish(&mut out);
-            (out, b.bad())
-        };
-        assert_eq!(decode(b"YWJj"), (b"abc".to_vec(), None));
-        assert_eq!(decode(b"YWI="), (b"ab".to_vec(), None));
-        assert_eq!(decode(b"YQ=="), (b"a".to_vec(), None));
-        assert_eq!(decode(b"YWI"), (b"ab".to_vec(), Some(BadBase64::Incomplete(1))));
-        assert_eq!(decode(b"Y*Q=="), (b"a".to_vec(), Some(BadBase64::Byte(b'*'))));
-        assert_eq!(decode(b"YQ==YWJj"), (b"a".to_vec(), Some(BadBase64::AfterPadding)));
-    }
-
-    #[test]
-    fn quoted_printable_lines() {
-        let decode = |line: &[u8]| {
-            let mut out = Vec::new();
-            quoted_printable(line, &mut out);
-            out
-        };
-        assert_eq!(decode(b"a=3Db \t"), b"a=b\r\n");
-        assert_eq!(decode(b"soft="), b"soft");
-        assert_eq!(decode(b"=zz"), b"=zz\r\n");
-        assert_eq!(decode(b""), b"\r\n");
     }
 
     proptest! {

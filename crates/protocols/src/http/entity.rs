@@ -3,10 +3,10 @@
 use gannet_base::Uid;
 
 use super::body::Scope;
-use super::coding::Base64;
 use super::coding::Inflate;
-use super::coding::quoted_printable;
 use super::files::BodyFile;
+use crate::support::mime::Base64;
+use crate::support::mime::decode_quoted_printable;
 
 /// Whether a message has a body when its header does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,14 +151,16 @@ impl Entity {
             }
             Transfer::Base64 => {
                 let mut out = Vec::with_capacity(data.len() / 4 * 3 + 3);
-                if let Some(base64) = &mut self.base64 {
-                    base64.push(data, &mut out);
+                if let Some(base64) = &mut self.base64
+                    && let Some(complaint) = base64.decode(data, &mut out)
+                {
+                    s.cx.weird("base64_illegal_encoding", &complaint, None);
                 }
                 self.submit(s, &out);
             }
             Transfer::QuotedPrintable => {
                 let mut out = Vec::with_capacity(data.len() + 2);
-                quoted_printable(data, &mut out);
+                decode_quoted_printable(data, &mut out);
                 self.submit(s, &out);
             }
         }
@@ -168,9 +170,8 @@ impl Entity {
     pub(super) fn end_of_body(&mut self, s: &mut Scope<'_, '_>) {
         if let Some(mut base64) = self.base64.take() {
             let mut out = Vec::new();
-            base64.finish(&mut out);
-            if let Some(bad) = base64.bad() {
-                s.cx.weird("base64_illegal_encoding", &bad.to_string(), None);
+            if let Some(complaint) = base64.finish(&mut out) {
+                s.cx.weird("base64_illegal_encoding", &complaint, None);
             }
             self.submit(s, &out);
         }

@@ -13,7 +13,6 @@ use gannet_log::Vector;
 use gannet_log::write_addr;
 use gannet_log::write_count;
 
-use super::coding::Base64;
 use super::header::Field;
 use super::header::WEBSOCKET;
 use super::message::Version;
@@ -22,6 +21,7 @@ use super::message::disposition_filename;
 use super::syntax::skip_blanks;
 use crate::Context;
 use crate::policy::software::Found;
+use crate::support::mime::Base64;
 use crate::websocket::Handshake;
 use crate::websocket::Origin;
 
@@ -506,14 +506,13 @@ impl Exchanges {
 /// The user of basic authentication (RFC 7617), and what was wrong with the encoding.
 fn basic_user(value: &[u8]) -> (Vec<u8>, Option<String>) {
     let (mut decoder, mut text) = (Base64::default(), Vec::new());
-    decoder.push(skip_blanks(&value[5..]), &mut text);
-    if decoder.bad().is_some() {
+    let mut bad = decoder.decode(skip_blanks(&value[5..]), &mut text);
+    if decoder.failed() {
         // One wrong character spoils all of it.
         text.clear();
     } else {
-        decoder.finish(&mut text);
+        bad = decoder.finish(&mut text);
     }
-    let bad = decoder.bad().map(|b| b.to_string());
     let user = match memchr::memchr(b':', &text) {
         Some(n) => text[..n].to_vec(),
         None => [b"<problem-decoding> (", value, b")"].concat(),

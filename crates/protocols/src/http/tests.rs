@@ -371,6 +371,19 @@ fn a_weird_shows_what_was_sent_byte_for_byte() {
     assert_eq!(rows[0]["addl"], "\\xff\\xfeg");
 }
 
+#[test]
+fn a_wrong_character_of_base64_is_told_when_it_comes() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    let head = b"POST / HTTP/1.1\r\nContent-Transfer-Encoding: base64\r\nContent-Length: 9\r\n\r\n";
+    a.stream(&mut h.cx(), Dir::Orig, head);
+    a.stream(&mut h.cx(), Dir::Orig, b"YW*");
+    assert_eq!(h.rows("weird")[0]["addl"], "character 42 ignored by Base64 decoding");
+    a.stream(&mut h.cx(), Dir::Orig, b"Jj=YWI");
+    a.finish(&mut h.cx());
+    assert_eq!(h.rows("weird").len(), 1);
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(chunks: Vec<(bool, Vec<u8>)>) {
