@@ -120,6 +120,14 @@ impl UidSource {
         Self::finish(b'F', &h)
     }
 
+    /// The uid of a file that is known by what it is, such as a place on a server, and not by who
+    /// carries it: the same each time that it comes.
+    pub fn named_file(&self, name: &[u8]) -> Uid {
+        let mut h = SipHasher24::new_with_keys(self.seed, 0x4e46);
+        h.write(name);
+        Self::finish(b'F', &h)
+    }
+
     fn finish(kind: u8, h: &SipHasher24) -> Uid {
         let h = h.finish128();
         Uid { kind, high: (h.h1 >> 32) as u32, low: h.h2 }
@@ -171,5 +179,8 @@ mod tests {
         assert_ne!(a, s.connection(2, 0));
         assert_ne!(a, UidSource::new(1).connection(1, 0));
         assert_ne!(s.file(a, 0), s.file(a, 1));
+        assert_eq!(s.named_file(b"a"), s.named_file(b"a"));
+        assert_ne!(s.named_file(b"a"), s.named_file(b"b"));
+        assert_ne!(s.named_file(b"a"), UidSource::new(1).named_file(b"a"));
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct BodyFile {
     shared: bool,
 }
 
-/// What a key of [`Shared::ranges`] goes by, its first byte: two hosts and a URL,
+/// What a key of [`Shared::ranges`] goes by, its first byte: a client, a URL and a server,
 const BY_URL: u8 = 0;
 /// or a connection and one of its entities.
 const BY_ENTITY: u8 = 1;
@@ -73,23 +73,24 @@ impl Shared {
 impl BodyFile {
     /// A file begins. `fuid` is its name where it had one before.
     fn start(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: &mut Option<Uid>) -> Self {
-        if !s.from.is_orig() && s.facts.reply_code == 206 {
-            return Self::join(s, total_bytes);
+        let shared = s.facts.reply_code == 206;
+        if !s.from.is_orig() && (shared || s.exchanges.asks_for_range()) {
+            return Self::join(s, total_bytes, shared);
         }
         let (id, exchange) = new_file(s, total_bytes, *fuid);
         *fuid = s.cx.env.files.fuid(id);
         Self { id, exchange, typed: false, shared: false }
     }
 
-    /// A range of a file: of the same one as other ranges of the same URL between the same two
-    /// hosts, if it was asked for by range.
-    fn join(s: &mut Scope<'_, '_>, total_bytes: Option<u64>) -> Self {
+    /// The answer to a request for a range, or a range: of the same file as other ranges of the same
+    /// URL between the same two hosts, if it was asked for by range. A client's file of one URL has one
+    /// name for good. `shared`: it is a range, so that its end is not the file's.
+    fn join(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, shared: bool) -> Self {
         Shared::sweep(s.cx.env, s.cx.now);
         let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
         let mut key = Vec::with_capacity(128);
         key.push(BY_URL);
         key.extend(conn.orig_h.octets());
-        key.extend(conn.resp_h.octets());
         if !s.exchanges.range_url(conn, &mut key) {
             let [depth, entity] = s.exchanges.entity_name(Dir::Resp);
             key.clear();
@@ -97,7 +98,8 @@ impl BodyFile {
             key.extend([uid.bits(), depth, entity].map(u64::to_be_bytes).as_flattened());
         }
         let env = &mut *s.cx.env;
-        let mut old_name = None;
+        let name = env.uids.named_file(&key);
+        key.extend(conn.resp_h.octets());
         if let Some(range) = env.http.ranges.get_mut(&key[..]) {
             let id = range.id;
             if !env.files.is_over(id) {
@@ -110,14 +112,14 @@ impl BodyFile {
                     range.exchange = s.exchanges.file(Dir::Resp, fuid, filename);
                 }
                 let exchange = if range.uid == uid { range.exchange } else { u64::MAX };
-                return Self { id, exchange, typed: false, shared: true };
+                let typed = env.files.mime_type(id).is_some();
+                return Self { id, exchange, typed, shared };
             }
-            old_name = env.files.fuid(id);
             env.files.end(&mut env.logs, s.cx.now, id);
         }
-        let (id, exchange) = new_file(s, total_bytes, old_name);
+        let (id, exchange) = new_file(s, total_bytes, Some(name));
         s.cx.env.http.ranges.insert(key.into_boxed_slice(), RangeFile { id, uid, exchange });
-        Self { id, exchange, typed: false, shared: true }
+        Self { id, exchange, typed: false, shared }
     }
 
     fn tell_type(&mut self, s: &mut Scope<'_, '_>, mime_type: Option<&'static str>) {

@@ -451,6 +451,12 @@ impl Exchanges {
         e.entity.as_ref()?.as_ref().map(|name| name.to_vec())
     }
 
+    /// Whether the request at hand asks for a range.
+    pub(super) fn asks_for_range(&mut self) -> bool {
+        let depth = self.current;
+        self.by_depth(depth).is_some_and(|e| e.range_request)
+    }
+
     /// Whether responses to the request at hand may be parts of one file; if so, appends its URL.
     pub(super) fn range_url(&mut self, id: ConnId, url: &mut Vec<u8>) -> bool {
         let depth = self.current;

@@ -363,6 +363,43 @@ fn damaged_compression_is_told() {
 }
 
 #[test]
+fn answers_to_requests_for_ranges_have_the_name_of_their_url() {
+    let get = |path: &str| {
+        format!("GET {path} HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n").into_bytes()
+    };
+    let answer = |text: &str| {
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
+    };
+    let (rows, h) = run(&[
+        (Dir::Orig, &get("/a")),
+        (Dir::Resp, &answer("one")),
+        (Dir::Orig, &get("/a")),
+        (Dir::Resp, &answer("three")),
+        (Dir::Orig, &get("/b")),
+        (Dir::Resp, &answer("one")),
+    ]);
+    let fuids: Vec<_> = rows.iter().map(|r| r["resp_fuids"].clone()).collect();
+    assert_eq!(fuids[0], fuids[1]);
+    assert_ne!(fuids[0], fuids[2]);
+    let files = h.rows("files");
+    let seen: Vec<_> = files.iter().map(|r| (&r["fuid"], &*r["seen_bytes"])).collect();
+    assert_eq!(seen, [(&fuids[0], "3"), (&fuids[0], "5"), (&fuids[2], "3")]);
+}
+
+#[test]
+fn a_range_that_is_refused_ends_its_file() {
+    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
+    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 3-5/9\r\n\r\nabc";
+    let no = b"HTTP/1.1 416 No\r\nContent-Length: 2\r\n\r\nno";
+    let (rows, h) = run(&[(Dir::Orig, get), (Dir::Resp, part), (Dir::Orig, get), (Dir::Resp, no)]);
+    // Its words are added to the file, which the first row names.
+    assert_ne!(rows[0]["resp_fuids"], "-");
+    assert_eq!(rows[1]["resp_fuids"], "-");
+    assert_eq!(h.rows("files").len(), 1);
+    assert_eq!(h.rows("files")[0]["timedout"], "F");
+}
+
+#[test]
 fn a_weird_shows_what_was_sent_byte_for_byte() {
     let response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\xff\xfeg\0h\r\n";
     let (_, h) = run(&[(Dir::Orig, GET), (Dir::Resp, response)]);

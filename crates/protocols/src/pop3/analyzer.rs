@@ -340,7 +340,7 @@ impl Sink for Files<'_, '_> {
 
     fn data(&mut self, _depth: usize, data: &[u8]) {
         let file = *self.file.get_or_insert_with(|| {
-            self.cx.file_start(FileStart {
+            let id = self.cx.file_start(FileStart {
                 source: "POP3",
                 from: Dir::Resp,
                 depth: 0,
@@ -348,7 +348,12 @@ impl Sink for Files<'_, '_> {
                 total_bytes: None,
                 parent: None,
                 mime_type: None,
-            })
+            });
+            // Zeek tells files of POP3 apart by nothing but the time they begin.
+            let time = self.cx.now.as_nanos().to_be_bytes();
+            let name = [self.cx.conn.uid.bits().to_be_bytes(), time].concat();
+            self.cx.env.files.set_fuid(id, self.cx.env.uids.named_file(&name));
+            id
         });
         self.cx.file_data(file, data);
     }
@@ -464,6 +469,16 @@ mod tests {
         assert_eq!((&*files[0]["source"], &*files[0]["seen_bytes"]), ("POP3", "14"));
         assert_eq!((&*files[0]["is_orig"], &*files[0]["depth"]), ("F", "0"));
         assert!(!h.violated(Tag::Pop3));
+    }
+
+    #[test]
+    fn files_that_begin_at_one_time_have_one_name() {
+        let mut lines = LOGIN.to_vec();
+        lines.push((Orig, "RETR 1\r\nRETR 2\r\n"));
+        lines.push((Resp, "+OK\r\nA: b\r\n\r\none\r\n.\r\n+OK\r\nA: b\r\n\r\ntwo\r\n.\r\n"));
+        let files = talk(&lines).rows("files");
+        assert_eq!(files.len(), 2);
+        assert_eq!(files[0]["fuid"], files[1]["fuid"]);
     }
 
     #[test]

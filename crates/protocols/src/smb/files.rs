@@ -67,12 +67,10 @@ pub(super) fn data(
     let key = key(cx, file)?;
     let (uid, conn, now) = (cx.conn.uid, cx.conn.id, cx.now);
     let known = cx.env.smb.files.get(&key).copied();
-    let mut fuid = None;
     let (id, is_new) = match known {
         Some(id) if !cx.env.files.is_over(id) => (id, cx.env.files.join(id, uid, conn)),
         _ => {
             if let Some(id) = known {
-                fuid = cx.env.files.fuid(id);
                 cx.file_end(id);
             }
             let id = cx.file_start(FileStart {
@@ -84,9 +82,9 @@ pub(super) fn data(
                 parent: None,
                 mime_type: None,
             });
-            if let Some(fuid) = fuid {
-                cx.env.files.set_fuid(id, fuid);
-            }
+            // However often it is opened, it has one name until it changes.
+            let fuid = cx.env.uids.named_file(&key);
+            cx.env.files.set_fuid(id, fuid);
             cx.env.smb.files.insert(key, id);
             (id, true)
         }

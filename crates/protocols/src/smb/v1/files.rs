@@ -159,6 +159,11 @@ mod tests {
     fn opened() -> Client {
         let mut c = Client::new();
         c.connect(b"A:");
+        open(&mut c);
+        c
+    }
+
+    fn open(c: &mut Client) {
         let mut request = b"\x18\xff\0\0\0".to_vec();
         request.resize(51, 0);
         request.extend_from_slice(b"a.txt\0");
@@ -166,7 +171,25 @@ mod tests {
         let mut response = b"\x22\xff\0\0\0\0\x09\0".to_vec();
         response.resize(71, 0);
         c.answer(0xa2, &response);
-        c
+    }
+
+    #[test]
+    fn a_file_has_one_name_however_often_it_is_read() {
+        let mut c = opened();
+        let request = [&[10, 0xff, 0, 0, 0, 9, 0][..], &[0; 16]].concat();
+        let mut response = vec![12, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 59, 0];
+        response.resize(27, 0);
+        response.extend_from_slice(b"hello");
+        for _ in 0..2 {
+            c.ask(0x2e, &request);
+            c.answer(0x2e, &response);
+            c.ask(0x04, &[3, 9, 0, 0, 0, 0, 0, 0, 0]);
+            c.answer(0x04, &[0, 0, 0]);
+            open(&mut c);
+        }
+        let rows = c.finish().rows("files");
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0]["fuid"], rows[1]["fuid"]);
     }
 
     #[test]
