@@ -88,7 +88,7 @@ fn window_scale(mut options: &[u8]) -> Option<u8> {
             0 => break,
             1 => options = rest,
             _ => {
-                let len = usize::from(*rest.first()?);
+                let Some(len) = rest.first().map(|len| usize::from(*len)) else { break };
                 if len == 0 || len > options.len() {
                     break;
                 }
@@ -100,4 +100,25 @@ fn window_scale(mut options: &[u8]) -> Option<u8> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scale_counts_whatever_follows_it() {
+        let cases: [(&[u8], Option<u8>); 6] = [
+            (&[2, 4, 5, 180, 1, 3, 3, 7], Some(7)),
+            (&[3, 3, 7, 0], Some(7)),
+            // A kind without room for its length, a length that does not fit, and none at all.
+            (&[3, 3, 7, 8], Some(7)),
+            (&[3, 3, 7, 8, 10, 0], Some(7)),
+            (&[3, 3, 7, 8, 0, 3, 3, 9], Some(7)),
+            (&[8, 10, 0, 3, 3, 7], None),
+        ];
+        for (options, scale) in cases {
+            assert_eq!(window_scale(options), scale, "{options:?}");
+        }
+    }
 }
