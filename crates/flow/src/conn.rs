@@ -376,12 +376,24 @@ impl Conn {
     }
 
     /// Counts a UDP payload of a stated length, which is negative where the header's own length
-    /// field is too small: such a datagram does not show that its sender is there.
+    /// field is too small: such a datagram does not show that its sender is there, and takes from what
+    /// others showed.
     #[inline]
     pub fn count_udp(&mut self, from: Dir, len: i32) {
+        if len < 0 {
+            return self.count_short_udp(from, len);
+        }
         self.add_payload(from, i64::from(len));
-        if len >= 0 {
-            self.seen |= 1 << (ACTIVE_BIT + 16 * from.index() as u32);
+        self.seen |= 1 << (ACTIVE_BIT + 16 * from.index() as u32);
+    }
+
+    #[cold]
+    fn count_short_udp(&mut self, from: Dir, len: i32) {
+        let all = self.sent(from).payload.checked_add_signed(i64::from(len));
+        self.set_payload(from, all.unwrap_or(0));
+        if all.is_none() {
+            // Less than nothing was sent: so nothing was.
+            self.seen &= !(1 << (ACTIVE_BIT + 16 * from.index() as u32));
         }
     }
 
@@ -507,6 +519,11 @@ mod tests {
         assert_eq!((c.sent(Dir::Orig).payload, c.is_active(Dir::Orig)), (2, true));
         c.count_udp(Dir::Resp, -8);
         assert_eq!((c.sent(Dir::Resp).payload, c.is_active(Dir::Resp)), (0, false));
+        // Less than nothing is as if nothing had been sent, until there is more.
+        c.count_udp(Dir::Orig, -3);
+        assert_eq!((c.sent(Dir::Orig).payload, c.is_active(Dir::Orig)), (0, false));
+        c.count_udp(Dir::Orig, 4);
+        assert_eq!((c.sent(Dir::Orig).payload, c.is_active(Dir::Orig)), (4, true));
         c.set_payload(Dir::Orig, 1 << 32);
         c.count_udp(Dir::Orig, -1);
         assert_eq!(c.sent(Dir::Orig).payload, u64::from(u32::MAX));
