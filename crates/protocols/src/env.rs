@@ -264,7 +264,10 @@ impl Env {
     pub fn expire(&mut self, now: Time, packet: Time) {
         let weirds = &mut self.weirds;
         self.files.expire(&mut self.logs, now, packet, |logs, w| tell(weirds, logs, packet, w));
-        self.tunnels.expire(&mut self.logs, now, packet);
+        // Zeek looks through all that expires of its scripts' tables at the same times.
+        if self.tunnels.expire(&mut self.logs, now, packet) {
+            self.weirds.look(packet);
+        }
     }
 
     /// The next packet has this time: what goes by packets, not by when it is due, is done.

@@ -146,7 +146,9 @@ impl Whole {
             Kind::Tunnel => {
                 let Some(Later { opened, what, .. }) = left.tunnels.get(at) else { return };
                 logs.set_time(*opened);
-                self.tunnels.decide(logs, what);
+                if let Some(packet) = self.tunnels.decide(logs, what) {
+                    self.weirds.look(packet);
+                }
             }
             Kind::Certificate => {
                 let Some(Later { opened, what, .. }) = left.certificates.get(at) else { return };

@@ -114,11 +114,14 @@ impl Tunnels {
     ///
     /// A look is due by the time `now` to which the timers have come, and judges by that of the next
     /// `packet`: behind a long silence a tunnel is forgotten before its own connection ends of it.
+    /// Returns whether there was a look.
     #[inline]
-    pub fn expire(&mut self, logs: &mut Logs, now: Time, packet: Time) {
-        if now >= self.next_sweep {
+    pub fn expire(&mut self, logs: &mut Logs, now: Time, packet: Time) -> bool {
+        let due = now >= self.next_sweep;
+        if due {
             self.sweep(logs, packet);
         }
+        due
     }
 
     /// When [`expire`](Self::expire) has something to do next.
@@ -136,13 +139,17 @@ impl Tunnels {
         &mut self.later
     }
 
-    /// Decides about what another one left.
-    pub fn decide(&mut self, logs: &mut Logs, item: &Item) {
+    /// Decides about what another one left. Returns the time of a look, if it is one.
+    pub fn decide(&mut self, logs: &mut Logs, item: &Item) -> Option<Time> {
         match &item.what {
             Seen::Used(tunnel) => self.register(logs, item.now, *tunnel),
             Seen::Closed(id, uid) => self.close(logs, item.now, id, *uid),
-            Seen::Look => self.sweep(logs, item.now),
+            Seen::Look => {
+                self.sweep(logs, item.now);
+                return Some(item.now);
+            }
         }
+        None
     }
 
     #[cold]

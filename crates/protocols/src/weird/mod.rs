@@ -4,10 +4,11 @@
 //! stages decide whether it becomes a row, the same two that Zeek has:
 //!
 //! 1. *Sampling* by name and subject: after [`SAMPLE_AFTER`] of a kind only each
-//!    [`SAMPLE_EACH`]th goes on, until [`WINDOW`] has passed.
+//!    [`SAMPLE_EACH`]th goes on, until [`WINDOW`] has passed. All names of two hosts have one window,
+//!    which the first of them opens.
 //! 2. *Policy* by name (the private `Action`): most names make one row for each subject within [`WINDOW`];
 //!    some only one for each originator or connection a day, a few none, and a few a notice.log
-//!    row as well.
+//!    row as well. That the time is over is found out by a [look](Weirds::look) now and then.
 //!
 //! An oddity that repeats costs one look-up in a table. The table remembers at most
 //! [`REMEMBERED`] pairs of name and subject; beyond that the oldest half is forgotten, and
@@ -119,9 +120,12 @@ struct Seen {
     count: u64,
     /// When sampling, or its window, began.
     sampling: Time,
-    /// Suppressed until then.
-    quiet: Time,
+    /// Suppressed until there is a look later than this, if it was told at all.
+    quiet: Option<Time>,
 }
+
+/// The times of the first look and of the last one.
+type Looks = Option<(Time, Time)>;
 
 type Table = HashMap<Key, Seen, KeyedHash>;
 
@@ -130,6 +134,7 @@ type Table = HashMap<Key, Seen, KeyedHash>;
 pub struct Weirds {
     young: Table,
     old: Table,
+    looks: Looks,
     /// How often each occurs, where that is logged.
     pub(crate) stats: Option<Box<Stats>>,
     later: Queue<Item>,
@@ -162,6 +167,13 @@ impl Weirds {
     /// None so far, and how often each occurs counted if that is to be logged.
     pub(crate) fn counted(stats: Option<Box<Stats>>) -> Self {
         Self { stats, ..Self::default() }
+    }
+
+    /// What is suppressed is looked through, at the time of a packet: what was told too long ago is
+    /// suppressed no longer. When it was told is known in whole seconds from the first look on.
+    pub fn look(&mut self, packet: Time) {
+        let first = self.looks.map_or(packet, |(first, _)| first);
+        self.looks = Some((first, packet));
     }
 
     /// An oddity of a connection.
@@ -242,11 +254,27 @@ impl Weirds {
         }
         let id = subject.id.unwrap_or(NOTHING);
         let key = Key { name: what.name, in_tunnel: what.in_tunnel, daily: false, id };
-        let seen = self.seen(key);
-        if sampled_out(seen, now, subject.uid) || now < seen.quiet {
+        let looks = self.looks;
+        let mut seen = self.seen(key);
+        if subject.uid.is_none() && seen.is_over(now) {
+            let began = if subject.id.is_some() { self.pair_began(id, now) } else { now };
+            seen = self.seen(key);
+            (seen.count, seen.sampling) = (0, began);
+        }
+        if seen.is_sampled_out(now, subject.uid) || seen.is_quiet(looks) {
             return;
         }
         self.policy(logs, now, subject, what, key);
+    }
+
+    /// When the window of two hosts began, whatever opened it.
+    #[cold]
+    fn pair_began(&mut self, id: ConnId, now: Time) -> Time {
+        let pair = self.seen(Key { name: "", in_tunnel: false, daily: false, id });
+        if pair.is_over(now) {
+            (pair.count, pair.sampling) = (1, now);
+        }
+        pair.sampling
     }
 
     /// Leaves the decision to who sees all parts of the analysis.
@@ -285,11 +313,12 @@ impl Weirds {
                 } else {
                     ConnId { orig_h: key.id.orig_h, ..NOTHING }
                 };
+                let looks = self.looks;
                 let daily = self.seen(Key { daily: true, id, ..key });
-                if now < daily.quiet {
+                if daily.is_quiet(looks) {
                     return;
                 }
-                daily.quiet = now + DAY;
+                daily.quiet = Some(quiet_until(looks, now, DAY));
             }
         }
         let long;
@@ -304,8 +333,8 @@ impl Weirds {
         if notice {
             logs.write(&notice_row(now, subject, name, addl));
         }
-        if !repeats(what.name) {
-            self.seen(key).quiet = now + WINDOW;
+        if what.in_tunnel || !repeats(what.name) {
+            self.seen(key).quiet = Some(quiet_until(self.looks, now, WINDOW));
         }
         let (uid, id) = (subject.uid, subject.id);
         let source = what.source;
@@ -322,34 +351,52 @@ impl Weirds {
         let old = &mut self.old;
         self.young.entry(key).or_insert_with(|| {
             let kept = if old.is_empty() { None } else { old.remove(&key) };
-            let (quiet, sampling) = (Time::from_nanos(i64::MIN), Time::ZERO);
-            kept.unwrap_or(Seen { uid: None, count: 0, sampling, quiet })
+            kept.unwrap_or(Seen { uid: None, count: 0, sampling: Time::ZERO, quiet: None })
         })
     }
 }
 
-/// Counts an oddity; whether it is to be left out.
-///
-/// Of a connection's oddities the window begins with sampling; of others it begins with the first,
-/// and is over when its time has come.
-fn sampled_out(seen: &mut Seen, now: Time, uid: Option<Uid>) -> bool {
-    let over = uid.is_none() && seen.count > 0 && now >= seen.sampling + WINDOW;
-    if seen.uid != uid || over {
-        seen.uid = uid;
-        seen.count = 0;
+impl Seen {
+    /// Whether a window of what is no connection's has yet to begin.
+    #[inline]
+    fn is_over(&self, now: Time) -> bool {
+        self.count == 0 || now >= self.sampling + WINDOW
     }
-    seen.count += 1;
-    if seen.count == 1 && uid.is_none() || seen.count == SAMPLE_AFTER + 1 && uid.is_some() {
-        seen.sampling = now;
+
+    /// Counts an oddity; whether it is to be left out.
+    ///
+    /// Of a connection's oddities the window begins with sampling; of others it began with the first,
+    /// and is over when its time has come.
+    fn is_sampled_out(&mut self, now: Time, uid: Option<Uid>) -> bool {
+        if self.uid != uid {
+            self.uid = uid;
+            self.count = 0;
+        }
+        self.count += 1;
+        if self.count == SAMPLE_AFTER + 1 && uid.is_some() {
+            self.sampling = now;
+        }
+        if self.count <= SAMPLE_AFTER {
+            return false;
+        }
+        if uid.is_some() && now > self.sampling + WINDOW {
+            self.count = 1;
+            return false;
+        }
+        !(self.count - SAMPLE_AFTER).is_multiple_of(SAMPLE_EACH)
     }
-    if seen.count <= SAMPLE_AFTER {
-        return false;
+
+    /// Whether it was told, and not too long ago for the last look.
+    #[inline]
+    fn is_quiet(&self, looks: Looks) -> bool {
+        self.quiet.is_some_and(|until| looks.is_none_or(|(_, last)| last <= until))
     }
-    if uid.is_some() && now > seen.sampling + WINDOW {
-        seen.count = 1;
-        return false;
-    }
-    !(seen.count - SAMPLE_AFTER).is_multiple_of(SAMPLE_EACH)
+}
+
+/// What a look must be later than, for what is told `now` to be told again.
+fn quiet_until(looks: Looks, now: Time, silence: Interval) -> Time {
+    let first = looks.map_or(now, |(first, _)| first);
+    first + Interval::from_secs((now - first).as_nanos() / 1_000_000_000) + silence
 }
 
 fn notice_row<'a>(

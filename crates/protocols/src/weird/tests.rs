@@ -3,13 +3,14 @@ use crate::testing::Harness;
 
 fn weird(h: &mut Harness, at: i64, name: &'static str) {
     h.now = Time::from_secs(at);
+    h.env.weirds.look(h.now);
     h.cx().weird(name, "", Some("TCP"));
 }
 
 #[test]
 fn one_row_within_ten_minutes() {
     let mut h = Harness::new(Proto::Tcp, 80);
-    for at in [10, 11, 609, 610] {
+    for at in [10, 11, 610, 611] {
         weird(&mut h, at, "inappropriate_FIN");
     }
     weird(&mut h, 12, "TCP_christmas");
@@ -20,7 +21,30 @@ fn one_row_within_ten_minutes() {
     assert_eq!(rows[0]["source"], "TCP");
     assert_eq!(rows[0]["addl"], "-");
     assert_eq!(rows[0]["peer"], "zeek");
-    assert_eq!(rows[1]["ts"], "610.000000");
+    assert_eq!(rows[1]["ts"], "611.000000");
+}
+
+#[test]
+fn what_was_told_is_forgotten_by_a_look() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let env = &mut h.env;
+    let at = |seconds: f64| Time::from_nanos((seconds * 1e9) as i64);
+    let mut tell = |seconds: f64, look: bool| {
+        if look {
+            env.weirds.look(at(seconds));
+        }
+        env.weirds.net(&mut env.logs, at(seconds), "truncated_ARP", "");
+    };
+    tell(100.5, true);
+    // Whole seconds count from the first look on, so this counts as of 100.5.
+    tell(101.4, false);
+    for (seconds, look) in [(700.5, true), (705.0, false), (709.0, false), (710.5, true)] {
+        tell(seconds, look);
+    }
+    tell(1_310.5, true);
+    tell(1_311.4, true);
+    let times: Vec<_> = h.rows("weird").iter().map(|r| r["ts"].clone()).collect();
+    assert_eq!(times, ["100.500000", "710.500000", "1311.400000"]);
 }
 
 #[test]
@@ -59,7 +83,7 @@ fn a_few_make_notices() {
 #[test]
 fn loud_ones_are_sampled() {
     let mut h = Harness::new(Proto::Tcp, 80);
-    // The row at 0 suppresses to 600; the 26th at 599 begins sampling, to 1199.
+    // The row at 599 suppresses to 1199; the 26th at 599 begins sampling, to 1199 as well.
     for _ in 0..26 {
         weird(&mut h, 599, "TCP_christmas");
     }
@@ -73,12 +97,39 @@ fn loud_ones_are_sampled() {
 fn packets_are_sampled_from_the_first_on() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let env = &mut h.env;
-    for at in [vec![0; 30], vec![599; 30], vec![600, 601]].concat() {
+    for at in [vec![0; 30], vec![599; 30], vec![601, 602]].concat() {
+        env.weirds.look(Time::from_secs(at));
         env.weirds.net(&mut env.logs, Time::from_secs(at), "truncated_ARP", "");
     }
     let rows = h.rows("weird");
     assert_eq!(rows.len(), 2);
-    assert_eq!(rows[1]["ts"], "600.000000");
+    assert_eq!(rows[1]["ts"], "601.000000");
+}
+
+#[test]
+fn two_hosts_have_one_window_of_sampling() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let (a, b) = (Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2]));
+    let what = |name| Oddity { name, addl: "", source: Some("IP"), in_tunnel: false };
+    let env = &mut h.env;
+    env.weirds.flow(&mut env.logs, Time::from_secs(10), a, b, &what("truncated_header"));
+    // Thirty from 500 on, then thirty from 610 on, when the window that began at 10 is over: the 26th
+    // of these and all that follow are left out, until the window from 610 on is over, too.
+    for at in [vec![500; 30], vec![610; 30], vec![1_109, 1_209, 1_210]].concat() {
+        env.weirds.look(Time::from_secs(at));
+        env.weirds.flow(&mut env.logs, Time::from_secs(at), a, b, &what("ipv6_no_next"));
+    }
+    let rows: Vec<_> =
+        h.rows("weird").iter().map(|r| (r["name"].clone(), r["ts"].clone())).collect();
+    let told = |name: &str, at: &str| (name.to_owned(), at.to_owned());
+    assert_eq!(
+        rows,
+        [
+            told("truncated_header", "10.000000"),
+            told("ipv6_no_next", "500.000000"),
+            told("ipv6_no_next", "1210.000000"),
+        ]
+    );
 }
 
 #[test]
