@@ -180,8 +180,9 @@ impl Shard {
             self.flow_weird("invalid_IP_header_size", ip, "IP", around);
             return false;
         }
-        // A datagram whose pieces claim to be a piece goes no further.
-        let Some(ip) = read.ok().filter(|ip| ip.fragment.is_none()) else { return true };
+        // A fragment header that came in pieces is passed over: what is put together is not
+        // taken for a piece again.
+        let Ok(ip) = read else { return true };
         let missing = std::mem::take(&mut self.missing);
         let bytes = whole.get(..ip.total_len as usize).unwrap_or(&whole);
         let all = Datagram { bytes, wire_len: bytes.len() as u32 };

@@ -268,6 +268,21 @@ fn options_that_came_in_pieces_are_looked_at() {
 }
 
 #[test]
+fn a_fragment_header_that_came_in_pieces_is_passed_over() {
+    // Another fragment header, which says that it is the middle of something, and what it leads to.
+    let whole = [&[253, 0, 1, 1, 0, 0, 0, 9][..], b"anything"].concat();
+    let piece = |at: usize, more: u8| {
+        let head = [0x60, 0, 0, 0, 0, 16, 44, 64];
+        let fragment = [44, 0, 0, at as u8 | more, 0, 0, 0, 7];
+        let ip = [&head[..], &[1; 16], &[2; 16], &fragment, &whole[at..at + 8]].concat();
+        ethernet(0x86dd, &ip)
+    };
+    let frames = [(0.0, piece(0, 1)), (0.1, piece(8, 0))];
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
+    assert_eq!(ran.rows("conn", "proto ip_proto orig_ip_bytes"), ["unknown_transport 253 56"]);
+}
+
+#[test]
 fn violations_are_counted() {
     let told = |violations: usize| {
         // A version that is not known, so long that nothing later takes the analyzer off.
