@@ -304,4 +304,4 @@ impl Shard {
     }
 }
 
-const TOO_MANY_LAYERS: &str = "max_packet_analyzer_depth_exceeded";
+pub(crate) const TOO_MANY_LAYERS: &str = "max_packet_analyzer_depth_exceeded";

@@ -19,6 +19,7 @@ use gannet_wire::checksum;
 use crate::shard::Shard;
 use crate::steer::Datagram;
 use crate::tunnels::Encapsulation;
+use crate::walk::TOO_MANY_LAYERS;
 
 /// The analyzer of transports that nothing reads.
 const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
@@ -117,6 +118,7 @@ impl Shard {
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
         let (time, ip_bytes) = (self.time, ip.total_len);
+        let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
         let limits = self.streams;
         let held = self.with_packet(index, |conn, tcp, session| {
             let tcp = tcp.as_mut()?;
@@ -136,7 +138,26 @@ impl Shard {
         {
             self.keeper.hold(before, after, slot.number, index);
         }
+        if full {
+            self.no_room_above(index, ip, "TCP", around);
+        }
         true
+    }
+
+    /// Whatever a transport carries is a layer too many, which is told even where nothing would be
+    /// looked for.
+    #[cold]
+    fn no_room_above(
+        &mut self,
+        index: u32,
+        ip: &Ip<'_>,
+        source: &'static str,
+        around: &Encapsulation,
+    ) {
+        if let Some(slot) = self.table.get_mut(index) {
+            slot.conn.note_limit();
+        }
+        self.flow_weird(TOO_MANY_LAYERS, ip, source, around);
     }
 
     /// A TCP segment whose header does not hold. As long as the ports are there, there is a connection.
@@ -274,6 +295,7 @@ impl Shard {
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
         let fault = icmp.report_fault();
+        let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
         self.with_packet(index, |conn, _, session| {
             if bad {
                 session.weird(conn, "bad_ICMP_checksum", "", "ICMP");
@@ -288,6 +310,9 @@ impl Shard {
                 session.weird(conn, name, "", "ICMP");
             }
         });
+        if full {
+            self.no_room_above(index, ip, "ICMP", around);
+        }
         true
     }
 

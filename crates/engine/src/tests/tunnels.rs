@@ -12,6 +12,7 @@ use super::capture;
 use super::client;
 use super::datagram;
 use super::ethernet;
+use super::packet;
 use super::server;
 
 const VXLAN: [u8; 8] = [8, 0, 0, 0, 0, 0, 1, 0];
@@ -201,6 +202,28 @@ fn a_deep_stack_of_tags_leaves_no_room_for_transport() {
     assert_eq!(stack(22), (told("UDP"), vec!["DX".into()]));
     assert_eq!(stack(23), (told("IP"), vec![]));
     assert_eq!(stack(24), (told("VLAN"), vec![]));
+}
+
+#[test]
+fn other_transports_have_no_room_for_anything_either() {
+    let syn = frame::TcpHeader { seq: 1, ack: 0, flags: frame::SYN, window: 9, options: &[] };
+    let syn = frame::tcp(client(4_000), server(9_000), 1, syn, b"");
+    let ping = frame::echo(CLIENT.into(), SERVER.into(), false, (1, 1), b"in");
+    for (carried, source, history) in
+        [(packet(&syn), "TCP", ["S", "SX"]), (packet(&ping), "ICMP", ["-", "X"])]
+    {
+        for (tags, history) in [(21, history[0]), (22, history[1])] {
+            let mut b = [0, 1, 0x81, 0].repeat(tags - 1);
+            b.extend_from_slice(&[0, 1, 8, 0]);
+            b.extend_from_slice(carried);
+            let ran = one(ethernet(0x8100, &b));
+            assert_eq!(ran.rows("conn", "history"), [history]);
+            let mut weirds = ran.rows("weird", "name source");
+            weirds.retain(|w| w.starts_with("max_"));
+            let told = format!("max_packet_analyzer_depth_exceeded {source}");
+            assert_eq!(weirds, if tags == 22 { vec![told] } else { vec![] });
+        }
+    }
 }
 
 #[test]
