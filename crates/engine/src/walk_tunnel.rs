@@ -7,6 +7,7 @@ use gannet_protocols::tunnel::Tunnel;
 use gannet_protocols::weird::Oddity;
 use gannet_wire::Ip;
 use gannet_wire::Udp;
+use gannet_wire::Weird;
 use gannet_wire::protocol;
 use gannet_wire::tunnel;
 use gannet_wire::tunnel::Body;
@@ -29,8 +30,8 @@ impl Shard {
     /// IP-in-IP and GRE: tunnels between two hosts, without a connection of their own.
     pub(crate) fn ip_tunnel(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
         if ip.protocol != protocol::GRE {
-            return self.in_hosts_tunnel(ip, around, "Tunnel::IP", || {
-                tunnel::ip_in_ip(ip.payload, ip.protocol).map(Inner::Ip)
+            return self.in_hosts_tunnel(ip, around, "Tunnel::IP", |odd| {
+                tunnel::ip_in_ip_with(ip.payload, ip.protocol, &mut |w| odd.push(w)).map(Inner::Ip)
             });
         }
         self.in_gre(ip, ip.payload, around);
@@ -39,7 +40,9 @@ impl Shard {
     /// GRE, and the tunnel between hosts that follows as a layer of its own.
     fn in_gre(&mut self, ip: &Ip<'_>, data: &[u8], around: &Encapsulation) {
         if self.deeper(ip, GRE_LAYER, around) {
-            self.in_hosts_tunnel(ip, around, GRE, || tunnel::gre(data).map(|g| g.inner));
+            self.in_hosts_tunnel(ip, around, GRE, |odd| {
+                tunnel::gre_with(data, &mut |w| odd.push(w)).map(|g| g.inner)
+            });
         }
     }
 
@@ -48,14 +51,16 @@ impl Shard {
         ip: &Ip<'_>,
         around: &Encapsulation,
         kind: &'static str,
-        open: impl FnOnce() -> Result<Inner<'a>, gannet_wire::Weird>,
+        open: impl FnOnce(&mut Vec<Weird>) -> Result<Inner<'a>, Weird>,
     ) {
-        let opened = open();
+        let mut odd = Vec::new();
+        let opened = open(&mut odd);
         // What is wrong with GRE is told before there are too many tunnels.
         let refused = opened.as_ref().is_err_and(|w| w.source == GRE_LAYER);
         if !refused && around.is_full(self.options.limits.tunnel_depth) {
             return self.too_deep(ip, around);
         }
+        self.tell_headers(&odd, around);
         let inner = match opened {
             Ok(inner) => inner,
             Err(w) => return self.weird(&w, around, Some(ip)),
@@ -63,7 +68,17 @@ impl Shard {
         let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.next_ordinal());
         let uid = || uids.connection(packet, ordinal);
         let around = around.with(self.ip_tunnels.between(self.now, ip.src, ip.dst, kind, uid));
+        // What is inside is as long as captured, and so is what that holds.
+        let missing = std::mem::take(&mut self.missing);
         self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &around);
+        self.missing = missing;
+    }
+
+    /// What is odd about the headers of a packet in a tunnel, before it is walked.
+    fn tell_headers(&mut self, odd: &[Weird], around: &Encapsulation) {
+        for w in odd {
+            self.weird(w, around, None);
+        }
     }
 
     fn walk_inner(
@@ -104,6 +119,7 @@ impl Shard {
     ) {
         let Some(slot) = self.table.get(index) else { return };
         let data = udp.payload;
+        let mut odd = Vec::new();
         let (tag, kind, opened) = match slot.conn.id.resp_p {
             port::VXLAN => {
                 let inner = tunnel::vxlan(data).map(|v| v.inner);
@@ -114,7 +130,8 @@ impl Shard {
                 (Tag::Geneve, "Tunnel::GENEVE", inner)
             }
             port::GTPV1_C | port::GTPV1_U => {
-                let inner = tunnel::gtpv1(data).and_then(|g| match g.body {
+                let read = tunnel::gtpv1_with(data, &mut |w| odd.push(w));
+                let inner = read.and_then(|g| match g.body {
                     Body::Packet(inner) => Ok(inner),
                     _ => Err(Refusal::Ignored),
                 });
@@ -146,6 +163,7 @@ impl Shard {
                 return self.refuse(index, tag, "GTP-in-GTP", &[]);
             }
         }
+        self.tell_headers(&odd, around);
         let inner = match opened {
             Ok(inner) => inner,
             Err(refusal) => {
@@ -166,14 +184,18 @@ impl Shard {
         udp: &Udp<'_>,
         around: &Encapsulation,
     ) {
-        let Some(slot) = self.table.get_mut(index) else { return };
+        let Some(slot) = self.table.get(index) else { return };
         if slot.ext.tunnel_failed(Tag::Teredo) {
             return;
         }
         if around.is_full(self.options.limits.tunnel_depth) {
             return self.udp_too_deep(index, ip, Tag::Teredo, around);
         }
-        let teredo = match tunnel::teredo(udp.payload) {
+        let mut odd = Vec::new();
+        let opened = tunnel::teredo_with(udp.payload, &mut |w| odd.push(w));
+        self.tell_headers(&odd, around);
+        let Some(slot) = self.table.get_mut(index) else { return };
+        let teredo = match opened {
             Ok(teredo) => teredo,
             Err(Refusal::Violation { reason, data, if_confirmed }) => {
                 let confirmed = slot.conn.services.contains(Tag::Teredo as u8);

@@ -267,6 +267,14 @@ fn mobility(
     Ok(())
 }
 
+/// Tells what is odd about the headers of a packet inside of a tunnel, which are looked at once there
+/// before they are [read](parse).
+pub(crate) fn look(data: &[u8], odd: &mut impl FnMut(Weird)) {
+    if let Some(head) = data.first_chunk::<FIXED_LEN>() {
+        Chain::walk(head, data, odd);
+    }
+}
+
 /// What the extension headers of a whole packet lead to, and how many bytes of it there are by
 /// the fixed header.
 pub(crate) fn outline(data: &[u8]) -> (u8, usize) {

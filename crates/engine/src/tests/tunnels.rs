@@ -227,6 +227,29 @@ fn other_transports_have_no_room_for_anything_either() {
 }
 
 #[test]
+fn headers_inside_of_tunnels_are_looked_at_before_lengths() {
+    // A routing header of type 0 to fe80::9, then something unknown.
+    let mut six = vec![0x60, 0, 0, 0, 0, 24, 43, 64];
+    six.extend_from_slice(&[0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    six.extend_from_slice(&[0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+    six.extend_from_slice(&[253, 2, 0, 1, 0, 0, 0, 0]);
+    six.extend_from_slice(&[0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+    let long = [&six[..], &[0; 3]].concat();
+    let weirds = |frame: Vec<u8>| one(frame).rows("weird", "name id.orig_h id.resp_h");
+    let routed = "routing0_hdr 2001::1 fe80::9";
+    let inner = format!("inner_IP_payload_length_mismatch {CLIENT} {SERVER}");
+    assert_eq!(weirds(ip(41, &long)), [routed, &inner]);
+    let pptp = |packet: &[u8]| [&[0, 1, 0x88, 0x0b, 0, 0, 0, 0x57], packet].concat();
+    assert_eq!(weirds(ip(47, &pptp(&long))), [routed, &inner]);
+    let teredo = |packet: &[u8]| frame::udp(client(5_000), server(3_544), 1, packet);
+    assert_eq!(weirds(teredo(&long)), [routed]);
+    let gtp = |packet: &[u8]| [&[0x30, 255, 0, 0, 0, 0, 0, 1], packet].concat();
+    assert_eq!(weirds(frame::udp(client(5_000), server(2_152), 1, &gtp(&long))), [routed]);
+    // Of a sound packet it is told once.
+    assert_eq!(weirds(teredo(&six)), [routed]);
+}
+
+#[test]
 fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
     let subframe = |packet: &[u8]| {
         let mut b = vec![2; 12];

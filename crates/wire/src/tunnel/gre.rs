@@ -2,7 +2,7 @@
 //! PPTP (RFC 2637).
 
 use super::Inner;
-use super::ip_in_ip;
+use super::ip_in_ip_with;
 use crate::bytes;
 use crate::protocol;
 use crate::weird::Addl;
@@ -48,8 +48,16 @@ pub struct Gre<'a> {
 /// # Errors
 /// The oddity that stops the dissection: `truncated_GRE`, `unknown_gre_version`,
 /// `egre_protocol_type`, `gre_routing`, `unknown_gre_flags`, `non_ip_packet_in_encap`, and for
-/// version 1 those of [`ip_in_ip`].
+/// version 1 those of [`ip_in_ip`](super::ip_in_ip()).
 pub fn gre(data: &[u8]) -> Result<Gre<'_>, Weird> {
+    gre_with(data, &mut |_| {})
+}
+
+/// [`gre`], telling `odd` of the oddities of IPv6 extension headers in version 1.
+///
+/// # Errors
+/// As [`gre`].
+pub fn gre_with<'a>(data: &'a [u8], odd: &mut impl FnMut(Weird)) -> Result<Gre<'a>, Weird> {
     let weird = |name| Weird::flow(name, SOURCE, None);
     if data.len() < MIN_LEN {
         return Err(weird("truncated_GRE"));
@@ -91,7 +99,7 @@ pub fn gre(data: &[u8]) -> Result<Gre<'_>, Weird> {
                 0x0057 => protocol::IPV6,
                 _ => return Err(weird("non_ip_packet_in_encap")),
             };
-            Inner::Ip(ip_in_ip(payload, protocol)?)
+            Inner::Ip(ip_in_ip_with(payload, protocol, odd)?)
         }
     };
     let key_at = if flags & flag::CHECKSUM != 0 { MIN_LEN + 4 } else { MIN_LEN };

@@ -2,6 +2,7 @@
 //! packets wherever a tunnel claims to carry one.
 
 use crate::bytes;
+use crate::ipv6;
 use crate::protocol;
 use crate::weird::Weird;
 
@@ -18,14 +19,16 @@ pub(super) enum Misfit {
     Long,
 }
 
-/// Whether `data` is a packet of IP protocol `protocol` (4 or 41) and of the stated length.
-pub(super) fn fit(data: &[u8], protocol: u8) -> Result<(), Misfit> {
+/// Whether `data` is a packet of IP protocol `protocol` (4 or 41) and of the stated length. What is
+/// odd about the headers of one of 41 is told whether it is or not.
+pub(super) fn fit(data: &[u8], protocol: u8, odd: &mut impl FnMut(Weird)) -> Result<(), Misfit> {
     let version = bytes::u8_at(data, 0) >> 4;
     let total = match protocol {
         protocol::IPV6 => {
             if data.len() < 40 {
                 return Err(Misfit::Short);
             }
+            ipv6::look(data, odd);
             if version != 6 {
                 return Err(Misfit::Version);
             }
@@ -47,7 +50,19 @@ pub(super) fn fit(data: &[u8], protocol: u8) -> Result<(), Misfit> {
 /// # Errors
 /// `invalid_inner_IP_version`, `truncated_inner_IP` or `inner_IP_payload_length_mismatch`.
 pub fn ip_in_ip(data: &[u8], protocol: u8) -> Result<&[u8], Weird> {
-    let name = match fit(data, protocol) {
+    ip_in_ip_with(data, protocol, &mut |_| {})
+}
+
+/// [`ip_in_ip`], telling `odd` of the oddities of its IPv6 extension headers.
+///
+/// # Errors
+/// As [`ip_in_ip`].
+pub fn ip_in_ip_with<'a>(
+    data: &'a [u8],
+    protocol: u8,
+    odd: &mut impl FnMut(Weird),
+) -> Result<&'a [u8], Weird> {
+    let name = match fit(data, protocol, odd) {
         Ok(()) => return Ok(data),
         Err(Misfit::Version) => "invalid_inner_IP_version",
         Err(Misfit::Short) => "truncated_inner_IP",

@@ -7,6 +7,10 @@
 //! On the wire, the packet in [`gre`] and [`ip_in_ip`] is as long as captured; those in UDP
 //! tunnels are longer by as many bytes as the capture lacks of the whole frame.
 //!
+//! Whether a packet inside is one of IP is looked at before it is walked, where the tunnel's header
+//! says that it is. What is odd about IPv6 extension headers shows then, even if nothing is walked
+//! afterwards: the `_with` functions tell of it.
+//!
 //! UDP tunnels are found by port or by content, so their payloads may be something else. They
 //! fail with a [`Refusal`], which tells a wrong guess ([`Refusal::Violation`]) from the tunnel's
 //! own oddities.
@@ -28,17 +32,21 @@ pub use geneve::GeneveOption;
 pub use geneve::geneve;
 pub use gre::Gre;
 pub use gre::gre;
+pub use gre::gre_with;
 pub use gtpv1::Body;
 pub use gtpv1::Element;
 pub use gtpv1::Gtpv1;
 pub use gtpv1::elements;
 pub use gtpv1::gtpv1;
+pub use gtpv1::gtpv1_with;
 pub use ip_in_ip::ip_in_ip;
+pub use ip_in_ip::ip_in_ip_with;
 pub use teredo::Authentication;
 pub use teredo::Origin;
 pub use teredo::Teredo;
 pub use teredo::looks_like_teredo;
 pub use teredo::teredo;
+pub use teredo::teredo_with;
 pub use vxlan::Vxlan;
 pub use vxlan::vxlan;
 

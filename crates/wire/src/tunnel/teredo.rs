@@ -73,6 +73,17 @@ pub struct Origin {
 /// # Errors
 /// A violation: the payload is not Teredo.
 pub fn teredo(data: &[u8]) -> Result<Teredo<'_>, Refusal<'_>> {
+    teredo_with(data, &mut |_| {})
+}
+
+/// [`teredo`], telling `odd` of the oddities of the packet's extension headers.
+///
+/// # Errors
+/// As [`teredo`].
+pub fn teredo_with<'a>(
+    data: &'a [u8],
+    odd: &mut impl FnMut(Weird),
+) -> Result<Teredo<'a>, Refusal<'a>> {
     let mut rest = data;
     let mut origin = None;
     let mut authentication = None;
@@ -113,7 +124,7 @@ pub fn teredo(data: &[u8]) -> Result<Teredo<'_>, Refusal<'_>> {
     let (next, payload_len) = ipv6::outline(packet);
     let bubble = next == protocol::NONE;
     let mut bubble_with_payload = false;
-    match fit(packet, protocol::IPV6) {
+    match fit(packet, protocol::IPV6, odd) {
         Ok(()) => {}
         Err(Misfit::Long) if bubble && payload_len == 0 => {
             bubble_with_payload = true;

@@ -11,6 +11,7 @@ use super::ip_in_ip::Misfit;
 use super::ip_in_ip::fit;
 use crate::bytes;
 use crate::protocol;
+use crate::weird::Weird;
 
 /// Bytes of the fixed header, and of the optional fields that any of three flags brings.
 const LEN: usize = 8;
@@ -78,6 +79,17 @@ pub enum Body<'a> {
 /// A violation for what is not GTPv1 or carries no sound packet, and nothing at all for GTP'
 /// (charging), which shares the header.
 pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
+    gtpv1_with(data, &mut |_| {})
+}
+
+/// [`gtpv1`], telling `odd` of the oddities of the packet's IPv6 extension headers.
+///
+/// # Errors
+/// As [`gtpv1`].
+pub fn gtpv1_with<'a>(
+    data: &'a [u8],
+    odd: &mut impl FnMut(Weird),
+) -> Result<Gtpv1<'a>, Refusal<'a>> {
     if data.len() < LEN {
         return Err(Refusal::out_of_bound("GTPv1_Header:teid", LEN as i64, data.len()));
     }
@@ -107,7 +119,7 @@ pub fn gtpv1(data: &[u8]) -> Result<Gtpv1<'_>, Refusal<'_>> {
         return Err(Refusal::Ignored);
     }
     let body = match message {
-        G_PDU => Body::Packet(packet(rest)?),
+        G_PDU => Body::Packet(packet(rest, odd)?),
         _ if CONTROL.contains(&message) => Body::Control(rest),
         _ => Body::Other(rest),
     };
@@ -147,7 +159,7 @@ fn extensions(mut rest: &[u8]) -> Result<&[u8], Refusal<'_>> {
     Ok(rest)
 }
 
-fn packet(data: &[u8]) -> Result<Inner<'_>, Refusal<'_>> {
+fn packet<'a>(data: &'a [u8], odd: &mut impl FnMut(Weird)) -> Result<Inner<'a>, Refusal<'a>> {
     if data.len() < 20 {
         return Err(Refusal::violation("Truncated GTPv1", &[]));
     }
@@ -156,7 +168,7 @@ fn packet(data: &[u8]) -> Result<Inner<'_>, Refusal<'_>> {
         6 => protocol::IPV6,
         _ => return Err(Refusal::violation("non-IP packet in GTPv1", &[])),
     };
-    let reason = match fit(data, version) {
+    let reason = match fit(data, version, odd) {
         Ok(()) => return Ok(Inner::Ip(data)),
         Err(Misfit::Version) => "Invalid IP version in wrapped packet",
         Err(Misfit::Short) => "Truncated GTPv1",
