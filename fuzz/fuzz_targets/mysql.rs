@@ -5,6 +5,6 @@ use gannet_protocols::mysql::message::Command;
 use gannet_protocols::mysql::message::Greeting;
 use gannet_protocols::mysql::message::Login;
 
-gannet_fuzz::protocol!(Mysql, Greeting::parse, |data| Login::parse(data, 10).is_some(), |data| {
-    Command::parse(data, true, u32::MAX).is_some()
+gannet_fuzz::protocol!(Mysql, Greeting::parse, |data| Login::parse(data, 10).is_ok(), |data| {
+    Command::parse(data, true, u32::MAX).is_ok()
 });
