@@ -189,7 +189,7 @@ pub fn parse<'a>(data: &'a [u8], aside: &mut Aside<'a>) -> Result<Message<'a>> {
             Message::Other
         }
         ERROR => Message::Error(error(&mut b, aside)?),
-        index => return Err(Wrong::Case { record: "KRB_PDU", index }),
+        index => return Err(Wrong::Case { record: "KRB_PDU", index: index.into() }),
     })
 }
 
@@ -329,7 +329,7 @@ fn error<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Error<'a>> {
             11 => e.text = Some(content(a)?),
             12 if code == Some(PREAUTH_REQUIRED) => padata(a, true, aside)?,
             12 => {}
-            index => return Err(Wrong::Case { record: "KRB_ERROR_Arg_Data", index }),
+            index => return Err(Wrong::Case { record: "KRB_ERROR_Arg_Data", index: index.into() }),
         }
     }
 }
@@ -347,7 +347,7 @@ fn safe(b: &mut Bytes<'_>) -> Result<()> {
             0 | 2 | 3 => drop(content(a)?),
             1 => drop(time(a)?),
             4 | 5 => address(a, &mut Aside::default())?,
-            index => return Err(Wrong::Case { record: "KRB_SAFE_Arg_Data", index }),
+            index => return Err(Wrong::Case { record: "KRB_SAFE_Arg_Data", index: index.into() }),
         }
     }
     element(b)?;

@@ -149,7 +149,7 @@ impl Analyzer {
                 self.error(cx, words);
                 Ok(())
             }
-            index => Err(Wrong::Case { record: RECORD, index }),
+            index => Err(Wrong::Case { record: RECORD, index: index.into() }),
         }
     }
 

@@ -184,7 +184,7 @@ impl<'a> Login<'a> {
                 }
                 Ok(Self { capabilities: 0, user: Some(user) })
             }
-            index => Err(Wrong::Case { record: "Handshake_Response_Packet", index }),
+            index => Err(Wrong::Case { record: "Handshake_Response_Packet", index: index.into() }),
         }
     }
 }
@@ -294,7 +294,7 @@ fn skip_value(ty: u8, b: &mut Bytes<'_>) -> Result<()> {
         0x0b => return skip_time(b),
         0x0d => ("year_val", 2),
         0x0f | 0x10 | 0xf5..=0xff => return string(b).map(drop),
-        index => return Err(Wrong::Case { record: "BinaryValue", index }),
+        index => return Err(Wrong::Case { record: "BinaryValue", index: index.into() }),
     };
     Within::new("BinaryValue", b).part(b, field, size)?;
     Ok(())

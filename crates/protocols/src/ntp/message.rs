@@ -315,8 +315,7 @@ pub(super) mod tests {
 
     /// What is said of bytes that are out of bounds.
     fn error(data: &[u8]) -> String {
-        let e = Message::parse(data).unwrap_err().to_string();
-        e.strip_prefix("Binpac exception: binpac exception: ").unwrap_or_default().to_owned()
+        crate::support::said(Message::parse(data).unwrap_err())
     }
 
     #[test]

@@ -4,7 +4,6 @@ use super::blocks;
 use super::blocks::Block;
 use super::blocks::Blocks;
 use super::message;
-use super::message::Malformed;
 use super::message::Message;
 use super::rows;
 use super::rows::Session;
@@ -14,6 +13,7 @@ use crate::Replay;
 use crate::Tag;
 use crate::ssl::certificate_seen;
 use crate::support::Frames;
+use crate::support::Wrong;
 
 /// Longest message.
 const MAX_MESSAGE: usize = 0xffff;
@@ -40,7 +40,7 @@ impl Analyzer {
         self.session.get_or_insert_with(|| Session::new(cx.now))
     }
 
-    fn message(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Malformed> {
+    fn message(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Wrong> {
         match Message::parse(data)? {
             Message::Request(cookie) => self.session(cx).cookie = Some(cookie.to_vec()),
             Message::Response(protocol) => {
@@ -65,7 +65,7 @@ impl Analyzer {
         Ok(())
     }
 
-    fn blocks(&mut self, cx: &mut Context<'_>, blocks: Blocks<'_>) -> Result<(), Malformed> {
+    fn blocks(&mut self, cx: &mut Context<'_>, blocks: Blocks<'_>) -> Result<(), Wrong> {
         for block in blocks {
             match block? {
                 Block::ClientCore(core) => {

@@ -1,9 +1,9 @@
 //! Settings: ASN.1 that is stepped over (T.125, T.124), then blocks with type and length
 //! (MS-RDPBCGR section 2.2.1.3 and 2.2.1.4). Numbers in blocks are little-endian.
 
-use super::message::Malformed;
 use crate::support::OutOfBound;
 use crate::support::Record;
+use crate::support::Wrong;
 use crate::support::ber;
 
 /// Most channels and certificates.
@@ -63,7 +63,7 @@ pub enum Block<'a> {
 }
 
 /// The client's blocks, unless what stands before them cannot be read.
-pub fn client(data: &[u8]) -> Result<Blocks<'_>, Malformed> {
+pub fn client(data: &[u8]) -> Result<Blocks<'_>, Wrong> {
     let mut r = Record::new("Client_Header", data);
     // Length of the request, selectors, flag.
     for _ in 0..4 {
@@ -84,7 +84,7 @@ pub fn client(data: &[u8]) -> Result<Blocks<'_>, Malformed> {
 }
 
 /// The server's answer and its blocks, unless what stands before them cannot be read.
-pub fn server(data: &[u8]) -> Result<(u8, Blocks<'_>), Malformed> {
+pub fn server(data: &[u8]) -> Result<(u8, Blocks<'_>), Wrong> {
     let mut r = Record::new("Server_Header", data);
     r.upto("type_length", 3)?;
     value(&mut r)?;
@@ -130,9 +130,9 @@ fn connection_data(r: &mut Record<'_>, rest: usize) -> Result<(), OutOfBound> {
 }
 
 /// Who the settings are of, and their length.
-fn words(r: &mut Record<'_>, key: &[u8]) -> Result<(), Malformed> {
+fn words(r: &mut Record<'_>, key: &[u8]) -> Result<(), Wrong> {
     if !r.rest().starts_with(key) {
-        return Err(Malformed::Words);
+        return Err(Wrong::Words);
     }
     r.at += key.len();
     r.upto("user_data_value_length", 2)?;
@@ -145,7 +145,7 @@ pub struct Blocks<'a>(&'a [u8]);
 
 impl<'a> Iterator for Blocks<'a> {
     /// An error in place of a block that cannot be read; nothing follows it.
-    type Item = Result<Block<'a>, Malformed>;
+    type Item = Result<Block<'a>, Wrong>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -160,7 +160,7 @@ impl<'a> Iterator for Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    fn block(&mut self) -> Result<Block<'a>, Malformed> {
+    fn block(&mut self) -> Result<Block<'a>, Wrong> {
         let head = Record::new("Data_Header", self.0).all(4)?;
         let kind = u16::from_le_bytes([head[0], head[1]]);
         let length = u16::from_le_bytes([head[2], head[3]]);
@@ -216,17 +216,17 @@ fn client_core(body: &[u8]) -> Result<ClientCore<'_>, OutOfBound> {
 }
 
 /// The number at the front of a record that bounds a list, unless it is too large.
-fn bounded(r: &mut Record<'_>, field: &'static str, max: u32) -> Result<u32, Malformed> {
+fn bounded(r: &mut Record<'_>, field: &'static str, max: u32) -> Result<u32, Wrong> {
     let n = u32_le(r.upto(field, 4)?, 0);
     let name = match field {
         "channel_count" => "Client_Network_Data:channel_count",
         "num_of_certs" => "X509:num_of_certs",
         _ => "X509_Cert_Data:cert_len",
     };
-    if n > max { Err(Malformed::Value(name)) } else { Ok(n) }
+    if n > max { Err(Wrong::Value(name)) } else { Ok(n) }
 }
 
-fn channels(body: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
+fn channels(body: &[u8]) -> Result<Vec<&[u8]>, Wrong> {
     let mut r = Record::new("Client_Network_Data", body);
     let count = bounded(&mut r, "channel_count", MAX_COUNT)?;
     let left = r.rest().len();
@@ -244,13 +244,13 @@ fn channels(body: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
     Ok(names)
 }
 
-fn security(body: &[u8]) -> Result<ServerSecurity<'_>, Malformed> {
+fn security(body: &[u8]) -> Result<ServerSecurity<'_>, Wrong> {
     let mut r = Record::new("Server_Security_Data", body);
     let head = r.upto("server_cert_length", 16)?;
     let [method, level, random, length] = [0, 4, 8, 12].map(|at| u32_le(head, at));
     let none = level == 0 && method == 0 && random == 0;
     if !none && random != 0x20 {
-        return Err(Malformed::Value("Server_Security_Data:server_random_length"));
+        return Err(Wrong::Value("Server_Security_Data:server_random_length"));
     }
     r.string("server_random", random.into())?;
     let start = r.at;
@@ -275,14 +275,14 @@ fn security(body: &[u8]) -> Result<ServerSecurity<'_>, Malformed> {
                 all.at += one.at;
             }
         }
-        n => return Err(Malformed::Case("Server_Certificate", n)),
+        n => return Err(Wrong::Case { record: "Server_Certificate", index: n }),
     }
     let cert_permanent = version & 0x8000_0000 == 0;
     Ok(ServerSecurity { method, level, cert_type, cert_permanent, certs })
 }
 
 /// A certificate of a kind that only this protocol knows.
-fn proprietary(data: &[u8]) -> Result<(), Malformed> {
+fn proprietary(data: &[u8]) -> Result<(), Wrong> {
     let mut r = Record::new("Server_Proprietary_Cert", data);
     let n = u16_le(r.upto("public_key_blob_length", 12)?, 10);
     let start = r.at;
@@ -291,7 +291,7 @@ fn proprietary(data: &[u8]) -> Result<(), Malformed> {
     key.upto("magic", 4)?;
     let n = u32_le(key.upto("public_exponent", 12)?, 0);
     if n > MAX_CERTIFICATE {
-        return Err(Malformed::Value("Public_Key_Blob:key_length"));
+        return Err(Wrong::Value("Public_Key_Blob:key_length"));
     }
     key.string("modulus", n.into())?;
     let n = u16_le(r.upto("signature_blob_length", 4)?, 2);
@@ -354,7 +354,7 @@ pub(super) mod tests {
         assert_eq!((core.keyboard, core.build), (1033, 2600));
         assert_eq!(all[1], Ok(Block::ClientNetwork(vec![b"rdpdr\0\0\0", b"rdpsnd\0\0"])));
         let cut: Vec<_> = client(&data[..data.len() - 1]).unwrap().collect();
-        let error = |e: &Malformed| e.to_string().replace(crate::support::BINPAC, "");
+        let error = |e: &Wrong| e.to_string().replace(crate::support::BINPAC, "");
         let Some(Err(e)) = cut.last() else { panic!("whole") };
         assert_eq!(error(e), "out_of_bound: Data_Block:block: 32 > 31");
         let Err(e) = client(&data[..5]) else { panic!("whole") };
@@ -362,7 +362,7 @@ pub(super) mod tests {
         let duca = data.windows(4).position(|w| w == b"Duca").unwrap();
         let mut other = data.clone();
         other[duca] = b'd';
-        assert_eq!(client(&other).map(|_| ()), Err(Malformed::Words));
+        assert_eq!(client(&other).map(|_| ()), Err(Wrong::Words));
     }
 
     #[test]

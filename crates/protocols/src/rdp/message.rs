@@ -1,11 +1,8 @@
 //! Messages: a TPKT header (RFC 1006), a COTP one (X.224), then what they carry.
 
-use std::fmt;
-
-use crate::support::BINPAC;
 use crate::support::Bytes;
-use crate::support::OutOfBound;
 use crate::support::Record;
+use crate::support::Wrong;
 
 /// How long the message is that begins here; how much is needed to tell it.
 pub fn length(d: &[u8]) -> usize {
@@ -31,39 +28,9 @@ pub enum Message<'a> {
     Other,
 }
 
-/// Why a message cannot be read; its `Display` is analyzer.log's `failure_reason`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// It ends too early.
-    Short(OutOfBound),
-    /// A field has a value that it must not have.
-    Value(&'static str),
-    /// A field tells what follows, and this is nothing that is known.
-    Case(&'static str, u32),
-    /// Words that have to be there are not.
-    Words,
-}
-
-impl From<OutOfBound> for Malformed {
-    fn from(e: OutOfBound) -> Self {
-        Self::Short(e)
-    }
-}
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Short(e) => e.fmt(f),
-            Self::Value(field) => write!(f, "{BINPAC}&enforce violation : {field}"),
-            Self::Case(record, n) => write!(f, "{BINPAC}invalid index for case: {record}: {n}"),
-            Self::Words => write!(f, "{BINPAC}string mismatch at -"),
-        }
-    }
-}
-
 impl<'a> Message<'a> {
     /// Parses a message with its headers.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
+    pub fn parse(data: &'a [u8]) -> Result<Self, Wrong> {
         let mut cotp = Record::new("COTP", data.get(4..).unwrap_or_default());
         let head = cotp.upto("pdu", 2)?;
         let (length, body) = (usize::from(head[0]), cotp.rest());
@@ -83,7 +50,7 @@ impl<'a> Message<'a> {
     }
 }
 
-fn request(body: &[u8], length: usize) -> Result<Message<'_>, Malformed> {
+fn request(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
     let mut r = Record::new("Connect_Request", body);
     r.upto("flow_control", 5)?;
     let mut cookie: &[u8] = &[];
@@ -91,7 +58,7 @@ fn request(body: &[u8], length: usize) -> Result<Message<'_>, Malformed> {
         let n = memchr::memchr(b'\r', rest).unwrap_or(rest.len());
         cookie = &rest[..n];
         if !rest[n..].starts_with(b"\r\n") {
-            return Err(Malformed::Words);
+            return Err(Wrong::Words);
         }
         r.at = body.len() - rest.len() + n + 2;
     }
@@ -99,13 +66,13 @@ fn request(body: &[u8], length: usize) -> Result<Message<'_>, Malformed> {
     if r.at + 1 != length {
         let wish = Record::new("RDP_Negotiation_Request", r.rest()).all(8)?;
         if wish[2..4] != [8, 0] {
-            return Err(Malformed::Value("RDP_Negotiation_Request:length"));
+            return Err(Wrong::Value("RDP_Negotiation_Request:length"));
         }
     }
     Ok(Message::Request(cookie))
 }
 
-fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Malformed> {
+fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Wrong> {
     let mut r = Record::new("Connect_Confirm", body);
     r.upto("flags", 5)?;
     if length == 6 {
@@ -118,7 +85,7 @@ fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Malformed> {
         2 => {
             let d = Record::new("RDP_Negotiation_Response", answer.rest()).all(7)?;
             if d[1..3] != [8, 0] {
-                return Err(Malformed::Value("RDP_Negotiation_Response:length"));
+                return Err(Wrong::Value("RDP_Negotiation_Response:length"));
             }
             Ok(Message::Response(number(d)))
         }
@@ -126,13 +93,14 @@ fn confirm(body: &[u8], length: usize) -> Result<Message<'_>, Malformed> {
             let d = Record::new("RDP_Negotiation_Failure", answer.rest()).all(7)?;
             Ok(Message::Failure(number(d)))
         }
-        n => Err(Malformed::Case("Connect_Confirm_Record", n.into())),
+        n => Err(Wrong::Case { record: "Connect_Confirm_Record", index: n.into() }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::BINPAC;
 
     #[test]
     fn negotiation() {
@@ -156,7 +124,7 @@ mod tests {
         assert_eq!(error(odd), "invalid index for case: Connect_Confirm_Record: 9");
         let nine = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x02\x1f\x09\0\x02\0\0\0";
         assert_eq!(error(nine), "&enforce violation : RDP_Negotiation_Response:length");
-        assert_eq!(Message::parse(&request[..30]), Err(Malformed::Words));
+        assert_eq!(Message::parse(&request[..30]), Err(Wrong::Words));
         assert_eq!(Message::parse(b"\x03\0\0\x0b\x06\xd0\0\0\0\0\0"), Ok(Message::Confirm));
     }
 }

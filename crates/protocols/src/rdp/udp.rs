@@ -1,13 +1,11 @@
-use std::fmt;
-
 use gannet_base::Dir;
 
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
-use crate::support::BINPAC;
 use crate::support::OutOfBound;
 use crate::support::Record;
+use crate::support::Wrong;
 
 /// Flags of a message (MS-RDPEUDP section 2.2.2.1).
 mod flag {
@@ -49,7 +47,7 @@ impl Udp {
         Self { state: State::Syn, version: [1; 2] }
     }
 
-    fn message(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+    fn message(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Wrong> {
         match self.state {
             State::Syn => {
                 let syn = syn("RDPEUDP_SYN", data)?;
@@ -72,28 +70,6 @@ impl Udp {
             State::Data => acks(data)?,
         }
         Ok(())
-    }
-}
-
-/// Why a datagram cannot be read.
-enum Malformed {
-    Short(OutOfBound),
-    /// It announces no version, which to Zeek is a message that cannot be read.
-    NoVersion,
-}
-
-impl From<OutOfBound> for Malformed {
-    fn from(e: OutOfBound) -> Self {
-        Self::Short(e)
-    }
-}
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Short(e) => e.fmt(f),
-            Self::NoVersion => write!(f, "{BINPAC}invalid case: -"),
-        }
     }
 }
 
@@ -124,7 +100,7 @@ fn be16(data: &[u8], at: usize) -> u16 {
     data.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
 }
 
-fn syn(record: &'static str, data: &[u8]) -> Result<Syn, Malformed> {
+fn syn(record: &'static str, data: &[u8]) -> Result<Syn, Wrong> {
     let mut whole = Record::new(record, data);
     let head = whole.upto("syndata_payload", 16)?;
     let ack = head.first_chunk().map_or(0, |a| u32::from_be_bytes(*a));
@@ -136,7 +112,7 @@ fn syn(record: &'static str, data: &[u8]) -> Result<Syn, Malformed> {
         rest = id.rest();
     }
     if flags & flag::SYNEX == 0 {
-        return Err(Malformed::NoVersion);
+        return Err(Wrong::NoCase);
     }
     let mut extended = Record::new("RDPUDP_SYNEX_PAYLOAD", rest);
     let version = be16(extended.upto("uUdpVer", 4)?, 2);
@@ -157,6 +133,7 @@ impl Analyze for Udp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::BINPAC;
     use crate::testing::Harness;
     use gannet_base::Proto;
 

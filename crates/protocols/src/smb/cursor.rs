@@ -173,8 +173,7 @@ mod tests {
     use super::*;
 
     fn why<T: std::fmt::Debug>(read: Read<T>) -> String {
-        let text = read.unwrap_err().to_string();
-        text.strip_prefix("Binpac exception: binpac exception: ").unwrap().to_owned()
+        crate::support::said(read.unwrap_err())
     }
 
     #[test]

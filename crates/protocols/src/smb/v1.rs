@@ -159,8 +159,7 @@ fn command_at(
         (0x74, _) => {
             let c = &mut read("SMB1_logoff_andx");
             let mut f = c.upto("byte_count", 7)?;
-            f.skip(1);
-            let next = next(&mut f);
+            let (_, next) = words_and_next(&mut f);
             follow(cx, core, h, at, c, next, true)
         }
         (0xa4, true) => read("SMB1_nt_cancel_request").all(3).map(drop),
@@ -191,6 +190,11 @@ fn next(f: &mut Fields<'_>) -> Next {
     let command = f.u8();
     f.skip(1);
     Next { command, offset: f.u16() }
+}
+
+/// How many words a command has, and what follows it.
+fn words_and_next(f: &mut Fields<'_>) -> (u8, Next) {
+    (f.u8(), next(f))
 }
 
 /// Reads the command behind a command that is read up to here.

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::support::BINPAC;
+
 /// A field that reaches beyond the bytes that hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
@@ -20,7 +22,7 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The wording of analyzer.log's failure_reason.
         let Self { field, need, have } = self;
-        write!(f, "Binpac exception: binpac exception: out_of_bound: {field}: {need} > {have}")
+        write!(f, "{BINPAC}out_of_bound: {field}: {need} > {have}")
     }
 }
 
@@ -478,7 +480,7 @@ mod tests {
     #[test]
     fn what_lacks_is_counted_as_in_the_log() {
         fn told<T: fmt::Debug>(read: Result<T, Malformed>) -> String {
-            read.unwrap_err().to_string().split_off("Binpac exception: binpac exception: ".len())
+            crate::support::said(read.unwrap_err())
         }
         let mut hello = vec![3, 3];
         hello.extend([7; 32]);

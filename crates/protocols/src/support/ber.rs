@@ -114,13 +114,11 @@ pub fn unsigned(content: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BINPAC;
     use super::*;
 
     /// What is said of something, without what Zeek says before all of them.
     fn said<T>(r: Result<T>) -> String {
-        let e = r.err().map(|e| e.to_string()).unwrap_or_default();
-        e.strip_prefix(BINPAC).unwrap_or_default().to_owned()
+        super::super::said(r.err().unwrap())
     }
 
     #[test]

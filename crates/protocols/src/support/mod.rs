@@ -23,6 +23,8 @@ pub use record::OutOfBound;
 pub use record::Record;
 pub use record::Within;
 pub use record::Wrong;
+#[cfg(test)]
+pub(crate) use record::said;
 
 use crate::Context;
 

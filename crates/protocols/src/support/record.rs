@@ -40,6 +40,13 @@ impl fmt::Display for OutOfBound {
     }
 }
 
+/// What is said of something, without what Zeek says before all of them.
+#[cfg(test)]
+pub(crate) fn said(wrong: impl fmt::Display) -> String {
+    let text = wrong.to_string();
+    text.strip_prefix(BINPAC).unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
 /// What is wrong with a record; a text for analyzer.log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
@@ -54,8 +61,10 @@ pub enum Wrong {
         /// The record, by the name that Zeek has for it.
         record: &'static str,
         /// The number.
-        index: u8,
+        index: u32,
     },
+    /// What there is is no part of a record at all.
+    NoCase,
     /// A value of ASN.1 has another tag than it must have.
     Tag {
         /// The tag it has.
@@ -76,6 +85,7 @@ impl fmt::Display for Wrong {
             Self::Case { record, index } => {
                 write!(f, "{BINPAC}invalid index for case: {record}: {index}")
             }
+            Self::NoCase => write!(f, "{BINPAC}invalid case: -"),
             Self::Tag { got, expect } => write!(f, "{BINPAC}Got ASN.1 tag {got}, expect {expect}"),
             Self::Wide(n) => write!(f, "{BINPAC}ASN.1 integer width overflow: {n}"),
         }

@@ -115,7 +115,7 @@ fn read(data: &[u8]) -> Option<Message<'_>> {
 
 /// What is said of bytes that are no message.
 fn said(data: &[u8]) -> String {
-    parse(data, &mut Aside::default()).unwrap_err().to_string().split_off(36)
+    crate::support::said(parse(data, &mut Aside::default()).unwrap_err())
 }
 
 #[test]

@@ -7,9 +7,9 @@ use gannet_base::Dir;
 use super::Header;
 use super::Place;
 use super::follow;
-use super::next;
 use super::place;
 use super::text;
+use super::words_and_next;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
@@ -26,8 +26,7 @@ pub(super) fn read_request(
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_read_andx_request", data);
     let mut f = c.upto("remaining", 21)?;
-    let words = f.u8();
-    let next = next(&mut f);
+    let (words, next) = words_and_next(&mut f);
     let file = u64::from(f.u16());
     let low = u64::from(f.u32());
     let high = if words == 12 { c.upto("offset_high_tmp", 4)?.u32() } else { 0 };
@@ -48,8 +47,7 @@ pub(super) fn read_response(
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_read_andx_response", data);
     let mut f = c.upto("byte_count", 27)?;
-    f.skip(1);
-    let next = next(&mut f);
+    let (_, next) = words_and_next(&mut f);
     f.skip(6);
     let (low, offset, high) = (f.u16(), f.u16(), f.u16());
     c.pad_to("pad", place(offset))?;
@@ -73,8 +71,7 @@ pub(super) fn write_request(
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_write_andx_request", data);
     let mut f = c.upto("data_offset", 25)?;
-    let words = f.u8();
-    let next = next(&mut f);
+    let (words, next) = words_and_next(&mut f);
     let file = u64::from(f.u16());
     let low = f.u32();
     f.skip(8);
@@ -105,8 +102,7 @@ pub(super) fn write_response(
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_write_andx_response", data);
     let mut f = c.upto("byte_count", 15)?;
-    f.skip(1);
-    let next = next(&mut f);
+    let (_, next) = words_and_next(&mut f);
     follow(cx, core, h, at, c, next, false)
 }
 
@@ -119,8 +115,7 @@ pub(super) fn create_request(
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_nt_create_andx_request", data);
     let mut f = c.upto("byte_count", 51)?;
-    f.skip(1);
-    let next = next(&mut f);
+    let (_, next) = words_and_next(&mut f);
     let name = c.string(h.unicode, false)?;
     follow(cx, core, h, at, c, next, true)?;
     let name = text(cx, h.unicode, name);
@@ -138,8 +133,7 @@ pub(super) fn create_response(
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_nt_create_andx_response", data);
     let mut f = c.upto("byte_count", 71)?;
-    f.skip(1);
-    let next = next(&mut f);
+    let (_, next) = words_and_next(&mut f);
     f.skip(1);
     let file = u64::from(f.u16());
     f.skip(4);

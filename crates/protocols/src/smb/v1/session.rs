@@ -7,6 +7,7 @@ use super::Place;
 use super::follow;
 use super::next;
 use super::text;
+use super::words_and_next;
 use crate::Context;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
@@ -59,7 +60,7 @@ pub(super) fn negotiated(
                 core.login(cx, c.bytes("security_blob", bytes.wrapping_sub(16))?);
             }
         }
-        index => return Err(Wrong::Case { record, index }),
+        index => return Err(Wrong::Case { record, index: index.into() }),
     }
     Ok(())
 }
@@ -78,7 +79,7 @@ pub(super) fn setup_request(
         0x0a => ("SMB1_session_setup_andx_request_lanman", 22),
         0x0c => ("SMB1_session_setup_andx_request_ntlm_extended_security", 26),
         0x0d => ("SMB1_session_setup_andx_request_ntlm_nonextended_security", 28),
-        index => return Err(Wrong::Case { record, index }),
+        index => return Err(Wrong::Case { record, index: index.into() }),
     };
     let at = Place { offset: at.offset + 1, ..at };
     let c = &mut outer.inner(inner);
@@ -155,8 +156,7 @@ pub(super) fn tree_request(
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_tree_connect_andx_request", data);
     let mut f = c.upto("byte_count", 11)?;
-    f.skip(1);
-    let next = next(&mut f);
+    let (_, next) = words_and_next(&mut f);
     f.skip(2);
     c.list("password", f.u16().into(), 1)?;
     let path = c.string(h.unicode, false)?;
@@ -177,11 +177,10 @@ pub(super) fn tree_response(
 ) -> Read<()> {
     let c = &mut Cursor::new("SMB1_tree_connect_andx_response", data);
     let mut f = c.upto("andx", 5)?;
-    let words = usize::from(f.u8());
-    let next = next(&mut f);
+    let (words, next) = words_and_next(&mut f);
     if words >= 3 {
         c.list("optional_support", 1, 2)?;
-        c.pad("pad", 2 * (words - 3))?;
+        c.pad("pad", 2 * usize::from(words - 3))?;
     }
     let bytes = usize::from(c.upto("byte_count", 2)?.u16());
     let service = c.string(false, false)?;
