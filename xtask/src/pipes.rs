@@ -20,6 +20,7 @@ use std::time::Instant;
 use anyhow::Context;
 use anyhow::ensure;
 use gannet_base::Time;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::WriteOptions;
@@ -381,6 +382,7 @@ fn make(path: &Path, queries: u32, clients: u32, answers: bool) -> anyhow::Resul
             wire_len: u32::try_from(data.len())?,
             link_type: LinkType::ETHERNET,
             interface: 0,
+            format: Format::Pcap,
             number,
             data,
         };

@@ -81,7 +81,7 @@ impl Info {
                 kept_bytes += u64::from(r.cap_len);
                 wire_bytes += u64::from(r.wire_len);
                 sliced += u64::from(r.cap_len < r.wire_len);
-                if let Some(count) = counts.get_mut(usize::from(r.interface)) {
+                if let Some(count) = counts.get_mut(usize::from(r.interface())) {
                     *count += 1;
                 }
                 // Simple Packet Blocks have no time.
@@ -336,6 +336,7 @@ mod tests {
             wire_len,
             link_type: LinkType::ETHERNET,
             interface: 0,
+            format: Format::Pcap,
             number: 0,
             data,
         }

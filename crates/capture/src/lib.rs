@@ -37,6 +37,7 @@
 //!     wire_len: 5,
 //!     link_type: LinkType::RAW,
 //!     interface: 0,
+//!     format: gannet_capture::Format::Pcap,
 //!     number: 1,
 //!     data: b"hello",
 //! })?;

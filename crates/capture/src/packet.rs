@@ -7,6 +7,7 @@ use gannet_base::prefetch;
 use gannet_base::prefetch_for_later;
 
 use crate::Bytes;
+use crate::Format;
 use crate::LinkType;
 use crate::held::Refs;
 
@@ -45,6 +46,8 @@ pub struct Packet<'a> {
     pub link_type: LinkType,
     /// Index of the interface among those of its file, see [`Reader::interfaces`](crate::Reader::interfaces).
     pub interface: u32,
+    /// What kind of file it is from.
+    pub format: Format,
     /// 1 for the first packet of the whole stream.
     pub number: u64,
     /// The bytes that were kept.
@@ -62,8 +65,25 @@ pub(crate) struct PacketRef {
     pub(crate) cap_len: u32,
     pub(crate) wire_len: u32,
     pub(crate) link_type: u16,
-    /// Index into the file's interfaces; readers keep fewer than 65,536 of them.
-    pub(crate) interface: u16,
+    /// Index into the file's interfaces, with [`PCAPNG`] if it is a file of that format.
+    pub(crate) origin: u16,
+}
+
+/// Bit of an [origin](PacketRef::origin) in a pcapng file.
+pub(crate) const PCAPNG: u16 = 1 << 15;
+
+impl PacketRef {
+    /// Index into the file's interfaces.
+    #[inline]
+    pub(crate) fn interface(&self) -> u16 {
+        self.origin & !PCAPNG
+    }
+
+    /// What kind of file it is from.
+    #[inline]
+    pub(crate) fn format(&self) -> Format {
+        if self.origin & PCAPNG == 0 { Format::Pcap } else { Format::PcapNg }
+    }
 }
 
 /// Bytes of a packet that are looked at first.
@@ -299,7 +319,8 @@ fn view<'a>(r: &PacketRef, data: &'a [u8], number: u64) -> Packet<'a> {
         time: Time::from_nanos(r.time),
         wire_len: r.wire_len,
         link_type: LinkType(r.link_type),
-        interface: u32::from(r.interface),
+        interface: u32::from(r.interface()),
+        format: r.format(),
         number,
         // Record readers only note ranges they have seen inside `data`.
         data: data.get(start..start + r.cap_len as usize).unwrap_or_default(),
@@ -318,7 +339,7 @@ mod tests {
             cap_len: len,
             wire_len: len,
             link_type: 1,
-            interface: 0,
+            origin: 0,
         };
         (0..10).map(packet).collect::<Vec<_>>().into()
     }

@@ -175,7 +175,7 @@ impl Records {
                 cap_len: cap_len.min(limit),
                 wire_len,
                 link_type,
-                interface: 0,
+                origin: 0,
             });
             if is_far {
                 fetch_beyond(data, at, end);

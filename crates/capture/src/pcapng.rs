@@ -21,6 +21,7 @@ use crate::map::fetch_beyond;
 use crate::options::Options;
 use crate::packet::BATCH_BYTES;
 use crate::packet::MAX_PACKET;
+use crate::packet::PCAPNG;
 use crate::packet::PacketRef;
 use crate::ticks::Ticks;
 
@@ -40,8 +41,10 @@ pub(crate) const ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// The longest block that is believed: a packet of the longest kind with room for its options.
 const MAX_BLOCK: usize = MAX_PACKET + (1 << 20);
 
-/// Interfaces of one file, over all its sections; more are damage. Packets note theirs in 16 bits.
+/// Interfaces of one file, over all its sections; more are damage. Packets note theirs in 15 bits.
 const MAX_INTERFACES: usize = 16_384;
+
+const _: () = assert!(MAX_INTERFACES <= PCAPNG as usize);
 
 /// Comments that are kept of one file.
 const MAX_COMMENTS: usize = 16;
@@ -61,7 +64,8 @@ struct Port {
     ticks: Ticks,
     snaplen: u32,
     link_type: u16,
-    index: u16,
+    /// See [`PacketRef::origin`].
+    origin: u16,
 }
 
 /// Reads the records of a pcapng file.
@@ -175,7 +179,7 @@ impl Records {
                     cap_len,
                     wire_len: u32_at(head, 16, big),
                     link_type: port.link_type,
-                    interface: port.index,
+                    origin: port.origin,
                 });
                 Ok(())
             }
@@ -196,7 +200,7 @@ impl Records {
                     cap_len,
                     wire_len,
                     link_type: port.link_type,
-                    interface: port.index,
+                    origin: port.origin,
                 });
                 Ok(())
             }
@@ -265,7 +269,7 @@ impl Records {
             ticks,
             snaplen: interface.snaplen,
             link_type: interface.link_type.0,
-            index: self.interfaces.len() as u16,
+            origin: self.interfaces.len() as u16 | PCAPNG,
         });
         self.interfaces.push(interface);
         Ok(())
@@ -299,6 +303,7 @@ fn keep(slot: &mut Option<String>, value: &[u8]) {
 mod tests {
     use super::*;
     use crate::BATCH_PACKETS;
+    use crate::Format;
 
     fn w(v: u32, big: bool) -> [u8; 4] {
         if big { v.to_be_bytes() } else { v.to_le_bytes() }
@@ -370,8 +375,9 @@ mod tests {
         assert_eq!(walk.used, file.len());
         let times: Vec<_> = out.iter().map(|r| r.time).collect();
         assert_eq!(times, [5_000_000_007, 11_000_001_000, 2_500_000_000]);
-        let kinds: Vec<_> = out.iter().map(|r| (r.link_type, r.interface)).collect();
+        let kinds: Vec<_> = out.iter().map(|r| (r.link_type, r.interface())).collect();
         assert_eq!(kinds, [(1, 0), (101, 1), (113, 2)]);
+        assert!(out.iter().all(|r| r.format() == Format::PcapNg));
         let at = out[0].offset as usize;
         assert_eq!(&file[at..at + 5], b"abcde");
         assert_eq!((out[2].cap_len, out[2].wire_len), (0, 9));

@@ -11,6 +11,7 @@ use gannet_base::Time;
 
 use crate::Compression;
 use crate::Error;
+use crate::Format;
 use crate::LinkType;
 use crate::Packet;
 use crate::Reader;
@@ -40,6 +41,7 @@ impl Owned {
             wire_len: self.wire_len,
             link_type: LinkType(self.link_type),
             interface: self.interface,
+            format: Format::Pcap,
             number: 0,
             data: &self.data,
         }

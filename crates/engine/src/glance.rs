@@ -83,6 +83,7 @@ mod tests {
     use gannet_base::Proto;
     use gannet_base::Time;
     use gannet_base::UidSource;
+    use gannet_capture::Format;
     use gannet_capture::LinkType;
 
     use super::*;
@@ -99,6 +100,7 @@ mod tests {
                 wire_len: data.len() as u32,
                 link_type: LinkType(1),
                 interface: 0,
+                format: Format::Pcap,
                 number: 1,
                 data,
             })

@@ -1,5 +1,7 @@
 //! The way of a packet: link layer, IP, fragments, and on to its transport or tunnel.
 
+use gannet_capture::Format;
+use gannet_capture::Packet;
 use gannet_protocols::policy::unknown::Seen;
 use gannet_protocols::weird::Oddity;
 use gannet_wire::Frame;
@@ -18,7 +20,8 @@ use crate::walk_tunnel::TEREDO;
 impl Shard {
     /// A frame as captured: the short way for what nearly all are, else layer by layer.
     #[inline]
-    pub(crate) fn walk_link(&mut self, link_type: u16, data: &[u8], wire_len: u32) {
+    pub(crate) fn walk_link(&mut self, packet: &Packet<'_>) {
+        let (link_type, data, wire_len) = (packet.link_type.0, packet.data, packet.wire_len);
         let around = Encapsulation::default();
         if link_type == gannet_wire::link_type::ETHERNET
             && self.trail.is_none()
@@ -29,6 +32,11 @@ impl Shard {
             let beyond = (data.len() - bytes.len()) as u32;
             let all = Datagram { bytes, wire_len: wire_len.saturating_sub(beyond) };
             self.walk_transport(&ip, all, &around);
+            return;
+        }
+        // Zeek reads pcapng by itself, and without a filter.
+        let is_filtered = packet.format != Format::PcapNg;
+        if is_filtered && !gannet_wire::passes_filter(link_type, data) {
             return;
         }
         self.layers = 0;

@@ -426,6 +426,7 @@ impl<M> Shared<M> {
 #[cfg(test)]
 mod tests {
     use gannet_base::Time;
+    use gannet_capture::Format;
     use gannet_capture::LinkType;
     use gannet_capture::Packet;
     use gannet_capture::Reader;
@@ -464,6 +465,7 @@ mod tests {
                 wire_len: data.len() as u32,
                 link_type: LinkType::RAW,
                 interface: 0,
+                format: Format::Pcap,
                 number,
                 data: &data,
             };

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_capture::Error;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::Writer;
@@ -106,7 +107,15 @@ impl Flood {
             number += 1;
             let wire_len = bytes.len() as u32;
             let link_type = LinkType::ETHERNET;
-            writer.write(&Packet { time, wire_len, link_type, interface: 0, number, data: bytes })
+            writer.write(&Packet {
+                time,
+                wire_len,
+                link_type,
+                interface: 0,
+                format: Format::Pcap,
+                number,
+                data: bytes,
+            })
         };
         for at in 0..frames {
             let time = self.time(at);

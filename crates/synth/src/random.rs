@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use gannet_base::Time;
 use gannet_capture::Error;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::Writer;
@@ -136,7 +137,15 @@ impl RandomPackets {
         let time = Time::from_nanos(BEGIN.saturating_add_unsigned(self.clock.saturating_mul(1000)));
         let (data, wire_len) = self.next_frame();
         let link_type = LinkType::ETHERNET;
-        writer.write(&Packet { time, wire_len, link_type, interface: 0, number, data })?;
+        writer.write(&Packet {
+            time,
+            wire_len,
+            link_type,
+            interface: 0,
+            format: Format::Pcap,
+            number,
+            data,
+        })?;
         Ok(data.len())
     }
 

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_capture::Error;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::Writer;
@@ -99,6 +100,7 @@ impl Trace {
                 wire_len: frame.bytes.len() as u32,
                 link_type: LinkType::ETHERNET,
                 interface: 0,
+                format: Format::Pcap,
                 number,
                 data: &frame.bytes,
             })?;

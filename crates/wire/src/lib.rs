@@ -63,6 +63,7 @@ pub use link::link;
 pub use link::link_layers;
 pub use link::link_type;
 pub use link::link_with;
+pub use link::passes_filter;
 pub use link::plain_ipv4;
 pub use tcp::Tcp;
 pub use tcp::TcpFlags;

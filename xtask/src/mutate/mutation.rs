@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::Reader;
@@ -227,6 +228,7 @@ fn written(packets: &[Owned]) -> anyhow::Result<Vec<u8>> {
             wire_len: packet.wire_len.max(packet.data.len() as u32),
             link_type: packet.link_type,
             interface: 0,
+            format: Format::Pcap,
             number,
             data: &packet.data,
         })?;

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use gannet_base::Time;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::Precision;
@@ -47,6 +48,7 @@ impl Frames {
                     wire_len: data.len() as u32,
                     link_type: LinkType::ETHERNET,
                     interface: 0,
+                    format: Format::Pcap,
                     number: index as u64 + 1,
                     data,
                 })

@@ -13,6 +13,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::Mutex;
 
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::Precision;
@@ -150,6 +151,7 @@ pub(crate) fn pcap(frames: &[Frame]) -> Vec<u8> {
             wire_len: frame.bytes.len() as u32,
             link_type: LinkType::ETHERNET,
             interface: 0,
+            format: Format::Pcap,
             number,
             data: &frame.bytes,
         };

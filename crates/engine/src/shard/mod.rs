@@ -11,6 +11,7 @@ use std::io;
 
 use gannet_base::Time;
 use gannet_base::UidSource;
+use gannet_capture::Format;
 use gannet_capture::Packet;
 use gannet_files::FileOptions;
 use gannet_files::Files;
@@ -196,11 +197,15 @@ impl Shard {
             // There is no packet, and its time is none.
             self.set_step(0);
             self.env.logs.set_time(self.now);
-            self.env.weirds.net(&mut self.env.logs, self.now, "empty_pcap_header", "");
+            let name = match packet.format {
+                Format::PcapNg => "empty_pcapng_header",
+                _ => "empty_pcap_header",
+            };
+            self.env.weirds.net(&mut self.env.logs, self.now, name, "");
             return;
         }
         self.advance_if_due(packet.time);
-        self.walk_link(packet.link_type.0, packet.data, packet.wire_len);
+        self.walk_link(packet);
         self.rest();
     }
 

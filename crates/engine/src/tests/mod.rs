@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering;
 
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::Reader;
@@ -89,7 +90,15 @@ fn capture(link: LinkType, frames: &[(f64, Vec<u8>)]) -> Vec<u8> {
     for (number, (at, data)) in (1..).zip(frames) {
         let time = Time::from_secs(START) + Interval::from_micros((at * 1e6) as i64);
         let wire_len = data.len() as u32;
-        let packet = Packet { time, wire_len, link_type: link, interface: 0, number, data };
+        let packet = Packet {
+            time,
+            wire_len,
+            link_type: link,
+            interface: 0,
+            format: Format::Pcap,
+            number,
+            data,
+        };
         writer.write(&packet).unwrap();
     }
     writer.finish().unwrap();

@@ -2,6 +2,7 @@
 
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_filter::Filter;
 use gannet_synth::dns;
@@ -201,6 +202,7 @@ fn play(shard: &mut Shard, trace: &gannet_synth::Trace) {
             wire_len: f.bytes.len() as u32,
             link_type: LinkType::ETHERNET,
             interface: 0,
+            format: Format::Pcap,
             number,
             data: &f.bytes,
         });
@@ -230,22 +232,40 @@ fn nothing_stays_of_connections_that_are_over() {
     assert!(shard.table.is_empty());
 }
 
-#[test]
-fn an_empty_record_is_no_packet() {
+/// What is odd of one packet, from a file of this format, as weird.log has it; and the shard after it.
+fn oddity(format: Format, link_type: LinkType, data: &[u8]) -> (Shard, String) {
     let mut shard = Shard::new(Options::default(), Role::Whole);
-    let time = Time::from_secs(5);
-    let link_type = LinkType::ETHERNET;
     shard.packet(&gannet_capture::Packet {
-        time,
-        wire_len: 0,
+        time: Time::from_secs(5),
+        wire_len: data.len() as u32,
         link_type,
         interface: 0,
+        format,
         number: 1,
-        data: &[],
+        data,
     });
-    assert_eq!((shard.now, shard.connections()), (Time::ZERO, 0));
     let told = String::from_utf8(shard.env.logs.pending("weird").to_vec()).unwrap();
-    assert!(told.contains("empty_pcap_header"), "{told}");
+    (shard, told)
+}
+
+#[test]
+fn an_empty_record_is_no_packet() {
+    for (format, name) in
+        [(Format::Pcap, "\tempty_pcap_header\t"), (Format::PcapNg, "\tempty_pcapng_header\t")]
+    {
+        let (shard, told) = oddity(format, LinkType::ETHERNET, &[]);
+        assert_eq!((shard.now, shard.connections()), (Time::ZERO, 0));
+        assert!(told.contains(name), "{told}");
+    }
+}
+
+#[test]
+fn only_pcap_is_read_through_a_filter() {
+    // A data frame of 802.11 that ends with its header.
+    let frame = [&[8, 0][..], &[0; 22]].concat();
+    let told = |format| oddity(format, LinkType(105), &frame).1;
+    assert_eq!(told(Format::Pcap), "");
+    assert!(told(Format::PcapNg).contains("\ttruncated_802_11_header\t"));
 }
 
 #[test]

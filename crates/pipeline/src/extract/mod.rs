@@ -308,6 +308,7 @@ mod tests {
             wire_len: wire_len as u32,
             link_type: LinkType::RAW,
             interface: 0,
+            format: gannet_capture::Format::Pcap,
             number: 1,
             data,
         };

@@ -20,6 +20,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use gannet_base::Time;
+use gannet_capture::Format;
 use gannet_capture::LinkType;
 use gannet_capture::Packet;
 use gannet_capture::WriteOptions;
@@ -178,6 +179,7 @@ impl Capture {
                 wire_len: data.len() as u32,
                 link_type: LinkType::RAW,
                 interface: 0,
+                format: Format::Pcap,
                 number: u64::from(n) + 1,
                 data: &data,
             };
@@ -209,6 +211,7 @@ impl Capture {
                     wire_len: data.len() as u32,
                     link_type: LinkType::RAW,
                     interface: 0,
+                    format: Format::Pcap,
                     number: u64::from(n) * 2 + step as u64 + 1,
                     data: &data,
                 };

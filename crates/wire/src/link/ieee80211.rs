@@ -57,14 +57,14 @@ const PROTECTED: u8 = 0x40;
 /// Bit of the QoS field: an aggregate follows.
 const AGGREGATE: u8 = 0x80;
 
-/// Whether a captured frame comes through `ip or not ip`, the filter that Zeek captures and reads
-/// with.
+/// Whether a captured frame comes through `ip or not ip`, the filter that Zeek captures with, and reads
+/// what libpcap reads for it.
 ///
 /// It lets everything through where nothing has to be read to say so. In frames of 802.11 it looks
 /// for what data frames carry behind headers of several lengths, and a filter that runs out of bytes
 /// lets nothing through: of data frames that are cut short, or have no data, not even an oddity is
 /// told.
-pub(super) fn passes(link_type: u16, data: &[u8]) -> bool {
+pub fn passes(link_type: u16, data: &[u8]) -> bool {
     let has = |n: usize| data.len() >= n;
     let little = || usize::from(bytes::u16_at(data, field::RADIOTAP_LEN).swap_bytes());
     let big = |at| bytes::u32_at(data, at) as usize;
@@ -289,7 +289,6 @@ mod tests {
         assert!(nothing(&header(DATA | NO_DATA, 0, &[0; 9])));
         assert!(nothing(&header(DATA | QOS, PROTECTED, &[0; 9])));
         assert!(nothing(&header(DATA, 0, &[0x42; 9])));
-        // Inside of another frame, where no filter has looked.
         let e = |f: &[u8]| link_with(105, f, f.len() as u32, 1, &mut |_| {}).unwrap_err().name;
         assert_eq!(e(&header(DATA, 0, &[])), "truncated_802_11_header");
         assert_eq!(e(&header(DATA, 3, &[0; 6])), "truncated_802_11_header");
@@ -327,9 +326,11 @@ mod tests {
         }
         assert!(passes(1, b"") && passes(101, b""));
         assert!(!passes(127, &[0, 0, 0xff, 0xff]) && !passes(163, &[0xff; 8]) && !passes(119, b""));
-        // Of no interest rather than odd.
-        assert_eq!(link(105, &null, 24).unwrap().network, Network::Nothing);
-        assert_eq!(link(105, &ack, 10).unwrap_err().name, "truncated_802_11_header");
+        // Where no filter has looked, frames are odd.
+        for frame in [&null, &data[..24], &ack[..]] {
+            let e = link(105, frame, frame.len() as u32).unwrap_err().name;
+            assert_eq!(e, "truncated_802_11_header");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod vntag;
 pub use ethernet::PLAIN_LAYERS;
 pub use ethernet::plain_ipv4;
 pub use ieee80211::Subframes;
+pub use ieee80211::passes as passes_filter;
 
 use crate::MAX_DEPTH;
 use crate::bytes;
@@ -233,9 +234,6 @@ fn walk<'a>(
         src_mac: None,
         dst_mac: None,
     };
-    if depth == 0 && !ieee80211::passes(link_type, data) {
-        return Ok(frame);
-    }
     let mut source = "ROOT";
     let mut step = match first(link_type) {
         Some(kind) => Step::Into(kind, data),

@@ -441,6 +441,7 @@ mod tests {
             wire_len: frame.len() as u32,
             link_type: gannet_capture::LinkType::ETHERNET,
             interface: 0,
+            format: gannet_capture::Format::Pcap,
             number: 1,
             data: &frame,
         };
