@@ -156,7 +156,7 @@ pub(crate) fn head(title: &str, command: &str, peers: &[Peer]) -> String {
         writeln!(text, "- {name}: {value}").unwrap_or_default();
     };
     line("date", today().unwrap_or_default());
-    line("commit", said("git", &["describe", "--always", "--dirty"]));
+    line("commit", commit());
     line("processor", processor());
     line("command", command.into());
     for peer in peers {
@@ -165,6 +165,11 @@ pub(crate) fn head(title: &str, command: &str, peers: &[Peer]) -> String {
         line(peer.name, format!("{}; `{command}`", peer.version));
     }
     text
+}
+
+/// What the working tree is a state of; empty where git does not tell.
+pub(crate) fn commit() -> String {
+    said("git", &["describe", "--always", "--dirty"])
 }
 
 fn today() -> anyhow::Result<String> {

@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use anyhow::ensure;
 
+use crate::bench;
 use crate::workspace;
 use crate::workspace::cargo;
 use crate::workspace::check;
@@ -111,7 +112,9 @@ impl Variant {
     /// Builds it, and what it needs before.
     fn build(self, args: &Args) -> anyhow::Result<PathBuf> {
         let path = self.path();
+        let (note, commit) = (path.with_extension("commit"), bench::commit());
         if args.reuse && path.is_file() {
+            is_of(&note, &commit)?;
             return Ok(path);
         }
         // What is missing is told before minutes of building.
@@ -135,6 +138,7 @@ impl Variant {
         } else {
             fs::copy(self.compile(&flags)?, &path).with_context(|| path.display().to_string())?;
         }
+        fs::write(&note, commit).with_context(|| note.display().to_string())?;
         Ok(path)
     }
 
@@ -193,6 +197,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether a build, which has a note of what it was built from, is one of this commit: figures are told as
+/// those of the commit that is checked out.
+fn is_of(note: &Path, commit: &str) -> anyhow::Result<()> {
+    let built = fs::read_to_string(note).unwrap_or_default();
+    ensure!(
+        built == commit,
+        "{}: built from '{built}', and this is '{commit}': build anew without --reuse",
+        note.display()
+    );
+    Ok(())
+}
+
 /// A file of the same contents with a name of its own: cargo builds nothing anew for counts that have
 /// changed, only for flags that have.
 fn named(counts: &Path) -> anyhow::Result<PathBuf> {
@@ -237,6 +253,17 @@ mod tests {
         assert_eq!((fs::read(&first).unwrap(), &first), (b"one".to_vec(), &again));
         assert_ne!(first, second);
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn builds_of_another_commit_are_not_reused() {
+        let note = std::env::temp_dir().join(format!("gannet-note-{}.commit", std::process::id()));
+        assert!(is_of(&note, "abc").is_err(), "nothing is known of it");
+        fs::write(&note, "abc").unwrap();
+        assert!(is_of(&note, "abc").is_ok());
+        let said = is_of(&note, "abc-dirty").unwrap_err().to_string();
+        assert!(said.contains("'abc', and this is 'abc-dirty'"), "{said}");
+        fs::remove_file(note).unwrap();
     }
 
     #[test]
