@@ -41,8 +41,7 @@ struct Malformed;
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        let kind = || Kind { lines: Lines::new(MAX_LINE), state: State::Start, body: 0 };
-        Self { kinds: [kind(), kind()], requests: Requests::default() }
+        Self { kinds: kinds(), requests: Requests::default() }
     }
 
     fn read(
@@ -81,6 +80,12 @@ impl Analyzer {
             }
         }
     }
+}
+
+/// Nothing read so far.
+fn kinds() -> [Kind; 2] {
+    let kind = || Kind { lines: Lines::new(MAX_LINE), state: State::Start, body: 0 };
+    [kind(), kind()]
 }
 
 fn start(
@@ -123,6 +128,11 @@ impl Analyze for Analyzer {
             kind.lines.reset();
             kind.state = State::Start;
         }
+    }
+
+    fn suspend(&mut self) -> bool {
+        self.kinds = kinds();
+        true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
