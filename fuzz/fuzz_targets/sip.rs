@@ -4,6 +4,7 @@
 use gannet_protocols::sip::message::Request;
 use gannet_protocols::sip::message::Status;
 use gannet_protocols::sip::message::body_length;
+use gannet_protocols::sip::message::count;
 use gannet_protocols::sip::message::header;
 
-gannet_fuzz::protocol!(Sip, Request::parse, Status::parse, header, body_length);
+gannet_fuzz::protocol!(Sip, Request::parse, Status::parse, header, body_length, count);

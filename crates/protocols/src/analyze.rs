@@ -30,6 +30,13 @@ pub trait Analyze {
     /// The connection was reset by one side.
     fn reset(&mut self, _cx: &mut Context<'_>) {}
 
+    /// The analyzer is taken off for a violation, but may be put on again: what was learned of the
+    /// connection outlives it, what was being read does not. Returns whether it is so; if not,
+    /// [`finish`](Self::finish) is called at once.
+    fn suspend(&mut self) -> bool {
+        false
+    }
+
     /// The analyzer goes: its connection ended or timed out, or it was disabled by a violation.
     /// Rows still open are written here. Called exactly once.
     fn finish(&mut self, _cx: &mut Context<'_>) {}

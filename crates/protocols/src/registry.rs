@@ -113,6 +113,9 @@ macro_rules! registry {
             fn reset(&mut self, cx: &mut Context<'_>) {
                 match self { $( Self::$tag(a) => a.reset(cx), )* }
             }
+            fn suspend(&mut self) -> bool {
+                match self { $( Self::$tag(a) => a.suspend(), )* }
+            }
             fn finish(&mut self, cx: &mut Context<'_>) {
                 match self { $( Self::$tag(a) => a.finish(cx), )* }
             }

@@ -90,6 +90,8 @@ struct Entry {
     confirmed: bool,
     /// Whether it stands inside of another one: it is not told of gaps.
     is_inner: bool,
+    /// Taken off, but what it learned is kept for when it is put on again, or for the end.
+    is_off: bool,
     /// Violations so far, up to [`MAX_VIOLATIONS`] and one more.
     violations: u16,
 }
@@ -221,7 +223,7 @@ impl Session<'_> {
             // Nothing was sent, yet who announced it is told that it is over.
             self.start_waiting(conn);
         }
-        self.each(conn, |a, cx| a.finish(cx));
+        self.each_of(conn, |_| true, |a, cx| a.finish(cx));
         if self.stack.entries.capacity() > 0 {
             self.scratch.give(std::mem::take(&mut self.stack.entries));
         }
@@ -253,12 +255,12 @@ impl Session<'_> {
                     Request::Violation { tag, reason, data } => {
                         self.count_violation(conn, tag);
                         if blames(conn) {
-                            self.remove(conn, tag);
+                            self.remove(conn, tag, true);
                             failures.push((tag, reason, data));
                         }
                     }
                     Request::Flip => flip = true,
-                    Request::Done(tag) => self.remove(conn, tag),
+                    Request::Done(tag) => self.remove(conn, tag, false),
                 }
             }
             self.scratch.round = round;
@@ -270,7 +272,7 @@ impl Session<'_> {
     }
 
     fn each(&mut self, conn: &mut Conn, call: impl FnMut(&mut Analyzer, &mut Context<'_>)) {
-        self.each_of(conn, |_| true, call);
+        self.each_of(conn, |e| !e.is_off, call);
     }
 
     #[inline]
@@ -318,7 +320,7 @@ impl Session<'_> {
 
     /// Makes an analyzer, and gives it what was seen before.
     fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
-        let there = self.stack.entries.iter().any(|e| e.analyzer.tag() == tag);
+        let there = self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
         // A detector inside a tunnel stands beside the one of the connection.
         if there && tag != Tag::Detector || self.stack.started >= MAX_STARTS {
             return;
@@ -331,7 +333,12 @@ impl Session<'_> {
             requests: &mut self.scratch.requests,
             starts: &mut self.scratch.starts,
         };
-        let Some(mut analyzer) = Analyzer::new(tag, &mut cx) else { return };
+        let off = self.stack.entries.iter().position(|e| e.analyzer.tag() == tag && e.is_off);
+        let analyzer = match off {
+            Some(at) => Some(self.stack.entries.remove(at).analyzer),
+            None => Analyzer::new(tag, &mut cx),
+        };
+        let Some(mut analyzer) = analyzer else { return };
         let is_udp = cx.conn.proto == Proto::Udp;
         for (from, piece) in replay.into_iter().flat_map(|r| &r.pieces) {
             match piece {
@@ -346,12 +353,13 @@ impl Session<'_> {
             self.stack.entries = self.scratch.entries();
         }
         let is_inner = replay.is_some_and(|r| r.is_inner);
-        self.stack.entries.push(Entry { analyzer, confirmed: false, is_inner, violations: 0 });
+        let fresh = Entry { analyzer, confirmed: false, is_inner, is_off: false, violations: 0 };
+        self.stack.entries.push(fresh);
     }
 
     /// Tells of an analyzer that has too many violations.
     fn count_violation(&mut self, conn: &mut Conn, tag: Tag) {
-        let its = |e: &&mut Entry| e.analyzer.tag() == tag;
+        let its = |e: &&mut Entry| e.analyzer.tag() == tag && !e.is_off;
         let Some(entry) = self.stack.entries.iter_mut().find(its) else { return };
         if is_incomplete(conn) || entry.violations > MAX_VIOLATIONS {
             return;
@@ -383,8 +391,14 @@ impl Session<'_> {
     }
 
     /// Takes an analyzer off, if it is still there.
-    fn remove(&mut self, conn: &mut Conn, tag: Tag) {
-        if let Some(at) = self.stack.entries.iter().position(|e| e.analyzer.tag() == tag) {
+    fn remove(&mut self, conn: &mut Conn, tag: Tag, may_return: bool) {
+        let its = |e: &Entry| e.analyzer.tag() == tag && !e.is_off;
+        if let Some(at) = self.stack.entries.iter().position(its) {
+            let entry = &mut self.stack.entries[at];
+            if may_return && entry.analyzer.suspend() {
+                entry.is_off = true;
+                return;
+            }
             let mut entry = self.stack.entries.remove(at);
             let mut cx = Context {
                 confirmed: None,
@@ -444,7 +458,7 @@ impl tcp::Consumer for Session<'_> {
 
     fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64) {
         self.start_stream(conn);
-        self.each_of(conn, |e| !e.is_inner, |a, cx| a.gap(cx, from, len));
+        self.each_of(conn, |e| !e.is_off && !e.is_inner, |a, cx| a.gap(cx, from, len));
     }
 
     fn end(&mut self, conn: &mut Conn, from: Dir) {
@@ -519,6 +533,27 @@ mod tests {
         say(Dir::Resp, b"220 c\r\n230 d\r\n");
         let tags: Vec<_> = stack.entries.iter().map(|e| e.analyzer.tag()).collect();
         assert_eq!(tags, [Tag::Detector, Tag::Ftp, Tag::Smtp]);
+    }
+
+    #[test]
+    fn what_returns_after_a_violation_knows_what_it_knew() {
+        let mut h = Harness::new(Proto::Udp, 5060);
+        let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
+        stack.prepare(&mut h.env, &mut h.conn, h.now);
+        let mut session =
+            Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
+        let mut say = |from, data: &[u8]| {
+            session.datagram(&mut h.conn, from, data, data.len() as u32);
+            session.settle(&mut h.conn);
+        };
+        say(Dir::Orig, b"INVITE sip:b SIP/2.0\r\nTo: b\r\nwhat\r\n\r\n");
+        say(Dir::Orig, b"not looked at\r\n\r\n");
+        say(Dir::Resp, b"SIP/2.0 200 OK\r\nFrom: c\r\n\r\n");
+        session.finish(&mut h.conn);
+        let rows = h.rows("sip");
+        assert_eq!(rows.len(), 1);
+        let columns = ["method", "request_to", "status_code", "response_from"];
+        assert_eq!(columns.map(|c| &*rows[0][c]), ["INVITE", "b", "200", "c"]);
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct Tunnels {
     active: HashMap<ConnId, Active, KeyedHash>,
     registered: u64,
     next_sweep: Time,
+    /// When the table was looked through first.
+    first: Option<Time>,
     later: Queue<Item>,
 }
 
@@ -75,6 +77,7 @@ enum Seen {
 
 struct Active {
     tunnel: Tunnel,
+    /// In whole seconds from the first look on: as precise as its age is taken.
     used: Time,
     number: u64,
 }
@@ -85,14 +88,16 @@ impl Tunnels {
         if logs.key().is_some() {
             return self.later.push(logs, Item { now, what: Seen::Used(tunnel) });
         }
+        let first = self.first.unwrap_or(now);
+        let used = first + Interval::from_secs((now - first).as_nanos() / 1_000_000_000);
         if let Some(active) = self.active.get_mut(&tunnel.id) {
-            active.used = now;
+            active.used = used;
             return;
         }
         if self.active.len() < MAX {
             let number = self.registered;
             self.registered += 1;
-            self.active.insert(tunnel.id, Active { tunnel, used: now, number });
+            self.active.insert(tunnel.id, Active { tunnel, used, number });
         }
         log(logs, now, &tunnel, "Tunnel::DISCOVER");
     }
@@ -154,6 +159,7 @@ impl Tunnels {
 
     #[cold]
     fn sweep(&mut self, logs: &mut Logs, packet: Time) {
+        self.first.get_or_insert(packet);
         let due = std::mem::replace(&mut self.next_sweep, packet + SWEEP);
         if let Some(key) = logs.key() {
             logs.set_key(Key { due, tie: 0, ..key });
@@ -205,6 +211,18 @@ mod tests {
         h.env.expire(at(3611), at(9000));
         let row = &h.rows("tunnel")[1];
         assert_eq!((&*row["ts"], &*row["action"]), ("9000.000000", "Tunnel::EXPIRE"));
+    }
+
+    #[test]
+    fn age_is_taken_in_whole_seconds() {
+        let mut h = Harness::new(Proto::Tcp, 1080);
+        let at = Time::from_secs_f64;
+        h.env.expire(at(1.0), at(1.0));
+        h.now = at(11.9);
+        h.cx().register_tunnel("Tunnel::SOCKS");
+        // Used in the eleventh second, which is over an hour ago.
+        h.env.expire(at(3611.5), at(3611.5));
+        assert_eq!(h.rows("tunnel").len(), 2);
     }
 
     #[test]

@@ -138,6 +138,7 @@ impl<'a> Options<'a> {
     fn parse(mut data: &'a [u8], relayed: &mut u8) -> Result<Self, OutOfBound> {
         let rest = &mut data;
         let mut options = Self::default();
+        let mut kind = None;
         while let Some((&code, behind)) = rest.split_first() {
             *rest = behind;
             match code {
@@ -148,10 +149,8 @@ impl<'a> Options<'a> {
             let len = usize::from(take(rest, ("OptionValueWrapper", "length"), 1)?[0]);
             match code {
                 53 => {
-                    let kind = take(rest, ("OptionValue", "msg_type"), 1)?[0];
-                    if options.kind == 0 {
-                        options.kind = kind;
-                    }
+                    let told = take(rest, ("OptionValue", "msg_type"), 1)?[0];
+                    options.kind = *kind.get_or_insert(told);
                 }
                 12 => options.host_name = Some(take(rest, text(code), len)?),
                 15 => options.domain_name = Some(unpadded(take(rest, text(code), len)?)),
@@ -284,6 +283,13 @@ pub(super) mod tests {
         // A type of "two bytes": the second is read as an option without a value.
         let o = options(b"\x35\x02\x05\x00\x33\x00\x00\x00\x0e\x10\xff").unwrap();
         assert_eq!((o.kind, o.lease), (5, Some(3600)));
+    }
+
+    #[test]
+    fn the_first_type_counts() {
+        for (bytes, kind) in [(b"\x35\x01\x02\x35\x01\x05", 2), (b"\x35\x01\0\x35\x01\x05", 0)] {
+            assert_eq!(options(bytes).unwrap().kind, kind);
+        }
     }
 
     #[test]

@@ -248,6 +248,11 @@ impl Analyze for Udp {
         self.0.data(cx, from, data);
     }
 
+    fn suspend(&mut self) -> bool {
+        self.0 = Analyzer { pending: self.0.pending.take(), ..Analyzer::new(self.0.tag) };
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.0.finish(cx);
     }

@@ -285,7 +285,7 @@ impl Analyzer {
             return;
         }
         if cx.conn.is_partial() {
-            if from.is_orig() {
+            if from.is_orig() && !self.sides[0].feed.skip {
                 self.skim(cx, from, data);
             }
             return;

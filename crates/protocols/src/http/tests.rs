@@ -356,6 +356,20 @@ fn oddities_are_told() {
 }
 
 #[test]
+fn behind_a_gap_lines_of_partial_connections_are_not_looked_at() {
+    for (gap, expected) in [(false, 1), (true, 0)] {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        h.conn.set_partial(true);
+        let mut a = Analyzer::new(&mut h.cx());
+        if gap {
+            a.gap(&mut h.cx(), Dir::Orig, 1);
+        }
+        a.stream(&mut h.cx(), Dir::Orig, b"a\rb\r\n");
+        assert_eq!(h.rows("weird").len(), expected);
+    }
+}
+
+#[test]
 fn damaged_compression_is_told() {
     let response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\
                      \xff\xff\xff\xff\xff\xff\xff\xff\xff";

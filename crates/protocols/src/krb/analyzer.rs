@@ -71,6 +71,11 @@ impl Analyze for Udp {
         self.inner.deliver(cx, &mut self.session, data);
     }
 
+    fn suspend(&mut self) -> bool {
+        self.inner = Inner::default();
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.session.finish(cx);
     }

@@ -1,4 +1,5 @@
 use gannet_base::Dir;
+use gannet_base::Time;
 
 use super::message;
 use super::message::HEADER;
@@ -19,6 +20,15 @@ const MAX_MESSAGE: usize = 6 + 0xffff;
 /// The analyzer of one connection.
 pub struct Analyzer {
     side: [Side; 2],
+    last: Option<Told>,
+}
+
+/// The last header of either side: what a row tells, an exception's too.
+#[derive(Clone, Copy)]
+struct Told {
+    ts: Time,
+    from: Dir,
+    header: Header,
 }
 
 struct Side {
@@ -31,20 +41,26 @@ impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
         let side = || Side { frames: Frames::new(MAX_MESSAGE), header: None };
-        Self { side: [side(), side()] }
+        Self { side: [side(), side()], last: None }
     }
 
-    fn header(cx: &mut Context<'_>, from: Dir, header: &Header) {
+    fn header(cx: &mut Context<'_>, told: Told) {
         let id = cx.conn.id;
         if let Some(mut policy) = cx.env.policy() {
             policy.modbus(cx.now, &id);
         }
-        if header.function & 0x80 == 0 {
-            row(cx, from, header, None);
+        if told.header.function & 0x80 == 0 {
+            row(cx, told, None);
         }
     }
 
-    fn body(cx: &mut Context<'_>, from: Dir, header: &Header, body: &[u8]) -> bool {
+    fn body(
+        cx: &mut Context<'_>,
+        from: Dir,
+        header: &Header,
+        last: Option<Told>,
+        body: &[u8],
+    ) -> bool {
         match message::check(from, header.function, body) {
             Err(Malformed::Short(e)) => {
                 cx.violation(Tag::Modbus, &e.to_string(), &[]);
@@ -56,18 +72,22 @@ impl Analyzer {
             }
             Ok(()) => {}
         }
-        if !from.is_orig() && header.function & 0x80 != 0 {
-            row(cx, from, header, body.first().map(|c| Exception(*c)));
+        if !from.is_orig()
+            && header.function & 0x80 != 0
+            && let Some(told) = last
+        {
+            row(cx, told, body.first().map(|c| Exception(*c)));
         }
         cx.confirm(Tag::Modbus);
         true
     }
 }
 
-fn row(cx: &mut Context<'_>, from: Dir, header: &Header, exception: Option<Exception>) {
-    let (now, conn, header) = (cx.now, &*cx.conn, *header);
+fn row(cx: &mut Context<'_>, told: Told, exception: Option<Exception>) {
+    let Told { ts, from, header } = told;
+    let conn = &*cx.conn;
     let row = move || ModbusRow {
-        ts: now,
+        ts,
         uid: &conn.uid,
         id: &conn.id,
         tid: header.transaction,
@@ -76,7 +96,7 @@ fn row(cx: &mut Context<'_>, from: Dir, header: &Header, exception: Option<Excep
         pdu_type: if from.is_orig() { "REQ" } else { "RESP" },
         exception,
     };
-    context::log_every(cx.env, now, row);
+    context::log_every(cx.env, cx.now, row);
 }
 
 impl Analyze for Analyzer {
@@ -100,7 +120,9 @@ impl Analyze for Analyzer {
                         side.frames.reset();
                         return;
                     };
-                    Self::header(cx, from, &header);
+                    let told = Told { ts: cx.now, from, header };
+                    self.last = Some(told);
+                    Self::header(cx, told);
                     side.header = Some(header);
                 }
                 Some(header) => {
@@ -112,7 +134,7 @@ impl Analyze for Analyzer {
                         body
                     };
                     side.header = None;
-                    if !Self::body(cx, from, &header, body) {
+                    if !Self::body(cx, from, &header, self.last, body) {
                         side.frames.reset();
                         return;
                     }
@@ -148,6 +170,22 @@ mod tests {
         assert_eq!(rows[1]["exception"], "ILLEGAL_DATA_ADDRESS");
         a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1");
         assert!(h.violated(Tag::Modbus));
+    }
+
+    #[test]
+    fn exceptions_are_told_with_the_last_header() {
+        let mut h = Harness::new(Proto::Tcp, 502);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Resp, b"\0\x01\0\0\0\x03\x11\x83");
+        h.now = Time::from_secs(2);
+        a.stream(&mut h.cx(), Dir::Resp, b"\x02\0\x02\0\0\0\x03\x11\x84");
+        assert_eq!(h.rows("modbus")[0]["ts"], "1.000000");
+        // A header of the other side comes between one and its code.
+        a.stream(&mut h.cx(), Dir::Orig, b"\0\x05\0\0\0\x02\x11\x65");
+        a.stream(&mut h.cx(), Dir::Resp, b"\x02");
+        let row = &h.rows("modbus")[2];
+        assert_eq!((&*row["tid"], &*row["func"], &*row["pdu_type"]), ("5", "unknown-101", "REQ"));
+        assert_eq!(row["exception"], "ILLEGAL_DATA_ADDRESS");
     }
 
     #[test]

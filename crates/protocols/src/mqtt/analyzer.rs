@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_log::Enum;
 use gannet_log::Vector;
@@ -21,10 +20,6 @@ use crate::Tag;
 
 /// Bytes of a message's text that are logged.
 const MAX_PAYLOAD: usize = 100;
-/// How long a delivery or subscription may wait for its answer.
-const PATIENCE: Interval = Interval::from_secs(5);
-/// How often those are looked for that waited too long.
-const ROUND: Interval = Interval::from_secs(10);
 /// The analyzer of one connection.
 pub struct Analyzer {
     /// When the first packet that counts was seen.
@@ -75,7 +70,6 @@ impl Analyzer {
     fn packet(&mut self, cx: &mut Context<'_>, from: Dir, packet: Packet<'_>) {
         if packet != Packet::Other {
             self.since.get_or_insert(cx.now);
-            self.expire(cx);
         }
         match packet {
             Packet::Connect(c) => {
@@ -145,7 +139,7 @@ impl Analyzer {
             rel: false,
         };
         if p.quality == 0 {
-            delivery.write(cx, "ok");
+            delivery.write(cx);
         } else if self.publish.len() < cx.env.pending.mqtt || self.publish.contains_key(&p.number) {
             self.publish.insert(p.number, delivery);
             cx.conn.note_table(self.publish.len());
@@ -167,7 +161,7 @@ impl Analyzer {
             Step::Comp => d.quality == 2 && d.rec && d.rel,
         };
         if done {
-            d.write(cx, "ok");
+            d.write(cx);
             self.publish.remove(&number);
         }
     }
@@ -178,33 +172,10 @@ impl Analyzer {
             cx.conn.note_table(self.subscribe.len());
         }
     }
-
-    /// Logs what waited too long when it was last looked for.
-    fn expire(&mut self, cx: &mut Context<'_>) {
-        let Some(since) = self.since else { return };
-        if self.publish.is_empty() && self.subscribe.is_empty() {
-            return;
-        }
-        let rounds = (cx.now - since).as_nanos() / ROUND.as_nanos();
-        let round = since + Interval::from_nanos(rounds * ROUND.as_nanos());
-        let late = |ts: Time| ts + PATIENCE < round;
-        self.publish.retain(|_, d| {
-            if late(d.ts) {
-                d.write(cx, "incomplete_qos");
-            }
-            !late(d.ts)
-        });
-        self.subscribe.retain(|_, s| {
-            if late(s.ts) {
-                s.write(cx, None, false);
-            }
-            !late(s.ts)
-        });
-    }
 }
 
 impl Delivery {
-    fn write(&self, cx: &mut Context<'_>, status: &'static str) {
+    fn write(&self, cx: &mut Context<'_>) {
         cx.log(&PublishRow {
             ts: self.ts,
             uid: cx.conn.uid,
@@ -212,7 +183,7 @@ impl Delivery {
             from_client: self.from.is_orig(),
             retain: self.retain,
             qos: Quality(self.quality),
-            status,
+            status: "ok",
             topic: &self.topic,
             payload: &self.payload,
             payload_len: self.len as u64,
@@ -244,16 +215,15 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn finish(&mut self, cx: &mut Context<'_>) {
-        // What still waits is lost with its connection.
-        self.expire(cx);
-    }
+    // What still waits is lost with its connection: the attributes by which Zeek's tables would give it
+    // away in time are not those of the tables that it makes for one.
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::Harness;
+    use gannet_base::Interval;
     use gannet_base::Proto;
 
     fn run(packets: &[(Dir, &[u8])]) -> (Harness, Analyzer) {
@@ -303,8 +273,10 @@ mod tests {
         let rows = h.rows("mqtt_publish");
         assert_eq!(rows.len(), 2);
         assert_eq!((&*rows[1]["qos"], &*rows[1]["status"]), ("at least once", "ok"));
+        // However long the other side is silent.
         h.now += Interval::from_secs(20);
+        a.stream(&mut h.cx(), Dir::Orig, b"\xc0\0");
         a.finish(&mut h.cx());
-        assert_eq!(h.rows("mqtt_publish")[2]["status"], "incomplete_qos");
+        assert_eq!(h.rows("mqtt_publish").len(), 2);
     }
 }

@@ -114,9 +114,11 @@ impl State {
         self.replies = self.next_reply();
         let row = self.pending.entry(self.replies).or_insert_with(|| Pending::new(cx.now));
         row.reply = Some(value);
-        // What came before got no answer and will get none.
+        // What came before got no answer and will get none. An answer to nothing waits for the command
+        // of its number, as in Zeek, where not too many do.
         let told = before.max(1)..=self.replies;
-        for (_, row) in self.pending.extract_if(told, |_, _| true) {
+        let crowded = self.pending.len() > MAX_PENDING;
+        for (_, row) in self.pending.extract_if(told, |_, row| crowded || row.command.is_some()) {
             row.write(cx);
         }
         if !is_error && self.commands == self.replies {
@@ -362,6 +364,24 @@ mod tests {
     fn answers_without_commands_are_told() {
         let h = run(&[(O, b"PING\r\n"), (R, b"+PONG\r\n+OK\r\n")]);
         assert_eq!(told(&h), ["PING - - T PONG", "- - - T OK"]);
+        let h = run(&[
+            (O, b"PING\r\n"),
+            (R, b"+PONG\r\n+OK\r\n+OK\r\n"),
+            (O, b"GET a\r\n"),
+            (R, b"$1\r\n1\r\n"),
+        ]);
+        let rows = ["PING - - T PONG", "GET a - T OK", "- - - T OK", "- - - T 1"];
+        assert_eq!(told(&h), rows, "answers stay one ahead");
+    }
+
+    #[test]
+    fn answers_to_nothing_are_told_when_too_many_wait() {
+        let many = b"+OK\r\n".repeat(MAX_PENDING + 3);
+        let mut h = Harness::new(Proto::Tcp, 6379);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), O, b"PING\r\n");
+        a.stream(&mut h.cx(), R, &many);
+        assert_eq!((a.state.pending.len(), told(&h).len()), (MAX_PENDING, 3));
     }
 
     #[test]

@@ -24,7 +24,7 @@ struct Kind {
     lines: Lines,
     state: State,
     /// As the last header said; a message without one has the length of its predecessor.
-    body: usize,
+    body: i32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,7 @@ struct Malformed;
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        let kind = || Kind { lines: Lines::new(MAX_LINE), state: State::Start, body: 0 };
-        Self { kinds: [kind(), kind()], requests: Requests::default() }
+        Self { kinds: kinds(), requests: Requests::default() }
     }
 
     fn read(
@@ -70,17 +69,23 @@ impl Analyzer {
                 start(cx, &mut self.requests, request, line.text)?;
                 kind.state = State::Headers;
             } else if line.text.is_empty() {
-                kind.state = State::Body(kind.body);
+                // A negative length cannot be read, but only when the body is due.
+                kind.state = State::Body(usize::try_from(kind.body).map_err(|_| Malformed)?);
             } else {
                 let (name, value) = message::header(line.text).ok_or(Malformed)?;
                 if matches!(name, b"Content-Length" | b"L") {
-                    // A negative length cannot be read, but only when the body is due.
-                    kind.body = message::body_length(value).ok_or(Malformed)?;
+                    kind.body = message::body_length(value);
                 }
                 self.requests.header(cx, request, name, value);
             }
         }
     }
+}
+
+/// Nothing read so far.
+fn kinds() -> [Kind; 2] {
+    let kind = || Kind { lines: Lines::new(MAX_LINE), state: State::Start, body: 0 };
+    [kind(), kind()]
 }
 
 fn start(
@@ -125,6 +130,11 @@ impl Analyze for Analyzer {
         }
     }
 
+    fn suspend(&mut self) -> bool {
+        self.kinds = kinds();
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.requests.finish(cx);
     }
@@ -164,6 +174,21 @@ mod tests {
         assert_eq!(rows[1]["request_from"], "A <sip:a>");
         assert_eq!(rows[1]["response_path"], "(empty)");
         assert_eq!((&*rows[1]["request_body_len"], &*rows[1]["response_body_len"]), ("4", "0"));
+    }
+
+    #[test]
+    fn a_body_of_less_than_nothing_ends_it_behind_the_headers() {
+        let h = run(&[b"BYE sip:b SIP/2.0\r\nContent-Length: -1\r\nTo: b\r\n\r\n"]);
+        assert!(h.violated(Tag::Sip));
+        let row = &h.rows("sip")[0];
+        assert_eq!((&*row["request_to"], &*row["request_body_len"]), ("b", "18446744073709551615"));
+    }
+
+    #[test]
+    fn lengths_may_be_followed_by_blanks() {
+        let h = run(&[b"BYE sip:b SIP/2.0\r\nContent-Length: 0 \r\n\r\n"]);
+        assert_eq!(h.rows("sip")[0]["request_body_len"], "0");
+        assert!(h.rows("weird").is_empty());
     }
 
     #[test]

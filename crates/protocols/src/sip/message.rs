@@ -72,18 +72,38 @@ pub fn header(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty()).then_some((name, value))
 }
 
-/// The length of the body, as far as the value is a number; negative ones are none.
-pub fn body_length(value: &[u8]) -> Option<usize> {
-    let value = blanks(value);
-    if value.first() == Some(&b'-') {
+/// A number as C reads it: blanks, a sign, digits; whether it is negative, and what is behind it.
+/// Without digits it is 0, and all of the value is behind it.
+fn number(value: &[u8]) -> (bool, u128, &[u8]) {
+    let signed = split(value, is_space).1;
+    let negative = signed.first() == Some(&b'-');
+    let unsigned = signed.strip_prefix(b"+").or(signed.strip_prefix(b"-")).unwrap_or(signed);
+    let (digits, rest) = split(unsigned, |b| b.is_ascii_digit());
+    let add = |n: u128, d: &u8| n.saturating_mul(10).saturating_add(u128::from(d - b'0'));
+    let rest = if digits.is_empty() { value } else { rest };
+    (negative, digits.iter().fold(0, add), rest)
+}
+
+fn is_space(b: u8) -> bool {
+    matches!(b, b' ' | b'\t'..=b'\r')
+}
+
+/// The length of the body, as far as the value is a number: the lower half of one of 64 bits.
+pub fn body_length(value: &[u8]) -> i32 {
+    let (negative, n, _) = number(value);
+    let n = i64::try_from(n).unwrap_or(if negative { i64::MIN } else { i64::MAX });
+    (if negative { n.wrapping_neg() } else { n }) as i32
+}
+
+/// A number with nothing but blanks around it. As in Zeek a negative one is not refused, but taken
+/// modulo 2^64, and only blanks are 0.
+pub fn count(value: &[u8]) -> Option<u64> {
+    let (negative, n, rest) = number(value);
+    if value.is_empty() || !rest.iter().copied().all(is_space) {
         return None;
     }
-    let (digits, _) = split(value, |b| b.is_ascii_digit());
-    Some(
-        digits
-            .iter()
-            .fold(0usize, |n, d| n.saturating_mul(10).saturating_add(usize::from(d - b'0'))),
-    )
+    let n = u64::try_from(n).ok();
+    Some(n.map_or(u64::MAX, |n| if negative { n.wrapping_neg() } else { n }))
 }
 
 #[cfg(test)]
@@ -117,8 +137,23 @@ mod tests {
         assert_eq!(header(b"Via : x"), Some((&b"Via"[..], &b"x"[..])));
         assert_eq!(header(b"Via"), None);
         assert_eq!(header(b" folded"), None);
-        assert_eq!(body_length(b" 12 x"), Some(12));
-        assert_eq!(body_length(b"x"), Some(0));
-        assert_eq!(body_length(b"-1"), None);
+    }
+
+    #[test]
+    fn lengths() {
+        let lengths = [
+            (&b" 12 x"[..], 12, None),
+            (b"12 \t", 12, Some(12)),
+            (b"+7", 7, Some(7)),
+            (b"x", 0, None),
+            (b"", 0, None),
+            (b"-1", -1, Some(u64::MAX)),
+            (b"4294967298", 2, Some(4_294_967_298)),
+            (b"99999999999999999999999", -1, Some(u64::MAX)),
+            (b"5\0", 5, None),
+        ];
+        for (value, body, n) in lengths {
+            assert_eq!((body_length(value), count(value)), (body, n), "{value:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use gannet_log::Vector;
 
 use super::message::Request;
 use super::message::Status;
+use super::message::count;
 use super::values::Name;
 use super::values::Path;
 use super::values::Values;
@@ -280,14 +281,6 @@ impl Info {
     }
 }
 
-/// A number without anything else.
-fn count(value: &[u8]) -> Option<u64> {
-    if !value.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(value).ok()?.parse().ok()
-}
-
 /// What stands before a semicolon, perhaps a blank, and the parameter's name.
 fn before_parameter<'a>(value: &'a [u8], name: &[u8]) -> &'a [u8] {
     for n in memchr::memchr_iter(b';', value) {
@@ -307,6 +300,5 @@ mod tests {
     fn parameters_are_cut() {
         assert_eq!(before_parameter(b"<sip:a>;x=1; tag=b", b"tag="), b"<sip:a>;x=1");
         assert_eq!(before_parameter(b"<sip:a>;  tag=b", b"tag="), b"<sip:a>;  tag=b");
-        assert_eq!((count(b"12"), count(b""), count(b"1 ")), (Some(12), None, None));
     }
 }

@@ -55,10 +55,10 @@ impl<'a> Request4<'a> {
     pub fn parse(data: &'a [u8]) -> Option<Self> {
         let mut b = Bytes(data);
         let (command, port, host) = (b.u8()?, b.u16()?, b.array::<4>()?);
-        let user = text(&mut b)?;
+        let user = text(&mut b);
         let mut to = Address { host: Some(Addr::v4(host)), name: None };
         if host[..3] == [0; 3] {
-            to.name = Some(text(&mut b)?);
+            to.name = Some(text(&mut b));
         }
         Some(Self { command, port, to, user })
     }
@@ -109,12 +109,12 @@ pub fn login(data: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((user, b.take(usize::from(len))?))
 }
 
-/// Text up to a NUL.
-fn text<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
-    let len = memchr::memchr(0, b.0)?;
-    let text = b.take(len)?;
-    b.u8()?;
-    Some(text)
+/// Text up to a NUL, or to the end, as in Zeek.
+fn text<'a>(b: &mut Bytes<'a>) -> &'a [u8] {
+    let len = memchr::memchr(0, b.0).unwrap_or(b.0.len());
+    let (text, rest) = b.0.split_at(len);
+    b.0 = rest.get(1..).unwrap_or_default();
+    text
 }
 
 #[cfg(test)]
@@ -129,8 +129,11 @@ mod tests {
         assert_eq!(r.to, Address { host: Some(Addr::v4([10, 0, 0, 1])), name: None });
         let r = Request4::parse(b"\x01\x00\x50\x00\x00\x00\x01\0a.example\0").unwrap_or(EMPTY);
         assert_eq!(r.to.name, Some(&b"a.example"[..]));
-        assert_eq!(Request4::parse(b"\x01\x00\x50\x00\x00\x00\x01\0a.example"), None);
-        assert_eq!(Request4::parse(b"\x01\x00\x50\x0a\x00\x00\x01me"), None);
+        let r = Request4::parse(b"\x01\x00\x50\x00\x00\x00\x01\0a.ex").unwrap_or(EMPTY);
+        assert_eq!(r.to.name, Some(&b"a.ex"[..]));
+        let r = Request4::parse(b"\x01\x00\x50\x00\x00\x00\x01me").unwrap_or(EMPTY);
+        assert_eq!((r.user, r.to.name), (&b"me"[..], Some(&b""[..])));
+        assert_eq!(Request4::parse(b"\x01\x00\x50\x0a\x00\x00"), None);
         let reply = Reply4 { status: 0x5a, port: 80, from: Addr::v4([10, 0, 0, 2]) };
         assert_eq!(Reply4::parse(b"\x5a\x00\x50\x0a\x00\x00\x02"), Some(reply));
         assert_eq!(Reply4::parse(b"\x5a\x00\x50\x0a\x00\x00"), None);
