@@ -164,8 +164,8 @@ fn head(b: &mut Bytes<'_>) -> Result<(u8, u64), Malformed> {
         return Ok((tag, u64::from(first)));
     }
     let bytes = b.take(usize::from(first & 0x7f)).ok_or(CUT)?;
-    if bytes.len() > 8 {
-        return Err("length of more than eight bytes");
+    if !matches!(bytes.len(), 1..=8) {
+        return Err("length of no or more than eight bytes");
     }
     Ok((tag, bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))))
 }
@@ -182,8 +182,8 @@ impl<'a> Value<'a> {
         if self.class != 0 || !matches!(self.number, 2 | 10) {
             return Err("no number where there must be one");
         }
-        if self.content.len() > 8 {
-            return Err("number of more than eight bytes");
+        if !matches!(self.content.len(), 1..=8) {
+            return Err("number of no or more than eight bytes");
         }
         let sign = match self.content.first() {
             Some(0x80..) => -1,
@@ -214,10 +214,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether all values within are whole.
+    /// Whether all values within are whole, and as long as their kind may be.
     fn check(self, depth: u8) -> Result<(), Malformed> {
         if self.class != 0 || !matches!(self.number, 16 | 17) {
-            return Ok(());
+            let odd = match (self.class, self.number, self.content.len()) {
+                (0, 1, n) => n != 1,
+                (0, 2 | 10, n) => !matches!(n, 1..=8),
+                (0, 3 | 6, n) => n == 0,
+                (0, 5, n) => n != 0,
+                _ => false,
+            };
+            return if odd { Err("value of an odd length") } else { Ok(()) };
         }
         if depth >= MAX_DEPTH {
             return Err("values are nested too deeply");
@@ -296,9 +303,9 @@ fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed
             let outcome = outcome(&mut b)?;
             let mut credentials = Vec::new();
             while !b.is_empty() {
-                let v = value(&mut b)?;
-                if v.class == 2 && v.number == 7 {
-                    credentials.push(v.content);
+                match value(&mut b)? {
+                    v if v.class == 2 && v.number == 7 => credentials.push(v.content),
+                    _ => return Err("no credentials where only they may be"),
                 }
             }
             Body::BindResponse(outcome, credentials)
@@ -315,16 +322,20 @@ fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed
             let object = value(&mut b)?.text()?;
             Body::Modify(object, if cut { Vec::new() } else { changes(&mut b)? })
         }
-        // The content is the value itself (RFC 4511 sections 4.8 and 4.11).
-        operation::DELETE_REQUEST => Body::Object(ascii(b.rest())),
+        // By RFC 4511, sections 4.8 and 4.11, the content is the value itself; as in Zeek, a value is
+        // looked for in it, so that nearly all such requests are taken for another protocol's.
+        operation::DELETE_REQUEST => Body::Object(value(&mut b)?.text()?),
         operation::ABANDON_REQUEST => {
-            let id = Value { class: 0, number: 2, content: b.rest() }.integer()?;
+            let id = value(&mut b)?.integer()?;
             Body::Object(Cow::Owned(id.to_string().into_bytes()))
         }
         operation::EXTENDED_REQUEST => {
             let name = value(&mut b)?;
             if name.class != 2 {
                 return Err("extended request without name");
+            }
+            if !cut && !b.is_empty() && value(&mut b)?.class != 2 {
+                return Err("extended request with an unknown field");
             }
             Body::Extended(ascii(name.content))
         }
@@ -333,8 +344,20 @@ fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed
         | operation::ADD_RESPONSE
         | operation::DELETE_RESPONSE
         | operation::MODIFY_DN_RESPONSE
-        | operation::COMPARE_RESPONSE
-        | operation::EXTENDED_RESPONSE => Body::Outcome(outcome(&mut b)?),
+        | operation::COMPARE_RESPONSE => Body::Outcome(outcome(&mut b)?),
+        operation::EXTENDED_RESPONSE => {
+            let outcome = outcome(&mut b)?;
+            // A name and a value; what else may follow a result is not expected in their place.
+            for _ in 0..2 {
+                if !cut && !b.is_empty() {
+                    let field = value(&mut b)?;
+                    if field.class != 2 || !matches!(field.number, 10 | 11) {
+                        return Err("extended response with an unknown field");
+                    }
+                }
+            }
+            Body::Outcome(outcome)
+        }
         operation::UNBIND_REQUEST
         | operation::ADD_REQUEST
         | operation::MODIFY_DN_REQUEST
@@ -360,7 +383,8 @@ fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
     }
     let auth = match how.number {
         0 => Auth::Simple(how.content),
-        3 if !how.content.is_empty() => {
+        3 if how.content.is_empty() => Auth::Sasl { mechanism: ascii(b""), credentials: None },
+        3 => {
             let mut b = Bytes(how.content);
             let mechanism = value(&mut b)?.text()?;
             let credentials = value(&mut b).ok().filter(|v| v.number == 4).map(|v| v.content);
@@ -382,7 +406,9 @@ fn search<'a>(b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
     let deref = value(b)?.small()?;
     value(b)?.integer()?; // size limit
     value(b)?.integer()?; // time limit
-    value(b)?.universal(1)?; // types only
+    if value(b)?.universal(1)?.len() != 1 {
+        return Err("flag of an odd length"); // types only
+    }
     let mut text = Vec::new();
     if !cut {
         filter::write(b, &mut text)?;
@@ -404,6 +430,9 @@ fn changes(b: &mut Bytes<'_>) -> Result<Vec<u8>, Malformed> {
             _ => return Err("unknown change"),
         };
         let mut attribute = Bytes(value(&mut change)?.universal(SEQUENCE)?);
+        if !change.is_empty() {
+            return Err("change with more than an attribute");
+        }
         if !out.is_empty() {
             out.push(b',');
         }
@@ -477,6 +506,8 @@ pub(super) mod tests {
         assert_eq!(how(&login(&tlv(0xa3, &sasl))), named(expected));
         let ntlm = Auth::SicilyNegotiate(b"NTLMSSP\0");
         assert_eq!(how(&login(&tlv(0x8a, b"NTLMSSP\0"))), named(ntlm));
+        let empty = Auth::Sasl { mechanism: Cow::Borrowed(b""), credentials: None };
+        assert_eq!(how(&login(&tlv(0xa3, b""))), named(empty));
         assert!(how(&login(&tlv(0x8b, b"other"))).is_err());
         assert!(how(&login(&tlv(4, b"secret"))).is_err());
     }
@@ -489,6 +520,7 @@ pub(super) mod tests {
         // Referrals and controls may follow.
         let more = [result(32, b"gone"), tlv(0xa3, b"x")].concat();
         assert_eq!(read(&message(7, 5, &more)), Ok(Body::Outcome(expected.clone())));
+        assert!(read(&message(7, 1, &more)).is_err(), "where credentials may be");
         let bind = [result(32, b"gone"), tlv(0x87, b"token")].concat();
         assert_eq!(read(&message(7, 1, &bind)), Ok(Body::BindResponse(expected, vec![b"token"])));
         assert!(read(&message(7, 5, &tlv(10, b"\x01\x00"))).is_err());
@@ -497,6 +529,8 @@ pub(super) mod tests {
 
     #[test]
     fn the_numbers_of_messages() {
+        assert!(parse(b"\x30\x04\x02\x00\x42\x00", false).is_err(), "no number");
+        assert!(parse(b"\x30\x80\x02\x01\x05\x42\x00", false).is_err(), "no length");
         let id = |d: &[u8]| parse(d, false).map(|m| m.id);
         assert_eq!(id(b"\x30\x05\x02\x01\x05\x42\x00"), Ok(5));
         assert_eq!(id(b"\x30\x06\x02\x02\x01\x00\x42\x00"), Ok(256));
@@ -514,11 +548,13 @@ pub(super) mod tests {
 
     #[test]
     fn objects_and_changes() {
-        assert_eq!(
-            read(&message(1, 10, b"cn=\xfc,dc=x")),
-            Ok(Body::Object(Cow::Borrowed(b"cn=?,dc=x")))
-        );
-        assert_eq!(read(&message(1, 16, b"\x01\x02")), Ok(Body::Object(Cow::Borrowed(b"258"))));
+        // What these requests hold is taken for a value of its own.
+        let deleted = message(1, 10, &tlv(4, b"cn=\xfc,dc=x"));
+        assert_eq!(read(&deleted), Ok(Body::Object(Cow::Borrowed(b"cn=?,dc=x"))));
+        assert!(read(&message(1, 10, b"cn=x,dc=x")).is_err());
+        let abandoned = message(1, 16, b"\x02\x02\x01\x02");
+        assert_eq!(read(&abandoned), Ok(Body::Object(Cow::Borrowed(b"258"))));
+        assert!(read(&message(1, 16, b"\x02")).is_err());
         let attribute = |name: &[u8], values: &[Vec<u8>]| {
             tlv(0x30, &[tlv(4, name), tlv(0x31, &values.concat())].concat())
         };
@@ -530,11 +566,26 @@ pub(super) mod tests {
         let modify = [tlv(4, b"dc=x"), tlv(0x30, &all.concat())].concat();
         let expected = Body::Modify(Cow::Borrowed(b"dc=x"), b"replace(mail=ab),delete(cn)".into());
         assert_eq!(read(&message(1, 6, &modify)), Ok(expected));
-        let name = [tlv(0x80, b"1.3.6.1.4.1.1466.20037"), tlv(0x81, b"x")].concat();
+        let three =
+            tlv(0x30, &tlv(0x30, &[vec![10, 1, 1], attribute(b"cn", &[]), vec![5, 0]].concat()));
+        assert!(read(&message(1, 6, &[tlv(4, b"dc=x"), three].concat())).is_err());
+    }
+
+    #[test]
+    fn extensions() {
+        let request =
+            |name: &[u8], more: &[u8]| read(&message(1, 23, &[name, more].concat())).is_ok();
+        let name = tlv(0x80, b"1.3.6.1.4.1.1466.20037");
         assert_eq!(
             read(&message(1, 23, &name)),
             Ok(Body::Extended(Cow::Borrowed(b"1.3.6.1.4.1.1466.20037")))
         );
+        assert!(request(&name, &tlv(0x81, b"x")));
+        assert!(!request(&name, &tlv(4, b"x")));
+        let response =
+            |more: &[u8]| read(&message(1, 24, &[&result(0, b""), more].concat())).is_ok();
+        assert!(response(&[tlv(0x8a, b"1.2"), tlv(0x8b, b"x"), tlv(0xa3, b"x")].concat()));
+        assert!(!response(&tlv(0xa3, b"x")), "a referral");
     }
 
     #[test]
