@@ -255,6 +255,14 @@ impl Analyze for Tcp {
         }
     }
 
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        let frames = &mut self.frames[from.index()];
+        if frames.has_partial() {
+            frames.reset();
+            cx.violation(self.core.tag, "stream ends within a message", &[]);
+        }
+    }
+
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
         // It says nothing against the protocol.
         self.give_up();
@@ -508,6 +516,19 @@ mod tests {
         a.stream(&mut h.cx(), O, &message(4, 2, b""));
         a.finish(&mut h.cx());
         assert!(h.rows("ldap").is_empty() && !h.violated(Tag::LdapTcp));
+    }
+
+    #[test]
+    fn streams_end_between_messages() {
+        let unbind = message(4, 2, b"");
+        for (data, odd) in [(&unbind[..], false), (&unbind[..5], true)] {
+            let mut h = Harness::new(Proto::Tcp, 389);
+            let mut a = Tcp::new(&mut h.cx());
+            a.stream(&mut h.cx(), O, data);
+            a.end(&mut h.cx(), R);
+            a.end(&mut h.cx(), O);
+            assert_eq!(h.violated(Tag::LdapTcp), odd);
+        }
     }
 
     #[test]
