@@ -94,6 +94,20 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_with_a_limit_is_read_still() {
+        let mut h = Harness::new(Proto::Tcp, 135);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, &bind());
+        a.stream(&mut h.cx(), Dir::Orig, &request(0));
+        let first = packet(2, 1, 9, b"");
+        a.stream(&mut h.cx(), Dir::Resp, &[&first[..], &first, &response()].concat());
+        assert_eq!(h.rows("weird")[0]["name"], "multiple_first_fragments_in_dce_rpc_reassembly");
+        assert_eq!(h.rows("dce_rpc").len(), 1);
+        a.stream(&mut h.cx(), Dir::Resp, &response());
+        assert_eq!(h.rows("dce_rpc").len(), 1);
+    }
+
+    #[test]
     fn other_bytes_say_nothing() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let mut a = Analyzer::new(&mut h.cx());

@@ -51,7 +51,7 @@ struct State {
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,
     confirmed: bool,
-    /// A limit was reached: nothing more is read.
+    /// A limit was reached: nothing more is read than what came with it.
     skip: bool,
 }
 
@@ -71,9 +71,11 @@ impl Stream {
         from: Dir,
         mut data: &[u8],
     ) {
+        if self.state.skip {
+            return;
+        }
         let Side { frames, waiting } = &mut self.sides[from.index()];
-        while !self.state.skip {
-            let Some(frame) = frames.next(&mut data, need) else { return };
+        while let Some(frame) = frames.next(&mut data, need) {
             let Some(packet) = Packet::parse(frame) else {
                 frames.reset();
                 return;
@@ -140,30 +142,29 @@ impl State {
         packet: &Packet<'_>,
     ) -> Option<Vec<u8>> {
         let header = packet.header;
-        let mut odd = None;
-        if let Some(call) = waiting.get_mut(&header.call) {
+        let mut odd = |cx: &mut Context<'_>, name| {
+            self.skip = true;
+            cx.weird(name, "", Some("DCE_RPC"));
+        };
+        let size = if let Some(call) = waiting.get_mut(&header.call) {
             if header.is_first() {
-                odd = Some("multiple_first_fragments_in_dce_rpc_reassembly");
-            } else {
-                call.extend_from_slice(packet.fragment);
-                if call.len() > MAX_FRAGMENTS {
-                    odd = Some("too_much_dce_rpc_fragment_data");
-                }
+                odd(cx, "multiple_first_fragments_in_dce_rpc_reassembly");
+                return None;
             }
+            call.extend_from_slice(packet.fragment);
+            call.len()
         } else if header.is_first() {
             waiting.insert(header.call, packet.fragment.to_vec());
             cx.conn.note_table(waiting.len());
             if waiting.len() > cx.env.pending.dce_rpc {
-                odd = Some("too_many_dce_rpc_msgs_in_reassembly");
-            } else if packet.fragment.len() > MAX_FRAGMENTS {
-                odd = Some("too_much_dce_rpc_fragment_data");
+                odd(cx, "too_many_dce_rpc_msgs_in_reassembly");
             }
+            packet.fragment.len()
         } else {
             return None;
-        }
-        if let Some(name) = odd {
-            self.skip = true;
-            cx.weird(name, "", Some("DCE_RPC"));
+        };
+        if size > MAX_FRAGMENTS {
+            odd(cx, "too_much_dce_rpc_fragment_data");
         }
         if header.is_last() && !header.is_first() { waiting.remove(&header.call) } else { None }
     }
