@@ -153,6 +153,18 @@ mod tests {
     }
 
     #[test]
+    fn tickets_for_ever() {
+        let mut request = as_req();
+        let till = request.windows(15).position(|w| w == b"20370913024805Z").unwrap();
+        request[till..][..15].copy_from_slice(b"99991231235959Z");
+        let mut h = Harness::new(Proto::Udp, 88);
+        let mut a = Udp::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &request, 0);
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("kerberos")[0]["till"], "253402300799.000000");
+    }
+
+    #[test]
     fn lengths_have_few_bytes() {
         let mut h = Harness::new(Proto::Udp, 88);
         let mut a = Udp::new(&mut h.cx());
