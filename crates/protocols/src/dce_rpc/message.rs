@@ -80,7 +80,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// What a call's packet says, put together from its fragments.
+/// What a packet says; of a call in fragments, the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A context is bound to an interface.
