@@ -292,49 +292,54 @@ pub fn parse(data: &[u8], cut: bool) -> Result<Message<'_>, Malformed> {
         None => return Err(CUT),
     };
     let code = tag & 0x1f;
-    let body = body(code, Bytes(content), cut)?;
+    let mut rest = Bytes(content);
+    let body = body(code, &mut rest, cut)?;
+    if !cut && !rest.is_empty() {
+        return Err("operation with more in it than is known");
+    }
     Ok(Message { id, code, body })
 }
 
-fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
+/// Reads an operation from its content, all of it.
+fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
     Ok(match code {
-        operation::BIND_REQUEST => bind(&mut b)?,
+        operation::BIND_REQUEST => bind(b)?,
         operation::BIND_RESPONSE => {
-            let outcome = outcome(&mut b)?;
+            let outcome = outcome(b)?;
             let mut credentials = Vec::new();
             while !b.is_empty() {
-                match value(&mut b)? {
+                match value(b)? {
                     v if v.class == 2 && v.number == 7 => credentials.push(v.content),
                     _ => return Err("no credentials where only they may be"),
                 }
             }
             Body::BindResponse(outcome, credentials)
         }
-        operation::SEARCH_REQUEST => search(&mut b, cut)?,
+        operation::SEARCH_REQUEST => search(b, cut)?,
         operation::SEARCH_RESULT_ENTRY => {
-            value(&mut b)?.text()?;
+            value(b)?.text()?;
             if !cut {
-                value(&mut b)?.check(0)?;
+                value(b)?.check(0)?;
             }
             Body::Nothing
         }
         operation::MODIFY_REQUEST => {
-            let object = value(&mut b)?.text()?;
-            Body::Modify(object, if cut { Vec::new() } else { changes(&mut b)? })
+            let object = value(b)?.text()?;
+            Body::Modify(object, if cut { Vec::new() } else { changes(b)? })
         }
         // By RFC 4511, sections 4.8 and 4.11, the content is the value itself; as in Zeek, a value is
         // looked for in it, so that nearly all such requests are taken for another protocol's.
-        operation::DELETE_REQUEST => Body::Object(value(&mut b)?.text()?),
+        operation::DELETE_REQUEST => Body::Object(value(b)?.text()?),
         operation::ABANDON_REQUEST => {
-            let id = value(&mut b)?.integer()?;
+            let id = value(b)?.integer()?;
             Body::Object(Cow::Owned(id.to_string().into_bytes()))
         }
         operation::EXTENDED_REQUEST => {
-            let name = value(&mut b)?;
+            let name = value(b)?;
             if name.class != 2 {
                 return Err("extended request without name");
             }
-            if !cut && !b.is_empty() && value(&mut b)?.class != 2 {
+            if !cut && !b.is_empty() && value(b)?.class != 2 {
                 return Err("extended request with an unknown field");
             }
             Body::Extended(ascii(name.content))
@@ -344,13 +349,13 @@ fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed
         | operation::ADD_RESPONSE
         | operation::DELETE_RESPONSE
         | operation::MODIFY_DN_RESPONSE
-        | operation::COMPARE_RESPONSE => Body::Outcome(outcome(&mut b)?),
+        | operation::COMPARE_RESPONSE => Body::Outcome(outcome(b)?),
         operation::EXTENDED_RESPONSE => {
-            let outcome = outcome(&mut b)?;
-            // A name and a value; what else may follow a result is not expected in their place.
+            let outcome = outcome(b)?;
+            // A name and a value.
             for _ in 0..2 {
                 if !cut && !b.is_empty() {
-                    let field = value(&mut b)?;
+                    let field = value(b)?;
                     if field.class != 2 || !matches!(field.number, 10 | 11) {
                         return Err("extended response with an unknown field");
                     }
@@ -358,12 +363,15 @@ fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed
             }
             Body::Outcome(outcome)
         }
-        operation::UNBIND_REQUEST
-        | operation::ADD_REQUEST
+        operation::UNBIND_REQUEST => Body::Nothing,
+        operation::ADD_REQUEST
         | operation::MODIFY_DN_REQUEST
         | operation::COMPARE_REQUEST
         | operation::SEARCH_RESULT_REFERENCE
-        | operation::INTERMEDIATE_RESPONSE => Body::Nothing,
+        | operation::INTERMEDIATE_RESPONSE => {
+            b.rest();
+            Body::Nothing
+        }
         _ => return Err("unknown operation"),
     })
 }
@@ -517,9 +525,11 @@ pub(super) mod tests {
         let m = message(7, 5, &result(32, b"gone"));
         let expected = Outcome { code: 32, diagnostic: Cow::Borrowed(&b"gone"[..]) };
         assert_eq!(read(&m), Ok(Body::Outcome(expected.clone())));
-        // Referrals and controls may follow.
+        // Controls may follow the operation, but no referral is known in it.
+        let controls = [&tlv(2, &[7])[..], &tlv(0x65, &result(32, b"gone")), &tlv(0xa0, b"x")];
+        assert_eq!(read(&tlv(0x30, &controls.concat())), Ok(Body::Outcome(expected.clone())));
         let more = [result(32, b"gone"), tlv(0xa3, b"x")].concat();
-        assert_eq!(read(&message(7, 5, &more)), Ok(Body::Outcome(expected.clone())));
+        assert!(read(&message(7, 5, &more)).is_err());
         assert!(read(&message(7, 1, &more)).is_err(), "where credentials may be");
         let bind = [result(32, b"gone"), tlv(0x87, b"token")].concat();
         assert_eq!(read(&message(7, 1, &bind)), Ok(Body::BindResponse(expected, vec![b"token"])));
@@ -584,7 +594,8 @@ pub(super) mod tests {
         assert!(!request(&name, &tlv(4, b"x")));
         let response =
             |more: &[u8]| read(&message(1, 24, &[&result(0, b""), more].concat())).is_ok();
-        assert!(response(&[tlv(0x8a, b"1.2"), tlv(0x8b, b"x"), tlv(0xa3, b"x")].concat()));
+        assert!(response(&[tlv(0x8a, b"1.2"), tlv(0x8b, b"x")].concat()));
+        assert!(!response(&[tlv(0x8a, b"1.2"), tlv(0x8b, b"x"), tlv(0x8b, b"x")].concat()));
         assert!(!response(&tlv(0xa3, b"x")), "a referral");
     }
 
