@@ -363,7 +363,7 @@ mod tests {
             (R, message(1, 1, &result(0, b""))),
             (O, message(2, 3, &search_for(b"dc=x", 2, &tlv(0x87, b"cn")))),
             (R, [entry(2), entry(2), message(2, 5, &result(0, b""))].concat()),
-            (O, message(3, 10, &tlv(4, b"cn=gone"))),
+            (O, message(3, 10, b"cn=gone")),
             (R, message(3, 11, &result(32, b"no such"))),
             (O, message(4, 2, b"")),
         ]
@@ -439,7 +439,7 @@ mod tests {
         let h = run(&[
             (R, message(1, 1, &result(0, b""))),
             (O, message(2, 8, b"")),
-            (O, message(2, 10, &tlv(4, b"cn=x"))),
+            (O, message(2, 10, b"cn=x")),
         ]);
         let told: Vec<_> =
             h.rows("weird").iter().map(|r| format!("{} {}", r["name"], r["addl"])).collect();

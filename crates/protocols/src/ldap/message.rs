@@ -15,6 +15,8 @@ pub const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
 const MAX_DEPTH: u8 = 32;
 
 const SEQUENCE: u8 = 16;
+/// Tag of the servers that a result refers to.
+const REFERRAL: u8 = 0xa3;
 
 /// Operations by the numbers of their tags.
 pub mod operation {
@@ -305,7 +307,7 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malforme
     Ok(match code {
         operation::BIND_REQUEST => bind(b)?,
         operation::BIND_RESPONSE => {
-            let outcome = outcome(b)?;
+            let outcome = outcome(b, cut)?;
             let mut credentials = Vec::new();
             while !b.is_empty() {
                 match value(b)? {
@@ -327,11 +329,10 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malforme
             let object = value(b)?.text()?;
             Body::Modify(object, if cut { Vec::new() } else { changes(b)? })
         }
-        // By RFC 4511, sections 4.8 and 4.11, the content is the value itself; as in Zeek, a value is
-        // looked for in it, so that nearly all such requests are taken for another protocol's.
-        operation::DELETE_REQUEST => Body::Object(value(b)?.text()?),
+        // The content is the value itself (RFC 4511 sections 4.8 and 4.11).
+        operation::DELETE_REQUEST => Body::Object(ascii(b.rest())),
         operation::ABANDON_REQUEST => {
-            let id = value(b)?.integer()?;
+            let id = Value { class: 0, number: 2, content: b.rest() }.integer()?;
             Body::Object(Cow::Owned(id.to_string().into_bytes()))
         }
         operation::EXTENDED_REQUEST => {
@@ -349,9 +350,9 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malforme
         | operation::ADD_RESPONSE
         | operation::DELETE_RESPONSE
         | operation::MODIFY_DN_RESPONSE
-        | operation::COMPARE_RESPONSE => Body::Outcome(outcome(b)?),
+        | operation::COMPARE_RESPONSE => Body::Outcome(outcome(b, cut)?),
         operation::EXTENDED_RESPONSE => {
-            let outcome = outcome(b)?;
+            let outcome = outcome(b, cut)?;
             // A name and a value.
             for _ in 0..2 {
                 if !cut && !b.is_empty() {
@@ -376,10 +377,14 @@ fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malforme
     })
 }
 
-fn outcome<'a>(b: &mut Bytes<'a>) -> Result<Outcome<'a>, Malformed> {
+fn outcome<'a>(b: &mut Bytes<'a>, cut: bool) -> Result<Outcome<'a>, Malformed> {
     let code = value(b)?.small()?;
     value(b)?.text()?; // matched DN
-    Ok(Outcome { code, diagnostic: value(b)?.text()? })
+    let diagnostic = value(b)?.text()?;
+    if !cut && b.0.first() == Some(&REFERRAL) {
+        value(b)?;
+    }
+    Ok(Outcome { code, diagnostic })
 }
 
 fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
@@ -525,12 +530,14 @@ pub(super) mod tests {
         let m = message(7, 5, &result(32, b"gone"));
         let expected = Outcome { code: 32, diagnostic: Cow::Borrowed(&b"gone"[..]) };
         assert_eq!(read(&m), Ok(Body::Outcome(expected.clone())));
-        // Controls may follow the operation, but no referral is known in it.
+        // A referral may follow in the operation, and controls behind it.
         let controls = [&tlv(2, &[7])[..], &tlv(0x65, &result(32, b"gone")), &tlv(0xa0, b"x")];
         assert_eq!(read(&tlv(0x30, &controls.concat())), Ok(Body::Outcome(expected.clone())));
-        let more = [result(32, b"gone"), tlv(0xa3, b"x")].concat();
-        assert!(read(&message(7, 5, &more)).is_err());
-        assert!(read(&message(7, 1, &more)).is_err(), "where credentials may be");
+        let more = |tag| [result(32, b"gone"), tlv(tag, b"x")].concat();
+        assert_eq!(read(&message(7, 5, &more(0xa3))), Ok(Body::Outcome(expected.clone())));
+        assert!(read(&message(7, 5, &more(0xa4))).is_err());
+        assert!(read(&message(7, 1, &more(0xa3))).is_ok());
+        assert!(read(&message(7, 1, &more(0xa4))).is_err(), "where credentials may be");
         let bind = [result(32, b"gone"), tlv(0x87, b"token")].concat();
         assert_eq!(read(&message(7, 1, &bind)), Ok(Body::BindResponse(expected, vec![b"token"])));
         assert!(read(&message(7, 5, &tlv(10, b"\x01\x00"))).is_err());
@@ -558,13 +565,11 @@ pub(super) mod tests {
 
     #[test]
     fn objects_and_changes() {
-        // What these requests hold is taken for a value of its own.
-        let deleted = message(1, 10, &tlv(4, b"cn=\xfc,dc=x"));
-        assert_eq!(read(&deleted), Ok(Body::Object(Cow::Borrowed(b"cn=?,dc=x"))));
-        assert!(read(&message(1, 10, b"cn=x,dc=x")).is_err());
-        let abandoned = message(1, 16, b"\x02\x02\x01\x02");
-        assert_eq!(read(&abandoned), Ok(Body::Object(Cow::Borrowed(b"258"))));
-        assert!(read(&message(1, 16, b"\x02")).is_err());
+        assert_eq!(
+            read(&message(1, 10, b"cn=\xfc,dc=x")),
+            Ok(Body::Object(Cow::Borrowed(b"cn=?,dc=x")))
+        );
+        assert_eq!(read(&message(1, 16, b"\x01\x02")), Ok(Body::Object(Cow::Borrowed(b"258"))));
         let attribute = |name: &[u8], values: &[Vec<u8>]| {
             tlv(0x30, &[tlv(4, name), tlv(0x31, &values.concat())].concat())
         };
@@ -596,7 +601,8 @@ pub(super) mod tests {
             |more: &[u8]| read(&message(1, 24, &[&result(0, b""), more].concat())).is_ok();
         assert!(response(&[tlv(0x8a, b"1.2"), tlv(0x8b, b"x")].concat()));
         assert!(!response(&[tlv(0x8a, b"1.2"), tlv(0x8b, b"x"), tlv(0x8b, b"x")].concat()));
-        assert!(!response(&tlv(0xa3, b"x")), "a referral");
+        assert!(response(&[tlv(0xa3, b"x"), tlv(0x8a, b"1.2")].concat()), "a referral");
+        assert!(!response(&tlv(0xa4, b"x")));
     }
 
     #[test]
