@@ -400,7 +400,13 @@ fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
         3 => {
             let mut b = Bytes(how.content);
             let mechanism = value(&mut b)?.text()?;
-            let credentials = value(&mut b).ok().filter(|v| v.number == 4).map(|v| v.content);
+            let credentials = match b.is_empty() {
+                true => None,
+                false => match value(&mut b)? {
+                    v if v.number == 4 => Some(v.content),
+                    _ => return Err("login with credentials of an unknown kind"),
+                },
+            };
             Auth::Sasl { mechanism, credentials }
         }
         10 | 11 if !how.content.is_empty() && !how.content.starts_with(b"NTLMSSP") => {
@@ -517,6 +523,9 @@ pub(super) mod tests {
         let expected =
             Auth::Sasl { mechanism: Cow::Borrowed(b"GSSAPI"), credentials: Some(b"token") };
         assert_eq!(how(&login(&tlv(0xa3, &sasl))), named(expected));
+        let none = Auth::Sasl { mechanism: Cow::Borrowed(b"GSSAPI"), credentials: None };
+        assert_eq!(how(&login(&tlv(0xa3, &tlv(4, b"GSSAPI")))), named(none));
+        assert!(how(&login(&tlv(0xa3, &[tlv(4, b"GSSAPI"), tlv(2, b"7")].concat()))).is_err());
         let ntlm = Auth::SicilyNegotiate(b"NTLMSSP\0");
         assert_eq!(how(&login(&tlv(0x8a, b"NTLMSSP\0"))), named(ntlm));
         let empty = Auth::Sasl { mechanism: Cow::Borrowed(b""), credentials: None };
