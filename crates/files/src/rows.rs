@@ -2,6 +2,7 @@
 
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_log::Date;
 use gannet_log::Vector;
 
 use crate::ocsp::CertificateStatus;
@@ -65,13 +66,13 @@ gannet_log::row! {
         /// `good`, `revoked` or `unknown`.
         cert_status: &'a str = "certStatus",
         /// When it was revoked.
-        revoketime: Option<Time> = "revoketime",
+        revoketime: Option<Date> = "revoketime",
         /// Why it was revoked.
         revokereason: Option<&'a str> = "revokereason",
         /// When the status was known to be right.
-        this_update: Time = "thisUpdate",
+        this_update: Date = "thisUpdate",
         /// When there will be news.
-        next_update: Option<Time> = "nextUpdate",
+        next_update: Option<Date> = "nextUpdate",
     }
 }
 
@@ -109,9 +110,9 @@ pub(crate) fn ocsp(ts: Time, id: Uid, status: &CertificateStatus) -> OcspRow<'_>
         issuer_key_hash: &status.id.issuer_key_hash,
         serial_number: &status.id.serial,
         cert_status: status.status,
-        revoketime: status.revoked_at.map(Time::from_secs),
+        revoketime: status.revoked_at.map(Date),
         revokereason: status.revoke_reason,
-        this_update: Time::from_secs(status.this_update),
-        next_update: status.next_update.map(Time::from_secs),
+        this_update: Date(status.this_update),
+        next_update: status.next_update.map(Date),
     }
 }

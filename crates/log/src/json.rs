@@ -140,7 +140,8 @@ fn number(v: f64) -> Vec<u8> {
 #[inline(never)]
 fn date(room: &mut [u8], at: u32, v: Time) -> u32 {
     let mut out = Room::at(room, at);
-    out.put(iso8601(v), ISO8601);
+    let us = v.as_nanos().div_euclid(1_000);
+    out.put(iso8601(us.div_euclid(1_000_000), us.rem_euclid(1_000_000)), ISO8601);
     out.place()
 }
 
@@ -186,6 +187,15 @@ impl Encoder for JsonEncoder<'_> {
             JsonTimes::Epoch => self.seconds(v.as_nanos()),
             JsonTimes::Iso8601 => self.out.with(|room, at| date(room, at, v)),
             JsonTimes::Millis => self.int(v.as_nanos() / 1_000_000),
+        }
+    }
+
+    #[cold]
+    fn far_time(&mut self, seconds: i64) {
+        match self.times {
+            JsonTimes::Epoch => self.double(seconds as f64),
+            JsonTimes::Iso8601 => self.out.put_all(&iso8601(seconds, 0)),
+            JsonTimes::Millis => self.int(seconds.saturating_mul(1_000)),
         }
     }
 
@@ -258,10 +268,8 @@ pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
 /// Bytes of a date, its quotes among them.
 const ISO8601: usize = 29;
 
-/// `"2026-11-21T08:47:00.000000Z"`.
-fn iso8601(t: Time) -> [u8; ISO8601] {
-    let us = t.as_nanos().div_euclid(1_000);
-    let (s, us) = (us.div_euclid(1_000_000), us.rem_euclid(1_000_000));
+/// `"2026-11-21T08:47:00.000000Z"`, of seconds since 1970 and microseconds.
+fn iso8601(s: i64, us: i64) -> [u8; ISO8601] {
     let (year, month, day) = civil(s.div_euclid(86_400));
     let s = s.rem_euclid(86_400);
     let mut out = *b"\"0000-00-00T00:00:00.000000Z\"";
@@ -286,6 +294,7 @@ fn iso8601(t: Time) -> [u8; ISO8601] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Date;
     use crate::Enum;
     use crate::Row;
     use crate::Vector;
@@ -324,6 +333,20 @@ mod tests {
             assert_eq!(e.finish(), None, "{line}");
         }
         line
+    }
+
+    #[test]
+    fn dates_of_any_year() {
+        let last = |times| {
+            let mut room = [0; 128];
+            let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, times);
+            Date(253_402_300_799).put(&mut e);
+            let n = e.out.written().unwrap();
+            String::from_utf8(room[..n].to_vec()).unwrap()
+        };
+        assert_eq!(last(JsonTimes::Epoch), "253402300799.0");
+        assert_eq!(last(JsonTimes::Iso8601), "\"9999-12-31T23:59:59.000000Z\"");
+        assert_eq!(last(JsonTimes::Millis), "253402300799000");
     }
 
     #[test]

@@ -71,6 +71,7 @@ pub use tap::TappedRow;
 pub use text::Room;
 pub use text::Sink;
 pub use tsv::TsvEncoder;
+pub use value::Date;
 pub use value::Encoder;
 pub use value::Enum;
 pub use value::Plain;

@@ -161,6 +161,11 @@ impl Encoder for TsvEncoder<'_> {
         self.out.with(|room, at| fixed6(room, at, v.as_nanos()));
     }
 
+    #[cold]
+    fn far_time(&mut self, seconds: i64) {
+        self.out.put_all(format!("{seconds}.000000").as_bytes());
+    }
+
     #[inline(always)]
     fn interval(&mut self, v: Interval) {
         self.out.with(|room, at| fixed6(room, at, v.as_nanos()));
@@ -216,6 +221,7 @@ impl Encoder for TsvEncoder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Date;
     use crate::Row;
     use crate::Set;
     use crate::Vector;
@@ -266,6 +272,20 @@ mod tests {
         assert_eq!(line(&row), "\\x2d\t7\t123456789.123457\t(empty)\t1.500000,-\tT");
         row.share = 1e-7;
         assert!(line(&row).contains("\t0\t"));
+    }
+
+    #[test]
+    fn dates_of_any_year() {
+        let text = |seconds| {
+            let mut room = [0; 128];
+            let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
+            Date(seconds).put(&mut e);
+            let n = e.out.written().unwrap();
+            String::from_utf8(room[..n].to_vec()).unwrap()
+        };
+        assert_eq!(text(1_423_664_106), "1423664106.000000");
+        assert_eq!(text(253_402_300_799), "253402300799.000000");
+        assert_eq!(text(-62_167_219_200), "-62167219200.000000");
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub trait Encoder {
     fn double(&mut self, v: f64);
     /// A point in time.
     fn time(&mut self, v: Time);
+    /// A point in time beyond what [`Time`] reaches, in whole seconds since 1970.
+    fn far_time(&mut self, seconds: i64);
     /// A span of time.
     fn interval(&mut self, v: Interval);
     /// An address.
@@ -82,6 +84,11 @@ pub trait Value {
 /// A port; logged as the number alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Port(pub u16);
+
+/// A point in time in whole seconds since 1970, of any year: dates that a certificate or a ticket
+/// names may lie where [`Time`] does not reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Date(pub i64);
 
 /// A name from a fixed list, as Zeek spells it (`Tunnel::DISCOVER`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -132,6 +139,17 @@ scalar! {
     Box<[u8]>, "string", |v, e| e.string(v);
     &str, "string", |v, e| e.string(v.as_bytes());
     String, "string", |v, e| e.string(v.as_bytes());
+}
+
+impl Value for Date {
+    const TYPE: Type = Time::TYPE;
+    #[inline]
+    fn put<E: Encoder>(&self, e: &mut E) {
+        match self.0.checked_mul(1_000_000_000) {
+            Some(ns) => e.time(Time::from_nanos(ns)),
+            None => e.far_time(self.0),
+        }
+    }
 }
 
 impl Value for Uid {

@@ -80,17 +80,43 @@ mod tests {
     fn fragments_and_their_limits() {
         let mut h = Harness::new(Proto::Tcp, 135);
         let mut a = Analyzer::new(&mut h.cx());
-        let whole = bind();
-        let (one, two) = whole[16..].split_at(20);
-        a.stream(&mut h.cx(), Dir::Orig, &packet(11, 1, 7, one));
-        a.stream(&mut h.cx(), Dir::Orig, &packet(11, 2, 7, two));
-        a.stream(&mut h.cx(), Dir::Orig, &request(0));
-        a.stream(&mut h.cx(), Dir::Resp, &response());
+        a.stream(&mut h.cx(), Dir::Orig, &bind());
+        // Each fragment of a call tells its context and operation; together they have no limit.
+        let part = |kind, flags, operation| {
+            let stub = [&[0, 0, 0, 0, 1, 0, operation, 0][..], &[7; 20_000]].concat();
+            packet(kind, flags, 7, &stub)
+        };
+        for flags in [1, 0, 0, 2] {
+            a.stream(&mut h.cx(), Dir::Orig, &part(0, flags, 0));
+        }
+        for flags in [1, 0, 2] {
+            assert!(h.rows("dce_rpc").is_empty());
+            a.stream(&mut h.cx(), Dir::Resp, &part(2, flags, 0));
+        }
         assert_eq!(h.rows("dce_rpc")[0]["operation"], "SamrConnect");
+        assert!(h.rows("weird").is_empty());
         for call in 0..=20 {
             a.stream(&mut h.cx(), Dir::Orig, &packet(0, 1, call, b""));
         }
         assert_eq!(h.rows("weird")[0]["name"], "too_many_dce_rpc_msgs_in_reassembly");
+        let mut h = Harness::new(Proto::Tcp, 135);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, &packet(0, 1, 7, &[0; 30_001]));
+        assert_eq!(h.rows("weird")[0]["name"], "too_much_dce_rpc_fragment_data");
+    }
+
+    #[test]
+    fn what_comes_with_a_limit_is_read_still() {
+        let mut h = Harness::new(Proto::Tcp, 135);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, &bind());
+        a.stream(&mut h.cx(), Dir::Orig, &request(0));
+        let first = packet(2, 1, 9, b"");
+        a.stream(&mut h.cx(), Dir::Resp, &[&first[..], &first, &response()].concat());
+        assert_eq!(h.rows("weird")[0]["name"], "multiple_first_fragments_in_dce_rpc_reassembly");
+        assert_eq!(h.rows("dce_rpc").len(), 1);
+        a.stream(&mut h.cx(), Dir::Resp, &response());
+        assert_eq!(h.rows("dce_rpc").len(), 1);
     }
 
     #[test]

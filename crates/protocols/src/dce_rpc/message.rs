@@ -80,7 +80,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// What a call's packet says, put together from its fragments.
+/// What a packet says; of a call in fragments, the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A context is bound to an interface.
@@ -132,6 +132,10 @@ pub fn body<'a>(header: Header, data: &'a [u8], mut see: impl FnMut(Body<'a>)) -
         11 | 14 => {
             n.bytes.take(8)?;
             let [contexts, ..] = n.bytes.array::<4>()?;
+            // None of them is read where there are more than bytes.
+            if usize::from(contexts) > n.bytes.0.len() {
+                return None;
+            }
             for _ in 0..contexts {
                 let context = n.u16()?;
                 let [syntaxes, _] = n.bytes.array::<2>()?;
@@ -244,6 +248,15 @@ pub(crate) mod tests {
         assert_eq!(bodies(&request(5)), Some(vec![Body::Request { context: 1, operation: 5 }]));
         assert_eq!(bodies(&response()), Some(vec![Body::Response { context: 1 }]));
         assert_eq!(bodies(&packet(3, 3, 1, b"")), Some(vec![]));
+        let mut many = bind();
+        let mut seen = |contexts: u8| {
+            many[24] = contexts;
+            let mut n = 0;
+            let packet = Packet::parse(&many).unwrap();
+            let whole = body(packet.header, packet.fragment, |_| n += 1).is_some();
+            (n, whole)
+        };
+        assert_eq!([seen(1), seen(2), seen(45)], [(1, true), (1, false), (0, false)]);
         let mut cut = bind();
         cut[8] -= 1;
         assert_eq!(bodies(&cut), None);

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::collections::HashSet;
 
 use gannet_base::Dir;
 use gannet_dict::KeyedHash;
@@ -18,8 +19,8 @@ use crate::support::Frames;
 
 /// Longest packet: its length has 16 bits.
 const MAX_PACKET: usize = 1 << 16;
-/// Bytes of one call in fragments.
-const MAX_FRAGMENTS: usize = 30_000;
+/// Bytes of one fragment of several.
+const MAX_FRAGMENT: usize = 30_000;
 /// Contexts whose operation is remembered.
 const MAX_CONTEXTS: usize = 4096;
 
@@ -27,12 +28,12 @@ const MAX_CONTEXTS: usize = 4096;
 struct Side {
     frames: Frames,
     /// Calls that wait for further fragments.
-    waiting: HashMap<u32, Vec<u8>, KeyedHash>,
+    waiting: HashSet<u32, KeyedHash>,
 }
 
 impl Side {
     fn new() -> Self {
-        Self { frames: Frames::new(MAX_PACKET), waiting: HashMap::default() }
+        Self { frames: Frames::new(MAX_PACKET), waiting: HashSet::default() }
     }
 }
 
@@ -51,7 +52,7 @@ struct State {
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,
     confirmed: bool,
-    /// A limit was reached: nothing more is read.
+    /// A limit was reached: nothing more is read than what came with it.
     skip: bool,
 }
 
@@ -71,9 +72,11 @@ impl Stream {
         from: Dir,
         mut data: &[u8],
     ) {
+        if self.state.skip {
+            return;
+        }
         let Side { frames, waiting } = &mut self.sides[from.index()];
-        while !self.state.skip {
-            let Some(frame) = frames.next(&mut data, need) else { return };
+        while let Some(frame) = frames.next(&mut data, need) {
             let Some(packet) = Packet::parse(frame) else {
                 frames.reset();
                 return;
@@ -100,17 +103,15 @@ impl State {
         calls: &mut Calls,
         logins: &mut Logins,
         pipe: u64,
-        waiting: &mut HashMap<u32, Vec<u8>, KeyedHash>,
+        waiting: &mut HashSet<u32, KeyedHash>,
         packet: &Packet<'_>,
     ) -> Option<()> {
         if let Some((kind, value)) = packet.auth {
             self.auth(cx, logins, kind, value);
         }
         let header = packet.header;
-        if header.is_first() && header.is_last() && !waiting.contains_key(&header.call) {
+        if self.is_complete(cx, waiting, packet) {
             self.body(cx, calls, pipe, header, packet.fragment)?;
-        } else if let Some(whole) = self.collect(cx, waiting, packet) {
-            self.body(cx, calls, pipe, header, &whole)?;
         }
         if !self.confirmed {
             self.confirmed = true;
@@ -132,40 +133,40 @@ impl State {
         cx.weird(odd, &kind.to_string(), Some("DCE_RPC"));
     }
 
-    /// Adds a fragment; returns all of the call once it is the last.
-    fn collect(
+    /// Whether a packet is its call's last fragment, and all before it were seen. What it says is
+    /// read of itself, as in Zeek, where no more is left of a call by then: each fragment tells context
+    /// and operation.
+    fn is_complete(
         &mut self,
         cx: &mut Context<'_>,
-        waiting: &mut HashMap<u32, Vec<u8>, KeyedHash>,
+        waiting: &mut HashSet<u32, KeyedHash>,
         packet: &Packet<'_>,
-    ) -> Option<Vec<u8>> {
+    ) -> bool {
         let header = packet.header;
-        let mut odd = None;
-        if let Some(call) = waiting.get_mut(&header.call) {
-            if header.is_first() {
-                odd = Some("multiple_first_fragments_in_dce_rpc_reassembly");
-            } else {
-                call.extend_from_slice(packet.fragment);
-                if call.len() > MAX_FRAGMENTS {
-                    odd = Some("too_much_dce_rpc_fragment_data");
-                }
-            }
-        } else if header.is_first() {
-            waiting.insert(header.call, packet.fragment.to_vec());
-            cx.conn.note_table(waiting.len());
-            if waiting.len() > cx.env.pending.dce_rpc {
-                odd = Some("too_many_dce_rpc_msgs_in_reassembly");
-            } else if packet.fragment.len() > MAX_FRAGMENTS {
-                odd = Some("too_much_dce_rpc_fragment_data");
-            }
-        } else {
-            return None;
-        }
-        if let Some(name) = odd {
+        let mut odd = |cx: &mut Context<'_>, name| {
             self.skip = true;
             cx.weird(name, "", Some("DCE_RPC"));
+        };
+        match (header.is_first(), waiting.contains(&header.call)) {
+            (true, true) => {
+                odd(cx, "multiple_first_fragments_in_dce_rpc_reassembly");
+                return false;
+            }
+            (true, false) if header.is_last() => return true,
+            (true, false) => {
+                waiting.insert(header.call);
+                cx.conn.note_table(waiting.len());
+                if waiting.len() > cx.env.pending.dce_rpc {
+                    odd(cx, "too_many_dce_rpc_msgs_in_reassembly");
+                }
+            }
+            (false, true) => {}
+            (false, false) => return false,
         }
-        if header.is_last() && !header.is_first() { waiting.remove(&header.call) } else { None }
+        if packet.fragment.len() > MAX_FRAGMENT {
+            odd(cx, "too_much_dce_rpc_fragment_data");
+        }
+        !header.is_first() && header.is_last() && waiting.remove(&header.call)
     }
 
     fn body(

@@ -82,7 +82,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(Tag::Rdp, Lead::Sides(some, some), |s| s.seen.rdp(s.resp, 1) && tcp::rdp_client(s.orig)),
     rule(Tag::Rdp, Lead::Sides(some, some), |s| s.seen.rdp(s.orig, 0) && tcp::rdp_client(s.resp)),
     rule(Tag::Redis, Lead::Sides(some, |b| b.is_ascii_punctuation()), |s| {
-        tcp::redis_server(s.resp) && tcp::ends_with_crlf(s.orig)
+        tcp::redis_server(s.resp) && tcp::has_crlf(s.orig)
     }),
     rule(Tag::Rfb, Lead::Sides(|b| b == b'R', |b| b == b'R'), |s| {
         s.orig.starts_with(b"RFB") && s.resp.starts_with(b"RFB")

@@ -235,7 +235,7 @@ fn krb_fields(d: &[u8], fields: &[u8]) -> bool {
 
 /// A login.
 pub(super) fn ldap_client(d: &[u8]) -> bool {
-    matches!(d, [0x30, len, 2, 1, id, 0x60, ..] if *len != b'\n' && *id != b'\n')
+    matches!(d, [0x30, _, 2, 1, _, 0x60, ..])
 }
 
 /// The beginning of any message.
@@ -289,7 +289,7 @@ pub(super) fn rdp_client(d: &[u8]) -> bool {
 /// A value on a line, or the length of one that has it.
 pub(super) fn redis_server(d: &[u8]) -> bool {
     match d {
-        [b'-' | b'+' | b'_' | b',', rest @ ..] => ends_with_crlf(rest),
+        [b'-' | b'+' | b'_' | b',', rest @ ..] => has_crlf(rest),
         [b':' | b'$' | b'*' | b'#' | b'(' | b'!' | b'=' | b'%' | b'`' | b'~' | b'>', rest @ ..] => {
             let digits = rest.strip_prefix(b"-").or(rest.strip_prefix(b"+")).unwrap_or(rest);
             let tail = after(digits, |b| b.is_ascii_digit());
@@ -300,9 +300,9 @@ pub(super) fn redis_server(d: &[u8]) -> bool {
     }
 }
 
-/// Whether the first line is complete and ends as lines do.
-pub(super) fn ends_with_crlf(d: &[u8]) -> bool {
-    memchr::memchr(b'\n', d).is_some_and(|n| d[..n].ends_with(b"\r"))
+/// Whether a line ends as lines do, be it the first or not.
+pub(super) fn has_crlf(d: &[u8]) -> bool {
+    memmem::find(d, b"\r\n").is_some()
 }
 
 pub(super) fn smb(d: &[u8]) -> bool {
@@ -446,9 +446,12 @@ mod tests {
         let login = b"\x30\x0c\x02\x01\x01\x60\x07";
         assert_eq!(found(login, b"\x30\x0c"), [Tag::LdapTcp]);
         assert_eq!(found(b"\x30\x0c", login), [Tag::LdapTcp]);
+        let tenth = b"\x30\x0a\x02\x01\x0a\x60\x05";
+        assert_eq!(found(tenth, b"\x30\x0c"), [Tag::LdapTcp]);
         assert_eq!(found(login, b""), []);
         assert_eq!(found(b"PING\r\n", b"+PONG\r\n"), [Tag::Redis]);
         assert_eq!(found(b"*1\r\n", b"$-1\r\n"), [Tag::Redis]);
+        assert_eq!(found(b"*1\n\r\n", b"+a\nb\r\n"), [Tag::Redis]);
         assert_eq!(found(b"*1\r\n", b"%1\n"), []);
         assert_eq!(found(b"", b"+PONG\r\n"), []);
         let startup = b"\0\0\0\x12\0\x03\0\0user\0bob\0\0";

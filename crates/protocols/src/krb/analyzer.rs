@@ -8,18 +8,17 @@ use crate::Context;
 use crate::Request;
 use crate::Tag;
 use crate::support::Frames;
-use crate::support::ber;
 
 /// Longest message over TCP. (Tickets hold group memberships: some 100 kB are possible.)
 const MAX_MESSAGE: usize = 10 << 20;
 
 /// Reads one message into the row of its connection. Returns whether it was one.
 fn message(cx: &mut Context<'_>, session: &mut Session, tag: Tag, data: &[u8]) -> bool {
-    if let Some(n) = ber::long_length(data) {
-        cx.long_number(n);
-    }
     let mut aside = Aside::default();
     let parsed = message::parse(data, &mut aside);
+    if let Some(n) = aside.long_number {
+        cx.long_number(n);
+    }
     session.aside(cx, tag, &aside, parsed.as_ref().ok());
     if aside.ap_request || parsed.is_ok() {
         cx.confirm(tag);
@@ -158,6 +157,18 @@ mod tests {
     }
 
     #[test]
+    fn tickets_for_ever() {
+        let mut request = as_req();
+        let till = request.windows(15).position(|w| w == b"20370913024805Z").unwrap();
+        request[till..][..15].copy_from_slice(b"99991231235959Z");
+        let mut h = Harness::new(Proto::Udp, 88);
+        let mut a = Udp::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &request, 0);
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("kerberos")[0]["till"], "253402300799.000000");
+    }
+
+    #[test]
     fn lengths_have_few_bytes() {
         let mut h = Harness::new(Proto::Udp, 88);
         let mut a = Udp::new(&mut h.cx());
@@ -165,6 +176,16 @@ mod tests {
         let r = &h.rows("weird")[0];
         assert_eq!((&*r["name"], &*r["addl"]), ("asn_binary_to_int64_shift_too_large", "10"));
         assert!(h.violated(Tag::Krb));
+        // Wherever they are, and so for numbers; the first one is told of.
+        let inner = b"\x7e\x30\x30\x89\0\0\0\0\0\0\0\0\0\xa6\x0d\x02\x0b01234567890";
+        let mut h = Harness::new(Proto::Udp, 88);
+        Udp::new(&mut h.cx()).datagram(&mut h.cx(), Dir::Resp, inner, 0);
+        assert_eq!(h.rows("weird")[0]["addl"], "9");
+        let code = b"\x7e\x11\x30\x0f\xa6\x0d\x02\x0b01234567890";
+        let mut h = Harness::new(Proto::Udp, 88);
+        Udp::new(&mut h.cx()).datagram(&mut h.cx(), Dir::Resp, code, 0);
+        assert_eq!(h.rows("weird")[0]["addl"], "11");
+        assert!(!h.violated(Tag::Krb));
     }
 
     #[test]

@@ -3,6 +3,14 @@
 //! The reader goes by position where the standard's modules would allow to go by tag, as Zeek
 //! does: what it accepts and what it takes for another protocol is the same.
 
+use std::cell::Cell;
+
+use super::reader::Reader;
+use super::reader::content;
+use super::reader::element;
+use super::reader::head;
+use super::reader::heads;
+use super::reader::number;
 use crate::support::Bytes;
 use crate::support::Within;
 use crate::support::Wrong;
@@ -160,70 +168,59 @@ pub struct Aside<'a> {
     pub client_certificate: Option<&'a [u8]>,
     /// Certificate of a server.
     pub server_certificate: Option<&'a [u8]>,
+    /// Bytes of the first number that has more than eight.
+    pub long_number: Option<usize>,
 }
 
 /// Reads a message, or tells why it is none.
 pub fn parse<'a>(data: &'a [u8], aside: &mut Aside<'a>) -> Result<Message<'a>> {
-    let mut b = Bytes(data);
-    Ok(match ber::head(&mut b)?.number() {
-        AS_REQ | TGS_REQ => Message::Request(request(&mut b, aside)?),
-        AS_REP | TGS_REP => Message::Reply(reply(&mut b, aside)?),
-        AP_REQ => Message::ApRequest(ap_request(&mut b)?),
+    let long = Cell::new(None);
+    let message = pdu(&mut Reader { bytes: Bytes(data), long: &long }, aside);
+    aside.long_number = long.get();
+    message
+}
+
+fn pdu<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Message<'a>> {
+    Ok(match head(b)?.number() {
+        AS_REQ | TGS_REQ => Message::Request(request(b, aside)?),
+        AS_REP | TGS_REP => Message::Reply(reply(b, aside)?),
+        AP_REQ => Message::ApRequest(ap_request(b)?),
         kind @ (AP_REP | PRIV) => {
             // The element skipped first is the sequence around version and kind.
-            element(&mut b)?;
-            element(&mut b)?;
-            encrypted_element(&mut b)?;
+            element(b)?;
+            element(b)?;
+            encrypted_element(b)?;
             if kind == AP_REP { Message::ApReply } else { Message::Other }
         }
         SAFE => {
-            safe(&mut b)?;
+            safe(b)?;
             Message::Other
         }
         CRED => {
-            element(&mut b)?;
-            element(&mut b)?;
-            heads::<2>(&mut b)?;
-            tickets(&mut b)?;
-            encrypted_element(&mut b)?;
+            element(b)?;
+            element(b)?;
+            heads::<2>(b)?;
+            tickets(b)?;
+            encrypted_element(b)?;
             Message::Other
         }
-        ERROR => Message::Error(error(&mut b, aside)?),
+        ERROR => Message::Error(error(b, aside)?),
         index => return Err(Wrong::Case { record: "KRB_PDU", index: index.into() }),
     })
 }
 
-/// Skips tags and lengths.
-fn heads<const N: usize>(b: &mut Bytes<'_>) -> Result<()> {
-    for _ in 0..N {
-        ber::head(b)?;
-    }
-    Ok(())
-}
-
-/// A field of a sequence: the content of the value inside its tag.
-fn element<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
-    ber::head(b)?;
-    content(b)
-}
-
-/// The content of a value.
-fn content<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8]> {
-    ber::value(b).map(|(_, content)| content)
-}
-
-fn request<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Request<'a>> {
-    ber::head(b)?;
+fn request<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Request<'a>> {
+    head(b)?;
     element(b)?;
-    let kind = ber::unsigned(element(b)?);
+    let kind = element(b)?;
     optional_padata(b, 3, aside)?;
     // What is read here, if there is no pre-authentication data, is the body's sequence.
-    ber::head(b)?;
-    let mut r = Request { kind, ..Request::default() };
+    head(b)?;
+    let mut r = Request { kind: ber::unsigned(kind), ..Request::default() };
     while !b.is_empty() {
         let within = Within::new("KRB_REQ_Arg", b);
-        let head = ber::head(b)?;
-        let a = &mut Bytes(within.part(b, "data", head.length)?);
+        let head = head(b)?;
+        let a = &mut b.part(&within, "data", head.length)?;
         match head.index() {
             0 => r.options = Some(options(a)?),
             1 => r.client = Some(principal(a)?),
@@ -249,19 +246,20 @@ fn request<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Request<'a>> 
             _ => {}
         }
     }
+    b.note(kind.len());
     Ok(r)
 }
 
 /// The flags of a request.
-fn options(b: &mut Bytes<'_>) -> Result<u32> {
+fn options(b: &mut Reader<'_, '_>) -> Result<u32> {
     let within = Within::new("KRB_KDC_Options", b);
-    ber::head(b)?;
+    head(b)?;
     // A byte of padding stands before them.
     let flags = within.part(b, "flags", 5)?;
     Ok(flags.last_chunk().map_or(0, |f| u32::from_be_bytes(*f)))
 }
 
-fn address(b: &mut Bytes<'_>, aside: &mut Aside<'_>) -> Result<()> {
+fn address(b: &mut Reader<'_, '_>, aside: &mut Aside<'_>) -> Result<()> {
     heads::<2>(b)?;
     let family = ber::unsigned(content(b)?);
     let length = element(b)?.len();
@@ -271,22 +269,23 @@ fn address(b: &mut Bytes<'_>, aside: &mut Aside<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reply<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Reply<'a>> {
+fn reply<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Reply<'a>> {
     let within = Within::new("KRB_KDC_REP", b);
-    ber::head(b)?;
+    head(b)?;
     element(b)?;
-    let kind = ber::unsigned(element(b)?);
+    let kind = element(b)?;
     let length = optional_padata(b, 2, aside)?;
-    let realm = content(&mut Bytes(within.part(b, "client_realm", length)?))?;
-    let length = ber::head(b)?.length;
-    let client = principal(&mut Bytes(within.part(b, "client_name", length)?))?;
+    let realm = content(&mut b.part(&within, "client_realm", length)?)?;
+    let length = head(b)?.length;
+    let client = principal(&mut b.part(&within, "client_name", length)?)?;
     let ticket = ticket(b, true)?;
     encrypted_element(b)?;
-    Ok(Reply { kind, realm, client, ticket })
+    b.note(kind.len());
+    Ok(Reply { kind: ber::unsigned(kind), realm, client, ticket })
 }
 
-fn ap_request<'a>(b: &mut Bytes<'a>) -> Result<Ticket<'a>> {
-    ber::head(b)?;
+fn ap_request<'a>(b: &mut Reader<'a, '_>) -> Result<Ticket<'a>> {
+    head(b)?;
     element(b)?;
     element(b)?;
     let within = Within::new("KRB_AP_Options", b);
@@ -297,8 +296,8 @@ fn ap_request<'a>(b: &mut Bytes<'a>) -> Result<Ticket<'a>> {
     Ok(ticket)
 }
 
-fn error<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Error<'a>> {
-    ber::head(b)?;
+fn error<'a>(b: &mut Reader<'a, '_>, aside: &mut Aside<'a>) -> Result<Error<'a>> {
+    head(b)?;
     let mut e = Error::default();
     let mut code = None;
     loop {
@@ -310,15 +309,17 @@ fn error<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Error<'a>> {
             return Ok(e);
         }
         let within = Within::new("KRB_ERROR_Arg", b);
-        let head = ber::head(b)?;
+        let head = head(b)?;
         if head.index() == 6 {
             if code.is_none() {
-                e.code = ber::unsigned(content(b)?);
+                let number = content(b)?;
+                b.note(number.len());
+                e.code = ber::unsigned(number);
                 code = Some(e.code);
             }
             continue;
         }
-        let a = &mut Bytes(within.part(b, "args", head.length)?);
+        let a = &mut b.part(&within, "args", head.length)?;
         match head.index() {
             0 | 1 | 3 | 5 => drop(content(a)?),
             2 | 4 => drop(time(a)?),
@@ -335,14 +336,14 @@ fn error<'a>(b: &mut Bytes<'a>, aside: &mut Aside<'a>) -> Result<Error<'a>> {
 }
 
 /// KRB-SAFE. Zeek looks for the checksum behind what goes on to the end, and finds none.
-fn safe(b: &mut Bytes<'_>) -> Result<()> {
+fn safe(b: &mut Reader<'_, '_>) -> Result<()> {
     element(b)?;
     element(b)?;
-    ber::head(b)?;
+    head(b)?;
     while !b.is_empty() {
         let within = Within::new("KRB_SAFE_Arg", b);
-        let head = ber::head(b)?;
-        let a = &mut Bytes(within.part(b, "args", head.length)?);
+        let head = head(b)?;
+        let a = &mut b.part(&within, "args", head.length)?;
         match head.index() {
             0 | 2 | 3 => drop(content(a)?),
             1 => drop(time(a)?),
@@ -356,34 +357,34 @@ fn safe(b: &mut Bytes<'_>) -> Result<()> {
 
 /// Pre-authentication data if the next field is `[index]`. Returns the length of the field after
 /// it, whose tag is read in any case.
-fn optional_padata<'a>(b: &mut Bytes<'a>, index: u8, aside: &mut Aside<'a>) -> Result<u64> {
-    let first = ber::head(b)?;
+fn optional_padata<'a>(b: &mut Reader<'a, '_>, index: u8, aside: &mut Aside<'a>) -> Result<u64> {
+    let first = head(b)?;
     if first.index() != index {
         return Ok(first.length);
     }
     let within = Within::new("KRB_PA_Data_Optional_Contents", b);
-    padata(&mut Bytes(within.part(b, "padata", first.length)?), false, aside)?;
-    Ok(ber::head(b)?.length)
+    padata(&mut b.part(&within, "padata", first.length)?, false, aside)?;
+    Ok(head(b)?.length)
 }
 
-fn padata<'a>(b: &mut Bytes<'a>, is_error: bool, aside: &mut Aside<'a>) -> Result<()> {
-    let head = ber::head(b)?;
-    if head.tag != ber::SEQUENCE {
-        Within::new("KRB_PA_Data_Container", b).part(b, "unknown", head.length)?;
+fn padata<'a>(b: &mut Reader<'a, '_>, is_error: bool, aside: &mut Aside<'a>) -> Result<()> {
+    let outer = head(b)?;
+    if outer.tag != ber::SEQUENCE {
+        Within::new("KRB_PA_Data_Container", b).part(b, "unknown", outer.length)?;
         return Ok(());
     }
     while !b.is_empty() {
         let within = Within::new("KRB_PA_Data", b);
-        ber::head(b)?;
-        let kind = ber::unsigned(element(b)?);
-        let length = ber::head(b)?.length;
+        head(b)?;
+        let kind = number(b)?;
+        let length = head(b)?.length;
         if is_error {
             // Not data, but what would be accepted.
             within.part(b, "pa_data_placeholder", length)?;
             continue;
         }
         let within = Within::new("KRB_PA_Data_Element", b);
-        let mut part = |field| within.part(b, field, length).map(Bytes);
+        let mut part = |field| b.part(&within, field, length);
         match kind {
             1 => {
                 heads::<2>(b)?;
@@ -403,41 +404,41 @@ fn padata<'a>(b: &mut Bytes<'a>, is_error: bool, aside: &mut Aside<'a>) -> Resul
 }
 
 /// ETYPE-INFO: the salt is missing where the entry is short.
-fn salt(b: &mut Bytes<'_>) -> Result<()> {
+fn salt(b: &mut Reader<'_, '_>) -> Result<()> {
     let within = Within::new("KRB_PA_ENCTYPE_INFO", b);
-    ber::head(b)?;
-    let entry = ber::head(b)?.length;
-    ber::head(b)?;
+    head(b)?;
+    let entry = head(b)?.length;
+    head(b)?;
     content(b)?;
     if entry > 7 {
-        ber::head(b)?;
-        let length = ber::head(b)?.length;
+        head(b)?;
+        let length = head(b)?.length;
         within.part(b, "salt", length)?;
     }
     Ok(())
 }
 
 /// The first certificate of a CMS message (RFC 4556 §3.2).
-fn pkinit<'a>(b: &mut Bytes<'a>, is_reply: bool) -> Result<&'a [u8]> {
+fn pkinit<'a>(b: &mut Reader<'a, '_>, is_reply: bool) -> Result<&'a [u8]> {
     let record = if is_reply { "KRB_PA_PK_AS_Rep" } else { "KRB_PA_PK_AS_Req" };
     let within = Within::new(record, b);
     heads::<4>(b)?;
     if is_reply {
-        ber::head(b)?;
+        head(b)?;
     }
     content(b)?;
     heads::<2>(b)?;
     content(b)?;
     content(b)?;
     content(b)?;
-    let length = ber::head(b)?.length;
+    let length = head(b)?.length;
     Ok(within.part(b, "cert", length)?)
 }
 
-fn tickets(b: &mut Bytes<'_>) -> Result<()> {
+fn tickets(b: &mut Reader<'_, '_>) -> Result<()> {
     let within = Within::new("KRB_Ticket_Sequence", b);
-    let length = ber::head(b)?.length;
-    let mut all = Bytes(within.part(b, "tickets", length)?);
+    let length = head(b)?.length;
+    let mut all = b.part(&within, "tickets", length)?;
     while !all.is_empty() {
         ticket(&mut all, false)?;
     }
@@ -445,41 +446,41 @@ fn tickets(b: &mut Bytes<'_>) -> Result<()> {
 }
 
 /// A ticket, perhaps as a field of a sequence.
-fn ticket<'a>(b: &mut Bytes<'a>, in_sequence: bool) -> Result<Ticket<'a>> {
+fn ticket<'a>(b: &mut Reader<'a, '_>, in_sequence: bool) -> Result<Ticket<'a>> {
     let within = Within::new("KRB_Ticket", b);
     if in_sequence {
-        ber::head(b)?;
+        head(b)?;
     }
     heads::<2>(b)?;
     element(b)?;
     let realm = element(b)?;
-    let length = ber::head(b)?.length;
-    let service = principal(&mut Bytes(within.part(b, "sname", length)?))?;
+    let length = head(b)?.length;
+    let service = principal(&mut b.part(&within, "sname", length)?)?;
     let cipher = encrypted_element(b)?;
     Ok(Ticket { realm, service, cipher })
 }
 
 /// Encrypted data as a field of a sequence: the encryption's type.
-fn encrypted_element(b: &mut Bytes<'_>) -> Result<u64> {
+fn encrypted_element(b: &mut Reader<'_, '_>) -> Result<u64> {
     let within = Within::new("KRB_Encrypted_Data_in_Seq", b);
-    let length = ber::head(b)?.length;
-    encrypted(&mut Bytes(within.part(b, "data", length)?))
+    let length = head(b)?.length;
+    encrypted(&mut b.part(&within, "data", length)?)
 }
 
-fn encrypted(b: &mut Bytes<'_>) -> Result<u64> {
+fn encrypted(b: &mut Reader<'_, '_>) -> Result<u64> {
     let within = Within::new("KRB_Encrypted_Data", b);
-    ber::head(b)?;
+    head(b)?;
     let kind = ber::unsigned(element(b)?);
-    let mut next = ber::head(b)?;
+    let mut next = head(b)?;
     if next.index() == 1 {
         content(b)?;
-        next = ber::head(b)?;
+        next = head(b)?;
     }
-    content(&mut Bytes(within.part(b, "ciphertext", next.length)?))?;
+    content(&mut b.part(&within, "ciphertext", next.length)?)?;
     Ok(kind)
 }
 
-fn principal<'a>(b: &mut Bytes<'a>) -> Result<Principal<'a>> {
+fn principal<'a>(b: &mut Reader<'a, '_>) -> Result<Principal<'a>> {
     heads::<2>(b)?;
     content(b)?;
     heads::<2>(b)?;
@@ -495,8 +496,8 @@ fn principal<'a>(b: &mut Bytes<'a>) -> Result<Principal<'a>> {
 }
 
 /// A time in one of the forms `YYYYMMDDhhmmssZ`; other lengths count as none.
-fn time(b: &mut Bytes<'_>) -> Result<Option<i64>> {
-    ber::head(b)?;
+fn time(b: &mut Reader<'_, '_>) -> Result<Option<i64>> {
+    head(b)?;
     let text = b.rest();
     Ok(match text.len() {
         15 => Some(seconds(text)),

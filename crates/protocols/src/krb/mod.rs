@@ -8,6 +8,7 @@ mod analyzer;
 mod certificates;
 pub mod message;
 mod names;
+mod reader;
 mod rows;
 
 pub use analyzer::Inner;

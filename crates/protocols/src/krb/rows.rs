@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_log::Date;
 
 use super::certificates::Named;
 use super::message::Aside;
@@ -36,9 +37,9 @@ gannet_log::row! {
         /// Why not.
         error_msg: Option<&'a [u8]> = "error_msg",
         /// Wanted start.
-        from: Option<Time> = "from",
+        from: Option<Date> = "from",
         /// Wanted end.
-        till: Option<Time> = "till",
+        till: Option<Date> = "till",
         /// Encryption type of the ticket.
         cipher: Option<&'a str> = "cipher",
         /// Whether a ticket that may be forwarded was wanted.
@@ -69,8 +70,8 @@ struct Info {
     service: Option<Vec<u8>>,
     success: Option<bool>,
     error: Option<Cow<'static, [u8]>>,
-    from: Option<Time>,
-    till: Option<Time>,
+    from: Option<Date>,
+    till: Option<Date>,
     cipher: Option<Cow<'static, str>>,
     forwardable: Option<bool>,
     renewable: Option<bool>,
@@ -191,8 +192,8 @@ impl Info {
         if let Some(service) = &r.service {
             self.service = Some(service.text());
         }
-        self.from = r.from.map(time).or(self.from);
-        self.till = r.till.map(time).or(self.till);
+        self.from = r.from.map(Date).or(self.from);
+        self.till = r.till.map(Date).or(self.till);
         self.forwardable = r.forwardable().or(self.forwardable);
         self.renewable = r.renewable().or(self.renewable);
     }
@@ -237,9 +238,4 @@ fn joined(name: Option<&Principal<'_>>, realm: Option<&[u8]>) -> Vec<u8> {
     out.push(b'/');
     out.extend_from_slice(realm.unwrap_or_default());
     out
-}
-
-/// Times beyond what a log can tell count as the last one it can.
-fn time(seconds: i64) -> Time {
-    Time::from_nanos(seconds.saturating_mul(1_000_000_000))
 }

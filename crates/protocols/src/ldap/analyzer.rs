@@ -255,11 +255,17 @@ impl Analyze for Tcp {
         }
     }
 
-    fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        if !self.blind {
-            self.give_up();
-            cx.violation(self.core.tag, "part of the stream is missing", &[]);
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        let frames = &mut self.frames[from.index()];
+        if frames.has_partial() {
+            frames.reset();
+            cx.violation(self.core.tag, "stream ends within a message", &[]);
         }
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        // It says nothing against the protocol.
+        self.give_up();
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
@@ -397,6 +403,26 @@ mod tests {
     }
 
     #[test]
+    fn logins_without_a_name_of_their_own() {
+        let h = run(&[
+            (O, bind(1, &tlv(0x89, b""))),
+            (O, bind(2, &tlv(0x85, b"x"))),
+            (O, bind(3, &tlv(0xa3, b""))),
+        ]);
+        let packages = "LDAP::BindAuthType_SICILY_PACKAGE_DISCOVERY";
+        assert_eq!(
+            operations(&h),
+            [
+                &*format!("1 {packages} - cn=me -"),
+                "2 <undefined> - cn=me -",
+                "3 bind SASL - cn=me -",
+            ]
+        );
+        // Told once a connection.
+        assert_eq!(h.rows("weird")[0]["addl"], packages);
+    }
+
+    #[test]
     fn pending_operations_have_a_limit() {
         let adds: Vec<_> = (1..=12).map(|i| (O, message(i, 8, b""))).collect();
         let h = run(&adds);
@@ -489,7 +515,20 @@ mod tests {
         a.gap(&mut h.cx(), R, 10);
         a.stream(&mut h.cx(), O, &message(4, 2, b""));
         a.finish(&mut h.cx());
-        assert!(h.rows("ldap").is_empty());
+        assert!(h.rows("ldap").is_empty() && !h.violated(Tag::LdapTcp));
+    }
+
+    #[test]
+    fn streams_end_between_messages() {
+        let unbind = message(4, 2, b"");
+        for (data, odd) in [(&unbind[..], false), (&unbind[..5], true)] {
+            let mut h = Harness::new(Proto::Tcp, 389);
+            let mut a = Tcp::new(&mut h.cx());
+            a.stream(&mut h.cx(), O, data);
+            a.end(&mut h.cx(), R);
+            a.end(&mut h.cx(), O);
+            assert_eq!(h.violated(Tag::LdapTcp), odd);
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use super::message::ascii;
 use super::message::value;
 use crate::support::Bytes;
 
+const CUT: Malformed = "condition is cut";
+
 /// Filters within filters that are followed.
 const MAX_DEPTH: u8 = 20;
 
@@ -75,13 +77,27 @@ fn list(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: u8, depth: u8) -> Result<(), 
     Ok(())
 }
 
+/// A field of a condition: whatever its tag, a byte for its length, and so many bytes. Zeek knows no
+/// longer lengths here, and takes their first byte for one.
+fn field<'a>(b: &mut Bytes<'a>) -> Result<&'a [u8], Malformed> {
+    let [_, length] = b.array().ok_or(CUT)?;
+    b.take(length.into()).ok_or(CUT)
+}
+
 /// `(attribute=value)`.
 fn assertion(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: &[u8]) -> Result<(), Malformed> {
-    let attribute = value(&mut b)?.content;
-    let is = value(&mut b)?.content;
+    let attribute = field(&mut b)?;
+    let is = field(&mut b)?;
     out.push(b'(');
     out.extend_from_slice(attribute);
     out.extend_from_slice(sign);
+    decoded(attribute, is, out);
+    out.push(b')');
+    Ok(())
+}
+
+/// A value, in the form that its attribute's values have.
+fn decoded(attribute: &[u8], is: &[u8], out: &mut Vec<u8>) {
     match attribute {
         b"DomainGuid" => guid(is, out),
         b"objectSid" | b"AAC" => octets(is, out),
@@ -92,13 +108,11 @@ fn assertion(mut b: Bytes<'_>, out: &mut Vec<u8>, sign: &[u8]) -> Result<(), Mal
         },
         _ => escaped(is, out),
     }
-    out.push(b')');
-    Ok(())
 }
 
 /// `(attribute=first*any*last)`.
 fn substrings(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
-    let attribute = value(&mut b)?.content;
+    let attribute = field(&mut b)?;
     let mut parts = Bytes(value(&mut b)?.content);
     let (mut first, mut any, mut last) = (Vec::new(), Vec::new(), Vec::new());
     while !parts.is_empty() {
@@ -125,26 +139,23 @@ fn substrings(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// `(attribute:rule:=value)`.
+/// `(attribute:rule:=value)`, of three fields in the order that they have when none is left out, whatever
+/// they are.
 fn extensible(mut b: Bytes<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
-    let (mut rule, mut attribute, mut is) = (None, &b""[..], &b""[..]);
-    while !b.is_empty() {
-        let part = value(&mut b)?;
-        match part.number {
-            1 => rule = Some(part.content),
-            2 => attribute = part.content,
-            3 => is = part.content,
-            _ => {}
+    let rule = field(&mut b)?;
+    let attribute = field(&mut b)?;
+    let is = field(&mut b)?;
+    out.push(b'(');
+    decoded(rule, attribute, out);
+    out.push(b':');
+    out.extend_from_slice(rule);
+    out.extend_from_slice(b":=");
+    for &b in is {
+        match b {
+            b' '..=b'~' => out.push(b),
+            _ => out.extend(format!("\\x{b:02x}").bytes()),
         }
     }
-    out.push(b'(');
-    escaped(attribute, out);
-    if let Some(rule) = rule {
-        out.push(b':');
-        out.extend_from_slice(rule);
-    }
-    out.extend_from_slice(b":=");
-    out.extend_from_slice(is);
     out.push(b')');
     Ok(())
 }
@@ -205,8 +216,13 @@ mod tests {
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
+    /// A value whose length has one byte.
+    fn short(tag: u8, content: &[u8]) -> Vec<u8> {
+        [&[tag, content.len() as u8], content].concat()
+    }
+
     fn is(tag: u8, attribute: &[u8], value: &[u8]) -> Vec<u8> {
-        tlv(tag, &[tlv(4, attribute), tlv(4, value)].concat())
+        tlv(tag, &[short(4, attribute), short(4, value)].concat())
     }
 
     #[test]
@@ -219,13 +235,32 @@ mod tests {
         assert_eq!(t(&tlv(0x87, b"objectClass")), "(objectClass=*)");
         let parts = [tlv(0x80, b"a"), tlv(0x81, b"b"), tlv(0x81, b"c"), tlv(0x82, b"d")];
         let substrings =
-            |p: &[Vec<u8>]| tlv(0xa4, &[tlv(4, b"cn"), tlv(0x30, &p.concat())].concat());
+            |p: &[Vec<u8>]| tlv(0xa4, &[short(4, b"cn"), tlv(0x30, &p.concat())].concat());
         assert_eq!(t(&substrings(&parts)), "(cn=a*b*c*d)");
         assert_eq!(t(&substrings(&parts[3..])), "(cn=*d)");
         assert!(text(&substrings(&[tlv(0x83, b"x")])).is_err());
-        let rule = [tlv(0x81, b"1.2.840.113556.1.4.803"), tlv(0x82, b"flags"), tlv(0x83, b"2")];
-        assert_eq!(t(&tlv(0xa9, &rule.concat())), "(flags:1.2.840.113556.1.4.803:=2)");
-        assert_eq!(t(&tlv(0xa9, &rule[1..].concat())), "(flags:=2)");
+    }
+
+    #[test]
+    fn conditions_by_a_rule_are_read_by_position() {
+        let t = |fields: &[Vec<u8>]| text(&tlv(0xa9, &fields.concat()));
+        let named = |text: &str| Ok(text.to_owned());
+        let rule =
+            [short(0x81, b"1.2.840.113556.1.4.803"), short(0x82, b"flags"), short(0x83, b"2")];
+        assert_eq!(t(&rule), named("(flags:1.2.840.113556.1.4.803:=2)"));
+        let all = [&rule[..], &[short(0x84, b"\xff")]].concat();
+        assert_eq!(t(&all), named("(flags:1.2.840.113556.1.4.803:=2)"));
+        assert_eq!(t(&all[1..]), named("(2:flags:=\\xff)"));
+        assert_eq!(t(&rule[1..]), Err(CUT));
+    }
+
+    #[test]
+    fn lengths_of_fields_have_one_byte() {
+        let long = [&b"\x04\x81\x80"[..], &[b'x'; 128]].concat();
+        let all = tlv(0xa3, &[short(4, b"cn"), long].concat());
+        assert_eq!(text(&all), Ok(format!("(cn=\u{fffd}{})", "x".repeat(128))));
+        let longer = [&b"\x04\x84\0\0\0\x02"[..], b"xy"].concat();
+        assert_eq!(text(&tlv(0xa3, &[short(4, b"cn"), longer].concat())), Err(CUT));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
 const MAX_DEPTH: u8 = 32;
 
 const SEQUENCE: u8 = 16;
+/// Tag of the servers that a result refers to.
+const REFERRAL: u8 = 0xa3;
 
 /// Operations by the numbers of their tags.
 pub mod operation {
@@ -164,8 +166,8 @@ fn head(b: &mut Bytes<'_>) -> Result<(u8, u64), Malformed> {
         return Ok((tag, u64::from(first)));
     }
     let bytes = b.take(usize::from(first & 0x7f)).ok_or(CUT)?;
-    if bytes.len() > 8 {
-        return Err("length of more than eight bytes");
+    if !matches!(bytes.len(), 1..=8) {
+        return Err("length of no or more than eight bytes");
     }
     Ok((tag, bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))))
 }
@@ -182,8 +184,8 @@ impl<'a> Value<'a> {
         if self.class != 0 || !matches!(self.number, 2 | 10) {
             return Err("no number where there must be one");
         }
-        if self.content.len() > 8 {
-            return Err("number of more than eight bytes");
+        if !matches!(self.content.len(), 1..=8) {
+            return Err("number of no or more than eight bytes");
         }
         let sign = match self.content.first() {
             Some(0x80..) => -1,
@@ -214,10 +216,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether all values within are whole.
+    /// Whether all values within are whole, and as long as their kind may be.
     fn check(self, depth: u8) -> Result<(), Malformed> {
         if self.class != 0 || !matches!(self.number, 16 | 17) {
-            return Ok(());
+            let odd = match (self.class, self.number, self.content.len()) {
+                (0, 1, n) => n != 1,
+                (0, 2 | 10, n) => !matches!(n, 1..=8),
+                (0, 3 | 6, n) => n == 0,
+                (0, 5, n) => n != 0,
+                _ => false,
+            };
+            return if odd { Err("value of an odd length") } else { Ok(()) };
         }
         if depth >= MAX_DEPTH {
             return Err("values are nested too deeply");
@@ -285,35 +294,40 @@ pub fn parse(data: &[u8], cut: bool) -> Result<Message<'_>, Malformed> {
         None => return Err(CUT),
     };
     let code = tag & 0x1f;
-    let body = body(code, Bytes(content), cut)?;
+    let mut rest = Bytes(content);
+    let body = body(code, &mut rest, cut)?;
+    if !cut && !rest.is_empty() {
+        return Err("operation with more in it than is known");
+    }
     Ok(Message { id, code, body })
 }
 
-fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
+/// Reads an operation from its content, all of it.
+fn body<'a>(code: u8, b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
     Ok(match code {
-        operation::BIND_REQUEST => bind(&mut b)?,
+        operation::BIND_REQUEST => bind(b)?,
         operation::BIND_RESPONSE => {
-            let outcome = outcome(&mut b)?;
+            let outcome = outcome(b, cut)?;
             let mut credentials = Vec::new();
             while !b.is_empty() {
-                let v = value(&mut b)?;
-                if v.class == 2 && v.number == 7 {
-                    credentials.push(v.content);
+                match value(b)? {
+                    v if v.class == 2 && v.number == 7 => credentials.push(v.content),
+                    _ => return Err("no credentials where only they may be"),
                 }
             }
             Body::BindResponse(outcome, credentials)
         }
-        operation::SEARCH_REQUEST => search(&mut b, cut)?,
+        operation::SEARCH_REQUEST => search(b, cut)?,
         operation::SEARCH_RESULT_ENTRY => {
-            value(&mut b)?.text()?;
+            value(b)?.text()?;
             if !cut {
-                value(&mut b)?.check(0)?;
+                value(b)?.check(0)?;
             }
             Body::Nothing
         }
         operation::MODIFY_REQUEST => {
-            let object = value(&mut b)?.text()?;
-            Body::Modify(object, if cut { Vec::new() } else { changes(&mut b)? })
+            let object = value(b)?.text()?;
+            Body::Modify(object, if cut { Vec::new() } else { changes(b)? })
         }
         // The content is the value itself (RFC 4511 sections 4.8 and 4.11).
         operation::DELETE_REQUEST => Body::Object(ascii(b.rest())),
@@ -322,9 +336,12 @@ fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed
             Body::Object(Cow::Owned(id.to_string().into_bytes()))
         }
         operation::EXTENDED_REQUEST => {
-            let name = value(&mut b)?;
+            let name = value(b)?;
             if name.class != 2 {
                 return Err("extended request without name");
+            }
+            if !cut && !b.is_empty() && value(b)?.class != 2 {
+                return Err("extended request with an unknown field");
             }
             Body::Extended(ascii(name.content))
         }
@@ -333,22 +350,41 @@ fn body<'a>(code: u8, mut b: Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed
         | operation::ADD_RESPONSE
         | operation::DELETE_RESPONSE
         | operation::MODIFY_DN_RESPONSE
-        | operation::COMPARE_RESPONSE
-        | operation::EXTENDED_RESPONSE => Body::Outcome(outcome(&mut b)?),
-        operation::UNBIND_REQUEST
-        | operation::ADD_REQUEST
+        | operation::COMPARE_RESPONSE => Body::Outcome(outcome(b, cut)?),
+        operation::EXTENDED_RESPONSE => {
+            let outcome = outcome(b, cut)?;
+            // A name and a value.
+            for _ in 0..2 {
+                if !cut && !b.is_empty() {
+                    let field = value(b)?;
+                    if field.class != 2 || !matches!(field.number, 10 | 11) {
+                        return Err("extended response with an unknown field");
+                    }
+                }
+            }
+            Body::Outcome(outcome)
+        }
+        operation::UNBIND_REQUEST => Body::Nothing,
+        operation::ADD_REQUEST
         | operation::MODIFY_DN_REQUEST
         | operation::COMPARE_REQUEST
         | operation::SEARCH_RESULT_REFERENCE
-        | operation::INTERMEDIATE_RESPONSE => Body::Nothing,
+        | operation::INTERMEDIATE_RESPONSE => {
+            b.rest();
+            Body::Nothing
+        }
         _ => return Err("unknown operation"),
     })
 }
 
-fn outcome<'a>(b: &mut Bytes<'a>) -> Result<Outcome<'a>, Malformed> {
+fn outcome<'a>(b: &mut Bytes<'a>, cut: bool) -> Result<Outcome<'a>, Malformed> {
     let code = value(b)?.small()?;
     value(b)?.text()?; // matched DN
-    Ok(Outcome { code, diagnostic: value(b)?.text()? })
+    let diagnostic = value(b)?.text()?;
+    if !cut && b.0.first() == Some(&REFERRAL) {
+        value(b)?;
+    }
+    Ok(Outcome { code, diagnostic })
 }
 
 fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
@@ -360,10 +396,17 @@ fn bind<'a>(b: &mut Bytes<'a>) -> Result<Body<'a>, Malformed> {
     }
     let auth = match how.number {
         0 => Auth::Simple(how.content),
-        3 if !how.content.is_empty() => {
+        3 if how.content.is_empty() => Auth::Sasl { mechanism: ascii(b""), credentials: None },
+        3 => {
             let mut b = Bytes(how.content);
             let mechanism = value(&mut b)?.text()?;
-            let credentials = value(&mut b).ok().filter(|v| v.number == 4).map(|v| v.content);
+            let credentials = match b.is_empty() {
+                true => None,
+                false => match value(&mut b)? {
+                    v if v.number == 4 => Some(v.content),
+                    _ => return Err("login with credentials of an unknown kind"),
+                },
+            };
             Auth::Sasl { mechanism, credentials }
         }
         10 | 11 if !how.content.is_empty() && !how.content.starts_with(b"NTLMSSP") => {
@@ -382,7 +425,9 @@ fn search<'a>(b: &mut Bytes<'a>, cut: bool) -> Result<Body<'a>, Malformed> {
     let deref = value(b)?.small()?;
     value(b)?.integer()?; // size limit
     value(b)?.integer()?; // time limit
-    value(b)?.universal(1)?; // types only
+    if value(b)?.universal(1)?.len() != 1 {
+        return Err("flag of an odd length"); // types only
+    }
     let mut text = Vec::new();
     if !cut {
         filter::write(b, &mut text)?;
@@ -404,6 +449,9 @@ fn changes(b: &mut Bytes<'_>) -> Result<Vec<u8>, Malformed> {
             _ => return Err("unknown change"),
         };
         let mut attribute = Bytes(value(&mut change)?.universal(SEQUENCE)?);
+        if !change.is_empty() {
+            return Err("change with more than an attribute");
+        }
         if !out.is_empty() {
             out.push(b',');
         }
@@ -475,8 +523,13 @@ pub(super) mod tests {
         let expected =
             Auth::Sasl { mechanism: Cow::Borrowed(b"GSSAPI"), credentials: Some(b"token") };
         assert_eq!(how(&login(&tlv(0xa3, &sasl))), named(expected));
+        let none = Auth::Sasl { mechanism: Cow::Borrowed(b"GSSAPI"), credentials: None };
+        assert_eq!(how(&login(&tlv(0xa3, &tlv(4, b"GSSAPI")))), named(none));
+        assert!(how(&login(&tlv(0xa3, &[tlv(4, b"GSSAPI"), tlv(2, b"7")].concat()))).is_err());
         let ntlm = Auth::SicilyNegotiate(b"NTLMSSP\0");
         assert_eq!(how(&login(&tlv(0x8a, b"NTLMSSP\0"))), named(ntlm));
+        let empty = Auth::Sasl { mechanism: Cow::Borrowed(b""), credentials: None };
+        assert_eq!(how(&login(&tlv(0xa3, b""))), named(empty));
         assert!(how(&login(&tlv(0x8b, b"other"))).is_err());
         assert!(how(&login(&tlv(4, b"secret"))).is_err());
     }
@@ -486,9 +539,14 @@ pub(super) mod tests {
         let m = message(7, 5, &result(32, b"gone"));
         let expected = Outcome { code: 32, diagnostic: Cow::Borrowed(&b"gone"[..]) };
         assert_eq!(read(&m), Ok(Body::Outcome(expected.clone())));
-        // Referrals and controls may follow.
-        let more = [result(32, b"gone"), tlv(0xa3, b"x")].concat();
-        assert_eq!(read(&message(7, 5, &more)), Ok(Body::Outcome(expected.clone())));
+        // A referral may follow in the operation, and controls behind it.
+        let controls = [&tlv(2, &[7])[..], &tlv(0x65, &result(32, b"gone")), &tlv(0xa0, b"x")];
+        assert_eq!(read(&tlv(0x30, &controls.concat())), Ok(Body::Outcome(expected.clone())));
+        let more = |tag| [result(32, b"gone"), tlv(tag, b"x")].concat();
+        assert_eq!(read(&message(7, 5, &more(0xa3))), Ok(Body::Outcome(expected.clone())));
+        assert!(read(&message(7, 5, &more(0xa4))).is_err());
+        assert!(read(&message(7, 1, &more(0xa3))).is_ok());
+        assert!(read(&message(7, 1, &more(0xa4))).is_err(), "where credentials may be");
         let bind = [result(32, b"gone"), tlv(0x87, b"token")].concat();
         assert_eq!(read(&message(7, 1, &bind)), Ok(Body::BindResponse(expected, vec![b"token"])));
         assert!(read(&message(7, 5, &tlv(10, b"\x01\x00"))).is_err());
@@ -497,6 +555,8 @@ pub(super) mod tests {
 
     #[test]
     fn the_numbers_of_messages() {
+        assert!(parse(b"\x30\x04\x02\x00\x42\x00", false).is_err(), "no number");
+        assert!(parse(b"\x30\x80\x02\x01\x05\x42\x00", false).is_err(), "no length");
         let id = |d: &[u8]| parse(d, false).map(|m| m.id);
         assert_eq!(id(b"\x30\x05\x02\x01\x05\x42\x00"), Ok(5));
         assert_eq!(id(b"\x30\x06\x02\x02\x01\x00\x42\x00"), Ok(256));
@@ -530,11 +590,28 @@ pub(super) mod tests {
         let modify = [tlv(4, b"dc=x"), tlv(0x30, &all.concat())].concat();
         let expected = Body::Modify(Cow::Borrowed(b"dc=x"), b"replace(mail=ab),delete(cn)".into());
         assert_eq!(read(&message(1, 6, &modify)), Ok(expected));
-        let name = [tlv(0x80, b"1.3.6.1.4.1.1466.20037"), tlv(0x81, b"x")].concat();
+        let three =
+            tlv(0x30, &tlv(0x30, &[vec![10, 1, 1], attribute(b"cn", &[]), vec![5, 0]].concat()));
+        assert!(read(&message(1, 6, &[tlv(4, b"dc=x"), three].concat())).is_err());
+    }
+
+    #[test]
+    fn extensions() {
+        let request =
+            |name: &[u8], more: &[u8]| read(&message(1, 23, &[name, more].concat())).is_ok();
+        let name = tlv(0x80, b"1.3.6.1.4.1.1466.20037");
         assert_eq!(
             read(&message(1, 23, &name)),
             Ok(Body::Extended(Cow::Borrowed(b"1.3.6.1.4.1.1466.20037")))
         );
+        assert!(request(&name, &tlv(0x81, b"x")));
+        assert!(!request(&name, &tlv(4, b"x")));
+        let response =
+            |more: &[u8]| read(&message(1, 24, &[&result(0, b""), more].concat())).is_ok();
+        assert!(response(&[tlv(0x8a, b"1.2"), tlv(0x8b, b"x")].concat()));
+        assert!(!response(&[tlv(0x8a, b"1.2"), tlv(0x8b, b"x"), tlv(0x8b, b"x")].concat()));
+        assert!(response(&[tlv(0xa3, b"x"), tlv(0x8a, b"1.2")].concat()), "a referral");
+        assert!(!response(&tlv(0xa4, b"x")));
     }
 
     #[test]

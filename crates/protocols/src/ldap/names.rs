@@ -107,6 +107,14 @@ pub(super) fn result(code: u8) -> &'static str {
     }
 }
 
+/// A way to log in that is none of those with names of their own.
+pub(super) fn login(kind: u8) -> &'static str {
+    match kind {
+        9 => "LDAP::BindAuthType_SICILY_PACKAGE_DISCOVERY",
+        _ => "<undefined>",
+    }
+}
+
 /// How deep a search goes.
 pub(super) fn scope(scope: u8) -> &'static str {
     match scope {

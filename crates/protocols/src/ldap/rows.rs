@@ -231,8 +231,9 @@ impl Operation {
                 Auth::SicilyNegotiate(_) => "sicily_negotiate",
                 Auth::SicilyResponse(_) => "sicily_response",
                 Auth::Other(kind) => {
-                    cx.weird("LDAP_unknown_auth_type", &kind.to_string(), SOURCE);
-                    "unknown"
+                    let kind = names::login(*kind);
+                    cx.weird("LDAP_unknown_auth_type", kind, SOURCE);
+                    kind
                 }
             }));
         }

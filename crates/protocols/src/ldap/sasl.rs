@@ -100,27 +100,32 @@ pub(super) fn is_bare_ntlm(credentials: &[u8]) -> Result<bool, Malformed> {
 /// Whether a server's token of SPNEGO accepts a login by Kerberos and answers it.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When it is neither that nor a message of NTLM itself, or names no mechanism: Zeek looks at the
+/// mechanism of each.
 pub(super) fn accepts_kerberos(token: &[u8]) -> Result<bool, Malformed> {
-    if token.first() != Some(&0xa1) {
+    if token.starts_with(b"NTLMSSP") {
         return Ok(false);
+    }
+    if token.first() != Some(&0xa1) {
+        return Err("no token of SPNEGO");
     }
     let mut b = Bytes(message::value(&mut Bytes(token))?.content);
     let mut fields = Bytes(message::value(&mut b)?.content);
-    let (mut accepted, mut kerberos, mut answer) = (false, false, false);
+    let (mut accepted, mut kerberos, mut answer) = (false, None, false);
     while !fields.is_empty() {
         let field = message::value(&mut fields)?;
         match field.number {
             0 => accepted = field.content == b"\x0a\x01\x00",
             1 => {
                 let mechanism = message::value(&mut Bytes(field.content))?.text()?;
-                kerberos = &*mechanism == MS_KRB5;
+                kerberos = Some(&*mechanism == MS_KRB5);
             }
             2 => answer = true,
             3 => {}
             _ => return Err("unknown field of SPNEGO"),
         }
     }
+    let kerberos = kerberos.ok_or("token of SPNEGO without a mechanism")?;
     Ok(accepted && kerberos && answer)
 }
 
@@ -171,7 +176,8 @@ mod tests {
         let all = [accepted.clone(), krb5.clone(), answer.clone()];
         assert_eq!(accepts_kerberos(&response(&all)), Ok(true));
         assert_eq!(accepts_kerberos(&response(&all[..2])), Ok(false));
-        assert_eq!(accepts_kerberos(&response(&[accepted, answer])), Ok(false));
+        assert!(accepts_kerberos(&response(&[accepted, answer])).is_err(), "no mechanism");
+        assert!(accepts_kerberos(b"").is_err());
         assert_eq!(accepts_kerberos(b"NTLMSSP"), Ok(false));
         assert!(accepts_kerberos(&response(&[tlv(0xa4, b"")])).is_err());
     }

@@ -77,7 +77,10 @@ impl Analyzer {
                         let addl = names.len().to_string();
                         cx.weird("RDP_channels_requested_exceeds_max", &addl, None);
                     }
-                    self.session(cx).channels = Some(names.into_iter().map(channel).collect());
+                    // Told again, they take the places of the first of those before.
+                    let channels = self.session(cx).channels.get_or_insert_default();
+                    let rest = channels.split_off(names.len().min(channels.len()));
+                    *channels = names.into_iter().map(channel).chain(rest).collect();
                 }
                 Block::ServerSecurity(s) => {
                     self.certificates(cx, &s.certs);
@@ -220,6 +223,14 @@ mod tests {
         assert_eq!((&*r["cert_type"], &*r["cert_count"], &*r["cert_permanent"]), ("RSA", "1", "T"));
         let encryption = (&*r["encryption_level"], &*r["encryption_method"]);
         assert_eq!(encryption, ("Client compatible", "128bit"));
+    }
+
+    #[test]
+    fn channels_that_are_told_again() {
+        let mut settings = client_settings();
+        settings.extend_from_slice(b"\x03\xc0\x14\0\x01\0\0\0cliprdr\0\0\0\0\0");
+        let h = run(&[(Dir::Orig, message(b"\x02\xf0\x80\x7f\x65", &settings))]);
+        assert_eq!(h.rows("rdp")[0]["client_channels"], "cliprdr,rdpsnd");
     }
 
     #[test]

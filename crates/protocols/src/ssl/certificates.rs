@@ -11,6 +11,7 @@ use gannet_dict::KeyedHash;
 use gannet_files::x509;
 use gannet_files::x509::Certificate;
 use gannet_log::Cut;
+use gannet_log::Date;
 use gannet_log::Limits;
 use gannet_log::Logs;
 use gannet_log::Row;
@@ -46,9 +47,9 @@ gannet_log::row! {
         /// Issuer.
         issuer: &'a str = "certificate.issuer",
         /// Start of its validity.
-        not_valid_before: Time = "certificate.not_valid_before",
+        not_valid_before: Date = "certificate.not_valid_before",
         /// End of its validity.
-        not_valid_after: Time = "certificate.not_valid_after",
+        not_valid_after: Date = "certificate.not_valid_after",
         /// Algorithm of the key.
         key_alg: &'a str = "certificate.key_alg",
         /// Algorithm of the signature.
@@ -220,8 +221,8 @@ fn with_row<T>(
         serial: &c.serial,
         subject: &c.subject,
         issuer: &c.issuer,
-        not_valid_before: Time::from_secs(c.not_before),
-        not_valid_after: Time::from_secs(c.not_after),
+        not_valid_before: Date(c.not_before),
+        not_valid_after: Date(c.not_after),
         key_alg: &c.key_algorithm,
         sig_alg: &c.signature_algorithm,
         key_type: key.map(|k| k.kind),
