@@ -203,6 +203,8 @@ pub struct Env {
     expected_swept: Time,
     /// FTP control connections' view of their data connections.
     pub ftp: crate::ftp::Shared,
+    /// What waits for its answer in MQTT.
+    pub mqtt: crate::mqtt::Shared,
     /// IRC sessions' view of their transfers.
     pub irc: crate::irc::Shared,
     /// DNS messages being read.
@@ -248,6 +250,7 @@ impl Env {
             hub_ports: HubPorts::default(),
             expected_swept: Time::ZERO,
             ftp: crate::ftp::Shared::default(),
+            mqtt: crate::mqtt::Shared::default(),
             irc: crate::irc::Shared::default(),
             dns: crate::dns::Shared::default(),
             nesting: 0,
@@ -267,6 +270,9 @@ impl Env {
         // Zeek looks through all that expires of its scripts' tables at the same times.
         if self.tunnels.expire(&mut self.logs, now, packet) {
             self.weirds.look(packet);
+        }
+        if now >= self.mqtt.next_due() {
+            crate::mqtt::expire(self, now, packet);
         }
     }
 
@@ -300,7 +306,8 @@ impl Env {
     /// When [`expire`](Self::expire) or [`arrive`](Self::arrive) have something to do next: for
     /// packets that are not this part's own.
     pub fn next_due(&self) -> Time {
-        self.files.next_due().min(self.tunnels.next_due()).min(self.dhcp.next_due())
+        let tables = self.tunnels.next_due().min(self.dhcp.next_due()).min(self.mqtt.next_due());
+        self.files.next_due().min(tables)
     }
 
     /// This is one of several parts of an analysis, and the hub is another one.

@@ -222,6 +222,7 @@ impl Session<'_> {
             self.start_waiting(conn);
         }
         self.each(conn, |a, cx| a.finish(cx));
+        self.env.mqtt.forget(conn.uid);
         if self.stack.entries.capacity() > 0 {
             self.scratch.give(std::mem::take(&mut self.stack.entries));
         }

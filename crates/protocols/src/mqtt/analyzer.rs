@@ -1,37 +1,27 @@
-use std::collections::BTreeMap;
-
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Time;
-use gannet_log::Enum;
-use gannet_log::Vector;
 
 use super::message::Packet;
 use super::message::Publish;
 use super::message::Step;
 use super::rows::ConnectRow;
-use super::rows::PublishRow;
-use super::rows::Quality;
 use super::rows::Status;
-use super::rows::SubscribeRow;
 use super::rows::Version;
+use super::waiting::Delivery;
+use super::waiting::Subscription;
+use super::waiting::Waiting;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
 /// Bytes of a message's text that are logged.
 const MAX_PAYLOAD: usize = 100;
-/// How long a delivery or subscription may wait for its answer.
-const PATIENCE: Interval = Interval::from_secs(5);
-/// How often those are looked for that waited too long.
-const ROUND: Interval = Interval::from_secs(10);
+
 /// The analyzer of one connection.
 pub struct Analyzer {
     /// When the first packet that counts was seen.
     since: Option<Time>,
     connect: Connect,
-    publish: BTreeMap<u16, Delivery>,
-    subscribe: BTreeMap<u16, Subscription>,
 }
 
 #[derive(Default)]
@@ -42,40 +32,16 @@ struct Connect {
     will: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-struct Delivery {
-    ts: Time,
-    from: Dir,
-    retain: bool,
-    quality: u8,
-    topic: Vec<u8>,
-    payload: Vec<u8>,
-    len: usize,
-    rec: bool,
-    rel: bool,
-}
-
-struct Subscription {
-    ts: Time,
-    topics: Vec<Vec<u8>>,
-    /// Unset for the end of subscriptions.
-    qualities: Option<Vec<u8>>,
-}
-
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
-        Self {
-            since: None,
-            connect: Connect::default(),
-            publish: BTreeMap::new(),
-            subscribe: BTreeMap::new(),
-        }
+        Self { since: None, connect: Connect::default() }
     }
 
     fn packet(&mut self, cx: &mut Context<'_>, from: Dir, packet: Packet<'_>) {
         if packet != Packet::Other {
             self.since.get_or_insert(cx.now);
-            self.expire(cx);
+            waiting(cx);
         }
         match packet {
             Packet::Connect(c) => {
@@ -105,134 +71,93 @@ impl Analyzer {
                 });
             }
             Packet::Publish(p) => {
-                self.published(cx, from, &p);
+                published(cx, from, &p);
                 cx.confirm(Tag::Mqtt);
             }
-            Packet::Delivery(step, number) => self.step(cx, step, number),
+            Packet::Delivery(step, number) => advance(cx, step, number),
             Packet::Subscribe(number, topics) => {
                 let qualities = Some(topics.iter().map(|t| t.1).collect());
                 let topics = topics.iter().map(|t| t.0.to_vec()).collect();
-                self.asked(cx, number, Subscription { ts: cx.now, topics, qualities });
+                asked(cx, number, Subscription { ts: cx.now, topics, qualities });
             }
             Packet::Unsubscribe(number, topics) => {
                 let topics = topics.iter().map(|t| t.to_vec()).collect();
-                self.asked(cx, number, Subscription { ts: cx.now, topics, qualities: None });
+                asked(cx, number, Subscription { ts: cx.now, topics, qualities: None });
             }
             Packet::SubAck(number, quality) => {
-                if let Some(s) = self.subscribe.remove(&number) {
-                    s.write(cx, Some(quality), true);
-                }
+                answered(cx, number, Some(quality));
             }
             Packet::UnsubAck(number) => {
-                if let Some(s) = self.subscribe.remove(&number) {
-                    s.write(cx, None, true);
-                }
+                answered(cx, number, None);
             }
             Packet::Other => {}
         }
     }
+}
 
-    fn published(&mut self, cx: &mut Context<'_>, from: Dir, p: &Publish<'_>) {
-        let delivery = Delivery {
-            ts: cx.now,
-            from,
-            retain: p.retain,
-            quality: p.quality,
-            topic: p.topic.to_vec(),
-            payload: p.payload[..p.payload.len().min(MAX_PAYLOAD)].to_vec(),
-            len: p.payload.len(),
-            rec: false,
-            rel: false,
-        };
-        if p.quality == 0 {
-            delivery.write(cx, "ok");
-        } else if self.publish.len() < cx.env.pending.mqtt || self.publish.contains_key(&p.number) {
-            self.publish.insert(p.number, delivery);
-            cx.conn.note_table(self.publish.len());
-        }
-    }
+/// What waits on the connection.
+fn waiting<'a>(cx: &'a mut Context<'_>) -> &'a mut Waiting {
+    cx.env.mqtt.of(cx.conn.uid, cx.conn.id, cx.now)
+}
 
-    fn step(&mut self, cx: &mut Context<'_>, step: Step, number: u16) {
-        let Some(d) = self.publish.get_mut(&number) else { return };
-        let done = match step {
-            Step::Ack => d.quality == 1,
-            Step::Rec => {
-                d.rec = true;
-                false
-            }
-            Step::Rel => {
-                d.rel = true;
-                false
-            }
-            Step::Comp => d.quality == 2 && d.rec && d.rel,
-        };
-        if done {
-            d.write(cx, "ok");
-            self.publish.remove(&number);
-        }
-    }
-
-    fn asked(&mut self, cx: &mut Context<'_>, number: u16, s: Subscription) {
-        if self.subscribe.len() < cx.env.pending.mqtt || self.subscribe.contains_key(&number) {
-            self.subscribe.insert(number, s);
-            cx.conn.note_table(self.subscribe.len());
-        }
-    }
-
-    /// Logs what waited too long when it was last looked for.
-    fn expire(&mut self, cx: &mut Context<'_>) {
-        let Some(since) = self.since else { return };
-        if self.publish.is_empty() && self.subscribe.is_empty() {
-            return;
-        }
-        let rounds = (cx.now - since).as_nanos() / ROUND.as_nanos();
-        let round = since + Interval::from_nanos(rounds * ROUND.as_nanos());
-        let late = |ts: Time| ts + PATIENCE < round;
-        self.publish.retain(|_, d| {
-            if late(d.ts) {
-                d.write(cx, "incomplete_qos");
-            }
-            !late(d.ts)
-        });
-        self.subscribe.retain(|_, s| {
-            if late(s.ts) {
-                s.write(cx, None, false);
-            }
-            !late(s.ts)
-        });
+fn published(cx: &mut Context<'_>, from: Dir, p: &Publish<'_>) {
+    let delivery = Delivery {
+        ts: cx.now,
+        from,
+        retain: p.retain,
+        quality: p.quality,
+        topic: p.topic.to_vec(),
+        payload: p.payload[..p.payload.len().min(MAX_PAYLOAD)].to_vec(),
+        len: p.payload.len(),
+        rec: false,
+        rel: false,
+    };
+    let limit = cx.env.pending.mqtt;
+    let publish = &mut waiting(cx).publish;
+    if p.quality == 0 {
+        // It has no number, and so takes the place of one that has 0.
+        publish.remove(&0);
+        delivery.write(cx.env, cx.now, (cx.conn.uid, cx.conn.id), "ok");
+    } else if publish.len() < limit || publish.contains_key(&p.number) {
+        publish.insert(p.number, delivery);
+        let many = publish.len();
+        cx.conn.note_table(many);
     }
 }
 
-impl Delivery {
-    fn write(&self, cx: &mut Context<'_>, status: &'static str) {
-        cx.log(&PublishRow {
-            ts: self.ts,
-            uid: cx.conn.uid,
-            id: cx.conn.id,
-            from_client: self.from.is_orig(),
-            retain: self.retain,
-            qos: Quality(self.quality),
-            status,
-            topic: &self.topic,
-            payload: &self.payload,
-            payload_len: self.len as u64,
-        });
+fn advance(cx: &mut Context<'_>, step: Step, number: u16) {
+    let publish = &mut waiting(cx).publish;
+    let Some(d) = publish.get_mut(&number) else { return };
+    let done = match step {
+        Step::Ack => d.quality == 1,
+        Step::Rec => {
+            d.rec = true;
+            false
+        }
+        Step::Rel => {
+            d.rel = true;
+            false
+        }
+        Step::Comp => d.quality == 2 && d.rec && d.rel,
+    };
+    if done && let Some(d) = publish.remove(&number) {
+        d.write(cx.env, cx.now, (cx.conn.uid, cx.conn.id), "ok");
     }
 }
 
-impl Subscription {
-    fn write(&self, cx: &mut Context<'_>, granted: Option<u8>, ack: bool) {
-        let action = if self.qualities.is_some() { "MQTT::SUBSCRIBE" } else { "MQTT::UNSUBSCRIBE" };
-        cx.log(&SubscribeRow {
-            ts: self.ts,
-            uid: cx.conn.uid,
-            id: cx.conn.id,
-            action: Enum(action),
-            topics: Vector(self.topics.iter().map(|t| &t[..]).collect()),
-            qos_levels: self.qualities.clone().map(Vector),
-            granted_qos_level: granted,
-            ack,
-        });
+fn asked(cx: &mut Context<'_>, number: u16, s: Subscription) {
+    let limit = cx.env.pending.mqtt;
+    let subscribe = &mut waiting(cx).subscribe;
+    if subscribe.len() < limit || subscribe.contains_key(&number) {
+        subscribe.insert(number, s);
+        let many = subscribe.len();
+        cx.conn.note_table(many);
+    }
+}
+
+fn answered(cx: &mut Context<'_>, number: u16, granted: Option<u8>) {
+    if let Some(s) = waiting(cx).subscribe.remove(&number) {
+        s.write(cx.env, cx.now, (cx.conn.uid, cx.conn.id), granted, true);
     }
 }
 
@@ -242,11 +167,6 @@ impl Analyze for Analyzer {
             Ok(packet) => self.packet(cx, from, packet),
             Err(e) => cx.violation(Tag::Mqtt, &e.to_string(), &[]),
         }
-    }
-
-    fn finish(&mut self, cx: &mut Context<'_>) {
-        // What still waits is lost with its connection.
-        self.expire(cx);
     }
 }
 
@@ -294,7 +214,7 @@ mod tests {
 
     #[test]
     fn deliveries() {
-        let (mut h, mut a) = run(&[
+        let (h, _) = run(&[
             (Dir::Orig, b"\x30\x06\0\x01tabc"),
             (Dir::Orig, b"\x32\x08\0\x01t\0\x07abc"),
             (Dir::Resp, b"\x40\x02\0\x07"),
@@ -303,8 +223,36 @@ mod tests {
         let rows = h.rows("mqtt_publish");
         assert_eq!(rows.len(), 2);
         assert_eq!((&*rows[1]["qos"], &*rows[1]["status"]), ("at least once", "ok"));
-        h.now += Interval::from_secs(20);
-        a.finish(&mut h.cx());
-        assert_eq!(h.rows("mqtt_publish")[2]["status"], "incomplete_qos");
+    }
+
+    #[test]
+    fn what_waits_too_long_is_looked_for_every_ten_seconds() {
+        let at = |tenths: i64| Time::from_nanos(tenths * 100_000_000);
+        let (mut h, mut a) =
+            (Harness::new(Proto::Tcp, 1883), Analyzer { since: None, connect: Connect::default() });
+        let asked: &[&[u8]] = &[b"\x34\x08\0\x01t\0\x08abc", b"\x82\x06\0\x01\0\x01a\x02"];
+        let mut step = |h: &mut Harness, tenths, packets: &[&[u8]]| {
+            h.now = at(tenths);
+            h.env.expire(at(tenths), at(tenths));
+            for p in packets {
+                a.stream(&mut h.cx(), Dir::Orig, p);
+            }
+            (h.rows("mqtt_publish").len(), h.rows("mqtt_subscribe").len())
+        };
+        assert_eq!(step(&mut h, 1_000, &[]), (0, 0));
+        assert_eq!(step(&mut h, 1_005, asked), (0, 0));
+        // Nothing is looked for yet, late as it is; then by whoever's packet comes.
+        assert_eq!(step(&mut h, 1_104, &[]), (0, 0));
+        assert_eq!(step(&mut h, 1_120, asked), (1, 1));
+        assert_eq!(h.rows("mqtt_publish")[0]["status"], "incomplete_qos");
+        assert_eq!(h.rows("mqtt_subscribe")[0]["ack"], "F");
+        // The next look is ten seconds behind that packet. Ages are of whole seconds.
+        assert_eq!(step(&mut h, 1_169, asked), (1, 1));
+        assert_eq!(step(&mut h, 1_219, &[]), (1, 1));
+        assert_eq!(step(&mut h, 1_220, &[]), (2, 2));
+        // What waits is lost with its connection.
+        assert_eq!(step(&mut h, 1_221, asked), (2, 2));
+        h.env.mqtt.forget(h.conn.uid);
+        assert_eq!(step(&mut h, 1_400, &[]), (2, 2));
     }
 }

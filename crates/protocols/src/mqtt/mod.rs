@@ -8,8 +8,11 @@
 mod analyzer;
 pub mod message;
 mod rows;
+mod waiting;
 
 pub use analyzer::Analyzer;
 pub use rows::ConnectRow;
 pub use rows::PublishRow;
 pub use rows::SubscribeRow;
+pub use waiting::Shared;
+pub(crate) use waiting::expire;
