@@ -453,6 +453,10 @@ impl tcp::Consumer for Session<'_> {
         self.each(conn, |a, cx| a.end(cx, from));
     }
 
+    fn closed(&mut self, conn: &mut Conn) {
+        self.each(conn, |a, cx| a.closed(cx));
+    }
+
     fn reset(&mut self, conn: &mut Conn) {
         self.each(conn, |a, cx| a.reset(cx));
     }
