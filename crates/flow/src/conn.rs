@@ -205,7 +205,8 @@ impl Conn {
         self.has(mark::PARTIAL)
     }
 
-    pub(crate) fn set_partial(&mut self, is: bool) {
+    /// Sets whether its handshake was not seen.
+    pub fn set_partial(&mut self, is: bool) {
         self.set(mark::PARTIAL, is);
     }
 
