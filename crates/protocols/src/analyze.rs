@@ -30,7 +30,7 @@ pub trait Analyze {
     /// Originator and responder were exchanged.
     fn flip(&mut self, _cx: &mut Context<'_>) {}
 
-    /// The connection was reset by one side.
+    /// A side sent RST.
     fn reset(&mut self, _cx: &mut Context<'_>) {}
 
     /// The analyzer goes: its connection ended or timed out, or it was disabled by a violation.

@@ -89,7 +89,7 @@ pub trait Consumer {
     fn end(&mut self, conn: &mut Conn, from: Dir);
     /// A side closed or reset, whether or not all it sent was delivered; told anew once it was.
     fn closed(&mut self, _conn: &mut Conn) {}
-    /// A side reset the connection.
+    /// A side sent RST, perhaps not the first time.
     fn reset(&mut self, conn: &mut Conn);
     /// Originator and responder were exchanged.
     fn flipped(&mut self, conn: &mut Conn);
@@ -269,6 +269,7 @@ impl Tcp {
             if e.rsts >= STORM && storm {
                 c.weird(conn, "RST_storm", "", "TCP");
             }
+            c.reset(conn);
         }
         let mut rel_ack = 0;
         if s.has(flag::ACK) {

@@ -182,6 +182,9 @@ fn a_stream_ends_once_and_after_its_bytes() {
     assert_eq!(run.sink.resets, 0);
     let run = Run::of(&format!("{UP} > A 101 301 5; < R 301"));
     assert_eq!((run.sink.ended, run.sink.resets), ([0, 1], 1));
+    // Every reset is told, that of who closed before, too.
+    let run = Run::of(&format!("{UP} > FA 101 301; > R 102; < A 301 102 5; > R 102"));
+    assert_eq!(run.sink.resets, 2);
 }
 
 fn any_segment() -> impl Strategy<Value = Told> {
