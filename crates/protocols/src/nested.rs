@@ -19,7 +19,8 @@ const MAX_STARTS: u16 = 32;
 
 /// The analyzers of a stream that another protocol carries: behind a proxy's `CONNECT`, in
 /// WebSocket frames. They see what their owner passes on, not what the connection carries; where
-/// a part of that is missing, they go on with what follows and are not told, as in Zeek.
+/// a part of that is missing, they go on with what follows and are not told, as in Zeek, nor that a
+/// side ended, until the connection is over.
 pub struct Nested {
     /// Whose stream it is that carries theirs.
     owner: Tag,
@@ -42,16 +43,6 @@ impl Nested {
     /// Bytes of the stream, in order.
     pub fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         self.run(cx, Vec::new(), |a, cx| a.stream(cx, from, data));
-    }
-
-    /// A side sends no more.
-    pub fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
-        self.run(cx, Vec::new(), |a, cx| a.end(cx, from));
-    }
-
-    /// The connection was reset.
-    pub fn reset(&mut self, cx: &mut Context<'_>) {
-        self.run(cx, Vec::new(), Analyze::reset);
     }
 
     /// The connection is over.

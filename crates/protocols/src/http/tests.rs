@@ -186,6 +186,19 @@ fn behind_connect_nobody_is_told_of_gaps() {
 }
 
 #[test]
+fn behind_connect_nobody_is_told_that_a_side_ended() {
+    let (rows, _) = run(&[
+        (Dir::Orig, b"CONNECT a:80 HTTP/1.1\r\n\r\n"),
+        (Dir::Resp, b"HTTP/1.1 200 ok\r\n\r\n"),
+        (Dir::Orig, b"GET /within HTTP/1.0\r\n\r\n"),
+        (Dir::Resp, b"HTTP/1.0 200 OK\r\n\r\none\r\ntwo"),
+    ]);
+    // The end is that of the response to CONNECT, by which the inner one has its row.
+    let told: Vec<_> = rows.iter().map(|r| (&r["uri"][..], &r["response_body_len"][..])).collect();
+    assert_eq!(told, [("/within", "0"), ("-", "5"), ("a:80", "0")]);
+}
+
+#[test]
 fn an_upgrade_to_websocket() {
     let get = b"GET /ws HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Key: k\r\n\r\n";
     let upgrade = b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\
@@ -352,6 +365,20 @@ fn oddities_are_told() {
     ];
     for (request, names) in cases {
         assert_eq!(weirds(&[(Dir::Orig, request)]), *names, "{}", request.escape_ascii());
+    }
+}
+
+#[test]
+fn behind_a_hole_no_line_ends_are_odd() {
+    for hole in [false, true] {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        h.conn.set_partial(true);
+        let mut a = Analyzer::new(&mut h.cx());
+        if hole {
+            a.gap(&mut h.cx(), Dir::Orig, 9);
+        }
+        a.stream(&mut h.cx(), Dir::Orig, b"one\rtwo\r\n");
+        assert_eq!(h.rows("weird").is_empty(), hole);
     }
 }
 
