@@ -90,24 +90,27 @@ impl Nested {
 
     fn settle(&mut self, cx: &mut Context<'_>, requests: Vec<Request>) {
         for request in requests {
-            match &request {
+            match request {
                 Request::Confirm(tag) => {
-                    let own = self.analyzers.iter_mut().find(|(a, _)| a.tag() == *tag);
+                    let own = self.analyzers.iter_mut().find(|(a, _)| a.tag() == tag);
                     let before = own.is_some_and(|(_, done)| std::mem::replace(done, true));
                     if !before {
                         cx.requests.push(request);
                     }
                 }
-                Request::Violation { tag, .. } => {
-                    let tag = *tag;
+                Request::Violation { tag, reason, data } => {
                     if stack::blames(cx.conn) {
                         self.remove(cx, tag);
                     }
-                    if tag != self.owner {
-                        cx.requests.push(request);
-                    }
+                    // Its owner has nothing to do with it, but shares its name.
+                    cx.requests.push(if tag == self.owner {
+                        Request::Failure { tag, reason, data }
+                    } else {
+                        Request::Violation { tag, reason, data }
+                    });
                 }
-                Request::Done(tag) => self.remove(cx, *tag),
+                Request::Failure { .. } => cx.requests.push(request),
+                Request::Done(tag) => self.remove(cx, tag),
                 // The roles within follow those of the connection.
                 Request::Flip => {}
             }
@@ -158,5 +161,15 @@ mod tests {
         nested.stream(&mut h.cx(), Dir::Orig, b"\x00\r\n");
         assert!(h.violated(Tag::Http));
         assert!(nested.analyzers.is_empty());
+    }
+
+    #[test]
+    fn the_owner_stays_when_one_of_its_kind_fails() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut nested = Nested::new(Tag::Http);
+        nested.start(&mut h.cx(), Tag::Http);
+        nested.stream(&mut h.cx(), Dir::Orig, b"\x00\r\n");
+        assert!(nested.analyzers.is_empty() && !h.violated(Tag::Http));
+        assert!(matches!(h.requests[..], [Request::Failure { tag: Tag::Http, .. }]));
     }
 }

@@ -258,6 +258,11 @@ impl Session<'_> {
                             failures.push((tag, reason, data));
                         }
                     }
+                    Request::Failure { tag, reason, data } => {
+                        if blames(conn) {
+                            failures.push((tag, reason, data));
+                        }
+                    }
                     Request::Flip => flip = true,
                     Request::Done(tag) => self.remove(conn, tag),
                 }
