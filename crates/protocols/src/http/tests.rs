@@ -223,6 +223,23 @@ fn what_is_not_http_is_a_violation() {
 }
 
 #[test]
+fn what_comes_behind_the_told_length_is_another_file_of_that_name() {
+    let (rows, h) = run(&[
+        (Dir::Orig, GET),
+        (Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        (Dir::Resp, b"5\r\nabcde\r\n2\r\nfg\r\n0\r\n\r\n"),
+    ]);
+    assert_eq!(rows[0]["response_body_len"], "7");
+    let files = h.rows("files");
+    let told: Vec<_> =
+        files.iter().map(|f| (&f["seen_bytes"][..], &f["total_bytes"][..])).collect();
+    assert_eq!(told, [("5", "3"), ("2", "-")]);
+    assert_eq!(files[0]["fuid"], files[1]["fuid"]);
+    let fuid = &files[0]["fuid"];
+    assert_eq!(rows[0]["resp_fuids"], format!("{fuid},{fuid}"));
+}
+
+#[test]
 fn parts_of_a_multipart_body() {
     let body = b"--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"one.txt\"\r\n\r\n\
                  1\n\r\n--b\r\nContent-Type: text/plain; name=two\r\n\r\n2\r\n--b--\r\n";
