@@ -69,7 +69,9 @@ impl Nested {
                 call(analyzer, &mut inner);
             }
         }
-        while let Some((tag, replay)) = starts.pop() {
+        while !starts.is_empty() {
+            // In the order asked; there are never many.
+            let (tag, replay) = starts.remove(0);
             let there = self.analyzers.iter().any(|(a, _)| a.tag() == tag);
             if there && tag != Tag::Detector || self.started >= MAX_STARTS {
                 continue;
@@ -151,6 +153,17 @@ mod tests {
         assert!(h.starts.is_empty());
         nested.finish(&mut h.cx());
         assert_eq!(h.rows("http")[0]["uri"], "/within");
+    }
+
+    #[test]
+    fn protocols_found_at_once_start_in_the_order_of_their_rules() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut nested = Nested::new(Tag::Socks);
+        nested.start(&mut h.cx(), Tag::Detector);
+        nested.stream(&mut h.cx(), Dir::Orig, b"USER a\r\nHELO b\r\n");
+        nested.stream(&mut h.cx(), Dir::Resp, b"220 c\r\n230 d\r\n");
+        let tags: Vec<_> = nested.analyzers.iter().map(|(a, _)| a.tag()).collect();
+        assert_eq!(tags, [Tag::Detector, Tag::Ftp, Tag::Smtp]);
     }
 
     #[test]
