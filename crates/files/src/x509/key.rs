@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::Algorithm;
+use super::curve;
 use crate::der::{Class, DerError, Element, Integer, Reader, Result, decimal, tag};
 use crate::oid;
 
@@ -124,16 +125,16 @@ impl<'a> KeyInfo<'a> {
             tag::SEQUENCE => curve_of(&parameters).ok()??,
             _ => return None,
         };
-        let &(curve, bits, coordinate, _) = CURVES.iter().find(|curve| curve.0 == name)?;
+        let &(name, bits, coordinate, _) = CURVES.iter().find(|curve| curve.0 == name)?;
         let size = match self.key.first()? {
             0x04 | 0x06 | 0x07 => 1 + 2 * coordinate,
             0x02 | 0x03 => 1 + coordinate,
             _ => return None,
         };
-        if self.key.len() != size {
+        if self.key.len() != size || curve::is_off(name, &self.key) {
             return None;
         }
-        let (kind, curve) = if curve == "SM2" { ("SM2", None) } else { ("ecdsa", Some(curve)) };
+        let (kind, curve) = if name == "SM2" { ("SM2", None) } else { ("ecdsa", Some(name)) };
         Some(PublicKey { kind, bits: Some(bits), exponent: None, curve })
     }
 
