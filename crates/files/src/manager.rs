@@ -296,6 +296,11 @@ impl Files {
         self.get(id).is_none_or(|f| f.dormant)
     }
 
+    /// Whether all of it came: more under its name is another file.
+    pub fn is_complete(&self, id: FileId) -> bool {
+        self.get(id).is_some_and(|f| f.dormant && f.due == Time::MAX)
+    }
+
     /// Whether its row was written so long ago that more of it is another file: when time has
     /// passed a whole multiple of [`FORGET_EVERY`] since. (Not when somebody came to look: that
     /// would depend on what else is going on.)

@@ -205,7 +205,7 @@ impl Conn {
         self.has(mark::PARTIAL)
     }
 
-    /// Sets that.
+    /// Sets whether its handshake was not seen.
     pub fn set_partial(&mut self, is: bool) {
         self.set(mark::PARTIAL, is);
     }

@@ -15,6 +15,9 @@ pub trait Analyze {
     /// This side sends no more (FIN or RST, everything before it delivered).
     fn end(&mut self, _cx: &mut Context<'_>, _from: Dir) {}
 
+    /// A side sent FIN or RST, perhaps behind a hole that may still be filled; told again then.
+    fn closed(&mut self, _cx: &mut Context<'_>) {}
+
     /// A datagram's payload. `data` is what was captured; `len` what was on the wire.
     fn datagram(&mut self, _cx: &mut Context<'_>, _from: Dir, _data: &[u8], _len: u32) {}
 
@@ -27,7 +30,7 @@ pub trait Analyze {
     /// Originator and responder were exchanged.
     fn flip(&mut self, _cx: &mut Context<'_>) {}
 
-    /// The connection was reset by one side.
+    /// A side sent RST.
     fn reset(&mut self, _cx: &mut Context<'_>) {}
 
     /// The analyzer is taken off for a violation, but may be put on again: what was learned of the

@@ -55,6 +55,15 @@ pub enum Request {
         /// The first bytes that show it.
         data: Vec<u8>,
     },
+    /// An analyzer of the same kind as one that stays failed inside of it, and was taken off.
+    Failure {
+        /// Its kind.
+        tag: Tag,
+        /// In words, for analyzer.log.
+        reason: Vec<u8>,
+        /// The first bytes that show it.
+        data: Vec<u8>,
+    },
     /// Originator and responder are the wrong way round.
     Flip,
     /// The protocol has nothing more to say: its analyzer is taken off quietly.

@@ -19,7 +19,8 @@ const MAX_STARTS: u16 = 32;
 
 /// The analyzers of a stream that another protocol carries: behind a proxy's `CONNECT`, in
 /// WebSocket frames. They see what their owner passes on, not what the connection carries; where
-/// a part of that is missing, they go on with what follows and are not told, as in Zeek.
+/// a part of that is missing, they go on with what follows and are not told, as in Zeek, nor that a
+/// side ended, until the connection is over.
 pub struct Nested {
     /// Whose stream it is that carries theirs.
     owner: Tag,
@@ -42,16 +43,6 @@ impl Nested {
     /// Bytes of the stream, in order.
     pub fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         self.run(cx, Vec::new(), |a, cx| a.stream(cx, from, data));
-    }
-
-    /// A side sends no more.
-    pub fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
-        self.run(cx, Vec::new(), |a, cx| a.end(cx, from));
-    }
-
-    /// The connection was reset.
-    pub fn reset(&mut self, cx: &mut Context<'_>) {
-        self.run(cx, Vec::new(), Analyze::reset);
     }
 
     /// The connection is over.
@@ -78,7 +69,9 @@ impl Nested {
                 call(analyzer, &mut inner);
             }
         }
-        while let Some((tag, replay)) = starts.pop() {
+        while !starts.is_empty() {
+            // In the order asked; there are never many.
+            let (tag, replay) = starts.remove(0);
             let there = self.analyzers.iter().any(|(a, _)| a.tag() == tag);
             if there && tag != Tag::Detector || self.started >= MAX_STARTS {
                 continue;
@@ -99,24 +92,27 @@ impl Nested {
 
     fn settle(&mut self, cx: &mut Context<'_>, requests: Vec<Request>) {
         for request in requests {
-            match &request {
+            match request {
                 Request::Confirm(tag) => {
-                    let own = self.analyzers.iter_mut().find(|(a, _)| a.tag() == *tag);
+                    let own = self.analyzers.iter_mut().find(|(a, _)| a.tag() == tag);
                     let before = own.is_some_and(|(_, done)| std::mem::replace(done, true));
                     if !before {
                         cx.requests.push(request);
                     }
                 }
-                Request::Violation { tag, .. } => {
-                    let tag = *tag;
+                Request::Violation { tag, reason, data } => {
                     if stack::blames(cx.conn) {
                         self.remove(cx, tag);
                     }
-                    if tag != self.owner {
-                        cx.requests.push(request);
-                    }
+                    // Its owner has nothing to do with it, but shares its name.
+                    cx.requests.push(if tag == self.owner {
+                        Request::Failure { tag, reason, data }
+                    } else {
+                        Request::Violation { tag, reason, data }
+                    });
                 }
-                Request::Done(tag) => self.remove(cx, *tag),
+                Request::Failure { .. } => cx.requests.push(request),
+                Request::Done(tag) => self.remove(cx, tag),
                 // The roles within follow those of the connection.
                 Request::Flip => {}
             }
@@ -160,6 +156,17 @@ mod tests {
     }
 
     #[test]
+    fn protocols_found_at_once_start_in_the_order_of_their_rules() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut nested = Nested::new(Tag::Socks);
+        nested.start(&mut h.cx(), Tag::Detector);
+        nested.stream(&mut h.cx(), Dir::Orig, b"USER a\r\nHELO b\r\n");
+        nested.stream(&mut h.cx(), Dir::Resp, b"220 c\r\n230 d\r\n");
+        let tags: Vec<_> = nested.analyzers.iter().map(|(a, _)| a.tag()).collect();
+        assert_eq!(tags, [Tag::Detector, Tag::Ftp, Tag::Smtp]);
+    }
+
+    #[test]
     fn an_analyzer_that_fails_is_taken_off() {
         let mut h = Harness::new(Proto::Tcp, 9999);
         let mut nested = Nested::new(Tag::WebSocket);
@@ -167,5 +174,15 @@ mod tests {
         nested.stream(&mut h.cx(), Dir::Orig, b"\x00\r\n");
         assert!(h.violated(Tag::Http));
         assert!(nested.analyzers.is_empty());
+    }
+
+    #[test]
+    fn the_owner_stays_when_one_of_its_kind_fails() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut nested = Nested::new(Tag::Http);
+        nested.start(&mut h.cx(), Tag::Http);
+        nested.stream(&mut h.cx(), Dir::Orig, b"\x00\r\n");
+        assert!(nested.analyzers.is_empty() && !h.violated(Tag::Http));
+        assert!(matches!(h.requests[..], [Request::Failure { tag: Tag::Http, .. }]));
     }
 }

@@ -98,6 +98,9 @@ macro_rules! registry {
             fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
                 match self { $( Self::$tag(a) => a.end(cx, from), )* }
             }
+            fn closed(&mut self, cx: &mut Context<'_>) {
+                match self { $( Self::$tag(a) => a.closed(cx), )* }
+            }
             #[inline]
             fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], len: u32) {
                 match self {

@@ -259,6 +259,11 @@ impl Session<'_> {
                             failures.push((tag, reason, data));
                         }
                     }
+                    Request::Failure { tag, reason, data } => {
+                        if blames(conn) {
+                            failures.push((tag, reason, data));
+                        }
+                    }
                     Request::Flip => flip = true,
                     Request::Done(tag) => self.remove(conn, tag, false),
                 }
@@ -464,6 +469,10 @@ impl tcp::Consumer for Session<'_> {
     fn end(&mut self, conn: &mut Conn, from: Dir) {
         self.start_stream(conn);
         self.each(conn, |a, cx| a.end(cx, from));
+    }
+
+    fn closed(&mut self, conn: &mut Conn) {
+        self.each(conn, |a, cx| a.closed(cx));
     }
 
     fn reset(&mut self, conn: &mut Conn) {

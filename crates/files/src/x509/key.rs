@@ -1,6 +1,9 @@
 //! Public keys of certificates: kind, size, exponent, curve (RFC 3279, RFC 5480, RFC 8410).
 
+use sha2::{Digest, Sha256};
+
 use super::Algorithm;
+use super::curve;
 use crate::der::{Class, DerError, Element, Integer, Reader, Result, decimal, tag};
 use crate::oid;
 
@@ -17,39 +20,54 @@ pub struct PublicKey {
     pub curve: Option<&'static str>,
 }
 
-/// An elliptic curve: short name, bits of the group's order, octets of a coordinate.
-type Curve = (&'static str, u64, usize);
+/// An elliptic curve: short name, bits of the group's order, octets of a coordinate, and the beginning
+/// of the SHA-256 of its order and first coefficient, which tell it by its numbers. Some have two names:
+/// the first counts.
+type Curve = (&'static str, u64, usize, u64);
 
 /// The curves that have names (SEC 2, X9.62, RFC 5639, WAP-261, GB/T 32918).
 #[rustfmt::skip]
 const CURVES: &[Curve] = &[
-    ("secp112r1", 112, 14), ("secp112r2", 110, 14), ("secp128r1", 128, 16),
-    ("secp128r2", 126, 16), ("secp160k1", 161, 20), ("secp160r1", 161, 20),
-    ("secp160r2", 161, 20), ("secp192k1", 192, 24), ("secp224k1", 225, 28),
-    ("secp224r1", 224, 28), ("secp256k1", 256, 32), ("secp384r1", 384, 48),
-    ("secp521r1", 521, 66), ("prime192v1", 192, 24), ("prime192v2", 192, 24),
-    ("prime192v3", 192, 24), ("prime239v1", 239, 30), ("prime239v2", 239, 30),
-    ("prime239v3", 239, 30), ("prime256v1", 256, 32), ("sect113r1", 113, 15),
-    ("sect113r2", 113, 15), ("sect131r1", 131, 17), ("sect131r2", 131, 17),
-    ("sect163k1", 163, 21), ("sect163r1", 162, 21), ("sect163r2", 163, 21),
-    ("sect193r1", 193, 25), ("sect193r2", 193, 25), ("sect233k1", 232, 30),
-    ("sect233r1", 233, 30), ("sect239k1", 238, 30), ("sect283k1", 281, 36),
-    ("sect283r1", 282, 36), ("sect409k1", 407, 52), ("sect409r1", 409, 52),
-    ("sect571k1", 570, 72), ("sect571r1", 570, 72), ("c2pnb163v1", 163, 21),
-    ("c2pnb163v2", 162, 21), ("c2pnb163v3", 162, 21), ("c2pnb176v1", 161, 22),
-    ("c2tnb191v1", 191, 24), ("c2tnb191v2", 190, 24), ("c2tnb191v3", 189, 24),
-    ("c2pnb208w1", 193, 26), ("c2tnb239v1", 238, 30), ("c2tnb239v2", 237, 30),
-    ("c2tnb239v3", 236, 30), ("c2pnb272w1", 257, 34), ("c2pnb304w1", 289, 38),
-    ("c2tnb359v1", 353, 45), ("c2pnb368w1", 353, 46), ("c2tnb431r1", 418, 54),
-    ("wap-wsg-idm-ecid-wtls1", 112, 15), ("wap-wsg-idm-ecid-wtls3", 163, 21), ("wap-wsg-idm-ecid-wtls4", 113, 15),
-    ("wap-wsg-idm-ecid-wtls5", 163, 21), ("wap-wsg-idm-ecid-wtls6", 112, 14), ("wap-wsg-idm-ecid-wtls7", 161, 20),
-    ("wap-wsg-idm-ecid-wtls8", 113, 14), ("wap-wsg-idm-ecid-wtls9", 161, 20), ("wap-wsg-idm-ecid-wtls10", 232, 30),
-    ("wap-wsg-idm-ecid-wtls11", 233, 30), ("wap-wsg-idm-ecid-wtls12", 224, 28), ("brainpoolP160r1", 160, 20),
-    ("brainpoolP160t1", 160, 20), ("brainpoolP192r1", 192, 24), ("brainpoolP192t1", 192, 24),
-    ("brainpoolP224r1", 224, 28), ("brainpoolP224t1", 224, 28), ("brainpoolP256r1", 256, 32),
-    ("brainpoolP256t1", 256, 32), ("brainpoolP320r1", 320, 40), ("brainpoolP320t1", 320, 40),
-    ("brainpoolP384r1", 384, 48), ("brainpoolP384t1", 384, 48), ("brainpoolP512r1", 512, 64),
-    ("brainpoolP512t1", 512, 64), ("SM2", 256, 32),
+    ("secp112r1", 112, 14, 0x0a0e42495f5c533b), ("secp112r2", 110, 14, 0xea0e272043331520),
+    ("secp128r1", 128, 16, 0x35786f6d568bd315), ("secp128r2", 126, 16, 0x98d3c13bd73df94c),
+    ("secp160k1", 161, 20, 0xea1cde9d38502f31), ("secp160r1", 161, 20, 0x29dbe8b5099b3dd4),
+    ("secp160r2", 161, 20, 0x08007f6e42a2ecb8), ("secp192k1", 192, 24, 0x73ae0e37c8c38228),
+    ("secp224k1", 225, 28, 0xd7f663750740b9c7), ("secp224r1", 224, 28, 0x983477712cf15e6c),
+    ("secp256k1", 256, 32, 0x3717939056ee94b1), ("secp384r1", 384, 48, 0x017c64ae6e17f4de),
+    ("secp521r1", 521, 66, 0x8236c890236341cc), ("prime192v1", 192, 24, 0x5b25b779bc7c0368),
+    ("prime192v2", 192, 24, 0x677123820387bf45), ("prime192v3", 192, 24, 0x0df2e6184d44f1ca),
+    ("prime239v1", 239, 30, 0x0cfdeee498d2d784), ("prime239v2", 239, 30, 0x42628beb7e958b8d),
+    ("prime239v3", 239, 30, 0xfda3370a3d26b369), ("prime256v1", 256, 32, 0xd07c8292fbf50b06),
+    ("sect113r1", 113, 15, 0x63cbc8c5a0b2b9bd), ("sect113r2", 113, 15, 0x31ac60c473b38ac5),
+    ("sect131r1", 131, 17, 0x158c1dc4d13cb3df), ("sect131r2", 131, 17, 0xafac318b86d6c508),
+    ("sect163k1", 163, 21, 0x35152c9f33abcc82), ("sect163r1", 162, 21, 0xfb4269c2040d253d),
+    ("sect163r2", 163, 21, 0x59f11cc025b38c95), ("sect193r1", 193, 25, 0xf6764ff7fb182203),
+    ("sect193r2", 193, 25, 0xd5d8825ed6883b96), ("sect233k1", 232, 30, 0xe36ec3d5f47f040c),
+    ("sect233r1", 233, 30, 0xeb2986a7caf6ceec), ("sect239k1", 238, 30, 0x15ed128b353b88f2),
+    ("sect283k1", 281, 36, 0x53f4a406432f5603), ("sect283r1", 282, 36, 0x8b9b9a0c4eef21f8),
+    ("sect409k1", 407, 52, 0x7cd68ad39ac6083b), ("sect409r1", 409, 52, 0x1934c6ea0e347bb7),
+    ("sect571k1", 570, 72, 0x765a9d0563c3645c), ("sect571r1", 570, 72, 0x0c9e6f5531fbbbd3),
+    ("c2pnb163v1", 163, 21, 0xa92466600fd6f1aa), ("c2pnb163v2", 162, 21, 0xbc26e88112f62618),
+    ("c2pnb163v3", 162, 21, 0xe0399f63101d1bff), ("c2pnb176v1", 161, 22, 0x83136ba573d234fb),
+    ("c2tnb191v1", 191, 24, 0x21cc36378bde63e9), ("c2tnb191v2", 190, 24, 0x3ffe7279bca56bab),
+    ("c2tnb191v3", 189, 24, 0x2091666518638a71), ("c2pnb208w1", 193, 26, 0xc3fecac5dc4b7f3c),
+    ("c2tnb239v1", 238, 30, 0xbdddabe9bca3bf45), ("c2tnb239v2", 237, 30, 0x48cb4191d285938b),
+    ("c2tnb239v3", 236, 30, 0x0722902c73c01f55), ("c2pnb272w1", 257, 34, 0x1b54e481d38c7fd2),
+    ("c2pnb304w1", 289, 38, 0x040297fe0e059e8c), ("c2tnb359v1", 353, 45, 0xf104dfb9e53f9a11),
+    ("c2pnb368w1", 353, 46, 0x19201327a71643cf), ("c2tnb431r1", 418, 54, 0x6ce3da266074cc08),
+    ("wap-wsg-idm-ecid-wtls1", 112, 15, 0x4de29ce02134be39), ("wap-wsg-idm-ecid-wtls3", 163, 21, 0x35152c9f33abcc82),
+    ("wap-wsg-idm-ecid-wtls4", 113, 15, 0x63cbc8c5a0b2b9bd), ("wap-wsg-idm-ecid-wtls5", 163, 21, 0xa92466600fd6f1aa),
+    ("wap-wsg-idm-ecid-wtls6", 112, 14, 0x0a0e42495f5c533b), ("wap-wsg-idm-ecid-wtls7", 161, 20, 0x08007f6e42a2ecb8),
+    ("wap-wsg-idm-ecid-wtls8", 113, 14, 0xc5ab24a182034563), ("wap-wsg-idm-ecid-wtls9", 161, 20, 0xe6721b7b985098b6),
+    ("wap-wsg-idm-ecid-wtls10", 232, 30, 0xe36ec3d5f47f040c), ("wap-wsg-idm-ecid-wtls11", 233, 30, 0xeb2986a7caf6ceec),
+    ("wap-wsg-idm-ecid-wtls12", 224, 28, 0x983477712cf15e6c), ("brainpoolP160r1", 160, 20, 0x27e26938484d87d4),
+    ("brainpoolP160t1", 160, 20, 0xbeeaf50b9fa809d8), ("brainpoolP192r1", 192, 24, 0x3edaea784011e6bc),
+    ("brainpoolP192t1", 192, 24, 0x4f6bb3e52dc2bcea), ("brainpoolP224r1", 224, 28, 0xeeee2903b69260a1),
+    ("brainpoolP224t1", 224, 28, 0x32fd46140ad95df6), ("brainpoolP256r1", 256, 32, 0x5967a9e2d353cfb6),
+    ("brainpoolP256t1", 256, 32, 0xd4695771e47650a5), ("brainpoolP320r1", 320, 40, 0x7ce155c276abea7d),
+    ("brainpoolP320t1", 320, 40, 0x300f465802a159b9), ("brainpoolP384r1", 384, 48, 0xf648205ac5bd4cf3),
+    ("brainpoolP384t1", 384, 48, 0x2aa2de31bd846bc0), ("brainpoolP512r1", 512, 64, 0xe8c6cd087e8c6169),
+    ("brainpoolP512t1", 512, 64, 0x57e6531503ae1d7e), ("SM2", 256, 32, 0x6042256cfb8f25b4),
 ];
 
 /// A SubjectPublicKeyInfo, checked for shape (RFC 5280 section 4.1.2.7).
@@ -107,16 +125,16 @@ impl<'a> KeyInfo<'a> {
             tag::SEQUENCE => curve_of(&parameters).ok()??,
             _ => return None,
         };
-        let &(curve, bits, coordinate) = CURVES.iter().find(|curve| curve.0 == name)?;
+        let &(name, bits, coordinate, _) = CURVES.iter().find(|curve| curve.0 == name)?;
         let size = match self.key.first()? {
             0x04 | 0x06 | 0x07 => 1 + 2 * coordinate,
             0x02 | 0x03 => 1 + coordinate,
             _ => return None,
         };
-        if self.key.len() != size {
+        if self.key.len() != size || curve::is_off(name, &self.key) {
             return None;
         }
-        let (kind, curve) = if curve == "SM2" { ("SM2", None) } else { ("ecdsa", Some(curve)) };
+        let (kind, curve) = if name == "SM2" { ("SM2", None) } else { ("ecdsa", Some(name)) };
         Some(PublicKey { kind, bits: Some(bits), exponent: None, curve })
     }
 
@@ -154,45 +172,25 @@ impl<'a> KeyInfo<'a> {
     }
 }
 
-/// The name of a curve that is given by its numbers, where it is one of the usual (RFC 3279
-/// section 2.3.5). The order of the group tells the curve.
+/// The name of a curve that is given by its numbers, where it has one (RFC 3279 section 2.3.5).
 fn curve_of(parameters: &Element<'_>) -> Result<Option<&'static str>> {
     let mut members = parameters.members()?;
     integer(&mut members)?;
     members.sequence()?;
-    members.sequence()?;
+    let first = members.sequence()?.universal(tag::OCTET_STRING)?;
     members.universal(tag::OCTET_STRING)?;
     let order = integer(&mut members)?;
-    let order = order.strip_prefix(&[0]).unwrap_or(order);
-    Ok(ORDERS.iter().find(|(_, known)| *known == order).map(|(name, _)| *name))
+    let digest =
+        Sha256::new().chain_update(unpadded(order)).chain_update(unpadded(&first.octets()?));
+    let digest = digest.finalize().first_chunk().map(|d| u64::from_be_bytes(*d));
+    Ok(CURVES.iter().find(|curve| Some(curve.3) == digest).map(|curve| curve.0))
 }
 
-/// Orders of the groups of the usual curves (SEC 2).
-const ORDERS: [(&str, &[u8]); 4] = [
-    (
-        "prime256v1",
-        b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\
-        \xbc\xe6\xfa\xad\xa7\x17\x9e\x84\xf3\xb9\xca\xc2\xfc\x63\x25\x51",
-    ),
-    (
-        "secp256k1",
-        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe\
-        \xba\xae\xdc\xe6\xaf\x48\xa0\x3b\xbf\xd2\x5e\x8c\xd0\x36\x41\x41",
-    ),
-    (
-        "secp384r1",
-        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\
-        \xff\xff\xff\xff\xff\xff\xff\xff\xc7\x63\x4d\x81\xf4\x37\x2d\xdf\
-        \x58\x1a\x0d\xb2\x48\xb0\xa7\x7a\xec\xec\x19\x6a\xcc\xc5\x29\x73",
-    ),
-    (
-        "secp521r1",
-        b"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\
-        \xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfa\x51\
-        \x86\x87\x83\xbf\x2f\x96\x6b\x7f\xcc\x01\x48\xf7\x09\xa5\xd0\x3b\xb5\xc9\
-        \xb8\x89\x9c\x47\xae\xbb\x6f\xb7\x1e\x91\x38\x64\x09",
-    ),
-];
+/// A number without the zeros in front.
+fn unpadded(octets: &[u8]) -> &[u8] {
+    let zeros = octets.iter().take_while(|octet| **octet == 0).count();
+    &octets[zeros..]
+}
 
 /// Reads an RSAPublicKey (RFC 8017 appendix A.1.1). Both numbers are taken without a sign.
 fn rsa(key: &[u8]) -> Result<PublicKey> {
@@ -239,9 +237,29 @@ mod tests {
     }
 
     #[test]
+    fn curves_are_told_by_their_numbers() {
+        let mut der = b"\x30\x81\xba\x30\x81\x97\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x30\x81\x8b\x02\x01\x01\x30\
+            \x1a\x06\x07\x2a\x86\x48\xce\x3d\x01\x01\x02\x0f\x00\xdb\x7c\x2a\xbf\x62\xe3\x5e\x66\x80\
+            \x76\xbe\xad\x20\x8b\x30\x37\x04\x0e\xdb\x7c\x2a\xbf\x62\xe3\x5e\x66\x80\x76\xbe\xad\x20\
+            \x88\x04\x0e\x65\x9e\xf8\xba\x04\x39\x16\xee\xde\x89\x11\x70\x2b\x22\x03\x15\x00\x00\xf5\
+            \x0b\x02\x8e\x4d\x69\x6e\x67\x68\x75\x61\x51\x75\x29\x04\x72\x78\x3f\xb1\x04\x1d\x04\x09\
+            \x48\x72\x39\x99\x5a\x5e\xe7\x6b\x55\xf9\xc2\xf0\x98\xa8\x9c\xe5\xaf\x87\x24\xc0\xa2\x3e\
+            \x0e\x0f\xf7\x75\x00\x02\x0f\x00\xdb\x7c\x2a\xbf\x62\xe3\x5e\x76\x28\xdf\xac\x65\x61\xc5\
+            \x02\x01\x01\x03\x1e\x00\x04\xc2\x36\x89\x5c\x94\x57\xca\xa3\xcf\xbe\x25\xb2\xb3\x39\x54\
+            \x90\x83\xfa\xe1\xda\x81\xf0\x1f\x85\x48\xe4\xbc\xb1".to_vec();
+        let key = |der: &[u8]| KeyInfo::read(&mut Reader::new(der)).unwrap().key();
+        let known = key(&der).unwrap();
+        assert_eq!((known.kind, known.bits, known.curve), ("ecdsa", Some(112), Some("secp112r1")));
+        // Another first coefficient.
+        let a = der.windows(2).position(|w| w == [0x04, 0x0e]).unwrap() + 2;
+        der[a + 13] ^= 1;
+        assert_eq!(key(&der), None);
+    }
+
+    #[test]
     fn curves_have_registered_names() {
         let registry = include_str!("../oids.txt");
-        for (name, _, _) in CURVES {
+        for (name, ..) in CURVES {
             assert!(registry.contains(&format!("\t{name}\t")), "{name}");
         }
     }

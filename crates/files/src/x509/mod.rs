@@ -7,6 +7,7 @@
 //! [`Certificate::matching_name`] answers whether a certificate speaks for a host.
 
 mod algorithm;
+mod curve;
 mod extensions;
 mod host;
 mod key;

@@ -87,7 +87,9 @@ pub trait Consumer {
     fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64);
     /// A side sends no more, and all it sent was delivered.
     fn end(&mut self, conn: &mut Conn, from: Dir);
-    /// A side reset the connection.
+    /// A side closed or reset, whether or not all it sent was delivered; told anew once it was.
+    fn closed(&mut self, _conn: &mut Conn) {}
+    /// A side sent RST, perhaps not the first time.
     fn reset(&mut self, conn: &mut Conn);
     /// Originator and responder were exchanged.
     fn flipped(&mut self, conn: &mut Conn);
@@ -106,6 +108,9 @@ const STORM: u16 = 1_000;
 const STORM_WITHIN: u32 = 1_000;
 /// A jump in sequence space that SYN and RST are not believed.
 const TOO_LARGE_JUMP: i32 = 1 << 20;
+
+/// What a FIN is [noted](Conn::has_noted) as.
+pub const FIN_NOTED: u32 = bit::FIN;
 
 /// Bits of [`Conn::seen`], the originator's; the responder's are sixteen higher.
 mod bit {
@@ -264,6 +269,7 @@ impl Tcp {
             if e.rsts >= STORM && storm {
                 c.weird(conn, "RST_storm", "", "TCP");
             }
+            c.reset(conn);
         }
         let mut rel_ack = 0;
         if s.has(flag::ACK) {
@@ -282,6 +288,7 @@ impl Tcp {
         }
         self.check_end(conn, from, c);
         if do_close {
+            c.closed(conn);
             self.connection_closed(conn, from);
         }
         from
@@ -552,6 +559,7 @@ impl Tcp {
             if pending && self.side[0].did_close && self.side[1].did_close {
                 c.weird(conn, "pending_data_when_closed", "", "TCP");
             }
+            c.closed(conn);
             self.connection_closed(conn, side);
             self.close_deferred = false;
         }

@@ -221,7 +221,7 @@ impl Tcp {
         }
         if s.has(flag::RST) {
             self.set_state(conn, from, State::Reset);
-            self.reset(conn, c);
+            self.is_active = false;
             do_close = true;
         } else if s.len > 0 {
             c.weird(conn, "data_before_established", "", "TCP");
@@ -259,7 +259,7 @@ impl Tcp {
             self.set_state(conn, from, State::Reset);
             do_close = true;
             if peer_state != State::Reset || peer_prev != State::Established {
-                self.reset(conn, c);
+                self.is_active = false;
             }
         }
         do_close
@@ -284,10 +284,5 @@ impl Tcp {
             return !self.endpoint(from).did_close;
         }
         false
-    }
-
-    fn reset(&mut self, conn: &mut Conn, c: &mut impl Consumer) {
-        c.reset(conn);
-        self.is_active = false;
     }
 }

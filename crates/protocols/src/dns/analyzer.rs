@@ -345,7 +345,7 @@ impl Analyze for Analyzer {
         self.rest().framing[from.index()] = framing;
     }
 
-    fn end(&mut self, cx: &mut Context<'_>, _from: Dir) {
+    fn closed(&mut self, cx: &mut Context<'_>) {
         self.flip_asked = false;
         for side in 0..2 {
             let Some(rest) = &mut self.rest else { return };

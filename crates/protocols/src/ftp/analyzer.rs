@@ -201,6 +201,11 @@ impl Analyze for Analyzer {
         if let Some(mut exchange) = self.dialogue.exchange.take() {
             exchange.finish(cx);
         }
+        // What came before a hole was never ended.
+        let request = self.terminals[0].has_partial() && !self.dialogue.tls;
+        if request && cx.conn.has_noted(Dir::Orig, gannet_flow::tcp::FIN_NOTED) {
+            cx.weird("partial_ftp_request", "", SOURCE);
+        }
         if let Some(mut session) = self.dialogue.session.take() {
             session.finish(cx);
         }

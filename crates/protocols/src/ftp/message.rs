@@ -127,7 +127,7 @@ impl Endpoint {
             && first != bar
         {
             let len = memchr::memchr(bar, rest).unwrap_or(rest.len());
-            match std::str::from_utf8(&rest[..len]).ok().and_then(|t| t.parse().ok()) {
+            match address(&rest[..len]) {
                 Some(a) => (addr, good) = (a, true),
                 None => good = false,
             }
@@ -150,6 +150,27 @@ impl Endpoint {
         let open = memchr::memchr(b'(', text)?;
         Self::from_eprt(&text[open + 1..])
     }
+}
+
+/// An address in words; numbers of IPv4 may have zeros in front.
+fn address(text: &[u8]) -> Option<Addr> {
+    if text.contains(&b':') {
+        return std::str::from_utf8(text).ok()?.parse().ok();
+    }
+    let mut bytes = [0u8; 4];
+    let mut rest = text;
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        if i > 0 {
+            rest = rest.strip_prefix(b".")?;
+        }
+        let (n, after) = integer(rest);
+        if after.len() == rest.len() {
+            return None;
+        }
+        *byte = u8::try_from(n).ok()?;
+        rest = after;
+    }
+    rest.is_empty().then(|| Addr::v4(bytes))
 }
 
 #[cfg(test)]
@@ -197,6 +218,8 @@ mod tests {
     #[test]
     fn endpoints_of_rfc_2428() {
         assert_eq!(Endpoint::from_eprt(b"|1|10.0.0.1|1055|"), v4([10, 0, 0, 1], 1055));
+        assert_eq!(Endpoint::from_eprt(b"|1|010.000.0.01|1055|"), v4([10, 0, 0, 1], 1055));
+        assert_eq!(Endpoint::from_eprt(b"|1|10.0.0.1x|1055|"), None);
         let six = Endpoint::from_eprt(b"|2|2001:db8::1|1055|");
         assert_eq!(six.map(|e| e.addr.to_string()).as_deref(), Some("2001:db8::1"));
         let own = Some(Endpoint { addr: Addr::v6([0; 16]), port: 57086 });

@@ -15,6 +15,7 @@ use crate::Context;
 use crate::Expected;
 use crate::Tag;
 use crate::context;
+use crate::weird::Oddity;
 
 /// Bytes of the user's name and of the password that are kept.
 const MAX_LOGIN: usize = 128;
@@ -260,7 +261,9 @@ impl Session {
         if let Err(awaited) = cx.env.ftp.announce((addr, port, cx.conn.is_hub()), cx.conn.uid, now)
         {
             let (env, addl) = (&mut *cx.env, awaited.to_string());
-            env.weirds.net(&mut env.logs, now, "FTP_too_many_expected_data_channels", &addl);
+            let name = "FTP_too_many_expected_data_channels";
+            let what = Oddity { name, addl: &addl, source: SOURCE, in_tunnel: false };
+            env.weirds.packet(&mut env.logs, now, &what);
             return;
         }
         self.channel = Some(channel);

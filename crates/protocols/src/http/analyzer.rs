@@ -337,7 +337,7 @@ impl Analyzer {
     }
 
     fn on_end(&mut self, cx: &mut Context<'_>, from: Dir) {
-        self.pass_on(cx, |nested, cx| nested.end(cx, from));
+        // Who comes behind is not told of this, nor of a reset, as in Zeek.
         let feed = &self.sides[from.index()].feed;
         if feed.has_partial() && !feed.raw && !self.upgraded {
             self.on_data(cx, from, b"\n");
@@ -377,16 +377,13 @@ impl Analyze for Analyzer {
     }
 
     fn reset(&mut self, cx: &mut Context<'_>) {
-        self.with_exchanges(cx, |a, cx| {
-            a.pass_on(cx, Nested::reset);
-            a.interrupt(cx);
-        });
+        self.with_exchanges(cx, Self::interrupt);
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.with_exchanges(cx, |a, cx| {
-            a.pass_on(cx, Nested::finish);
             a.interrupt(cx);
+            a.pass_on(cx, Nested::finish);
             if !a.inner {
                 a.exchanges.finish(cx);
             }

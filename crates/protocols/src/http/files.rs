@@ -11,6 +11,7 @@ use gannet_files::FileStart;
 use gannet_files::era;
 
 use super::body::Scope;
+use super::entity::Chunked;
 use super::entity::Entity;
 use super::rows::Exchanges;
 use crate::Env;
@@ -26,6 +27,9 @@ pub(super) struct BodyFile {
     /// Other responses may bring more of it: only time, or its last byte, ends it.
     shared: bool,
 }
+
+/// Bytes that go to a file at a time.
+const PIECE: usize = 1500;
 
 /// What a key of [`Shared::ranges`] goes by, its first byte: a client, a URL and a server,
 const BY_URL: u8 = 0;
@@ -171,8 +175,22 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
 impl Entity {
     /// Content, to its file.
     pub(super) fn submit(&mut self, s: &mut Scope<'_, '_>, data: &[u8]) {
+        if self.partial || self.chunked == Chunked::No || self.content_length <= 0 {
+            return self.submit_piece(s, data);
+        }
+        // The header tells two lengths: by one of them the file may end before the body does.
+        for piece in data.chunks(PIECE) {
+            self.submit_piece(s, piece);
+        }
+    }
+
+    fn submit_piece(&mut self, s: &mut Scope<'_, '_>, data: &[u8]) {
         if data.is_empty() {
             return;
+        }
+        if let Some(file) = self.file.as_ref().filter(|f| s.cx.env.files.is_complete(f.id)) {
+            s.cx.file_end(file.id);
+            self.file = None;
         }
         let told = if self.partial { self.total } else { self.content_length };
         // A compressed body's length says nothing of what comes out.

@@ -186,6 +186,19 @@ fn behind_connect_nobody_is_told_of_gaps() {
 }
 
 #[test]
+fn behind_connect_nobody_is_told_that_a_side_ended() {
+    let (rows, _) = run(&[
+        (Dir::Orig, b"CONNECT a:80 HTTP/1.1\r\n\r\n"),
+        (Dir::Resp, b"HTTP/1.1 200 ok\r\n\r\n"),
+        (Dir::Orig, b"GET /within HTTP/1.0\r\n\r\n"),
+        (Dir::Resp, b"HTTP/1.0 200 OK\r\n\r\none\r\ntwo"),
+    ]);
+    // The end is that of the response to CONNECT, by which the inner one has its row.
+    let told: Vec<_> = rows.iter().map(|r| (&r["uri"][..], &r["response_body_len"][..])).collect();
+    assert_eq!(told, [("/within", "0"), ("-", "5"), ("a:80", "0")]);
+}
+
+#[test]
 fn an_upgrade_to_websocket() {
     let get = b"GET /ws HTTP/1.1\r\nHost: a\r\nSec-WebSocket-Key: k\r\n\r\n";
     let upgrade = b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\
@@ -207,6 +220,23 @@ fn what_is_not_http_is_a_violation() {
     let (rows, h) = run(&[(Dir::Orig, b"\x16\x03\x01\r\n")]);
     assert!(rows.is_empty());
     assert!(h.violated(Tag::Http));
+}
+
+#[test]
+fn what_comes_behind_the_told_length_is_another_file_of_that_name() {
+    let (rows, h) = run(&[
+        (Dir::Orig, GET),
+        (Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        (Dir::Resp, b"5\r\nabcde\r\n2\r\nfg\r\n0\r\n\r\n"),
+    ]);
+    assert_eq!(rows[0]["response_body_len"], "7");
+    let files = h.rows("files");
+    let told: Vec<_> =
+        files.iter().map(|f| (&f["seen_bytes"][..], &f["total_bytes"][..])).collect();
+    assert_eq!(told, [("5", "3"), ("2", "-")]);
+    assert_eq!(files[0]["fuid"], files[1]["fuid"]);
+    let fuid = &files[0]["fuid"];
+    assert_eq!(rows[0]["resp_fuids"], format!("{fuid},{fuid}"));
 }
 
 #[test]
@@ -356,16 +386,16 @@ fn oddities_are_told() {
 }
 
 #[test]
-fn behind_a_gap_lines_of_partial_connections_are_not_looked_at() {
-    for (gap, expected) in [(false, 1), (true, 0)] {
+fn behind_a_hole_no_line_ends_are_odd() {
+    for hole in [false, true] {
         let mut h = Harness::new(Proto::Tcp, 80);
         h.conn.set_partial(true);
         let mut a = Analyzer::new(&mut h.cx());
-        if gap {
-            a.gap(&mut h.cx(), Dir::Orig, 1);
+        if hole {
+            a.gap(&mut h.cx(), Dir::Orig, 9);
         }
-        a.stream(&mut h.cx(), Dir::Orig, b"a\rb\r\n");
-        assert_eq!(h.rows("weird").len(), expected);
+        a.stream(&mut h.cx(), Dir::Orig, b"one\rtwo\r\n");
+        assert_eq!(h.rows("weird").is_empty(), hole);
     }
 }
 

@@ -20,6 +20,7 @@ use crate::Tag;
 
 /// Bytes of a message's text that are logged.
 const MAX_PAYLOAD: usize = 100;
+
 /// The analyzer of one connection.
 pub struct Analyzer {
     /// When the first packet that counts was seen.
@@ -139,6 +140,8 @@ impl Analyzer {
             rel: false,
         };
         if p.quality == 0 {
+            // It has no number, and so takes the place of one that has 0.
+            self.publish.remove(&0);
             delivery.write(cx);
         } else if self.publish.len() < cx.env.pending.mqtt || self.publish.contains_key(&p.number) {
             self.publish.insert(p.number, delivery);
@@ -278,5 +281,15 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Orig, b"\xc0\0");
         a.finish(&mut h.cx());
         assert_eq!(h.rows("mqtt_publish").len(), 2);
+    }
+    #[test]
+    fn what_has_no_number_has_the_place_of_number_0() {
+        let (h, _) = run(&[
+            (Dir::Orig, b"\x32\x08\0\x01t\0\0abc"),
+            (Dir::Orig, b"\x30\x06\0\x01tdef"),
+            (Dir::Resp, b"\x40\x02\0\0"),
+        ]);
+        let rows = h.rows("mqtt_publish");
+        assert_eq!((rows.len(), &*rows[0]["payload"]), (1, "def"));
     }
 }

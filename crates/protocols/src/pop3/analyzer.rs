@@ -375,10 +375,11 @@ impl Sink for Files<'_, '_> {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        // Without the beginning, lines would be cut wrong.
-        if self.tls || cx.conn.is_partial() {
+        if self.tls {
             return;
         }
+        // Without the beginning, lines would be cut wrong: of those only their ends are looked at.
+        let is_read = !cx.conn.is_partial();
         let mut data = data;
         // The cutter is taken out so that a line may borrow it while it is looked at.
         let mut lines = std::mem::replace(&mut self.lines[from.index()], Lines::new(1));
@@ -387,6 +388,7 @@ impl Analyze for Analyzer {
                 cx.weird("contentline_size_exceeded", "", Some("CONTENTLINE"));
             }
             match from {
+                _ if !is_read => {}
                 Dir::Orig => self.client_line(cx, line.text),
                 Dir::Resp => self.server_line(cx, line.text),
             }
@@ -456,6 +458,16 @@ mod tests {
         let capa = [(Resp, "+OK\r\n"), (Orig, "CAPA\r\n"), (Resp, "+OK\r\nTOP\r\n.\r\n")];
         let h = talk(&capa);
         assert!(h.confirmed(Tag::Pop3) && !h.violated(Tag::Pop3));
+    }
+
+    #[test]
+    fn lines_without_a_beginning_have_odd_ends_all_the_same() {
+        let mut h = Harness::new(Proto::Tcp, 110);
+        h.conn.set_partial(true);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Resp, b"nonsense\rand more\r\n");
+        assert_eq!(h.rows("weird")[0]["name"], "line_terminated_with_single_CR");
+        assert!(h.rows("weird").len() == 1 && !h.violated(Tag::Pop3));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use crate::support::BINPAC;
 use crate::support::Bytes;
 use crate::support::Frames;
 
-/// Longest message: a client's encodings, or Apple's keys.
-const MAX_MESSAGE: usize = 4 + 4 * 65_535;
+/// Longest message: a server's colours.
+const MAX_MESSAGE: usize = 6 + 6 * 65_535;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -112,7 +112,7 @@ impl Analyzer {
             }
             Due::ServerInit => {
                 self.shown = true;
-                self.due[1] = Due::Wait;
+                self.due[1] = Due::Picture;
                 let screen = message::server_init(d).map(|(w, h, name)| (w, h, name.to_vec()));
                 let session = self.session(cx);
                 session.screen = screen;
@@ -123,6 +123,7 @@ impl Analyzer {
                 let reason = format!("invalid index for case: ClientMessage: {first}");
                 return Err(Malformed::Stop(reason));
             }
+            Due::Picture => picture(first, d)?,
             Due::Wait => {
                 let who = if from.is_orig() { "client" } else { "server" };
                 return Err(Malformed::Stop(format!("invalid data from RFB {who}")));
@@ -151,13 +152,26 @@ impl Analyzer {
     }
 }
 
+/// A server's message behind its screen. Zeek's analyzer reads none that has pixels.
+fn picture(kind: u8, d: &[u8]) -> Result<(), Malformed> {
+    match kind {
+        0 if d[2..] != [0, 0] => Err(Malformed::Stop("out_of_bound: Rectangle".to_owned())),
+        0..=3 => Ok(()),
+        _ => Err(Malformed::Stop(format!("invalid index for case: ServerMessage: {kind}"))),
+    }
+}
+
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        // Only what comes along with the screen is looked at.
+        if self.shown && !from.is_orig() {
+            return;
+        }
         let mut rest = data;
         let mut frames =
             std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
         loop {
-            if self.lost || (self.shown && !from.is_orig()) || cx.conn.is_partial() {
+            if self.lost || cx.conn.is_partial() {
                 break;
             }
             let due = self.due[from.index()];
@@ -206,7 +220,7 @@ mod tests {
         let (o, r) = (Dir::Orig, Dir::Resp);
         let mut screen = b"\x04\x00\x03\x00".to_vec();
         screen.extend_from_slice(&[32; 16]);
-        screen.extend_from_slice(b"\0\0\0\x04desk and pixels");
+        screen.extend_from_slice(b"\0\0\0\x04desk\0\0\0\0");
         let h = run(&[
             (r, b"RFB 003.008\n"),
             (o, b"RFB 003.008\n"),
@@ -228,6 +242,26 @@ mod tests {
         assert_eq!((&*r["authentication_method"], &*r["auth"]), ("VNC", "T"));
         assert_eq!((&*r["desktop_name"], &*r["width"], &*r["height"]), ("desk", "1024", "768"));
         assert_eq!((&*r["client_minor_version"], &*r["share_flag"]), ("008", "T"));
+    }
+
+    #[test]
+    fn what_comes_along_with_the_screen() {
+        let told = |more: &[u8]| {
+            let mut h = Harness::new(Proto::Tcp, 5900);
+            let mut a = Analyzer::new(&mut h.cx());
+            a.due[1] = Due::ServerInit;
+            let mut screen = [0; 28].to_vec();
+            screen[23] = 4;
+            screen.extend_from_slice(more);
+            a.stream(&mut h.cx(), Dir::Resp, &screen);
+            a.stream(&mut h.cx(), Dir::Resp, b"pixels");
+            a.finish(&mut h.cx());
+            assert_eq!(h.rows("rfb")[0]["desktop_name"], r"\x00\x00\x00\x00");
+            h.violated(Tag::Rfb)
+        };
+        assert!(!told(b"") && !told(b"p") && !told(b"\x02\x02\x03\0\0\0\0\0\0\x01a\x02"));
+        assert!(!told(b"\0\0\0\0") && !told(b"\x01\0\0\0\0\x01rrggbb"));
+        assert!(told(b"pixels") && told(b"\0\0\0\x01"));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub enum Due {
     ServerInit,
     /// A client's message.
     Message,
+    /// A server's message.
+    Picture,
     /// Nothing: it is the other's turn.
     Wait,
 }
@@ -59,6 +61,13 @@ pub fn length(due: Due, d: &[u8]) -> usize {
             Some(6) => 8 + text(4),
             _ => 1,
         },
+        Due::Picture => match d.first() {
+            Some(0) => 4,
+            Some(1) => 6 + 6 * at(4).u16().map_or(0, usize::from),
+            Some(2) | None => 1,
+            Some(3) => 8 + text(4),
+            Some(_) => 2,
+        },
     }
 }
 
@@ -84,6 +93,7 @@ pub fn long_text(due: Due, d: &[u8]) -> Option<&'static str> {
         Due::Failure => (0, "RFBFailReasonString:len"),
         Due::ServerInit => (20, "RFBServerInit:len"),
         Due::Message if d.first() == Some(&6) => (4, "ClientCutText:len"),
+        Due::Picture if d.first() == Some(&3) => (4, "ServerCutText:len"),
         _ => return None,
     };
     let length = Bytes(d.get(at..).unwrap_or_default()).u32();

@@ -68,6 +68,8 @@ enum Reading {
     Lines,
     /// TLS took over.
     Tls,
+    /// There is a hole in that: what follows is taken for SMTP again, chunk by chunk.
+    BehindTls,
     /// The dialogue makes no sense.
     Off,
 }
@@ -430,6 +432,10 @@ impl LineSink for ChunkLines<'_, '_, '_> {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+        if self.reading == Reading::BehindTls && from != self.client && !data.is_empty() {
+            self.server_line(cx, from, data);
+            return;
+        }
         // Without the beginning, lines would be cut wrong.
         if self.reading != Reading::Lines || data.is_empty() || cx.conn.is_partial() {
             return;
@@ -472,7 +478,10 @@ impl Analyze for Analyzer {
     }
 
     fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, len: u64) {
-        if self.reading != Reading::Lines {
+        if self.reading == Reading::Tls {
+            self.reading = Reading::BehindTls;
+        }
+        if matches!(self.reading, Reading::Off) {
             return;
         }
         if matches!(self.state, State::InData | State::InChunks) {

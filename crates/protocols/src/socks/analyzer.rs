@@ -176,18 +176,6 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
-        if let Some(relayed) = &mut self.relayed {
-            relayed.end(cx, from);
-        }
-    }
-
-    fn reset(&mut self, cx: &mut Context<'_>) {
-        if let Some(relayed) = &mut self.relayed {
-            relayed.reset(cx);
-        }
-    }
-
     fn flip(&mut self, _cx: &mut Context<'_>) {
         self.done.swap(0, 1);
     }

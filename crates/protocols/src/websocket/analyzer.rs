@@ -137,14 +137,6 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
-        self.nested.end(cx, from);
-    }
-
-    fn reset(&mut self, cx: &mut Context<'_>) {
-        self.nested.reset(cx);
-    }
-
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.nested.finish(cx);
     }

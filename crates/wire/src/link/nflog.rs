@@ -23,13 +23,19 @@ pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
         return Err(Weird::packet("unknown_nflog_version", SOURCE));
     }
     data = bytes::from(data, LEN);
+    // Lengths and types are in the order of the capturing host, which libpcap makes that of the reading
+    // one. Types are small numbers: the first tells which it is.
+    let is_big = data.len() > LEN && (1..0x100).contains(&bytes::u16_at(data, 2));
+    let number = |data: &[u8], at| {
+        let big = bytes::u16_at(data, at);
+        if is_big { big } else { big.swap_bytes() }
+    };
     loop {
         if data.len() <= LEN {
             return Err(Weird::packet("nflog_no_pcap_payload", SOURCE));
         }
-        // In the capturing host's byte order, which on what we know of is little-endian.
-        let len = usize::from(bytes::u16_at(data, 0).swap_bytes());
-        if bytes::u16_at(data, 2).swap_bytes() == PAYLOAD {
+        let len = usize::from(number(data, 0));
+        if number(data, 2) == PAYLOAD {
             let inner = bytes::from(data, LEN);
             return Ok(Step::Network(match family {
                 AF_INET | AF_INET6 => Network::Ip(inner),
@@ -62,6 +68,13 @@ mod tests {
         let d = [2, 0, 0, 0, 5, 0, 1, 0, 7, 0, 0, 0, 6, 0, 9, 0, 0x45, 1];
         assert!(matches!(step(&d), Ok(Step::Network(Network::Ip(&[0x45, 1])))));
         assert_eq!(name(&d[..12]), "nflog_no_pcap_payload");
+    }
+
+    #[test]
+    fn hosts_of_either_byte_order() {
+        let d = [10, 0, 0, 0, 0, 5, 0, 1, 7, 0, 0, 0, 0, 6, 0, 9, 0x60, 1];
+        assert!(matches!(step(&d), Ok(Step::Network(Network::Ip(&[0x60, 1])))));
+        assert_eq!(name(&[2, 0, 0, 0, 0, 9, 0, 1, 0]), "nflog_bad_tlv_len ((12 > 5))");
     }
 
     #[test]

@@ -32,6 +32,7 @@ struct Sink {
     got: [Vec<u8>; 2],
     gaps: [Vec<u64>; 2],
     ended: [u32; 2],
+    closed: u32,
     resets: u32,
     weirds: Vec<&'static str>,
     established: Vec<State>,
@@ -57,6 +58,9 @@ impl Consumer for Sink {
     }
     fn end(&mut self, conn: &mut Conn, from: Dir) {
         self.ended[host(conn, from)] += 1;
+    }
+    fn closed(&mut self, _: &mut Conn) {
+        self.closed += 1;
     }
     fn reset(&mut self, _: &mut Conn) {
         self.resets += 1;

@@ -175,12 +175,16 @@ fn sequence_space_wraps() {
 fn a_stream_ends_once_and_after_its_bytes() {
     // The FIN comes before the data it follows.
     let mut run = Run::of(&format!("{UP} > FA 106 301"));
-    assert_eq!(run.sink.ended, [0, 0]);
+    assert_eq!((run.sink.ended, run.sink.closed), ([0, 0], 1));
     run.go("> A 101 301 5; > FA 106 301; < A 301 107; < FA 301 107; > A 107 302");
-    assert_eq!(run.sink.ended, [1, 1]);
+    // Closed behind a hole, once that was filled, and by the other side.
+    assert_eq!((run.sink.ended, run.sink.closed), ([1, 1], 3));
     assert_eq!(run.sink.resets, 0);
     let run = Run::of(&format!("{UP} > A 101 301 5; < R 301"));
     assert_eq!((run.sink.ended, run.sink.resets), ([0, 1], 1));
+    // Every reset is told, that of who closed before, too.
+    let run = Run::of(&format!("{UP} > FA 101 301; > R 102; < A 301 102 5; > R 102"));
+    assert_eq!(run.sink.resets, 2);
 }
 
 fn any_segment() -> impl Strategy<Value = Told> {

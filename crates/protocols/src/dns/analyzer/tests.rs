@@ -207,7 +207,7 @@ fn over_tcp_in_pieces() {
     t.a.stream(&mut t.h.cx(), Dir::Resp, &both[..both.len() - 1]);
     assert_eq!(t.h.rows("dns").len(), 1);
     // The second reply lacks its last byte: it is read as far as it goes.
-    t.a.end(&mut t.h.cx(), Dir::Resp);
+    t.a.closed(&mut t.h.cx());
     let rows = t.finish();
     assert_eq!((rows.len(), rows[1]["answers"].as_str()), (2, "a.example"));
     assert_eq!(rows[0]["proto"], "tcp");

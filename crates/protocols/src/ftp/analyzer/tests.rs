@@ -154,6 +154,21 @@ fn tls_takes_over() {
 }
 
 #[test]
+fn a_request_that_never_ends_is_odd() {
+    for fin in [false, true] {
+        let mut h = Harness::new(Proto::Tcp, 21);
+        let mut analyzer = Analyzer::new(&mut h.cx());
+        analyzer.stream(&mut h.cx(), Dir::Orig, b"USER a\r\nPAS");
+        if fin {
+            h.conn.note_once(Dir::Orig, gannet_flow::tcp::FIN_NOTED, b'F');
+        }
+        analyzer.finish(&mut h.cx());
+        let names: Vec<_> = h.rows("weird").iter().map(|r| r["name"].clone()).collect();
+        assert_eq!(names.contains(&"partial_ftp_request".to_owned()), fin);
+    }
+}
+
+#[test]
 fn no_ftp_at_all() {
     let (rows, h) = play(&[(Dir::Resp, b"SSH-2.0-x\r\n")]);
     assert!(rows.is_empty());

@@ -96,6 +96,24 @@ fn chunks_are_mail() {
 }
 
 #[test]
+fn a_hole_in_tls_ends_it_for_smtp() {
+    let mut h = harness();
+    let mut analyzer = Analyzer::new(&mut h.cx());
+    analyzer.stream(&mut h.cx(), Dir::Resp, b"220 mx\r\n");
+    analyzer.stream(&mut h.cx(), Dir::Orig, b"STARTTLS\r\n");
+    analyzer.stream(&mut h.cx(), Dir::Resp, b"220 go\r\n");
+    analyzer.stream(&mut h.cx(), Dir::Resp, b"\x17\x03\x03\0\x01x");
+    assert!(!h.violated(Tag::Smtp));
+    analyzer.gap(&mut h.cx(), Dir::Orig, 1);
+    analyzer.stream(&mut h.cx(), Dir::Orig, b"\x17\x03\x03\0\x01x");
+    assert!(!h.violated(Tag::Smtp));
+    analyzer.stream(&mut h.cx(), Dir::Resp, b"\x17\x03\x03\0\x01x");
+    assert!(h.violated(Tag::Smtp));
+    analyzer.finish(&mut h.cx());
+    assert_eq!(h.rows("smtp")[0]["tls"], "T");
+}
+
+#[test]
 fn tls_takes_over() {
     let (rows, h) = play(&[
         (Dir::Resp, b"220 x\r\n"),

@@ -1,0 +1,206 @@
+//! Whether a point lies on its curve: `y² = x³ + ax + b`, modulo a prime.
+
+/// Words of the widest prime.
+const WORDS: usize = 9;
+
+/// A number below its prime, the lowest word first.
+type Number = [u64; WORDS];
+
+/// A curve over a prime field, of those that certificates have.
+struct Curve {
+    name: &'static str,
+    /// Whether `a` is -3; 0 otherwise.
+    minus_three: bool,
+    /// The lowest word first, as all numbers here.
+    prime: &'static [u64],
+    b: &'static [u64],
+}
+
+/// The usual curves (SEC 2).
+#[rustfmt::skip]
+const CURVES: [Curve; 4] = [
+    Curve {
+        name: "prime256v1",
+        minus_three: true,
+        prime: &[0xffffffffffffffff, 0x00000000ffffffff, 0x0000000000000000, 0xffffffff00000001],
+        b: &[0x3bce3c3e27d2604b, 0x651d06b0cc53b0f6, 0xb3ebbd55769886bc, 0x5ac635d8aa3a93e7],
+    },
+    Curve {
+        name: "secp256k1",
+        minus_three: false,
+        prime: &[0xfffffffefffffc2f, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff],
+        b: &[0x0000000000000007, 0x0000000000000000, 0x0000000000000000, 0x0000000000000000],
+    },
+    Curve {
+        name: "secp384r1",
+        minus_three: true,
+        prime: &[0x00000000ffffffff, 0xffffffff00000000, 0xfffffffffffffffe, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff],
+        b: &[0x2a85c8edd3ec2aef, 0xc656398d8a2ed19d, 0x0314088f5013875a, 0x181d9c6efe814112, 0x988e056be3f82d19, 0xb3312fa7e23ee7e4],
+    },
+    Curve {
+        name: "secp521r1",
+        minus_three: true,
+        prime: &[0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0xffffffffffffffff, 0x00000000000001ff],
+        b: &[0xef451fd46b503f00, 0x3573df883d2c34f1, 0x1652c0bd3bb1bf07, 0x56193951ec7e937b, 0xb8b489918ef109e1, 0xa2da725b99b315f3, 0x929a21a0b68540ee, 0x953eb9618e1c9a1f, 0x0000000000000051],
+    },
+];
+
+/// Whether a point is not on the curve of that name: its key is none then. A compressed point and other
+/// curves are not held against anything.
+pub(super) fn is_off(name: &str, point: &[u8]) -> bool {
+    let Some(curve) = CURVES.iter().find(|c| c.name == name) else { return false };
+    let Some((0x04 | 0x06 | 0x07, both)) = point.split_first() else { return false };
+    let (x, y) = both.split_at(both.len() / 2);
+    let (Some(x), Some(y)) = (curve.number(x), curve.number(y)) else { return true };
+    !curve.has(&x, &y)
+}
+
+impl Curve {
+    /// A coordinate; nothing where it is not below the prime.
+    fn number(&self, octets: &[u8]) -> Option<Number> {
+        let mut number = [0; WORDS];
+        for (word, octets) in number.iter_mut().zip(octets.rchunks(8)) {
+            *word = octets.iter().fold(0, |w, o| w << 8 | u64::from(*o));
+        }
+        (!self.is_reached(&number, 0)).then_some(number)
+    }
+
+    /// Both sides of the equation, divided by `R²`, which is what [`multiply`](Self::multiply) leaves.
+    fn has(&self, x: &Number, y: &Number) -> bool {
+        let mut one = [0; WORDS];
+        one[0] = 1;
+        let mut b = [0; WORDS];
+        b.iter_mut().zip(self.b).for_each(|(to, from)| *to = *from);
+        let twice = |n: &Number| self.multiply(&self.multiply(n, &one), &one);
+        let left = self.multiply(&self.multiply(y, y), &one);
+        // What is subtracted on one side is added on the other.
+        let left = if self.minus_three {
+            self.add(&left, &twice(&self.add(x, &self.add(x, x))))
+        } else {
+            left
+        };
+        let cube = self.multiply(&self.multiply(x, x), x);
+        left == self.add(&cube, &twice(&b))
+    }
+
+    /// Whether a number, with what carries over its words, is not below the prime.
+    fn is_reached(&self, number: &Number, carry: u64) -> bool {
+        let above = number.iter().skip(self.prime.len()).any(|w| *w != 0);
+        let words = number.iter().take(self.prime.len()).rev();
+        carry != 0 || above || words.cmp(self.prime.iter().rev()).is_ge()
+    }
+
+    /// A number below twice the prime, made one below it.
+    fn reduce(&self, mut number: Number, carry: u64) -> Number {
+        if self.is_reached(&number, carry) {
+            let mut borrow = false;
+            for (word, prime) in number.iter_mut().zip(self.prime) {
+                let (less, first) = word.overflowing_sub(*prime);
+                let (less, second) = less.overflowing_sub(u64::from(borrow));
+                (*word, borrow) = (less, first || second);
+            }
+        }
+        number
+    }
+
+    fn add(&self, a: &Number, b: &Number) -> Number {
+        let mut sum = [0; WORDS];
+        let mut carry = 0;
+        for ((to, a), b) in sum.iter_mut().zip(a).zip(b).take(self.prime.len()) {
+            let wide = u128::from(*a) + u128::from(*b) + carry;
+            (*to, carry) = (wide as u64, wide >> 64);
+        }
+        self.reduce(sum, carry as u64)
+    }
+
+    /// Montgomery's product: `ab / R`, where `R` is the least number of more words than the prime has.
+    fn multiply(&self, a: &Number, b: &Number) -> Number {
+        let inverse = self.inverse();
+        let mut product = [0; WORDS];
+        let mut top = 0;
+        for b in b.iter().take(self.prime.len()) {
+            let mut carry = 0;
+            for (to, a) in product.iter_mut().zip(a).take(self.prime.len()) {
+                let wide = u128::from(*to) + u128::from(*a) * u128::from(*b) + carry;
+                (*to, carry) = (wide as u64, wide >> 64);
+            }
+            let above = u128::from(top) + carry;
+            // A multiple of the prime that makes the lowest word zero, which then goes.
+            let factor = u128::from(product[0].wrapping_mul(inverse));
+            let mut carry = 0;
+            for (to, prime) in product.iter_mut().zip(self.prime) {
+                let wide = u128::from(*to) + factor * u128::from(*prime) + carry;
+                (*to, carry) = (wide as u64, wide >> 64);
+            }
+            product[..self.prime.len()].rotate_left(1);
+            let above = above + carry;
+            product[self.prime.len() - 1] = above as u64;
+            top = (above >> 64) as u64;
+        }
+        self.reduce(product, top)
+    }
+
+    /// The number by which the prime's lowest word makes -1.
+    fn inverse(&self) -> u64 {
+        let prime = self.prime.first().copied().unwrap_or(1);
+        // Each step doubles how many bits are right; three are to begin with.
+        let step = |n: u64, _| n.wrapping_mul(2u64.wrapping_sub(prime.wrapping_mul(n)));
+        (0..5).fold(prime, step).wrapping_neg()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A point of each curve: the generator of its group.
+    const POINTS: [(&str, &[u8]); 4] = [
+        (
+            "prime256v1",
+            b"\x04\x6b\x17\xd1\xf2\xe1\x2c\x42\x47\xf8\xbc\xe6\xe5\x63\xa4\x40\xf2\x77\x03\x7d\
+            \x81\x2d\xeb\x33\xa0\xf4\xa1\x39\x45\xd8\x98\xc2\x96\x4f\xe3\x42\xe2\xfe\x1a\x7f\
+            \x9b\x8e\xe7\xeb\x4a\x7c\x0f\x9e\x16\x2b\xce\x33\x57\x6b\x31\x5e\xce\xcb\xb6\x40\
+            \x68\x37\xbf\x51\xf5",
+        ),
+        (
+            "secp256k1",
+            b"\x04\x79\xbe\x66\x7e\xf9\xdc\xbb\xac\x55\xa0\x62\x95\xce\x87\x0b\x07\x02\x9b\xfc\
+            \xdb\x2d\xce\x28\xd9\x59\xf2\x81\x5b\x16\xf8\x17\x98\x48\x3a\xda\x77\x26\xa3\xc4\
+            \x65\x5d\xa4\xfb\xfc\x0e\x11\x08\xa8\xfd\x17\xb4\x48\xa6\x85\x54\x19\x9c\x47\xd0\
+            \x8f\xfb\x10\xd4\xb8",
+        ),
+        (
+            "secp384r1",
+            b"\x04\xaa\x87\xca\x22\xbe\x8b\x05\x37\x8e\xb1\xc7\x1e\xf3\x20\xad\x74\x6e\x1d\x3b\
+            \x62\x8b\xa7\x9b\x98\x59\xf7\x41\xe0\x82\x54\x2a\x38\x55\x02\xf2\x5d\xbf\x55\x29\
+            \x6c\x3a\x54\x5e\x38\x72\x76\x0a\xb7\x36\x17\xde\x4a\x96\x26\x2c\x6f\x5d\x9e\x98\
+            \xbf\x92\x92\xdc\x29\xf8\xf4\x1d\xbd\x28\x9a\x14\x7c\xe9\xda\x31\x13\xb5\xf0\xb8\
+            \xc0\x0a\x60\xb1\xce\x1d\x7e\x81\x9d\x7a\x43\x1d\x7c\x90\xea\x0e\x5f",
+        ),
+        (
+            "secp521r1",
+            b"\x04\x00\xc6\x85\x8e\x06\xb7\x04\x04\xe9\xcd\x9e\x3e\xcb\x66\x23\x95\xb4\x42\x9c\
+            \x64\x81\x39\x05\x3f\xb5\x21\xf8\x28\xaf\x60\x6b\x4d\x3d\xba\xa1\x4b\x5e\x77\xef\
+            \xe7\x59\x28\xfe\x1d\xc1\x27\xa2\xff\xa8\xde\x33\x48\xb3\xc1\x85\x6a\x42\x9b\xf9\
+            \x7e\x7e\x31\xc2\xe5\xbd\x66\x01\x18\x39\x29\x6a\x78\x9a\x3b\xc0\x04\x5c\x8a\x5f\
+            \xb4\x2c\x7d\x1b\xd9\x98\xf5\x44\x49\x57\x9b\x44\x68\x17\xaf\xbd\x17\x27\x3e\x66\
+            \x2c\x97\xee\x72\x99\x5e\xf4\x26\x40\xc5\x50\xb9\x01\x3f\xad\x07\x61\x35\x3c\x70\
+            \x86\xa2\x72\xc2\x40\x88\xbe\x94\x76\x9f\xd1\x66\x50",
+        ),
+    ];
+
+    #[test]
+    fn points_on_and_off() {
+        for (name, point) in POINTS {
+            assert!(!is_off(name, point), "{name}");
+            for at in 1..point.len() {
+                let mut other = point.to_vec();
+                other[at] ^= 1;
+                assert!(is_off(name, &other), "{name} {at}");
+            }
+            let other = [&[0x04], &vec![0xff; point.len() - 1][..]].concat();
+            assert!(is_off(name, &other) && !is_off("secp224r1", &other));
+            assert!(!is_off(name, &[0x02, 1]));
+        }
+    }
+}
