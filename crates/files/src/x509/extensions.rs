@@ -131,8 +131,9 @@ fn general_name(
         6 => names.uri.push(name.octets()?.into_owned()),
         7 => {
             let octets = name.octets()?;
+            let all = names.ip.get_or_insert_default();
             match address(&octets) {
-                Some(address) => names.ip.push(address),
+                Some(address) => all.push(address),
                 None => lengths.push(octets.len()),
             }
         }
@@ -191,8 +192,11 @@ mod tests {
         assert_eq!(names.dns, [b"d"]);
         assert_eq!(names.email, [b"m"]);
         assert_eq!(names.uri, [b"u"]);
-        assert_eq!(names.ip, [IpAddr::from([10, 0, 0, 1])]);
+        assert_eq!(names.ip, Some(vec![IpAddr::from([10, 0, 0, 1])]));
         assert_eq!(weirds, [Weird::AddressLength(3)]);
+        let ip = |der: &[u8]| general_names(der, &mut Vec::new()).unwrap().ip;
+        assert_eq!(ip(&[0x30, 0x03, 0x82, 0x01, b'd']), None);
+        assert_eq!(ip(&[0x30, 0x05, 0x87, 0x03, 1, 2, 3]), Some(vec![]));
         assert!(general_names(&[0x30, 0x02, 0x89, 0x00], &mut weirds).is_err());
     }
 

@@ -126,8 +126,8 @@ pub struct AlternativeNames {
     pub uri: Vec<Vec<u8>>,
     /// Mail addresses, as they stand.
     pub email: Vec<Vec<u8>>,
-    /// Addresses.
-    pub ip: Vec<std::net::IpAddr>,
+    /// Addresses; those of neither length are left out, and only count as there being some.
+    pub ip: Option<Vec<std::net::IpAddr>>,
 }
 
 /// Basic constraints (RFC 5280 section 4.2.1.9).

@@ -232,12 +232,12 @@ fn with_row<T>(
         san_dns: names.and_then(|n| list(&n.dns)),
         san_uri: names.and_then(|n| list(&n.uri)),
         san_email: names.and_then(|n| list(&n.email)),
-        san_ip: names.filter(|n| !n.ip.is_empty()).map(|n| {
+        san_ip: names.and_then(|n| n.ip.as_ref()).map(|ip| {
             let address = |&ip: &IpAddr| match ip {
                 IpAddr::V4(ip) => Addr::v4(ip.octets()),
                 IpAddr::V6(ip) => Addr::v6(ip.octets()),
             };
-            Vector(n.ip.iter().map(address).collect())
+            Vector(ip.iter().map(address).collect())
         }),
         ca: c.basic_constraints.map(|b| b.ca),
         path_len: c.basic_constraints.and_then(|b| b.path_len),
