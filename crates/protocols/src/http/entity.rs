@@ -5,6 +5,7 @@ use gannet_base::Uid;
 use super::body::Scope;
 use super::coding::Inflate;
 use super::files::BodyFile;
+use super::files::end_of_nothing;
 use crate::support::mime::Base64;
 use crate::support::mime::decode_quoted_printable;
 
@@ -179,9 +180,8 @@ impl Entity {
 
     /// Its file ended with it.
     pub(super) fn end_file(&mut self, s: &mut Scope<'_, '_>) {
-        if let Some(file) = &mut self.file
-            && file.end(s, &mut self.fuid)
-        {
+        let Some(file) = &mut self.file else { return end_of_nothing(s) };
+        if file.end(s, &mut self.fuid) {
             self.file = None;
         }
     }

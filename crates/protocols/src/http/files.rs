@@ -92,15 +92,11 @@ impl BodyFile {
     fn join(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, shared: bool) -> Self {
         Shared::sweep(s.cx.env, s.cx.now);
         let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
-        let mut key = Vec::with_capacity(128);
-        key.push(BY_URL);
-        key.extend(conn.orig_h.octets());
-        if !s.exchanges.range_url(conn, &mut key) {
+        let mut key = url_key(s).unwrap_or_else(|| {
             let [depth, entity] = s.exchanges.entity_name(Dir::Resp);
-            key.clear();
-            key.push(BY_ENTITY);
-            key.extend([uid.bits(), depth, entity].map(u64::to_be_bytes).as_flattened());
-        }
+            let numbers = [uid.bits(), depth, entity].map(u64::to_be_bytes);
+            [&[BY_ENTITY], numbers.as_flattened()].concat()
+        });
         let env = &mut *s.cx.env;
         let name = env.uids.named_file(&key);
         key.extend(conn.resp_h.octets());
@@ -151,6 +147,28 @@ impl BodyFile {
         self.tell_type(s, mime_type);
         s.cx.file_end(self.id);
         true
+    }
+}
+
+/// The key of the response at hand, but for the server, where its request asks for a range.
+fn url_key(s: &mut Scope<'_, '_>) -> Option<Vec<u8>> {
+    let conn = s.cx.conn.id;
+    let mut key = Vec::with_capacity(128);
+    key.push(BY_URL);
+    key.extend(conn.orig_h.octets());
+    s.exchanges.range_url(conn, &mut key).then_some(key)
+}
+
+/// A response has ended that brought nothing: if a range was asked for and it is none, the file of
+/// the URL ends with it.
+pub(super) fn end_of_nothing(s: &mut Scope<'_, '_>) {
+    if s.from.is_orig() || s.facts.reply_code == 206 || s.cx.env.http.ranges.is_empty() {
+        return;
+    }
+    let Some(mut key) = url_key(s) else { return };
+    key.extend(s.cx.conn.id.resp_h.octets());
+    if let Some(range) = s.cx.env.http.ranges.remove(&key[..]) {
+        s.cx.file_end(range.id);
     }
 }
 

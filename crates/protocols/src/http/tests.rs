@@ -444,6 +444,30 @@ fn a_range_that_is_refused_ends_its_file() {
 }
 
 #[test]
+fn a_range_that_is_answered_with_nothing_ends_its_file() {
+    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
+    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
+    let seen = |between: &[u8]| {
+        let exchange =
+            [get, &part[..], get, between, get, part].map(|data| match data.starts_with(b"GET") {
+                true => (Dir::Orig, data),
+                false => (Dir::Resp, data),
+            });
+        let files = run(&exchange).1.rows("files");
+        files.into_iter().map(|f| (f["timedout"].clone(), f["seen_bytes"].clone())).collect()
+    };
+    let seen: [Vec<_>; 3] = [
+        seen(b"HTTP/1.1 304 Not\r\n\r\n"),
+        seen(b"HTTP/1.1 416 No\r\nContent-Length: 0\r\n\r\n"),
+        seen(b"HTTP/1.1 206 Part\r\nContent-Length: 0\r\n\r\n"),
+    ];
+    let row = |timed_out: &str, bytes: &str| (timed_out.to_owned(), bytes.to_owned());
+    assert_eq!(seen[0], [row("F", "3")]);
+    assert_eq!(seen[1], [row("F", "3")]);
+    assert_eq!(seen[2], []);
+}
+
+#[test]
 fn a_weird_shows_what_was_sent_byte_for_byte() {
     let response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\xff\xfeg\0h\r\n";
     let (_, h) = run(&[(Dir::Orig, GET), (Dir::Resp, response)]);
