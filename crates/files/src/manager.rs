@@ -390,7 +390,8 @@ impl Files {
         self.troubles.extend(trouble);
     }
 
-    fn end_if_complete(&mut self, logs: &mut Logs, now: Time, id: FileId) {
+    /// Its rows are written if all of it came.
+    pub fn end_if_complete(&mut self, logs: &mut Logs, now: Time, id: FileId) {
         let complete = |f: &File| f.start.total_bytes.is_some_and(|t| f.offset >= t);
         if self.get(id).is_some_and(complete)
             && let Some(Some(file)) = self.files.get_mut(id.index as usize)

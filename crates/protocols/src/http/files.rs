@@ -89,7 +89,7 @@ impl BodyFile {
     /// The answer to a request for a range, or a range: of the same file as other ranges of the same
     /// URL between the same two hosts, if it was asked for by range. A client's file of one URL has one
     /// name for good. `shared`: it is a range, so that its end is not the file's.
-    fn join(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, shared: bool) -> Self {
+    fn join(s: &mut Scope<'_, '_>, mut total_bytes: Option<u64>, shared: bool) -> Self {
         Shared::sweep(s.cx.env, s.cx.now);
         let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
         let mut key = url_key(s).unwrap_or_else(|| {
@@ -111,9 +111,14 @@ impl BodyFile {
                     range.uid = uid;
                     range.exchange = s.exchanges.file(Dir::Resp, fuid, filename);
                 }
-                let exchange = if range.uid == uid { range.exchange } else { u64::MAX };
-                let typed = env.files.mime_type(id).is_some();
-                return Self { id, exchange, typed, shared };
+                env.files.end_if_complete(&mut env.logs, s.cx.now, id);
+                if !env.files.is_over(id) {
+                    let exchange = if range.uid == uid { range.exchange } else { u64::MAX };
+                    let typed = env.files.mime_type(id).is_some();
+                    return Self { id, exchange, typed, shared };
+                }
+                // More than that has come of it: this is another one, whose size nobody tells.
+                total_bytes = None;
             }
             env.files.end(&mut env.logs, s.cx.now, id);
         }
@@ -162,7 +167,8 @@ fn url_key(s: &mut Scope<'_, '_>) -> Option<Vec<u8>> {
 /// A response has ended that brought nothing: if a range was asked for and it is none, the file of
 /// the URL ends with it.
 pub(super) fn end_of_nothing(s: &mut Scope<'_, '_>) {
-    if s.from.is_orig() || s.facts.reply_code == 206 || s.cx.env.http.ranges.is_empty() {
+    let is_range = s.facts.reply_code == 206 || !s.exchanges.asks_for_range();
+    if s.from.is_orig() || s.cx.env.http.ranges.is_empty() || is_range {
         return;
     }
     let Some(mut key) = url_key(s) else { return };

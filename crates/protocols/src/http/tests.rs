@@ -444,6 +444,18 @@ fn a_range_that_is_refused_ends_its_file() {
 }
 
 #[test]
+fn an_answer_shorter_than_what_came_is_another_file() {
+    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n";
+    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
+    let no = b"HTTP/1.1 416 No\r\nContent-Length: 2\r\n\r\nno";
+    let (rows, h) = run(&[(Dir::Orig, get), (Dir::Resp, part), (Dir::Orig, get), (Dir::Resp, no)]);
+    assert_eq!(rows[0]["resp_fuids"], rows[1]["resp_fuids"]);
+    let files = h.rows("files");
+    let seen: Vec<_> = files.iter().map(|f| (&*f["seen_bytes"], &*f["total_bytes"])).collect();
+    assert_eq!(seen, [("3", "2"), ("2", "-")]);
+}
+
+#[test]
 fn a_range_that_is_answered_with_nothing_ends_its_file() {
     let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
     let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
