@@ -88,7 +88,7 @@ impl Inflate {
                     self.done = true;
                     return Step::Last(made);
                 }
-                Err(_) if input.fresh => {
+                Err(e) if input.fresh && e.needs_dictionary().is_none() => {
                     // No header: bare deflate, from this chunk's beginning.
                     **state = Decompress::new(false);
                     self.magic = None;
@@ -176,6 +176,13 @@ mod tests {
         z[n - 6] ^= 1;
         assert_eq!(inflate(&[&z]), None);
         assert_eq!(inflate(&[b"\xff\xff\xff\xff"]), None);
+    }
+
+    #[test]
+    fn a_dictionary_that_nobody_has_is_damage() {
+        // Bare, it would be a stored block.
+        let z = [&b"\x78\x20\0\xdf\xff"[..], &[b'a'; 32]].concat();
+        assert_eq!(inflate(&[&z]), None);
     }
 
     #[test]
