@@ -361,6 +361,21 @@ mod tests {
     }
 
     #[test]
+    fn both_sides_ask() {
+        let hello = client_hello(0xfefd, &[], &[]);
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        for i in 0..53 {
+            let from = if i % 2 == 0 { Dir::Orig } else { Dir::Resp };
+            let ask = dtls_record(22, 0, i, &part(1, 0, &hello, 0..hello.len()));
+            a.datagram(&mut h.cx(), from, &ask, 0);
+        }
+        a.finish(&mut h.cx());
+        let history = ["C", &"^C".repeat(49), "^", &"^C".repeat(2)].concat();
+        assert_eq!(h.rows("ssl")[0]["ssl_history"], history);
+    }
+
+    #[test]
     fn a_length_that_no_message_has() {
         let mut huge = part(1, 0, &[0; 20], 0..10);
         huge[1..4].copy_from_slice(&[0xff, 0xff, 0xff]);

@@ -64,10 +64,11 @@ gannet_log::row! {
     }
 }
 
-/// Letters that a history holds at the most.
+/// A history of just so many letters takes no further one. Role changes it does, and goes on with
+/// letters then, as in Zeek.
 pub(super) const MAX_HISTORY: usize = 100;
-/// Role changes may follow one another beyond that, up to here.
-const MAX_HISTORY_FLIPS: usize = 4 * MAX_HISTORY;
+/// Letters that a history holds at the most: one more than are logged.
+const MAX_LETTERS: usize = 4097;
 
 /// A certificate of a chain; `None` where it could not be read.
 pub(super) type Link = Option<Arc<Certificate>>;
@@ -129,7 +130,7 @@ impl Session {
 
     /// A letter for the history.
     pub(super) fn note(&mut self, cx: &mut Context<'_>, role: Role, letter: u8) {
-        if self.history.len() >= MAX_HISTORY {
+        if self.history.len() == MAX_HISTORY || self.history.len() >= MAX_LETTERS {
             return;
         }
         self.history.push(match role {
@@ -162,7 +163,7 @@ impl Session {
     /// The roles of originator and responder turned out reversed.
     pub(super) fn flipped(&mut self, now: Time) {
         self.touch(now);
-        if self.history.len() < MAX_HISTORY_FLIPS {
+        if self.history.len() < MAX_LETTERS {
             self.history.push(b'^');
         }
     }
