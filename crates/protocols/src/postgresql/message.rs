@@ -140,6 +140,9 @@ impl<'a> Frontend<'a> {
     }
 }
 
+/// The letter of a field, and what it says.
+pub type Field<'a> = (u8, &'a [u8]);
+
 /// A server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backend<'a> {
@@ -148,11 +151,11 @@ pub enum Backend<'a> {
     /// `R`: how the client shall prove who it is.
     Authentication(u32),
     /// `E`: fields of an error, by their letters.
-    Error(Vec<(u8, &'a [u8])>),
+    Error(Vec<Field<'a>>),
     /// Fields of an error without its end.
     Unfinished,
     /// `N`: fields of a notice.
-    Notice(Vec<(u8, &'a [u8])>),
+    Notice(Vec<Field<'a>>),
     /// `D`: a row.
     Row,
     /// `Z`: the next query may come; with the state of the transaction.
@@ -228,7 +231,7 @@ fn more(rest: &[u8]) -> Option<Malformed> {
 }
 
 /// Fields up to the end, or to where there is none.
-fn fields(mut body: &[u8], cut: bool) -> (Vec<(u8, &[u8])>, Result<(), Malformed>) {
+fn fields(mut body: &[u8], cut: bool) -> (Vec<Field<'_>>, Result<(), Malformed>) {
     let mut out = Vec::new();
     loop {
         match body {
