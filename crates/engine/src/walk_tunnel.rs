@@ -138,7 +138,8 @@ impl Shard {
                 (Tag::Gtpv1, GTPV1, inner)
             }
             port::GRE => return self.in_gre(ip, data, around),
-            p if p == port::TEREDO || tunnel::looks_like_teredo(data) => {
+            // A port says more than content does.
+            p if p == port::TEREDO || p != port::AYIYA && tunnel::looks_like_teredo(data) => {
                 return self.teredo(index, from, ip, udp, around);
             }
             p if p == port::AYIYA || tunnel::looks_like_ayiya(data) => {

@@ -87,6 +87,18 @@ fn teredo_counts_once_it_was_seen_both_ways() {
 }
 
 #[test]
+fn a_port_says_more_of_a_tunnel_than_content() {
+    let near: SocketAddr = "[2001::1]:4000".parse().unwrap();
+    let far: SocketAddr = "[2001:db8::2]:9000".parse().unwrap();
+    // Teredo on the port of AYIYA is AYIYA that carries nothing.
+    let inner = frame::udp(near, far, 1, b"in, and long enough not to be padded")[14..].to_vec();
+    let ran = one(frame::udp(client(5_000), server(5_072), 1, &inner));
+    assert_eq!(ran.rows("conn", "id.resp_p"), ["5072"]);
+    let ran = one(frame::udp(client(5_000), server(5_073), 1, &inner));
+    assert_eq!(ran.rows("conn", "id.resp_p"), ["5073", "9000"]);
+}
+
+#[test]
 fn only_so_many_tunnels_deep() {
     let nest = |n: u32| {
         let mut inner = datagram(4_000, 9_000, b"in");

@@ -3,6 +3,7 @@ use gannet_base::Time;
 
 use super::frame;
 use super::frame::HEADER;
+use super::frame::LINK_FIELDS;
 use super::frame::Link;
 use super::frame::Malformed;
 use super::objects;
@@ -88,8 +89,11 @@ impl Analyzer {
                     let parsed = Link::parse(header);
                     let link = self.header(cx, from, parsed)?;
                     if link.is_alone() {
-                        // What else is in the segment is not looked at, as in Zeek.
-                        self.side[from.index()] = Side::default();
+                        // What else is in the segment is not looked at, as in Zeek. What there is of
+                        // a message stays, though the next frame is to be the first of one.
+                        let side = &mut self.side[from.index()];
+                        let application = std::mem::take(&mut side.application);
+                        *side = Side { application, ..Side::default() };
                         return Ok(());
                     }
                     self.side[from.index()].link = Some(link);
@@ -131,7 +135,13 @@ impl Analyzer {
             if from.is_orig() != link.from_master {
                 self.weird(cx, "dnp3_unexpected_flow_direction");
             }
-            let is_first = !std::mem::replace(&mut self.side[from.index()].is_open, true);
+            let side = &mut self.side[from.index()];
+            let is_first = !std::mem::replace(&mut side.is_open, true);
+            if is_first && !side.application.is_empty() {
+                // Behind the begin of another message, the header is part of that.
+                side.application
+                    .extend_from_slice(side.buffer.get(..LINK_FIELDS).unwrap_or_default());
+            }
             if is_first && link.length < 5 {
                 // The message is taken for one that ends with the header.
                 return self.message(cx, from, &[]).and(Err(Stop));
@@ -152,7 +162,8 @@ impl Analyzer {
         frame: &[u8],
     ) -> Result<(), Stop> {
         let mut transport = 1;
-        for block in frame::blocks(frame) {
+        let with_data = if link.length < 5 { &[] } else { frame };
+        for block in frame::blocks(with_data) {
             let Some(block) = block else {
                 self.weird(cx, "dnp3_corrupt_app_chunk_checksum");
                 return Err(Stop);
@@ -316,6 +327,47 @@ mod tests {
         let reason = "out_of_bound: DNP3_Application_Request_Header: 2 > 0";
         let reason = format!("Binpac exception: binpac exception: {reason}");
         assert_eq!(h.violations(), [(Tag::Dnp3Udp, reason)]);
+    }
+
+    /// A header alone whose length is another, behind it the transport byte.
+    fn short(length: u8, transport: u8) -> Vec<u8> {
+        let mut d = frame(true, &[transport]);
+        d[2] = length;
+        let sum = frame::crc(&d[..8]).to_le_bytes();
+        d[8..10].copy_from_slice(&sum);
+        d.truncate(HEADER);
+        d
+    }
+
+    #[test]
+    fn a_later_frame_that_is_a_byte_too_short_ends_a_message_all_the_same() {
+        let mut h = Harness::new(Proto::Tcp, 20000);
+        let mut a = Tcp::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, &frame(true, b"\x40\xc1\x01\x3c\x02\x06"));
+        a.stream(&mut h.cx(), Dir::Orig, &short(4, 0x80));
+        a.stream(&mut h.cx(), Dir::Resp, &frame(false, b"\xc0\xc1\x81\0\0"));
+        assert_eq!(h.rows("dnp3")[0]["fc_request"], "READ");
+        // Of three bytes less, it cannot be read.
+        a.stream(&mut h.cx(), Dir::Orig, &frame(true, b"\x40\xc1\x02\x3c\x02\x06"));
+        a.stream(&mut h.cx(), Dir::Orig, &short(2, 0x80));
+        a.stream(&mut h.cx(), Dir::Resp, &frame(false, b"\xc0\xc1\x81\0\0"));
+        assert_eq!(h.rows("dnp3").len(), 1);
+    }
+
+    #[test]
+    fn what_a_header_alone_cuts_off_stays_before_the_next_message() {
+        let mut h = Harness::new(Proto::Tcp, 20000);
+        let mut a = Tcp::new(&mut h.cx());
+        let read = b"\x3c\x02\x06\x3c\x03\x06\x3c\x04\x06";
+        a.stream(&mut h.cx(), Dir::Orig, &frame(true, &[b"\x40\xc1\x01", &read[..]].concat()));
+        a.stream(&mut h.cx(), Dir::Orig, &short(5, 0));
+        a.stream(&mut h.cx(), Dir::Orig, &frame(true, &[b"\xc0\xc2\x02", &read[..]].concat()));
+        // The link's header is read as objects, and so is the second message.
+        let reason = "out_of_bound: Object_Header:qualifier_field: 3 > 1";
+        let reason = format!("Binpac exception: binpac exception: {reason}");
+        assert_eq!(h.violations(), [(Tag::Dnp3Tcp, reason)]);
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("dnp3")[0]["fc_request"], "READ");
     }
 
     #[test]

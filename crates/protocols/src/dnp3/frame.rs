@@ -2,6 +2,8 @@
 
 /// Bytes of a link header with its checksum.
 const LINK: usize = 10;
+/// Bytes of its fields.
+pub const LINK_FIELDS: usize = LINK - 2;
 /// Bytes that are needed before a frame is looked at: link header and transport.
 pub const HEADER: usize = LINK + 1;
 /// Bytes of a block between checksums.
@@ -72,8 +74,11 @@ impl Link {
     }
 
     /// Bytes of the whole frame with its checksums. `None` if the length is less than the
-    /// header's own.
+    /// header's own; of one byte less the transport byte is taken, and nothing else, as in Zeek.
     pub fn total(&self) -> Option<usize> {
+        if self.length == 4 {
+            return Some(HEADER);
+        }
         let user = usize::from(self.length).checked_sub(5)?;
         Some(LINK + user + 2 * user.div_ceil(BLOCK))
     }

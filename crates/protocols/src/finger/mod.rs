@@ -16,6 +16,8 @@ const MAX_LINE: usize = 1000;
 /// The analyzer of one connection.
 pub struct Analyzer {
     lines: [Lines; 2],
+    /// The originator sent something.
+    asked: bool,
     nul_told: bool,
     lone_cr_told: bool,
 }
@@ -25,6 +27,7 @@ impl Analyzer {
     pub fn new(_cx: &mut Context<'_>) -> Self {
         Self {
             lines: [Lines::new(MAX_LINE), Lines::new(MAX_LINE)],
+            asked: false,
             nul_told: false,
             lone_cr_told: false,
         }
@@ -33,8 +36,13 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if from.is_orig() && data.contains(&0) && !std::mem::replace(&mut self.nul_told, true) {
-            cx.weird("NUL_in_line", "", Some("CONTENTLINE"));
+        if from.is_orig() {
+            // The first byte of a connection without a begin may be there to keep it alive.
+            let keeps = !self.asked && data.len() == 1 && cx.conn.is_partial();
+            self.asked = true;
+            if data.contains(&0) && !keeps && !std::mem::replace(&mut self.nul_told, true) {
+                cx.weird("NUL_in_line", "", Some("CONTENTLINE"));
+            }
         }
         let lines = &mut self.lines[from.index()];
         let mut data = data;
@@ -101,5 +109,18 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Orig, b"b\0\r\n\0");
         let names: Vec<_> = h.rows("weird").iter().map(|r| r["name"].clone()).collect();
         assert_eq!(names, ["NUL_in_line", "contentline_size_exceeded"]);
+    }
+
+    #[test]
+    fn a_nul_may_keep_a_connection_alive() {
+        for (is_partial, told) in [(true, 0), (false, 1)] {
+            let mut h = Harness::new(Proto::Tcp, 79);
+            h.conn.set_partial(is_partial);
+            let mut a = Analyzer::new(&mut h.cx());
+            a.stream(&mut h.cx(), Dir::Orig, b"\0");
+            assert_eq!(h.rows("weird").len(), told);
+            a.stream(&mut h.cx(), Dir::Orig, b"\0");
+            assert_eq!(h.rows("weird").len(), 1);
+        }
     }
 }

@@ -40,12 +40,22 @@ enum Phase {
     Blind,
 }
 
+/// What cannot be understood.
+enum Wrong {
+    /// All that both sides say.
+    Both(Malformed),
+    /// What this side says from here on; the other goes on.
+    Side(Malformed),
+}
+
 /// The analyzer of one connection.
 pub struct Analyzer {
     phase: Phase,
     frames: [Frames; 2],
-    /// What a side sent before it could be understood.
+    /// What a side sent before it could be understood: it is read when more of it comes.
     early: [Vec<Vec<u8>>; 2],
+    /// Sides that are not read any longer.
+    lost: [bool; 2],
     who: Who,
     pending: Option<Pending>,
     /// Rows of the query at hand.
@@ -59,51 +69,42 @@ impl Analyzer {
             phase: Phase::Start,
             frames: [Frames::new(MAX_MESSAGE), Frames::new(MAX_MESSAGE)],
             early: [Vec::new(), Vec::new()],
+            lost: [false; 2],
             who: Who::default(),
             pending: None,
             rows: None,
         }
     }
 
-    fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
-        let before = self.phase;
-        match (self.phase, from) {
-            (Phase::Start, Dir::Resp) | (Phase::Asked, Dir::Orig) => self.wait(from, data)?,
-            (Phase::Asked, Dir::Resp) => self.verdict(cx, data)?,
-            _ => self.messages(cx, from, data)?,
+    fn chunk(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Wrong> {
+        if matches!((self.phase, from), (Phase::Start, Dir::Resp) | (Phase::Asked, Dir::Orig)) {
+            return self.wait(from, data);
         }
-        if self.phase == before {
-            return Ok(());
-        }
-        // What waited for this may be understood now.
-        for from in [Dir::Resp, Dir::Orig] {
-            let is_clear = match self.phase {
-                Phase::Asked => from == Dir::Resp,
-                Phase::Refused | Phase::Plain => true,
-                Phase::Start | Phase::Blind => false,
-            };
-            if is_clear {
-                for chunk in std::mem::take(&mut self.early[from.index()]) {
-                    self.chunk(cx, from, &chunk)?;
-                }
+        let early = std::mem::take(&mut self.early[from.index()]);
+        for chunk in early.iter().map(Vec::as_slice).chain([data]) {
+            match (self.phase, from) {
+                (Phase::Asked, Dir::Resp) => self.verdict(cx, chunk)?,
+                _ => self.messages(cx, from, chunk)?,
             }
         }
         Ok(())
     }
 
-    fn wait(&mut self, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+    fn wait(&mut self, from: Dir, data: &[u8]) -> Result<(), Wrong> {
         let early = &mut self.early[from.index()];
         early.push(data.to_vec());
         if early.len() > MAX_EARLY || early.iter().map(Vec::len).sum::<usize>() > MAX_EARLY_BYTES {
-            return Err("one side says too much before the other");
+            return Err(Wrong::Both("one side says too much before the other"));
         }
         Ok(())
     }
 
     /// The server's word on TLS.
-    fn verdict(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Malformed> {
+    fn verdict(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Result<(), Wrong> {
         let Some((word @ (b'S' | b'N'), rest)) = data.split_first() else {
-            return Err("neither yes nor no to TLS");
+            // Zeek says nothing of it, and waits on.
+            self.lost[Dir::Resp.index()] = true;
+            return Ok(());
         };
         cx.confirm(Tag::Postgresql);
         let mut row = self.pending.take().unwrap_or_else(|| Pending::new(cx.now));
@@ -128,7 +129,7 @@ impl Analyzer {
         Ok(())
     }
 
-    fn messages(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
+    fn messages(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Wrong> {
         let mut rest = data;
         let mut frames =
             std::mem::replace(&mut self.frames[from.index()], Frames::new(MAX_MESSAGE));
@@ -140,9 +141,23 @@ impl Analyzer {
             let cut = frame.len() < need(frame);
             result = match from {
                 Dir::Orig if is_first => self.first(cx, frame),
-                Dir::Orig => Frontend::parse(frame, cut).map(|m| self.frontend(cx, m)),
-                Dir::Resp => Backend::parse(frame, cut).map(|m| self.backend(cx, &m)),
-            };
+                Dir::Orig => Frontend::parse(frame, cut).map(|(m, wrong)| {
+                    self.frontend(cx, m);
+                    wrong
+                }),
+                Dir::Resp => Backend::parse(frame, cut).map(|(m, wrong)| {
+                    self.backend(cx, &m);
+                    wrong
+                }),
+            }
+            .and_then(|wrong| wrong.map_or(Ok(()), Err))
+            .map_err(|wrong| match frame.len() {
+                // What is no session at all is told before it is known which side is read how.
+                message::FIRST_HEADER if is_first && self.phase == Phase::Start => {
+                    Wrong::Both(wrong)
+                }
+                _ => Wrong::Side(wrong),
+            });
             // What follows the wish for TLS has to wait.
             if is_first && self.phase == Phase::Asked {
                 if !rest.is_empty() {
@@ -155,24 +170,33 @@ impl Analyzer {
         result
     }
 
-    fn first(&mut self, cx: &mut Context<'_>, frame: &[u8]) -> Result<(), Malformed> {
-        match First::parse(frame)? {
-            First::Tls if self.phase == Phase::Refused => Err("asks for TLS again"),
+    fn first(
+        &mut self,
+        cx: &mut Context<'_>,
+        frame: &[u8],
+    ) -> Result<Option<Malformed>, Malformed> {
+        let (message, wrong) = First::parse(frame)?;
+        match message {
+            First::Tls if self.phase == Phase::Refused => return Err("asks for TLS again"),
             First::Tls => {
                 self.row(cx).ask("ssl_request");
                 self.phase = Phase::Asked;
-                Ok(())
             }
             First::Startup(parameters) => {
+                if !parameters.is_empty() {
+                    self.row(cx);
+                }
                 for (name, value) in parameters {
                     self.who.parameter(name, value);
                 }
-                self.row(cx).ask("startup");
-                cx.confirm(Tag::Postgresql);
                 self.phase = Phase::Plain;
-                Ok(())
+                if wrong.is_none() {
+                    self.row(cx).ask("startup");
+                    cx.confirm(Tag::Postgresql);
+                }
             }
         }
+        Ok(wrong)
     }
 
     fn frontend(&mut self, cx: &mut Context<'_>, message: Frontend<'_>) {
@@ -221,6 +245,9 @@ impl Analyzer {
                 row.success = Some(false);
                 self.write(cx);
             }
+            Backend::Unfinished => {
+                self.row(cx);
+            }
             Backend::Notice(fields) if fields.is_empty() => {}
             Backend::Notice(fields) => tell(self.row(cx), fields),
             Backend::Row => {
@@ -254,9 +281,11 @@ impl Analyzer {
         self.early = [Vec::new(), Vec::new()];
     }
 
-    fn refuse(&mut self, cx: &mut Context<'_>, reason: Malformed, data: &[u8]) {
-        self.give_up();
-        cx.violation(Tag::Postgresql, reason, data);
+    /// Reads a side no longer.
+    fn lose(&mut self, cx: &mut Context<'_>, from: Dir, reason: Malformed) {
+        self.lost[from.index()] = true;
+        self.frames[from.index()].reset();
+        cx.violation(Tag::Postgresql, reason, &[]);
     }
 }
 
@@ -272,18 +301,28 @@ fn tell(row: &mut Pending, fields: &[(u8, &[u8])]) {
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
-        if self.phase != Phase::Blind
-            && !data.is_empty()
-            && let Err(reason) = self.chunk(cx, from, data)
-        {
-            self.refuse(cx, reason, data);
+        if self.phase == Phase::Blind || self.lost[from.index()] || data.is_empty() {
+            return;
+        }
+        match self.chunk(cx, from, data) {
+            Ok(()) => {}
+            Err(Wrong::Side(reason)) => self.lose(cx, from, reason),
+            Err(Wrong::Both(reason)) => {
+                self.give_up();
+                cx.violation(Tag::Postgresql, reason, data);
+            }
         }
     }
 
-    fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, _len: u64) {
-        if self.phase != Phase::Blind {
-            self.refuse(cx, "part of the stream is missing", &[]);
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        if self.frames[from.index()].has_partial() {
+            self.lose(cx, from, "stream ends within a message");
         }
+    }
+
+    fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
+        // It says nothing against the protocol.
+        self.give_up();
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
@@ -395,14 +434,20 @@ mod tests {
         let ok = [&b"R\0\0\0\x08\0\0\0\0"[..], READY].concat();
         let early = [&b"N"[..], &ok].concat();
         let both = [ASK, STARTUP].concat();
-        let h = run(&[(Dir::Resp, &early[..1]), (Dir::Orig, &both), (Dir::Resp, &ok)]);
-        assert_eq!(
-            told(&h),
-            [
-                "- | ssl_request | - | ssl_reply | N | F | -",
-                "bob | startup | - | auth_ok | - | T | -"
-            ]
-        );
+        // What waited is read when more of that side comes.
+        let chunks: &[(Dir, &[u8])] = &[
+            (Dir::Resp, &early[..1]),
+            (Dir::Orig, &both),
+            (Dir::Resp, &ok),
+            (Dir::Orig, b"X\0\0\0\x04"),
+        ];
+        let refused = "- | ssl_request | - | ssl_reply | N | F | -";
+        let ready = "- | - | - | auth_ok | - | T | -";
+        assert_eq!(told(&run(&chunks[..2])), ["- | ssl_request | - | - | - | - | -"]);
+        assert_eq!(told(&run(&chunks[..3])), [refused, ready]);
+        let (startup, end) =
+            ("bob | startup | - | - | - | - | -", "bob | terminate | - | - | - | - | -");
+        assert_eq!(told(&run(chunks)), [refused, ready, startup, end]);
         let h = run(&[(Dir::Resp, &b"x"[..]); MAX_EARLY + 1]);
         assert!(h.violated(Tag::Postgresql));
     }
@@ -424,7 +469,7 @@ mod tests {
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, STARTUP);
         a.gap(&mut h.cx(), Dir::Resp, 7);
-        assert!(h.violated(Tag::Postgresql));
+        assert!(!h.violated(Tag::Postgresql));
         a.stream(&mut h.cx(), Dir::Orig, b"Q\0\0\0\x07ab\0");
         a.finish(&mut h.cx());
         assert_eq!(told(&h), ["bob | startup | - | - | - | - | -"]);
@@ -432,7 +477,43 @@ mod tests {
             let h = run(&[(Dir::Orig, wrong)]);
             assert!(h.violated(Tag::Postgresql) && !h.confirmed(Tag::Postgresql), "{wrong:?}");
         }
-        assert!(run(&[(Dir::Orig, ASK), (Dir::Resp, b"J")]).violated(Tag::Postgresql));
+        // An answer that is none says nothing against it, but the client may not say much more.
+        let mut chunks = vec![(Dir::Orig, ASK), (Dir::Resp, &b"E"[..])];
+        assert!(!run(&chunks).violated(Tag::Postgresql));
+        chunks.extend([(Dir::Orig, &b"x"[..]); MAX_EARLY + 1]);
+        assert!(run(&chunks).violated(Tag::Postgresql));
+    }
+
+    #[test]
+    fn what_comes_before_nonsense_counts() {
+        let (o, r) = (Dir::Orig, Dir::Resp);
+        // A parameter without a value.
+        let startup = b"\0\0\0\x1a\0\x03\0\0user\0bob\0options\0\0\0";
+        let h = run(&[(o, startup)]);
+        assert!(h.violated(Tag::Postgresql) && !h.confirmed(Tag::Postgresql));
+        assert_eq!(told(&h), ["bob | - | - | - | - | - | -"]);
+        // A query with more behind it; the server is read on.
+        let h = run(&[(o, STARTUP), (o, b"Q\0\0\0\x08ab\0c"), (o, b"X\0\0\0\x04"), (r, READY)]);
+        assert!(h.violated(Tag::Postgresql));
+        assert_eq!(
+            told(&h),
+            ["bob | startup | - | - | - | - | -", "bob | simple_query | ab | - | - | T | 0"]
+        );
+        // Fields of an error without its end make a row, though it is empty.
+        let h = run(&[(o, STARTUP), (r, READY), (r, b"E\0\0\0\x0bSERROR\0")]);
+        assert_eq!(told(&h)[1], "bob | - | - | - | - | - | -");
+    }
+
+    #[test]
+    fn the_end_within_a_message_is_a_violation() {
+        let mut h = Harness::new(Proto::Tcp, 5432);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, STARTUP);
+        a.end(&mut h.cx(), Dir::Orig);
+        assert!(!h.violated(Tag::Postgresql));
+        a.stream(&mut h.cx(), Dir::Resp, &READY[..5]);
+        a.end(&mut h.cx(), Dir::Resp);
+        assert!(h.violated(Tag::Postgresql));
     }
 
     #[test]

@@ -9,13 +9,19 @@ const SSL_REQUEST: u32 = 80_877_103;
 const MAJOR: u8 = 3;
 
 /// Length and version of a first message.
-const FIRST_HEADER: usize = 8;
+pub const FIRST_HEADER: usize = 8;
 
 /// Kinds of authentication that there are: 0 to 12.
 const LAST_AUTHENTICATION: u32 = 12;
 
 /// Why bytes are no message.
 pub type Malformed = &'static str;
+
+/// A message, and what is wrong behind the part of it that was read: that much counts all the same.
+pub type Read<M> = Result<(M, Option<Malformed>), Malformed>;
+
+/// Behind what a message is made of there is more.
+const MORE: Malformed = "message is longer than what it is made of";
 
 /// Bytes of a first message from its length on, or how many are needed to tell. Of what is of another
 /// version, or another protocol, only the header.
@@ -51,30 +57,38 @@ impl<'a> First<'a> {
     ///
     /// # Errors
     /// When it is neither.
-    pub fn parse(data: &'a [u8]) -> Result<Self, Malformed> {
+    pub fn parse(data: &'a [u8]) -> Read<Self> {
         let mut b = Bytes(data);
         let cut = "startup message is cut short";
         let length = b.u32().ok_or(cut)?;
         let code = b.u32().ok_or(cut)?;
         match (length, code) {
             (..8, _) => Err("startup message says that it is shorter than its header"),
-            (8, SSL_REQUEST) => Ok(Self::Tls),
+            (8, SSL_REQUEST) => Ok((Self::Tls, None)),
             _ if code >> 16 != u32::from(MAJOR) => Err("unsupported major version"),
-            _ => parameters(b.rest()).map(Self::Startup),
+            _ => {
+                let (parameters, wrong) = parameters(b.rest());
+                Ok((Self::Startup(parameters), wrong))
+            }
         }
     }
 }
 
-fn parameters(data: &[u8]) -> Result<Vec<Parameter<'_>>, Malformed> {
-    let mut b = data.strip_suffix(b"\0").ok_or("startup message has no end")?;
+/// All parameters up to the first that is none.
+fn parameters(data: &[u8]) -> (Vec<Parameter<'_>>, Option<Malformed>) {
     let mut out = Vec::new();
+    let no_end = Some("startup message has no end");
+    let Some((last, mut b)) = data.split_last() else { return (out, no_end) };
     while !b.is_empty() {
-        let name = take_text(&mut b, is_name).filter(|n| !n.is_empty());
-        let name = name.ok_or("startup message has a parameter without a name")?;
-        let value = take_text(&mut b, is_printable).filter(|v| !v.is_empty());
-        out.push((name, value.ok_or("startup message has a parameter without a value")?));
+        let Some(name) = take_text(&mut b, is_name).filter(|n| !n.is_empty()) else {
+            return (out, Some("startup message has a parameter without a name"));
+        };
+        let Some(value) = take_text(&mut b, is_printable).filter(|v| !v.is_empty()) else {
+            return (out, Some("startup message has a parameter without a value"));
+        };
+        out.push((name, value));
     }
-    Ok(out)
+    (out, no_end.filter(|_| *last != 0))
 }
 
 fn is_name(b: u8) -> bool {
@@ -114,20 +128,20 @@ impl<'a> Frontend<'a> {
     ///
     /// # Errors
     /// When its body is not what its type says.
-    pub fn parse(data: &'a [u8], cut: bool) -> Result<Self, Malformed> {
+    pub fn parse(data: &'a [u8], cut: bool) -> Read<Self> {
         let (ty, mut body) = split(data)?;
-        match ty {
-            b'X' if !body.is_empty() => Err("message of termination has a body"),
-            b'X' => Ok(Self::Terminate),
-            b'Q' if cut => Ok(Self::Query(body)),
-            b'Q' => {
-                let query = take_string(&mut body).ok_or("query has no end")?;
-                if body.is_empty() { Ok(Self::Query(query)) } else { Err("query ends early") }
-            }
-            _ => Ok(Self::Other(ty)),
-        }
+        let message = match ty {
+            b'X' => Self::Terminate,
+            b'Q' if cut => return Ok((Self::Query(body), None)),
+            b'Q' => Self::Query(take_string(&mut body).ok_or("query has no end")?),
+            _ => return Ok((Self::Other(ty), None)),
+        };
+        Ok((message, more(body)))
     }
 }
+
+/// The letter of a field, and what it says.
+pub type Field<'a> = (u8, &'a [u8]);
 
 /// A server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,9 +151,11 @@ pub enum Backend<'a> {
     /// `R`: how the client shall prove who it is.
     Authentication(u32),
     /// `E`: fields of an error, by their letters.
-    Error(Vec<(u8, &'a [u8])>),
+    Error(Vec<Field<'a>>),
+    /// Fields of an error without its end.
+    Unfinished,
     /// `N`: fields of a notice.
-    Notice(Vec<(u8, &'a [u8])>),
+    Notice(Vec<Field<'a>>),
     /// `D`: a row.
     Row,
     /// `Z`: the next query may come; with the state of the transaction.
@@ -153,38 +169,49 @@ impl<'a> Backend<'a> {
     ///
     /// # Errors
     /// When its body is not what its type says.
-    pub fn parse(data: &'a [u8], cut: bool) -> Result<Self, Malformed> {
+    pub fn parse(data: &'a [u8], cut: bool) -> Read<Self> {
         let (ty, body) = split(data)?;
         let mut b = Bytes(body);
-        match ty {
+        let message = match ty {
             b'R' => {
                 let kind = b.u32().ok_or("authentication has no kind")?;
                 match kind {
-                    0 if b.is_empty() => Ok(Self::AuthenticationOk),
-                    0 => Err("authentication is done, but there is more"),
-                    1..=LAST_AUTHENTICATION => Ok(Self::Authentication(kind)),
-                    _ => Err("authentication of no known kind"),
+                    0 if b.is_empty() => Self::AuthenticationOk,
+                    0 => return Err("authentication is done, but there is more"),
+                    1..=LAST_AUTHENTICATION => Self::Authentication(kind),
+                    _ => return Err("authentication of no known kind"),
                 }
             }
-            b'E' => fields(body, cut).map(Self::Error),
-            b'N' => fields(body, cut).map(Self::Notice),
-            b'D' => b.u16().map(|_| Self::Row).ok_or("row has no number of columns"),
+            b'E' | b'N' => {
+                let (fields, end) = fields(body, cut);
+                return match (ty, end) {
+                    (b'N', end) => Ok((Self::Notice(fields), end.err())),
+                    (_, Err(wrong)) if fields.is_empty() && wrong != MORE => Err(wrong),
+                    (_, Err(wrong)) if wrong != MORE => Ok((Self::Unfinished, Some(wrong))),
+                    (_, end) => Ok((Self::Error(fields), end.err())),
+                };
+            }
+            b'D' => b.u16().map(|_| Self::Row).ok_or("row has no number of columns")?,
             b'Z' => match body {
-                [state @ (b'I' | b'T' | b'E')] => Ok(Self::Ready(*state)),
-                _ => Err("server is ready in no known state"),
+                [state @ (b'I' | b'T' | b'E'), rest @ ..] => {
+                    return Ok((Self::Ready(*state), more(rest)));
+                }
+                _ => return Err("server is ready in no known state"),
             },
-            b'K' if body.len() < 8 => Err("key of the backend is cut short"),
+            b'K' if body.len() < 8 => return Err("key of the backend is cut short"),
+            b'K' => return Ok((Self::Other(ty), more(&body[8..]))),
             b'S' if !cut => {
                 let mut rest = body;
                 let name = take_text(&mut rest, is_name).filter(|n| !n.is_empty());
                 let value = take_text(&mut rest, is_printable);
                 match (name, value, rest) {
-                    (Some(_), Some(_), []) => Ok(Self::Other(ty)),
-                    _ => Err("status of a parameter is no text"),
+                    (Some(_), Some(_), []) => Self::Other(ty),
+                    _ => return Err("status of a parameter is no text"),
                 }
             }
-            _ => Ok(Self::Other(ty)),
-        }
+            _ => Self::Other(ty),
+        };
+        Ok((message, None))
     }
 }
 
@@ -199,19 +226,24 @@ fn split(data: &[u8]) -> Result<(u8, &[u8]), Malformed> {
     Ok((ty, b.rest()))
 }
 
-fn fields(mut body: &[u8], cut: bool) -> Result<Vec<(u8, &[u8])>, Malformed> {
+fn more(rest: &[u8]) -> Option<Malformed> {
+    (!rest.is_empty()).then_some(MORE)
+}
+
+/// Fields up to the end, or to where there is none.
+fn fields(mut body: &[u8], cut: bool) -> (Vec<Field<'_>>, Result<(), Malformed>) {
     let mut out = Vec::new();
     loop {
         match body {
-            [0] => return Ok(out),
-            [] if cut => return Ok(out),
-            [] | [0, ..] => return Err("fields have no end"),
+            [0, rest @ ..] => return (out, more(rest).map_or(Ok(()), Err)),
+            [] if cut => return (out, Ok(())),
+            [] => return (out, Err("fields have no end")),
             [code, rest @ ..] => {
                 body = rest;
                 match take_string(&mut body) {
                     Some(value) => out.push((*code, value)),
-                    None if cut => return Ok(out),
-                    None => return Err("field has no end"),
+                    None if cut => return (out, Ok(())),
+                    None => return (out, Err("field has no end")),
                 }
             }
         }
@@ -223,13 +255,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn whole<M>(read: Read<M>) -> Option<M> {
+        read.ok().filter(|(_, wrong)| wrong.is_none()).map(|(message, _)| message)
+    }
+
     #[test]
     fn first_messages() {
-        assert_eq!(First::parse(b"\0\0\0\x08\x04\xd2\x16\x2f"), Ok(First::Tls));
+        let parse = |d| whole(First::parse(d));
+        assert_eq!(parse(b"\0\0\0\x08\x04\xd2\x16\x2f"), Some(First::Tls));
         let startup = b"\0\0\0\x12\0\x03\0\0user\0bob\0\0";
         assert_eq!(first_length(startup), startup.len());
-        assert_eq!(First::parse(startup), Ok(First::Startup(vec![(b"user", b"bob")])));
-        assert_eq!(First::parse(b"\0\0\0\x09\0\x03\0\x02\0"), Ok(First::Startup(vec![])));
+        assert_eq!(parse(startup), Some(First::Startup(vec![(b"user", b"bob")])));
+        assert_eq!(parse(b"\0\0\0\x09\0\x03\0\x02\0"), Some(First::Startup(vec![])));
         for wrong in [
             &b"\0\0\0\x07\0\x03\0\0"[..],
             b"\0\0\0\x08\0\x03\0\0",
@@ -242,8 +279,14 @@ mod tests {
             b"\0\0\0\x11\0\x03\0\0user\0bob\0",
             b"\0\0\0",
         ] {
-            assert!(First::parse(wrong).is_err(), "{wrong:?}");
+            assert_eq!(parse(wrong), None, "{wrong:?}");
         }
+        // What comes before a parameter without a value counts.
+        let Ok((message, Some(_))) = First::parse(b"\0\0\0\x1a\0\x03\0\0user\0bob\0options\0\0\0")
+        else {
+            panic!("nothing is wrong")
+        };
+        assert_eq!(message, First::Startup(vec![(b"user", b"bob")]));
     }
 
     #[test]
@@ -260,30 +303,34 @@ mod tests {
     fn messages_of_clients() {
         let query = b"Q\0\0\0\x0cselect\0";
         assert_eq!(length(query), 13);
-        assert_eq!(Frontend::parse(b"Q\0\0\0\x0bselect\0", false), Ok(Frontend::Query(b"select")));
-        assert_eq!(Frontend::parse(b"Q\0\0\x10\0sel", true), Ok(Frontend::Query(b"sel")));
-        assert_eq!(Frontend::parse(b"X\0\0\0\x04", false), Ok(Frontend::Terminate));
-        assert_eq!(Frontend::parse(b"P\0\0\0\x05x", false), Ok(Frontend::Other(b'P')));
-        for wrong in [&b"Q\0\0\0\x07sel"[..], b"Q\0\0\0\x08se\0l", b"X\0\0\0\x05x", b"Q\0\0\0\x03"]
-        {
-            assert!(Frontend::parse(wrong, false).is_err(), "{wrong:?}");
-        }
+        let parse = |d, cut| whole(Frontend::parse(d, cut));
+        assert_eq!(parse(b"Q\0\0\0\x0bselect\0", false), Some(Frontend::Query(b"select")));
+        assert_eq!(parse(b"Q\0\0\x10\0sel", true), Some(Frontend::Query(b"sel")));
+        assert_eq!(parse(b"X\0\0\0\x04", false), Some(Frontend::Terminate));
+        assert_eq!(parse(b"P\0\0\0\x05x", false), Some(Frontend::Other(b'P')));
+        assert!(Frontend::parse(b"Q\0\0\0\x07sel", false).is_err());
+        assert!(Frontend::parse(b"Q\0\0\0\x03", false).is_err());
+        // What is read before too much counts.
+        let read = Frontend::parse(b"Q\0\0\0\x08se\0l", false);
+        assert_eq!(read, Ok((Frontend::Query(b"se"), Some(MORE))));
+        let read = Frontend::parse(b"X\0\0\0\x05x", false);
+        assert_eq!(read, Ok((Frontend::Terminate, Some(MORE))));
     }
 
     #[test]
     fn messages_of_servers() {
-        let parse = |d| Backend::parse(d, false);
-        assert_eq!(parse(b"R\0\0\0\x08\0\0\0\0"), Ok(Backend::AuthenticationOk));
-        assert_eq!(parse(b"R\0\0\0\x0c\0\0\0\x05salt"), Ok(Backend::Authentication(5)));
-        assert_eq!(parse(b"D\0\0\0\x06\0\0"), Ok(Backend::Row));
-        assert_eq!(parse(b"Z\0\0\0\x05T"), Ok(Backend::Ready(b'T')));
-        assert_eq!(parse(b"S\0\0\0\x08a\0b\0"), Ok(Backend::Other(b'S')));
+        let parse = |d| whole(Backend::parse(d, false));
+        assert_eq!(parse(b"R\0\0\0\x08\0\0\0\0"), Some(Backend::AuthenticationOk));
+        assert_eq!(parse(b"R\0\0\0\x0c\0\0\0\x05salt"), Some(Backend::Authentication(5)));
+        assert_eq!(parse(b"D\0\0\0\x06\0\0"), Some(Backend::Row));
+        assert_eq!(parse(b"Z\0\0\0\x05T"), Some(Backend::Ready(b'T')));
+        assert_eq!(parse(b"S\0\0\0\x08a\0b\0"), Some(Backend::Other(b'S')));
         let error = b"E\0\0\0\x10SERROR\0C1\0\0";
-        assert_eq!(parse(error), Ok(Backend::Error(vec![(b'S', b"ERROR"), (b'C', b"1")])));
-        assert_eq!(parse(b"N\0\0\0\x05\0"), Ok(Backend::Notice(vec![])));
+        assert_eq!(parse(error), Some(Backend::Error(vec![(b'S', b"ERROR"), (b'C', b"1")])));
+        assert_eq!(parse(b"N\0\0\0\x05\0"), Some(Backend::Notice(vec![])));
         assert_eq!(
-            Backend::parse(b"E\0\0\x10\0SERROR\0C1", true),
-            Ok(Backend::Error(vec![(b'S', b"ERROR")]))
+            whole(Backend::parse(b"E\0\0\x10\0SERROR\0C1", true)),
+            Some(Backend::Error(vec![(b'S', b"ERROR")]))
         );
         for wrong in [
             &b"R\0\0\0\x09\0\0\0\0x"[..],
@@ -291,15 +338,19 @@ mod tests {
             b"R\0\0\0\x04",
             b"D\0\0\0\x05\0",
             b"Z\0\0\0\x05x",
-            b"Z\0\0\0\x06II",
             b"K\0\0\0\x08\0\0\0\0",
             b"S\0\0\0\x07\0b\0",
             b"E\0\0\0\x0aSERROR",
-            b"E\0\0\0\x0bSERROR\0",
-            b"E\0\0\0\x06\0\0",
         ] {
-            assert!(parse(wrong).is_err(), "{wrong:?}");
+            assert!(Backend::parse(wrong, false).is_err(), "{wrong:?}");
         }
+        let part = |d| Backend::parse(d, false).ok().filter(|(_, wrong)| wrong.is_some());
+        let part = |d| part(d).map(|(message, _)| message);
+        assert_eq!(part(b"Z\0\0\0\x06II"), Some(Backend::Ready(b'I')));
+        assert_eq!(part(b"K\0\0\0\x0d\0\0\0\0\0\0\0\0x"), Some(Backend::Other(b'K')));
+        assert_eq!(part(b"E\0\0\0\x0bSERROR\0"), Some(Backend::Unfinished));
+        assert_eq!(part(b"N\0\0\0\x08Ma\0H"), Some(Backend::Notice(vec![(b'M', b"a")])));
+        assert_eq!(part(b"E\0\0\0\x06\0\0"), Some(Backend::Error(vec![])));
     }
 
     proptest! {

@@ -175,7 +175,7 @@ pub struct Analyzer {
     asked: bool,
     /// Looking for the end of a line of the server, where an answer may begin: its first byte is there.
     lost: Option<bool>,
-    /// Was lost before.
+    /// Was lost before: nothing tells that what came since is what it seems, as Zeek says at the end.
     was_lost: bool,
     /// Nothing more is to be read.
     blind: bool,
@@ -203,14 +203,21 @@ impl Analyzer {
             if self.lost.is_some() && !self.find_line(&mut rest) {
                 return Ok(());
             }
+            let begin = rest;
+            let goes_on = self.values.is_partial();
             match self.values.next(&mut rest) {
                 Ok(None) => return Ok(()),
                 Ok(Some(value)) => {
                     cx.confirm(Tag::Redis);
                     self.state.reply(cx, value);
                 }
-                Err(_) if !self.was_lost => self.lose(),
-                Err(reason) => return Err(reason),
+                Err(_) => {
+                    self.lose();
+                    // The next line is looked for from the begin of the value on, where that is here.
+                    if !goes_on {
+                        rest = begin;
+                    }
+                }
             }
         }
     }
@@ -254,14 +261,23 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, _len: u64) {
-        if self.blind {
-            return;
+    fn end(&mut self, cx: &mut Context<'_>, from: Dir) {
+        let wrong = match from {
+            Dir::Orig => self.commands.is_partial(),
+            Dir::Resp => self.was_lost || self.values.is_partial(),
+        };
+        if wrong && !self.blind {
+            self.refuse(cx, "stream ends within a value, or parts of it were lost", &[]);
         }
-        if from == Dir::Resp && !self.was_lost {
-            self.lose();
-        } else {
-            self.refuse(cx, "part of the stream is missing", &[]);
+    }
+
+    fn gap(&mut self, cx: &mut Context<'_>, from: Dir, _len: u64) {
+        match from {
+            // It says nothing against the protocol.
+            Dir::Orig => self.blind = true,
+            Dir::Resp if self.blind => {}
+            Dir::Resp if !self.asked => self.refuse(cx, "server speaks first", &[]),
+            Dir::Resp => self.lose(),
         }
     }
 
@@ -394,11 +410,7 @@ mod tests {
 
     #[test]
     fn servers_that_speak_first_and_nonsense() {
-        for chunks in [
-            &[(R, &b"+OK ready\r\n"[..])][..],
-            &[(O, b"*1\r\n:1\r\n")],
-            &[(O, b"a\r\n"), (R, b"x\r\nx\r\n")],
-        ] {
+        for chunks in [&[(R, &b"+OK ready\r\n"[..])][..], &[(O, b"*1\r\n:1\r\n")]] {
             let h = run(chunks);
             assert!(h.violated(Tag::Redis) && !h.confirmed(Tag::Redis), "{chunks:?}");
         }
@@ -414,10 +426,49 @@ mod tests {
         a.stream(&mut h.cx(), R, b"c\r\n+PONG\r\n");
         assert!(!h.violated(Tag::Redis));
         assert_eq!(told(&h).len(), 2);
-        a.gap(&mut h.cx(), O, 46);
+        // Nothing told that the server is understood again.
+        a.end(&mut h.cx(), R);
         assert!(h.violated(Tag::Redis));
         a.stream(&mut h.cx(), R, b"+PONG\r\n");
         a.finish(&mut h.cx());
         assert_eq!(told(&h).len(), 2, "what waited is forgotten");
+    }
+
+    #[test]
+    fn behind_a_gap_of_the_client_nothing_is_read() {
+        let mut h = Harness::new(Proto::Tcp, 6379);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), O, b"PING\r\nGET a\r\n");
+        a.stream(&mut h.cx(), R, b"+PONG\r\n");
+        a.gap(&mut h.cx(), O, 46);
+        a.stream(&mut h.cx(), R, b"+PONG\r\n");
+        a.end(&mut h.cx(), R);
+        a.finish(&mut h.cx());
+        assert!(!h.violated(Tag::Redis));
+        assert_eq!(told(&h), ["PING - - T PONG", "GET a - - -"]);
+    }
+
+    #[test]
+    fn lines_are_looked_for_behind_nonsense_as_often_as_it_comes() {
+        let h = run(&[
+            (O, b"PING\r\nPING\r\nPING\r\n"),
+            (R, b"+PONG\r\n$x\r\n+PONG\r\nx\r\n*1\r\n$y\r\n+PONG\r\n"),
+        ]);
+        assert!(!h.violated(Tag::Redis));
+        assert_eq!(told(&h), ["PING - - T PONG"; 3]);
+    }
+
+    #[test]
+    fn the_end_within_a_value_is_a_violation() {
+        for (from, data) in [(O, &b"PING\r\nGET"[..]), (R, b"+PONG\r\n*1\r\n")] {
+            let mut h = Harness::new(Proto::Tcp, 6379);
+            let mut a = Analyzer::new(&mut h.cx());
+            a.stream(&mut h.cx(), O, b"PING\r\n");
+            a.stream(&mut h.cx(), from, data);
+            a.end(&mut h.cx(), from.other());
+            assert!(!h.violated(Tag::Redis));
+            a.end(&mut h.cx(), from);
+            assert!(h.violated(Tag::Redis), "{from:?}");
+        }
     }
 }

@@ -133,6 +133,11 @@ pub struct Commands {
 }
 
 impl Commands {
+    /// Whether the begin of a command waits for its rest.
+    pub fn is_partial(&self) -> bool {
+        self.want != Want::Command
+    }
+
     /// The next command; takes it off `data`. `None` when it is not complete: then all of `data` is
     /// taken, and the rest of the command is expected next.
     ///

@@ -77,6 +77,11 @@ pub struct Values {
 }
 
 impl Values {
+    /// Whether the begin of a value waits for its rest.
+    pub fn is_partial(&self) -> bool {
+        self.want != Want::Kind || self.described || !self.levels.is_empty()
+    }
+
     /// The next value; takes it off `data`. `None` when it is not complete: then all of `data` is taken,
     /// and the rest of the value is expected next.
     ///

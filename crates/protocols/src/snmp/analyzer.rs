@@ -6,7 +6,6 @@ use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
-use crate::support::ber;
 
 /// The analyzer of one connection.
 pub struct Analyzer {
@@ -22,10 +21,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
-        if let Some(n) = ber::long_length(data) {
-            cx.long_number(n);
-        }
-        let parsed = Message::parse(data);
+        let parsed = Message::parse_with(data, &mut |n| cx.long_number(n));
         let header = parsed.as_ref().map_or_else(|e| e.after_header, |_| true);
         if parsed.as_ref().is_ok_and(|m| m.odd_flags) {
             cx.violation(Tag::Snmp, "Invalid v3 HeaderData msgFlags", b"");

@@ -42,7 +42,7 @@ pub struct Message<'a> {
     pub description: Option<&'a [u8]>,
     /// `sysUpTime.0` in hundredths of a second, if told.
     pub up_time: Option<u64>,
-    /// What is too long in the body, in its order.
+    /// What is too long in header and body, in the order in which it is asked for when all is read.
     pub too_long: Vec<TooLong>,
     /// Whether the flags of version 3 are a byte, as they must be.
     pub odd_flags: bool,
@@ -67,10 +67,68 @@ const IP_ADDRESS: u8 = 0x40;
 /// Tag of hundredths of a second (RFC 1155).
 const TIME_TICKS: u8 = 0x43;
 
+/// What is read of a datagram. Numbers that are too long are told as soon as they are read, if their
+/// value is asked for then: those of lengths, of the version and of the security model.
+struct Reader<'a, 'f> {
+    b: Bytes<'a>,
+    long: &'f mut dyn FnMut(usize),
+}
+
+impl<'a> Reader<'a, '_> {
+    fn look(&mut self) {
+        if let Some(n) = ber::long_length(self.b.0) {
+            (self.long)(n);
+        }
+    }
+
+    fn head(&mut self) -> Result<ber::Head> {
+        self.look();
+        ber::head(&mut self.b)
+    }
+
+    fn sequence(&mut self) -> Result<ber::Head> {
+        self.look();
+        ber::sequence(&mut self.b)
+    }
+
+    fn value(&mut self) -> Result<(u8, &'a [u8])> {
+        self.look();
+        ber::value(&mut self.b)
+    }
+
+    fn tagged(&mut self, tag: u8) -> Result<&'a [u8]> {
+        self.look();
+        ber::tagged(&mut self.b, tag)
+    }
+
+    fn number(&mut self) -> Result<&'a [u8]> {
+        self.look();
+        ber::number(&mut self.b)
+    }
+
+    /// A number whose value is asked for at once.
+    fn integer(&mut self) -> Result<u64> {
+        let number = self.number()?;
+        if number.len() > MAX_NUMBER {
+            (self.long)(number.len());
+        }
+        Ok(ber::unsigned(number))
+    }
+}
+
 impl<'a> Message<'a> {
     /// Parses a datagram.
     pub fn parse(data: &'a [u8]) -> std::result::Result<Self, Malformed<'a>> {
-        let mut b = Bytes(data);
+        Self::parse_with(data, &mut |_| {})
+    }
+
+    /// [`parse`](Self::parse), telling `long` of the bytes of each length and number that is too long
+    /// and was asked for while reading, whether all can be read or not.
+    pub fn parse_with(
+        data: &'a [u8],
+        long: &mut dyn FnMut(usize),
+    ) -> std::result::Result<Self, Malformed<'a>> {
+        let mut b = Reader { b: Bytes(data), long };
         let failed = |after_header| move |reason| Malformed { after_header, told: None, reason };
         let (mut message, then) = header(&mut b).map_err(failed(false))?;
         match then {
@@ -96,13 +154,13 @@ impl<'a> Message<'a> {
     }
 
     /// Reads an integer that must be no longer than an unsigned one of 64 bits.
-    fn integer(&mut self, b: &mut Bytes<'_>) -> Result<()> {
-        self.note_number(ber::number(b)?);
+    fn integer(&mut self, b: &mut Reader<'_, '_>) -> Result<()> {
+        self.note_number(b.number()?);
         Ok(())
     }
 
-    fn body(&mut self, b: &mut Bytes<'a>) -> Result<()> {
-        let tag = ber::head(b)?.tag;
+    fn body(&mut self, b: &mut Reader<'a, '_>) -> Result<()> {
+        let tag = b.head()?.tag;
         self.kind = Some(match tag {
             0xa0 | 0xa1 => Kind::Get,
             0xa2 => Kind::Response,
@@ -112,12 +170,12 @@ impl<'a> Message<'a> {
         });
         match tag {
             0xa4 => {
-                let enterprise = ber::tagged(b, ber::OBJECT_IDENTIFIER)?;
+                let enterprise = b.tagged(ber::OBJECT_IDENTIFIER)?;
                 self.note_name(enterprise);
-                ber::tagged(b, IP_ADDRESS)?;
+                b.tagged(IP_ADDRESS)?;
                 self.integer(b)?;
                 self.integer(b)?;
-                let ticks = ber::tagged(b, TIME_TICKS)?;
+                let ticks = b.tagged(TIME_TICKS)?;
                 self.note_number(ticks);
             }
             0xa0..=0xa8 => {
@@ -127,11 +185,11 @@ impl<'a> Message<'a> {
             }
             _ => return Ok(()),
         }
-        ber::sequence(b)?;
-        while !b.is_empty() {
-            ber::sequence(b)?;
-            let name = ber::tagged(b, ber::OBJECT_IDENTIFIER)?;
-            let (tag, value) = ber::value(b)?;
+        b.sequence()?;
+        while !b.b.is_empty() {
+            b.sequence()?;
+            let name = b.tagged(ber::OBJECT_IDENTIFIER)?;
+            let (tag, value) = b.value()?;
             self.bindings += 1;
             self.note_name(name);
             match tag {
@@ -176,9 +234,9 @@ enum Then {
 }
 
 /// The header, and what follows.
-fn header<'a>(b: &mut Bytes<'a>) -> Result<(Message<'a>, Then)> {
-    ber::sequence(b)?;
-    let version = ber::integer(b)?;
+fn header<'a>(b: &mut Reader<'a, '_>) -> Result<(Message<'a>, Then)> {
+    b.sequence()?;
+    let version = b.integer()?;
     let mut message = Message {
         version,
         community: None,
@@ -191,27 +249,39 @@ fn header<'a>(b: &mut Bytes<'a>) -> Result<(Message<'a>, Then)> {
     };
     let then = match version {
         0 | 1 => {
-            message.community = Some(ber::tagged(b, ber::OCTET_STRING)?);
+            message.community = Some(b.tagged(ber::OCTET_STRING)?);
             Then::Body
         }
         3 => {
-            ber::sequence(b)?;
-            ber::integer(b)?;
-            ber::integer(b)?;
-            message.odd_flags = ber::tagged(b, ber::OCTET_STRING)?.len() != 1;
-            let model = ber::integer(b)?;
-            let security = ber::tagged(b, ber::OCTET_STRING)?;
-            let plain = ber::head(b)?.tag == ber::SEQUENCE;
+            b.sequence()?;
+            let [id, max_size] = [b.number()?, b.number()?];
+            message.odd_flags = b.tagged(ber::OCTET_STRING)?.len() != 1;
+            let model = b.number()?;
+            let security = b.tagged(ber::OCTET_STRING)?;
+            let plain = b.head()?.tag == ber::SEQUENCE;
             if plain {
-                ber::tagged(b, ber::OCTET_STRING)?;
-                ber::tagged(b, ber::OCTET_STRING)?;
+                b.tagged(ber::OCTET_STRING)?;
+                b.tagged(ber::OCTET_STRING)?;
             } else {
                 message.kind = Some(Kind::Other);
             }
-            match if model == 3 { user(security) } else { Ok(&[][..]) } {
+            for number in [model, id, max_size, model] {
+                message.note_number(number);
+            }
+            if model.len() > MAX_NUMBER {
+                (b.long)(model.len());
+            }
+            let no_user = User { name: &[], boots: &[], time: &[] };
+            let user = match ber::unsigned(model) {
+                3 => user(&mut Reader { b: Bytes(security), long: &mut *b.long }),
+                _ => Ok(no_user),
+            };
+            match user {
                 // As in Zeek, who sends an encrypted message is not told.
                 Ok(_) if !plain => Then::Nothing,
-                Ok(user) => {
+                Ok(User { name: user, boots, time }) => {
+                    message.note_number(boots);
+                    message.note_number(time);
                     message.community = Some(user).filter(|u| !u.is_empty());
                     Then::Body
                 }
@@ -224,17 +294,23 @@ fn header<'a>(b: &mut Bytes<'a>) -> Result<(Message<'a>, Then)> {
     Ok((message, then))
 }
 
-/// The user's name in the parameters of the user-based security model (RFC 3414 section 2.4).
-fn user(parameters: &[u8]) -> Result<&[u8]> {
-    let mut b = Bytes(parameters);
-    ber::sequence(&mut b)?;
-    ber::tagged(&mut b, ber::OCTET_STRING)?;
-    ber::integer(&mut b)?;
-    ber::integer(&mut b)?;
-    let user = ber::tagged(&mut b, ber::OCTET_STRING)?;
-    ber::tagged(&mut b, ber::OCTET_STRING)?;
-    ber::tagged(&mut b, ber::OCTET_STRING)?;
-    Ok(user)
+/// Of the parameters of the user-based security model (RFC 3414 section 2.4).
+struct User<'a> {
+    name: &'a [u8],
+    /// How often the engine was started.
+    boots: &'a [u8],
+    /// Seconds since then.
+    time: &'a [u8],
+}
+
+fn user<'a>(b: &mut Reader<'a, '_>) -> Result<User<'a>> {
+    b.sequence()?;
+    b.tagged(ber::OCTET_STRING)?;
+    let [boots, time] = [b.number()?, b.number()?];
+    let name = b.tagged(ber::OCTET_STRING)?;
+    b.tagged(ber::OCTET_STRING)?;
+    b.tagged(ber::OCTET_STRING)?;
+    Ok(User { name, boots, time })
 }
 
 #[cfg(test)]
@@ -316,6 +392,32 @@ pub(super) mod tests {
         let wide = get(&[0; 10]);
         let e = Message::parse(&wide).unwrap_err();
         assert_eq!((e.after_header, e.reason), (true, Wrong::Wide(10)));
+    }
+
+    #[test]
+    fn long_numbers_of_headers_and_lengths() {
+        let (nine, n) = (tlv(2, &[&[0; 9]]), tlv(2, &[b"\x03"]));
+        let read = |m: &[u8]| {
+            let mut long = Vec::new();
+            let told = Message::parse_with(m, &mut |n| long.push(n)).map(|m| m.too_long);
+            (long, told.map_err(|e| e.after_header))
+        };
+        let pdu = |kind| tlv(kind, &[&n, &n, &n, &tlv(0x30, &[])]);
+        // A version that is too long is the first one.
+        let m = tlv(0x30, &[&nine, &tlv(4, &[b"public"]), &pdu(0xa0)]);
+        assert_eq!(read(&m), (vec![9], Ok(vec![])));
+        // Nine bytes of length are none.
+        let m = tlv(0x30, &[&n, b"\x30\x89\0\0\0\0\0\0\0\0\0", b"\x31\0"]);
+        assert_eq!(read(&m), (vec![9], Err(false)));
+        let s = |t: &[u8]| tlv(4, &[t]);
+        let usm = tlv(0x30, &[&s(b"e"), &nine, &nine, &s(b"user"), &s(b""), &s(b"")]);
+        let global = tlv(0x30, &[&nine, &n, &s(b"\x03"), &n]);
+        let plain = tlv(0x30, &[&s(b"engine"), &s(b"name"), &pdu(0xa8)]);
+        let m = tlv(0x30, &[&n, &global, &tlv(4, &[&usm]), &plain]);
+        assert_eq!(read(&m), (vec![], Ok(vec![TooLong::Number(9); 3])));
+        let global = tlv(0x30, &[&n, &n, &s(b"\x03"), &nine]);
+        let secret = tlv(0x30, &[&n, &global, &tlv(4, &[&usm]), &s(b"secret")]);
+        assert_eq!(read(&secret), (vec![9], Ok(vec![TooLong::Number(9); 2])));
     }
 
     #[test]

@@ -30,7 +30,6 @@ pub struct Analyzer {
     side: [Side; 2],
     /// The first side's KEXINIT, until the other side's comes.
     first: Option<(Dir, Vec<u8>)>,
-    second_seen: bool,
     session: Option<Session>,
     auth: Auth,
     done: bool,
@@ -64,7 +63,6 @@ impl Analyzer {
         Self {
             side: [side(), side()],
             first: None,
-            second_seen: false,
             session: None,
             auth: Auth::default(),
             done: false,
@@ -183,12 +181,10 @@ impl Analyzer {
                 }
             }
         }
-        if let Some(session) = &mut self.session
-            && !self.second_seen
-        {
+        // Where they agree on nothing that is known, what comes next may be another list.
+        if let Some(session) = &mut self.session {
             session.algorithms(&client, &server);
         }
-        self.second_seen = true;
         Ok(())
     }
 
@@ -228,6 +224,7 @@ impl Analyzer {
         self.side[from.index()].lines.skip_lf(data);
         let version = self.version();
         let mut frames = std::mem::replace(&mut self.side[from.index()].frames, Frames::new(1));
+        let before = frames.partial().len();
         let need = match version {
             Some(1) => message::length1,
             Some(_) => message::length2,
@@ -239,8 +236,9 @@ impl Analyzer {
             Some(_) => self.packet(cx, from, frame),
             None => Err(Malformed),
         });
-        // A length counts as soon as it is told.
+        // A length counts as soon as it is told, once.
         if done.is_none()
+            && before < 4
             && let Some(n) = message::excess(frames.partial())
         {
             let max = message::MAX_PACKET as usize;
@@ -406,6 +404,34 @@ mod tests {
         let r = &h.rows("weird")[0];
         assert_eq!(r["name"], "SSH_max_string_length_exceeded");
         assert_eq!(r["addl"], "16843009 > 2097152");
+    }
+
+    #[test]
+    fn a_length_that_is_too_great_is_told_once() {
+        let h = run(&[
+            (O, b"SSH-2.0-c\n"),
+            (R, b"SSH-2.0-s\n"),
+            (O, b"\x01\x01"),
+            (O, b"\x01\x01"),
+            (O, b"more"),
+            (O, b"more"),
+        ]);
+        let rows = h.rows("weird");
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0]["name"], "SSH_max_packet_length_exceeded");
+    }
+
+    #[test]
+    fn later_lists_count_where_the_first_agree_on_nothing() {
+        let lists = |kex, mac| kexinit([kex, "k", "c", "c", mac, mac, "none", "none"]);
+        let h = run(&[
+            (O, b"SSH-2.0-c\n"),
+            (R, b"SSH-2.0-s\n"),
+            (O, &packet(20, &lists("a", "m"))),
+            (R, &packet(20, &lists("b", "n"))),
+            (R, &packet(20, &lists("a", "m"))),
+        ]);
+        assert_eq!(h.rows("ssh")[0]["mac_alg"], "m");
     }
 
     #[test]

@@ -37,6 +37,11 @@ struct Flow {
 }
 
 impl Flow {
+    /// Whether a frame of this kind goes on with no message, or begins one within another.
+    fn is_out_of_place(&self, kind: u8) -> bool {
+        self.message.is_none() == (kind == opcode::CONTINUATION)
+    }
+
     /// Takes payload off `data`, up to the end of a piece at the most; `at` is its place in the frame.
     /// Returns the piece that is whole.
     fn piece<'s, 'd: 's>(&'s mut self, at: &mut u64, data: &mut &'d [u8]) -> Option<&'s [u8]> {
@@ -85,8 +90,7 @@ impl Analyzer {
         let flow = &mut self.flows[from.index()];
         match event {
             Event::Frame(header) => {
-                let first = flow.message.is_none();
-                if first == (header.opcode == opcode::CONTINUATION) {
+                if flow.is_out_of_place(header.opcode) {
                     return Err(OUT_OF_PLACE);
                 }
                 let kind = *flow.message.get_or_insert(header.opcode);
@@ -134,6 +138,12 @@ impl Analyze for Analyzer {
                 self.flows[from.index()] = Flow::default();
                 return;
             }
+        }
+        // The first two bytes of a header tell whether it may be there.
+        let flow = &mut self.flows[from.index()];
+        if flow.frames.begun().is_some_and(|kind| flow.is_out_of_place(kind)) {
+            *flow = Flow::default();
+            cx.violation(Tag::WebSocket, OUT_OF_PLACE, data);
         }
     }
 
@@ -191,6 +201,10 @@ mod tests {
         assert!(run(&[(Dir::Orig, b"\x80\x00")]).violated(Tag::WebSocket));
         assert!(run(&[(Dir::Orig, b"\x01\x00\x81\x00")]).violated(Tag::WebSocket));
         assert!(!run(&[(Dir::Orig, b"\x01\x00\x80\x00")]).violated(Tag::WebSocket));
+        // A header whose length is still to come.
+        assert!(run(&[(Dir::Orig, b"\x80\x7e")]).violated(Tag::WebSocket));
+        assert!(!run(&[(Dir::Orig, b"\x80")]).violated(Tag::WebSocket));
+        assert!(!run(&[(Dir::Orig, b"\x81\x7e")]).violated(Tag::WebSocket));
         assert!(!run(&[(Dir::Orig, b"\x88\x01")]).violated(Tag::WebSocket));
         assert!(run(&[(Dir::Orig, b"\x88\x01\x00")]).violated(Tag::WebSocket));
     }

@@ -91,6 +91,11 @@ pub struct Frames {
 }
 
 impl Frames {
+    /// The [`opcode`] of a frame whose header is not complete, but tells as much.
+    pub fn begun(&self) -> Option<u8> {
+        (self.have >= 2).then_some(self.header[0] & 0x0f)
+    }
+
     /// The next event in `data`, which is taken off. `None` when all is used up.
     pub fn next<'d>(&mut self, data: &mut &'d [u8]) -> Option<Event<'d>> {
         if let Some((header, at)) = &mut self.frame {
