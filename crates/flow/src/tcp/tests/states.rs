@@ -246,6 +246,12 @@ fn storms() {
             run.go(&format!("@{i} > {flags} {} 301", 101 + i));
         }
         assert!(!run.sink.weirds.contains(&name));
+        // A clock that goes back leaves no pauses.
+        let mut run = Run::of(UP);
+        for i in 0..1_000 {
+            run.go(&format!("@{} > {flags} {} 301", 9_000 - 2 * i, 101 + i));
+        }
+        assert!(run.sink.weirds.contains(&name));
     }
 }
 
