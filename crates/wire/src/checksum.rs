@@ -4,6 +4,7 @@ use gannet_base::Addr;
 
 use crate::Ip;
 use crate::protocol;
+use crate::tunnel::port;
 
 /// What can be said of a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,15 +115,26 @@ pub fn tcp(ip: &Ip<'_>) -> Checksum {
 }
 
 /// Checks the UDP checksum of an IP payload (RFC 768; RFC 8200 §8.1). Over IPv4 zero means
-/// that the sender did without.
+/// that the sender did without, and so does whoever sends VXLAN over IPv6 (RFC 6935 §5).
 pub fn udp(ip: &Ip<'_>) -> Checksum {
     if ip.payload.len() < ip.transport_len() as usize {
         return Checksum::Unverifiable;
     }
-    if ip.version == 4 && ip.payload.get(6..8) == Some(&[0, 0]) {
+    let is_zero = ip.payload.get(6..8) == Some(&[0, 0]);
+    if is_zero && (ip.version == 4 || is_vxlan(ip)) {
         return Checksum::Valid;
     }
     with_pseudo(ip, protocol::UDP)
+}
+
+/// Whether UDP goes to the port of VXLAN and has the flag of its header, with more of a frame behind
+/// than the Ethernet header.
+fn is_vxlan(ip: &Ip<'_>) -> bool {
+    const LEAST: u32 = 8 + 8 + 14;
+    let flags = ip.payload.get(8).copied().unwrap_or_default();
+    ip.transport_len() > LEAST
+        && ip.payload.get(2..4) == Some(&port::VXLAN.to_be_bytes())
+        && flags & 0x08 != 0
 }
 
 /// Checks the checksum of ICMP (RFC 792) or, with its pseudo header, ICMPv6 (RFC 4443 §2.3).
@@ -168,6 +180,24 @@ mod tests {
         let mut bad = h;
         bad[8] ^= 1;
         assert!(!fits(&bad));
+    }
+
+    #[test]
+    fn vxlan_over_ipv6_may_do_without() {
+        let udp_of = |port: u16, flags: u8, frame: usize| {
+            let len = (8 + 8 + frame) as u8;
+            let mut p = vec![0x60, 0, 0, 0, 0, len, 17, 64];
+            p.extend([[0x20; 16], [0x21; 16]].concat());
+            p.extend([0x30, 0x39]);
+            p.extend(port.to_be_bytes());
+            p.extend([0, len, 0, 0, flags, 0, 0, 0, 0, 0, 1, 0]);
+            p.resize(p.len() + frame, 0);
+            udp(&crate::ip(&p, p.len() as u32, true).unwrap())
+        };
+        assert_eq!(udp_of(4789, 8, 15), Checksum::Valid);
+        for (port, flags, frame) in [(4788, 8, 15), (4789, 4, 15), (4789, 8, 14)] {
+            assert_eq!(udp_of(port, flags, frame), Checksum::Invalid, "{port} {flags} {frame}");
+        }
     }
 
     proptest::proptest! {

@@ -117,7 +117,7 @@ impl Shard {
         }
         open(slot, &mut self.spare, self.now);
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
-        let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now));
+        let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet));
         if over || slot.conn.last + slot.conn.timeout() <= now {
             self.remove_at(index, packet);
             return;

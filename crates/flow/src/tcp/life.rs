@@ -88,9 +88,8 @@ impl Tcp {
         let first = e.prev == State::Inactive;
         self.end(side).did_close = true;
         if complete {
-            let go = conn.last + CLOSE_DELAY;
-            let before = self.phase == Phase::Closing;
-            self.due = [if before { go.min(self.due[0]) } else { go }, Time::MAX];
+            // The other side's close, if it came first, set a time that no longer counts.
+            self.due = [conn.last + CLOSE_DELAY, Time::MAX];
             self.phase = Phase::Closing;
         } else if !first && self.phase != Phase::Closing {
             // The peer is there, so the attempt succeeded.
@@ -133,7 +132,7 @@ impl Tcp {
     }
 
     /// Before anything changes: the checks of a [quiet](Self::is_quiet) connection up to `now` are as
-    /// if they had been made.
+    /// if they had been made, each by a packet that came when it was due.
     #[inline]
     pub fn pass_checks(&mut self, conn: &Conn, now: Time) {
         if self.due() <= now {
@@ -152,8 +151,9 @@ impl Tcp {
         }
     }
 
-    /// Whether the connection is over at time `now`, because it closed, failed or never began.
-    pub fn is_over(&mut self, conn: &Conn, now: Time) -> bool {
+    /// Whether the connection is over, because it closed, failed or never began. What is due at time `now`
+    /// is asked by the first `packet` that is not older, and its time counts.
+    pub fn is_over(&mut self, conn: &Conn, now: Time, packet: Time) -> bool {
         let (orig, resp) = (&self.side[0], &self.side[1]);
         if self.phase == Phase::Closing {
             return self.due[0] <= now;
@@ -171,12 +171,11 @@ impl Tcp {
             if self.due[chain] > now {
                 continue;
             }
-            // Zeek's check comes with the first packet after it is due, when the time is up already.
-            if self.is_active && conn.last + LINGER <= now && self.ends_in_silence() {
+            if self.is_active && conn.last + LINGER < packet && self.ends_in_silence() {
                 return true;
             }
             // A finished connection is not looked at again: its close timer or idleness ends it.
-            let again = if self.is_active { now + SESSION_TIMER } else { Time::MAX };
+            let again = if self.is_active { packet + SESSION_TIMER } else { Time::MAX };
             self.due[chain] = again;
         }
         false

@@ -104,8 +104,9 @@ pub trait Consumer {
 }
 
 const STORM: u16 = 1_000;
-/// Milliseconds between segments of a storm.
-const STORM_WITHIN: u32 = 1_000;
+/// Milliseconds between segments of a storm; of one that the clock puts before the last there are fewer
+/// than none.
+const STORM_WITHIN: i32 = 1_000;
 /// A jump in sequence space that SYN and RST are not believed.
 const TOO_LARGE_JUMP: i32 = 1 << 20;
 
@@ -256,7 +257,7 @@ impl Tcp {
             self.init_window(conn, from, s, c);
         }
         let e = self.end(from);
-        let storm = milliseconds(now).wrapping_sub(e.last_time) < STORM_WITHIN;
+        let storm = (milliseconds(now).wrapping_sub(e.last_time) as i32) < STORM_WITHIN;
         if s.has(flag::FIN) {
             e.fins = e.fins.saturating_add(1);
             e.fin_seq = rel_seq.wrapping_add(u64::from(seg_len));

@@ -130,7 +130,7 @@ impl Streams {
         self.next_sweep = now + SWEEP;
         let held = &mut self.held;
         self.connections.retain(|_, f| {
-            let over = f.conn.last + IDLE < now || f.tcp.is_over(&f.conn, now);
+            let over = f.conn.last + IDLE < now || f.tcp.is_over(&f.conn, now, now);
             if over {
                 *held -= f.sides.iter().map(|s| s.unfinished.len()).sum::<usize>();
             }

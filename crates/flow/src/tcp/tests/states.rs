@@ -6,6 +6,7 @@ use gannet_base::Dir;
 
 use super::Run;
 use super::UP;
+use super::time;
 
 /// Script, row, oddities in their order, and seconds until it is removed.
 type Case = (&'static str, &'static str, &'static [&'static str], f64);
@@ -95,7 +96,7 @@ fn ends() {
         // Resets.
         ("@1 > R 101", "ShAR Reset/Established 0/0", &[], 6.0),
         ("@1 < R 301", "ShAr Established/Reset 0/0", &[], 6.0),
-        ("@1 > R 101; @2 < R 301", "ShARr Reset/Reset 0/0", &[], 6.0),
+        ("@1 > R 101; @2 < R 301", "ShARr Reset/Reset 0/0", &[], 7.0),
         ("> FA 101 301; @1 < R 301", "ShAFr Closed/Reset 0/0", &[], 6.0),
         // A reset by who closed already is an end like another.
         ("> FA 101 301; < FA 301 102; @1 > R 102", "ShAFfR Closed/Closed 0/0", &[], 5.0),
@@ -245,6 +246,12 @@ fn storms() {
             run.go(&format!("@{i} > {flags} {} 301", 101 + i));
         }
         assert!(!run.sink.weirds.contains(&name));
+        // A clock that goes back leaves no pauses.
+        let mut run = Run::of(UP);
+        for i in 0..1_000 {
+            run.go(&format!("@{} > {flags} {} 301", 9_000 - 2 * i, 101 + i));
+        }
+        assert!(run.sink.weirds.contains(&name));
     }
 }
 
@@ -284,5 +291,21 @@ fn a_syn_and_nothing_else_is_packed() {
         ("> A 100 300", 0),
     ] {
         assert_eq!(Run::of(script).packed, packed, "{script}");
+    }
+}
+
+#[test]
+fn checks_come_with_packets() {
+    // A FIN and a RST from one side: silence decides, which the check of the fifth second finds out
+    // when a packet comes.
+    let script = format!("{UP} @1 > FA 101 301; @1.1 > R 102");
+    for (packet, over) in [(5_500, false), (6_100, false), (6_101, true), (6_500, true)] {
+        let mut run = Run::of(&script);
+        assert_eq!(run.tcp.is_over(&run.conn, time(5_000), time(packet)), over, "{packet}");
+        // The next check counts from the packet; the one that the FIN began is not made yet.
+        assert_eq!(run.tcp.due(), time(if over { 5_000 } else { 7_000 }));
+        if !over {
+            assert!(run.tcp.is_over(&run.conn, time(7_000), time(7_000)));
+        }
     }
 }

@@ -272,13 +272,13 @@ proptest! {
             let mut over = None;
             while over.is_none() && made.tcp.due() <= now {
                 let due = made.tcp.due();
-                over = made.tcp.is_over(&made.conn, due).then_some(due);
+                over = made.tcp.is_over(&made.conn, due, due).then_some(due);
             }
             // Those that may find something.
             let mut found = None;
             while found.is_none() && !passed.quiet && passed.tcp.due() <= now {
                 let due = passed.tcp.due();
-                found = passed.tcp.is_over(&passed.conn, due).then_some(due);
+                found = passed.tcp.is_over(&passed.conn, due, due).then_some(due);
                 passed.quiet = passed.tcp.is_quiet(&passed.conn, due);
             }
             prop_assert_eq!(over, found);
