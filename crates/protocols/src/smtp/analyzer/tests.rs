@@ -183,3 +183,17 @@ proptest! {
         prop_assert!(rows.len() <= 50);
     }
 }
+
+#[test]
+fn long_lists_of_addresses_are_not_searched() {
+    let (begin, end) = (&MAIL[..5], &MAIL[8..]);
+    let mut list = [b"To: "[..].to_vec(), b"a@b,\r\n ".repeat(2000)].concat();
+    list.extend(b"a@b\r\nCc: c@d\r\n");
+    let turns: Vec<_> = begin.iter().copied().chain([(Dir::Orig, &list[..])]).collect();
+    let (rows, h) = play(&[&turns, end].concat());
+    assert_eq!((&*rows[0]["to"], &*rows[0]["cc"]), ("(empty)", "c@d"));
+    let weirds = h.rows("weird");
+    assert_eq!(weirds[0]["name"], "max_find_all_string_length_exceeded");
+    assert!(weirds[0]["addl"].contains("line 61: length 10003 exceeded 10000"));
+    assert_eq!(weirds[0]["uid"], "-");
+}
