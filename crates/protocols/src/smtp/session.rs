@@ -455,6 +455,10 @@ pub(super) struct Mail<'a, 'b> {
 impl Mail<'_, '_> {
     fn open(&mut self) -> FileId {
         if let Some(file) = *self.file {
+            // One that was given up for silence begins anew, and is told once more.
+            if self.cx.env.files.is_over(file) {
+                self.session.file_started(self.cx, file);
+            }
             return file;
         }
         let transaction = self.session.transaction.as_ref();

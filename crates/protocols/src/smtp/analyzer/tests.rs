@@ -197,3 +197,22 @@ fn long_lists_of_addresses_are_not_searched() {
     assert!(weirds[0]["addl"].contains("line 61: length 10003 exceeded 10000"));
     assert_eq!(weirds[0]["uid"], "-");
 }
+
+#[test]
+fn a_file_that_was_given_up_is_told_again() {
+    let mut h = Harness::new(Proto::Tcp, 25);
+    let mut a = Analyzer::new(&mut h.cx());
+    for (from, text) in &MAIL[..5] {
+        a.stream(&mut h.cx(), *from, text);
+    }
+    a.stream(&mut h.cx(), Dir::Orig, b"Subject: hi\r\n\r\none\r\n");
+    h.now = gannet_base::Time::from_secs(200);
+    h.env.files.expire(&mut h.env.logs, h.now, h.now, |_, _| {});
+    a.stream(&mut h.cx(), Dir::Orig, b"two\r\nthree\r\n.\r\n");
+    a.finish(&mut h.cx());
+    let (rows, files) = (h.rows("smtp"), h.rows("files"));
+    assert_eq!(files.len(), 2);
+    assert_eq!((&*files[0]["timedout"], &*files[1]["seen_bytes"]), ("T", "12"));
+    let fuid = &files[0]["fuid"];
+    assert_eq!(rows[0]["fuids"], format!("{fuid},{fuid}"));
+}
