@@ -145,7 +145,7 @@ impl Session {
     fn invalid(&mut self, cx: &mut Context<'_>, addl: &str) -> bool {
         cx.weird("smtp_mail_transaction_invalid", addl, SOURCE);
         self.invalid += 1;
-        if self.invalid > MAX_INVALID {
+        if self.invalid == MAX_INVALID + 1 {
             let addl = format!("{} > {MAX_INVALID}", self.invalid);
             limit_reached(cx, "smtp_excessive_invalid_mail_transactions", &addl, SOURCE);
             return false;

@@ -216,3 +216,17 @@ fn a_file_that_was_given_up_is_told_again() {
     let fuid = &files[0]["fuid"];
     assert_eq!(rows[0]["fuids"], format!("{fuid},{fuid}"));
 }
+
+#[test]
+fn nonsense_is_read_to_the_end_of_the_data_at_hand() {
+    let rcpts = |from: u8, to: u8| -> Vec<u8> {
+        (from..to).flat_map(|n| format!("RCPT TO:<{n}@x>\r\n").into_bytes()).collect()
+    };
+    let (all, more) = (rcpts(0, 30), rcpts(30, 40));
+    let (rows, h) = play(&[(Dir::Orig, b"HELO x\r\n"), (Dir::Orig, &all), (Dir::Orig, &more)]);
+    assert_eq!(rows[0]["rcptto"].split(',').count(), 30);
+    let weirds = h.rows("weird");
+    let name = "smtp_excessive_invalid_mail_transactions";
+    let limit: Vec<_> = weirds.iter().filter(|r| r["name"] == name).collect();
+    assert_eq!((limit.len(), &*limit[0]["addl"]), (1, "26 > 25"));
+}
