@@ -191,11 +191,14 @@ impl Encoder for JsonEncoder<'_> {
     }
 
     #[cold]
-    fn far_time(&mut self, seconds: i64) {
+    fn far_time(&mut self, seconds: f64) {
         match self.times {
-            JsonTimes::Epoch => self.double(seconds as f64),
-            JsonTimes::Iso8601 => self.out.put_all(&iso8601(seconds, 0)),
-            JsonTimes::Millis => self.int(seconds.saturating_mul(1_000)),
+            JsonTimes::Epoch => self.double(seconds),
+            JsonTimes::Iso8601 => {
+                let us = (seconds - seconds.floor()) * 1e6;
+                self.out.put_all(&iso8601(seconds.floor() as i64, us as i64));
+            }
+            JsonTimes::Millis => self.int((seconds * 1e3) as i64),
         }
     }
 

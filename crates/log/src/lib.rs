@@ -76,6 +76,7 @@ pub use value::Encoder;
 pub use value::Enum;
 pub use value::Plain;
 pub use value::Port;
+pub use value::Seconds;
 pub use value::Set;
 pub use value::Type;
 pub use value::Value;

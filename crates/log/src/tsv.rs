@@ -162,8 +162,8 @@ impl Encoder for TsvEncoder<'_> {
     }
 
     #[cold]
-    fn far_time(&mut self, seconds: i64) {
-        self.out.put_all(format!("{seconds}.000000").as_bytes());
+    fn far_time(&mut self, seconds: f64) {
+        self.out.put_all(format!("{seconds:.6}").as_bytes());
     }
 
     #[inline(always)]
@@ -223,6 +223,7 @@ mod tests {
     use super::*;
     use crate::Date;
     use crate::Row;
+    use crate::Seconds;
     use crate::Set;
     use crate::Vector;
 
@@ -286,6 +287,20 @@ mod tests {
         assert_eq!(text(1_423_664_106), "1423664106.000000");
         assert_eq!(text(253_402_300_799), "253402300799.000000");
         assert_eq!(text(-62_167_219_200), "-62167219200.000000");
+    }
+
+    #[test]
+    fn seconds_of_any_year() {
+        let text = |seconds| {
+            let mut room = [0; 128];
+            let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
+            Seconds(seconds).put(&mut e);
+            let n = e.out.written().unwrap();
+            String::from_utf8(room[..n].to_vec()).unwrap()
+        };
+        assert_eq!(text(1.5), "1.500000");
+        assert_eq!(text(-11_644_473_600.0), "-11644473600.000000");
+        assert_eq!(text(910_692_730_085.477_5), "910692730085.477539");
     }
 
     #[test]

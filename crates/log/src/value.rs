@@ -40,8 +40,8 @@ pub trait Encoder {
     fn double(&mut self, v: f64);
     /// A point in time.
     fn time(&mut self, v: Time);
-    /// A point in time beyond what [`Time`] reaches, in whole seconds since 1970.
-    fn far_time(&mut self, seconds: i64);
+    /// A point in time beyond what [`Time`] reaches, in seconds since 1970.
+    fn far_time(&mut self, seconds: f64);
     /// A span of time.
     fn interval(&mut self, v: Interval);
     /// An address.
@@ -89,6 +89,10 @@ pub struct Port(pub u16);
 /// names may lie where [`Time`] does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Date(pub i64);
+
+/// A point in time in seconds since 1970, of any year and with parts of seconds: times of files.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Seconds(pub f64);
 
 /// A name from a fixed list, as Zeek spells it (`Tunnel::DISCOVER`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -147,7 +151,20 @@ impl Value for Date {
     fn put<E: Encoder>(&self, e: &mut E) {
         match self.0.checked_mul(1_000_000_000) {
             Some(ns) => e.time(Time::from_nanos(ns)),
-            None => e.far_time(self.0),
+            None => e.far_time(self.0 as f64),
+        }
+    }
+}
+
+impl Value for Seconds {
+    const TYPE: Type = Time::TYPE;
+    #[inline]
+    fn put<E: Encoder>(&self, e: &mut E) {
+        // The ends of what nanoseconds in 64 bits reach.
+        if self.0.abs() < 9_223_372_036.0 {
+            e.time(Time::from_secs_f64(self.0));
+        } else {
+            e.far_time(self.0);
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::Replay;
 use crate::Request;
 use crate::Tag;
 use crate::stack;
+use crate::stack::MAX_VIOLATIONS;
 
 /// Streams within streams that are followed.
 const MAX_DEPTH: u8 = 8;
@@ -24,9 +25,16 @@ const MAX_STARTS: u16 = 32;
 pub struct Nested {
     /// Whose stream it is that carries theirs.
     owner: Tag,
-    /// Each with whether it was confirmed: that counts once.
-    analyzers: Vec<(Analyzer, bool)>,
+    analyzers: Vec<Inner>,
     started: u16,
+}
+
+struct Inner {
+    analyzer: Analyzer,
+    /// That counts once.
+    confirmed: bool,
+    /// Violations so far, up to [`MAX_VIOLATIONS`] and one more.
+    violations: u16,
 }
 
 impl Nested {
@@ -65,14 +73,14 @@ impl Nested {
         let mut requests = Vec::new();
         {
             let mut inner = inside(cx, &mut requests, &mut starts);
-            for (analyzer, _) in &mut self.analyzers {
-                call(analyzer, &mut inner);
+            for its in &mut self.analyzers {
+                call(&mut its.analyzer, &mut inner);
             }
         }
         while !starts.is_empty() {
             // In the order asked; there are never many.
             let (tag, replay) = starts.remove(0);
-            let there = self.analyzers.iter().any(|(a, _)| a.tag() == tag);
+            let there = self.find(tag).is_some();
             if there && tag != Tag::Detector || self.started >= MAX_STARTS {
                 continue;
             }
@@ -84,7 +92,7 @@ impl Nested {
                 }
             }
             self.started += 1;
-            self.analyzers.push((analyzer, false));
+            self.analyzers.push(Inner { analyzer, confirmed: false, violations: 0 });
         }
         self.settle(cx, requests);
         cx.env.nesting -= 1;
@@ -94,13 +102,14 @@ impl Nested {
         for request in requests {
             match request {
                 Request::Confirm(tag) => {
-                    let own = self.analyzers.iter_mut().find(|(a, _)| a.tag() == tag);
-                    let before = own.is_some_and(|(_, done)| std::mem::replace(done, true));
+                    let own = self.find(tag).and_then(|at| self.analyzers.get_mut(at));
+                    let before = own.is_some_and(|a| std::mem::replace(&mut a.confirmed, true));
                     if !before {
                         cx.requests.push(request);
                     }
                 }
                 Request::Violation { tag, reason, data } => {
+                    self.count_violation(cx, tag);
                     if stack::blames(cx.conn) {
                         self.remove(cx, tag);
                     }
@@ -119,10 +128,27 @@ impl Nested {
         }
     }
 
+    fn find(&self, tag: Tag) -> Option<usize> {
+        self.analyzers.iter().position(|a| a.analyzer.tag() == tag)
+    }
+
+    /// Tells of an analyzer that has too many violations.
+    fn count_violation(&mut self, cx: &mut Context<'_>, tag: Tag) {
+        let its = self.find(tag).and_then(|at| self.analyzers.get_mut(at));
+        if let Some(its) = its.filter(|a| a.violations <= MAX_VIOLATIONS)
+            && !stack::is_incomplete(cx.conn)
+        {
+            its.violations += 1;
+            if its.violations > MAX_VIOLATIONS {
+                cx.weird("too_many_analyzer_violations", "", Some(tag.name()));
+            }
+        }
+    }
+
     fn remove(&mut self, cx: &mut Context<'_>, tag: Tag) {
-        if let Some(at) = self.analyzers.iter().position(|(a, _)| a.tag() == tag) {
+        if let Some(at) = self.find(tag) {
             let (mut requests, mut starts) = (Vec::new(), Vec::new());
-            let (mut analyzer, _) = self.analyzers.remove(at);
+            let mut analyzer = self.analyzers.remove(at).analyzer;
             analyzer.finish(&mut inside(cx, &mut requests, &mut starts));
         }
     }
@@ -162,7 +188,7 @@ mod tests {
         nested.start(&mut h.cx(), Tag::Detector);
         nested.stream(&mut h.cx(), Dir::Orig, b"USER a\r\nHELO b\r\n");
         nested.stream(&mut h.cx(), Dir::Resp, b"220 c\r\n230 d\r\n");
-        let tags: Vec<_> = nested.analyzers.iter().map(|(a, _)| a.tag()).collect();
+        let tags: Vec<_> = nested.analyzers.iter().map(|a| a.analyzer.tag()).collect();
         assert_eq!(tags, [Tag::Detector, Tag::Ftp, Tag::Smtp]);
     }
 
@@ -174,6 +200,23 @@ mod tests {
         nested.stream(&mut h.cx(), Dir::Orig, b"\x00\r\n");
         assert!(h.violated(Tag::Http));
         assert!(nested.analyzers.is_empty());
+    }
+
+    #[test]
+    fn violations_are_counted() {
+        let mut h = Harness::new(Proto::Tcp, 9999);
+        let mut nested = Nested::new(Tag::WebSocket);
+        nested.start(&mut h.cx(), Tag::Pop3);
+        // So much came that nothing takes the analyzer off any more.
+        h.conn.set_payload(Dir::Orig, 11 * 1024);
+        for told in [0, 1, 1] {
+            let lines = if told == 0 { 1000 } else { 1 };
+            nested.stream(&mut h.cx(), Dir::Resp, &b"x\r\n".repeat(lines));
+            let rows = h.rows("weird");
+            let weirds = rows.iter().filter(|r| r["name"] == "too_many_analyzer_violations");
+            assert_eq!(weirds.filter(|r| r["source"] == "POP3").count(), told);
+        }
+        assert_eq!(nested.analyzers.len(), 1);
     }
 
     #[test]

@@ -25,7 +25,7 @@ const INTERACTIVE_PORTS: [u16; 4] = [21, 22, 23, 513];
 /// Beyond so many bytes a protocol that was right so far is not given up for a violation.
 const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
 /// Violations of one analyzer that count; one more is told, once.
-const MAX_VIOLATIONS: u16 = 1000;
+pub(crate) const MAX_VIOLATIONS: u16 = 1000;
 /// Analyzers that one connection may start in all, one inside the other.
 const MAX_STARTS: u16 = 32;
 
@@ -451,7 +451,7 @@ pub(crate) fn is_long(conn: &Conn) -> bool {
 }
 
 /// Whether a part of the stream was missed.
-fn is_incomplete(conn: &Conn) -> bool {
+pub(crate) fn is_incomplete(conn: &Conn) -> bool {
     conn.proto == Proto::Tcp && (conn.is_partial() || conn.has_gap())
 }
 

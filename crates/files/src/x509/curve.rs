@@ -45,14 +45,20 @@ const CURVES: [Curve; 4] = [
     },
 ];
 
-/// Whether a point is not on the curve of that name: its key is none then. A compressed point and other
-/// curves are not held against anything.
+/// Whether a point is not on the curve of that name: its key is none then. Other curves are not held
+/// against anything.
 pub(super) fn is_off(name: &str, point: &[u8]) -> bool {
     let Some(curve) = CURVES.iter().find(|c| c.name == name) else { return false };
-    let Some((0x04 | 0x06 | 0x07, both)) = point.split_first() else { return false };
-    let (x, y) = both.split_at(both.len() / 2);
-    let (Some(x), Some(y)) = (curve.number(x), curve.number(y)) else { return true };
-    !curve.has(&x, &y)
+    match point.split_first() {
+        Some((0x02 | 0x03, x)) => curve.number(x).is_none_or(|x| !curve.has_at(&x)),
+        Some((form @ (0x04 | 0x06 | 0x07), both)) => {
+            let (x, y) = both.split_at(both.len() / 2);
+            let (Some(x), Some(y)) = (curve.number(x), curve.number(y)) else { return true };
+            // Two forms tell besides whether y is odd.
+            *form != 0x04 && u64::from(form & 1) != y[0] & 1 || !curve.has(&x, &y)
+        }
+        _ => false,
+    }
 }
 
 impl Curve {
@@ -67,20 +73,51 @@ impl Curve {
 
     /// Both sides of the equation, divided by `R²`, which is what [`multiply`](Self::multiply) leaves.
     fn has(&self, x: &Number, y: &Number) -> bool {
-        let mut one = [0; WORDS];
-        one[0] = 1;
-        let mut b = [0; WORDS];
-        b.iter_mut().zip(self.b).for_each(|(to, from)| *to = *from);
+        self.multiply(&self.multiply(y, y), &number(&[1])) == self.right(x)
+    }
+
+    /// `x³ + ax + b`, divided by `R²`.
+    fn right(&self, x: &Number) -> Number {
+        let one = number(&[1]);
         let twice = |n: &Number| self.multiply(&self.multiply(n, &one), &one);
-        let left = self.multiply(&self.multiply(y, y), &one);
-        // What is subtracted on one side is added on the other.
-        let left = if self.minus_three {
-            self.add(&left, &twice(&self.add(x, &self.add(x, x))))
-        } else {
-            left
-        };
         let cube = self.multiply(&self.multiply(x, x), x);
-        left == self.add(&cube, &twice(&b))
+        let right = self.add(&cube, &twice(&number(self.b)));
+        if self.minus_three {
+            let less = twice(&self.add(x, &self.add(x, x)));
+            self.add(&right, &self.negative(&less))
+        } else {
+            right
+        }
+    }
+
+    /// Whether some y goes with an x: the right side is a square, to which a power of two makes no
+    /// difference that is a square itself.
+    fn has_at(&self, x: &Number) -> bool {
+        let right = self.right(x);
+        // What stands for 1 is `R`.
+        let one = (0..64 * self.prime.len()).fold(number(&[1]), |n, _| self.add(&n, &n));
+        // Euler's criterion: to the power of half the prime, but for its lowest bit.
+        let bits = (1..64 * self.prime.len()).rev();
+        let power = bits.fold(one, |n, bit| {
+            let square = self.multiply(&n, &n);
+            if self.prime[bit / 64] >> (bit % 64) & 1 == 0 {
+                return square;
+            }
+            self.multiply(&square, &right)
+        });
+        power == one || right == number(&[])
+    }
+
+    /// What makes zero of a number that it is added to.
+    fn negative(&self, n: &Number) -> Number {
+        let mut out = [0; WORDS];
+        let mut borrow = false;
+        for ((to, prime), n) in out.iter_mut().zip(self.prime).zip(n) {
+            let (less, first) = prime.overflowing_sub(*n);
+            let (less, second) = less.overflowing_sub(u64::from(borrow));
+            (*to, borrow) = (less, first || second);
+        }
+        self.reduce(out, 0)
     }
 
     /// Whether a number, with what carries over its words, is not below the prime.
@@ -149,6 +186,13 @@ impl Curve {
     }
 }
 
+/// A number of few words.
+fn number(words: &[u64]) -> Number {
+    let mut number = [0; WORDS];
+    number.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
+    number
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +244,36 @@ mod tests {
             }
             let other = [&[0x04], &vec![0xff; point.len() - 1][..]].concat();
             assert!(is_off(name, &other) && !is_off("secp224r1", &other));
-            assert!(!is_off(name, &[0x02, 1]));
+        }
+    }
+
+    #[test]
+    fn compressed_points() {
+        for (name, point) in POINTS {
+            let size = point.len() / 2;
+            let mut short = point[..=size].to_vec();
+            short[0] = 2;
+            assert!(!is_off(name, &short), "{name}");
+            // About half of all numbers have a y.
+            let off = (0..64u8).filter(|n| {
+                short[size] = *n;
+                is_off(name, &short)
+            });
+            assert!((16..48).contains(&off.count()), "{name}");
+            short[1..].fill(0xff);
+            assert!(is_off(name, &short) && !is_off("secp224r1", &short));
+        }
+    }
+
+    #[test]
+    fn points_that_tell_what_y_is() {
+        for (name, point) in POINTS {
+            let odd = point.last().unwrap() & 1;
+            let mut both = point.to_vec();
+            both[0] = 6 | odd;
+            assert!(!is_off(name, &both), "{name}");
+            both[0] ^= 1;
+            assert!(is_off(name, &both), "{name}");
         }
     }
 }

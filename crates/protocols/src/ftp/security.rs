@@ -105,7 +105,7 @@ fn decode(cx: &mut Context<'_>, text: &[u8]) -> Option<Vec<u8>> {
     if decoder.failed() {
         return None;
     }
-    if let Some(complaint) = decoder.finish(&mut out) {
+    for complaint in decoder.finish(&mut out) {
         cx.weird("base64_illegal_encoding", &complaint, None);
     }
     Some(out)

@@ -171,7 +171,7 @@ impl Entity {
     pub(super) fn end_of_body(&mut self, s: &mut Scope<'_, '_>) {
         if let Some(mut base64) = self.base64.take() {
             let mut out = Vec::new();
-            if let Some(complaint) = base64.finish(&mut out) {
+            for complaint in base64.finish(&mut out) {
                 s.cx.weird("base64_illegal_encoding", &complaint, None);
             }
             self.submit(s, &out);

@@ -243,8 +243,8 @@ impl Exchange {
             {
                 let (user, bad) = basic_user(value);
                 self.username = Some(user.into());
-                if let Some(bad) = bad {
-                    cx.weird("base64_illegal_encoding", &bad, None);
+                for complaint in bad {
+                    cx.weird("base64_illegal_encoding", &complaint, None);
                 }
             }
             _ => {}
@@ -510,9 +510,9 @@ impl Exchanges {
 }
 
 /// The user of basic authentication (RFC 7617), and what was wrong with the encoding.
-fn basic_user(value: &[u8]) -> (Vec<u8>, Option<String>) {
+fn basic_user(value: &[u8]) -> (Vec<u8>, Vec<String>) {
     let (mut decoder, mut text) = (Base64::default(), Vec::new());
-    let mut bad = decoder.decode(skip_blanks(&value[5..]), &mut text);
+    let mut bad = Vec::from_iter(decoder.decode(skip_blanks(&value[5..]), &mut text));
     if decoder.failed() {
         // One wrong character spoils all of it.
         text.clear();
@@ -556,6 +556,6 @@ mod tests {
         assert_eq!(basic_user(b"Basic dXNlcg==").0, b"<problem-decoding> (Basic dXNlcg==)");
         let (user, bad) = basic_user(b"Basic d*==");
         assert_eq!(user, b"<problem-decoding> (Basic d*==)");
-        assert_eq!(bad.as_deref(), Some("character 42 ignored by Base64 decoding"));
+        assert_eq!(bad, ["character 42 ignored by Base64 decoding"]);
     }
 }

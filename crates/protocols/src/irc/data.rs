@@ -95,6 +95,8 @@ impl Analyze for Data {
         if from == Dir::Resp {
             let file = self.file(cx);
             cx.file_gap(file, len);
+            // Of a file whose beginning is missing the type is never told, nor the row written.
+            self.told |= self.seen == 0;
             self.tell(cx, file);
         }
     }

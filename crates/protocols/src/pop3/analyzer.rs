@@ -143,7 +143,7 @@ impl Analyzer {
             cx.weird("pop3_bad_base64_encoding", "", SOURCE);
             return;
         }
-        if let Some(complaint) = decoder.finish(&mut text) {
+        for complaint in decoder.finish(&mut text) {
             cx.weird("base64_illegal_encoding", &complaint, None);
         }
         // An identity to act for, the name and the password, each but the last ended by NUL.

@@ -96,6 +96,10 @@ impl Analyzer {
                     session.method = Some(rows::encryption_method(s.method));
                     session.level = Some(rows::encryption_level(s.level));
                 }
+                Block::TornSecurity(certs, e) => {
+                    self.certificates(cx, &certs);
+                    return Err(e);
+                }
                 Block::ClientNetwork(_) | Block::Other => {}
             }
         }

@@ -58,6 +58,8 @@ pub enum Block<'a> {
     ClientNetwork(Vec<&'a [u8]>),
     /// How the server encrypts.
     ServerSecurity(ServerSecurity<'a>),
+    /// X.509 certificates of security settings before one that cannot be read; nothing follows.
+    TornSecurity(Vec<&'a [u8]>, Wrong),
     /// Anything else.
     Other,
 }
@@ -178,7 +180,7 @@ impl<'a> Blocks<'a> {
                 let version = r.upto("version_minor", 4)?;
                 if length == 8 { version } else { r.upto("client_requested_protocols", 4)? }
             }
-            0x0c02 => return Ok(Block::ServerSecurity(security(body)?)),
+            0x0c02 => return security(body),
             0x0c03 => Record::new("Server_Network_Data", body).all(4)?,
             _ => &[],
         };
@@ -244,7 +246,7 @@ fn channels(body: &[u8]) -> Result<Vec<&[u8]>, Wrong> {
     Ok(names)
 }
 
-fn security(body: &[u8]) -> Result<ServerSecurity<'_>, Wrong> {
+fn security(body: &[u8]) -> Result<Block<'_>, Wrong> {
     let mut r = Record::new("Server_Security_Data", body);
     let head = r.upto("server_cert_length", 16)?;
     let [method, level, random, length] = [0, 4, 8, 12].map(|at| u32_le(head, at));
@@ -269,16 +271,26 @@ fn security(body: &[u8]) -> Result<ServerSecurity<'_>, Wrong> {
                 return Err(OutOfBound::new("X509", "certs", count.into(), left).into());
             }
             for _ in 0..count {
-                let mut one = Record::new("X509_Cert_Data", all.rest());
-                let n = bounded(&mut one, "cert_len", MAX_CERTIFICATE)?;
-                certs.push(one.upto("cert", n as usize)?);
-                all.at += one.at;
+                match certificate(&mut all) {
+                    Ok(cert) => certs.push(cert),
+                    Err(e) => return Ok(Block::TornSecurity(certs, e)),
+                }
             }
         }
         n => return Err(Wrong::Case { record: "Server_Certificate", index: n }),
     }
     let cert_permanent = version & 0x8000_0000 == 0;
-    Ok(ServerSecurity { method, level, cert_type, cert_permanent, certs })
+    let settings = ServerSecurity { method, level, cert_type, cert_permanent, certs };
+    Ok(Block::ServerSecurity(settings))
+}
+
+/// The next X.509 certificate of several.
+fn certificate<'a>(all: &mut Record<'a>) -> Result<&'a [u8], Wrong> {
+    let mut one = Record::new("X509_Cert_Data", all.rest());
+    let n = bounded(&mut one, "cert_len", MAX_CERTIFICATE)?;
+    let cert = one.upto("cert", n as usize)?;
+    all.at += one.at;
+    Ok(cert)
 }
 
 /// A certificate of a kind that only this protocol knows.
@@ -373,5 +385,16 @@ pub(super) mod tests {
         let all: Vec<_> = blocks.collect();
         let Ok(Block::ServerSecurity(s)) = &all[1] else { panic!("no security") };
         assert_eq!((s.method, s.level, s.cert_type, s.cert_permanent), (2, 2, 1, true));
+    }
+
+    #[test]
+    fn certificates_before_one_that_is_cut() {
+        let mut body = b"\0\0\0\0\0\0\0\0\0\0\0\0\x13\0\0\0".to_vec();
+        body.extend_from_slice(b"\x02\0\0\0\x02\0\0\0\x02\0\0\0ab\x09\0\0\0c");
+        let data = block(0x0c02, &body);
+        let all: Vec<_> = Blocks(&data).collect();
+        let [Ok(Block::TornSecurity(certs, e))] = &all[..] else { panic!("whole") };
+        assert_eq!(certs, &[b"ab"]);
+        assert!(e.to_string().ends_with("X509_Cert_Data:cert: 13 > 5"), "{e}");
     }
 }

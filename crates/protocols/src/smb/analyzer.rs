@@ -106,6 +106,7 @@ fn session_message(cx: &mut Context<'_>, core: &mut Core, from: Dir, frame: &[u8
 
 impl Analyze for Analyzer {
     fn stream(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
+        self.core.shares.tick(cx.now);
         if self.lost && !matches!(data, [_, _, _, _, 0xfe | 0xff, b'S', b'M', b'B', ..]) {
             return;
         }
@@ -227,6 +228,26 @@ mod tests {
         let rows = h.rows("files");
         assert_eq!((&*rows[0]["source"], &*rows[0]["seen_bytes"]), ("SMB", "5"));
         assert_eq!((&*rows[0]["filename"], &*rows[0]["timedout"]), ("a.txt", "F"));
+    }
+
+    #[test]
+    fn files_are_recent_until_it_is_looked_for_others() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        connect(&mut h, &mut a, 1);
+        // The last one comes after more than three minutes, but so soon after the last look.
+        for (id, (at, name)) in
+            (2..).zip([(1, "a.txt"), (186, "a.txt"), (360, "b.txt"), (369, "a.txt")])
+        {
+            h.now = gannet_base::Time::from_secs(at);
+            a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(5, id, 7, 0, &create(name))]));
+            let response = created(3 + u8::from(name == "b.txt"), 5);
+            a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, id, 7, 0, &response)]));
+        }
+        a.finish(&mut h.cx());
+        let rows = h.rows("smb_files");
+        let names: Vec<_> = rows.iter().map(|r| &*r["name"]).collect();
+        assert_eq!(names, ["a.txt", "a.txt", "b.txt"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@ use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_log::Enum;
+use gannet_log::Seconds;
 
 use super::info::File;
 use super::info::Tree;
@@ -29,13 +30,13 @@ gannet_log::row! {
         /// Its name before.
         prev_name: Option<&'a [u8]> = "prev_name",
         /// When it was written last.
-        modified: Option<Time> = "times.modified",
+        modified: Option<Seconds> = "times.modified",
         /// When it was read last.
-        accessed: Option<Time> = "times.accessed",
+        accessed: Option<Seconds> = "times.accessed",
         /// When it was made.
-        created: Option<Time> = "times.created",
+        created: Option<Seconds> = "times.created",
         /// When it or its attributes changed last.
-        changed: Option<Time> = "times.changed",
+        changed: Option<Seconds> = "times.changed",
     }
 }
 
@@ -104,8 +105,8 @@ pub(super) fn write_mapping(cx: &mut Context<'_>, t: &Tree) {
 /// floating-point seconds since then have.
 ///
 /// [MS-DTYP]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-dtyp
-pub(super) fn time(filetime: u64) -> Time {
-    Time::from_secs_f64(filetime as f64 / 10_000_000.0 - 11_644_473_600.0)
+pub(super) fn time(filetime: u64) -> Seconds {
+    Seconds(filetime as f64 / 10_000_000.0 - 11_644_473_600.0)
 }
 
 #[cfg(test)]
@@ -114,7 +115,8 @@ mod tests {
 
     #[test]
     fn times_since_1601() {
-        assert_eq!(time(116_444_736_000_000_000), Time::ZERO);
-        assert_eq!(time(116_444_736_015_000_000), Time::from_nanos(1_500_000_000));
+        assert_eq!(time(116_444_736_000_000_000), Seconds(0.0));
+        assert_eq!(time(116_444_736_015_000_000), Seconds(1.5));
+        assert_eq!(time(0), Seconds(-11_644_473_600.0));
     }
 }

@@ -22,6 +22,8 @@ use crate::Context;
 const MAX_REMEMBERED: usize = 1 << 16;
 /// A file that was logged is not logged again in the same state for so long.
 const QUIET: Interval = Interval::from_secs(180);
+/// And on until it is looked for those that may be: no more often than this, when data comes.
+const SWEEP: Interval = Interval::from_secs(10);
 /// Files whose rows are remembered for that.
 const MAX_RECENT: usize = 4096;
 /// Option of a request to open: delete the file when it is closed.
@@ -51,6 +53,8 @@ pub(super) struct Shares {
     file: Option<Ref>,
     tree: Option<Ref>,
     recent: Map<Box<[u8]>, Time>,
+    /// When those that are not recent any more are forgotten next; nothing before any data.
+    sweep: Option<Time>,
 }
 
 impl Shares {
@@ -65,6 +69,19 @@ impl Shares {
             file: None,
             tree: None,
             recent: Map::default(),
+            sweep: None,
+        }
+    }
+
+    /// Data comes.
+    pub(super) fn tick(&mut self, now: Time) {
+        match self.sweep {
+            None => self.sweep = Some(now),
+            Some(due) if now >= due => {
+                self.recent.retain(|_, seen| *seen + QUIET >= now);
+                self.sweep = Some(now + SWEEP);
+            }
+            Some(_) => {}
         }
     }
 
@@ -424,13 +441,9 @@ impl Shares {
             ]
             .concat();
             if self.recent.len() >= MAX_RECENT {
-                self.recent.retain(|_, seen| cx.now - *seen < QUIET);
-                if self.recent.len() >= MAX_RECENT {
-                    self.recent.clear();
-                }
+                self.recent.clear();
             }
-            let seen = self.recent.insert(key.into(), cx.now);
-            if seen.is_some_and(|seen| cx.now - seen < QUIET) {
+            if self.recent.insert(key.into(), cx.now).is_some() {
                 return;
             }
         }
@@ -440,5 +453,5 @@ impl Shares {
 
 /// Whether a time is after 1970: pipes have none.
 fn is_set(filetime: u64) -> bool {
-    rows::time(filetime) > Time::ZERO
+    rows::time(filetime).0 > 0.0
 }

@@ -60,6 +60,8 @@ pub struct Analyzer {
     chunks: Option<Chunks>,
     session: Session,
     reading: Reading,
+    /// The dialogue makes no sense: what comes with the data at hand is read yet.
+    is_nonsense: bool,
 }
 
 /// Whether the stream is still read as SMTP.
@@ -113,6 +115,7 @@ impl Analyzer {
             chunks: None,
             session: Session::default(),
             reading: Reading::Lines,
+            is_nonsense: false,
         }
     }
 
@@ -349,10 +352,7 @@ impl Analyzer {
 
     fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) {
         cx.confirm(Tag::Smtp);
-        if !self.session.request(cx, word, argument) {
-            self.end_open_mail(cx);
-            self.reading = Reading::Off;
-        }
+        self.is_nonsense |= !self.session.request(cx, word, argument);
     }
 
     fn begin_mail(&mut self, cx: &mut Context<'_>, from: Dir, state: State) {
@@ -475,6 +475,10 @@ impl Analyze for Analyzer {
             cx.start(Tag::Ssl, Replay::rest(from, data));
         }
         self.lines[i] = lines;
+        if self.is_nonsense && self.reading != Reading::Off {
+            self.end_open_mail(cx);
+            self.reading = Reading::Off;
+        }
     }
 
     fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, len: u64) {

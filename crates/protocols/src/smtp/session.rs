@@ -24,6 +24,8 @@ const MAX_ADDRESSES: usize = 1000;
 const MAX_PATH: usize = 1000;
 /// Bytes of a value that are kept: one more than a row shows, so that it tells of the cut.
 const MAX_VALUE: usize = Limits::DEFAULT.string + 1;
+/// A longer text is not searched for addresses.
+const MAX_SEARCHED: usize = 10_000;
 /// Invalid transactions after which the connection is not followed further.
 const MAX_INVALID: u64 = 25;
 
@@ -115,7 +117,8 @@ impl Session {
             // The mail before it may have gone unacknowledged.
             self.flush(cx);
             if let Some(t) = &mut self.transaction {
-                if let Some(address) = addresses::mail_addresses(argument).into_iter().next()
+                if is_searched(cx, argument, 11)
+                    && let Some(address) = addresses::mail_addresses(argument).into_iter().next()
                     && !address.is_empty()
                 {
                     t.row.mailfrom = Some(kept(&address));
@@ -142,7 +145,7 @@ impl Session {
     fn invalid(&mut self, cx: &mut Context<'_>, addl: &str) -> bool {
         cx.weird("smtp_mail_transaction_invalid", addl, SOURCE);
         self.invalid += 1;
-        if self.invalid > MAX_INVALID {
+        if self.invalid == MAX_INVALID + 1 {
             let addl = format!("{} > {MAX_INVALID}", self.invalid);
             limit_reached(cx, "smtp_excessive_invalid_mail_transactions", &addl, SOURCE);
             return false;
@@ -239,6 +242,9 @@ impl Transaction {
 
     fn recipients(&mut self, cx: &mut Context<'_>, argument: &[u8]) {
         self.row.rcptto.get_or_insert_default();
+        if !is_searched(cx, argument, 28) {
+            return;
+        }
         let mut seen = Texts::default();
         for address in addresses::mail_addresses(argument) {
             if !seen.insert(address.clone()) {
@@ -330,7 +336,26 @@ fn kept(value: &[u8]) -> Vec<u8> {
     value[..value.len().min(MAX_VALUE)].to_vec()
 }
 
+/// Whether a text is short enough to be searched for addresses; where not, the line of Zeek's script
+/// that would is told.
+fn is_searched(cx: &mut Context<'_>, text: &[u8], line: u32) -> bool {
+    let is_short = text.len() <= MAX_SEARCHED;
+    if !is_short {
+        let addl = format!(
+            "base/utils/email.zeek, line {line}: length {} exceeded {MAX_SEARCHED}(from constant \
+             max_find_all_string_length",
+            text.len()
+        );
+        let name = "max_find_all_string_length_exceeded";
+        cx.env.weirds.net(&mut cx.env.logs, cx.now, name, &addl);
+    }
+    is_short
+}
+
 fn entries(cx: &mut Context<'_>, set: &mut Texts, value: &[u8], weird: &'static str) {
+    if !is_searched(cx, value, 61) {
+        return;
+    }
     for entry in addresses::address_list(value) {
         if set.len() >= MAX_ADDRESSES {
             cx.weird(weird, "", None);
@@ -430,6 +455,10 @@ pub(super) struct Mail<'a, 'b> {
 impl Mail<'_, '_> {
     fn open(&mut self) -> FileId {
         if let Some(file) = *self.file {
+            // One that was given up for silence begins anew, and is told once more.
+            if self.cx.env.files.is_over(file) {
+                self.session.file_started(self.cx, file);
+            }
             return file;
         }
         let transaction = self.session.transaction.as_ref();

@@ -92,15 +92,14 @@ impl Lines {
         std::mem::take(&mut self.partial)
     }
 
-    /// Call before reading plain bytes: skips the LF of a CR LF that was cut in two.
+    /// Call before reading plain bytes: skips the LF of a CR LF that was cut in two. That there is
+    /// none is not held against the CR.
     pub fn skip_lf(&mut self, data: &mut &[u8]) {
         if self.after_cr
             && let Some((first, rest)) = data.split_first()
         {
             if *first == b'\n' {
                 *data = rest;
-            } else if *first != b'\r' {
-                self.lone_cr = true;
             }
             self.after_cr = false;
         }
@@ -113,7 +112,10 @@ impl Lines {
             self.partial.clear();
             self.spent = false;
         }
-        self.skip_lf(data);
+        if self.after_cr {
+            self.lone_cr |= data.first().is_some_and(|b| !matches!(b, b'\r' | b'\n'));
+            self.skip_lf(data);
+        }
         let mut from = 0;
         loop {
             let bytes: &'d [u8] = data;
@@ -205,6 +207,17 @@ mod tests {
         assert!(!lines.lone_cr());
         all(&mut lines, &[b"d\n"]);
         assert!(lines.lone_cr());
+    }
+
+    #[test]
+    fn lone_cr_before_plain_bytes_is_not_noticed() {
+        let mut lines = Lines::new(100);
+        let mut data: &[u8] = b"BDAT 3\rabcd\r\n";
+        assert_eq!(lines.next(&mut data).map(|l| l.text), Some(&b"BDAT 3"[..]));
+        lines.skip_lf(&mut data);
+        data = &data[3..];
+        assert_eq!(lines.next(&mut data).map(|l| l.text), Some(&b"d"[..]));
+        assert!(!lines.lone_cr());
     }
 
     #[test]

@@ -63,6 +63,22 @@ fn names_and_channels_make_rows() {
 }
 
 #[test]
+fn a_transfer_without_its_beginning_makes_none() {
+    let mut h = Harness::new(Proto::Tcp, 6667);
+    let mut analyzer = Analyzer::new(&mut h.cx());
+    let offer = b"PRIVMSG you :\x01DCC SEND a.txt 3221225985 2000 12\x01\r\n";
+    feed(&mut h, &mut analyzer, &[(Dir::Orig, offer)]);
+    let to = ConnId { resp_h: Addr::v4([192, 0, 2, 1]), resp_p: 2000, ..h.conn.id };
+    (h.conn.uid, h.conn.id) = (h.env.uids.connection(2, 0), to);
+    let mut data = Data::new(&mut h.cx());
+    data.gap(&mut h.cx(), Dir::Resp, 6);
+    data.stream(&mut h.cx(), Dir::Resp, b"world\n");
+    data.finish(&mut h.cx());
+    assert!(h.rows("irc").is_empty());
+    check(&h.rows("files")[0], &[("filename", "a.txt"), ("missing_bytes", "6")]);
+}
+
+#[test]
 fn a_transfer_makes_a_row() {
     let mut h = Harness::new(Proto::Tcp, 6667);
     let mut analyzer = Analyzer::new(&mut h.cx());

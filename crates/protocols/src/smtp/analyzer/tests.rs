@@ -183,3 +183,50 @@ proptest! {
         prop_assert!(rows.len() <= 50);
     }
 }
+
+#[test]
+fn long_lists_of_addresses_are_not_searched() {
+    let (begin, end) = (&MAIL[..5], &MAIL[8..]);
+    let mut list = [b"To: "[..].to_vec(), b"a@b,\r\n ".repeat(2000)].concat();
+    list.extend(b"a@b\r\nCc: c@d\r\n");
+    let turns: Vec<_> = begin.iter().copied().chain([(Dir::Orig, &list[..])]).collect();
+    let (rows, h) = play(&[&turns, end].concat());
+    assert_eq!((&*rows[0]["to"], &*rows[0]["cc"]), ("(empty)", "c@d"));
+    let weirds = h.rows("weird");
+    assert_eq!(weirds[0]["name"], "max_find_all_string_length_exceeded");
+    assert!(weirds[0]["addl"].contains("line 61: length 10003 exceeded 10000"));
+    assert_eq!(weirds[0]["uid"], "-");
+}
+
+#[test]
+fn a_file_that_was_given_up_is_told_again() {
+    let mut h = Harness::new(Proto::Tcp, 25);
+    let mut a = Analyzer::new(&mut h.cx());
+    for (from, text) in &MAIL[..5] {
+        a.stream(&mut h.cx(), *from, text);
+    }
+    a.stream(&mut h.cx(), Dir::Orig, b"Subject: hi\r\n\r\none\r\n");
+    h.now = gannet_base::Time::from_secs(200);
+    h.env.files.expire(&mut h.env.logs, h.now, h.now, |_, _| {});
+    a.stream(&mut h.cx(), Dir::Orig, b"two\r\nthree\r\n.\r\n");
+    a.finish(&mut h.cx());
+    let (rows, files) = (h.rows("smtp"), h.rows("files"));
+    assert_eq!(files.len(), 2);
+    assert_eq!((&*files[0]["timedout"], &*files[1]["seen_bytes"]), ("T", "12"));
+    let fuid = &files[0]["fuid"];
+    assert_eq!(rows[0]["fuids"], format!("{fuid},{fuid}"));
+}
+
+#[test]
+fn nonsense_is_read_to_the_end_of_the_data_at_hand() {
+    let rcpts = |from: u8, to: u8| -> Vec<u8> {
+        (from..to).flat_map(|n| format!("RCPT TO:<{n}@x>\r\n").into_bytes()).collect()
+    };
+    let (all, more) = (rcpts(0, 30), rcpts(30, 40));
+    let (rows, h) = play(&[(Dir::Orig, b"HELO x\r\n"), (Dir::Orig, &all), (Dir::Orig, &more)]);
+    assert_eq!(rows[0]["rcptto"].split(',').count(), 30);
+    let weirds = h.rows("weird");
+    let name = "smtp_excessive_invalid_mail_transactions";
+    let limit: Vec<_> = weirds.iter().filter(|r| r["name"] == name).collect();
+    assert_eq!((limit.len(), &*limit[0]["addl"]), (1, "26 > 25"));
+}

@@ -63,16 +63,18 @@ impl Base64 {
         first.then(|| "extra base64 groups after '=' padding are ignored".to_owned())
     }
 
-    /// The body ended: appends what an incomplete group still holds. Gives a complaint if there
-    /// was one.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Option<String> {
+    /// The body ended: appends what an incomplete group still holds. Gives complaints if there
+    /// was one: the other is that it stands behind a padded group.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Vec<String> {
         if self.filled == 0 {
-            return None;
+            return Vec::new();
         }
         let missing = 4 - self.filled;
         let bits = u32::from(missing) * 6;
-        let _ = self.decode(&b"==="[..usize::from(missing)], out);
-        Some(format!("incomplete base64 group, padding with {bits} bits of 0"))
+        let mut complaints =
+            vec![format!("incomplete base64 group, padding with {bits} bits of 0")];
+        complaints.extend(self.decode(&b"==="[..usize::from(missing)], out));
+        complaints
     }
 
     /// Whether anything was wrong so far.
@@ -159,6 +161,15 @@ mod tests {
         let (out, complaints) = decode(&[b"QUI"]);
         assert_eq!(out, b"AB");
         assert_eq!(complaints, ["incomplete base64 group, padding with 6 bits of 0"]);
+        let (out, complaints) = decode(&[b"QQ==QU"]);
+        assert_eq!(out, b"A");
+        assert_eq!(
+            complaints,
+            [
+                "incomplete base64 group, padding with 12 bits of 0",
+                "extra base64 groups after '=' padding are ignored"
+            ]
+        );
     }
 
     fn encode(data: &[u8]) -> Vec<u8> {

@@ -239,7 +239,7 @@ impl Mime {
             entity.in_header = false;
         } else if let Some(mut decoder) = entity.base64.take() {
             self.scratch.clear();
-            if let Some(complaint) = decoder.finish(&mut self.scratch) {
+            for complaint in decoder.finish(&mut self.scratch) {
                 sink.bad_base64(&complaint);
             }
             if !self.scratch.is_empty() {
