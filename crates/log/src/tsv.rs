@@ -276,31 +276,20 @@ mod tests {
     }
 
     #[test]
-    fn dates_of_any_year() {
-        let text = |seconds| {
+    fn times_of_any_year() {
+        fn text(value: impl Value) -> String {
             let mut room = [0; 128];
             let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
-            Date(seconds).put(&mut e);
+            value.put(&mut e);
             let n = e.out.written().unwrap();
             String::from_utf8(room[..n].to_vec()).unwrap()
-        };
-        assert_eq!(text(1_423_664_106), "1423664106.000000");
-        assert_eq!(text(253_402_300_799), "253402300799.000000");
-        assert_eq!(text(-62_167_219_200), "-62167219200.000000");
-    }
-
-    #[test]
-    fn seconds_of_any_year() {
-        let text = |seconds| {
-            let mut room = [0; 128];
-            let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
-            Seconds(seconds).put(&mut e);
-            let n = e.out.written().unwrap();
-            String::from_utf8(room[..n].to_vec()).unwrap()
-        };
-        assert_eq!(text(1.5), "1.500000");
-        assert_eq!(text(-11_644_473_600.0), "-11644473600.000000");
-        assert_eq!(text(910_692_730_085.477_5), "910692730085.477539");
+        }
+        assert_eq!(text(Date(1_423_664_106)), "1423664106.000000");
+        assert_eq!(text(Date(253_402_300_799)), "253402300799.000000");
+        assert_eq!(text(Date(-62_167_219_200)), "-62167219200.000000");
+        assert_eq!(text(Seconds(1.5)), "1.500000");
+        assert_eq!(text(Seconds(-11_644_473_600.0)), "-11644473600.000000");
+        assert_eq!(text(Seconds(910_692_730_085.477_5)), "910692730085.477539");
     }
 
     #[test]
