@@ -77,6 +77,8 @@ pub enum TroubleKind {
         name: &'static str,
         /// Details, may be empty.
         addl: String,
+        /// Where the file was seen, where Zeek tells it.
+        source: Option<&'static str>,
     },
     /// The file is not what an analyzer was started for, for analyzer.log.
     Violation {
@@ -284,7 +286,8 @@ impl Files {
     /// connection is new to it.
     pub fn join(&mut self, id: FileId, uid: Uid, conn: ConnId) -> bool {
         let Some(file) = self.get_mut(id) else { return false };
-        let new = file.uid != uid && file.others.iter().all(|(other, _)| *other != uid);
+        // A connection is known by its ends: one that comes after another over the same is none of its own.
+        let new = file.id != conn && file.others.iter().all(|(_, other)| *other != conn);
         if new && file.others.len() < MAX_CONNECTIONS {
             file.others.push((uid, conn));
         }
@@ -341,6 +344,16 @@ impl Files {
         let options = self.options;
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
+        let room = u64::MAX - offset;
+        if data.len() as u64 > room && !file.dormant {
+            let addl = format!("offset={offset:x} len={:x}", data.len());
+            let source = Some(file.start.source);
+            let trouble =
+                file.has(TroubleKind::Weird { name: "file_offset_overflow", addl, source });
+            file.deliver_at(offset, &data[..room as usize]);
+            self.troubles.push(trouble);
+            return self.end_if_complete(logs, now, id);
+        }
         file.deliver_at(offset, data);
         if file.is_in_trouble() {
             self.note_trouble(id);

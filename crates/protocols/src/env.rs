@@ -432,8 +432,8 @@ impl Env {
 #[cold]
 fn tell(weirds: &mut Weirds, logs: &mut Logs, now: Time, trouble: &Trouble) {
     match &trouble.kind {
-        TroubleKind::Weird { name, addl } => {
-            weirds.file(logs, now, trouble.fuid, name, addl, None);
+        TroubleKind::Weird { name, addl, source } => {
+            weirds.file(logs, now, trouble.fuid, name, addl, *source);
         }
         TroubleKind::Violation { analyzer, reason } => {
             failure::log_file(logs, now, trouble, analyzer, reason);
