@@ -57,7 +57,7 @@ pub struct FileStart {
     pub mime_type: Option<&'static str>,
 }
 
-/// What is wrong with a file's content.
+/// What is wrong with a file's content, or with how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The file.
@@ -86,6 +86,11 @@ pub enum TroubleKind {
         analyzer: &'static str,
         /// What is wrong.
         reason: String,
+    },
+    /// A file that is [watched](Files::watch) was given up.
+    GivenUp {
+        /// The connection it began on.
+        uid: Uid,
     },
 }
 
@@ -190,6 +195,7 @@ impl Files {
             missing: 0,
             overflow: 0,
             timed_out: false,
+            watched: false,
             mime_type,
             analyzers: Analyzers::default(),
             beginning: Vec::new(),
@@ -310,6 +316,18 @@ impl Files {
     pub fn is_forgotten(&self, id: FileId, now: Time) -> bool {
         let over = |f: &File| f.dormant && era(f.over) != era(now);
         self.get(id).is_none_or(over)
+    }
+
+    /// Whoever began it wants to know when it is given up.
+    pub fn watch(&mut self, id: FileId) {
+        if let Some(file) = self.get_mut(id) {
+            file.watched = true;
+        }
+    }
+
+    /// Whether it began on this connection and is not over.
+    pub fn is_carried_by(&self, id: FileId, uid: Uid) -> bool {
+        self.get(id).is_some_and(|f| f.uid == uid && !f.dormant)
     }
 
     /// Its name becomes known later than its start.
