@@ -310,6 +310,24 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_recent_however_many_there_are() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        connect(&mut h, &mut a, 1);
+        for n in (0..5_000).chain([0]) {
+            let request = v2(5, 2, 7, 0, &create(&format!("{n}.txt")));
+            a.stream(&mut h.cx(), Dir::Orig, &session(&[request]));
+            a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, 2, 7, 0, &created(3, 5))]));
+            let mut close = vec![24, 0, 0, 0, 0, 0, 0, 0, 3];
+            close.resize(24, 0);
+            a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(6, 4, 7, 0, &close)]));
+        }
+        // The first one is not told again.
+        let text = String::from_utf8_lossy(h.env.logs.pending("smb_files")).into_owned();
+        assert!(text.lines().next_back().unwrap().contains("\t4999.txt\t"));
+    }
+
+    #[test]
     fn a_print_is_closed_with_its_contents() {
         let mut h = Harness::new(Proto::Tcp, 445);
         let mut a = Analyzer::new(&mut h.cx());

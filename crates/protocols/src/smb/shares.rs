@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use gannet_base::Dir;
 use gannet_base::Interval;
@@ -25,8 +26,8 @@ const MAX_REMEMBERED: usize = 1 << 16;
 pub(super) const QUIET: Interval = Interval::from_secs(180);
 /// And on until it is looked for those that may be: no more often than this, when data comes.
 const SWEEP: Interval = Interval::from_secs(10);
-/// Files whose rows are remembered for that.
-const MAX_RECENT: usize = 4096;
+/// Rows of files that are remembered for that.
+const MAX_RECENT: usize = 1 << 16;
 /// Option of a request to open: delete the file when it is closed.
 const DELETE_ON_CLOSE: u32 = 0x1000;
 
@@ -53,7 +54,7 @@ pub(super) struct Shares {
     command: Option<(u64, Command)>,
     file: Option<Ref>,
     tree: Option<Ref>,
-    recent: Map<Box<[u8]>, Time>,
+    recent: Map<u64, Time>,
     /// Whether the contents of a file began here, which may be given up.
     carries: bool,
     /// Whether what was done last is kept to be told then.
@@ -446,7 +447,7 @@ impl Shares {
         let Some(at) = self.file else { return };
         let file = self.files.get(at);
         let Some(row) = rows::file(cx.conn.uid, cx.conn.id, file) else { return };
-        if let Some(key) = identity(file) {
+        if let Some(key) = identity(self.recent.hasher(), file) {
             if self.recent.len() >= MAX_RECENT {
                 self.recent.clear();
             }
@@ -467,7 +468,8 @@ impl Shares {
         let file = self.file.map(|at| &*self.files.get(at));
         let file = file.filter(|f| f.name.is_some() && f.action.is_some_and(|a| a.1.is_some()));
         if let Some(file) = file {
-            let told = identity(file).and_then(|key| self.recent.get(&key).copied());
+            let key = identity(self.recent.hasher(), file);
+            let told = key.and_then(|key| self.recent.get(&key).copied());
             cx.env.smb.keep(uid, Last { id: cx.conn.id, file: file.clone(), told, over: None });
         } else if self.is_kept {
             cx.env.smb.forget(uid);
@@ -483,21 +485,13 @@ impl Shares {
     }
 }
 
-/// What makes a row of a file the same as another one. `None`: rows of files without times are all told.
-fn identity(file: &File) -> Option<Box<[u8]>> {
-    let (times, action) = (file.times?, file.action?.1?);
-    let (fuid, len) = file.fuid.map_or_else(Default::default, Uid::text);
-    let state = [file.size, times.modified, times.created, times.changed].map(u64::to_be_bytes);
-    let key = [
-        action.0.as_bytes(),
-        &fuid[..len],
-        b"\0",
-        file.name.as_deref()?,
-        b"\0",
-        file.path.as_deref().unwrap_or_default(),
-        state.as_flattened(),
-    ];
-    Some(key.concat().into())
+/// What makes a row of a file the same as another one, as a keyed hash. `None`: rows of files without times
+/// are all told.
+fn identity(hash: &KeyedHash, file: &File) -> Option<u64> {
+    let (action, times) = (file.action?.1?, file.times?);
+    let names = (file.name.as_deref()?, file.path.as_deref());
+    let changes = [file.size, times.modified, times.created, times.changed];
+    Some(hash.hash_one((action.0, file.fuid.map(Uid::bits), names, changes)))
 }
 
 /// Whether a time is after 1970: pipes have none.
