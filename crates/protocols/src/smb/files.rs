@@ -22,6 +22,9 @@ use crate::Env;
 /// Files that a connection began are over so long after it, if nobody goes on with them.
 const LINGER: Interval = Interval::from_secs(300);
 
+/// Connections of which is kept what was done last.
+const MAX_LAST: usize = 1 << 16;
+
 /// What all connections of a shard share for SMB: files in transit, by client, server, share, name
 /// and time of the last change.
 #[derive(Debug, Default)]
@@ -45,7 +48,9 @@ pub(super) struct Last {
 
 impl Shared {
     pub(super) fn keep(&mut self, uid: Uid, last: Last) {
-        self.last.insert(uid, last);
+        if self.last.len() < MAX_LAST || self.last.contains_key(&uid) {
+            self.last.insert(uid, last);
+        }
     }
 
     pub(super) fn forget(&mut self, uid: Uid) {
