@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
-use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
@@ -18,9 +17,6 @@ use super::rows;
 use super::shares::QUIET;
 use crate::Context;
 use crate::Env;
-
-/// Files that a connection began are over so long after it, if nobody goes on with them.
-const LINGER: Interval = Interval::from_secs(300);
 
 /// Connections of which is kept what was done last.
 const MAX_LAST: usize = 1 << 16;
@@ -40,10 +36,12 @@ pub struct Shared {
 pub(super) struct Last {
     pub(super) id: ConnId,
     pub(super) file: File,
+    /// Contents that began there.
+    pub(super) carried: FileId,
     /// When that was told last, if it is not to be told again soon.
     pub(super) told: Option<Time>,
-    /// When the connection was over, if it is.
-    pub(super) over: Option<Time>,
+    /// The connection is over.
+    pub(super) is_over: bool,
 }
 
 impl Shared {
@@ -58,9 +56,9 @@ impl Shared {
     }
 
     /// The connection is over: what is kept of it is kept while files may be given up.
-    pub(super) fn leave(&mut self, uid: Uid, now: Time) {
+    pub(super) fn leave(&mut self, uid: Uid) {
         if let Some(last) = self.last.get_mut(&uid) {
-            last.over = Some(now);
+            last.is_over = true;
         }
     }
 
@@ -89,7 +87,8 @@ impl Shared {
             !over
         });
         env.smb.files = files;
-        env.smb.last.retain(|_, last| last.over.is_none_or(|over| over + LINGER > now));
+        let files = &env.files;
+        env.smb.last.retain(|uid, last| !last.is_over || files.is_carried_by(last.carried, *uid));
     }
 }
 
@@ -107,21 +106,21 @@ fn key(cx: &Context<'_>, file: &File) -> Option<Box<[u8]>> {
     Some(key.into())
 }
 
-/// A part of a file. Returns its name in the logs if it is new to the connection, and whether it began
-/// there.
+/// A part of a file. Returns its name in the logs if it is new to the connection, and where it is if it
+/// began there.
 pub(super) fn data(
     cx: &mut Context<'_>,
     file: &File,
     from: Dir,
     offset: u64,
     data: &[u8],
-) -> Option<(Uid, bool)> {
+) -> Option<(Uid, Option<FileId>)> {
     Shared::sweep(cx.env, cx.now);
     let key = key(cx, file)?;
     let (uid, conn, now) = (cx.conn.uid, cx.conn.id, cx.now);
     let known = cx.env.smb.files.get(&key).copied();
-    let (id, is_new, is_first) = match known {
-        Some(id) if !cx.env.files.is_over(id) => (id, cx.env.files.join(id, uid, conn), false),
+    let (id, is_new, begun) = match known {
+        Some(id) if !cx.env.files.is_over(id) => (id, cx.env.files.join(id, uid, conn), None),
         _ => {
             if let Some(id) = known {
                 cx.file_end(id);
@@ -140,7 +139,7 @@ pub(super) fn data(
             cx.env.files.set_fuid(id, fuid);
             cx.env.files.watch(id);
             cx.env.smb.files.insert(key, id);
-            (id, true, true)
+            (id, true, Some(id))
         }
     };
     let env = &mut *cx.env;
@@ -154,7 +153,7 @@ pub(super) fn data(
     }
     let fuid = env.files.fuid(id).filter(|_| is_new);
     env.files.data_at(&mut env.logs, now, id, offset, data);
-    fuid.map(|fuid| (fuid, is_first))
+    fuid.map(|fuid| (fuid, begun))
 }
 
 /// A file is closed. Returns whether its contents began on this connection, and end with that.

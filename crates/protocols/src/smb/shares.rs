@@ -6,6 +6,7 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
+use gannet_files::FileId;
 
 use super::files;
 use super::files::Last;
@@ -55,8 +56,8 @@ pub(super) struct Shares {
     file: Option<Ref>,
     tree: Option<Ref>,
     recent: Map<u64, Time>,
-    /// Whether the contents of a file began here, which may be given up.
-    carries: bool,
+    /// Contents that began here and may be given up: those that do not end, if there are any.
+    carried: Option<FileId>,
     /// Whether what was done last is kept to be told then.
     is_kept: bool,
     /// Something was done since it was looked whether to keep it.
@@ -77,7 +78,7 @@ impl Shares {
             file: None,
             tree: None,
             recent: Map::default(),
-            carries: false,
+            carried: None,
             is_kept: false,
             is_news: false,
             sweep: None,
@@ -434,8 +435,10 @@ impl Shares {
     pub(super) fn data(&mut self, cx: &mut Context<'_>, from: Dir, offset: u64, data: &[u8]) {
         let Some(at) = self.file else { return };
         let file = self.files.get(at);
-        if let Some((fuid, is_first)) = files::data(cx, file, from, offset, data) {
-            self.carries |= is_first;
+        if let Some((fuid, begun)) = files::data(cx, file, from, offset, data) {
+            let uid = cx.conn.uid;
+            let lasts = self.carried.is_some_and(|id| cx.env.files.is_carried_by(id, uid));
+            self.carried = self.carried.filter(|_| lasts).or(begun).or(self.carried);
             self.is_news = true;
             file.fuid = Some(fuid);
             self.write(cx);
@@ -461,16 +464,19 @@ impl Shares {
     /// A chunk is read. When a file is given up that began here, Zeek tells again of what was done last,
     /// be it with another file: that is kept for then, if rows tell of it.
     pub(super) fn keep(&mut self, cx: &mut Context<'_>) {
-        if !self.carries || !std::mem::take(&mut self.is_news) {
+        let Some(carried) = self.carried.filter(|_| std::mem::take(&mut self.is_news)) else {
             return;
-        }
+        };
         let uid = cx.conn.uid;
         let file = self.file.map(|at| &*self.files.get(at));
         let file = file.filter(|f| f.name.is_some() && f.action.is_some_and(|a| a.1.is_some()));
         if let Some(file) = file {
             let key = identity(self.recent.hasher(), file);
             let told = key.and_then(|key| self.recent.get(&key).copied());
-            cx.env.smb.keep(uid, Last { id: cx.conn.id, file: file.clone(), told, over: None });
+            cx.env.smb.keep(
+                uid,
+                Last { id: cx.conn.id, file: file.clone(), carried, told, is_over: false },
+            );
         } else if self.is_kept {
             cx.env.smb.forget(uid);
         }
@@ -480,7 +486,7 @@ impl Shares {
     /// The connection is over.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         if self.is_kept {
-            cx.env.smb.leave(cx.conn.uid, cx.now);
+            cx.env.smb.leave(cx.conn.uid);
         }
     }
 }
