@@ -11,6 +11,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         Part::Kerberos(token) => {
             drop(gannet_protocols::krb::message::parse(token, &mut Aside::default()));
         }
-        Part::State(_) => {}
+        Part::State(_) | Part::Long(_) => {}
     });
 });

@@ -116,12 +116,12 @@ impl Results {
                     logs.write(&rows::ocsp(ts, fuid, status));
                 }
                 for w in &response.weirds {
-                    odd(TroubleKind::Weird { name: w.name(), addl: w.addition() });
+                    odd(TroubleKind::Weird { name: w.name(), addl: w.addition(), source: None });
                 }
             }
             Some(Err(_)) => {
                 let name = ocsp::RESPONSE_ERROR_WEIRD;
-                odd(TroubleKind::Weird { name, addl: String::new() });
+                odd(TroubleKind::Weird { name, addl: String::new(), source: None });
             }
             None => {}
         }

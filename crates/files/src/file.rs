@@ -37,6 +37,8 @@ pub(crate) struct File {
     pub(crate) missing: u64,
     pub(crate) overflow: u64,
     pub(crate) timed_out: bool,
+    /// That it was given up is told.
+    pub(crate) watched: bool,
     pub(crate) mime_type: Option<&'static str>,
     pub(crate) analyzers: Analyzers,
     /// The first bytes, until the type is told.
@@ -271,6 +273,9 @@ impl File {
         self.flush_early();
         self.sniff();
         troubles.extend(self.trouble());
+        if self.watched && self.timed_out {
+            troubles.push(self.has(TroubleKind::GivenUp { uid: self.uid }));
+        }
         files_log::write(logs, self, troubles);
         self.analyzers = Analyzers::default();
     }

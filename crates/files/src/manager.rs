@@ -57,7 +57,7 @@ pub struct FileStart {
     pub mime_type: Option<&'static str>,
 }
 
-/// What is wrong with a file's content.
+/// What is wrong with a file's content, or with how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The file.
@@ -77,6 +77,8 @@ pub enum TroubleKind {
         name: &'static str,
         /// Details, may be empty.
         addl: String,
+        /// Where the file was seen, where Zeek tells it.
+        source: Option<&'static str>,
     },
     /// The file is not what an analyzer was started for, for analyzer.log.
     Violation {
@@ -84,6 +86,11 @@ pub enum TroubleKind {
         analyzer: &'static str,
         /// What is wrong.
         reason: String,
+    },
+    /// A file that is [watched](Files::watch) was given up.
+    GivenUp {
+        /// The connection it began on.
+        uid: Uid,
     },
 }
 
@@ -188,6 +195,7 @@ impl Files {
             missing: 0,
             overflow: 0,
             timed_out: false,
+            watched: false,
             mime_type,
             analyzers: Analyzers::default(),
             beginning: Vec::new(),
@@ -284,7 +292,8 @@ impl Files {
     /// connection is new to it.
     pub fn join(&mut self, id: FileId, uid: Uid, conn: ConnId) -> bool {
         let Some(file) = self.get_mut(id) else { return false };
-        let new = file.uid != uid && file.others.iter().all(|(other, _)| *other != uid);
+        // A connection is known by its ends: one that comes after another over the same is none of its own.
+        let new = file.id != conn && file.others.iter().all(|(_, other)| *other != conn);
         if new && file.others.len() < MAX_CONNECTIONS {
             file.others.push((uid, conn));
         }
@@ -307,6 +316,18 @@ impl Files {
     pub fn is_forgotten(&self, id: FileId, now: Time) -> bool {
         let over = |f: &File| f.dormant && era(f.over) != era(now);
         self.get(id).is_none_or(over)
+    }
+
+    /// Whoever began it wants to know when it is given up.
+    pub fn watch(&mut self, id: FileId) {
+        if let Some(file) = self.get_mut(id) {
+            file.watched = true;
+        }
+    }
+
+    /// Whether it began on this connection and is not over.
+    pub fn is_carried_by(&self, id: FileId, uid: Uid) -> bool {
+        self.get(id).is_some_and(|f| f.uid == uid && !f.dormant)
     }
 
     /// Its name becomes known later than its start.
@@ -341,6 +362,16 @@ impl Files {
         let options = self.options;
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
+        let room = u64::MAX - offset;
+        if data.len() as u64 > room && !file.dormant {
+            let addl = format!("offset={offset:x} len={:x}", data.len());
+            let source = Some(file.start.source);
+            let trouble =
+                file.has(TroubleKind::Weird { name: "file_offset_overflow", addl, source });
+            file.deliver_at(offset, &data[..room as usize]);
+            self.troubles.push(trouble);
+            return self.end_if_complete(logs, now, id);
+        }
         file.deliver_at(offset, data);
         if file.is_in_trouble() {
             self.note_trouble(id);

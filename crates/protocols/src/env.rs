@@ -262,8 +262,9 @@ impl Env {
     /// Packet time went on to `now`, on its way to the next `packet`'s: what is due is done.
     #[inline]
     pub fn expire(&mut self, now: Time, packet: Time) {
-        let weirds = &mut self.weirds;
-        self.files.expire(&mut self.logs, now, packet, |logs, w| tell(weirds, logs, packet, w));
+        let (weirds, smb) = (&mut self.weirds, &mut self.smb);
+        self.files
+            .expire(&mut self.logs, now, packet, |logs, w| tell(weirds, smb, logs, packet, w));
         // Zeek looks through all that expires of its scripts' tables at the same times.
         if self.tunnels.expire(&mut self.logs, now, packet) {
             self.weirds.look(packet);
@@ -293,7 +294,7 @@ impl Env {
     #[cold]
     fn tell_troubles(&mut self, now: Time) {
         for w in self.files.take_troubles() {
-            tell(&mut self.weirds, &mut self.logs, now, &w);
+            tell(&mut self.weirds, &mut self.smb, &mut self.logs, now, &w);
         }
     }
 
@@ -326,8 +327,8 @@ impl Env {
 
     /// The end of input: what is still open is written.
     pub fn finish(&mut self, now: Time) {
-        let weirds = &mut self.weirds;
-        self.files.finish(&mut self.logs, now, |logs, w| tell(weirds, logs, now, w));
+        let (weirds, smb) = (&mut self.weirds, &mut self.smb);
+        self.files.finish(&mut self.logs, now, |logs, w| tell(weirds, smb, logs, now, w));
         self.dhcp.finish(&mut self.logs);
         self.dhcp_software(now);
         if let Some(mut policy) = self.policy() {
@@ -430,14 +431,21 @@ impl Env {
 }
 /// Tells of what was wrong with a file.
 #[cold]
-fn tell(weirds: &mut Weirds, logs: &mut Logs, now: Time, trouble: &Trouble) {
+fn tell(
+    weirds: &mut Weirds,
+    smb: &mut crate::smb::Shared,
+    logs: &mut Logs,
+    now: Time,
+    trouble: &Trouble,
+) {
     match &trouble.kind {
-        TroubleKind::Weird { name, addl } => {
-            weirds.file(logs, now, trouble.fuid, name, addl, None);
+        TroubleKind::Weird { name, addl, source } => {
+            weirds.file(logs, now, trouble.fuid, name, addl, *source);
         }
         TroubleKind::Violation { analyzer, reason } => {
             failure::log_file(logs, now, trouble, analyzer, reason);
         }
+        TroubleKind::GivenUp { uid } => smb.given_up(logs, now, *uid),
     }
 }
 

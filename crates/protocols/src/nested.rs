@@ -33,8 +33,25 @@ struct Inner {
     analyzer: Analyzer,
     /// That counts once.
     confirmed: bool,
-    /// Violations so far, up to [`MAX_VIOLATIONS`] and one more.
-    violations: u16,
+    violations: Violations,
+}
+
+/// Violations of one analyzer within others: up to [`MAX_VIOLATIONS`], and one more.
+#[derive(Debug, Default)]
+pub(crate) struct Violations(u16);
+
+impl Violations {
+    /// One more. Returns whether it counts; the first that does not is told.
+    pub(crate) fn count(&mut self, cx: &mut Context<'_>, tag: Tag) -> bool {
+        if self.0 > MAX_VIOLATIONS || stack::is_incomplete(cx.conn) {
+            return false;
+        }
+        self.0 += 1;
+        if self.0 > MAX_VIOLATIONS {
+            cx.weird("too_many_analyzer_violations", "", Some(tag.name()));
+        }
+        self.0 <= MAX_VIOLATIONS
+    }
 }
 
 impl Nested {
@@ -92,7 +109,8 @@ impl Nested {
                 }
             }
             self.started += 1;
-            self.analyzers.push(Inner { analyzer, confirmed: false, violations: 0 });
+            let violations = Violations::default();
+            self.analyzers.push(Inner { analyzer, confirmed: false, violations });
         }
         self.settle(cx, requests);
         cx.env.nesting -= 1;
@@ -134,14 +152,8 @@ impl Nested {
 
     /// Tells of an analyzer that has too many violations.
     fn count_violation(&mut self, cx: &mut Context<'_>, tag: Tag) {
-        let its = self.find(tag).and_then(|at| self.analyzers.get_mut(at));
-        if let Some(its) = its.filter(|a| a.violations <= MAX_VIOLATIONS)
-            && !stack::is_incomplete(cx.conn)
-        {
-            its.violations += 1;
-            if its.violations > MAX_VIOLATIONS {
-                cx.weird("too_many_analyzer_violations", "", Some(tag.name()));
-            }
+        if let Some(its) = self.find(tag).and_then(|at| self.analyzers.get_mut(at)) {
+            its.violations.count(cx, tag);
         }
     }
 

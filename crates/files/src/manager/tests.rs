@@ -175,6 +175,40 @@ fn parts_that_overlap_count_once() {
 }
 
 #[test]
+fn a_part_beyond_the_last_place_there_is_is_odd() {
+    let mut w = World::new();
+    let f = w.start(FileStart { source: "SMB", ..start() });
+    let (fuid, now) = (w.files.fuid(f).unwrap(), Time::from_secs(2));
+    let conn = w.files.get(f).map(|f| (f.uid, f.id));
+    w.files.data_at(&mut w.logs, now, f, u64::MAX - 3, b"abc");
+    assert!(!w.files.has_troubles());
+    w.files.data_at(&mut w.logs, now, f, u64::MAX, b"append me.");
+    let (name, source) = ("file_offset_overflow", Some("SMB"));
+    let addl = "offset=ffffffffffffffff len=a".to_owned();
+    let kind = TroubleKind::Weird { name, addl, source };
+    assert_eq!(w.files.take_troubles(), [Trouble { fuid, conn, kind }]);
+    w.files.data_at(&mut w.logs, now, f, u64::MAX - 5, b"12345six");
+    assert_eq!(w.files.take_troubles().len(), 1);
+    w.files.end(&mut w.logs, now, f);
+    let missing = u64::MAX - 5;
+    let columns = format!("\t5\t-\t{missing}\t0\tF\t");
+    assert!(w.rows()[0].contains(&columns), "{}", w.rows()[0]);
+}
+
+#[test]
+fn connections_over_the_same_ends_are_one() {
+    let mut w = World::new();
+    let f = w.start(start());
+    let own = w.files.get(f).unwrap().id;
+    let uid = |n| UidSource::new(0).connection(n, 0);
+    assert!(!w.files.join(f, uid(2), own));
+    let other = ConnId { orig_p: 2, ..own };
+    assert!(w.files.join(f, uid(3), other) && !w.files.join(f, uid(4), other));
+    w.files.end(&mut w.logs, Time::from_secs(2), f);
+    assert_eq!(w.rows().len(), 2);
+}
+
+#[test]
 fn an_ocsp_response_that_is_cut_is_odd() {
     let mut w = World::new();
     let f = w.start(FileStart { mime_type: Some("application/ocsp-response"), ..start() });
@@ -188,7 +222,7 @@ fn an_ocsp_response_that_is_cut_is_odd() {
     w.files.finish(&mut w.logs, Time::from_secs(3), |_, w| told.push(w.clone()));
     let conn = w.files.get(f).map(|f| (f.uid, f.id));
     let name = crate::ocsp::RESPONSE_ERROR_WEIRD;
-    let kind = TroubleKind::Weird { name, addl: String::new() };
+    let kind = TroubleKind::Weird { name, addl: String::new(), source: None };
     assert_eq!(told, [Trouble { fuid, conn, kind }]);
 }
 

@@ -125,5 +125,18 @@ mod tests {
         let mut a = Analyzer::new(&mut h.cx());
         a.stream(&mut h.cx(), Dir::Orig, b"GET / HTTP/1.1\r\n");
         assert!(h.requests.is_empty());
+        // But for how often they come: a header of another version, and a request cut short.
+        for _ in 0..500 {
+            a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.1 200 OK\r\n");
+            a.stream(&mut h.cx(), Dir::Orig, &packet(0, 3, 1, &[0; 7]));
+        }
+        let rows = h.rows("weird");
+        assert_eq!(
+            (&*rows[0]["name"], &*rows[0]["source"]),
+            ("too_many_analyzer_violations", "DCE_RPC")
+        );
+        a.stream(&mut h.cx(), Dir::Orig, &packet(0, 3, 1, &[0; 7]));
+        assert_eq!(h.rows("weird").len(), 1);
+        assert!(h.requests.is_empty());
     }
 }

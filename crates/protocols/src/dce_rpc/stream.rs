@@ -14,6 +14,7 @@ use crate::Context;
 use crate::Tag;
 use crate::gssapi;
 use crate::gssapi::Logins;
+use crate::nested::Violations;
 use crate::ntlm;
 use crate::support::Frames;
 
@@ -52,6 +53,7 @@ struct State {
     gssapi: gssapi::Inner,
     ntlm: ntlm::Inner,
     confirmed: bool,
+    violations: Violations,
     /// A limit was reached: nothing more is read than what came with it.
     skip: bool,
 }
@@ -63,7 +65,7 @@ impl Stream {
     }
 
     /// Bytes, in order. Bytes that are no packet are passed over: they do not speak against the
-    /// protocol.
+    /// protocol, but are counted.
     pub fn deliver(
         &mut self,
         cx: &mut Context<'_>,
@@ -77,12 +79,11 @@ impl Stream {
         }
         let Side { frames, waiting } = &mut self.sides[from.index()];
         while let Some(frame) = frames.next(&mut data, need) {
-            let Some(packet) = Packet::parse(frame) else {
-                frames.reset();
-                return;
-            };
             let (state, pipe) = (&mut self.state, self.pipe);
-            if state.packet(cx, calls, logins, pipe, waiting, &packet).is_none() {
+            let packet = Packet::parse(frame);
+            let read = packet.and_then(|p| state.packet(cx, calls, logins, pipe, waiting, &p));
+            if read.is_none() {
+                state.violations.count(cx, Tag::DceRpc);
                 frames.reset();
                 return;
             }

@@ -3,6 +3,7 @@ use super::message::Part;
 use crate::Context;
 use crate::Tag;
 use crate::krb;
+use crate::nested::Violations;
 use crate::ntlm;
 
 /// The rows of all logins on one connection, whoever carries them.
@@ -26,6 +27,7 @@ impl Logins {
 #[derive(Debug, Default)]
 pub struct Inner {
     confirmed: bool,
+    violations: Violations,
     krb: krb::Inner,
     ntlm: ntlm::Inner,
 }
@@ -37,9 +39,12 @@ impl Inner {
             Part::State(state) => logins.ntlm.outcome(cx, state),
             Part::Ntlm(message) => self.ntlm.deliver(cx, &mut logins.ntlm, message),
             Part::Kerberos(message) => self.krb.deliver(cx, &mut logins.krb, message),
+            Part::Long(bytes) => cx.long_number(bytes),
         });
         if let Err(e) = whole {
-            cx.violation(Tag::Gssapi, &e.to_string(), &[]);
+            if self.violations.count(cx, Tag::Gssapi) {
+                cx.violation(Tag::Gssapi, &e.to_string(), &[]);
+            }
         } else if !self.confirmed {
             self.confirmed = true;
             cx.confirm(Tag::Gssapi);
@@ -72,5 +77,23 @@ mod tests {
         assert_eq!(h.rows("ntlm")[0]["success"], "T");
         a.deliver(&mut h.cx(), &mut logins, b"\x60\x01");
         assert!(h.violated(Tag::Gssapi) && h.confirmed(Tag::Gssapi));
+    }
+
+    #[test]
+    fn what_is_odd_about_signatures() {
+        let mut h = Harness::new(Proto::Tcp, 135);
+        let (mut a, mut logins) = (Inner::default(), Logins::default());
+        // A length of ten bytes where a signature of NTLM has something else.
+        a.deliver(&mut h.cx(), &mut logins, b"\x01\0\0\0\xa1\x8a0123456789");
+        let told = |h: &Harness| {
+            let rows = h.rows("weird");
+            rows.iter().map(|r| format!("{} {}", r["name"], r["addl"])).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&h), ["asn_binary_to_int64_shift_too_large 10"]);
+        for _ in 0..1_001 {
+            a.deliver(&mut h.cx(), &mut logins, b"\x01\0\0\0\xa1\xff");
+        }
+        assert_eq!(told(&h)[1..], ["too_many_analyzer_violations -"]);
+        assert_eq!(h.violations().len(), 1_000);
     }
 }

@@ -7,6 +7,7 @@ use crate::support::Bytes;
 use crate::support::Within;
 use crate::support::Wrong;
 use crate::support::ber;
+use crate::support::ber::Head;
 use crate::support::ber::Result;
 
 /// Tag of a token that opens a negotiation.
@@ -21,56 +22,82 @@ pub enum Part<'a> {
     Ntlm(&'a [u8]),
     /// A Kerberos message.
     Kerberos(&'a [u8]),
+    /// A number of more than eight bytes, which counts as 0: how many it has.
+    Long(usize),
 }
 
 /// Takes a token apart and shows each part to `see`, up to where it is broken.
 pub fn parse<'a>(data: &'a [u8], mut see: impl FnMut(Part<'a>)) -> Result<()> {
+    let see = &mut see;
     let mut b = Bytes(data);
-    let tag = ber::head(&mut b)?.tag;
+    let tag = head(&mut b, see)?.tag;
     if matches!(data, [4, 4, ..] | [5, 4, ..]) {
         // A checksum or an encrypted message of Kerberos (RFC 4121 §4.2.6).
         return Ok(());
     }
     let is_initial = tag == INITIAL;
     if is_initial {
-        ber::value(&mut b)?;
-        ber::head(&mut b)?;
+        value(&mut b, see)?;
+        head(&mut b, see)?;
     }
     // What Zeek calls an argument, and its value.
     let (argument, choice) = match is_initial {
         true => ("GSSAPI_NEG_TOKEN_INIT_Arg", "GSSAPI_NEG_TOKEN_INIT_Arg_Data"),
         false => ("GSSAPI_NEG_TOKEN_RESP_Arg", "GSSAPI_NEG_TOKEN_RESP_Arg"),
     };
-    ber::head(&mut b)?;
+    head(&mut b, see)?;
     while !b.is_empty() {
         let within = Within::new(argument, &b);
-        let head = ber::head(&mut b)?;
-        let mut arg = Bytes(within.part(&mut b, "args", head.length)?);
-        match head.index() {
-            0 if !is_initial => see(Part::State(ber::unsigned(ber::value(&mut arg)?.1))),
+        let arg = head(&mut b, see)?;
+        let index = arg.index();
+        let mut arg = Bytes(within.part(&mut b, "args", arg.length)?);
+        match index {
+            0 if !is_initial => {
+                let state = value(&mut arg, see)?;
+                if state.len() > 8 {
+                    see(Part::Long(state.len()));
+                }
+                see(Part::State(ber::unsigned(state)));
+            }
             2 => {
                 let within = Within::new("GSSAPI_NEG_TOKEN_MECH_TOKEN", &arg);
-                let length = ber::head(&mut arg)?.length;
-                if let Some(part) = mechanism(within.part(&mut arg, "token", length)?)? {
+                let length = head(&mut arg, see)?.length;
+                if let Some(part) = mechanism(within.part(&mut arg, "token", length)?, see)? {
                     see(part);
                 }
             }
-            0 | 1 | 3 => drop(ber::value(&mut arg)?),
+            0 | 1 | 3 => drop(value(&mut arg, see)?),
             index => return Err(Wrong::Case { record: choice, index: index.into() }),
         }
     }
     Ok(())
 }
 
+/// Tag and length of a value.
+fn head<'a>(b: &mut Bytes<'a>, see: &mut impl FnMut(Part<'a>)) -> Result<Head> {
+    if let Some(bytes) = ber::long_length(b.0) {
+        see(Part::Long(bytes));
+    }
+    ber::head(b)
+}
+
+/// The content of a value.
+fn value<'a>(b: &mut Bytes<'a>, see: &mut impl FnMut(Part<'a>)) -> Result<&'a [u8]> {
+    if let Some(bytes) = ber::long_length(b.0) {
+        see(Part::Long(bytes));
+    }
+    ber::value(b).map(|(_, content)| content)
+}
+
 /// The message of a mechanism: by its first byte.
-fn mechanism(token: &[u8]) -> Result<Option<Part<'_>>> {
+fn mechanism<'a>(token: &'a [u8], see: &mut impl FnMut(Part<'a>)) -> Result<Option<Part<'a>>> {
     Ok(match token {
         [0x4e, ..] => token.starts_with(b"NTLMSSP").then_some(Part::Ntlm(token)),
         [INITIAL, ..] => {
             let mut b = Bytes(token);
             let within = Within::new("KRB_OID_BLOB", &b);
-            ber::head(&mut b)?;
-            ber::value(&mut b)?;
+            head(&mut b, see)?;
+            value(&mut b, see)?;
             within.part(&mut b, "token_id", 2)?;
             Some(Part::Kerberos(b.rest()))
         }
@@ -136,6 +163,17 @@ pub(crate) mod tests {
         assert_eq!(said(token), "out_of_bound: GSSAPI_NEG_TOKEN_RESP_Arg:args: 11 > 7");
         let token = b"\xa1\x09\x30\x07\xa2\x05\x04\x04abc";
         assert_eq!(said(token), "out_of_bound: GSSAPI_NEG_TOKEN_MECH_TOKEN:token: 6 > 5");
+    }
+
+    #[test]
+    fn numbers_of_more_than_eight_bytes() {
+        // A signature of NTLM, in which the bytes of a length happen to be ten.
+        let signature = b"\x01\0\0\0\xa1\x8a0123456789";
+        assert_eq!(parts(signature), (vec![Part::Long(10)], false));
+        let token = [&b"\xa1\x10\x30\x0e\xa0\x0c\x0a\x0a"[..], &[9; 10]].concat();
+        assert_eq!(parts(&token), (vec![Part::Long(10), Part::State(0)], true));
+        // Nine bytes that are not all there.
+        assert_eq!(parts(b"\x01\0\0\0\xa1\x8912345678"), (vec![], false));
     }
 
     proptest! {

@@ -2,6 +2,7 @@ use super::message;
 use super::rows::Session;
 use crate::Context;
 use crate::Tag;
+use crate::nested::Violations;
 
 /// The tokens of one exchange inside another protocol, whose connection has the row.
 ///
@@ -9,12 +10,16 @@ use crate::Tag;
 #[derive(Debug, Default)]
 pub struct Inner {
     confirmed: bool,
+    violations: Violations,
 }
 
 impl Inner {
     /// One message.
     pub fn deliver(&mut self, cx: &mut Context<'_>, session: &mut Session, data: &[u8]) {
-        let Some(message) = message::parse(data) else { return };
+        let Some(message) = message::parse(data) else {
+            self.violations.count(cx, Tag::Ntlm);
+            return;
+        };
         session.message(cx, &message);
         if !self.confirmed {
             self.confirmed = true;

@@ -46,6 +46,27 @@ impl Analyzer {
         }
     }
 
+    /// Reads a chunk.
+    fn read(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
+        if self.lost && !matches!(data, [_, _, _, _, 0xfe | 0xff, b'S', b'M', b'B', ..]) {
+            return;
+        }
+        self.lost = false;
+        if let Some(e) = self.torn[from.index()].take() {
+            return self.fail(cx, from, e.into());
+        }
+        self.begun[from.index()] = true;
+        while let Some(frame) = self.frames[from.index()].next(&mut data, need) {
+            if let Err(e) = session_message(cx, &mut self.core, from, frame) {
+                return self.fail(cx, from, e);
+            }
+        }
+        self.chunks = self.chunks.saturating_add(1);
+        if self.chunks == CHUNKS {
+            cx.confirm(Tag::Smb);
+        }
+    }
+
     fn lose(&mut self) {
         for ((frames, torn), begun) in self.frames.iter_mut().zip(&mut self.torn).zip(self.begun) {
             if begun && torn.is_none() {
@@ -105,25 +126,10 @@ fn session_message(cx: &mut Context<'_>, core: &mut Core, from: Dir, frame: &[u8
 }
 
 impl Analyze for Analyzer {
-    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, mut data: &[u8]) {
+    fn stream(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
         self.core.shares.tick(cx.now);
-        if self.lost && !matches!(data, [_, _, _, _, 0xfe | 0xff, b'S', b'M', b'B', ..]) {
-            return;
-        }
-        self.lost = false;
-        if let Some(e) = self.torn[from.index()].take() {
-            return self.fail(cx, from, e.into());
-        }
-        self.begun[from.index()] = true;
-        while let Some(frame) = self.frames[from.index()].next(&mut data, need) {
-            if let Err(e) = session_message(cx, &mut self.core, from, frame) {
-                return self.fail(cx, from, e);
-            }
-        }
-        self.chunks = self.chunks.saturating_add(1);
-        if self.chunks == CHUNKS {
-            cx.confirm(Tag::Smb);
-        }
+        self.read(cx, from, data);
+        self.core.shares.keep(cx);
     }
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
@@ -248,6 +254,96 @@ mod tests {
         let rows = h.rows("smb_files");
         let names: Vec<_> = rows.iter().map(|r| &*r["name"]).collect();
         assert_eq!(names, ["a.txt", "a.txt", "b.txt"]);
+    }
+
+    /// Reads five bytes of the file `a.txt` of a hundred, which stays open.
+    fn read_a_part(h: &mut Harness, a: &mut Analyzer) {
+        connect(h, a, 1);
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(5, 2, 7, 0, &create("a.txt"))]));
+        a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, 2, 7, 0, &created(3, 100))]));
+        let mut read = vec![49, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
+        read.resize(48, 0);
+        let data = [&[17, 0, 80, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], b"hello"].concat();
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(8, 3, 7, 0, &read)]));
+        a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(8, 3, 7, 0, &data)]));
+    }
+
+    /// What is said of files: what is done, and their names.
+    fn actions(h: &Harness) -> Vec<String> {
+        let rows = h.rows("smb_files");
+        rows.iter().map(|r| format!("{} {}", &r["action"][5..], r["name"])).collect()
+    }
+
+    #[test]
+    fn what_was_done_last_is_told_again_when_a_file_is_given_up() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        read_a_part(&mut h, &mut a);
+        // Another one that is not there.
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(5, 4, 7, 0, &create("b.txt"))]));
+        let mut error = v2(5, 4, 7, 0, &[9, 0, 0, 0, 0, 0, 0, 0, 0]);
+        error[8..12].copy_from_slice(&0xc000_0034u32.to_le_bytes());
+        a.stream(&mut h.cx(), Dir::Resp, &session(&[error]));
+        a.finish(&mut h.cx());
+        assert_eq!(actions(&h), ["FILE_OPEN a.txt"]);
+        let now = h.now;
+        h.env.finish(now);
+        assert_eq!(actions(&h), ["FILE_OPEN a.txt", "FILE_OPEN b.txt"]);
+    }
+
+    #[test]
+    fn what_was_told_soon_before_is_not_told_again() {
+        // Given up at once, or when it is looked for it the second time.
+        for (looks, times) in [(&[(121, 121)][..], 1), (&[(121, 120), (240, 240)], 2)] {
+            let mut h = Harness::new(Proto::Tcp, 445);
+            let mut a = Analyzer::new(&mut h.cx());
+            read_a_part(&mut h, &mut a);
+            a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(5, 4, 7, 0, &create("b.txt"))]));
+            a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, 4, 7, 0, &created(4, 1))]));
+            for (due, packet) in looks {
+                let at = gannet_base::Time::from_secs;
+                h.env.expire(at(*due), at(*packet));
+            }
+            let told = actions(&h).iter().filter(|a| *a == "FILE_OPEN b.txt").count();
+            assert_eq!((told, h.rows("files").len()), (times, 1), "{looks:?}");
+        }
+    }
+
+    #[test]
+    fn rows_are_recent_however_many_there_are() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        connect(&mut h, &mut a, 1);
+        for n in (0..5_000).chain([0]) {
+            let request = v2(5, 2, 7, 0, &create(&format!("{n}.txt")));
+            a.stream(&mut h.cx(), Dir::Orig, &session(&[request]));
+            a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, 2, 7, 0, &created(3, 5))]));
+            let mut close = vec![24, 0, 0, 0, 0, 0, 0, 0, 3];
+            close.resize(24, 0);
+            a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(6, 4, 7, 0, &close)]));
+        }
+        // The first one is not told again.
+        let text = String::from_utf8_lossy(h.env.logs.pending("smb_files")).into_owned();
+        assert!(text.lines().next_back().unwrap().contains("\t4999.txt\t"));
+    }
+
+    #[test]
+    fn a_print_is_closed_with_its_contents() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        connect(&mut h, &mut a, 3);
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(5, 2, 7, 0, &create("job"))]));
+        let mut response = created(3, 0);
+        response[8..40].fill(0);
+        a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, 2, 7, 0, &response)]));
+        let mut write = vec![49, 0, 112, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
+        write.resize(48, 0);
+        write.extend_from_slice(b"ink");
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(9, 3, 7, 0, &write)]));
+        let mut close = vec![24, 0, 0, 0, 0, 0, 0, 0, 3];
+        close.resize(24, 0);
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(6, 4, 7, 0, &close)]));
+        assert_eq!(actions(&h), ["PRINT_OPEN job", "PRINT_CLOSE job", "PRINT_CLOSE job"]);
     }
 
     #[test]

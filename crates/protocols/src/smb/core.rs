@@ -107,6 +107,7 @@ impl Core {
 
     /// The connection is over.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        self.shares.finish(cx);
         self.calls.finish(cx);
         self.logins.finish(cx);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
@@ -9,20 +10,68 @@ use gannet_dict::KeyedHash;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_files::era;
+use gannet_log::Logs;
 
 use super::info::File;
+use super::rows;
+use super::shares::QUIET;
 use crate::Context;
 use crate::Env;
+
+/// Connections of which is kept what was done last.
+const MAX_LAST: usize = 1 << 16;
 
 /// What all connections of a shard share for SMB: files in transit, by client, server, share, name
 /// and time of the last change.
 #[derive(Debug, Default)]
 pub struct Shared {
     files: HashMap<Box<[u8]>, FileId, KeyedHash>,
+    /// What was done last on connections that files began on, where rows tell of it.
+    last: HashMap<Uid, Last, KeyedHash>,
     swept: Time,
 }
 
+/// What was done last on a connection.
+#[derive(Debug)]
+pub(super) struct Last {
+    pub(super) id: ConnId,
+    pub(super) file: File,
+    /// Contents that began there.
+    pub(super) carried: FileId,
+    /// When that was told last, if it is not to be told again soon.
+    pub(super) told: Option<Time>,
+    /// The connection is over.
+    pub(super) is_over: bool,
+}
+
 impl Shared {
+    pub(super) fn keep(&mut self, uid: Uid, last: Last) {
+        if self.last.len() < MAX_LAST || self.last.contains_key(&uid) {
+            self.last.insert(uid, last);
+        }
+    }
+
+    pub(super) fn forget(&mut self, uid: Uid) {
+        self.last.remove(&uid);
+    }
+
+    /// The connection is over: what is kept of it is kept while files may be given up.
+    pub(super) fn leave(&mut self, uid: Uid) {
+        if let Some(last) = self.last.get_mut(&uid) {
+            last.is_over = true;
+        }
+    }
+
+    /// A file that began on a connection is given up: what was done there last is told again.
+    pub(crate) fn given_up(&mut self, logs: &mut Logs, now: Time, uid: Uid) {
+        let Some(last) = self.last.get_mut(&uid) else { return };
+        let is_recent = last.told.is_some_and(|told| told + QUIET >= now);
+        last.told = last.file.times.map(|_| now);
+        if let Some(row) = rows::file(uid, last.id, &last.file).filter(|_| !is_recent) {
+            logs.write(&row);
+        }
+    }
+
     /// Forgets files that have ended.
     fn sweep(env: &mut Env, now: Time) {
         if era(env.smb.swept) == era(now) {
@@ -38,6 +87,8 @@ impl Shared {
             !over
         });
         env.smb.files = files;
+        let files = &env.files;
+        env.smb.last.retain(|uid, last| !last.is_over || files.is_carried_by(last.carried, *uid));
     }
 }
 
@@ -55,20 +106,21 @@ fn key(cx: &Context<'_>, file: &File) -> Option<Box<[u8]>> {
     Some(key.into())
 }
 
-/// A part of a file. Returns its name in the logs if it is new to the connection.
+/// A part of a file. Returns its name in the logs if it is new to the connection, and where it is if it
+/// began there.
 pub(super) fn data(
     cx: &mut Context<'_>,
     file: &File,
     from: Dir,
     offset: u64,
     data: &[u8],
-) -> Option<Uid> {
+) -> Option<(Uid, Option<FileId>)> {
     Shared::sweep(cx.env, cx.now);
     let key = key(cx, file)?;
     let (uid, conn, now) = (cx.conn.uid, cx.conn.id, cx.now);
     let known = cx.env.smb.files.get(&key).copied();
-    let (id, is_new) = match known {
-        Some(id) if !cx.env.files.is_over(id) => (id, cx.env.files.join(id, uid, conn)),
+    let (id, is_new, begun) = match known {
+        Some(id) if !cx.env.files.is_over(id) => (id, cx.env.files.join(id, uid, conn), None),
         _ => {
             if let Some(id) = known {
                 cx.file_end(id);
@@ -85,8 +137,9 @@ pub(super) fn data(
             // However often it is opened, it has one name until it changes.
             let fuid = cx.env.uids.named_file(&key);
             cx.env.files.set_fuid(id, fuid);
+            cx.env.files.watch(id);
             cx.env.smb.files.insert(key, id);
-            (id, true)
+            (id, true, Some(id))
         }
     };
     let env = &mut *cx.env;
@@ -100,14 +153,15 @@ pub(super) fn data(
     }
     let fuid = env.files.fuid(id).filter(|_| is_new);
     env.files.data_at(&mut env.logs, now, id, offset, data);
-    fuid
+    fuid.map(|fuid| (fuid, begun))
 }
 
-/// A file is closed.
-pub(super) fn end(cx: &mut Context<'_>, file: &File) {
-    if let Some(key) = key(cx, file)
-        && let Some(id) = cx.env.smb.files.remove(&key)
-    {
-        cx.file_end(id);
-    }
+/// A file is closed. Returns whether its contents began on this connection, and end with that.
+pub(super) fn end(cx: &mut Context<'_>, file: &File) -> bool {
+    let Some(id) = key(cx, file).and_then(|key| cx.env.smb.files.remove(&key)) else {
+        return false;
+    };
+    let ends = cx.env.files.is_carried_by(id, cx.conn.uid);
+    cx.file_end(id);
+    ends
 }

@@ -60,15 +60,17 @@ gannet_log::row! {
     }
 }
 
-/// Writes a row of smb_files.log.
-pub(super) fn write_file(cx: &mut Context<'_>, f: &File, action: Enum, name: &[u8]) {
+/// The row of smb_files.log for a file on a connection; `None` if rows do not tell of what is done with
+/// it.
+pub(super) fn file(uid: Uid, id: ConnId, f: &File) -> Option<FilesRow<'_>> {
+    let (name, (_, action)) = (f.name.as_deref()?, f.action?);
     let times = f.times.as_ref();
-    cx.log(&FilesRow {
+    Some(FilesRow {
         ts: f.ts,
-        uid: cx.conn.uid,
-        id: cx.conn.id,
+        uid,
+        id,
         fuid: f.fuid,
-        action,
+        action: action?,
         path: f.path.as_deref(),
         name,
         size: f.size,
@@ -77,7 +79,7 @@ pub(super) fn write_file(cx: &mut Context<'_>, f: &File, action: Enum, name: &[u
         accessed: times.map(|t| time(t.accessed)),
         created: times.map(|t| time(t.created)),
         changed: times.map(|t| time(t.changed)),
-    });
+    })
 }
 
 /// Writes a row of smb_mapping.log.

@@ -1,12 +1,15 @@
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use gannet_base::Dir;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
+use gannet_files::FileId;
 
 use super::files;
+use super::files::Last;
 use super::info::Action;
 use super::info::File;
 use super::info::Pool;
@@ -21,11 +24,11 @@ use crate::Context;
 /// Commands that wait for an answer, open files and trees of one connection that are remembered.
 const MAX_REMEMBERED: usize = 1 << 16;
 /// A file that was logged is not logged again in the same state for so long.
-const QUIET: Interval = Interval::from_secs(180);
+pub(super) const QUIET: Interval = Interval::from_secs(180);
 /// And on until it is looked for those that may be: no more often than this, when data comes.
 const SWEEP: Interval = Interval::from_secs(10);
-/// Files whose rows are remembered for that.
-const MAX_RECENT: usize = 4096;
+/// Rows of files that are remembered for that.
+const MAX_RECENT: usize = 1 << 16;
 /// Option of a request to open: delete the file when it is closed.
 const DELETE_ON_CLOSE: u32 = 0x1000;
 
@@ -52,7 +55,13 @@ pub(super) struct Shares {
     command: Option<(u64, Command)>,
     file: Option<Ref>,
     tree: Option<Ref>,
-    recent: Map<Box<[u8]>, Time>,
+    recent: Map<u64, Time>,
+    /// Contents that began here and may be given up: those that do not end, if there are any.
+    carried: Option<FileId>,
+    /// Whether what was done last is kept to be told then.
+    is_kept: bool,
+    /// Something was done since it was looked whether to keep it.
+    is_news: bool,
     /// When those that are not recent any more are forgotten next; nothing before any data.
     sweep: Option<Time>,
 }
@@ -69,6 +78,9 @@ impl Shares {
             file: None,
             tree: None,
             recent: Map::default(),
+            carried: None,
+            is_kept: false,
+            is_news: false,
             sweep: None,
         }
     }
@@ -157,6 +169,7 @@ impl Shares {
         };
         command.tree = Some(at);
         self.file = Some(command.file);
+        self.is_news = true;
         self.tree = Some(at);
         self.command = Some((message, command));
         if from.is_orig() || is_pending {
@@ -228,6 +241,7 @@ impl Shares {
         let at = *self.by_file.entry(number).or_insert(unnamed);
         self.command(now).file = at;
         self.file = Some(at);
+        self.is_news = true;
         self.files.get(at)
     }
 
@@ -354,6 +368,7 @@ impl Shares {
         });
         self.command(now).file = file;
         self.file = Some(file);
+        self.is_news = true;
     }
 
     /// Version 1: a file is open.
@@ -373,6 +388,7 @@ impl Shares {
         }
         self.by_file.insert(number, at);
         self.file = Some(at);
+        self.is_news = true;
         self.write(cx);
     }
 
@@ -407,8 +423,11 @@ impl Shares {
         }
         self.by_file.remove(&number);
         self.write(cx);
-        if let Some(file) = self.file {
-            files::end(cx, self.files.get(file));
+        if let Some(file) = self.file
+            && files::end(cx, self.files.get(file))
+        {
+            // Zeek tells of that when its contents end, too.
+            self.write(cx);
         }
     }
 
@@ -416,7 +435,11 @@ impl Shares {
     pub(super) fn data(&mut self, cx: &mut Context<'_>, from: Dir, offset: u64, data: &[u8]) {
         let Some(at) = self.file else { return };
         let file = self.files.get(at);
-        if let Some(fuid) = files::data(cx, file, from, offset, data) {
+        if let Some((fuid, begun)) = files::data(cx, file, from, offset, data) {
+            let uid = cx.conn.uid;
+            let lasts = self.carried.is_some_and(|id| cx.env.files.is_carried_by(id, uid));
+            self.carried = self.carried.filter(|_| lasts).or(begun).or(self.carried);
+            self.is_news = true;
             file.fuid = Some(fuid);
             self.write(cx);
         }
@@ -426,29 +449,55 @@ impl Shares {
     fn write(&mut self, cx: &mut Context<'_>) {
         let Some(at) = self.file else { return };
         let file = self.files.get(at);
-        let (Some(name), Some((_, Some(action)))) = (&file.name, file.action) else { return };
-        if let Some(times) = file.times {
-            let (fuid, len) = file.fuid.map_or_else(Default::default, Uid::text);
-            let state = [file.size, times.modified, times.created, times.changed];
-            let key = [
-                action.0.as_bytes(),
-                &fuid[..len],
-                b"\0",
-                name,
-                b"\0",
-                file.path.as_deref().unwrap_or_default(),
-                state.map(u64::to_be_bytes).as_flattened(),
-            ]
-            .concat();
+        let Some(row) = rows::file(cx.conn.uid, cx.conn.id, file) else { return };
+        if let Some(key) = identity(self.recent.hasher(), file) {
             if self.recent.len() >= MAX_RECENT {
                 self.recent.clear();
             }
-            if self.recent.insert(key.into(), cx.now).is_some() {
+            if self.recent.insert(key, cx.now).is_some() {
                 return;
             }
         }
-        rows::write_file(cx, file, action, name);
+        cx.log(&row);
     }
+
+    /// A chunk is read. When a file is given up that began here, Zeek tells again of what was done last,
+    /// be it with another file: that is kept for then, if rows tell of it.
+    pub(super) fn keep(&mut self, cx: &mut Context<'_>) {
+        let Some(carried) = self.carried.filter(|_| std::mem::take(&mut self.is_news)) else {
+            return;
+        };
+        let uid = cx.conn.uid;
+        let file = self.file.map(|at| &*self.files.get(at));
+        let file = file.filter(|f| f.name.is_some() && f.action.is_some_and(|a| a.1.is_some()));
+        if let Some(file) = file {
+            let key = identity(self.recent.hasher(), file);
+            let told = key.and_then(|key| self.recent.get(&key).copied());
+            cx.env.smb.keep(
+                uid,
+                Last { id: cx.conn.id, file: file.clone(), carried, told, is_over: false },
+            );
+        } else if self.is_kept {
+            cx.env.smb.forget(uid);
+        }
+        self.is_kept = file.is_some();
+    }
+
+    /// The connection is over.
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
+        if self.is_kept {
+            cx.env.smb.leave(cx.conn.uid);
+        }
+    }
+}
+
+/// What makes a row of a file the same as another one, as a keyed hash. `None`: rows of files without times
+/// are all told.
+fn identity(hash: &KeyedHash, file: &File) -> Option<u64> {
+    let (action, times) = (file.action?.1?, file.times?);
+    let names = (file.name.as_deref()?, file.path.as_deref());
+    let changes = [file.size, times.modified, times.created, times.changed];
+    Some(hash.hash_one((action.0, file.fuid.map(Uid::bits), names, changes)))
 }
 
 /// Whether a time is after 1970: pipes have none.
