@@ -195,6 +195,9 @@ impl Files {
             offset: 0,
             early: BTreeMap::new(),
             held: 0,
+            reorders: false,
+            next: 0,
+            taken: 0,
             number,
             born: now,
             tie,
@@ -348,12 +351,13 @@ impl Files {
         self.end_if_complete(logs, now, id);
     }
 
-    /// The next `len` bytes of it are missing.
-    pub fn gap(&mut self, now: Time, id: FileId, len: u64) {
+    /// `len` bytes of it are missing: the next ones, or, where it comes in parts, those behind the
+    /// first `at` of the part at hand.
+    pub fn gap(&mut self, now: Time, id: FileId, at: Option<u64>, len: u64) {
         let options = self.options;
         let Some(file) = self.get_mut(id) else { return };
         file.touch(now, options);
-        file.gap(len);
+        file.gap(at, len);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }

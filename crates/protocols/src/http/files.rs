@@ -242,7 +242,7 @@ impl Entity {
     /// A part of the content is missing.
     pub(super) fn file_gap(&mut self, s: &mut Scope<'_, '_>, len: u64) {
         let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, &mut self.fuid));
-        s.cx.file_gap(file.id, len);
+        s.cx.env.files.gap(s.cx.now, file.id, Some(self.body_len), len);
         self.offset = self.offset.saturating_add(len);
         let mime_type = s.cx.env.files.mime_type(file.id);
         file.tell_type(s, mime_type);

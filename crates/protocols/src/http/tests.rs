@@ -480,6 +480,23 @@ fn a_range_that_is_answered_with_nothing_ends_its_file() {
 }
 
 #[test]
+fn a_gap_of_a_range_is_told_by_its_place_in_the_body() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, b"GET /a HTTP/1.1\r\nRange: bytes=20-\r\n\r\n");
+    let head = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 20-119/200\r\n\r\n";
+    a.stream(&mut h.cx(), Dir::Resp, &[&head[..], &[b'x'; 50]].concat());
+    a.gap(&mut h.cx(), Dir::Resp, 10);
+    a.stream(&mut h.cx(), Dir::Resp, &[b'x'; 40]);
+    a.finish(&mut h.cx());
+    let now = h.now;
+    h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+    let file = &h.rows("files")[0];
+    // From 0 to 20, and from 60, 10 behind the first 50, to 80.
+    assert_eq!((&file["seen_bytes"][..], &file["missing_bytes"][..]), ("90", "40"));
+}
+
+#[test]
 fn a_weird_shows_what_was_sent_byte_for_byte() {
     let response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\xff\xfeg\0h\r\n";
     let (_, h) = run(&[(Dir::Orig, GET), (Dir::Resp, response)]);
