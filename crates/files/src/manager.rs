@@ -284,10 +284,10 @@ impl Files {
     }
 
     /// Another connection carries parts of it: it gets a row for each. Returns whether the
-    /// connection is new to it.
+    /// connection is new to it; one between the same endpoints is not.
     pub fn join(&mut self, id: FileId, uid: Uid, conn: ConnId) -> bool {
         let Some(file) = self.get_mut(id) else { return false };
-        let new = file.uid != uid && file.others.iter().all(|(other, _)| *other != uid);
+        let new = file.id != conn && file.others.iter().all(|(_, other)| *other != conn);
         if new && file.others.len() < MAX_CONNECTIONS {
             file.others.push((uid, conn));
         }
@@ -310,6 +310,11 @@ impl Files {
     pub fn is_forgotten(&self, id: FileId, now: Time) -> bool {
         let over = |f: &File| f.dormant && era(f.over) != era(now);
         self.get(id).is_none_or(over)
+    }
+
+    /// Its name, where its source gave one.
+    pub fn filename(&self, id: FileId) -> Option<&[u8]> {
+        self.get(id)?.start.filename.as_deref()
     }
 
     /// Its name becomes known later than its start.

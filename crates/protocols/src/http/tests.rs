@@ -497,6 +497,40 @@ fn a_gap_of_a_range_is_told_by_its_place_in_the_body() {
 }
 
 #[test]
+fn connections_that_bring_ranges_of_one_file() {
+    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
+    let part = b"HTTP/1.1 206 Part\r\nContent-Disposition: attachment; filename=f\r\n\
+                 Content-Range: bytes 0-2/99\r\n\r\nabc";
+    // Names of the second connection's row and connections of the file.
+    let second = |answer: &[u8], port: u16| {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        for (number, answer) in [(1, &part[..]), (2, answer)] {
+            h.conn.uid = gannet_base::UidSource::new(0).connection(number, 0);
+            h.conn.id.orig_p = if number == 2 { port } else { 1_000 };
+            let mut a = Analyzer::new(&mut h.cx());
+            a.stream(&mut h.cx(), Dir::Orig, get);
+            a.stream(&mut h.cx(), Dir::Resp, answer);
+            a.finish(&mut h.cx());
+        }
+        let now = h.now;
+        h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+        let row = &h.rows("http")[1];
+        let named = row["resp_fuids"] != "-";
+        let files = h.rows("files");
+        let seen = files.iter().map(|f| f["seen_bytes"].clone()).collect::<Vec<_>>().join(",");
+        (named, row["resp_filenames"].clone(), seen)
+    };
+    let is = |named, filenames: &str, seen: &str| (named, filenames.to_owned(), seen.to_owned());
+    let range = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 3-4/99\r\n\r\nde";
+    assert_eq!(second(range, 1_001), is(true, "f", "5,5"));
+    // The endpoints tell connections from each other.
+    assert_eq!(second(range, 1_000), is(false, "-", "5"));
+    // Bytes without a place and a size go on where the others ended, whoever brings them.
+    let whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n";
+    assert_eq!(second(whole, 1_001), is(false, "-", "5"));
+}
+
+#[test]
 fn a_weird_shows_what_was_sent_byte_for_byte() {
     let response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\xff\xfeg\0h\r\n";
     let (_, h) = run(&[(Dir::Orig, GET), (Dir::Resp, response)]);
