@@ -76,9 +76,10 @@ impl File {
         }
     }
 
-    /// Something arrived; a file that was given up begins anew.
-    pub(crate) fn touch(&mut self, now: Time, options: FileOptions) {
-        if self.dormant && self.due != Time::MAX {
+    /// Something arrived; a file that was given up begins anew. Returns whether it did.
+    pub(crate) fn touch(&mut self, now: Time, options: FileOptions) -> bool {
+        let anew = self.dormant && self.due != Time::MAX;
+        if anew {
             self.dormant = false;
             self.timed_out = false;
             self.started = now;
@@ -90,6 +91,7 @@ impl File {
             self.begin(options);
         }
         self.last = now;
+        anew
     }
 
     /// The next bytes.

@@ -294,6 +294,16 @@ impl Files {
         new
     }
 
+    /// It was given up for silence, and a connection has more of it: that will be another file, of which
+    /// nothing is known but its name in the logs and what its source says now.
+    pub fn renew(&mut self, id: FileId, uid: Uid, conn: ConnId, filename: Option<Vec<u8>>) {
+        if let Some(file) = self.get_mut(id) {
+            (file.uid, file.id) = (uid, conn);
+            file.others.clear();
+            (file.start.filename, file.start.total_bytes) = (filename, None);
+        }
+    }
+
     /// Whether its row is written already: it was complete or silent for long.
     pub fn is_over(&self, id: FileId) -> bool {
         self.get(id).is_none_or(|f| f.dormant)
@@ -331,12 +341,30 @@ impl Files {
         }
     }
 
+    /// The file, of which something came.
+    #[inline]
+    fn touch(&mut self, now: Time, id: FileId) -> Option<&mut File> {
+        let options = self.options;
+        if self.get_mut(id)?.touch(now, options) {
+            self.watch(now, id);
+        }
+        self.get_mut(id)
+    }
+
+    /// A file begins anew, and its silence counts from now.
+    #[cold]
+    fn watch(&mut self, now: Time, id: FileId) {
+        if let Some(file) = self.get_mut(id) {
+            file.due = now + TIMEOUT;
+            let timer = (file.due, file.tie, file.number, id.index);
+            self.timers.push(Reverse(timer));
+        }
+    }
+
     /// More of it, in order. A file whose size is known ends with its last byte; what comes after
     /// that is not its own.
     pub fn data(&mut self, logs: &mut Logs, now: Time, id: FileId, data: &[u8]) {
-        let options = self.options;
-        let Some(file) = self.get_mut(id) else { return };
-        file.touch(now, options);
+        let Some(file) = self.touch(now, id) else { return };
         file.deliver_next(data);
         if file.is_in_trouble() {
             self.note_trouble(id);
@@ -346,9 +374,7 @@ impl Files {
 
     /// A part of it, from byte `offset` on.
     pub fn data_at(&mut self, logs: &mut Logs, now: Time, id: FileId, offset: u64, data: &[u8]) {
-        let options = self.options;
-        let Some(file) = self.get_mut(id) else { return };
-        file.touch(now, options);
+        let Some(file) = self.touch(now, id) else { return };
         file.deliver_at(offset, data);
         if file.is_in_trouble() {
             self.note_trouble(id);
@@ -359,9 +385,7 @@ impl Files {
     /// `len` bytes of it are missing: the next ones, or, where it comes in parts, those behind the
     /// first `at` of the part at hand.
     pub fn gap(&mut self, now: Time, id: FileId, at: Option<u64>, len: u64) {
-        let options = self.options;
-        let Some(file) = self.get_mut(id) else { return };
-        file.touch(now, options);
+        let Some(file) = self.touch(now, id) else { return };
         file.gap(at, len);
         if file.is_in_trouble() {
             self.note_trouble(id);

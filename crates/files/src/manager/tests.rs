@@ -106,9 +106,15 @@ fn silence_ends_a_file_and_more_begins_it_anew() {
     w.expire(241, 241);
     assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
     w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
-    w.files.finish(&mut w.logs, Time::from_secs(301), |_, _| ());
+    // It may fall silent again.
+    w.expire(419, 419);
+    assert_eq!(w.rows().len(), 1);
+    w.expire(420, 420);
     assert!(w.rows()[1].starts_with("300.000000"));
     assert!(w.rows()[1].contains("\t4\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
+    w.files.data(&mut w.logs, Time::from_secs(500), f, b"h");
+    w.files.finish(&mut w.logs, Time::from_secs(501), |_, _| ());
+    assert!(w.rows()[2].starts_with("500.000000"));
 }
 
 #[test]

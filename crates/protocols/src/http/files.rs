@@ -144,6 +144,23 @@ impl BodyFile {
         Self { id, exchange, typed: false, shared }
     }
 
+    /// More of a file whose row is written. Where it was given up for silence it begins anew, and the
+    /// exchange at hand names it once more. Returns whether it goes on: one that was complete does not.
+    #[cold]
+    fn goes_on(&mut self, s: &mut Scope<'_, '_>) -> bool {
+        if s.cx.env.files.is_complete(self.id) {
+            return false;
+        }
+        let Some(fuid) = s.cx.env.files.fuid(self.id) else { return true };
+        let mime_type = s.cx.env.files.mime_type(self.id);
+        self.tell_type(s, mime_type);
+        self.typed = false;
+        let filename = s.exchanges.filename();
+        s.cx.env.files.renew(self.id, s.cx.conn.uid, s.cx.conn.id, filename.clone());
+        self.exchange = s.exchanges.file(s.from, Some(fuid), filename);
+        true
+    }
+
     fn tell_type(&mut self, s: &mut Scope<'_, '_>, mime_type: Option<&'static str>) {
         if let Some(mime_type) = mime_type
             && !self.typed
@@ -229,7 +246,9 @@ impl Entity {
         if data.is_empty() {
             return;
         }
-        if let Some(file) = self.file.as_ref().filter(|f| s.cx.env.files.is_complete(f.id)) {
+        if let Some(file) = self.file.as_mut().filter(|f| s.cx.env.files.is_over(f.id))
+            && !file.goes_on(s)
+        {
             s.cx.file_end(file.id);
             self.file = None;
         }
@@ -261,6 +280,9 @@ impl Entity {
     /// A part of the content is missing.
     pub(super) fn file_gap(&mut self, s: &mut Scope<'_, '_>, len: u64) {
         let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, true, &mut self.fuid));
+        if s.cx.env.files.is_over(file.id) {
+            file.goes_on(s);
+        }
         s.cx.env.files.gap(s.cx.now, file.id, Some(self.body_len), len);
         self.offset = self.offset.saturating_add(len);
         let mime_type = s.cx.env.files.mime_type(file.id);
