@@ -167,3 +167,22 @@ fn connections_that_bring_ranges_of_one_file() {
     let whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n";
     assert_eq!(second(whole, 1_001), is(false, "-", "5"));
 }
+
+#[test]
+fn the_lf_of_an_empty_line_that_was_cut_begins_a_part_of_told_length() {
+    // Within a part CR alone ends no line any more when the LF comes.
+    let parts = b"--b\r\nContent-Length: 6\r\n\r\nGIF89a\r\n--b--\r\n";
+    let head = format!(
+        "POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n\
+         Content-Length: {}\r\n\r\n",
+        parts.len()
+    );
+    let told = |cut: usize| {
+        let first = [head.as_bytes(), &parts[..cut]].concat();
+        let (rows, h) = run(&[(Dir::Orig, &first), (Dir::Orig, &parts[cut..])]);
+        (rows[0]["orig_mime_types"].clone(), h.rows("files")[0]["seen_bytes"].clone())
+    };
+    let empty = parts.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 2;
+    assert_eq!(told(empty), ("image/gif".to_owned(), "6".to_owned()));
+    assert_eq!(told(empty + 1), ("-".to_owned(), "6".to_owned()));
+}
