@@ -388,6 +388,22 @@ fn oddities_are_told() {
 }
 
 #[test]
+fn odd_line_ends_are_told_once() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.0 200 OK\r\n\r\na\rb\n");
+    for _ in 0..3 {
+        // What is told of a connection again is dropped for ten minutes only.
+        h.now += gannet_base::Interval::from_secs(700);
+        h.env.weirds.look(h.now);
+        a.stream(&mut h.cx(), Dir::Resp, b"a\rb\n");
+    }
+    a.stream(&mut h.cx(), Dir::Orig, b"a\rb\n");
+    let is = |name: &str| h.rows("weird").iter().filter(|w| w["name"] == name).count();
+    assert_eq!(is("line_terminated_with_single_CR"), 1);
+}
+
+#[test]
 fn behind_a_hole_no_line_ends_are_odd() {
     for hole in [false, true] {
         let mut h = Harness::new(Proto::Tcp, 80);
