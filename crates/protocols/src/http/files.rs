@@ -145,13 +145,14 @@ impl BodyFile {
     }
 
     /// More of a file whose row is written. Where it was given up for silence it begins anew, and the
-    /// exchange at hand names it once more. Returns whether it goes on: one that was complete does not.
+    /// exchange at hand names it once more. Returns whether it goes on: one that was complete does not,
+    /// nor one of ranges that is forgotten since.
     #[cold]
     fn goes_on(&mut self, s: &mut Scope<'_, '_>) -> bool {
         if s.cx.env.files.is_complete(self.id) {
             return false;
         }
-        let Some(fuid) = s.cx.env.files.fuid(self.id) else { return true };
+        let Some(fuid) = s.cx.env.files.fuid(self.id) else { return !self.shared };
         let mime_type = s.cx.env.files.mime_type(self.id);
         self.tell_type(s, mime_type);
         self.typed = false;

@@ -135,6 +135,35 @@ fn a_body_that_goes_on_after_long_silence_is_told_again() {
 }
 
 #[test]
+fn a_range_goes_on_after_silence_though_its_file_is_forgotten() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nRange: bytes=0-\r\n\r\n").into_bytes();
+    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-9/99\r\n\r\nabc";
+    a.stream(&mut h.cx(), Dir::Orig, &get("/a"));
+    a.stream(&mut h.cx(), Dir::Resp, part);
+    h.now += Interval::from_secs(300);
+    let now = h.now;
+    h.env.files.expire(&mut h.env.logs, now, now, |_, _| ());
+    // Another file of ranges begins: the one that was given up is forgotten.
+    h.now += Interval::from_secs(30);
+    let mut other = Analyzer::new(&mut h.cx());
+    other.stream(&mut h.cx(), Dir::Orig, &get("/b"));
+    other.stream(&mut h.cx(), Dir::Resp, part);
+    a.stream(&mut h.cx(), Dir::Resp, b"defg");
+    a.finish(&mut h.cx());
+    let now = h.now;
+    h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+    let row = &h.rows("http")[0];
+    let fuid = row["resp_fuids"].split(',').next().unwrap();
+    assert_eq!(row["resp_fuids"], [fuid; 2].join(","));
+    let files = h.rows("files");
+    let of = |f: &&BTreeMap<String, String>| f["fuid"] == fuid;
+    let seen: Vec<_> = files.iter().filter(of).map(|f| f["seen_bytes"].clone()).collect();
+    assert_eq!(seen, ["3", "4"]);
+}
+
+#[test]
 fn connections_that_bring_ranges_of_one_file() {
     let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
     let part = b"HTTP/1.1 206 Part\r\nContent-Disposition: attachment; filename=f\r\n\
