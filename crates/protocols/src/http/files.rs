@@ -247,12 +247,7 @@ impl Entity {
         if data.is_empty() {
             return;
         }
-        if let Some(file) = self.file.as_mut().filter(|f| s.cx.env.files.is_over(f.id))
-            && !file.goes_on(s)
-        {
-            s.cx.file_end(file.id);
-            self.file = None;
-        }
+        self.drop_what_is_over(s);
         let told = if self.partial { self.total } else { self.content_length };
         // A compressed body's length says nothing of what comes out.
         let wanted = self.tell_size && !self.compressed;
@@ -278,12 +273,20 @@ impl Entity {
         }
     }
 
+    /// More comes, which is of another file where the one at hand was complete.
+    fn drop_what_is_over(&mut self, s: &mut Scope<'_, '_>) {
+        if let Some(file) = self.file.as_mut().filter(|f| s.cx.env.files.is_over(f.id))
+            && !file.goes_on(s)
+        {
+            s.cx.file_end(file.id);
+            self.file = None;
+        }
+    }
+
     /// A part of the content is missing.
     pub(super) fn file_gap(&mut self, s: &mut Scope<'_, '_>, len: u64) {
+        self.drop_what_is_over(s);
         let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, true, &mut self.fuid));
-        if s.cx.env.files.is_over(file.id) {
-            file.goes_on(s);
-        }
         s.cx.env.files.gap(s.cx.now, file.id, Some(self.body_len), len);
         self.offset = self.offset.saturating_add(len);
         let mime_type = s.cx.env.files.mime_type(file.id);

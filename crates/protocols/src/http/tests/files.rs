@@ -104,6 +104,28 @@ fn a_gap_of_a_range_is_told_by_its_place_in_the_body() {
 }
 
 #[test]
+fn a_gap_behind_the_last_byte_of_a_file_of_ranges_is_another_file() {
+    for range in ["Range: bytes=0-\r\n", ""] {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        let get = format!("GET /a HTTP/1.1\r\n{range}\r\n").into_bytes();
+        let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/3\r\n\r\nabc";
+        a.stream(&mut h.cx(), Dir::Orig, &get);
+        a.stream(&mut h.cx(), Dir::Resp, part);
+        a.gap(&mut h.cx(), Dir::Resp, 5);
+        a.finish(&mut h.cx());
+        let now = h.now;
+        h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+        let of = |f: &BTreeMap<String, String>| {
+            ["seen_bytes", "missing_bytes", "total_bytes", "timedout"].map(|c| f[c].clone())
+        };
+        let files: Vec<_> = h.rows("files").iter().map(of).collect();
+        let wanted = [["3", "0", "3", "F"], ["0", "5", "-", "T"]];
+        assert_eq!(files, wanted.map(|row| row.map(str::to_owned)));
+    }
+}
+
+#[test]
 fn a_body_that_goes_on_after_long_silence_is_told_again() {
     let mut h = Harness::new(Proto::Tcp, 80);
     let mut a = Analyzer::new(&mut h.cx());
