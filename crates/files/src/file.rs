@@ -50,6 +50,12 @@ pub(crate) struct File {
     pub(crate) early: BTreeMap<u64, Box<[u8]>>,
     /// Bytes of it.
     pub(crate) held: usize,
+    /// Some part came out of its order: from then on gaps are told by place.
+    pub(crate) reorders: bool,
+    /// Where the order goes on: at `offset`, unless a gap ended below what came already.
+    pub(crate) next: u64,
+    /// What lies below this came, even if the order goes on below it.
+    pub(crate) taken: u64,
     pub(crate) number: u64,
     /// When it began first.
     pub(crate) born: Time,
@@ -72,25 +78,32 @@ impl File {
         }
     }
 
-    /// Something arrived; a file that was given up begins anew.
-    pub(crate) fn touch(&mut self, now: Time, options: FileOptions) {
-        if self.dormant && self.due != Time::MAX {
+    /// Something arrived; a file that was given up begins anew. Returns whether it did.
+    pub(crate) fn touch(&mut self, now: Time, options: FileOptions) -> bool {
+        let anew = self.dormant && self.due != Time::MAX;
+        if anew {
             self.dormant = false;
             self.timed_out = false;
             self.started = now;
             (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
+            (self.reorders, self.next, self.taken) = (false, 0, 0);
             self.mime_type = self.start.mime_type;
             self.sniffed = self.mime_type.is_some();
             self.analyzers = Analyzers::default();
             self.begin(options);
         }
         self.last = now;
+        anew
     }
 
     /// The next bytes.
     #[inline]
     pub(crate) fn deliver_next(&mut self, data: &[u8]) {
-        if self.early.is_empty() { self.deliver(data) } else { self.deliver_at(self.offset, data) }
+        if self.early.is_empty() && self.next == self.offset {
+            self.deliver(data);
+        } else {
+            self.deliver_at(self.offset, data);
+        }
     }
 
     fn deliver(&mut self, data: &[u8]) {
@@ -122,7 +135,7 @@ impl File {
 
     fn count(&mut self, n: usize) {
         self.seen += n as u64;
-        self.offset += n as u64;
+        self.go_on(n as u64);
     }
 
     /// Tells the type from the beginning as far as it came.
@@ -154,20 +167,21 @@ impl File {
         if self.held > MAX_BUFFERED {
             self.give_up_holes();
         }
-        let Some(end) = offset.checked_add(data.len() as u64).filter(|end| *end > self.offset)
-        else {
+        self.reorders |= offset != self.offset;
+        let taken = self.taken.max(self.next);
+        let Some(end) = offset.checked_add(data.len() as u64).filter(|end| *end > taken) else {
             return; // seen before
         };
-        let mut at = offset.max(self.offset);
+        let mut at = offset.max(taken);
         data = &data[(at - offset) as usize..];
         while !data.is_empty() {
-            if at > self.offset {
+            if at > self.next {
                 return self.hold(at, data);
             }
             let until = self.first_held().map_or(end, |held| held.min(end));
             self.deliver(&data[..(until - at) as usize]);
             self.deliver_held();
-            let done = (self.offset - at).min(data.len() as u64);
+            let done = (self.next - at).min(data.len() as u64);
             at += done;
             data = &data[done as usize..];
         }
@@ -200,7 +214,9 @@ impl File {
 
     /// Delivers what was held and follows now.
     fn deliver_held(&mut self) {
-        while let Some(entry) = self.early.first_entry().filter(|e| *e.key() == self.offset) {
+        while self.first_held() == Some(self.next)
+            && let Some(entry) = self.early.first_entry()
+        {
             let held = entry.remove();
             self.held -= held.len();
             self.deliver(&held);
@@ -212,7 +228,7 @@ impl File {
     #[cold]
     fn give_up_holes(&mut self) {
         if let Some(first) = self.first_held() {
-            self.overflow += first - self.offset;
+            self.overflow = self.overflow.saturating_add(first - self.next);
         }
         self.flush_early();
     }
@@ -228,26 +244,41 @@ impl File {
     /// Bytes below `end` that did not come will not.
     fn skip_to(&mut self, end: u64) {
         while let Some(next) = self.first_held().filter(|next| *next < end) {
-            self.miss(next - self.offset);
+            self.miss(next - self.next);
             self.deliver_held();
         }
-        if end > self.offset {
-            self.miss(end - self.offset);
+        if end > self.next {
+            self.miss(end - self.next);
             self.deliver_held();
         }
     }
 
-    pub(crate) fn gap(&mut self, len: u64) {
-        if !self.dormant {
-            self.skip_to(self.offset.saturating_add(len));
+    /// `len` bytes are missing: the next ones, or those behind the first `at` of what its source has
+    /// at hand. Zeek takes that for a place in the file once parts came out of their order, and goes
+    /// on behind it whatever came already: between what lies above counts as missing once more.
+    pub(crate) fn gap(&mut self, at: Option<u64>, len: u64) {
+        if self.dormant {
+            return;
         }
+        let Some(at) = at.filter(|_| self.reorders) else {
+            return self.skip_to(self.next.saturating_add(len));
+        };
+        let end = at.saturating_add(len);
+        self.skip_to(end);
+        self.taken = self.taken.max(self.next);
+        self.next = end;
     }
 
     fn miss(&mut self, len: u64) {
         self.sniff();
         self.analyzers.gap();
-        self.missing += len;
+        self.missing = self.missing.saturating_add(len);
+        self.go_on(len);
+    }
+
+    fn go_on(&mut self, len: u64) {
         self.offset = self.offset.saturating_add(len);
+        self.next = self.next.saturating_add(len);
     }
 
     /// Whether an analyzer found something wrong that nobody knows yet.

@@ -203,6 +203,9 @@ impl Files {
             offset: 0,
             early: BTreeMap::new(),
             held: 0,
+            reorders: false,
+            next: 0,
+            taken: 0,
             number,
             born: now,
             tie,
@@ -289,15 +292,24 @@ impl Files {
     }
 
     /// Another connection carries parts of it: it gets a row for each. Returns whether the
-    /// connection is new to it.
+    /// connection is new to it; one between the same endpoints is not.
     pub fn join(&mut self, id: FileId, uid: Uid, conn: ConnId) -> bool {
         let Some(file) = self.get_mut(id) else { return false };
-        // A connection is known by its ends: one that comes after another over the same is none of its own.
         let new = file.id != conn && file.others.iter().all(|(_, other)| *other != conn);
         if new && file.others.len() < MAX_CONNECTIONS {
             file.others.push((uid, conn));
         }
         new
+    }
+
+    /// It was given up for silence, and a connection has more of it: that will be another file, of which
+    /// nothing is known but its name in the logs and what its source says now.
+    pub fn renew(&mut self, id: FileId, uid: Uid, conn: ConnId, filename: Option<Vec<u8>>) {
+        if let Some(file) = self.get_mut(id) {
+            (file.uid, file.id) = (uid, conn);
+            file.others.clear();
+            (file.start.filename, file.start.total_bytes) = (filename, None);
+        }
     }
 
     /// Whether its row is written already: it was complete or silent for long.
@@ -330,6 +342,11 @@ impl Files {
         self.get(id).is_some_and(|f| f.uid == uid && !f.dormant)
     }
 
+    /// Its name, where its source gave one.
+    pub fn filename(&self, id: FileId) -> Option<&[u8]> {
+        self.get(id)?.start.filename.as_deref()
+    }
+
     /// Its name becomes known later than its start.
     pub fn set_filename(&mut self, id: FileId, name: &[u8]) {
         if let Some(file) = self.get_mut(id) {
@@ -344,12 +361,30 @@ impl Files {
         }
     }
 
+    /// The file, of which something came.
+    #[inline]
+    fn touch(&mut self, now: Time, id: FileId) -> Option<&mut File> {
+        let options = self.options;
+        if self.get_mut(id)?.touch(now, options) {
+            self.await_silence(now, id);
+        }
+        self.get_mut(id)
+    }
+
+    /// A file begins anew, and its silence counts from now.
+    #[cold]
+    fn await_silence(&mut self, now: Time, id: FileId) {
+        if let Some(file) = self.get_mut(id) {
+            file.due = now + TIMEOUT;
+            let timer = (file.due, file.tie, file.number, id.index);
+            self.timers.push(Reverse(timer));
+        }
+    }
+
     /// More of it, in order. A file whose size is known ends with its last byte; what comes after
     /// that is not its own.
     pub fn data(&mut self, logs: &mut Logs, now: Time, id: FileId, data: &[u8]) {
-        let options = self.options;
-        let Some(file) = self.get_mut(id) else { return };
-        file.touch(now, options);
+        let Some(file) = self.touch(now, id) else { return };
         file.deliver_next(data);
         if file.is_in_trouble() {
             self.note_trouble(id);
@@ -359,9 +394,7 @@ impl Files {
 
     /// A part of it, from byte `offset` on.
     pub fn data_at(&mut self, logs: &mut Logs, now: Time, id: FileId, offset: u64, data: &[u8]) {
-        let options = self.options;
-        let Some(file) = self.get_mut(id) else { return };
-        file.touch(now, options);
+        let Some(file) = self.touch(now, id) else { return };
         let room = u64::MAX - offset;
         if data.len() as u64 > room && !file.dormant {
             let addl = format!("offset={offset:x} len={:x}", data.len());
@@ -379,12 +412,11 @@ impl Files {
         self.end_if_complete(logs, now, id);
     }
 
-    /// The next `len` bytes of it are missing.
-    pub fn gap(&mut self, now: Time, id: FileId, len: u64) {
-        let options = self.options;
-        let Some(file) = self.get_mut(id) else { return };
-        file.touch(now, options);
-        file.gap(len);
+    /// `len` bytes of it are missing: the next ones, or, where it comes in parts, those behind the
+    /// first `at` of the part at hand.
+    pub fn gap(&mut self, now: Time, id: FileId, at: Option<u64>, len: u64) {
+        let Some(file) = self.touch(now, id) else { return };
+        file.gap(at, len);
         if file.is_in_trouble() {
             self.note_trouble(id);
         }

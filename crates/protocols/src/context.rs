@@ -238,7 +238,7 @@ impl Context<'_> {
 
     /// A part of a file that is missing.
     pub fn file_gap(&mut self, file: FileId, len: u64) {
-        self.env.files.gap(self.now, file, len);
+        self.env.files.gap(self.now, file, None, len);
     }
 
     /// The file is complete, or nothing more will come: its row is written. After this, its

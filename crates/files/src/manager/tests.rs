@@ -106,9 +106,15 @@ fn silence_ends_a_file_and_more_begins_it_anew() {
     w.expire(241, 241);
     assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
     w.files.data(&mut w.logs, Time::from_secs(300), f, b"defg");
-    w.files.finish(&mut w.logs, Time::from_secs(301), |_, _| ());
+    // It may fall silent again.
+    w.expire(419, 419);
+    assert_eq!(w.rows().len(), 1);
+    w.expire(420, 420);
     assert!(w.rows()[1].starts_with("300.000000"));
     assert!(w.rows()[1].contains("\t4\t-\t0\t0\tT\t"), "{}", w.rows()[1]);
+    w.files.data(&mut w.logs, Time::from_secs(500), f, b"h");
+    w.files.finish(&mut w.logs, Time::from_secs(501), |_, _| ());
+    assert!(w.rows()[2].starts_with("500.000000"));
 }
 
 #[test]
@@ -169,7 +175,7 @@ fn parts_that_overlap_count_once() {
     // A gap that is announced leaves what waits above its beginning in its place.
     let f = w.start(start());
     w.files.data_at(&mut w.logs, now, f, 4, b"efgh");
-    w.files.gap(now, f, 10);
+    w.files.gap(now, f, None, 10);
     w.files.end(&mut w.logs, now, f);
     assert!(w.rows()[2].contains("\t4\t-\t6\t0\tF\t"), "{}", w.rows()[2]);
 }
@@ -206,6 +212,57 @@ fn connections_over_the_same_ends_are_one() {
     assert!(w.files.join(f, uid(3), other) && !w.files.join(f, uid(4), other));
     w.files.end(&mut w.logs, Time::from_secs(2), f);
     assert_eq!(w.rows().len(), 2);
+}
+
+#[test]
+fn gaps_of_a_part_are_told_by_its_own_places() {
+    let now = Time::from_secs(2);
+    // A part from 2,000 on lacks 10 of its bytes behind the first 50, and ends after 40 more.
+    let mut w = World::new();
+    let f = w.start(start());
+    w.files.data_at(&mut w.logs, now, f, 2_000, &[0; 50]);
+    w.files.gap(now, f, Some(50), 10);
+    assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing)), Some((0, 60)));
+    w.files.data_at(&mut w.logs, now, f, 2_060, &[0; 40]);
+    w.files.end(&mut w.logs, now, f);
+    assert!(w.rows()[0].contains("\t90\t-\t2010\t0\tF\t"), "{}", w.rows()[0]);
+    // The place lies within what waits: it goes on behind the place, though more came.
+    let f = w.start(start());
+    w.files.data_at(&mut w.logs, now, f, 20, &[0; 50]);
+    w.files.gap(now, f, Some(50), 10);
+    assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing)), Some((50, 20)));
+    w.files.data_at(&mut w.logs, now, f, 65, &[0; 10]);
+    w.files.data_at(&mut w.logs, now, f, 80, &[0; 20]);
+    w.files.end(&mut w.logs, now, f);
+    // From 60 to 70, and from 75 to 80.
+    assert!(w.rows()[1].contains("\t75\t-\t35\t0\tF\t"), "{}", w.rows()[1]);
+    // A part that came already, told once more with a gap, sets back the order, too.
+    let f = w.start(start());
+    w.files.data(&mut w.logs, now, f, &[0; 100]);
+    w.files.data_at(&mut w.logs, now, f, 0, &[0; 30]);
+    w.files.gap(now, f, Some(30), 10);
+    assert_eq!(w.files.get(f).map(|f| (f.seen, f.missing)), Some((100, 0)));
+    w.files.data(&mut w.logs, now, f, &[0; 5]);
+    w.files.end(&mut w.logs, now, f);
+    assert!(w.rows()[2].contains("\t105\t-\t60\t0\tF\t"), "{}", w.rows()[2]);
+    // However far what comes lies above that, and however often it does.
+    let f = w.start(start());
+    for at in [1 << 63, (1 << 63) + (1 << 20), (1 << 63) + (2 << 20)] {
+        w.files.data_at(&mut w.logs, now, f, at, &vec![0; MAX_BUFFERED + 1]);
+        w.files.data_at(&mut w.logs, now, f, at + MAX_BUFFERED as u64 + 1, &[0; 5]);
+        w.files.gap(now, f, Some(30), 10);
+    }
+    let seen = 3 * (MAX_BUFFERED as u64 + 6);
+    assert_eq!(w.files.get(f).map(|f| f.missing), Some(u64::MAX));
+    w.files.end(&mut w.logs, now, f);
+    assert!(w.rows()[3].contains(&format!("\t{seen}\t-\t")), "{}", w.rows()[3]);
+    // Before anything came out of order, the next bytes are those that are missing.
+    let f = w.start(start());
+    w.files.data(&mut w.logs, now, f, &[0; 100]);
+    w.files.gap(now, f, Some(30), 10);
+    w.files.data_at(&mut w.logs, now, f, 110, &[0; 5]);
+    w.files.end(&mut w.logs, now, f);
+    assert!(w.rows()[4].contains("\t105\t-\t10\t0\tF\t"), "{}", w.rows()[4]);
 }
 
 #[test]
@@ -262,7 +319,7 @@ proptest::proptest! {
             match how {
                 0 => {
                     reached = w.files.get(f).unwrap().offset + len as u64;
-                    w.files.gap(now, f, len as u64);
+                    w.files.gap(now, f, None, len as u64);
                 }
                 1 => {
                     let at = w.files.get(f).unwrap().offset;

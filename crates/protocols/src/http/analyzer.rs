@@ -70,6 +70,8 @@ pub struct Analyzer {
     inner: bool,
     /// The roles changed too late to make sense of the rest.
     lost: bool,
+    /// Lines that end with CR alone are told of once a connection.
+    lone_cr_told: bool,
 }
 
 impl Analyzer {
@@ -85,6 +87,7 @@ impl Analyzer {
             nested: None,
             inner: cx.env.http.lent.is_some(),
             lost: false,
+            lone_cr_told: false,
         }
     }
 
@@ -211,7 +214,7 @@ impl Analyzer {
 
     fn report_oddities(&mut self, cx: &mut Context<'_>, from: Dir) {
         let odd = std::mem::take(&mut self.sides[from.index()].feed.odd);
-        if odd.lone_cr {
+        if odd.lone_cr && !std::mem::replace(&mut self.lone_cr_told, true) {
             cx.weird("line_terminated_with_single_CR", "", Some("CONTENTLINE"));
         }
         if odd.too_long {

@@ -77,7 +77,9 @@ impl Feed {
             && let Some((&first, rest)) = data.split_first()
         {
             self.after_cr = false;
-            if first == b'\n' {
+            if first == b'\n' && self.crlf_only && self.plain > 0 {
+                // Since then CR ends no line any more: this is content.
+            } else if first == b'\n' {
                 *data = rest;
             } else if first != b'\r' && !self.crlf_only && self.plain == 0 {
                 self.odd.lone_cr = true;

@@ -75,11 +75,18 @@ impl Shared {
 }
 
 impl BodyFile {
-    /// A file begins. `fuid` is its name where it had one before.
-    fn start(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: &mut Option<Uid>) -> Self {
+    /// A file begins. `fuid` is its name where it had one before; `placed` tells whether bytes come
+    /// with their place in it.
+    fn start(
+        s: &mut Scope<'_, '_>,
+        total_bytes: Option<u64>,
+        placed: bool,
+        fuid: &mut Option<Uid>,
+    ) -> Self {
         let shared = s.facts.reply_code == 206;
         if !s.from.is_orig() && (shared || s.exchanges.asks_for_range()) {
-            return Self::join(s, total_bytes, shared);
+            // Of bytes that just go on nobody asks which connection brings them.
+            return Self::join(s, total_bytes, placed || total_bytes.is_some(), shared);
         }
         let (id, exchange) = new_file(s, total_bytes, *fuid);
         *fuid = s.cx.env.files.fuid(id);
@@ -88,8 +95,14 @@ impl BodyFile {
 
     /// The answer to a request for a range, or a range: of the same file as other ranges of the same
     /// URL between the same two hosts, if it was asked for by range. A client's file of one URL has one
-    /// name for good. `shared`: it is a range, so that its end is not the file's.
-    fn join(s: &mut Scope<'_, '_>, mut total_bytes: Option<u64>, shared: bool) -> Self {
+    /// name for good. `named`: the file has a row for this connection, too; `shared`: it is a range, so
+    /// that its end is not the file's.
+    fn join(
+        s: &mut Scope<'_, '_>,
+        mut total_bytes: Option<u64>,
+        named: bool,
+        shared: bool,
+    ) -> Self {
         Shared::sweep(s.cx.env, s.cx.now);
         let (conn, uid) = (s.cx.conn.id, s.cx.conn.uid);
         let mut key = url_key(s).unwrap_or_else(|| {
@@ -106,10 +119,14 @@ impl BodyFile {
                 if let Some(total) = total_bytes {
                     env.files.set_total(id, total);
                 }
-                if env.files.join(id, uid, conn) {
-                    let (fuid, filename) = (env.files.fuid(id), s.exchanges.filename());
+                if named && env.files.join(id, uid, conn) {
+                    if let Some(filename) = s.exchanges.filename() {
+                        env.files.set_filename(id, &filename);
+                    }
+                    let (fuid, filename) = (env.files.fuid(id), env.files.filename(id));
                     range.uid = uid;
-                    range.exchange = s.exchanges.file(Dir::Resp, fuid, filename);
+                    range.exchange =
+                        s.exchanges.file(Dir::Resp, fuid, filename.map(<[u8]>::to_vec));
                 }
                 env.files.end_if_complete(&mut env.logs, s.cx.now, id);
                 if !env.files.is_over(id) {
@@ -125,6 +142,24 @@ impl BodyFile {
         let (id, exchange) = new_file(s, total_bytes, Some(name));
         s.cx.env.http.ranges.insert(key.into_boxed_slice(), RangeFile { id, uid, exchange });
         Self { id, exchange, typed: false, shared }
+    }
+
+    /// More of a file whose row is written. Where it was given up for silence it begins anew, and the
+    /// exchange at hand names it once more. Returns whether it goes on: one that was complete does not,
+    /// nor one of ranges that is forgotten since.
+    #[cold]
+    fn goes_on(&mut self, s: &mut Scope<'_, '_>) -> bool {
+        if s.cx.env.files.is_complete(self.id) {
+            return false;
+        }
+        let Some(fuid) = s.cx.env.files.fuid(self.id) else { return !self.shared };
+        let mime_type = s.cx.env.files.mime_type(self.id);
+        self.tell_type(s, mime_type);
+        self.typed = false;
+        let filename = s.exchanges.filename();
+        s.cx.env.files.renew(self.id, s.cx.conn.uid, s.cx.conn.id, filename.clone());
+        self.exchange = s.exchanges.file(s.from, Some(fuid), filename);
+        true
     }
 
     fn tell_type(&mut self, s: &mut Scope<'_, '_>, mime_type: Option<&'static str>) {
@@ -212,16 +247,15 @@ impl Entity {
         if data.is_empty() {
             return;
         }
-        if let Some(file) = self.file.as_ref().filter(|f| s.cx.env.files.is_complete(f.id)) {
-            s.cx.file_end(file.id);
-            self.file = None;
-        }
+        self.drop_what_is_over(s);
         let told = if self.partial { self.total } else { self.content_length };
         // A compressed body's length says nothing of what comes out.
         let wanted = self.tell_size && !self.compressed;
         self.tell_size = false;
         let total = u64::try_from(told).ok().filter(|n| *n > 0 && wanted);
-        let file = self.file.get_or_insert_with(|| BodyFile::start(s, total, &mut self.fuid));
+        let placed = self.partial;
+        let file =
+            self.file.get_or_insert_with(|| BodyFile::start(s, total, placed, &mut self.fuid));
         if file.shared && !file.typed {
             // Another connection may have brought what told the type.
             file.typed = s.cx.env.files.mime_type(file.id).is_some();
@@ -239,10 +273,21 @@ impl Entity {
         }
     }
 
+    /// More comes, which is of another file where the one at hand was complete.
+    fn drop_what_is_over(&mut self, s: &mut Scope<'_, '_>) {
+        if let Some(file) = self.file.as_mut().filter(|f| s.cx.env.files.is_over(f.id))
+            && !file.goes_on(s)
+        {
+            s.cx.file_end(file.id);
+            self.file = None;
+        }
+    }
+
     /// A part of the content is missing.
     pub(super) fn file_gap(&mut self, s: &mut Scope<'_, '_>, len: u64) {
-        let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, &mut self.fuid));
-        s.cx.file_gap(file.id, len);
+        self.drop_what_is_over(s);
+        let file = self.file.get_or_insert_with(|| BodyFile::start(s, None, true, &mut self.fuid));
+        s.cx.env.files.gap(s.cx.now, file.id, Some(self.body_len), len);
         self.offset = self.offset.saturating_add(len);
         let mime_type = s.cx.env.files.mime_type(file.id);
         file.tell_type(s, mime_type);

@@ -1,5 +1,7 @@
 //! Whole connections through the analyzer.
 
+mod files;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -386,6 +388,22 @@ fn oddities_are_told() {
 }
 
 #[test]
+fn odd_line_ends_are_told_once() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Resp, b"HTTP/1.0 200 OK\r\n\r\na\rb\n");
+    for _ in 0..3 {
+        // What is told of a connection again is dropped for ten minutes only.
+        h.now += gannet_base::Interval::from_secs(700);
+        h.env.weirds.look(h.now);
+        a.stream(&mut h.cx(), Dir::Resp, b"a\rb\n");
+    }
+    a.stream(&mut h.cx(), Dir::Orig, b"a\rb\n");
+    let is = |name: &str| h.rows("weird").iter().filter(|w| w["name"] == name).count();
+    assert_eq!(is("line_terminated_with_single_CR"), 1);
+}
+
+#[test]
 fn behind_a_hole_no_line_ends_are_odd() {
     for hole in [false, true] {
         let mut h = Harness::new(Proto::Tcp, 80);
@@ -404,79 +422,6 @@ fn damaged_compression_is_told() {
     let response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\
                      \xff\xff\xff\xff\xff\xff\xff\xff\xff";
     assert_eq!(weirds(&[(Dir::Orig, GET), (Dir::Resp, response)]), ["inflate_failed"]);
-}
-
-#[test]
-fn answers_to_requests_for_ranges_have_the_name_of_their_url() {
-    let get = |path: &str| {
-        format!("GET {path} HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n").into_bytes()
-    };
-    let answer = |text: &str| {
-        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
-    };
-    let (rows, h) = run(&[
-        (Dir::Orig, &get("/a")),
-        (Dir::Resp, &answer("one")),
-        (Dir::Orig, &get("/a")),
-        (Dir::Resp, &answer("three")),
-        (Dir::Orig, &get("/b")),
-        (Dir::Resp, &answer("one")),
-    ]);
-    let fuids: Vec<_> = rows.iter().map(|r| r["resp_fuids"].clone()).collect();
-    assert_eq!(fuids[0], fuids[1]);
-    assert_ne!(fuids[0], fuids[2]);
-    let files = h.rows("files");
-    let seen: Vec<_> = files.iter().map(|r| (&r["fuid"], &*r["seen_bytes"])).collect();
-    assert_eq!(seen, [(&fuids[0], "3"), (&fuids[0], "5"), (&fuids[2], "3")]);
-}
-
-#[test]
-fn a_range_that_is_refused_ends_its_file() {
-    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
-    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 3-5/9\r\n\r\nabc";
-    let no = b"HTTP/1.1 416 No\r\nContent-Length: 2\r\n\r\nno";
-    let (rows, h) = run(&[(Dir::Orig, get), (Dir::Resp, part), (Dir::Orig, get), (Dir::Resp, no)]);
-    // Its words are added to the file, which the first row names.
-    assert_ne!(rows[0]["resp_fuids"], "-");
-    assert_eq!(rows[1]["resp_fuids"], "-");
-    assert_eq!(h.rows("files").len(), 1);
-    assert_eq!(h.rows("files")[0]["timedout"], "F");
-}
-
-#[test]
-fn an_answer_shorter_than_what_came_is_another_file() {
-    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n";
-    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
-    let no = b"HTTP/1.1 416 No\r\nContent-Length: 2\r\n\r\nno";
-    let (rows, h) = run(&[(Dir::Orig, get), (Dir::Resp, part), (Dir::Orig, get), (Dir::Resp, no)]);
-    assert_eq!(rows[0]["resp_fuids"], rows[1]["resp_fuids"]);
-    let files = h.rows("files");
-    let seen: Vec<_> = files.iter().map(|f| (&*f["seen_bytes"], &*f["total_bytes"])).collect();
-    assert_eq!(seen, [("3", "2"), ("2", "-")]);
-}
-
-#[test]
-fn a_range_that_is_answered_with_nothing_ends_its_file() {
-    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
-    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
-    let seen = |between: &[u8]| {
-        let exchange =
-            [get, &part[..], get, between, get, part].map(|data| match data.starts_with(b"GET") {
-                true => (Dir::Orig, data),
-                false => (Dir::Resp, data),
-            });
-        let files = run(&exchange).1.rows("files");
-        files.into_iter().map(|f| (f["timedout"].clone(), f["seen_bytes"].clone())).collect()
-    };
-    let seen: [Vec<_>; 3] = [
-        seen(b"HTTP/1.1 304 Not\r\n\r\n"),
-        seen(b"HTTP/1.1 416 No\r\nContent-Length: 0\r\n\r\n"),
-        seen(b"HTTP/1.1 206 Part\r\nContent-Length: 0\r\n\r\n"),
-    ];
-    let row = |timed_out: &str, bytes: &str| (timed_out.to_owned(), bytes.to_owned());
-    assert_eq!(seen[0], [row("F", "3")]);
-    assert_eq!(seen[1], [row("F", "3")]);
-    assert_eq!(seen[2], []);
 }
 
 #[test]

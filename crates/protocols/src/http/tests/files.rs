@@ -1,0 +1,239 @@
+//! Files that several responses bring, or that come with holes and pauses.
+
+use std::collections::BTreeMap;
+
+use gannet_base::Dir;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::UidSource;
+
+use super::GET;
+use super::run;
+use crate::Analyze;
+use crate::http::Analyzer;
+use crate::testing::Harness;
+
+#[test]
+fn answers_to_requests_for_ranges_have_the_name_of_their_url() {
+    let get = |path: &str| {
+        format!("GET {path} HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n").into_bytes()
+    };
+    let answer = |text: &str| {
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes()
+    };
+    let (rows, h) = run(&[
+        (Dir::Orig, &get("/a")),
+        (Dir::Resp, &answer("one")),
+        (Dir::Orig, &get("/a")),
+        (Dir::Resp, &answer("three")),
+        (Dir::Orig, &get("/b")),
+        (Dir::Resp, &answer("one")),
+    ]);
+    let fuids: Vec<_> = rows.iter().map(|r| r["resp_fuids"].clone()).collect();
+    assert_eq!(fuids[0], fuids[1]);
+    assert_ne!(fuids[0], fuids[2]);
+    let files = h.rows("files");
+    let seen: Vec<_> = files.iter().map(|r| (&r["fuid"], &*r["seen_bytes"])).collect();
+    assert_eq!(seen, [(&fuids[0], "3"), (&fuids[0], "5"), (&fuids[2], "3")]);
+}
+
+#[test]
+fn a_range_that_is_refused_ends_its_file() {
+    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
+    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 3-5/9\r\n\r\nabc";
+    let no = b"HTTP/1.1 416 No\r\nContent-Length: 2\r\n\r\nno";
+    let (rows, h) = run(&[(Dir::Orig, get), (Dir::Resp, part), (Dir::Orig, get), (Dir::Resp, no)]);
+    // Its words are added to the file, which the first row names.
+    assert_ne!(rows[0]["resp_fuids"], "-");
+    assert_eq!(rows[1]["resp_fuids"], "-");
+    assert_eq!(h.rows("files").len(), 1);
+    assert_eq!(h.rows("files")[0]["timedout"], "F");
+}
+
+#[test]
+fn an_answer_shorter_than_what_came_is_another_file() {
+    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=0-\r\n\r\n";
+    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
+    let no = b"HTTP/1.1 416 No\r\nContent-Length: 2\r\n\r\nno";
+    let (rows, h) = run(&[(Dir::Orig, get), (Dir::Resp, part), (Dir::Orig, get), (Dir::Resp, no)]);
+    assert_eq!(rows[0]["resp_fuids"], rows[1]["resp_fuids"]);
+    let files = h.rows("files");
+    let seen: Vec<_> = files.iter().map(|f| (&*f["seen_bytes"], &*f["total_bytes"])).collect();
+    assert_eq!(seen, [("3", "2"), ("2", "-")]);
+}
+
+#[test]
+fn a_range_that_is_answered_with_nothing_ends_its_file() {
+    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
+    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/9\r\n\r\nabc";
+    let seen = |between: &[u8]| {
+        let exchange =
+            [get, &part[..], get, between, get, part].map(|data| match data.starts_with(b"GET") {
+                true => (Dir::Orig, data),
+                false => (Dir::Resp, data),
+            });
+        let files = run(&exchange).1.rows("files");
+        files.into_iter().map(|f| (f["timedout"].clone(), f["seen_bytes"].clone())).collect()
+    };
+    let seen: [Vec<_>; 3] = [
+        seen(b"HTTP/1.1 304 Not\r\n\r\n"),
+        seen(b"HTTP/1.1 416 No\r\nContent-Length: 0\r\n\r\n"),
+        seen(b"HTTP/1.1 206 Part\r\nContent-Length: 0\r\n\r\n"),
+    ];
+    let row = |timed_out: &str, bytes: &str| (timed_out.to_owned(), bytes.to_owned());
+    assert_eq!(seen[0], [row("F", "3")]);
+    assert_eq!(seen[1], [row("F", "3")]);
+    assert_eq!(seen[2], []);
+}
+
+#[test]
+fn a_gap_of_a_range_is_told_by_its_place_in_the_body() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    a.stream(&mut h.cx(), Dir::Orig, b"GET /a HTTP/1.1\r\nRange: bytes=20-\r\n\r\n");
+    let head = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 20-119/200\r\n\r\n";
+    a.stream(&mut h.cx(), Dir::Resp, &[&head[..], &[b'x'; 50]].concat());
+    a.gap(&mut h.cx(), Dir::Resp, 10);
+    a.stream(&mut h.cx(), Dir::Resp, &[b'x'; 40]);
+    a.finish(&mut h.cx());
+    let now = h.now;
+    h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+    let file = &h.rows("files")[0];
+    // From 0 to 20, and from 60, 10 behind the first 50, to 80.
+    assert_eq!((&file["seen_bytes"][..], &file["missing_bytes"][..]), ("90", "40"));
+}
+
+#[test]
+fn a_gap_behind_the_last_byte_of_a_file_of_ranges_is_another_file() {
+    for range in ["Range: bytes=0-\r\n", ""] {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        let mut a = Analyzer::new(&mut h.cx());
+        let get = format!("GET /a HTTP/1.1\r\n{range}\r\n").into_bytes();
+        let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-2/3\r\n\r\nabc";
+        a.stream(&mut h.cx(), Dir::Orig, &get);
+        a.stream(&mut h.cx(), Dir::Resp, part);
+        a.gap(&mut h.cx(), Dir::Resp, 5);
+        a.finish(&mut h.cx());
+        let now = h.now;
+        h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+        let of = |f: &BTreeMap<String, String>| {
+            ["seen_bytes", "missing_bytes", "total_bytes", "timedout"].map(|c| f[c].clone())
+        };
+        let files: Vec<_> = h.rows("files").iter().map(of).collect();
+        let wanted = [["3", "0", "3", "F"], ["0", "5", "-", "T"]];
+        assert_eq!(files, wanted.map(|row| row.map(str::to_owned)));
+    }
+}
+
+#[test]
+fn a_body_that_goes_on_after_long_silence_is_told_again() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    let head = b"HTTP/1.1 200 OK\r\nContent-Disposition: attachment; filename=f\r\n\
+                 Content-Length: 30\r\n\r\n";
+    a.stream(&mut h.cx(), Dir::Orig, GET);
+    a.stream(&mut h.cx(), Dir::Resp, &[head, &b"GIF89a-one"[..]].concat());
+    let wait = |h: &mut Harness| {
+        h.now += Interval::from_secs(300);
+        let now = h.now;
+        h.env.files.expire(&mut h.env.logs, now, now, |_, _| ());
+    };
+    wait(&mut h);
+    a.stream(&mut h.cx(), Dir::Resp, b"%PDF-1.7--");
+    wait(&mut h);
+    a.gap(&mut h.cx(), Dir::Resp, 10);
+    a.finish(&mut h.cx());
+    let row = &h.rows("http")[0];
+    let fuid = row["resp_fuids"].split(',').next().unwrap();
+    assert_eq!(row["resp_fuids"], [fuid; 3].join(","));
+    assert_eq!(row["resp_filenames"], "f,f,f");
+    assert_eq!(row["resp_mime_types"], "image/gif,application/pdf");
+    let of = |f: &BTreeMap<String, String>| {
+        ["fuid", "seen_bytes", "missing_bytes", "total_bytes", "timedout"].map(|c| f[c].clone())
+    };
+    let files: Vec<_> = h.rows("files").iter().map(of).collect();
+    let wanted = [["10", "0", "30", "T"], ["10", "0", "-", "T"], ["0", "10", "-", "F"]];
+    assert_eq!(files, wanted.map(|[a, b, c, d]| [fuid, a, b, c, d].map(str::to_owned)));
+}
+
+#[test]
+fn a_range_goes_on_after_silence_though_its_file_is_forgotten() {
+    let mut h = Harness::new(Proto::Tcp, 80);
+    let mut a = Analyzer::new(&mut h.cx());
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nRange: bytes=0-\r\n\r\n").into_bytes();
+    let part = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 0-9/99\r\n\r\nabc";
+    a.stream(&mut h.cx(), Dir::Orig, &get("/a"));
+    a.stream(&mut h.cx(), Dir::Resp, part);
+    h.now += Interval::from_secs(300);
+    let now = h.now;
+    h.env.files.expire(&mut h.env.logs, now, now, |_, _| ());
+    // Another file of ranges begins: the one that was given up is forgotten.
+    h.now += Interval::from_secs(30);
+    let mut other = Analyzer::new(&mut h.cx());
+    other.stream(&mut h.cx(), Dir::Orig, &get("/b"));
+    other.stream(&mut h.cx(), Dir::Resp, part);
+    a.stream(&mut h.cx(), Dir::Resp, b"defg");
+    a.finish(&mut h.cx());
+    let now = h.now;
+    h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+    let row = &h.rows("http")[0];
+    let fuid = row["resp_fuids"].split(',').next().unwrap();
+    assert_eq!(row["resp_fuids"], [fuid; 2].join(","));
+    let files = h.rows("files");
+    let of = |f: &&BTreeMap<String, String>| f["fuid"] == fuid;
+    let seen: Vec<_> = files.iter().filter(of).map(|f| f["seen_bytes"].clone()).collect();
+    assert_eq!(seen, ["3", "4"]);
+}
+
+#[test]
+fn connections_that_bring_ranges_of_one_file() {
+    let get = b"GET /a HTTP/1.1\r\nHost: a.example\r\nRange: bytes=3-\r\n\r\n";
+    let part = b"HTTP/1.1 206 Part\r\nContent-Disposition: attachment; filename=f\r\n\
+                 Content-Range: bytes 0-2/99\r\n\r\nabc";
+    // Names of the second connection's row and connections of the file.
+    let second = |answer: &[u8], port: u16| {
+        let mut h = Harness::new(Proto::Tcp, 80);
+        for (number, answer) in [(1, &part[..]), (2, answer)] {
+            h.conn.uid = UidSource::new(0).connection(number, 0);
+            h.conn.id.orig_p = if number == 2 { port } else { 1_000 };
+            let mut a = Analyzer::new(&mut h.cx());
+            a.stream(&mut h.cx(), Dir::Orig, get);
+            a.stream(&mut h.cx(), Dir::Resp, answer);
+            a.finish(&mut h.cx());
+        }
+        let now = h.now;
+        h.env.files.finish(&mut h.env.logs, now, |_, _| ());
+        let row = &h.rows("http")[1];
+        let named = row["resp_fuids"] != "-";
+        let files = h.rows("files");
+        let seen = files.iter().map(|f| f["seen_bytes"].clone()).collect::<Vec<_>>().join(",");
+        (named, row["resp_filenames"].clone(), seen)
+    };
+    let is = |named, filenames: &str, seen: &str| (named, filenames.to_owned(), seen.to_owned());
+    let range = b"HTTP/1.1 206 Part\r\nContent-Range: bytes 3-4/99\r\n\r\nde";
+    assert_eq!(second(range, 1_001), is(true, "f", "5,5"));
+    // The endpoints tell connections from each other.
+    assert_eq!(second(range, 1_000), is(false, "-", "5"));
+    // Bytes without a place and a size go on where the others ended, whoever brings them.
+    let whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n";
+    assert_eq!(second(whole, 1_001), is(false, "-", "5"));
+}
+
+#[test]
+fn the_lf_of_an_empty_line_that_was_cut_begins_a_part_of_told_length() {
+    // Within a part CR alone ends no line any more when the LF comes.
+    let parts = b"--b\r\nContent-Length: 6\r\n\r\nGIF89a\r\n--b--\r\n";
+    let head = format!(
+        "POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n\
+         Content-Length: {}\r\n\r\n",
+        parts.len()
+    );
+    let told = |cut: usize| {
+        let first = [head.as_bytes(), &parts[..cut]].concat();
+        let (rows, h) = run(&[(Dir::Orig, &first), (Dir::Orig, &parts[cut..])]);
+        (rows[0]["orig_mime_types"].clone(), h.rows("files")[0]["seen_bytes"].clone())
+    };
+    let empty = parts.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 2;
+    assert_eq!(told(empty), ("image/gif".to_owned(), "6".to_owned()));
+    assert_eq!(told(empty + 1), ("-".to_owned(), "6".to_owned()));
+}
