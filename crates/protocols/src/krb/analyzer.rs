@@ -120,6 +120,11 @@ impl Analyze for Tcp {
         self.gap = true;
     }
 
+    fn suspend(&mut self) -> bool {
+        self.frames.iter_mut().for_each(Frames::reset);
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.session.finish(cx);
     }
