@@ -359,7 +359,7 @@ impl Session {
         if !self.logged {
             self.log(cx);
         }
-        cx.env.ftp.take(cx.conn.uid);
+        cx.env.ftp.close(cx.conn.uid);
     }
 }
 
