@@ -117,7 +117,7 @@ mod tests {
         let uid = UidSource::new(0).connection(1, 0);
         let to = (Addr::v4([192, 0, 2, 1]), 2000, true);
         assert_eq!(shared.announce(to, uid, Time::from_secs(1000)), Ok(()));
-        let mut found = |shared: &mut Shared| {
+        let found = |shared: &mut Shared| {
             shared.found(uid).map(|t| t.mime_type = Some("text/plain")).is_some()
         };
         assert!(found(&mut shared));
