@@ -109,17 +109,18 @@ impl Stack {
             return;
         }
         self.port = conn.id.resp_p;
-        self.waiting = match env.expected_for(&conn.id, conn.proto, conn.is_hub(), now) {
-            Some(expected) => {
-                // The announcement alone says what it is, whether or not anything is sent.
-                if env.is_awaited(expected.tag, conn, now) {
-                    conn.services.insert(expected.tag as u8);
-                }
-                Waiting::Expected(expected.tag)
-            }
-            None => Waiting::ByPort,
-        };
+        self.waiting = announced(env, conn, now).map_or(Waiting::ByPort, Waiting::Expected);
     }
+}
+
+/// What another connection announced this one to be. That alone says what it is, whether or not
+/// anything is sent.
+fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
+    let tag = env.expected_for(&conn.id, conn.proto, conn.is_hub(), now)?.tag;
+    if env.is_awaited(tag, conn, now) {
+        conn.services.insert(tag as u8);
+    }
+    Some(tag)
 }
 
 /// A connection's analyzers at work on one packet.
@@ -481,6 +482,11 @@ impl tcp::Consumer for Session<'_> {
 
     fn flipped(&mut self, conn: &mut Conn) {
         self.each(conn, |a, cx| a.flip(cx));
+        // The announcement may be of these roles, unlike what stands by port.
+        if let Some(tag) = announced(self.env, conn, self.now) {
+            self.start_stream(conn);
+            self.add(conn, tag);
+        }
     }
 
     fn weird(&mut self, conn: &mut Conn, name: &'static str, addl: &str, source: &'static str) {
@@ -515,76 +521,9 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn wants_data(&self) -> bool {
-        self.stack.waiting != Waiting::No || !self.stack.entries.is_empty()
+        self.stack.waiting != Waiting::No || self.stack.entries.iter().any(|e| !e.is_off)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ssl::samples::client_hello;
-    use crate::ssl::samples::message;
-    use crate::ssl::samples::record;
-    use crate::ssl::samples::server_hello;
-    use crate::testing::Harness;
-
-    #[test]
-    fn protocols_found_at_once_start_in_the_order_of_their_rules() {
-        let mut h = Harness::new(Proto::Tcp, 9);
-        let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
-        stack.prepare(&mut h.env, &mut h.conn, h.now);
-        let mut session =
-            Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
-        let mut say = |from, data: &[u8]| {
-            tcp::Consumer::data(&mut session, &mut h.conn, from, data);
-        };
-        say(Dir::Orig, b"USER a\r\nHELO b\r\n");
-        say(Dir::Resp, b"220 c\r\n230 d\r\n");
-        let tags: Vec<_> = stack.entries.iter().map(|e| e.analyzer.tag()).collect();
-        assert_eq!(tags, [Tag::Detector, Tag::Ftp, Tag::Smtp]);
-    }
-
-    #[test]
-    fn what_returns_after_a_violation_knows_what_it_knew() {
-        let mut h = Harness::new(Proto::Udp, 5060);
-        let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
-        stack.prepare(&mut h.env, &mut h.conn, h.now);
-        let mut session =
-            Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
-        let mut say = |from, data: &[u8]| {
-            session.datagram(&mut h.conn, from, data, data.len() as u32);
-            session.settle(&mut h.conn);
-        };
-        say(Dir::Orig, b"INVITE sip:b SIP/2.0\r\nTo: b\r\nwhat\r\n\r\n");
-        say(Dir::Orig, b"not looked at\r\n\r\n");
-        say(Dir::Resp, b"SIP/2.0 200 OK\r\nFrom: c\r\n\r\n");
-        session.finish(&mut h.conn);
-        let rows = h.rows("sip");
-        assert_eq!(rows.len(), 1);
-        let columns = ["method", "request_to", "status_code", "response_from"];
-        assert_eq!(columns.map(|c| &*rows[0][c]), ["INVITE", "b", "200", "c"]);
-    }
-
-    #[test]
-    fn what_stands_inside_of_another_is_not_told_of_gaps() {
-        for (is_inner, expected) in [(false, false), (true, true)] {
-            let mut h = Harness::new(Proto::Tcp, 9);
-            let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
-            stack.prepare(&mut h.env, &mut h.conn, h.now);
-            let mut session =
-                Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
-            session.start(&mut h.conn, Tag::Ssl, Some(&Replay { pieces: Vec::new(), is_inner }));
-            let hellos = [
-                (Dir::Orig, message(1, &client_hello(0x0303, b"", &[]))),
-                (Dir::Resp, message(2, &server_hello(0x0303, b"", 0xc02f, &[]))),
-            ];
-            tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Orig, 5);
-            for (from, hello) in hellos {
-                let hello = record(22, &hello);
-                tcp::Consumer::data(&mut session, &mut h.conn, from, &hello);
-            }
-            session.settle(&mut h.conn);
-            assert_eq!(h.conn.services.contains(Tag::Ssl as u8), expected);
-        }
-    }
-}
+mod tests;

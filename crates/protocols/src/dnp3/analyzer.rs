@@ -216,6 +216,11 @@ impl Analyzer {
         cx.weird(name, "", Some(self.tag.name()));
     }
 
+    /// Nothing of what was being read is kept.
+    fn suspend(&mut self) {
+        *self = Self { pending: self.pending.take(), ..Self::new(self.tag) };
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         if let Some(p) = self.pending.take() {
             write(cx, p.ts, Some(Function(p.function)), None, None);
@@ -249,6 +254,11 @@ impl Analyze for Tcp {
         self.0.data(cx, from, data);
     }
 
+    fn suspend(&mut self) -> bool {
+        self.0.suspend();
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.0.finish(cx);
     }
@@ -260,7 +270,7 @@ impl Analyze for Udp {
     }
 
     fn suspend(&mut self) -> bool {
-        self.0 = Analyzer { pending: self.0.pending.take(), ..Analyzer::new(self.0.tag) };
+        self.0.suspend();
         true
     }
 
@@ -299,6 +309,20 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Orig, &read);
         a.finish(&mut h.cx());
         assert_eq!(h.rows("dnp3")[1]["fc_reply"], "-");
+    }
+
+    #[test]
+    fn a_request_outlives_a_violation() {
+        let mut h = Harness::new(Proto::Tcp, 20000);
+        let mut a = Tcp::new(&mut h.cx());
+        let mut read = frame(true, b"\xc0\xc1\x01\x3c\x02\x06");
+        a.stream(&mut h.cx(), Dir::Orig, &read);
+        read[9] ^= 1;
+        a.stream(&mut h.cx(), Dir::Orig, &read);
+        assert!(h.violated(Tag::Dnp3Tcp) && a.suspend() && h.rows("dnp3").is_empty());
+        a.stream(&mut h.cx(), Dir::Resp, &frame(false, b"\xc0\xc1\x81\0\0"));
+        let row = &h.rows("dnp3")[0];
+        assert_eq!((&*row["fc_request"], &*row["fc_reply"]), ("READ", "RESPONSE"));
     }
 
     #[test]

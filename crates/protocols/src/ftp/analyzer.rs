@@ -197,6 +197,17 @@ impl Analyze for Analyzer {
         self.terminals.swap(0, 1);
     }
 
+    fn suspend(&mut self) -> bool {
+        if self.dialogue.exchange.is_some() {
+            // TLS inside of it has rows to write.
+            return false;
+        }
+        let session = self.dialogue.session.take();
+        self.dialogue = Dialogue { session, ..Dialogue::default() };
+        self.terminals = Default::default();
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         if let Some(mut exchange) = self.dialogue.exchange.take() {
             exchange.finish(cx);

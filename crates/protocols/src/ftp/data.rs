@@ -43,7 +43,9 @@ impl Data {
             };
             let new = *file.insert(cx.file_start(start));
             let fuid = cx.env.files.fuid(new);
-            cx.env.ftp.found(control).fuid = fuid;
+            if let Some(transfer) = cx.env.ftp.found(control) {
+                transfer.fuid = fuid;
+            }
         }
         *file
     }
@@ -68,8 +70,9 @@ fn control(cx: &mut Context<'_>) -> Option<Uid> {
 fn tell(cx: &mut Context<'_>, mime: Option<&'static str>) {
     if mime.is_some()
         && let Some(control) = control(cx)
+        && let Some(transfer) = cx.env.ftp.found(control)
     {
-        cx.env.ftp.found(control).mime_type = mime;
+        transfer.mime_type = mime;
     }
 }
 

@@ -21,6 +21,8 @@ use crate::weird::Oddity;
 const MAX_LOGIN: usize = 128;
 /// Bytes of an argument and of a reply that are kept.
 const MAX_TEXT: usize = 4096;
+/// A longer directory is not followed: each file's address would begin with it.
+const MAX_DIRECTORY: usize = 64 << 10;
 /// A data connection that does not come within this is not expected any longer.
 const AWAIT: Interval = Interval::from_secs(300);
 
@@ -238,7 +240,9 @@ impl Session {
             _ => return,
         }
         command.directory_taken = true;
-        std::mem::swap(&mut self.directory, &mut self.spare_directory);
+        if path.len() <= MAX_DIRECTORY {
+            std::mem::swap(&mut self.directory, &mut self.spare_directory);
+        }
         if self.spare_directory.capacity() > MAX_SPARE {
             self.spare_directory = Vec::new();
         }
@@ -359,7 +363,7 @@ impl Session {
         if !self.logged {
             self.log(cx);
         }
-        cx.env.ftp.take(cx.conn.uid);
+        cx.env.ftp.close(cx.conn.uid);
     }
 }
 
@@ -390,12 +394,31 @@ fn last_number(text: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Harness;
+    use gannet_base::Proto;
 
     #[test]
     fn numbers_in_replies() {
         assert_eq!(last_number(b"Opening for a1.txt (77 bytes)."), 77);
         assert_eq!(last_number(b"1234"), 1234);
         assert_eq!(last_number(b"none"), 0);
+    }
+
+    #[test]
+    fn directories_have_a_limit() {
+        let mut h = Harness::new(Proto::Tcp, 21);
+        let mut session = Session::new(&h.cx());
+        for _ in 0..100 {
+            session.request(&mut h.cx(), b"CWD", &[b'a'; 1000]);
+            session.reply(&mut h.cx(), 250, b"ok", false);
+        }
+        assert!((60_000..=MAX_DIRECTORY).contains(&session.directory.len()));
+        session.request(&mut h.cx(), b"PWD", b"");
+        session.reply(&mut h.cx(), 257, &[b'/'; 100_000], false);
+        assert!(session.directory.starts_with(b"./aa"));
+        session.request(&mut h.cx(), b"CWD", b"/b");
+        session.reply(&mut h.cx(), 250, b"ok", false);
+        assert_eq!(session.directory, b"/b");
     }
 
     #[test]

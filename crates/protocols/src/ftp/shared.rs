@@ -22,7 +22,8 @@ pub(crate) type Endpoint = (Addr, u16, bool);
 pub struct Shared {
     /// Awaited data connections: the control connection, and when the entry was last used.
     expected: HashMap<Endpoint, (Uid, Time), KeyedHash>,
-    /// The last file of each control connection that a data connection carried.
+    /// The last file that a data connection carried, of each control connection that announced one
+    /// and is there.
     files: HashMap<Uid, Transfer, KeyedHash>,
     swept: Time,
 }
@@ -48,6 +49,7 @@ impl Shared {
             return Err(awaited);
         }
         self.expected.insert(to, (control, now));
+        self.files.entry(control).or_default();
         Ok(())
     }
 
@@ -63,9 +65,9 @@ impl Shared {
         self.expected.remove(&to);
     }
 
-    /// A data connection of `control` carries a file.
-    pub fn found(&mut self, control: Uid) -> &mut Transfer {
-        self.files.entry(control).or_default()
+    /// A data connection of `control` carries a file: nothing if that one is gone.
+    pub fn found(&mut self, control: Uid) -> Option<&mut Transfer> {
+        self.files.get_mut(&control)
     }
 
     /// The last file of a control connection; it counts for one command.
@@ -73,7 +75,12 @@ impl Shared {
         if self.files.is_empty() {
             return Transfer::default();
         }
-        self.files.remove(&control).unwrap_or_default()
+        self.files.get_mut(&control).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A control connection is gone.
+    pub fn close(&mut self, control: Uid) {
+        self.files.remove(&control);
     }
 
     /// Drops what was forgotten, now and then.
@@ -105,11 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_counts_once() {
+    fn a_file_counts_once_and_for_who_is_there() {
         let mut shared = Shared::default();
         let uid = UidSource::new(0).connection(1, 0);
-        shared.found(uid).mime_type = Some("text/plain");
+        let to = (Addr::v4([192, 0, 2, 1]), 2000, true);
+        assert_eq!(shared.announce(to, uid, Time::from_secs(1000)), Ok(()));
+        let found = |shared: &mut Shared| {
+            shared.found(uid).map(|t| t.mime_type = Some("text/plain")).is_some()
+        };
+        assert!(found(&mut shared));
         assert_eq!(shared.take(uid).mime_type, Some("text/plain"));
         assert_eq!(shared.take(uid), Transfer::default());
+        // Who is gone is told no more, however long its data connections go on.
+        shared.close(uid);
+        assert!(!found(&mut shared) && shared.files.is_empty());
     }
 }

@@ -70,6 +70,10 @@ fn lines() -> Lines {
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self::fresh()
+    }
+
+    fn fresh() -> Self {
         Self {
             lines: [lines(), lines()],
             lone_cr: false,
@@ -351,6 +355,12 @@ impl Analyze for Analyzer {
     fn flip(&mut self, _cx: &mut Context<'_>) {
         self.lines.swap(0, 1);
         self.servers.swap(0, 1);
+    }
+
+    fn suspend(&mut self) -> bool {
+        let Self { session, lone_cr, .. } = *self;
+        *self = Self { session, lone_cr, ..Self::fresh() };
+        true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {

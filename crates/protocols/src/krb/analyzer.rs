@@ -120,6 +120,11 @@ impl Analyze for Tcp {
         self.gap = true;
     }
 
+    fn suspend(&mut self) -> bool {
+        self.frames.iter_mut().for_each(Frames::reset);
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.session.finish(cx);
     }
@@ -238,6 +243,19 @@ mod tests {
         let r = &h.rows("kerberos")[0];
         assert_eq!(r["client_cert_subject"], "-");
         assert!(r["client_cert_fuid"].starts_with('F'));
+    }
+
+    #[test]
+    fn a_request_outlives_a_violation() {
+        let mut h = Harness::new(Proto::Tcp, 88);
+        let mut a = Tcp::new(&mut h.cx());
+        let framed = |m: Vec<u8>| [&(m.len() as u32).to_be_bytes()[..], &m].concat();
+        a.stream(&mut h.cx(), Dir::Orig, &framed(as_req()));
+        a.stream(&mut h.cx(), Dir::Orig, &framed(b"what".to_vec()));
+        assert!(h.violated(Tag::KrbTcp) && a.suspend());
+        a.stream(&mut h.cx(), Dir::Resp, &framed(krb_error(6, b"")));
+        let rows = h.rows("kerberos");
+        assert_eq!((rows.len(), &*rows[0]["request_type"]), (1, "AS"));
     }
 
     #[test]

@@ -122,13 +122,17 @@ impl Analyze for Analyzer {
             }
             Body::Reserved => {}
         }
-        if let Some(row) = &last.standard {
+        // Those of before share the roles of today.
+        if let Some(row) = &mut last.standard {
+            row.id = id;
             cx.log(row);
         }
-        if let Some(row) = &last.control {
+        if let Some(row) = &mut last.control {
+            row.id = id;
             cx.log(row);
         }
-        if let Some(row) = &last.private {
+        if let Some(row) = &mut last.private {
+            row.id = id;
             cx.log(row);
         }
     }
@@ -176,6 +180,17 @@ mod tests {
         let private = h.rows("ntp_private");
         assert_eq!((private.len(), private[0]["req_code"].as_str()), (1, "42"));
         assert_eq!(private[0]["data"], "-");
+    }
+
+    #[test]
+    fn rows_that_are_repeated_have_the_roles_of_today() {
+        let mut h = Harness::new(Proto::Udp, 123);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &[0x16, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], 12);
+        a.datagram(&mut h.cx(), Dir::Orig, &message::tests::reply(), 48);
+        let rows = h.rows("ntp_control");
+        let ports: Vec<_> = rows.iter().map(|r| &*r["id.orig_p"]).collect();
+        assert_eq!(ports, ["1024", "123"]);
     }
 
     #[test]

@@ -54,6 +54,11 @@ enum State {
 impl Analyzer {
     /// For a new connection.
     pub fn new(_cx: &mut Context<'_>) -> Self {
+        Self::of(None)
+    }
+
+    /// That has read nothing yet.
+    fn of(session: Option<Session>) -> Self {
         let side = || Side {
             state: State::Version,
             version: None,
@@ -63,7 +68,7 @@ impl Analyzer {
         Self {
             side: [side(), side()],
             first: None,
-            session: None,
+            session,
             auth: Auth::default(),
             done: false,
             confirmed: false,
@@ -273,6 +278,11 @@ impl Analyze for Analyzer {
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
         self.done = true;
+    }
+
+    fn suspend(&mut self) -> bool {
+        *self = Self::of(self.session.take());
+        true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
