@@ -209,8 +209,8 @@ impl Session {
             self.server_name = Some(first.to_vec());
         }
         if hosts.len() > 1 {
-            let all: Vec<_> = hosts.iter().map(|h| String::from_utf8_lossy(h)).collect();
-            cx.weird("SSL_many_server_names", &format!("[{}]", all.join(", ")), None);
+            let all = [b"[", &hosts.join(&b", "[..])[..], b"]"].concat();
+            cx.weird_bytes("SSL_many_server_names", &all, None);
         }
     }
 
