@@ -107,15 +107,18 @@ pub fn decimal(octets: &[u8]) -> Option<String> {
         return None;
     }
     let mut limbs: Vec<u64> = vec![0];
-    for &octet in octets {
-        let mut carry = u64::from(octet);
+    // Four octets at a time, so that it takes a quarter of the rounds.
+    let (head, rest) = octets.split_at(octets.len() % 4);
+    for word in std::iter::once(head).chain(rest.chunks_exact(4)) {
+        let mut carry = word.iter().fold(0, |word, octet| word << 8 | u64::from(*octet));
         for limb in &mut limbs {
-            let value = *limb * 256 + carry;
+            let value = (*limb << (8 * word.len())) + carry;
             *limb = value % LIMB;
             carry = value / LIMB;
         }
-        if carry != 0 {
-            limbs.push(carry);
+        while carry != 0 {
+            limbs.push(carry % LIMB);
+            carry /= LIMB;
         }
     }
     let mut text = String::new();

@@ -351,7 +351,7 @@ impl<'a> Element<'a> {
             return Ok(Cow::Borrowed(self.content));
         }
         let mut joined = Vec::new();
-        join(self, 1, &mut joined)?;
+        join(self, 0, &mut joined)?;
         Ok(Cow::Owned(joined))
     }
 
@@ -480,6 +480,20 @@ mod tests {
                 .element()
                 .unwrap();
         assert_eq!(&*element.octets().unwrap(), b"ab");
+        // Pieces of pieces: so deep and no deeper.
+        let nested = |depth: u8| {
+            let mut bytes = vec![0x04, 0x01, b'c'];
+            for _ in 0..depth {
+                bytes.splice(..0, [0x24, bytes.len() as u8]);
+            }
+            bytes
+        };
+        let octets = |depth| {
+            let bytes = nested(depth);
+            Reader::new(&bytes).element().unwrap().octets().map(Cow::into_owned)
+        };
+        assert_eq!(octets(1 + MAX_STRING_NEST).unwrap(), b"c");
+        assert_eq!(octets(2 + MAX_STRING_NEST), Err(DerError::BadValue));
     }
 
     proptest! {

@@ -12,6 +12,9 @@ const ALTERNATIVE_NAMES: [u8; 3] = [0x55, 0x1d, 0x11];
 /// Contents octets of the identifier of basic constraints.
 const BASIC_CONSTRAINTS: [u8; 3] = [0x55, 0x1d, 0x13];
 
+/// Alternative names of a kind that are kept: one more than the log shows.
+const MAX_NAMES: usize = 501;
+
 /// The extensions that matter, in their order: identifier and value.
 #[derive(Debug, Default)]
 pub(crate) struct Extensions<'a> {
@@ -25,9 +28,9 @@ pub(crate) struct Facts {
     pub(crate) alternative_names: Option<AlternativeNames>,
     /// Of the last extension of its kind that parses.
     pub(crate) basic_constraints: Option<BasicConstraints>,
-    /// Host names of the first extension of alternative names: none where that does not parse,
-    /// `None` where there is no such extension.
-    pub(crate) host_names: Option<Vec<Vec<u8>>>,
+    /// The first extension of alternative names, as [`hosts`] reads it: nothing where it does not
+    /// parse, `None` where there is no such extension.
+    pub(crate) host_names: Option<Vec<u8>>,
 }
 
 impl<'a> Extensions<'a> {
@@ -63,8 +66,7 @@ impl<'a> Extensions<'a> {
             }
             let names = general_names(value, weirds);
             if facts.host_names.is_none() {
-                facts.host_names =
-                    Some(names.as_ref().map_or_else(|_| Vec::new(), |names| names.dns.clone()));
+                facts.host_names = Some(names.as_ref().map_or(Vec::new(), |_| value.to_vec()));
             }
             match names {
                 Ok(names) => facts.alternative_names = Some(names),
@@ -95,6 +97,16 @@ fn basic_constraints(value: &[u8]) -> Result<BasicConstraints> {
     Ok(BasicConstraints { ca, path_len })
 }
 
+/// The host names of an extension of alternative names. They are read anew each time: apart from each
+/// other they take many times the room.
+pub(super) fn hosts(value: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    let list = Reader::new(value).universal(tag::SEQUENCE);
+    let mut list = list.map_or(Reader::new(&[]), |list| list.items());
+    std::iter::from_fn(move || list.element().ok())
+        .filter(|name| name.class == Class::Context && name.tag == 2)
+        .filter_map(|name| name.octets().ok())
+}
+
 /// Reads GeneralNames (RFC 5280 section 4.2.1.6).
 fn general_names(value: &[u8], weirds: &mut Vec<Weird>) -> Result<AlternativeNames> {
     let mut list = Reader::new(value).universal(tag::SEQUENCE)?.items();
@@ -123,24 +135,31 @@ fn general_name(
     }
     match name.tag {
         0 => other_name(name)?,
-        1 => names.email.push(name.octets()?.into_owned()),
-        2 => names.dns.push(name.octets()?.into_owned()),
+        1 => keep(&mut names.email, name.octets()?.into_owned()),
+        2 => keep(&mut names.dns, name.octets()?.into_owned()),
         3 => drop(name.members()?),
         4 => drop(Name::from_element(&universal(name.explicit()?, tag::SEQUENCE)?)?),
         5 => party_name(name)?,
-        6 => names.uri.push(name.octets()?.into_owned()),
+        6 => keep(&mut names.uri, name.octets()?.into_owned()),
         7 => {
             let octets = name.octets()?;
             let all = names.ip.get_or_insert_default();
             match address(&octets) {
-                Some(address) => all.push(address),
-                None => lengths.push(octets.len()),
+                Some(address) => keep(all, address),
+                None => keep(lengths, octets.len()),
             }
         }
         8 => drop(name.oid()?),
         _ => return Err(DerError::UnexpectedTag),
     }
     Ok(())
+}
+
+/// Adds to a list that is not full.
+fn keep<T>(list: &mut Vec<T>, item: T) {
+    if list.len() < MAX_NAMES {
+        list.push(item);
+    }
 }
 
 /// Checks an OtherName: an identifier and an explicitly tagged value.
@@ -198,6 +217,22 @@ mod tests {
         assert_eq!(ip(&[0x30, 0x03, 0x82, 0x01, b'd']), None);
         assert_eq!(ip(&[0x30, 0x05, 0x87, 0x03, 1, 2, 3]), Some(vec![]));
         assert!(general_names(&[0x30, 0x02, 0x89, 0x00], &mut weirds).is_err());
+    }
+
+    #[test]
+    fn hosts_beyond_those_that_are_kept() {
+        let mut der = vec![0x30, 0x82, 0x0b, 0xb8];
+        for i in 0..600_u32 {
+            der.extend([0x82, 3, b'h', (i / 100) as u8, (i % 100) as u8]);
+        }
+        // In pieces, and a mail address.
+        der[4..14].copy_from_slice(&[0xa2, 5, 4, 3, b'h', b'i', b'.', 0x81, 1, b'h']);
+        let names = general_names(&der, &mut Vec::new()).unwrap();
+        assert_eq!(names.dns.len(), MAX_NAMES);
+        assert_eq!(hosts(&der).count(), 599);
+        assert_eq!(hosts(&der).next().unwrap(), &b"hi."[..]);
+        assert_eq!(hosts(&der).last().unwrap(), &[b'h', 5, 99][..]);
+        assert_eq!(hosts(&[]).count(), 0);
     }
 
     #[test]

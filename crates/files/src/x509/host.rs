@@ -1,32 +1,29 @@
 //! Whether a certificate speaks for a host (RFC 2818 section 3.1, RFC 6125 section 6.4).
 
 use super::Certificate;
+use super::extensions::hosts;
 
 /// The names of a certificate that hosts are held against.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// Alternative names; where there are any, or an extension that should hold them, the common
-    /// name does not count.
-    pub(crate) alternative: Option<Vec<Vec<u8>>>,
+    /// Alternative names, encoded; where there are any, or an extension that should hold them, the
+    /// common name does not count.
+    pub(crate) alternative: Option<Vec<u8>>,
     /// The last common name of the subject.
     pub(crate) common: Option<Vec<u8>>,
 }
 
 impl Certificate {
-    /// The name in the certificate that stands for `host`, maybe with a wildcard.
-    pub fn matching_name(&self, host: &[u8]) -> Option<&[u8]> {
-        let matching = |name: &&Vec<u8>| name_matches(host, name);
-        match &self.names.alternative {
-            Some(names) => names.iter().find(matching),
-            None => self.names.common.iter().find(matching),
-        }
-        .map(Vec::as_slice)
-        .filter(|name| !name.is_empty())
-    }
-
-    /// Whether the certificate speaks for `host`.
+    /// Whether the certificate speaks for `host`, maybe with a wildcard.
     pub fn matches_host(&self, host: &[u8]) -> bool {
-        self.matching_name(host).is_some()
+        // That there is no name is no answer.
+        if host.is_empty() {
+            return false;
+        }
+        match &self.names.alternative {
+            Some(names) => hosts(names).any(|name| name_matches(host, &name)),
+            None => self.names.common.as_ref().is_some_and(|name| name_matches(host, name)),
+        }
     }
 }
 
@@ -69,8 +66,11 @@ mod tests {
     fn alternative_names_shadow_the_common_name() {
         let mut certificate = Certificate::default();
         certificate.names.common = Some(b"a.example.com".to_vec());
-        assert_eq!(certificate.matching_name(b"a.example.com"), Some(&b"a.example.com"[..]));
+        assert!(certificate.matches_host(b"a.example.com"));
         certificate.names.alternative = Some(Vec::new());
         assert!(!certificate.matches_host(b"a.example.com"));
+        certificate.names.alternative = Some(b"\x30\x08\x81\x01m\x82\x03b.c".to_vec());
+        assert!(certificate.matches_host(b"b.c"));
+        assert!(!certificate.matches_host(b"m") && !certificate.matches_host(b""));
     }
 }

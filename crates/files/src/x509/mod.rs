@@ -4,7 +4,7 @@
 //! algorithms by their registered names, numbers in the base each column has. It accepts and
 //! refuses what OpenSSL 3 accepts and refuses, since that is the reader behind the logs that
 //! gannet's must equal; what is odd but acceptable is told in [`Certificate::weirds`].
-//! [`Certificate::matching_name`] answers whether a certificate speaks for a host.
+//! [`Certificate::matches_host`] answers whether a certificate speaks for a host.
 
 mod algorithm;
 mod curve;

@@ -75,6 +75,9 @@ impl<'a> Name<'a> {
         let mut line = String::new();
         let mut last = None;
         for attribute in self.attributes.iter().rev() {
+            if line.len() >= MAX_LINE {
+                break;
+            }
             match last {
                 None => {}
                 Some(rdn) if rdn == attribute.rdn => line.push('+'),

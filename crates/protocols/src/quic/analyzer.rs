@@ -2,6 +2,7 @@ use gannet_base::Dir;
 
 use super::crypto::Hello;
 use super::crypto::Progress;
+use super::crypto::TOO_MUCH;
 use super::message;
 use super::message::Frame;
 use super::message::Kind;
@@ -217,10 +218,14 @@ impl Analyzer {
             match frame {
                 Frame::Crypto { offset, data } => {
                     let hello = &mut self.hellos[from.index()];
-                    if hello.add(offset, data)? == Progress::Whole {
+                    let progress = hello.add(offset, data)?;
+                    if progress != Progress::Partial {
                         let message = hello.take();
                         self.keys[from.index()] = None;
                         self.hello(cx, from, &message);
+                    }
+                    if progress == Progress::Over {
+                        return Err(TOO_MUCH);
                     }
                 }
                 Frame::Close => {

@@ -4,6 +4,8 @@
 pub(super) const MAX_MESSAGE: usize = (1 << 14) + 256;
 /// Parts ahead of a missing one that are kept.
 const MAX_PARTS: usize = 256;
+/// What is wrong with more than a message can be.
+pub(super) const TOO_MUCH: &str = "too much crypto data";
 /// Bytes of a handshake message's header.
 const HEADER: usize = 4;
 
@@ -14,6 +16,8 @@ pub(super) enum Progress {
     Partial,
     /// The message is whole: [`Hello::take`] gives it.
     Whole,
+    /// The message is whole, and more came than it has.
+    Over,
 }
 
 /// One side's first handshake message in the making.
@@ -47,7 +51,6 @@ impl Hello {
     /// # Errors
     /// When there is more than the message can be.
     pub(super) fn add(&mut self, offset: u64, data: &[u8]) -> Result<Progress, &'static str> {
-        const TOO_MUCH: &str = "too much crypto data";
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = at.saturating_add(data.len());
         if data.is_empty() || end <= self.received {
@@ -74,11 +77,13 @@ impl Hello {
         }
         self.received = self.message.len();
         match self.length() {
-            Some(n) if self.message.len() > n || n > MAX_MESSAGE => Err(TOO_MUCH),
-            Some(n) if self.message.len() == n => {
+            Some(n) if n > MAX_MESSAGE => Err(TOO_MUCH),
+            Some(n) if self.message.len() >= n => {
                 self.finished = true;
                 self.ahead = Vec::new();
-                Ok(Progress::Whole)
+                let over = self.message.len() > n;
+                self.message.truncate(n);
+                Ok(if over { Progress::Over } else { Progress::Whole })
             }
             _ => Ok(Progress::Partial),
         }
@@ -111,7 +116,10 @@ mod tests {
 
     #[test]
     fn limits() {
-        assert!(Hello::default().add(0, b"\x01\0\0\x01ab").is_err());
+        let mut h = Hello::default();
+        assert_eq!(h.add(0, b"\x01\0\0\x01ab"), Ok(Progress::Over));
+        assert_eq!(h.take(), b"\x01\0\0\x01a");
+        assert!(h.is_finished());
         assert!(Hello::default().add(0, b"\x01\x01\0\0ab").is_err());
         assert!(Hello::default().add(MAX_MESSAGE as u64, b"a").is_err());
         assert!(Hello::default().add(u64::MAX, b"a").is_err());

@@ -241,7 +241,9 @@ impl Analyzer {
                 continue;
             }
             match header.kind {
-                content::HANDSHAKE => self.core.handshake(cx, from, data),
+                content::HANDSHAKE => {
+                    self.core.handshake(cx, from, data);
+                }
                 v2::ERROR => {
                     let role = self.core.role(from);
                     self.core.session.alert(cx, role, u16::from_be_bytes(header.tail));

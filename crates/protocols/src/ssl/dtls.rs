@@ -16,6 +16,8 @@ use crate::Tag;
 const MAX_MESSAGE: usize = 100_000;
 /// Records that the fragments of one message may be spread over.
 const WINDOW: u64 = 32;
+/// Parts of a message that are kept apart; then they are put together.
+const MAX_PARTS: usize = 64;
 /// Records of unknown version before the analyzer stops looking. Starts over with each record of a
 /// known version, once a client hello was seen.
 const MAX_BAD_VERSIONS: u32 = 10;
@@ -27,7 +29,12 @@ const MAX_REPORTED_VERSIONS: u32 = 1;
 struct Fragments {
     /// Number of the message among its side's; `None` before the first.
     message: Option<u16>,
+    /// Its length.
+    len: usize,
+    /// The parts, as they came one after the other.
     bytes: Vec<u8>,
+    /// Where in the message each begins, and its length.
+    parts: Vec<(usize, usize)>,
     /// Least record number that carried a part.
     first: u64,
     /// Whether that part was the beginning.
@@ -198,9 +205,8 @@ impl Dtls {
         match self.fragments[from.index()].add(fragment) {
             Ok(false) => {}
             Ok(true) => {
-                let bytes = std::mem::take(&mut self.fragments[from.index()].bytes);
-                self.forward(cx, from, fragment.kind, fragment.len, &bytes);
-                self.fragments[from.index()].bytes = bytes;
+                let whole = self.fragments[from.index()].whole();
+                self.forward(cx, from, fragment.kind, fragment.len, &whole);
             }
             Err(reason) => self.core.violation(cx, &reason),
         }
@@ -223,12 +229,19 @@ impl Fragments {
         if part.len > MAX_MESSAGE {
             return Err(format!("DTLS record length {} larger than allowed maximum.", part.len));
         }
-        if self.message != Some(part.message) || self.bytes.len() != part.len {
-            let mut bytes = std::mem::take(&mut self.bytes);
+        if self.message != Some(part.message) || self.len != part.len {
+            let (mut bytes, mut parts) =
+                (std::mem::take(&mut self.bytes), std::mem::take(&mut self.parts));
             bytes.clear();
-            bytes.resize(part.len, 0);
-            *self =
-                Self { message: Some(part.message), bytes, first: part.record, ..Self::default() };
+            parts.clear();
+            *self = Self {
+                message: Some(part.message),
+                len: part.len,
+                bytes,
+                parts,
+                first: part.record,
+                ..Self::default()
+            };
         }
         if self.first.abs_diff(part.record) >= WINDOW {
             return Err("DTLS handshake fragment sequence number outside reassembly window.".into());
@@ -251,10 +264,16 @@ impl Fragments {
             return Err("DTLS handshake record length does not match packet length".into());
         }
         let end = part.offset + part.fragment_len;
-        let Some(room) = self.bytes.get_mut(part.offset..end) else {
+        if end > self.len {
             return Err("DTLS handshake fragment trying to write past end of buffer".into());
-        };
-        room.copy_from_slice(part.data);
+        }
+        if self.parts.len() >= MAX_PARTS || self.bytes.len() > 2 * MAX_MESSAGE {
+            self.bytes = self.whole();
+            self.parts.clear();
+            self.parts.push((0, self.len));
+        }
+        self.bytes.extend_from_slice(part.data);
+        self.parts.push((part.offset, part.data.len()));
         self.seen |= bit;
         if end == part.len {
             self.last = part.record;
@@ -269,7 +288,20 @@ impl Fragments {
             );
         }
         let all = (1_u32 << (spread + 1)) - 1;
-        Ok(self.seen & all == all)
+        // Room for the message is made once so much of it is here: a length claims little.
+        Ok(self.seen & all == all && self.bytes.len() >= self.len)
+    }
+
+    /// The message. Of parts that overlap the later one counts.
+    fn whole(&self) -> Vec<u8> {
+        let mut whole = vec![0; self.len];
+        let mut rest = &self.bytes[..];
+        for &(offset, len) in &self.parts {
+            let (part, after) = rest.split_at(len);
+            whole[offset..offset + len].copy_from_slice(part);
+            rest = after;
+        }
+        whole
     }
 }
 
@@ -361,6 +393,48 @@ mod tests {
     }
 
     #[test]
+    fn a_message_behind_a_broken_one() {
+        let hello = client_hello(0xfefd, &[], &[]);
+        let mut first = part(1, 0, &hello, 0..hello.len());
+        // Two bytes lack of the length of all extensions and what follows, and come with the next
+        // message: there is no such extension.
+        first[3] += 2;
+        first[11] += 2;
+        let again = message(1, &hello);
+        let ask = part(0, 0, &again, 0..again.len());
+        let mut h = Harness::new(Proto::Udp, 443);
+        let mut a = Dtls::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &dtls_record(22, 0, 0, &first), 0);
+        a.datagram(&mut h.cx(), Dir::Orig, &dtls_record(22, 0, 1, &ask), 0);
+        assert!(h.violated(Tag::Dtls) && !h.confirmed(Tag::Dtls));
+    }
+
+    #[test]
+    fn parts_take_the_room_of_what_came() {
+        let mut f = Fragments::default();
+        let far = |message, offset| Fragment {
+            kind: 11,
+            len: 90_000,
+            message,
+            offset,
+            fragment_len: 1,
+            data: b"x",
+            record: 7,
+        };
+        assert_eq!(f.add(far(0, 89_000)), Ok(false));
+        assert_eq!(f.add(far(1, 89_999)), Ok(false));
+        assert!(f.bytes.capacity() < 100);
+        // Both ends are here; what is between them never was.
+        assert_eq!(f.add(Fragment { record: 6, ..far(1, 0) }), Ok(false));
+        assert!(f.bytes.capacity() < 100);
+        // Records that go back all the time are never seen twice.
+        for i in 0..10_000 {
+            f.add(Fragment { record: 1_000_000 - 31 * i, ..far(2, 5) }).unwrap();
+            assert!(f.parts.len() <= MAX_PARTS);
+        }
+    }
+
+    #[test]
     fn both_sides_ask() {
         let hello = client_hello(0xfefd, &[], &[]);
         let mut h = Harness::new(Proto::Udp, 443);
@@ -427,7 +501,7 @@ mod tests {
                     data: &body[..n],
                     record: record.into(),
                 });
-                proptest::prop_assert!(whole != Ok(true) || f.bytes.len() == len);
+                proptest::prop_assert!(whole != Ok(true) || f.whole().len() == len);
             }
         }
     }

@@ -21,8 +21,9 @@ use super::names;
 use super::record::Core;
 use super::rows::Role;
 use crate::Context;
+use crate::support::BINPAC;
 
-/// Longest message that is put together. Its length field could ask for 16 MB.
+/// Bytes that are kept of a message that is not whole. Its length field could ask for 16 MB.
 const MAX_MESSAGE: usize = 10 << 20;
 
 /// State of the handshake protocol of one session.
@@ -55,8 +56,9 @@ impl Handshake {
 }
 
 impl Core {
-    /// Bytes of the handshake protocol: any cut of any number of messages.
-    pub(super) fn handshake(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) {
+    /// Bytes of the handshake protocol: any cut of any number of messages. Tells whether they could
+    /// be read.
+    pub(super) fn handshake(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> bool {
         let mut held = std::mem::take(&mut self.handshake.partial[from.index()]);
         let read = if held.is_empty() {
             let read = self.messages(cx, from, data);
@@ -72,12 +74,20 @@ impl Core {
             }
             read
         };
-        if let Err(e) = read {
+        let broken = match read {
+            Ok(_) if held.len() <= MAX_MESSAGE => None,
+            Ok(_) => {
+                Some(format!("{BINPAC}flowbuffer allocation failed: expand past max capacity"))
+            }
+            Err(e) => Some(e.to_string()),
+        };
+        if let Some(reason) = &broken {
             // What else came with it is lost, too.
-            held.clear();
-            self.violation(cx, &e.to_string());
+            held = Vec::new();
+            self.violation(cx, reason);
         }
         self.handshake.partial[from.index()] = held;
+        broken.is_none()
     }
 
     /// A message of a datagram: its header, remade, and what came after it. That may be less or
@@ -92,8 +102,9 @@ impl Core {
         let [ty, a, b, c] = header;
         let whole = u32::from_be_bytes([0, a, b, c]) as usize == data.len();
         if !whole || !self.handshake.partial[from.index()].is_empty() {
-            self.handshake(cx, from, &header);
-            self.handshake(cx, from, data);
+            if self.handshake(cx, from, &header) {
+                self.handshake(cx, from, data);
+            }
         } else if let Err(e) = self.message(cx, from, ty, data) {
             self.violation(cx, &e.to_string());
         }
@@ -109,13 +120,6 @@ impl Core {
         let mut r = Reader::new(input);
         while let [ty, a, b, c, rest @ ..] = r.rest() {
             let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
-            if len + 4 > MAX_MESSAGE {
-                return Err(Malformed {
-                    field: "HandshakeRecord",
-                    need: len + 4,
-                    have: MAX_MESSAGE,
-                });
-            }
             let Some((body, rest)) = rest.split_at_checked(len) else { break };
             self.message(cx, from, *ty, body)?;
             r = Reader::new(rest);
@@ -372,5 +376,45 @@ impl Core {
             cx.file_end(file);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Analyzer;
+    use super::super::samples::*;
+    use super::*;
+    use crate::Analyze;
+    use crate::Tag;
+    use crate::testing::Harness;
+
+    #[test]
+    fn a_message_may_claim_any_length() {
+        let hello = record(22, &message(1, &client_hello(0x0303, &[], &[])));
+        let mut h = Harness::new(Proto::Tcp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, &hello);
+        a.stream(&mut h.cx(), Dir::Resp, &record(22, &[0xea, 0xff, 0xff, 0xff, 1, 2, 3]));
+        // What comes of it is kept, up to a limit.
+        let more = record(22, &[0; 1 << 15]);
+        for _ in 0..320 {
+            assert!(!h.violated(Tag::Ssl));
+            a.stream(&mut h.cx(), Dir::Resp, &more);
+        }
+        assert!(h.violated(Tag::Ssl));
+    }
+
+    #[test]
+    fn names_are_told_as_they_came() {
+        let names = [&[0, 0, 3][..], b"a\xffb", &[0, 0, 0], &[0, 0, 1], b"c"].concat();
+        let list = [&[0, names.len() as u8][..], &names].concat();
+        let hello = client_hello(0x0303, &[], &[extension(0, &list)]);
+        let mut h = Harness::new(Proto::Tcp, 443);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Dir::Orig, &record(22, &message(1, &hello)));
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("ssl")[0]["server_name"], "a\\xffb");
+        assert_eq!(h.rows("weird")[0]["name"], "SSL_many_server_names");
+        assert_eq!(h.rows("weird")[0]["addl"], "[a\\xffb, , c]");
     }
 }

@@ -70,6 +70,9 @@ pub(super) const MAX_HISTORY: usize = 100;
 /// Letters that a history holds at the most: one more than are logged.
 const MAX_LETTERS: usize = 4097;
 
+/// Certificates of a chain that are kept: one more than are logged, and the first, which may be none.
+const MAX_LINKS: usize = 102;
+
 /// A certificate of a chain; `None` where it could not be read.
 pub(super) type Link = Option<Arc<Certificate>>;
 
@@ -209,8 +212,8 @@ impl Session {
             self.server_name = Some(first.to_vec());
         }
         if hosts.len() > 1 {
-            let all: Vec<_> = hosts.iter().map(|h| String::from_utf8_lossy(h)).collect();
-            cx.weird("SSL_many_server_names", &format!("[{}]", all.join(", ")), None);
+            let all = [b"[", &hosts.join(&b", "[..])[..], b"]"].concat();
+            cx.weird_bytes("SSL_many_server_names", &all, None);
         }
     }
 
@@ -299,7 +302,11 @@ impl Session {
     pub(super) fn certificate(&mut self, role: Role, certificate: Link) {
         // Certificates before any session belong to nobody.
         if self.since.is_some() {
-            self.chains.get_or_insert_default()[role as usize].push(certificate);
+            let chain = &mut self.chains.get_or_insert_default()[role as usize];
+            // The first is the sender's own, whether it could be read or not.
+            if chain.is_empty() || certificate.is_some() && chain.len() < MAX_LINKS {
+                chain.push(certificate);
+            }
         }
     }
 
@@ -382,4 +389,23 @@ fn padded(id: &[u8]) -> [u8; 32] {
         front.copy_from_slice(id);
     }
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_of_a_chain_is_kept_than_is_logged() {
+        let mut session = Session::default();
+        session.touch(Time::from_secs(1));
+        let read = || Some(Arc::new(Certificate::default()));
+        for link in [None, None, read(), None].into_iter().chain((0..200).map(|_| read())) {
+            session.certificate(Role::Server, link);
+        }
+        let [server, client] = session.chains.as_ref().unwrap();
+        assert!(server[0].is_none() && client.is_empty());
+        assert_eq!((server.len(), fingerprints(server).0.len()), (MAX_LINKS, 101));
+        assert!(session.leaf().is_none());
+    }
 }
