@@ -125,6 +125,16 @@ fn bad_checksums_only_count_where_they_are_ignored() {
 }
 
 #[test]
+fn what_the_link_cuts_off_behind_a_datagram_is_not_missing() {
+    let mut inner = [&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0][..], &datagram(4_000, 9_000, b"x")].concat();
+    inner[8 + 28] ^= 1;
+    let mut padded = ethernet(inner.len() as u16, &inner);
+    padded.resize(60, 0);
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &[(0.0, padded)]));
+    assert_eq!(ran.weirds(), ["bad_UDP_checksum"]);
+}
+
+#[test]
 fn local_networks_and_the_filter_are_options() {
     let mut t = trace();
     t.udp(client(4_000), server(9_000), b"1");
