@@ -274,6 +274,31 @@ fn an_empty_record_is_no_packet() {
 }
 
 #[test]
+fn within_a_microsecond_no_time_passes() {
+    let duration = |nanos| {
+        let mut shard = Shard::new(Options::default(), Role::Whole);
+        for (number, at) in (1..).zip([5_000_000_100, nanos]) {
+            let data = &frame::udp(client(4_000), server(9_000), 1, b"12345");
+            shard.packet(&gannet_capture::Packet {
+                time: Time::from_nanos(at),
+                wire_len: data.len() as u32,
+                link_type: LinkType::ETHERNET,
+                interface: 0,
+                format: Format::Pcap,
+                number,
+                data,
+            });
+        }
+        let mut closing = shard.begin_close();
+        while shard.close_next(&mut closing) {}
+        let rows = String::from_utf8(shard.env.logs.pending("conn").to_vec()).unwrap();
+        rows.lines().last().unwrap().split('\t').skip(8).take(3).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(duration(5_000_000_900), "- - -");
+    assert_eq!(duration(5_000_001_000), "0.000001 10 0");
+}
+
+#[test]
 fn only_pcap_is_read_through_a_filter() {
     // A data frame of 802.11 that ends with its header.
     let frame = [&[8, 0][..], &[0; 22]].concat();
