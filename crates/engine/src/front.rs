@@ -382,7 +382,9 @@ mod tests {
         for addr in [mapped, [0x20; 16]] {
             assert!(owned(protocol::ICMP6, addr));
             // A fragment, and destination options with the home address perhaps.
-            assert!(!owned(protocol::IPV6_FRAGMENT, addr) && !owned(protocol::IPV6_DEST_OPTIONS, addr));
+            assert!(
+                !owned(protocol::IPV6_FRAGMENT, addr) && !owned(protocol::IPV6_DEST_OPTIONS, addr)
+            );
         }
     }
 }

@@ -85,7 +85,7 @@ impl Shard {
             }
             Network::Other { ethertype, data } => {
                 let layer = self.trail.as_deref().and_then(|t| t.last().copied());
-                self.unread(layer, u32::from(ethertype), data);
+                self.unread(layer, ethertype, data);
                 true
             }
             Network::Nothing => true,

@@ -299,6 +299,31 @@ fn within_a_microsecond_no_time_passes() {
 }
 
 #[test]
+fn what_nothing_reads_is_told_by_the_layer_that_leads_to_it() {
+    let tree = ethernet(7, &[0x42, 0x42, 3, 0, 0, 0, 0]);
+    let discovery = ethernet(9, &[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0, 2]);
+    let tunnel = frame::udp(client(4_000), server(6_081), 1, b"\0\0\x88\xcc\0\0\0\0in");
+    let frames: Vec<_> = [tree, discovery, tunnel]
+        .map(|mut f| {
+            f.resize(f.len().max(60), 0);
+            (0.0, f)
+        })
+        .to_vec();
+    let selection = gannet_log::Selection::of(["unknown_protocols"]);
+    let logs = gannet_log::Options { selection, ..gannet_log::Options::default() };
+    let options = Options { logs, ..Options::default() };
+    let ran = analyze(&capture(LinkType::ETHERNET, &frames), options, usize::MAX);
+    assert_eq!(
+        ran.rows("unknown_protocols", "analyzer protocol_id first_bytes analyzer_history"),
+        [
+            "LLC 0x42 42420300000000 ETHERNET,LLC",
+            "SNAP 0xc2000 02 ETHERNET,SNAP",
+            "GENEVE 0x88cc 696e ETHERNET,IP,UDP,GENEVE"
+        ]
+    );
+}
+
+#[test]
 fn only_pcap_is_read_through_a_filter() {
     // A data frame of 802.11 that ends with its header.
     let frame = [&[8, 0][..], &[0; 22]].concat();
