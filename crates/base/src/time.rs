@@ -36,6 +36,13 @@ impl Time {
         self.0
     }
 
+    /// The time since an `earlier` one in whole microseconds of both, as captures mostly have them: none
+    /// within one of these.
+    pub const fn micros_since(self, earlier: Self) -> Interval {
+        let micros = self.0.div_euclid(1_000) - earlier.0.div_euclid(1_000);
+        Interval(micros.saturating_mul(1_000))
+    }
+
     /// Seconds since the epoch, as near as a double comes.
     pub fn as_secs_f64(self) -> f64 {
         // Whole seconds and the rest apart: the sum is then the double nearest to the truth.
@@ -133,6 +140,13 @@ mod tests {
         let t = Time::from_nanos(1_300_475_167_096_535_000);
         assert_eq!(t.as_secs_f64(), 1_300_475_167.096_535);
         assert!((Time::from_nanos(-1).as_secs_f64() + 1e-9).abs() < 1e-15);
+    }
+
+    #[test]
+    fn whole_microseconds_of_both() {
+        let since = |a, b| Time::from_nanos(a).micros_since(Time::from_nanos(b)).as_nanos();
+        assert_eq!([since(1_999, 1_000), since(2_000, 1_999), since(-1, 0)], [0, 1_000, -1_000]);
+        assert_eq!(Time::MAX.micros_since(Time::from_nanos(i64::MIN)).as_nanos(), i64::MAX);
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub(crate) fn row<'a>(
     local: (Option<bool>, Option<bool>),
     community_id: Option<&'a str>,
 ) -> ConnRow<'a> {
-    let duration = conn.last - conn.start;
+    let duration = conn.last.micros_since(conn.start);
     let lasted = duration > Interval::ZERO;
     let [orig, resp] = [Dir::Orig, Dir::Resp].map(|side| conn.sent(side));
     let history = conn.history.as_bytes();

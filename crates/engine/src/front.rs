@@ -315,7 +315,8 @@ fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
     let frame = gannet_wire::link_with(link, data, packet.wire_len, 0, &mut |_| odd = true);
     let frame = frame.ok().filter(|_| !odd)?;
     let Network::Ip(ip) = frame.network else { return None };
-    let (pair, next, transport) = match ip.first()? >> 4 {
+    let version = ip.first()? >> 4;
+    let (pair, next, transport) = match version {
         4 => {
             let head: &[u8; 20] = ip.first_chunk()?;
             let addr = |at: usize| Addr::v4([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -347,9 +348,43 @@ fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
             may_be_hubs(Proto::Udp) || hub::may_be_by_content(payload)
         }
         protocol::ICMP | protocol::ICMP6 => false,
-        // Of IPv6, what stands first need not be what is inside.
+        // Of IPv6, what stands first need not be what is inside, whatever its addresses.
         protocol::IPV4 | protocol::IPV6 | protocol::GRE | protocol::NONE => true,
-        _ => !pair.0.is_v4(),
+        _ => version == 6,
     };
     (!hubs).then(|| owner(pair.0, pair.1, parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_capture::Format;
+    use gannet_capture::LinkType;
+
+    use super::*;
+
+    #[test]
+    fn headers_behind_that_of_ipv6_are_the_hubs_whatever_its_addresses() {
+        let owned = |next, addr: [u8; 16]| {
+            let head = [0x60, 0, 0, 0, 0, 16, next, 64];
+            let data = [&head[..], &addr, &addr, &[17, 0, 0, 1, 0, 0, 0, 7], &[9; 8]].concat();
+            let packet = Packet {
+                time: Time::ZERO,
+                wire_len: data.len() as u32,
+                link_type: LinkType::RAW,
+                interface: 0,
+                format: Format::Pcap,
+                number: 1,
+                data: &data,
+            };
+            owner_of(&packet, &HubPorts::default(), 2).is_some()
+        };
+        let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
+        for addr in [mapped, [0x20; 16]] {
+            assert!(owned(protocol::ICMP6, addr));
+            // A fragment, and destination options with the home address perhaps.
+            assert!(
+                !owned(protocol::IPV6_FRAGMENT, addr) && !owned(protocol::IPV6_DEST_OPTIONS, addr)
+            );
+        }
+    }
 }

@@ -70,7 +70,8 @@ impl IpTunnels {
     ) -> Tunnel {
         if self.known.len() >= MAX_IP_TUNNELS {
             self.known.retain(|_, (_, used)| *used + IP_TUNNEL_TIMEOUT > now);
-            if self.known.len() >= MAX_IP_TUNNELS {
+            // Where few are over, looking through all of them would have to be done again soon.
+            if self.known.len() > MAX_IP_TUNNELS / 8 * 7 {
                 self.known.clear();
             }
         }
@@ -127,6 +128,21 @@ mod tests {
             assert!(tunnels.known.len() <= MAX_IP_TUNNELS);
         }
         assert_eq!(tunnels.known.len(), 10);
+    }
+
+    #[test]
+    fn few_pairs_that_are_over_make_no_room() {
+        let mut tunnels = IpTunnels::default();
+        let uids = UidSource::new(0);
+        let mut at = |now, n| {
+            let uid = || uids.connection(u64::from(n), 0);
+            tunnels.between(Time::from_secs(now), addr(n), addr(0), "Tunnel::IP", uid);
+            tunnels.known.len()
+        };
+        at(0, 1);
+        (2..=MAX_IP_TUNNELS as u32).for_each(|n| assert_eq!(at(1, n), n as usize));
+        // A look at all of them for each that comes would be too much.
+        assert_eq!(at(86_400, 2), 1);
     }
 
     #[test]

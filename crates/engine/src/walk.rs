@@ -85,7 +85,7 @@ impl Shard {
             }
             Network::Other { ethertype, data } => {
                 let layer = self.trail.as_deref().and_then(|t| t.last().copied());
-                self.unread(layer, u32::from(ethertype), data);
+                self.unread(layer, ethertype, data);
                 true
             }
             Network::Nothing => true,
@@ -137,7 +137,7 @@ impl Shard {
     pub(crate) fn walk_ip(&mut self, data: &[u8], wire_len: u32, around: &Encapsulation) -> bool {
         let verify = !self.options.ignore_checksums;
         if let Some(ip) = gannet_wire::plain_ip(data, wire_len, verify) {
-            return self.walk_transport(&ip, Datagram { bytes: data, wire_len }, around);
+            return self.walk_transport(&ip, self.datagram(data, &ip), around);
         }
         let mut odd = Vec::new();
         let ip = gannet_wire::ip_with(data, wire_len, verify, &mut |w| odd.push(w));
@@ -147,14 +147,21 @@ impl Shard {
         // Where it lies: it is too large to be carried around.
         match &ip {
             Ok(ip) if ip.fragment.is_some() => {
-                self.walk_fragment(ip, Datagram { bytes: data, wire_len }, around)
+                self.walk_fragment(ip, self.datagram(data, ip), around)
             }
-            Ok(ip) => self.walk_transport(ip, Datagram { bytes: data, wire_len }, around),
+            Ok(ip) => self.walk_transport(ip, self.datagram(data, ip), around),
             Err(w) => {
                 self.weird(w, around, None);
                 false
             }
         }
+    }
+
+    /// An IP packet as it lies. What its link cut off behind it was captured nevertheless: only as many
+    /// bytes are missing as are of the whole frame.
+    fn datagram<'a>(&self, bytes: &'a [u8], ip: &Ip<'_>) -> Datagram<'a> {
+        let wire_len = (bytes.len() as u32).saturating_add(self.missing).max(ip.total_len);
+        Datagram { bytes, wire_len }
     }
 
     /// A piece of a datagram; with the last one the datagram goes on.

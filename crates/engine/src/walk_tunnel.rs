@@ -99,6 +99,9 @@ impl Shard {
             (Inner::Arp(data), _) => {
                 self.walk_arp(data, None, around);
             }
+            (Inner::Other { protocol, data }, _) if self.deeper_inside(source, around) => {
+                self.unread(Some(source), u32::from(protocol), data);
+            }
             _ => {}
         }
     }

@@ -60,6 +60,8 @@ struct Datagram {
     header_len: u16,
     /// Payload bytes, 0 when not known.
     size: u64,
+    /// Up to where the pieces are known to follow each other from the beginning on.
+    reach: u64,
     pieces: BTreeMap<u64, Box<[u8]>>,
 }
 
@@ -90,6 +92,7 @@ impl Fragments {
         if !known {
             self.begun += 1;
             self.order.push_back((now, self.begun, key));
+            self.bytes += ip.header.len();
         }
         let number = self.begun;
         let d = self.datagrams.entry(key).or_insert_with(|| Datagram {
@@ -98,6 +101,7 @@ impl Fragments {
             protocol: ip.protocol,
             header_len: ip.header_len,
             size: 0,
+            reach: 0,
             pieces: BTreeMap::new(),
         });
         if known && (ip.protocol != d.protocol || ip.header_len != d.header_len) {
@@ -109,6 +113,7 @@ impl Fragments {
         if ip.total_len < u32::from(ip.header_len) {
             // No length at all, as offloading leaves it.
             odd("fragment_protocol_inconsistency");
+            self.shrink();
             return false;
         }
         if fragment.offset == 0 && ip.version == 6 {
@@ -135,6 +140,7 @@ impl Fragments {
             d.size = upper;
         }
         if ip.payload_len == 0 {
+            self.shrink();
             return false; // bytes behind it are the link's
         }
         let kept = d.insert(offset, ip.payload, &mut odd);
@@ -200,7 +206,7 @@ impl Fragments {
 
 impl Datagram {
     fn held(&self) -> usize {
-        self.pieces.values().map(|p| PIECE + p.len()).sum()
+        self.header.len() + self.pieces.values().map(|p| PIECE + p.len()).sum::<usize>()
     }
 
     /// Keeps what is new of a piece; returns what that costs in bytes.
@@ -241,15 +247,12 @@ impl Datagram {
         if self.size == 0 {
             return None;
         }
-        let mut upper = 0;
-        let mut hole = false;
-        for (s, piece) in &self.pieces {
-            if *s != upper {
-                hole = true;
-                break;
-            }
-            upper = s + piece.len() as u64;
+        // No piece is looked at twice, however many there are.
+        while let Some(piece) = self.pieces.get(&self.reach) {
+            self.reach += piece.len() as u64;
         }
+        let upper = self.reach;
+        let hole = self.pieces.range(upper..).next().is_some();
         if hole {
             if upper == 0 || upper < self.size {
                 return None;
@@ -320,7 +323,27 @@ mod tests {
         }
         assert_eq!(f.datagrams.len(), MOST);
         assert_eq!(f.given_up(), 10);
-        assert_eq!(f.bytes(), MOST * (64 + PIECE));
+        assert_eq!(f.bytes(), MOST * (20 + 64 + PIECE));
+    }
+
+    #[test]
+    fn datagrams_without_a_piece_are_bounded_too() {
+        const MOST: usize = 100;
+        let limits = FragmentLimits { datagrams: MOST, ..FragmentLimits::default() };
+        for (len, name) in [(20, None), (0, Some("fragment_protocol_inconsistency"))] {
+            let mut f = Fragments::with_limits(limits);
+            for n in 0..(MOST + 10) as u32 {
+                let mut p = packet(1, 8, true, &[]);
+                p[3] = len;
+                p[12..16].copy_from_slice(&n.to_be_bytes());
+                let mut odd = Vec::new();
+                assert_eq!(add(&mut f, &p, &mut odd), None);
+                assert_eq!(odd.iter().find(|o| **o != "excessively_small_fragment"), name.as_ref());
+            }
+            assert_eq!((f.datagrams.len(), f.given_up()), (MOST, 10));
+            // Headers count as well: those of IPv6 may be long.
+            assert_eq!(f.bytes(), MOST * 20);
+        }
     }
 
     #[test]
@@ -333,7 +356,7 @@ mod tests {
             assert!(add(&mut f, &packet(1, 64, false, b"end"), &mut odd).is_some());
         }
         assert!(f.order.len() < 2_000);
-        assert_eq!((f.datagrams.len(), f.bytes()), (1, 64 + PIECE));
+        assert_eq!((f.datagrams.len(), f.bytes()), (1, 20 + 64 + PIECE));
         let far = Time::from_secs(1) + TIMEOUT;
         let p = packet(2, 0, true, &[0; 64]);
         let ip = gannet_wire::ip(&p, p.len() as u32, false).unwrap();
@@ -407,7 +430,7 @@ mod tests {
         let mut p = packet(1, 0, true, &[7; 64]);
         p[2..4].fill(0);
         assert_eq!(add(&mut f, &p, &mut odd), None);
-        assert_eq!((odd, f.bytes()), (vec!["fragment_protocol_inconsistency"], 0));
+        assert_eq!((odd, f.bytes()), (vec!["fragment_protocol_inconsistency"], 20));
     }
 
     proptest! {

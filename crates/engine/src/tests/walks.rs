@@ -125,6 +125,16 @@ fn bad_checksums_only_count_where_they_are_ignored() {
 }
 
 #[test]
+fn what_the_link_cuts_off_behind_a_datagram_is_not_missing() {
+    let mut inner = [&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0][..], &datagram(4_000, 9_000, b"x")].concat();
+    inner[8 + 28] ^= 1;
+    let mut padded = ethernet(inner.len() as u16, &inner);
+    padded.resize(60, 0);
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &[(0.0, padded)]));
+    assert_eq!(ran.weirds(), ["bad_UDP_checksum"]);
+}
+
+#[test]
 fn local_networks_and_the_filter_are_options() {
     let mut t = trace();
     t.udp(client(4_000), server(9_000), b"1");
@@ -261,6 +271,56 @@ fn an_empty_record_is_no_packet() {
         assert_eq!((shard.now, shard.connections()), (Time::ZERO, 0));
         assert!(told.contains(name), "{told}");
     }
+}
+
+#[test]
+fn within_a_microsecond_no_time_passes() {
+    let duration = |nanos| {
+        let mut shard = Shard::new(Options::default(), Role::Whole);
+        for (number, at) in (1..).zip([5_000_000_100, nanos]) {
+            let data = &frame::udp(client(4_000), server(9_000), 1, b"12345");
+            shard.packet(&gannet_capture::Packet {
+                time: Time::from_nanos(at),
+                wire_len: data.len() as u32,
+                link_type: LinkType::ETHERNET,
+                interface: 0,
+                format: Format::Pcap,
+                number,
+                data,
+            });
+        }
+        let mut closing = shard.begin_close();
+        while shard.close_next(&mut closing) {}
+        let rows = String::from_utf8(shard.env.logs.pending("conn").to_vec()).unwrap();
+        rows.lines().last().unwrap().split('\t').skip(8).take(3).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(duration(5_000_000_900), "- - -");
+    assert_eq!(duration(5_000_001_000), "0.000001 10 0");
+}
+
+#[test]
+fn what_nothing_reads_is_told_by_the_layer_that_leads_to_it() {
+    let tree = ethernet(7, &[0x42, 0x42, 3, 0, 0, 0, 0]);
+    let discovery = ethernet(9, &[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0, 2]);
+    let tunnel = frame::udp(client(4_000), server(6_081), 1, b"\0\0\x88\xcc\0\0\0\0in");
+    let frames: Vec<_> = [tree, discovery, tunnel]
+        .map(|mut f| {
+            f.resize(f.len().max(60), 0);
+            (0.0, f)
+        })
+        .to_vec();
+    let selection = gannet_log::Selection::of(["unknown_protocols"]);
+    let logs = gannet_log::Options { selection, ..gannet_log::Options::default() };
+    let options = Options { logs, ..Options::default() };
+    let ran = analyze(&capture(LinkType::ETHERNET, &frames), options, usize::MAX);
+    assert_eq!(
+        ran.rows("unknown_protocols", "analyzer protocol_id first_bytes analyzer_history"),
+        [
+            "LLC 0x42 42420300000000 ETHERNET,LLC",
+            "SNAP 0xc2000 02 ETHERNET,SNAP",
+            "GENEVE 0x88cc 696e ETHERNET,IP,UDP,GENEVE"
+        ]
+    );
 }
 
 #[test]

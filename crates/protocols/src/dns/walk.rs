@@ -282,7 +282,7 @@ impl Walk<'_> {
         exchange.set(flag::AA, self.header.authoritative());
         exchange.set(flag::RA, self.header.recursion_available());
         if exchange.rtt == Interval::ZERO {
-            exchange.rtt = self.now - exchange.ts;
+            exchange.rtt = self.now.micros_since(exchange.ts);
         }
         answers.push(record.ttl, |out| write(out, owner));
     }

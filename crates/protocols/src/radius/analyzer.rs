@@ -69,4 +69,14 @@ mod tests {
         assert_eq!((&*rows[1]["username"], &*rows[1]["result"]), ("eve", "unknown"));
         assert_eq!(rows[1]["ttl"], "-");
     }
+
+    #[test]
+    fn an_answer_within_a_microsecond_took_no_time() {
+        let mut h = Harness::new(Proto::Udp, 1812);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.datagram(&mut h.cx(), Dir::Orig, &message(1, b"\x01\x05bob"), 25);
+        h.now += Interval::from_nanos(999);
+        a.datagram(&mut h.cx(), Dir::Resp, &message(2, b""), 20);
+        assert_eq!(h.rows("radius")[0]["ttl"], "-");
+    }
 }

@@ -92,7 +92,7 @@ impl Session {
     }
 
     pub(super) fn write(&self, cx: &mut Context<'_>, result: &'static str, ended: bool) {
-        let ttl = cx.now - self.ts;
+        let ttl = cx.now.micros_since(self.ts);
         cx.log(&RadiusRow {
             ts: self.ts,
             uid: cx.conn.uid,

@@ -10,6 +10,8 @@ pub(super) const LLC: &str = "LLC";
 pub(super) const SNAP: &str = "SNAP";
 pub(super) const NOVELL: &str = "NOVELL_802_3";
 
+/// Where an LLC header has the service access point that it goes to.
+const DESTINATION: usize = 0;
 /// Bytes of organisation and protocol after the LLC header.
 const SNAP_LEN: usize = 5;
 
@@ -19,10 +21,13 @@ fn header_len(data: &[u8]) -> Option<usize> {
     data.get(2).map(|control| if control & 3 == 3 { 3 } else { 4 })
 }
 
-/// No service access point leads to anything we read.
+/// No service access point leads to anything we read: the header is what is left to it.
 pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
     match header_len(data) {
-        Some(len) if len <= data.len() => Ok(Step::Network(Network::Nothing)),
+        Some(len) if len <= data.len() => {
+            let ethertype = u32::from(bytes::u8_at(data, DESTINATION));
+            Ok(Step::Network(Network::Other { ethertype, data }))
+        }
         _ => Err(Weird::packet("truncated_llc_header", LLC)),
     }
 }
@@ -37,8 +42,10 @@ pub(super) fn step_snap(data: &[u8]) -> Result<Step<'_>, Weird> {
     let kind = bytes::u16_at(data, llc + 3);
     let inner = bytes::from(data, llc + SNAP_LEN);
     // Numbers are EtherTypes only in organisation 0.
-    if bytes::u24_at(data, llc) != 0 {
-        return Ok(Step::Network(Network::Other { ethertype: kind, data: inner }));
+    let organisation = bytes::u24_at(data, llc);
+    if organisation != 0 {
+        let ethertype = organisation << 16 | u32::from(kind);
+        return Ok(Step::Network(Network::Other { ethertype, data: inner }));
     }
     Ok(network(kind, inner))
 }
@@ -58,7 +65,12 @@ mod tests {
 
     #[test]
     fn llc_leads_nowhere() {
-        assert_eq!(name(step(&[0x42, 0x42, 3])), "fine");
+        // What nothing reads is told with its number and from the header on.
+        let other = step(&[0x42, 0x43, 3, 0]);
+        let data = &[0x42, 0x43, 3, 0];
+        assert!(
+            matches!(other, Ok(Step::Network(n)) if n == Network::Other { ethertype: 0x42, data })
+        );
         assert_eq!(name(step(&[0x42, 0x42, 0])), "truncated_llc_header");
         assert_eq!(name(step(&[0x42, 0x42])), "truncated_llc_header");
     }
@@ -70,7 +82,7 @@ mod tests {
         assert!(matches!(step_snap(&d), Ok(Step::Network(Network::Ip(&[0x45])))));
         let d = snap(0x0c);
         let other = step_snap(&d);
-        assert!(matches!(other, Ok(Step::Network(Network::Other { ethertype: 0x0800, .. }))));
+        assert!(matches!(other, Ok(Step::Network(Network::Other { ethertype: 0xc_0800, .. }))));
         assert_eq!(name(step_snap(&d[..7])), "truncated_snap_header");
         assert_eq!(name(step_snap(&d[..2])), "truncated_snap_llc_header");
     }

@@ -70,8 +70,9 @@ pub enum Network<'a> {
     Arp(&'a [u8]),
     /// A network layer that nothing here reads.
     Other {
-        /// Its number: an EtherType, PPP protocol or address family.
-        ethertype: u16,
+        /// Its number: an EtherType, PPP protocol, address family or access point; behind SNAP with the
+        /// organisation, as far as 32 bits go.
+        ethertype: u32,
         /// What there is of it.
         data: &'a [u8],
     },
@@ -173,7 +174,7 @@ fn network(ethertype: u16, data: &[u8]) -> Step<'_> {
     Step::Network(match ethertype {
         IPV4 | IPV6 => Network::Ip(data),
         ARP | RARP => Network::Arp(data),
-        _ => Network::Other { ethertype, data },
+        _ => Network::Other { ethertype: u32::from(ethertype), data },
     })
 }
 

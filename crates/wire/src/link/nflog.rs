@@ -39,7 +39,7 @@ pub(super) fn step(mut data: &[u8]) -> Result<Step<'_>, Weird> {
             let inner = bytes::from(data, LEN);
             return Ok(Step::Network(match family {
                 AF_INET | AF_INET6 => Network::Ip(inner),
-                _ => Network::Other { ethertype: u16::from(family), data: inner },
+                _ => Network::Other { ethertype: u32::from(family), data: inner },
             }));
         }
         let bad = Weird::packet("nflog_bad_tlv_len", SOURCE);

@@ -26,7 +26,7 @@ fn family(data: &[u8], order: impl Fn(u32) -> u32) -> Result<Step<'_>, Weird> {
     Ok(Step::Network(match order(bytes::u32_at(data, 0)) {
         // AF_INET, and the AF_INET6 of NetBSD and OpenBSD, FreeBSD, and macOS.
         2 | 24 | 28 | 30 => Network::Ip(inner),
-        other => Network::Other { ethertype: other as u16, data: inner },
+        other => Network::Other { ethertype: other, data: inner },
     }))
 }
 

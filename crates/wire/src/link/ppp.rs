@@ -40,7 +40,7 @@ fn with_mpls(protocol: u16, inner: &[u8]) -> Step<'_> {
 pub(super) fn ip_only(protocol: u16, inner: &[u8]) -> Step<'_> {
     Step::Network(match protocol {
         0x0021 | 0x0057 => Network::Ip(inner),
-        ethertype => Network::Other { ethertype, data: inner },
+        other => Network::Other { ethertype: u32::from(other), data: inner },
     })
 }
 

@@ -16,7 +16,10 @@ pub(super) fn step(data: &[u8]) -> Result<Step<'_>, Weird> {
     }
     Ok(match bytes::u16_at(data, ETHERTYPE) {
         0x8100 | 0x88a8 | 0x9100 => Step::Into(Kind::Vlan, bytes::from(data, LEN)),
-        ethertype => Step::Network(Network::Other { ethertype, data: bytes::from(data, LEN) }),
+        other => {
+            let data = bytes::from(data, LEN);
+            Step::Network(Network::Other { ethertype: u32::from(other), data })
+        }
     })
 }
 

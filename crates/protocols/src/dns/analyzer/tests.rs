@@ -97,6 +97,18 @@ fn replies_find_the_oldest_query_of_their_id() {
 }
 
 #[test]
+fn a_reply_within_a_microsecond_took_no_time() {
+    let mut t = Test::new(Proto::Udp, 53);
+    for (id, nanos) in [(1, 999), (2, 1_000)] {
+        t.datagram(Dir::Orig, &query(id));
+        t.h.now = t.h.now + Interval::from_nanos(nanos) - Interval::from_millis(250);
+        t.datagram(Dir::Resp, &reply(id));
+    }
+    let rtts: Vec<_> = t.finish().iter().map(|r| r["rtt"].clone()).collect();
+    assert_eq!(rtts, ["-", "0.000001"]);
+}
+
+#[test]
 fn a_reply_may_come_first() {
     let mut t = Test::new(Proto::Udp, 53);
     t.datagram(Dir::Resp, &reply(9));
