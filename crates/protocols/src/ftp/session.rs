@@ -29,6 +29,10 @@ pub(super) const SOURCE: Option<&str> = Some("FTP");
 
 const HIDDEN: &[u8] = b"<hidden>";
 
+/// Bytes of a directory that are kept: each command that enters another one has it copied, and rows show
+/// no more than [`MAX_TEXT`] of it.
+const MAX_DIRECTORY: usize = 4 * MAX_TEXT;
+
 /// Memory of a command or directory that is kept for the next one.
 const MAX_SPARE: usize = MAX_TEXT;
 
@@ -238,6 +242,7 @@ impl Session {
             _ => return,
         }
         command.directory_taken = true;
+        path.truncate(MAX_DIRECTORY);
         std::mem::swap(&mut self.directory, &mut self.spare_directory);
         if self.spare_directory.capacity() > MAX_SPARE {
             self.spare_directory = Vec::new();
@@ -389,7 +394,27 @@ fn last_number(text: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use gannet_base::Proto;
+
     use super::*;
+    use crate::testing::Harness;
+
+    /// Each `CWD` made the directory longer and was as much work as the directory is long.
+    #[test]
+    fn directories_do_not_grow_for_ever() {
+        let mut h = Harness::new(Proto::Tcp, 21);
+        let mut session = Session::new(&h.cx());
+        let long = [b'a'; 1000];
+        for _ in 0..20 {
+            session.request(&mut h.cx(), b"CWD", &long);
+            session.reply(&mut h.cx(), 250, b"ok", false);
+        }
+        assert_eq!(session.directory.len(), MAX_DIRECTORY);
+        assert!(session.directory.starts_with(b"./aaa"));
+        session.request(&mut h.cx(), b"CWD", b"/b");
+        session.reply(&mut h.cx(), 250, b"ok", false);
+        assert_eq!(session.directory, b"/b");
+    }
 
     #[test]
     fn numbers_in_replies() {
