@@ -1,6 +1,7 @@
 //! Contents of files, which several connections may carry.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use gannet_base::Dir;
 use gannet_base::Time;
@@ -41,8 +42,23 @@ impl Shared {
     }
 }
 
+/// Bytes of a key that are kept. Paths may be much longer, and a short message has one kept once more.
+const MAX_KEY: usize = 1024;
+/// Bytes of a file's name that are kept: more than rows show.
+const MAX_NAME: usize = 8192;
+
+/// A key to keep: of a long one its beginning and what it hashes to.
+pub(super) fn kept(mut key: Vec<u8>) -> Box<[u8]> {
+    if key.len() > MAX_KEY {
+        let digest = KeyedHash.hash_one(&key[..]);
+        key.truncate(MAX_KEY);
+        key.extend(digest.to_be_bytes());
+    }
+    key.into()
+}
+
 /// What makes a file the same one; `None` if too little is known of it.
-fn key(cx: &Context<'_>, file: &File) -> Option<Box<[u8]>> {
+fn key(cx: &Context<'_>, file: &File) -> Option<Vec<u8>> {
     if file.name.is_none() && file.path.is_none() {
         return None;
     }
@@ -51,8 +67,7 @@ fn key(cx: &Context<'_>, file: &File) -> Option<Box<[u8]>> {
     let path = file.path.as_deref().unwrap_or_default();
     let name = file.name.as_deref().unwrap_or_default();
     let ends = [id.orig_h.octets(), id.resp_h.octets()];
-    let key = [ends.as_flattened(), &modified.to_be_bytes(), path, b"\0", name].concat();
-    Some(key.into())
+    Some([ends.as_flattened(), &modified.to_be_bytes(), path, b"\0", name].concat())
 }
 
 /// A part of a file. Returns its name in the logs if it is new to the connection.
@@ -64,7 +79,9 @@ pub(super) fn data(
     data: &[u8],
 ) -> Option<Uid> {
     Shared::sweep(cx.env, cx.now);
-    let key = key(cx, file)?;
+    let whole = key(cx, file)?;
+    let long = (whole.len() > MAX_KEY).then(|| whole.clone());
+    let key = kept(whole);
     let (uid, conn, now) = (cx.conn.uid, cx.conn.id, cx.now);
     let known = cx.env.smb.files.get(&key).copied();
     let (id, is_new) = match known {
@@ -83,7 +100,7 @@ pub(super) fn data(
                 mime_type: None,
             });
             // However often it is opened, it has one name until it changes.
-            let fuid = cx.env.uids.named_file(&key);
+            let fuid = cx.env.uids.named_file(long.as_deref().unwrap_or(&key));
             cx.env.files.set_fuid(id, fuid);
             cx.env.smb.files.insert(key, id);
             (id, true)
@@ -95,7 +112,7 @@ pub(super) fn data(
             env.files.set_total(id, file.size);
         }
         if let Some(name) = &file.name {
-            env.files.set_filename(id, name);
+            env.files.set_filename(id, &name[..name.len().min(MAX_NAME)]);
         }
     }
     let fuid = env.files.fuid(id).filter(|_| is_new);
@@ -106,8 +123,43 @@ pub(super) fn data(
 /// A file is closed.
 pub(super) fn end(cx: &mut Context<'_>, file: &File) {
     if let Some(key) = key(cx, file)
-        && let Some(id) = cx.env.smb.files.remove(&key)
+        && let Some(id) = cx.env.smb.files.remove(&kept(key))
     {
         cx.file_end(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+
+    use super::*;
+    use crate::testing::Harness;
+
+    #[test]
+    fn long_keys_are_kept_short() {
+        let key = |len, last: u8| [&vec![b'a'; len][..], &[last]].concat();
+        assert_eq!(*kept(key(MAX_KEY - 1, b'x')), key(MAX_KEY - 1, b'x'));
+        assert_eq!(kept(key(60_000, b'x')).len(), MAX_KEY + 8);
+        assert_eq!(kept(key(60_000, b'x')), kept(key(60_000, b'x')));
+        assert_ne!(kept(key(60_000, b'x')), kept(key(60_000, b'y')));
+    }
+
+    /// Whoever wrote to a file with a long path again and again, changed in between, had the path kept
+    /// each time.
+    #[test]
+    fn files_with_long_paths_cost_little() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let long = || Some(vec![b'a'; 60_000].into());
+        let times =
+            |modified| super::super::info::Times { created: 0, accessed: 0, modified, changed: 0 };
+        for n in 0..100 {
+            let file =
+                File { path: long(), name: long(), times: Some(times(n)), ..File::default() };
+            assert!(data(&mut h.cx(), &file, Dir::Orig, 0, b"x").is_some(), "a new one");
+            assert!(data(&mut h.cx(), &file, Dir::Orig, 1, b"x").is_none(), "the same");
+        }
+        assert_eq!(h.env.smb.files.len(), 100);
+        assert!(h.env.smb.files.keys().all(|k| k.len() <= MAX_KEY + 8));
     }
 }

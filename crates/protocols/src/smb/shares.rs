@@ -443,7 +443,7 @@ impl Shares {
             if self.recent.len() >= MAX_RECENT {
                 self.recent.clear();
             }
-            if self.recent.insert(key.into(), cx.now).is_some() {
+            if self.recent.insert(files::kept(key), cx.now).is_some() {
                 return;
             }
         }
