@@ -29,9 +29,9 @@ pub(super) const SOURCE: Option<&str> = Some("FTP");
 
 const HIDDEN: &[u8] = b"<hidden>";
 
-/// Bytes of a directory that are kept: each command that enters another one has it copied, and rows show
-/// no more than [`MAX_TEXT`] of it.
-const MAX_DIRECTORY: usize = 4 * MAX_TEXT;
+/// Bytes of a directory that are kept, which are more than rows show: each command that enters another one
+/// has it copied.
+const MAX_DIRECTORY: usize = MAX_TEXT;
 
 /// Memory of a command or directory that is kept for the next one.
 const MAX_SPARE: usize = MAX_TEXT;
@@ -242,7 +242,11 @@ impl Session {
             _ => return,
         }
         command.directory_taken = true;
-        path.truncate(MAX_DIRECTORY);
+        if path.len() > MAX_DIRECTORY {
+            let tail = path[..MAX_DIRECTORY].iter().rev().take_while(|b| matches!(b, b'/' | b'.'));
+            // What ends so would be taken to pieces each time.
+            path.truncate(MAX_DIRECTORY - tail.count());
+        }
         std::mem::swap(&mut self.directory, &mut self.spare_directory);
         if self.spare_directory.capacity() > MAX_SPARE {
             self.spare_directory = Vec::new();
@@ -411,6 +415,13 @@ mod tests {
         }
         assert_eq!(session.directory.len(), MAX_DIRECTORY);
         assert!(session.directory.starts_with(b"./aaa"));
+        // Where it is cut, no component is empty or a dot.
+        for path in [&b"/"[..], &[b'b'; MAX_DIRECTORY - 2], b"./c", b"d"] {
+            session.request(&mut h.cx(), b"CWD", path);
+            session.reply(&mut h.cx(), 250, b"ok", false);
+        }
+        assert_eq!(session.directory.len(), MAX_DIRECTORY - 1);
+        assert!(session.directory.ends_with(b"bb"));
         session.request(&mut h.cx(), b"CWD", b"/b");
         session.reply(&mut h.cx(), 250, b"ok", false);
         assert_eq!(session.directory, b"/b");
