@@ -43,7 +43,7 @@ impl Shared {
 }
 
 /// Bytes of a key that are kept. Paths may be much longer, and a short message has one kept once more.
-const MAX_KEY: usize = 1024;
+const MAX_KEY: usize = 512;
 /// Bytes of a file's name that are kept: more than rows show.
 const MAX_NAME: usize = 8192;
 
