@@ -70,7 +70,8 @@ impl IpTunnels {
     ) -> Tunnel {
         if self.known.len() >= MAX_IP_TUNNELS {
             self.known.retain(|_, (_, used)| *used + IP_TUNNEL_TIMEOUT > now);
-            if self.known.len() >= MAX_IP_TUNNELS {
+            // Where few are that old, one by one would be, each found by such a search.
+            if self.known.len() > MAX_IP_TUNNELS - MAX_IP_TUNNELS / 8 {
                 self.known.clear();
             }
         }
@@ -127,6 +128,29 @@ mod tests {
             assert!(tunnels.known.len() <= MAX_IP_TUNNELS);
         }
         assert_eq!(tunnels.known.len(), 10);
+    }
+
+    /// Where one is a day old at a time, each new one had all others looked through.
+    #[test]
+    fn a_search_for_old_pairs_of_hosts_is_worth_it() {
+        let mut tunnels = IpTunnels::default();
+        let uids = UidSource::new(0);
+        let most = MAX_IP_TUNNELS as u32;
+        let mut at = |n: u32, nanos: i64| {
+            let uid = || uids.connection(u64::from(n), 0);
+            tunnels.between(Time::from_nanos(nanos), addr(n), addr(0), "Tunnel::IP", uid);
+            tunnels.known.len()
+        };
+        let step = IP_TUNNEL_TIMEOUT.as_nanos() / i64::from(most);
+        let full = (0..most).map(|n| at(n, i64::from(n) * step)).last();
+        assert_eq!(full, Some(MAX_IP_TUNNELS));
+        assert_eq!(at(most, i64::from(most) * step), 1);
+        // Many that are old go, and the others stay.
+        let half = i64::from(most) + i64::from(most) / 2;
+        for n in 1..most {
+            at(most + n, i64::from(most + n) * step);
+        }
+        assert_eq!(at(2 * most, half * step + IP_TUNNEL_TIMEOUT.as_nanos()), MAX_IP_TUNNELS / 2);
     }
 
     #[test]
