@@ -130,19 +130,27 @@ mod tests {
         assert_eq!(tunnels.known.len(), 10);
     }
 
+    /// Where one is a day old at a time, each new one had all others looked through.
     #[test]
-    fn few_pairs_that_are_over_make_no_room() {
+    fn a_search_for_old_pairs_of_hosts_is_worth_it() {
         let mut tunnels = IpTunnels::default();
         let uids = UidSource::new(0);
-        let mut at = |now, n| {
+        let most = MAX_IP_TUNNELS as u32;
+        let mut at = |n: u32, nanos: i64| {
             let uid = || uids.connection(u64::from(n), 0);
-            tunnels.between(Time::from_secs(now), addr(n), addr(0), "Tunnel::IP", uid);
+            tunnels.between(Time::from_nanos(nanos), addr(n), addr(0), "Tunnel::IP", uid);
             tunnels.known.len()
         };
-        at(0, 1);
-        (2..=MAX_IP_TUNNELS as u32).for_each(|n| assert_eq!(at(1, n), n as usize));
-        // A look at all of them for each that comes would be too much.
-        assert_eq!(at(86_400, 2), 1);
+        let step = IP_TUNNEL_TIMEOUT.as_nanos() / i64::from(most);
+        let full = (0..most).map(|n| at(n, i64::from(n) * step)).last();
+        assert_eq!(full, Some(MAX_IP_TUNNELS));
+        assert_eq!(at(most, i64::from(most) * step), 1);
+        // Many that are old go, and the others stay.
+        let half = i64::from(most) + i64::from(most) / 2;
+        for n in 1..most {
+            at(most + n, i64::from(most + n) * step);
+        }
+        assert_eq!(at(2 * most, half * step + IP_TUNNEL_TIMEOUT.as_nanos()), MAX_IP_TUNNELS / 2);
     }
 
     #[test]

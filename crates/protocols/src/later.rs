@@ -41,6 +41,12 @@ impl<T> Queue<T> {
         self.0.push(Later { key, ticket: logs.ticket(), opened: logs.time(), what });
     }
 
+    /// What was kept last, if its place is that of the rows of `logs`.
+    pub(crate) fn last(&mut self, logs: &Logs) -> Option<&mut T> {
+        let last = self.0.last_mut().filter(|last| Some(last.key) == logs.key())?;
+        Some(&mut last.what)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -21,8 +21,6 @@ use crate::weird::Oddity;
 const MAX_LOGIN: usize = 128;
 /// Bytes of an argument and of a reply that are kept.
 const MAX_TEXT: usize = 4096;
-/// A longer directory is not followed: each file's address would begin with it.
-const MAX_DIRECTORY: usize = 64 << 10;
 /// A data connection that does not come within this is not expected any longer.
 const AWAIT: Interval = Interval::from_secs(300);
 
@@ -30,6 +28,10 @@ const AWAIT: Interval = Interval::from_secs(300);
 pub(super) const SOURCE: Option<&str> = Some("FTP");
 
 const HIDDEN: &[u8] = b"<hidden>";
+
+/// Bytes of a directory that are kept, which are more than rows show: each command that enters another one
+/// has it copied.
+const MAX_DIRECTORY: usize = MAX_TEXT;
 
 /// Memory of a command or directory that is kept for the next one.
 const MAX_SPARE: usize = MAX_TEXT;
@@ -240,9 +242,12 @@ impl Session {
             _ => return,
         }
         command.directory_taken = true;
-        if path.len() <= MAX_DIRECTORY {
-            std::mem::swap(&mut self.directory, &mut self.spare_directory);
+        if path.len() > MAX_DIRECTORY {
+            let tail = path[..MAX_DIRECTORY].iter().rev().take_while(|b| matches!(b, b'/' | b'.'));
+            // What ends so would be taken to pieces each time.
+            path.truncate(MAX_DIRECTORY - tail.count());
         }
+        std::mem::swap(&mut self.directory, &mut self.spare_directory);
         if self.spare_directory.capacity() > MAX_SPARE {
             self.spare_directory = Vec::new();
         }
@@ -393,32 +398,40 @@ fn last_number(text: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use gannet_base::Proto;
+
     use super::*;
     use crate::testing::Harness;
-    use gannet_base::Proto;
+
+    /// Each `CWD` made the directory longer and was as much work as the directory is long.
+    #[test]
+    fn directories_do_not_grow_for_ever() {
+        let mut h = Harness::new(Proto::Tcp, 21);
+        let mut session = Session::new(&h.cx());
+        let long = [b'a'; 1000];
+        for _ in 0..20 {
+            session.request(&mut h.cx(), b"CWD", &long);
+            session.reply(&mut h.cx(), 250, b"ok", false);
+        }
+        assert_eq!(session.directory.len(), MAX_DIRECTORY);
+        assert!(session.directory.starts_with(b"./aaa"));
+        // Where it is cut, no component is empty or a dot.
+        for path in [&b"/"[..], &[b'b'; MAX_DIRECTORY - 2], b"./c", b"d"] {
+            session.request(&mut h.cx(), b"CWD", path);
+            session.reply(&mut h.cx(), 250, b"ok", false);
+        }
+        assert_eq!(session.directory.len(), MAX_DIRECTORY - 1);
+        assert!(session.directory.ends_with(b"bb"));
+        session.request(&mut h.cx(), b"CWD", b"/b");
+        session.reply(&mut h.cx(), 250, b"ok", false);
+        assert_eq!(session.directory, b"/b");
+    }
 
     #[test]
     fn numbers_in_replies() {
         assert_eq!(last_number(b"Opening for a1.txt (77 bytes)."), 77);
         assert_eq!(last_number(b"1234"), 1234);
         assert_eq!(last_number(b"none"), 0);
-    }
-
-    #[test]
-    fn directories_have_a_limit() {
-        let mut h = Harness::new(Proto::Tcp, 21);
-        let mut session = Session::new(&h.cx());
-        for _ in 0..100 {
-            session.request(&mut h.cx(), b"CWD", &[b'a'; 1000]);
-            session.reply(&mut h.cx(), 250, b"ok", false);
-        }
-        assert!((60_000..=MAX_DIRECTORY).contains(&session.directory.len()));
-        session.request(&mut h.cx(), b"PWD", b"");
-        session.reply(&mut h.cx(), 257, &[b'/'; 100_000], false);
-        assert!(session.directory.starts_with(b"./aa"));
-        session.request(&mut h.cx(), b"CWD", b"/b");
-        session.reply(&mut h.cx(), 250, b"ok", false);
-        assert_eq!(session.directory, b"/b");
     }
 
     #[test]

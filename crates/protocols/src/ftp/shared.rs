@@ -6,6 +6,8 @@ use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::ExpireOn;
+use gannet_dict::ExpiringDict;
 use gannet_dict::KeyedHash;
 
 /// An announcement that nobody asks for is forgotten after this.
@@ -18,14 +20,19 @@ const MAX_EXPECTED: usize = 100_000;
 pub(crate) type Endpoint = (Addr, u16, bool);
 
 /// What control connections and their data connections share.
-#[derive(Debug, Default)]
 pub struct Shared {
     /// Awaited data connections: the control connection, and when the entry was last used.
-    expected: HashMap<Endpoint, (Uid, Time), KeyedHash>,
+    expected: ExpiringDict<Endpoint, (Uid, Time)>,
     /// The last file that a data connection carried, of each control connection that announced one
     /// and is there.
     files: HashMap<Uid, Transfer, KeyedHash>,
-    swept: Time,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        let lifetime = LIFETIME.as_nanos().unsigned_abs();
+        Self { expected: ExpiringDict::new(ExpireOn::Write, lifetime), files: HashMap::default() }
+    }
 }
 
 /// What is known of a transferred file.
@@ -43,19 +50,21 @@ impl Shared {
     /// # Errors
     /// How many are awaited, when that is too many for one more.
     pub fn announce(&mut self, to: Endpoint, control: Uid, now: Time) -> Result<(), usize> {
-        self.sweep(now);
+        // Whatever is full costs no search for what may go: all that went before is at the front.
+        self.expected.expire(nanos(now), usize::MAX, |_, _| ());
         let awaited = self.expected.len();
-        if awaited >= MAX_EXPECTED && !self.expected.contains_key(&to) {
+        if awaited >= MAX_EXPECTED && self.expected.peek(&to).is_none() {
             return Err(awaited);
         }
-        self.expected.insert(to, (control, now));
+        self.expected.insert(nanos(now), to, (control, now));
         self.files.entry(control).or_default();
         Ok(())
     }
 
     /// The control connection that announced a data connection to this endpoint.
     pub fn control(&mut self, to: Endpoint, now: Time) -> Option<Uid> {
-        let entry = self.expected.get_mut(&to).filter(|e| e.1 + LIFETIME > now)?;
+        self.expected.peek(&to).filter(|e| e.1 + LIFETIME > now)?;
+        let entry = self.expected.get_mut(nanos(now), &to)?;
         entry.1 = now;
         Some(entry.0)
     }
@@ -82,14 +91,10 @@ impl Shared {
     pub fn close(&mut self, control: Uid) {
         self.files.remove(&control);
     }
+}
 
-    /// Drops what was forgotten, now and then.
-    fn sweep(&mut self, now: Time) {
-        if now - self.swept >= LIFETIME || self.expected.len() >= MAX_EXPECTED {
-            self.expected.retain(|_, e| e.1 + LIFETIME > now);
-            self.swept = now;
-        }
-    }
+fn nanos(t: Time) -> u64 {
+    t.as_nanos().max(0).unsigned_abs()
 }
 
 #[cfg(test)]
@@ -109,6 +114,26 @@ mod tests {
         assert_eq!(shared.control(to, Time::from_secs(1801)), None);
         shared.forget(to);
         assert_eq!(shared.control(to, Time::from_secs(1500)), None);
+    }
+
+    /// Each announcement beyond the limit had all others looked through: ten megabytes took minutes.
+    #[test]
+    fn what_is_full_is_not_searched() {
+        let mut shared = Shared::default();
+        let uid = UidSource::new(0).connection(1, 0);
+        let to = |n: usize| (Addr::v4((n as u32).to_be_bytes()), 2000, true);
+        let at = |ms: usize| Time::from_secs(1000) + Interval::from_millis(2 * ms as i64);
+        for n in 0..MAX_EXPECTED {
+            assert_eq!(shared.announce(to(n), uid, at(n)), Ok(()));
+        }
+        for n in MAX_EXPECTED..150_000 {
+            assert_eq!(shared.announce(to(n), uid, at(n)), Err(MAX_EXPECTED));
+        }
+        assert_eq!(shared.announce(to(5), uid, at(149_999)), Ok(()), "one that is there already");
+        for n in 150_000..200_000 {
+            let there = n != 150_005;
+            assert_eq!(shared.announce(to(n), uid, at(n)).is_ok(), there, "the oldest left");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_dict::ExpireOn;
+use gannet_dict::ExpiringDict;
 use gannet_dict::KeyedHash;
 
 use super::rows::IrcRow;
@@ -23,12 +25,18 @@ pub(crate) type Endpoint = (Addr, u16, bool);
 /// What connections to servers share with those that carry files.
 ///
 /// A transfer's row is the session's, whether or not that is still open when the file comes.
-#[derive(Debug, Default)]
 pub struct Shared {
-    sessions: HashMap<Uid, Session, KeyedHash>,
+    sessions: Sessions,
     /// Awaited transfers: the session, and when the entry was last used.
-    expected: HashMap<Endpoint, (Uid, Time), KeyedHash>,
-    swept: Time,
+    expected: ExpiringDict<Endpoint, (Uid, Time)>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        let lifetime = LIFETIME.as_nanos().unsigned_abs();
+        let expected = ExpiringDict::new(ExpireOn::Write, lifetime);
+        Self { sessions: HashMap::default(), expected }
+    }
 }
 
 #[derive(Debug)]
@@ -52,24 +60,14 @@ impl Shared {
     pub(super) fn close(&mut self, uid: Uid) {
         if let Some(session) = self.sessions.get_mut(&uid) {
             session.open = false;
-            self.drop_unused(uid);
+            drop_unused(&mut self.sessions, uid);
         }
     }
 
     /// Whether no more transfers can be awaited.
     pub(super) fn is_full(&mut self, now: Time) -> bool {
-        if now - self.swept >= LIFETIME || self.expected.len() >= MAX_EXPECTED {
-            self.swept = now;
-            let old: Vec<_> = self
-                .expected
-                .iter()
-                .filter(|(_, e)| e.1 + LIFETIME <= now)
-                .map(|(to, _)| *to)
-                .collect();
-            for to in old {
-                self.forget(to);
-            }
-        }
+        let sessions = &mut self.sessions;
+        self.expected.expire(nanos(now), usize::MAX, |_, (uid, _)| left(sessions, uid));
         self.expected.len() >= MAX_EXPECTED
     }
 
@@ -78,32 +76,44 @@ impl Shared {
         self.forget(to);
         if let Some(s) = self.sessions.get_mut(&session) {
             s.awaited += 1;
-            self.expected.insert(to, (session, now));
+            self.expected.insert(nanos(now), to, (session, now));
         }
     }
 
     /// The row of the session that announced a transfer from this endpoint.
     pub(crate) fn announced(&mut self, to: Endpoint, now: Time) -> Option<&mut IrcRow> {
-        let entry = self.expected.get_mut(&to).filter(|e| e.1 + LIFETIME > now)?;
+        self.expected.peek(&to).filter(|e| e.1 + LIFETIME > now)?;
+        let entry = self.expected.get_mut(nanos(now), &to)?;
         entry.1 = now;
         self.sessions.get_mut(&entry.0).map(|s| &mut s.row)
     }
 
     /// The transfer from this endpoint is not awaited any longer.
     pub(super) fn forget(&mut self, to: Endpoint) {
-        if let Some((uid, _)) = self.expected.remove(&to)
-            && let Some(session) = self.sessions.get_mut(&uid)
-        {
-            session.awaited = session.awaited.saturating_sub(1);
-            self.drop_unused(uid);
+        if let Some((uid, _)) = self.expected.remove(&to) {
+            left(&mut self.sessions, uid);
         }
     }
+}
 
-    fn drop_unused(&mut self, uid: Uid) {
-        if self.sessions.get(&uid).is_some_and(|s| !s.open && s.awaited == 0) {
-            self.sessions.remove(&uid);
-        }
+type Sessions = HashMap<Uid, Session, KeyedHash>;
+
+/// A transfer of this session is not awaited any longer.
+fn left(sessions: &mut Sessions, uid: Uid) {
+    if let Some(session) = sessions.get_mut(&uid) {
+        session.awaited = session.awaited.saturating_sub(1);
+        drop_unused(sessions, uid);
     }
+}
+
+fn drop_unused(sessions: &mut Sessions, uid: Uid) {
+    if sessions.get(&uid).is_some_and(|s| !s.open && s.awaited == 0) {
+        sessions.remove(&uid);
+    }
+}
+
+fn nanos(t: Time) -> u64 {
+    t.as_nanos().max(0).unsigned_abs()
 }
 
 #[cfg(test)]
@@ -141,5 +151,26 @@ mod tests {
         assert!(shared.announced((host, 99, true), Time::from_secs(1300)).is_none());
         assert!(!shared.is_full(Time::from_secs(1301)));
         assert!(shared.expected.is_empty());
+    }
+    /// Each offer beyond the limit had all others looked through.
+    #[test]
+    fn what_is_full_is_not_searched() {
+        let mut shared = Shared::default();
+        let uid = UidSource::new(0).connection(1, 0);
+        let host = Addr::v4([192, 0, 2, 1]);
+        let id = ConnId { orig_h: host, resp_h: host, orig_p: 1, resp_p: 2 };
+        let now = Time::from_secs(1000);
+        shared.session(now, uid, id);
+        for n in 0..MAX_EXPECTED {
+            assert!(!shared.is_full(now));
+            shared.announce((host, n as u16, true), uid, now);
+        }
+        for _ in 0..200_000 {
+            assert!(shared.is_full(now));
+        }
+        assert!(shared.is_full(now + LIFETIME - Interval::from_nanos(1)));
+        shared.close(uid);
+        assert!(!shared.is_full(now + LIFETIME));
+        assert!(shared.sessions.is_empty() && shared.expected.is_empty());
     }
 }

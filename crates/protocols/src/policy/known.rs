@@ -100,17 +100,22 @@ impl<K: Hash + Eq> Daily<K> {
         if self.since.get(&key).is_some_and(|at| now < *at + DAY) {
             return false;
         }
-        make_room(&mut self.since, |at| now < *at + DAY);
+        make_room(&mut self.since, MAX, |at| now < *at + DAY);
         self.since.insert(key, now);
         true
     }
 }
 
-/// Makes room for one more: what is out of date goes first, then everything.
-fn make_room<K: Hash + Eq, V>(map: &mut HashMap<K, V, KeyedHash>, valid: impl Fn(&V) -> bool) {
-    if map.len() >= MAX {
+/// Makes room for one more among at most so many: what is out of date goes first, and where that is not
+/// much, everything, so that the next search is far away.
+pub(super) fn make_room<K: Hash + Eq, V>(
+    map: &mut HashMap<K, V, KeyedHash>,
+    most: usize,
+    valid: impl Fn(&V) -> bool,
+) {
+    if map.len() >= most {
         map.retain(|_, v| valid(v));
-        if map.len() >= MAX {
+        if map.len() > most - most / 8 {
             map.clear();
         }
     }
@@ -270,7 +275,7 @@ impl Services {
         names: &[&'static str],
     ) {
         if !self.known.contains_key(&service) {
-            make_room(&mut self.known, |k| now < k.since + DAY);
+            make_room(&mut self.known, MAX, |k| now < k.since + DAY);
         }
         let fresh = || Known { since: now, names: HashSet::default() };
         let known = self.known.entry(service).or_insert_with(fresh);
@@ -302,6 +307,20 @@ mod tests {
     fn rows(logs: &Logs, path: &str) -> Vec<String> {
         let text = String::from_utf8_lossy(logs.pending(path)).into_owned();
         text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn room_is_made_for_many_at_once() {
+        let map = |old: usize| -> HashMap<usize, bool, KeyedHash> {
+            (0..16).map(|n| (n, n >= old)).collect()
+        };
+        for (old, left) in [(0, 0), (1, 0), (2, 14), (16, 0)] {
+            let mut map = map(old);
+            make_room(&mut map, 17, |valid| *valid);
+            assert_eq!(map.len(), 16, "there is room");
+            make_room(&mut map, 16, |valid| *valid);
+            assert_eq!(map.len(), left, "{old} are out of date");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Contents of files, which several connections may carry.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
@@ -19,7 +20,9 @@ use crate::Context;
 use crate::Env;
 
 /// Connections of which is kept what was done last.
-const MAX_LAST: usize = 1 << 16;
+const MAX_LAST: usize = 1 << 14;
+/// Bytes of names that are kept with that: what was done with a file of longer ones is not told again.
+const MAX_LAST_NAMES: usize = 1024;
 
 /// What all connections of a shard share for SMB: files in transit, by client, server, share, name
 /// and time of the last change.
@@ -46,7 +49,11 @@ pub(super) struct Last {
 
 impl Shared {
     pub(super) fn keep(&mut self, uid: Uid, last: Last) {
-        if self.last.len() < MAX_LAST || self.last.contains_key(&uid) {
+        let File { path, name, previous, .. } = &last.file;
+        let names = [path, name, previous].into_iter().flatten();
+        if names.map(|n| n.len()).sum::<usize>() > MAX_LAST_NAMES {
+            self.last.remove(&uid);
+        } else if self.last.len() < MAX_LAST || self.last.contains_key(&uid) {
             self.last.insert(uid, last);
         }
     }
@@ -92,8 +99,23 @@ impl Shared {
     }
 }
 
+/// Bytes of a key that are kept. Paths may be much longer, and a short message has one kept once more.
+const MAX_KEY: usize = 512;
+/// Bytes of a file's name that are kept: more than rows show.
+const MAX_NAME: usize = 8192;
+
+/// A key to keep: of a long one its beginning and what it hashes to.
+fn kept(mut key: Vec<u8>) -> Box<[u8]> {
+    if key.len() > MAX_KEY {
+        let digest = KeyedHash.hash_one(&key[..]);
+        key.truncate(MAX_KEY);
+        key.extend(digest.to_be_bytes());
+    }
+    key.into()
+}
+
 /// What makes a file the same one; `None` if too little is known of it.
-fn key(cx: &Context<'_>, file: &File) -> Option<Box<[u8]>> {
+fn key(cx: &Context<'_>, file: &File) -> Option<Vec<u8>> {
     if file.name.is_none() && file.path.is_none() {
         return None;
     }
@@ -102,8 +124,7 @@ fn key(cx: &Context<'_>, file: &File) -> Option<Box<[u8]>> {
     let path = file.path.as_deref().unwrap_or_default();
     let name = file.name.as_deref().unwrap_or_default();
     let ends = [id.orig_h.octets(), id.resp_h.octets()];
-    let key = [ends.as_flattened(), &modified.to_be_bytes(), path, b"\0", name].concat();
-    Some(key.into())
+    Some([ends.as_flattened(), &modified.to_be_bytes(), path, b"\0", name].concat())
 }
 
 /// A part of a file. Returns its name in the logs if it is new to the connection, and where it is if it
@@ -116,7 +137,9 @@ pub(super) fn data(
     data: &[u8],
 ) -> Option<(Uid, Option<FileId>)> {
     Shared::sweep(cx.env, cx.now);
-    let key = key(cx, file)?;
+    let whole = key(cx, file)?;
+    let long = (whole.len() > MAX_KEY).then(|| whole.clone());
+    let key = kept(whole);
     let (uid, conn, now) = (cx.conn.uid, cx.conn.id, cx.now);
     let known = cx.env.smb.files.get(&key).copied();
     let (id, is_new, begun) = match known {
@@ -135,7 +158,7 @@ pub(super) fn data(
                 mime_type: None,
             });
             // However often it is opened, it has one name until it changes.
-            let fuid = cx.env.uids.named_file(&key);
+            let fuid = cx.env.uids.named_file(long.as_deref().unwrap_or(&key));
             cx.env.files.set_fuid(id, fuid);
             cx.env.files.watch(id);
             cx.env.smb.files.insert(key, id);
@@ -148,7 +171,7 @@ pub(super) fn data(
             env.files.set_total(id, file.size);
         }
         if let Some(name) = &file.name {
-            env.files.set_filename(id, name);
+            env.files.set_filename(id, &name[..name.len().min(MAX_NAME)]);
         }
     }
     let fuid = env.files.fuid(id).filter(|_| is_new);
@@ -158,10 +181,61 @@ pub(super) fn data(
 
 /// A file is closed. Returns whether its contents began on this connection, and end with that.
 pub(super) fn end(cx: &mut Context<'_>, file: &File) -> bool {
-    let Some(id) = key(cx, file).and_then(|key| cx.env.smb.files.remove(&key)) else {
+    let Some(id) = key(cx, file).and_then(|key| cx.env.smb.files.remove(&kept(key))) else {
         return false;
     };
     let ends = cx.env.files.is_carried_by(id, cx.conn.uid);
     cx.file_end(id);
     ends
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+
+    use super::*;
+    use crate::testing::Harness;
+
+    #[test]
+    fn long_keys_are_kept_short() {
+        let key = |len, last: u8| [&vec![b'a'; len][..], &[last]].concat();
+        assert_eq!(*kept(key(MAX_KEY - 1, b'x')), key(MAX_KEY - 1, b'x'));
+        assert_eq!(kept(key(60_000, b'x')).len(), MAX_KEY + 8);
+        assert_eq!(kept(key(60_000, b'x')), kept(key(60_000, b'x')));
+        assert_ne!(kept(key(60_000, b'x')), kept(key(60_000, b'y')));
+    }
+
+    #[test]
+    fn long_names_are_not_kept_to_be_told_again() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let some = File { name: Some(vec![b'a'].into()), ..File::default() };
+        let carried = data(&mut h.cx(), &some, Dir::Orig, 0, b"x").and_then(|(_, id)| id).unwrap();
+        let cx = h.cx();
+        let mut keep = |len: usize| {
+            let name = Some(vec![b'a'; len].into());
+            let file = File { name, ..File::default() };
+            let (id, uid) = (cx.conn.id, cx.conn.uid);
+            cx.env.smb.keep(uid, Last { id, file, carried, told: None, is_over: false });
+            cx.env.smb.last.len()
+        };
+        assert_eq!([keep(MAX_LAST_NAMES), keep(MAX_LAST_NAMES + 1), keep(1)], [1, 0, 1]);
+    }
+
+    /// Whoever wrote to a file with a long path again and again, changed in between, had the path kept
+    /// each time.
+    #[test]
+    fn files_with_long_paths_cost_little() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let long = || Some(vec![b'a'; 60_000].into());
+        let times =
+            |modified| super::super::info::Times { created: 0, accessed: 0, modified, changed: 0 };
+        for n in 0..100 {
+            let file =
+                File { path: long(), name: long(), times: Some(times(n)), ..File::default() };
+            assert!(data(&mut h.cx(), &file, Dir::Orig, 0, b"x").is_some(), "a new one");
+            assert!(data(&mut h.cx(), &file, Dir::Orig, 1, b"x").is_none(), "the same");
+        }
+        assert_eq!(h.env.smb.files.len(), 100);
+        assert!(h.env.smb.files.keys().all(|k| k.len() <= MAX_KEY + 8));
+    }
 }

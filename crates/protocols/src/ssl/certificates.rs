@@ -26,6 +26,8 @@ use crate::weird::Weirds;
 const RELOG_AFTER: Interval = Interval::from_secs(24 * 60 * 60);
 /// Logged certificates that are remembered; beyond that, each sight is logged.
 const MAX_KNOWN: usize = 1_000_000;
+/// Those that would be logged again are looked for no more often than this: with many others that takes long.
+const SWEEP: Interval = Interval::from_secs(60 * 60);
 /// Parsed certificates that are kept.
 const MAX_PARSED: usize = 1024;
 /// Bytes of their encodings together.
@@ -86,6 +88,8 @@ gannet_log::row! {
 pub struct Certificates {
     /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
     known: HashMap<Key, Time, KeyedHash>,
+    /// When those that would be logged again were looked for last.
+    swept: Option<Time>,
     /// Parsed certificates by their encoding; `None` where they do not parse.
     parsed: HashMap<Box<[u8]>, Parsed, KeyedHash>,
     parsed_bytes: usize,
@@ -131,7 +135,8 @@ impl Certificates {
         if self.known.get(&key).is_some_and(|&logged| now - logged < RELOG_AFTER) {
             return false;
         }
-        if self.known.len() >= MAX_KNOWN {
+        if self.known.len() >= MAX_KNOWN && self.swept.is_none_or(|swept| now - swept >= SWEEP) {
+            self.swept = Some(now);
             self.known.retain(|_, &mut logged| now - logged < RELOG_AFTER);
         }
         if self.known.len() < MAX_KNOWN {
@@ -274,6 +279,30 @@ mod tests {
         let record = samples::record(22, &samples::message(11, &chain));
         a.stream(&mut h.cx(), Dir::Resp, &record);
         a.finish(&mut h.cx());
+    }
+
+    /// Beyond those that are remembered, each new one had a million looked through.
+    #[test]
+    fn many_certificates_are_not_searched_for_each_new_one() {
+        let mut seen = Certificates::default();
+        let key = |n: usize| {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&n.to_be_bytes());
+            (digest, true, false)
+        };
+        let (begin, day) = (Time::from_secs(0), RELOG_AFTER);
+        assert!((0..MAX_KNOWN).all(|n| seen.is_news(key(n), begin)));
+        let late = begin + day - Interval::from_secs(1);
+        for n in MAX_KNOWN..MAX_KNOWN + 2000 {
+            assert!(seen.is_news(key(n), late));
+        }
+        assert!(!seen.is_news(key(0), late));
+        // All are a day old, which was looked for just now.
+        assert!(seen.is_news(key(MAX_KNOWN), begin + day));
+        assert_eq!(seen.known.len(), MAX_KNOWN);
+        assert!(seen.is_news(key(MAX_KNOWN), late + SWEEP));
+        assert_eq!(seen.known.len(), 1);
+        assert!(!seen.is_news(key(MAX_KNOWN), late + SWEEP));
     }
 
     #[test]

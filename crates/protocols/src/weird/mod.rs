@@ -149,13 +149,23 @@ pub struct Item {
     addl: Box<[u8]>,
     source: Option<&'static str>,
     in_tunnel: bool,
+    /// How often it was seen in a row.
+    times: u64,
+}
+
+impl Item {
+    fn is(&self, now: Time, subject: &Subject, what: &Told<'_>) -> bool {
+        let Told { name, addl, source, in_tunnel } = *what;
+        (self.name, self.source, self.in_tunnel) == (name, source, in_tunnel)
+            && (self.now, &self.subject, &*self.addl) == (now, subject, addl)
+    }
 }
 
 const NOTHING: ConnId =
     ConnId { orig_h: Addr::v6([0; 16]), resp_h: Addr::v6([0; 16]), orig_p: 0, resp_p: 0 };
 
 /// What an oddity concerns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Subject {
     uid: Option<Uid>,
     id: Option<ConnId>,
@@ -283,8 +293,16 @@ impl Weirds {
         if self.stats.is_none() && what.is_ignored() {
             return;
         }
+        // A message may be odd in one way a million times.
+        if let Some(last) = self.later.last(logs)
+            && last.is(now, subject, what)
+        {
+            last.times += 1;
+            return;
+        }
         let Told { name, addl, source, in_tunnel } = *what;
-        let item = Item { now, subject: *subject, name, addl: addl.into(), source, in_tunnel };
+        let addl = addl.into();
+        let item = Item { now, subject: *subject, name, addl, source, in_tunnel, times: 1 };
         self.later.push(logs, item);
     }
 
@@ -295,9 +313,11 @@ impl Weirds {
 
     /// Decides about what another one left.
     pub fn decide(&mut self, logs: &mut Logs, item: &Item) {
-        let Item { now, subject, name, addl, source, in_tunnel } = item;
+        let Item { now, subject, name, addl, source, in_tunnel, times } = item;
         let told = Told { name, addl, source: *source, in_tunnel: *in_tunnel };
-        self.any(logs, *now, subject, &told);
+        for _ in 0..*times {
+            self.any(logs, *now, subject, &told);
+        }
     }
 
     /// The name's action, for an oddity that is neither sampled out nor suppressed.

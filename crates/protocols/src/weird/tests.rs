@@ -165,3 +165,27 @@ fn memory_is_bounded() {
     let id = ConnId { orig_h: Addr::v4(n.to_be_bytes()), ..NOTHING };
     assert_eq!(weirds.seen(Key { name: "x", in_tunnel: false, daily: false, id }).count, 1);
 }
+
+/// A message of a million parts that were odd alike took hundreds of megabytes.
+#[test]
+fn what_is_odd_again_is_left_once() {
+    let mut logs = Logs::collecting(gannet_log::Options::default());
+    let key = |packet| gannet_log::Key { packet, due: Time::MAX, tie: 0 };
+    let mut part = Weirds::default();
+    for (packet, name, times) in [(1, "a", 30), (1, "b", 1), (1, "a", 2), (2, "a", 2000)] {
+        logs.set_key(key(packet));
+        for _ in 0..times {
+            part.net(&mut logs, Time::from_secs(10), name, "x");
+        }
+    }
+    let left = part.later().take();
+    assert_eq!(left.iter().map(|l| l.what.times).collect::<Vec<_>>(), [30, 1, 2, 2000]);
+    // All of them count: 25 and each thousandth of those beyond.
+    let mut whole = Harness::new(Proto::Tcp, 80);
+    for item in &left {
+        whole.env.weirds.decide(&mut whole.env.logs, &item.what);
+    }
+    let id = |name| Key { name, in_tunnel: false, daily: false, id: NOTHING };
+    assert_eq!(whole.env.weirds.seen(id("a")).count, 2032);
+    assert_eq!(whole.rows("weird").len(), 2);
+}

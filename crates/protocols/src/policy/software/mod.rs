@@ -17,6 +17,8 @@ use gannet_log::Enum;
 use gannet_log::Logs;
 use gannet_log::Port;
 
+use super::known::make_room;
+
 pub use version::Software;
 pub use version::Version;
 
@@ -96,12 +98,7 @@ impl Tracker {
         if self.latest.get(&key).is_some_and(|at| now < *at + REPEATS) {
             return;
         }
-        if self.latest.len() >= MAX_LATEST {
-            self.latest.retain(|_, at| now < *at + REPEATS);
-            if self.latest.len() >= MAX_LATEST {
-                self.latest.clear();
-            }
-        }
+        make_room(&mut self.latest, MAX_LATEST, |at| now < *at + REPEATS);
         self.latest.insert(key, now);
         let software = Software::parse(found.text);
         if self.is_news(now, found.host, &software.name, found.text) {
@@ -110,11 +107,8 @@ impl Tracker {
     }
 
     fn is_news(&mut self, now: Time, host: Addr, name: &[u8], text: &[u8]) -> bool {
-        if self.hosts.len() >= MAX_HOSTS && !self.hosts.contains_key(&host) {
-            self.hosts.retain(|_, h| now < h.since + DAY);
-            if self.hosts.len() >= MAX_HOSTS {
-                self.hosts.clear();
-            }
+        if !self.hosts.contains_key(&host) {
+            make_room(&mut self.hosts, MAX_HOSTS, |h| now < h.since + DAY);
         }
         let fresh = || Host { since: now, names: HashMap::default() };
         let host = self.hosts.entry(host).or_insert_with(fresh);
