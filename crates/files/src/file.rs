@@ -78,22 +78,24 @@ impl File {
         }
     }
 
-    /// Something arrived; a file that was given up begins anew. Returns whether it did.
-    pub(crate) fn touch(&mut self, now: Time, options: FileOptions) -> bool {
-        let anew = self.dormant && self.due != Time::MAX;
-        if anew {
-            self.dormant = false;
-            self.timed_out = false;
-            self.started = now;
-            (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
-            (self.reorders, self.next, self.taken) = (false, 0, 0);
-            self.mime_type = self.start.mime_type;
-            self.sniffed = self.mime_type.is_some();
-            self.analyzers = Analyzers::default();
-            self.begin(options);
-        }
-        self.last = now;
-        anew
+    /// Whether it was given up for silence: what arrives begins it [anew](Self::begin_anew).
+    #[inline]
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.dormant && self.due != Time::MAX
+    }
+
+    /// As if nothing had come so far.
+    #[cold]
+    pub(crate) fn begin_anew(&mut self, now: Time, options: FileOptions) {
+        self.dormant = false;
+        self.timed_out = false;
+        self.started = now;
+        (self.seen, self.missing, self.overflow, self.offset) = (0, 0, 0, 0);
+        (self.reorders, self.next, self.taken) = (false, 0, 0);
+        self.mime_type = self.start.mime_type;
+        self.sniffed = self.mime_type.is_some();
+        self.analyzers = Analyzers::default();
+        self.begin(options);
     }
 
     /// The next bytes.

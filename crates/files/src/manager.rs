@@ -361,24 +361,19 @@ impl Files {
         }
     }
 
-    /// The file, of which something came.
+    /// The file, of which something came: one that was given up begins anew, and its silence counts from
+    /// now.
     #[inline]
     fn touch(&mut self, now: Time, id: FileId) -> Option<&mut File> {
-        let options = self.options;
-        if self.get_mut(id)?.touch(now, options) {
-            self.await_silence(now, id);
-        }
-        self.get_mut(id)
-    }
-
-    /// A file begins anew, and its silence counts from now.
-    #[cold]
-    fn await_silence(&mut self, now: Time, id: FileId) {
-        if let Some(file) = self.get_mut(id) {
+        let file = self.files.get_mut(id.index as usize)?.as_mut();
+        let file = file.filter(|f| f.number == id.number)?;
+        if file.is_given_up() {
+            file.begin_anew(now, self.options);
             file.due = now + TIMEOUT;
-            let timer = (file.due, file.tie, file.number, id.index);
-            self.timers.push(Reverse(timer));
+            self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
         }
+        file.last = now;
+        Some(file)
     }
 
     /// More of it, in order. A file whose size is known ends with its last byte; what comes after

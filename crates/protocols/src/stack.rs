@@ -115,6 +115,7 @@ impl Stack {
 
 /// What another connection announced this one to be. That alone says what it is, whether or not
 /// anything is sent.
+#[inline]
 fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
     let tag = env.expected_for(&conn.id, conn.proto, conn.is_hub(), now)?.tag;
     if env.is_awaited(tag, conn, now) {
