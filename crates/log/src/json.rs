@@ -196,7 +196,7 @@ impl Encoder for JsonEncoder<'_> {
             JsonTimes::Epoch => self.double(seconds),
             JsonTimes::Iso8601 => {
                 let us = (seconds - seconds.floor()) * 1e6;
-                self.out.put_all(&iso8601(seconds.floor() as i64, us as i64));
+                self.out.put_all(far_iso8601(seconds.floor() as i64, us as i64).as_bytes());
             }
             JsonTimes::Millis => self.int((seconds * 1e3) as i64),
         }
@@ -271,7 +271,16 @@ pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
 /// Bytes of a date, its quotes among them.
 const ISO8601: usize = 29;
 
-/// `"2026-11-21T08:47:00.000000Z"`, of seconds since 1970 and microseconds.
+/// As [`iso8601`] for any year: more digits than four where it takes them, and a sign before the year 0.
+#[cold]
+fn far_iso8601(s: i64, us: i64) -> String {
+    let (year, month, day) = civil(s.div_euclid(86_400));
+    let s = s.rem_euclid(86_400);
+    let (hour, minute) = (s / 3_600, s / 60 % 60);
+    format!("\"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.{us:06}Z\"", s % 60)
+}
+
+/// `"2026-11-21T08:47:00.000000Z"`, of seconds since 1970 and microseconds, in the years 0 to 9999.
 fn iso8601(s: i64, us: i64) -> [u8; ISO8601] {
     let (year, month, day) = civil(s.div_euclid(86_400));
     let s = s.rem_euclid(86_400);
@@ -340,16 +349,23 @@ mod tests {
 
     #[test]
     fn dates_of_any_year() {
-        let last = |times| {
+        let text = |seconds, times| {
             let mut room = [0; 128];
             let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, times);
-            Date(253_402_300_799).put(&mut e);
+            Date(seconds).put(&mut e);
             let n = e.out.written().unwrap();
             String::from_utf8(room[..n].to_vec()).unwrap()
         };
+        let last = |times| text(253_402_300_799, times);
         assert_eq!(last(JsonTimes::Epoch), "253402300799.0");
         assert_eq!(last(JsonTimes::Iso8601), "\"9999-12-31T23:59:59.000000Z\"");
         assert_eq!(last(JsonTimes::Millis), "253402300799000");
+        // A day later, and one before the year 0.
+        let date = |seconds| text(seconds, JsonTimes::Iso8601);
+        assert_eq!(date(253_402_387_199), "\"10000-01-01T23:59:59.000000Z\"");
+        assert_eq!(date(-62_167_305_600), "\"-001-12-31T00:00:00.000000Z\"");
+        assert!(date(i64::MAX).starts_with("\"292277026596-12-04T"));
+        assert!(date(i64::MIN).starts_with("\"-2922770"));
     }
 
     #[test]
