@@ -263,7 +263,7 @@ fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
             format: if args.json { Format::Json(times) } else { Format::Tsv },
             columns: args.columns.clone(),
             selection: args.logs.as_ref().map_or_else(Selection::default, Selection::of),
-            tap: None,
+            ..gannet_log::Options::default()
         },
         local_nets: args.local_nets.clone(),
         assets: args.assets.into(),

@@ -20,6 +20,8 @@ use crate::row::Field;
 pub(super) struct Stream {
     pub(super) path: &'static str,
     pub(super) shape: Shape,
+    /// The columns that are written.
+    pub(super) fields: Vec<Field>,
     pub(super) enabled: bool,
     pub(super) file: Option<File>,
     pub(super) buffer: Buffer,
@@ -44,7 +46,8 @@ impl Stream {
 
     /// Where its file is, if logs go to files.
     fn file_path(&self, options: &Options) -> Option<PathBuf> {
-        options.dir.as_ref().map(|dir| dir.join(format!("{}.log", self.path)))
+        let extension = options.extension.unwrap_or("log");
+        options.dir.as_ref().map(|dir| dir.join(format!("{}.{extension}", self.path)))
     }
 
     /// Writes what is in the buffer, in whole pieces of `unit` bytes.
