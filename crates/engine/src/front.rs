@@ -42,7 +42,6 @@ use crate::plan::Shared;
 use crate::plan::Stopping;
 use crate::shard::Shard;
 use crate::sieve::Sieve;
-use crate::state::Crowd;
 use crate::state::State;
 use crate::steer::Outbox;
 use crate::steer::Role;
@@ -96,17 +95,11 @@ impl Front {
     /// Starts so many threads, the caller's being one of them, with a part for each.
     pub(crate) fn new(options: &Options, threads: usize) -> io::Result<Self> {
         let parts = threads.clamp(2, MAX_PARTS);
-        let crowd = Crowd::of(parts + 1);
-        let part = |me| {
-            let mut shard = Shard::new(options.clone(), Role::Part);
-            shard.keeper.join(&crowd, me);
-            Part::new(me, shard)
-        };
+        let part = |me| Part::new(me, Shard::new(options.clone(), Role::Part));
         let merge = Merge::new(Logs::new(options.logs.clone()), parts + 1);
         let shared = Arc::new(Shared::new((0..parts).map(part), merge));
         let outbox = Box::new(Outbox { parts, ..Outbox::default() });
-        let mut hub = Shard::new(options.clone(), Role::Hub(outbox));
-        hub.keeper.join(&crowd, parts);
+        let hub = Shard::new(options.clone(), Role::Hub(outbox));
         let mut crew = Crew { shared, threads: Vec::new() };
         let origin = Origin::of_caller();
         for n in 1..parts {
@@ -137,8 +130,6 @@ impl Front {
             outbox.found = std::mem::take(&mut filling.found);
         }
         self.deal(batch, filling, sieve);
-        let first = filling.first();
-        self.hub.relieve_after(first);
         if let Role::Hub(outbox) = &mut self.hub.role {
             filling.found = std::mem::take(&mut outbox.found);
         }

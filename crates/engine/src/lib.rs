@@ -137,7 +137,11 @@ impl Work {
     fn of(options: Options) -> Self {
         // What is only logged where it is asked for is about all of the traffic at once.
         let opt_in = |s: &gannet_log::Schema| s.opt_in && options.logs.selection.has(s.path, true);
+        // So are these limits: which connections end early depends on all others.
+        let has_all_at_once =
+            |limits: &Limits| limits.connections != Limits::NONE || limits.state != Limits::NONE;
         if options.threads > 1
+            && !has_all_at_once(&options.limits)
             && !schemas().iter().any(opt_in)
             && let Ok(front) = Front::new(&options, options.threads)
         {

@@ -38,6 +38,9 @@ macro_rules! limits {
         }
 
         impl Limits {
+            /// The value of a limit that is none.
+            pub const NONE: u64 = NONE;
+
             /// All of them.
             pub const ALL: &[Limit] = &[$(Limit {
                 name: $name, bytes: $bytes, default: $default, what: $what, told: $told,
@@ -61,7 +64,7 @@ limits! {
     connections: "connections", false, NONE, "connections_limit_reached",
         "Live connections; at more, the least valuable end early.";
     reassembly: "reassembly", true, 256 << 20, "reassembly_limit_reached",
-        "Data that came before what is missing below it, of all connections; at more, the oldest hole is given up.";
+        "Data that came before what is missing below it, of all connections between two hosts; at more, the oldest hole is given up.";
     reassembly_stream: "reassembly-stream", true, 10 << 20, "excessive_data_without_further_acks",
         "Data of one direction that the other side did not acknowledge; at more, the stream is given up.";
     reassembly_hole: "reassembly-hole", true, 16 << 10, "above_hole_data_without_any_acks",
@@ -71,7 +74,7 @@ limits! {
     datagrams: "datagrams", false, 65_536, "fragments given up",
         "IP datagrams in pieces; at more, the oldest is forgotten.";
     files: "files", false, 1_000_000, "files_limit_reached",
-        "Files in transit; at more, the oldest ends as one that timed out.";
+        "Files in transit between two hosts; at more, the oldest ends as one that timed out.";
     tunnel_depth: "tunnel-depth", false, TUNNELS, "exceeded_tunnel_max_depth",
         "Tunnels inside of tunnels, up to 4; what is deeper is not looked into.";
     pending_dns: "pending-dns", false, 50, "rows without a reply",
@@ -88,10 +91,10 @@ limits! {
         "SMB requests of a kind that wait for responses; at more, they are forgotten.";
     pending_ldap: "pending-ldap", false, 10, "LDAP_max_pending_messages_exceeded",
         "LDAP operations, and searches, that wait for results; at more, all are written.";
-    pending_mqtt: "pending-mqtt", false, 1_000, "no row",
+    pending_mqtt: "pending-mqtt", false, 1_000, "mqtt_excessive_pending_publishes",
         "MQTT deliveries, and subscriptions, that wait for their end; more are not followed.";
-    pending_sip: "pending-sip", false, 100, "no row",
-        "SIP transactions of one connection; at more, the oldest is forgotten.";
+    pending_sip: "pending-sip", false, 100, "sip_excessive_pending_requests",
+        "SIP transactions of one connection; at more, the oldest is written.";
     pending_dce_rpc: "pending-dce-rpc", false, 20, "too_many_dce_rpc_msgs_in_reassembly",
         "DCE-RPC calls in pieces; at more, the stream is given up.";
     pending_dhcp: "pending-dhcp", false, 100_000, "DHCP_max_tracked_transactions_exceeded",
@@ -119,9 +122,14 @@ impl Limits {
         }
     }
 
-    /// Bytes above holes, of which a small state has but its part.
+    /// Bytes above holes of two hosts' connections.
     pub(crate) fn reassembly(&self) -> usize {
-        size(self.reassembly.min(self.state / 4))
+        size(self.reassembly)
+    }
+
+    /// Bytes above holes of all connections: what a limited state has for them.
+    pub(crate) fn reassembly_of_all(&self) -> usize {
+        if self.state == NONE { usize::MAX } else { size(self.state / 4) }
     }
 
     pub(crate) fn pending(&self) -> Pending {
@@ -183,6 +191,6 @@ mod tests {
         }
         assert!(!limits.set("patience", 1));
         limits.set("state", 800);
-        assert_eq!((limits.fragments().bytes, limits.reassembly()), (100, 200));
+        assert_eq!((limits.fragments().bytes, limits.reassembly_of_all()), (100, 200));
     }
 }

@@ -136,7 +136,6 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
         }
     }
     pass((me, shard), block, &batch, done..batch.len(), to);
-    shard.relieve_after(block.first());
 }
 
 /// Packets of others: one by one only if something is due.

@@ -136,7 +136,9 @@ impl Shard {
         if let Some((before, after)) = held.flatten()
             && let Some(slot) = self.table.get(index)
         {
-            self.keeper.hold(before, after, slot.number, index);
+            let pair = crate::state::pair(&slot.conn);
+            self.keeper.hold(before, after, slot.number, index, pair);
+            self.skip_holes_of_pairs();
         }
         if full {
             self.no_room_above(index, ip, "TCP", around);

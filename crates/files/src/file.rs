@@ -11,6 +11,7 @@ use crate::analyzers::Analyzers;
 use crate::files_log;
 use crate::manager::FileOptions;
 use crate::manager::FileStart;
+use crate::manager::Pair;
 use crate::manager::Trouble;
 use crate::manager::TroubleKind;
 use crate::sniff;
@@ -30,6 +31,8 @@ pub(crate) struct File {
     /// Further connections that carry it.
     pub(crate) others: Vec<(Uid, ConnId)>,
     pub(crate) local_orig: bool,
+    /// Whether its connection is the hub's.
+    pub(crate) is_hub: bool,
     pub(crate) start: FileStart,
     pub(crate) started: Time,
     pub(crate) last: Time,
@@ -69,6 +72,12 @@ pub(crate) struct File {
 }
 
 impl File {
+    /// The hosts that it goes between.
+    pub(crate) fn pair(&self) -> Pair {
+        let (a, b) = (self.id.orig_h, self.id.resp_h);
+        (a.min(b), a.max(b), self.is_hub)
+    }
+
     pub(crate) fn begin(&mut self, options: FileOptions) {
         if options.hash {
             self.analyzers.add_hashes();

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::BinaryHeap;
 use std::collections::VecDeque;
 
+use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Interval;
@@ -102,7 +103,8 @@ const MAX_CONNECTIONS: usize = 1000;
 pub struct FileOptions {
     /// Hash all files with MD5, SHA-1 and SHA-256.
     pub hash: bool,
-    /// Files in transit at the most; at more, the oldest is given up as one that timed out.
+    /// Files in transit between two hosts at the most; at more, the oldest is given up as one that
+    /// timed out.
     pub most: usize,
 }
 
@@ -110,6 +112,23 @@ impl Default for FileOptions {
     fn default() -> Self {
         Self { hash: false, most: 1_000_000 }
     }
+}
+
+/// The hosts that a file goes between, in order, and whether its connection is the hub's: what one
+/// part of an analysis sees as a whole.
+pub(crate) type Pair = (Addr, Addr, bool);
+
+/// Files of one pair of hosts.
+#[derive(Debug, Default)]
+struct InTransit {
+    count: usize,
+    /// In the order they began, those that are over included.
+    oldest: VecDeque<(u64, u32)>,
+}
+
+/// Whether a file is in transit.
+fn is_there(files: &[Option<File>], (number, index): &(u64, u32)) -> bool {
+    files.get(*index as usize).and_then(Option::as_ref).is_some_and(|f| f.number == *number)
 }
 
 /// All files in transit.
@@ -125,6 +144,8 @@ pub struct Files {
     /// Numbers and places of files in the order they began, those that are over included, once the
     /// limit is near.
     oldest: VecDeque<(u64, u32)>,
+    /// The same by pair of hosts, from when there were more than one pair may have.
+    pairs: Option<Box<BTreeMap<Pair, InTransit>>>,
     given_up: u64,
     /// What was wrong with files, not told yet.
     troubles: Vec<Trouble>,
@@ -146,6 +167,7 @@ impl Files {
             timers: BinaryHeap::new(),
             created: 0,
             oldest: VecDeque::new(),
+            pairs: None,
             given_up: 0,
             troubles: Vec::new(),
         }
@@ -189,6 +211,7 @@ impl Files {
             id,
             others: Vec::new(),
             local_orig,
+            is_hub: false,
             started: now,
             last: now,
             seen: 0,
@@ -226,25 +249,56 @@ impl Files {
             }
         };
         self.timers.push(Reverse((due, tie, number, index)));
-        self.oldest.push_back((number, index));
+        if self.pairs.is_none() {
+            self.oldest.push_back((number, index));
+        }
         FileId { index, number }
     }
 
-    /// Makes room where there are more files than there may be; returns whether it had to.
+    /// Makes room for a file that was just started on a connection, which `is_hub` or not, where there
+    /// are more between its hosts than there may be; returns whether it had to.
     #[inline]
-    pub fn make_room(&mut self, logs: &mut Logs, now: Time) -> bool {
-        let full = self.len() > self.options.most.max(1);
-        if full || self.oldest.len() > 2 * self.len() + 1_024 {
-            self.give_up_oldest(logs, now);
+    pub fn make_room(&mut self, logs: &mut Logs, now: Time, id: FileId, is_hub: bool) -> bool {
+        if is_hub && let Some(file) = self.get_mut(id) {
+            file.is_hub = true;
         }
-        full
+        if self.pairs.is_some() || self.len() > self.options.most.max(1) {
+            return self.give_up_oldest(logs, now, id);
+        }
+        if self.oldest.len() > 2 * self.len() + 1_024 {
+            let files = &self.files;
+            self.oldest.retain(|its| is_there(files, its));
+        }
+        false
     }
 
+    /// Gives up the oldest files between the hosts of one, as long as there are too many.
     #[cold]
-    fn give_up_oldest(&mut self, logs: &mut Logs, now: Time) {
-        while self.len() > self.options.most.max(1)
-            && let Some((number, index)) = self.oldest.pop_front()
-        {
+    fn give_up_oldest(&mut self, logs: &mut Logs, now: Time, id: FileId) -> bool {
+        let files = &self.files;
+        let is_new = self.pairs.is_none();
+        let pairs = self.pairs.get_or_insert_default();
+        let entering = std::mem::take(&mut self.oldest).into_iter().filter(|i| is_there(files, i));
+        let one = (!is_new).then_some((id.number, id.index));
+        for (number, index) in entering.chain(one) {
+            let Some(Some(file)) = files.get(index as usize) else { continue };
+            let its = pairs.entry(file.pair()).or_default();
+            its.count += 1;
+            its.oldest.push_back((number, index));
+        }
+        let Some(pair) = self.get(id).map(File::pair) else { return false };
+        let most = self.options.most.max(1);
+        let mut full = false;
+        while let Some(its) = self.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair)) {
+            if its.oldest.len() > 2 * its.count + 1_024 {
+                let files = &self.files;
+                its.oldest.retain(|i| is_there(files, i));
+            }
+            if its.count <= most {
+                break;
+            }
+            let Some((number, index)) = its.oldest.pop_front() else { break };
+            full = true;
             let id = FileId { index, number };
             if let Some(file) = self.get_mut(id) {
                 file.timed_out |= !file.dormant;
@@ -252,11 +306,7 @@ impl Files {
                 self.end(logs, now, id);
             }
         }
-        let files = &self.files;
-        self.oldest.retain(|(number, index)| {
-            let file = files.get(*index as usize).and_then(Option::as_ref);
-            file.is_some_and(|f| f.number == *number)
-        });
+        full
     }
 
     fn get(&self, id: FileId) -> Option<&File> {
@@ -298,6 +348,11 @@ impl Files {
         let new = file.id != conn && file.others.iter().all(|(_, other)| *other != conn);
         if new && file.others.len() < MAX_CONNECTIONS {
             file.others.push((uid, conn));
+        } else if new {
+            let (name, addl) = ("file_connections_limit_reached", MAX_CONNECTIONS.to_string());
+            let kind = TroubleKind::Weird { name, addl, source: Some(file.start.source) };
+            let trouble = file.has(kind);
+            self.troubles.push(trouble);
         }
         new
     }
@@ -424,6 +479,15 @@ impl Files {
         }
         if let Some(mut file) = self.files[id.index as usize].take() {
             self.free.push(id.index);
+            if let Some(pairs) = &mut self.pairs {
+                let pair = file.pair();
+                if let Some(its) = pairs.get_mut(&pair) {
+                    its.count = its.count.saturating_sub(1);
+                    if its.count == 0 {
+                        pairs.remove(&pair);
+                    }
+                }
+            }
             if !file.dormant {
                 file.finish(logs, now, &mut self.troubles);
             }

@@ -49,8 +49,8 @@ pub use names::{NoNames, Resolver};
 use engine::{Engine, View};
 use error::{Problem, Span};
 
-/// How many link types a filter compiles for; packets of others do not match.
-const MAX_LINK_TYPES: usize = 16;
+/// Link types whose engines are found by looking through a short list: a capture has one, or a few.
+const FIRST_LINK_TYPES: usize = 16;
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
@@ -62,7 +62,9 @@ struct Inner {
     options: Options,
     names: Arc<dyn Resolver + Send + Sync>,
     /// Link types as they came.
-    engines: [OnceLock<(u16, Ready)>; MAX_LINK_TYPES],
+    engines: [OnceLock<(u16, Ready)>; FIRST_LINK_TYPES],
+    /// Those of further link types, by number.
+    further: OnceLock<Box<[OnceLock<Ready>]>>,
 }
 
 /// What runs a filter on packets of a link type; none where nothing can match.
@@ -121,7 +123,9 @@ impl Filter {
                 Ok(()) => {
                     let engines = Default::default();
                     let text = text.to_owned();
-                    return Ok(Self(Arc::new(Inner { text, tree, options, names, engines })));
+                    let further = OnceLock::new();
+                    let inner = Inner { text, tree, options, names, engines, further };
+                    return Ok(Self(Arc::new(inner)));
                 }
                 Err(problem) => first = first.or(Some(problem)),
             }
@@ -138,13 +142,26 @@ impl Filter {
     /// What runs the filter on frames of a link type, numbered as in capture files: the fastest
     /// there is. None if no frame of it can match.
     pub fn engine(&self, link_type: u16) -> Option<&dyn Engine> {
-        let Inner { text, tree, options, names, engines } = &*self.0;
-        let compiled = || {
-            let link = dlt::of_file(link_type);
-            (link_type, compile::engine(tree.as_ref(), text, link, options, &**names).ok())
-        };
-        let found = engines.iter().map(|e| e.get_or_init(compiled)).find(|e| e.0 == link_type);
-        found.and_then(|(_, engine)| engine.as_deref())
+        let compiled = || (link_type, self.compile(link_type));
+        let mut first = self.0.engines.iter().map(|e| e.get_or_init(compiled));
+        match first.find(|e| e.0 == link_type) {
+            Some((_, engine)) => engine.as_deref(),
+            None => self.further(link_type),
+        }
+    }
+
+    /// The same where many other link types came before.
+    #[cold]
+    fn further(&self, link_type: u16) -> Option<&dyn Engine> {
+        let all = || (0..=u16::MAX).map(|_| OnceLock::new()).collect();
+        let engine = self.0.further.get_or_init(all).get(usize::from(link_type))?;
+        engine.get_or_init(|| self.compile(link_type)).as_deref()
+    }
+
+    fn compile(&self, link_type: u16) -> Ready {
+        let Inner { text, tree, options, names, .. } = &*self.0;
+        let link = dlt::of_file(link_type);
+        compile::engine(tree.as_ref(), text, link, options, &**names).ok()
     }
 
     /// Whether a frame of the given link type, numbered as in capture files, matches.
@@ -227,6 +244,21 @@ mod tests {
         ];
         for (expression, verdicts) in table {
             assert_eq!(frames.each_ref().map(|f| matches(expression, f)), verdicts, "{expression}");
+        }
+    }
+
+    #[test]
+    fn packets_of_any_number_of_link_types_are_matched() {
+        let filter = Filter::parse("port 80").unwrap();
+        let frame = v4(6, 4000, 80);
+        // Types that nothing is known of, and some that the filter is compiled for.
+        for link_type in (1_000..1_040).chain([101, 113, 276, 228, 1]) {
+            let matched = filter.matches(link_type, &frame, frame.len() as u32);
+            assert_eq!(matched, link_type == 1, "{link_type}");
+        }
+        let ip = &frame[14..];
+        for _ in 0..2 {
+            assert!(filter.matches(101, ip, ip.len() as u32), "raw IP as the 41st");
         }
     }
 

@@ -225,7 +225,7 @@ impl Context<'_> {
         let ordinal = u64::from(conn.files);
         conn.files += 1;
         let id = env.files.start(self.now, conn.uid, conn.id, local_orig, ordinal, start);
-        if env.files.make_room(&mut env.logs, self.now) {
+        if env.files.make_room(&mut env.logs, self.now, id, conn.is_hub()) {
             env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
         }
         id

@@ -8,7 +8,9 @@
 //! [`start`](Context::start)). What an analyzer asks for takes effect when the packet is done, in
 //! the order asked.
 //!
-//! A new protocol is a new folder and one line in [`registry`].
+//! A new protocol is a new folder, its module below, a line in [`registry`] and one in `schemas` for
+//! each of its logs; what can be recognised by its first bytes also has a place in `detect`.
+//! CONTRIBUTING.md has the walk.
 
 mod analyze;
 mod context;

@@ -12,10 +12,10 @@ use crate::Tag;
 use crate::stack;
 use crate::stack::MAX_VIOLATIONS;
 
-/// Streams within streams that are followed.
+/// Streams within streams that are followed; a deeper one is reported.
 const MAX_DEPTH: u8 = 8;
 
-/// Analyzers that one nest may start in all.
+/// Analyzers that one nest may start in all; one more is reported, once.
 const MAX_STARTS: u16 = 32;
 
 /// The analyzers of a stream that another protocol carries: behind a proxy's `CONNECT`, in
@@ -27,6 +27,8 @@ pub struct Nested {
     owner: Tag,
     analyzers: Vec<Inner>,
     started: u16,
+    /// Whether it was reported that it stands too deep inside of others.
+    too_deep: bool,
 }
 
 struct Inner {
@@ -57,7 +59,7 @@ impl Violations {
 impl Nested {
     /// Nothing yet, inside of `owner`.
     pub fn new(owner: Tag) -> Self {
-        Self { owner, analyzers: Vec::new(), started: 0 }
+        Self { owner, analyzers: Vec::new(), started: 0, too_deep: false }
     }
 
     /// Starts an analyzer, which gets all later data.
@@ -84,6 +86,10 @@ impl Nested {
         mut call: impl FnMut(&mut Analyzer, &mut Context<'_>),
     ) {
         if cx.env.nesting >= MAX_DEPTH {
+            if !std::mem::replace(&mut self.too_deep, true) {
+                let depth = cx.env.nesting.to_string();
+                cx.weird("too_many_nested_analyzers", &depth, Some(self.owner.name()));
+            }
             return;
         }
         cx.env.nesting += 1;
@@ -98,7 +104,14 @@ impl Nested {
             // In the order asked; there are never many.
             let (tag, replay) = starts.remove(0);
             let there = self.find(tag).is_some();
-            if there && tag != Tag::Detector || self.started >= MAX_STARTS {
+            if there && tag != Tag::Detector {
+                continue;
+            }
+            if self.started >= MAX_STARTS {
+                if self.started == MAX_STARTS {
+                    self.started += 1;
+                    cx.weird("too_many_analyzers_started", "", Some(tag.name()));
+                }
                 continue;
             }
             let mut inner = inside(cx, &mut requests, &mut starts);

@@ -2,28 +2,28 @@
 
 /// Requests without a reply, and the like, that one connection may have.
 ///
-/// The defaults are those of Zeek's scripts. What happens at more is the protocol's: the oldest are
-/// given up and logged as they are, or the newest is not waited for; where Zeek has a weird for it,
-/// it is told.
+/// The defaults are those of Zeek's scripts, where these have any. What happens at more is the
+/// protocol's: those that wait are written as they are, or the newest is not followed. Each has a
+/// weird, or rows without a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// DNS: ids with queries, and queries of one id. At more, all are written.
     pub dns: usize,
     /// HTTP: requests. At more, all are written: `http_max_pending_requests`, as Zeek names it.
     pub http: usize,
-    /// FTP: commands. More are not waited for.
+    /// FTP: commands. More are not followed.
     pub ftp: usize,
-    /// SMTP: commands. More are not waited for.
+    /// SMTP: commands. At more, those that wait are discarded.
     pub smtp: usize,
-    /// POP3: commands sent ahead.
+    /// POP3: commands sent ahead. At more, the oldest is discarded.
     pub pop3: usize,
-    /// SMB: requests of one kind. More are not remembered.
+    /// SMB: requests of one kind. At more, they are discarded.
     pub smb: usize,
-    /// LDAP: operations, and searches. At more, the oldest is written.
+    /// LDAP: operations, and searches. At more, all are written.
     pub ldap: usize,
-    /// MQTT: deliveries, and subscriptions. More are written at once.
+    /// MQTT: deliveries, and subscriptions. More are not followed.
     pub mqtt: usize,
-    /// SIP: transactions. At more, all are written.
+    /// SIP: transactions. At more, the oldest is written.
     pub sip: usize,
     /// DCE-RPC: packets in pieces. At more, the stream is given up.
     pub dce_rpc: usize,

@@ -26,7 +26,7 @@ const INTERACTIVE_PORTS: [u16; 4] = [21, 22, 23, 513];
 const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
 /// Violations of one analyzer that count; one more is told, once.
 pub(crate) const MAX_VIOLATIONS: u16 = 1000;
-/// Analyzers that one connection may start in all, one inside the other.
+/// Analyzers that one connection may start in all, one inside the other; one more is reported, once.
 const MAX_STARTS: u16 = 32;
 
 /// Requests of the call at hand, kept between calls for their memory.
@@ -337,8 +337,11 @@ impl Session<'_> {
     fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
         let there = self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
         // A detector inside a tunnel stands beside the one of the connection.
-        if there && tag != Tag::Detector || self.stack.started >= MAX_STARTS {
+        if there && tag != Tag::Detector {
             return;
+        }
+        if self.stack.started >= MAX_STARTS {
+            return self.refuse_start(conn, tag);
         }
         let mut cx = Context {
             confirmed: None,
@@ -370,6 +373,17 @@ impl Session<'_> {
         let is_inner = replay.is_some_and(|r| r.is_inner);
         let fresh = Entry { analyzer, confirmed: false, is_inner, is_off: false, violations: 0 };
         self.stack.entries.push(fresh);
+    }
+
+    /// Reports the first analyzer that is not started because there were too many.
+    #[cold]
+    fn refuse_start(&mut self, conn: &mut Conn, tag: Tag) {
+        if self.stack.started == MAX_STARTS {
+            self.stack.started += 1;
+            conn.set_weird();
+            let (env, name) = (&mut *self.env, "too_many_analyzers_started");
+            env.weirds.conn(&mut env.logs, self.now, conn, name, "", Some(tag.name()));
+        }
     }
 
     /// Makes an analyzer again that was released while idle. That is not a start: a connection has as

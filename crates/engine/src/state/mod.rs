@@ -14,15 +14,15 @@
 
 mod report;
 
+use std::collections::BTreeMap;
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 
+use gannet_base::Addr;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_dict::KeyedHash;
+use gannet_flow::Conn;
 use gannet_flow::Slot;
 use gannet_flow::Table;
 use gannet_flow::Timers;
@@ -30,8 +30,6 @@ use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Tcp;
 
 pub use report::State;
-
-use gannet_log::Key as RowKey;
 
 use crate::Limits;
 use crate::shard::Ext;
@@ -46,31 +44,22 @@ const RANKS: usize = 2;
 /// Of so many live connections, one may be half-open without going before established ones.
 const ROOM: usize = 16;
 
-/// What parts of one analysis, which share its memory, know of each other: as long as there are
-/// half-open connections in excess anywhere, nobody gives up an established one.
-#[derive(Clone, Debug)]
-pub(crate) struct Crowd(Arc<[Part]>);
+/// Two hosts in order, and whether their connection is the hub's: what one part of an analysis sees as
+/// a whole, so that limits for it do not depend on the number of threads.
+pub(crate) type Pair = (Addr, Addr, bool);
 
-/// Live connections of a part and those that may be half-open, in a cache line of its own.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Part {
-    live: AtomicUsize,
-    half_open: AtomicUsize,
+/// The pair of a connection.
+pub(crate) fn pair(conn: &Conn) -> Pair {
+    let (a, b) = (conn.id.orig_h, conn.id.resp_h);
+    (a.min(b), a.max(b), conn.is_hub())
 }
 
-impl Crowd {
-    /// So many parts.
-    pub(crate) fn of(parts: usize) -> Self {
-        Self((0..parts).map(|_| Part::default()).collect())
-    }
-
-    fn has_excess(&self) -> bool {
-        let sum = |of: fn(&Part) -> &AtomicUsize| -> usize {
-            self.0.iter().map(|p| of(p).load(Relaxed)).sum()
-        };
-        is_excess(sum(|p| &p.half_open), sum(|p| &p.live))
-    }
+/// Data above holes of one pair of hosts.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: usize,
+    /// Connections with holes, in the order of the first one.
+    holes: VecDeque<(u64, u32)>,
 }
 
 fn is_excess(half_open: usize, live: usize) -> bool {
@@ -87,13 +76,17 @@ pub(crate) struct Keeper {
     most: usize,
     bytes: u64,
     memory: Option<Memory>,
-    /// Other parts, and which one this is.
-    crowd: Option<(Crowd, usize)>,
     /// By rank, in order of last use.
     ranks: [Timers; RANKS],
     /// Data that waits above holes.
     held: usize,
+    /// How much may wait in all, and of one pair of hosts.
     held_most: usize,
+    pair_most: usize,
+    /// By pair of hosts, from when more waited than one pair may have.
+    pairs: Option<BTreeMap<Pair, Held>>,
+    /// A pair that has too much.
+    full: Option<Pair>,
     /// Looks at whether there is too much.
     looks: u64,
     /// Connections with holes, in the order of the first one.
@@ -109,10 +102,6 @@ const ENDED_AT_ONCE: usize = 8;
 
 /// Every so many looks it is seen whether there is more than ever, by so small a part.
 const LOOKS: u64 = 64;
-
-/// A part of all memory, one in so many, is for what threads have beside: packets and rows on their
-/// way from one to another, and a heap each.
-const THREADS: u64 = 16;
 
 /// So small a part of all memory is for free slots, which come and go by the chunk.
 const FREE: u64 = 16;
@@ -132,18 +121,9 @@ impl Keeper {
             most,
             bytes: if counts { limits.state } else { u64::MAX },
             memory,
-            held_most: limits.reassembly(),
+            held_most: limits.reassembly_of_all(),
+            pair_most: limits.reassembly(),
             ..Self::default()
-        }
-    }
-
-    /// Makes it the keeper of one part of several.
-    pub(crate) fn join(&mut self, crowd: &Crowd, part: usize) {
-        self.crowd = Some((crowd.clone(), part));
-        // What is a part of all memory is for all of them.
-        if self.bytes != u64::MAX {
-            self.held_most /= crowd.0.len().max(1);
-            self.bytes -= self.bytes / THREADS;
         }
     }
 
@@ -158,9 +138,22 @@ impl Keeper {
 
     /// A connection's data above holes takes so much more, or less.
     #[inline]
-    pub(crate) fn hold(&mut self, before: usize, after: usize, number: u64, index: u32) {
+    pub(crate) fn hold(
+        &mut self,
+        before: usize,
+        after: usize,
+        number: u64,
+        index: u32,
+        pair: Pair,
+    ) {
         if before == after {
             return;
+        }
+        if self.pairs.is_some() {
+            self.hold_of_pair(before, after, (number, index), pair);
+        } else if self.held + after > self.pair_most + before {
+            // The pair may have too much, or all pairs together have.
+            self.full = Some(pair);
         }
         self.held = (self.held + after).saturating_sub(before);
         if self.memory.is_none() {
@@ -170,6 +163,21 @@ impl Keeper {
             self.holes.push_back((number, index));
         }
         self.is_due |= self.holds_too_much();
+    }
+
+    #[cold]
+    fn hold_of_pair(&mut self, before: usize, after: usize, conn: (u64, u32), pair: Pair) {
+        let Some(pairs) = &mut self.pairs else { return };
+        let held = pairs.entry(pair).or_default();
+        held.bytes = (held.bytes + after).saturating_sub(before);
+        if before == 0 {
+            held.holes.push_back(conn);
+        }
+        if held.bytes > self.pair_most {
+            self.full = Some(pair);
+        } else if held.bytes == 0 {
+            pairs.remove(&pair);
+        }
     }
 
     fn holds_too_much(&self) -> bool {
@@ -200,10 +208,6 @@ impl Keeper {
             }
             self.ranks[0].add(stamp, number, index);
         }
-        let others_first = self.crowd.as_ref().is_some_and(|(crowd, _)| crowd.has_excess());
-        if others_first && table.len() <= self.most {
-            return None;
-        }
         let rank = if self.ranks[1].is_empty() { 0 } else { 1 };
         self.idlest(rank, table).map(|(_, _, index)| (rank, index))
     }
@@ -230,16 +234,6 @@ impl Keeper {
     pub(crate) fn rest(&mut self) {
         self.ranks = Default::default();
         self.is_on = false;
-    }
-
-    /// Tells the other parts.
-    fn tell(&self, table: &Table<Ext>) {
-        if let Some((crowd, part)) = &self.crowd
-            && let Some(mine) = crowd.0.get(*part)
-        {
-            mine.live.store(table.len(), Relaxed);
-            mine.half_open.store(self.ranks[0].len(), Relaxed);
-        }
     }
 
     /// Drops entries of connections that are gone, once they are the most.
@@ -319,18 +313,6 @@ impl Shard {
         keeper.is_due = keeper.is_on || keeper.memory.is_some() || keeper.holds_too_much();
     }
 
-    /// Gives up what is too much, after a block of packets in which there may be none of this part's.
-    /// Rows for it are of no packet before the `first` one of the block.
-    pub(crate) fn relieve_after(&mut self, first: u64) {
-        let earliest = RowKey { packet: first, ..RowKey::EARLIEST };
-        if self.keeper.is_on {
-            if self.env.logs.key().is_none_or(|key| key < earliest) {
-                self.env.logs.set_key(earliest);
-            }
-            self.relieve();
-        }
-    }
-
     /// Is there too much, or more than ever?
     fn look(&mut self) {
         let keeper = &mut self.keeper;
@@ -341,7 +323,6 @@ impl Shard {
             self.survey();
         }
         if self.keeper.is_on {
-            self.keeper.tell(&self.table);
             if self.keeper.excess(&self.table).is_some() {
                 self.end_least();
             }
@@ -359,7 +340,6 @@ impl Shard {
             }
             self.keeper.report.ended_early[rank] += 1;
             self.remove(index);
-            self.keeper.tell(&self.table);
             self.keeper.tidy(&self.table, &mut self.timers);
         }
     }
@@ -374,17 +354,72 @@ impl Shard {
             if held == 0 {
                 continue;
             }
-            self.keeper.report.holes_given_up += 1;
-            self.with_session(index, |conn, tcp, session| {
-                if let Some(tcp) = tcp {
-                    session.weird(conn, "reassembly_limit_reached", "", "TCP");
-                    tcp.skip_holes(conn, session);
-                }
-            });
-            let left = self.table.get(index).and_then(|s| s.tcp.as_deref()).map_or(0, Tcp::held);
-            self.keeper.hold(held, left, number, index);
-            self.settle(index);
+            self.skip_holes(number, index, held);
         }
+    }
+
+    /// Gives up the oldest holes of a pair of hosts that has too much data above holes. That is done
+    /// with the packet that brings it: when the next one comes depends on what other packets the part
+    /// has.
+    #[inline]
+    pub(crate) fn skip_holes_of_pairs(&mut self) {
+        if self.keeper.full.is_some() {
+            self.skip_holes_of_full_pair();
+        }
+    }
+
+    #[cold]
+    fn skip_holes_of_full_pair(&mut self) {
+        let Some(pair) = self.keeper.full.take() else { return };
+        if self.keeper.pairs.is_none() {
+            self.count_pairs();
+        }
+        loop {
+            let most = self.keeper.pair_most;
+            let held = self.keeper.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair));
+            let Some(held) = held.filter(|h| h.bytes > most) else { break };
+            let Some((number, index)) = held.holes.pop_front() else { break };
+            let slot = self.table.get(index).filter(|s| s.number == number);
+            let held = slot.and_then(|s| s.tcp.as_deref()).map_or(0, Tcp::held);
+            if held > 0 {
+                self.skip_holes(number, index, held);
+            }
+        }
+        self.keeper.full = None;
+    }
+
+    /// From now on what waits is counted by pair of hosts.
+    fn count_pairs(&mut self) {
+        let mut pairs: BTreeMap<Pair, Held> = BTreeMap::new();
+        let mut seen = std::collections::HashSet::<u64, KeyedHash>::default();
+        for (number, index) in &self.keeper.holes {
+            let Some(slot) = self.table.get(*index).filter(|s| s.number == *number) else {
+                continue;
+            };
+            let bytes = slot.tcp.as_deref().map_or(0, Tcp::held);
+            if bytes > 0 && seen.insert(*number) {
+                let held = pairs.entry(pair(&slot.conn)).or_default();
+                held.bytes += bytes;
+                held.holes.push_back((*number, *index));
+            }
+        }
+        self.keeper.pairs = Some(pairs);
+    }
+
+    /// A connection of which so much is `held` goes on above its holes.
+    fn skip_holes(&mut self, number: u64, index: u32, held: usize) {
+        self.keeper.report.holes_given_up += 1;
+        self.with_session(index, |conn, tcp, session| {
+            if let Some(tcp) = tcp {
+                session.weird(conn, "reassembly_limit_reached", "", "TCP");
+                tcp.skip_holes(conn, session);
+            }
+        });
+        if let Some(slot) = self.table.get(index) {
+            let left = slot.tcp.as_deref().map_or(0, Tcp::held);
+            self.keeper.hold(held, left, number, index, pair(&slot.conn));
+        }
+        self.settle(index);
     }
 
     /// Drops entries of connections that wait for nothing any more, once they are the most.
@@ -397,6 +432,9 @@ impl Shard {
             let waits = slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.held() > 0);
             waits && seen.insert(*number)
         });
+        for held in self.keeper.pairs.iter_mut().flat_map(BTreeMap::values_mut) {
+            held.holes.retain(|(number, _)| seen.remove(number));
+        }
         self.keeper.holes_most = 2 * self.keeper.holes.len() + STALE;
     }
 }

@@ -1,9 +1,7 @@
-use std::sync::atomic::AtomicU64;
-
 use gannet_base::Interval;
-use gannet_base::UidSource;
-use gannet_flow::Conn;
 use gannet_synth::Trace;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::*;
 use crate::Options;
@@ -79,38 +77,6 @@ fn the_idle_go_before_the_busy_and_the_new() {
 }
 
 #[test]
-fn parts_with_half_open_connections_go_first() {
-    let crowd = Crowd::of(2);
-    let (limits, busy) = (limited("state", 1).limits, Time::from_secs(1_000));
-    let mut keeper = Keeper::new(&limits, Some(|| 100));
-    keeper.join(&crowd, 0);
-    let mut table = Table::default();
-    let mut conn = Conn::new(
-        UidSource::new(0).connection(1, 0),
-        gannet_base::ConnId {
-            orig_h: gannet_base::Addr::v4([192, 0, 2, 1]),
-            orig_p: 1,
-            resp_h: gannet_base::Addr::v4([192, 0, 2, 2]),
-            resp_p: 7,
-        },
-        Proto::Icmp,
-        1,
-        busy,
-    );
-    for side in [Dir::Orig, Dir::Resp] {
-        conn.count_packet(side, 28);
-    }
-    let index = table.insert(Default::default(), Slot::new(conn, None, Ext::default(), 1, false));
-    keeper.began(1, busy, 1, index);
-    // Another part has two that may be half-open, and three in all.
-    crowd.0[1].live.store(3, Relaxed);
-    crowd.0[1].half_open.store(2, Relaxed);
-    assert_eq!(keeper.least(&table), None);
-    crowd.0[1].half_open.store(1, Relaxed);
-    assert_eq!(keeper.least(&table), Some((1, index)));
-}
-
-#[test]
 fn memory_is_what_the_caller_says() {
     static IN_USE: AtomicU64 = AtomicU64::new(0);
     let options = Options {
@@ -130,20 +96,33 @@ fn the_oldest_hole_is_given_up() {
     let mut trace = Trace::new(Time::from_secs(1_000), 1);
     let server = "198.51.100.1:80".parse().unwrap();
     for n in 1..=4 {
-        let mut tcp = trace.connect(std::net::SocketAddr::from(([192, 0, 2, n], 4_000)), server);
+        let mut tcp = trace.connect(std::net::SocketAddr::from(([192, 0, 2, 1], n)), server);
+        tcp.lose(100);
+        tcp.send_unacknowledged(&[b'x'; 1_000]);
+        // As much of other hosts is none of theirs.
+        let other = std::net::SocketAddr::from(([192, 0, 2, 1 + n as u8], 4_000));
+        let mut tcp = trace.connect(other, server);
         tcp.lose(100);
         tcp.send_unacknowledged(&[b'x'; 1_000]);
     }
-    // What is too much is given up before the next packet.
-    trace.udp("192.0.2.9:4000".parse().unwrap(), server, b"?");
+    trace.udp("192.0.2.9:5000".parse().unwrap(), server, b"?");
     let capture = capture_of(&trace);
     let tight = analyze(&capture, limited("reassembly", 3_500), usize::MAX);
     assert_eq!(tight.statistics.state.holes_given_up, 1);
     assert_eq!(tight.weirds(), ["reassembly_limit_reached"]);
-    assert_eq!(tight.rows("conn", "missed_bytes"), ["100", "0", "0", "0", "0"]);
+    let mut missed = tight.rows("conn", "id.orig_p missed_bytes");
+    missed.sort();
+    assert_eq!(
+        missed,
+        ["1 100", "2 0", "3 0", "4 0", "4000 0", "4000 0", "4000 0", "4000 0", "5000 0"]
+    );
     let free = analyze(&capture, Options::default(), usize::MAX);
-    assert_eq!(free.rows("conn", "missed_bytes"), ["0"; 5]);
-    assert_eq!(free.statistics.state.reassembly, 4 * (1_000 + 48));
+    assert_eq!(free.rows("conn", "missed_bytes"), ["0"; 9]);
+    assert_eq!(free.statistics.state.reassembly, 8 * (1_000 + 48));
+    // Of a limited state, a part is for all together.
+    let state = Options { memory: Some(|| 0), ..limited("state", 4 * 8_000) };
+    let tight = analyze(&capture, state, usize::MAX);
+    assert_eq!(tight.statistics.state.holes_given_up, 1);
 }
 
 #[test]

@@ -81,18 +81,18 @@ fn the_oldest_makes_room() {
     w.files.options.most = 2;
     let ids: Vec<_> = (0..3).map(|_| w.start(start())).collect();
     w.files.data(&mut w.logs, Time::from_secs(2), ids[0], b"abc");
-    assert!(w.files.make_room(&mut w.logs, Time::from_secs(3)));
-    assert!(!w.files.make_room(&mut w.logs, Time::from_secs(3)));
+    assert!(w.files.make_room(&mut w.logs, Time::from_secs(3), ids[2], false));
     assert!(w.rows()[0].contains("\t3\t-\t0\t0\tT\t"), "{}", w.rows()[0]);
     assert_eq!((w.files.len(), w.files.given_up()), (2, 1));
     assert!(w.files.fuid(ids[0]).is_none() && w.files.fuid(ids[1]).is_some());
     // Those that end by themselves are not remembered for ever.
     for _ in 0..5_000 {
         let id = w.start(start());
+        w.files.make_room(&mut w.logs, Time::from_secs(3), id, false);
         w.files.end(&mut w.logs, Time::from_secs(3), id);
-        w.files.make_room(&mut w.logs, Time::from_secs(3));
     }
-    assert!(w.files.oldest.len() < 2_000);
+    let pairs = w.files.pairs.as_ref().unwrap();
+    assert!(pairs.len() == 1 && pairs.values().all(|p| p.count == 1 && p.oldest.len() < 2_000));
 }
 
 #[test]

@@ -99,8 +99,11 @@ impl Calls {
         binding.endpoint = binding.uuid.or(binding.endpoint);
         match body {
             Body::Bind { context, uuid } => {
-                if binding.contexts.len() < MAX_CONTEXTS {
-                    binding.contexts.insert(context, uuid);
+                let (contexts, name) = (&mut binding.contexts, "too_many_dce_rpc_contexts");
+                if contexts.len() < MAX_CONTEXTS || contexts.contains_key(&context) {
+                    contexts.insert(context, uuid);
+                } else {
+                    cx.weird(name, &contexts.len().to_string(), Some("DCE_RPC"));
                 }
                 binding.uuid = Some(uuid);
                 binding.endpoint = Some(uuid);

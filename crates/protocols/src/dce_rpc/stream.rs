@@ -17,6 +17,7 @@ use crate::gssapi::Logins;
 use crate::nested::Violations;
 use crate::ntlm;
 use crate::support::Frames;
+use crate::support::limit_reached;
 
 /// Longest packet: its length has 16 bits.
 const MAX_PACKET: usize = 1 << 16;
@@ -185,6 +186,8 @@ impl State {
                 Body::Request { context, operation } => {
                     if operations.len() >= MAX_CONTEXTS {
                         operations.clear();
+                        let most = MAX_CONTEXTS.to_string();
+                        limit_reached(cx, "too_many_dce_rpc_contexts", &most, Some("DCE_RPC"));
                     }
                     operations.insert(context, operation);
                 }

@@ -170,6 +170,7 @@ impl Analyzer {
             };
             let side = &mut self.side[from.index()];
             if side.application.len() + block.len() > MAX_MESSAGE {
+                self.weird(cx, "dnp3_message_too_long");
                 return Err(Stop);
             }
             side.application.extend_from_slice(block.get(transport..).unwrap_or_default());

@@ -17,6 +17,10 @@ use super::rows::Version;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
+use crate::support::limit_reached;
+
+/// The source of its weirds.
+const SOURCE: Option<&str> = Some("MQTT");
 
 /// Bytes of a message's text that are logged.
 const MAX_PAYLOAD: usize = 100;
@@ -146,6 +150,9 @@ impl Analyzer {
         } else if self.publish.len() < cx.env.pending.mqtt || self.publish.contains_key(&p.number) {
             self.publish.insert(p.number, delivery);
             cx.conn.note_table(self.publish.len());
+        } else {
+            let count = self.publish.len().to_string();
+            limit_reached(cx, "mqtt_excessive_pending_publishes", &count, SOURCE);
         }
     }
 
@@ -173,6 +180,9 @@ impl Analyzer {
         if self.subscribe.len() < cx.env.pending.mqtt || self.subscribe.contains_key(&number) {
             self.subscribe.insert(number, s);
             cx.conn.note_table(self.subscribe.len());
+        } else {
+            let count = self.subscribe.len().to_string();
+            limit_reached(cx, "mqtt_excessive_pending_subscriptions", &count, SOURCE);
         }
     }
 }

@@ -12,6 +12,7 @@ use super::values::Name;
 use super::values::Path;
 use super::values::Values;
 use crate::Context;
+use crate::support::limit_reached;
 
 const METHODS: [&[u8]; 8] =
     [b"REGISTER", b"INVITE", b"ACK", b"CANCEL", b"BYE", b"OPTIONS", b"NOTIFY", b"SUBSCRIBE"];
@@ -95,18 +96,28 @@ pub(super) struct Requests {
 const MAX_SPARE: usize = 4;
 
 impl Requests {
-    fn info(&mut self, cx: &Context<'_>, request: bool) -> &mut Info {
+    fn info(&mut self, cx: &mut Context<'_>, request: bool) -> &mut Info {
         let (now, limit) = (cx.now, cx.env.pending.sip.max(1));
         let n = if request { self.request } else { self.response };
         let depth = self.request;
         if self.pending.len() >= limit && !self.pending.contains_key(&n) {
-            self.pending.pop_first();
+            self.evict(cx);
         }
         let spare = &mut self.spare;
         self.pending.entry(n).or_insert_with(|| {
             let values = spare.pop().unwrap_or_default();
             Info { ts: now, depth, values, ..Info::default() }
         })
+    }
+
+    /// Too many transactions wait: the oldest is written as it is.
+    #[cold]
+    fn evict(&mut self, cx: &mut Context<'_>) {
+        let count = self.pending.len().to_string();
+        limit_reached(cx, "sip_excessive_pending_requests", &count, Some("SIP"));
+        if let Some((_, info)) = self.pending.pop_first() {
+            info.write(cx);
+        }
     }
 
     /// A request is done with.
@@ -129,7 +140,7 @@ impl Requests {
         }
     }
 
-    pub(super) fn reply(&mut self, cx: &Context<'_>, line: &Status<'_>) {
+    pub(super) fn reply(&mut self, cx: &mut Context<'_>, line: &Status<'_>) {
         let info = self.info(cx, false);
         info.status_code = Some(line.code);
         info.values.set(Name::StatusMsg, line.reason);

@@ -12,6 +12,7 @@ use crate::dce_rpc;
 use crate::gssapi;
 use crate::gssapi::Logins;
 use crate::ntlm;
+use crate::support::limit_reached;
 
 /// Pipes of one connection whose bytes are followed.
 const MAX_PIPES: usize = 1000;
@@ -56,9 +57,10 @@ impl Core {
     }
 
     /// A tree is one of pipes.
-    pub(super) fn set_pipe(&mut self, tree: u32) {
-        if self.pipe_trees.len() >= MAX_TREES {
+    pub(super) fn set_pipe(&mut self, cx: &mut Context<'_>, tree: u32) {
+        if self.pipe_trees.len() >= MAX_TREES && !self.pipe_trees.contains(&tree) {
             self.pipe_trees.clear();
+            limit_reached(cx, "SMB_discarded_pipe_trees", &MAX_TREES.to_string(), Some("SMB"));
         }
         self.pipe_trees.insert(tree);
     }
@@ -69,9 +71,9 @@ impl Core {
     }
 
     /// A file of this name is opened: its tree may be one of pipes.
-    pub(super) fn guess_pipe(&mut self, tree: u32, name: &[u8]) {
+    pub(super) fn guess_pipe(&mut self, cx: &mut Context<'_>, tree: u32, name: &[u8]) {
         if !self.is_pipe(tree) && PIPES.contains(&name) {
-            self.set_pipe(tree);
+            self.set_pipe(cx, tree);
             self.shares.is_pipe_after_all();
         }
     }

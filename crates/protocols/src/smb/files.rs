@@ -19,9 +19,7 @@ use super::shares::QUIET;
 use crate::Context;
 use crate::Env;
 
-/// Connections of which is kept what was done last.
-const MAX_LAST: usize = 1 << 14;
-/// Bytes of names that are kept with that: what was done with a file of longer ones is not told again.
+/// Bytes of names that are kept of what was done last on a connection: what was done with a file of longer ones is not told again.
 const MAX_LAST_NAMES: usize = 1024;
 
 /// What all connections of a shard share for SMB: files in transit, by client, server, share, name
@@ -53,7 +51,8 @@ impl Shared {
         let names = [path, name, previous].into_iter().flatten();
         if names.map(|n| n.len()).sum::<usize>() > MAX_LAST_NAMES {
             self.last.remove(&uid);
-        } else if self.last.len() < MAX_LAST || self.last.contains_key(&uid) {
+        } else {
+            // No more than there are live connections and files in transit.
             self.last.insert(uid, last);
         }
     }

@@ -20,6 +20,7 @@ use super::info::Times;
 use super::info::Tree;
 use super::rows;
 use crate::Context;
+use crate::support::limit_reached;
 
 /// Commands that wait for an answer, open files and trees of one connection that are remembered.
 const MAX_REMEMBERED: usize = 1 << 16;
@@ -64,6 +65,8 @@ pub(super) struct Shares {
     is_news: bool,
     /// When those that are not recent any more are forgotten next; nothing before any data.
     sweep: Option<Time>,
+    /// More was to be remembered than may be, and that was forgotten: not yet reported.
+    overflowed: bool,
 }
 
 impl Shares {
@@ -82,6 +85,7 @@ impl Shares {
             is_kept: false,
             is_news: false,
             sweep: None,
+            overflowed: false,
         }
     }
 
@@ -101,12 +105,15 @@ impl Shares {
     fn tidy(&mut self) {
         if self.by_file.len() > MAX_REMEMBERED {
             self.by_file.clear();
+            self.overflowed = true;
         }
         if self.by_tree.len() > MAX_REMEMBERED {
             self.by_tree.clear();
+            self.overflowed = true;
         }
         if self.pending.len() > MAX_REMEMBERED {
             self.pending.clear();
+            self.overflowed = true;
         }
         let commands = || self.pending.values().chain(self.command.iter().map(|(_, c)| c));
         if self.files.is_full() {
@@ -464,6 +471,10 @@ impl Shares {
     /// A chunk is read. When a file is given up that began here, Zeek tells again of what was done last,
     /// be it with another file: that is kept for then, if rows tell of it.
     pub(super) fn keep(&mut self, cx: &mut Context<'_>) {
+        if std::mem::take(&mut self.overflowed) {
+            let most = MAX_REMEMBERED.to_string();
+            limit_reached(cx, "SMB_discarded_files_state", &most, Some("SMB"));
+        }
         let Some(carried) = self.carried.filter(|_| std::mem::take(&mut self.is_news)) else {
             return;
         };

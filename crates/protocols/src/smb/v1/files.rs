@@ -119,7 +119,7 @@ pub(super) fn create_request(
     let name = c.string(h.unicode, false)?;
     follow(cx, core, h, at, c, next, true)?;
     let name = text(cx, h.unicode, name);
-    core.guess_pipe(h.tree.into(), &name);
+    core.guess_pipe(cx, h.tree.into(), &name);
     core.shares.create_v1(cx.now, name);
     Ok(())
 }

@@ -192,7 +192,7 @@ pub(super) fn tree_response(
     follow(cx, core, h, at, c, next, false)?;
     let service = text(cx, false, service);
     if service.starts_with(b"IPC") {
-        core.set_pipe(h.tree.into());
+        core.set_pipe(cx, h.tree.into());
     }
     let file_system = text(cx, h.unicode, file_system);
     core.shares.connected_v1(cx, h.tree.into(), service, file_system);

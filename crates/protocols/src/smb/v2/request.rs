@@ -89,7 +89,7 @@ fn create(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Rea
     contexts(h, &mut c, f.u32(), f.u32())?;
     let name = utf16::text(cx, name);
     if !h.is_pipe {
-        core.guess_pipe(h.tree, &name);
+        core.guess_pipe(cx, h.tree, &name);
     }
     core.shares.create(cx.now, name, options);
     Ok(c.pos())

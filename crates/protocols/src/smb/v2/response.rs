@@ -121,7 +121,7 @@ fn tree_connect(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) 
     f.skip(2);
     let share = Share::new(f.u8());
     if share == Share::Pipe {
-        core.set_pipe(h.tree);
+        core.set_pipe(cx, h.tree);
     }
     core.shares.connected(cx, share);
     Ok(c.pos())
