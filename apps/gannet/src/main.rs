@@ -13,6 +13,8 @@ mod completions;
 mod filter;
 mod huge_pages;
 mod info;
+#[cfg(not(feature = "lua"))]
+mod left_out;
 mod limits;
 mod man;
 mod memory;
@@ -48,6 +50,8 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args),
         #[cfg(feature = "lua")]
         Command::Run(args) => run::run(&args),
+        #[cfg(not(feature = "lua"))]
+        Command::Run(_) => Ok(left_out::report(&"gannet run", "lua")),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
