@@ -293,11 +293,11 @@ function Pipeline:each(call)
     return count
 end
 
--- Goes on with a native verb until it is done.
-local function finish(me)
+-- Goes on with a native verb until it is done; errors blame the caller at that level.
+local function finish(me, level)
     while true do
         local more = api.stream_step(me.handle)
-        if more < 0 then error(problem(), 3) end
+        if more < 0 then error(problem(), level) end
         if me.progress then me.progress(more == 0) end
         if more == 0 then return end
     end
@@ -323,7 +323,7 @@ local function sum(me, verb, value, ...)
     end
     me.used = true
     api.stream_sum(me.handle, value, fields, count, me.limit)
-    finish(me)
+    finish(me, 4)
 end
 
 local function wants_len(verb, field)
@@ -451,7 +451,7 @@ function Pipeline:latencies()
     if me.kind ~= "pairs" then error("join() comes first", 2) end
     me.used = true
     if api.stream_latencies(me.handle, me.limit) ~= 0 then error(problem(), 2) end
-    finish(me)
+    finish(me, 3)
     local out = ffi.new("gannet_latencies")
     api.stream_measured(me.handle, out)
     local summary = { queries = tonumber(out.queries), answered = tonumber(out.answered) }
@@ -478,7 +478,7 @@ local function write(self, verb, list, how, weights, seed)
     if api.stream_write(me.handle, paths, #list, how, weighs, seed or -1, me.limit) ~= 0 then
         error(problem(), 3)
     end
-    finish(me)
+    finish(me, 4)
     local counts = {}
     local key, len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
     for index = 1, #list do
