@@ -13,8 +13,10 @@
 //! CONTRIBUTING.md has the walk.
 
 mod analyze;
+pub mod conn_state;
 mod context;
 mod env;
+pub mod events;
 pub mod failure;
 pub mod hub;
 pub mod later;
