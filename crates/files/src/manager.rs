@@ -145,7 +145,7 @@ pub struct Files {
     /// limit is near.
     oldest: VecDeque<(u64, u32)>,
     /// The same by pair of hosts, from when there were more than one pair may have.
-    pairs: Option<Box<BTreeMap<Pair, InTransit>>>,
+    pairs: Option<BTreeMap<Pair, InTransit>>,
     given_up: u64,
     /// What was wrong with files, not told yet.
     troubles: Vec<Trouble>,

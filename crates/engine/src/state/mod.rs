@@ -322,10 +322,8 @@ impl Shard {
         {
             self.survey();
         }
-        if self.keeper.is_on {
-            if self.keeper.excess(&self.table).is_some() {
-                self.end_least();
-            }
+        if self.keeper.is_on && self.keeper.excess(&self.table).is_some() {
+            self.end_least();
         }
     }
 

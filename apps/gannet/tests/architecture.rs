@@ -1,0 +1,33 @@
+//! ARCHITECTURE.md says what the sources do.
+
+use std::fs;
+use std::path::Path;
+
+/// Whether a source of this folder allows unsafe code by name.
+fn has_unsafe(folder: &Path) -> bool {
+    fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).any(|path| {
+        if path.is_dir() {
+            return has_unsafe(&path);
+        }
+        let source = || fs::read_to_string(&path).unwrap();
+        path.extension().is_some_and(|e| e == "rs") && source().contains("allow(unsafe_code")
+    })
+}
+
+#[test]
+fn the_law_on_unsafe_code_names_every_crate_that_has_any() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let laws = text.split("\n## Laws").nth(1).unwrap();
+    let law = laws.split("\n5. ").nth(1).unwrap().split("\n6. ").next().unwrap();
+    let crates = fs::read_dir(root.join("crates")).unwrap().map(|e| e.unwrap().path());
+    let apps = fs::read_dir(root.join("apps")).unwrap().map(|e| e.unwrap().path());
+    for path in crates.chain(apps) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !path.join("src").is_dir() {
+            continue;
+        }
+        let named = law.contains(&format!("`{name}`")) || law.contains(&format!("`apps/{name}`"));
+        assert_eq!(has_unsafe(&path.join("src")), named, "{name}");
+    }
+}
