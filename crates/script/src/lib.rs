@@ -32,7 +32,9 @@
 //! ASTs, types and values is bounded or runs on a stack of its own.
 
 pub mod ast;
+pub mod command;
 pub mod compare;
+pub mod components;
 pub mod describe;
 pub mod diagnostics;
 pub mod evaluate;
@@ -40,8 +42,11 @@ pub mod ids;
 pub mod lexer;
 pub mod literal;
 pub mod names;
+pub mod parse;
 pub mod program;
+pub mod report;
 pub mod source;
 pub mod support;
 pub mod symbols;
 pub mod types;
+pub mod walk;
