@@ -114,6 +114,7 @@ impl Analyzer {
         };
         let is_wanted = raise::is_wanted(cx);
         if is_wanted {
+            let from = if self.flip_asked && first { from.map(Dir::other) } else { from };
             raise::message(cx, &header, msg, from, netbios, place);
         }
         // The scratch is moved out, so that it and the context can be used together.

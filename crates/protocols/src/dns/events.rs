@@ -269,7 +269,7 @@ gannet_event::record! {
 macro_rules! dns_events {
     ($(
         $(#[doc = $doc:literal])*
-        $name:ident $(<$lt:lifetime>)? = $event:literal { $( $(#[doc = $fdoc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)? }
+        $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? { $( $(#[doc = $fdoc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)? }
     )*) => {
         gannet_event::events! {
             crate::events::module::DNS;
@@ -288,7 +288,7 @@ macro_rules! dns_events {
 
             $(
                 $(#[doc = $doc])*
-                pub struct $name $(<$lt>)? = $event {
+                pub struct $name $(<$lt>)? = $event $(, $opt_in)? {
                     /// The connection.
                     c: Connection = "c",
                     /// Header of the message.
@@ -329,7 +329,7 @@ dns_events! {
     }
 
     /// A reply repeats the question.
-    QueryReply<'a> = "dns_query_reply" {
+    QueryReply<'a> = "dns_query_reply", opt_in {
         /// The name.
         query: &'a [u8] = "query",
         /// Type asked for.
@@ -427,7 +427,7 @@ dns_events! {
     }
 
     /// An HINFO record.
-    HinfoReply<'a> = "dns_HINFO_reply" {
+    HinfoReply<'a> = "dns_HINFO_reply", opt_in {
         /// What all records have.
         ans: Answer<'a> = "ans",
         /// The processor.
@@ -453,7 +453,7 @@ dns_events! {
     }
 
     /// A CAA record.
-    CaaReply<'a> = "dns_CAA_reply" {
+    CaaReply<'a> = "dns_CAA_reply", opt_in {
         /// What all records have.
         ans: Answer<'a> = "ans",
         /// Flags.

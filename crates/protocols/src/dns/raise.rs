@@ -49,8 +49,7 @@ pub(super) fn header_of(header: &Header, netbios: bool) -> Msg {
 /// Whether the message is to be walked for its events.
 #[inline]
 pub(super) fn is_wanted(cx: &Context<'_>) -> bool {
-    cx.env.logs.events.any()
-        && EVENTS.iter().any(|decl| cx.env.logs.events.wants_id(decl.id))
+    cx.env.logs.events.any() && EVENTS.iter().any(|decl| cx.env.logs.events.wants_id(decl.id))
 }
 
 /// Raises the events of a message, but for the one of its end.
