@@ -4,3 +4,4 @@
 pub mod format;
 pub mod order;
 pub mod pattern;
+pub mod text;
