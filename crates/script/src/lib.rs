@@ -32,9 +32,12 @@
 //! ASTs, types and values is bounded or runs on a stack of its own.
 
 pub mod ast;
+pub mod compare;
+pub mod describe;
 pub mod diagnostics;
 pub mod evaluate;
 pub mod ids;
+pub mod lexer;
 pub mod literal;
 pub mod names;
 pub mod program;
