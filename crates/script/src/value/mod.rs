@@ -20,8 +20,9 @@ use std::rc::Rc;
 
 use crate::ids::TypeId;
 use crate::literal::{Literal, Port, Protocol, Subnet};
+use crate::support::pattern::Pattern;
 
-pub use object::{FileValue, FuncValue, List, OpaqueValue, PatternValue, Record, Vector};
+pub use object::{FileValue, FuncValue, List, OpaqueValue, Record, Vector};
 pub use table::Table;
 
 /// The longest string that is in the cell itself.
@@ -84,7 +85,7 @@ pub enum Value {
     /// Any other string.
     Long(Rc<Vec<u8>>),
     /// `pattern`.
-    Pattern(Rc<PatternValue>),
+    Pattern(Rc<Pattern>),
     /// A record.
     Record(Rc<Record>),
     /// A table or set.
@@ -161,7 +162,7 @@ impl Value {
             Literal::Subnet(net) => Self::subnet(net.prefix, net.width),
             Literal::Port(port) => Self::Port(*port),
             Literal::Enum(value) => Self::Enum(ty, *value),
-            Literal::Pattern(source) => Self::Pattern(Rc::new(PatternValue::from_source(source))),
+            Literal::Pattern(source) => Self::Pattern(Rc::new(object::pattern_of(source))),
         }
     }
 
@@ -327,7 +328,7 @@ impl Value {
 
     /// The pattern that this is.
     #[must_use]
-    pub fn pattern(&self) -> Option<&Rc<PatternValue>> {
+    pub fn pattern(&self) -> Option<&Rc<Pattern>> {
         match self {
             Self::Pattern(pattern) => Some(pattern),
             _ => None,

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use super::Value;
 use crate::ids::{FuncId, TypeId};
 use crate::literal::PatternSource;
+use crate::support::pattern::{Modes, Pattern};
 
 /// A record: its type and one cell per field.
 pub struct Record {
@@ -208,44 +209,13 @@ impl OpaqueValue {
     }
 }
 
-/// A pattern: its source and what it was compiled to.
-pub struct PatternValue {
-    /// The text of the exact form, as it is printed between slashes: `^?(…)$?`.
-    pub exact: Vec<u8>,
-    /// The text of the form that matches anywhere: `^?(.|\n)*(…)`.
-    pub anywhere: Vec<u8>,
-    compiled: RefCell<Option<Rc<crate::support::pattern::Pattern>>>,
-}
-
-impl PatternValue {
-    /// The pattern of a literal.
-    #[must_use]
-    pub fn from_source(source: &PatternSource) -> Self {
-        let mut inner = source.text.to_vec();
-        if source.case_insensitive {
-            inner = [b"(?i:".as_slice(), &inner, b")"].concat();
-        }
-        if source.single_line {
-            inner = [b"(?s:".as_slice(), &inner, b")"].concat();
-        }
-        Self::from_text(&inner)
-    }
-
-    /// The pattern of a text between slashes, flags within.
-    #[must_use]
-    pub fn from_text(inner: &[u8]) -> Self {
-        Self {
-            exact: [b"^?(".as_slice(), inner, b")$?"].concat(),
-            anywhere: [b"^?(.|\\n)*(".as_slice(), inner, b")"].concat(),
-            compiled: RefCell::new(None),
-        }
-    }
-
-    /// A pattern of both texts.
-    #[must_use]
-    pub fn from_parts(exact: Vec<u8>, anywhere: Vec<u8>) -> Self {
-        Self { exact, anywhere, compiled: RefCell::new(None) }
-    }
+/// The pattern of a literal.
+#[must_use]
+pub fn pattern_of(source: &PatternSource) -> Pattern {
+    Pattern::new(
+        &source.text,
+        Modes { ignore_case: source.case_insensitive, single_line: source.single_line },
+    )
 }
 
 impl fmt::Debug for Record {
@@ -262,4 +232,24 @@ pub struct Iter {
     pub next: Cell<usize>,
     /// Places in the order of the walk, where that is not the order of places.
     pub order: Option<Vec<u32>>,
+}
+
+impl Iter {
+    /// A walk over `over`; a table keeps its places until it ends.
+    #[must_use]
+    pub fn new(over: Value) -> Rc<Self> {
+        let mut order = None;
+        if let Value::Table(table) = &over {
+            order = table.walk_begins();
+        }
+        Rc::new(Self { over, next: Cell::new(0), order })
+    }
+}
+
+impl Drop for Iter {
+    fn drop(&mut self) {
+        if let Value::Table(table) = &self.over {
+            table.walk_ends();
+        }
+    }
 }
