@@ -12,7 +12,7 @@ use crate::value::{FuncValue, Value};
 impl Compiler<'_> {
     /// A register with the value of an expression: a new one, or that of a local.
     pub(super) fn expr(&mut self, id: ExprId) -> Reg {
-        if let ExprKind::Local(local) = self.p.exprs[id].kind
+        if let ExprKind::Local(local, _) = self.p.exprs[id].kind
             && let Slot::Reg(s) = self.slot(local)
         {
             if self.may_be_unset(local) {
@@ -51,7 +51,7 @@ impl Compiler<'_> {
     fn changes_locals(&self, id: ExprId) -> bool {
         match &self.p.exprs[id].kind {
             ExprKind::Literal(_)
-            | ExprKind::Local(_)
+            | ExprKind::Local(..)
             | ExprKind::Global(_)
             | ExprKind::TypeValue(_) => false,
             ExprKind::Unary(op, a) => {
@@ -98,7 +98,7 @@ impl Compiler<'_> {
                 self.load(d, value);
             }
             ExprKind::TypeValue(ty) => self.load(d, Value::Type(*ty)),
-            ExprKind::Local(local) => {
+            ExprKind::Local(local, _) => {
                 self.load_local(*local, d);
                 if self.may_be_unset(*local) {
                     self.site = id;
@@ -438,7 +438,7 @@ impl Compiler<'_> {
     fn step(&mut self, id: ExprId, operand: ExprId, by: i64) {
         let mark = self.next;
         let tag = self.tag(operand);
-        if let ExprKind::Local(local) = self.p.exprs[operand].kind
+        if let ExprKind::Local(local, _) = self.p.exprs[operand].kind
             && let Slot::Reg(a) = self.slot(local)
         {
             if self.may_be_unset(local) {
@@ -632,7 +632,7 @@ impl Compiler<'_> {
     /// `left = right`; returns the register of the value.
     fn assign(&mut self, id: ExprId, left: ExprId, right: ExprId) -> Reg {
         let p = self.p;
-        if let ExprKind::Local(local) = p.exprs[left].kind {
+        if let ExprKind::Local(local, _) = p.exprs[left].kind {
             let attrs = self.declared_attrs(local, right);
             let d = match self.slot(local) {
                 Slot::Reg(d) => d,
@@ -671,7 +671,7 @@ impl Compiler<'_> {
         let p = self.p;
         let mark = self.next;
         match &p.exprs[left].kind {
-            ExprKind::Local(local) => self.store_local(*local, s),
+            ExprKind::Local(local, _) => self.store_local(*local, s),
             ExprKind::Global(global) => {
                 self.emit(Op::SetGlobal { g: *global, s });
             }
@@ -719,7 +719,7 @@ impl Compiler<'_> {
         let ExprKind::AddTo(kind, left, right) = &p.exprs[id].kind else { return };
         match kind {
             AddTo::Concatenate => {
-                if let ExprKind::Local(local) = p.exprs[*left].kind
+                if let ExprKind::Local(local, _) = p.exprs[*left].kind
                     && let Slot::Reg(d) = self.slot(local)
                 {
                     let s = self.expr(*right);
@@ -736,7 +736,7 @@ impl Compiler<'_> {
             }
             AddTo::Arithmetic => {
                 let d = match p.exprs[*left].kind {
-                    ExprKind::Local(local) => match self.slot(local) {
+                    ExprKind::Local(local, _) => match self.slot(local) {
                         Slot::Reg(d) => d,
                         Slot::Capture(_) => self.temp(),
                     },

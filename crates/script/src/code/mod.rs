@@ -8,6 +8,8 @@ pub mod compile;
 mod expr;
 mod stmt;
 
+pub use expr::convert_number;
+
 use std::rc::Rc;
 
 use crate::ast::{BinaryOp, UnaryOp, When};

@@ -13,6 +13,7 @@
 pub mod describe;
 pub mod equal;
 pub mod object;
+pub mod order;
 pub mod table;
 
 use std::fmt;

@@ -10,8 +10,9 @@ use std::rc::Rc;
 use hashbrown::HashTable;
 
 use super::equal::{equal, hash_key, same_key};
-use super::{List, Value, mask};
+use super::{List, Value, mask, order};
 use crate::ids::{ExprId, TypeId};
+use crate::support::order::SlotDict;
 use crate::support::pattern::PatternSet;
 
 /// What a table has beside its entries: attributes of its declaration or constructor.
@@ -65,19 +66,9 @@ struct State {
     entries: Vec<Entry>,
     widths: Option<Box<[u32; 129]>>,
     patterns: Option<Rc<(PatternSet, Vec<u32>)>>,
-    order: Option<Box<dyn Order>>,
-}
-
-/// An order of walks that is not that of insertion.
-pub trait Order {
-    /// The entry at `place` with this key was added.
-    fn insert(&mut self, key: &[u8], place: u32);
-    /// The entry with this key was removed.
-    fn remove(&mut self, key: &[u8]);
-    /// Entries changed their places: `moved[old]` is the new one.
-    fn moved(&mut self, moved: &[u32]);
-    /// Places in order.
-    fn places(&self) -> Vec<u32>;
+    order: Option<Box<SlotDict<u32, ()>>>,
+    /// Places without an entry; only where there is an order.
+    free: Vec<u32>,
 }
 
 /// An entry.
@@ -89,23 +80,8 @@ struct Entry {
     value: Value,
     /// When it was created, read or written; expiry goes by it.
     time: f64,
-}
-
-/// Where a table is kept in an order of its own: how to make it, and how to write keys.
-pub struct OrderMaker {
-    /// Makes an empty order.
-    pub make: fn() -> Box<dyn Order>,
-    /// Writes a key's bytes.
-    pub key: fn(&Value) -> Vec<u8>,
-}
-
-thread_local! {
-    static ORDER: Cell<Option<&'static OrderMaker>> = const { Cell::new(None) };
-}
-
-/// From now on tables of this thread are kept in the order that `maker` makes.
-pub fn set_order(maker: Option<&'static OrderMaker>) {
-    ORDER.set(maker);
+    /// The hash that the order goes by.
+    slot: u64,
 }
 
 impl Table {
@@ -113,7 +89,7 @@ impl Table {
     #[must_use]
     pub fn new(ty: TypeId, single: bool, attrs: Option<Rc<TableAttrs>>) -> Rc<Self> {
         let ordered = attrs.as_ref().is_some_and(|attrs| attrs.ordered);
-        let order = if ordered { None } else { ORDER.get().map(|maker| (maker.make)()) };
+        let order = if ordered || order::hashes().is_none() { None } else { Some(Box::default()) };
         Rc::new(Self {
             ty: Cell::new(ty),
             single: Cell::new(single),
@@ -176,21 +152,24 @@ impl Table {
     /// The place of the entry with exactly this key, given in parts.
     #[must_use]
     pub fn find(&self, key: &[Value]) -> Option<usize> {
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
         if state.places.is_empty() {
             return None;
         }
-        state.find(key, hash_key(key))
+        let place = state.find(key, hash_key(key))?;
+        state.found(place);
+        Some(place)
     }
 
     /// The value of the entry with exactly this key; unset in sets.
     #[must_use]
     pub fn get(&self, key: &[Value]) -> Option<Value> {
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
         if state.places.is_empty() {
             return None;
         }
         let place = state.find(key, hash_key(key))?;
+        state.found(place);
         state.entries.get(place).map(|entry| entry.value.clone())
     }
 
@@ -325,11 +304,13 @@ impl Table {
         let hash = hash_key(parts(&key));
         let state = &mut *self.state.borrow_mut();
         if let Some(place) = state.find(parts(&key), hash) {
+            state.found(place);
             let entry = state.entries.get_mut(place)?;
             entry.time = time;
             return Some(std::mem::replace(&mut entry.value, value));
         }
-        let place = u32::try_from(state.entries.len()).unwrap_or(u32::MAX);
+        let reused = state.free.pop();
+        let place = reused.unwrap_or(u32::try_from(state.entries.len()).unwrap_or(u32::MAX));
         if let Value::Net4(..) | Value::Net6(_) = key {
             let width = key.as_subnet().map_or(0, |net| usize::from(net.width));
             let widths = state.widths.get_or_insert_with(|| Box::new([0; 129]));
@@ -338,10 +319,16 @@ impl Table {
             }
         }
         state.patterns = None;
-        if let (Some(order), Some(maker)) = (&mut state.order, ORDER.get()) {
-            order.insert(&(maker.key)(&key), place);
+        let mut slot = 0;
+        if let Some(order) = &mut state.order {
+            slot = order::hash(&key).unwrap_or(0);
+            order.insert(slot, place, ());
         }
-        state.entries.push(Entry { hash, key, value, time });
+        let entry = Entry { hash, key, value, time, slot };
+        match reused.and_then(|place| state.entries.get_mut(place as usize)) {
+            Some(free) => *free = entry,
+            None => state.entries.push(entry),
+        }
         let entries = &state.entries;
         state.places.insert_unique(hash, place, |place| {
             entries.get(*place as usize).map_or(0, |entry| entry.hash)
@@ -359,10 +346,7 @@ impl Table {
 
     /// Removes all entries.
     pub fn clear(&self) {
-        let order = {
-            let state = self.state.borrow();
-            if state.order.is_some() { ORDER.get().map(|maker| (maker.make)()) } else { None }
-        };
+        let order = self.state.borrow().order.is_some().then(Box::default);
         let fresh = State { order, ..State::default() };
         let old = self.state.replace(fresh);
         drop(old);
@@ -380,9 +364,8 @@ impl Table {
                 .map(|entry| (entry.key.clone(), entry.value.clone()))
                 .collect(),
             Some(order) => order
-                .places()
-                .into_iter()
-                .filter_map(|place| state.entries.get(place as usize))
+                .iter()
+                .filter_map(|(place, ())| state.entries.get(*place as usize))
                 .map(|entry| (entry.key.clone(), entry.value.clone()))
                 .collect(),
         }
@@ -410,12 +393,18 @@ impl Table {
     #[must_use]
     pub fn walk_begins(&self) -> Option<Vec<u32>> {
         self.walks.set(self.walks.get() + 1);
-        self.state.borrow().order.as_ref().map(|order| order.places())
+        self.state.borrow_mut().order.as_mut().map(|order| {
+            order.begin_loop();
+            order.iter().map(|(place, ())| *place).collect()
+        })
     }
 
     /// A walk ends.
     pub fn walk_ends(&self) {
         self.walks.set(self.walks.get().saturating_sub(1));
+        if let Some(order) = &mut self.state.borrow_mut().order {
+            order.end_loop();
+        }
     }
 
     /// The next entry of a walk over places in their own order, and where to go on.
@@ -433,6 +422,13 @@ impl Table {
 }
 
 impl State {
+    /// An entry was looked up: the order may move it to where it belongs.
+    fn found(&mut self, place: usize) {
+        if let (Some(order), Some(entry)) = (&mut self.order, self.entries.get(place)) {
+            order.get_with(entry.slot, |other| *other as usize == place);
+        }
+    }
+
     fn find(&self, key: &[Value], hash: u64) -> Option<usize> {
         self.places
             .find(hash, |place| {
@@ -452,7 +448,7 @@ impl State {
 
     fn walk_places(&self) -> Vec<u32> {
         match &self.order {
-            Some(order) => order.places(),
+            Some(order) => order.iter().map(|(place, ())| *place).collect(),
             None => (0..self.entries.len())
                 .filter(|place| self.entries.get(*place).is_some_and(|entry| entry.key.is_set()))
                 .filter_map(|place| u32::try_from(place).ok())
@@ -464,7 +460,7 @@ impl State {
         let entry = self.entries.get_mut(place)?;
         let key = std::mem::take(&mut entry.key);
         let value = std::mem::take(&mut entry.value);
-        let hash = entry.hash;
+        let (hash, slot) = (entry.hash, entry.slot);
         let wanted = u32::try_from(place).ok()?;
         if let Ok(found) = self.places.find_entry(hash, |place| *place == wanted) {
             found.remove();
@@ -476,8 +472,10 @@ impl State {
             }
         }
         self.patterns = None;
-        if let (Some(order), Some(maker)) = (&mut self.order, ORDER.get()) {
-            order.remove(&(maker.key)(&key));
+        if let Some(order) = &mut self.order {
+            order.remove_with(slot, |place| *place == wanted);
+            self.free.push(wanted);
+            return Some(value);
         }
         let live = self.places.len();
         if may_move && self.entries.len() > 16 && self.entries.len() - live > live {
@@ -503,9 +501,6 @@ impl State {
         });
         for place in &mut self.places {
             *place = moved.get(*place as usize).copied().unwrap_or(u32::MAX);
-        }
-        if let Some(order) = &mut self.order {
-            order.moved(&moved);
         }
         self.patterns = None;
     }

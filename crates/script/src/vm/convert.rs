@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Vm;
 use crate::ast::{Coercion, ExprKind};
-use crate::code::compile::convert_number;
+use crate::code::convert_number;
 use crate::describe;
 use crate::evaluate::Stop;
 use crate::ids::{ExprId, TypeId};

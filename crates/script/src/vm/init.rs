@@ -87,6 +87,9 @@ impl Vm<'_> {
                 record.fields.iter().map(|field| (field.ty, field.attrs.clone())).collect()
             })
             .unwrap_or_default();
+        let optional =
+            fields.iter().map(|(_, attrs)| find_attr(attrs, AttrKind::Optional).is_some());
+        crate::value::order::set_optional(ty, optional.collect());
         let template: Vec<FieldInit> =
             fields.iter().map(|(ty, attrs)| self.field_init(*ty, attrs)).collect();
         let template = Rc::new(template);
