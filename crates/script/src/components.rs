@@ -1,10 +1,11 @@
 //! Enums whose values are not declared in scripts: tags of analyzers, readers, writers and backends.
 
-use crate::ids::{Name, TypeId};
+use crate::ast::Function;
+use crate::ids::{GlobalId, Name, TypeId};
 use crate::program::Program;
 use crate::source::Span;
 use crate::symbols::{Global, GlobalKind};
-use crate::types::{EnumType, EnumValue, Type};
+use crate::types::{EnumType, EnumValue, Flavor, FuncType, RecordType, Type};
 
 /// Analyzers of streams and datagrams.
 const ANALYZERS: &[&str] = &[
@@ -170,8 +171,12 @@ const OTHERS: &[(&str, &str, &[&str])] = &[
     ("WebSocket::Tag", "WebSocket::", &[]),
 ];
 
+/// Functions without parameters that yield a bool and that no script declares.
+const BOOL_FUNCTIONS: &[&str] = &["__init_primary_bifs"];
+
 /// Declares the enums and their values.
 pub fn declare(program: &mut Program) {
+    declare_functions(program);
     // `AllAnalyzers::Tag` has the values of three other enums: numbers must not collide.
     let mut all = EnumType::default();
     for (module, names, first) in [
@@ -215,7 +220,7 @@ fn add_enum(program: &mut Program, name: &str, values: Vec<EnumValue>, globals: 
     }
 }
 
-fn add_global(program: &mut Program, name: Name, ty: TypeId, kind: GlobalKind) {
+fn add_global(program: &mut Program, name: Name, ty: TypeId, kind: GlobalKind) -> GlobalId {
     let module = program.names.intern("GLOBAL");
     program.globals.add(Global {
         name,
@@ -227,5 +232,26 @@ fn add_global(program: &mut Program, name: Name, ty: TypeId, kind: GlobalKind) {
         initialized: false,
         module,
         uses: 0,
-    });
+    })
+}
+
+/// Declares functions that no script declares.
+fn declare_functions(program: &mut Program) {
+    for name in BOOL_FUNCTIONS {
+        let name = program.names.intern(name);
+        let params = program.types.add(Type::Record(RecordType::default()), Span::NOWHERE);
+        let ty = FuncType {
+            flavor: Flavor::Function,
+            params,
+            result: TypeId::BOOL,
+            prototypes: Vec::new(),
+            captures: Box::new([]),
+        };
+        let ty = program.types.add(Type::Func(ty), Span::NOWHERE);
+        let func =
+            Function { name, global: None, ty, flavor: Flavor::Function, bodies: Vec::new() };
+        let func = program.functions.push(func);
+        let id = add_global(program, name, ty, GlobalKind::Function(func));
+        program.functions[func].global = Some(id);
+    }
 }

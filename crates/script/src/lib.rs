@@ -32,6 +32,8 @@
 //! ASTs, types and values is bounded or runs on a stack of its own.
 
 pub mod ast;
+pub mod bif;
+pub mod code;
 pub mod command;
 pub mod compare;
 pub mod components;
@@ -49,4 +51,6 @@ pub mod source;
 pub mod support;
 pub mod symbols;
 pub mod types;
+pub mod value;
+pub mod vm;
 pub mod walk;

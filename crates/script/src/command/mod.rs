@@ -11,10 +11,11 @@ use std::rc::Rc;
 pub use options::Options;
 
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
-use crate::evaluate::{CheckOnly, Evaluate};
+use crate::evaluate::Evaluate;
 use crate::parse::{Halt, Input, Parser};
 use crate::program::Program;
 use crate::source::{Sources, Span};
+use crate::vm::Machine;
 
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
 const STACK: usize = 1 << 30;
@@ -45,9 +46,10 @@ fn run(args: Vec<OsString>) -> u8 {
         return 0;
     }
     let mut program = Program { diagnostics: standard_error(), ..Program::default() };
-    let mut engine = CheckOnly;
+    let mut engine = Machine::new();
     match parse(&mut program, &mut engine, &options) {
-        Ok(()) => 0,
+        Ok(()) if options.parse_only => 0,
+        Ok(()) => u8::try_from(engine.with(&mut program).run() & 0xff).unwrap_or(1),
         Err(status) => status,
     }
 }

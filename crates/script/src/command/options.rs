@@ -118,8 +118,8 @@ impl Options {
         letters: &str,
         args: &mut dyn Iterator<Item = String>,
     ) -> Result<(), String> {
-        let mut rest = letters.char_indices();
-        while let Some((at, letter)) = rest.next() {
+        let rest = letters.char_indices();
+        for (at, letter) in rest {
             let mut value = None;
             if WITH_VALUE.contains(letter) {
                 let behind = &letters[at + letter.len_utf8()..];

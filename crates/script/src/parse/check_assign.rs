@@ -208,7 +208,7 @@ impl Parser<'_> {
     pub(super) fn add_to(&mut self, left: ExprId, right: ExprId, initializing: bool) -> ExprId {
         let ty = self.ty(left);
         let expr = self.node(ExprKind::AddTo(AddTo::Arithmetic, left, right), ty);
-        let vector = self.tag(left) == Tag::Vector;
+        let vector = matches!(self.tag(left), Tag::Vector | Tag::Table);
         if self.is_error(left)
             || self.is_error(right)
             || !(vector || initializing || self.check_lvalue(left))
@@ -250,7 +250,10 @@ impl Parser<'_> {
     ) -> ExprId {
         let ty = self.ty(left);
         let expr = self.node(ExprKind::RemoveFrom(left, right), ty);
-        if self.is_error(left) || self.is_error(right) || !(initializing || self.check_lvalue(left))
+        let table = self.tag(left) == Tag::Table;
+        if self.is_error(left)
+            || self.is_error(right)
+            || !(table || initializing || self.check_lvalue(left))
         {
             self.set_ty(expr, TypeId::ERROR);
             return expr;
@@ -266,7 +269,8 @@ impl Parser<'_> {
                 None => return self.fail(expr, "RHS type mismatch for table/set -="),
             },
             (Tag::Vector, Tag::List) => {
-                return self.fail(expr, "constructor list not allowed for -= operations on vectors");
+                return self
+                    .fail(expr, "constructor list not allowed for -= operations on vectors");
             }
             _ => return self.fail(expr, "requires two arithmetic operands"),
         };

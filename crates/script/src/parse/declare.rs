@@ -722,10 +722,9 @@ impl Parser<'_> {
                 data.span = span;
                 return self.log_all(known.ty, &attrs);
             }
-            let twice = match (self.program.types.get(known.ty), self.program.types.get(ty)) {
-                (Type::Enum(one), Type::Enum(other)) => one.values == other.values,
-                _ => false,
-            };
+            // An enum may be declared twice: names that differ were reported.
+            let twice = self.program.types.tag(known.ty) == Tag::Enum
+                && self.program.types.tag(ty) == Tag::Enum;
             if twice {
                 return;
             }

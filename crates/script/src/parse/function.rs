@@ -127,7 +127,7 @@ impl Parser<'_> {
         let mut offsets = (0..new_params.len()).collect::<Vec<_>>();
         let declared = self.program.types.func(known.ty).cloned();
         if let Some(declared) = &declared {
-            self.check_defaults_unused(ty, &new_params);
+            self.check_defaults_unused(flavor, &new_params);
             if declared.flavor != flavor {
                 self.error_about_both(
                     "incompatible function flavor",
@@ -192,6 +192,18 @@ impl Parser<'_> {
             self.report_pinpoint("already defined", &Object::Global(global), Some(&object));
         }
         let _ = attrs;
+        let known = self.program.globals[global].clone();
+        if known.kind == GlobalKind::Unknown && self.program.types.func(known.ty).is_some() {
+            let function = Function {
+                name: known.name,
+                global: Some(global),
+                ty: known.ty,
+                flavor,
+                bodies: Vec::new(),
+            };
+            let func = self.program.functions.push(function);
+            self.program.globals[global].kind = GlobalKind::Function(func);
+        }
         let body = self.new_body(None);
         let mut scope = Scope::new(ScopeKind::Function, body);
         scope.flavor = Some(flavor);
@@ -245,14 +257,26 @@ impl Parser<'_> {
         })
     }
 
-    fn check_defaults_unused(&mut self, ty: TypeId, params: &[crate::types::Field]) {
+    fn check_defaults_unused(&mut self, flavor: Flavor, params: &[crate::types::Field]) {
+        let what = match flavor {
+            Flavor::Function => return,
+            Flavor::Event => "event",
+            Flavor::Hook => "hook",
+        };
+        let span = self.here;
         for param in params {
             if find_attr(&param.attrs, AttrKind::Default).is_some() {
                 let message = format!(
                     "&default on parameter '{}' has no effect",
                     self.program.name(param.name)
                 );
-                self.program.report_about(Severity::Warning, &message, &Object::Type(ty), None);
+                let text = format!("not a {what} declaration");
+                self.program.report_about(
+                    Severity::Warning,
+                    &message,
+                    &Object::Text(text.as_bytes(), span),
+                    None,
+                );
             }
         }
     }

@@ -2,6 +2,7 @@
 //! programs and values.
 
 pub mod format;
+pub mod opaque;
 pub mod order;
 pub mod pattern;
 pub mod text;
