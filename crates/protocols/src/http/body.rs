@@ -93,8 +93,6 @@ pub(super) enum Ending {
     Reset,
     /// Its connection ends with FIN, which may be the end of the message.
     Closed,
-    /// A reply of HTTP/0.9 came before the request.
-    Replaced,
 }
 
 impl Ending {
@@ -111,7 +109,6 @@ impl Ending {
             Self::Done => "message interrupted when connection done",
             Self::Reset => "message interrupted by RST",
             Self::Closed => "message ends as connection contents are completely delivered",
-            Self::Replaced => "0.9 reply before request",
         }
     }
 }
@@ -132,7 +129,7 @@ pub(super) struct Message {
     pub(super) body_len: u64,
     /// When it began.
     start: Time,
-    /// Bytes of its first line and its header lines, those of its parts included.
+    /// Bytes of its first line and its header lines.
     header_len: u64,
     /// Bytes of its body that are missing.
     gap_len: u64,
@@ -183,7 +180,9 @@ impl Message {
             if !line_end {
                 s.weird("http_no_crlf_in_header_list", b"");
             }
-            self.header_len += data.len() as u64;
+            if level == 0 {
+                self.header_len += data.len() as u64;
+            }
             self.header_line(s, level, data);
             return;
         }
