@@ -70,6 +70,8 @@ pub struct Stack {
     /// The responder's port when the connection began.
     port: u16,
     waiting: Waiting,
+    /// What was dropped because it had read all that it ever will: it does not start again.
+    read: Option<Tag>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -327,7 +329,8 @@ impl Session<'_> {
 
     /// Makes an analyzer, and gives it what was seen before.
     fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
-        let there = self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
+        let there = self.stack.read == Some(tag)
+            || self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
         // A detector inside a tunnel stands beside the one of the connection.
         if there && tag != Tag::Detector || self.stack.started >= MAX_STARTS {
             return;
@@ -401,12 +404,6 @@ impl Session<'_> {
     fn remove(&mut self, conn: &mut Conn, tag: Tag, may_return: bool) {
         let its = |e: &Entry| e.analyzer.tag() == tag && !e.is_off;
         if let Some(at) = self.stack.entries.iter().position(its) {
-            let entry = &mut self.stack.entries[at];
-            if may_return && entry.analyzer.suspend() {
-                entry.is_off = true;
-                return;
-            }
-            let mut entry = self.stack.entries.remove(at);
             let mut cx = Context {
                 confirmed: None,
                 now: self.now,
@@ -415,7 +412,16 @@ impl Session<'_> {
                 requests: &mut self.scratch.requests,
                 starts: &mut self.scratch.starts,
             };
-            entry.analyzer.finish(&mut cx);
+            let entry = &mut self.stack.entries[at];
+            if may_return && entry.analyzer.suspend(&mut cx) {
+                entry.is_off = true;
+            } else {
+                entry.analyzer.finish(&mut cx);
+                self.stack.entries.remove(at);
+                if !may_return {
+                    self.stack.read = Some(tag);
+                }
+            }
             self.scratch.starts.clear();
             self.env.tell_of_files(self.now);
         }

@@ -352,6 +352,12 @@ impl Analyzer {
         self.made(cx, Dir::Orig, true, &[]);
         self.made(cx, Dir::Resp, true, &[]);
     }
+
+    /// Nothing more will be read: ends what is under way.
+    fn leave(&mut self, cx: &mut Context<'_>) {
+        self.interrupt(cx);
+        self.pass_on(cx, Nested::finish);
+    }
 }
 
 impl Analyze for Analyzer {
@@ -383,10 +389,17 @@ impl Analyze for Analyzer {
         self.with_exchanges(cx, Self::interrupt);
     }
 
+    fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
+        self.with_exchanges(cx, Self::leave);
+        let exchanges = std::mem::take(&mut self.exchanges);
+        let lone_cr_told = self.lone_cr_told;
+        *self = Self { exchanges, lone_cr_told, ..Self::new(cx) };
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.with_exchanges(cx, |a, cx| {
-            a.interrupt(cx);
-            a.pass_on(cx, Nested::finish);
+            a.leave(cx);
             if !a.inner {
                 a.exchanges.finish(cx);
             }
