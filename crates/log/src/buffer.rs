@@ -3,7 +3,10 @@
 use crate::json::JsonEncoder;
 use crate::json::JsonTimes;
 use crate::logs::Format;
+use crate::packed::PackedEncoder;
 use crate::row::Cut;
+use crate::row::Field;
+use crate::row::Limits;
 use crate::row::Row;
 use crate::tsv::TsvEncoder;
 
@@ -106,7 +109,51 @@ pub(crate) fn format<R: Row>(format: Format, row: &R, out: &mut Buffer) -> Cut {
             }
             out.grow();
         },
+        Format::Packed => loop {
+            if let Some(cut) = packed(out, row) {
+                return cut;
+            }
+            out.grow();
+        },
     }
+}
+
+/// Appends a packed row, given without its length and of these columns.
+pub(crate) fn replay(format: Format, fields: &[Field], row: &[u8], out: &mut Buffer) {
+    loop {
+        let room = &mut out.bytes[out.len..];
+        let written = match format {
+            Format::Tsv => {
+                let mut e = TsvEncoder::new(room, Limits::NONE);
+                crate::packed::replay(fields, row, &mut e);
+                e.finish()
+            }
+            Format::Json(times) => {
+                let mut e = JsonEncoder::new(room, Limits::NONE, times);
+                crate::packed::replay(fields, row, &mut e);
+                e.finish()
+            }
+            Format::Packed => {
+                let mut e = PackedEncoder::new(room, Limits::NONE);
+                crate::packed::replay(fields, row, &mut e);
+                e.finish()
+            }
+        };
+        if let Some((n, _)) = written {
+            out.len += n;
+            return;
+        }
+        out.grow();
+    }
+}
+
+#[inline(never)]
+fn packed<R: Row>(out: &mut Buffer, row: &R) -> Option<Cut> {
+    let mut e = PackedEncoder::new(&mut out.bytes[out.len..], R::LIMITS);
+    row.encode(&mut e);
+    let (n, cut) = e.finish()?;
+    out.len += n;
+    Some(cut)
 }
 
 #[inline(never)]

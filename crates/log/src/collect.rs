@@ -35,13 +35,32 @@ pub struct Shape {
     /// Whether it is written only where it is asked for.
     pub opt_in: bool,
     /// Its columns.
-    pub fields: fn() -> Vec<Field>,
+    pub fields: Fields,
+}
+
+/// The columns of a stream, optional ones among them.
+#[derive(Clone, Copy, Debug)]
+pub enum Fields {
+    /// Of a row type.
+    Declared(fn() -> Vec<Field>),
+    /// Of a stream that is declared at run time.
+    Listed(&'static [Field]),
+}
+
+impl Fields {
+    /// All of them in order.
+    pub fn all(self) -> Vec<Field> {
+        match self {
+            Self::Declared(fields) => fields(),
+            Self::Listed(fields) => fields.to_vec(),
+        }
+    }
 }
 
 impl Shape {
     /// The shape of a row type's stream.
     pub const fn of<R: Row>() -> Self {
-        Self { path: R::PATH, opt_in: R::OPT_IN, fields: R::fields }
+        Self { path: R::PATH, opt_in: R::OPT_IN, fields: Fields::Declared(R::fields) }
     }
 }
 

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use crate::text::append_plain;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -106,6 +108,72 @@ pub fn escape_json(out: &mut Vec<u8>, s: &[u8]) {
     }
 }
 
+/// A string as columns hold it, in UTF-8: the text that JSON logs show.
+///
+/// Bytes that are not clean UTF-8 become `\xNN`. A backslash that stands before `xNN` becomes `\x5c`, so that
+/// [`column_bytes`] gives back the bytes.
+#[inline]
+pub fn column_text(s: &[u8], out: &mut Vec<u8>) {
+    // Printable ASCII without a backslash.
+    if !append_plain(out, s, b'\\', b'\\') {
+        column_odd(s, out);
+    }
+}
+
+#[cold]
+fn column_odd(s: &[u8], out: &mut Vec<u8>) {
+    let kept = |c: u8| matches!(c, 8 | 9 | 10 | 12 | 13);
+    let mut clean = true;
+    let mut i = 0;
+    while i < s.len() && clean {
+        if (0x20..0x7f).contains(&s[i]) || kept(s[i]) {
+            i += 1;
+        } else {
+            match utf8_len(&s[i..]) {
+                Some(n) => i += n,
+                None => clean = false,
+            }
+        }
+    }
+    for (i, &c) in s.iter().enumerate() {
+        match c {
+            b'\\' if is_escape(&s[i..]) => hex(out, b"\\", c),
+            0x20..=0x7e => out.push(c),
+            0x80.. if clean => out.push(c),
+            _ if kept(c) => out.push(c),
+            _ => hex(out, b"\\", c),
+        }
+    }
+}
+
+/// Whether `\xNN` stands at the start, as [`column_text`] writes it.
+fn is_escape(s: &[u8]) -> bool {
+    let digit = |c: u8| HEX.contains(&c);
+    matches!(s, [b'\\', b'x', a, b, ..] if digit(*a) && digit(*b))
+}
+
+/// The bytes of a string that [`column_text`] wrote.
+pub fn column_bytes(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.windows(4).any(is_escape) {
+        return Cow::Borrowed(text);
+    }
+    let value = |c: u8| if c.is_ascii_digit() { c - b'0' } else { c - b'a' + 10 };
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, behind)) = rest.split_first() {
+        if let [_, _, a, b, after @ ..] = rest
+            && is_escape(rest)
+        {
+            out.push(value(*a) << 4 | value(*b));
+            rest = after;
+        } else {
+            out.push(first);
+            rest = behind;
+        }
+    }
+    Cow::Owned(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,7 +210,31 @@ mod tests {
         assert_eq!(json("é\n".as_bytes()), "é\\n");
     }
 
+    #[test]
+    fn columns_hold_the_text_of_json() {
+        let text = |s: &[u8]| {
+            let mut out = Vec::new();
+            column_text(s, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(text(b"C:\\xyz\n"), "C:\\xyz\n");
+        assert_eq!(text(b"\xc3\xa9\x01"), "\\xc3\\xa9\\x01");
+        assert_eq!(text("é\n".as_bytes()), "é\n");
+        assert_eq!(text(b"\\x41"), "\\x5cx41");
+        assert_eq!(text(b"\\x4\x01"), "\\x4\\x01");
+    }
+
     proptest! {
+        #[test]
+        fn column_text_is_utf8_and_gives_back_its_bytes(
+            s in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'\\'), Just(b'x'), Just(b'4')], 0..40)
+        ) {
+            let mut out = Vec::new();
+            column_text(&s, &mut out);
+            prop_assert!(std::str::from_utf8(&out).is_ok());
+            prop_assert_eq!(&column_bytes(&out)[..], &s[..]);
+        }
+
         #[test]
         fn output_is_one_clean_field(s: Vec<u8>) {
             let t = tsv(&s, true);

@@ -5,12 +5,14 @@ mod stream;
 use std::cell::Cell;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gannet_base::Time;
 
 use crate::buffer::Buffer;
 use crate::buffer::PIECE;
 use crate::buffer::format;
+use crate::buffer::replay;
 use crate::collect::CHUNK;
 use crate::collect::CHUNK_REST;
 use crate::collect::COPIED;
@@ -19,6 +21,10 @@ use crate::collect::Rows;
 use crate::collect::Shape;
 use crate::collect::Turns;
 use crate::json::JsonTimes;
+use crate::packed::Output;
+use crate::packed::PackedRows;
+use crate::packed::PackedStream;
+use crate::packed::PackedWriter;
 use crate::row::Cut;
 use crate::row::Row;
 use crate::row::slot;
@@ -36,6 +42,8 @@ pub enum Format {
     Tsv,
     /// One JSON object a line.
     Json(JsonTimes),
+    /// [Packed](crate::PackedRows) values, for the [outputs](Options::outputs).
+    Packed,
 }
 
 /// How and where logs are written.
@@ -43,8 +51,12 @@ pub enum Format {
 pub struct Options {
     /// Folder of the log files; it must exist. `None` formats the rows and throws them away.
     pub dir: Option<PathBuf>,
-    /// Text format.
+    /// Format of the rows: one text format alone, or packed for the outputs.
     pub format: Format,
+    /// What is made of packed rows, in each of these ways.
+    pub outputs: Vec<Arc<dyn Output>>,
+    /// Extension of text files; `log` if there is none.
+    pub extension: Option<&'static str>,
     /// Streams to write.
     pub selection: Selection,
     /// Optional columns to write, by name.
@@ -87,6 +99,8 @@ pub struct Logs {
     slots: [u8; SLOTS],
     now: Time,
     error: Option<io::Error>,
+    /// What takes packed rows.
+    writers: Vec<Box<dyn PackedWriter>>,
     /// Length of a buffer at which something is to be done about it.
     full_at: usize,
     /// Rows are not written but collected, with this key.
@@ -104,6 +118,7 @@ impl Logs {
     /// Nothing is opened before the first row.
     pub fn new(options: Options) -> Self {
         Self {
+            writers: options.outputs.iter().map(|output| output.open(&options)).collect(),
             full_at: if options.tap.is_some() { 0 } else { PIECE },
             options,
             streams: Vec::new(),
@@ -122,6 +137,7 @@ impl Logs {
     /// for one of several parts of an analysis, whose rows are [taken](Self::take) and
     /// [added](Self::add_at) to the logs of the whole.
     pub fn collecting(options: Options) -> Self {
+        let options = Options { outputs: Vec::new(), ..options };
         Self { key: Some(Key::default()), full_at: 0, ..Self::new(options) }
     }
 
@@ -304,6 +320,20 @@ impl Logs {
         Some(cut)
     }
 
+    /// Writes packed rows of one stream in the format of these logs: rows of another run, or of a stream
+    /// that is declared at run time. They have the stream's columns but for optional ones that are not written.
+    pub fn write_packed(&mut self, shape: Shape, opened: Time, rows: PackedRows<'_>) {
+        let i = self.stream(slot(shape.path), shape, opened);
+        for row in rows {
+            let Some(stream) = self.streams.get_mut(i).filter(|s| s.enabled) else { return };
+            stream.rows += 1;
+            replay(self.options.format, &stream.fields, row, &mut stream.buffer);
+            if stream.buffer.len() >= self.full_at {
+                self.filled(i);
+            }
+        }
+    }
+
     /// A buffer goes to its file, or a row to the others that are collected.
     #[inline(never)]
     fn filled(&mut self, i: usize) {
@@ -327,6 +357,17 @@ impl Logs {
         let stream = &mut self.streams[i];
         if let Some(tap) = &self.options.tap {
             tap.add(stream.shape, stream.buffer.bytes());
+            stream.bytes += stream.buffer.len() as u64;
+            stream.buffer.clear();
+        } else if self.options.format == Format::Packed {
+            let Stream { path, ref fields, opened, shape, .. } = *stream;
+            let packed = PackedStream { path, fields, opened, shape };
+            for writer in &mut self.writers {
+                let rows = PackedRows::new(stream.buffer.bytes());
+                if let Err(e) = writer.write(&packed, rows) {
+                    self.error.get_or_insert(e);
+                }
+            }
             stream.bytes += stream.buffer.len() as u64;
             stream.buffer.clear();
         } else {
@@ -356,6 +397,18 @@ impl Logs {
 
     /// Writes footers and everything that is still buffered.
     pub fn close(&mut self) -> io::Result<()> {
+        if self.options.format == Format::Packed {
+            for i in 0..self.streams.len() {
+                if self.streams[i].enabled {
+                    self.flush(i);
+                }
+            }
+            for writer in &mut self.writers {
+                if let Err(e) = writer.close(self.now) {
+                    self.error.get_or_insert(e);
+                }
+            }
+        }
         let now = stamp(self.now);
         for stream in self.streams.iter_mut().filter(|s| s.enabled) {
             if self.options.format == Format::Tsv && self.options.tap.is_none() {
@@ -394,15 +447,16 @@ impl Logs {
         let enabled = self.options.selection.has(path, opt_in);
         let mut buffer = Buffer::default();
         let is_filed = self.key.is_none() && self.options.tap.is_none();
+        let mut fields = fields.all();
+        fields.retain(|f| !f.optional || self.options.has_column(f.name));
         if enabled && is_filed && self.options.format == Format::Tsv {
-            let mut fields = fields();
-            fields.retain(|f| !f.optional || self.options.has_column(f.name));
             buffer.extend(&header(path, &fields, opened));
         }
         let i = self.streams.len();
         let mut stream = Stream {
             path,
             shape,
+            fields,
             enabled,
             file: None,
             buffer,
@@ -411,7 +465,7 @@ impl Logs {
             rows: 0,
             bytes: 0,
         };
-        if enabled && is_filed {
+        if enabled && is_filed && self.options.format != Format::Packed {
             stream.create(&self.options, &mut self.error);
         }
         self.streams.push(stream);

@@ -31,6 +31,8 @@ pub struct Limits {
 impl Limits {
     /// Zeek's defaults: 4,096 bytes, 100 elements.
     pub const DEFAULT: Self = Self { string: 4096, elements: 100 };
+    /// Nothing is cut: for rows that were cut before.
+    pub const NONE: Self = Self { string: usize::MAX, elements: usize::MAX };
 }
 
 /// What of a row had to be cut to its [`Limits`].

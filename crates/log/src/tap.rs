@@ -74,6 +74,6 @@ impl Tapped {
 
     /// Its columns, optional ones among them.
     pub fn fields(&self, stream: u32) -> Vec<Field> {
-        self.shapes.get(stream as usize).map_or_else(Vec::new, |shape| (shape.fields)())
+        self.shapes.get(stream as usize).map_or_else(Vec::new, |shape| shape.fields.all())
     }
 }

@@ -108,6 +108,14 @@ impl<'a> Room<'a> {
         place.map(|place| self.at += fill(place) as u32).is_some()
     }
 
+    /// Puts bytes in the place of the first ones.
+    #[inline(always)]
+    pub(crate) fn replace_first<const N: usize>(&mut self, bytes: [u8; N]) {
+        if let Some(first) = self.bytes.first_chunk_mut() {
+            *first = bytes;
+        }
+    }
+
     /// Puts a byte in the place of the last one.
     #[inline(always)]
     pub(crate) fn replace_last(&mut self, byte: u8) {

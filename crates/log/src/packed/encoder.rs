@@ -1,0 +1,237 @@
+//! Writers of packed rows.
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Time;
+
+use super::Cell;
+use super::OTHER;
+use super::PREFIX;
+use super::UNSET;
+use super::VALUE;
+use crate::row::Cut;
+use crate::row::Limits;
+use crate::text::Room;
+use crate::text::Sink;
+use crate::text::append;
+use crate::value::Encoder;
+use crate::value::Value;
+
+/// Writes a row as packed values.
+pub struct PackedEncoder<'a> {
+    out: Room<'a>,
+    limits: Limits,
+    cut: Cut,
+}
+
+impl<'a> PackedEncoder<'a> {
+    /// A row is written to `room`; call [`finish`](Self::finish) after the last column.
+    #[inline(always)]
+    pub fn new(room: &'a mut [u8], limits: Limits) -> Self {
+        let mut out = Room::new(room);
+        out.put([0; PREFIX], PREFIX);
+        Self { out, limits, cut: Cut::default() }
+    }
+
+    /// Ends the row, returning its length and what had to be cut to its limit; `None` if there was
+    /// not enough room: then it is to be written anew with more.
+    #[inline(always)]
+    pub fn finish(mut self) -> Option<(usize, Cut)> {
+        let len = self.out.written()?;
+        self.out.replace_first(((len - PREFIX) as u32).to_le_bytes());
+        Some((len, self.cut))
+    }
+
+    /// A mark and eight bytes.
+    #[inline(always)]
+    fn word(&mut self, mark: u8, v: u64) {
+        self.out.put([mark], 1);
+        self.out.put(v.to_le_bytes(), 8);
+    }
+
+    #[inline(always)]
+    fn text(&mut self, mark: u8, v: &[u8]) {
+        self.out.with(|room, at| text(room, at, mark, v));
+    }
+}
+
+#[inline(never)]
+fn text(room: &mut [u8], at: u32, mark: u8, v: &[u8]) -> u32 {
+    let mut out = Room::at(room, at);
+    out.put([mark], 1);
+    out.put((v.len() as u32).to_le_bytes(), 4);
+    append(&mut out, v);
+    out.place()
+}
+
+/// The four columns at once.
+#[inline(never)]
+fn conn_id(room: &mut [u8], at: u32, v: &ConnId) -> u32 {
+    let mut out = Room::at(room, at);
+    for (host, port) in [(v.orig_h, v.orig_p), (v.resp_h, v.resp_p)] {
+        out.put([VALUE], 1);
+        out.put(host.octets(), 16);
+        out.put([VALUE], 1);
+        out.put(u64::from(port).to_le_bytes(), 8);
+    }
+    out.place()
+}
+
+impl Encoder for PackedEncoder<'_> {
+    #[inline(always)]
+    fn field<V: Value>(&mut self, _name: &'static str, value: &V) {
+        if value.is_unset() {
+            return self.out.put([UNSET], 1);
+        }
+        value.put(self);
+    }
+
+    #[inline(always)]
+    fn bool(&mut self, v: bool) {
+        self.out.put([VALUE, u8::from(v)], 2);
+    }
+
+    #[inline(always)]
+    fn count(&mut self, v: u64) {
+        self.word(VALUE, v);
+    }
+
+    #[inline(always)]
+    fn int(&mut self, v: i64) {
+        self.word(VALUE, v as u64);
+    }
+
+    #[inline(always)]
+    fn double(&mut self, v: f64) {
+        self.word(VALUE, v.to_bits());
+    }
+
+    #[inline(always)]
+    fn time(&mut self, v: Time) {
+        self.word(VALUE, v.as_nanos() as u64);
+    }
+
+    #[cold]
+    fn far_time(&mut self, seconds: f64) {
+        self.word(OTHER, seconds.to_bits());
+    }
+
+    #[inline(always)]
+    fn interval(&mut self, v: Interval) {
+        self.word(VALUE, v.as_nanos() as u64);
+    }
+
+    #[inline(always)]
+    fn addr(&mut self, v: Addr) {
+        self.out.put([VALUE], 1);
+        self.out.put(v.octets(), 16);
+    }
+
+    #[inline(always)]
+    fn conn_id(&mut self, v: &ConnId) {
+        self.out.with(|room, at| conn_id(room, at, v));
+    }
+
+    #[inline(always)]
+    fn string(&mut self, v: &[u8]) {
+        let n = v.len().min(self.limits.string);
+        self.cut.strings |= n < v.len();
+        self.text(VALUE, &v[..n]);
+    }
+
+    #[inline(always)]
+    fn plain(&mut self, v: &[u8]) {
+        self.text(OTHER, v);
+    }
+
+    #[inline(always)]
+    fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>) {
+        let n = v.len().min(self.limits.elements);
+        self.cut.lists |= n < v.len();
+        self.out.put([VALUE], 1);
+        self.out.put((n as u32).to_le_bytes(), 4);
+        for element in v.take(n) {
+            if element.is_unset() { self.out.put([UNSET], 1) } else { element.put(self) }
+        }
+    }
+}
+
+/// Makes packed rows of values whose types are known only at run time.
+///
+/// The values come in the order of the columns. A row ends with [`end`](Self::end), and all of them are in
+/// [`rows`](Self::rows).
+#[derive(Clone, Debug, Default)]
+pub struct RowPacker {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl RowPacker {
+    /// Begins a row.
+    pub fn begin(&mut self) {
+        self.start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; PREFIX]);
+    }
+
+    /// One value.
+    pub fn push(&mut self, cell: &Cell<'_>) {
+        let out = &mut self.bytes;
+        match *cell {
+            Cell::Unset => out.push(UNSET),
+            Cell::Bool(v) => out.extend_from_slice(&[VALUE, u8::from(v)]),
+            Cell::Count(v) => word(out, VALUE, v),
+            Cell::Int(v) => word(out, VALUE, v as u64),
+            Cell::Double(v) => word(out, VALUE, v.to_bits()),
+            Cell::Time(v) => word(out, VALUE, v.as_nanos() as u64),
+            Cell::FarTime(v) => word(out, OTHER, v.to_bits()),
+            Cell::Interval(v) => word(out, VALUE, v.as_nanos() as u64),
+            Cell::Addr(v) => {
+                out.push(VALUE);
+                out.extend_from_slice(&v.octets());
+            }
+            Cell::String(v) => pack_text(out, VALUE, v),
+            Cell::Plain(v) => pack_text(out, OTHER, v),
+            Cell::List(list) => {
+                self.push_list(list.len());
+                list.for_each(|element| self.push(&element));
+            }
+        }
+    }
+
+    /// A set or vector, whose elements follow as values.
+    pub fn push_list(&mut self, elements: usize) {
+        self.bytes.push(VALUE);
+        self.bytes.extend_from_slice(&(elements as u32).to_le_bytes());
+    }
+
+    /// Ends the row.
+    pub fn end(&mut self) {
+        let len = self.bytes.len().saturating_sub(self.start + PREFIX) as u32;
+        if let Some(place) = self.bytes.get_mut(self.start..self.start + PREFIX) {
+            place.copy_from_slice(&len.to_le_bytes());
+        }
+    }
+
+    /// All rows since the last [`clear`](Self::clear).
+    pub fn rows(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Forgets all rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.start = 0;
+    }
+}
+
+fn word(out: &mut Vec<u8>, mark: u8, v: u64) {
+    out.push(mark);
+    out.extend_from_slice(&v.to_le_bytes());
+}
+
+fn pack_text(out: &mut Vec<u8>, mark: u8, v: &[u8]) {
+    out.push(mark);
+    out.extend_from_slice(&(v.len() as u32).to_le_bytes());
+    out.extend_from_slice(v);
+}

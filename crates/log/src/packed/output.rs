@@ -1,0 +1,86 @@
+//! Who takes packed rows.
+
+use std::fmt;
+use std::io;
+
+use gannet_base::Time;
+
+use super::PackedRows;
+use crate::collect::Fields;
+use crate::collect::Shape;
+use crate::logs::Format;
+use crate::logs::Logs;
+use crate::logs::Options;
+use crate::row::Field;
+
+/// A stream whose packed rows are written.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedStream<'a> {
+    /// Its name.
+    pub path: &'static str,
+    /// The columns that each row has, in order.
+    pub fields: &'a [Field],
+    /// Packet time at the first row.
+    pub opened: Time,
+    pub(crate) shape: Shape,
+}
+
+impl<'a> PackedStream<'a> {
+    /// A stream that was not written by [`Logs`]: rows that were read, or one that is declared at run time.
+    pub fn new(
+        path: &'static str,
+        fields: &'static [Field],
+        opened: Time,
+    ) -> PackedStream<'static> {
+        let shape = Shape { path, opt_in: false, fields: Fields::Listed(fields) };
+        PackedStream { path, fields, opened, shape }
+    }
+}
+
+/// Takes the packed rows of all streams.
+///
+/// The rows of one stream come in order, in pieces whose borders mean nothing. What is made of them must not
+/// depend on how pieces of different streams follow each other: that differs from one number of threads to another.
+pub trait PackedWriter: Send {
+    /// Takes some rows of a stream.
+    fn write(&mut self, stream: &PackedStream<'_>, rows: PackedRows<'_>) -> io::Result<()>;
+    /// Completes all files; packet time is `now`.
+    fn close(&mut self, now: Time) -> io::Result<()>;
+}
+
+/// Makes writers of packed rows, one for each run of the analysis.
+pub trait Output: Send + Sync + fmt::Debug {
+    /// Of a run with these options.
+    fn open(&self, options: &Options) -> Box<dyn PackedWriter>;
+}
+
+/// Text files among several formats.
+#[derive(Clone, Copy, Debug)]
+pub struct TextOutput {
+    /// Their format.
+    pub format: Format,
+    /// Their extension: `log` if there is none.
+    pub extension: Option<&'static str>,
+}
+
+impl Output for TextOutput {
+    fn open(&self, options: &Options) -> Box<dyn PackedWriter> {
+        let Self { format, extension } = *self;
+        let outputs = Vec::new();
+        Box::new(TextWriter(Logs::new(Options { format, extension, outputs, ..options.clone() })))
+    }
+}
+
+struct TextWriter(Logs);
+
+impl PackedWriter for TextWriter {
+    fn write(&mut self, stream: &PackedStream<'_>, rows: PackedRows<'_>) -> io::Result<()> {
+        self.0.write_packed(stream.shape, stream.opened, rows);
+        self.0.check()
+    }
+
+    fn close(&mut self, now: Time) -> io::Result<()> {
+        self.0.set_time(now);
+        self.0.close()
+    }
+}

@@ -1,0 +1,211 @@
+//! Readers of packed rows.
+
+use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+
+use super::OTHER;
+use super::PREFIX;
+use super::UNSET;
+use super::VALUE;
+use crate::value::Type;
+
+/// What the values of a column, or the elements of its lists, are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `bool`.
+    Bool,
+    /// `count`.
+    Count,
+    /// `int`.
+    Int,
+    /// `double`.
+    Double,
+    /// `time`.
+    Time,
+    /// `interval`.
+    Interval,
+    /// `addr`.
+    Addr,
+    /// `port`.
+    Port,
+    /// `string`, `enum` and everything that is logged as text.
+    Text,
+}
+
+impl Kind {
+    /// Of a column's values, or of the elements of its lists.
+    pub fn of(ty: Type) -> Self {
+        let (Type::Scalar(name) | Type::Set(name) | Type::Vector(name)) = ty;
+        match name {
+            "bool" => Self::Bool,
+            "count" => Self::Count,
+            "int" => Self::Int,
+            "double" => Self::Double,
+            "time" => Self::Time,
+            "interval" => Self::Interval,
+            "addr" => Self::Addr,
+            "port" => Self::Port,
+            _ => Self::Text,
+        }
+    }
+}
+
+/// One value of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// None.
+    Unset,
+    /// `bool`.
+    Bool(bool),
+    /// `count` and `port`.
+    Count(u64),
+    /// `int`.
+    Int(i64),
+    /// `double`.
+    Double(f64),
+    /// `time`.
+    Time(Time),
+    /// A time that [`Time`] does not reach, in seconds since 1970.
+    FarTime(f64),
+    /// `interval`.
+    Interval(Interval),
+    /// `addr`.
+    Addr(Addr),
+    /// Bytes from the wire.
+    String(&'a [u8]),
+    /// Text that needs no escaping.
+    Plain(&'a [u8]),
+    /// `set` or `vector`.
+    List(List<'a>),
+}
+
+/// The elements of a set or vector. Its bytes are known to be sound only as far as they were read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct List<'a> {
+    kind: Kind,
+    left: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Iterator for List<'a> {
+    type Item = Cell<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Cell<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        Some(cell(&mut self.bytes, self.kind).unwrap_or(Cell::Unset))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for List<'_> {}
+
+/// The rows of a buffer, each without the length before it.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedRows<'a>(&'a [u8]);
+
+impl<'a> PackedRows<'a> {
+    /// All rows of a buffer.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes of the rows that are left.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.0
+    }
+}
+
+impl<'a> Iterator for PackedRows<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (len, rest) = self.0.split_first_chunk::<PREFIX>()?;
+        let (row, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        self.0 = rest;
+        Some(row)
+    }
+}
+
+/// The values of a row, each read as the column that it is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Cells<'a>(&'a [u8]);
+
+impl<'a> Cells<'a> {
+    /// Of a row as [`PackedRows`] gives it.
+    #[inline]
+    pub fn new(row: &'a [u8]) -> Self {
+        Self(row)
+    }
+
+    /// The next value, a single one. Of a row that is too short all others are unset.
+    #[inline(always)]
+    pub fn scalar(&mut self, kind: Kind) -> Cell<'a> {
+        cell(&mut self.0, kind).unwrap_or(Cell::Unset)
+    }
+
+    /// The next value, a list.
+    #[inline]
+    pub fn list(&mut self, kind: Kind) -> Option<List<'a>> {
+        list(&mut self.0, kind)
+    }
+
+    /// The next value, a list where the type is one.
+    pub fn of(&mut self, ty: Type) -> Cell<'a> {
+        let kind = Kind::of(ty);
+        match ty {
+            Type::Scalar(_) => self.scalar(kind),
+            Type::Set(_) | Type::Vector(_) => self.list(kind).map_or(Cell::Unset, Cell::List),
+        }
+    }
+}
+
+#[inline(always)]
+fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = from.split_first_chunk::<N>()?;
+    *from = rest;
+    Some(*first)
+}
+
+#[inline(always)]
+fn cell<'a>(from: &mut &'a [u8], kind: Kind) -> Option<Cell<'a>> {
+    let [mark] = take(from)?;
+    if mark == UNSET {
+        return Some(Cell::Unset);
+    }
+    let word = |from: &mut &'a [u8]| take(from).map(u64::from_le_bytes);
+    Some(match kind {
+        Kind::Bool => Cell::Bool(take::<1>(from)? != [0]),
+        Kind::Count | Kind::Port => Cell::Count(word(from)?),
+        Kind::Int => Cell::Int(word(from)? as i64),
+        Kind::Double => Cell::Double(f64::from_bits(word(from)?)),
+        Kind::Time if mark == OTHER => Cell::FarTime(f64::from_bits(word(from)?)),
+        Kind::Time => Cell::Time(Time::from_nanos(word(from)? as i64)),
+        Kind::Interval => Cell::Interval(Interval::from_nanos(word(from)? as i64)),
+        Kind::Addr => Cell::Addr(Addr::from_slice(&take::<16>(from)?)?),
+        Kind::Text => {
+            let len = u32::from_le_bytes(take(from)?) as usize;
+            let (text, rest) = from.split_at_checked(len)?;
+            *from = rest;
+            if mark == OTHER { Cell::Plain(text) } else { Cell::String(text) }
+        }
+    })
+}
+
+fn list<'a>(from: &mut &'a [u8], kind: Kind) -> Option<List<'a>> {
+    let [mark] = take(from)?;
+    if mark != VALUE {
+        return None;
+    }
+    let left = u32::from_le_bytes(take(from)?) as usize;
+    let list = List { kind, left: left.min(from.len()), bytes: from };
+    let mut all = list;
+    all.by_ref().for_each(drop);
+    *from = all.bytes;
+    Some(list)
+}

@@ -1,0 +1,265 @@
+//! Packed rows against the rows that they were made of.
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Time;
+use proptest::prelude::*;
+
+use super::*;
+use crate::Date;
+use crate::Enum;
+use crate::Extra;
+use crate::Format;
+use crate::JsonEncoder;
+use crate::JsonTimes;
+use crate::Key;
+use crate::Logs;
+use crate::Options;
+use crate::Port;
+use crate::Row;
+use crate::Set;
+use crate::Shape;
+use crate::TsvEncoder;
+use crate::Type;
+use crate::Vector;
+
+crate::row! {
+    /// For the tests.
+    struct Sample<'a> = "sample" {
+        /// When.
+        ts: Option<Time> = "ts",
+        /// Who.
+        id: Option<ConnId> = "id",
+        /// Text.
+        text: Option<&'a [u8]> = "text",
+        /// A name.
+        kind: Enum = "kind",
+        /// Many of them.
+        texts: Set<&'a [u8]> = "texts",
+        /// Spans.
+        spans: Vector<Option<Interval>> = "spans",
+        /// Ports.
+        ports: Option<Set<Port>> = "ports",
+        /// A share.
+        share: f64 = "share",
+        /// A number.
+        n: i64 = "n",
+        /// Any year.
+        date: Date = "date",
+        /// Whether.
+        is: bool = "is",
+        /// Only where it is asked for.
+        more: Extra<u64> = "more",
+    }
+}
+
+fn id() -> ConnId {
+    let [orig_h, resp_h] = [[10, 0, 0, 1], [192, 0, 2, 7]].map(Addr::v4);
+    ConnId { orig_h, orig_p: 1024, resp_h, resp_p: 65535 }
+}
+
+fn packed(row: &impl Row) -> Vec<u8> {
+    let mut room = vec![0; 1 << 16];
+    let mut e = PackedEncoder::new(&mut room, Sample::LIMITS);
+    row.encode(&mut e);
+    let (n, _) = e.finish().unwrap();
+    room.truncate(n);
+    room
+}
+
+fn tsv(write: impl FnOnce(&mut TsvEncoder<'_>)) -> Vec<u8> {
+    let mut room = vec![0; 1 << 16];
+    let mut e = TsvEncoder::new(&mut room, Sample::LIMITS);
+    write(&mut e);
+    let (n, _) = e.finish().unwrap();
+    room.truncate(n);
+    room
+}
+
+fn json(times: JsonTimes, write: impl FnOnce(&mut JsonEncoder<'_>)) -> Vec<u8> {
+    let mut room = vec![0; 1 << 16];
+    let mut e = JsonEncoder::new(&mut room, Sample::LIMITS, times);
+    write(&mut e);
+    let (n, _) = e.finish().unwrap();
+    room.truncate(n);
+    room
+}
+
+fn fields() -> Vec<crate::Field> {
+    let mut fields = Sample::fields();
+    fields.retain(|f| !f.optional);
+    fields
+}
+
+proptest! {
+    /// What is written of a packed row is what is written of the row, in all formats; and values that are packed
+    /// one by one make the same bytes.
+    #[test]
+    fn packed_rows_are_written_as_rows(
+        ts: Option<i64>, has_id: bool, string: Option<Vec<u8>>, strings: Vec<Vec<u8>>,
+        spans: Vec<Option<u32>>, ports: Option<Vec<u16>>, share: f64, n: i64, date: i64, is: bool,
+    ) {
+        let row = Sample {
+            ts: ts.map(Time::from_nanos),
+            id: has_id.then(id),
+            text: string.as_deref(),
+            kind: Enum("A::B"),
+            texts: Set(strings.iter().map(Vec::as_slice).collect()),
+            spans: Vector(spans.iter().map(|s| s.map(|s| Interval::from_millis(i64::from(s)))).collect()),
+            ports: ports.map(|p| Set(p.into_iter().map(Port).collect())),
+            share,
+            n,
+            date: Date(date),
+            is,
+            more: Extra(None),
+        };
+        let bytes = packed(&row);
+        let rows: Vec<_> = PackedRows::new(&bytes).collect();
+        prop_assert_eq!(rows.len(), 1);
+        prop_assert_eq!(tsv(|e| row.encode(e)), tsv(|e| replay(&fields(), rows[0], e)));
+        for times in [JsonTimes::Epoch, JsonTimes::Iso8601, JsonTimes::Millis] {
+            let of_packed = json(times, |e| replay(&fields(), rows[0], e));
+            prop_assert_eq!(json(times, |e| row.encode(e)), of_packed);
+        }
+        let mut packer = RowPacker::default();
+        packer.begin();
+        let mut cells = Cells::new(rows[0]);
+        fields().iter().for_each(|f| packer.push(&cells.of(f.ty)));
+        packer.end();
+        prop_assert_eq!(packer.rows(), &bytes[..]);
+    }
+
+    /// Bytes that are no packed rows end the reading: no panic.
+    #[test]
+    fn any_bytes_are_read(bytes: Vec<u8>) {
+        for row in PackedRows::new(&bytes) {
+            let mut cells = Cells::new(row);
+            for ty in [Type::Scalar("string"), Type::Set("string"), Type::Vector("addr"), Type::Scalar("time")] {
+                if let Cell::List(list) = cells.of(ty) {
+                    prop_assert!(list.count() <= bytes.len());
+                }
+            }
+        }
+    }
+}
+
+/// Keeps what it is given.
+#[derive(Debug)]
+struct Keep(std::sync::mpsc::Sender<(String, Vec<u8>)>);
+
+impl Output for Keep {
+    fn open(&self, _: &Options) -> Box<dyn PackedWriter> {
+        Box::new(Self(self.0.clone()))
+    }
+}
+
+impl PackedWriter for Keep {
+    fn write(&mut self, stream: &PackedStream<'_>, rows: PackedRows<'_>) -> std::io::Result<()> {
+        let names: Vec<_> = stream.fields.iter().map(|f| f.name).collect();
+        let _ =
+            self.0.send((format!("{} {}", stream.path, names.join(" ")), rows.bytes().to_vec()));
+        Ok(())
+    }
+
+    fn close(&mut self, now: Time) -> std::io::Result<()> {
+        let _ = self.0.send((format!("closed {now:?}"), Vec::new()));
+        Ok(())
+    }
+}
+
+crate::row! {
+    /// For the tests.
+    struct Number = "number" {
+        /// It.
+        n: u64 = "n",
+        /// Only where it is asked for.
+        more: Extra<u64> = "more",
+    }
+}
+
+#[test]
+fn outputs_get_all_rows_in_order() {
+    let (send, kept) = std::sync::mpsc::channel();
+    let options = Options {
+        format: Format::Packed,
+        outputs: vec![std::sync::Arc::new(Keep(send))],
+        ..Options::default()
+    };
+    let mut whole = Logs::new(options.clone());
+    // Every second row comes from a part.
+    let mut part = Logs::collecting(options);
+    for n in 0..20_000 {
+        let row = Number { n, more: Extra(None) };
+        part.set_key(Key { packet: n, due: Time::MAX, tie: 0 });
+        part.write(&row);
+        if n % 1_000 == 999 {
+            for rows in part.take() {
+                let place = whole.place(&rows);
+                whole.add_at(place, &rows, 0..rows.marks.len());
+            }
+        }
+    }
+    whole.close().unwrap();
+    drop((whole, part));
+    let all: Vec<_> = kept.iter().collect();
+    let (last, pieces) = all.split_last().unwrap();
+    assert!(last.0.starts_with("closed") && pieces.len() > 2);
+    let mut next = 0;
+    for (name, bytes) in pieces {
+        assert_eq!(name, "number n");
+        for row in PackedRows::new(bytes) {
+            assert_eq!(Cells::new(row).scalar(Kind::Count), Cell::Count(next));
+            next += 1;
+        }
+    }
+    assert_eq!(next, 20_000);
+}
+
+#[test]
+fn text_of_packed_rows_is_the_text_of_rows() {
+    let dir = std::env::temp_dir().join(format!("gannet-log-{}-packed", std::process::id()));
+    let write = |name: &str, format, outputs: Vec<std::sync::Arc<dyn Output>>| {
+        let dir = dir.join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut logs = Logs::new(Options { dir: Some(dir), format, outputs, ..Options::default() });
+        logs.set_time(Time::from_secs(86_400));
+        for n in 0..20_000 {
+            logs.write(&Number { n, more: Extra(None) });
+        }
+        logs.set_time(Time::from_secs(172_800));
+        logs.close().unwrap();
+    };
+    let json = Format::Json(JsonTimes::Epoch);
+    write("tsv", Format::Tsv, Vec::new());
+    write("json", json, Vec::new());
+    let both: [std::sync::Arc<dyn Output>; 2] = [
+        std::sync::Arc::new(TextOutput { format: Format::Tsv, extension: None }),
+        std::sync::Arc::new(TextOutput { format: json, extension: Some("json") }),
+    ];
+    write("both", Format::Packed, both.to_vec());
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    assert_eq!(read("tsv/number.log"), read("both/number.log"));
+    assert_eq!(read("json/number.log"), read("both/number.json"));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn streams_may_be_declared_at_run_time() {
+    let field = |name, ty| crate::Field { name, ty, doc: "", optional: false };
+    let fields = vec![field("ts", Type::Scalar("time")), field("hosts", Type::Set("addr"))];
+    let shape =
+        Shape { path: "made_up", opt_in: false, fields: crate::Fields::Listed(Vec::leak(fields)) };
+    let mut packer = RowPacker::default();
+    packer.begin();
+    packer.push(&Cell::Time(Time::from_secs(3)));
+    packer.push_list(2);
+    packer.push(&Cell::Addr(Addr::v4([10, 0, 0, 1])));
+    packer.push(&Cell::Addr(Addr::v4([10, 0, 0, 2])));
+    packer.end();
+    let mut logs = Logs::new(Options::default());
+    logs.write_packed(shape, Time::ZERO, PackedRows::new(packer.rows()));
+    let is = String::from_utf8_lossy(logs.pending("made_up")).into_owned();
+    let end = "#fields\tts\thosts\n#types\ttime\tset[addr]\n3.000000\t10.0.0.1,10.0.0.2\n";
+    assert!(is.ends_with(end), "{is}");
+}

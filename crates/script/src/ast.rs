@@ -1,0 +1,444 @@
+//! The typed, resolved AST.
+//!
+//! Every node carries its type; names are resolved to globals and locals, fields to offsets; each conversion that Zeek makes is a
+//! node of its own ([`ExprKind::Coerce`]). Nodes keep what Zeek's text of them shows (written parentheses, canonical operand order), because
+//! messages and printed functions contain it.
+
+use std::rc::Rc;
+
+use crate::ids::{Arena, BodyId, ExprId, FuncId, GlobalId, LocalId, Name, StmtId, TypeId};
+use crate::literal::Literal;
+use crate::source::Span;
+use crate::types::{Attrs, Flavor};
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Its type. [`TypeId::ERROR`] after an error, which was reported.
+    pub ty: TypeId,
+    /// Where it was written.
+    pub span: Span,
+    /// Whether parentheses were written around it.
+    pub paren: bool,
+}
+
+/// Kinds of expressions.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// After an error.
+    Error,
+    /// A constant.
+    Literal(Literal),
+    /// A type as a value; the expression's type is [`crate::types::Type::Type`].
+    TypeValue(TypeId),
+    /// `_`, on the left side only.
+    Blank,
+    /// A local of the body that the expression is in: variable, parameter or capture; with its name.
+    Local(LocalId, Name),
+    /// A global variable, constant, option or function.
+    Global(GlobalId),
+    /// An operator with one operand.
+    Unary(UnaryOp, ExprId),
+    /// An operator with two operands, which have the types that the operator needs: numbers are of the same type,
+    /// or time and interval as [`BinaryOp`] says. Where the result is a vector, operands that are vectors are
+    /// taken element by element.
+    Binary(BinaryOp, ExprId, ExprId),
+    /// `a ? b : c`; element by element where `a` is a vector.
+    Conditional(ExprId, ExprId, ExprId),
+    /// `k in t`, one key expression per index type; a list of one otherwise. `!in` is a [`UnaryOp::Not`] around it.
+    In(ExprId, ExprId),
+    /// `t[k1, k2]` on tables, `v[i]` on vectors, `s[i]` on strings, `a[..]` on `any` holding a list. The operands are the base and the index: a
+    /// [`ExprKind::List`] for tables.
+    Index(ExprId, ExprId),
+    /// `v[a:b]`, `s[a:b]`: base, from, to. What was not written is 0 or `|base|`.
+    Slice(ExprId, ExprId, ExprId),
+    /// `r$f`: record and offset.
+    Field(ExprId, u32),
+    /// `r?$f`: record and offset.
+    HasField(ExprId, u32),
+    /// `$f = e` outside of a record constructor that takes it.
+    FieldAssign(Name, ExprId),
+    /// `[$a=1, $b=2]`, `record($a=1)` or `R($a=1)`. For a plain one the type is an anonymous record of exactly these fields.
+    Record(RecordConstructor),
+    /// `table([k]=v, …)`, also of a `{ … }`. Keys are complete: products are expanded.
+    Table(TableConstructor),
+    /// `set(k, …)`, also of a `{ … }`.
+    Set(SetConstructor),
+    /// `vector(e, …)`.
+    Vector(Vec<ExprId>),
+    /// `a, b`: the index of a table, arguments, a `{ … }` before its use is known.
+    List(Vec<ExprId>),
+    /// `left = right`. `left` is a local, a global, [`ExprKind::Index`], [`ExprKind::Field`], or a [`ExprKind::List`]
+    /// of names that the right side, an `any` with a list of values, is spread over.
+    Assign(ExprId, ExprId),
+    /// `left += right` that is not arithmetic: strings, patterns, sets, tables, and vectors, to which an element or another
+    /// vector is appended ([`AddTo`]).
+    AddTo(AddTo, ExprId, ExprId),
+    /// `left -= right` on sets and tables.
+    RemoveFrom(ExprId, ExprId),
+    /// `add s[k]`; the operand is an [`ExprKind::Index`].
+    Add(ExprId),
+    /// `delete t[k]`, `delete r$f`, `delete t`.
+    Delete(ExprId),
+    /// A call of a function or of a hook by `hook f(x)`; there is one argument for each parameter, defaults among them,
+    /// save where the parameters are `va_args: any`.
+    Call(Call),
+    /// `function [captures] (params) { … }`.
+    Lambda(Rc<Lambda>),
+    /// `event f(x)` as an expression of type void: queued when it is evaluated.
+    Event(EventCall),
+    /// `schedule when { f(x) }`; the first operand is a time or an interval.
+    Schedule(ExprId, EventCall),
+    /// A conversion to the expression's type.
+    Coerce(Coercion, ExprId),
+    /// `e as T` to the expression's type.
+    Cast(ExprId),
+    /// `e is T`.
+    Is(ExprId, TypeId),
+    /// `e ?as T`.
+    CanCast(ExprId, TypeId),
+}
+
+/// Operators with one operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum UnaryOp {
+    /// `!`.
+    Not,
+    /// `~`.
+    Complement,
+    /// `-`.
+    Negative,
+    /// Unary `+`.
+    Positive,
+    /// `++x`.
+    Increment,
+    /// `--x`.
+    Decrement,
+    /// `|x|`.
+    Size,
+    /// `copy(x)`.
+    Clone,
+}
+
+/// Operators with two operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BinaryOp {
+    /// `+`: numbers, interval + interval, time + interval (and the reverse), strings.
+    Add,
+    /// `-`: numbers, intervals, time - interval, time - time, sets.
+    Subtract,
+    /// `*`: numbers, interval * number (and the reverse).
+    Multiply,
+    /// `/`: numbers, interval / number, interval / interval.
+    Divide,
+    /// `addr / count`: the subnet of that width.
+    Mask,
+    /// `%`.
+    Modulo,
+    /// `&`: counts, sets, patterns (concatenation).
+    BitAnd,
+    /// `|`: counts, sets, patterns (alternation).
+    BitOr,
+    /// `^`.
+    BitXor,
+    /// `<<`.
+    ShiftLeft,
+    /// `>>`.
+    ShiftRight,
+    /// `&&`.
+    And,
+    /// `||`.
+    Or,
+    /// `<`. `a > b` is `b < a`.
+    Less,
+    /// `<=`. `a >= b` is `b <= a`.
+    LessEqual,
+    /// `==`; a pattern is on the left.
+    Equal,
+    /// `!=`.
+    NotEqual,
+}
+
+/// What `+=` does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AddTo {
+    /// `left = left + right`: strings.
+    Concatenate,
+    /// Pattern alternation.
+    Pattern,
+    /// Elements of the right table or set.
+    Table,
+    /// One element at the end of a vector.
+    Append,
+    /// All elements of another vector.
+    AppendAll,
+    /// Numbers, times and intervals (Zeek keeps the form where it does not matter to the text): `left = left + right`.
+    Arithmetic,
+}
+
+/// Conversions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Coercion {
+    /// Between bool-free numbers: count, int, double, and to time or interval from the literal 0.
+    Arithmetic,
+    /// A vector of numbers to a vector of other numbers.
+    ArithmeticVector,
+    /// A record to another: fields by name into a new record.
+    Record,
+    /// An empty `table()` or `set()` to the type that it takes on.
+    Table,
+    /// An empty `vector()`, or one whose elements are coerced.
+    Vector,
+    /// A function whose type differs in names and attributes only.
+    Function,
+    /// Any value to `any`. Has no text.
+    ToAny,
+    /// `any` to a type, checked at run time. Has no text.
+    FromAny,
+}
+
+/// A record constructor.
+#[derive(Clone, Debug)]
+pub struct RecordConstructor {
+    /// Offsets in the expression's type, and values, in the order in which they were written.
+    pub fields: Vec<(u32, ExprId)>,
+    /// Whether a type was named: `R($a=1)`. Its other fields then take their defaults.
+    pub named: bool,
+}
+
+/// A table constructor.
+#[derive(Clone, Debug)]
+pub struct TableConstructor {
+    /// Keys, one expression per index type, and values.
+    pub entries: Vec<(Vec<ExprId>, ExprId)>,
+    /// Attributes of the table.
+    pub attrs: Attrs,
+}
+
+/// A set constructor.
+#[derive(Clone, Debug)]
+pub struct SetConstructor {
+    /// Keys, one expression per index type.
+    pub entries: Vec<Vec<ExprId>>,
+    /// Attributes of the set.
+    pub attrs: Attrs,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What is called: an expression of function type, mostly a global.
+    pub callee: ExprId,
+    /// Arguments.
+    pub args: Vec<ExprId>,
+    /// How many of them were written; defaults were added for the others.
+    pub written: u32,
+    /// Whether it stands in the condition of a `when`: only there asynchronous functions may delay.
+    pub in_when: bool,
+}
+
+/// An event with its arguments.
+#[derive(Clone, Debug)]
+pub struct EventCall {
+    /// The event; its kind is [`crate::symbols::GlobalKind::Function`].
+    pub event: GlobalId,
+    /// Arguments, one for each parameter of the canonical prototype.
+    pub args: Vec<ExprId>,
+    /// How many of them were written.
+    pub written: u32,
+}
+
+/// A lambda expression.
+#[derive(Clone, Debug)]
+pub struct Lambda {
+    /// The function, with one body.
+    pub func: FuncId,
+    /// What it captures.
+    pub captures: Vec<Capture>,
+}
+
+/// A captured variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Capture {
+    /// The local outside.
+    pub outer: LocalId,
+    /// The local inside: it keeps its value between calls of the same function value.
+    pub inner: LocalId,
+    /// Whether `copy` stands before it.
+    pub deep: bool,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    /// What it is.
+    pub kind: StmtKind,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// Kinds of statements.
+#[derive(Clone, Debug)]
+pub enum StmtKind {
+    /// Nothing, also a `local x: T;` (see [`Body::inits`]).
+    Null,
+    /// `{ … }`.
+    List(Vec<StmtId>),
+    /// An expression, its value ignored. `local x = e;` is an [`ExprKind::Assign`].
+    Expr(ExprId),
+    /// `print …`.
+    Print(Vec<ExprId>),
+    /// `if`; the last part is `else`.
+    If(ExprId, StmtId, Option<StmtId>),
+    /// `while`.
+    While(ExprId, StmtId),
+    /// `for`.
+    For(Rc<For>),
+    /// `switch`.
+    Switch(Rc<Switch>),
+    /// `return`.
+    Return(Option<ExprId>),
+    /// `break`.
+    Break,
+    /// `next`.
+    Next,
+    /// `fallthrough`.
+    Fallthrough,
+    /// `event f(x);`.
+    Event(EventCall),
+    /// `when`.
+    When(Rc<When>),
+    /// `assert e, message;`.
+    Assert(ExprId, Option<ExprId>),
+    /// `v[a:b] = w`: the [`ExprKind::Slice`] and the value.
+    SliceAssign(ExprId, ExprId),
+}
+
+/// A `for`.
+#[derive(Clone, Debug)]
+pub struct For {
+    /// Loop variables, `None` for `_`. One for vectors and strings; as many as index types for tables, or a single `None`.
+    pub vars: Vec<Option<LocalId>>,
+    /// The variable of the value.
+    pub value: Option<LocalId>,
+    /// Whether a value variable was written (`_` among them).
+    pub has_value: bool,
+    /// What is iterated.
+    pub over: ExprId,
+    /// The body.
+    pub body: StmtId,
+}
+
+/// A `switch`.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    /// What is compared.
+    pub value: ExprId,
+    /// The cases in order; control falls through where a body ends in `fallthrough`.
+    pub cases: Vec<Case>,
+}
+
+/// A case of a `switch`.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Labels: constants, coerced to the type of the value.
+    pub values: Vec<ExprId>,
+    /// Labels: types, with the variable that takes the value (`type T as x`).
+    pub types: Vec<(TypeId, Option<LocalId>)>,
+    /// Whether it is (also) `default`.
+    pub default: bool,
+    /// What is run: a [`StmtKind::List`].
+    pub body: StmtId,
+}
+
+/// A `when`. Condition, body and timeout body are one hidden closure with a frame of its own.
+#[derive(Clone, Debug)]
+pub struct When {
+    /// Owner of the hidden closure's frame: [`Body::stmt`] is the body of the `when`.
+    pub frame: BodyId,
+    /// Captures of the closure.
+    pub captures: Vec<Capture>,
+    /// The condition, in the closure's frame.
+    pub condition: ExprId,
+    /// The body, in the closure's frame.
+    pub body: StmtId,
+    /// The length of the timeout, in the frame of the function around it, and what is run after it, in the closure's frame.
+    pub timeout: Option<(ExprId, StmtId)>,
+    /// Whether it is `return when`.
+    pub returns: bool,
+    /// Globals that the condition names.
+    pub globals: Vec<GlobalId>,
+}
+
+/// A function, event, hook or lambda.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its full name; `lambda_…` for lambdas.
+    pub name: Name,
+    /// The global; `None` for lambdas.
+    pub global: Option<GlobalId>,
+    /// Its type.
+    pub ty: TypeId,
+    /// Function, event or hook.
+    pub flavor: Flavor,
+    /// Bodies in the order in which they run: by falling priority, then as loaded. A function has one, a built-in or
+    /// only declared function none.
+    pub bodies: Vec<BodyId>,
+}
+
+/// A body with its frame.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// Whose it is; `None` for statements at file level and for initializers.
+    pub func: Option<FuncId>,
+    /// Locals: parameters first. A [`LocalId`] is the slot.
+    pub locals: Arena<LocalId, Local>,
+    /// For each parameter of the body, in slot order, the position of its argument among the canonical parameters.
+    pub params: Vec<u32>,
+    /// Locals declared without an initializer: on entry, containers and records among them get empty values.
+    pub inits: Vec<LocalId>,
+    /// The statement.
+    pub stmt: StmtId,
+    /// `&priority`.
+    pub priority: i64,
+    /// `&group`s, the implicit one of the module not among them.
+    pub groups: Vec<Box<str>>,
+    /// The module in which it was written.
+    pub module: Name,
+    /// Header and body.
+    pub span: Span,
+    /// Other attributes.
+    pub attrs: Attrs,
+}
+
+/// A local variable.
+#[derive(Clone, Debug)]
+pub struct Local {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub ty: TypeId,
+    /// What kind it is.
+    pub kind: LocalKind,
+    /// Attributes: those of a table go with its initial value.
+    pub attrs: Attrs,
+    /// Where it was declared.
+    pub span: Span,
+}
+
+/// Kinds of locals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LocalKind {
+    /// A parameter.
+    Param,
+    /// `local`.
+    Variable,
+    /// `const`.
+    Constant,
+    /// A variable of a `for`.
+    Loop,
+    /// A capture of a lambda or `when`.
+    Capture,
+}

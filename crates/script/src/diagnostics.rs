@@ -1,0 +1,137 @@
+//! Errors and warnings, in Zeek's form: `PREFIX in LOCATION: TEXT`.
+
+use std::fmt;
+
+use crate::source::{Sources, Span};
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Severity {
+    /// Printed without a prefix.
+    Info,
+    /// `warning`.
+    Warning,
+    /// `error`: the program is not run.
+    Error,
+    /// `fatal error`: the process ends.
+    Fatal,
+    /// `internal error`: the process aborts.
+    InternalError,
+    /// `internal warning`.
+    InternalWarning,
+    /// `expression error`: an event or hook body ends.
+    ExpressionError,
+    /// `expression warning`.
+    ExpressionWarning,
+    /// `runtime error`.
+    RuntimeError,
+    /// `analyzer error`.
+    AnalyzerError,
+}
+
+impl Severity {
+    /// Zeek's prefix.
+    #[must_use]
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Info => "",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Fatal => "fatal error",
+            Self::InternalError => "internal error",
+            Self::InternalWarning => "internal warning",
+            Self::ExpressionError => "expression error",
+            Self::ExpressionWarning => "expression warning",
+            Self::RuntimeError => "runtime error",
+            Self::AnalyzerError => "analyzer error",
+        }
+    }
+
+    /// Whether the process ends with status 1 after it, or does not start to run.
+    #[must_use]
+    pub fn is_error(self) -> bool {
+        !matches!(
+            self,
+            Self::Info | Self::Warning | Self::InternalWarning | Self::ExpressionWarning
+        )
+    }
+}
+
+/// A diagnostic before it is printed.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where, for the caret.
+    pub span: Span,
+    /// Zeek's text of the place: `FILE, line N`, two joined by ` and `, a type's name; empty for none.
+    pub location: String,
+    /// What Zeek says, bytes of strings among it.
+    pub text: Vec<u8>,
+}
+
+impl Diagnostic {
+    /// Zeek's line, without a time and without its end.
+    #[must_use]
+    pub fn line(&self) -> Vec<u8> {
+        let mut line = Vec::with_capacity(self.text.len() + self.location.len() + 16);
+        let prefix = self.severity.prefix();
+        line.extend_from_slice(prefix.as_bytes());
+        if !self.location.is_empty() {
+            if !prefix.is_empty() {
+                line.extend_from_slice(b" in ");
+            }
+            line.extend_from_slice(self.location.as_bytes());
+        }
+        if !line.is_empty() {
+            line.extend_from_slice(b": ");
+        }
+        line.extend_from_slice(&self.text);
+        line
+    }
+}
+
+/// What takes diagnostics.
+pub type Sink = Box<dyn FnMut(&Diagnostic, &Sources)>;
+
+/// Where diagnostics go, and how many there were.
+pub struct Diagnostics {
+    sink: Sink,
+    /// Errors so far.
+    pub errors: usize,
+    /// Warnings so far.
+    pub warnings: usize,
+}
+
+impl Diagnostics {
+    /// Diagnostics that go to `sink`.
+    #[must_use]
+    pub fn new(sink: Sink) -> Self {
+        Self { sink, errors: 0, warnings: 0 }
+    }
+
+    /// Counts and emits a diagnostic.
+    pub fn emit(&mut self, diagnostic: &Diagnostic, sources: &Sources) {
+        if diagnostic.severity.is_error() {
+            self.errors += 1;
+        } else {
+            self.warnings += usize::from(diagnostic.severity != Severity::Info);
+        }
+        (self.sink)(diagnostic, sources);
+    }
+}
+
+impl Default for Diagnostics {
+    fn default() -> Self {
+        Self::new(Box::new(|_, _| ()))
+    }
+}
+
+impl fmt::Debug for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Diagnostics")
+            .field("errors", &self.errors)
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,47 @@
+//! Zeek's script language: lexer, parser, types, interpreter and built-in functions.
+//!
+//! # The way of a script
+//!
+//! ```text
+//! file ──▶ lexer ──tokens──▶ parser ──▶ Program (typed, resolved AST) ──▶ compiler ──▶ interpreter
+//!            ▲                 │  ▲
+//!            └─ prefix position┘  └── Evaluate: values of initializers, `@if` conditions, priorities
+//! ```
+//!
+//! The language forces one pass: `@if` needs values, `@load` puts the tokens of another file in its place, a type or a
+//! global exists from its declaration on, and a `/` begins a pattern only where an expression may begin. So the parser
+//! asks the lexer for one token at a time, resolves names and computes types as it goes, and has the initializer of each global
+//! evaluated as soon as it was parsed. What it builds is complete: no later pass looks up a name or infers a type.
+//!
+//! # Rooms
+//!
+//! | module | duty |
+//! |---|---|
+//! | [`source`] | files that were read, spans |
+//! | [`names`] | interned names |
+//! | [`literal`] | constants as the AST holds them |
+//! | [`types`] | types and attributes |
+//! | [`ast`] | expressions and statements, functions and their bodies |
+//! | [`symbols`] | globals, scopes, modules |
+//! | [`program`] | all arenas together: what the parser builds and everything else reads |
+//! | [`evaluate`] | the seam between the parser and the interpreter |
+//! | [`diagnostics`] | errors and warnings, in Zeek's form |
+//! | [`support`] | algorithms that know nothing of programs: patterns, key bytes, formats, opaque values |
+//!
+//! Everything is in arenas and named by ids of four bytes ([`ids`]); nothing is freed before the program is. Recursion over
+//! ASTs, types and values is bounded or runs on a stack of its own.
+
+pub mod ast;
+pub mod compare;
+pub mod describe;
+pub mod diagnostics;
+pub mod evaluate;
+pub mod ids;
+pub mod lexer;
+pub mod literal;
+pub mod names;
+pub mod program;
+pub mod source;
+pub mod support;
+pub mod symbols;
+pub mod types;

@@ -1,0 +1,4 @@
+//! What the language needs beside itself: self-contained algorithms over bytes and numbers that know nothing of
+//! programs and values.
+
+pub mod pattern;
