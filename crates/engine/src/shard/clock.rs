@@ -116,9 +116,12 @@ impl Shard {
             return;
         }
         open(slot, &mut self.spare, self.now);
-        let now = if slot.conn.look_every > 0 { packet } else { self.now };
+        let looks = slot.conn.look_every > 0;
+        let now = if looks { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet));
-        if over || slot.conn.last + slot.conn.timeout() <= now {
+        // A check for life that a packet from the past had made is none of how long it was idle.
+        let idle_at = if looks { now } else { due };
+        if over || slot.conn.last + slot.conn.timeout() <= idle_at {
             self.remove_at(index, packet);
             return;
         }
@@ -175,7 +178,10 @@ pub(crate) struct Closing {
 
 /// When a connection is looked at next.
 fn next_due(slot: &Slot<Ext>, now: Time) -> Time {
-    let idle = slot.conn.next_look(slot.conn.last, now);
+    let mut idle = slot.conn.next_look(slot.conn.last, now);
+    if idle <= now {
+        idle = slot.conn.next_look(now, now);
+    }
     let Some(tcp) = &slot.tcp else { return idle };
     if tcp.is_quiet(&slot.conn, now) {
         // It may be a while until it is idle. Should it end before, its timer stays behind, for no

@@ -190,13 +190,26 @@ fn clocks_that_go_back_neither_stop_nor_split_anything() {
 fn a_handshake_that_ends_far_in_the_past_has_been_idle_since() {
     let mut t = trace();
     let _ = t.connect(client(4_000), server(9_001));
-    let frames: Vec<_> = t.frames().map(|f| f.bytes.to_vec()).collect();
+    let frames: Vec<_> = t.frames().iter().map(|f| f.bytes.clone()).collect();
     let [syn, syn_ack, ack] = &frames[..] else { panic!("{}", frames.len()) };
-    for (past, expected) in [(-200.0, &["ShA 2 1"][..]), (-65_536.0, &["Sh 1 1", "A 1 0"])] {
+    for (past, expected) in [(-100.0, &["ShA 2 1"][..]), (-65_536.0, &["Sh 1 1", "A 1 0"])] {
         let frames = [(100.0, syn.clone()), (past, syn_ack.clone()), (100.1, ack.clone())];
         let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
         assert_eq!(ran.rows("conn", "history orig_pkts resp_pkts"), expected);
     }
+}
+
+#[test]
+fn a_close_far_in_the_past_does_not_end_what_it_is_half_of() {
+    let mut t = trace();
+    t.exchange(client(4_000), server(9_001), b"hello", b"there!");
+    let frames: Vec<_> = t.frames().iter().map(|f| f.bytes.clone()).collect();
+    let is_fin = |f: &Vec<u8>| f[14 + 20 + 13] & 1 != 0;
+    let fin = frames.iter().position(is_fin).unwrap();
+    let at = |n: usize| if n == fin { -65_536.0 } else { n as f64 };
+    let frames: Vec<_> = frames.into_iter().enumerate().map(|(n, f)| (at(n), f)).collect();
+    let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
+    assert_eq!(ran.rows("conn", "conn_state").len(), 1);
 }
 
 #[test]
