@@ -83,8 +83,15 @@ enum Waiting {
     ByPort,
     /// The one that another connection announced.
     Expected(Tag),
-    /// The one that was dropped because it was idle.
-    Idle(Tag),
+    /// The one that was released because it was idle.
+    Idle(Released),
+}
+
+/// What a connection keeps of an analyzer that was released while idle.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Released {
+    tag: Tag,
+    violations: u16,
 }
 
 struct Entry {
@@ -162,8 +169,8 @@ impl Session<'_> {
         match waiting {
             Waiting::No => return false,
             Waiting::Expected(tag) => self.add(conn, tag),
-            Waiting::Idle(tag) => {
-                self.add(conn, tag);
+            Waiting::Idle(released) => {
+                self.restore(conn, released);
                 return false;
             }
             Waiting::ByPort => {
@@ -216,7 +223,8 @@ impl Session<'_> {
             && entry.confirmed
             && entry.analyzer.is_idle()
         {
-            self.stack.waiting = Waiting::Idle(entry.analyzer.tag());
+            let (tag, violations) = (entry.analyzer.tag(), entry.violations);
+            self.stack.waiting = Waiting::Idle(Released { tag, violations });
             self.scratch.give(std::mem::take(&mut self.stack.entries));
         }
     }
@@ -365,6 +373,24 @@ impl Session<'_> {
         let is_inner = replay.is_some_and(|r| r.is_inner);
         let fresh = Entry { analyzer, confirmed: false, is_inner, is_off: false, violations: 0 };
         self.stack.entries.push(fresh);
+    }
+
+    /// Makes an analyzer again that was released while idle. That is not a start: a connection has as
+    /// many exchanges as it likes.
+    fn restore(&mut self, conn: &mut Conn, released: Released) {
+        let mut cx = Context {
+            confirmed: None,
+            now: self.now,
+            conn,
+            env: self.env,
+            requests: &mut self.scratch.requests,
+            starts: &mut self.scratch.starts,
+        };
+        let Some(analyzer) = Analyzer::new(released.tag, &mut cx) else { return };
+        self.stack.entries = self.scratch.entries();
+        let violations = released.violations;
+        let entry = Entry { analyzer, confirmed: true, is_inner: false, is_off: false, violations };
+        self.stack.entries.push(entry);
     }
 
     /// Tells of an analyzer that has too many violations.

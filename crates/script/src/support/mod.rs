@@ -1,4 +1,6 @@
 //! What the language needs beside itself: self-contained algorithms over bytes and numbers that know nothing of
 //! programs and values.
 
+pub mod format;
+pub mod order;
 pub mod pattern;
