@@ -116,12 +116,9 @@ impl Shard {
             return;
         }
         open(slot, &mut self.spare, self.now);
-        let looks = slot.conn.look_every > 0;
-        let now = if looks { packet } else { self.now };
+        let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet));
-        // A check for life that a packet from the past had made is none of how long it was idle.
-        let idle_at = if looks { now } else { due };
-        if over || slot.conn.last + slot.conn.timeout() <= idle_at {
+        if over || slot.conn.last + slot.conn.timeout() <= now {
             self.remove_at(index, packet);
             return;
         }
@@ -150,6 +147,7 @@ impl Shard {
         let tie = self.table.get(index).map_or(0, |s| s.number);
         self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
         self.remove(index);
+        self.drain_events();
         true
     }
 
@@ -157,6 +155,7 @@ impl Shard {
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.env.finish(self.now);
+        self.drain_events();
     }
 
     /// The end of input.
@@ -178,10 +177,7 @@ pub(crate) struct Closing {
 
 /// When a connection is looked at next.
 fn next_due(slot: &Slot<Ext>, now: Time) -> Time {
-    let mut idle = slot.conn.next_look(slot.conn.last, now);
-    if idle <= now {
-        idle = slot.conn.next_look(now, now);
-    }
+    let idle = slot.conn.next_look(slot.conn.last, now);
     let Some(tcp) = &slot.tcp else { return idle };
     if tcp.is_quiet(&slot.conn, now) {
         // It may be a while until it is idle. Should it end before, its timer stays behind, for no

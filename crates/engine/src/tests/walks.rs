@@ -200,19 +200,6 @@ fn a_handshake_that_ends_far_in_the_past_has_been_idle_since() {
 }
 
 #[test]
-fn a_close_far_in_the_past_does_not_end_what_it_is_half_of() {
-    let mut t = trace();
-    t.exchange(client(4_000), server(9_001), b"hello", b"there!");
-    let frames: Vec<_> = t.frames().iter().map(|f| f.bytes.clone()).collect();
-    let is_fin = |f: &Vec<u8>| f[14 + 20 + 13] & 1 != 0;
-    let fin = frames.iter().position(is_fin).unwrap();
-    let at = |n: usize| if n == fin { -65_536.0 } else { n as f64 };
-    let frames: Vec<_> = frames.into_iter().enumerate().map(|(n, f)| (at(n), f)).collect();
-    let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
-    assert_eq!(ran.rows("conn", "conn_state").len(), 1);
-}
-
-#[test]
 fn same_input_same_bytes() {
     let mut t = sample();
     for port in 1_000..3_000 {
