@@ -11,6 +11,7 @@ use clap::error::ErrorKind;
 use crate::analyze;
 use crate::bench;
 use crate::completions;
+use crate::events;
 use crate::filter;
 use crate::info;
 use crate::man;
@@ -50,6 +51,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Analyze(analyze::Args),
+    Events(events::Args),
     Filter(filter::Args),
     Info(info::Args),
     Replay(Box<replay::Args>),

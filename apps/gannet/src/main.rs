@@ -10,6 +10,7 @@ mod analyze;
 mod bench;
 mod cli;
 mod completions;
+mod events;
 mod filter;
 mod huge_pages;
 mod info;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     memory::give_back_soon();
     let outcome = match cli::parse(std::env::args_os().collect()) {
         Command::Analyze(args) => analyze::run(&args),
+        Command::Events(args) => events::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Replay(args) => replay::run(&args),
