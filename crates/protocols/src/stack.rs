@@ -33,7 +33,7 @@ const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
 /// Violations of one analyzer that count; one more is told, once.
 pub(crate) const MAX_VIOLATIONS: u16 = 1000;
 /// Analyzers that one connection may start in all, one inside the other.
-const MAX_STARTS: u16 = 32;
+const MAX_STARTS: u8 = 32;
 
 /// Requests of the call at hand, kept between calls for their memory.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Scratch {
 pub struct Stack {
     /// A pointer alone: most connections have none.
     entries: ThinVec<Entry>,
-    started: u16,
+    started: u8,
     /// The responder's port when the connection began.
     port: u16,
     waiting: Waiting,
