@@ -14,6 +14,8 @@ mod events;
 mod filter;
 mod huge_pages;
 mod info;
+#[cfg(not(feature = "lua"))]
+mod left_out;
 mod limits;
 mod man;
 mod memory;
@@ -50,6 +52,8 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args),
         #[cfg(feature = "lua")]
         Command::Run(args) => run::run(&args),
+        #[cfg(not(feature = "lua"))]
+        Command::Run(_) => Ok(left_out::report(&"gannet run", "lua")),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

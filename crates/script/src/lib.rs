@@ -32,6 +32,8 @@
 //! ASTs, types and values is bounded or runs on a stack of its own.
 
 pub mod ast;
+pub mod bif;
+pub mod code;
 pub mod compare;
 pub mod describe;
 pub mod diagnostics;
@@ -45,3 +47,5 @@ pub mod source;
 pub mod support;
 pub mod symbols;
 pub mod types;
+pub mod value;
+pub mod vm;
