@@ -78,9 +78,10 @@ impl Vm<'_> {
         let name = self.p.functions.find(*func).map_or("", |func| self.p.name(func.name));
         if name.contains("::__")
             && let [.., caller, frame] = self.m.frames.as_slice()
-            && frame.func.and_then(|func| self.p.functions.find(func)).is_some_and(|func| {
-                self.p.name(func.name) == name.replacen("::__", "::", 1)
-            })
+            && frame
+                .func
+                .and_then(|func| self.p.functions.find(func))
+                .is_some_and(|func| self.p.name(func.name) == name.replacen("::__", "::", 1))
         {
             return caller.code.sites.get(caller.pc.saturating_sub(1)).copied().unwrap_or(*site);
         }
@@ -115,9 +116,9 @@ impl Vm<'_> {
     fn report_event(&mut self, severity: Severity, location: &str, text: &[u8]) -> bool {
         let (event, option) = match severity {
             Severity::Info => ("reporter_info", "Reporter::info_to_stderr"),
-            Severity::Warning
-            | Severity::InternalWarning
-            | Severity::ExpressionWarning => ("reporter_warning", "Reporter::warnings_to_stderr"),
+            Severity::Warning | Severity::InternalWarning | Severity::ExpressionWarning => {
+                ("reporter_warning", "Reporter::warnings_to_stderr")
+            }
             Severity::Fatal | Severity::InternalError => return true,
             _ => ("reporter_error", "Reporter::errors_to_stderr"),
         };
