@@ -462,7 +462,6 @@ fn protocol(transport: convert::Transport) -> Protocol {
         convert::Transport::Tcp => Protocol::Tcp,
         convert::Transport::Udp => Protocol::Udp,
         convert::Transport::Icmp => Protocol::Icmp,
-        convert::Transport::Unknown => Protocol::Unknown,
     }
 }
 

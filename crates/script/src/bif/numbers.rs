@@ -339,7 +339,6 @@ fn to_port(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
                 convert::Transport::Tcp => Protocol::Tcp,
                 convert::Transport::Udp => Protocol::Udp,
                 convert::Transport::Icmp => Protocol::Icmp,
-                convert::Transport::Unknown => Protocol::Unknown,
             };
             Ok(Value::Port(Port { number: number as u16, protocol }))
         }

@@ -346,7 +346,7 @@ fn str_smith_waterman(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         Value::Record(record) => (record.get(0).count(), record.get(1).count()),
         _ => (0, 0),
     };
-    let found = text::align::smith_waterman(bytes(args, 0), bytes(args, 1), min, variant == 1);
+    let found = text::smith_waterman(bytes(args, 0), bytes(args, 1), min, variant == 1);
     let (Some(substring), Some(align), Some(aligns)) = (
         vm.type_named("sw_substring"),
         vm.type_named("sw_align"),
