@@ -8,6 +8,7 @@ mod json;
 pub mod log;
 mod numbers;
 mod options;
+mod passive;
 mod reflect;
 mod strings;
 mod system;
@@ -56,6 +57,7 @@ const TABLES: &[Table] = &[
     reflect::TABLE,
     json::TABLE,
     options::TABLE,
+    passive::TABLE,
     log::TABLE,
 ];
 
@@ -108,10 +110,10 @@ impl Default for State {
 
 impl State {
     /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
-    pub fn seed(&mut self, seeds: &Seeds, random: u32) {
+    pub fn seed(&mut self, seeds: &Seeds) {
         self.hashes = seeds.hashes();
         self.uids = UidPools::deterministic(self.hashes);
-        self.random = Random::deterministic(random);
+        self.random = Random::deterministic(seeds.random);
         crate::value::order::set_hashes(Some(self.hashes));
     }
 }

@@ -236,6 +236,7 @@ pub const TABLE: Table = &[
     }),
     ("backtrace", |vm, _| Ok(vm.backtrace(None))),
     ("do_profiling", |_, _| Ok(Value::Unset)),
+    ("__init_primary_bifs", |_, _| Ok(Value::Bool(true))),
     ("__init_secondary_bifs", |_, _| Ok(Value::Bool(true))),
     ("have_spicy", |_, _| Ok(Value::Bool(false))),
     ("have_spicy_analyzers", |_, _| Ok(Value::Bool(false))),

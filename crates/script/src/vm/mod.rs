@@ -153,8 +153,8 @@ impl Machine {
     }
 
     /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
-    pub fn seed(&mut self, seeds: &crate::support::order::Seeds, random: u32) {
-        self.state.seed(seeds, random);
+    pub fn seed(&mut self, seeds: &crate::support::order::Seeds) {
+        self.state.seed(seeds);
     }
 
     /// Says whether the run is one of `-b`.
