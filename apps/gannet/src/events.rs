@@ -48,6 +48,9 @@ pub(crate) struct Args {
     /// Only events with these names; * stands for any characters, ? for one
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
+    /// All events: also those of every packet, and others that Zeek's default scripts do not handle
+    #[arg(long, conflicts_with = "only")]
+    all: bool,
     /// One JSON object a line, which is what is printed anyway
     #[arg(long)]
     json: bool,

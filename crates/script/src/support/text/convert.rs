@@ -37,7 +37,6 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
 }
 
 /// Sign, magnitude (`None` beyond 64 bits) and rest of a number as C's `strtoll` reads it; `None` where there are no digits.
-#[expect(clippy::type_complexity, reason = "three results of one scan")]
 fn scan(text: &[u8], base: u64) -> Option<(bool, Option<u64>, &[u8])> {
     let mut rest = skip_blanks(text);
     let negative = rest.first() == Some(&b'-');
