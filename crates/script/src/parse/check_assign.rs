@@ -114,7 +114,12 @@ impl Parser<'_> {
         {
             let elements = self.elements(right);
             let built = self.construct(to, elements, attrs.to_vec(), right)?;
-            return (!self.is_error(built)).then_some(built);
+            if self.is_error(built) {
+                self.program.exprs[expr].kind = ExprKind::Assign(left, built);
+                self.fail(expr, "type clash in assignment");
+                return None;
+            }
+            return Some(built);
         }
         if a == Tag::Record && b == Tag::Record {
             if self.program.same_type(to, from) {

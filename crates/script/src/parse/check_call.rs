@@ -198,7 +198,7 @@ impl Parser<'_> {
                         });
                     }
                 }
-                if !self.promote_list(&mut elements, &table.index, list) {
+                if !self.promote_index(&mut elements, &table.index, table.list, list) {
                     return None;
                 }
                 self.program.exprs[list].kind = ExprKind::List(elements);

@@ -285,6 +285,20 @@ impl Parser<'_> {
         }
         if exprs.len() != types.len() {
             let wanted = self.list_of(types.to_vec());
+            return self.promote_index(exprs, types, wanted, list);
+        }
+        self.promote_index(exprs, types, TypeId::EMPTY_LIST, list)
+    }
+
+    /// Like [`Self::promote_list`]; `wanted` is the list of the types.
+    pub(super) fn promote_index(
+        &mut self,
+        exprs: &mut [ExprId],
+        types: &[TypeId],
+        wanted: TypeId,
+        list: ExprId,
+    ) -> bool {
+        if exprs.len() != types.len() {
             self.error_about_both("indexing mismatch", &Object::Type(wanted), &Object::Expr(list));
             return false;
         }

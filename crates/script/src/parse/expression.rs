@@ -639,7 +639,14 @@ impl Parser<'_> {
             }
             Some(Symbol::Local(local)) => {
                 let found = self.local(local);
-                let (full, ty) = (found.name, found.ty);
+                let (full, mut ty, span) = (found.name, found.ty, found.span);
+                if ty == TypeId::VOID {
+                    let text = self.program.name(full).to_owned();
+                    self.error_about("undeclared variable", &Object::Text(text.as_bytes(), span));
+                    let body = self.body();
+                    self.program.bodies[body].locals[local].ty = TypeId::ERROR;
+                    ty = TypeId::ERROR;
+                }
                 let expr = self.node(ExprKind::Local(local, full), ty);
                 if self.scope().hidden.contains(&local) {
                     self.error_about(
@@ -723,6 +730,13 @@ impl Parser<'_> {
 
     /// Reports a pattern that does not compile.
     fn check_pattern(&mut self, source: &crate::literal::PatternSource) {
-        let _ = source;
+        let modes = crate::support::pattern::Modes {
+            ignore_case: source.case_insensitive,
+            single_line: source.single_line,
+        };
+        let pattern = crate::support::pattern::Pattern::new(&source.text, modes);
+        for error in pattern.errors() {
+            self.error_here(&String::from_utf8_lossy(error));
+        }
     }
 }
