@@ -115,7 +115,7 @@ impl Analyzer {
 
     fn certificates(&mut self, cx: &mut Context<'_>, certs: &[&[u8]]) {
         for cert in certs {
-            certificate_seen(cx, cert, true, false);
+            certificate_seen(cx, "RDP", cert, true, false);
             self.session(cx).cert_count += 1;
         }
     }
