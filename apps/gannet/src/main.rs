@@ -29,6 +29,7 @@ mod stop;
 mod synth;
 mod tally;
 mod terminal;
+mod unanswered;
 
 use std::process::ExitCode;
 

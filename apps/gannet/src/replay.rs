@@ -36,6 +36,7 @@ use crate::outcome::Outcome;
 use crate::paths::InputFile;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
+use crate::unanswered;
 
 /// How often the line of progress is written anew.
 const REDRAW: Duration = Duration::from_millis(500);
@@ -255,6 +256,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(&format_args!("--bind and --to {target} are of different IP versions"));
         return Ok(Outcome::NoCapture);
     }
+    if let Some(filter) = filter.as_ref().filter(|_| args.list.is_none())
+        && let Some(why) = unanswered::in_advance(filter, &args.files)
+    {
+        terminal.error(&why);
+        return Ok(Outcome::NoCapture);
+    }
+    let asked = filter.clone();
     let input = match &args.list {
         Some(path) => Input::List(path.clone()),
         None => Input::Captures { paths: args.files.clone(), ports: args.ports.clone(), filter },
@@ -317,7 +325,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     });
     let (report, compared) = match result {
         Ok(done) => done,
+        Err(Error::NoQueries { packets, .. })
+            if let Some(filter) = &asked
+                && unanswered::report(filter, packets, &terminal) != Outcome::Done =>
+        {
+            return Ok(Outcome::NoCapture);
+        }
         Err(error) => return Ok(explain(&error, args, &terminal)),
+    };
+    let answered = match &asked {
+        Some(filter) => unanswered::report(filter, report.seen.packets, &terminal),
+        None => Outcome::Done,
     };
     for remark in &report.seen.remarks {
         terminal.warning(remark);
@@ -345,7 +363,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let outcome = out::write(text.as_bytes())?;
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
-    Ok(stop.asked().unwrap_or(outcome.max(damaged)))
+    Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered)))
 }
 
 /// What answers are held against, and how.

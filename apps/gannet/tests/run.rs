@@ -415,6 +415,19 @@ fn the_manual_in_docs_is_the_one_in_the_program() {
 }
 
 #[test]
+fn a_filter_without_an_answer_is_an_error() {
+    for verb in ["count()", "each(function() end)", "parallel(2):dns():count_by('qname')"] {
+        let run = script(&[], &format!("gannet.input(arg[2]):filter('inbound'):{verb}"));
+        assert_eq!(run.code, 1, "{verb}");
+        assert!(
+            run.stderr.contains("-:1: Ethernet: not a live capture, 'inbound'"),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
 fn scripts_do_not_write_their_input() {
     let folder = std::env::temp_dir().join(format!("gannet-run-input-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

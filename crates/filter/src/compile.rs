@@ -114,8 +114,12 @@ fn stages(
 ) -> Result<Option<Stages>, Problem> {
     let Some(tree) = tree else { return Ok(None) };
     let stages = Stages::new(lower::lower(tree, link_type, options, names)?, options);
+    // Refused is what libpcap refuses: who runs both must not find a filter that only one of them takes.
     if options.optimize && stages.graph.rejects_all() {
-        return Err(whole(REJECTS_ALL.into(), text));
+        let theirs = lower::lower_as_libpcap(tree, link_type, options, names)?;
+        if theirs.is_optimized && optimize::contradicts(theirs.graph()) {
+            return Err(whole(REJECTS_ALL.into(), text));
+        }
     }
     Ok(Some(stages))
 }

@@ -27,17 +27,25 @@ impl Program {
         visited.push((one, other));
         let same = match (self.types.get(one), self.types.get(other)) {
             (Type::Any, _) | (_, Type::Any) => true,
-            (Type::List(list), _) if list.types.len() == 1 && !matches!(self.types.get(other), Type::List(_)) => {
+            (Type::List(list), _)
+                if list.types.len() == 1 && !matches!(self.types.get(other), Type::List(_)) =>
+            {
                 self.same(list.types[0], other, visited)
             }
-            (_, Type::List(list)) if list.types.len() == 1 && !matches!(self.types.get(one), Type::List(_)) => {
+            (_, Type::List(list))
+                if list.types.len() == 1 && !matches!(self.types.get(one), Type::List(_)) =>
+            {
                 self.same(one, list.types[0], visited)
             }
             (Type::List(a), Type::List(b)) => self.same_list(&a.types, &b.types, visited),
-            (Type::Enum(_), Type::Enum(_)) => self.types.data(one).name == self.types.data(other).name,
+            (Type::Enum(_), Type::Enum(_)) => {
+                self.types.data(one).name == self.types.data(other).name
+            }
             (Type::Opaque(a), Type::Opaque(b)) => a == b,
             (Type::Table(a), Type::Table(b)) => self.same_table(a, b, visited),
-            (Type::Vector(a), Type::Vector(b)) | (Type::Type(a), Type::Type(b)) => self.same(*a, *b, visited),
+            (Type::Vector(a), Type::Vector(b)) | (Type::Type(a), Type::Type(b)) => {
+                self.same(*a, *b, visited)
+            }
             (Type::Record(a), Type::Record(b)) => self.same_record(a, b, visited),
             (Type::Func(a), Type::Func(b)) => self.same_func(a, b, visited),
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
@@ -46,11 +54,21 @@ impl Program {
         same
     }
 
-    fn same_list(&self, one: &[TypeId], other: &[TypeId], visited: &mut Vec<(TypeId, TypeId)>) -> bool {
+    fn same_list(
+        &self,
+        one: &[TypeId],
+        other: &[TypeId],
+        visited: &mut Vec<(TypeId, TypeId)>,
+    ) -> bool {
         one.len() == other.len() && one.iter().zip(other).all(|(a, b)| self.same(*a, *b, visited))
     }
 
-    fn same_table(&self, a: &TableType, b: &TableType, visited: &mut Vec<(TypeId, TypeId)>) -> bool {
+    fn same_table(
+        &self,
+        a: &TableType,
+        b: &TableType,
+        visited: &mut Vec<(TypeId, TypeId)>,
+    ) -> bool {
         let values = match (a.value, b.value) {
             (None, None) => true,
             (Some(a), Some(b)) => self.same(a, b, visited),
@@ -59,16 +77,22 @@ impl Program {
         values && self.same_list(&a.index, &b.index, visited)
     }
 
-    fn same_record(&self, a: &RecordType, b: &RecordType, visited: &mut Vec<(TypeId, TypeId)>) -> bool {
+    fn same_record(
+        &self,
+        a: &RecordType,
+        b: &RecordType,
+        visited: &mut Vec<(TypeId, TypeId)>,
+    ) -> bool {
         a.fields.len() == b.fields.len()
-            && a.fields
-                .iter()
-                .zip(&b.fields)
-                .all(|(a, b)| a.name == b.name && same_attrs(&a.attrs, &b.attrs) && self.same(a.ty, b.ty, visited))
+            && a.fields.iter().zip(&b.fields).all(|(a, b)| {
+                a.name == b.name && same_attrs(&a.attrs, &b.attrs) && self.same(a.ty, b.ty, visited)
+            })
     }
 
     fn same_func(&self, a: &FuncType, b: &FuncType, visited: &mut Vec<(TypeId, TypeId)>) -> bool {
-        a.flavor == b.flavor && self.same(a.result, b.result, visited) && self.same_params(a.params, b.params, visited)
+        a.flavor == b.flavor
+            && self.same(a.result, b.result, visited)
+            && self.same_params(a.params, b.params, visited)
     }
 
     fn same_params(&self, a: TypeId, b: TypeId, visited: &mut Vec<(TypeId, TypeId)>) -> bool {
@@ -90,7 +114,9 @@ impl Program {
     }
 
     fn promotable(&self, to: TypeId, from: TypeId, depth: usize) -> bool {
-        let (Some(to), Some(from)) = (self.types.record(to), self.types.record(from)) else { return false };
+        let (Some(to), Some(from)) = (self.types.record(to), self.types.record(from)) else {
+            return false;
+        };
         from.fields.iter().all(|field| {
             let Some(offset) = to.offset(field.name) else { return true };
             let target = to.fields[offset].ty;
@@ -112,7 +138,9 @@ impl Program {
     #[must_use]
     pub fn fits_unspecified(&self, to: TypeId, from: TypeId) -> bool {
         match from {
-            TypeId::UNSPECIFIED_TABLE => self.types.table(to).is_some_and(|table| table.value.is_some()),
+            TypeId::UNSPECIFIED_TABLE => {
+                self.types.table(to).is_some_and(|table| table.value.is_some())
+            }
             TypeId::UNSPECIFIED_SET => self.types.is_set(to),
             TypeId::UNSPECIFIED_VECTOR => self.types.element(to).is_some(),
             _ => false,
@@ -169,7 +197,10 @@ pub fn max_tag(one: Tag, other: Tag) -> Tag {
 /// Whether attributes are the same; two expressions are where they are one.
 #[must_use]
 pub fn same_attrs(one: &[Attr], other: &[Attr]) -> bool {
-    one.len() == other.len() && one.iter().all(|attr| find_attr(other, attr.kind).is_some_and(|found| found.expr == attr.expr))
+    one.len() == other.len()
+        && one
+            .iter()
+            .all(|attr| find_attr(other, attr.kind).is_some_and(|found| found.expr == attr.expr))
 }
 
 /// Whether a field may be missing: it is optional or has a default.
