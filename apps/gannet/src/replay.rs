@@ -553,6 +553,19 @@ fn identity(at: SocketAddr, serve: &ServeArgs) -> anyhow::Result<Identity> {
     if let Some((certificate, key)) = serve.cert.as_ref().zip(serve.key.as_ref()) {
         return Ok(Identity::from_files(certificate, key)?);
     }
+    self_made(at, serve)
+}
+
+#[cfg(not(feature = "self-signed"))]
+fn self_made(_: SocketAddr, _: &ServeArgs) -> anyhow::Result<Identity> {
+    anyhow::bail!(
+        "a certificate of its own making needs the feature self-signed, which this build is without; \
+         --cert and --key name files"
+    )
+}
+
+#[cfg(feature = "self-signed")]
+fn self_made(at: SocketAddr, serve: &ServeArgs) -> anyhow::Result<Identity> {
     let identity = Identity::self_made(vec![at.ip().to_string(), "localhost".to_owned()])?;
     if let Some(path) = &serve.save_cert {
         NewFile::write(path, identity.pem().as_bytes())

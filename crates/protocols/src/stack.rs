@@ -1,8 +1,12 @@
 //! The analyzers of one connection, and what they ask for.
 
+pub(crate) mod events;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_event::Connection;
+use gannet_event::Event;
+use gannet_event::TransportState;
 use gannet_flow::Conn;
 use gannet_flow::tcp;
 use thin_vec::ThinVec;
@@ -15,6 +19,8 @@ use crate::Piece;
 use crate::Replay;
 use crate::Request;
 use crate::Tag;
+use crate::conn_state::events::ConnectionEstablished;
+use crate::conn_state::events::ConnectionFlipped;
 use crate::failure;
 use crate::registry::by_port;
 
@@ -144,6 +150,14 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// Raises an event of a connection, if it has a listener.
+    #[inline]
+    pub fn raise<E: Event>(&mut self, conn: &Conn, make: impl FnOnce(Connection) -> E) {
+        if self.env.logs.events.wants::<E>() {
+            crate::conn_state::raise(&mut self.env.logs, conn, make);
+        }
+    }
+
     /// Adds an analyzer, unless one of its kind is there.
     pub fn add(&mut self, conn: &mut Conn, tag: Tag) {
         self.start(conn, tag, None);
@@ -460,6 +474,20 @@ impl Session<'_> {
     }
 }
 
+/// What events show of both sides of a TCP connection: its states have Zeek's numbers.
+pub(crate) fn transport(view: &tcp::View) -> TransportState {
+    let number = |state| match state {
+        tcp::State::Inactive => 0,
+        tcp::State::SynSent => 1,
+        tcp::State::SynAckSent => 2,
+        tcp::State::Partial => 3,
+        tcp::State::Established => 4,
+        tcp::State::Closed => 5,
+        tcp::State::Reset => 6,
+    };
+    TransportState { states: view.states.map(number), sizes: view.sizes }
+}
+
 /// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.
 #[inline]
 fn has_looked(analyzer: &Analyzer) -> bool {
@@ -508,6 +536,7 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn flipped(&mut self, conn: &mut Conn) {
+        self.raise(conn, |c| ConnectionFlipped { c });
         self.each(conn, |a, cx| a.flip(cx));
         // The announcement may be of these roles, unlike what stands by port.
         if let Some(tag) = announced(self.env, conn, self.now) {
@@ -522,8 +551,21 @@ impl tcp::Consumer for Session<'_> {
         self.env.weirds.conn(&mut self.env.logs, self.now, conn, name, addl, source);
     }
 
+    #[inline]
+    fn observes(&self) -> bool {
+        self.env.logs.events.any()
+    }
+
+    #[cold]
+    fn observe(&mut self, view: &tcp::View) {
+        self.env.logs.events.set_transport(transport(view));
+    }
+
     fn established(&mut self, conn: &mut Conn, states: [tcp::State; 2]) {
         let orig = states[0];
+        if states == [tcp::State::Established; 2] {
+            self.raise(conn, |c| ConnectionEstablished { c });
+        }
         // A half-established connection is judged by the originator's port where only that one
         // is known.
         let likely = |p| crate::registry::is_likely_server_port(Proto::Tcp, p);

@@ -147,6 +147,7 @@ impl Shard {
         let tie = self.table.get(index).map_or(0, |s| s.number);
         self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
         self.remove(index);
+        self.drain_events();
         true
     }
 
@@ -154,6 +155,7 @@ impl Shard {
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.env.finish(self.now);
+        self.drain_events();
     }
 
     /// The end of input.

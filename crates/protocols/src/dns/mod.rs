@@ -15,6 +15,7 @@
 //! (and with them EDNS) would add nothing to a row.
 
 mod analyzer;
+pub mod events;
 mod framing;
 pub mod message;
 mod name;
