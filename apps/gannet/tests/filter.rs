@@ -1,4 +1,5 @@
 //! `gannet filter`: packets in, those that match out.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
@@ -207,7 +208,7 @@ fn a_filter_that_the_link_type_cannot_answer_is_refused() {
             refused(Run::of(&mut run), why);
         }
     }
-    let vlan = "no VLAN support for";
+    let vlan = "'vlan' not supported on";
     refused(Run::of(gannet().args(["filter", "-c", "vlan"]).arg(&raw)), vlan);
     // A pipe is refused at its first packet, not at its end.
     let run = Run::with_input(gannet().args(["filter", "-c", "inbound", "-"]), &sample());
