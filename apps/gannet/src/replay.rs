@@ -52,7 +52,9 @@ Examples:
   gannet replay day.pcap --to 10.0.0.53 --compare capture --differences differences.jsonl
   gannet replay --serve 127.0.0.1:5300        an echo server to send to
 
-Queries go where --to says and nowhere else. A public address needs --yes-i-may.";
+Queries go where --to says and nowhere else. An address that is neither loopback nor private needs --yes-i-may.
+
+Exit code 1: no connection came about, or nothing was answered.";
 
 /// Send the DNS queries of captures, on time, to a server.
 #[derive(Debug, clap::Args)]
@@ -67,10 +69,11 @@ pub(crate) struct Args {
     /// The server to send to
     #[arg(long, value_name = "HOST[:PORT]", required_unless_present = "serve")]
     to: Option<String>,
-    /// Send to a public address: I may
+    /// Send to an address that is neither loopback nor private: I may
     #[arg(long)]
     yes_i_may: bool,
-    /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come)
+    /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come). A client's
+    /// queries keep their order; with max over UDP those of different lengths may change places
     #[arg(short, long, value_name = "TIMING", default_value = "original")]
     timing: Timing,
     /// What carries queries: udp, tcp, tls, https (HTTP/2) or quic
@@ -341,17 +344,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.warning(remark);
     }
     let counts = report.counts();
-    if counts.connections == 0
+    let failure = if counts.connections == 0
         && counts.refused == 0
         && let Some(why) = report.trouble()
     {
-        terminal
-            .warning(&format_args!("no connection to {target} over {}: {why}", options.transport));
+        Some(format!("no connection to {target} over {}: {why}", options.transport))
     } else if counts.answered == 0 && counts.refused > 0 {
-        terminal.warning(&format_args!("nobody listens at {target} over {}", options.transport));
+        Some(format!("nothing listens at {target} over {}", options.transport))
     } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost + counts.unsent > 0 {
-        terminal.warning(&format_args!("{target} answered nothing within {:?}", options.timeout));
-    }
+        Some(format!("{target} answered nothing within {:?}", options.timeout))
+    } else {
+        None
+    };
+    // An error is reported also where only the report is wanted.
+    let arrived = match &failure {
+        Some(why) => {
+            terminal.error(why);
+            Outcome::Failed
+        }
+        None => Outcome::Done,
+    };
     if let Some(path) = &args.svg {
         NewFile::write(path, report.svg().as_bytes())
             .with_context(|| path.display().to_string())?;
@@ -363,7 +375,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let outcome = out::write(text.as_bytes())?;
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
-    Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered)))
+    Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
 }
 
 /// What answers are held against, and how.
