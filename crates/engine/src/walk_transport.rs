@@ -9,6 +9,7 @@ use gannet_flow::is_power_of_ten;
 use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
+use gannet_protocols::conn_state::events::ConnectionReused;
 use gannet_protocols::hub;
 use gannet_protocols::registry::is_likely_server_port;
 use gannet_wire::Ip;
@@ -117,6 +118,7 @@ impl Shard {
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
+        self.keeper.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes) = (self.time, ip.total_len);
         let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
         let limits = self.streams;
@@ -204,6 +206,10 @@ impl Shard {
             tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, syn, session))
         });
         if reuse == Some(true) {
+            self.with_session(index, |conn, tcp, session| {
+                session.mention(tcp.as_deref());
+                session.raise(conn, |c| ConnectionReused { c });
+            });
             self.remove(index);
         }
         reuse == Some(true)
@@ -261,6 +267,7 @@ impl Shard {
 
     #[cold]
     fn bad_udp_checksum(&mut self, index: u32, from: Dir) {
+        self.keeper.report.wrong_checksums += 1;
         let Some(slot) = self.table.get_mut(index) else { return };
         let count = &mut slot.ext.rare().bad_checksums[from.index()];
         *count = count.saturating_add(1);
@@ -295,6 +302,7 @@ impl Shard {
         let (index, from) = self.connection(&id, ip, Proto::Icmp, counterpart.one_way, around);
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
+        self.keeper.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
         let fault = icmp.report_fault();

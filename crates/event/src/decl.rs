@@ -76,6 +76,9 @@ pub struct Decl {
     pub params: &'static [Param],
     /// Its number.
     pub id: Id,
+    /// Whether only listeners that ask for it by name receive it: events of every packet, and others that
+    /// none of Zeek's default scripts handles.
+    pub opt_in: bool,
 }
 
 /// The number of an event: the module that declares it and its position there.

@@ -2,16 +2,21 @@
 
 /// Declares the events of one module: `MODULE; pub struct Name<'a> = "name" { field: Type = "parameter", … } …`.
 ///
+/// `= "name", opt_in` declares an event that is raised only for listeners that ask for it by name: those of
+/// every packet, and others that none of Zeek's default scripts handles.
+///
 /// `MODULE` is the module's number, a `u16` constant that no other module has. Doc comments become the
 /// manual. Each type of a field implements [`Arg`](crate::Arg). The macro defines the structs, their
 /// [`Event`](crate::Event) implementations and `EVENTS`, the list of their declarations.
 #[macro_export]
 macro_rules! events {
+    (@opt_in opt_in) => { true };
+    (@opt_in) => { false };
     (
         $module:expr;
         $(
             $(#[doc = $edoc:literal])*
-            $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal {
+            $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? {
                 $( $(#[doc = $doc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)?
             }
         )*
@@ -41,6 +46,7 @@ macro_rules! events {
                         doc: concat!($($doc, "\n"),*),
                     } ),* ],
                     id: $crate::Id::new($module, EventIndex::$name as u16),
+                    opt_in: $crate::events!(@opt_in $($opt_in)?),
                 };
 
                 fn pack(&self, _to: &mut $crate::Packer<'_>) {

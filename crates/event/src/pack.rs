@@ -95,6 +95,14 @@ impl Arg for &[u8] {
     }
 }
 
+/// A short text.
+impl<const N: usize> Arg for [u8; N] {
+    const TYPE: Type = Type::String;
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.bytes(self);
+    }
+}
+
 impl Arg for &str {
     const TYPE: Type = Type::String;
     fn pack(&self, to: &mut Packer<'_>) {

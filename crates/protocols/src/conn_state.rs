@@ -36,7 +36,8 @@ fn state(sinks: &Sinks, conn: &Conn) -> ConnState {
         let (size, state) = match conn.proto {
             Proto::Tcp => (transport.sizes[side.index()], transport.states[side.index()]),
             Proto::Udp => (sent.payload, UDP_STATES[usize::from(conn.is_active(side))]),
-            _ => (sent.payload, u8::from(sent.packets > 0)),
+            Proto::Icmp => (sent.payload, u8::from(sent.packets > 0)),
+            _ => (sent.payload, 0),
         };
         EndpointState {
             size,

@@ -12,6 +12,7 @@ use gannet_log::Row;
 
 use crate::Env;
 use crate::Tag;
+use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::mention;
 use crate::stack::events::AnalyzerConfirmationInfo;
 use crate::stack::events::AnalyzerViolationInfo;
@@ -222,6 +223,7 @@ impl Context<'_> {
     pub fn flip(&mut self) {
         if self.conn.proto == gannet_base::Proto::Udp {
             self.conn.flip();
+            self.raise(|c| ConnectionFlipped { c });
         }
         self.requests.push(Request::Flip);
     }

@@ -158,6 +158,13 @@ impl Session<'_> {
         }
     }
 
+    /// Events to come show a TCP connection with the states and sizes of its sides as they are now.
+    pub fn mention(&mut self, tcp: Option<&tcp::Tcp>) {
+        if let Some(tcp) = tcp.filter(|_| self.env.logs.events.any()) {
+            self.env.logs.events.set_transport(transport(&tcp.view()));
+        }
+    }
+
     /// Adds an analyzer, unless one of its kind is there.
     pub fn add(&mut self, conn: &mut Conn, tag: Tag) {
         self.start(conn, tag, None);
@@ -536,7 +543,10 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn flipped(&mut self, conn: &mut Conn) {
-        self.raise(conn, |c| ConnectionFlipped { c });
+        // Those of UDP flip when an analyzer asks for it, and the event is raised there.
+        if conn.proto == Proto::Tcp {
+            self.raise(conn, |c| ConnectionFlipped { c });
+        }
         self.each(conn, |a, cx| a.flip(cx));
         // The announcement may be of these roles, unlike what stands by port.
         if let Some(tag) = announced(self.env, conn, self.now) {
@@ -563,7 +573,7 @@ impl tcp::Consumer for Session<'_> {
 
     fn established(&mut self, conn: &mut Conn, states: [tcp::State; 2]) {
         let orig = states[0];
-        if states == [tcp::State::Established; 2] {
+        if states[1] == tcp::State::Established {
             self.raise(conn, |c| ConnectionEstablished { c });
         }
         // A half-established connection is judged by the originator's port where only that one

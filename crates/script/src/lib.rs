@@ -32,7 +32,11 @@
 //! ASTs, types and values is bounded or runs on a stack of its own.
 
 pub mod ast;
+pub mod bif;
+pub mod code;
+pub mod command;
 pub mod compare;
+pub mod components;
 pub mod describe;
 pub mod diagnostics;
 pub mod evaluate;
@@ -40,8 +44,13 @@ pub mod ids;
 pub mod lexer;
 pub mod literal;
 pub mod names;
+pub mod parse;
 pub mod program;
+pub mod report;
 pub mod source;
 pub mod support;
 pub mod symbols;
 pub mod types;
+pub mod value;
+pub mod vm;
+pub mod walk;

@@ -210,10 +210,7 @@ impl Shard {
         let held = slot.tcp.as_deref().map_or(0, Tcp::held);
         self.keeper.hold(held, 0, slot.number, index);
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
-        let observed = tcp.as_deref().filter(|_| session.env.logs.events.any());
-        if let Some(tcp) = observed {
-            tcp::Consumer::observe(&mut session, &tcp.view());
-        }
+        session.mention(tcp.as_deref());
         session.finish(conn);
         session.raise(conn, |c| ConnectionStateRemove { c });
         let env = &mut self.env;

@@ -233,7 +233,8 @@ impl Shard {
         self.ordinal = 0;
         self.time = time;
         if self.env.logs.events.any() {
-            self.env.logs.events.set_time(time.max(self.now), number);
+            let now = time.max(clock::BEGINNING).max(self.now);
+            self.env.logs.events.set_time(now, number);
         }
     }
 

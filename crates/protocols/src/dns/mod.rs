@@ -20,6 +20,7 @@ mod framing;
 pub mod message;
 mod name;
 pub mod names;
+mod raise;
 pub mod records;
 mod rows;
 mod session;

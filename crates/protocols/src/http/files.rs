@@ -13,6 +13,7 @@ use gannet_files::era;
 use super::body::Scope;
 use super::entity::Chunked;
 use super::entity::Entity;
+use super::events::HttpEntityData;
 use super::rows::Exchanges;
 use crate::Env;
 
@@ -234,6 +235,8 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
 impl Entity {
     /// Content, to its file.
     pub(super) fn submit(&mut self, s: &mut Scope<'_, '_>, data: &[u8]) {
+        let is_orig = s.from.is_orig();
+        s.cx.raise(|c| HttpEntityData { c, is_orig, length: data.len() as u64, data });
         if self.partial || self.chunked == Chunked::No || self.content_length <= 0 {
             return self.submit_piece(s, data);
         }

@@ -1,0 +1,163 @@
+//! Built-in functions, one file for each kind.
+//!
+//! A built-in function gets its arguments as values and returns one. Scripts declare it; the declaration has the types. Errors that end nothing
+//! are reported with [`Vm::builtin_error`], those that end the calling body with [`Vm::builtin_exception`].
+
+mod containers;
+mod json;
+pub mod log;
+mod numbers;
+mod options;
+mod passive;
+mod reflect;
+mod strings;
+mod system;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::evaluate::Stop;
+use crate::ids::TypeId;
+use crate::support::order::{Hashes, Random, Seeds, UidPools};
+use crate::value::{OpaqueValue, Value};
+use crate::vm::Vm;
+
+/// A built-in function.
+pub type Native = fn(&mut Vm<'_>, &[Value]) -> Result<Value, Stop>;
+
+/// Names with their functions.
+pub type Table = &'static [(&'static str, Native)];
+
+/// All built-in functions by name.
+pub struct Natives(HashMap<&'static str, Native>);
+
+impl Default for Natives {
+    fn default() -> Self {
+        let mut all = HashMap::new();
+        for table in TABLES {
+            all.extend(table.iter().copied());
+        }
+        Self(all)
+    }
+}
+
+impl Natives {
+    /// The function of a full name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Native> {
+        self.0.get(name).copied()
+    }
+}
+
+const TABLES: &[Table] = &[
+    strings::TABLE,
+    numbers::TABLE,
+    system::TABLE,
+    containers::TABLE,
+    reflect::TABLE,
+    json::TABLE,
+    options::TABLE,
+    passive::TABLE,
+    log::TABLE,
+];
+
+/// State of built-in functions.
+pub struct State {
+    /// When tables are looked at next for entries that expire.
+    pub next_sweep: f64,
+    /// Log streams.
+    pub log: log::Logs,
+    /// Environment variables that scripts set.
+    pub environment: Vec<(String, Vec<u8>)>,
+    /// Whether a script called `terminate`.
+    pub terminated: bool,
+    /// How often packet processing was suspended.
+    pub suspended: u32,
+    /// Whether the run is one of `-b`.
+    pub bare: bool,
+    /// Random numbers.
+    pub random: Random,
+    /// Unique ids.
+    pub uids: UidPools,
+    /// Hashes under the seeds of the run.
+    pub hashes: Hashes,
+    /// Functions that are called when options change, by falling priority.
+    pub handlers: Vec<options::Handler>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let mut bytes = [0; 80];
+        for (index, chunk) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            use std::hash::{BuildHasher as _, RandomState};
+            *chunk = RandomState::new().hash_one(index).to_le_bytes();
+        }
+        let hashes = Seeds::from_bytes(bytes).hashes();
+        Self {
+            next_sweep: 0.0,
+            log: log::Logs::default(),
+            environment: Vec::new(),
+            terminated: false,
+            suspended: 0,
+            bare: false,
+            random: system::random(),
+            uids: UidPools::of_instance(hashes, u64::from(std::process::id())),
+            hashes,
+            handlers: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
+    pub fn seed(&mut self, seeds: &Seeds) {
+        self.hashes = seeds.hashes();
+        self.uids = UidPools::deterministic(self.hashes);
+        self.random = Random::deterministic(seeds.random);
+        crate::value::order::set_hashes(Some(self.hashes));
+    }
+}
+
+/// An argument; unset where it was not given.
+#[must_use]
+pub fn arg(args: &[Value], index: usize) -> &Value {
+    args.get(index).unwrap_or(&Value::Unset)
+}
+
+/// Prepares what needs the whole program, before `zeek_init`.
+///
+/// # Errors
+/// [`Stop`] where the program stops.
+pub fn prepare(vm: &mut Vm<'_>) -> Result<(), Stop> {
+    let _ = vm;
+    Ok(())
+}
+
+/// Ends what goes on: logs are closed.
+///
+/// # Errors
+/// [`Stop`] where the program stops.
+pub fn finish(vm: &mut Vm<'_>) -> Result<(), Stop> {
+    log::close_all(vm)
+}
+
+/// Whether something goes on that keeps the process alive.
+#[must_use]
+pub fn has_work(_: &Vm<'_>) -> bool {
+    false
+}
+
+/// Looks at what goes on beside scripts; returns whether there was anything.
+///
+/// # Errors
+/// [`Stop`] where the program stops.
+pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
+    let _ = vm;
+    Ok(false)
+}
+
+/// What `as` makes of an opaque value.
+pub fn cast_opaque(vm: &mut Vm<'_>, opaque: &Rc<OpaqueValue>, ty: TypeId) -> Option<Value> {
+    let _ = (vm, opaque, ty);
+    None
+}
