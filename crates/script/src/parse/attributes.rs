@@ -246,6 +246,9 @@ impl Parser<'_> {
 
     fn check_default(&mut self, all: &mut Attrs, position: usize, ty: TypeId, place: Place) {
         let Some(mut expr) = all[position].expr else { return };
+        if ty == TypeId::UNSPECIFIED_TABLE || ty == TypeId::UNSPECIFIED_SET {
+            return;
+        }
         let name = all[position].kind.name();
         let table = self
             .program

@@ -347,9 +347,8 @@ impl Parser<'_> {
                 Tag::Double | Tag::Int | Tag::Count | Tag::Addr | Tag::Subnet | Tag::Port,
             ) => true,
             (Tag::Int | Tag::Count | Tag::Double, _) if is_arithmetic(b) => true,
-            (Tag::Double, Tag::Time | Tag::Interval) | (Tag::Time | Tag::Interval, Tag::Double) => {
-                true
-            }
+            (Tag::Double | Tag::Count | Tag::Int, Tag::Time | Tag::Interval)
+            | (Tag::Time | Tag::Interval, Tag::Double) => true,
             (Tag::Enum, Tag::Count | Tag::Int) => true,
             (Tag::Addr, Tag::Subnet) | (Tag::Subnet, Tag::Addr | Tag::Count) => true,
             (Tag::Addr, Tag::Vector) => true,

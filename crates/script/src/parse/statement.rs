@@ -290,6 +290,7 @@ impl Parser<'_> {
                     self.program.report_about(Severity::Warning, text, &Object::Stmt(stmt), None);
                 }
                 if !self.is_error(value)
+                    && result != TypeId::ERROR
                     && let Some(promoted) = self.promote(value, result)
                 {
                     self.program.stmts[stmt].kind = StmtKind::Return(Some(promoted));
@@ -504,6 +505,13 @@ impl Parser<'_> {
             if known == TypeId::VOID {
                 let body = self.body();
                 self.program.bodies[body].locals[local].ty = ty;
+            } else if known != ty
+                && self.program.types.tag(known) == Tag::Enum
+                && self.program.types.tag(ty) == Tag::Enum
+            {
+                if !self.program.same_type(known, ty) {
+                    self.mixed_enums(known, ty);
+                }
             } else if known == TypeId::ERROR || !self.program.same_type(known, ty) {
                 self.error_about_both(
                     "type clash in iteration",

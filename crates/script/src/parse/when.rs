@@ -25,6 +25,7 @@ impl Parser<'_> {
         let scope = self.scopes.pop();
         let (condition, body) = parts?;
         let mut timeout = None;
+        let end = self.previous;
         if self.accept_word(Word::Timeout)? {
             let length = self.expression()?;
             if !self.is_error(length) && self.tag(length) != Tag::Interval {
