@@ -15,6 +15,7 @@ use crate::evaluate::Evaluate;
 use crate::parse::{Halt, Input, Parser};
 use crate::program::Program;
 use crate::source::{Sources, Span};
+use crate::support::order::Seeds;
 use crate::vm::Machine;
 
 /// Stack of the thread that parses and runs scripts: nested constructs are bounded by it and by limits of their own.
@@ -47,11 +48,23 @@ fn run(args: Vec<OsString>) -> u8 {
     }
     let mut program = Program { diagnostics: standard_error(), ..Program::default() };
     let mut engine = Machine::new();
+    engine.set_bare(options.bare);
+    if let Some(seeds) = seeds() {
+        engine.seed(&seeds);
+    }
     match parse(&mut program, &mut engine, &options) {
         Ok(()) if options.parse_only => 0,
         Ok(()) => u8::try_from(engine.with(&mut program).run() & 0xff).unwrap_or(1),
         Err(status) => status,
     }
+}
+
+/// The seeds that `ZEEK_SEED_FILE` or `ZEEK_SEED_VALUES` names.
+fn seeds() -> Option<Seeds> {
+    if let Some(path) = std::env::var_os("ZEEK_SEED_FILE").filter(|path| !path.is_empty()) {
+        return Seeds::parse(&std::fs::read(path).ok()?);
+    }
+    Seeds::parse(std::env::var("ZEEK_SEED_VALUES").ok()?.as_bytes())
 }
 
 /// Diagnostics that go to standard error, line by line, in Zeek's form.

@@ -139,3 +139,30 @@ impl Vm<'_> {
         to_stderr
     }
 }
+
+impl Vm<'_> {
+    /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.
+    pub fn builtin_error_with(&mut self, text: &str, value: &crate::value::Value) {
+        let site = self.call_site();
+        let mut line = text.as_bytes().to_vec();
+        let mut span = Span::NOWHERE;
+        if let Some(expr) = self.p.exprs.find(site) {
+            span = expr.span;
+            line.extend_from_slice(b" (");
+            line.extend_from_slice(&describe::expr(self.p, site));
+            line.extend_from_slice(b" and ");
+            line.extend(crate::value::describe::describe(
+                self.p,
+                value,
+                crate::value::describe::Form::Short,
+            ));
+            line.push(b')');
+        }
+        self.emit(Severity::Error, span, line);
+    }
+
+    /// Reports something without a place.
+    pub fn report(&mut self, severity: Severity, text: impl AsRef<[u8]>) {
+        self.emit(severity, Span::NOWHERE, text.as_ref().to_vec());
+    }
+}
