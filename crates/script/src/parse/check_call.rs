@@ -298,7 +298,11 @@ impl Parser<'_> {
     /// `expr as ty`, `expr ?as ty`.
     pub(super) fn cast(&mut self, operand: ExprId, ty: TypeId, test: bool) -> ExprId {
         let to_time = matches!(self.program.types.tag(ty), Tag::Time | Tag::Interval);
-        let operand = if to_time && is_integral(self.tag(operand)) { self.to_number(operand, Tag::Double) } else { operand };
+        let operand = if to_time && is_integral(self.tag(operand)) {
+            self.to_number(operand, Tag::Double)
+        } else {
+            operand
+        };
         let (kind, result) = if test {
             (ExprKind::CanCast(operand, ty), TypeId::BOOL)
         } else {

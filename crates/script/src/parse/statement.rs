@@ -218,12 +218,13 @@ impl Parser<'_> {
 
     /// A statement that is the body of another: a directive may not be all of it.
     fn sub_statement(&mut self) -> Parsed<StmtId> {
-        let conditions = self.open.last().map_or(0, |open| open.conditions.len());
-        let file = self.open.last().map(|open| open.file);
+        let directives = self.directives;
         self.peek()?;
-        let now = self.open.last().map_or(0, |open| open.conditions.len());
-        if now != conditions && file == self.open.last().map(|open| open.file) {
-            self.error_here("incorrect use of directive");
+        if self.directives != directives {
+            let line = self.directive_line;
+            self.program.report(Severity::Error, line, "incorrect use of directive");
+            self.set_here(line);
+            return Ok(self.stmt(StmtKind::Null));
         }
         self.enter_block();
         let stmt = self.statement();

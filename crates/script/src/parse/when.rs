@@ -39,7 +39,7 @@ impl Parser<'_> {
             let stmt = parsed?;
             timeout = Some((length, stmt));
             return Ok(
-                self.finish_when(start, inner, declared, frame, condition, body, timeout, returns)
+                self.finish_when(end, inner, declared, frame, condition, body, timeout, returns)
             );
         }
         Ok(self.finish_when(start, scope, declared, frame, condition, body, timeout, returns))
