@@ -11,6 +11,7 @@ mod bench;
 mod cli;
 mod completions;
 mod events;
+mod extract;
 mod filter;
 mod huge_pages;
 mod info;
