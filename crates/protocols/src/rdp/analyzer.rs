@@ -167,6 +167,13 @@ impl Analyze for Analyzer {
         self.done = true;
     }
 
+    fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
+        // The row is written, and stays the only one.
+        let session = self.session.take();
+        *self = Self { session, ..Self::new(cx) };
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         if let Some(session) = &mut self.session {
             session.write(cx);
