@@ -47,6 +47,7 @@ use crate::tally::Tally;
 use crate::terminal::Kept;
 use crate::terminal::Terminal;
 use crate::terminal::Words;
+use crate::unanswered;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -244,8 +245,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         run.terminal.error(&error);
         return Ok(Outcome::NoCapture);
     }
+    if let Some(filter) = &run.options.filter
+        && let Some(why) = unanswered::in_advance(filter, &files)
+    {
+        run.terminal.error(&why);
+        return Ok(Outcome::NoCapture);
+    }
     let outcome =
         if args.each { run.each(&files, &args.out)? } else { run.together(&files, &args.out)? };
+    let answered = match &run.options.filter {
+        Some(filter) => unanswered::report(filter, run.tally.packets(), &run.terminal),
+        None => Outcome::Done,
+    };
     run.tally.took(begun.elapsed());
     if let Some(error) = extract.and_then(|extract| extract.error()) {
         return Err(error.into());
@@ -256,7 +267,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.stats || run.terminal.is_watched() {
         run.terminal.say(&run.tally.to_string().trim_end());
     }
-    Ok(outcome)
+    Ok(outcome.max(answered))
 }
 
 /// Refuses to write logs over captures that are read.

@@ -35,6 +35,7 @@ mod stop;
 mod synth;
 mod tally;
 mod terminal;
+mod unanswered;
 
 use std::process::ExitCode;
 
