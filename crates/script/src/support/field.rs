@@ -130,8 +130,8 @@ pub enum Field<'a> {
     Int(i64),
     /// A count.
     Count(u64),
-    /// A port.
-    Port(u16, Protocol),
+    /// A port; what is read may be too large for one.
+    Port(u32, Protocol),
     /// A subnet: address of sixteen bytes, IPv4 mapped, and width as it is written.
     Subnet([u8; 16], u8),
     /// An address of sixteen bytes, IPv4 mapped.
@@ -159,6 +159,19 @@ pub enum Field<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// The bytes of a string or a name; empty for others.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Field::String(text)
+            | Field::Enum(text)
+            | Field::File(text)
+            | Field::Func(text)
+            | Field::Pattern(text, ..) => text,
+            _ => b"",
+        }
+    }
+
     /// A string.
     #[must_use]
     pub fn string(bytes: &'a [u8]) -> Self {

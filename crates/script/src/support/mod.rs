@@ -3,6 +3,7 @@
 
 pub mod field;
 pub mod format;
+pub mod input;
 pub mod logs;
 pub mod opaque;
 pub mod order;

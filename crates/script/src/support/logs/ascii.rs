@@ -162,7 +162,7 @@ pub struct Rotated {
 
 enum Sink {
     Plain(BufWriter<File>),
-    Gzip(GzEncoder<BufWriter<File>>),
+    Gzip(Box<GzEncoder<BufWriter<File>>>),
 }
 
 impl Sink {
@@ -260,7 +260,7 @@ impl AsciiWriter {
         let buffered = BufWriter::with_capacity(64 << 10, opened);
         self.sink = Some(match self.config.gzip_level {
             0 => Sink::Plain(buffered),
-            level => Sink::Gzip(GzEncoder::new(buffered, Compression::new(level.min(9)))),
+            level => Sink::Gzip(Box::new(GzEncoder::new(buffered, Compression::new(level.min(9))))),
         });
         let header = self.header(&path);
         self.put(&header)

@@ -108,7 +108,7 @@ impl JsonFormat {
             TimeFormat::MillisUnsigned => drop(write!(out, "{}", (value * 1_000.0) as i64 as u64)),
             TimeFormat::Iso8601 => {
                 // Years of C have 32 bits.
-                if !(value.abs() < 6.7e16) {
+                if value.is_nan() || value.abs() > 6.7e16 {
                     bad_times.push(value);
                     return out.extend_from_slice(b"\"2000-01-01T00:00:00.000000\"");
                 }

@@ -50,4 +50,4 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -52,7 +52,7 @@ fn row() -> Vec<Field<'static>> {
         Field::Port(123, Protocol::Tcp),
         Field::Subnet(v4(10, 0, 0, 0), 24),
         Field::Addr(v4(1, 2, 3, 4)),
-        Field::Double(3.14),
+        Field::Double(3.15),
         Field::Time(1_315_801_931.273_616),
         Field::Interval(100.0),
         Field::string(b"hurz\t\xff"),
@@ -73,7 +73,7 @@ fn rows_of_text() {
     let format = TextFormat::default();
     assert_eq!(
         text(&format, &row()),
-        "T\t-42\tSSH::LOG\t21\t123\t10.0.0.0/24\t1.2.3.4\t3.14\t1315801931.273616\t100.000000\thurz\\x09\\xff\t2,4\t\
+        "T\t-42\tSSH::LOG\t21\t123\t10.0.0.0/24\t1.2.3.4\t3.15\t1315801931.273616\t100.000000\thurz\\x09\\xff\t2,4\t\
          a\\x2cb,-,(empty)\tfoo\\x0a{ \\x0areturn; \\x0a}"
     );
     let special = [
@@ -108,7 +108,7 @@ fn rows_of_json() {
     assert_eq!(
         json(JsonFormat::default(), &row()),
         "{\"bool\":true,\"int\":-42,\"enum\":\"SSH::LOG\",\"count\":21,\"port\":123,\"subnet\":\"10.0.0.0/24\",\
-         \"addr\":\"1.2.3.4\",\"double\":3.14,\"time\":1315801931.273616,\"interval\":100.0,\
+         \"addr\":\"1.2.3.4\",\"double\":3.15,\"time\":1315801931.273616,\"interval\":100.0,\
          \"string\":\"hurz\\t\\\\xff\",\"set_count_\":[2,4],\"vector_string_\":[\"a,b\",null,\"\"],\
          \"func\":\"foo\\n{ \\nreturn; \\n}\"}"
     );
