@@ -7,6 +7,7 @@ mod containers;
 mod json;
 pub mod log;
 mod numbers;
+mod opaques;
 mod options;
 mod passive;
 mod reflect;
@@ -58,6 +59,8 @@ const TABLES: &[Table] = &[
     json::TABLE,
     options::TABLE,
     passive::TABLE,
+    opaques::TABLE,
+    opaques::DIGESTS,
     log::TABLE,
 ];
 
@@ -81,6 +84,12 @@ pub struct State {
     pub uids: UidPools,
     /// Hashes under the seeds of the run.
     pub hashes: Hashes,
+    /// The first number of the seeds.
+    pub first_seed: u32,
+    /// Metrics.
+    pub metrics: opaques::Metrics,
+    /// The command and its arguments.
+    pub command: Vec<String>,
     /// Functions that are called when options change, by falling priority.
     pub handlers: Vec<options::Handler>,
 }
@@ -103,6 +112,9 @@ impl Default for State {
             random: system::random(),
             uids: UidPools::of_instance(hashes, u64::from(std::process::id())),
             hashes,
+            first_seed: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            metrics: opaques::Metrics::default(),
+            command: std::env::args().collect(),
             handlers: Vec::new(),
         }
     }
@@ -112,6 +124,7 @@ impl State {
     /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
     pub fn seed(&mut self, seeds: &Seeds) {
         self.hashes = seeds.hashes();
+        self.first_seed = seeds.words[0];
         self.uids = UidPools::deterministic(self.hashes);
         self.random = Random::deterministic(seeds.random);
         crate::value::order::set_hashes(Some(self.hashes));

@@ -60,6 +60,14 @@ pub const TABLE: Table = &[
     ("levenshtein_distance", |_, a| {
         Ok(Value::Count(text::levenshtein(bytes(a, 0), bytes(a, 1))))
     }),
+    ("zfill", |_, a| {
+        let string = bytes(a, 0);
+        let width = usize::try_from(arg(a, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
+        let signed = matches!(string.first(), Some(b'-' | b'+'));
+        let (sign, digits) = string.split_at(usize::from(signed));
+        let zeros = vec![b'0'; width.saturating_sub(string.len())];
+        Ok(Value::string_owned([sign, &zeros, digits].concat()))
+    }),
     ("ljust", |vm, a| justify(vm, a, "ljust")),
     ("rjust", |vm, a| justify(vm, a, "rjust")),
     ("strip", |_, a| Ok(Value::string(text::strip(bytes(a, 0))))),

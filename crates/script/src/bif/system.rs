@@ -234,6 +234,14 @@ pub const TABLE: Table = &[
         vm.m.max_depth = usize::try_from(arg(a, 0).count()).unwrap_or(1000).clamp(1, 100_000);
         Ok(Value::Unset)
     }),
+    ("zeek_version", |_, _| Ok(Value::string("9.1.0-dev"))),
+    ("zeek_is_terminating", |vm, _| {
+        Ok(Value::Bool(vm.m.terminating || vm.m.stop_requested))
+    }),
+    ("zeek_args", |vm, _| {
+        let items = vm.m.state.command.iter().map(Value::string).collect();
+        Ok(strings(vm, items))
+    }),
     ("backtrace", |vm, _| Ok(vm.backtrace(None))),
     ("do_profiling", |_, _| Ok(Value::Unset)),
     ("__init_primary_bifs", |_, _| Ok(Value::Bool(true))),

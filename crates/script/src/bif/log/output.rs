@@ -81,7 +81,7 @@ fn to_field(vm: &Vm<'_>, value: &Value) -> Field<'static> {
         Value::Interval(value) => Field::Interval(*value),
         Value::Enum(ty, value) => Field::Enum(owned(enum_name(vm.p, *ty, *value).into_bytes())),
         Value::Port(port) => Field::Port(
-            port.number,
+            u32::from(port.number),
             match port.protocol {
                 crate::literal::Protocol::Tcp => Protocol::Tcp,
                 crate::literal::Protocol::Udp => Protocol::Udp,
