@@ -225,15 +225,6 @@ pub trait EnumName {
     fn name(&self) -> &str;
 }
 
-/// A value that listeners cannot look into, by the name of its type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpaqueArg;
-
-impl Arg for OpaqueArg {
-    const TYPE: Type = Type::Opaque("x509");
-    fn pack(&self, _to: &mut Packer<'_>) {}
-}
-
 impl<T: Arg> Arg for Option<T> {
     const TYPE: Type = T::TYPE;
     const OPTIONAL: bool = true;

@@ -18,6 +18,7 @@ use gannet_event::Interest;
 use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
+use gannet_files::events::FileSniff;
 use gannet_flow::Fragments;
 use gannet_flow::Key;
 use gannet_flow::Services;
@@ -31,6 +32,7 @@ use gannet_protocols::Env;
 use gannet_protocols::Scratch;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::lifecycle::events::ZeekInit;
 use gannet_protocols::policy::UnknownRow;
 
 use crate::Options;
@@ -175,6 +177,13 @@ impl Shard {
     /// Events of `interest` go to `listener`.
     pub(crate) fn listen(&mut self, interest: Interest, listener: Box<dyn Listener>) {
         self.env.logs.events = Events::new(interest, listener);
+        let wants_matches = self.env.logs.events.wants::<FileSniff>();
+        self.env.files.report_matches(wants_matches);
+        let events = &mut self.env.logs.events;
+        if events.wants::<ZeekInit>() {
+            events.raise(&ZeekInit {});
+            events.drain();
+        }
     }
 
     pub(crate) fn connections(&self) -> u64 {

@@ -356,6 +356,12 @@ impl Analyzer {
         self.made(cx, Dir::Orig, ending, &[]);
         self.made(cx, Dir::Resp, ending, &[]);
     }
+
+    /// Nothing more will be read: ends what is under way.
+    fn leave(&mut self, cx: &mut Context<'_>) {
+        self.interrupt(cx, Ending::Done);
+        self.pass_on(cx, Nested::finish);
+    }
 }
 
 impl Analyze for Analyzer {
@@ -387,10 +393,17 @@ impl Analyze for Analyzer {
         self.with_exchanges(cx, |a, cx| a.interrupt(cx, Ending::Reset));
     }
 
+    fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
+        self.with_exchanges(cx, Self::leave);
+        let exchanges = std::mem::take(&mut self.exchanges);
+        let lone_cr_told = self.lone_cr_told;
+        *self = Self { exchanges, lone_cr_told, ..Self::new(cx) };
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.with_exchanges(cx, |a, cx| {
-            a.interrupt(cx, Ending::Done);
-            a.pass_on(cx, Nested::finish);
+            a.leave(cx);
             if !a.inner {
                 a.exchanges.finish(cx);
             }

@@ -400,6 +400,13 @@ impl Analyze for Analyzer {
         self.rest(cx);
     }
 
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
+        // The row is written, and stays the only one.
+        self.restart();
+        self.idle = false;
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.core.session.log(cx);
     }

@@ -93,6 +93,8 @@ pub struct Certificates {
     /// Parsed certificates by their encoding; `None` where they do not parse.
     parsed: HashMap<Box<[u8]>, Parsed, KeyedHash>,
     parsed_bytes: usize,
+    /// Certificates that events showed as files.
+    shown: u64,
     later: Queue<Item>,
 }
 
@@ -112,6 +114,12 @@ pub struct Item {
 type Parsed = Option<(Arc<Certificate>, [u8; 32])>;
 
 impl Certificates {
+    /// Number of the next certificate that events show as a file.
+    pub(super) fn next_ordinal(&mut self) -> u64 {
+        self.shown += 1;
+        self.shown - 1
+    }
+
     /// A certificate's facts, parsed at the first sight.
     fn parse(&mut self, der: &[u8]) -> Parsed {
         if let Some(parsed) = self.parsed.get(der) {
@@ -175,11 +183,17 @@ fn digest(hex: &str) -> [u8; 32] {
 /// A certificate came by: reads it, and logs it if it is news. `None` if it cannot be read.
 pub(crate) fn seen(
     cx: &mut Context<'_>,
+    source: &'static str,
     der: &[u8],
     host: bool,
     client: bool,
 ) -> Option<Arc<Certificate>> {
-    let Some((certificate, digest)) = cx.env.certificates.parse(der) else {
+    let parsed = cx.env.certificates.parse(der);
+    if cx.env.logs.events.any() {
+        let certificate = parsed.as_ref().map(|(certificate, _)| &**certificate);
+        super::raise::certificate(cx, source, der, certificate, (host, client));
+    }
+    let Some((certificate, digest)) = parsed else {
         weird(cx, x509::PARSE_ERROR_WEIRD, "");
         return None;
     };

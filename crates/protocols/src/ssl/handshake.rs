@@ -387,7 +387,8 @@ impl Core {
             return;
         }
         let role = self.role(from);
-        let certificate = super::certificates::seen(cx, der, i == 0, role == Role::Client);
+        let certificate =
+            super::certificates::seen(cx, self.tag.name(), der, i == 0, role == Role::Client);
         self.session.certificate(role, certificate);
     }
 

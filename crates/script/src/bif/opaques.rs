@@ -268,9 +268,7 @@ pub const TABLE: Table = &[
         }
         Ok(Value::Count(epsilon.unwrap_or(0)))
     }),
-    ("topk_size", |_, a| {
-        Ok(Value::Count(with(a, 0, |top: &mut Top| top.of.size()).unwrap_or(0)))
-    }),
+    ("topk_size", |_, a| Ok(Value::Count(with(a, 0, |top: &mut Top| top.of.size()).unwrap_or(0)))),
     ("topk_sum", |vm, a| {
         let (sum, pruned) = with(a, 0, |top: &mut Top| top.of.sum()).unwrap_or_default();
         if pruned {

@@ -57,9 +57,7 @@ pub const TABLE: Table = &[
     ("is_ascii", |_, a| Ok(Value::Bool(bytes(a, 0).is_ascii()))),
     ("join_string_set", join_string_set),
     ("join_string_vec", join_string_vec),
-    ("levenshtein_distance", |_, a| {
-        Ok(Value::Count(text::levenshtein(bytes(a, 0), bytes(a, 1))))
-    }),
+    ("levenshtein_distance", |_, a| Ok(Value::Count(text::levenshtein(bytes(a, 0), bytes(a, 1))))),
     ("zfill", |_, a| {
         let string = bytes(a, 0);
         let width = usize::try_from(arg(a, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
@@ -114,9 +112,7 @@ pub const TABLE: Table = &[
     ("to_upper", |_, a| Ok(Value::string_owned(bytes(a, 0).to_ascii_uppercase()))),
     ("to_title", |_, a| Ok(Value::string_owned(text::to_title(bytes(a, 0))))),
     ("unescape_URI", |_, a| Ok(Value::string_owned(text::unescape_uri(bytes(a, 0))))),
-    ("decode_netbios_name", |_, a| {
-        Ok(Value::string_owned(text::decode_netbios_name(bytes(a, 0))))
-    }),
+    ("decode_netbios_name", |_, a| Ok(Value::string_owned(text::decode_netbios_name(bytes(a, 0))))),
     ("decode_netbios_name_type", |_, a| Ok(Value::Count(text::netbios_name_type(bytes(a, 0))))),
     ("uuid_to_string", uuid_to_string),
     ("bytestring_to_hexstr", |_, a| Ok(Value::string_owned(text::to_hex(bytes(a, 0))))),
@@ -355,11 +351,9 @@ fn str_smith_waterman(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         _ => (0, 0),
     };
     let found = text::smith_waterman(bytes(args, 0), bytes(args, 1), min, variant == 1);
-    let (Some(substring), Some(align), Some(aligns)) = (
-        vm.type_named("sw_substring"),
-        vm.type_named("sw_align"),
-        vm.type_named("sw_align_vec"),
-    ) else {
+    let (Some(substring), Some(align), Some(aligns)) =
+        (vm.type_named("sw_substring"), vm.type_named("sw_align"), vm.type_named("sw_align_vec"))
+    else {
         return Ok(Value::Unset);
     };
     let items = found

@@ -170,6 +170,11 @@ impl Vm<'_> {
                         self.watch_expiry(&table);
                     }
                 }
+                Op::Default { t, s } => {
+                    if let Value::Table(table) = &reg!(t) {
+                        *table.default_cache.borrow_mut() = Some(reg!(s).clone());
+                    }
+                }
                 Op::Jump { to } => pc = to as usize,
                 Op::JumpIf { s, to } => {
                     if reg!(s).truth() {

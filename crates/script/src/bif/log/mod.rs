@@ -129,11 +129,10 @@ struct Filter {
 /// A field of a record by its name.
 pub(super) fn field(vm: &Vm<'_>, value: &Value, name: &str) -> Value {
     let Value::Record(record) = value else { return Value::Unset };
-    let offset = vm
-        .p
-        .names
-        .find(name)
-        .and_then(|name| vm.p.types.record(record.ty()).and_then(|ty| ty.offset(name)));
+    let offset =
+        vm.p.names
+            .find(name)
+            .and_then(|name| vm.p.types.record(record.ty()).and_then(|ty| ty.offset(name)));
     offset.map(|offset| record.get(offset)).unwrap_or_default()
 }
 
@@ -175,10 +174,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
                 return Ok(Value::Bool(false));
             }
             if params.first().is_none_or(|param| !vm.p.same_type(param.ty, columns)) {
-                vm.report(
-                    Severity::Error,
-                    "stream event's argument type does not match columns",
-                );
+                vm.report(Severity::Error, "stream event's argument type does not match columns");
                 return Ok(Value::Bool(false));
             }
             Some(func.func)
@@ -226,9 +222,11 @@ fn enable(vm: &mut Vm<'_>, args: &[Value], on: bool) -> Result<Value> {
 fn add_filter(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let (id, value) = (arg(args, 0), arg(args, 1));
     let Some((columns, stream_policy, stream_name)) =
-        vm.m.state.log.streams.get(&id.int()).map(|stream| {
-            (stream.columns, stream.policy.clone(), stream.name.clone())
-        })
+        vm.m.state
+            .log
+            .streams
+            .get(&id.int())
+            .map(|stream| (stream.columns, stream.policy.clone(), stream.name.clone()))
     else {
         return Ok(Value::Bool(false));
     };
@@ -344,8 +342,7 @@ impl Plan {
             let optional = optional || find_attr(&one.attrs, AttrKind::Optional).is_some();
             offsets.push(offset);
             if matches!(vm.p.types.get(one.ty), Type::Record(_)) {
-                let good =
-                    self.traverse(vm, one.ty, &name, offsets, extension, optional, false);
+                let good = self.traverse(vm, one.ty, &name, offsets, extension, optional, false);
                 offsets.pop();
                 if !good {
                     return false;

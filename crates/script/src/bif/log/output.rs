@@ -117,8 +117,7 @@ pub(super) fn write(
     let Some(index) = writer_for(vm, id, filter, path)? else { return Ok(()) };
     let extension = match &filter.ext_func {
         Some(func) => {
-            let shown =
-                vm.m.state.log.writers.get(index).map(|writer| writer.path.clone());
+            let shown = vm.m.state.log.writers.get(index).map(|writer| writer.path.clone());
             match vm.call(func, &[Value::string(shown.unwrap_or_default())]) {
                 Ok(value) => value,
                 Err(Stop::Error) => Value::Unset,
@@ -172,14 +171,11 @@ fn writer_for(
         writer.kind.int() == kind && writer.stream == stream && writer.filter == filter.name
     };
     let writers = &vm.m.state.log.writers;
-    if let Some(index) =
-        writers.iter().position(|writer| own(writer) && writer.asked == path)
-    {
+    if let Some(index) = writers.iter().position(|writer| own(writer) && writer.asked == path) {
         return Ok(Some(index));
     }
-    let taken = |path: &str| {
-        writers.iter().find(|writer| writer.kind.int() == kind && writer.path == path)
-    };
+    let taken =
+        |path: &str| writers.iter().find(|writer| writer.kind.int() == kind && writer.path == path);
     let mut actual = path.to_owned();
     let mut warning = None;
     if let Some(other) = taken(path) {
@@ -198,23 +194,16 @@ fn writer_for(
         vm.report(Severity::Warning, text);
     }
     let name = super::super::json::name_of(vm, &filter.writer);
-    let postprocessor = filter
-        .postprocessor
-        .as_ref()
-        .map(|func| vm.function_name(func.func))
-        .unwrap_or_default();
-    let file = LogFile {
-        path: actual.clone(),
-        rotation_interval: filter.interval,
-        postprocessor,
-    };
+    let postprocessor =
+        filter.postprocessor.as_ref().map(|func| vm.function_name(func.func)).unwrap_or_default();
+    let file = LogFile { path: actual.clone(), rotation_interval: filter.interval, postprocessor };
     let sink = match name.as_str() {
         "Log::WRITER_ASCII" => {
             let mut config = ascii_config(vm);
             let options = filter.config.iter().map(|(name, value)| (&**name, &**value));
-            let opened = config.apply(options).and_then(|()| {
-                AsciiWriter::open(file, config, filter.columns.clone())
-            });
+            let opened = config
+                .apply(options)
+                .and_then(|()| AsciiWriter::open(file, config, filter.columns.clone()));
             opened.map(|writer| Sink::Ascii(Box::new(writer)))
         }
         #[cfg(feature = "sqlite")]

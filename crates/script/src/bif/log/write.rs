@@ -37,13 +37,12 @@ struct Token(u64);
 /// `Log::__write`.
 pub fn write(vm: &mut Vm<'_>, id: &Value, columns: &Value) -> Result<Value> {
     let number = id.int();
-    let Some((enabled, ty, event)) = vm
-        .m
-        .state
-        .log
-        .streams
-        .get(&number)
-        .map(|stream| (stream.enabled, stream.columns, stream.event))
+    let Some((enabled, ty, event)) =
+        vm.m.state
+            .log
+            .streams
+            .get(&number)
+            .map(|stream| (stream.enabled, stream.columns, stream.event))
     else {
         return Ok(Value::Bool(false));
     };
@@ -102,14 +101,13 @@ pub fn write(vm: &mut Vm<'_>, id: &Value, columns: &Value) -> Result<Value> {
 
 /// Gives a record to all filters of a stream.
 fn write_filters(vm: &mut Vm<'_>, id: &Value, record: &Value, allowed: bool) -> Result<()> {
-    let filters: Vec<Rc<Filter>> = vm
-        .m
-        .state
-        .log
-        .streams
-        .get(&id.int())
-        .map(|stream| stream.filters.clone())
-        .unwrap_or_default();
+    let filters: Vec<Rc<Filter>> =
+        vm.m.state
+            .log
+            .streams
+            .get(&id.int())
+            .map(|stream| stream.filters.clone())
+            .unwrap_or_default();
     for filter in filters {
         if let Some(policy) = &filter.policy {
             let args = [record.clone(), id.clone(), filter.value.clone()];
@@ -164,13 +162,12 @@ pub fn delay(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let id = arg(args, 0).int();
     vm.m.state.log.tokens += 1;
     let number = vm.m.state.log.tokens;
-    let matches = vm
-        .m
-        .state
-        .log
-        .writing
-        .last()
-        .is_some_and(|writing| writing.id == id && writing.record.same_object(arg(args, 1)));
+    let matches =
+        vm.m.state
+            .log
+            .writing
+            .last()
+            .is_some_and(|writing| writing.id == id && writing.record.same_object(arg(args, 1)));
     if !matches {
         return Err(vm.builtin_exception("invalid Log::delay() call: outside of active write"));
     }
