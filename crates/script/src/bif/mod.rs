@@ -4,6 +4,7 @@
 //! are reported with [`Vm::builtin_error`], those that end the calling body with [`Vm::builtin_exception`].
 
 mod containers;
+mod input;
 mod json;
 pub mod log;
 mod numbers;
@@ -61,6 +62,7 @@ const TABLES: &[Table] = &[
     passive::TABLE,
     opaques::TABLE,
     opaques::DIGESTS,
+    input::TABLE,
     log::TABLE,
 ];
 
@@ -86,6 +88,8 @@ pub struct State {
     pub hashes: Hashes,
     /// The first number of the seeds.
     pub first_seed: u32,
+    /// Sources that are read.
+    pub inputs: input::Inputs,
     /// Metrics.
     pub metrics: opaques::Metrics,
     /// The command and its arguments.
@@ -113,6 +117,7 @@ impl Default for State {
             uids: UidPools::of_instance(hashes, u64::from(std::process::id())),
             hashes,
             first_seed: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            inputs: input::Inputs::default(),
             metrics: opaques::Metrics::default(),
             command: std::env::args().collect(),
             handlers: Vec::new(),
@@ -165,8 +170,7 @@ pub fn has_work(_: &Vm<'_>) -> bool {
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
-    let _ = vm;
-    Ok(false)
+    input::poll(vm)
 }
 
 /// What `as` makes of an opaque value.

@@ -384,9 +384,10 @@ impl Vm<'_> {
                     set!(d, Value::Bool(has));
                 }
                 Op::DeleteField { r, i } => {
+                    sync!();
                     if let Value::Record(record) = &reg!(r) {
                         let record = Rc::clone(record);
-                        record.set(usize::from(i), Value::Unset);
+                        self.reset_field(&record, usize::from(i))?;
                         if !self.m.whens.is_empty() {
                             self.object_changed(&Value::Record(record));
                         }

@@ -16,6 +16,7 @@ use crate::types::{AttrKind, Tag, Type, find_attr};
 use crate::value::{FuncValue, Value};
 use crate::vm::Vm;
 
+pub(super) use output::kind_of;
 pub use output::{close_all, rotate_due};
 pub use write::{delay_due, write_print};
 

@@ -40,7 +40,7 @@ enum Sink {
 }
 
 /// The column type of a script type, where logs can have it.
-pub(super) fn kind_of(vm: &Vm<'_>, ty: TypeId) -> Option<Kind> {
+pub(in crate::bif) fn kind_of(vm: &Vm<'_>, ty: TypeId) -> Option<Kind> {
     Some(match vm.p.types.get(ty) {
         Type::Bool => Kind::Bool,
         Type::Int => Kind::Int,
