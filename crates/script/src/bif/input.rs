@@ -243,7 +243,7 @@ fn open(
             };
             InputStream::config(of, options)
         }
-        "Input::READER_BINARY" => InputStream::binary(of, columns, BinaryOptions::default()),
+        "Input::READER_BINARY" => InputStream::binary(of, columns, &BinaryOptions::default()),
         "Input::READER_BENCHMARK" => {
             InputStream::benchmark(of, columns, BenchmarkOptions::default())
         }
