@@ -356,6 +356,89 @@ fn records_stay_as_they_were() {
     assert!(std::fs::read(&out).unwrap() == sample());
 }
 
+/// A pcapng block.
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let len = (12 + body.len().next_multiple_of(4)) as u32;
+    let mut block = [&kind.to_le_bytes()[..], &len.to_le_bytes(), body].concat();
+    block.resize(len as usize - 4, 0);
+    [&block[..], &len.to_le_bytes()].concat()
+}
+
+/// All that is said about a packet or its section stays: the same bytes but for the packets that are left out.
+#[test]
+fn blocks_of_pcapng_stay_as_they_were() {
+    let s = Scratch::new("blocks");
+    let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>();
+    let comment = |text: &str| {
+        [
+            &[1, 0, text.len() as u8, 0][..],
+            text.as_bytes(),
+            &[0; 3][..(4 - text.len() % 4) % 4],
+            &[0; 4],
+        ]
+        .concat()
+    };
+    let section = block(
+        0x0a0d_0d0a,
+        &[words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]), comment("of all")].concat(),
+    );
+    let interface =
+        block(1, &[words(&[1, 0]), vec![2, 0, 4, 0], b"eth0".to_vec(), vec![0; 4]].concat());
+    let frame = |port: u16| {
+        let mut f = vec![2; 12];
+        f.extend(b"\x08\0\x45\0\0\x1d\0\0\0\0\x40\x11\0\0\x0a\0\0\x01\x0a\0\0\x02");
+        f.extend(port.to_be_bytes());
+        f.extend(b"\0\x35\0\x09\0\0x");
+        f
+    };
+    let packet = |port, n: u32, text: &str| {
+        let f = frame(port);
+        let padding = vec![0; (4 - f.len() % 4) % 4];
+        let head = words(&[0, 0, n, f.len() as u32, f.len() as u32]);
+        block(6, &[head, f, padding, comment(text)].concat())
+    };
+    let names = block(4, b"\x01\0\x06\0\x0a\0\0\x02b\0\0\0\0\0\0\0");
+    let secrets = block(10, &[words(&[0x544c_534b, 4]), b"KEY ".to_vec()].concat());
+    let simple = block(3, &[words(&[43]), frame(1)].concat());
+    let statistics = block(5, &words(&[0, 0, 9]));
+    let all = [
+        &section,
+        &interface,
+        &names,
+        &packet(1, 1, "kept"),
+        &secrets,
+        &packet(2, 2, "not"),
+        &simple,
+        &statistics,
+    ];
+    let kept: Vec<_> =
+        all.iter().enumerate().filter(|(n, _)| *n != 5).map(|(_, b)| (**b).clone()).collect();
+    let capture = s.file("all.pcapng", &all.map(|b| b.clone()).concat());
+    let out = s.path("some.pcapng");
+    let run = Run::of(gannet().args(["filter", "port 1"]).arg(&capture).arg("-w").arg(&out));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(std::fs::read(&out).unwrap() == kept.concat());
+    // pcap has no place for them, which is said.
+    let run = Run::of(
+        gannet().args(["filter", "port 1"]).arg(&capture).arg("-w").arg(s.path("some.pcap")),
+    );
+    assert_eq!(run.code, 0);
+    assert!(run.stderr.starts_with("note: pcap has no place for"), "{}", run.stderr);
+    // Each part of a split capture has what is said of its section so far.
+    let part = s.path("part.pcapng");
+    let run = Run::of(
+        gannet()
+            .args(["filter", "--split", "1", "packets", "port 1"])
+            .arg(&capture)
+            .arg("-w")
+            .arg(&part),
+    );
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let second =
+        [&section, &interface, &names, &secrets, &simple, &statistics].map(|b| b.clone()).concat();
+    assert!(std::fs::read(s.path("part-0002.pcapng")).unwrap() == second);
+}
+
 #[test]
 fn all_engines_are_held_against_the_interpreter() {
     let s = Scratch::new("verify");

@@ -56,6 +56,7 @@
 
 mod apart;
 mod beside;
+mod blocks;
 mod bytes;
 mod compress;
 mod error;
@@ -80,6 +81,8 @@ mod ticks;
 mod write;
 pub mod zstd;
 
+pub use blocks::Block;
+pub use blocks::Blocks;
 pub use compress::Compression;
 pub use error::Error;
 pub use format::Endian;

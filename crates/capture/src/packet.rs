@@ -9,6 +9,7 @@ use gannet_base::prefetch_for_later;
 use crate::Bytes;
 use crate::Format;
 use crate::LinkType;
+use crate::bytes::u32_at;
 use crate::held::Refs;
 
 /// The most packets one batch holds, where it goes to other threads: what each batch costs there is
@@ -72,11 +73,19 @@ pub(crate) struct PacketRef {
 /// Bit of an [origin](PacketRef::origin) in a pcapng file.
 pub(crate) const PCAPNG: u16 = 1 << 15;
 
+/// Bit of an [origin](PacketRef::origin) in a Simple Packet Block.
+pub(crate) const SIMPLE: u16 = 1 << 14;
+
 impl PacketRef {
     /// Index into the file's interfaces.
     #[inline]
     pub(crate) fn interface(&self) -> u16 {
-        self.origin & !PCAPNG
+        self.origin & !(PCAPNG | SIMPLE)
+    }
+
+    /// Bytes of its block in front of its data, in a pcapng file.
+    fn head(&self) -> usize {
+        if self.origin & SIMPLE == 0 { 28 } else { 12 }
     }
 
     /// What kind of file it is from.
@@ -142,6 +151,20 @@ impl<'a> Batch<'a> {
     #[inline]
     pub fn get(&self, index: usize) -> Option<Packet<'a>> {
         self.refs.get(index).map(|r| view(r, self.data, self.first + index as u64))
+    }
+
+    /// The pcapng block of the packet at `index`, from a reader that was told to
+    /// [keep](crate::Stream::keep_blocks) blocks.
+    pub fn block(&self, index: usize) -> Option<&'a [u8]> {
+        let r = self.refs.get(index).filter(|r| r.format() == Format::PcapNg)?;
+        let start = (r.offset as usize).checked_sub(r.head())?;
+        let rest = self.data.get(start..)?;
+        // Its section's byte order is the one in which both of its lengths are the same.
+        [false, true].into_iter().find_map(|big| {
+            let len = u32_at(rest, 4, big) as usize;
+            let block = rest.get(..len).filter(|b| b.len() >= r.head() + r.cap_len as usize + 4)?;
+            (u32_at(block, len - 4, big) as usize == len).then_some(block)
+        })
     }
 
     /// The time of the packet at `index`.

@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 
 use crate::LinkType;
+use crate::blocks::Block;
+use crate::blocks::Blocks;
 use crate::bytes::u16_at;
 use crate::bytes::u32_at;
 use crate::bytes::u64_at;
@@ -23,6 +25,7 @@ use crate::packet::BATCH_BYTES;
 use crate::packet::MAX_PACKET;
 use crate::packet::PCAPNG;
 use crate::packet::PacketRef;
+use crate::packet::SIMPLE;
 use crate::ticks::Ticks;
 
 /// Section Header Block; reads the same in both byte orders.
@@ -35,16 +38,18 @@ const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 /// Enhanced Packet Block.
 pub(crate) const ENHANCED_PACKET: u32 = 6;
+/// Custom Block that a tool which changes the file must not copy.
+const CUSTOM_NOT_COPIED: u32 = 0x4000_0bad;
 /// What a section header holds after its length, in the byte order of the section.
 pub(crate) const ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
 /// The longest block that is believed: a packet of the longest kind with room for its options.
 const MAX_BLOCK: usize = MAX_PACKET + (1 << 20);
 
-/// Interfaces of one file, over all its sections; more are damage. Packets note theirs in 15 bits.
+/// Interfaces of one file, over all its sections; more are damage. Packets note theirs in 14 bits.
 const MAX_INTERFACES: usize = 16_384;
 
-const _: () = assert!(MAX_INTERFACES <= PCAPNG as usize);
+const _: () = assert!(MAX_INTERFACES <= SIMPLE as usize && SIMPLE < PCAPNG);
 
 /// Comments that are kept of one file.
 const MAX_COMMENTS: usize = 16;
@@ -77,6 +82,8 @@ pub(crate) struct Records {
     /// Interfaces of the file.
     interfaces: Vec<Interface>,
     origin: Origin,
+    /// Where blocks go that are no packets, if anyone wants them, and the packets so far.
+    kept: Option<(Blocks, u64)>,
 }
 
 /// What is wrong with a block.
@@ -87,7 +94,14 @@ impl Records {
     pub(crate) fn open(head: &[u8]) -> Result<Self, String> {
         let endian = order(head).ok_or("no pcapng byte order")?;
         known_version(head.get(8..).unwrap_or_default(), endian)?;
-        Ok(Self { endian, ports: Vec::new(), interfaces: Vec::new(), origin: Origin::default() })
+        let origin = Origin::default();
+        Ok(Self { endian, ports: Vec::new(), interfaces: Vec::new(), origin, kept: None })
+    }
+
+    /// Keeps blocks that are no packets from here on.
+    pub(crate) fn keep_blocks(&mut self) -> Blocks {
+        let (blocks, _) = self.kept.get_or_insert_default();
+        blocks.clone()
     }
 
     pub(crate) fn endian(&self) -> Endian {
@@ -106,6 +120,7 @@ impl Records {
     pub(crate) fn walk(&mut self, data: Window<'_>, most: usize, out: &mut Vec<PacketRef>) -> Walk {
         let Window { data, is_far } = data;
         let mut at = 0;
+        let had = out.len();
         let stop = loop {
             if out.len() >= most || at >= BATCH_BYTES {
                 break Stop::Full;
@@ -133,14 +148,23 @@ impl Records {
                 break Stop::Damage("the two lengths of a block differ".into());
             }
             let body = block.get(8..len - 4).unwrap_or_default();
-            if let Err(flaw) = self.block(u32_at(head, 0, big), body, at + 8, out) {
+            let kind = u32_at(head, 0, big);
+            if let Err(flaw) = self.block(kind, body, at + 8, out) {
                 break Stop::Damage(flaw);
+            }
+            if let Some((blocks, before)) = &self.kept
+                && !matches!(kind, ENHANCED_PACKET | OLD_PACKET | SIMPLE_PACKET | CUSTOM_NOT_COPIED)
+            {
+                blocks.push(Block::new(*before + (out.len() - had) as u64, kind, block));
             }
             if is_far {
                 fetch_beyond(data, at, at + len);
             }
             at += len;
         };
+        if let Some((_, before)) = &mut self.kept {
+            *before += (out.len() - had) as u64;
+        }
         Walk { used: at, stop }
     }
 
@@ -200,7 +224,7 @@ impl Records {
                     cap_len,
                     wire_len,
                     link_type: port.link_type,
-                    origin: port.origin,
+                    origin: port.origin | SIMPLE,
                 });
                 Ok(())
             }
@@ -423,6 +447,38 @@ mod tests {
         assert_eq!(origin.application.as_deref(), Some("app"));
         assert_eq!(records.interfaces()[0].name.as_deref(), Some("eth0"));
         assert_eq!(records.interfaces()[0].filter.as_deref(), Some("tcp"));
+    }
+
+    #[test]
+    fn blocks_that_are_no_packets_are_kept_in_their_places() {
+        let mut file = section(true, &[]);
+        file[16..24].fill(0);
+        let names = block(4, b"\0\x01\0\x06\xc0\0\x02\x01a\0\0\0", true);
+        let secret = [&w(0x544c_534b, true)[..], &w(4, true), b"KEY "].concat();
+        file.extend([interface(1, 0, &[], true), names.clone()].concat());
+        file.extend(enhanced(0, 1, b"abc", 3, true));
+        file.extend([block(10, &secret, true), block(CUSTOM_NOT_COPIED, &[0; 8], true)].concat());
+        file.extend(enhanced(0, 2, b"de", 2, true));
+        file.extend(block(5, &[0; 12], true));
+        let mut records = Records::open(&file).unwrap();
+        let blocks = records.keep_blocks();
+        // In two walks.
+        let mut out = Vec::new();
+        let first = records.walk(far(&file), 1, &mut out);
+        assert_eq!((out.len(), blocks.take().len()), (1, 3));
+        records.walk(far(&file[first.used..]), BATCH_PACKETS, &mut out);
+        let kept = blocks.take();
+        let places: Vec<_> = kept.iter().map(|b| (b.before, b.kind)).collect();
+        assert_eq!(places, [(1, 10), (2, 5)]);
+        assert_eq!(&*kept[0].bytes, block(10, &secret, true));
+        let mut again = Records::open(&file).unwrap();
+        let blocks = again.keep_blocks();
+        again.walk(far(&file), BATCH_PACKETS, &mut Vec::new());
+        let kept = blocks.take();
+        let places: Vec<_> = kept.iter().map(|b| (b.before, b.kind)).collect();
+        assert_eq!(places, [(0, SECTION), (0, INTERFACE), (0, 4), (1, 10), (2, 5)]);
+        assert_eq!((&kept[0].bytes[16..24], &*kept[2].bytes), (&[0xff; 8][..], &*names));
+        assert!(kept[2].is_extra() && kept[3].is_extra() && !kept[4].is_extra());
     }
 
     #[test]

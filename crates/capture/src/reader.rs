@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use crate::Batch;
+use crate::Blocks;
 use crate::Compression;
 use crate::Endian;
 use crate::Error;
@@ -328,6 +329,14 @@ impl Reader {
     pub(crate) fn tend(&mut self, tending: &Tending) {
         if let Some(tended) = self.source.tend() {
             tending.add(tended);
+        }
+    }
+
+    /// Keeps blocks of a pcapng file that are no packets: see [`crate::Stream::keep_blocks`].
+    pub fn keep_blocks(&mut self) -> Option<Blocks> {
+        match &mut self.records {
+            Records::PcapNg(records) => Some(records.keep_blocks()),
+            Records::Pcap(_) => None,
         }
     }
 

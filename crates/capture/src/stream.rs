@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use crate::Access;
 use crate::Batch;
+use crate::Blocks;
 use crate::Bytes;
 use crate::Error;
 use crate::Reader;
@@ -214,6 +215,18 @@ impl Stream {
     /// Leaves the pages of files that have not begun to those who take batches, by what this gives.
     pub fn tend(&mut self) -> Tending {
         self.tending.get_or_insert_default().clone()
+    }
+
+    /// Keeps the blocks of a single pcapng file that are no packets, so that its packets can be written again
+    /// with all that is said about them; [`Batch::block`] then gives a packet's own. `None` where there
+    /// are several files, of which no section stays what it was, where it has begun, and for pcap.
+    pub fn keep_blocks(&mut self) -> Option<Blocks> {
+        match &mut self.waiting[..] {
+            [Waiting { reader: Some(reader), .. }] if self.active.is_empty() => {
+                reader.keep_blocks()
+            }
+            _ => None,
+        }
     }
 
     /// Says how many packets a batch of a file may have that has not begun: as

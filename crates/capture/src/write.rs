@@ -45,6 +45,8 @@ pub struct WriteOptions {
     pub link_type: Option<LinkType>,
     /// Name of the writing program in pcapng.
     pub application: Option<String>,
+    /// Of pcapng: write no section and interfaces, which come as [blocks](Writer::add_block).
+    pub as_blocks: bool,
     /// Compress and write in a thread of its own, beside whoever makes the packets. Errors from
     /// writing then come with a later packet, or from [`Writer::finish`].
     pub apart: bool,
@@ -153,7 +155,7 @@ impl Writer {
             packets: 0,
             bytes: 0,
         };
-        if format == Format::PcapNg {
+        if format == Format::PcapNg && !writer.options.as_blocks {
             writer.section();
         }
         writer
@@ -231,6 +233,16 @@ impl Writer {
         let words = [pcapng::ENHANCED_PACKET, len, id, high, low, cap_len, packet.wire_len];
         put(&mut self.buffer, &words);
         Ok(())
+    }
+
+    /// Adds a block of another pcapng file as it is, where [`WriteOptions::as_blocks`] says so.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from writing.
+    pub fn add_block(&mut self, block: &[u8], is_packet: bool) -> Result<(), Error> {
+        self.buffer.extend_from_slice(block);
+        self.packets += u64::from(is_packet);
+        if self.buffer.len() >= BUFFER { self.drain() } else { Ok(()) }
     }
 
     fn cut(&self, time: Time) -> Time {
@@ -329,7 +341,8 @@ impl Writer {
         if self.format == Format::Pcap && self.link_type.is_none() {
             self.header(link_type);
         }
-        if self.format == Format::PcapNg && self.interfaces.is_empty() {
+        let is_own = self.format == Format::PcapNg && !self.options.as_blocks;
+        if is_own && self.interfaces.is_empty() {
             self.interface((0, link_type));
         }
         self.bytes += self.buffer.len() as u64;
@@ -387,6 +400,13 @@ fn option(buffer: &mut Vec<u8>, code: u16, value: &[u8]) {
     buffer.extend_from_slice(&len.to_le_bytes());
     buffer.extend_from_slice(value.get(..usize::from(len)).unwrap_or(value));
     buffer.resize(buffer.len().next_multiple_of(4), 0);
+}
+
+impl Format {
+    /// The format that a capture of this name is written in, if nothing else is said.
+    pub fn of_name(path: &Path) -> Self {
+        by_suffix(path)
+    }
 }
 
 fn by_suffix(path: &Path) -> Format {

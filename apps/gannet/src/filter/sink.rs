@@ -1,11 +1,13 @@
 //! Where packets go: a capture, or a row of captures.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use anyhow::Context as _;
 use gannet_base::Time;
+use gannet_capture::Block;
 use gannet_capture::Format;
 use gannet_capture::Packet;
 use gannet_capture::Precision;
@@ -58,6 +60,9 @@ impl Limit {
     }
 }
 
+/// Bytes of a section's blocks that stand in front of each of many captures.
+const MAX_SECTION: usize = 16 << 20;
+
 /// One capture or many.
 pub(super) struct Sink {
     path: PathBuf,
@@ -70,6 +75,10 @@ pub(super) struct Sink {
     count: u64,
     /// When the current one is full, for limits of time.
     until: Time,
+    /// Blocks of the input that are no packets and still to be written.
+    blocks: VecDeque<Rc<Block>>,
+    /// Those of its section so far, for captures to come.
+    section: Vec<Rc<Block>>,
 }
 
 impl Sink {
@@ -85,7 +94,9 @@ impl Sink {
             "standard output cannot be split: give a file to -w"
         );
         let until = Time::from_nanos(0);
-        let mut sink = Self { path, options, limit, inputs, writer: None, count: 0, until };
+        let (blocks, section) = (VecDeque::new(), Vec::new());
+        let mut sink =
+            Self { path, options, limit, inputs, writer: None, count: 0, until, blocks, section };
         if limit.is_none() {
             sink.writer = Some(sink.create(&sink.path)?);
         }
@@ -98,12 +109,47 @@ impl Sink {
         Ok(Writer::create(path, self.options.clone())?)
     }
 
-    pub(super) fn write(&mut self, packet: &Packet<'_>) -> anyhow::Result<()> {
+    /// A block of the input that is no packet.
+    pub(super) fn keep(&mut self, block: &Rc<Block>) {
+        if self.options.as_blocks {
+            self.blocks.push_back(Rc::clone(block));
+        }
+    }
+
+    /// Writes a packet; `block` is its own of a pcapng file, where that is to stay as it was.
+    pub(super) fn write(
+        &mut self,
+        packet: &Packet<'_>,
+        block: Option<&[u8]>,
+    ) -> anyhow::Result<()> {
+        self.write_blocks(packet.number)?;
         if let Some(limit) = self.limit {
             self.turn(limit, packet)?;
         }
         if let Some(writer) = &mut self.writer {
-            writer.write(packet)?;
+            match block.filter(|_| self.options.as_blocks) {
+                Some(block) => writer.add_block(block, true)?,
+                None => writer.write(packet)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the blocks that stand before the packet of this number.
+    fn write_blocks(&mut self, number: u64) -> anyhow::Result<()> {
+        while let Some(block) = self.blocks.pop_front_if(|b| b.before < number) {
+            if let Some(writer) = &mut self.writer {
+                writer.add_block(&block.bytes, false)?;
+            }
+            if self.limit.is_some() {
+                if block.is_section() {
+                    self.section.clear();
+                }
+                let had: usize = self.section.iter().map(|b| b.bytes.len()).sum();
+                if had + block.bytes.len() <= MAX_SECTION {
+                    self.section.push(block);
+                }
+            }
         }
         Ok(())
     }
@@ -134,7 +180,11 @@ impl Sink {
         }
         self.count += 1;
         let path = numbered(&self.path, self.count);
-        self.writer = Some(self.create(&path)?);
+        let mut writer = self.create(&path)?;
+        for block in &self.section {
+            writer.add_block(&block.bytes, false)?;
+        }
+        self.writer = Some(writer);
         Ok(())
     }
 
@@ -145,7 +195,8 @@ impl Sink {
         }
     }
 
-    pub(super) fn finish(self) -> anyhow::Result<()> {
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+        self.write_blocks(u64::MAX)?;
         if let Some(writer) = self.writer {
             writer.finish()?;
         }

@@ -10,8 +10,10 @@ use std::rc::Rc;
 
 use anyhow::Context as _;
 use gannet_capture::Batch;
+use gannet_capture::Blocks;
 use gannet_capture::FileId;
 use gannet_capture::Format;
+use gannet_capture::WriteOptions;
 use gannet_filter::engine::View;
 use indicatif::HumanCount;
 
@@ -124,13 +126,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             return Ok(Outcome::of(&error, false));
         }
     };
+    let blocks = stream.keep_blocks();
     let options = sink::like(&files);
     let inputs: Rc<[InputFile]> = InputFile::all(&files).into();
     let mut paths = write.iter();
     let mut outputs = Vec::new();
     for picker in pickers {
         let path = paths.next();
-        let sink = path.map(|p| Sink::new(p, limit, options.clone(), Rc::clone(&inputs)));
+        let sink = path.map(|p| {
+            let as_blocks = blocks.is_some() && Format::of_name(p) == Format::PcapNg;
+            let options = WriteOptions { as_blocks, ..options.clone() };
+            Sink::new(p, limit, options, Rc::clone(&inputs))
+        });
         let sink = sink.transpose()?;
         outputs.push(Output { picker, sink, count: 0 });
     }
@@ -141,6 +148,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.warning(&format_args!("skipped {error}"));
     }
     terminal.begin(&stream);
+    let mut extra = 0;
+    let mut keep = |outputs: &mut [Output]| {
+        for block in blocks.iter().flat_map(Blocks::take).map(Rc::new) {
+            extra += u64::from(block.is_extra());
+            outputs.iter_mut().flat_map(|o| &mut o.sink).for_each(|sink| sink.keep(&block));
+        }
+    };
     while stop.asked().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
@@ -153,6 +167,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
                     return Ok(Outcome::NoCapture);
                 }
                 packets += batch.len() as u64;
+                keep(&mut outputs);
                 for (link_type, from, views) in runs(&batch) {
                     for output in &mut outputs {
                         output.picker.select(link_type, &views, &mut hits);
@@ -176,6 +191,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     terminal.end();
     if args.stats || terminal.is_watched() {
         terminal.say(&summary(stream.packets(), &outputs, &write));
+    }
+    keep(&mut outputs);
+    if extra > 0 && args.write.iter().any(|p| Format::of_name(p) == Format::Pcap) {
+        terminal.note(&format_args!(
+            "pcap has no place for the names, secrets and comments of {}: name the output .pcapng to keep them",
+            files[0].display()
+        ));
+    }
+    if let Some(dropped) = blocks.as_ref().map(Blocks::dropped).filter(|n| *n > 0) {
+        terminal.warning(&format_args!(
+            "{dropped} blocks that are no packets were dropped: there were too many"
+        ));
     }
     let mut counts = String::new();
     let mut refused = false;
@@ -295,8 +322,9 @@ impl Output {
         self.count += hits.len() as u64;
         if let Some(sink) = &mut self.sink {
             for hit in hits {
-                if let Some(packet) = batch.get(from + *hit as usize) {
-                    sink.write(&packet)?;
+                let at = from + *hit as usize;
+                if let Some(packet) = batch.get(at) {
+                    sink.write(&packet, batch.block(at))?;
                 }
             }
         }
