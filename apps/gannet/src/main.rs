@@ -11,6 +11,7 @@ mod bench;
 mod cli;
 mod completions;
 mod events;
+mod extract;
 mod filter;
 mod huge_pages;
 mod info;
@@ -34,6 +35,7 @@ mod stop;
 mod synth;
 mod tally;
 mod terminal;
+mod unanswered;
 mod zeek;
 
 use std::process::ExitCode;

@@ -141,8 +141,11 @@ impl Shard {
             Role::Hub(_) | Role::Part => Logs::collecting(options.logs.clone()),
         };
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
-        let options_of_files =
-            FileOptions { hash: options.hash_files, most: options.limits.files() };
+        let options_of_files = FileOptions {
+            hash: options.hash_files,
+            most: options.limits.files(),
+            extract: options.extract.clone(),
+        };
         let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs.into(), files, uids);
         if matches!(role, Role::Part) {

@@ -409,6 +409,8 @@ impl Parser<'_> {
                     self.program.globals[global].attrs.push(attr);
                 }
             }
+        } else if let Some(attr) = find_attr(&attrs, AttrKind::IsUsed) {
+            self.program.globals[global].attrs.push(attr.clone());
         } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
             && known.ty == TypeId::VOID
         {
