@@ -55,7 +55,9 @@ impl Parser<'_> {
             let GlobalKind::Function(func) = global.kind else { continue };
             let function = self.program.functions[func].flavor == Flavor::Function;
             let runs = if function {
-                global.exported || !self.program.name(global.name).contains("::")
+                global.exported
+                    || !self.program.name(global.name).contains("::")
+                    || self.global_has(id, AttrKind::IsUsed)
             } else {
                 !events.contains(&id)
             };
