@@ -16,6 +16,7 @@ use anyhow::ensure;
 use crate::measure::Cost;
 use crate::measure::measure;
 use crate::workspace;
+use crate::workspace::Profile;
 use crate::workspace::print;
 use crate::workspace::say;
 
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for trace in &args.traces {
         ensure!(trace.is_file(), "{}: no such trace", trace.display());
     }
-    let gannet = workspace::release()?;
+    let gannet = Profile::Dist.build()?;
     let peers = peers(&gannet)?;
     let mut report = head("Benchmark run", "cargo xtask bench TRACE...", &peers);
     print(&report);
@@ -161,7 +162,7 @@ pub(crate) fn head(title: &str, command: &str, peers: &[Peer]) -> String {
     line("command", command.into());
     for peer in peers {
         let command = peer.command.join(" ");
-        let command = command.rsplit_once("release/").map_or(command.as_str(), |(_, c)| c);
+        let command = command.rsplit_once("dist/").map_or(command.as_str(), |(_, c)| c);
         line(peer.name, format!("{}; `{command}`", peer.version));
     }
     text

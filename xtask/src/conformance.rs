@@ -16,6 +16,7 @@ use anyhow::ensure;
 use serde_json::Value;
 
 use crate::workspace;
+use crate::workspace::Profile;
 use crate::workspace::print;
 use crate::workspace::say;
 
@@ -25,9 +26,19 @@ pub(crate) struct Args {
     /// Write today's scores to conformance/scores.json
     #[arg(long)]
     update: bool,
+    /// The build to compare; its logs are the same
+    #[arg(long, value_enum, default_value_t)]
+    profile: Profile,
     /// More arguments for compare.py, like --show 3 --logs conn; then scores are only shown
     #[arg(last = true)]
     more: Vec<String>,
+}
+
+impl Args {
+    /// The scores of this build, against those that are kept.
+    pub(crate) fn of(profile: Profile) -> Self {
+        Self { profile, ..Self::default() }
+    }
 }
 
 /// Equal ones of all.
@@ -62,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         say("skipped: conformance: there is no folder 'shared' beside the repository");
         return Ok(());
     };
-    let command = workspace::release()?;
+    let command = args.profile.build()?;
     let figures = workspace::target().join("conformance.json");
     let status = Command::new("python3")
         .arg(shared.join("conformance/compare.py"))

@@ -31,6 +31,7 @@ use nix::unistd::Pid;
 
 use crate::measure::measure;
 use crate::workspace;
+use crate::workspace::Profile;
 use crate::workspace::print;
 use crate::workspace::say;
 
@@ -82,7 +83,7 @@ struct Bench<'a> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let gannet = match &args.gannet {
         Some(path) => path.clone(),
-        None => workspace::release()?,
+        None => Profile::Dist.build_with("lua")?,
     };
     let folder = workspace::target().join("pipes");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;

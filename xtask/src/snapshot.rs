@@ -1,5 +1,5 @@
 //! `cargo xtask snapshot`: what fixed traffic costs in instructions and allocations, held against what is
-//! committed.
+//! committed. The build counted is that of profile `dist`.
 //!
 //! Time needs a quiet machine; counts do not. The traffic is generated, so that it is the same
 //! everywhere. What a run does before its first packet is taken off: it is what an empty capture costs.
@@ -24,6 +24,7 @@ use gannet_synth::traffic::Kind;
 use serde_json::Value;
 
 use crate::workspace;
+use crate::workspace::Profile;
 use crate::workspace::print;
 use crate::workspace::say;
 
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     /// Keep today's counts in benchsuite/snapshot.json
     #[arg(long)]
     update: bool,
-    /// The command to count, instead of a release that is built first
+    /// The command to count, instead of a build of profile dist
     #[arg(long, value_name = "FILE")]
     gannet: Option<PathBuf>,
 }
@@ -53,7 +54,7 @@ type Counts = BTreeMap<String, BTreeMap<String, f64>>;
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let gannet = match &args.gannet {
         Some(path) => path.clone(),
-        None => workspace::release()?,
+        None => Profile::Dist.build()?,
     };
     let mut counts = Counts::new();
     counts.insert("allocations a thousand packets".into(), allocations(&gannet)?);

@@ -55,10 +55,44 @@ pub(crate) fn check(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the command as it is released; returns its path.
-pub(crate) fn release() -> anyhow::Result<PathBuf> {
-    check(&mut cargo(&["build", "--release", "--package", "gannet"]))?;
-    Ok(target().join("release/gannet"))
+/// A build of the command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Profile {
+    /// What `cargo run --release` builds: ready within minutes, for what does not measure
+    #[default]
+    Release,
+    /// What packages hold, with link-time optimization: for times and counts
+    Dist,
+}
+
+impl Profile {
+    /// Its name, also of its folder.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Dist => "dist",
+        }
+    }
+
+    /// Builds the command; returns its path.
+    pub(crate) fn build(self) -> anyhow::Result<PathBuf> {
+        self.build_with("default")
+    }
+
+    /// Builds the command with these features; returns its path.
+    pub(crate) fn build_with(self, features: &str) -> anyhow::Result<PathBuf> {
+        let name = self.name();
+        check(&mut cargo(&[
+            "build",
+            "--profile",
+            name,
+            "--package",
+            "gannet",
+            "--features",
+            features,
+        ]))?;
+        Ok(target().join(name).join("gannet"))
+    }
 }
 
 /// A command as it is told of.

@@ -34,6 +34,7 @@ use crate::outcome::Outcome;
 use crate::paths;
 use crate::paths::Folders;
 use crate::paths::Found;
+use crate::paths::InputFile;
 use crate::spread;
 use crate::stdin;
 use crate::stop::Stop;
@@ -189,6 +190,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let threads = args.threads.map(|n| usize::from(n.get()));
     let mut run = Run { options, threads, stop, terminal, tally: Tally::default() };
     let files = [&args.read[..], &args.files].concat();
+    if let Err(error) = spare_inputs(&files, &args.out, args.each) {
+        run.terminal.error(&error);
+        return Ok(Outcome::NoCapture);
+    }
     let outcome =
         if args.each { run.each(&files, &args.out)? } else { run.together(&files, &args.out)? };
     run.tally.took(begun.elapsed());
@@ -199,6 +204,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         run.terminal.say(&run.tally.to_string().trim_end());
     }
     Ok(outcome)
+}
+
+/// Refuses to write logs over captures that are read.
+fn spare_inputs(files: &[PathBuf], out: &Path, each: bool) -> anyhow::Result<()> {
+    let inputs = InputFile::all(files);
+    let mut folders = Folders::new(out);
+    let folders = match each {
+        true => inputs.iter().map(|input| folders.of(input.path())).collect(),
+        false => vec![out.to_owned()],
+    };
+    for folder in folders {
+        for schema in gannet_engine::schemas() {
+            InputFile::refuse(&inputs, &folder.join(format!("{}.log", schema.path)))?;
+        }
+    }
+    Ok(())
 }
 
 /// A filter with names as this machine knows them.

@@ -11,8 +11,11 @@ use clap::error::ErrorKind;
 use crate::analyze;
 use crate::bench;
 use crate::completions;
+use crate::events;
 use crate::filter;
 use crate::info;
+#[cfg(not(feature = "lua"))]
+use crate::left_out;
 use crate::man;
 use crate::replay;
 #[cfg(feature = "lua")]
@@ -50,11 +53,15 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Analyze(analyze::Args),
+    Events(events::Args),
     Filter(filter::Args),
     Info(info::Args),
     Replay(Box<replay::Args>),
     #[cfg(feature = "lua")]
     Run(run::Args),
+    /// Run a Lua script over captures (not in this build: feature lua)
+    #[cfg(not(feature = "lua"))]
+    Run(left_out::Args),
     Synth(synth::Args),
     Bench(bench::Args),
     Completions(completions::Args),
@@ -112,7 +119,7 @@ pub(crate) fn declaration() -> clap::Command {
 /// Under the name of dnsjit the command runs a script, as that does.
 fn with_run(mut args: Vec<OsString>) -> Vec<OsString> {
     let name = args.first().and_then(|a| Path::new(a).file_name());
-    if cfg!(feature = "lua") && name.is_some_and(|n| n == "dnsjit") {
+    if name.is_some_and(|n| n == "dnsjit") {
         args.insert(1, "run".into());
     }
     args
@@ -150,7 +157,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "lua")]
     fn under_the_name_of_dnsjit_scripts_run() {
         let given = |args: &[&str]| with_run(args.iter().map(OsString::from).collect());
         assert_eq!(given(&["/x/dnsjit", "a.lua", "-r"])[1..], ["run", "a.lua", "-r"]);

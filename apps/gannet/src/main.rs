@@ -10,9 +10,12 @@ mod analyze;
 mod bench;
 mod cli;
 mod completions;
+mod events;
 mod filter;
 mod huge_pages;
 mod info;
+#[cfg(not(feature = "lua"))]
+mod left_out;
 mod limits;
 mod man;
 mod memory;
@@ -43,11 +46,14 @@ fn main() -> ExitCode {
     memory::give_back_soon();
     let outcome = match cli::parse(std::env::args_os().collect()) {
         Command::Analyze(args) => analyze::run(&args),
+        Command::Events(args) => events::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Replay(args) => replay::run(&args),
         #[cfg(feature = "lua")]
         Command::Run(args) => run::run(&args),
+        #[cfg(not(feature = "lua"))]
+        Command::Run(_) => Ok(left_out::report(&"gannet run", "lua")),
         Command::Synth(args) => synth::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -6,6 +6,8 @@ use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 
+use gannet_capture::FileId;
+
 /// Suffixes that say "capture" or how it is compressed, and nothing about which.
 const SUFFIXES: [&str; 10] =
     [".pcap", ".pcapng", ".cap", ".ntar", ".dmp", ".trace", ".gz", ".zst", ".xz", ".lz4"];
@@ -43,6 +45,39 @@ fn list(folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A file that is read, which output must not replace.
+pub(crate) struct InputFile {
+    path: PathBuf,
+    id: FileId,
+}
+
+impl InputFile {
+    /// The regular files of the given paths, also that of standard input for `-`.
+    pub(crate) fn all(paths: &[PathBuf]) -> Vec<Self> {
+        // What cannot be listed is reported when it is opened.
+        let mut found = files(paths).unwrap_or_default();
+        for file in &mut found {
+            if file.path == Path::new("-") {
+                file.path = "/dev/stdin".into();
+            }
+        }
+        let input = |file: Found| FileId::of(&file.path).map(|id| Self { path: file.path, id });
+        found.into_iter().filter_map(input).collect()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Refuses to write a file that is one of the inputs, whatever its name.
+    pub(crate) fn refuse(inputs: &[Self], output: &Path) -> anyhow::Result<()> {
+        let Some(id) = FileId::of(output) else { return Ok(()) };
+        let Some(input) = inputs.iter().find(|input| input.id == id) else { return Ok(()) };
+        let (output, input) = (output.display(), input.path.display());
+        anyhow::bail!("{output} is the same file as the input {input}: write to another file")
+    }
 }
 
 /// Gives each file an output folder of its own, named after it.

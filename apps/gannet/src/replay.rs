@@ -1,6 +1,5 @@
 //! `gannet replay`: DNS queries out of captures and lists, sent again.
 
-use std::fs;
 use std::io;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -12,6 +11,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::Context as _;
+use gannet_capture::NewFile;
 use gannet_filter::Filter;
 use gannet_replay::Against;
 use gannet_replay::Behaviour;
@@ -33,6 +33,7 @@ use gannet_replay::Trust;
 
 use crate::out;
 use crate::outcome::Outcome;
+use crate::paths::InputFile;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
@@ -281,11 +282,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             return Ok(Outcome::NoCapture);
         }
     };
+    let inputs: Vec<_> = args.list.iter().chain(&args.files).cloned().collect();
+    let inputs = InputFile::all(&inputs);
+    for output in args.differences.iter().chain(&args.svg) {
+        if let Err(error) = InputFile::refuse(&inputs, output) {
+            terminal.error(&error);
+            return Ok(Outcome::NoCapture);
+        }
+    }
     let mut lines: Box<dyn Write + Send> = match &args.differences {
         None => Box::new(io::sink()),
         Some(path) if path.as_os_str() == "-" => Box::new(io::stdout()),
         Some(path) => {
-            let file = fs::File::create(path).with_context(|| path.display().to_string())?;
+            let file = NewFile::create(path).and_then(NewFile::at_once);
+            let file = file.with_context(|| path.display().to_string())?;
             Box::new(io::BufWriter::new(file))
         }
     };
@@ -325,7 +335,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.warning(&format_args!("{target} answered nothing within {:?}", options.timeout));
     }
     if let Some(path) = &args.svg {
-        fs::write(path, report.svg()).with_context(|| path.display().to_string())?;
+        NewFile::write(path, report.svg().as_bytes())
+            .with_context(|| path.display().to_string())?;
     }
     let params: Vec<_> = std::env::args().skip(1).collect();
     let mut text = if args.json { report.json(&params) } else { report.table() };
@@ -524,9 +535,23 @@ fn identity(at: SocketAddr, serve: &ServeArgs) -> anyhow::Result<Identity> {
     if let Some((certificate, key)) = serve.cert.as_ref().zip(serve.key.as_ref()) {
         return Ok(Identity::from_files(certificate, key)?);
     }
+    self_made(at, serve)
+}
+
+#[cfg(not(feature = "self-signed"))]
+fn self_made(_: SocketAddr, _: &ServeArgs) -> anyhow::Result<Identity> {
+    anyhow::bail!(
+        "a certificate of its own making needs the feature self-signed, which this build is without; \
+         --cert and --key name files"
+    )
+}
+
+#[cfg(feature = "self-signed")]
+fn self_made(at: SocketAddr, serve: &ServeArgs) -> anyhow::Result<Identity> {
     let identity = Identity::self_made(vec![at.ip().to_string(), "localhost".to_owned()])?;
     if let Some(path) = &serve.save_cert {
-        fs::write(path, identity.pem()).with_context(|| path.display().to_string())?;
+        NewFile::write(path, identity.pem().as_bytes())
+            .with_context(|| path.display().to_string())?;
     }
     Ok(identity)
 }

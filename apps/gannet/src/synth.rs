@@ -110,8 +110,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         What::HttpFlood(flood) => (&flood.file, Some((FloodKind::Http, flood))),
         What::TunnelFlood(flood) => (&flood.file, Some((FloodKind::Tunnels, flood))),
     };
-    // Microseconds, so that every tool reads it.
-    let options = WriteOptions { precision: Some(Precision::Micros), ..WriteOptions::default() };
+    let options = options();
     let mut writer = Writer::create(file, options)?;
     match flood {
         None => gannet_synth::sample().write(&mut writer)?,
@@ -127,7 +126,7 @@ fn random(args: &RandomArgs) -> anyhow::Result<Outcome> {
     let RandomArgs { seed, ipv6, udp, odd, payload, .. } = *args;
     let made = RandomOptions { seed, ipv6, udp, odd, payload: payload.into() };
     let mut packets = RandomPackets::new(made);
-    let options = WriteOptions { precision: Some(Precision::Micros), ..WriteOptions::default() };
+    let options = options();
     let mut writer = Writer::create(&args.file, options)?;
     // The header of a pcap file, and of each packet in it.
     let (mut written, header) = (24, 16);
@@ -145,6 +144,12 @@ fn random(args: &RandomArgs) -> anyhow::Result<Outcome> {
     }
     writer.finish()?;
     Ok(Outcome::Done)
+}
+
+/// Microseconds, so that every tool reads it. There is no input that the file could be, and a command that is
+/// interrupted leaves what it wrote so far.
+fn options() -> WriteOptions {
+    WriteOptions { precision: Some(Precision::Micros), at_once: true, ..WriteOptions::default() }
 }
 
 /// A number of bytes, with K, M or G for thousands, millions and billions.

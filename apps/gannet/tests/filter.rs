@@ -152,8 +152,83 @@ fn several_filters_in_one_pass() {
         Run::of(gannet().args(["filter", "-e", "udp", "-e", "tcp", "-w"]).arg(&dns).arg(&capture));
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("each -e wants a -w of its own"), "{}", run.stderr);
-    let run = Run::of(gannet().args(["filter", "udp", "-w"]).arg(&capture).arg(&capture));
-    assert_eq!(run.code, 2, "a capture is not overwritten by itself");
+}
+
+#[test]
+fn no_name_of_the_input_is_written() {
+    let s = Scratch::new("same-file");
+    let capture = s.file("in/s.pcap", &sample());
+    let link = |name: &str| s.path(&format!("in/{name}"));
+    std::fs::hard_link(&capture, link("hard.pcap")).unwrap();
+    std::os::unix::fs::symlink("s.pcap", link("soft.pcap")).unwrap();
+    std::fs::hard_link(&capture, link("part-0001.pcap")).unwrap();
+    let refused = |run: Run| {
+        assert!(run.code != 0 && run.stdout.is_empty(), "{}", run.stderr);
+        assert!(run.stderr.contains("is the same file as the input"), "{}", run.stderr);
+        assert!(std::fs::read(&capture).unwrap() == sample());
+        let names = ["hard.pcap", "part-0001.pcap", "s.pcap", "soft.pcap"];
+        assert_eq!(s.list("in"), names, "nothing is left behind");
+    };
+    for name in ["s.pcap", "hard.pcap", "soft.pcap", "../in/hard.pcap"] {
+        refused(Run::of(gannet().args(["filter", "udp", "-w"]).arg(link(name)).arg(&capture)));
+        // Also where a folder is read, or standard input.
+        refused(Run::of(gannet().args(["filter", "udp", "-w"]).arg(link(name)).arg(s.path("in"))));
+        let stdin = std::fs::File::open(&capture).unwrap();
+        refused(Run::of(gannet().args(["filter", "udp", "-", "-w"]).arg(link(name)).stdin(stdin)));
+    }
+    let split = ["filter", "", "--split", "9", "packets", "-w"];
+    refused(Run::of(gannet().args(split).arg(link("part.pcap")).arg(&capture)));
+    let list = s.file("list.txt", b"a.test A\n");
+    for output in ["--svg", "--differences"] {
+        let compare = ["--compare", "127.0.0.1:1"];
+        let to = ["replay", "--to", "127.0.0.1:1"];
+        let run = Run::of(
+            gannet().args(to).args(compare).arg("--list").arg(&list).arg(output).arg(&list),
+        );
+        assert_eq!((run.code, s.read("list.txt").as_str()), (2, "a.test A\n"), "{}", run.stderr);
+    }
+    std::fs::hard_link(&capture, s.path("conn.log")).unwrap();
+    refused(Run::of(gannet().arg("analyze").arg(&capture).arg("-o").arg(s.path(""))));
+}
+
+#[test]
+fn output_replaces_one_name_of_a_file() {
+    let s = Scratch::new("replaced");
+    let capture = s.file("s.pcap", &sample());
+    let other = s.file("old.pcap", b"old");
+    std::fs::hard_link(&other, s.path("out.pcap")).unwrap();
+    std::fs::hard_link(&other, s.path("conn.log")).unwrap();
+    let run =
+        Run::of(gannet().args(["filter", ""]).arg(&capture).arg("-w").arg(s.path("out.pcap")));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(std::fs::read(s.path("out.pcap")).unwrap() == sample());
+    s.analyze("", &[], &capture);
+    assert!(s.read("conn.log").contains("#path\tconn"));
+    assert_eq!(std::fs::read(&other).unwrap(), b"old");
+
+    // A failure leaves the old file: pcap cannot hold a second link type.
+    let raw = s.path("raw.pcapng");
+    let options = gannet_capture::WriteOptions {
+        link_type: Some(gannet_capture::LinkType::RAW),
+        ..Default::default()
+    };
+    let mut writer = gannet_capture::Writer::create(&raw, options).unwrap();
+    let packet = gannet_capture::Packet {
+        time: gannet_base::Time::from_secs(2_000_000_000),
+        wire_len: 1,
+        link_type: gannet_capture::LinkType::RAW,
+        interface: 0,
+        format: gannet_capture::Format::Pcap,
+        number: 1,
+        data: b"E",
+    };
+    writer.write(&packet).unwrap();
+    writer.finish().unwrap();
+    let before = s.list("");
+    let run = Run::of(gannet().args(["filter", "", "-w"]).arg(&other).arg(&capture).arg(&raw));
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(std::fs::read(&other).unwrap() == b"old");
+    assert_eq!(s.list(""), before);
 }
 
 #[test]

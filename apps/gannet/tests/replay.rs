@@ -42,6 +42,7 @@ fn queries_go_over_connections_of_their_clients() {
 }
 
 #[test]
+#[cfg(feature = "self-signed")]
 fn a_certificate_is_trusted_by_its_file_alone() {
     let file = std::env::temp_dir().join(format!("gannet-cert-{}.pem", std::process::id()));
     let file = file.to_str().unwrap();

@@ -415,6 +415,23 @@ fn the_manual_in_docs_is_the_one_in_the_program() {
 }
 
 #[test]
+fn scripts_do_not_write_their_input() {
+    let folder = std::env::temp_dir().join(format!("gannet-run-input-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (capture, link) = (folder.join("a.pcap"), folder.join("b.pcap"));
+    std::fs::write(&capture, support::sample()).unwrap();
+    std::fs::hard_link(&capture, &link).unwrap();
+    let path = folder.join("a.lua");
+    std::fs::write(&path, "gannet.input(arg[2]):write(arg[3])\n").unwrap();
+    for output in [&capture, &link] {
+        let run = Run::of(gannet().arg("run").arg(&path).arg(&capture).arg(output));
+        assert!(run.code == 1 && run.stderr.contains("is an input"), "{}", run.stderr);
+        assert!(std::fs::read(&capture).unwrap() == support::sample());
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn scripts_get_their_arguments() {
     let folder = std::env::temp_dir().join(format!("gannet-run-arg-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

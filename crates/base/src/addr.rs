@@ -135,6 +135,16 @@ impl Subnet {
         (len <= max).then(|| Self { base: u128::from_ne_bytes(base.0) & mask, mask })
     }
 
+    /// The first address.
+    pub fn base(&self) -> Addr {
+        Addr(self.base.to_ne_bytes())
+    }
+
+    /// Length of the prefix in 128 bits, also where the addresses are of IPv4.
+    pub fn bits(&self) -> u8 {
+        self.mask.count_ones() as u8
+    }
+
     /// Whether the prefix holds the address.
     #[inline]
     pub fn contains(&self, a: Addr) -> bool {
@@ -145,6 +155,15 @@ impl Subnet {
     pub fn overlaps(&self, low: Addr, high: Addr) -> bool {
         let (first, mask) = (u128::from_be(self.base), u128::from_be(self.mask));
         first <= u128::from_be_bytes(high.0) && u128::from_be_bytes(low.0) <= first | !mask
+    }
+}
+
+/// `10.0.0.0/8`.
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let base = self.base();
+        let lead = if base.is_v4() { 96 } else { 0 };
+        write!(f, "{base}/{}", self.bits() - lead)
     }
 }
 

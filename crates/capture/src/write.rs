@@ -15,9 +15,11 @@ use crate::LinkType;
 use crate::Packet;
 use crate::apart::Output;
 use crate::compress::Encoder;
+use crate::new_file::NewFile;
+use crate::new_file::Pieces;
+use crate::new_file::Rename;
 use crate::pcap;
 use crate::pcapng;
-use crate::place;
 use crate::reader::STDIN;
 
 /// What a pcap file's time stamps resolve.
@@ -46,19 +48,20 @@ pub struct WriteOptions {
     /// Compress and write in a thread of its own, beside whoever makes the packets. Errors from
     /// writing then come with a later packet, or from [`Writer::finish`].
     pub apart: bool,
-    /// Write over an old file instead of emptying it first, and cut it where the new capture ends:
-    /// twice as fast. Until [`Writer::flush`] or the end it begins with zeros, so that what is half
-    /// old and half new cannot be read; not for captures that somebody looks at while they grow.
-    pub over: bool,
+    /// Give the file its name when it is created rather than when it is complete: for captures that are read while
+    /// they grow. In both cases an old file of that name is replaced, never overwritten.
+    pub at_once: bool,
 }
 
 /// Writes packets to a capture.
 ///
 /// Call [`Writer::finish`] at the end: dropping a writer also writes what is left, but hides
-/// errors.
+/// errors. After an error the new file is discarded.
 pub struct Writer {
     file: PathBuf,
     output: Output,
+    /// Gives the file its name; dropped after an error, which removes the file.
+    rename: Option<Rename>,
     format: Format,
     options: WriteOptions,
     /// Bytes not yet given to `output`.
@@ -84,23 +87,30 @@ const BUFFER: usize = 256 << 10;
 const SNAPLEN: u32 = 262_144;
 
 impl Writer {
-    /// Creates a file, or empties an old one; its suffix `.gz`, `.zst`, `.xz` or `.lz4` says how it is
-    /// compressed. `-` is standard output.
+    /// Creates a file; its suffix `.gz`, `.zst`, `.xz` or `.lz4` says how it is
+    /// compressed. `-` is standard output. An old file of that name is replaced when the new one is complete: see
+    /// [`NewFile`].
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be created.
     pub fn create(path: impl AsRef<Path>, options: WriteOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         let compression = Compression::from_suffix(path);
-        let output: Box<dyn Write + Send> = if path == Path::new(STDIN) {
-            Box::new(io::stdout())
+        if path == Path::new(STDIN) {
+            return Self::start(Box::new(io::stdout()), path.to_owned(), compression, options);
+        }
+        let failed = |source| Error::Io { file: path.to_owned(), source };
+        let (file, rename) = NewFile::create(path).map_err(failed)?.into_parts();
+        let rename = if options.at_once {
+            rename.finish().map_err(failed)?;
+            None
         } else {
-            match place::create(path, options.over) {
-                Ok(output) => output,
-                Err(source) => return Err(Error::Io { file: path.to_owned(), source }),
-            }
+            Some(rename)
         };
-        Self::start(output, path.to_owned(), compression, options)
+        let output = Box::new(Pieces::new(file));
+        let mut writer = Self::start(output, path.to_owned(), compression, options)?;
+        writer.rename = rename;
+        Ok(writer)
     }
 
     /// Writes to any sink, uncompressed; `name` stands for it in errors and says the format as a
@@ -134,6 +144,7 @@ impl Writer {
         let mut writer = Self {
             file,
             output: Output::new(output, options.apart),
+            rename: None,
             format,
             options,
             buffer: Vec::with_capacity(BUFFER),
@@ -159,9 +170,13 @@ impl Writer {
         let Ok(cap_len) = u32::try_from(data.len()) else {
             return Err(self.unsupported("a packet of 4 GiB or more".into()));
         };
-        match self.format {
-            Format::Pcap => self.record(packet, cap_len)?,
-            Format::PcapNg => self.block(packet, cap_len)?,
+        let begun = match self.format {
+            Format::Pcap => self.record(packet, cap_len),
+            Format::PcapNg => self.block(packet, cap_len),
+        };
+        if begun.is_err() {
+            self.rename = None;
+            return begun;
         }
         self.buffer.extend_from_slice(data);
         if self.format == Format::PcapNg {
@@ -280,7 +295,7 @@ impl Writer {
     fn drain(&mut self) -> Result<(), Error> {
         self.bytes += self.buffer.len() as u64;
         let written = self.output.drain(&mut self.buffer);
-        written.map_err(|source| Error::Io { file: self.file.clone(), source })
+        self.checked(written)
     }
 
     /// Writes out what is gathered, so that a reader of a pipe sees it.
@@ -289,7 +304,8 @@ impl Writer {
     /// [`Error::Io`] from writing.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.drain()?;
-        self.output.flush().map_err(|source| Error::Io { file: self.file.clone(), source })
+        let flushed = self.output.flush();
+        self.checked(flushed)
     }
 
     /// Ends the file, also one without packets.
@@ -314,7 +330,17 @@ impl Writer {
         self.bytes += self.buffer.len() as u64;
         let ended = self.output.finish(&mut self.buffer);
         self.buffer.clear();
-        ended.map_err(|source| Error::Io { file: self.file.clone(), source })
+        self.checked(ended)?;
+        let renamed = self.rename.take().map_or(Ok(()), Rename::finish);
+        self.checked(renamed)
+    }
+
+    /// Discards the file after an error.
+    fn checked(&mut self, done: io::Result<()>) -> Result<(), Error> {
+        done.map_err(|source| {
+            self.rename = None;
+            Error::Io { file: self.file.clone(), source }
+        })
     }
 
     /// Packets written so far.

@@ -31,6 +31,8 @@ mod walk_tunnel;
 use std::io;
 
 use gannet_capture::Batch;
+use gannet_event::Interest;
+use gannet_event::Listener;
 use gannet_filter::Filter;
 use gannet_log::StreamCount;
 
@@ -56,6 +58,11 @@ pub fn schemas() -> Vec<gannet_log::Schema> {
     all
 }
 
+/// The declarations of all events that an analysis can raise.
+pub fn events() -> impl Iterator<Item = &'static gannet_event::Decl> {
+    gannet_protocols::events::all()
+}
+
 /// The analysis of one stream of packets.
 pub struct Engine {
     work: Work,
@@ -79,6 +86,18 @@ impl Engine {
             work: Work::of(options),
             statistics: Statistics::default(),
         }
+    }
+
+    /// A fresh analysis whose events of `interest` go to `listener`, in the order of packets.
+    pub fn with_listener(
+        options: Options,
+        interest: Interest,
+        listener: Box<dyn Listener>,
+    ) -> Self {
+        let filter = options.filter.clone();
+        let mut shard = Shard::new(options, Role::Whole);
+        shard.listen(interest, listener);
+        Self { filter, work: Work::Alone(Box::new(shard)), statistics: Statistics::default() }
     }
 
     /// The next packets.

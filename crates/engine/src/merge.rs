@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use gannet_base::Time;
+use gannet_event::Sinks;
 use gannet_log::Key;
 use gannet_log::Logs;
 use gannet_log::Rows;
@@ -38,7 +39,7 @@ fn bytes(rows: &Rows) -> usize {
 
 /// Reports that the logs do not have yet, of all parts.
 pub(crate) struct Merge {
-    logs: Logs,
+    logs: Sinks,
     streams: Vec<Stream>,
     /// By part.
     deferred: Vec<Deferred>,
@@ -78,7 +79,7 @@ impl Merge {
     /// Of so many parts, into these logs.
     pub(crate) fn new(logs: Logs, parts: usize) -> Self {
         Self {
-            logs,
+            logs: logs.into(),
             streams: Vec::new(),
             deferred: (0..parts).map(|_| Deferred::default()).collect(),
             whole: Whole::default(),
@@ -136,7 +137,7 @@ impl Merge {
     }
 
     /// The logs, still open, and what is in them.
-    pub(crate) fn into_logs(self) -> (Logs, Vec<StreamCount>) {
+    pub(crate) fn into_logs(self) -> (Sinks, Vec<StreamCount>) {
         let counts = self.logs.counts();
         (self.logs, counts)
     }

@@ -9,6 +9,7 @@ use gannet_flow::is_power_of_ten;
 use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
+use gannet_protocols::conn_state::events::ConnectionReused;
 use gannet_protocols::hub;
 use gannet_protocols::registry::is_likely_server_port;
 use gannet_wire::Ip;
@@ -204,6 +205,10 @@ impl Shard {
             tcp.as_mut().is_some_and(|tcp| tcp.is_reuse(conn, time, syn, session))
         });
         if reuse == Some(true) {
+            self.with_session(index, |conn, tcp, session| {
+                session.mention(tcp.as_deref());
+                session.raise(conn, |c| ConnectionReused { c });
+            });
             self.remove(index);
         }
         reuse == Some(true)

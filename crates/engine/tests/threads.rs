@@ -4,7 +4,8 @@
 // Tests may unwrap and print; the lints know that only of functions that are tests themselves.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+mod support;
+
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
@@ -12,14 +13,14 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
-use gannet_engine::Engine;
 use gannet_engine::Options;
 use gannet_log::Format;
 use gannet_log::JsonTimes;
 use gannet_log::Selection;
+use support::difference;
+use support::made;
 
 /// Conversations of the traffic that is generated, all kinds together.
 const CONVERSATIONS: usize = 600;
@@ -55,62 +56,6 @@ fn files(dir: &Path, all: &mut Vec<PathBuf>) {
     for path in entries {
         if path.is_dir() { files(&path, all) } else { all.push(path) }
     }
-}
-
-/// All logs by name, and what was counted.
-type Made = (BTreeMap<String, Vec<u8>>, String);
-
-/// Analyses a capture into an empty folder, and empties it again. `None` if it is no capture.
-fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) -> Option<Made> {
-    let (threads, at_a_time) = way;
-    let mut options = Options { threads, ignore_checksums: true, ..options.clone() };
-    options.logs.dir = Some(out.to_owned());
-    let mut stream =
-        Stream::open(&[capture.to_owned()], gannet_capture::Options::default()).ok()?;
-    let mut engine = Engine::new(options);
-    loop {
-        match stream.next_batch() {
-            Ok(Some(mut rest)) => {
-                while !rest.is_empty() {
-                    let (some, others) = rest.split_at(at_a_time);
-                    engine.batch(&some).unwrap();
-                    rest = others;
-                }
-            }
-            Ok(None) => break,
-            // Everything before the damage counts.
-            Err(_) => {}
-        }
-    }
-    let (mut statistics, mut counts) = engine.finish().unwrap();
-    // What was kept at a time is each thread's own.
-    statistics.state = Default::default();
-    counts.sort_by_key(|c| c.path);
-    let mut logs = BTreeMap::new();
-    for entry in fs::read_dir(out).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        logs.insert(name, fs::read(&path).unwrap());
-        fs::remove_file(&path).unwrap();
-    }
-    Some((logs, format!("{statistics:?} {counts:?}")))
-}
-
-/// Where two runs differ first.
-fn difference(a: &Made, b: &Made) -> Option<String> {
-    if a == b {
-        return None;
-    }
-    let names: Vec<_> = a.0.keys().chain(b.0.keys()).collect();
-    let name = names.into_iter().find(|n| a.0.get(*n) != b.0.get(*n));
-    let Some(name) = name else { return Some(format!("{} and {}", a.1, b.1)) };
-    let lines = |made: &Made| {
-        let text = made.0.get(name).map(|t| String::from_utf8_lossy(t).into_owned());
-        text.unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let (a, b) = (lines(a), lines(b));
-    let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-    Some(format!("{name}, line {}: {:?} and {:?}", same + 1, a.get(same), b.get(same)))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use gannet_base::Time;
 use gannet_base::Uid;
-use gannet_log::Logs;
+use gannet_event::Sinks;
 
 use crate::hash::Hashes;
 use crate::hash::Wanted;
@@ -102,7 +102,7 @@ impl Results {
     /// Writes the rows of their own logs, and tells of what is odd.
     pub(crate) fn write(
         &self,
-        logs: &mut Logs,
+        logs: &mut Sinks,
         ts: Time,
         fuid: Uid,
         mut odd: impl FnMut(TroubleKind),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gannet_base::ConnId;
 use gannet_base::Time;
 use gannet_base::Uid;
-use gannet_log::Logs;
+use gannet_event::Sinks;
 
 use crate::analyzers::Analyzers;
 use crate::files_log;
@@ -301,7 +301,7 @@ impl File {
         Trouble { fuid: self.fuid, conn, kind }
     }
 
-    pub(crate) fn finish(&mut self, logs: &mut Logs, now: Time, troubles: &mut Vec<Trouble>) {
+    pub(crate) fn finish(&mut self, logs: &mut Sinks, now: Time, troubles: &mut Vec<Trouble>) {
         self.over = now;
         self.flush_early();
         self.sniff();

@@ -4,7 +4,7 @@ use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
-use gannet_log::Logs;
+use gannet_event::Sinks;
 use gannet_log::Set;
 
 use crate::file::File;
@@ -65,7 +65,7 @@ gannet_log::row! {
 }
 
 /// Writes the rows of a file that ended, one a connection, and those of what looked into it.
-pub(crate) fn write(logs: &mut Logs, file: &mut File, troubles: &mut Vec<Trouble>) {
+pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<Trouble>) {
     let results = file.analyzers.finish();
     results.write(logs, file.started, file.fuid, |kind| troubles.push(file.has(kind)));
     let mut row = FileRow {

@@ -24,6 +24,7 @@
 
 mod analyzers;
 pub mod der;
+pub mod events;
 mod file;
 mod files_log;
 pub mod hash;

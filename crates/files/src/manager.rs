@@ -14,8 +14,8 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
+use gannet_event::Sinks;
 use gannet_log::Key;
-use gannet_log::Logs;
 
 use crate::analyzers::Analyzers;
 use crate::file::File;
@@ -232,7 +232,7 @@ impl Files {
 
     /// Makes room where there are more files than there may be; returns whether it had to.
     #[inline]
-    pub fn make_room(&mut self, logs: &mut Logs, now: Time) -> bool {
+    pub fn make_room(&mut self, logs: &mut Sinks, now: Time) -> bool {
         let full = self.len() > self.options.most.max(1);
         if full || self.oldest.len() > 2 * self.len() + 1_024 {
             self.give_up_oldest(logs, now);
@@ -241,7 +241,7 @@ impl Files {
     }
 
     #[cold]
-    fn give_up_oldest(&mut self, logs: &mut Logs, now: Time) {
+    fn give_up_oldest(&mut self, logs: &mut Sinks, now: Time) {
         while self.len() > self.options.most.max(1)
             && let Some((number, index)) = self.oldest.pop_front()
         {
@@ -378,7 +378,7 @@ impl Files {
 
     /// More of it, in order. A file whose size is known ends with its last byte; what comes after
     /// that is not its own.
-    pub fn data(&mut self, logs: &mut Logs, now: Time, id: FileId, data: &[u8]) {
+    pub fn data(&mut self, logs: &mut Sinks, now: Time, id: FileId, data: &[u8]) {
         let Some(file) = self.touch(now, id) else { return };
         file.deliver_next(data);
         if file.is_in_trouble() {
@@ -388,7 +388,7 @@ impl Files {
     }
 
     /// A part of it, from byte `offset` on.
-    pub fn data_at(&mut self, logs: &mut Logs, now: Time, id: FileId, offset: u64, data: &[u8]) {
+    pub fn data_at(&mut self, logs: &mut Sinks, now: Time, id: FileId, offset: u64, data: &[u8]) {
         let Some(file) = self.touch(now, id) else { return };
         let room = u64::MAX - offset;
         if data.len() as u64 > room && !file.dormant {
@@ -418,7 +418,7 @@ impl Files {
     }
 
     /// It is complete or given up: its rows are written.
-    pub fn end(&mut self, logs: &mut Logs, now: Time, id: FileId) {
+    pub fn end(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
         if self.get(id).is_none() {
             return;
         }
@@ -449,7 +449,7 @@ impl Files {
     }
 
     /// Its rows are written if all of it came.
-    pub fn end_if_complete(&mut self, logs: &mut Logs, now: Time, id: FileId) {
+    pub fn end_if_complete(&mut self, logs: &mut Sinks, now: Time, id: FileId) {
         let complete = |f: &File| f.start.total_bytes.is_some_and(|t| f.offset >= t);
         if self.get(id).is_some_and(complete)
             && let Some(Some(file)) = self.files.get_mut(id.index as usize)
@@ -470,10 +470,10 @@ impl Files {
     #[inline]
     pub fn expire(
         &mut self,
-        logs: &mut Logs,
+        logs: &mut Sinks,
         now: Time,
         packet: Time,
-        mut tell: impl FnMut(&mut Logs, &Trouble),
+        mut tell: impl FnMut(&mut Sinks, &Trouble),
     ) {
         while let Some(Reverse((due, ..))) = self.timers.peek()
             && *due <= now
@@ -490,7 +490,7 @@ impl Files {
     }
 
     #[cold]
-    fn fire(&mut self, logs: &mut Logs, packet: Time) {
+    fn fire(&mut self, logs: &mut Sinks, packet: Time) {
         let Some(Reverse((due, tie, number, index))) = self.timers.pop() else { return };
         let Some(Some(file)) = self.files.get_mut(index as usize) else { return };
         if file.number != number || file.due != due || file.dormant {
@@ -514,9 +514,9 @@ impl Files {
     /// them told.
     pub fn finish(
         &mut self,
-        logs: &mut Logs,
+        logs: &mut Sinks,
         now: Time,
-        mut tell: impl FnMut(&mut Logs, &Trouble),
+        mut tell: impl FnMut(&mut Sinks, &Trouble),
     ) {
         let mut open: Vec<_> = self.files.iter_mut().flatten().filter(|f| !f.dormant).collect();
         open.sort_by_key(|f| (f.born, f.tie));

@@ -1,15 +1,23 @@
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Time;
+use gannet_event::Connection;
+use gannet_event::Event;
+use gannet_event::Sinks;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_flow::Conn;
 use gannet_log::Cut;
-use gannet_log::Logs;
 use gannet_log::Row;
 
 use crate::Env;
 use crate::Tag;
+use crate::conn_state::events::ConnectionFlipped;
+use crate::conn_state::mention;
+use crate::stack::events::AnalyzerConfirmationInfo;
+use crate::stack::events::AnalyzerViolationInfo;
+use crate::stack::events::ConfirmationInfo;
+use crate::stack::events::ViolationInfo;
 use crate::stack::is_long;
 use crate::tunnel::Tunnel;
 use crate::weird::Weirds;
@@ -128,6 +136,22 @@ fn tell<R: Row>(env: &mut Env, now: Time, cut: Cut) {
 }
 
 impl Context<'_> {
+    /// Raises an event of this connection, if it has a listener: `make` builds it around the connection.
+    ///
+    /// Handlers see the connection as it is when an event last mentions it in the packet at hand.
+    #[inline]
+    pub fn raise<E: Event>(&mut self, make: impl FnOnce(Connection) -> E) {
+        if self.env.logs.events.wants::<E>() {
+            crate::conn_state::raise(&mut self.env.logs, self.conn, make);
+        }
+    }
+
+    /// Whether an event has a listener: for arguments that are costly to work out.
+    #[inline]
+    pub fn wants<E: Event>(&self) -> bool {
+        self.env.logs.events.wants::<E>()
+    }
+
     /// Originator and responder.
     pub fn id(&self) -> ConnId {
         self.conn.id
@@ -145,8 +169,25 @@ impl Context<'_> {
         let is_known =
             self.confirmed == Some(tag) && is_long(self.conn) && self.env.policy.is_none();
         if !is_known {
+            if self.wants::<AnalyzerConfirmationInfo>() {
+                self.raise_confirmation(tag);
+            }
             self.requests.push(Request::Confirm(tag));
         }
+    }
+
+    #[cold]
+    fn raise_confirmation(&mut self, tag: Tag) {
+        let is_asked = |r: &Request| matches!(r, Request::Confirm(other) if *other == tag);
+        let is_known = self.conn.services.contains(tag as u8);
+        if is_known || self.confirmed == Some(tag) || self.requests.iter().any(is_asked) {
+            return;
+        }
+        let sinks = &mut self.env.logs;
+        let c = mention(sinks, self.conn);
+        let info = ConfirmationInfo { c: Some(c), f: None, aid: None };
+        sinks.events.raise(&AnalyzerConfirmationInfo { atype: tag, info });
+        sinks.events.then_service(c, tag.name(), true);
     }
 
     /// The bytes are not this protocol: early in a connection the analyzer is taken off (its
@@ -157,6 +198,16 @@ impl Context<'_> {
 
     /// The same, with a reason that quotes what was sent.
     pub fn violation_bytes(&mut self, tag: Tag, reason: Vec<u8>, data: &[u8]) {
+        self.raise(|c| AnalyzerViolationInfo {
+            atype: tag,
+            info: ViolationInfo {
+                reason: &reason,
+                c: Some(c),
+                f: None,
+                aid: None,
+                data: Some(data),
+            },
+        });
         let data = data[..data.len().min(40)].to_vec();
         self.requests.push(Request::Violation { tag, reason, data });
     }
@@ -172,6 +223,7 @@ impl Context<'_> {
     pub fn flip(&mut self) {
         if self.conn.proto == gannet_base::Proto::Udp {
             self.conn.flip();
+            self.raise(|c| ConnectionFlipped { c });
         }
         self.requests.push(Request::Flip);
     }
@@ -250,7 +302,7 @@ impl Context<'_> {
 
 /// A row had to be cut to the limits of its stream.
 #[cold]
-pub(crate) fn tell_cut(weirds: &mut Weirds, logs: &mut Logs, now: Time, path: &str, cut: Cut) {
+pub(crate) fn tell_cut(weirds: &mut Weirds, logs: &mut Sinks, now: Time, path: &str, cut: Cut) {
     let stream = stream_name(path);
     if cut.strings {
         weirds.net(logs, now, "log_string_field_truncated", &stream);

@@ -9,11 +9,11 @@ use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
 use gannet_dict::KeyedHash;
+use gannet_event::Sinks;
 use gannet_files::Files;
 use gannet_files::Trouble;
 use gannet_files::TroubleKind;
 use gannet_flow::Conn;
-use gannet_log::Logs;
 
 use crate::Pending;
 use crate::Tag;
@@ -184,7 +184,7 @@ pub struct Env {
     /// How much may wait at one connection.
     pub(crate) pending: Pending,
     /// The log streams.
-    pub logs: Logs,
+    pub logs: Sinks,
     /// Files carried by connections.
     pub files: Files,
     /// Oddities, with their suppression.
@@ -223,7 +223,7 @@ pub struct Env {
 
 impl Env {
     /// A fresh environment.
-    pub fn new(options: Options, logs: Logs, files: Files, uids: UidSource) -> Self {
+    pub fn new(options: Options, logs: Sinks, files: Files, uids: UidSource) -> Self {
         let fingerprints = Fingerprints {
             ja3: logs.has_column("ja3"),
             ja3s: logs.has_column("ja3s"),
@@ -434,7 +434,7 @@ impl Env {
 fn tell(
     weirds: &mut Weirds,
     smb: &mut crate::smb::Shared,
-    logs: &mut Logs,
+    logs: &mut Sinks,
     now: Time,
     trouble: &Trouble,
 ) {

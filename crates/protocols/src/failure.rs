@@ -4,9 +4,9 @@ use gannet_base::ConnId;
 use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_event::Sinks;
 use gannet_files::Trouble;
 use gannet_flow::Conn;
-use gannet_log::Logs;
 
 use crate::Env;
 use crate::Tag;
@@ -64,7 +64,7 @@ pub fn log(
 }
 
 /// Writes a row for a file, which names its connection but not the transport.
-pub(crate) fn log_file(logs: &mut Logs, now: Time, file: &Trouble, analyzer: &str, reason: &str) {
+pub(crate) fn log_file(logs: &mut Sinks, now: Time, file: &Trouble, analyzer: &str, reason: &str) {
     logs.write(&AnalyzerRow {
         ts: now,
         analyzer_kind: "file",

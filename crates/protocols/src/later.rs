@@ -1,8 +1,8 @@
 //! What is decided over the whole of an analysis and not by one of its parts.
 
 use gannet_base::Time;
+use gannet_event::Sinks;
 use gannet_log::Key;
-use gannet_log::Logs;
 
 use crate::ssl;
 use crate::tunnel;
@@ -36,13 +36,13 @@ impl<T> Default for Queue<T> {
 
 impl<T> Queue<T> {
     /// Keeps something for later, at the place of the rows of `logs`.
-    pub(crate) fn push(&mut self, logs: &Logs, what: T) {
+    pub(crate) fn push(&mut self, logs: &Sinks, what: T) {
         let Some(key) = logs.key() else { return };
         self.0.push(Later { key, ticket: logs.ticket(), opened: logs.time(), what });
     }
 
     /// What was kept last, if its place is that of the rows of `logs`.
-    pub(crate) fn last(&mut self, logs: &Logs) -> Option<&mut T> {
+    pub(crate) fn last(&mut self, logs: &Sinks) -> Option<&mut T> {
         let last = self.0.last_mut().filter(|last| Some(last.key) == logs.key())?;
         Some(&mut last.what)
     }
@@ -119,7 +119,7 @@ impl Place {
 impl Whole {
     /// Decides about everything that comes before `until`, which must be complete: of all `parts`
     /// together in the order in which it was seen.
-    pub fn decide(&mut self, logs: &mut Logs, parts: &mut [Deferred], until: Option<Key>) {
+    pub fn decide(&mut self, logs: &mut Sinks, parts: &mut [Deferred], until: Option<Key>) {
         let mut order = std::mem::take(&mut self.order);
         for (part, left) in (0..).zip(parts.iter()) {
             places(&left.weirds, until, (part, Kind::Weird), &mut order);
@@ -142,7 +142,7 @@ impl Whole {
         }
     }
 
-    fn one(&mut self, logs: &mut Logs, left: &Deferred, kind: Kind, at: usize) {
+    fn one(&mut self, logs: &mut Sinks, left: &Deferred, kind: Kind, at: usize) {
         match kind {
             Kind::Weird => {
                 let Some(Later { opened, what, .. }) = left.weirds.get(at) else { return };

@@ -11,8 +11,10 @@
 //! A new protocol is a new folder and one line in [`registry`].
 
 mod analyze;
+pub mod conn_state;
 mod context;
 mod env;
+pub mod events;
 pub mod failure;
 pub mod hub;
 pub mod later;

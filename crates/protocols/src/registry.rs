@@ -49,6 +49,14 @@ macro_rules! registry {
                 match self { $( Self::$tag => $service, )* $( Self::$packet => $pservice, )* }
             }
 
+            /// Name of its tag in Zeek's scripts.
+            pub fn zeek_name(self) -> &'static str {
+                match self {
+                    $( Self::$tag => concat!("Analyzer::ANALYZER_", $name), )*
+                    $( Self::$packet => concat!("PacketAnalyzer::ANALYZER_", $pname), )*
+                }
+            }
+
             /// TCP ports on which it is tried at once.
             pub fn tcp_ports(self) -> &'static [u16] {
                 match self { $( Self::$tag => &$tcp, )* _ => &[] }

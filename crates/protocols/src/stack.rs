@@ -1,8 +1,12 @@
 //! The analyzers of one connection, and what they ask for.
 
+pub(crate) mod events;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_event::Connection;
+use gannet_event::Event;
+use gannet_event::TransportState;
 use gannet_flow::Conn;
 use gannet_flow::tcp;
 use thin_vec::ThinVec;
@@ -15,6 +19,8 @@ use crate::Piece;
 use crate::Replay;
 use crate::Request;
 use crate::Tag;
+use crate::conn_state::events::ConnectionEstablished;
+use crate::conn_state::events::ConnectionFlipped;
 use crate::failure;
 use crate::registry::by_port;
 
@@ -81,8 +87,15 @@ enum Waiting {
     ByPort,
     /// The one that another connection announced.
     Expected(Tag),
-    /// The one that was dropped because it was idle.
-    Idle(Tag),
+    /// The one that was released because it was idle.
+    Idle(Released),
+}
+
+/// What a connection keeps of an analyzer that was released while idle.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Released {
+    tag: Tag,
+    violations: u16,
 }
 
 struct Entry {
@@ -137,6 +150,21 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// Raises an event of a connection, if it has a listener.
+    #[inline]
+    pub fn raise<E: Event>(&mut self, conn: &Conn, make: impl FnOnce(Connection) -> E) {
+        if self.env.logs.events.wants::<E>() {
+            crate::conn_state::raise(&mut self.env.logs, conn, make);
+        }
+    }
+
+    /// Events to come show a TCP connection with the states and sizes of its sides as they are now.
+    pub fn mention(&mut self, tcp: Option<&tcp::Tcp>) {
+        if let Some(tcp) = tcp.filter(|_| self.env.logs.events.any()) {
+            self.env.logs.events.set_transport(transport(&tcp.view()));
+        }
+    }
+
     /// Adds an analyzer, unless one of its kind is there.
     pub fn add(&mut self, conn: &mut Conn, tag: Tag) {
         self.start(conn, tag, None);
@@ -160,8 +188,8 @@ impl Session<'_> {
         match waiting {
             Waiting::No => return false,
             Waiting::Expected(tag) => self.add(conn, tag),
-            Waiting::Idle(tag) => {
-                self.add(conn, tag);
+            Waiting::Idle(released) => {
+                self.restore(conn, released);
                 return false;
             }
             Waiting::ByPort => {
@@ -214,7 +242,8 @@ impl Session<'_> {
             && entry.confirmed
             && entry.analyzer.is_idle()
         {
-            self.stack.waiting = Waiting::Idle(entry.analyzer.tag());
+            let (tag, violations) = (entry.analyzer.tag(), entry.violations);
+            self.stack.waiting = Waiting::Idle(Released { tag, violations });
             self.scratch.give(std::mem::take(&mut self.stack.entries));
         }
     }
@@ -364,6 +393,24 @@ impl Session<'_> {
         self.stack.entries.push(fresh);
     }
 
+    /// Makes an analyzer again that was released while idle. That is not a start: a connection has as
+    /// many exchanges as it likes.
+    fn restore(&mut self, conn: &mut Conn, released: Released) {
+        let mut cx = Context {
+            confirmed: None,
+            now: self.now,
+            conn,
+            env: self.env,
+            requests: &mut self.scratch.requests,
+            starts: &mut self.scratch.starts,
+        };
+        let Some(analyzer) = Analyzer::new(released.tag, &mut cx) else { return };
+        self.stack.entries = self.scratch.entries();
+        let violations = released.violations;
+        let entry = Entry { analyzer, confirmed: true, is_inner: false, is_off: false, violations };
+        self.stack.entries.push(entry);
+    }
+
     /// Tells of an analyzer that has too many violations.
     fn count_violation(&mut self, conn: &mut Conn, tag: Tag) {
         let its = |e: &&mut Entry| e.analyzer.tag() == tag && !e.is_off;
@@ -434,6 +481,20 @@ impl Session<'_> {
     }
 }
 
+/// What events show of both sides of a TCP connection: its states have Zeek's numbers.
+pub(crate) fn transport(view: &tcp::View) -> TransportState {
+    let number = |state| match state {
+        tcp::State::Inactive => 0,
+        tcp::State::SynSent => 1,
+        tcp::State::SynAckSent => 2,
+        tcp::State::Partial => 3,
+        tcp::State::Established => 4,
+        tcp::State::Closed => 5,
+        tcp::State::Reset => 6,
+    };
+    TransportState { states: view.states.map(number), sizes: view.sizes }
+}
+
 /// Whether it is a detector that has seen all that it looks at, and so has nothing to do any more.
 #[inline]
 fn has_looked(analyzer: &Analyzer) -> bool {
@@ -482,6 +543,10 @@ impl tcp::Consumer for Session<'_> {
     }
 
     fn flipped(&mut self, conn: &mut Conn) {
+        // Those of UDP flip when an analyzer asks for it, and the event is raised there.
+        if conn.proto == Proto::Tcp {
+            self.raise(conn, |c| ConnectionFlipped { c });
+        }
         self.each(conn, |a, cx| a.flip(cx));
         // The announcement may be of these roles, unlike what stands by port.
         if let Some(tag) = announced(self.env, conn, self.now) {
@@ -496,8 +561,21 @@ impl tcp::Consumer for Session<'_> {
         self.env.weirds.conn(&mut self.env.logs, self.now, conn, name, addl, source);
     }
 
+    #[inline]
+    fn observes(&self) -> bool {
+        self.env.logs.events.any()
+    }
+
+    #[cold]
+    fn observe(&mut self, view: &tcp::View) {
+        self.env.logs.events.set_transport(transport(view));
+    }
+
     fn established(&mut self, conn: &mut Conn, states: [tcp::State; 2]) {
         let orig = states[0];
+        if states[1] == tcp::State::Established {
+            self.raise(conn, |c| ConnectionEstablished { c });
+        }
         // A half-established connection is judged by the originator's port where only that one
         // is known.
         let likely = |p| crate::registry::is_likely_server_port(Proto::Tcp, p);

@@ -40,7 +40,7 @@ impl Harness {
         Self {
             now,
             conn: Conn::new(uids.connection(1, 0), id, proto, 6, now),
-            env: Env::new(Options::default(), logs, Files::new(uids), uids),
+            env: Env::new(Options::default(), logs.into(), Files::new(uids), uids),
             requests: Vec::new(),
             starts: Vec::new(),
         }

@@ -3,6 +3,7 @@
 //! Whoever finds a tunnel [registers](Tunnels::register) it: the walk through the layers when a
 //! connection begins inside of one, an analyzer when its protocol asks a proxy to relay a stream.
 
+pub mod events;
 use std::collections::HashMap;
 
 use gannet_base::ConnId;
@@ -10,9 +11,9 @@ use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
+use gannet_event::Sinks;
 use gannet_log::Enum;
 use gannet_log::Key;
-use gannet_log::Logs;
 
 use crate::later::Queue;
 
@@ -84,7 +85,7 @@ struct Active {
 
 impl Tunnels {
     /// Something new goes through a tunnel: the tunnel is logged if it is not known yet.
-    pub fn register(&mut self, logs: &mut Logs, now: Time, tunnel: Tunnel) {
+    pub fn register(&mut self, logs: &mut Sinks, now: Time, tunnel: Tunnel) {
         if logs.key().is_some() {
             return self.later.push(logs, Item { now, what: Seen::Used(tunnel) });
         }
@@ -104,7 +105,7 @@ impl Tunnels {
 
     /// A connection ended: if it was a tunnel, that is logged with the time `now`: of the packet that
     /// ended it, or of the next one where it had been silent for too long.
-    pub fn close(&mut self, logs: &mut Logs, now: Time, id: &ConnId, uid: Uid) {
+    pub fn close(&mut self, logs: &mut Sinks, now: Time, id: &ConnId, uid: Uid) {
         if logs.key().is_some() {
             return self.later.push(logs, Item { now, what: Seen::Closed(*id, uid) });
         }
@@ -121,7 +122,7 @@ impl Tunnels {
     /// `packet`: behind a long silence a tunnel is forgotten before its own connection ends of it.
     /// Returns whether there was a look.
     #[inline]
-    pub fn expire(&mut self, logs: &mut Logs, now: Time, packet: Time) -> bool {
+    pub fn expire(&mut self, logs: &mut Sinks, now: Time, packet: Time) -> bool {
         let due = now >= self.next_sweep;
         if due {
             self.sweep(logs, packet);
@@ -145,7 +146,7 @@ impl Tunnels {
     }
 
     /// Decides about what another one left. Returns the time of a look, if it is one.
-    pub fn decide(&mut self, logs: &mut Logs, item: &Item) -> Option<Time> {
+    pub fn decide(&mut self, logs: &mut Sinks, item: &Item) -> Option<Time> {
         match &item.what {
             Seen::Used(tunnel) => self.register(logs, item.now, *tunnel),
             Seen::Closed(id, uid) => self.close(logs, item.now, id, *uid),
@@ -158,7 +159,7 @@ impl Tunnels {
     }
 
     #[cold]
-    fn sweep(&mut self, logs: &mut Logs, packet: Time) {
+    fn sweep(&mut self, logs: &mut Sinks, packet: Time) {
         self.first.get_or_insert(packet);
         let due = std::mem::replace(&mut self.next_sweep, packet + SWEEP);
         if let Some(key) = logs.key() {
@@ -176,7 +177,7 @@ impl Tunnels {
     }
 }
 
-fn log(logs: &mut Logs, now: Time, tunnel: &Tunnel, action: &'static str) {
+fn log(logs: &mut Sinks, now: Time, tunnel: &Tunnel, action: &'static str) {
     logs.write(&TunnelRow {
         ts: now,
         uid: tunnel.uid,

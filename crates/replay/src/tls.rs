@@ -27,6 +27,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::PrivateKeyDer;
+#[cfg(feature = "self-signed")]
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::ServerName;
 use rustls::pki_types::UnixTime;
@@ -227,6 +228,7 @@ impl Identity {
     ///
     /// # Errors
     /// Where they are no names.
+    #[cfg(feature = "self-signed")]
     pub fn self_made(names: Vec<String>) -> Result<Self, Error> {
         let made = rcgen::generate_simple_self_signed(names).map_err(fail)?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());

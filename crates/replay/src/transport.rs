@@ -58,7 +58,8 @@ impl fmt::Display for Transport {
 }
 
 /// What is left out of a build.
-const WITHOUT: &str = if cfg!(feature = "quic") { "" } else { ", but this build has no quic" };
+const WITHOUT: &str =
+    if cfg!(feature = "quic") { "" } else { ", but this build is without the feature quic" };
 
 /// Why a text is no transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 //! here wrote. `GANNET_PYTHON` names a Python that has it, `python3` unless it is set; without it those
 //! tests are skipped, with words.
 
-#![cfg(feature = "quic")]
+#![cfg(all(feature = "quic", feature = "self-signed"))]
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -1,5 +1,6 @@
 //! Whole runs over TLS on loopback: whom clients trust, sessions that go on, servers that spoil.
 
+#![cfg(feature = "self-signed")]
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -2,6 +2,7 @@
 //! and HTTPS, and its own counts must agree with the report's. Skipped, with words, where it is not
 //! installed.
 
+#![cfg(feature = "self-signed")]
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -35,8 +35,8 @@ pub enum ExprKind {
     TypeValue(TypeId),
     /// `_`, on the left side only.
     Blank,
-    /// A local of the body that the expression is in: variable, parameter or capture.
-    Local(LocalId),
+    /// A local of the body that the expression is in: variable, parameter or capture; with its name.
+    Local(LocalId, Name),
     /// A global variable, constant, option or function.
     Global(GlobalId),
     /// An operator with one operand.

@@ -32,9 +32,14 @@
 //! ASTs, types and values is bounded or runs on a stack of its own.
 
 pub mod ast;
+pub mod bif;
+pub mod code;
+pub mod compare;
+pub mod describe;
 pub mod diagnostics;
 pub mod evaluate;
 pub mod ids;
+pub mod lexer;
 pub mod literal;
 pub mod names;
 pub mod program;
@@ -42,3 +47,5 @@ pub mod source;
 pub mod support;
 pub mod symbols;
 pub mod types;
+pub mod value;
+pub mod vm;

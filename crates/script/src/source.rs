@@ -1,5 +1,7 @@
 //! Files that were read and places in them.
 
+use std::rc::Rc;
+
 use crate::ids::{Arena, FileId};
 
 /// A stretch of a file: first and last line, as Zeek reports them, and bytes, for diagnostics with a caret.
@@ -48,7 +50,7 @@ pub struct SourceFile {
     /// The folder that `@load ./x` in it and `@DIR` refer to.
     pub folder: Box<str>,
     /// Its bytes.
-    pub text: Box<[u8]>,
+    pub text: Rc<[u8]>,
     /// The file that loaded it, and in which line.
     pub loaded_from: Option<(FileId, u32)>,
     /// How deep in `@load`s it was read: 0 for files of the command line.

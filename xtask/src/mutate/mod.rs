@@ -17,6 +17,7 @@ use anyhow::ensure;
 
 pub(crate) use crate::mutate::mutation::Seeds;
 use crate::workspace;
+use crate::workspace::Profile;
 use crate::workspace::cargo;
 use crate::workspace::check;
 use crate::workspace::say;
@@ -39,6 +40,9 @@ pub(crate) struct Args {
     /// How many of them also go through the command as it is released
     #[arg(long, default_value_t = 200)]
     command: u64,
+    /// The build of that command
+    #[arg(long, value_enum, default_value_t)]
+    profile: Profile,
     /// Run here, in whatever profile this was built with
     #[arg(long, hide = true)]
     here: bool,
@@ -68,7 +72,7 @@ fn in_profile(args: &Args) -> anyhow::Result<()> {
     if args.command > 0 {
         let seeds = Seeds::gather()?;
         let numbers = args.from..args.from + args.command.min(args.number);
-        command::run(&workspace::release()?, &seeds, numbers, &kept()?)?;
+        command::run(&args.profile.build()?, &seeds, numbers, &kept()?)?;
     }
     Ok(())
 }

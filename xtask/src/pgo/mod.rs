@@ -164,18 +164,18 @@ impl Variant {
         let target = tools::host()?;
         let folder = folder();
         let mut command =
-            cargo(&["build", "--release", "--package", "gannet", "--target", &target]);
+            cargo(&["build", "--profile", "dist", "--package", "gannet", "--target", &target]);
         command.arg("--target-dir").arg(folder.join("build"));
         // Between the words of a flag, for paths with spaces.
         command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env_remove("RUSTFLAGS");
         if !self.lto {
-            // What cargo's own release profile says.
-            command.env("CARGO_PROFILE_RELEASE_LTO", "false");
-            command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+            // What cargo's own release profile would say.
+            command.env("CARGO_PROFILE_DIST_LTO", "false");
+            command.env("CARGO_PROFILE_DIST_CODEGEN_UNITS", "16");
         }
         say(&format!("{}: {}", self.name(), flags.join(" ")));
         check(&mut command)?;
-        Ok(folder.join("build").join(target).join("release/gannet"))
+        Ok(folder.join("build").join(target).join("dist/gannet"))
     }
 }
 

@@ -188,5 +188,5 @@ fn assembly(program: &Program, batch: bool) -> anyhow::Result<String> {
 
 #[cfg(not(feature = "jit"))]
 fn assembly(_: &Program, _: bool) -> anyhow::Result<String> {
-    anyhow::bail!("this build makes no machine code")
+    anyhow::bail!("machine code needs the feature jit, which this build is without")
 }

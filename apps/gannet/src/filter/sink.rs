@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::Context as _;
 use gannet_base::Time;
@@ -11,6 +12,8 @@ use gannet_capture::Precision;
 use gannet_capture::Reader;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
+
+use crate::paths::InputFile;
 
 /// When a capture is long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +62,8 @@ pub(super) struct Sink {
     path: PathBuf,
     options: WriteOptions,
     limit: Option<Limit>,
+    /// Files that are read, and so cannot be written.
+    inputs: Rc<[InputFile]>,
     writer: Option<Writer>,
     /// Captures begun.
     count: u64,
@@ -71,18 +76,24 @@ impl Sink {
         path: &Path,
         limit: Option<Limit>,
         options: WriteOptions,
+        inputs: Rc<[InputFile]>,
     ) -> anyhow::Result<Self> {
         let path = path.to_owned();
         anyhow::ensure!(
             limit.is_none() || path != Path::new("-"),
             "standard output cannot be split: give a file to -w"
         );
-        let mut sink =
-            Self { path, options, limit, writer: None, count: 0, until: Time::from_nanos(0) };
+        let until = Time::from_nanos(0);
+        let mut sink = Self { path, options, limit, inputs, writer: None, count: 0, until };
         if limit.is_none() {
-            sink.writer = Some(Writer::create(&sink.path, sink.options.clone())?);
+            sink.writer = Some(sink.create(&sink.path)?);
         }
         Ok(sink)
+    }
+
+    fn create(&self, path: &Path) -> anyhow::Result<Writer> {
+        InputFile::refuse(&self.inputs, path)?;
+        Ok(Writer::create(path, self.options.clone())?)
     }
 
     pub(super) fn write(&mut self, packet: &Packet<'_>) -> anyhow::Result<()> {
@@ -121,7 +132,7 @@ impl Sink {
         }
         self.count += 1;
         let path = numbered(&self.path, self.count);
-        self.writer = Some(Writer::create(path, self.options.clone())?);
+        self.writer = Some(self.create(&path)?);
         Ok(())
     }
 
@@ -146,9 +157,9 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
 /// How to write what comes from such files: times of a single pcap file are written as they were,
 /// so that its packets stay the same bytes.
 pub(super) fn like(files: &[PathBuf]) -> WriteOptions {
-    // Input that may take its time is followed by those who look at the output meanwhile.
-    let over = files.iter().all(|f| f.is_file());
-    let mut options = WriteOptions { apart: true, over, ..WriteOptions::default() };
+    // Output of a pipe may be read while it grows.
+    let at_once = !files.iter().all(|f| f.is_file() || f.is_dir());
+    let mut options = WriteOptions { apart: true, at_once, ..WriteOptions::default() };
     if let [file] = files
         && file.is_file()
         && let Ok(reader) = Reader::open(file)

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::Context as _;
 use gannet_capture::Batch;
+use gannet_capture::FileId;
 use gannet_capture::Stream;
 use gannet_filter::engine::View;
 
@@ -17,6 +19,7 @@ use super::source::Picker;
 use super::source::Source;
 use crate::out;
 use crate::outcome::Outcome;
+use crate::paths::InputFile;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
@@ -100,10 +103,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     };
     let options = sink::like(&files);
+    let inputs: Rc<[InputFile]> = InputFile::all(&files).into();
     let mut paths = args.write.iter();
     let mut outputs = Vec::new();
     for picker in pickers {
-        let sink = paths.next().map(|p| Sink::new(p, limit, options.clone())).transpose()?;
+        let path = paths.next();
+        let sink = path.map(|p| Sink::new(p, limit, options.clone(), Rc::clone(&inputs)));
+        let sink = sink.transpose()?;
         outputs.push(Output { picker, sink, count: 0 });
     }
     let mut outcome = Outcome::Done;
@@ -163,15 +169,14 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>)> {
         sources.len(),
         args.write.len()
     );
-    let twice = |(i, path): (usize, &PathBuf)| args.write[..i].contains(path);
+    let is_same = |a: &PathBuf, b: &PathBuf| {
+        a == b || FileId::of(a).is_some_and(|id| FileId::of(b) == Some(id))
+    };
+    let twice =
+        |(i, path): (usize, &PathBuf)| args.write[..i].iter().any(|other| is_same(other, path));
     anyhow::ensure!(!args.write.iter().enumerate().any(twice), "two filters write the same file");
-    for file in files.iter().filter(|f| **f != Path::new("-")) {
-        let real = file.canonicalize().ok();
-        let over = |p: &&PathBuf| real.is_some() && p.canonicalize().ok() == real;
-        if let Some(path) = args.write.iter().find(over) {
-            anyhow::bail!("{} is read and cannot be written at the same time", path.display());
-        }
-    }
+    let inputs = InputFile::all(&files);
+    args.write.iter().try_for_each(|path| InputFile::refuse(&inputs, path))?;
     Ok((sources, files))
 }
 

@@ -16,7 +16,7 @@ use crate::shard::Shard;
 
 /// Network time is never before this: a trace from before the first second of the epoch has no
 /// clock to speak of. The times of packets and connections are their own nevertheless.
-const BEGINNING: Time = Time::from_secs(1);
+pub(super) const BEGINNING: Time = Time::from_secs(1);
 
 /// Timers whose connections are read ahead of time: so far that they have come when needed, and
 /// not so far that they have gone again.
@@ -147,6 +147,7 @@ impl Shard {
         let tie = self.table.get(index).map_or(0, |s| s.number);
         self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
         self.remove(index);
+        self.drain_events();
         true
     }
 
@@ -154,6 +155,7 @@ impl Shard {
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.env.finish(self.now);
+        self.drain_events();
     }
 
     /// The end of input.

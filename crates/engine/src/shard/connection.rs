@@ -4,6 +4,7 @@ use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
+use gannet_event::TransportState;
 use gannet_flow::Conn;
 use gannet_flow::Hash;
 use gannet_flow::Slot;
@@ -15,6 +16,10 @@ use gannet_log::Logs;
 use gannet_protocols::Env;
 use gannet_protocols::Scratch;
 use gannet_protocols::Session;
+use gannet_protocols::conn_state;
+use gannet_protocols::conn_state::events::ConnectionFlipped;
+use gannet_protocols::conn_state::events::ConnectionStateRemove;
+use gannet_protocols::conn_state::events::NewConnection;
 use gannet_protocols::hub;
 use gannet_protocols::policy::known::Served;
 
@@ -62,12 +67,20 @@ impl Shard {
         if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
             self.env.hub_ports.add(proto, id.resp_h, id.resp_p);
         }
-        if flip && !id.resp_h.is_broadcast() {
+        let is_flipped = flip && !id.resp_h.is_broadcast();
+        if is_flipped {
             conn.flip();
         }
         let is_orig = (conn.id.orig_h, conn.id.orig_p) == (id.orig_h, id.orig_p);
         let from = if is_orig { Dir::Orig } else { Dir::Resp };
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
+        if self.env.logs.events.wants::<NewConnection>() {
+            self.env.logs.events.set_transport(TransportState::default());
+            conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
+        }
+        if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {
+            conn_state::raise(&mut self.env.logs, conn, |c| ConnectionFlipped { c });
+        }
         if around.depth() > 0 {
             if let Some(uid) = around.last().and_then(|t| t.uid) {
                 conn.add_tunnel_parent(uid);
@@ -196,8 +209,10 @@ impl Shard {
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let held = slot.tcp.as_deref().map_or(0, Tcp::held);
         self.keeper.hold(held, 0, slot.number, index);
-        let (conn, _, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
+        let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
+        session.mention(tcp.as_deref());
         session.finish(conn);
+        session.raise(conn, |c| ConnectionStateRemove { c });
         let env = &mut self.env;
         if !slot.conn.was_served() {
             serve(env, self.now, &mut slot.conn, slot.tcp.as_deref());

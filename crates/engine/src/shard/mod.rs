@@ -13,6 +13,9 @@ use gannet_base::Time;
 use gannet_base::UidSource;
 use gannet_capture::Format;
 use gannet_capture::Packet;
+use gannet_event::Events;
+use gannet_event::Interest;
+use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
 use gannet_flow::Fragments;
@@ -139,7 +142,7 @@ impl Shard {
         let options_of_files =
             FileOptions { hash: options.hash_files, most: options.limits.files() };
         let files = Files::with_options(uids, options_of_files);
-        let mut env = Env::new(protocol_options, logs, files, uids);
+        let mut env = Env::new(protocol_options, logs.into(), files, uids);
         if matches!(role, Role::Part) {
             env.leave_hub();
         }
@@ -167,6 +170,11 @@ impl Shard {
             trail: wants_trail.then(Vec::new),
             community,
         }
+    }
+
+    /// Events of `interest` go to `listener`.
+    pub(crate) fn listen(&mut self, interest: Interest, listener: Box<dyn Listener>) {
+        self.env.logs.events = Events::new(interest, listener);
     }
 
     pub(crate) fn connections(&self) -> u64 {
@@ -207,6 +215,15 @@ impl Shard {
         self.advance_if_due(packet.time);
         self.walk_link(packet);
         self.rest();
+        self.drain_events();
+    }
+
+    /// The packet is done: events that it raised are delivered, and those of timers before it.
+    #[inline]
+    pub(crate) fn drain_events(&mut self) {
+        if self.env.logs.events.any() {
+            self.env.logs.events.drain();
+        }
     }
 
     /// Turns to another packet.
@@ -215,6 +232,10 @@ impl Shard {
         self.packet_number = number;
         self.ordinal = 0;
         self.time = time;
+        if self.env.logs.events.any() {
+            let now = time.max(clock::BEGINNING).max(self.now);
+            self.env.logs.events.set_time(now, number);
+        }
     }
 
     /// Rows to come are of this step of the packet.

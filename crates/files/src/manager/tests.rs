@@ -1,6 +1,7 @@
 use super::*;
 use crate::file::MAX_BUFFERED;
 use gannet_base::Addr;
+use gannet_event::Sinks;
 
 fn start() -> FileStart {
     FileStart {
@@ -16,12 +17,12 @@ fn start() -> FileStart {
 
 struct World {
     files: Files,
-    logs: Logs,
+    logs: Sinks,
 }
 
 impl World {
     fn new() -> Self {
-        let logs = Logs::new(gannet_log::Options::default());
+        let logs = gannet_log::Logs::new(gannet_log::Options::default()).into();
         Self { files: Files::new(UidSource::new(0)), logs }
     }
 

@@ -111,6 +111,16 @@ impl Kind {
         }
     }
 
+    /// The cargo feature that would bring it, where this build is without that.
+    pub fn feature(self) -> Option<&'static str> {
+        match self {
+            Self::Interp => None,
+            Self::Jit | Self::Batch => (!cfg!(feature = "jit")).then_some("jit"),
+            Self::Linux | Self::Libpcap => (!cfg!(feature = "foreign")).then_some("foreign"),
+            Self::Llvm => (!cfg!(feature = "llvm")).then_some("llvm"),
+        }
+    }
+
     /// Makes a program ready to run.
     ///
     /// # Errors
@@ -129,7 +139,10 @@ impl Kind {
             #[cfg(all(feature = "llvm", unix))]
             Self::Llvm => Ok(Box::new(llvm::Llvm::new(program)?)),
             #[allow(unreachable_patterns)]
-            _ => Err(Unavailable("this build is without it".into())),
+            _ => Err(Unavailable(match self.feature() {
+                Some(feature) => format!("this build is without the feature {feature}"),
+                None => "this system does not have it".into(),
+            })),
         }
     }
 }

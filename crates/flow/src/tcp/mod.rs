@@ -99,8 +99,23 @@ pub trait Consumer {
     fn established(&mut self, conn: &mut Conn, states: [State; 2]);
     /// New data of an established connection was acked; `missing` if some of it was never seen.
     fn acked(&mut self, _missing: bool) {}
+    /// Whether [`observe`](Self::observe) is to be called.
+    fn observes(&self) -> bool {
+        false
+    }
+    /// Both sides as they are now, before what follows from a segment is reported.
+    fn observe(&mut self, _view: &View) {}
     /// Whether anybody wants the bytes of the streams.
     fn wants_data(&self) -> bool;
+}
+
+/// States and sizes of both sides, originator first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// States.
+    pub states: [State; 2],
+    /// Payload bytes, in sequence space.
+    pub sizes: [u64; 2],
 }
 
 const STORM: u16 = 1_000;
@@ -200,6 +215,23 @@ impl Tcp {
         self.endpoint(side).size(self.endpoint(side.other()))
     }
 
+    /// Both sides as they are now.
+    pub fn view(&self) -> View {
+        let sides = [Dir::Orig, Dir::Resp];
+        View {
+            states: sides.map(|side| self.endpoint(side).state),
+            sizes: sides.map(|side| self.size(side)),
+        }
+    }
+
+    /// Reports both sides to a consumer that asks for it.
+    #[inline]
+    fn observed(&self, c: &mut impl Consumer) {
+        if c.observes() {
+            c.observe(&self.view());
+        }
+    }
+
     /// A segment failed its checksum: noted, and nothing else is done with it.
     pub fn bad_checksum(&mut self, conn: &mut Conn, from: Dir) {
         let e = self.end(from);
@@ -220,6 +252,7 @@ impl Tcp {
         limits: &Limits,
         c: &mut impl Consumer,
     ) -> Dir {
+        self.observed(c);
         if self.is_plain(conn, from, s) {
             self.plain_segment(conn, now, from, s, limits, c);
             return from;
@@ -278,7 +311,9 @@ impl Tcp {
         }
         let advance = self.update_last_seq(conn, from, past, s);
         self.end(from).last_time = milliseconds(now);
+        self.observed(c);
         let (from, do_close) = self.update_state(conn, now, from, s, advance, c);
+        self.observed(c);
         if s.has(flag::ACK) {
             self.ack_received(conn, from.other(), rel_ack, c);
         }

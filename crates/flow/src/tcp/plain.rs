@@ -50,6 +50,7 @@ impl Tcp {
         let rel_ack = self.take_ack(conn, from, s, c);
         self.take_seq(conn, from, s.seq.wrapping_add(s.len), s);
         self.end(from).last_time = milliseconds(now);
+        self.observed(c);
         let peer = self.end(from.other());
         if peer.stream.is_new(rel_ack) {
             // The peer has not ended, so that an ack of what was delivered ends nothing either.

@@ -54,7 +54,7 @@ impl Tcp {
         }
     }
 
-    fn set_state(&mut self, conn: &mut Conn, side: Dir, new: State) {
+    fn set_state(&mut self, conn: &mut Conn, side: Dir, new: State, c: &mut impl Consumer) {
         let peer = self.endpoint(side.other()).state;
         let e = self.end(side);
         if new == e.state {
@@ -65,6 +65,7 @@ impl Tcp {
         }
         e.prev = e.state;
         e.state = new;
+        self.observed(c);
     }
 
     /// Returns the direction after a possible flip, and whether the sender closed.
@@ -110,9 +111,9 @@ impl Tcp {
             if from.is_orig() {
                 if s.has(flag::ACK) {
                     c.weird(conn, "connection_originator_SYN_ack", "", "TCP");
-                    self.set_state(conn, from, State::SynAckSent);
+                    self.set_state(conn, from, State::SynAckSent, c);
                 } else {
-                    self.set_state(conn, from, State::SynSent);
+                    self.set_state(conn, from, State::SynSent, c);
                 }
                 self.due[1] = now + ATTEMPT_DELAY;
                 self.phase = Phase::Attempt;
@@ -121,14 +122,14 @@ impl Tcp {
             }
         }
         if s.has(flag::FIN) {
-            self.set_state(conn, from, State::Closed);
+            self.set_state(conn, from, State::Closed, c);
             do_close = true;
             if self.endpoint(from.other()).state != State::Partial && !s.has(flag::SYN) {
                 c.weird(conn, "spontaneous_FIN", "", "TCP");
             }
         }
         if s.has(flag::RST) {
-            self.set_state(conn, from, State::Reset);
+            self.set_state(conn, from, State::Reset, c);
             do_close = true;
             let peer = self.endpoint(from.other()).state;
             let reject = match from {
@@ -146,11 +147,11 @@ impl Tcp {
                 // Some stacks ack a SYN before they answer it.
             } else if s.has(flag::ACK) && peer == State::Established {
                 // The SYN was missed, the rest of the handshake was not.
-                self.set_state(conn, from, State::Established);
+                self.set_state(conn, from, State::Established, c);
                 conn.set_partial(false);
                 self.first_seen[from.index()] = true;
             } else {
-                self.set_state(conn, from, State::Partial);
+                self.set_state(conn, from, State::Partial, c);
             }
         }
         (from, do_close)
@@ -177,17 +178,17 @@ impl Tcp {
             conn.set_partial(false);
             self.flip(conn, c);
             from = from.other();
-            self.set_state(conn, from.other(), State::Established);
+            self.set_state(conn, from.other(), State::Established, c);
             self.first_seen[0] = true;
         } else {
             c.weird(conn, "simultaneous_open", "", "TCP");
         }
         match self.endpoint(from.other()).state {
-            State::SynSent => self.set_state(conn, from.other(), State::Established),
+            State::SynSent => self.set_state(conn, from.other(), State::Established, c),
             State::Inactive => c.weird(conn, "unsolicited_SYN_response", "", "TCP"),
             _ => {}
         }
-        self.set_state(conn, from, State::Established);
+        self.set_state(conn, from, State::Established, c);
         if self.endpoint(from.other()).state != State::Partial {
             c.established(conn, [self.side[0].state, self.side[1].state]);
         }
@@ -216,11 +217,11 @@ impl Tcp {
             if matches!(self.endpoint(from.other()).state, State::Inactive | State::SynSent) {
                 c.weird(conn, "inappropriate_FIN", "", "TCP");
             }
-            self.set_state(conn, from, State::Closed);
+            self.set_state(conn, from, State::Closed, c);
             do_close = true;
         }
         if s.has(flag::RST) {
-            self.set_state(conn, from, State::Reset);
+            self.set_state(conn, from, State::Reset, c);
             self.is_active = false;
             do_close = true;
         } else if s.len > 0 {
@@ -245,18 +246,18 @@ impl Tcp {
             && peer_state == State::Inactive
         {
             c.weird(conn, "SYN_after_partial", "", "TCP");
-            self.set_state(conn, from, State::SynSent);
+            self.set_state(conn, from, State::SynSent, c);
         }
         if s.has(flag::FIN) && !s.has(flag::RST) {
-            self.set_state(conn, from, State::Closed);
+            self.set_state(conn, from, State::Closed, c);
             if peer_state == State::Reset && peer_prev == State::Closed {
                 // FIN, then RST: a normal end after all.
-                self.set_state(conn, from.other(), State::Closed);
+                self.set_state(conn, from.other(), State::Closed, c);
             }
             do_close = true;
         }
         if s.has(flag::RST) {
-            self.set_state(conn, from, State::Reset);
+            self.set_state(conn, from, State::Reset, c);
             do_close = true;
             if peer_state != State::Reset || peer_prev != State::Established {
                 self.is_active = false;
@@ -280,7 +281,7 @@ impl Tcp {
             c.weird(conn, "FIN_advanced_last_seq", "", "TCP");
         }
         if s.has(flag::RST) && self.endpoint(from.other()).state != State::Closed {
-            self.set_state(conn, from, State::Reset);
+            self.set_state(conn, from, State::Reset, c);
             return !self.endpoint(from).did_close;
         }
         false

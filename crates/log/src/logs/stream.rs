@@ -38,7 +38,7 @@ impl Stream {
     /// the end has less to do.
     pub(super) fn create(&mut self, options: &Options, error: &mut Option<io::Error>) {
         let Some(path) = self.file_path(options) else { return };
-        match File::create(&path) {
+        match create(&path) {
             Ok(file) => self.file = Some(file),
             Err(e) => note(error, &path, &e),
         }
@@ -65,6 +65,18 @@ impl Stream {
         }
         self.buffer.drop_first(whole);
     }
+}
+
+/// Creates a file. An old one that has other names (hard links) keeps its bytes under those.
+fn create(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        if std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.nlink() > 1) {
+            std::fs::remove_file(path)?;
+        }
+    }
+    File::create(path)
 }
 
 /// Keeps the first error, with the file that it is about.

@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use gannet_capture::FileId;
 use gannet_capture::Options;
 use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
@@ -43,6 +44,8 @@ pub(crate) const MAX_THREADS: usize = 256;
 /// A pipeline.
 pub(crate) struct Flow {
     source: Source,
+    /// The files that are read, as far as they were named.
+    inputs: Vec<FileId>,
     choice: Choice,
     threads: usize,
     pace: Option<Schedule>,
@@ -86,6 +89,7 @@ impl Flow {
         Ok(Self {
             progress: Progress::of(&stream),
             source: Source::Waiting(Box::new(stream)),
+            inputs: paths.iter().filter_map(|path| FileId::of(path)).collect(),
             choice: Choice::default(),
             threads: 1,
             pace: None,
@@ -267,9 +271,14 @@ impl Flow {
         split: Split,
         limit: Option<u64>,
     ) -> Result<(), String> {
-        let create = |path: &PathBuf| Writer::create(path, WriteOptions::default());
+        let create = |path: &PathBuf| {
+            if FileId::of(path).is_some_and(|id| self.inputs.contains(&id)) {
+                return Err(format!("{} is an input: write to another file", path.display()));
+            }
+            Writer::create(path, WriteOptions::default()).map_err(|e| e.to_string())
+        };
         let writers: Result<Vec<_>, _> = paths.iter().map(create).collect();
-        self.verb = Verb::Write(writers.map_err(|e| e.to_string())?, split);
+        self.verb = Verb::Write(writers?, split);
         self.left = limit;
         Ok(())
     }

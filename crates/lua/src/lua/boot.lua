@@ -3,17 +3,35 @@ local pointer, declarations, source_of, sandbox, progress = ...
 local ffi = require("ffi")
 ffi.cdef(declarations)
 local api = ffi.cast("const gannet_api *", pointer)
-local loadstring, setmetatable, error, type = loadstring, setmetatable, error, type
+local loadstring, setmetatable, setfenv, error, type = loadstring, setmetatable, setfenv, error, type
+local tostring, load, concat = tostring, load, table.concat
 
 -- What the modules get as `...`: the functions of the program, and the FFI.
 local inside = { api = api, ffi = ffi, sandbox = sandbox, progress = progress }
 
 local loaded = package.loaded
+
+-- The globals of the modules in the sandbox: copies that a script cannot reach.
+local own_globals
+if sandbox then
+    own_globals = {}
+    for _, name in ipairs({
+        "error", "ipairs", "next", "pairs", "rawget", "select", "setmetatable", "tonumber", "tostring", "type",
+    }) do
+        own_globals[name] = _G[name]
+    end
+    for _, name in ipairs({ "math", "string", "table" }) do
+        own_globals[name] = {}
+        for key, value in pairs(_G[name]) do own_globals[name][key] = value end
+    end
+end
+
 local function load_own(name)
     local source = source_of(name)
     if not source then return nil end
     local chunk, problem = loadstring(source, "=" .. name)
     if not chunk then error(problem, 0) end
+    if own_globals then setfenv(chunk, own_globals) end
     return function() return chunk(name, inside) end
 end
 inside.load = load_own
@@ -32,13 +50,11 @@ if not sandbox then
     return
 end
 
-local known = { gannet = true, bit = loaded.bit, string = string, table = table, math = math }
-local made = { bit = loaded.bit, string = string, table = table, math = math }
+local made = { gannet = load_own("gannet")(), bit = loaded.bit, string = string, table = table, math = math }
 function _G.require(name)
-    if type(name) ~= "string" or not known[name] then
+    if type(name) ~= "string" or not made[name] then
         error("module '" .. tostring(name) .. "' is not there in the sandbox", 2)
     end
-    if made[name] == nil then made[name] = load_own(name)() end
     return made[name]
 end
 local text_only = function(loader)
@@ -50,15 +66,14 @@ local text_only = function(loader)
                 if part == nil or part == "" then break end
                 parts[#parts + 1] = part
             end
-            chunk = table.concat(parts)
+            chunk = concat(parts)
         end
         return loader(chunk, name, "t", environment)
     end
 end
-local load = load
 _G.load = text_only(load)
 _G.loadstring = text_only(load)
-_G.gannet = _G.require("gannet")
+_G.gannet = made.gannet
 for _, name in ipairs({
     "io", "os", "ffi", "debug", "jit", "package", "dofile", "loadfile", "module", "newproxy",
     "getfenv", "setfenv", "collectgarbage",

@@ -5,8 +5,7 @@ local setmetatable, type, error, tonumber = setmetatable, type, error, tonumber
 local str = ffi.string
 
 local Client = {}
-Client.__index = Client
-Client.__metatable = "client"
+local client = { __index = Client, __metatable = "client" }
 
 local insides = setmetatable({}, { __mode = "k" })
 local ways = { udp = { 0, 53 }, tcp = { 1, 53 }, tls = { 2, 853 }, https = { 3, 443 } }
@@ -47,7 +46,7 @@ return function(gannet, problem)
         local handle = api.begin(way[1], server, way[2], path == "" and "/dns-query" or path, trust,
             options.yes_i_may == true and 1 or 0, timeout)
         if handle == nil then error(problem(), 2) end
-        local self = setmetatable({}, Client)
+        local self = setmetatable({}, client)
         insides[self] = {
             handle = ffi.gc(handle, api.free), is_stream = scheme ~= "udp",
             bytes = ffi.new("const uint8_t *[1]"), len = ffi.new("uint32_t[1]"),
@@ -55,29 +54,39 @@ return function(gannet, problem)
         return self
     end
 
-    --- Sends a message: its bytes, such as `m.bytes`.
-    function Client:send(message)
-        local me = of(self, "send")
-        if type(message) ~= "string" then error("send wants the bytes of a message", 2) end
-        if #message > 65535 then error("a DNS message has 65,535 bytes at the most", 2) end
-        if api.send(me.handle, message, #message, 1) ~= 0 then error(problem(), 2) end
+    local function send(me, verb, message)
+        if type(message) ~= "string" then error(verb .. " wants the bytes of a message", 3) end
+        if #message > 65535 then error("a DNS message has 65,535 bytes at the most", 3) end
+        if api.send(me.handle, message, #message, 1) ~= 0 then error(problem(), 3) end
     end
 
-    --- Waits for the next message that comes, whatever it answers.
-    -- @return its bytes, nil where none came in time
-    function Client:receive()
-        local me = of(self, "receive")
+    local function receive(me)
         local rc = api.receive(me.handle, me.bytes, me.len)
-        if rc < 0 then error(problem(), 2) end
+        if rc < 0 then error(problem(), 3) end
         if rc == 0 then return nil end
         if me.is_stream then return str(me.bytes[0] + 2, me.len[0] - 2) end
         return str(me.bytes[0], me.len[0])
     end
 
+    --- Sends a message: its bytes, such as `m.bytes`.
+    function Client:send(message)
+        send(of(self, "send"), "send", message)
+    end
+
+    --- Waits for the next message that comes, whatever it answers.
+    -- @return its bytes, nil where none came in time
+    function Client:receive()
+        -- No tail call: the error's level counts this function.
+        local bytes = receive(of(self, "receive"))
+        return bytes
+    end
+
     --- Sends a message and waits for the next one that comes.
     -- @return its bytes, nil where none came in time
     function Client:ask(message)
-        self:send(message)
-        return self:receive()
+        local me = of(self, "ask")
+        send(me, "ask", message)
+        local bytes = receive(me)
+        return bytes
     end
 end

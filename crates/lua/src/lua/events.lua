@@ -5,12 +5,13 @@ local calls = api.analyses
 local setmetatable, type, error, tostring = setmetatable, type, error, tostring
 local tonumber, pairs, ipairs, next = tonumber, pairs, ipairs, next
 local format, concat, sort, char = string.format, table.concat, table.sort, string.char
+local find, match, gmatch, gsub = string.find, string.match, string.gmatch, string.gsub
 local str = ffi.string
 
 -- What came of a column's text: values of Lua, nil where it is unset.
 local function unescaped(text)
-    if not text:find("\\x", 1, true) then return text end
-    return (text:gsub("\\x(%x%x)", function(digits) return char(tonumber(digits, 16)) end))
+    if not find(text, "\\x", 1, true) then return text end
+    return (gsub(text, "\\x(%x%x)", function(digits) return char(tonumber(digits, 16)) end))
 end
 local function of_text(text)
     if text == "-" then return nil end
@@ -25,14 +26,14 @@ local function of_bool(text)
 end
 local numbers = { time = true, interval = true, double = true, count = true, int = true, port = true }
 local function reader(kind)
-    local inner = kind:match("^%a+%[(.*)%]$")
+    local inner = match(kind, "^%a+%[(.*)%]$")
     if inner then
         local element = reader(inner)
         return function(text)
             if text == "-" then return nil end
             local list = {}
             if text == "(empty)" then return list end
-            for part in (text .. ","):gmatch("([^,]*),") do
+            for part in gmatch(text .. ",", "([^,]*),") do
                 -- An element that is unset has its place all the same.
                 local value = element(part)
                 list[#list + 1] = value == nil and "-" or value
@@ -56,8 +57,7 @@ local aliases = {
 }
 
 local Analysis = {}
-Analysis.__index = Analysis
-Analysis.__metatable = "analysis"
+local analysis = { __index = Analysis, __metatable = "analysis" }
 
 local insides = setmetatable({}, { __mode = "k" })
 
@@ -68,7 +68,7 @@ local function of(self, verb)
     return me
 end
 
-return function(gannet, problem, open, reporter)
+return function(gannet, problem, open, reporter, check_filter)
     --- Analyses captures as `gannet analyze` does, protocol by protocol, and calls functions with what it
     -- finds instead of writing logs:
     --
@@ -81,7 +81,7 @@ return function(gannet, problem, open, reporter)
     -- @return an analysis
     function gannet.analyze(...)
         local handle = open("gannet.analyze", calls.open, ...)
-        local self = setmetatable({}, Analysis)
+        local self = setmetatable({}, analysis)
         insides[self] = { handle = ffi.gc(handle, calls.free), wanted = {}, names = {} }
         if inside.progress then
             insides[self].progress = reporter(handle, calls.progress)
@@ -94,7 +94,7 @@ return function(gannet, problem, open, reporter)
             local text = ffi.new("const char *[1]")
             local len = calls.logs(me.handle, text)
             me.logs = {}
-            for name in str(text[0], len):gmatch("[^\n]+") do me.logs[name] = true end
+            for name in gmatch(str(text[0], len), "[^\n]+") do me.logs[name] = true end
         end
         return me.logs
     end
@@ -137,8 +137,11 @@ return function(gannet, problem, open, reporter)
         local me = of(self, "on")
         if type(name) == "table" then
             local names = {}
-            for each in pairs(name) do names[#names + 1] = each end
-            sort(names, function(a, b) return tostring(a) < tostring(b) end)
+            for each in pairs(name) do
+                if type(each) ~= "string" then error("names of events are strings", 2) end
+                names[#names + 1] = each
+            end
+            sort(names)
             for _, each in ipairs(names) do add(me, each, name[each]) end
         else
             add(me, name, call)
@@ -149,7 +152,7 @@ return function(gannet, problem, open, reporter)
     --- Analyses only packets that match an expression of the capture filter language.
     function Analysis:filter(expression)
         local me = of(self, "filter")
-        if type(expression) ~= "string" then error("filter wants an expression, a string", 2) end
+        check_filter(expression)
         if me.filtered then error("an analysis has one filter: join expressions by 'and'", 2) end
         me.filtered = true
         if calls.filter(me.handle, expression) ~= 0 then error(problem(), 2) end
@@ -176,9 +179,9 @@ return function(gannet, problem, open, reporter)
         local text = ffi.new("const char *[1]")
         local len = calls.columns(me.handle, number, text)
         local lines, columns, place = str(text[0], len), {}, 0
-        local log = lines:match("^[^\n]*")
+        local log = match(lines, "^[^\n]*")
         local names = {}
-        for name, kind in lines:gmatch("\n([^\t\n]*)\t([^\n]*)") do
+        for name, kind in gmatch(lines, "\n([^\t\n]*)\t([^\n]*)") do
             place = place + 1
             columns[name] = { place = place, read = reader(kind) }
             names[#names + 1] = name
@@ -189,7 +192,7 @@ return function(gannet, problem, open, reporter)
             local parts = texts[event]
             if type(parts) ~= "table" then
                 local list = {}
-                for part in (parts .. "\t"):gmatch("([^\t]*)\t") do list[#list + 1] = part end
+                for part in gmatch(parts .. "\t", "([^\t]*)\t") do list[#list + 1] = part end
                 texts[event] = list
                 parts = list
             end

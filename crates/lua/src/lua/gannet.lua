@@ -15,8 +15,13 @@ local api, ffi = inside.api, inside.ffi
 local setmetatable, type, error, tostring = setmetatable, type, error, tostring
 local tonumber, select, ipairs, pairs, next = tonumber, select, ipairs, pairs, next
 local rawget = rawget
-local format = string.format
+local format, find = string.format, string.find
+local min, max, floor, abs = math.min, math.max, math.floor, math.abs
 local str = ffi.string
+
+-- In the sandbox a script may replace all that it can reach: globals, methods of strings, functions of modules. So
+-- everything here is called by a local name, modules are loaded before the script runs, and what a script holds is
+-- a key of a weak table whose values it cannot reach.
 
 local gannet = {}
 
@@ -38,8 +43,7 @@ end
 -- Pipelines
 
 local Pipeline = {}
-Pipeline.__index = Pipeline
-Pipeline.__metatable = "pipeline"
+local pipeline = { __index = Pipeline, __metatable = "pipeline" }
 
 -- A function that tells how far something is, when it is time to.
 local function reporter(handle, position, call)
@@ -55,7 +59,7 @@ local function reporter(handle, position, call)
         local total = at.has_total ~= 0 and tonumber(at.total) or nil
         call({
             packets = packets, bytes = bytes, total = total, seconds = seconds, done = done,
-            fraction = total and (total > 0 and math.min(bytes / total, 1) or 1) or nil,
+            fraction = total and (total > 0 and min(bytes / total, 1) or 1) or nil,
             rate = seconds > 0 and packets / seconds or 0,
         })
     end
@@ -65,7 +69,7 @@ end
 local insides = setmetatable({}, { __mode = "k" })
 
 local function make(handle, kind)
-    local self = setmetatable({}, Pipeline)
+    local self = setmetatable({}, pipeline)
     insides[self] = {
         handle = ffi.gc(handle, api.stream_free), kind = kind, limit = -1,
         progress = inside.progress and reporter(handle, api.stream_progress) or nil,
@@ -78,6 +82,14 @@ local function of(self, verb)
     if not me then error("call " .. verb .. " with a colon: pipeline:" .. verb .. "(...)", 3) end
     if me.used then error("this pipeline was read already", 3) end
     return me
+end
+
+-- Raises an error where an expression is no string, or makes the sandbox read a file.
+local function check_filter(expression)
+    if type(expression) ~= "string" then error("filter wants an expression, a string", 3) end
+    if inside.sandbox and find(expression, "@", 1, true) then
+        error("the sandbox reads no lists from files", 3)
+    end
 end
 
 -- Opens captures by a function of the program.
@@ -112,7 +124,7 @@ end
 function Pipeline:filter(expression)
     local me = of(self, "filter")
     if me.kind ~= "packets" then error("filter stands before dns: it is about packets", 2) end
-    if type(expression) ~= "string" then error("filter wants an expression, a string", 2) end
+    check_filter(expression)
     if api.stream_filter(me.handle, expression) ~= 0 then error(problem(), 2) end
     return self
 end
@@ -124,13 +136,13 @@ function Pipeline:dns(...)
     local me = of(self, "dns")
     if me.kind ~= "packets" then error("these are DNS messages already", 2) end
     local count = select("#", ...)
-    local ports = ffi.new("uint16_t[?]", math.max(count, 1), 53)
+    local ports = ffi.new("uint16_t[?]", max(count, 1), 53)
     for index = 1, count do
         local port = tonumber((select(index, ...)))
         if not port or port < 1 or port > 65535 then error("dns wants port numbers", 2) end
         ports[index - 1] = port
     end
-    api.stream_dns(me.handle, ports, math.max(count, 1))
+    api.stream_dns(me.handle, ports, max(count, 1))
     me.kind = "messages"
     return self
 end
@@ -175,7 +187,7 @@ function Pipeline:pace(options)
     local kinds = { speed = 0, rate = 1, gap = 1, shift = 2 }
     local name, value = next(type(options) == "table" and options or {})
     local kind = kinds[name]
-    if not kind or type(value) ~= "number" or value ~= value or math.abs(value) > 1e9
+    if not kind or type(value) ~= "number" or value ~= value or abs(value) > 1e9
         or (name ~= "shift" and value < 0) or ((name == "speed" or name == "rate") and value == 0) then
         error("pace wants one of { speed = }, { rate = }, { gap = }, { shift = } and a number", 2)
     end
@@ -201,7 +213,7 @@ end
 function Pipeline:parallel(threads)
     local me = of(self, "parallel")
     if threads == nil then threads = api.processors() end
-    if type(threads) ~= "number" or threads ~= math.floor(threads) or threads < 1
+    if type(threads) ~= "number" or threads ~= floor(threads) or threads < 1
         or threads > 256 then
         error("parallel wants a number of threads, 1 to 256", 2)
     end
@@ -236,10 +248,13 @@ function Pipeline:each(call)
     local me = of(self, "each")
     if type(call) ~= "function" then error("each wants a function", 2) end
     me.used = true
-    local state = { place = 0, n = 0 }
+    -- Views keep the handle, and with it the memory that they read.
+    local state = { place = 0, n = 0, handle = me.handle }
     local meta = view(me.kind == "packets" and 1 or 2)(state)
     local count, place, limit = 0, 0, me.limit
     while limit ~= 0 do
+        -- Reading on ends all views: progress functions run after that.
+        state.n = 0
         local n = read(me)
         if not n then break end
         local records = api.stream_records(me.handle)
@@ -274,15 +289,15 @@ function Pipeline:each(call)
         end
         state.place = 0
     end
-    state.place = 0
+    state.place, state.n = 0, 0
     return count
 end
 
--- Goes on with a native verb until it is done.
-local function finish(me)
+-- Goes on with a native verb until it is done; errors blame the caller at that level.
+local function finish(me, level)
     while true do
         local more = api.stream_step(me.handle)
-        if more < 0 then error(problem(), 3) end
+        if more < 0 then error(problem(), level) end
         if me.progress then me.progress(more == 0) end
         if more == 0 then return end
     end
@@ -308,7 +323,7 @@ local function sum(me, verb, value, ...)
     end
     me.used = true
     api.stream_sum(me.handle, value, fields, count, me.limit)
-    finish(me)
+    finish(me, 4)
 end
 
 local function wants_len(verb, field)
@@ -334,25 +349,47 @@ function Pipeline:sum(field)
 end
 
 local Counts = {}
-Counts.__index = Counts
 
--- What was added up; it lives as long as the pipeline's handle, which it keeps.
+-- What was added up.
+local sums = setmetatable({}, { __mode = "k" })
+
+local function sums_of(self, verb)
+    local mine = sums[self]
+    if not mine then error("call " .. verb .. " with a colon: counts:" .. verb .. "(...)", 3) end
+    return mine
+end
+
+-- The first `n` rows, in order.
+local function top(mine, n)
+    api.stream_total(mine.handle, n)
+    local list = {}
+    local key, len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
+    for row = 0, n - 1 do
+        local count = tonumber(api.stream_row(mine.handle, row, key, len))
+        list[row + 1] = { key = str(key[0], len[0]), count = count }
+    end
+    return list
+end
+
+local counts = {
+    __index = function(self, name)
+        local mine = sums[self]
+        local method = Counts[name]
+        if method and not (mine.by_key and mine.by_key[name]) then return method end
+        if not mine.by_key then
+            mine.by_key = {}
+            for _, row in ipairs(top(mine, mine.rows)) do mine.by_key[row.key] = row.count end
+        end
+        return mine.by_key[name]
+    end,
+    __metatable = "counts",
+}
+
+-- It lives as long as the pipeline's handle, which it keeps.
 local function counts_of(me)
-    local counts = setmetatable({}, {
-        __index = function(self, name)
-            local mine = insides[self]
-            local method = Counts[name]
-            if method and not (mine.by_key and mine.by_key[name]) then return method end
-            if not mine.by_key then
-                mine.by_key = {}
-                for _, row in ipairs(self:top()) do mine.by_key[row.key] = row.count end
-            end
-            return mine.by_key[name]
-        end,
-        __metatable = "counts",
-    })
-    insides[counts] = { handle = me.handle, rows = tonumber(api.stream_rows(me.handle)) }
-    return counts
+    local self = setmetatable({}, counts)
+    sums[self] = { handle = me.handle, rows = tonumber(api.stream_rows(me.handle)) }
+    return self
 end
 
 --- Counts by fields, natively: `count_by("qname")`, `count_by("src", "rcode")`. Fields are src,
@@ -384,34 +421,27 @@ end
 
 --- The keys that were counted most, all or `n` of them: a list of `{key=, count=}`, ties by key.
 function Counts:top(n)
-    local mine = insides[self]
-    local all = mine.rows
-    n = math.min(n or all, all)
-    if mine.list and #mine.list == n then return mine.list end
-    api.stream_total(mine.handle, n)
-    local list = {}
-    local key, len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
-    for row = 0, n - 1 do
-        local count = tonumber(api.stream_row(mine.handle, row, key, len))
-        list[row + 1] = { key = str(key[0], len[0]), count = count }
-    end
-    mine.list = list
-    return list
+    local mine = sums_of(self, "top")
+    if n == nil then n = mine.rows end
+    if type(n) ~= "number" or not (n >= 0) then error("top wants how many, a number", 2) end
+    return top(mine, min(floor(n), mine.rows))
 end
 
 --- Calls a function with every key and count, the most first.
 function Counts:each(call)
-    for _, row in ipairs(self:top()) do call(row.key, row.count) end
+    local mine = sums_of(self, "each")
+    if type(call) ~= "function" then error("each wants a function", 2) end
+    for _, row in ipairs(top(mine, mine.rows)) do call(row.key, row.count) end
 end
 
 --- How many were counted.
 function Counts:total()
-    return tonumber(api.stream_total(insides[self].handle, 0))
+    return tonumber(api.stream_total(sums_of(self, "total").handle, 0))
 end
 
 --- How many keys there are.
 function Counts:keys()
-    return insides[self].rows
+    return sums_of(self, "keys").rows
 end
 
 --- Of pairs, how long responses took, natively: after `join`.
@@ -421,7 +451,7 @@ function Pipeline:latencies()
     if me.kind ~= "pairs" then error("join() comes first", 2) end
     me.used = true
     if api.stream_latencies(me.handle, me.limit) ~= 0 then error(problem(), 2) end
-    finish(me)
+    finish(me, 3)
     local out = ffi.new("gannet_latencies")
     api.stream_measured(me.handle, out)
     local summary = { queries = tonumber(out.queries), answered = tonumber(out.answered) }
@@ -448,7 +478,7 @@ local function write(self, verb, list, how, weights, seed)
     if api.stream_write(me.handle, paths, #list, how, weighs, seed or -1, me.limit) ~= 0 then
         error(problem(), 3)
     end
-    finish(me)
+    finish(me, 4)
     local counts = {}
     local key, len = ffi.new("const char *[1]"), ffi.new("uint32_t[1]")
     for index = 1, #list do
@@ -480,20 +510,30 @@ function Pipeline:split(paths, by, options)
     local how = ways[by or "turn"]
     if not how then error("split goes by 'turn', 'client' or 'copy'", 2) end
     options = options or {}
+    if type(options) ~= "table" then error("options of split are a table", 2) end
     local seed = options.seed
     if seed ~= nil and (type(seed) ~= "number" or seed < 0 or seed >= 2 ^ 31) then
         error("a seed is a number from 0 to 2^31 - 1", 2)
     end
-    return write(self, "split", paths, how, options.weights, seed)
+    -- No tail call: the error's level counts this function.
+    local counts = write(self, "split", paths, how, options.weights, seed)
+    return counts
 end
 
--- Parts of the module that most scripts do without are read when one is asked for.
+-- Parts of the module that most scripts do without are read when one is asked for; in the sandbox before the script.
 local parts = { analyze = "gannet.events", client = "gannet.client", respdiff = "gannet.respdiff" }
-setmetatable(gannet, { __index = function(_, name)
-    if not parts[name] then return nil end
-    inside.load(parts[name])()(gannet, problem, open, reporter)
+local function part(name)
+    inside.load(parts[name])()(gannet, problem, open, reporter, check_filter)
     return rawget(gannet, name)
-end })
+end
+if inside.sandbox then
+    for name in pairs(parts) do part(name) end
+    view(1)
+else
+    setmetatable(gannet, { __index = function(_, name) 
+        return parts[name] and part(name) or nil
+    end })
+end
 
 --- gannet's version.
 gannet.version = str(api.version())
@@ -502,6 +542,7 @@ local function named(which)
     return {
         __index = function(_, number) return view(which)[number] end,
         __newindex = function() error("read only", 2) end,
+        __metatable = "names",
     }
 end
 

@@ -5,8 +5,7 @@ local setmetatable, type, error, tonumber, ipairs = setmetatable, type, error, t
 local time = os and os.time
 
 local Respdiff = {}
-Respdiff.__index = Respdiff
-Respdiff.__metatable = "respdiff"
+local respdiff = { __index = Respdiff, __metatable = "respdiff" }
 
 local insides = setmetatable({}, { __mode = "k" })
 
@@ -41,7 +40,7 @@ return function(gannet, problem)
         end
         local handle = api.create(path, names, #servers)
         if handle == nil then error(problem(), 2) end
-        local self = setmetatable({}, Respdiff)
+        local self = setmetatable({}, respdiff)
         insides[self] = {
             handle = ffi.gc(handle, api.free), count = #servers, begun = time(),
             answers = ffi.new("gannet_answer[?]", #servers),
@@ -59,6 +58,7 @@ return function(gannet, problem)
         for index = 1, me.count do
             local answer, to = answers[index], me.answers[index - 1]
             to.seconds = -1
+            if answer and type(answer) ~= "table" then error("an answer is { bytes, seconds }", 2) end
             if answer and answer[1] then
                 local seconds = tonumber(answer[2])
                 if type(answer[1]) ~= "string" or not seconds or not (seconds >= 0) then

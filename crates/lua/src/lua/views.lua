@@ -4,6 +4,8 @@ local _, inside = ...
 local api, ffi = inside.api, inside.ffi
 local rawget, error, tostring, tonumber, pairs = rawget, error, tostring, tonumber, pairs
 local format, concat, sort = string.format, table.concat, table.sort
+local gmatch, match, floor = string.gmatch, string.match, math.floor
+local type = type
 local str = ffi.string
 
 local function address(bytes)
@@ -52,7 +54,7 @@ local rcodes = {
 local opcodes = { [0] = "QUERY", "IQUERY", "STATUS", [4] = "NOTIFY", [5] = "UPDATE", [6] = "DSO" }
 
 local function flag(mask)
-    return function(r) return math.floor(r.flags / mask) % 2 == 1 end
+    return function(r) return floor(r.flags / mask) % 2 == 1 end
 end
 
 message_fields.time = seconds
@@ -68,9 +70,9 @@ message_fields.id = function(r) return r.id end
 message_fields.qr = flag(0x8000)
 message_fields.is_response = message_fields.qr
 message_fields.is_query = function(r) return r.flags < 0x8000 end
-message_fields.opcode = function(r) return math.floor(r.flags / 2048) % 16 end
+message_fields.opcode = function(r) return floor(r.flags / 2048) % 16 end
 message_fields.opcode_name = function(r)
-    local code = math.floor(r.flags / 2048) % 16
+    local code = floor(r.flags / 2048) % 16
     return opcodes[code] or "OPCODE" .. code
 end
 message_fields.aa, message_fields.tc, message_fields.rd = flag(0x400), flag(0x200), flag(0x100)
@@ -98,9 +100,9 @@ message_fields.answers = function(r)
     local out = ffi.new("const char *[1]")
     local len = api.dns_answers(r.bytes, r.len, out)
     local list = {}
-    for line in str(out[0], len):gmatch("[^\n]+") do
+    for line in gmatch(str(out[0], len), "[^\n]+") do
         local section, name, kind, class, ttl, value =
-            line:match("^(%d)\t([^\t]*)\t(%d+)\t(%d+)\t(%d+)\t(.*)$")
+            match(line, "^(%d)\t([^\t]*)\t(%d+)\t(%d+)\t(%d+)\t(.*)$")
         kind = tonumber(kind)
         list[#list + 1] = {
             section = tonumber(section), name = name, type = kind,
@@ -126,7 +128,8 @@ local function view_kind(what, fields)
                     concat(names, ", ")), 2)
             end
             local index = rawget(view, 2)
-            if rawget(view, 1) ~= state.place or not (index >= 0 and index < state.n) then
+            if rawget(view, 1) ~= state.place or type(index) ~= "number"
+                or not (index >= 0 and index < state.n) then
                 error(format("this %s is gone: a view ends with its packet, keep fields instead",
                     what), 2)
             end

@@ -9,6 +9,7 @@
 //! [MS-RPCE]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-rpce
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 mod stream;

@@ -6,6 +6,7 @@
 //! when it has been quiet for a while ([`Shared::expire`]), or at the end ([`Shared::finish`]).
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 mod shared;

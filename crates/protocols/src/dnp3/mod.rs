@@ -9,6 +9,7 @@
 //! as to know that they are whole: a message that is malformed ends the analysis.
 
 mod analyzer;
+pub mod events;
 pub mod frame;
 pub mod objects;
 mod rows;

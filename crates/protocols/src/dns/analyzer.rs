@@ -4,12 +4,14 @@ use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_flow::Conn;
 
+use super::events::End;
 use super::framing::Framing;
 use super::message::Header;
 use super::message::Note;
 use super::message::Notes;
 use super::names;
 use super::names::opcode;
+use super::raise;
 use super::rows;
 use super::rows::Answers;
 use super::session::Exchange;
@@ -106,6 +108,15 @@ impl Analyzer {
             cx.flip();
             self.flip_asked = true;
         }
+        let place = super::records::Place {
+            netbios_server: netbios && self.responder_port(cx.conn) == NETBIOS_PORT,
+            udp: cx.conn.proto == Proto::Udp,
+        };
+        let is_wanted = raise::is_wanted(cx);
+        if is_wanted {
+            let from = if self.flip_asked && first { from.map(Dir::other) } else { from };
+            raise::message(cx, &header, msg, from, netbios, place);
+        }
         // The scratch is moved out, so that it and the context can be used together.
         let mut scratch = cx.env.dns.scratch.take().unwrap_or_default();
         scratch.answers.clear();
@@ -125,16 +136,16 @@ impl Analyzer {
             header: &header,
             now: cx.now,
             netbios,
-            place: super::records::Place {
-                netbios_server: netbios && self.responder_port(cx.conn) == NETBIOS_PORT,
-                udp: cx.conn.proto == Proto::Udp,
-            },
+            place,
             exchange,
             rejected: false,
             scratch: &mut scratch,
         };
         let result = walk.run(msg);
         self.report(cx, &mut scratch.notes, result.sound);
+        if is_wanted && result.ended {
+            cx.raise(|c| End { c, msg: raise::header_of(&header, netbios) });
+        }
         match joined {
             Some((mut exchange, place)) => {
                 exchange.set(flag::REJECTED, exchange.has(flag::REJECTED) || result.rejected);

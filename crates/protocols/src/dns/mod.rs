@@ -15,10 +15,12 @@
 //! (and with them EDNS) would add nothing to a row.
 
 mod analyzer;
+pub mod events;
 mod framing;
 pub mod message;
 mod name;
 pub mod names;
+mod raise;
 pub mod records;
 mod rows;
 mod session;

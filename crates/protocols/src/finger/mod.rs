@@ -4,6 +4,7 @@
 //! connections to the port. Lines are short; and of every connection whose originator closed its
 //! side it says that the request is incomplete.
 
+pub mod events;
 use gannet_base::Dir;
 
 use crate::Analyze;

@@ -10,6 +10,7 @@
 mod analyzer;
 mod commands;
 mod data;
+pub mod events;
 mod message;
 mod nvt;
 mod paths;

@@ -7,6 +7,7 @@
 //! [RFC 4178]: https://www.rfc-editor.org/rfc/rfc4178
 
 mod analyzer;
+pub mod events;
 pub mod message;
 
 pub use analyzer::Inner;

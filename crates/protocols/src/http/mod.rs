@@ -15,6 +15,7 @@ mod analyzer;
 mod body;
 mod coding;
 mod entity;
+pub mod events;
 mod feed;
 mod files;
 mod header;

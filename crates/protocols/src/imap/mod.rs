@@ -5,6 +5,7 @@
 //! to the SSL analyzer; once the user logs in, nothing more is looked at. There is no log.
 
 mod analyzer;
+pub mod events;
 mod lines;
 
 pub use analyzer::Analyzer;

@@ -8,6 +8,7 @@
 
 mod analyzer;
 mod data;
+pub mod events;
 mod message;
 mod rows;
 mod shared;

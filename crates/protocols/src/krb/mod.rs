@@ -6,6 +6,7 @@
 
 mod analyzer;
 mod certificates;
+pub mod events;
 pub mod message;
 mod names;
 mod reader;

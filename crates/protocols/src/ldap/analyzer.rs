@@ -34,6 +34,8 @@ struct Core {
     confirmed: bool,
     /// Logins that are followed, if any.
     logins: Option<Box<Logins>>,
+    /// Whether a token of a login was seen: its row is open until the end.
+    has_login: bool,
 }
 
 /// Tokens of logins, and the rows they make.
@@ -54,6 +56,7 @@ impl Core {
             tls_requested: false,
             confirmed: false,
             logins: cx.env.inner_protocols.then(Box::default),
+            has_login: false,
         }
     }
 
@@ -88,6 +91,7 @@ impl Core {
                 }
             }
             Auth::SicilyNegotiate(token) | Auth::SicilyResponse(token) => {
+                self.has_login = true;
                 if let Some(logins) = &mut self.logins {
                     logins.ntlm.deliver(cx, &mut logins.rows.ntlm, token);
                 }
@@ -127,6 +131,7 @@ impl Core {
             b"GSS-SPNEGO" => token.starts_with(b"NTLMSSP"),
             mechanism => mechanism == b"NTLM",
         };
+        self.has_login = true;
         let Some(logins) = &mut self.logins else { return Ok(()) };
         if bare_ntlm {
             logins.ntlm.deliver(cx, &mut logins.rows.ntlm, token);
@@ -301,6 +306,7 @@ impl Analyze for Udp {
             && self.core.pending.is_empty()
             && self.core.mode == Mode::Clear
             && self.core.mechanism.is_empty()
+            && !self.core.has_login
             && !self.core.tls_requested
     }
 

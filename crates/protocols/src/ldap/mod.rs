@@ -12,6 +12,7 @@
 //! logins by GSSAPI and NTLM, and TLS after StartTLS.
 
 mod analyzer;
+pub mod events;
 pub mod filter;
 pub mod message;
 mod names;

@@ -5,6 +5,7 @@
 //! waits for its code. A message that is complete confirms the protocol.
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 

@@ -6,6 +6,7 @@
 //! delivery of a message is complete, or was not in time.
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 

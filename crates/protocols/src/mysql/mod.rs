@@ -9,6 +9,7 @@
 //! command comes, or the connection ends.
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 

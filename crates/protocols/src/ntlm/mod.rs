@@ -8,6 +8,7 @@
 //! [MS-NLMP]: https://learn.microsoft.com/en-us/openspecs/windows_protocols/ms-nlmp
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 

@@ -6,6 +6,7 @@
 //! repeats the last row of each other kind with every message, as Zeek's does, so each is kept.
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 

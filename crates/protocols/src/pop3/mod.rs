@@ -6,6 +6,7 @@
 //! command that it answers. [`message`] reads single lines, [`Analyzer`] knows the dialogue.
 
 mod analyzer;
+pub mod events;
 pub mod message;
 
 pub use analyzer::Analyzer;

@@ -9,6 +9,7 @@
 //! followed with [`inner_protocols`](crate::Options::inner_protocols).
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 

@@ -14,6 +14,7 @@
 
 mod analyzer;
 mod crypto;
+pub mod events;
 pub mod message;
 pub mod protection;
 mod rows;

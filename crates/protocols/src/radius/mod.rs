@@ -4,6 +4,7 @@
 //! accept or reject that ends them; what is left without an end is logged with the connection.
 
 mod analyzer;
+pub mod events;
 mod message;
 mod rows;
 

@@ -10,6 +10,7 @@
 
 mod analyzer;
 pub mod blocks;
+pub mod events;
 mod languages;
 pub mod message;
 mod rows;

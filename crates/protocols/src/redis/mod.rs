@@ -11,6 +11,7 @@
 
 mod analyzer;
 pub mod command;
+pub mod events;
 mod rows;
 mod token;
 pub mod value;

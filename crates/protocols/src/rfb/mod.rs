@@ -6,6 +6,7 @@
 //! the server's pixels are not. The client's version confirms the protocol.
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 

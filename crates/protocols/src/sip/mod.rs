@@ -8,6 +8,7 @@
 //! A row of sip.log joins a request and its replies; each reply writes one.
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 mod values;

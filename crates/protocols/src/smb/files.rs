@@ -8,10 +8,10 @@ use gannet_base::Dir;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
+use gannet_event::Sinks;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 use gannet_files::era;
-use gannet_log::Logs;
 
 use super::info::File;
 use super::rows;
@@ -70,7 +70,7 @@ impl Shared {
     }
 
     /// A file that began on a connection is given up: what was done there last is told again.
-    pub(crate) fn given_up(&mut self, logs: &mut Logs, now: Time, uid: Uid) {
+    pub(crate) fn given_up(&mut self, logs: &mut Sinks, now: Time, uid: Uid) {
         let Some(last) = self.last.get_mut(&uid) else { return };
         let is_recent = last.told.is_some_and(|told| told + QUIET >= now);
         last.told = last.file.times.map(|_| now);

@@ -15,6 +15,7 @@
 mod analyzer;
 mod core;
 mod cursor;
+pub mod events;
 mod files;
 mod info;
 mod rows;

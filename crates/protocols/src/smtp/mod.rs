@@ -11,6 +11,7 @@
 mod addresses;
 mod analyzer;
 mod bdat;
+pub mod events;
 mod message;
 mod rows;
 mod session;

@@ -4,6 +4,7 @@
 //! variables were asked for and told. A message from the responder confirms the protocol.
 
 mod analyzer;
+pub mod events;
 mod message;
 mod rows;
 

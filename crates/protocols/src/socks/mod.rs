@@ -7,6 +7,7 @@
 //! order; `rows` writes socks.log when the connection ends.
 
 mod analyzer;
+pub mod events;
 pub mod message;
 mod rows;
 

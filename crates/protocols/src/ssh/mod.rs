@@ -10,6 +10,7 @@
 
 mod analyzer;
 mod auth;
+pub mod events;
 pub mod message;
 mod rows;
 mod version;

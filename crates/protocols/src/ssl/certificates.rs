@@ -8,12 +8,12 @@ use gannet_base::Addr;
 use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_dict::KeyedHash;
+use gannet_event::Sinks;
 use gannet_files::x509;
 use gannet_files::x509::Certificate;
 use gannet_log::Cut;
 use gannet_log::Date;
 use gannet_log::Limits;
-use gannet_log::Logs;
 use gannet_log::Row;
 use gannet_log::Vector;
 
@@ -151,7 +151,7 @@ impl Certificates {
     }
 
     /// Decides about what another one left.
-    pub fn decide(&mut self, logs: &mut Logs, weirds: &mut Weirds, item: &Item) {
+    pub fn decide(&mut self, logs: &mut Sinks, weirds: &mut Weirds, item: &Item) {
         if self.is_news(item.key, item.now) {
             let (_, host, client) = item.key;
             let cut = with_row(item.now, &item.certificate, host, client, |row| logs.write(row));

@@ -19,6 +19,7 @@ mod analyzer;
 mod certificates;
 mod ciphers;
 mod dtls;
+pub mod events;
 pub mod extension;
 pub mod fingerprint;
 mod handshake;

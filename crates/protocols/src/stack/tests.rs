@@ -159,3 +159,30 @@ fn who_was_announced_is_known_once_the_roles_are_exchanged() {
     h.env.finish(h.now);
     assert_eq!(h.rows("files")[0]["source"], "FTP_DATA");
 }
+
+#[test]
+fn an_idle_release_is_no_start_and_keeps_what_was_counted() {
+    let query = b"\x30\x25\x02\x01\x05\x63\x20\x04\x00\x0a\x01\x00\x0a\x01\x00\x02\x01\x00\x02\x01\
+                  \x00\x01\x01\x00\x87\x0b\x6f\x62\x6a\x65\x63\x74\x43\x6c\x61\x73\x73\x30\x00";
+    let done = b"\x30\x0c\x02\x01\x05\x65\x07\x0a\x01\x00\x04\x00\x04\x00";
+    let mut h = Harness::new(Proto::Udp, 389);
+    let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
+    stack.prepare(&mut h.env, &mut h.conn, h.now);
+    let mut released = 0;
+    for _ in 0..100 {
+        for (from, data) in [(Dir::Orig, &query[..]), (Dir::Resp, &done[..])] {
+            let mut session =
+                Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
+            session.datagram(&mut h.conn, from, data, data.len() as u32);
+            session.settle(&mut h.conn);
+            session.rest(&h.conn);
+        }
+        released += usize::from(stack.entries.is_empty());
+        if let Waiting::Idle(its) = &mut stack.waiting {
+            its.violations += 1;
+        }
+    }
+    assert_eq!((released, stack.started), (100, 1));
+    assert!(matches!(stack.waiting, Waiting::Idle(Released { violations: 100, .. })));
+    assert_eq!(h.rows("ldap_search").len(), 100);
+}

@@ -5,6 +5,7 @@
 //! confirmed.
 
 mod analyzer;
+pub mod events;
 mod message;
 mod rows;
 

@@ -5,6 +5,7 @@
 //! passes what text and binary messages hold to analyzers of its own, found by content.
 
 mod analyzer;
+pub mod events;
 pub mod frame;
 mod rows;
 

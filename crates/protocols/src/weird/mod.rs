@@ -15,6 +15,7 @@
 //! what was forgotten is logged again.
 
 mod action;
+pub mod events;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -33,12 +34,18 @@ use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_dict::KeyedHash;
+use gannet_event::Id4;
+use gannet_event::Sinks;
 use gannet_flow::Conn;
-use gannet_log::Logs;
 
 use self::action::Action;
 use self::action::action;
 use self::action::repeats;
+use self::events::ConnWeird;
+use self::events::ExpiredConnWeird;
+use self::events::FlowWeird;
+use self::events::NetWeird;
+use crate::conn_state::mention;
 use crate::later::Queue;
 use crate::policy::weirds::Stats;
 
@@ -189,7 +196,7 @@ impl Weirds {
     /// An oddity of a connection.
     pub fn conn(
         &mut self,
-        logs: &mut Logs,
+        logs: &mut Sinks,
         now: Time,
         conn: &mut Conn,
         name: &'static str,
@@ -202,44 +209,47 @@ impl Weirds {
     /// An oddity of a connection, with details as they came from the wire.
     pub fn conn_bytes(
         &mut self,
-        logs: &mut Logs,
+        logs: &mut Sinks,
         now: Time,
         conn: &Conn,
         name: &'static str,
         addl: &[u8],
         source: Option<&'static str>,
     ) {
+        if logs.events.wants::<ConnWeird<'_>>() {
+            mention(logs, conn);
+        }
         let subject = Subject { uid: Some(conn.uid), id: Some(conn.id), proto: Some(conn.proto) };
         self.any(logs, now, &subject, &Told { name, addl, source, in_tunnel: false });
     }
 
     /// An oddity of a connection that is gone.
-    pub fn gone(&mut self, logs: &mut Logs, now: Time, uid: Uid, id: ConnId, what: &Oddity<'_>) {
+    pub fn gone(&mut self, logs: &mut Sinks, now: Time, uid: Uid, id: ConnId, what: &Oddity<'_>) {
         let subject = Subject { uid: Some(uid), id: Some(id), proto: None };
         self.any(logs, now, &subject, &what.told());
     }
 
     /// An oddity of two hosts.
-    pub fn flow(&mut self, logs: &mut Logs, now: Time, src: Addr, dst: Addr, what: &Oddity<'_>) {
+    pub fn flow(&mut self, logs: &mut Sinks, now: Time, src: Addr, dst: Addr, what: &Oddity<'_>) {
         let id = ConnId { orig_h: src, resp_h: dst, orig_p: 0, resp_p: 0 };
         let subject = Subject { uid: None, id: Some(id), proto: Some(Proto::Unknown) };
         self.any(logs, now, &subject, &what.told());
     }
 
     /// An oddity of no connection.
-    pub fn net(&mut self, logs: &mut Logs, now: Time, name: &'static str, addl: &str) {
+    pub fn net(&mut self, logs: &mut Sinks, now: Time, name: &'static str, addl: &str) {
         self.packet(logs, now, &Oddity { name, addl, source: None, in_tunnel: false });
     }
 
     /// An oddity of a packet without IP header.
-    pub fn packet(&mut self, logs: &mut Logs, now: Time, what: &Oddity<'_>) {
+    pub fn packet(&mut self, logs: &mut Sinks, now: Time, what: &Oddity<'_>) {
         self.any(logs, now, &Subject { uid: None, id: None, proto: None }, &what.told());
     }
 
     /// An oddity of a file.
     pub fn file(
         &mut self,
-        logs: &mut Logs,
+        logs: &mut Sinks,
         now: Time,
         fuid: Uid,
         name: &'static str,
@@ -252,14 +262,15 @@ impl Weirds {
     }
 
     #[inline]
-    fn any(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Told<'_>) {
+    fn any(&mut self, logs: &mut Sinks, now: Time, subject: &Subject, what: &Told<'_>) {
         if logs.key().is_some() {
             return self.leave(logs, now, subject, what);
         }
         if let Some(stats) = &mut self.stats {
             stats.seen(what.name, what.in_tunnel);
         }
-        if what.is_ignored() {
+        let is_ignored = what.is_ignored();
+        if is_ignored && !logs.events.any() {
             return;
         }
         let id = subject.id.unwrap_or(NOTHING);
@@ -271,7 +282,14 @@ impl Weirds {
             seen = self.seen(key);
             (seen.count, seen.sampling) = (0, began);
         }
-        if seen.is_sampled_out(now, subject.uid) || seen.is_quiet(looks) {
+        if seen.is_sampled_out(now, subject.uid) {
+            return;
+        }
+        let is_quiet = seen.is_quiet(looks);
+        if logs.events.any() {
+            raise(logs, subject, what);
+        }
+        if is_quiet || is_ignored {
             return;
         }
         self.policy(logs, now, subject, what, key);
@@ -289,7 +307,7 @@ impl Weirds {
 
     /// Leaves the decision to who sees all parts of the analysis.
     #[cold]
-    fn leave(&mut self, logs: &Logs, now: Time, subject: &Subject, what: &Told<'_>) {
+    fn leave(&mut self, logs: &Sinks, now: Time, subject: &Subject, what: &Told<'_>) {
         if self.stats.is_none() && what.is_ignored() {
             return;
         }
@@ -312,7 +330,7 @@ impl Weirds {
     }
 
     /// Decides about what another one left.
-    pub fn decide(&mut self, logs: &mut Logs, item: &Item) {
+    pub fn decide(&mut self, logs: &mut Sinks, item: &Item) {
         let Item { now, subject, name, addl, source, in_tunnel, times } = item;
         let told = Told { name, addl, source: *source, in_tunnel: *in_tunnel };
         for _ in 0..*times {
@@ -322,7 +340,14 @@ impl Weirds {
 
     /// The name's action, for an oddity that is neither sampled out nor suppressed.
     #[cold]
-    fn policy(&mut self, logs: &mut Logs, now: Time, subject: &Subject, what: &Told<'_>, key: Key) {
+    fn policy(
+        &mut self,
+        logs: &mut Sinks,
+        now: Time,
+        subject: &Subject,
+        what: &Told<'_>,
+        key: Key,
+    ) {
         let action = if what.in_tunnel { Action::Log } else { action(what.name) };
         match action {
             Action::Ignore => return,
@@ -373,6 +398,46 @@ impl Weirds {
             let kept = if old.is_empty() { None } else { old.remove(&key) };
             kept.unwrap_or(Seen { uid: None, count: 0, sampling: Time::ZERO, quiet: None })
         })
+    }
+}
+
+/// Raises the event of a weird that sampling lets through.
+#[cold]
+fn raise(sinks: &mut Sinks, subject: &Subject, what: &Told<'_>) {
+    let long;
+    let name = if what.in_tunnel {
+        long = format!("{}_in_tunnel", what.name);
+        &long
+    } else {
+        what.name
+    };
+    let (addl, source) = (what.addl, what.source.unwrap_or_default());
+    let events = &mut sinks.events;
+    match (subject.uid, subject.id, subject.proto) {
+        (Some(uid), Some(_), Some(_)) => {
+            if let Some(c) = events.known_connection(uid)
+                && events.wants::<ConnWeird<'_>>()
+            {
+                events.raise(&ConnWeird { name, c, addl, source });
+            }
+        }
+        (Some(uid), Some(id), None) => {
+            if events.wants::<ExpiredConnWeird<'_>>() {
+                let id = Id4(id, Proto::Unknown, 0);
+                events.raise(&ExpiredConnWeird { name, id, uid, addl, source });
+            }
+        }
+        (None, Some(id), _) => {
+            if events.wants::<FlowWeird<'_>>() {
+                let (src, dst) = (id.orig_h, id.resp_h);
+                events.raise(&FlowWeird { name, src, dst, addl, source });
+            }
+        }
+        _ => {
+            if events.wants::<NetWeird<'_>>() {
+                events.raise(&NetWeird { name, addl, source });
+            }
+        }
     }
 }
 

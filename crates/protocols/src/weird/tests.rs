@@ -169,7 +169,8 @@ fn memory_is_bounded() {
 /// A message of a million parts that were odd alike took hundreds of megabytes.
 #[test]
 fn what_is_odd_again_is_left_once() {
-    let mut logs = Logs::collecting(gannet_log::Options::default());
+    let logs = gannet_log::Logs::collecting(gannet_log::Options::default());
+    let mut logs = Sinks::from(logs);
     let key = |packet| gannet_log::Key { packet, due: Time::MAX, tie: 0 };
     let mut part = Weirds::default();
     for (packet, name, times) in [(1, "a", 30), (1, "b", 1), (1, "a", 2), (2, "a", 2000)] {

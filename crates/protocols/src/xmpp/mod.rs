@@ -5,6 +5,7 @@
 //! analyzer; once the handshake is past, nothing more is looked at. There is no log.
 
 mod analyzer;
+pub mod events;
 mod tags;
 
 pub use analyzer::Analyzer;

@@ -27,6 +27,7 @@ use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 use gannet_replay::Behaviour;
 use gannet_replay::Error;
+#[cfg(feature = "self-signed")]
 use gannet_replay::Identity;
 use gannet_replay::Input;
 use gannet_replay::Live;
@@ -40,6 +41,7 @@ use gannet_replay::Transport;
 use gannet_replay::Trust;
 
 /// A certificate of our own, for where the tests serve.
+#[cfg(feature = "self-signed")]
 pub(crate) fn identity() -> Identity {
     Identity::self_made(vec!["127.0.0.1".to_owned(), "dns.test".to_owned()]).unwrap()
 }

@@ -1,2 +1,8 @@
 //! What the language needs beside itself: self-contained algorithms over bytes and numbers that know nothing of
 //! programs and values.
+
+pub mod format;
+pub mod opaque;
+pub mod order;
+pub mod pattern;
+pub mod text;

@@ -9,6 +9,7 @@
 mod datagrams;
 mod der;
 mod lines;
+pub mod long;
 mod tls;
 mod web;
 

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     batch::run(&mut out, present, args.turns)?;
     flood::run(&mut out, count, args.turns)?;
     if let Some(path) = &args.plot {
-        std::fs::write(path, plot::draw(&tables))
+        gannet_capture::NewFile::write(path, plot::draw(&tables).as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use anyhow::ensure;
+use gannet_capture::NewFile;
 
 mod against;
 mod allocations;
@@ -78,9 +79,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
     out.flush()?;
     let write = |path: &Option<PathBuf>, text: String| match path {
-        Some(path) => {
-            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-        }
+        Some(path) => NewFile::write(path, text.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display())),
         None => Ok(()),
     };
     write(&args.json, json::render(&all, &others))?;

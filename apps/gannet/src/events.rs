@@ -1,0 +1,191 @@
+//! `gannet events`: the typed events of captures, one JSON object a line.
+
+use std::io;
+use std::io::BufWriter;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use anyhow::Context;
+use gannet_capture::Stream;
+use gannet_engine::Engine;
+use gannet_engine::Options;
+use gannet_event::Decl;
+use gannet_event::Interest;
+use gannet_event::Listener;
+use gannet_event::Raised;
+use gannet_event::write_json;
+use gannet_log::Selection;
+
+use crate::out;
+use crate::outcome::Outcome;
+use crate::stdin;
+use crate::stop::Stop;
+use crate::terminal::Terminal;
+
+const EXAMPLES: &str = "\
+Examples:
+  gannet events trace.pcap                            every event, one JSON object a line
+  gannet events --only 'http_*,dns_request' trace.pcap
+  gannet events --only dns_request trace.pcap | jq -r .args.query
+  gannet events --list                                all events with their parameters
+  gannet events --list --only 'ssh_*'                 some of them";
+
+/// Print what happens in captures: typed events with all arguments, in the order of packets.
+///
+/// Events have Zeek's names and arguments. The connection of an event is shown as it is when the packet
+/// is done.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Captures and folders of captures, read as one stream; - is standard input
+    #[arg(value_name = "FILE", required_unless_present = "list")]
+    files: Vec<PathBuf>,
+    /// Only events with these names; * stands for any characters, ? for one
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+    /// All events: also those of every packet, and others that Zeek's default scripts do not handle
+    #[arg(long, conflicts_with = "only")]
+    all: bool,
+    /// One JSON object a line, which is what is printed anyway
+    #[arg(long)]
+    json: bool,
+    /// Print the declarations of events with their documentation, and read no capture
+    #[arg(long)]
+    list: bool,
+    /// Verify checksums, and discard packets whose checksum is wrong
+    #[arg(long)]
+    checksums: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let terminal = Terminal::new(false);
+    let wanted =
+        |decl: &Decl| args.only.is_empty() || args.only.iter().any(|glob| matches(glob, decl.name));
+    for glob in &args.only {
+        if !gannet_engine::events().any(|decl| matches(glob, decl.name)) {
+            terminal.error(&format_args!("--only: no event is named '{glob}'"));
+            terminal.hint(&"gannet events --list prints all names");
+            return Ok(Outcome::NoCapture);
+        }
+    }
+    if args.list {
+        return list(wanted);
+    }
+    let stop = Stop::on_signals().context("signals")?;
+    let mut stream = match open(&args.files, &stop) {
+        Ok(stream) => stream,
+        Err(error) => {
+            terminal.error(&error);
+            return Ok(Outcome::of(&error, false));
+        }
+    };
+    for error in stream.skipped() {
+        terminal.warning(&format_args!("skipped {error}"));
+    }
+    let options = Options {
+        ignore_checksums: !args.checksums,
+        logs: gannet_log::Options { selection: Selection::of::<&str>([]), ..Default::default() },
+        ..Options::default()
+    };
+    let closed = Arc::new(AtomicBool::new(false));
+    let lines = Lines {
+        out: BufWriter::with_capacity(1 << 16, io::stdout()),
+        line: Vec::new(),
+        closed: Arc::clone(&closed),
+    };
+    let interest = Interest::of(gannet_engine::events(), wanted);
+    let mut engine = Engine::with_listener(options, interest, Box::new(lines));
+    let mut outcome = Outcome::Done;
+    while stop.asked().is_none() && !closed.load(Ordering::Relaxed) {
+        match stream.next_batch() {
+            Ok(Some(batch)) => engine.batch(&batch)?,
+            Ok(None) => break,
+            Err(_) if stop.asked().is_some() => {}
+            Err(error) => {
+                terminal.error(&error);
+                outcome = outcome.max(Outcome::of(&error, true));
+            }
+        }
+    }
+    engine.finish()?;
+    Ok(stop.asked().unwrap_or(outcome))
+}
+
+fn open(files: &[PathBuf], stop: &Stop) -> Result<Stream, gannet_capture::Error> {
+    match files {
+        [file] if file.as_os_str() == "-" => stdin::open(stop).map(Stream::from_reader),
+        _ => Stream::open(files, gannet_capture::Options::default()),
+    }
+}
+
+/// Prints declarations.
+fn list(wanted: impl Fn(&Decl) -> bool) -> anyhow::Result<Outcome> {
+    let mut text = String::new();
+    let mut all: Vec<_> = gannet_engine::events().filter(|d| wanted(d)).collect();
+    all.sort_by_key(|d| d.name);
+    for decl in all {
+        text.push_str(&format!("{decl}\n"));
+        for line in decl.doc.lines() {
+            text.push_str(&format!("    {}\n", line.trim()));
+        }
+        for param in decl.params {
+            let doc = param.doc.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+            text.push_str(&format!("    {}: {}\n", param.name, doc.trim()));
+        }
+        text.push('\n');
+    }
+    out::write(text.as_bytes())
+}
+
+/// Prints events.
+struct Lines {
+    out: BufWriter<io::Stdout>,
+    line: Vec<u8>,
+    /// The reader of standard output is gone, or it cannot be written.
+    closed: Arc<AtomicBool>,
+}
+
+impl Listener for Lines {
+    fn event(&mut self, event: &Raised<'_>) {
+        self.line.clear();
+        write_json(&mut self.line, event);
+        self.line.push(b'\n');
+        if self.out.write_all(&self.line).is_err() {
+            self.closed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether a name matches a pattern of `*` and `?`.
+fn matches(glob: &str, name: &str) -> bool {
+    fn rest(glob: &[u8], name: &[u8]) -> bool {
+        match (glob.split_first(), name.split_first()) {
+            (None, None) => true,
+            (Some((b'*', more)), _) => {
+                rest(more, name) || name.split_first().is_some_and(|(_, tail)| rest(glob, tail))
+            }
+            (Some((b'?', more)), Some((_, tail))) => rest(more, tail),
+            (Some((a, more)), Some((b, tail))) => a == b && rest(more, tail),
+            _ => false,
+        }
+    }
+    rest(glob.as_bytes(), name.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        assert!(
+            matches("http_*", "http_request")
+                && matches("*", "x")
+                && matches("dns_?_reply", "dns_A_reply")
+        );
+        assert!(!matches("http", "http_request") && !matches("http_*", "shttp_request"));
+    }
+}

@@ -1,0 +1,25 @@
+//! What this build leaves out: each command and option that needs a cargo feature says which.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+
+use crate::outcome::Outcome;
+use crate::terminal::Terminal;
+
+/// The arguments of a command that this build leaves out: any.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Args {
+    #[arg(value_name = "ARG", trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _any: Vec<OsString>,
+}
+
+/// Reports that this build has not got `what`, and how to build gannet with it.
+pub(crate) fn report(what: &dyn Display, feature: &str) -> Outcome {
+    let terminal = Terminal::new(false);
+    terminal.error(&format_args!("{what} is not in this build"));
+    terminal.hint(&format_args!(
+        "cargo install --path apps/gannet --features {feature} adds it, --features full everything"
+    ));
+    Outcome::NoCapture
+}

@@ -1,0 +1,268 @@
+//! Files that the user names for output. A new file replaces an old one by a rename, so that the bytes of the old
+//! one stay what they are: under its other names (hard links), for processes that read it, and after a failure.
+
+use std::fs;
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::io;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+/// A file that is written under a temporary name beside its own, which it gets when it is complete.
+///
+/// Dropped before [`NewFile::finish`], it leaves whatever had the name before. What is no regular file (a pipe, a
+/// terminal, `/dev/null`) cannot be replaced and is written directly.
+#[derive(Debug)]
+pub struct NewFile {
+    file: File,
+    rename: Rename,
+}
+
+impl NewFile {
+    /// Opens a temporary file in the folder of `path`.
+    ///
+    /// # Errors
+    /// When the folder or an old file of that name cannot be written, or the path is a folder.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let Some(path) = replaceable(path)? else {
+            return Ok(Self { file: File::create(path)?, rename: Rename::default() });
+        };
+        let old = match OpenOptions::new().write(true).open(&path) {
+            Ok(old) => Some(old.metadata()?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let (file, temporary) = temporary(&path)?;
+        let rename = Rename { names: Some((temporary, path)) };
+        if let Some(old) = old {
+            // File systems without permissions refuse; the file is as good without them.
+            let _ = file.set_permissions(old.permissions());
+        }
+        Ok(Self { file, rename })
+    }
+
+    /// Gives the file its name at once, empty as it is: for output that is read while it grows.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed.
+    pub fn at_once(self) -> io::Result<File> {
+        let (file, rename) = self.into_parts();
+        rename.finish()?;
+        Ok(file)
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed.
+    pub fn finish(self) -> io::Result<()> {
+        self.rename.finish()
+    }
+
+    pub(crate) fn into_parts(self) -> (File, Rename) {
+        (self.file, self.rename)
+    }
+
+    /// Makes a file of these bytes.
+    ///
+    /// # Errors
+    /// When it cannot be created or written.
+    pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut new = Self::create(path)?;
+        new.file.write_all(bytes)?;
+        new.finish()
+    }
+}
+
+/// The last step of writing a file; without it the temporary file is removed.
+#[derive(Debug, Default)]
+pub(crate) struct Rename {
+    /// The temporary name and the final one; `None` where there is nothing to rename.
+    names: Option<(PathBuf, PathBuf)>,
+}
+
+impl Rename {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        match &self.names {
+            Some((temporary, path)) => fs::rename(temporary, path)?,
+            None => return Ok(()),
+        }
+        self.names = None;
+        Ok(())
+    }
+}
+
+impl Drop for Rename {
+    fn drop(&mut self) {
+        if let Some((temporary, _)) = &self.names {
+            // Nothing can be done about a failure here.
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// What identifies a file under all of its names: device and inode where the system has them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
+
+impl FileId {
+    /// Of an existing file; symbolic links are followed. `None` where the file cannot be looked up, or is no regular
+    /// file.
+    pub fn of(path: &Path) -> Option<Self> {
+        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            Some(Self((metadata.dev(), metadata.ino())))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = metadata;
+            path.canonicalize().ok().map(Self)
+        }
+    }
+}
+
+/// The path that a rename has to replace, behind all symbolic links; `None` for what is written directly.
+fn replaceable(path: &Path) -> io::Result<Option<PathBuf>> {
+    // Standard output under its names as a file belongs to the process that started this one.
+    let is_system = path.starts_with("/dev") || path.starts_with("/proc");
+    match fs::metadata(path) {
+        Ok(metadata) if is_system || !metadata.is_file() => return Ok(None),
+        Ok(_) => return path.canonicalize().map(Some),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(_) => {}
+    }
+    // A new file, or one that links lead to.
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = fs::read_link(&path) else { return Ok(Some(path)) };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(io::Error::other("too many levels of symbolic links"))
+}
+
+/// As many links in a row as Linux follows.
+const LINKS: u32 = 40;
+
+/// A file of a name that no other has, beside `path`.
+fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let process = std::process::id();
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_file_name(format!(".gannet-{process}-{number}.tmp"));
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((file, temporary)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Writes pieces that end at multiples of [`PIECE`] in the file, as far as that goes.
+///
+/// Kernels allocate the page cache in units of the size of a write: from 128 KiB on they look for larger units, which on
+/// virtual machines costs more than the copy.
+pub(crate) struct Pieces<W> {
+    inner: W,
+    /// Bytes written.
+    at: usize,
+}
+
+const PIECE: usize = 64 << 10;
+
+impl<W: Write> Pieces<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        Self { inner, at: 0 }
+    }
+}
+
+impl<W: Write> Write for Pieces<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = bytes.len().min(PIECE - self.at % PIECE);
+        let n = self.inner.write(&bytes[..n])?;
+        self.at = self.at.wrapping_add(n);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test::Dir;
+
+    fn names(dir: &Dir) -> Vec<String> {
+        let entries = fs::read_dir(&dir.0).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn other_names_of_an_old_file_keep_its_bytes() {
+        let dir = Dir::new("hard-link");
+        let (one, two) = (dir.0.join("one"), dir.0.join("two"));
+        fs::write(&one, "old").unwrap();
+        fs::hard_link(&one, &two).unwrap();
+        assert_eq!(FileId::of(&one), FileId::of(&two));
+        NewFile::write(&two, b"new").unwrap();
+        assert_eq!(
+            (fs::read(&one).unwrap(), fs::read(&two).unwrap()),
+            (b"old".into(), b"new".into())
+        );
+        assert_ne!(FileId::of(&one), FileId::of(&two));
+        NewFile::create(&one).unwrap().at_once().unwrap().write_all(b"at once").unwrap();
+        assert_eq!(fs::read(&one).unwrap(), b"at once");
+        assert_eq!(names(&dir), ["one", "two"]);
+    }
+
+    #[test]
+    fn an_unfinished_file_leaves_the_old_one() {
+        let dir = Dir::new("unfinished");
+        let path = dir.0.join("file");
+        fs::write(&path, "old").unwrap();
+        let (mut file, rename) = NewFile::create(&path).unwrap().into_parts();
+        file.write_all(b"half").unwrap();
+        drop(rename);
+        assert_eq!((fs::read(&path).unwrap(), names(&dir)), (b"old".into(), vec!["file".into()]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_links_and_permissions_stay() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = Dir::new("links");
+        let (file, link, new) = (dir.0.join("file"), dir.0.join("link"), dir.0.join("new"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        NewFile::write(&link, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        std::os::unix::fs::symlink("made", &new).unwrap();
+        NewFile::write(&new, b"made").unwrap();
+        assert_eq!(fs::read(dir.0.join("made")).unwrap(), b"made");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(names(&dir), ["file", "link", "made", "new"]);
+        std::os::unix::fs::symlink("loop", dir.0.join("loop")).unwrap();
+        assert!(NewFile::create(&dir.0.join("loop")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_are_written_directly() {
+        NewFile::write(Path::new("/dev/null"), b"x").unwrap();
+        assert!(fs::metadata("/dev/null").is_ok_and(|m| !m.is_file()));
+        assert_eq!(FileId::of(Path::new("/dev/null")), None);
+        assert!(NewFile::create(&std::env::temp_dir()).is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! Runs an analysis of a capture in a folder and reads its logs.
+// Each test is a program of its own and uses a part of this.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use gannet_capture::Stream;
+use gannet_capture::WriteOptions;
+use gannet_capture::Writer;
+use gannet_engine::Engine;
+use gannet_engine::Options;
+use gannet_synth::Trace;
+
+/// All logs by name, and what was counted.
+pub type Made = (BTreeMap<String, Vec<u8>>, String);
+
+/// Analyses a capture into an empty folder, and empties it again. `None` if it is no capture.
+pub fn made(capture: &Path, out: &Path, options: &Options, way: (usize, usize)) -> Option<Made> {
+    let (threads, at_a_time) = way;
+    let mut options = Options { threads, ignore_checksums: true, ..options.clone() };
+    options.logs.dir = Some(out.to_owned());
+    let mut stream =
+        Stream::open(&[capture.to_owned()], gannet_capture::Options::default()).ok()?;
+    let mut engine = Engine::new(options);
+    loop {
+        match stream.next_batch() {
+            Ok(Some(mut rest)) => {
+                while !rest.is_empty() {
+                    let (some, others) = rest.split_at(at_a_time);
+                    engine.batch(&some).unwrap();
+                    rest = others;
+                }
+            }
+            Ok(None) => break,
+            // Everything before the damage counts.
+            Err(_) => {}
+        }
+    }
+    let (mut statistics, mut counts) = engine.finish().unwrap();
+    // What was kept at a time is each thread's own.
+    statistics.state = Default::default();
+    counts.sort_by_key(|c| c.path);
+    let mut logs = BTreeMap::new();
+    for entry in fs::read_dir(out).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        logs.insert(name, fs::read(&path).unwrap());
+        fs::remove_file(&path).unwrap();
+    }
+    Some((logs, format!("{statistics:?} {counts:?}")))
+}
+
+/// Where two runs differ first.
+pub fn difference(a: &Made, b: &Made) -> Option<String> {
+    if a == b {
+        return None;
+    }
+    let names: Vec<_> = a.0.keys().chain(b.0.keys()).collect();
+    let name = names.into_iter().find(|n| a.0.get(*n) != b.0.get(*n));
+    let Some(name) = name else { return Some(format!("{} and {}", a.1, b.1)) };
+    let lines = |made: &Made| {
+        let text = made.0.get(name).map(|t| String::from_utf8_lossy(t).into_owned());
+        text.unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (a, b) = (lines(a), lines(b));
+    let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    Some(format!("{name}, line {}: {:?} and {:?}", same + 1, a.get(same), b.get(same)))
+}
+
+/// Writes a trace as a capture.
+pub fn write(trace: &Trace, path: &Path) {
+    let mut writer = Writer::create(path, WriteOptions::default()).unwrap();
+    trace.write(&mut writer).unwrap();
+    writer.finish().unwrap();
+}
+
+/// The values of a column of a log in Zeek's format; none where there is no such log.
+pub fn column(made: &Made, log: &str, column: &str) -> Vec<String> {
+    let Some(text) = made.0.get(&format!("{log}.log")) else { return Vec::new() };
+    let text = String::from_utf8_lossy(text);
+    let fields = text.lines().find_map(|l| l.strip_prefix("#fields\t")).unwrap();
+    let at = fields.split('\t').position(|f| f == column).unwrap();
+    let rows = text.lines().filter(|l| !l.starts_with('#'));
+    rows.map(|row| row.split('\t').nth(at).unwrap().to_owned()).collect()
+}

@@ -1,0 +1,373 @@
+//! The queue of one analysis: events of the packet at hand, and the connections and files they mention.
+
+use std::collections::HashMap;
+
+use gannet_base::Time;
+use gannet_base::Uid;
+
+use crate::decl::Decl;
+use crate::decl::Id;
+use crate::decl::Interest;
+use crate::pack::Connection;
+use crate::pack::FileRef;
+use crate::pack::Packer;
+use crate::read::Args;
+use crate::read::Reader;
+use crate::state::ConnState;
+use crate::state::FileState;
+use crate::state::TransportState;
+
+/// A typed event. Declare it with [`events!`](crate::events!).
+pub trait Event {
+    /// Its declaration.
+    const DECL: &'static Decl;
+    /// Appends its arguments in order.
+    fn pack(&self, to: &mut Packer<'_>);
+}
+
+/// Receives events in the order in which they were raised.
+pub trait Listener: Send {
+    /// One event.
+    fn event(&mut self, event: &Raised<'_>);
+}
+
+/// An event as a listener receives it.
+#[derive(Clone, Copy, Debug)]
+pub struct Raised<'a> {
+    /// Network time.
+    pub time: Time,
+    /// Number of the packet.
+    pub packet: u64,
+    /// What it is.
+    pub decl: &'static Decl,
+    args: &'a [u8],
+    conns: &'a [ConnState],
+    files: &'a [FileState],
+}
+
+impl<'a> Raised<'a> {
+    /// Its arguments, in the order of its declaration.
+    pub fn args(&self) -> Args<'a> {
+        Reader::new(self.args)
+    }
+
+    /// The connection that an argument is.
+    pub fn connection(&self, index: usize) -> Option<&'a ConnState> {
+        self.conns.get(index)
+    }
+
+    /// The file that an argument is.
+    pub fn file(&self, index: usize) -> Option<&'a FileState> {
+        self.files.get(index)
+    }
+}
+
+/// An event that waits.
+struct Queued {
+    decl: &'static Decl,
+    /// Where its arguments end; they begin where those of the event before end.
+    end: u32,
+    /// A protocol that its handler adds to the services of a connection, or removes from them.
+    service: Option<(u32, &'static str, bool)>,
+}
+
+/// Events of the packet at hand that wait for its end.
+#[derive(Default)]
+pub struct Events {
+    interest: Interest,
+    listener: Option<Box<dyn Listener>>,
+    queue: Vec<Queued>,
+    /// Packed arguments.
+    bytes: Vec<u8>,
+    conns: Vec<ConnState>,
+    conn_index: HashMap<Uid, u32>,
+    files: Vec<FileState>,
+    file_index: HashMap<Uid, u32>,
+    now: Time,
+    packet: u64,
+    transport: TransportState,
+    /// Events that a listener received.
+    delivered: u64,
+}
+
+/// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
+/// delivered early.
+const WAITING: usize = 16_384;
+
+impl Events {
+    /// Events of `interest` go to `listener`.
+    pub fn new(interest: Interest, listener: Box<dyn Listener>) -> Self {
+        Self { interest, listener: Some(listener), ..Self::default() }
+    }
+
+    /// Whether an event has a listener.
+    #[inline]
+    pub fn wants<E: Event>(&self) -> bool {
+        self.interest.has(const { E::DECL.id })
+    }
+
+    /// Whether an event of this number has a listener.
+    #[inline]
+    pub fn wants_id(&self, id: Id) -> bool {
+        self.interest.has(id)
+    }
+
+    /// Whether any event has a listener.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.interest.any()
+    }
+
+    /// Events to come are of this packet and this network time.
+    #[inline]
+    pub fn set_time(&mut self, now: Time, packet: u64) {
+        (self.now, self.packet) = (now, packet);
+    }
+
+    /// What the transport of the connection at hand knows of its sides.
+    pub fn set_transport(&mut self, transport: TransportState) {
+        self.transport = transport;
+    }
+
+    /// The same, for who makes a [`ConnState`].
+    pub fn transport(&self) -> TransportState {
+        self.transport
+    }
+
+    /// Raises an event that was asked [about](Self::wants).
+    pub fn raise<E: Event>(&mut self, event: &E) {
+        if self.queue.len() >= WAITING {
+            self.drain();
+        }
+        event.pack(&mut Packer::new(&mut self.bytes));
+        self.queue.push(Queued { decl: E::DECL, end: self.bytes.len() as u32, service: None });
+    }
+
+    /// When the event raised last is handled, a protocol becomes one of a connection's services, or is
+    /// removed from them: until then its events do not show the change.
+    pub fn then_service(&mut self, conn: Connection, name: &'static str, added: bool) {
+        if let Some(last) = self.queue.last_mut() {
+            last.service = Some((conn.0, name, added));
+        }
+    }
+
+    /// A connection as an event mentions it. Events that wait show it like this as well.
+    pub fn connection(&mut self, state: ConnState) -> Connection {
+        let next = self.conns.len() as u32;
+        let index = *self.conn_index.entry(state.uid).or_insert(next);
+        match self.conns.get_mut(index as usize) {
+            Some(known) => *known = state,
+            None => self.conns.push(state),
+        }
+        Connection(index)
+    }
+
+    /// A connection that an event of the queue mentions already, as it was then.
+    pub fn known_connection(&self, uid: Uid) -> Option<Connection> {
+        self.conn_index.get(&uid).copied().map(Connection)
+    }
+
+    /// A file as an event mentions it. Events that wait show it like this as well.
+    pub fn file(&mut self, state: FileState) -> FileRef {
+        let next = self.files.len() as u32;
+        let index = *self.file_index.entry(state.fuid).or_insert(next);
+        match self.files.get_mut(index as usize) {
+            Some(known) => *known = state,
+            None => self.files.push(state),
+        }
+        FileRef(index)
+    }
+
+    /// Delivers the events that wait.
+    #[inline]
+    pub fn drain(&mut self) {
+        if !self.queue.is_empty() {
+            self.deliver();
+        }
+    }
+
+    /// Number of events that a listener received.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn deliver(&mut self) {
+        // Services change when the event that changes them was handled: what waits is undone first.
+        for queued in self.queue.iter().rev() {
+            let Some((conn, name, added)) = queued.service else { continue };
+            change(&mut self.conns, conn, name, !added);
+        }
+        let mut start = 0;
+        for queued in &self.queue {
+            let end = queued.end as usize;
+            if let Some(listener) = &mut self.listener {
+                listener.event(&Raised {
+                    time: self.now,
+                    packet: self.packet,
+                    decl: queued.decl,
+                    args: self.bytes.get(start..end).unwrap_or_default(),
+                    conns: &self.conns,
+                    files: &self.files,
+                });
+            }
+            start = end;
+            if let Some((conn, name, added)) = queued.service {
+                change(&mut self.conns, conn, name, added);
+            }
+        }
+        self.delivered += self.queue.len() as u64;
+        self.queue.clear();
+        self.bytes.clear();
+        self.conns.clear();
+        self.conn_index.clear();
+        self.files.clear();
+        self.file_index.clear();
+    }
+}
+
+fn change(conns: &mut [ConnState], conn: u32, name: &'static str, added: bool) {
+    let Some(conn) = conns.get_mut(conn as usize) else { return };
+    conn.services.retain(|s| *s != name);
+    if added {
+        conn.services.push(name);
+    }
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").field("waiting", &self.queue.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[allow(unreachable_pub, reason = "the macros declare public items")]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::Mutex;
+
+    use gannet_base::Addr;
+    use gannet_base::ConnId;
+    use gannet_base::Interval;
+    use gannet_base::Proto;
+    use gannet_base::UidSource;
+
+    use super::*;
+    use crate::TableOf;
+    use crate::write_json;
+
+    crate::record! {
+        /// A record.
+        pub struct Pair<'a> = "Test::Pair" {
+            /// A name.
+            name: &'a [u8] = "name",
+            /// A number.
+            number: Option<u64> = "number",
+        }
+    }
+
+    crate::events! {
+        63;
+
+        /// One event.
+        pub struct One<'a> = "one" {
+            /// The connection.
+            c: Connection = "c",
+            /// A text.
+            text: &'a [u8] = "text",
+            /// Pairs.
+            pairs: Vec<Pair<'a>> = "pairs",
+        }
+
+        /// Another event.
+        pub struct Two = "two" {
+            /// Numbers by number.
+            table: TableOf<u64, bool> = "table",
+        }
+    }
+
+    struct Lines(Arc<Mutex<Vec<String>>>);
+
+    impl Listener for Lines {
+        fn event(&mut self, event: &Raised<'_>) {
+            let mut line = Vec::new();
+            write_json(&mut line, event);
+            self.0.lock().unwrap().push(String::from_utf8(line).unwrap());
+        }
+    }
+
+    fn state(size: u64) -> ConnState {
+        let mut ends: [crate::EndpointState; 2] = Default::default();
+        ends[0].size = size;
+        ConnState {
+            uid: UidSource::new(1).connection(1, 0),
+            id: ConnId {
+                orig_h: Addr::v4([10, 0, 0, 1]),
+                orig_p: 1024,
+                resp_h: Addr::v4([10, 0, 0, 2]),
+                resp_p: 80,
+            },
+            proto: Proto::Tcp,
+            ip_proto: 6,
+            start: Time::from_secs(1),
+            duration: Interval::ZERO,
+            history: b"S".to_vec(),
+            services: vec!["HTTP"],
+            ends,
+            vlan: None,
+            inner_vlan: None,
+            tunnels: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn handlers_see_connections_as_last_mentioned_and_services_as_handled() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let interest = Interest::of(EVENTS.iter().copied(), |_| true);
+        let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
+        assert!(events.wants::<One<'_>>() && events.wants::<Two>());
+        events.set_time(Time::from_secs(2), 1);
+        let c = events.connection(state(1));
+        let pairs = vec![Pair { name: b"x", number: None }, Pair { name: b"y", number: Some(2) }];
+        events.raise(&One { c, text: b"a\"b", pairs });
+        events.then_service(c, "HTTP", true);
+        let c = events.connection(state(5));
+        events.raise(&One { c, text: b"", pairs: Vec::new() });
+        events.raise(&Two { table: TableOf(vec![(1, true)]) });
+        events.drain();
+        let lines = lines.lock().unwrap();
+        assert_eq!(lines.len(), 3);
+        assert!(
+            lines[0].starts_with(
+                r#"{"ts":2.000000,"event":"one","args":{"c":{"id":{"orig_h":"10.0.0.1""#
+            )
+        );
+        assert!(lines[0].contains(r#""size":5"#) && lines[0].contains(r#""service":[]"#));
+        assert!(
+            lines[0].ends_with(r#""text":"a\"b","pairs":[{"name":"x"},{"name":"y","number":2}]}}"#),
+            "{}",
+            lines[0]
+        );
+        assert!(lines[1].contains(r#""service":["HTTP"]"#));
+        assert_eq!(lines[2], r#"{"ts":2.000000,"event":"two","args":{"table":{"1":true}}}"#);
+        assert_eq!(
+            One::DECL.to_string(),
+            "one(c: connection, text: string, pairs: vector of Test::Pair)"
+        );
+    }
+
+    #[test]
+    fn nothing_waits_beyond_the_limit_and_nothing_is_lost() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let interest = Interest::of(EVENTS.iter().copied(), |d| d.name == "two");
+        let mut events = Events::new(interest, Box::new(Lines(lines.clone())));
+        assert!(!events.wants::<One<'_>>());
+        for n in 0..100_000 {
+            events.raise(&Two { table: TableOf(vec![(n, true)]) });
+            assert!(events.queue.len() <= WAITING);
+        }
+        events.drain();
+        assert_eq!((lines.lock().unwrap().len(), events.delivered()), (100_000, 100_000));
+    }
+}

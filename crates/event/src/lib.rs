@@ -1,0 +1,59 @@
+//! Typed events: what analyzers report, and how listeners read it.
+//!
+//! An analyzer declares its events with [`events!`] and raises them as borrowed structs. From the one
+//! declaration come the event's [`Id`] (a bit in the set of events that have a listener, the
+//! [`Interest`]), its [`Decl`] (name, parameters with Zeek's types, documentation) and its packed form.
+//!
+//! ```text
+//! analyzer ──raise(|c| HttpRequest { c, method, … })──▶ Events ──drain──▶ Listener
+//!                │ no listener: one test of a bit          │ packed arguments, connections, files
+//! ```
+//!
+//! [`Events`] is the queue of one analysis. As in Zeek, events raised for a packet wait until the packet
+//! is done; handlers then see each connection as it was when an event last mentioned it. A [`Listener`]
+//! receives each event with its declaration and reads the arguments it needs with [`Args`], which
+//! decodes the packed bytes by their declared [`Type`].
+//!
+//! Nothing here knows protocols, packets or threads.
+
+mod decl;
+mod events;
+mod json;
+mod macros;
+mod pack;
+mod read;
+mod sinks;
+mod state;
+
+pub use decl::Decl;
+pub use decl::Id;
+pub use decl::Interest;
+pub use decl::Param;
+pub use decl::Record;
+pub use decl::Type;
+pub use events::Event;
+pub use events::Events;
+pub use events::Listener;
+pub use events::Raised;
+pub use json::write_json;
+pub use json::write_json_value;
+pub use pack::Arg;
+pub use pack::Bytes;
+pub use pack::Connection;
+pub use pack::Conns;
+pub use pack::EnumName;
+pub use pack::FileRef;
+pub use pack::Id4;
+pub use pack::OpaqueArg;
+pub use pack::Packer;
+pub use pack::Port;
+pub use pack::SetOf;
+pub use pack::TableOf;
+pub use read::Args;
+pub use read::Reader;
+pub use read::Value;
+pub use sinks::Sinks;
+pub use state::ConnState;
+pub use state::EndpointState;
+pub use state::FileState;
+pub use state::TransportState;

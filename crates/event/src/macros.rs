@@ -1,0 +1,112 @@
+//! The declarations that protocols write.
+
+/// Declares the events of one module: `MODULE; pub struct Name<'a> = "name" { field: Type = "parameter", … } …`.
+///
+/// `= "name", opt_in` declares an event that is raised only for listeners that ask for it by name: those of
+/// every packet, and others that none of Zeek's default scripts handles.
+///
+/// `MODULE` is the module's number, a `u16` constant that no other module has. Doc comments become the
+/// manual. Each type of a field implements [`Arg`](crate::Arg). The macro defines the structs, their
+/// [`Event`](crate::Event) implementations and `EVENTS`, the list of their declarations.
+#[macro_export]
+macro_rules! events {
+    (@opt_in opt_in) => { true };
+    (@opt_in) => { false };
+    (
+        $module:expr;
+        $(
+            $(#[doc = $edoc:literal])*
+            $vis:vis struct $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? {
+                $( $(#[doc = $doc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)?
+            }
+        )*
+    ) => {
+        #[allow(clippy::enum_variant_names, reason = "events of a protocol share its name")]
+        #[repr(u16)]
+        enum EventIndex { $( $name, )* Last }
+        const _: u16 = EventIndex::Last as u16;
+
+        /// The declarations of this module's events.
+        pub const EVENTS: &[&$crate::Decl] = &[ $( <$name as $crate::Event>::DECL ),* ];
+
+        $(
+            $(#[doc = $edoc])*
+            $vis struct $name $(<$lt>)? {
+                $( $(#[doc = $doc])* pub $field: $ty, )*
+            }
+
+            impl $(<$lt>)? $crate::Event for $name $(<$lt>)? {
+                const DECL: &'static $crate::Decl = &$crate::Decl {
+                    name: $event,
+                    doc: concat!($($edoc, "\n"),*),
+                    params: &[ $( $crate::Param {
+                        name: $param,
+                        ty: <$ty as $crate::Arg>::TYPE,
+                        optional: <$ty as $crate::Arg>::OPTIONAL,
+                        doc: concat!($($doc, "\n"),*),
+                    } ),* ],
+                    id: $crate::Id::new($module, EventIndex::$name as u16),
+                    opt_in: $crate::events!(@opt_in $($opt_in)?),
+                };
+
+                fn pack(&self, _to: &mut $crate::Packer<'_>) {
+                    $( $crate::Arg::pack(&self.$field, _to); )*
+                }
+            }
+        )*
+    };
+}
+
+/// Declares a record that events carry: `pub struct Name<'a> = "Zeek::Name" { field: Type = "name", … }`.
+#[macro_export]
+macro_rules! record {
+    (
+        $(#[doc = $sdoc:literal])* $(#[derive($($derive:ident),* $(,)?)])?
+        $vis:vis struct $name:ident $(<$lt:lifetime>)? = $record:literal {
+            $( $(#[doc = $doc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)?
+        }
+    ) => {
+        $(#[doc = $sdoc])* $(#[derive($($derive),*)])?
+        $vis struct $name $(<$lt>)? {
+            $( $(#[doc = $doc])* pub $field: $ty, )*
+        }
+
+        impl $(<$lt>)? $crate::Arg for $name $(<$lt>)? {
+            const TYPE: $crate::Type = $crate::Type::Record(&$crate::Record {
+                name: $record,
+                fields: &[ $( $crate::Param {
+                    name: $param,
+                    ty: <$ty as $crate::Arg>::TYPE,
+                    optional: <$ty as $crate::Arg>::OPTIONAL,
+                    doc: concat!($($doc, "\n"),*),
+                } ),* ],
+            });
+
+            fn pack(&self, _to: &mut $crate::Packer<'_>) {
+                $( $crate::Arg::pack(&self.$field, _to); )*
+            }
+        }
+    };
+}
+
+/// Makes a type an enumeration that events carry, as Zeek's scripts name it: `enumeration!(Tag = "Analyzer::Tag")`.
+/// The type implements [`EnumName`](crate::EnumName)'s `name` by a function `fn(&Self) -> &str` given last.
+#[macro_export]
+macro_rules! enumeration {
+    ($ty:ty = $zeek:literal, $name:expr) => {
+        impl $crate::EnumName for $ty {
+            const ENUM: &'static str = $zeek;
+            fn name(&self) -> &str {
+                let name: fn(&$ty) -> &str = $name;
+                name(self)
+            }
+        }
+
+        impl $crate::Arg for $ty {
+            const TYPE: $crate::Type = $crate::Type::Enum($zeek);
+            fn pack(&self, to: &mut $crate::Packer<'_>) {
+                to.name($crate::EnumName::name(self));
+            }
+        }
+    };
+}

@@ -1,0 +1,171 @@
+//! How a listener reads packed arguments.
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Interval;
+use gannet_base::Proto;
+use gannet_base::Subnet;
+use gannet_base::Time;
+
+use crate::decl::Param;
+use crate::decl::Type;
+
+/// A value, or the head of one: what follows a list or record is read from the same [`Reader`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// `bool`
+    Bool(bool),
+    /// `int`
+    Int(i64),
+    /// `count`
+    Count(u64),
+    /// `double`
+    Double(f64),
+    /// `time`
+    Time(Time),
+    /// `interval`
+    Interval(Interval),
+    /// `string`
+    String(&'a [u8]),
+    /// `port`
+    Port(u16, Proto),
+    /// `addr`
+    Addr(Addr),
+    /// `subnet`
+    Subnet(Subnet),
+    /// The name of an enumerator.
+    Enum(&'a str),
+    /// The name of an opaque type.
+    Opaque(&'static str),
+    /// A vector of so many values, which follow.
+    Vector(usize),
+    /// A set of so many values, which follow.
+    Set(usize),
+    /// A table of so many pairs of key and value, which follow.
+    Table(usize),
+    /// A record, whose fields follow.
+    Record,
+    /// Index of a connection.
+    Connection(usize),
+    /// `conn_id` with the IP protocol's number.
+    ConnId(ConnId, Proto, u8),
+    /// Index of a file.
+    File(usize),
+}
+
+/// Reads packed values one after the other.
+#[derive(Clone, Debug)]
+pub struct Reader<'a>(&'a [u8]);
+
+/// The arguments of an event, by their declarations.
+pub type Args<'a> = Reader<'a>;
+
+impl<'a> Reader<'a> {
+    /// Reads from these bytes, which a [`Packer`](crate::Packer) wrote.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    fn len(&mut self) -> Option<usize> {
+        Some(u32::from_le_bytes(self.take()?) as usize)
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let len = self.len()?;
+        let (head, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    fn port(&mut self) -> Option<(u16, Proto)> {
+        let number = u16::from_le_bytes(self.take()?);
+        let [proto] = self.take()?;
+        let proto = match proto {
+            1 => Proto::Tcp,
+            2 => Proto::Udp,
+            3 => Proto::Icmp,
+            _ => Proto::Unknown,
+        };
+        Some((number, proto))
+    }
+
+    /// The value of a parameter or field, `None` where it is unset (or the bytes end).
+    pub fn param(&mut self, param: &Param) -> Option<Value<'a>> {
+        if param.optional && self.take::<1>()? == [0] {
+            return None;
+        }
+        self.value(&param.ty)
+    }
+
+    /// The next value, or its head. `None` where the bytes end, which those of a packer never do.
+    pub fn value(&mut self, ty: &Type) -> Option<Value<'a>> {
+        Some(match ty {
+            Type::Bool => Value::Bool(self.take::<1>()? != [0]),
+            Type::Int => Value::Int(i64::from_le_bytes(self.take()?)),
+            Type::Count => Value::Count(u64::from_le_bytes(self.take()?)),
+            Type::Double => Value::Double(f64::from_le_bytes(self.take()?)),
+            Type::Time => Value::Time(Time::from_nanos(i64::from_le_bytes(self.take()?))),
+            Type::Interval => {
+                Value::Interval(Interval::from_nanos(i64::from_le_bytes(self.take()?)))
+            }
+            Type::String => Value::String(self.bytes()?),
+            Type::Port => {
+                let (number, proto) = self.port()?;
+                Value::Port(number, proto)
+            }
+            Type::Addr => Value::Addr(Addr::v6(self.take()?)),
+            Type::Subnet => {
+                let base = Addr::v6(self.take()?);
+                let [len] = self.take()?;
+                Value::Subnet(Subnet::new(base, if base.is_v4() { len - 96 } else { len })?)
+            }
+            Type::Enum(_) => Value::Enum(std::str::from_utf8(self.bytes()?).unwrap_or_default()),
+            Type::Opaque(name) => Value::Opaque(name),
+            Type::Vector(_) => Value::Vector(self.len()?),
+            Type::Set(_) => Value::Set(self.len()?),
+            Type::Table(..) => Value::Table(self.len()?),
+            Type::Record(_) => Value::Record,
+            Type::Connection => Value::Connection(self.len()?),
+            Type::ConnId => {
+                let orig_h = Addr::v6(self.take()?);
+                let (orig_p, proto) = self.port()?;
+                let resp_h = Addr::v6(self.take()?);
+                let (resp_p, _) = self.port()?;
+                let [number] = self.take()?;
+                Value::ConnId(ConnId { orig_h, orig_p, resp_h, resp_p }, proto, number)
+            }
+            Type::File => Value::File(self.len()?),
+        })
+    }
+
+    /// Passes over a value.
+    pub fn skip(&mut self, ty: &Type) -> Option<()> {
+        match (self.value(ty)?, ty) {
+            (Value::Vector(n), Type::Vector(of)) | (Value::Set(n), Type::Set(of)) => {
+                (0..n).try_for_each(|_| self.skip(of))
+            }
+            (Value::Table(n), Type::Table(key, value)) => (0..n).try_for_each(|_| {
+                self.skip(key)?;
+                self.skip(value)
+            }),
+            (Value::Record, Type::Record(record)) => {
+                record.fields.iter().try_for_each(|f| self.skip_param(f))
+            }
+            _ => Some(()),
+        }
+    }
+
+    /// Passes over a parameter or field.
+    pub fn skip_param(&mut self, param: &Param) -> Option<()> {
+        if param.optional && self.take::<1>()? == [0] {
+            return Some(());
+        }
+        self.skip(&param.ty)
+    }
+}

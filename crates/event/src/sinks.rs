@@ -1,0 +1,45 @@
+//! Where an analysis puts what it finds.
+
+use std::ops::Deref;
+use std::ops::DerefMut;
+
+use gannet_log::Logs;
+
+use crate::events::Events;
+
+/// The logs and the events of an analysis, or of one shard of it. It is its logs where a function wants
+/// nothing but these.
+pub struct Sinks {
+    logs: Logs,
+    /// Typed events.
+    pub events: Events,
+}
+
+impl Sinks {
+    /// These logs, and events that go to the listener of `events`.
+    pub fn new(logs: Logs, events: Events) -> Self {
+        Self { logs, events }
+    }
+}
+
+impl From<Logs> for Sinks {
+    fn from(logs: Logs) -> Self {
+        Self::new(logs, Events::default())
+    }
+}
+
+impl Deref for Sinks {
+    type Target = Logs;
+
+    #[inline]
+    fn deref(&self) -> &Logs {
+        &self.logs
+    }
+}
+
+impl DerefMut for Sinks {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Logs {
+        &mut self.logs
+    }
+}

@@ -1,0 +1,65 @@
+//! Connections as events show them.
+
+pub mod events;
+use gannet_base::Dir;
+use gannet_base::Proto;
+use gannet_event::ConnState;
+use gannet_event::Connection;
+use gannet_event::EndpointState;
+use gannet_event::Event;
+use gannet_event::Sinks;
+use gannet_flow::Conn;
+
+use crate::Tag;
+
+/// Raises an event of a connection that [has a listener](gannet_event::Events::wants).
+#[cold]
+#[inline(never)]
+pub fn raise<E: Event>(sinks: &mut Sinks, conn: &Conn, make: impl FnOnce(Connection) -> E) {
+    let c = mention(sinks, conn);
+    sinks.events.raise(&make(c));
+}
+
+/// A connection as it is now: events that wait show it like this as well.
+pub fn mention(sinks: &mut Sinks, conn: &Conn) -> Connection {
+    let state = state(sinks, conn);
+    sinks.events.connection(state)
+}
+
+/// Zeek's numbers of UDP states: nothing was sent, or something was.
+const UDP_STATES: [u8; 2] = [0, 1];
+
+fn state(sinks: &Sinks, conn: &Conn) -> ConnState {
+    let transport = sinks.events.transport();
+    let end = |side: Dir| {
+        let sent = conn.sent(side);
+        let (size, state) = match conn.proto {
+            Proto::Tcp => (transport.sizes[side.index()], transport.states[side.index()]),
+            Proto::Udp => (sent.payload, UDP_STATES[usize::from(conn.is_active(side))]),
+            Proto::Icmp => (sent.payload, u8::from(sent.packets > 0)),
+            _ => (sent.payload, 0),
+        };
+        EndpointState {
+            size,
+            state,
+            packets: u64::from(sent.packets),
+            ip_bytes: sent.ip_bytes,
+            ..EndpointState::default()
+        }
+    };
+    let service = |s: &u8| Tag::ALL.get(usize::from(*s)).map(|tag| tag.name());
+    ConnState {
+        uid: conn.uid,
+        id: conn.id,
+        proto: conn.proto,
+        ip_proto: conn.ip_proto,
+        start: conn.start,
+        duration: conn.last.micros_since(conn.start),
+        history: conn.history.as_bytes().to_vec(),
+        services: conn.services.as_slice().iter().filter_map(service).collect(),
+        ends: [end(Dir::Orig), end(Dir::Resp)],
+        vlan: None,
+        inner_vlan: None,
+        tunnels: conn.tunnel_parents().to_vec(),
+    }
+}

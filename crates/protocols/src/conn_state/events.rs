@@ -1,0 +1,50 @@
+//! Events of connections, whatever they carry.
+
+use gannet_event::Connection;
+
+gannet_event::events! {
+    crate::events::module::CONN;
+
+    /// A connection began: its first packet was seen.
+    pub struct NewConnection = "new_connection" {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// The state of a connection is removed: it closed, or was idle for too long, or the input ended.
+    pub struct ConnectionStateRemove = "connection_state_remove" {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// The responder of a TCP connection acknowledged its SYN.
+    pub struct ConnectionEstablished = "connection_established" {
+        /// The connection.
+        c: Connection = "c",
+    }
+
+    /// Originator and responder were exchanged: what follows shows that the first packet came from the
+    /// responder.
+    pub struct ConnectionFlipped = "connection_flipped" {
+        /// The connection, as it is afterwards.
+        c: Connection = "c",
+    }
+
+    /// A SYN began another connection with the addresses and ports of one that is still known.
+    pub struct ConnectionReused = "connection_reused" {
+        /// The connection that ends.
+        c: Connection = "c",
+    }
+
+    /// A part of a TCP stream was not captured.
+    pub struct ContentGap = "content_gap" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent what is missing.
+        is_orig: bool = "is_orig",
+        /// Position in the stream of the first missing byte.
+        seq: u64 = "seq",
+        /// Number of missing bytes.
+        length: u64 = "length",
+    }
+}

@@ -1,0 +1,558 @@
+//! Events of DNS. Names are in lower case unless stated otherwise.
+
+use gannet_base::Addr;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_event::Connection;
+
+gannet_event::record! {
+    /// The header of a message (RFC 1035 §4.1.1).
+    #[derive(Clone, Copy, Debug)]
+    pub struct Msg = "dns_msg" {
+        /// Transaction id.
+        id: u16 = "id",
+        /// Operation.
+        opcode: u64 = "opcode",
+        /// Response code.
+        rcode: u64 = "rcode",
+        /// Whether the message is a reply.
+        qr: bool = "QR",
+        /// The server is an authority for the name.
+        aa: bool = "AA",
+        /// The message was truncated.
+        tc: bool = "TC",
+        /// Recursion is desired.
+        rd: bool = "RD",
+        /// Recursion is available.
+        ra: bool = "RA",
+        /// Three reserved bits, AD and CD among them.
+        z: u64 = "Z",
+        /// The data is authentic (RFC 4035).
+        ad: bool = "AD",
+        /// Checking is disabled (RFC 4035).
+        cd: bool = "CD",
+        /// Number of questions; of an update, of zones.
+        num_queries: u16 = "num_queries",
+        /// Number of answers; of an update, of prerequisites.
+        num_answers: u16 = "num_answers",
+        /// Number of authority records; of an update, of changes.
+        num_auth: u16 = "num_auth",
+        /// Number of additional records.
+        num_addl: u16 = "num_addl",
+        /// Whether the message is of the NetBIOS name service.
+        is_netbios: bool = "is_netbios",
+    }
+}
+
+gannet_event::record! {
+    /// What all resource records have.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Answer<'a> = "dns_answer" {
+        /// Section: 1 for answers, 2 for authority, 3 for additional records.
+        answer_type: u64 = "answer_type",
+        /// Name that the record is about.
+        query: &'a [u8] = "query",
+        /// Type.
+        qtype: u16 = "qtype",
+        /// Class.
+        qclass: u16 = "qclass",
+        /// How long the record may be cached.
+        ttl: Interval = "TTL",
+    }
+}
+
+gannet_event::record! {
+    /// The start of a zone of authority (RFC 1035 §3.3.13).
+    pub struct Soa<'a> = "dns_soa" {
+        /// Primary server.
+        mname: &'a [u8] = "mname",
+        /// Mailbox of the person responsible.
+        rname: &'a [u8] = "rname",
+        /// Version of the zone.
+        serial: u32 = "serial",
+        /// Time between refreshes.
+        refresh: Interval = "refresh",
+        /// Time to wait after a refresh that failed.
+        retry: Interval = "retry",
+        /// Time after which the zone is no longer authoritative.
+        expire: Interval = "expire",
+        /// Least time that records may be cached.
+        minimum: Interval = "minimum",
+    }
+}
+
+gannet_event::record! {
+    /// A signature (RFC 4034 §3).
+    pub struct Rrsig<'a> = "dns_rrsig_rr" {
+        /// Name that the record is about.
+        query: &'a [u8] = "query",
+        /// Section.
+        answer_type: u64 = "answer_type",
+        /// Type of the records that are signed.
+        type_covered: u16 = "type_covered",
+        /// Algorithm.
+        algorithm: u64 = "algorithm",
+        /// Labels of the signed name.
+        labels: u64 = "labels",
+        /// Their time to live.
+        orig_ttl: Interval = "orig_ttl",
+        /// When the signature expires.
+        sig_exp: Time = "sig_exp",
+        /// When it began to be valid.
+        sig_incep: Time = "sig_incep",
+        /// Tag of the key.
+        key_tag: u16 = "key_tag",
+        /// Who signed.
+        signer_name: &'a [u8] = "signer_name",
+        /// The signature.
+        signature: &'a [u8] = "signature",
+        /// 1 where the originator sent the message.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// A public key (RFC 4034 §2).
+    pub struct Dnskey<'a> = "dns_dnskey_rr" {
+        /// Name that the record is about.
+        query: &'a [u8] = "query",
+        /// Section.
+        answer_type: u64 = "answer_type",
+        /// Flags.
+        flags: u16 = "flags",
+        /// Protocol: 3.
+        protocol: u64 = "protocol",
+        /// Algorithm.
+        algorithm: u64 = "algorithm",
+        /// The key.
+        public_key: &'a [u8] = "public_key",
+        /// 1 where the originator sent the message.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// Proof that a name does not exist, by hashes (RFC 5155 §3).
+    pub struct Nsec3<'a> = "dns_nsec3_rr" {
+        /// Name that the record is about.
+        query: &'a [u8] = "query",
+        /// Section.
+        answer_type: u64 = "answer_type",
+        /// Flags.
+        nsec_flags: u64 = "nsec_flags",
+        /// Hash function.
+        nsec_hash_algo: u64 = "nsec_hash_algo",
+        /// Iterations of the hash function.
+        nsec_iter: u16 = "nsec_iter",
+        /// Bytes of salt.
+        nsec_salt_len: u64 = "nsec_salt_len",
+        /// Salt.
+        nsec_salt: &'a [u8] = "nsec_salt",
+        /// Bytes of the hash.
+        nsec_hlen: u64 = "nsec_hlen",
+        /// Hash of the next name.
+        nsec_hash: &'a [u8] = "nsec_hash",
+        /// Windows of the bitmaps of types.
+        bitmaps: Vec<&'a [u8]> = "bitmaps",
+        /// 1 where the originator sent the message.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// Parameters of hashed names (RFC 5155 §4).
+    pub struct Nsec3Param<'a> = "dns_nsec3param_rr" {
+        /// Name that the record is about.
+        query: &'a [u8] = "query",
+        /// Section.
+        answer_type: u64 = "answer_type",
+        /// Flags.
+        nsec_flags: u64 = "nsec_flags",
+        /// Hash function.
+        nsec_hash_algo: u64 = "nsec_hash_algo",
+        /// Iterations of the hash function.
+        nsec_iter: u16 = "nsec_iter",
+        /// Bytes of salt.
+        nsec_salt_len: u64 = "nsec_salt_len",
+        /// Salt.
+        nsec_salt: &'a [u8] = "nsec_salt",
+        /// 1 where the originator sent the message.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// The digest of a key (RFC 4034 §5).
+    pub struct Ds<'a> = "dns_ds_rr" {
+        /// Name that the record is about.
+        query: &'a [u8] = "query",
+        /// Section.
+        answer_type: u64 = "answer_type",
+        /// Tag of the key.
+        key_tag: u16 = "key_tag",
+        /// Algorithm of the key.
+        algorithm: u64 = "algorithm",
+        /// Algorithm of the digest.
+        digest_type: u64 = "digest_type",
+        /// Digest.
+        digest_val: &'a [u8] = "digest_val",
+        /// 1 where the originator sent the message.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// The state of signing that BIND 9 keeps in its zones.
+    pub struct Binds<'a> = "dns_binds_rr" {
+        /// Name that the record is about.
+        query: &'a [u8] = "query",
+        /// Section.
+        answer_type: u64 = "answer_type",
+        /// Algorithm of the key.
+        algorithm: u64 = "algorithm",
+        /// Tag of the key.
+        key_id: u16 = "key_id",
+        /// Whether the key is being removed.
+        removal_flag: u64 = "removal_flag",
+        /// Whether signing is complete.
+        complete_flag: u64 = "complete_flag",
+        /// 1 where the originator sent the message.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// A location (RFC 1876 §2), as it is encoded.
+    pub struct Loc<'a> = "dns_loc_rr" {
+        /// Name that the record is about.
+        query: &'a [u8] = "query",
+        /// Section.
+        answer_type: u64 = "answer_type",
+        /// Version.
+        version: u64 = "version",
+        /// Diameter of the sphere.
+        size: u64 = "size",
+        /// Horizontal precision.
+        horiz_pre: u64 = "horiz_pre",
+        /// Vertical precision.
+        vert_pre: u64 = "vert_pre",
+        /// Latitude.
+        latitude: u32 = "latitude",
+        /// Longitude.
+        longitude: u32 = "longitude",
+        /// Altitude.
+        altitude: u32 = "altitude",
+        /// 1 where the originator sent the message.
+        is_query: u64 = "is_query",
+    }
+}
+
+gannet_event::record! {
+    /// A rule to rewrite a name (RFC 2915 §2).
+    pub struct Naptr<'a> = "dns_naptr_rr" {
+        /// Rank among all records.
+        order: u16 = "order",
+        /// Rank within an order.
+        preference: u16 = "preference",
+        /// How the rest is to be read.
+        flags: &'a [u8] = "flags",
+        /// What is offered.
+        service: &'a [u8] = "service",
+        /// Substitution expression.
+        regexp: &'a [u8] = "regexp",
+        /// Next name to ask for.
+        replacement: &'a [u8] = "replacement",
+    }
+}
+
+/// Declares events of one message or one record, which have the connection and the header first.
+macro_rules! dns_events {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident $(<$lt:lifetime>)? = $event:literal $(, $opt_in:ident)? { $( $(#[doc = $fdoc:literal])* $field:ident : $ty:ty = $param:literal ),* $(,)? }
+    )*) => {
+        gannet_event::events! {
+            crate::events::module::DNS;
+
+            /// A message was received.
+            pub struct Message = "dns_message" {
+                /// The connection.
+                c: Connection = "c",
+                /// Whether the originator sent it.
+                is_orig: bool = "is_orig",
+                /// Its header.
+                msg: Msg = "msg",
+                /// Its length in bytes.
+                len: u64 = "len",
+            }
+
+            $(
+                $(#[doc = $doc])*
+                pub struct $name $(<$lt>)? = $event $(, $opt_in)? {
+                    /// The connection.
+                    c: Connection = "c",
+                    /// Header of the message.
+                    msg: Msg = "msg",
+                    $( $(#[doc = $fdoc])* $field: $ty = $param, )*
+                }
+            )*
+        }
+    };
+}
+
+dns_events! {
+    /// A message was read to its end.
+    End = "dns_end" {}
+
+    /// A question was asked.
+    Request<'a> = "dns_request" {
+        /// The name.
+        query: &'a [u8] = "query",
+        /// Type asked for.
+        qtype: u16 = "qtype",
+        /// Class asked for.
+        qclass: u16 = "qclass",
+        /// The name in the case it came in.
+        original_query: &'a [u8] = "original_query",
+    }
+
+    /// A server answered a question with no record at all.
+    Rejected<'a> = "dns_rejected" {
+        /// The name.
+        query: &'a [u8] = "query",
+        /// Type asked for.
+        qtype: u16 = "qtype",
+        /// Class asked for.
+        qclass: u16 = "qclass",
+        /// The name in the case it came in.
+        original_query: &'a [u8] = "original_query",
+    }
+
+    /// A reply repeats the question.
+    QueryReply<'a> = "dns_query_reply", opt_in {
+        /// The name.
+        query: &'a [u8] = "query",
+        /// Type asked for.
+        qtype: u16 = "qtype",
+        /// Class asked for.
+        qclass: u16 = "qclass",
+        /// The name in the case it came in.
+        original_query: &'a [u8] = "original_query",
+    }
+
+    /// An A record.
+    AReply<'a> = "dns_A_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The address.
+        a: Addr = "a",
+    }
+
+    /// An AAAA record.
+    AaaaReply<'a> = "dns_AAAA_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The address.
+        a: Addr = "a",
+    }
+
+    /// An A6 record.
+    A6Reply<'a> = "dns_A6_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The address.
+        a: Addr = "a",
+    }
+
+    /// An NS record.
+    NsReply<'a> = "dns_NS_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The server's name.
+        name: &'a [u8] = "name",
+    }
+
+    /// A CNAME record.
+    CnameReply<'a> = "dns_CNAME_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The canonical name.
+        name: &'a [u8] = "name",
+    }
+
+    /// A PTR record.
+    PtrReply<'a> = "dns_PTR_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The name.
+        name: &'a [u8] = "name",
+    }
+
+    /// An MX record.
+    MxReply<'a> = "dns_MX_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The mail exchange.
+        name: &'a [u8] = "name",
+        /// Its preference.
+        preference: u16 = "preference",
+    }
+
+    /// An SRV record.
+    SrvReply<'a> = "dns_SRV_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The server's name.
+        target: &'a [u8] = "target",
+        /// Its priority.
+        priority: u16 = "priority",
+        /// Its weight.
+        weight: u16 = "weight",
+        /// Its port.
+        p: u16 = "p",
+    }
+
+    /// A SOA record.
+    SoaReply<'a> = "dns_SOA_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The zone.
+        soa: Soa<'a> = "soa",
+    }
+
+    /// A WKS record.
+    WksReply<'a> = "dns_WKS_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+    }
+
+    /// An HINFO record.
+    HinfoReply<'a> = "dns_HINFO_reply", opt_in {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The processor.
+        cpu: &'a [u8] = "cpu",
+        /// The operating system.
+        os: &'a [u8] = "os",
+    }
+
+    /// A TXT record.
+    TxtReply<'a> = "dns_TXT_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// Its strings.
+        strs: Vec<&'a [u8]> = "strs",
+    }
+
+    /// An SPF record.
+    SpfReply<'a> = "dns_SPF_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// Its strings.
+        strs: Vec<&'a [u8]> = "strs",
+    }
+
+    /// A CAA record.
+    CaaReply<'a> = "dns_CAA_reply", opt_in {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// Flags.
+        flags: u64 = "flags",
+        /// The property's name.
+        tag: &'a [u8] = "tag",
+        /// The property's value.
+        value: &'a [u8] = "value",
+    }
+
+    /// A NAPTR record.
+    NaptrReply<'a> = "dns_NAPTR_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The rule.
+        naptr: Naptr<'a> = "naptr",
+    }
+
+    /// An RRSIG record.
+    RrsigReply<'a> = "dns_RRSIG" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The signature.
+        rrsig: Rrsig<'a> = "rrsig",
+    }
+
+    /// A DNSKEY record.
+    DnskeyReply<'a> = "dns_DNSKEY" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The key.
+        dnskey: Dnskey<'a> = "dnskey",
+    }
+
+    /// An NSEC record.
+    NsecReply<'a> = "dns_NSEC" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The next name of the zone.
+        next_name: &'a [u8] = "next_name",
+        /// Windows of the bitmaps of types.
+        bitmaps: Vec<&'a [u8]> = "bitmaps",
+    }
+
+    /// An NSEC3 record.
+    Nsec3Reply<'a> = "dns_NSEC3" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The proof.
+        nsec3: Nsec3<'a> = "nsec3",
+    }
+
+    /// An NSEC3PARAM record.
+    Nsec3ParamReply<'a> = "dns_NSEC3PARAM" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The parameters.
+        nsec3param: Nsec3Param<'a> = "nsec3param",
+    }
+
+    /// A DS record.
+    DsReply<'a> = "dns_DS" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The digest.
+        ds: Ds<'a> = "ds",
+    }
+
+    /// A record in which BIND 9 keeps the state of signing.
+    BindsReply<'a> = "dns_BINDS" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The state.
+        binds: Binds<'a> = "binds",
+    }
+
+    /// An SSHFP record.
+    SshfpReply<'a> = "dns_SSHFP" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// Algorithm of the key.
+        algo: u64 = "algo",
+        /// Hash function.
+        fptype: u64 = "fptype",
+        /// The fingerprint.
+        fingerprint: &'a [u8] = "fingerprint",
+    }
+
+    /// A LOC record.
+    LocReply<'a> = "dns_LOC" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+        /// The location.
+        loc: Loc<'a> = "loc",
+    }
+
+    /// A record of a type that is not known.
+    UnknownReply<'a> = "dns_unknown_reply" {
+        /// What all records have.
+        ans: Answer<'a> = "ans",
+    }
+}

@@ -1,0 +1,5 @@
+//! Events of this protocol.
+
+gannet_event::events! {
+    crate::events::module::SIP;
+}

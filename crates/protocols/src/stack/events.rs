@@ -1,0 +1,56 @@
+//! Events of analyzers: protocols that were recognised, and those that failed.
+
+use gannet_event::Connection;
+use gannet_event::FileRef;
+
+use crate::Tag;
+
+gannet_event::enumeration!(Tag = "AllAnalyzers::Tag", |tag| tag.zeek_name());
+
+gannet_event::record! {
+    /// Where a protocol was recognised.
+    pub struct ConfirmationInfo = "AnalyzerConfirmationInfo" {
+        /// The connection.
+        c: Option<Connection> = "c",
+        /// The file.
+        f: Option<FileRef> = "f",
+        /// Number of the analyzer.
+        aid: Option<u64> = "aid",
+    }
+}
+
+gannet_event::record! {
+    /// Where and how a protocol was violated.
+    pub struct ViolationInfo<'a> = "AnalyzerViolationInfo" {
+        /// In words.
+        reason: &'a [u8] = "reason",
+        /// The connection.
+        c: Option<Connection> = "c",
+        /// The file.
+        f: Option<FileRef> = "f",
+        /// Number of the analyzer.
+        aid: Option<u64> = "aid",
+        /// The first bytes that show it.
+        data: Option<&'a [u8]> = "data",
+    }
+}
+
+gannet_event::events! {
+    crate::events::module::STACK;
+
+    /// An analyzer recognised its protocol.
+    pub struct AnalyzerConfirmationInfo = "analyzer_confirmation_info" {
+        /// The analyzer.
+        atype: Tag = "atype",
+        /// Where.
+        info: ConfirmationInfo = "info",
+    }
+
+    /// The bytes that an analyzer was given are not its protocol.
+    pub struct AnalyzerViolationInfo<'a> = "analyzer_violation_info" {
+        /// The analyzer.
+        atype: Tag = "atype",
+        /// Where and how.
+        info: ViolationInfo<'a> = "info",
+    }
+}

@@ -1,0 +1,5 @@
+//! Events of tunnels.
+
+gannet_event::events! {
+    crate::events::module::TUNNEL;
+}

@@ -1,0 +1,73 @@
+//! Events of what is unusual, by the names that Zeek gives it. They are raised after sampling.
+
+use gannet_base::Addr;
+use gannet_base::Uid;
+use gannet_event::Connection;
+use gannet_event::FileRef;
+use gannet_event::Id4;
+
+gannet_event::events! {
+    crate::events::module::WEIRD;
+
+    /// A connection behaved unusually.
+    pub struct ConnWeird<'a> = "conn_weird" {
+        /// Name of the behaviour.
+        name: &'a str = "name",
+        /// The connection.
+        c: Connection = "c",
+        /// Details.
+        addl: &'a [u8] = "addl",
+        /// Name of the analyzer that reports it, if any.
+        source: &'a str = "source",
+    }
+
+    /// The same of a connection whose state is gone.
+    pub struct ExpiredConnWeird<'a> = "expired_conn_weird" {
+        /// Name of the behaviour.
+        name: &'a str = "name",
+        /// Originator and responder.
+        id: Id4 = "id",
+        /// The connection's name in all logs.
+        uid: Uid = "uid",
+        /// Details.
+        addl: &'a [u8] = "addl",
+        /// Name of the analyzer that reports it, if any.
+        source: &'a str = "source",
+    }
+
+    /// The packets between two hosts are unusual, outside of any connection.
+    pub struct FlowWeird<'a> = "flow_weird" {
+        /// Name of the behaviour.
+        name: &'a str = "name",
+        /// The sender's address.
+        src: Addr = "src",
+        /// The receiver's address.
+        dst: Addr = "dst",
+        /// Details.
+        addl: &'a [u8] = "addl",
+        /// Name of the analyzer that reports it, if any.
+        source: &'a str = "source",
+    }
+
+    /// Something is unusual that belongs to no connection and no pair of hosts.
+    pub struct NetWeird<'a> = "net_weird" {
+        /// Name of the behaviour.
+        name: &'a str = "name",
+        /// Details.
+        addl: &'a [u8] = "addl",
+        /// Name of the analyzer that reports it, if any.
+        source: &'a str = "source",
+    }
+
+    /// A file is unusual.
+    pub struct FileWeird<'a> = "file_weird" {
+        /// Name of the behaviour.
+        name: &'a str = "name",
+        /// The file.
+        f: FileRef = "f",
+        /// Details.
+        addl: &'a [u8] = "addl",
+        /// Name of the analyzer that reports it, if any.
+        source: &'a str = "source",
+    }
+}

@@ -1,0 +1,273 @@
+//! From a body to its code: registers, labels and constants.
+
+use std::rc::Rc;
+
+use super::{Code, Op, Reg, RecordPlan, Target, WhenPlan};
+use crate::ast::{Body, LocalKind};
+use crate::ids::{BodyId, ExprId, Id as _, LocalId, StmtId};
+use crate::program::Program;
+use crate::types::{AttrKind, Attrs, Flavor, Tag, Type, attr_expr, find_attr};
+use crate::value::Value;
+use crate::value::table::{ExpireKind, TableAttrs};
+
+/// Where `break` and `next` go.
+pub(super) struct Scope {
+    /// Jumps of `break` that wait for their target.
+    pub breaks: Vec<usize>,
+    /// Jumps of `next` that wait for their target; in a `switch` that is the next case.
+    pub nexts: Vec<usize>,
+}
+
+/// Compiles one body.
+pub(super) struct Compiler<'p> {
+    pub p: &'p Program,
+    pub body: Option<&'p Body>,
+    pub ops: Vec<Op>,
+    pub sites: Vec<ExprId>,
+    pub consts: Vec<Value>,
+    pub records: Vec<RecordPlan>,
+    pub attrs: Vec<Option<Rc<TableAttrs>>>,
+    pub whens: Vec<Rc<WhenPlan>>,
+    pub next: usize,
+    pub most: usize,
+    pub site: ExprId,
+    pub scopes: Vec<Scope>,
+    /// Whether captures are registers: in the codes of a `when`.
+    pub captures_in_frame: bool,
+    pub hook: bool,
+}
+
+/// Compiles a body.
+#[must_use]
+pub fn compile_body(program: &Program, id: BodyId) -> Code {
+    let body = &program.bodies[id];
+    let mut compiler = Compiler::new(program, Some(body));
+    compiler.hook = body
+        .func
+        .and_then(|func| program.functions.find(func))
+        .is_some_and(|func| func.flavor == Flavor::Hook);
+    for local in &body.inits {
+        compiler.init_local(*local);
+    }
+    compiler.stmt(body.stmt);
+    compiler.emit(Op::End);
+    compiler.finish(Some(id))
+}
+
+/// Compiles an expression outside of any function: its value is returned.
+#[must_use]
+pub fn compile_expr(program: &Program, expr: ExprId) -> Code {
+    let mut compiler = Compiler::new(program, None);
+    let s = compiler.expr(expr);
+    compiler.emit(Op::Return { s });
+    compiler.finish(None)
+}
+
+/// The attributes that a table gets.
+#[must_use]
+pub fn table_attrs(attrs: &Attrs) -> Option<Rc<TableAttrs>> {
+    let expire = [
+        (ExpireKind::Create, AttrKind::CreateExpire),
+        (ExpireKind::Read, AttrKind::ReadExpire),
+        (ExpireKind::Write, AttrKind::WriteExpire),
+    ]
+    .into_iter()
+    .find_map(|(kind, attr)| attr_expr(attrs, attr).map(|expr| (kind, expr)));
+    let found = TableAttrs {
+        default: attr_expr(attrs, AttrKind::Default),
+        default_insert: attr_expr(attrs, AttrKind::DefaultInsert),
+        expire,
+        expire_func: attr_expr(attrs, AttrKind::ExpireFunc),
+        on_change: attr_expr(attrs, AttrKind::OnChange),
+        ordered: find_attr(attrs, AttrKind::Ordered).is_some(),
+    };
+    let any = found.default.is_some()
+        || found.default_insert.is_some()
+        || found.expire.is_some()
+        || found.expire_func.is_some()
+        || found.on_change.is_some()
+        || found.ordered;
+    any.then(|| Rc::new(found))
+}
+
+impl<'p> Compiler<'p> {
+    pub fn new(p: &'p Program, body: Option<&'p Body>) -> Self {
+        let locals = body.map_or(0, |body| body.locals.len());
+        Self {
+            p,
+            body,
+            ops: Vec::new(),
+            sites: Vec::new(),
+            consts: Vec::new(),
+            records: Vec::new(),
+            attrs: Vec::new(),
+            whens: Vec::new(),
+            next: locals,
+            most: locals,
+            site: ExprId(u32::MAX),
+            scopes: Vec::new(),
+            captures_in_frame: false,
+            hook: false,
+        }
+    }
+
+    pub fn finish(self, body: Option<BodyId>) -> Code {
+        Code {
+            body,
+            ops: self.ops,
+            sites: self.sites,
+            consts: self.consts,
+            registers: self.most + 1,
+            records: self.records,
+            attrs: self.attrs,
+            whens: self.whens,
+        }
+    }
+
+    pub fn emit(&mut self, op: Op) -> usize {
+        self.ops.push(op);
+        self.sites.push(self.site);
+        self.ops.len() - 1
+    }
+
+    pub fn here(&self) -> Target {
+        Target::try_from(self.ops.len()).unwrap_or(Target::MAX)
+    }
+
+    /// Lets a jump go to here.
+    pub fn land(&mut self, jump: usize) {
+        let here = self.here();
+        self.land_at(jump, here);
+    }
+
+    pub fn land_all(&mut self, jumps: Vec<usize>) {
+        for jump in jumps {
+            self.land(jump);
+        }
+    }
+
+    pub fn land_at(&mut self, jump: usize, target: Target) {
+        match self.ops.get_mut(jump) {
+            Some(
+                Op::Jump { to }
+                | Op::JumpIf { to, .. }
+                | Op::JumpIfNot { to, .. }
+                | Op::JumpC { to, .. }
+                | Op::JumpCK { to, .. }
+                | Op::JumpI { to, .. }
+                | Op::JumpIK { to, .. }
+                | Op::NextEntry { to, .. }
+                | Op::NextItem { to, .. }
+                | Op::AssertSkip { to, .. },
+            ) => *to = target,
+            _ => (),
+        }
+    }
+
+    /// A new temporary, above all others.
+    pub fn temp(&mut self) -> Reg {
+        let reg = self.next;
+        self.next += 1;
+        self.most = self.most.max(self.next);
+        // A frame of more registers than instructions can name fails when it is run.
+        Reg::try_from(reg).unwrap_or(Reg::MAX - 1)
+    }
+
+    pub fn constant(&mut self, value: Value) -> u32 {
+        self.consts.push(value);
+        u32::try_from(self.consts.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    pub fn attr_index(&mut self, attrs: Option<Rc<TableAttrs>>) -> u32 {
+        self.attrs.push(attrs);
+        u32::try_from(self.attrs.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    pub fn tag(&self, expr: ExprId) -> Tag {
+        self.p.types.tag(self.p.exprs[expr].ty)
+    }
+
+    /// The register of a local, or the number of its capture.
+    pub fn slot(&self, local: LocalId) -> Slot {
+        let index = Reg::try_from(local.index()).unwrap_or(Reg::MAX - 1);
+        let Some(body) = self.body else { return Slot::Reg(index) };
+        if !self.captures_in_frame
+            && body.locals.find(local).is_some_and(|local| local.kind == LocalKind::Capture)
+        {
+            let rank = body
+                .locals
+                .iter()
+                .filter(|(id, other)| {
+                    id.index() < local.index() && other.kind == LocalKind::Capture
+                })
+                .count();
+            return Slot::Capture(u16::try_from(rank).unwrap_or(u16::MAX));
+        }
+        Slot::Reg(index)
+    }
+
+    /// Whether a local may be unset where it is read.
+    pub fn may_be_unset(&self, local: LocalId) -> bool {
+        let Some(body) = self.body else { return false };
+        let Some(data) = body.locals.find(local) else { return false };
+        match data.kind {
+            LocalKind::Loop | LocalKind::Capture | LocalKind::Param => true,
+            LocalKind::Variable | LocalKind::Constant => {
+                self.captures_in_frame || (body.inits.contains(&local) && !self.starts_empty(local))
+            }
+        }
+    }
+
+    fn starts_empty(&self, local: LocalId) -> bool {
+        self.body.and_then(|body| body.locals.find(local)).is_some_and(|data| {
+            matches!(
+                self.p.types.get(data.ty),
+                Type::Table(_) | Type::Vector(_) | Type::Record(_)
+            )
+        })
+    }
+
+    pub fn init_local(&mut self, local: LocalId) {
+        if let Slot::Reg(d) = self.slot(local)
+            && self.starts_empty(local)
+        {
+            self.emit(Op::InitLocal { d, local });
+        }
+    }
+
+    /// Compiles one of the codes of a `when`.
+    pub fn compile_part(&self, frame: BodyId, part: Part) -> Code {
+        let body = &self.p.bodies[frame];
+        let mut compiler = Compiler::new(self.p, Some(body));
+        compiler.captures_in_frame = true;
+        match part {
+            Part::Condition(expr) => {
+                for local in &body.inits {
+                    compiler.init_local(*local);
+                }
+                let s = compiler.expr(expr);
+                compiler.emit(Op::Return { s });
+            }
+            Part::Body(stmt) => {
+                compiler.stmt(stmt);
+                compiler.emit(Op::End);
+            }
+        }
+        compiler.finish(Some(frame))
+    }
+}
+
+/// A part of a `when`.
+pub(super) enum Part {
+    Condition(ExprId),
+    Body(StmtId),
+}
+
+/// Where a local is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slot {
+    /// In a register.
+    Reg(Reg),
+    /// Among the captures of the function value.
+    Capture(u16),
+}

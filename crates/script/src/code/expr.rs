@@ -1,0 +1,822 @@
+//! Code of expressions.
+
+use super::compile::{Compiler, Slot, table_attrs};
+use super::{Cond, NO_REG, Op, RecordPlan, Reg};
+use crate::ast::{AddTo, BinaryOp, Coercion, ExprKind, UnaryOp};
+use crate::ids::{ExprId, LocalId};
+use crate::literal::Literal;
+use crate::symbols::GlobalKind;
+use crate::types::{Tag, Type};
+use crate::value::{FuncValue, Value};
+
+impl Compiler<'_> {
+    /// A register with the value of an expression: a new one, or that of a local.
+    pub(super) fn expr(&mut self, id: ExprId) -> Reg {
+        if let ExprKind::Local(local, _) = self.p.exprs[id].kind
+            && let Slot::Reg(s) = self.slot(local)
+        {
+            if self.may_be_unset(local) {
+                self.site = id;
+                self.emit(Op::Check { s });
+            }
+            return s;
+        }
+        if let ExprKind::Coerce(Coercion::ToAny, inner) = self.p.exprs[id].kind {
+            return self.expr(inner);
+        }
+        let d = self.temp();
+        self.expr_to(id, d);
+        d
+    }
+
+    /// Evaluates an expression for what it does.
+    pub(super) fn effect(&mut self, id: ExprId) {
+        let mark = self.next;
+        match &self.p.exprs[id].kind {
+            ExprKind::Assign(left, right) => {
+                self.assign(id, *left, *right);
+            }
+            ExprKind::Unary(UnaryOp::Increment, operand) => self.step(id, *operand, 1),
+            ExprKind::Unary(UnaryOp::Decrement, operand) => self.step(id, *operand, -1),
+            ExprKind::AddTo(..) => self.add_to(id),
+            _ => {
+                let d = self.temp();
+                self.expr_to(id, d);
+            }
+        }
+        self.next = mark;
+    }
+
+    /// Whether evaluating an expression may change locals.
+    fn changes_locals(&self, id: ExprId) -> bool {
+        match &self.p.exprs[id].kind {
+            ExprKind::Literal(_)
+            | ExprKind::Local(..)
+            | ExprKind::Global(_)
+            | ExprKind::TypeValue(_) => false,
+            ExprKind::Unary(op, a) => {
+                matches!(op, UnaryOp::Increment | UnaryOp::Decrement) || self.changes_locals(*a)
+            }
+            ExprKind::Binary(_, a, b) | ExprKind::In(a, b) | ExprKind::Index(a, b) => {
+                self.changes_locals(*a) || self.changes_locals(*b)
+            }
+            ExprKind::Field(a, _) | ExprKind::HasField(a, _) | ExprKind::Coerce(_, a) => {
+                self.changes_locals(*a)
+            }
+            ExprKind::Call(call) => call.args.iter().any(|arg| self.changes_locals(*arg)),
+            ExprKind::List(list) => list.iter().any(|item| self.changes_locals(*item)),
+            _ => true,
+        }
+    }
+
+    /// Registers with two values, the first evaluated first.
+    fn two(&mut self, a: ExprId, b: ExprId) -> (Reg, Reg) {
+        let mut ra = self.expr(a);
+        if usize::from(ra) < self.body.map_or(0, |body| body.locals.len()) && self.changes_locals(b)
+        {
+            let d = self.temp();
+            self.emit(Op::Move { d, s: ra });
+            ra = d;
+        }
+        let rb = self.expr(b);
+        (ra, rb)
+    }
+
+    /// Puts the value of an expression into `d`. Nothing is written to `d` before the last instruction.
+    pub(super) fn expr_to(&mut self, id: ExprId, d: Reg) {
+        let p = self.p;
+        let mark = self.next;
+        let expr = &p.exprs[id];
+        match &expr.kind {
+            ExprKind::Error | ExprKind::Blank | ExprKind::FieldAssign(..) => {
+                let text = self.constant(Value::string("value used but not set"));
+                self.site = id;
+                self.emit(Op::Fail { text });
+            }
+            ExprKind::Literal(literal) => {
+                let value = Value::literal(literal, expr.ty);
+                self.load(d, value);
+            }
+            ExprKind::TypeValue(ty) => self.load(d, Value::Type(*ty)),
+            ExprKind::Local(local, _) => {
+                self.load_local(*local, d);
+                if self.may_be_unset(*local) {
+                    self.site = id;
+                    self.emit(Op::Check { s: d });
+                }
+            }
+            ExprKind::Global(global) => {
+                let data = &p.globals[*global];
+                match data.kind {
+                    GlobalKind::EnumValue(value) => self.load(d, Value::Enum(data.ty, value)),
+                    GlobalKind::Type => self.load(d, Value::Type(data.ty)),
+                    GlobalKind::Function(func) => {
+                        self.load(d, Value::Func(FuncValue::new(func, data.ty)));
+                    }
+                    _ => {
+                        self.site = id;
+                        self.emit(Op::Global { d, g: *global });
+                    }
+                }
+            }
+            ExprKind::Unary(op, operand) => self.unary(id, *op, *operand, d),
+            ExprKind::Binary(op, a, b) => self.binary(id, *op, *a, *b, d),
+            ExprKind::Conditional(condition, a, b) => {
+                if self.tag(*condition) == Tag::Vector {
+                    let (b3, _) = self.consecutive(&[*condition, *a, *b]);
+                    self.site = id;
+                    self.emit(Op::Select { d, b: b3 });
+                } else {
+                    let unless = self.jump_unless(*condition);
+                    self.expr_to(*a, d);
+                    let end = self.emit(Op::Jump { to: 0 });
+                    self.land_all(unless);
+                    self.expr_to(*b, d);
+                    self.land(end);
+                }
+            }
+            ExprKind::In(key, container) => {
+                if self.tag(*container) == Tag::Table {
+                    let parts = self.key_parts(*key, *container);
+                    let (k, n) = self.consecutive(&parts);
+                    let t = self.expr(*container);
+                    self.site = id;
+                    self.emit(Op::InTable { d, t, k, n: n as u8 });
+                } else {
+                    let key = match &p.exprs[*key].kind {
+                        ExprKind::List(parts) => parts.first().copied().unwrap_or(*key),
+                        _ => *key,
+                    };
+                    let (a, b) = self.two(key, *container);
+                    self.site = id;
+                    self.emit(Op::In { d, a, b });
+                }
+            }
+            ExprKind::Index(base, index) => match self.tag(*base) {
+                Tag::Table => {
+                    let parts = self.key_parts(*index, *base);
+                    let t = self.expr(*base);
+                    let (k, n) = self.consecutive(&parts);
+                    self.site = id;
+                    self.emit(Op::IndexTable { d, t, k, n: n as u8 });
+                }
+                Tag::Vector if self.tag(self.single(*index)) != Tag::Vector => {
+                    let (v, i) = self.two(*base, self.single(*index));
+                    self.site = id;
+                    self.emit(Op::IndexVector { d, v, i });
+                }
+                _ => {
+                    let (b, i) = self.two(*base, self.single(*index));
+                    self.site = id;
+                    self.emit(Op::Index { d, b, i });
+                }
+            },
+            ExprKind::Slice(base, from, to) => {
+                let b = self.expr(*base);
+                let (from, _) = self.consecutive(&[*from, *to]);
+                self.site = id;
+                self.emit(Op::Slice { d, b, from });
+            }
+            ExprKind::Field(record, offset) => {
+                let r = self.expr(*record);
+                self.site = id;
+                self.emit(Op::Field { d, r, i: *offset as u16 });
+            }
+            ExprKind::HasField(record, offset) => {
+                let r = self.expr(*record);
+                self.site = id;
+                self.emit(Op::HasField { d, r, i: *offset as u16 });
+            }
+            ExprKind::Record(constructor) => {
+                let exprs: Vec<ExprId> = constructor.fields.iter().map(|(_, e)| *e).collect();
+                let offsets = constructor.fields.iter().map(|(offset, _)| *offset).collect();
+                let (b, _) = self.consecutive(&exprs);
+                self.records.push(RecordPlan { ty: expr.ty, offsets });
+                let plan = (self.records.len() - 1) as u32;
+                self.site = id;
+                self.emit(Op::NewRecord { d, b, plan });
+            }
+            ExprKind::Table(constructor) => {
+                let a = self.attr_index(table_attrs(&constructor.attrs));
+                let t = self.temp();
+                self.site = id;
+                self.emit(Op::NewTable { d: t, ty: expr.ty, a });
+                for (key, value) in &constructor.entries {
+                    let mark = self.next;
+                    let (k, n) = self.consecutive(key);
+                    let s = self.expr(*value);
+                    self.site = id;
+                    self.emit(Op::Entry { t, k, n: n as u8, s });
+                    self.next = mark;
+                }
+                self.emit(Op::Move { d, s: t });
+            }
+            ExprKind::Set(constructor) => {
+                let a = self.attr_index(table_attrs(&constructor.attrs));
+                let t = self.temp();
+                self.site = id;
+                self.emit(Op::NewTable { d: t, ty: expr.ty, a });
+                for key in &constructor.entries {
+                    let mark = self.next;
+                    let (k, n) = self.consecutive(key);
+                    self.site = id;
+                    self.emit(Op::Entry { t, k, n: n as u8, s: NO_REG });
+                    self.next = mark;
+                }
+                self.emit(Op::Move { d, s: t });
+            }
+            ExprKind::Vector(items) => {
+                let (b, n) = self.consecutive(items);
+                self.site = id;
+                self.emit(Op::NewVector { d, b, n, ty: expr.ty });
+            }
+            ExprKind::List(items) => {
+                if let [one] = items.as_slice() {
+                    self.expr_to(*one, d);
+                } else {
+                    let (b, n) = self.consecutive(items);
+                    self.site = id;
+                    self.emit(Op::NewList { d, b, n, ty: expr.ty });
+                }
+            }
+            ExprKind::Assign(left, right) => {
+                let s = self.assign(id, *left, *right);
+                if s != d {
+                    self.emit(Op::Move { d, s });
+                }
+            }
+            ExprKind::AddTo(_, left, _) => {
+                self.add_to(id);
+                self.expr_to(*left, d);
+            }
+            ExprKind::RemoveFrom(left, right) => {
+                let (a, b) = self.two(*left, *right);
+                self.site = id;
+                self.emit(Op::RemoveFrom { d, a, b });
+            }
+            ExprKind::Add(operand) => {
+                if let ExprKind::Index(base, index) = &p.exprs[*operand].kind {
+                    let parts = self.key_parts(*index, *base);
+                    let t = self.expr(*base);
+                    let (k, n) = self.consecutive(&parts);
+                    self.site = *operand;
+                    self.emit(Op::AddKey { t, k, n: n as u8 });
+                }
+            }
+            ExprKind::Delete(operand) => match &p.exprs[*operand].kind {
+                ExprKind::Index(base, index) if self.tag(*base) == Tag::Table => {
+                    let parts = self.key_parts(*index, *base);
+                    let t = self.expr(*base);
+                    let (k, n) = self.consecutive(&parts);
+                    self.site = *operand;
+                    self.emit(Op::DeleteKey { t, k, n: n as u8 });
+                }
+                ExprKind::Field(record, offset) => {
+                    let r = self.expr(*record);
+                    self.site = *operand;
+                    self.emit(Op::DeleteField { r, i: *offset as u16 });
+                }
+                _ => {
+                    let s = self.expr(*operand);
+                    self.site = *operand;
+                    self.emit(Op::DeleteAll { s });
+                }
+            },
+            ExprKind::Call(call) => {
+                let known = match p.exprs[call.callee].kind {
+                    ExprKind::Global(global) => match p.globals[global].kind {
+                        GlobalKind::Function(func) => Some(func),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                match known {
+                    Some(f) => {
+                        let (b, n) = self.consecutive(&call.args);
+                        self.site = id;
+                        self.emit(Op::Call { d, b, n: n as u8, f });
+                    }
+                    None => {
+                        let f = self.temp();
+                        self.expr_to(call.callee, f);
+                        let (b, n) = self.consecutive(&call.args);
+                        self.site = id;
+                        self.emit(Op::CallValue { d, b, n: n as u8, f });
+                    }
+                }
+            }
+            ExprKind::Lambda(lambda) => {
+                let b = Reg::try_from(self.next).unwrap_or(Reg::MAX - 1);
+                for capture in &lambda.captures {
+                    let d = self.temp();
+                    self.load_local(capture.outer, d);
+                }
+                self.site = id;
+                self.emit(Op::Lambda { d, b, e: id });
+            }
+            ExprKind::Event(event) => {
+                let (b, n) = self.consecutive(&event.args);
+                self.site = id;
+                self.emit(Op::Event { g: event.event, b, n: n as u8 });
+            }
+            ExprKind::Schedule(when, event) => {
+                let when = self.expr(*when);
+                let (b, n) = self.consecutive(&event.args);
+                self.site = id;
+                self.emit(Op::Schedule { g: event.event, when, b, n: n as u8 });
+            }
+            ExprKind::Coerce(kind, operand) => self.coerce(id, *kind, *operand, d),
+            ExprKind::Cast(operand) => {
+                let s = self.expr(*operand);
+                self.site = id;
+                self.emit(Op::Cast { d, s });
+            }
+            ExprKind::Is(operand, ty) => {
+                let s = self.expr(*operand);
+                self.site = id;
+                self.emit(Op::Is { d, s, ty: *ty });
+            }
+            ExprKind::CanCast(operand, ty) => {
+                let s = self.expr(*operand);
+                self.site = id;
+                self.emit(Op::CanCast { d, s, ty: *ty });
+            }
+        }
+        self.next = mark;
+    }
+
+    fn load(&mut self, d: Reg, value: Value) {
+        let k = self.constant(value);
+        self.emit(Op::Const { d, k });
+    }
+
+    /// The only expression of an index.
+    fn single(&self, index: ExprId) -> ExprId {
+        match &self.p.exprs[index].kind {
+            ExprKind::List(parts) => match parts.as_slice() {
+                [one] => *one,
+                _ => index,
+            },
+            _ => index,
+        }
+    }
+
+    /// The expressions of the parts of a table's index.
+    fn key_parts(&self, index: ExprId, table: ExprId) -> Vec<ExprId> {
+        let types = self.p.types.table(self.p.exprs[table].ty).map_or(0, |table| table.index.len());
+        match &self.p.exprs[index].kind {
+            ExprKind::List(parts) if parts.len() == types || types == 0 => parts.clone(),
+            // A list as the only key: the index of a table of several parts held in one value.
+            ExprKind::List(parts) if parts.len() == 1 => parts.clone(),
+            _ => vec![index],
+        }
+    }
+
+    fn coerce(&mut self, id: ExprId, kind: Coercion, operand: ExprId, d: Reg) {
+        let p = self.p;
+        if kind == Coercion::ToAny {
+            self.expr_to(operand, d);
+            return;
+        }
+        if kind == Coercion::Arithmetic
+            && let ExprKind::Literal(literal) = &p.exprs[operand].kind
+        {
+            let value = Value::literal(literal, p.exprs[operand].ty);
+            if let Some(value) = convert_number(&value, p.types.tag(p.exprs[id].ty)) {
+                self.load(d, value);
+                return;
+            }
+        }
+        let s = self.expr(operand);
+        self.site = id;
+        self.emit(Op::Coerce { d, s });
+    }
+
+    fn small(&self, id: ExprId) -> Option<u16> {
+        match &self.p.exprs[id].kind {
+            ExprKind::Literal(Literal::Count(value)) => u16::try_from(*value).ok(),
+            _ => None,
+        }
+    }
+
+    fn small_int(&self, id: ExprId) -> Option<i16> {
+        let literal = match &self.p.exprs[id].kind {
+            ExprKind::Literal(literal) => literal,
+            ExprKind::Coerce(Coercion::Arithmetic, inner) => match &self.p.exprs[*inner].kind {
+                ExprKind::Literal(literal) => literal,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match literal {
+            Literal::Int(value) => i16::try_from(*value).ok(),
+            Literal::Count(value) => i16::try_from(*value).ok(),
+            _ => None,
+        }
+    }
+
+    fn unary(&mut self, id: ExprId, op: UnaryOp, operand: ExprId, d: Reg) {
+        match op {
+            UnaryOp::Increment | UnaryOp::Decrement => {
+                self.step(id, operand, if op == UnaryOp::Increment { 1 } else { -1 });
+                self.expr_to(operand, d);
+            }
+            UnaryOp::Not if self.tag(operand) == Tag::Bool => {
+                let a = self.expr(operand);
+                self.site = id;
+                self.emit(Op::Not { d, a });
+            }
+            _ => {
+                let a = self.expr(operand);
+                self.site = id;
+                self.emit(Op::Unary { op, d, a });
+            }
+        }
+    }
+
+    /// `++x` and `--x`.
+    fn step(&mut self, id: ExprId, operand: ExprId, by: i64) {
+        let mark = self.next;
+        let tag = self.tag(operand);
+        if let ExprKind::Local(local, _) = self.p.exprs[operand].kind
+            && let Slot::Reg(a) = self.slot(local)
+        {
+            if self.may_be_unset(local) {
+                self.site = operand;
+                self.emit(Op::Check { s: a });
+            }
+            self.site = id;
+            self.emit(step_op(tag, a, a, by, id));
+        } else {
+            let d = self.temp();
+            let a = self.expr(operand);
+            self.site = id;
+            self.emit(step_op(tag, d, a, by, id));
+            self.store(operand, d);
+        }
+        self.next = mark;
+    }
+
+    fn binary(&mut self, id: ExprId, op: BinaryOp, a: ExprId, b: ExprId, d: Reg) {
+        let (ta, tb) = (self.tag(a), self.tag(b));
+        if matches!(op, BinaryOp::And | BinaryOp::Or) && ta == Tag::Bool && tb == Tag::Bool {
+            let unless = self.jump_unless(id);
+            self.load(d, Value::Bool(true));
+            let end = self.emit(Op::Jump { to: 0 });
+            self.land_all(unless);
+            self.load(d, Value::Bool(false));
+            self.land(end);
+            return;
+        }
+        if ta == Tag::Count
+            && tb == Tag::Count
+            && let Some(k) = self.small(b)
+        {
+            let fast: Option<fn(Reg, Reg, u16) -> Op> = match op {
+                BinaryOp::Add => Some(|d, a, k| Op::AddCK { d, a, k }),
+                BinaryOp::Subtract => Some(|d, a, k| Op::SubCK { d, a, k }),
+                BinaryOp::Multiply => Some(|d, a, k| Op::MulCK { d, a, k }),
+                BinaryOp::Divide if k > 0 => Some(|d, a, k| Op::DivCK { d, a, k }),
+                BinaryOp::Modulo if k > 0 => Some(|d, a, k| Op::ModCK { d, a, k }),
+                _ => None,
+            };
+            if let Some(make) = fast {
+                let a = self.expr(a);
+                self.site = id;
+                self.emit(make(d, a, k));
+                return;
+            }
+        }
+        let (ra, rb) = self.two(a, b);
+        self.site = id;
+        let (a, b) = (ra, rb);
+        let op = match (ta, tb, op) {
+            (Tag::Count, Tag::Count, BinaryOp::Add) => Op::AddC { d, a, b },
+            (Tag::Count, Tag::Count, BinaryOp::Subtract) => Op::SubC { d, a, b },
+            (Tag::Count, Tag::Count, BinaryOp::Multiply) => Op::MulC { d, a, b },
+            (Tag::Count, Tag::Count, BinaryOp::Divide) => Op::DivC { d, a, b },
+            (Tag::Count, Tag::Count, BinaryOp::Modulo) => Op::ModC { d, a, b },
+            (Tag::Int, Tag::Int, BinaryOp::Add) => Op::AddI { d, a, b },
+            (Tag::Int, Tag::Int, BinaryOp::Subtract) => Op::SubI { d, a, b },
+            (Tag::Int, Tag::Int, BinaryOp::Multiply) => Op::MulI { d, a, b },
+            (Tag::Double, Tag::Double, BinaryOp::Add) => Op::AddD { d, a, b },
+            (Tag::Double, Tag::Double, BinaryOp::Subtract) => Op::SubD { d, a, b },
+            (Tag::Double, Tag::Double, BinaryOp::Multiply) => Op::MulD { d, a, b },
+            (Tag::Double, Tag::Double, BinaryOp::Divide) => Op::DivD { d, a, b },
+            (ta, tb, op) => match (condition(op), ta, tb) {
+                (Some(c), Tag::Count, Tag::Count) => Op::CmpC { c, d, a, b },
+                (Some(c), Tag::Int, Tag::Int) => Op::CmpI { c, d, a, b },
+                (
+                    Some(c),
+                    Tag::Double | Tag::Time | Tag::Interval,
+                    Tag::Double | Tag::Time | Tag::Interval,
+                ) => Op::CmpD { c, d, a, b },
+                _ => Op::Binary { op, d, a, b },
+            },
+        };
+        self.emit(op);
+    }
+
+    /// Jumps away where a condition does not hold; returns the jumps.
+    pub(super) fn jump_unless(&mut self, id: ExprId) -> Vec<usize> {
+        let mark = self.next;
+        let mut jumps = Vec::new();
+        match &self.p.exprs[id].kind {
+            ExprKind::Unary(UnaryOp::Not, inner) if self.tag(*inner) == Tag::Bool => {
+                jumps = self.jump_if(*inner);
+            }
+            ExprKind::Binary(BinaryOp::And, a, b)
+                if self.tag(*a) == Tag::Bool && self.tag(*b) == Tag::Bool =>
+            {
+                jumps = self.jump_unless(*a);
+                jumps.extend(self.jump_unless(*b));
+            }
+            ExprKind::Binary(BinaryOp::Or, a, b)
+                if self.tag(*a) == Tag::Bool && self.tag(*b) == Tag::Bool =>
+            {
+                let holds = self.jump_if(*a);
+                jumps = self.jump_unless(*b);
+                self.land_all(holds);
+            }
+            ExprKind::Binary(op, a, b) => match self.compare_jump(id, *op, *a, *b, true) {
+                Some(jump) => jumps.push(jump),
+                None => {
+                    let s = self.expr(id);
+                    self.site = id;
+                    jumps.push(self.emit(Op::JumpIfNot { s, to: 0 }));
+                }
+            },
+            _ => {
+                let s = self.expr(id);
+                self.site = id;
+                jumps.push(self.emit(Op::JumpIfNot { s, to: 0 }));
+            }
+        }
+        self.next = mark;
+        jumps
+    }
+
+    fn jump_if(&mut self, id: ExprId) -> Vec<usize> {
+        let mark = self.next;
+        let mut jumps = Vec::new();
+        match &self.p.exprs[id].kind {
+            ExprKind::Unary(UnaryOp::Not, inner) if self.tag(*inner) == Tag::Bool => {
+                jumps = self.jump_unless(*inner);
+            }
+            ExprKind::Binary(BinaryOp::Or, a, b)
+                if self.tag(*a) == Tag::Bool && self.tag(*b) == Tag::Bool =>
+            {
+                jumps = self.jump_if(*a);
+                jumps.extend(self.jump_if(*b));
+            }
+            ExprKind::Binary(BinaryOp::And, a, b)
+                if self.tag(*a) == Tag::Bool && self.tag(*b) == Tag::Bool =>
+            {
+                let fails = self.jump_unless(*a);
+                jumps = self.jump_if(*b);
+                self.land_all(fails);
+            }
+            ExprKind::Binary(op, a, b) => match self.compare_jump(id, *op, *a, *b, false) {
+                Some(jump) => jumps.push(jump),
+                None => {
+                    let s = self.expr(id);
+                    self.site = id;
+                    jumps.push(self.emit(Op::JumpIf { s, to: 0 }));
+                }
+            },
+            _ => {
+                let s = self.expr(id);
+                self.site = id;
+                jumps.push(self.emit(Op::JumpIf { s, to: 0 }));
+            }
+        }
+        self.next = mark;
+        jumps
+    }
+
+    fn compare_jump(
+        &mut self,
+        id: ExprId,
+        op: BinaryOp,
+        a: ExprId,
+        b: ExprId,
+        negate: bool,
+    ) -> Option<usize> {
+        let c = condition(op)?;
+        let c = if negate { c.not() } else { c };
+        match (self.tag(a), self.tag(b)) {
+            (Tag::Count, Tag::Count) => {
+                if let Some(k) = self.small(b) {
+                    let a = self.expr(a);
+                    self.site = id;
+                    return Some(self.emit(Op::JumpCK { c, a, k, to: 0 }));
+                }
+                let (a, b) = self.two(a, b);
+                self.site = id;
+                Some(self.emit(Op::JumpC { c, a, b, to: 0 }))
+            }
+            (Tag::Int, Tag::Int) => {
+                if let Some(k) = self.small_int(b) {
+                    let a = self.expr(a);
+                    self.site = id;
+                    return Some(self.emit(Op::JumpIK { c, a, k, to: 0 }));
+                }
+                let (a, b) = self.two(a, b);
+                self.site = id;
+                Some(self.emit(Op::JumpI { c, a, b, to: 0 }))
+            }
+            _ => None,
+        }
+    }
+
+    /// `left = right`; returns the register of the value.
+    fn assign(&mut self, id: ExprId, left: ExprId, right: ExprId) -> Reg {
+        let p = self.p;
+        if let ExprKind::Local(local, _) = p.exprs[left].kind {
+            let attrs = self.declared_attrs(local, right);
+            let d = match self.slot(local) {
+                Slot::Reg(d) => d,
+                Slot::Capture(_) => self.temp(),
+            };
+            // A list that is kept is one value.
+            self.expr_to(right, d);
+            self.site = id;
+            if let Some(a) = attrs {
+                self.emit(Op::Attrs { s: d, a });
+            }
+            if let Slot::Capture(i) = self.slot(local) {
+                self.emit(Op::SetCapture { i, s: d });
+            }
+            return d;
+        }
+        let s = self.expr(right);
+        self.site = id;
+        self.store(left, s);
+        s
+    }
+
+    /// The attributes of a local's declaration, where its initializer makes a new table.
+    fn declared_attrs(&mut self, local: LocalId, right: ExprId) -> Option<u32> {
+        let attrs = table_attrs(&self.body?.locals.find(local)?.attrs)?;
+        let constructs = |id: ExprId| {
+            matches!(self.p.exprs[id].kind, ExprKind::Table(_) | ExprKind::Set(_))
+        };
+        let fresh = constructs(right)
+            || matches!(self.p.exprs[right].kind, ExprKind::Coerce(_, inner) if constructs(inner));
+        fresh.then(|| self.attr_index(Some(attrs)))
+    }
+
+    /// Puts a register's value into what an expression names.
+    fn store(&mut self, left: ExprId, s: Reg) {
+        let p = self.p;
+        let mark = self.next;
+        match &p.exprs[left].kind {
+            ExprKind::Local(local, _) => self.store_local(*local, s),
+            ExprKind::Global(global) => {
+                self.emit(Op::SetGlobal { g: *global, s });
+            }
+            ExprKind::Index(base, index) => {
+                let outer = self.site;
+                if self.tag(*base) == Tag::Table {
+                    let parts = self.key_parts(*index, *base);
+                    let t = self.expr(*base);
+                    let (k, n) = self.consecutive(&parts);
+                    self.site = outer;
+                    self.emit(Op::SetTable { t, k, n: n as u8, s });
+                } else {
+                    let (v, i) = self.two(*base, self.single(*index));
+                    self.site = outer;
+                    self.emit(Op::SetVector { v, i, s });
+                }
+            }
+            ExprKind::Field(record, offset) => {
+                let outer = self.site;
+                let r = self.expr(*record);
+                self.site = outer;
+                self.emit(Op::SetField { r, i: *offset as u16, s });
+            }
+            ExprKind::List(names) => {
+                let d = Reg::try_from(self.next).unwrap_or(Reg::MAX - 1);
+                let regs: Vec<Reg> = names.iter().map(|_| self.temp()).collect();
+                self.emit(Op::Spread { s, d, n: names.len() as u16 });
+                for (name, reg) in names.iter().zip(regs) {
+                    self.store(*name, reg);
+                }
+            }
+            ExprKind::Coerce(_, inner) => self.store(*inner, s),
+            ExprKind::Blank => (),
+            _ => {
+                let text = self.constant(Value::string("illegal assignment"));
+                self.emit(Op::Fail { text });
+            }
+        }
+        self.next = mark;
+    }
+
+    fn add_to(&mut self, id: ExprId) {
+        let p = self.p;
+        let mark = self.next;
+        let ExprKind::AddTo(kind, left, right) = &p.exprs[id].kind else { return };
+        match kind {
+            AddTo::Concatenate => {
+                if let ExprKind::Local(local, _) = p.exprs[*left].kind
+                    && let Slot::Reg(d) = self.slot(local)
+                {
+                    let s = self.expr(*right);
+                    self.expr(*left);
+                    self.site = id;
+                    self.emit(Op::Append { d, s });
+                } else {
+                    let d = self.temp();
+                    let (a, b) = self.two(*left, *right);
+                    self.site = id;
+                    self.emit(Op::Binary { op: BinaryOp::Add, d, a, b });
+                    self.store(*left, d);
+                }
+            }
+            AddTo::Arithmetic => {
+                let d = match p.exprs[*left].kind {
+                    ExprKind::Local(local, _) => match self.slot(local) {
+                        Slot::Reg(d) => d,
+                        Slot::Capture(_) => self.temp(),
+                    },
+                    _ => self.temp(),
+                };
+                self.binary(id, BinaryOp::Add, *left, *right, d);
+                self.site = id;
+                self.store(*left, d);
+            }
+            AddTo::Pattern => {
+                let d = self.temp();
+                let (a, b) = self.two(*left, *right);
+                self.site = id;
+                self.emit(Op::AddTo { d, a, b });
+                self.store(*left, d);
+            }
+            AddTo::Table | AddTo::Append | AddTo::AppendAll => {
+                let d = self.temp();
+                let (a, b) = self.two(*left, *right);
+                self.site = id;
+                self.emit(Op::AddTo { d, a, b });
+            }
+        }
+        self.next = mark;
+    }
+}
+
+fn step_op(tag: Tag, d: Reg, a: Reg, by: i64, _: ExprId) -> Op {
+    match (tag, by) {
+        (Tag::Count, 1) => Op::AddCK { d, a, k: 1 },
+        (Tag::Count, _) => Op::SubCK { d, a, k: 1 },
+        (Tag::Int, 1) => Op::AddIK { d, a, k: 1 },
+        (Tag::Int, _) => Op::AddIK { d, a, k: -1 },
+        (_, 1) => Op::Unary { op: UnaryOp::Increment, d, a },
+        (_, _) => Op::Unary { op: UnaryOp::Decrement, d, a },
+    }
+}
+
+fn condition(op: BinaryOp) -> Option<Cond> {
+    Some(match op {
+        BinaryOp::Less => Cond::Lt,
+        BinaryOp::LessEqual => Cond::Le,
+        BinaryOp::Equal => Cond::Eq,
+        BinaryOp::NotEqual => Cond::Ne,
+        _ => return None,
+    })
+}
+
+/// A number as one of the kind `tag`; none where it is out of range.
+#[must_use]
+pub fn convert_number(value: &Value, tag: Tag) -> Option<Value> {
+    Some(match tag {
+        Tag::Count => Value::Count(match value {
+            Value::Count(value) => *value,
+            Value::Int(value) => u64::try_from(*value).ok()?,
+            Value::Double(value) if *value >= 0.0 && *value < 18_446_744_073_709_551_616.0 => {
+                *value as u64
+            }
+            _ => return None,
+        }),
+        Tag::Int => Value::Int(match value {
+            Value::Int(value) => *value,
+            Value::Count(value) => i64::try_from(*value).ok()?,
+            Value::Double(value)
+                if *value >= -9_223_372_036_854_775_808.0
+                    && *value < 9_223_372_036_854_775_808.0 =>
+            {
+                *value as i64
+            }
+            _ => return None,
+        }),
+        Tag::Double => Value::Double(value.double()),
+        Tag::Time => Value::Time(value.double()),
+        Tag::Interval => Value::Interval(value.double()),
+        _ => return None,
+    })
+}
+
+/// Whether a type is one that operations look into.
+#[must_use]
+pub fn is_container(ty: &Type) -> bool {
+    matches!(ty, Type::Table(_) | Type::Vector(_) | Type::Record(_))
+}

@@ -1,0 +1,247 @@
+//! `fmt`.
+
+use std::io::Write;
+
+use super::{addr_hex, double_fixed, general, time};
+
+/// An argument of `fmt`.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// A bool, an int or the number of an enum; with the text for `%s`.
+    Int(i64, &'a [u8]),
+    /// A count or the number of a port; with the text for `%s`.
+    Count(u64, &'a [u8]),
+    /// A double.
+    Double(f64),
+    /// A time.
+    Time(f64),
+    /// An interval.
+    Interval(f64),
+    /// An address.
+    Addr([u8; 16]),
+    /// Anything else: its text.
+    Text(&'a [u8]),
+}
+
+/// What `fmt` returns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Formatted {
+    /// The text.
+    pub text: Vec<u8>,
+    /// What went wrong, in order.
+    pub errors: Vec<Error>,
+}
+
+/// What is wrong with a format or an argument. Only the last two leave no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A width or precision beyond 128.
+    Excessive,
+    /// A precision where none belongs.
+    Precision,
+    /// `%D` or `%T` of the argument of this number, which is no time.
+    NoTime(usize),
+    /// `%d` or `%x` of the argument of this number, which is no number.
+    NoInteger(usize),
+    /// `%e`, `%f` or `%g` of the argument of this number, which is none of floating point.
+    NoDouble(usize),
+    /// A directive that does not exist.
+    BadFormat,
+    /// Arguments that nothing asks for.
+    TooMany,
+    /// More directives than arguments.
+    TooFew,
+}
+
+impl Error {
+    /// Zeek's message, and the argument that it shows: its number from 0 on, the format not counted.
+    #[must_use]
+    pub fn message(self) -> (&'static str, Option<usize>) {
+        match self {
+            Error::Excessive => ("excessive field width or precision", None),
+            Error::Precision => ("precision specified for non-floating point", None),
+            Error::NoTime(arg) => ("bad type for Date/Time format", Some(arg)),
+            Error::NoInteger(arg) => ("bad type for %d/%x format", Some(arg)),
+            Error::NoDouble(arg) => ("bad type for floating-point format", Some(arg)),
+            Error::BadFormat => ("bad format", None),
+            Error::TooMany => ("too many arguments for format", None),
+            Error::TooFew => ("too few arguments for format", None),
+        }
+    }
+
+    /// Whether the message shows the format as its argument.
+    #[must_use]
+    pub fn shows_format(self) -> bool {
+        matches!(self, Error::TooMany | Error::TooFew)
+    }
+}
+
+/// `fmt(format, args…)`. The format ends at its first NUL byte.
+#[must_use]
+pub fn fmt(format: &[u8], args: &[Arg<'_>]) -> Formatted {
+    let mut result = Formatted::default();
+    let mut rest = format.split(|b| *b == 0).next().unwrap_or_default();
+    let mut used = 0;
+    loop {
+        let percent = rest.iter().position(|b| *b == b'%').unwrap_or(rest.len());
+        result.text.extend_from_slice(&rest[..percent]);
+        let Some(directive) = rest.get(percent + 1..) else { break };
+        rest = directive;
+        if let Some(after) = rest.strip_prefix(b"%") {
+            result.text.push(b'%');
+            rest = after;
+            continue;
+        }
+        let Some(arg) = args.get(used) else {
+            used += 1;
+            break;
+        };
+        rest = one(rest, *arg, used, &mut result);
+        used += 1;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    let error = match used.cmp(&args.len()) {
+        std::cmp::Ordering::Less => Error::TooMany,
+        std::cmp::Ordering::Greater => Error::TooFew,
+        std::cmp::Ordering::Equal => return result,
+    };
+    result.text.clear();
+    result.errors.push(error);
+    result
+}
+
+fn number(text: &mut &[u8]) -> u32 {
+    let mut value = 0_u32;
+    while let [digit @ b'0'..=b'9', rest @ ..] = text {
+        value = value.saturating_mul(10).saturating_add(u32::from(digit - b'0'));
+        *text = rest;
+    }
+    value
+}
+
+/// Writes one argument; returns the format behind the directive.
+fn one<'f>(mut format: &'f [u8], arg: Arg<'_>, index: usize, to: &mut Formatted) -> &'f [u8] {
+    let left = format.first() == Some(&b'-');
+    if left {
+        format = &format[1..];
+    }
+    let (mut zeros, mut width) = (false, None);
+    if matches!(format.first(), Some(b'0'..=b'9')) {
+        zeros = format.first() == Some(&b'0') && !left;
+        width = Some(number(&mut format));
+    }
+    let mut precision = None;
+    if let Some(rest) = format.strip_prefix(b".") {
+        format = rest;
+        precision = Some(number(&mut format));
+    }
+    if width.is_some_and(|w| w > 128) || precision.is_some_and(|p| p > 128) {
+        to.errors.push(Error::Excessive);
+        return format;
+    }
+    let (width, decimals) = (width.unwrap_or(0) as usize, precision.map(|p| p as usize));
+    let (directive, after) = match format {
+        [directive, after @ ..] => (*directive, after),
+        [] => (0, format),
+    };
+    if precision.is_some() && !matches!(directive, b'e' | b'f' | b'g') {
+        to.errors.push(Error::Precision);
+    }
+    let mut text = Vec::new();
+    match directive {
+        b'D' | b'T' => match arg {
+            Arg::Time(seconds) => time::date(&mut text, seconds, directive == b'T'),
+            _ => to.errors.push(Error::NoTime(index)),
+        },
+        b'd' | b'x' => integer(&mut text, directive, arg, decimals, index, &mut to.errors),
+        b's' => describe(&mut text, arg),
+        b'e' | b'f' | b'g' => match arg {
+            Arg::Double(value) | Arg::Time(value) | Arg::Interval(value) => {
+                float(&mut text, directive, value, decimals.unwrap_or(6));
+            }
+            _ => to.errors.push(Error::NoDouble(index)),
+        },
+        _ => to.errors.push(Error::BadFormat),
+    }
+    let is_number = matches!(directive, b'd' | b'x' | b'e' | b'f' | b'g') && !text.is_empty();
+    let fill = width.saturating_sub(text.len());
+    // A precision takes the place of zeros in front of integers, and those of floating point that are no numbers have none.
+    let has_digits = text.last().is_some_and(u8::is_ascii_hexdigit) && !text.ends_with(b"inf");
+    if is_number
+        && zeros
+        && has_digits
+        && (matches!(directive, b'e' | b'f' | b'g') || decimals.is_none())
+    {
+        let sign = usize::from(text.first() == Some(&b'-'));
+        let at = text.len().min(sign);
+        if !matches!(arg, Arg::Addr(_)) {
+            text.splice(at..at, std::iter::repeat_n(b'0', fill));
+        }
+    }
+    let fill = width.saturating_sub(text.len());
+    let blanks = std::iter::repeat_n(b' ', fill);
+    if left {
+        to.text.extend_from_slice(&text);
+        to.text.extend(blanks);
+    } else {
+        to.text.extend(blanks);
+        to.text.extend_from_slice(&text);
+    }
+    after
+}
+
+fn integer(
+    text: &mut Vec<u8>,
+    directive: u8,
+    arg: Arg<'_>,
+    digits: Option<usize>,
+    index: usize,
+    errors: &mut Vec<Error>,
+) {
+    let (negative, magnitude) = match arg {
+        Arg::Addr(address) if directive == b'x' => return addr_hex(text, address),
+        Arg::Int(value, _) if directive == b'd' => (value < 0, value.unsigned_abs()),
+        Arg::Int(value, _) => (false, value as u64),
+        Arg::Count(value, _) => (false, value),
+        _ => return errors.push(Error::NoInteger(index)),
+    };
+    if negative {
+        text.push(b'-');
+    }
+    let digits = digits.unwrap_or(1);
+    // No digits at all are asked for, and none are needed.
+    if digits == 0 && magnitude == 0 {
+        return;
+    }
+    let _ = match directive {
+        b'd' => write!(text, "{magnitude:0digits$}"),
+        _ => write!(text, "{magnitude:0digits$x}"),
+    };
+}
+
+fn float(text: &mut Vec<u8>, directive: u8, value: f64, decimals: usize) {
+    match directive {
+        b'f' => double_fixed(text, value, decimals),
+        b'e' if value.is_finite() => {
+            let plain = format!("{value:.decimals$e}");
+            let (mantissa, exponent) = plain.split_once('e').unwrap_or((&plain, "0"));
+            let number: i32 = exponent.parse().unwrap_or(0);
+            let sign = if number < 0 { '-' } else { '+' };
+            let _ = write!(text, "{mantissa}e{sign}{:02}", number.unsigned_abs());
+        }
+        _ => general(text, value, decimals),
+    }
+}
+
+fn describe(text: &mut Vec<u8>, arg: Arg<'_>) {
+    match arg {
+        Arg::Int(_, described) | Arg::Count(_, described) | Arg::Text(described) => {
+            text.extend_from_slice(described);
+        }
+        Arg::Double(value) | Arg::Time(value) => super::double(text, value),
+        Arg::Interval(value) => super::interval(text, value),
+        Arg::Addr(address) => super::addr(text, address),
+    }
+}

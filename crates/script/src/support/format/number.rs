@@ -1,0 +1,211 @@
+//! Numbers, spans of time, addresses.
+
+use std::io::Write;
+
+use gannet_base::Addr;
+
+/// A double or a time, as `print`, `cat` and `%s` write it: six decimals without zeros at the end; very large and very small
+/// ones with an exponent; `.0` where it might be an integer.
+pub fn double(out: &mut Vec<u8>, value: f64) {
+    let from = out.len();
+    digits(out, value, 6, true);
+    let integral = (value - value.round_ties_even()).abs() < 1e-9 && value.is_finite();
+    if integral && !out[from..].contains(&b'e') {
+        out.extend_from_slice(b".0");
+    }
+}
+
+/// The same without an exponent, as logs in text write a `double`.
+pub fn double_of_log(out: &mut Vec<u8>, value: f64) {
+    digits(out, value, 6, false);
+    if (value - value.round_ties_even()).abs() < 1e-9 && value.is_finite() {
+        out.extend_from_slice(b".0");
+    }
+}
+
+/// A time or an interval, as logs in text write it: six decimals.
+pub fn seconds_of_log(out: &mut Vec<u8>, value: f64) {
+    if value.is_nan() {
+        out.extend_from_slice(if value.is_sign_negative() { b"-nan" } else { b"nan" });
+    } else {
+        let _ = write!(out, "{value:.6}");
+    }
+}
+
+fn digits(out: &mut Vec<u8>, value: f64, precision: usize, exponents: bool) {
+    if value.is_nan() {
+        return out.extend_from_slice(b"nan");
+    }
+    if value < 0.0 {
+        out.push(b'-');
+    }
+    let value = value.abs();
+    if value.is_infinite() {
+        return out.extend_from_slice(b"inf");
+    }
+    if exponents && value > f64::from(i32::MAX) {
+        return scientific(out, &format!("{value:e}"));
+    }
+    if exponents && value < 10_f64.powi(-(precision as i32)) {
+        return general(out, value, precision);
+    }
+    let _ = write!(out, "{value:.precision$}");
+    while out.last() == Some(&b'0') {
+        out.pop();
+    }
+    if out.last() == Some(&b'.') {
+        out.pop();
+    }
+}
+
+/// A mantissa and exponent of Rust, with the sign and two digits of exponent that C writes.
+fn scientific(out: &mut Vec<u8>, text: &str) {
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let (sign, exponent) = match exponent.strip_prefix('-') {
+        Some(exponent) => ('-', exponent),
+        None => ('+', exponent),
+    };
+    let _ = write!(out, "{mantissa}e{sign}{exponent:0>2}");
+}
+
+/// `%.{precision}g` of C: significant digits, with an exponent where it is shorter.
+pub fn general(out: &mut Vec<u8>, value: f64, precision: usize) {
+    if value.is_nan() {
+        return out.extend_from_slice(if value.is_sign_negative() { b"-nan" } else { b"nan" });
+    }
+    if value.is_infinite() {
+        return out.extend_from_slice(if value < 0.0 { b"-inf" } else { b"inf" });
+    }
+    let precision = precision.max(1);
+    let text = format!("{value:.*e}", precision - 1);
+    let exponent = text.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok()).unwrap_or(0);
+    let shorten = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    if exponent < -4 || exponent >= precision as i32 {
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        return scientific(out, &format!("{}e{exponent}", shorten(mantissa)));
+    }
+    let decimals = (precision as i32 - 1 - exponent).max(0) as usize;
+    out.extend_from_slice(shorten(&format!("{value:.decimals$}")).as_bytes());
+}
+
+/// `%.{decimals}f` of C.
+pub fn double_fixed(out: &mut Vec<u8>, value: f64, decimals: usize) {
+    if value.is_finite() {
+        let _ = write!(out, "{value:.decimals$}");
+    } else {
+        general(out, value, 6);
+    }
+}
+
+/// A number in JSON: the shortest digits that give it back; `null` where it is none.
+pub fn double_of_json(out: &mut Vec<u8>, value: f64) {
+    if !value.is_finite() {
+        return out.extend_from_slice(b"null");
+    }
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    if value == 0.0 {
+        return out.extend_from_slice(b"0.0");
+    }
+    let text = format!("{:e}", value.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
+    let (count, point) = (digits.len() as i32, exponent + 1);
+    let zeros = |n: i32| std::iter::repeat_n(b'0', n.max(0) as usize);
+    match point {
+        1..=21 if point >= count => {
+            out.extend_from_slice(&digits);
+            out.extend(zeros(point - count));
+            out.extend_from_slice(b".0");
+        }
+        1..=21 => {
+            out.extend_from_slice(&digits[..point as usize]);
+            out.push(b'.');
+            out.extend_from_slice(&digits[point as usize..]);
+        }
+        -5..=0 => {
+            out.extend_from_slice(b"0.");
+            out.extend(zeros(-point));
+            out.extend_from_slice(&digits);
+        }
+        _ => {
+            let _ = write!(out, "{mantissa}e{exponent}");
+        }
+    }
+}
+
+/// An interval: days, hours, minutes, seconds, milliseconds and microseconds, as many of each as there are.
+pub fn interval(out: &mut Vec<u8>, value: f64) {
+    const UNITS: [(f64, &[u8]); 6] = [
+        (86_400.0, b"day"),
+        (3_600.0, b"hr"),
+        (60.0, b"min"),
+        (1.0, b"sec"),
+        (0.001, b"msec"),
+        (1e-6, b"usec"),
+    ];
+    if value == 0.0 {
+        return out.extend_from_slice(b"0 secs");
+    }
+    let mut rest = value;
+    let mut written = false;
+    for (index, (unit, name)) in UNITS.into_iter().enumerate() {
+        let count = if index == UNITS.len() - 1 {
+            let count = rest / unit;
+            if count.abs() < 1e-6 {
+                if !written {
+                    out.extend_from_slice(b"0 secs");
+                }
+                return;
+            }
+            count
+        } else {
+            // Nothing is of no unit.
+            if !(rest >= unit || rest <= -unit) {
+                continue;
+            }
+            let count = (rest / unit).trunc();
+            rest -= count * unit;
+            count
+        };
+        if written {
+            out.push(b' ');
+        }
+        written = true;
+        double(out, count);
+        out.push(b' ');
+        out.extend_from_slice(name);
+        if (count.abs() - 1.0).abs() >= 1e-6 {
+            out.push(b's');
+        }
+    }
+}
+
+/// A port: `80/tcp`.
+pub fn port(out: &mut Vec<u8>, number: u16, protocol: &str) {
+    let _ = write!(out, "{number}/{protocol}");
+}
+
+/// An address of sixteen bytes, where one of IPv4 is mapped.
+pub fn addr(out: &mut Vec<u8>, address: [u8; 16]) {
+    gannet_log::write_addr(out, Addr::v6(address));
+}
+
+/// A subnet: an address and a width, as it is written (of IPv4 at most 32).
+pub fn subnet(out: &mut Vec<u8>, address: [u8; 16], width: u32) {
+    addr(out, address);
+    let _ = write!(out, "/{width}");
+}
+
+/// The address in hexadecimal digits, as `%x` writes it.
+pub fn addr_hex(out: &mut Vec<u8>, address: [u8; 16]) {
+    let bytes = if Addr::v6(address).is_v4() { &address[12..] } else { &address[..] };
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+}

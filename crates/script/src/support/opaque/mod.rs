@@ -1,0 +1,49 @@
+//! The values behind the opaque types of the language: digests, bloom filters, counters of distinct values, the most frequent
+//! values, tests of randomness, sets of globs.
+//!
+//! Values that are added come as the [bytes of their key](super::order::key), as a table with that one index has them.
+//!
+//! ```
+//! use gannet_script::support::opaque::*;
+//! use gannet_script::support::order::{Seeds, key};
+//!
+//! let mut md5 = Digest::new(Algorithm::Md5);
+//! md5.update(b"one");
+//! assert_eq!(md5.finish_hex(), "f97c5d29941bfb1b2fdab0874906ab82");
+//!
+//! let seed = bloom::seed(b"", b"my_seed", 0); // name, global_hash_seed, first number of the seeds
+//! let mut filter = BloomFilter::basic(0.1, 1000, seed).unwrap();
+//! filter.add(&key::count(42));
+//! assert_eq!(filter.count(&key::count(42)), 1);
+//!
+//! let hashes = Seeds::default().hashes();
+//! let mut distinct = Cardinality::new(0.01, 0.95).unwrap();
+//! distinct.add(hashes.key(key::string(b"a")));
+//! assert_eq!(distinct.estimate().round(), 1.0);
+//!
+//! let mut top = TopK::new(10);
+//! top.add(key::string(b"a"), "a");
+//! assert_eq!(top.top(1), ["a"]);
+//!
+//! let globs = Globs::new([&b"*.com"[..], b"ab?"]);
+//! assert_eq!(globs.matching(b"x.com"), [b"*.com"]);
+//! ```
+
+pub mod bloom;
+mod cardinality;
+mod digest;
+mod entropy;
+mod glob;
+mod topk;
+
+pub use bloom::BloomFilter;
+pub use cardinality::Cardinality;
+pub use digest::{
+    Algorithm, Digest, described, fnv1a32, fnv1a64, hmac_md5, hmac_sha256, hrw_weight,
+};
+pub use entropy::{Entropy, Randomness};
+pub use glob::{Globs, fnmatch};
+pub use topk::TopK;
+
+#[cfg(test)]
+mod tests;

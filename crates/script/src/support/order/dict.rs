@@ -1,0 +1,480 @@
+//! Tables whose slots are those of Zeek's dictionary.
+
+/// Buckets are doubled when this share of the slots, in per cent, is taken.
+const LOAD_MAX: usize = 75;
+/// Up to this many bits, all slots may be taken.
+const SMALL_BITS: u32 = 3;
+/// Entries moved by one insertion to where they belong since the buckets were doubled.
+const MOVED_AT_ONCE: usize = 16;
+/// Buckets are doubled early when insertions push others this far on average,
+const FAR: u64 = 32;
+/// over more insertions than this,
+const FAR_SAMPLES: u64 = 128;
+/// and this share of the slots, in per cent, is taken.
+const LOAD_MIN: usize = 25;
+
+#[derive(Clone, Debug)]
+struct Entry<K, V> {
+    /// Slots from the first of its bucket to where it is.
+    distance: usize,
+    hash: u32,
+    key: K,
+    value: V,
+}
+
+/// A table with Zeek's order: a map from `K` to `V` whose iteration goes through slots that are taken exactly as Zeek's dictionary
+/// takes them.
+///
+/// Entries of one bucket stand together in the order of their insertion, buckets in the order of their numbers. The number of
+/// buckets doubles as the table grows; entries are then moved a few at a time, by insertions and by look-ups that find one
+/// which was not moved yet. While a loop walks through the table ([`begin_loop`](Self::begin_loop)), none are moved.
+///
+/// Keys come with their hash ([`Hashes::key`](super::Hashes::key) of their [bytes](super::key)).
+#[derive(Clone, Debug)]
+pub struct SlotDict<K, V> {
+    slots: Vec<Option<Entry<K, V>>>,
+    bits: u32,
+    len: usize,
+    /// Doublings whose entries were not all moved yet.
+    remaps: u32,
+    /// The highest slot that may hold an entry which was not moved yet.
+    remap_end: Option<usize>,
+    far_sum: u64,
+    far_samples: u64,
+    loops: usize,
+    robust: Vec<Robust<K>>,
+    /// The number of the next robust walk.
+    next_robust: u64,
+}
+
+/// The state of a walk that sees all entries once, whatever is inserted and removed meanwhile.
+#[derive(Clone, Debug)]
+struct Robust<K> {
+    id: u64,
+    next: Option<usize>,
+    /// Entries that came to stand in front of the walk, newest last.
+    inserted: Vec<(u32, K)>,
+    /// Entries that were visited and came to stand behind it.
+    visited: Vec<(u32, K)>,
+}
+
+/// Names a walk that survives changes, from [`SlotDict::begin_robust`] on.
+#[derive(Debug)]
+pub struct RobustWalk(u64);
+
+impl<K, V> Default for SlotDict<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> SlotDict<K, V> {
+    /// An empty table; allocates nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        SlotDict {
+            slots: Vec::new(),
+            bits: 0,
+            len: 0,
+            remaps: 0,
+            remap_end: None,
+            far_sum: 0,
+            far_samples: 0,
+            loops: 0,
+            robust: Vec::new(),
+            next_robust: 0,
+        }
+    }
+
+    /// Entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The entries in Zeek's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.slots.iter().flatten().map(|entry| (&entry.key, &entry.value))
+    }
+
+    /// The entries in Zeek's order, with values to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.slots.iter_mut().flatten().map(|entry| (&entry.key, &mut entry.value))
+    }
+
+    /// Announces a loop that goes through the slots with [`slot`](Self::slot). Until [`end_loop`](Self::end_loop) entries are not moved by
+    /// look-ups, nor by insertions but as far as they must.
+    pub fn begin_loop(&mut self) {
+        self.loops += 1;
+    }
+
+    /// Ends a loop.
+    pub fn end_loop(&mut self) {
+        self.loops = self.loops.saturating_sub(1);
+    }
+
+    /// The first entry at slot `from` or behind it, and its slot.
+    #[must_use]
+    pub fn slot(&self, from: usize) -> Option<(usize, &K, &V)> {
+        let behind = self.slots.iter().enumerate().skip(from);
+        behind.filter_map(|(at, entry)| entry.as_ref().map(|e| (at, &e.key, &e.value))).next()
+    }
+
+    /// Drops all entries; loops and walks find nothing more.
+    pub fn clear(&mut self) {
+        let next_robust = self.next_robust;
+        *self = Self { next_robust, ..Self::new() };
+    }
+
+    fn bucket_of(hash: u32, bits: u32) -> usize {
+        let spread = u64::from(hash).wrapping_mul(11_400_714_819_323_198_485);
+        (spread & ((1_u64 << bits) - 1)) as usize
+    }
+
+    fn entry(&self, at: usize) -> Option<&Entry<K, V>> {
+        self.slots.get(at).and_then(Option::as_ref)
+    }
+
+    /// The bucket of the entry in a slot.
+    fn bucket_at(&self, at: usize) -> Option<usize> {
+        self.entry(at).map(|entry| at - entry.distance)
+    }
+
+    /// The first slot behind the entries of a bucket, one of which is at `at`.
+    fn end_of_cluster_at(&self, at: usize) -> usize {
+        let bucket = self.bucket_at(at);
+        let mut end = at;
+        while bucket.is_some() && self.bucket_at(end) == bucket {
+            end += 1;
+        }
+        end
+    }
+
+    /// The first slot behind the entries of `bucket` and of those in front of it that stand there.
+    fn end_of_cluster(&self, bucket: usize) -> usize {
+        let mut end = bucket;
+        while self.bucket_at(end).is_some_and(|of| of <= bucket) {
+            end += 1;
+        }
+        end
+    }
+
+    /// The first slot of the bucket whose entry is at `at`.
+    fn head_of_cluster_at(&self, at: usize) -> usize {
+        let bucket = self.bucket_at(at);
+        let mut head = at;
+        while head > 0 && bucket.is_some() && self.bucket_at(head - 1) == bucket {
+            head -= 1;
+        }
+        head
+    }
+
+    fn next_taken(&self, from: usize) -> usize {
+        (from..self.slots.len()).find(|at| self.entry(*at).is_some()).unwrap_or(self.slots.len())
+    }
+
+    fn size_up(&mut self) {
+        let before = self.slots.len();
+        self.bits += 1;
+        let capacity = (1_usize << self.bits) + self.bits as usize;
+        self.slots.resize_with(capacity, || None);
+        for walk in &mut self.robust {
+            if walk.next.is_some_and(|next| next >= before) {
+                walk.next = Some(capacity);
+            }
+        }
+        self.remap_end = Some(before);
+        self.remaps += 1;
+        (self.far_sum, self.far_samples) = (0, 0);
+    }
+
+    /// Puts an entry into a slot; the first of a bucket that stands there goes to the bucket's end, and so on. Returns the last slot
+    /// that changed.
+    fn insert_and_relocate(&mut self, mut entry: Entry<K, V>, mut at: usize) -> usize {
+        loop {
+            if at >= self.slots.len() {
+                self.size_up();
+            }
+            let end = self.end_of_cluster_at(at);
+            let Some(slot) = self.slots.get_mut(at) else { return at };
+            match slot.replace(entry) {
+                None => return at,
+                Some(mut displaced) => {
+                    displaced.distance += end - at;
+                    entry = displaced;
+                    at = end;
+                }
+            }
+        }
+    }
+
+    /// Takes the entry out of a slot; the last of the bucket behind takes its place, and so on. Returns the last slot that changed.
+    fn remove_and_relocate(&mut self, mut at: usize) -> (Option<Entry<K, V>>, usize) {
+        let removed = self.slots.get_mut(at).and_then(Option::take);
+        loop {
+            match self.entry(at + 1) {
+                Some(next) if next.distance > 0 => {}
+                _ => return (removed, at),
+            }
+            let last = self.end_of_cluster_at(at + 1) - 1;
+            let moved = self.slots.get_mut(last).and_then(Option::take).map(|mut entry| {
+                entry.distance -= last - at;
+                entry
+            });
+            if let Some(slot) = self.slots.get_mut(at) {
+                *slot = moved;
+            }
+            at = last;
+        }
+    }
+
+    /// Moves some of the entries that still stand where they stood when there were fewer buckets.
+    fn remap(&mut self) {
+        if self.is_walked() {
+            return;
+        }
+        let mut left = MOVED_AT_ONCE;
+        while left > 0
+            && let Some(at) = self.remap_end
+        {
+            if self.remap_at(at).is_some() {
+                left -= 1;
+            } else {
+                self.remap_end = at.checked_sub(1);
+            }
+        }
+        if self.remap_end.is_none() {
+            self.remaps = 0;
+        }
+    }
+
+    /// Moves the entry of a slot to where it belongs: to that slot, unless it is there already.
+    fn remap_at(&mut self, at: usize) -> Option<usize> {
+        let entry = self.entry(at)?;
+        let expected = Self::bucket_of(entry.hash, self.bits);
+        if at - entry.distance == expected {
+            return None;
+        }
+        let mut entry = self.remove_and_relocate(at).0?;
+        let to = self.end_of_cluster(expected);
+        entry.distance = to - expected;
+        self.insert_and_relocate(entry, to);
+        Some(to)
+    }
+
+    fn is_walked(&self) -> bool {
+        self.loops > 0 || !self.robust.is_empty()
+    }
+}
+
+impl<K: Clone + PartialEq, V> SlotDict<K, V> {
+    /// The value of a key. An entry that was not moved yet is moved, as Zeek does.
+    pub fn get(&mut self, hash: u64, key: &K) -> Option<&mut V> {
+        self.get_with(hash, |k| k == key)
+    }
+
+    /// The value of the key that `is` knows.
+    pub fn get_with(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&mut V> {
+        let at = self.find(hash as u32, &is).ok()?;
+        self.slots.get_mut(at)?.as_mut().map(|entry| &mut entry.value)
+    }
+
+    /// Inserts or replaces the value of a key; returns the value that it had.
+    pub fn insert(&mut self, hash: u64, key: K, value: V) -> Option<V> {
+        if self.slots.is_empty() {
+            self.slots.push(None);
+        }
+        let hash = hash as u32;
+        let before = match self.find(hash, &|k| *k == key) {
+            Ok(at) => {
+                let entry = self.slots.get_mut(at).and_then(Option::as_mut);
+                entry.map(|entry| core::mem::replace(&mut entry.value, value))
+            }
+            Err(at) => {
+                self.insert_new(hash, key, value, at);
+                None
+            }
+        };
+        if self.remap_end.is_some() {
+            self.remap();
+        }
+        before
+    }
+
+    fn insert_new(&mut self, hash: u32, key: K, value: V, at: usize) {
+        let bucket = Self::bucket_of(hash, self.bits);
+        let walked = (!self.robust.is_empty()).then(|| key.clone());
+        let last = self.insert_and_relocate(Entry { distance: at - bucket, hash, key, value }, at);
+        self.far_sum += (last - at) as u64;
+        self.far_samples += 1;
+        if self.remap_end.is_some_and(|end| at <= end && end < last) {
+            self.remap_end = Some(last);
+        }
+        if let Some(key) = walked {
+            self.adjust_on_insert(hash, &key, at, last);
+        }
+        self.len += 1;
+        let capacity = self.slots.len();
+        let most = if self.bits <= SMALL_BITS { capacity } else { capacity * LOAD_MAX / 100 };
+        let far = self.far_samples > FAR_SAMPLES && self.far_sum > self.far_samples * FAR;
+        if self.len > most || (far && self.len > LOAD_MIN * capacity / 100) {
+            self.size_up();
+        }
+    }
+
+    /// Removes an entry.
+    pub fn remove(&mut self, hash: u64, key: &K) -> Option<(K, V)> {
+        self.remove_with(hash, |k| k == key)
+    }
+
+    /// Removes the entry whose key `is` knows.
+    pub fn remove_with(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<(K, V)> {
+        let at = self.find(hash as u32, &is).ok()?;
+        let (entry, last) = self.remove_and_relocate(at);
+        let entry = entry?;
+        self.adjust_on_remove(&entry, at, last);
+        self.len -= 1;
+        Some((entry.key, entry.value))
+    }
+
+    /// The slot of an entry, or the slot where it would be inserted.
+    fn find(&mut self, hash: u32, is: &dyn Fn(&K) -> bool) -> Result<usize, usize> {
+        if self.slots.is_empty() {
+            return Err(0);
+        }
+        let insert_at =
+            match self.find_in(hash, is, Self::bucket_of(hash, self.bits), self.slots.len()) {
+                Ok(at) => return Ok(at),
+                Err(at) => at,
+            };
+        for back in 1..=self.remaps {
+            let Some(end) = self.remap_end else { break };
+            let bucket = Self::bucket_of(hash, self.bits.saturating_sub(back));
+            if bucket <= end
+                && let Ok(at) = self.find_in(hash, is, bucket, end + 1)
+            {
+                let moved = if self.is_walked() { None } else { self.remap_at(at) };
+                return Ok(moved.unwrap_or(at));
+            }
+        }
+        Err(insert_at)
+    }
+
+    fn find_in(
+        &self,
+        hash: u32,
+        is: &dyn Fn(&K) -> bool,
+        bucket: usize,
+        end: usize,
+    ) -> Result<usize, usize> {
+        let mut at = bucket;
+        while at < end
+            && let Some(entry) = self.entry(at)
+            && at - entry.distance <= bucket
+        {
+            if at - entry.distance == bucket && entry.hash == hash && is(&entry.key) {
+                return Ok(at);
+            }
+            at += 1;
+        }
+        Err(at)
+    }
+
+    /// Begins a walk that may be interrupted by any change, as the expiry of entries is. While it lasts, entries are not moved.
+    #[must_use]
+    pub fn begin_robust(&mut self) -> RobustWalk {
+        let id = self.next_robust;
+        self.next_robust += 1;
+        self.robust.push(Robust { id, next: None, inserted: Vec::new(), visited: Vec::new() });
+        RobustWalk(id)
+    }
+
+    /// The next key of a walk with its hash, as far as it is kept; `None` ends the walk. The entry may be gone when it is looked up.
+    pub fn next_robust(&mut self, walk: &RobustWalk) -> Option<(u32, K)> {
+        let index = self.robust.iter().position(|w| w.id == walk.0)?;
+        let mut state = self.robust.swap_remove(index);
+        let found = self.step(&mut state);
+        if found.is_some() {
+            self.robust.push(state);
+        }
+        found
+    }
+
+    /// Ends a walk early.
+    #[expect(clippy::needless_pass_by_value, reason = "the walk is over")]
+    pub fn end_robust(&mut self, walk: RobustWalk) {
+        self.robust.retain(|w| w.id != walk.0);
+    }
+
+    fn step(&self, state: &mut Robust<K>) -> Option<(u32, K)> {
+        if let Some(inserted) = state.inserted.pop() {
+            return Some(inserted);
+        }
+        let mut next = self.next_taken(state.next.unwrap_or(0));
+        while let Some(entry) = self.entry(next) {
+            let visited = state
+                .visited
+                .iter()
+                .position(|(hash, key)| *hash == entry.hash && *key == entry.key);
+            match visited {
+                None => {
+                    state.next = Some(self.next_taken(next + 1));
+                    return Some((entry.hash, entry.key.clone()));
+                }
+                Some(index) => {
+                    state.visited.remove(index);
+                    next = self.next_taken(next + 1);
+                }
+            }
+        }
+        None
+    }
+
+    fn adjust_on_insert(&mut self, hash: u32, key: &K, at: usize, last: usize) {
+        let mut walks = core::mem::take(&mut self.robust);
+        for walk in &mut walks {
+            walk.forget(hash, key);
+            let Some(next) = walk.next else { continue };
+            if at < next {
+                walk.inserted.push((hash, key.clone()));
+            }
+            if at < next && next <= last && self.entry(next).is_some() {
+                // An entry in front of the walk was pushed to its place.
+                let pushed = self.entry(self.end_of_cluster_at(next) - 1);
+                walk.visited.extend(pushed.map(|entry| (entry.hash, entry.key.clone())));
+            }
+        }
+        self.robust = walks;
+    }
+
+    fn adjust_on_remove(&mut self, removed: &Entry<K, V>, at: usize, last: usize) {
+        let mut walks = core::mem::take(&mut self.robust);
+        for walk in &mut walks {
+            walk.forget(removed.hash, &removed.key);
+            let Some(next) = walk.next else { continue };
+            if at < next && next <= last && next > 0 {
+                // An entry behind the walk came to stand in front of it.
+                let moved = self.entry(self.head_of_cluster_at(next - 1).max(at));
+                walk.inserted.extend(moved.map(|entry| (entry.hash, entry.key.clone())));
+            }
+            if self.entry(next).is_none() {
+                walk.next = Some(self.next_taken(next));
+            }
+        }
+        self.robust = walks;
+    }
+}
+
+impl<K: PartialEq> Robust<K> {
+    fn forget(&mut self, hash: u32, key: &K) {
+        let is = |(h, k): &(u32, K)| *h == hash && k == key;
+        self.inserted.retain(|entry| !is(entry));
+        self.visited.retain(|entry| !is(entry));
+    }
+}

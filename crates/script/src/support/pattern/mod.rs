@@ -1,0 +1,204 @@
+//! Zeek's regular expressions.
+//!
+//! [`Pattern`] is a value of the type `pattern`, [`PatternSet`] the keys of a `table[pattern]`. Patterns match bytes; `^` and
+//! `$` are symbols of their own in front of the first byte and behind the last one. Matching is a walk through a deterministic
+//! automaton whose states are built when a string first needs them.
+//!
+//! ```
+//! use gannet_script::support::pattern::{Modes, Pattern, PatternSet};
+//!
+//! let p = Pattern::new(b"fo+", Modes { ignore_case: true, single_line: false });
+//! assert!(p.errors().is_empty());
+//! assert_eq!(p.text(), b"(?i:^?(fo+)$?)"); // printed between slashes
+//! assert!(p.matches(b"FOO")); // p == "FOO"
+//! assert!(p.is_in(b"a fool")); // p in "a fool"
+//! assert_eq!(p.longest_prefix(b"fooo!", true, true), Some(4));
+//!
+//! let comma = Pattern::new(b",", Modes::default());
+//! assert_eq!(comma.split(b"a,b", false, 0), [b"a", b"b"]); // split_string
+//! assert_eq!(comma.replace(b"a,b", b"; ", true), b"a; b"); // gsub
+//!
+//! let both = p.or(&comma); // p | comma
+//! assert_eq!(both.text(), b"^?(((?i:^?(fo+)$?))|(^?(,)$?))$?");
+//!
+//! let set = PatternSet::new([p.text(), comma.text()]);
+//! assert_eq!(set.matching(b","), [1]); // t[","] of a table[pattern]
+//! ```
+
+mod dfa;
+mod nfa;
+mod parse;
+mod search;
+mod set;
+
+use std::fmt;
+
+use dfa::Dfa;
+use parse::Parser;
+
+pub use search::escape;
+pub use set::{PatternSet, Stream};
+
+/// The flags behind a pattern: `/…/i`, `/…/s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// `i`: letters match in both cases.
+    pub ignore_case: bool,
+    /// `s`: `.` matches also newlines.
+    pub single_line: bool,
+}
+
+/// A value of the type `pattern`.
+pub struct Pattern {
+    exact_text: Box<[u8]>,
+    anywhere_text: Box<[u8]>,
+    /// The matchers; `None` where the text is no pattern.
+    matchers: Option<Box<Matchers>>,
+    errors: Vec<Vec<u8>>,
+}
+
+struct Matchers {
+    exact: Dfa,
+    anywhere: Dfa,
+}
+
+impl Pattern {
+    /// A pattern as it is written between slashes.
+    ///
+    /// It exists also if `body` is none: then [`errors`](Self::errors) has Zeek's messages, and it behaves as Zeek's patterns do
+    /// that did not compile: it matches the empty string, and is in every one.
+    #[must_use]
+    pub fn new(body: &[u8], modes: Modes) -> Self {
+        let body = until_nul(body);
+        let mut exact = [b"^?(", body, b")$?"].concat();
+        let mut anywhere = [b"^?(.|\\n)*(", body, b")"].concat();
+        if modes.ignore_case {
+            exact = [b"(?i:", exact.as_slice(), b")"].concat();
+            anywhere = [b"(?i:", anywhere.as_slice(), b")"].concat();
+        }
+        if modes.single_line {
+            exact = [b"(?s:", exact.as_slice(), b")"].concat();
+            anywhere = [b"(?s:", anywhere.as_slice(), b")"].concat();
+        }
+        Self::from_texts(&exact, &anywhere)
+    }
+
+    /// A pattern from the two texts of another, as the key of a table holds them.
+    #[must_use]
+    pub fn from_texts(exact: &[u8], anywhere: &[u8]) -> Self {
+        let (exact_text, anywhere_text) = (until_nul(exact), until_nul(anywhere));
+        let mut errors = Vec::new();
+        let matchers = compile(anywhere_text, &mut errors)
+            .and_then(|anywhere| compile(exact_text, &mut errors).map(|exact| (exact, anywhere)))
+            .map(|(exact, anywhere)| Box::new(Matchers { exact, anywhere }));
+        Pattern {
+            exact_text: exact_text.into(),
+            anywhere_text: anywhere_text.into(),
+            matchers,
+            errors,
+        }
+    }
+
+    /// What Zeek prints between slashes; the text that `==` compares, and the first part of a key.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.exact_text
+    }
+
+    /// The second part of a key: the text that is searched with.
+    #[must_use]
+    pub fn anywhere_text(&self) -> &[u8] {
+        &self.anywhere_text
+    }
+
+    /// What was wrong with the text: Zeek's messages, in order. Some of them leave a pattern that works.
+    #[must_use]
+    pub fn errors(&self) -> &[Vec<u8>] {
+        &self.errors
+    }
+
+    /// Whether the text is a pattern.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.matchers.is_some()
+    }
+
+    /// `self & other`: a match of `self` and then one of `other`.
+    #[must_use]
+    pub fn then(&self, other: &Pattern) -> Pattern {
+        self.merge(b"", other)
+    }
+
+    /// `self | other`.
+    #[must_use]
+    pub fn or(&self, other: &Pattern) -> Pattern {
+        self.merge(b"|", other)
+    }
+
+    fn merge(&self, operator: &[u8], other: &Pattern) -> Pattern {
+        let body = [b"(", self.text(), b")", operator, b"(", other.text(), b")"].concat();
+        Pattern::new(&body, Modes::default())
+    }
+
+    /// What a pattern variable holds after `self += added`.
+    #[must_use]
+    pub fn plus(&self, added: &Pattern) -> Pattern {
+        // Zeek puts what is added in front.
+        let two = |first: [&[u8]; 3], second: [&[u8]; 3]| {
+            [b"(", first.concat().as_slice(), b")|(", second.concat().as_slice(), b")"].concat()
+        };
+        let (first, second) = (added.text(), self.text());
+        let exact = two([b"^?(", first, b")$?"], [b"^?(", second, b")$?"]);
+        let anywhere = two([b"^?(.|\\n)*(", first, b")"], [b"^?(.|\\n)*(", second, b")"]);
+        Pattern::from_texts(&exact, &anywhere)
+    }
+
+    /// States of the automata that are built at the moment, and about how many bytes they take.
+    #[must_use]
+    pub fn stats(&self) -> PatternStats {
+        let mut stats = PatternStats::default();
+        for dfa in self.matchers.iter().flat_map(|m| [&m.exact, &m.anywhere]) {
+            let (states, nfa_states, bytes) = dfa.stats();
+            stats.dfa_states += states;
+            stats.nfa_states += nfa_states;
+            stats.bytes += bytes;
+        }
+        stats
+    }
+}
+
+/// The size of automata.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PatternStats {
+    /// Deterministic states that are built.
+    pub dfa_states: usize,
+    /// States of the automaton that they are built from.
+    pub nfa_states: usize,
+    /// Memory, about.
+    pub bytes: usize,
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}/", self.text().escape_ascii())
+    }
+}
+
+/// Texts end at the first NUL byte.
+fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|b| *b == 0).next().unwrap_or_default()
+}
+
+fn compile(text: &[u8], errors: &mut Vec<Vec<u8>>) -> Option<Dfa> {
+    let mut parser = Parser::default();
+    let parsed = parser.parse(text);
+    errors.append(&mut parser.errors);
+    let accepted = parsed.ok().and_then(|whole| parser.nfa.accept(whole, 0).ok());
+    if accepted.is_none() {
+        errors.push([b"error compiling pattern /", text, b"/"].concat());
+    }
+    accepted.map(|whole| Dfa::new(parser.nfa, whole.start()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! What patterns are asked.
+
+use super::Pattern;
+
+impl Pattern {
+    /// `pattern == string`: whether all of `string` matches.
+    #[must_use]
+    pub fn matches(&self, string: &[u8]) -> bool {
+        let Some(matchers) = &self.matchers else { return string.is_empty() };
+        matchers.exact.walk(|walk| {
+            walk.begin();
+            for byte in string {
+                if walk.is_dead() {
+                    return false;
+                }
+                walk.byte(*byte);
+            }
+            walk.end();
+            walk.accepts()
+        })
+    }
+
+    /// `pattern in string`: whether a part of `string` matches.
+    ///
+    /// An empty string only has a match where the pattern asks for its end: `/$/`, but not `/a*/`.
+    #[must_use]
+    pub fn is_in(&self, string: &[u8]) -> bool {
+        let Some(matchers) = &self.matchers else { return true };
+        matchers.anywhere.walk(|walk| {
+            walk.begin();
+            for byte in string {
+                if walk.is_dead() {
+                    return false;
+                }
+                walk.byte(*byte);
+                if walk.accepts() {
+                    return true;
+                }
+            }
+            walk.end();
+            walk.accepts()
+        })
+    }
+
+    /// The length of the longest match that begins with the first byte; `begin` and `end` say whether `^` and `$` match at the
+    /// ends of `string`.
+    #[must_use]
+    pub fn longest_prefix(&self, string: &[u8], begin: bool, end: bool) -> Option<usize> {
+        let Some(matchers) = &self.matchers else { return Some(0) };
+        matchers.exact.walk(|walk| {
+            if begin {
+                walk.begin();
+            }
+            let mut longest = walk.accepts().then_some(0);
+            for (at, byte) in string.iter().enumerate() {
+                walk.byte(*byte);
+                if walk.is_dead() {
+                    return longest;
+                }
+                if walk.accepts() {
+                    longest = Some(at + 1);
+                }
+            }
+            if end {
+                walk.end();
+                if walk.accepts() {
+                    return Some(string.len());
+                }
+            }
+            longest
+        })
+    }
+
+    /// Longest matches from left to right that do not overlap (`find_all`, `find_all_ordered`); `^` matches in front of each byte.
+    #[must_use]
+    pub fn find_all<'s>(&self, string: &'s [u8]) -> Vec<&'s [u8]> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while at < string.len() {
+            match self.longest_prefix(&string[at..], true, true) {
+                Some(len) => {
+                    found.push(&string[at..at + len]);
+                    // Behind an empty match the search goes on with the next byte.
+                    at += len.max(1);
+                }
+                None => at += 1,
+            }
+        }
+        found
+    }
+
+    /// The first match at `offset` or behind it (`find_first`).
+    #[must_use]
+    pub fn find_first<'s>(&self, string: &'s [u8], offset: u64) -> Option<&'s [u8]> {
+        let offset = usize::try_from(offset).ok()?;
+        (offset..string.len()).find_map(|at| self.at(string, at))
+    }
+
+    /// The match that begins last, at `offset` or behind it (`find_last`).
+    #[must_use]
+    pub fn find_last<'s>(&self, string: &'s [u8], offset: u64) -> Option<&'s [u8]> {
+        let offset = usize::try_from(offset).ok()?;
+        (offset..string.len()).rev().find_map(|at| self.at(string, at))
+    }
+
+    fn at<'s>(&self, string: &'s [u8], at: usize) -> Option<&'s [u8]> {
+        let len = self.longest_prefix(&string[at..], true, true)?;
+        Some(&string[at..at + len])
+    }
+
+    /// The parts between matches that are not empty, and with `separators` also the matches: `split_string` (no maximum: 0),
+    /// `split_string1` (1), `split_string_all` (`separators`), `split_string_n`.
+    #[must_use]
+    pub fn split<'s>(&self, string: &'s [u8], separators: bool, max: u64) -> Vec<&'s [u8]> {
+        let mut parts = Vec::new();
+        let mut rest = string;
+        let (mut begin, mut count) = (true, 0);
+        loop {
+            let found =
+                if max != 0 && count >= max { None } else { self.next_match(rest, &mut begin) };
+            let Some((at, len)) = found else {
+                parts.push(rest);
+                return parts;
+            };
+            parts.push(&rest[..at]);
+            if separators {
+                parts.push(&rest[at..at + len]);
+            }
+            count += 1;
+            rest = &rest[at + len..];
+        }
+    }
+
+    /// `sub`, or with `all` `gsub`: matches that are not empty are replaced.
+    #[must_use]
+    pub fn replace(&self, string: &[u8], by: &[u8], all: bool) -> Vec<u8> {
+        let mut result = Vec::with_capacity(string.len());
+        let mut rest = string;
+        let mut begin = true;
+        while let Some((at, len)) = self.next_match(rest, &mut begin) {
+            result.extend_from_slice(&rest[..at]);
+            result.extend_from_slice(by);
+            rest = &rest[at + len..];
+            if !all {
+                break;
+            }
+        }
+        result.extend_from_slice(rest);
+        result
+    }
+
+    /// The next match that is not empty: its offset and length. `^` matches until a byte was passed over (`begin`).
+    fn next_match(&self, string: &[u8], begin: &mut bool) -> Option<(usize, usize)> {
+        (0..string.len()).find_map(|at| match self.longest_prefix(&string[at..], *begin, true) {
+            Some(len) if len > 0 => Some((at, len)),
+            _ => {
+                *begin = false;
+                None
+            }
+        })
+    }
+}
+
+/// `convert_for_pattern`: `string` with a backslash in front of what has a meaning in patterns.
+#[must_use]
+pub fn escape(string: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(string.len());
+    for byte in string {
+        // The end of a C string counts among the characters that are looked for.
+        if b"^$-:\"\\/|*+?.(){}[]\0".contains(byte) {
+            escaped.push(b'\\');
+        }
+        if *byte == 0 {
+            break;
+        }
+        escaped.push(*byte);
+    }
+    escaped
+}

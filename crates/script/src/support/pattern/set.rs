@@ -1,0 +1,156 @@
+//! Several patterns matched at once.
+
+use super::dfa::{Dfa, Position, Walk};
+use super::nfa::{BEGIN, Fragment};
+use super::parse::Parser;
+use super::{PatternStats, until_nul};
+
+/// The patterns of a `table[pattern]` or of a group of signatures in one automaton.
+#[derive(Debug)]
+pub struct PatternSet {
+    dfa: Option<Dfa>,
+    errors: Vec<Vec<u8>>,
+}
+
+impl PatternSet {
+    /// A set of the texts of patterns ([`Pattern::text`](super::Pattern::text)), which are numbered from 0 on.
+    ///
+    /// A text that is no pattern is left out and reported in [`errors`](Self::errors).
+    #[must_use]
+    pub fn new<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Self {
+        let mut parser = Parser::default();
+        let mut whole: Option<Fragment> = None;
+        let mut errors = Vec::new();
+        for (number, text) in texts.into_iter().enumerate() {
+            let text = until_nul(text.as_ref());
+            let parsed = parser.parse(text).ok();
+            let parsed = parsed.and_then(|one| parser.nfa.accept(one, number as u32).ok());
+            let joined = match (whole, parsed) {
+                (Some(whole), Some(one)) => parser.nfa.alternate(whole, one).ok(),
+                (None, one) => one,
+                (whole, None) => whole,
+            };
+            errors.append(&mut parser.errors);
+            if parsed.is_none() || joined.is_none() {
+                errors.push([b"error compiling pattern /", text, b"/"].concat());
+            }
+            whole = joined.or(whole);
+        }
+        // The begin of a string may always be passed over.
+        let begin = parser.nfa.symbol(BEGIN).and_then(|begin| parser.nfa.optional(begin)).ok();
+        let dfa = whole.zip(begin).map(|(whole, begin)| {
+            let start = parser.nfa.concatenate(begin, whole).start();
+            Dfa::new(parser.nfa, start)
+        });
+        PatternSet { dfa, errors }
+    }
+
+    /// Zeek's messages about texts that are no patterns.
+    #[must_use]
+    pub fn errors(&self) -> &[Vec<u8>] {
+        &self.errors
+    }
+
+    /// The numbers of the patterns that match all of `string`, ascending.
+    #[must_use]
+    pub fn matching(&self, string: &[u8]) -> Vec<u32> {
+        self.on_match(string, |walk| walk.accepted().to_vec()).unwrap_or_default()
+    }
+
+    /// Whether any pattern matches all of `string`: `string in t`.
+    #[must_use]
+    pub fn matches(&self, string: &[u8]) -> bool {
+        self.on_match(string, |walk| walk.accepts()).unwrap_or(false)
+    }
+
+    fn on_match<R>(&self, string: &[u8], f: impl FnOnce(&mut Walk<'_>) -> R) -> Option<R> {
+        self.dfa.as_ref()?.walk(|walk| {
+            walk.begin();
+            for byte in string {
+                if walk.is_dead() {
+                    return None;
+                }
+                walk.byte(*byte);
+            }
+            walk.end();
+            Some(f(walk))
+        })
+    }
+
+    /// Begins to match a stream that arrives in pieces, as signatures do.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        Stream { position: None, fed: 0, matches: Vec::new() }
+    }
+
+    /// Adds a piece of a stream; `begin`: it is the first, `end`: it is the last. Returns whether a pattern matched that had not
+    /// matched before.
+    pub fn feed(&self, stream: &mut Stream, piece: &[u8], begin: bool, end: bool) -> bool {
+        let Some(dfa) = &self.dfa else { return false };
+        let before = stream.matches.len();
+        let mut position = stream.position.take().unwrap_or_else(|| dfa.begin());
+        let Stream { fed, matches, .. } = stream;
+        dfa.resume(&mut position, |walk| {
+            let mut note = |walk: &Walk<'_>, at: u64| {
+                for number in walk.accepted() {
+                    if !matches.iter().any(|(known, _)| known == number) {
+                        matches.push((*number, at));
+                    }
+                }
+            };
+            if *fed == 0 && walk.accepts() {
+                note(walk, 0);
+            }
+            if begin {
+                walk.begin();
+                note(walk, *fed);
+            }
+            for byte in piece {
+                if walk.is_dead() {
+                    break;
+                }
+                walk.byte(*byte);
+                *fed += 1;
+                if walk.accepts() {
+                    note(walk, *fed);
+                }
+            }
+            if end && !walk.is_dead() {
+                walk.end();
+                note(walk, *fed);
+            }
+        });
+        stream.position = Some(position);
+        stream.matches.len() > before
+    }
+
+    /// The size of the automaton.
+    #[must_use]
+    pub fn stats(&self) -> PatternStats {
+        let (dfa_states, nfa_states, bytes) = self.dfa.as_ref().map(Dfa::stats).unwrap_or_default();
+        PatternStats { dfa_states, nfa_states, bytes }
+    }
+}
+
+/// A stream that a [`PatternSet`] is matched against.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    position: Option<Position>,
+    fed: u64,
+    matches: Vec<(u32, u64)>,
+}
+
+impl Stream {
+    /// The patterns that matched so far, in the order in which they did, each with the number of bytes up to the end of its first
+    /// match.
+    #[must_use]
+    pub fn matches(&self) -> &[(u32, u64)] {
+        &self.matches
+    }
+
+    /// Starts over, keeping what matched.
+    pub fn restart(&mut self) {
+        self.position = None;
+        self.fed = 0;
+    }
+}

@@ -1,0 +1,258 @@
+//! The text of values: what `print`, `cat` and messages show.
+
+use super::{Value, table::parts};
+use crate::ast::Function;
+use crate::describe as text;
+use crate::literal::Protocol;
+use crate::program::Program;
+use crate::types::Type;
+
+/// How deep nested values are written; what is deeper is `…`.
+const MAX_DEPTH: usize = 1_000;
+
+/// How a text is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// As `print` writes to files: no indentation, bytes that are not printable as `\xNN`.
+    Print,
+    /// As `cat` and `%s` do: nested lines get a tab per level, bytes as they are.
+    Cat,
+    /// On one line, without line ends: in messages and call stacks.
+    Short,
+    /// As `Print`, bytes as they are.
+    Raw,
+}
+
+/// The text of `value`.
+#[must_use]
+pub fn describe(program: &Program, value: &Value, form: Form) -> Vec<u8> {
+    let mut writer = Writer { program, form, out: Vec::new(), indent: 0, open: Vec::new() };
+    writer.value(value);
+    writer.out
+}
+
+/// The text of `value` as `cat` gives it.
+#[must_use]
+pub fn cat(program: &Program, value: &Value) -> Vec<u8> {
+    describe(program, value, Form::Cat)
+}
+
+/// The text of a port.
+#[must_use]
+pub fn port(port: crate::literal::Port) -> String {
+    let protocol = match port.protocol {
+        Protocol::Tcp => "tcp",
+        Protocol::Udp => "udp",
+        Protocol::Icmp => "icmp",
+        Protocol::Unknown => "unknown",
+    };
+    format!("{}/{protocol}", port.number)
+}
+
+/// The text of a network.
+#[must_use]
+pub fn subnet(net: crate::literal::Subnet) -> String {
+    let four = net.prefix.starts_with(&super::V4_PREFIX) && net.width >= 96;
+    let width = if four { net.width - 96 } else { net.width };
+    format!("{}/{width}", text::address(net.prefix))
+}
+
+/// The name of an enum value; `<undefined>` where it has none.
+#[must_use]
+pub fn enum_name(program: &Program, ty: crate::ids::TypeId, value: i64) -> String {
+    program
+        .types
+        .enumeration(ty)
+        .and_then(|values| values.name(value))
+        .map_or("<undefined>", |name| program.name(name))
+        .to_owned()
+}
+
+/// Bytes that are not printable ASCII as `\xNN`.
+pub fn escape_into(out: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        match byte {
+            b' '..=b'~' => out.push(*byte),
+            _ => out.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
+        }
+    }
+}
+
+struct Writer<'p> {
+    program: &'p Program,
+    form: Form,
+    out: Vec<u8>,
+    indent: usize,
+    /// Objects that are being written, to end cycles.
+    open: Vec<usize>,
+}
+
+impl Writer<'_> {
+    fn add(&mut self, text: impl AsRef<[u8]>) {
+        self.out.extend_from_slice(text.as_ref());
+    }
+
+    fn line(&mut self) {
+        match self.form {
+            Form::Short => (),
+            Form::Print | Form::Raw => self.out.push(b'\n'),
+            Form::Cat => {
+                self.out.push(b'\n');
+                self.out.extend(std::iter::repeat_n(b'\t', self.indent));
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Unset => self.add("<uninitialized>"),
+            Value::Bool(value) => self.add(if *value { "T" } else { "F" }),
+            Value::Int(value) => self.add(value.to_string()),
+            Value::Count(value) => self.add(value.to_string()),
+            Value::Double(value) | Value::Time(value) => self.add(text::double(*value)),
+            Value::Interval(value) => self.add(text::interval(*value)),
+            Value::Enum(ty, value) => {
+                let name = enum_name(self.program, *ty, *value);
+                self.add(name);
+            }
+            Value::Port(value) => self.add(port(*value)),
+            Value::Addr4(bytes) => self.add(std::net::Ipv4Addr::from(*bytes).to_string()),
+            Value::Addr6(bytes) => self.add(text::address(**bytes)),
+            Value::Net4(..) | Value::Net6(_) => {
+                if let Some(net) = value.as_subnet() {
+                    self.add(subnet(net));
+                }
+            }
+            Value::Short(_) | Value::Long(_) => {
+                let bytes = value.str_bytes();
+                if self.form == Form::Print {
+                    escape_into(&mut self.out, bytes);
+                } else {
+                    self.add(bytes);
+                }
+            }
+            Value::Pattern(pattern) => {
+                self.add("/");
+                self.add(pattern.text());
+                self.add("/");
+            }
+            Value::List(list) => {
+                for (index, item) in list.items.iter().enumerate() {
+                    if index > 0 {
+                        self.add(", ");
+                    }
+                    self.value(item);
+                }
+            }
+            Value::Func(func) => {
+                if let Some(function) = self.program.functions.find(func.func) {
+                    self.function(function);
+                }
+            }
+            Value::File(file) => self.add(format!("file \"{}\" of string", file.name)),
+            Value::Opaque(opaque) => {
+                let ty = match self.program.types.get(opaque.ty) {
+                    Type::Opaque(name) => self.program.name(*name).to_owned(),
+                    _ => String::new(),
+                };
+                self.add(format!("<opaque of {ty}>"));
+            }
+            Value::Type(ty) => self.add(text::type_text(self.program, *ty)),
+            Value::Iter(_) => (),
+            Value::Record(_) | Value::Table(_) | Value::Vector(_) => self.aggregate(value),
+        }
+    }
+
+    fn aggregate(&mut self, value: &Value) {
+        let address = value.address().unwrap_or(0);
+        if self.open.contains(&address) {
+            self.add("<cycle>");
+            return;
+        }
+        if self.open.len() > MAX_DEPTH {
+            self.add("...");
+            return;
+        }
+        self.open.push(address);
+        match value {
+            Value::Record(record) => self.record(record),
+            Value::Table(table) => self.table(table),
+            Value::Vector(vector) => {
+                self.add("[");
+                for (index, item) in vector.items().iter().enumerate() {
+                    if index > 0 {
+                        self.add(", ");
+                    }
+                    if item.is_set() {
+                        self.value(item);
+                    }
+                }
+                self.add("]");
+            }
+            _ => (),
+        }
+        self.open.pop();
+    }
+
+    fn record(&mut self, record: &super::Record) {
+        self.add("[");
+        let fields = record.fields();
+        let program = self.program;
+        let types = program.types.record(record.ty()).map_or(&[][..], |ty| &ty.fields);
+        for (index, field) in types.iter().enumerate() {
+            if index > 0 {
+                self.add(", ");
+            }
+            self.add(program.name(field.name));
+            self.add("=");
+            match fields.get(index) {
+                Some(value) => self.value(value),
+                None => self.add("<uninitialized>"),
+            }
+        }
+        self.add("]");
+    }
+
+    fn table(&mut self, table: &super::Table) {
+        self.add("{");
+        self.indent += 1;
+        self.line();
+        let is_set = self.program.types.is_set(table.ty());
+        let entries = table.entries();
+        for (index, (key, value)) in entries.iter().enumerate() {
+            if index > 0 {
+                self.add(",");
+                if self.form == Form::Short {
+                    self.add(" ");
+                }
+                self.line();
+            }
+            let brackets = !is_set || parts(key).len() != 1;
+            if brackets {
+                self.add("[");
+            }
+            self.value(key);
+            if brackets {
+                self.add("]");
+            }
+            if !is_set {
+                self.add(" = ");
+                self.value(value);
+            }
+        }
+        self.indent -= 1;
+        self.line();
+        self.add("}");
+    }
+
+    fn function(&mut self, function: &Function) {
+        let program = self.program;
+        self.add(program.name(function.name));
+        for body in &function.bodies {
+            self.line();
+            let style =
+                if self.form == Form::Short { text::Style::SHORT } else { text::Style::LONG };
+            self.add(text::body(program, *body, style));
+        }
+    }
+}

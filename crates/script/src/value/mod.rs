@@ -1,0 +1,458 @@
+//! Values: what scripts compute with.
+//!
+//! A [`Value`] is a cell of 16 bytes. Numbers, times, ports, enums, short strings and version 4 addresses are in the cell itself; everything
+//! else is behind one counted pointer. Each value knows its type, so that `any` needs no wrapper.
+//!
+//! | module | duty |
+//! |---|---|
+//! | [`table`] | tables and sets |
+//! | [`object`] | records, vectors, functions, files, opaque values |
+//! | [`equal`] | equality, order, hashes |
+//! | [`describe`] | the text that `print` and `cat` show |
+
+pub mod describe;
+pub mod equal;
+pub mod object;
+pub mod order;
+pub mod table;
+
+use std::fmt;
+use std::rc::Rc;
+
+use crate::ids::TypeId;
+use crate::literal::{Literal, Port, Protocol, Subnet};
+use crate::support::pattern::Pattern;
+
+pub use object::{FileValue, FuncValue, List, OpaqueValue, Record, Vector};
+pub use table::Table;
+
+/// The longest string that is in the cell itself.
+pub const SHORT: usize = 14;
+
+/// A string of up to [`SHORT`] bytes.
+#[derive(Clone, Copy)]
+pub struct ShortStr {
+    len: u8,
+    bytes: [u8; SHORT],
+}
+
+impl ShortStr {
+    fn new(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; SHORT];
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        Some(Self { len: u8::try_from(text.len()).ok()?, bytes })
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
+/// A value, or none ([`Value::Unset`]).
+#[derive(Clone, Default)]
+#[repr(u8)]
+pub enum Value {
+    /// No value: a field that is not set, a hole of a vector, a local before its first assignment, the result of a function without one.
+    #[default]
+    Unset,
+    /// `bool`.
+    Bool(bool),
+    /// `int`.
+    Int(i64),
+    /// `count`.
+    Count(u64),
+    /// `double`.
+    Double(f64),
+    /// `time`.
+    Time(f64),
+    /// `interval`.
+    Interval(f64),
+    /// A value of the enum type.
+    Enum(TypeId, i64),
+    /// `port`.
+    Port(Port),
+    /// A version 4 address.
+    Addr4([u8; 4]),
+    /// Any other address.
+    Addr6(Rc<[u8; 16]>),
+    /// A version 4 network and its width (0 to 32).
+    Net4([u8; 4], u8),
+    /// Any other network.
+    Net6(Rc<Subnet>),
+    /// A string that fits into the cell.
+    Short(ShortStr),
+    /// Any other string.
+    Long(Rc<Vec<u8>>),
+    /// `pattern`.
+    Pattern(Rc<Pattern>),
+    /// A record.
+    Record(Rc<Record>),
+    /// A table or set.
+    Table(Rc<Table>),
+    /// A vector.
+    Vector(Rc<Vector>),
+    /// Several values in order: a key of several parts.
+    List(Rc<List>),
+    /// A function, event or hook.
+    Func(Rc<FuncValue>),
+    /// A file.
+    File(Rc<FileValue>),
+    /// A value of an opaque type.
+    Opaque(Rc<OpaqueValue>),
+    /// A type.
+    Type(TypeId),
+    /// The state of a loop; scripts never see it.
+    Iter(Rc<object::Iter>),
+}
+
+const _: () = assert!(size_of::<Value>() == 16);
+
+/// The prefix of a version 4 address that is written as one of version 6.
+pub const V4_PREFIX: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+impl Value {
+    /// A string.
+    #[must_use]
+    pub fn string(text: impl AsRef<[u8]>) -> Self {
+        let text = text.as_ref();
+        ShortStr::new(text).map_or_else(|| Self::Long(Rc::new(text.to_vec())), Self::Short)
+    }
+
+    /// A string, its buffer taken over where it is long.
+    #[must_use]
+    pub fn string_owned(text: Vec<u8>) -> Self {
+        if text.len() <= SHORT { Self::string(&text) } else { Self::Long(Rc::new(text)) }
+    }
+
+    /// An address in network order; version 4 as `::ffff:a.b.c.d`.
+    #[must_use]
+    pub fn addr(bytes: [u8; 16]) -> Self {
+        match bytes {
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d] => Self::Addr4([a, b, c, d]),
+            _ => Self::Addr6(Rc::new(bytes)),
+        }
+    }
+
+    /// A network; host bits are cleared.
+    #[must_use]
+    pub fn subnet(prefix: [u8; 16], width: u8) -> Self {
+        let width = width.min(128);
+        let prefix = mask(prefix, width);
+        if width >= 96 && prefix.starts_with(&V4_PREFIX) {
+            let [.., a, b, c, d] = prefix;
+            Self::Net4([a, b, c, d], width - 96)
+        } else {
+            Self::Net6(Rc::new(Subnet { prefix, width }))
+        }
+    }
+
+    /// The value of a literal other than a pattern; `ty` is the type of its expression.
+    #[must_use]
+    pub fn literal(literal: &Literal, ty: TypeId) -> Self {
+        match literal {
+            Literal::Bool(value) => Self::Bool(*value),
+            Literal::Int(value) => Self::Int(*value),
+            Literal::Count(value) => Self::Count(*value),
+            Literal::Double(value) => Self::Double(*value),
+            Literal::Time(value) => Self::Time(*value),
+            Literal::Interval(value) => Self::Interval(*value),
+            Literal::String(text) => Self::string(text),
+            Literal::Addr(bytes) => Self::addr(*bytes),
+            Literal::Subnet(net) => Self::subnet(net.prefix, net.width),
+            Literal::Port(port) => Self::Port(*port),
+            Literal::Enum(value) => Self::Enum(ty, *value),
+            Literal::Pattern(source) => Self::Pattern(Rc::new(object::pattern_of(source))),
+        }
+    }
+
+    /// The literal of an atomic value.
+    #[must_use]
+    pub fn to_literal(&self) -> Option<Literal> {
+        Some(match self {
+            Self::Bool(value) => Literal::Bool(*value),
+            Self::Int(value) => Literal::Int(*value),
+            Self::Count(value) => Literal::Count(*value),
+            Self::Double(value) => Literal::Double(*value),
+            Self::Time(value) => Literal::Time(*value),
+            Self::Interval(value) => Literal::Interval(*value),
+            Self::Enum(_, value) => Literal::Enum(*value),
+            Self::Port(port) => Literal::Port(*port),
+            Self::Addr4(_) | Self::Addr6(_) => Literal::Addr(self.addr_bytes()?),
+            Self::Net4(..) | Self::Net6(_) => Literal::Subnet(self.as_subnet()?),
+            Self::Short(_) | Self::Long(_) => Literal::String(self.bytes()?.into()),
+            _ => return None,
+        })
+    }
+
+    /// Whether there is a value.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        !matches!(self, Self::Unset)
+    }
+
+    /// The bytes of a string.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Short(text) => Some(text.bytes()),
+            Self::Long(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a string; none for other values.
+    #[must_use]
+    pub fn str_bytes(&self) -> &[u8] {
+        self.bytes().unwrap_or(&[])
+    }
+
+    /// The text of a string, invalid UTF-8 replaced.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(self.str_bytes()).into_owned()
+    }
+
+    /// A bool; false for other values.
+    #[must_use]
+    pub fn truth(&self) -> bool {
+        matches!(self, Self::Bool(true))
+    }
+
+    /// A number as one without sign.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Count(value) => *value,
+            Self::Int(value) | Self::Enum(_, value) => *value as u64,
+            Self::Bool(value) => u64::from(*value),
+            Self::Double(value) | Self::Time(value) | Self::Interval(value) => *value as u64,
+            Self::Port(port) => u64::from(port.number),
+            _ => 0,
+        }
+    }
+
+    /// A number as one with sign.
+    #[must_use]
+    pub fn int(&self) -> i64 {
+        match self {
+            Self::Double(value) | Self::Time(value) | Self::Interval(value) => *value as i64,
+            Self::Int(value) | Self::Enum(_, value) => *value,
+            other => other.count() as i64,
+        }
+    }
+
+    /// A number, time or interval as a double.
+    #[must_use]
+    pub fn double(&self) -> f64 {
+        match self {
+            Self::Double(value) | Self::Time(value) | Self::Interval(value) => *value,
+            Self::Int(value) | Self::Enum(_, value) => *value as f64,
+            other => other.count() as f64,
+        }
+    }
+
+    /// An address in network order.
+    #[must_use]
+    pub fn addr_bytes(&self) -> Option<[u8; 16]> {
+        match self {
+            Self::Addr4(bytes) => Some(v4(*bytes)),
+            Self::Addr6(bytes) => Some(**bytes),
+            _ => None,
+        }
+    }
+
+    /// A network, its width in 128 bits.
+    #[must_use]
+    pub fn as_subnet(&self) -> Option<Subnet> {
+        match self {
+            Self::Net4(prefix, width) => Some(Subnet { prefix: v4(*prefix), width: width + 96 }),
+            Self::Net6(net) => Some(**net),
+            _ => None,
+        }
+    }
+
+    /// A port; `0/unknown` for other values.
+    #[must_use]
+    pub fn as_port(&self) -> Port {
+        match self {
+            Self::Port(port) => *port,
+            _ => Port { number: 0, protocol: Protocol::Unknown },
+        }
+    }
+
+    /// The record that this is.
+    #[must_use]
+    pub fn record(&self) -> Option<&Rc<Record>> {
+        match self {
+            Self::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// The table or set that this is.
+    #[must_use]
+    pub fn table(&self) -> Option<&Rc<Table>> {
+        match self {
+            Self::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The vector that this is.
+    #[must_use]
+    pub fn vector(&self) -> Option<&Rc<Vector>> {
+        match self {
+            Self::Vector(vector) => Some(vector),
+            _ => None,
+        }
+    }
+
+    /// The function that this is.
+    #[must_use]
+    pub fn func(&self) -> Option<&Rc<FuncValue>> {
+        match self {
+            Self::Func(func) => Some(func),
+            _ => None,
+        }
+    }
+
+    /// The opaque value that this is.
+    #[must_use]
+    pub fn opaque(&self) -> Option<&Rc<OpaqueValue>> {
+        match self {
+            Self::Opaque(opaque) => Some(opaque),
+            _ => None,
+        }
+    }
+
+    /// The pattern that this is.
+    #[must_use]
+    pub fn pattern(&self) -> Option<&Rc<Pattern>> {
+        match self {
+            Self::Pattern(pattern) => Some(pattern),
+            _ => None,
+        }
+    }
+
+    /// The type that this value knows of itself.
+    #[must_use]
+    pub fn ty(&self) -> TypeId {
+        match self {
+            Self::Unset | Self::Iter(_) => TypeId::VOID,
+            Self::Bool(_) => TypeId::BOOL,
+            Self::Int(_) => TypeId::INT,
+            Self::Count(_) => TypeId::COUNT,
+            Self::Double(_) => TypeId::DOUBLE,
+            Self::Time(_) => TypeId::TIME,
+            Self::Interval(_) => TypeId::INTERVAL,
+            Self::Enum(ty, _) | Self::Type(ty) => *ty,
+            Self::Port(_) => TypeId::PORT,
+            Self::Addr4(_) | Self::Addr6(_) => TypeId::ADDR,
+            Self::Net4(..) | Self::Net6(_) => TypeId::SUBNET,
+            Self::Short(_) | Self::Long(_) => TypeId::STRING,
+            Self::Pattern(_) => TypeId::PATTERN,
+            Self::Record(record) => record.ty(),
+            Self::Table(table) => table.ty(),
+            Self::Vector(vector) => vector.ty(),
+            Self::List(list) => list.ty,
+            Self::Func(func) => func.ty,
+            Self::File(_) => TypeId::FILE,
+            Self::Opaque(opaque) => opaque.ty,
+        }
+    }
+
+    /// Whether both are the very same object.
+    #[must_use]
+    pub fn same_object(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Record(a), Self::Record(b)) => Rc::ptr_eq(a, b),
+            (Self::Table(a), Self::Table(b)) => Rc::ptr_eq(a, b),
+            (Self::Vector(a), Self::Vector(b)) => Rc::ptr_eq(a, b),
+            (Self::List(a), Self::List(b)) => Rc::ptr_eq(a, b),
+            (Self::Func(a), Self::Func(b)) => Rc::ptr_eq(a, b),
+            (Self::File(a), Self::File(b)) => Rc::ptr_eq(a, b),
+            (Self::Opaque(a), Self::Opaque(b)) => Rc::ptr_eq(a, b),
+            (Self::Pattern(a), Self::Pattern(b)) => Rc::ptr_eq(a, b),
+            (Self::Long(a), Self::Long(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// The address of the object behind this value, to know it again.
+    #[must_use]
+    pub fn address(&self) -> Option<usize> {
+        match self {
+            Self::Record(rc) => Some(Rc::as_ptr(rc) as usize),
+            Self::Table(rc) => Some(Rc::as_ptr(rc) as usize),
+            Self::Vector(rc) => Some(Rc::as_ptr(rc) as usize),
+            Self::List(rc) => Some(Rc::as_ptr(rc) as usize),
+            Self::Func(rc) => Some(Rc::as_ptr(rc) as usize),
+            Self::Opaque(rc) => Some(Rc::as_ptr(rc) as usize),
+            _ => None,
+        }
+    }
+}
+
+/// A version 4 address as one of version 6.
+#[must_use]
+pub fn v4(bytes: [u8; 4]) -> [u8; 16] {
+    let mut addr = [0; 16];
+    addr[..12].copy_from_slice(&V4_PREFIX);
+    addr[12..].copy_from_slice(&bytes);
+    addr
+}
+
+/// Clears all but the first `width` bits.
+#[must_use]
+pub fn mask(bytes: [u8; 16], width: u8) -> [u8; 16] {
+    let bits = u128::from_be_bytes(bytes);
+    let mask = if width == 0 { 0 } else { u128::MAX << (128 - u32::from(width.min(128))) };
+    (bits & mask).to_be_bytes()
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unset => f.write_str("-"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Int(value) => write!(f, "{value}i"),
+            Self::Count(value) => write!(f, "{value}"),
+            Self::Double(value) => write!(f, "{value:?}"),
+            Self::Time(value) => write!(f, "time {value:?}"),
+            Self::Interval(value) => write!(f, "interval {value:?}"),
+            Self::Enum(_, value) => write!(f, "enum {value}"),
+            Self::Port(port) => write!(f, "{}/{:?}", port.number, port.protocol),
+            Self::Short(_) | Self::Long(_) => {
+                write!(f, "{:?}", String::from_utf8_lossy(self.str_bytes()))
+            }
+            Self::Type(ty) => write!(f, "type {}", ty.0),
+            other => write!(f, "object of type {}", other.ty().0),
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Self {
+        Self::Count(value)
+    }
+}
+
+impl From<usize> for Value {
+    fn from(value: usize) -> Self {
+        Self::Count(value as u64)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::string(value)
+    }
+}

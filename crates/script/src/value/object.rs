@@ -1,0 +1,255 @@
+//! Records, vectors, lists, functions, files and opaque values.
+
+use std::any::Any;
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::fmt;
+use std::rc::Rc;
+
+use super::Value;
+use crate::ids::{FuncId, TypeId};
+use crate::literal::PatternSource;
+use crate::support::pattern::{Modes, Pattern};
+
+/// A record: its type and one cell per field.
+pub struct Record {
+    ty: Cell<TypeId>,
+    fields: RefCell<Vec<Value>>,
+}
+
+impl Record {
+    /// A record with these fields.
+    #[must_use]
+    pub fn new(ty: TypeId, fields: Vec<Value>) -> Rc<Self> {
+        Rc::new(Self { ty: Cell::new(ty), fields: RefCell::new(fields) })
+    }
+
+    /// Its type.
+    #[must_use]
+    pub fn ty(&self) -> TypeId {
+        self.ty.get()
+    }
+
+    /// A field; unset where it does not exist.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Value {
+        self.fields.borrow().get(index).cloned().unwrap_or_default()
+    }
+
+    /// Changes a field.
+    pub fn set(&self, index: usize, value: Value) {
+        let mut fields = self.fields.borrow_mut();
+        if index >= fields.len() {
+            fields.resize(index + 1, Value::Unset);
+        }
+        let old = fields.get_mut(index).map(|field| std::mem::replace(field, value));
+        drop(fields);
+        drop(old);
+    }
+
+    /// All fields.
+    #[must_use]
+    pub fn fields(&self) -> Ref<'_, Vec<Value>> {
+        self.fields.borrow()
+    }
+
+    /// All fields, to change them. No value may be dropped meanwhile that could reach this record.
+    #[must_use]
+    pub fn fields_mut(&self) -> RefMut<'_, Vec<Value>> {
+        self.fields.borrow_mut()
+    }
+}
+
+/// A vector. Holes are unset values.
+pub struct Vector {
+    ty: Cell<TypeId>,
+    items: RefCell<Vec<Value>>,
+}
+
+impl Vector {
+    /// A vector with these elements; `ty` is the type of the vector.
+    #[must_use]
+    pub fn new(ty: TypeId, items: Vec<Value>) -> Rc<Self> {
+        Rc::new(Self { ty: Cell::new(ty), items: RefCell::new(items) })
+    }
+
+    /// Its type.
+    #[must_use]
+    pub fn ty(&self) -> TypeId {
+        self.ty.get()
+    }
+
+    /// Gives a vector of an unspecified type its type.
+    pub fn set_ty(&self, ty: TypeId) {
+        self.ty.set(ty);
+    }
+
+    /// The number of elements, holes among them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.borrow().len()
+    }
+
+    /// Whether there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.borrow().is_empty()
+    }
+
+    /// An element.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Value {
+        self.items.borrow().get(index).cloned().unwrap_or_default()
+    }
+
+    /// All elements.
+    #[must_use]
+    pub fn items(&self) -> Ref<'_, Vec<Value>> {
+        self.items.borrow()
+    }
+
+    /// All elements, to change them.
+    #[must_use]
+    pub fn items_mut(&self) -> RefMut<'_, Vec<Value>> {
+        self.items.borrow_mut()
+    }
+}
+
+/// Several values in order.
+pub struct List {
+    /// Its type, a [`crate::types::Type::List`].
+    pub ty: TypeId,
+    /// The values.
+    pub items: Vec<Value>,
+}
+
+/// A function with its captures.
+pub struct FuncValue {
+    /// The function.
+    pub func: FuncId,
+    /// Its type.
+    pub ty: TypeId,
+    /// Captured variables, in the order of the lambda's captures.
+    pub captures: RefCell<Vec<Value>>,
+}
+
+impl FuncValue {
+    /// A function without captures.
+    #[must_use]
+    pub fn new(func: FuncId, ty: TypeId) -> Rc<Self> {
+        Rc::new(Self { func, ty, captures: RefCell::new(Vec::new()) })
+    }
+}
+
+/// A file that scripts write to.
+pub struct FileValue {
+    /// Its name.
+    pub name: String,
+    /// Where it is open.
+    pub sink: RefCell<Option<FileSink>>,
+    /// Whether it has `&raw_output`.
+    pub raw: Cell<bool>,
+    /// When it was opened, in network time.
+    pub opened: f64,
+}
+
+/// What a file writes to.
+pub enum FileSink {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// A file.
+    File(std::io::BufWriter<std::fs::File>),
+}
+
+/// A value of an opaque type.
+pub struct OpaqueValue {
+    /// Its type.
+    pub ty: TypeId,
+    /// What it is, for the built-in functions that know.
+    pub data: RefCell<Box<dyn OpaqueData>>,
+}
+
+/// What an opaque value holds.
+pub trait OpaqueData: Any {
+    /// A copy, where the kind has copies.
+    fn duplicate(&self) -> Option<Box<dyn OpaqueData>>;
+    /// As [`Any`].
+    fn as_any(&self) -> &dyn Any;
+    /// As [`Any`], to change it.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Any + Clone> OpaqueData for T {
+    fn duplicate(&self) -> Option<Box<dyn OpaqueData>> {
+        Some(Box::new(self.clone()))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl OpaqueValue {
+    /// A value of the opaque type `ty`.
+    #[must_use]
+    pub fn new<T: OpaqueData>(ty: TypeId, data: T) -> Rc<Self> {
+        Rc::new(Self { ty, data: RefCell::new(Box::new(data)) })
+    }
+
+    /// What it holds, where that is a `T`.
+    pub fn with<T: Any, R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let mut data = self.data.borrow_mut();
+        // The box itself is an `OpaqueData` where its content is not `Clone`: deref to the content.
+        (**data).as_any_mut().downcast_mut::<T>().map(f)
+    }
+}
+
+/// The pattern of a literal.
+#[must_use]
+pub fn pattern_of(source: &PatternSource) -> Pattern {
+    Pattern::new(
+        &source.text,
+        Modes { ignore_case: source.case_insensitive, single_line: source.single_line },
+    )
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("ty", &self.ty()).finish_non_exhaustive()
+    }
+}
+
+/// The state of a loop.
+pub struct Iter {
+    /// What is iterated.
+    pub over: Value,
+    /// The place of the next element.
+    pub next: Cell<usize>,
+    /// Places in the order of the walk, where that is not the order of places.
+    pub order: Option<Vec<u32>>,
+}
+
+impl Iter {
+    /// A walk over `over`; a table keeps its places until it ends.
+    #[must_use]
+    pub fn new(over: Value) -> Rc<Self> {
+        let mut order = None;
+        if let Value::Table(table) = &over {
+            order = table.walk_begins();
+        }
+        Rc::new(Self { over, next: Cell::new(0), order })
+    }
+}
+
+impl Drop for Iter {
+    fn drop(&mut self) {
+        if let Value::Table(table) = &self.over {
+            table.walk_ends();
+        }
+    }
+}

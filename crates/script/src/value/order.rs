@@ -1,0 +1,143 @@
+//! Zeek's order of tables: the bytes of keys and their hashes under the seeds of a run.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::table::parts;
+use super::{Table, Value};
+use crate::ids::TypeId;
+use crate::support::order::{Hashes, KeyBytes, key};
+
+thread_local! {
+    static HASHES: Cell<Option<Hashes>> = const { Cell::new(None) };
+    static OPTIONAL: RefCell<HashMap<TypeId, Rc<[bool]>>> = RefCell::new(HashMap::new());
+    static FUNCTIONS: RefCell<HashMap<u32, u32>> = RefCell::new(HashMap::new());
+}
+
+/// From now on new tables of this thread are kept in Zeek's order under these hashes, or in the order of insertion.
+pub fn set_hashes(hashes: Option<Hashes>) {
+    HASHES.set(hashes);
+}
+
+/// The hashes that tables are ordered by.
+#[must_use]
+pub fn hashes() -> Option<Hashes> {
+    HASHES.get()
+}
+
+/// Says which fields of a record type are `&optional`.
+pub fn set_optional(ty: TypeId, optional: Rc<[bool]>) {
+    OPTIONAL.with_borrow_mut(|known| known.insert(ty, optional));
+}
+
+/// The hash of a key, where tables are ordered by hashes.
+#[must_use]
+pub fn hash(of: &Value) -> Option<u64> {
+    let hashes = HASHES.get()?;
+    Some(hashes.key(bytes(of)))
+}
+
+/// The bytes of a key.
+#[must_use]
+pub fn bytes(of: &Value) -> Vec<u8> {
+    match of {
+        Value::Bool(value) => key::int(i64::from(*value)).to_vec(),
+        Value::Int(value) | Value::Enum(_, value) => key::int(*value).to_vec(),
+        Value::Count(value) => key::count(*value).to_vec(),
+        Value::Port(port) => {
+            key::count(u64::from(port.number) | (port.protocol as u64) << 16).to_vec()
+        }
+        Value::Double(value) | Value::Time(value) | Value::Interval(value) => {
+            key::double(*value).to_vec()
+        }
+        Value::Short(_) | Value::Long(_) => of.str_bytes().to_vec(),
+        Value::Addr4(_) | Value::Addr6(_) => key::addr(of.addr_bytes().unwrap_or_default()).into(),
+        Value::Net4(bytes, width) => key::subnet(super::v4(*bytes), u32::from(*width)).to_vec(),
+        Value::Net6(net) => key::subnet(net.prefix, u32::from(net.width)).to_vec(),
+        Value::Pattern(pattern) => key::pattern(pattern.text(), pattern.anywhere_text()),
+        Value::Func(func) => key::function(number(func.func.0)).to_vec(),
+        _ => {
+            let mut writer = KeyBytes::new();
+            match of {
+                Value::List(list) => list.items.iter().for_each(|item| put(&mut writer, item)),
+                one => put(&mut writer, one),
+            }
+            writer.finish()
+        }
+    }
+}
+
+fn number(func: u32) -> u32 {
+    FUNCTIONS.with_borrow_mut(|known| {
+        let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
+        *known.entry(func).or_insert(next)
+    })
+}
+
+fn put(writer: &mut KeyBytes, value: &Value) {
+    match value {
+        Value::Bool(value) => writer.int(i64::from(*value)),
+        Value::Int(value) | Value::Enum(_, value) => writer.int(*value),
+        Value::Count(value) => writer.count(*value),
+        Value::Port(port) => writer.count(u64::from(port.number) | (port.protocol as u64) << 16),
+        Value::Double(value) | Value::Time(value) | Value::Interval(value) => {
+            writer.double(*value);
+        }
+        Value::Short(_) | Value::Long(_) => writer.string(value.str_bytes()),
+        Value::Addr4(_) | Value::Addr6(_) => writer.addr(value.addr_bytes().unwrap_or_default()),
+        Value::Net4(bytes, width) => writer.subnet(super::v4(*bytes), u32::from(*width)),
+        Value::Net6(net) => writer.subnet(net.prefix, u32::from(net.width)),
+        Value::Pattern(pattern) => writer.pattern(pattern.text(), pattern.anywhere_text()),
+        Value::Func(func) => writer.function(number(func.func.0)),
+        Value::Record(record) => {
+            let optional = OPTIONAL.with_borrow(|known| known.get(&record.ty()).cloned());
+            for (index, field) in record.fields().iter().enumerate() {
+                let may_be_missing = optional
+                    .as_ref()
+                    .and_then(|optional| optional.get(index).copied())
+                    .unwrap_or(false);
+                if may_be_missing {
+                    writer.presence(field.is_set());
+                    if !field.is_set() {
+                        continue;
+                    }
+                }
+                put(writer, field);
+            }
+        }
+        Value::Vector(vector) => {
+            let items = vector.items();
+            writer.size(items.len() as u32);
+            for (index, item) in items.iter().enumerate() {
+                writer.element(index as u32, item.is_set());
+                if item.is_set() {
+                    put(writer, item);
+                }
+            }
+        }
+        Value::List(list) => {
+            writer.size(list.items.len() as u32);
+            list.items.iter().for_each(|item| put(writer, item));
+        }
+        Value::Table(table) => put_table(writer, table),
+        _ => (),
+    }
+}
+
+fn put_table(writer: &mut KeyBytes, table: &Table) {
+    let mut entries: Vec<(u64, Vec<u8>, Value, Value)> = table
+        .entries()
+        .into_iter()
+        .map(|(key, value)| (hash(&key).unwrap_or(0), bytes(&key), key, value))
+        .collect();
+    key::sort_elements(&mut entries, |entry| (entry.0, entry.1.as_slice()));
+    writer.size(entries.len() as u32);
+    for (_, _, key, value) in &entries {
+        writer.size(parts(key).len() as u32);
+        parts(key).iter().for_each(|part| put(writer, part));
+        if value.is_set() {
+            put(writer, value);
+        }
+    }
+}

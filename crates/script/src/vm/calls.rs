@@ -1,0 +1,287 @@
+//! Calls of functions, hooks and event bodies.
+
+use std::rc::Rc;
+
+use super::{Callee, Frame, Vm};
+use crate::code::Code;
+use crate::evaluate::Stop;
+use crate::ids::{BodyId, ExprId, FuncId, Id as _};
+use crate::types::Flavor;
+use crate::value::{FuncValue, Value};
+
+impl Vm<'_> {
+    /// Calls a function value. Hooks yield whether no body ended in `break`.
+    ///
+    /// # Errors
+    /// [`Stop`] where the function did not come to its end.
+    pub fn call(&mut self, func: &Rc<FuncValue>, args: &[Value]) -> Result<Value, Stop> {
+        let site = self.m.native.last().map_or(ExprId(u32::MAX), |(site, _)| *site);
+        self.call_at(func.func, Some(func), args, site)
+    }
+
+    /// Calls a function.
+    ///
+    /// # Errors
+    /// [`Stop`] where the function did not come to its end.
+    pub fn call_func(&mut self, func: FuncId, args: &[Value]) -> Result<Value, Stop> {
+        self.call_at(func, None, args, ExprId(u32::MAX))
+    }
+
+    pub(crate) fn call_at(
+        &mut self,
+        func: FuncId,
+        value: Option<&Rc<FuncValue>>,
+        args: &[Value],
+        site: ExprId,
+    ) -> Result<Value, Stop> {
+        match self.callee(func) {
+            Callee::Script(code) => self.execute(&code, args, value.cloned(), Some(func)),
+            Callee::Native(native) => self.call_native(native, func, site, args),
+            Callee::Bodies => self.run_hook(func, args),
+            Callee::Unknown | Callee::Missing => {
+                let name = self.function_name(func);
+                if site.0 == u32::MAX {
+                    self.emit(
+                        crate::diagnostics::Severity::Error,
+                        crate::source::Span::NOWHERE,
+                        format!("no function body for {name}").into_bytes(),
+                    );
+                    Err(Stop::Error)
+                } else {
+                    Err(self.error_at(site, format!("function {name} has no body")))
+                }
+            }
+        }
+    }
+
+    pub(crate) fn function_name(&self, func: FuncId) -> String {
+        self.p.functions.find(func).map_or_else(String::new, |f| self.p.name(f.name).to_owned())
+    }
+
+    /// What a function is when it is called.
+    pub(crate) fn callee(&mut self, func: FuncId) -> Callee {
+        let index = func.index();
+        if self.m.targets.len() <= index {
+            let len = self.p.functions.len().max(index + 1);
+            self.m.targets.resize(len, Callee::Unknown);
+        }
+        if let Some(target) = self.m.targets.get(index)
+            && !matches!(target, Callee::Unknown)
+        {
+            return target.clone();
+        }
+        let Some(function) = self.p.functions.find(func) else { return Callee::Missing };
+        let target = match function.flavor {
+            Flavor::Hook | Flavor::Event => Callee::Bodies,
+            Flavor::Function => match function.bodies.first().copied() {
+                Some(body) => Callee::Script(self.code(body)),
+                None => match self.m.natives.find(self.p.name(function.name)) {
+                    Some(native) => Callee::Native(native),
+                    None => return Callee::Missing,
+                },
+            },
+        };
+        if let Some(slot) = self.m.targets.get_mut(index) {
+            *slot = target.clone();
+        }
+        target
+    }
+
+    pub(crate) fn call_native(
+        &mut self,
+        native: crate::bif::Native,
+        func: FuncId,
+        site: ExprId,
+        args: &[Value],
+    ) -> Result<Value, Stop> {
+        self.m.native.push((site, func));
+        let result = native(self, args);
+        self.m.native.pop();
+        result
+    }
+
+    /// The type of the result of the built-in function that is running.
+    #[must_use]
+    pub fn result_type(&self) -> crate::ids::TypeId {
+        self.m
+            .native
+            .last()
+            .and_then(|(_, func)| self.p.functions.find(*func))
+            .and_then(|func| self.p.types.func(func.ty))
+            .map_or(crate::ids::TypeId::VOID, |func| func.result)
+    }
+
+    /// Runs code in a new frame above all others.
+    pub(crate) fn execute(
+        &mut self,
+        code: &Rc<Code>,
+        args: &[Value],
+        value: Option<Rc<FuncValue>>,
+        func: Option<FuncId>,
+    ) -> Result<Value, Stop> {
+        let base = self.stack_top();
+        let floor = self.m.frames.len();
+        self.enter(code, base)?;
+        for (slot, arg) in self.m.stack.iter_mut().skip(base).zip(args) {
+            *slot = arg.clone();
+        }
+        self.m.frames.push(Frame {
+            code: Rc::clone(code),
+            base,
+            pc: 0,
+            dest: 0,
+            value,
+            func,
+            args: args.len(),
+            keep: false,
+        });
+        let result = self.interpret(floor);
+        if result.is_err() {
+            self.unwind(floor);
+        }
+        result
+    }
+
+    /// Runs one of the codes of a `when` on the registers that they share.
+    pub(crate) fn execute_on(
+        &mut self,
+        code: &Rc<Code>,
+        registers: &mut [Value],
+    ) -> Result<Value, Stop> {
+        let base = self.stack_top();
+        let floor = self.m.frames.len();
+        self.enter(code, base)?;
+        for (slot, value) in self.m.stack.iter_mut().skip(base).zip(registers.iter_mut()) {
+            *slot = std::mem::take(value);
+        }
+        self.m.frames.push(Frame {
+            code: Rc::clone(code),
+            base,
+            pc: 0,
+            dest: 0,
+            value: None,
+            func: None,
+            args: 0,
+            keep: true,
+        });
+        let result = self.interpret(floor);
+        if result.is_err() {
+            self.unwind(floor);
+        }
+        for (slot, value) in registers.iter_mut().zip(self.m.stack.iter_mut().skip(base)) {
+            *slot = std::mem::take(value);
+        }
+        self.clear(base, code.registers);
+        result
+    }
+
+    /// Where the next frame begins.
+    pub(crate) fn stack_top(&self) -> usize {
+        self.m.frames.last().map_or(0, |frame| frame.base + frame.code.registers)
+    }
+
+    /// Makes room for a frame.
+    pub(crate) fn enter(&mut self, code: &Code, base: usize) -> Result<(), Stop> {
+        if self.m.frames.len() >= self.m.max_depth {
+            let max = self.m.max_depth;
+            let site = self.current_site();
+            return Err(
+                self.plain_error_at(site, format!("maximum recursion depth {max} exceeded"))
+            );
+        }
+        let need = base + code.registers;
+        if self.m.stack.len() < need {
+            self.m.stack.resize(need.max(256) * 2, Value::Unset);
+        }
+        Ok(())
+    }
+
+    /// The expression that the topmost frame is at.
+    #[must_use]
+    pub fn current_site(&self) -> ExprId {
+        self.m
+            .frames
+            .last()
+            .and_then(|frame| frame.code.sites.get(frame.pc.saturating_sub(1)).copied())
+            .unwrap_or(ExprId(u32::MAX))
+    }
+
+    /// Takes all frames above `floor` away.
+    pub(crate) fn unwind(&mut self, floor: usize) {
+        while self.m.frames.len() > floor {
+            if let Some(frame) = self.m.frames.pop()
+                && !frame.keep
+            {
+                self.clear(frame.base, frame.code.registers);
+            }
+        }
+    }
+
+    pub(crate) fn clear(&mut self, base: usize, registers: usize) {
+        for index in base..base + registers {
+            if let Some(slot) = self.m.stack.get_mut(index)
+                && slot.is_set()
+            {
+                let old = std::mem::take(slot);
+                drop(old);
+            }
+        }
+    }
+
+    /// Whether a body is not in a disabled group.
+    pub(crate) fn is_enabled(&self, body: BodyId) -> bool {
+        if self.m.disabled_groups.is_empty() && self.m.disabled_modules.is_empty() {
+            return true;
+        }
+        let body = &self.p.bodies[body];
+        !self.m.disabled_modules.contains(&body.module)
+            && !body.groups.iter().any(|group| self.m.disabled_groups.contains(&**group))
+    }
+
+    /// Runs one body of an event or hook with the canonical arguments.
+    pub(crate) fn run_body(
+        &mut self,
+        func: FuncId,
+        body: BodyId,
+        args: &[Value],
+    ) -> Result<Value, Stop> {
+        let code = self.code(body);
+        let params = &self.p.bodies[body].params;
+        let plain = params.iter().enumerate().all(|(slot, param)| *param as usize == slot);
+        if plain {
+            let n = params.len().min(args.len());
+            return self.execute(&code, args.get(..n).unwrap_or(args), None, Some(func));
+        }
+        let chosen: Vec<Value> = params
+            .iter()
+            .map(|param| args.get(*param as usize).cloned().unwrap_or_default())
+            .collect();
+        self.execute(&code, &chosen, None, Some(func))
+    }
+
+    /// Runs the bodies of a hook: false where one ended in `break`.
+    fn run_hook(&mut self, func: FuncId, args: &[Value]) -> Result<Value, Stop> {
+        let count = self.p.functions[func].bodies.len();
+        for index in 0..count {
+            let Some(body) = self.p.functions[func].bodies.get(index).copied() else { break };
+            if !self.is_enabled(body) {
+                continue;
+            }
+            match self.run_body(func, body, args) {
+                Ok(Value::Bool(false)) => return Ok(Value::Bool(false)),
+                Ok(_) | Err(Stop::Error) => (),
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(Value::Bool(true))
+    }
+
+    /// Whether an event or hook has a body that is enabled.
+    #[must_use]
+    pub fn has_bodies(&self, func: FuncId) -> bool {
+        self.p
+            .functions
+            .find(func)
+            .is_some_and(|function| function.bodies.iter().any(|body| self.is_enabled(*body)))
+    }
+}

@@ -1,0 +1,339 @@
+//! Conversions: coercions of the front end, `as`, `is`.
+
+use std::rc::Rc;
+
+use super::Vm;
+use crate::ast::{Coercion, ExprKind};
+use crate::code::convert_number;
+use crate::describe;
+use crate::evaluate::Stop;
+use crate::ids::{ExprId, TypeId};
+use crate::literal::{Port, Protocol};
+use crate::types::{Tag, Type};
+use crate::value::{Value, Vector};
+
+impl Vm<'_> {
+    /// The conversion that the expression at `site` is.
+    pub(crate) fn coerce(&mut self, site: ExprId, value: &Value) -> Result<Value, Stop> {
+        let (kind, ty) = match &self.p.exprs[site] {
+            crate::ast::Expr { kind: ExprKind::Coerce(kind, _), ty, .. } => (*kind, *ty),
+            _ => return Ok(value.clone()),
+        };
+        if !value.is_set() {
+            return Ok(Value::Unset);
+        }
+        match kind {
+            Coercion::Arithmetic => self.number(site, value, ty),
+            Coercion::ArithmeticVector => {
+                let (Value::Vector(vector), Some(element)) = (value, self.p.types.element(ty))
+                else {
+                    return Ok(value.clone());
+                };
+                let source = vector.items().clone();
+                let mut items = Vec::with_capacity(source.len());
+                for item in &source {
+                    items.push(if item.is_set() {
+                        self.number(site, item, element)?
+                    } else {
+                        Value::Unset
+                    });
+                }
+                Ok(Value::Vector(Vector::new(ty, items)))
+            }
+            Coercion::FromAny => {
+                if self.is_compatible(value, ty) {
+                    return Ok(value.clone());
+                }
+                let from = self.type_of_text(value);
+                let to = describe::type_text(self.p, ty);
+                Err(self.error_at(site, format!("incompatible \"any\" type ({from} vs. {to})")))
+            }
+            _ => self.convert(value, ty),
+        }
+    }
+
+    fn number(&mut self, site: ExprId, value: &Value, ty: TypeId) -> Result<Value, Stop> {
+        let tag = self.p.types.tag(ty);
+        if let Some(value) = convert_number(value, tag) {
+            return Ok(value);
+        }
+        if tag == Tag::Enum {
+            return Ok(Value::Enum(ty, value.int()));
+        }
+        Err(match tag {
+            Tag::Int => self.error_at(
+                site,
+                "overflow promoting from unsigned/double to signed arithmetic value",
+            ),
+            Tag::Count => self.error_at(
+                site,
+                "overflow promoting from signed/double to unsigned arithmetic value",
+            ),
+            _ => self.error_at(site, "bad coercion"),
+        })
+    }
+
+    /// A value as one of the type `ty`, to which the front end found it to fit: records field by field, empty
+    /// containers, elements of vectors.
+    ///
+    /// # Errors
+    /// [`Stop`] where a default of a field failed.
+    pub fn convert(&mut self, value: &Value, ty: TypeId) -> Result<Value, Stop> {
+        match (value, self.p.types.tag(ty)) {
+            (Value::Record(record), Tag::Record) => {
+                let from = record.ty();
+                if from == ty {
+                    return Ok(value.clone());
+                }
+                let plan = self.conversion(from, ty);
+                let target: Vec<TypeId> = self
+                    .p
+                    .types
+                    .record(ty)
+                    .map(|record| record.fields.iter().map(|field| field.ty).collect())
+                    .unwrap_or_default();
+                let mut offsets = Vec::new();
+                let mut given = Vec::new();
+                for (offset, source) in plan.iter().enumerate() {
+                    let Some(source) = source else { continue };
+                    let field = record.get(*source);
+                    if !field.is_set() {
+                        continue;
+                    }
+                    let field = match target.get(offset) {
+                        Some(ty) => self.convert(&field, *ty)?,
+                        None => field,
+                    };
+                    offsets.push(offset as u32);
+                    given.push(field);
+                }
+                self.new_record(ty, &offsets, given)
+            }
+            (Value::Table(table), Tag::Table) => {
+                let unspecified =
+                    self.p.types.table(table.ty()).is_none_or(|table| table.index.is_empty());
+                if unspecified && table.is_empty() {
+                    return Ok(self.new_table(ty, table.attrs()));
+                }
+                Ok(value.clone())
+            }
+            (Value::Vector(vector), Tag::Vector) => {
+                let Some(element) = self.p.types.element(ty) else { return Ok(value.clone()) };
+                let from = self.p.types.element(vector.ty()).unwrap_or(TypeId::VOID);
+                if vector.is_empty() && from != element {
+                    return Ok(Value::Vector(Vector::new(ty, Vec::new())));
+                }
+                let target = self.p.types.tag(element);
+                if matches!(target, Tag::Record | Tag::Table | Tag::Vector) && from != element
+                    || matches!(target, Tag::Int | Tag::Count | Tag::Double)
+                        && self.p.types.tag(from) != target
+                        && from != TypeId::ANY
+                {
+                    let source = vector.items().clone();
+                    let mut items = Vec::with_capacity(source.len());
+                    for item in &source {
+                        items.push(self.convert(item, element)?);
+                    }
+                    return Ok(Value::Vector(Vector::new(ty, items)));
+                }
+                Ok(value.clone())
+            }
+            (
+                Value::Count(_) | Value::Int(_) | Value::Double(_),
+                tag @ (Tag::Count | Tag::Int | Tag::Double | Tag::Time | Tag::Interval),
+            ) => Ok(convert_number(value, tag).unwrap_or_else(|| value.clone())),
+            _ => Ok(value.clone()),
+        }
+    }
+
+    /// For each field of `to`, the offset of the field of the same name in `from`.
+    fn conversion(&mut self, from: TypeId, to: TypeId) -> Rc<Vec<Option<usize>>> {
+        if let Some(plan) = self.m.conversions.get(&(from, to)) {
+            return Rc::clone(plan);
+        }
+        let plan = match (self.p.types.record(from), self.p.types.record(to)) {
+            (Some(from), Some(to)) => {
+                to.fields.iter().map(|field| from.offset(field.name)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let plan = Rc::new(plan);
+        self.m.conversions.insert((from, to), Rc::clone(&plan));
+        plan
+    }
+
+    /// Whether a value has a type: by structure, enums by name.
+    #[must_use]
+    pub fn is_type(&self, value: &Value, ty: TypeId) -> bool {
+        match value {
+            Value::Unset => false,
+            Value::Type(_) => matches!(self.p.types.get(ty), Type::Type(_)),
+            other => {
+                let own = other.ty();
+                own == ty || ty == TypeId::ANY || self.same_dynamic(own, ty)
+            }
+        }
+    }
+
+    fn same_dynamic(&self, own: TypeId, ty: TypeId) -> bool {
+        self.p.types.tag(own) == self.p.types.tag(ty) && self.p.same_type(ty, own)
+    }
+
+    /// Whether a value may stand where the type is wanted, without a cast.
+    fn is_compatible(&self, value: &Value, ty: TypeId) -> bool {
+        ty == TypeId::ANY
+            || self.p.types.tag(value.ty()) == self.p.types.tag(ty)
+            || matches!(self.p.types.get(ty), Type::List(_))
+            || self.is_type(value, ty)
+    }
+
+    /// The text of a value's own type.
+    #[must_use]
+    pub fn type_of_text(&self, value: &Value) -> String {
+        match value {
+            Value::Type(ty) => format!("type {}", describe::type_text(self.p, *ty)),
+            other => describe::type_in(self.p, other.ty(), describe::Style::LONG),
+        }
+    }
+
+    /// `e as T`.
+    pub(crate) fn cast(&mut self, site: ExprId, value: &Value) -> Result<Value, Stop> {
+        let ty = self.p.exprs[site].ty;
+        if !value.is_set() {
+            return Err(self.error_at(site, "value used but not set"));
+        }
+        if let Some(result) = self.cast_value(value, ty) {
+            return Ok(result);
+        }
+        let from = self.type_of_text(value);
+        let to = describe::type_in(self.p, ty, describe::Style::LONG);
+        Err(self.error_at(site, format!("invalid cast of value with type '{from}' to type '{to}'")))
+    }
+
+    /// `e ?as T`.
+    #[must_use]
+    pub fn can_cast(&mut self, value: &Value, ty: TypeId) -> bool {
+        value.is_set() && self.cast_value(value, ty).is_some()
+    }
+
+    /// The value that `as` makes, where it can.
+    pub fn cast_value(&mut self, value: &Value, ty: TypeId) -> Option<Value> {
+        if self.is_type(value, ty) {
+            return Some(value.clone());
+        }
+        if let Value::Opaque(opaque) = value
+            && let Some(result) = crate::bif::cast_opaque(self, opaque, ty)
+        {
+            return Some(result);
+        }
+        let tag = self.p.types.tag(ty);
+        match (value, tag) {
+            (Value::Count(_) | Value::Int(_), Tag::Count | Tag::Int | Tag::Double) => {
+                convert_number(value, tag)
+            }
+            (Value::Double(_), Tag::Time | Tag::Interval) => convert_number(value, tag),
+            (Value::Time(_) | Value::Interval(_), Tag::Double) => {
+                Some(Value::Double(value.double()))
+            }
+            (Value::Enum(_, number), Tag::Count) => Some(Value::Count(*number as u64)),
+            (Value::Enum(_, number), Tag::Int) => Some(Value::Int(*number)),
+            (Value::Port(port), Tag::Count) => Some(Value::Count(u64::from(port.number))),
+            (Value::Addr4(_), Tag::Subnet) => value.addr_bytes().map(|a| Value::subnet(a, 128)),
+            (Value::Addr6(_), Tag::Subnet) => value.addr_bytes().map(|a| Value::subnet(a, 128)),
+            (Value::Net4(..) | Value::Net6(_), Tag::Addr) => {
+                value.as_subnet().map(|net| Value::addr(net.prefix))
+            }
+            (Value::Net4(_, width), Tag::Count) => Some(Value::Count(u64::from(*width))),
+            (Value::Net6(net), Tag::Count) => Some(Value::Count(u64::from(net.width))),
+            (Value::Count(number), Tag::Addr) => {
+                Some(Value::Addr4(u32::try_from(*number).ok()?.to_be_bytes()))
+            }
+            (Value::Addr4(_) | Value::Addr6(_), Tag::Vector) => {
+                let items = match value {
+                    Value::Addr4(bytes) => {
+                        vec![Value::Count(u64::from(u32::from_be_bytes(*bytes)))]
+                    }
+                    _ => value
+                        .addr_bytes()?
+                        .as_chunks::<4>()
+                        .0
+                        .iter()
+                        .map(|word| Value::Count(u64::from(u32::from_be_bytes(*word))))
+                        .collect(),
+                };
+                Some(Value::Vector(Vector::new(ty, items)))
+            }
+            (Value::Table(table), Tag::Vector) if self.p.types.is_set(table.ty()) => {
+                let element = self.p.types.element(ty)?;
+                let keys = table.keys();
+                if !keys.iter().all(|key| self.is_type(key, element)) {
+                    return None;
+                }
+                Some(Value::Vector(Vector::new(ty, keys)))
+            }
+            (Value::Vector(vector), Tag::Table) if self.p.types.is_set(ty) => {
+                let element = *self.p.types.table(ty)?.index.first()?;
+                let items = vector.items().clone();
+                if !items.iter().all(|item| self.is_type(item, element)) {
+                    return None;
+                }
+                let Value::Table(table) = self.new_table(ty, None) else { return None };
+                for item in items {
+                    table.insert(item, Value::Unset, self.m.now);
+                }
+                Some(Value::Table(table))
+            }
+            (Value::Short(_) | Value::Long(_), _) => parse(&value.text(), tag),
+            _ => None,
+        }
+    }
+}
+
+fn parse(text: &str, tag: Tag) -> Option<Value> {
+    Some(match tag {
+        Tag::Int => Value::Int(text.parse().ok()?),
+        Tag::Count => Value::Count(text.parse().ok()?),
+        Tag::Double => Value::Double(text.parse().ok()?),
+        Tag::Addr => parse_addr(text)?,
+        Tag::Subnet => parse_subnet(text)?,
+        Tag::Port => parse_port(text)?,
+        _ => return None,
+    })
+}
+
+/// The address of a text.
+#[must_use]
+pub fn parse_addr(text: &str) -> Option<Value> {
+    let text = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+    if let Ok(four) = text.parse::<std::net::Ipv4Addr>() {
+        return Some(Value::Addr4(four.octets()));
+    }
+    text.parse::<std::net::Ipv6Addr>().ok().map(|six| Value::addr(six.octets()))
+}
+
+/// The network of a text.
+#[must_use]
+pub fn parse_subnet(text: &str) -> Option<Value> {
+    let (addr, width) = text.split_once('/')?;
+    let addr = parse_addr(addr)?;
+    let width: u8 = width.parse().ok()?;
+    let bytes = addr.addr_bytes()?;
+    match addr {
+        Value::Addr4(_) => (width <= 32).then(|| Value::subnet(bytes, width + 96)),
+        _ => (width <= 128).then(|| Value::subnet(bytes, width)),
+    }
+}
+
+/// The port of a text.
+#[must_use]
+pub fn parse_port(text: &str) -> Option<Value> {
+    let (number, protocol) = text.split_once('/')?;
+    let protocol = match protocol.to_ascii_lowercase().as_str() {
+        "tcp" => Protocol::Tcp,
+        "udp" => Protocol::Udp,
+        "icmp" => Protocol::Icmp,
+        "unknown" => Protocol::Unknown,
+        _ => return None,
+    };
+    Some(Value::Port(Port { number: number.parse().ok()?, protocol }))
+}

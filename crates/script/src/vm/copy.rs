@@ -1,0 +1,118 @@
+//! Deep copies.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::Vm;
+use crate::evaluate::Stop;
+use crate::ids::ExprId;
+use crate::value::{FuncValue, List, OpaqueValue, Record, Table, Value, Vector};
+
+/// How deep a copy goes before it is an error.
+const MAX_DEPTH: usize = 4_000;
+
+impl Vm<'_> {
+    /// A deep copy of a value. What is reached twice in it is copied once.
+    ///
+    /// # Errors
+    /// [`Stop`] where something in it has no copies.
+    pub fn copy(&mut self, site: ExprId, value: &Value) -> Result<Value, Stop> {
+        let mut copier = Copier { done: HashMap::new(), depth: 0 };
+        match copier.copy(value) {
+            Some(copy) => {
+                for copied in copier.done.values() {
+                    if let Value::Table(table) = copied {
+                        self.watch_expiry(table);
+                    }
+                }
+                Ok(copy)
+            }
+            None => Err(self.error_at(site, "value cannot be copied")),
+        }
+    }
+}
+
+struct Copier {
+    done: HashMap<usize, Value>,
+    depth: usize,
+}
+
+impl Copier {
+    fn copy(&mut self, value: &Value) -> Option<Value> {
+        let Some(address) = value.address() else { return Some(value.clone()) };
+        if let Some(copy) = self.done.get(&address) {
+            return Some(copy.clone());
+        }
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
+        let copy = match value {
+            Value::Record(record) => {
+                let copy = Record::new(record.ty(), Vec::new());
+                self.done.insert(address, Value::Record(Rc::clone(&copy)));
+                let fields = record.fields().clone();
+                let mut copies = Vec::with_capacity(fields.len());
+                for field in &fields {
+                    copies.push(self.copy(field)?);
+                }
+                *copy.fields_mut() = copies;
+                Value::Record(copy)
+            }
+            Value::Vector(vector) => {
+                let copy = Vector::new(vector.ty(), Vec::new());
+                self.done.insert(address, Value::Vector(Rc::clone(&copy)));
+                let items = vector.items().clone();
+                let mut copies = Vec::with_capacity(items.len());
+                for item in &items {
+                    copies.push(self.copy(item)?);
+                }
+                *copy.items_mut() = copies;
+                Value::Vector(copy)
+            }
+            Value::Table(table) => {
+                let copy = Table::new(table.ty(), table.is_single(), table.attrs());
+                self.done.insert(address, Value::Table(Rc::clone(&copy)));
+                for (key, value, time) in table.entries_with_times() {
+                    let key = self.copy(&key)?;
+                    let value = self.copy(&value)?;
+                    copy.insert(key, value, time);
+                }
+                Value::Table(copy)
+            }
+            Value::List(list) => {
+                let mut items = Vec::with_capacity(list.items.len());
+                for item in &list.items {
+                    items.push(self.copy(item)?);
+                }
+                Value::List(Rc::new(List { ty: list.ty, items }))
+            }
+            Value::Func(func) => {
+                if func.captures.borrow().is_empty() {
+                    value.clone()
+                } else {
+                    let captures = func.captures.borrow().clone();
+                    let copy = FuncValue::new(func.func, func.ty);
+                    self.done.insert(address, Value::Func(Rc::clone(&copy)));
+                    let mut copies = Vec::with_capacity(captures.len());
+                    for capture in &captures {
+                        copies.push(self.copy(capture)?);
+                    }
+                    *copy.captures.borrow_mut() = copies;
+                    Value::Func(copy)
+                }
+            }
+            Value::Opaque(opaque) => {
+                let data = (**opaque.data.borrow()).duplicate()?;
+                Value::Opaque(Rc::new(OpaqueValue {
+                    ty: opaque.ty,
+                    data: std::cell::RefCell::new(data),
+                }))
+            }
+            other => other.clone(),
+        };
+        self.done.insert(address, copy.clone());
+        self.depth -= 1;
+        Some(copy)
+    }
+}

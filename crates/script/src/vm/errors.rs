@@ -1,0 +1,140 @@
+//! Errors and warnings while scripts run.
+
+use super::Vm;
+use crate::describe;
+use crate::diagnostics::{Diagnostic, Severity};
+use crate::evaluate::Stop;
+use crate::ids::ExprId;
+use crate::source::Span;
+
+/// Where something is reported: at an expression or a span.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// At an expression, whose text is added.
+    Expr(ExprId),
+    /// At a place in a file.
+    Span(Span),
+    /// Nowhere.
+    None,
+}
+
+impl Vm<'_> {
+    /// Reports an error at an expression that ends the body it is in: `TEXT (expression)`.
+    pub fn error_at(&mut self, site: ExprId, text: impl AsRef<[u8]>) -> Stop {
+        let mut line = text.as_ref().to_vec();
+        let mut span = Span::NOWHERE;
+        if let Some(expr) = self.p.exprs.find(site) {
+            span = expr.span;
+            line.extend_from_slice(b" (");
+            line.extend_from_slice(&describe::expr(self.p, site));
+            line.push(b')');
+        }
+        self.emit(Severity::ExpressionError, span, line);
+        Stop::Error
+    }
+
+    /// Reports an error at an expression without its text.
+    pub fn plain_error_at(&mut self, site: ExprId, text: impl AsRef<[u8]>) -> Stop {
+        let span = self.p.exprs.find(site).map_or(Span::NOWHERE, |expr| expr.span);
+        self.emit(Severity::ExpressionError, span, text.as_ref().to_vec());
+        Stop::Error
+    }
+
+    /// Reports something at an expression: `TEXT (expression)`.
+    pub fn report_at(&mut self, severity: Severity, site: ExprId, text: impl AsRef<[u8]>) {
+        let mut line = text.as_ref().to_vec();
+        let mut span = Span::NOWHERE;
+        if let Some(expr) = self.p.exprs.find(site) {
+            span = expr.span;
+            line.extend_from_slice(b" (");
+            line.extend_from_slice(&describe::expr(self.p, site));
+            line.push(b')');
+        }
+        self.emit(severity, span, line);
+    }
+
+    /// Reports an error that ends nothing, from a built-in function: where that was called, with the text of the call.
+    pub fn builtin_error(&mut self, text: impl AsRef<[u8]>) {
+        let site = self.call_site();
+        self.report_at(Severity::Error, site, text);
+    }
+
+    /// Reports a warning from a built-in function.
+    pub fn builtin_warning(&mut self, text: impl AsRef<[u8]>) {
+        let site = self.call_site();
+        self.report_at(Severity::Warning, site, text);
+    }
+
+    /// Reports an error from a built-in function that ends the body which called it.
+    pub fn builtin_exception(&mut self, text: impl AsRef<[u8]>) -> Stop {
+        let site = self.call_site();
+        self.error_at(site, text)
+    }
+
+    /// The call of the built-in function that is running. A function `M::__f` blames the call of the function `M::f` around it.
+    #[must_use]
+    pub fn call_site(&self) -> ExprId {
+        let Some((site, func)) = self.m.native.last() else { return ExprId(u32::MAX) };
+        let name = self.p.functions.find(*func).map_or("", |func| self.p.name(func.name));
+        if name.contains("::__")
+            && let [.., caller, frame] = self.m.frames.as_slice()
+            && frame.func.and_then(|func| self.p.functions.find(func)).is_some_and(|func| {
+                self.p.name(func.name) == name.replacen("::__", "::", 1)
+            })
+        {
+            return caller.code.sites.get(caller.pc.saturating_sub(1)).copied().unwrap_or(*site);
+        }
+        *site
+    }
+
+    /// Emits a diagnostic, and the event that reports it to scripts.
+    pub fn emit(&mut self, severity: Severity, span: Span, text: Vec<u8>) {
+        if self.m.swallow > 0 {
+            return;
+        }
+        let location = self.p.sources.location(span);
+        self.emit_located(severity, span, location, text);
+    }
+
+    /// Emits a diagnostic with a location in words.
+    pub fn emit_located(
+        &mut self,
+        severity: Severity,
+        span: Span,
+        location: String,
+        text: Vec<u8>,
+    ) {
+        let to_stderr = self.report_event(severity, &location, &text);
+        if to_stderr {
+            self.m.out.flush();
+            self.p.emit(&Diagnostic { severity, span, location, text });
+        }
+    }
+
+    /// Queues `reporter_error` and its like; returns whether the message is also to be printed.
+    fn report_event(&mut self, severity: Severity, location: &str, text: &[u8]) -> bool {
+        let (event, option) = match severity {
+            Severity::Info => ("reporter_info", "Reporter::info_to_stderr"),
+            Severity::Warning
+            | Severity::InternalWarning
+            | Severity::ExpressionWarning => ("reporter_warning", "Reporter::warnings_to_stderr"),
+            Severity::Fatal | Severity::InternalError => return true,
+            _ => ("reporter_error", "Reporter::errors_to_stderr"),
+        };
+        if !self.m.running || self.m.reporting {
+            return true;
+        }
+        let to_stderr = !matches!(self.global_named(option), crate::value::Value::Bool(false));
+        if let Some(func) = self.function_named(event)
+            && self.has_bodies(func)
+        {
+            let args = vec![
+                crate::value::Value::Time(self.m.now),
+                crate::value::Value::string(text),
+                crate::value::Value::string(location),
+            ];
+            self.queue_event(func, args);
+        }
+        to_stderr
+    }
+}

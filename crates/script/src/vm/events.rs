@@ -1,0 +1,318 @@
+//! The event queue, timers and the life of a run.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::Vm;
+use crate::evaluate::Stop;
+use crate::ids::{FuncId, GlobalId};
+use crate::symbols::GlobalKind;
+use crate::value::Value;
+
+/// An event that waits for its bodies to run.
+#[derive(Debug)]
+pub struct QueuedEvent {
+    /// The event.
+    pub func: FuncId,
+    /// Arguments in canonical order.
+    pub args: Vec<Value>,
+    /// The time that it is said to be of.
+    pub time: f64,
+}
+
+/// Events in order, and timers.
+#[derive(Default)]
+pub struct Queue {
+    events: VecDeque<QueuedEvent>,
+    timers: BinaryHeap<Timer>,
+    sequence: u64,
+}
+
+/// What a timer does.
+#[derive(Debug)]
+pub(crate) enum Due {
+    /// A scheduled event.
+    Event(FuncId, Vec<Value>),
+    /// The timeout of a `when`.
+    When(u64),
+    /// Delayed log writes are due.
+    LogDelay,
+    /// A log is rotated.
+    Rotate(u64),
+}
+
+struct Timer {
+    time: f64,
+    sequence: u64,
+    due: Due,
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Timer {}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timer {
+    // The heap gives its largest: the earliest one.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.time.total_cmp(&self.time).then(other.sequence.cmp(&self.sequence))
+    }
+}
+
+impl Queue {
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// When the next timer is due.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<f64> {
+        self.timers.peek().map(|timer| timer.time)
+    }
+}
+
+impl Vm<'_> {
+    /// Queues an event, where an enabled body would see it.
+    pub fn queue_event(&mut self, func: FuncId, args: Vec<Value>) {
+        if self.has_bodies(func) {
+            let time = self.m.now;
+            self.m.queue.events.push_back(QueuedEvent { func, args, time });
+        }
+    }
+
+    /// Queues the event of a full name, where it exists.
+    pub fn queue_named(&mut self, name: &str, args: Vec<Value>) {
+        if let Some(func) = self.function_named(name) {
+            self.queue_event(func, args);
+        }
+    }
+
+    pub(crate) fn post_event(&mut self, global: GlobalId, args: Vec<Value>) {
+        if let Some(func) = self.event_func(global) {
+            self.queue_event(func, args);
+        }
+    }
+
+    fn event_func(&self, global: GlobalId) -> Option<FuncId> {
+        match self.p.globals[global].kind {
+            GlobalKind::Function(func) => Some(func),
+            _ => match self.global(global) {
+                Value::Func(func) => Some(func.func),
+                _ => None,
+            },
+        }
+    }
+
+    /// `schedule when { event(args) }`.
+    pub(crate) fn schedule(&mut self, when: &Value, global: GlobalId, args: Vec<Value>) {
+        if self.m.terminating {
+            return;
+        }
+        let time = match when {
+            Value::Time(time) => *time,
+            other => self.m.now + other.double(),
+        };
+        if let Some(func) = self.event_func(global) {
+            self.add_timer(time, Due::Event(func, args));
+        }
+    }
+
+    pub(crate) fn add_timer(&mut self, time: f64, due: Due) {
+        self.m.queue.sequence += 1;
+        let sequence = self.m.queue.sequence;
+        self.m.queue.timers.push(Timer { time, sequence, due });
+    }
+
+    /// Lets all timers up to `now` fire.
+    ///
+    /// # Errors
+    /// [`Stop`] where the program stops.
+    pub fn fire_timers(&mut self, now: f64) -> Result<(), Stop> {
+        while self.m.queue.timers.peek().is_some_and(|timer| timer.time <= now) {
+            let Some(timer) = self.m.queue.timers.pop() else { break };
+            match timer.due {
+                Due::Event(func, args) => {
+                    if self.has_bodies(func) {
+                        let time = timer.time;
+                        self.m.queue.events.push_back(QueuedEvent { func, args, time });
+                    }
+                }
+                Due::When(id) => {
+                    if !self.m.terminating {
+                        self.when_timeout(id)?;
+                    }
+                }
+                Due::LogDelay => crate::bif::log::delay_due(self)?,
+                Due::Rotate(id) => crate::bif::log::rotate_due(self, id)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs what is queued, and what that queues; what the second generation queues waits for the next drain. Then `when`s are looked at.
+    ///
+    /// # Errors
+    /// [`Stop`] where the program stops.
+    pub fn drain(&mut self) -> Result<(), Stop> {
+        for _ in 0..2 {
+            let generation = std::mem::take(&mut self.m.queue.events);
+            for event in generation {
+                self.dispatch(event)?;
+            }
+        }
+        self.run_triggers()
+    }
+
+    /// Drains until nothing is queued.
+    ///
+    /// # Errors
+    /// [`Stop`] where the program stops.
+    pub fn drain_all(&mut self) -> Result<(), Stop> {
+        loop {
+            self.drain()?;
+            if self.m.queue.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs the bodies of an event.
+    ///
+    /// # Errors
+    /// [`Stop`] where the program stops; errors of bodies end only these.
+    pub fn dispatch(&mut self, event: QueuedEvent) -> Result<(), Stop> {
+        let QueuedEvent { func, args, time } = event;
+        let before = std::mem::replace(&mut self.m.event_time, time);
+        let name = self.function_name(func);
+        let reporter = name.starts_with("reporter_");
+        let reporting = self.m.reporting;
+        if reporter {
+            self.m.reporting = true;
+        }
+        let count = self.p.functions[func].bodies.len();
+        for index in 0..count {
+            let Some(body) = self.p.functions[func].bodies.get(index).copied() else { break };
+            if !self.is_enabled(body) {
+                continue;
+            }
+            match self.run_body(func, body, &args) {
+                Ok(_) | Err(Stop::Error) => (),
+                Err(stop) => return Err(stop),
+            }
+        }
+        self.m.reporting = reporting;
+        self.m.event_time = before;
+        Ok(())
+    }
+
+    /// Runs the program after it was parsed: from `zeek_init` to `zeek_done`. Returns the exit status.
+    pub fn run(&mut self) -> i32 {
+        let result = self.run_all();
+        let status = match result {
+            Ok(()) | Err(Stop::Error) => 0,
+            Err(Stop::Fatal) => 1,
+            Err(Stop::Exit(status)) => status,
+        };
+        self.m.out.flush_all();
+        status
+    }
+
+    fn run_all(&mut self) -> Result<(), Stop> {
+        self.m.now = wall_clock();
+        self.m.running = true;
+        crate::bif::prepare(self)?;
+        self.queue_named("zeek_init", Vec::new());
+        self.queue_named("network_time_init", Vec::new());
+        if let Some(main) = self.p.main {
+            let code = self.code(main);
+            match self.execute(&code, &[], None, None) {
+                Ok(_) => (),
+                Err(Stop::Error) => {
+                    self.m.out.flush_all();
+                    return Err(Stop::Fatal);
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        self.queue_scripts_loaded();
+        self.drain()?;
+        self.main_loop()?;
+        self.finish()
+    }
+
+    fn queue_scripts_loaded(&mut self) {
+        let Some(func) = self.function_named("zeek_script_loaded") else { return };
+        if !self.has_bodies(func) {
+            return;
+        }
+        let files: Vec<(String, u32)> = self
+            .p
+            .sources
+            .files
+            .iter()
+            .map(|(_, file)| (file.path.to_string(), file.depth))
+            .collect();
+        for (path, depth) in files {
+            self.queue_event(func, vec![Value::string(path), Value::Count(u64::from(depth))]);
+        }
+    }
+
+    fn main_loop(&mut self) -> Result<(), Stop> {
+        loop {
+            let stays = self.global_named("exit_only_after_terminate").truth();
+            if self.m.stop_requested || (!stays && !crate::bif::has_work(self)) {
+                break;
+            }
+            let now = wall_clock();
+            self.m.now = self.m.now.max(now);
+            let now = self.m.now;
+            let busy = crate::bif::poll(self)?;
+            self.fire_timers(now)?;
+            self.expire_tables(now)?;
+            self.drain()?;
+            if !busy && self.m.queue.is_empty() && !self.m.stop_requested {
+                self.m.out.flush();
+                let wait = self.m.queue.next_timer().map_or(0.01, |time| time - wall_clock());
+                let wait = wait.clamp(0.0, 0.005);
+                std::thread::sleep(std::time::Duration::from_secs_f64(wait));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the run: remaining timers, `zeek_done`, logs.
+    fn finish(&mut self) -> Result<(), Stop> {
+        self.m.terminating = true;
+        let now = self.m.now;
+        if let Some(func) = self.function_named("net_done") {
+            self.dispatch(QueuedEvent { func, args: vec![Value::Time(now)], time: now })?;
+        }
+        self.fire_timers(f64::INFINITY)?;
+        self.drain()?;
+        self.drain()?;
+        self.queue_named("zeek_done", Vec::new());
+        self.fire_timers(f64::INFINITY)?;
+        self.drain_all()?;
+        crate::bif::finish(self)?;
+        self.drain_all()
+    }
+}
+
+/// Seconds since 1970.
+#[must_use]
+pub fn wall_clock() -> f64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0.0, |time| (time.as_micros() as f64) / 1e6)
+}

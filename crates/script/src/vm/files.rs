@@ -1,0 +1,116 @@
+//! Files that scripts write to, and standard output.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::rc::{Rc, Weak};
+
+use crate::value::FileValue;
+use crate::value::object::FileSink;
+
+/// Where scripts write to.
+pub struct Output {
+    stdout: Box<dyn std::io::Write>,
+    buffer: Vec<u8>,
+    files: Vec<Weak<FileValue>>,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self { stdout: Box::new(std::io::stdout()), buffer: Vec::new(), files: Vec::new() }
+    }
+}
+
+impl Output {
+    /// Lets `print` write to `sink`.
+    pub fn redirect(&mut self, sink: Box<dyn std::io::Write>) {
+        self.stdout = sink;
+    }
+
+    /// Writes to standard output.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() > 1 << 14 {
+            self.flush();
+        }
+    }
+
+    /// Writes out what is buffered of standard output.
+    pub fn flush(&mut self) {
+        // A reader that went away is no error of the script.
+        drop(self.stdout.write_all(&self.buffer).and_then(|()| self.stdout.flush()));
+        self.buffer.clear();
+    }
+
+    /// Writes out everything.
+    pub fn flush_all(&mut self) -> bool {
+        self.flush();
+        let mut good = true;
+        for file in self.files.iter().filter_map(Weak::upgrade) {
+            if let Some(FileSink::File(sink)) = &mut *file.sink.borrow_mut() {
+                good &= sink.flush().is_ok();
+            }
+        }
+        good
+    }
+
+    /// Writes to a file.
+    pub fn write_file(&mut self, file: &FileValue, bytes: &[u8]) {
+        match &mut *file.sink.borrow_mut() {
+            Some(FileSink::Stdout) => self.write(bytes),
+            Some(FileSink::Stderr) => drop(std::io::stderr().write_all(bytes)),
+            Some(FileSink::File(sink)) => drop(sink.write_all(bytes)),
+            None => (),
+        }
+    }
+
+    /// Opens a file: `/dev/stdout` and `/dev/stderr` are the process's own.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    pub fn open(&mut self, name: &str, append: bool, now: f64) -> std::io::Result<Rc<FileValue>> {
+        let sink = match name {
+            "/dev/stdout" => FileSink::Stdout,
+            "/dev/stderr" => FileSink::Stderr,
+            _ => {
+                let mut options = File::options();
+                options.create(true).write(true).append(append).truncate(!append);
+                FileSink::File(BufWriter::new(options.open(name)?))
+            }
+        };
+        let file = Rc::new(FileValue {
+            name: name.to_owned(),
+            sink: std::cell::RefCell::new(Some(sink)),
+            raw: std::cell::Cell::new(false),
+            opened: now,
+        });
+        self.files.retain(|file| file.strong_count() > 0);
+        self.files.push(Rc::downgrade(&file));
+        Ok(file)
+    }
+}
+
+impl FileValue {
+    /// Whether it is open.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.sink.borrow().is_some()
+    }
+
+    /// Closes it; returns whether it was open and everything could be written.
+    pub fn close(&self) -> bool {
+        match self.sink.borrow_mut().take() {
+            Some(FileSink::File(mut sink)) => sink.flush().is_ok(),
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn size(&self) -> f64 {
+        if let Some(FileSink::File(sink)) = &mut *self.sink.borrow_mut() {
+            drop(sink.flush());
+        }
+        std::fs::metadata(&self.name).map_or(0.0, |data| data.len() as f64)
+    }
+}

@@ -1,0 +1,195 @@
+//! Elements and slices of strings and vectors.
+
+use super::Vm;
+use crate::evaluate::Stop;
+use crate::ids::ExprId;
+use crate::types::{AttrKind, attr_expr};
+use crate::value::{Value, Vector};
+
+impl Vm<'_> {
+    /// `b[i]` where `b` is no table of a known type.
+    pub(crate) fn index(&mut self, site: ExprId, b: &Value, i: &Value) -> Result<Value, Stop> {
+        match b {
+            Value::Vector(vector) => {
+                if let Value::Vector(selection) = i {
+                    return Ok(select(vector, selection));
+                }
+                let index = position(i, vector.len());
+                let value = index.map(|index| vector.get(index)).unwrap_or_default();
+                if value.is_set() {
+                    return Ok(value);
+                }
+                Err(self.error_at(site, "no such index"))
+            }
+            Value::Short(_) | Value::Long(_) => {
+                let text = b.str_bytes();
+                let index = position(i, text.len());
+                let byte = index.and_then(|index| text.get(index..=index)).unwrap_or(&[]);
+                Ok(Value::string(byte))
+            }
+            Value::List(list) => {
+                let index = position(i, list.items.len());
+                match index.and_then(|index| list.items.get(index)) {
+                    Some(value) => Ok(value.clone()),
+                    None => Err(self.error_at(site, "no such index")),
+                }
+            }
+            Value::Table(_) => {
+                let key = crate::value::table::parts(i).to_vec();
+                self.index_table(site, b, &key)
+            }
+            _ => Err(self.error_at(site, "value used but not set")),
+        }
+    }
+
+    /// `b[from:to]`.
+    pub(crate) fn slice(
+        &mut self,
+        site: ExprId,
+        b: &Value,
+        from: &Value,
+        to: &Value,
+    ) -> Result<Value, Stop> {
+        match b {
+            Value::Vector(vector) => {
+                let (from, to) = clamp(from, to, vector.len());
+                let items = vector.items().get(from..to).unwrap_or(&[]).to_vec();
+                Ok(Value::Vector(Vector::new(vector.ty(), items)))
+            }
+            Value::Short(_) | Value::Long(_) => {
+                let text = b.str_bytes();
+                let (from, to) = clamp(from, to, text.len());
+                Ok(Value::string(text.get(from..to).unwrap_or(&[])))
+            }
+            _ => Err(self.error_at(site, "value used but not set")),
+        }
+    }
+
+    /// `b[i] = value` of vectors.
+    pub(crate) fn assign_index(
+        &mut self,
+        site: ExprId,
+        b: &Value,
+        i: &Value,
+        value: Value,
+    ) -> Result<(), Stop> {
+        match b {
+            Value::Vector(vector) => {
+                let len = vector.len();
+                let index = match i {
+                    Value::Int(index) if *index < 0 => match position(i, len) {
+                        Some(index) => index,
+                        None => return Err(self.error_at(site, "vector index assignment failed")),
+                    },
+                    other => other.count() as usize,
+                };
+                // An index that no memory could hold is an error of the script.
+                if index >= len && index - len > 1 << 28 {
+                    return Err(self.error_at(site, "vector index assignment failed"));
+                }
+                let old = {
+                    let mut items = vector.items_mut();
+                    if index >= items.len() {
+                        items.resize(index + 1, Value::Unset);
+                    }
+                    items.get_mut(index).map(|slot| std::mem::replace(slot, value))
+                };
+                drop(old);
+                if !self.m.whens.is_empty() {
+                    self.object_changed(b);
+                }
+                Ok(())
+            }
+            Value::Table(_) => {
+                let key = crate::value::table::parts(i).to_vec();
+                self.assign_table(site, b, &key, value)
+            }
+            _ => Err(self.error_at(site, "value used but not set")),
+        }
+    }
+
+    /// `v[from:to] = value`.
+    pub(crate) fn assign_slice(
+        &mut self,
+        site: ExprId,
+        v: &Value,
+        from: &Value,
+        to: &Value,
+        value: &Value,
+    ) -> Result<(), Stop> {
+        let (Value::Vector(vector), Value::Vector(with)) = (v, value) else {
+            return Err(self.error_at(site, "value used but not set"));
+        };
+        let (from, to) = clamp(from, to, vector.len());
+        let with = with.items().clone();
+        let removed: Vec<Value> = vector.items_mut().splice(from..to, with).collect();
+        drop(removed);
+        Ok(())
+    }
+
+    /// `r$f` where the field is unset: its default, or an error.
+    pub(crate) fn missing_field(
+        &mut self,
+        site: ExprId,
+        record: &Value,
+        index: usize,
+    ) -> Result<Value, Stop> {
+        let Value::Record(record) = record else {
+            return Err(self.error_at(site, "value used but not set"));
+        };
+        let default = self
+            .p
+            .types
+            .record(record.ty())
+            .and_then(|ty| ty.fields.get(index))
+            .and_then(|field| attr_expr(&field.attrs, AttrKind::Default));
+        match default {
+            Some(expr) => self.eval(expr),
+            None => Err(self.error_at(site, "field value missing")),
+        }
+    }
+}
+
+/// The place that an index means: negative ones count from the end.
+fn position(index: &Value, len: usize) -> Option<usize> {
+    let index = match index {
+        Value::Int(index) => *index,
+        other => i64::try_from(other.count()).ok()?,
+    };
+    let at = if index < 0 { index.checked_add(i64::try_from(len).ok()?)? } else { index };
+    usize::try_from(at).ok().filter(|at| *at < len)
+}
+
+/// The bounds of a slice, within the length.
+fn clamp(from: &Value, to: &Value, len: usize) -> (usize, usize) {
+    let bound = |value: &Value| {
+        let index = match value {
+            Value::Int(index) => *index,
+            other => i64::try_from(other.count()).unwrap_or(i64::MAX),
+        };
+        let len = len as i64;
+        let at = if index < 0 { index.saturating_add(len) } else { index };
+        at.clamp(0, len) as usize
+    };
+    let (from, to) = (bound(from), bound(to));
+    (from, to.max(from))
+}
+
+/// `v[w]`: elements at the places in `w`, or where `w` holds.
+fn select(vector: &Vector, selection: &Vector) -> Value {
+    let mut items = Vec::new();
+    for (index, choice) in selection.items().iter().enumerate() {
+        match choice {
+            Value::Bool(true) => {
+                items.push(Value::Unset);
+                items.push(vector.get(index));
+            }
+            Value::Bool(false) | Value::Unset => (),
+            other => {
+                let at = position(other, vector.len());
+                items.push(at.map(|at| vector.get(at)).unwrap_or_default());
+            }
+        }
+    }
+    Value::Vector(Vector::new(vector.ty(), items))
+}

@@ -1,0 +1,338 @@
+//! First values: of globals, locals and fields of records.
+
+use std::rc::Rc;
+
+use super::Vm;
+use crate::ast::ExprKind;
+use crate::code::Code;
+use crate::code::compile::table_attrs;
+use crate::evaluate::{Init, Stop};
+use crate::ids::{BodyId, ExprId, GlobalId, LocalId, TypeId};
+use crate::types::{AttrKind, Attrs, Type, attr_expr, find_attr};
+use crate::value::table::{TableAttrs, parts};
+use crate::value::{Record, Value, Vector};
+
+/// What a field of a new record gets.
+#[derive(Clone, Debug)]
+pub(crate) enum FieldInit {
+    /// Nothing.
+    Unset,
+    /// A constant.
+    Constant(Value),
+    /// What the code of `&default` yields, as this type.
+    Code(Rc<Code>, TypeId),
+    /// An empty table or set.
+    Table(TypeId, Option<Rc<TableAttrs>>),
+    /// An empty vector.
+    Vector(TypeId),
+    /// A record with its defaults.
+    Record(TypeId),
+}
+
+impl Vm<'_> {
+    /// A record with the given fields, others with their first values.
+    ///
+    /// # Errors
+    /// [`Stop`] where a `&default` failed.
+    pub fn new_record(
+        &mut self,
+        ty: TypeId,
+        offsets: &[u32],
+        given: Vec<Value>,
+    ) -> Result<Value, Stop> {
+        let template = self.template(ty);
+        let mut fields = vec![Value::Unset; template.len()];
+        for (offset, value) in offsets.iter().zip(given) {
+            if let Some(slot) = fields.get_mut(*offset as usize) {
+                *slot = value;
+            }
+        }
+        for (index, init) in template.iter().enumerate() {
+            if matches!(init, FieldInit::Unset)
+                || fields.get(index).is_none_or(Value::is_set)
+            {
+                continue;
+            }
+            let value = self.first_value(init)?;
+            if let Some(slot) = fields.get_mut(index) {
+                *slot = value;
+            }
+        }
+        Ok(Value::Record(Record::new(ty, fields)))
+    }
+
+    fn first_value(&mut self, init: &FieldInit) -> Result<Value, Stop> {
+        Ok(match init {
+            FieldInit::Unset => Value::Unset,
+            FieldInit::Constant(value) => value.clone(),
+            FieldInit::Code(code, ty) => {
+                let value = self.execute(code, &[], None, None)?;
+                self.convert(&value, *ty)?
+            }
+            FieldInit::Table(ty, attrs) => self.new_table(*ty, attrs.clone()),
+            FieldInit::Vector(ty) => Value::Vector(Vector::new(*ty, Vec::new())),
+            FieldInit::Record(ty) => self.new_record(*ty, &[], Vec::new())?,
+        })
+    }
+
+    fn template(&mut self, ty: TypeId) -> Rc<Vec<FieldInit>> {
+        if let Some(template) = self.m.templates.get(&ty) {
+            return Rc::clone(template);
+        }
+        let fields: Vec<(TypeId, Attrs)> = self
+            .p
+            .types
+            .record(ty)
+            .map(|record| {
+                record.fields.iter().map(|field| (field.ty, field.attrs.clone())).collect()
+            })
+            .unwrap_or_default();
+        let optional =
+            fields.iter().map(|(_, attrs)| find_attr(attrs, AttrKind::Optional).is_some());
+        crate::value::order::set_optional(ty, optional.collect());
+        let template: Vec<FieldInit> =
+            fields.iter().map(|(ty, attrs)| self.field_init(*ty, attrs)).collect();
+        let template = Rc::new(template);
+        self.m.templates.insert(ty, Rc::clone(&template));
+        template
+    }
+
+    fn field_init(&mut self, ty: TypeId, attrs: &Attrs) -> FieldInit {
+        let is_table = matches!(self.p.types.get(ty), Type::Table(_));
+        if let Some(expr) = attr_expr(attrs, AttrKind::Default) {
+            // `&default` of a table field that is not itself a table belongs to the table.
+            let of_field = !is_table
+                || matches!(
+                    self.p.types.get(self.p.exprs[expr].ty),
+                    Type::Table(_)
+                );
+            if of_field {
+                if let ExprKind::Literal(literal) = &self.p.exprs[expr].kind {
+                    return FieldInit::Constant(Value::literal(literal, self.p.exprs[expr].ty));
+                }
+                if let ExprKind::Global(global) = self.p.exprs[expr].kind
+                    && let crate::symbols::GlobalKind::EnumValue(value) =
+                        self.p.globals[global].kind
+                {
+                    return FieldInit::Constant(Value::Enum(self.p.globals[global].ty, value));
+                }
+                return FieldInit::Code(self.expr_code(expr), ty);
+            }
+        }
+        if find_attr(attrs, AttrKind::Optional).is_some() {
+            return FieldInit::Unset;
+        }
+        match self.p.types.get(ty) {
+            Type::Table(_) => FieldInit::Table(ty, table_attrs(attrs)),
+            Type::Vector(_) => FieldInit::Vector(ty),
+            Type::Record(_) => FieldInit::Record(ty),
+            _ => FieldInit::Unset,
+        }
+    }
+
+    /// The empty value of a type: containers without elements, records with their defaults; unset for others.
+    ///
+    /// # Errors
+    /// [`Stop`] where a `&default` failed.
+    pub fn empty_value(
+        &mut self,
+        ty: TypeId,
+        attrs: Option<Rc<TableAttrs>>,
+    ) -> Result<Value, Stop> {
+        Ok(match self.p.types.get(ty) {
+            Type::Table(_) => self.new_table(ty, attrs),
+            Type::Vector(_) => Value::Vector(Vector::new(ty, Vec::new())),
+            Type::Record(_) => self.new_record(ty, &[], Vec::new())?,
+            _ => Value::Unset,
+        })
+    }
+
+    pub(crate) fn empty_local(&mut self, body: BodyId, local: LocalId) -> Result<Value, Stop> {
+        let data = &self.p.bodies[body].locals[local];
+        let (ty, attrs) = (data.ty, table_attrs(&data.attrs));
+        self.empty_value(ty, attrs)
+    }
+
+    /// Gives a global its value or changes it.
+    pub(crate) fn initialize_global(
+        &mut self,
+        global: GlobalId,
+        init: Init,
+        expr: Option<ExprId>,
+    ) -> Result<(), Stop> {
+        let data = &self.p.globals[global];
+        let ty = data.ty;
+        let attrs = table_attrs(&data.attrs);
+        match (init, expr) {
+            (Init::Empty, _) | (_, None) => {
+                let value = self.empty_value(ty, attrs)?;
+                self.set_global(global, value);
+            }
+            (Init::Full, Some(expr)) => {
+                let code = Rc::new(crate::code::compile::compile_expr(self.p, expr));
+                let value = self.execute(&code, &[], None, None)?;
+                if let Value::Table(table) = &value {
+                    let inner = match self.p.exprs[expr].kind {
+                        ExprKind::Coerce(_, inner) => inner,
+                        _ => expr,
+                    };
+                    let fresh = matches!(
+                        self.p.exprs[inner].kind,
+                        ExprKind::Table(_) | ExprKind::Set(_) | ExprKind::List(_)
+                    );
+                    if attrs.is_some() && fresh {
+                        let merged = merge(table.attrs(), attrs);
+                        table.set_attrs(merged);
+                        self.watch_expiry(table);
+                    }
+                }
+                if let Value::File(file) = &value
+                    && find_attr(&self.p.globals[global].attrs, AttrKind::RawOutput).is_some()
+                {
+                    file.raw.set(true);
+                }
+                self.set_global(global, value);
+            }
+            (Init::Extra | Init::Remove, Some(expr)) => {
+                let code = Rc::new(crate::code::compile::compile_expr(self.p, expr));
+                let value = self.execute(&code, &[], None, None)?;
+                self.extend_global(global, init, expr, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn extend_global(
+        &mut self,
+        global: GlobalId,
+        init: Init,
+        site: ExprId,
+        value: &Value,
+    ) -> Result<(), Stop> {
+        let attr = if init == Init::Extra { AttrKind::AddFunc } else { AttrKind::DeleteFunc };
+        let old = self.global(global);
+        if let Some(expr) = attr_expr(&self.p.globals[global].attrs, attr)
+            && let Value::Func(func) = self.eval(expr)?
+        {
+            let new = self.call(&func, &[old, value.clone()])?;
+            self.set_global(global, new);
+            return Ok(());
+        }
+        if !old.is_set() {
+            if init == Init::Extra {
+                self.set_global(global, value.clone());
+            }
+            return Ok(());
+        }
+        match (init, &old, value) {
+            (Init::Extra, Value::Table(table), Value::Table(other)) => {
+                for (key, value) in other.entries() {
+                    self.insert(table, &parts(&key).to_vec(), value)?;
+                }
+            }
+            (Init::Remove, Value::Table(table), Value::Table(other)) => {
+                for key in other.keys() {
+                    self.remove(table, parts(&key))?;
+                }
+            }
+            (Init::Extra, Value::Vector(vector), Value::Vector(other)) => {
+                let more = other.items().clone();
+                vector.items_mut().extend(more);
+            }
+            (Init::Extra, Value::Vector(vector), one) => vector.items_mut().push(one.clone()),
+            (Init::Extra, _, _) => {
+                let new = self.add_to(site, &old, value)?;
+                self.set_global(global, new);
+            }
+            (_, _, _) => {
+                let new = self.binary(site, crate::ast::BinaryOp::Subtract, &old, value)?;
+                self.set_global(global, new);
+            }
+        }
+        Ok(())
+    }
+
+    /// A record type gained fields: existing values are enlarged.
+    pub(crate) fn extend_records(&mut self, ty: TypeId, _: usize) {
+        self.m.templates.clear();
+        self.m.conversions.clear();
+        self.m.exprs.clear();
+        for code in &mut self.m.codes {
+            *code = None;
+        }
+        for target in &mut self.m.targets {
+            if matches!(target, super::Callee::Script(_)) {
+                *target = super::Callee::Unknown;
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        let mut found = Vec::new();
+        let mut tables = Vec::new();
+        let mut work: Vec<Value> = self.m.globals.clone();
+        work.extend(self.m.stack.iter().filter(|value| value.is_set()).cloned());
+        while let Some(value) = work.pop() {
+            let Some(address) = value.address() else { continue };
+            if !seen.insert(address) {
+                continue;
+            }
+            match &value {
+                Value::Record(record) => {
+                    work.extend(record.fields().iter().cloned());
+                    if record.ty() == ty {
+                        found.push(Rc::clone(record));
+                    }
+                }
+                Value::Vector(vector) => work.extend(vector.items().iter().cloned()),
+                Value::List(list) => work.extend(list.items.iter().cloned()),
+                Value::Table(table) => {
+                    for (key, value) in table.entries() {
+                        if key.address().is_some() {
+                            tables.push(Rc::clone(table));
+                        }
+                        work.push(key);
+                        work.push(value);
+                    }
+                }
+                Value::Func(func) => work.extend(func.captures.borrow().iter().cloned()),
+                _ => (),
+            }
+        }
+        if found.is_empty() {
+            return;
+        }
+        let rebuilt: Vec<_> =
+            tables.iter().map(|table| (Rc::clone(table), table.entries_with_times())).collect();
+        let template = self.template(ty);
+        for record in found {
+            let have = record.fields().len();
+            for init in template.iter().skip(have) {
+                if let Ok(value) = self.first_value(init) {
+                    record.fields_mut().push(value);
+                }
+            }
+        }
+        for (table, entries) in rebuilt {
+            table.clear();
+            for (key, value, time) in entries {
+                table.insert(key, value, time);
+            }
+        }
+    }
+}
+
+fn merge(
+    own: Option<Rc<TableAttrs>>,
+    declared: Option<Rc<TableAttrs>>,
+) -> Option<Rc<TableAttrs>> {
+    match (own, declared) {
+        (Some(own), Some(declared)) => Some(Rc::new(TableAttrs {
+            default: declared.default.or(own.default),
+            default_insert: declared.default_insert.or(own.default_insert),
+            expire: declared.expire.or(own.expire),
+            expire_func: declared.expire_func.or(own.expire_func),
+            on_change: declared.on_change.or(own.on_change),
+            ordered: declared.ordered || own.ordered,
+        })),
+        (own, declared) => own.or(declared),
+    }
+}

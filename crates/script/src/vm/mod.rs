@@ -1,0 +1,333 @@
+//! The interpreter: globals, frames, calls.
+//!
+//! A [`Machine`] keeps what lives as long as a run: globals, compiled code, the event queue. A [`Vm`] is a machine together with its
+//! program, for the time of a call. Script functions call each other without recursion of the interpreter; built-in functions that call back,
+//! hooks and `&default` functions start a loop of their own above the frames that are there.
+
+mod calls;
+mod convert;
+mod copy;
+mod errors;
+pub mod events;
+mod expire;
+mod files;
+mod index;
+mod init;
+mod operators;
+mod run;
+mod statements;
+mod tables;
+mod when;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use crate::bif::{Native, Natives};
+use crate::code::{Code, Reg};
+use crate::evaluate::{Constant, Evaluate, Init, Stop};
+use crate::ids::{BodyId, ExprId, FuncId, GlobalId, Id as _, Name, TypeId};
+use crate::program::Program;
+use crate::value::{FuncValue, Value};
+
+pub use errors::Place;
+pub use events::{Queue, QueuedEvent};
+
+/// What keeps the state of a run.
+pub struct Machine {
+    pub(crate) globals: Vec<Value>,
+    pub(crate) codes: Vec<Option<Rc<Code>>>,
+    pub(crate) exprs: HashMap<ExprId, Rc<Code>>,
+    pub(crate) targets: Vec<Callee>,
+    pub(crate) stack: Vec<Value>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) max_depth: usize,
+    pub(crate) natives: Natives,
+    pub(crate) templates: HashMap<TypeId, Rc<Vec<init::FieldInit>>>,
+    pub(crate) conversions: HashMap<(TypeId, TypeId), Rc<Vec<Option<usize>>>>,
+    pub(crate) queue: Queue,
+    pub(crate) args: Vec<Vec<Value>>,
+    /// Network time.
+    pub(crate) now: f64,
+    /// Groups of event handlers that are disabled.
+    pub(crate) disabled_groups: HashSet<String>,
+    pub(crate) disabled_modules: HashSet<Name>,
+    pub(crate) whens: when::Triggers,
+    pub(crate) expiring: Vec<std::rc::Weak<crate::value::Table>>,
+    pub(crate) out: files::Output,
+    /// Whether `zeek_init` was queued.
+    pub(crate) running: bool,
+    pub(crate) terminating: bool,
+    pub(crate) stop_requested: bool,
+    pub(crate) reporting: bool,
+    pub(crate) swallow: u32,
+    /// State of the built-in functions, by their modules.
+    pub(crate) state: crate::bif::State,
+    /// What is being called natively: expression and function.
+    pub(crate) native: Vec<(ExprId, FuncId)>,
+    pub(crate) delayed: bool,
+    pub(crate) event_time: f64,
+}
+
+/// What a function is when it is called.
+#[derive(Clone)]
+pub(crate) enum Callee {
+    /// Not looked at yet.
+    Unknown,
+    /// A function with a body.
+    Script(Rc<Code>),
+    /// A built-in function.
+    Native(Native),
+    /// A hook or event: all its bodies.
+    Bodies,
+    /// Nothing: declared only.
+    Missing,
+}
+
+/// A call of a script function that goes on.
+pub(crate) struct Frame {
+    pub code: Rc<Code>,
+    pub base: usize,
+    /// Where it goes on.
+    pub pc: usize,
+    /// The register of the caller that takes the result.
+    pub dest: Reg,
+    pub value: Option<Rc<FuncValue>>,
+    pub func: Option<FuncId>,
+    /// How many arguments were given.
+    pub args: usize,
+    /// Whether its registers stay when it ends.
+    pub keep: bool,
+}
+
+/// A machine with its program.
+pub struct Vm<'a> {
+    /// The program.
+    pub p: &'a mut Program,
+    /// The machine.
+    pub m: &'a mut Machine,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self {
+            globals: Vec::new(),
+            codes: Vec::new(),
+            exprs: HashMap::new(),
+            targets: Vec::new(),
+            stack: Vec::new(),
+            frames: Vec::new(),
+            max_depth: 1000,
+            natives: Natives::default(),
+            templates: HashMap::new(),
+            conversions: HashMap::new(),
+            queue: Queue::default(),
+            args: Vec::new(),
+            now: 0.0,
+            disabled_groups: HashSet::new(),
+            disabled_modules: HashSet::new(),
+            whens: when::Triggers::default(),
+            expiring: Vec::new(),
+            out: files::Output::default(),
+            running: false,
+            terminating: false,
+            stop_requested: false,
+            reporting: false,
+            swallow: 0,
+            state: crate::bif::State::default(),
+            native: Vec::new(),
+            delayed: false,
+            event_time: 0.0,
+        }
+    }
+}
+
+impl Machine {
+    /// A machine of an empty program.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This machine with its program.
+    pub fn with<'a>(&'a mut self, program: &'a mut Program) -> Vm<'a> {
+        Vm { p: program, m: self }
+    }
+}
+
+impl Vm<'_> {
+    /// The value of a global; unset where it has none.
+    #[must_use]
+    pub fn global(&self, global: GlobalId) -> Value {
+        self.m.globals.get(global.index()).cloned().unwrap_or_default()
+    }
+
+    /// Changes a global.
+    pub fn set_global(&mut self, global: GlobalId, value: Value) {
+        if self.m.globals.len() <= global.index() {
+            let len = self.p.globals.arena.len().max(global.index() + 1);
+            self.m.globals.resize(len, Value::Unset);
+        }
+        if let Some(slot) = self.m.globals.get_mut(global.index()) {
+            let old = std::mem::replace(slot, value);
+            drop(old);
+        }
+    }
+
+    /// The global of a full name.
+    #[must_use]
+    pub fn find_global(&self, name: &str) -> Option<GlobalId> {
+        self.p.globals.find(self.p.names.find(name)?)
+    }
+
+    /// The value of the global of a full name; unset where it has none.
+    #[must_use]
+    pub fn global_named(&self, name: &str) -> Value {
+        self.find_global(name).map_or(Value::Unset, |global| self.global(global))
+    }
+
+    /// The type that a full name stands for.
+    #[must_use]
+    pub fn type_named(&self, name: &str) -> Option<TypeId> {
+        self.find_global(name).map(|global| self.p.globals[global].ty)
+    }
+
+    /// The value of the enum value of a full name.
+    #[must_use]
+    pub fn enum_named(&self, name: &str) -> Value {
+        match self.find_global(name).map(|global| &self.p.globals[global]) {
+            Some(crate::symbols::Global {
+                kind: crate::symbols::GlobalKind::EnumValue(value),
+                ty,
+                ..
+            }) => Value::Enum(*ty, *value),
+            _ => Value::Unset,
+        }
+    }
+
+    /// The function of a full name.
+    #[must_use]
+    pub fn function_named(&self, name: &str) -> Option<FuncId> {
+        match self.p.globals[self.find_global(name)?].kind {
+            crate::symbols::GlobalKind::Function(func) => Some(func),
+            _ => None,
+        }
+    }
+
+    /// The code of a body, compiled at its first use.
+    pub(crate) fn code(&mut self, body: BodyId) -> Rc<Code> {
+        let index = body.index();
+        if self.m.codes.len() <= index {
+            let len = self.p.bodies.len().max(index + 1);
+            self.m.codes.resize(len, None);
+        }
+        if let Some(Some(code)) = self.m.codes.get(index) {
+            return Rc::clone(code);
+        }
+        let code = Rc::new(crate::code::compile::compile_body(self.p, body));
+        if let Some(slot) = self.m.codes.get_mut(index) {
+            *slot = Some(Rc::clone(&code));
+        }
+        code
+    }
+
+    /// The code of an expression outside of functions: of an attribute.
+    pub(crate) fn expr_code(&mut self, expr: ExprId) -> Rc<Code> {
+        if let Some(code) = self.m.exprs.get(&expr) {
+            return Rc::clone(code);
+        }
+        let code = Rc::new(crate::code::compile::compile_expr(self.p, expr));
+        self.m.exprs.insert(expr, Rc::clone(&code));
+        code
+    }
+
+    /// Evaluates an expression outside of functions.
+    ///
+    /// # Errors
+    /// [`Stop`] where it has no value.
+    pub fn eval(&mut self, expr: ExprId) -> Result<Value, Stop> {
+        if let crate::ast::ExprKind::Literal(literal) = &self.p.exprs[expr].kind {
+            return Ok(Value::literal(literal, self.p.exprs[expr].ty));
+        }
+        let code = self.expr_code(expr);
+        self.execute(&code, &[], None, None)
+    }
+}
+
+impl Evaluate for Machine {
+    fn evaluate(&mut self, program: &mut Program, expr: ExprId) -> Result<Constant, Stop> {
+        let mut vm = self.with(program);
+        let code = Rc::new(crate::code::compile::compile_expr(vm.p, expr));
+        let value = vm.execute(&code, &[], None, None)?;
+        if let Some(literal) = value.to_literal() {
+            return Ok(Constant::Literal(literal));
+        }
+        if let Value::Table(table) = &value
+            && vm.p.types.is_set(table.ty())
+        {
+            let mut elements = Vec::new();
+            for key in table.keys() {
+                let parts: Option<Vec<_>> =
+                    crate::value::table::parts(&key).iter().map(Value::to_literal).collect();
+                match parts {
+                    Some(parts) => elements.push(parts),
+                    None => return Ok(Constant::Other),
+                }
+            }
+            return Ok(Constant::Set(elements));
+        }
+        Ok(Constant::Other)
+    }
+
+    fn initialize(
+        &mut self,
+        program: &mut Program,
+        global: GlobalId,
+        init: Init,
+        expr: Option<ExprId>,
+    ) -> Result<(), Stop> {
+        self.with(program).initialize_global(global, init, expr)
+    }
+
+    fn record_extended(&mut self, program: &mut Program, ty: TypeId, from: usize) {
+        self.with(program).extend_records(ty, from);
+    }
+
+    fn attributes_changed(&mut self, program: &mut Program, global: GlobalId) {
+        let mut vm = self.with(program);
+        if let Value::Table(table) = vm.global(global) {
+            let attrs = crate::code::compile::table_attrs(&vm.p.globals[global].attrs);
+            table.set_attrs(attrs);
+            vm.watch_expiry(&table);
+        }
+    }
+
+    fn function_changed(&mut self, _: &mut Program, func: FuncId) {
+        if let Some(target) = self.targets.get_mut(func.index()) {
+            *target = Callee::Unknown;
+        }
+    }
+
+    fn describe_global(&mut self, program: &mut Program, global: GlobalId) -> Option<Vec<u8>> {
+        let vm = self.with(program);
+        let value = vm.global(global);
+        value.is_set().then(|| {
+            crate::value::describe::describe(vm.p, &value, crate::value::describe::Form::Raw)
+        })
+    }
+}
+
+/// A cell for values that are made once.
+#[derive(Default)]
+pub(crate) struct Lazy<T>(RefCell<Option<T>>);
+
+impl<T: Clone> Lazy<T> {
+    pub fn get(&self, make: impl FnOnce() -> T) -> T {
+        if let Some(value) = self.0.borrow().as_ref() {
+            return value.clone();
+        }
+        let value = make();
+        *self.0.borrow_mut() = Some(value.clone());
+        value
+    }
+}

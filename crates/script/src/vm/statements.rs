@@ -1,0 +1,232 @@
+//! Statements that need more than registers: `print`, `assert`, lambdas, ends of functions.
+
+use std::rc::Rc;
+
+use super::Vm;
+use crate::ast::{ExprKind, StmtKind};
+use crate::describe;
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::ids::{ExprId, StmtId, TypeId};
+use crate::types::Flavor;
+use crate::value::describe::{Form, describe as describe_value};
+use crate::value::{FuncValue, Record, Value, Vector};
+
+impl Vm<'_> {
+    /// `print values;`.
+    pub(crate) fn print(&mut self, values: &[Value]) -> Result<(), Stop> {
+        let (file, values) = match values {
+            [Value::File(file), rest @ ..] => (Some(Rc::clone(file)), rest),
+            all => (None, all),
+        };
+        if let Some(file) = file {
+            if !file.is_open() {
+                return Ok(());
+            }
+            let raw = file.raw.get();
+            let mut line = Vec::new();
+            let form = if raw { Form::Raw } else { Form::Print };
+            for (index, value) in values.iter().enumerate() {
+                if index > 0 && !raw {
+                    line.extend_from_slice(b", ");
+                }
+                line.extend(describe_value(self.p, value, form));
+            }
+            if !raw {
+                line.push(b'\n');
+            }
+            self.m.out.write_file(&file, &line);
+            return Ok(());
+        }
+        if self.print_to_log(values)? {
+            return Ok(());
+        }
+        let mut line = Vec::new();
+        for (index, value) in values.iter().enumerate() {
+            if index > 0 {
+                line.extend_from_slice(b", ");
+            }
+            line.extend(describe_value(self.p, value, Form::Print));
+        }
+        line.push(b'\n');
+        self.m.out.write(&line);
+        Ok(())
+    }
+
+    /// Whether `print` goes to a log stream; it was written there then.
+    fn print_to_log(&mut self, values: &[Value]) -> Result<bool, Stop> {
+        let Value::Enum(_, mode) = self.global_named("Log::print_to_log") else {
+            return Ok(false);
+        };
+        let all = self.enum_named("Log::REDIRECT_ALL");
+        let stdout = self.enum_named("Log::REDIRECT_STDOUT");
+        let is = |value: &Value| matches!(value, Value::Enum(_, other) if *other == mode);
+        if !is(&all) && !is(&stdout) {
+            return Ok(false);
+        }
+        let texts: Vec<Value> = values
+            .iter()
+            .map(|value| Value::string_owned(describe_value(self.p, value, Form::Cat)))
+            .collect();
+        crate::bif::log::write_print(self, texts)
+    }
+
+    /// The end of a body without a value: an error where one is wanted.
+    pub(crate) fn check_result(&mut self) -> Result<(), Stop> {
+        let Some(frame) = self.m.frames.last() else { return Ok(()) };
+        let (Some(func), false) = (frame.func, frame.keep) else { return Ok(()) };
+        let Some(function) = self.p.functions.find(func) else { return Ok(()) };
+        if function.flavor != Flavor::Function {
+            return Ok(());
+        }
+        let result = self.p.types.func(function.ty).map_or(TypeId::VOID, |ty| ty.result);
+        if result == TypeId::VOID || result == TypeId::ANY || self.m.delayed {
+            return Ok(());
+        }
+        let name = self.p.name(function.name).to_owned();
+        let span = function
+            .bodies
+            .first()
+            .map_or(crate::source::Span::NOWHERE, |body| self.p.bodies[*body].span);
+        self.emit(
+            Severity::Warning,
+            span,
+            format!("non-void function returning without a value: {name}").into_bytes(),
+        );
+        Ok(())
+    }
+
+    /// A function value of a lambda expression; captured values are in registers from `base` on.
+    pub(crate) fn make_lambda(
+        &mut self,
+        site: ExprId,
+        expr: ExprId,
+        base: usize,
+    ) -> Result<Value, Stop> {
+        let ExprKind::Lambda(lambda) = &self.p.exprs[expr].kind else { return Ok(Value::Unset) };
+        let lambda = Rc::clone(lambda);
+        let mut captured = Vec::with_capacity(lambda.captures.len());
+        for (offset, capture) in lambda.captures.iter().enumerate() {
+            let value = self.m.stack.get(base + offset).cloned().unwrap_or_default();
+            let value = if capture.deep { self.copy(site, &value)? } else { value };
+            captured.push((capture.inner, value));
+        }
+        // Code numbers captures by their slots.
+        captured.sort_by_key(|(inner, _)| *inner);
+        let ty = self.p.functions[lambda.func].ty;
+        let func = FuncValue::new(lambda.func, ty);
+        *func.captures.borrow_mut() = captured.into_iter().map(|(_, value)| value).collect();
+        Ok(Value::Func(func))
+    }
+
+    /// Whether a hook wants to see every assertion.
+    pub(crate) fn watches_assertions(&self) -> bool {
+        self.function_named("assertion_result").is_some_and(|func| self.has_bodies(func))
+    }
+
+    /// `assert`.
+    pub(crate) fn assertion(
+        &mut self,
+        site: ExprId,
+        stmt: StmtId,
+        holds: bool,
+        message: &Value,
+    ) -> Result<(), Stop> {
+        let StmtKind::Assert(condition, _) = self.p.stmts[stmt].kind else { return Ok(()) };
+        let text = describe::expr_in(self.p, condition, describe::Style::ASSERT);
+        let message_text = message.str_bytes().to_vec();
+        let span = self.p.stmts[stmt].span;
+        let mut report = true;
+        for (hook, wanted) in [("assertion_result", true), ("assertion_failure", !holds)] {
+            let Some(func) = self.function_named(hook) else { continue };
+            if !wanted || !self.has_bodies(func) {
+                continue;
+            }
+            let backtrace = self.backtrace(Some(span));
+            let mut args = Vec::new();
+            if hook == "assertion_result" {
+                args.push(Value::Bool(holds));
+            }
+            args.push(Value::string(&text));
+            args.push(Value::string(&message_text));
+            args.push(backtrace);
+            if !self.call_func(func, &args)?.truth() {
+                report = false;
+            }
+        }
+        let _ = site;
+        if holds {
+            return Ok(());
+        }
+        if report {
+            let mut line = b"assertion failure: ".to_vec();
+            line.extend_from_slice(&text);
+            if !message_text.is_empty() {
+                line.extend_from_slice(b" (");
+                line.extend_from_slice(&message_text);
+                line.push(b')');
+            }
+            self.emit(Severity::Error, span, line);
+        }
+        Err(Stop::Error)
+    }
+
+    /// The calls that go on, innermost first, as a vector of `BacktraceElement`s. `top` is where the innermost one is.
+    pub(crate) fn backtrace(&mut self, top: Option<crate::source::Span>) -> Value {
+        let vector_ty = self.type_named("Backtrace").unwrap_or(TypeId::UNSPECIFIED_VECTOR);
+        let Some(element) = self.type_named("BacktraceElement") else {
+            return Value::Vector(Vector::new(vector_ty, Vec::new()));
+        };
+        let params_ty = self.type_named("call_argument_vector");
+        let param_ty = self.type_named("call_argument");
+        let mut items = Vec::new();
+        let mut span = top;
+        for index in (0..self.m.frames.len()).rev() {
+            let Some(frame) = self.m.frames.get(index) else { break };
+            let at = span.take().or_else(|| {
+                let site = frame.code.sites.get(frame.pc.saturating_sub(1))?;
+                self.p.exprs.find(*site).map(|expr| expr.span)
+            });
+            let Some(func) = frame.func else { continue };
+            let Some(function) = self.p.functions.find(func) else { continue };
+            let name = self.p.name(function.name).to_owned();
+            let mut args = Vec::new();
+            let params = self.p.types.params(function.ty).to_vec();
+            let offsets: Vec<u32> = frame
+                .code
+                .body
+                .map(|body| self.p.bodies[body].params.clone())
+                .unwrap_or_default();
+            for (slot, offset) in offsets.iter().enumerate() {
+                let Some(param) = params.get(*offset as usize) else { continue };
+                let value = self.m.stack.get(frame.base + slot).cloned().unwrap_or_default();
+                if let Some(param_ty) = param_ty {
+                    args.push(Value::Record(Record::new(
+                        param_ty,
+                        vec![
+                            Value::string(self.p.name(param.name)),
+                            Value::string(describe::type_text(self.p, param.ty)),
+                            Value::Unset,
+                            value,
+                        ],
+                    )));
+                }
+            }
+            let mut fields = vec![
+                Value::string(&name),
+                params_ty.map_or(Value::Unset, |ty| Value::Vector(Vector::new(ty, args))),
+            ];
+            match at.and_then(|span| {
+                self.p.sources.files.find(span.file).map(|file| (file.path.clone(), span.first))
+            }) {
+                Some((path, line)) => {
+                    fields.push(Value::string(&*path));
+                    fields.push(Value::Count(u64::from(line)));
+                }
+                None => fields.extend([Value::Unset, Value::Unset]),
+            }
+            items.push(Value::Record(Record::new(element, fields)));
+        }
+        Value::Vector(Vector::new(vector_ty, items))
+    }
+}

@@ -1,0 +1,401 @@
+//! Tables and sets: look-ups with their defaults, changes with what follows from them.
+
+use std::rc::Rc;
+
+use super::Vm;
+use crate::evaluate::Stop;
+use crate::ids::{ExprId, TypeId};
+use crate::types::{Tag, Type};
+use crate::value::table::{ExpireKind, TableAttrs, make_key, parts};
+use crate::value::{List, Table, Value, Vector};
+
+impl Vm<'_> {
+    /// An empty table or set.
+    pub fn new_table(&mut self, ty: TypeId, attrs: Option<Rc<TableAttrs>>) -> Value {
+        let single = self.p.types.table(ty).is_none_or(|table| table.index.len() == 1);
+        let table = Table::new(ty, single, attrs);
+        self.watch_expiry(&table);
+        Value::Table(table)
+    }
+
+    /// The parts of a key as the table takes them: a list as the only part is spread.
+    fn spread(table: &Table, key: &[Value]) -> Option<Vec<Value>> {
+        match key {
+            [Value::List(list)] if !table.is_single() => Some(list.items.clone()),
+            [Value::Vector(vector)] if !table.is_single() => Some(vector.items().clone()),
+            _ => None,
+        }
+    }
+
+    /// `t[key]`.
+    pub(crate) fn index_table(
+        &mut self,
+        site: ExprId,
+        value: &Value,
+        key: &[Value],
+    ) -> Result<Value, Stop> {
+        let Value::Table(table) = value else {
+            return Err(self.error_at(site, "value used but not set"));
+        };
+        let spread = Self::spread(table, key);
+        let key = spread.as_deref().unwrap_or(key);
+        if let [Value::Short(_) | Value::Long(_)] = key
+            && self.index_tag(table) == Some(Tag::Pattern)
+        {
+            let text = key.first().map(Value::str_bytes).unwrap_or(&[]);
+            let items =
+                table.places_matching(text).into_iter().map(|place| table.value_at(place));
+            let items = items.collect();
+            let ty = self.p.exprs.find(site).map_or(TypeId::UNSPECIFIED_VECTOR, |expr| expr.ty);
+            return Ok(Value::Vector(Vector::new(ty, items)));
+        }
+        self.note_read(value);
+        if let Some(place) = self.place(table, key) {
+            self.touch(table, place);
+            return Ok(table.value_at(place));
+        }
+        match self.table_default(table, key)? {
+            Some(value) => Ok(value),
+            None => Err(self.error_at(site, "no such index")),
+        }
+    }
+
+    fn index_tag(&self, table: &Table) -> Option<Tag> {
+        let ty = self.p.types.table(table.ty())?;
+        match *ty.index {
+            [one] => Some(self.p.types.tag(one)),
+            _ => None,
+        }
+    }
+
+    /// The place of a key: of the longest network where keys are networks.
+    pub(crate) fn place(&self, table: &Table, key: &[Value]) -> Option<usize> {
+        match key {
+            [one @ (Value::Addr4(_) | Value::Addr6(_) | Value::Net4(..) | Value::Net6(_))]
+                if self.index_tag(table) == Some(Tag::Subnet) =>
+            {
+                table.find_longest(one)
+            }
+            _ => table.find(key),
+        }
+    }
+
+    /// The value of a key, without defaults.
+    pub fn lookup(&self, table: &Table, key: &[Value]) -> Option<Value> {
+        self.place(table, key).map(|place| table.value_at(place))
+    }
+
+    fn touch(&self, table: &Table, place: usize) {
+        if let Some(attrs) = table.attrs()
+            && let Some((ExpireKind::Read, _)) = attrs.expire
+        {
+            table.touch(place, self.m.now);
+        }
+    }
+
+    /// What `&default` or `&default_insert` gives for a key that is not there.
+    pub(crate) fn table_default(
+        &mut self,
+        table: &Rc<Table>,
+        key: &[Value],
+    ) -> Result<Option<Value>, Stop> {
+        let Some(attrs) = table.attrs() else { return Ok(None) };
+        let Some(expr) = attrs.default.or(attrs.default_insert) else { return Ok(None) };
+        let cached = table.default_cache.borrow().clone();
+        let default = match cached {
+            Some(value) => value,
+            None => {
+                let value = self.eval(expr)?;
+                *table.default_cache.borrow_mut() = Some(value.clone());
+                value
+            }
+        };
+        let yields_function = self
+            .p
+            .types
+            .table(table.ty())
+            .and_then(|table| table.value)
+            .is_some_and(|ty| matches!(self.p.types.get(ty), Type::Func(_)));
+        let value = match &default {
+            Value::Func(func) if !yields_function => {
+                let args = key.to_vec();
+                match self.call(func, &args) {
+                    Ok(value) if value.is_set() => value,
+                    Ok(_) | Err(Stop::Error) => return Ok(None),
+                    Err(stop) => return Err(stop),
+                }
+            }
+            other => self.copy(expr, other)?,
+        };
+        if attrs.default_insert.is_some() {
+            let ty = table.ty();
+            let kept = self.own_key(key, ty)?;
+            table.insert(kept, value.clone(), self.m.now);
+            self.changed(table, Change::New, key, &value)?;
+        }
+        Ok(Some(value))
+    }
+
+    /// A key that the table may keep: aggregates are copied.
+    fn own_key(&mut self, key: &[Value], ty: TypeId) -> Result<Value, Stop> {
+        let aggregates = key.iter().any(|part| {
+            matches!(part, Value::Record(_) | Value::Table(_) | Value::Vector(_) | Value::List(_))
+        });
+        let list = self.p.types.table(ty).map_or(TypeId::EMPTY_LIST, |table| table.list);
+        if !aggregates {
+            return Ok(make_key(key, list));
+        }
+        let mut copies = Vec::with_capacity(key.len());
+        for part in key {
+            copies.push(self.copy(ExprId(u32::MAX), part)?);
+        }
+        Ok(make_key(&copies, list))
+    }
+
+    /// `t[key] = value`, `add t[key]`.
+    pub(crate) fn assign_table(
+        &mut self,
+        site: ExprId,
+        target: &Value,
+        key: &[Value],
+        value: Value,
+    ) -> Result<(), Stop> {
+        let Value::Table(table) = target else {
+            if let Value::Vector(_) = target
+                && let [index] = key
+            {
+                return self.assign_index(site, target, index, value);
+            }
+            return Err(self.error_at(site, "value used but not set"));
+        };
+        let spread = Self::spread(table, key);
+        let key = spread.as_deref().unwrap_or(key);
+        self.insert(table, key, value)
+    }
+
+    /// Adds or changes an entry, with what follows from that.
+    ///
+    /// # Errors
+    /// [`Stop`] where `&on_change` stopped the program.
+    pub fn insert(&mut self, table: &Rc<Table>, key: &[Value], value: Value) -> Result<(), Stop> {
+        let attrs = table.attrs();
+        let create =
+            attrs.as_ref().is_some_and(|a| matches!(a.expire, Some((ExpireKind::Create, _))));
+        let watched = attrs.as_ref().is_some_and(|a| a.on_change.is_some());
+        if create || watched {
+            if let Some(place) = table.find(key) {
+                let old = table.value_at(place);
+                table.set_at(place, value.clone());
+                if !create {
+                    table.touch(place, self.m.now);
+                }
+                if watched && (value.is_set() || old.is_set()) {
+                    self.changed(table, Change::Changed, key, &old)?;
+                }
+                self.object_changed_rc(table);
+                return Ok(());
+            }
+        } else if let Some(place) = table.find(key) {
+            table.set_at(place, value);
+            table.touch(place, self.m.now);
+            self.object_changed_rc(table);
+            return Ok(());
+        }
+        let kept = self.own_key(key, table.ty())?;
+        table.insert(kept, value.clone(), self.m.now);
+        if watched {
+            self.changed(table, Change::New, key, &value)?;
+        }
+        self.object_changed_rc(table);
+        Ok(())
+    }
+
+    /// An entry of a constructor.
+    pub(crate) fn construct_entry(
+        &mut self,
+        _: ExprId,
+        target: &Value,
+        key: &[Value],
+        value: Value,
+    ) -> Result<(), Stop> {
+        let Value::Table(table) = target else { return Ok(()) };
+        let spread = Self::spread(table, key);
+        let key = spread.as_deref().unwrap_or(key);
+        let kept = self.own_key(key, table.ty())?;
+        table.insert(kept, value, self.m.now);
+        Ok(())
+    }
+
+    /// `key in t`.
+    pub(crate) fn in_table(&mut self, value: &Value, key: &[Value]) -> bool {
+        let Value::Table(table) = value else { return false };
+        let spread = Self::spread(table, key);
+        let key = spread.as_deref().unwrap_or(key);
+        self.note_read(value);
+        if let [text @ (Value::Short(_) | Value::Long(_))] = key
+            && self.index_tag(table) == Some(Tag::Pattern)
+        {
+            return !table.places_matching(text.str_bytes()).is_empty();
+        }
+        match self.place(table, key) {
+            Some(place) => {
+                self.touch(table, place);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// `delete t[key]`.
+    pub(crate) fn delete_key(&mut self, target: &Value, key: &[Value]) -> Result<(), Stop> {
+        let Value::Table(table) = target else { return Ok(()) };
+        let spread = Self::spread(table, key);
+        let key = spread.as_deref().unwrap_or(key);
+        self.remove(table, key)?;
+        Ok(())
+    }
+
+    /// Removes an entry, with what follows from that.
+    ///
+    /// # Errors
+    /// [`Stop`] where `&on_change` stopped the program.
+    pub fn remove(&mut self, table: &Rc<Table>, key: &[Value]) -> Result<Option<Value>, Stop> {
+        let old = table.remove(key);
+        if let Some(old) = &old {
+            self.changed(table, Change::Removed, key, old)?;
+            self.object_changed_rc(table);
+        }
+        Ok(old)
+    }
+
+    /// `delete t`, `delete v`.
+    pub(crate) fn delete_all(&mut self, target: &Value) -> Result<(), Stop> {
+        match target {
+            Value::Table(table) => {
+                table.clear();
+                self.object_changed_rc(table);
+            }
+            Value::Vector(vector) => {
+                let old = std::mem::take(&mut *vector.items_mut());
+                drop(old);
+                self.object_changed(target);
+            }
+            _ => (),
+        }
+        Ok(())
+    }
+
+    /// `a += b` on tables, vectors and patterns.
+    pub(crate) fn add_to(&mut self, site: ExprId, a: &Value, b: &Value) -> Result<Value, Stop> {
+        match (a, b) {
+            (Value::Table(table), Value::Table(other)) => {
+                for (key, value) in other.entries() {
+                    self.insert(table, &parts(&key).to_vec(), value)?;
+                }
+            }
+            (Value::Pattern(x), Value::Pattern(y)) => {
+                return Ok(Value::Pattern(Rc::new(x.plus(y))));
+            }
+            (Value::Vector(vector), other) => {
+                let all = matches!(
+                    self.p.exprs.find(site).map(|expr| &expr.kind),
+                    Some(crate::ast::ExprKind::AddTo(crate::ast::AddTo::AppendAll, ..))
+                );
+                match other {
+                    Value::Vector(more) if all => {
+                        let more = more.items().clone();
+                        vector.items_mut().extend(more);
+                    }
+                    one => vector.items_mut().push(one.clone()),
+                }
+                if !self.m.whens.is_empty() {
+                    self.object_changed(a);
+                }
+            }
+            (Value::Unset, _) | (_, Value::Unset) => {
+                return Err(self.error_at(site, "value used but not set"));
+            }
+            _ => return self.binary(site, crate::ast::BinaryOp::Add, a, b),
+        }
+        Ok(a.clone())
+    }
+
+    /// `a -= b` on tables and sets.
+    pub(crate) fn remove_from(
+        &mut self,
+        site: ExprId,
+        a: &Value,
+        b: &Value,
+    ) -> Result<Value, Stop> {
+        match (a, b) {
+            (Value::Table(table), Value::Table(other)) => {
+                for key in other.keys() {
+                    self.remove(table, parts(&key))?;
+                }
+                Ok(a.clone())
+            }
+            _ => Err(self.error_at(site, "value used but not set")),
+        }
+    }
+
+    /// Calls `&on_change`.
+    pub(crate) fn changed(
+        &mut self,
+        table: &Rc<Table>,
+        change: Change,
+        key: &[Value],
+        value: &Value,
+    ) -> Result<(), Stop> {
+        let Some(expr) = table.attrs().and_then(|attrs| attrs.on_change) else { return Ok(()) };
+        if table.in_change.replace(true) {
+            return Ok(());
+        }
+        let result = self.call_on_change(table, expr, change, key, value);
+        table.in_change.set(false);
+        match result {
+            Ok(_) | Err(Stop::Error) => Ok(()),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn call_on_change(
+        &mut self,
+        table: &Rc<Table>,
+        expr: ExprId,
+        change: Change,
+        key: &[Value],
+        value: &Value,
+    ) -> Result<Value, Stop> {
+        let Value::Func(func) = self.eval(expr)? else { return Ok(Value::Unset) };
+        let kind = self.enum_named(match change {
+            Change::New => "TABLE_ELEMENT_NEW",
+            Change::Changed => "TABLE_ELEMENT_CHANGED",
+            Change::Removed => "TABLE_ELEMENT_REMOVED",
+            Change::Expired => "TABLE_ELEMENT_EXPIRED",
+        });
+        let mut args = vec![Value::Table(Rc::clone(table)), kind];
+        args.extend(key.iter().cloned());
+        if !self.p.types.is_set(table.ty()) {
+            args.push(value.clone());
+        }
+        let params = self.p.types.params(func.ty).len();
+        args.truncate(params.max(2));
+        self.call(&func, &args)
+    }
+
+    /// A list of the parts of a key.
+    #[must_use]
+    pub fn key_list(&self, table: &Table, key: &[Value]) -> Value {
+        let ty = self.p.types.table(table.ty()).map_or(TypeId::EMPTY_LIST, |table| table.list);
+        Value::List(Rc::new(List { ty, items: key.to_vec() }))
+    }
+}
+
+/// What happened to an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    New,
+    Changed,
+    Removed,
+    Expired,
+}

@@ -1,0 +1,234 @@
+//! `when`: conditions that are looked at again when something changed that they depend on.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::Vm;
+use super::events::Due;
+use crate::code::WhenPlan;
+use crate::evaluate::Stop;
+use crate::ids::{ExprId, GlobalId};
+use crate::value::{Table, Value};
+
+/// The `when`s that wait.
+#[derive(Default)]
+pub struct Triggers {
+    waiting: Vec<Rc<Trigger>>,
+    next: u64,
+    /// Conditions that are being evaluated.
+    evaluating: Vec<Rc<Trigger>>,
+}
+
+/// A `when` that waits.
+pub(crate) struct Trigger {
+    id: u64,
+    plan: Rc<WhenPlan>,
+    registers: RefCell<Vec<Value>>,
+    watched: RefCell<HashSet<usize>>,
+    changed: Cell<bool>,
+    done: Cell<bool>,
+    timeout: Cell<Option<f64>>,
+    /// Results of asynchronous calls, by the call.
+    results: RefCell<HashMap<ExprId, Value>>,
+    /// For a `return when`: whose condition waits for the result, and at which call.
+    parent: Option<(Rc<Trigger>, ExprId)>,
+}
+
+impl Triggers {
+    /// Whether none waits or is evaluated.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.evaluating.is_empty()
+    }
+}
+
+impl Vm<'_> {
+    /// A `when` statement. Returns the result of its body where it ran at once.
+    pub(crate) fn begin_when(
+        &mut self,
+        plan: &Rc<WhenPlan>,
+        captures: Vec<Value>,
+        timeout: Option<f64>,
+    ) -> Result<Option<Value>, Stop> {
+        let mut registers = vec![Value::Unset; plan.locals];
+        for (capture, value) in plan.when.captures.iter().zip(captures) {
+            let value = if capture.deep { self.copy(plan.when.condition, &value)? } else { value };
+            if let Some(slot) = registers.get_mut(capture.inner.0 as usize) {
+                *slot = value;
+            }
+        }
+        let parent = if plan.when.returns {
+            let call = self.outer_call();
+            self.m.whens.evaluating.last().cloned().zip(call)
+        } else {
+            None
+        };
+        self.m.whens.next += 1;
+        let trigger = Rc::new(Trigger {
+            id: self.m.whens.next,
+            plan: Rc::clone(plan),
+            registers: RefCell::new(registers),
+            watched: RefCell::new(HashSet::new()),
+            changed: Cell::new(false),
+            done: Cell::new(false),
+            timeout: Cell::new(timeout),
+            results: RefCell::new(HashMap::new()),
+            parent,
+        });
+        if let Some(result) = self.try_trigger(&trigger)? {
+            return Ok(Some(result));
+        }
+        self.m.whens.waiting.push(Rc::clone(&trigger));
+        if let Some(wait) = timeout {
+            let at = self.m.now + wait;
+            self.add_timer(at, Due::When(trigger.id));
+        }
+        if plan.when.returns && trigger.parent.is_some() {
+            self.m.delayed = true;
+            return Err(Stop::Error);
+        }
+        Ok(None)
+    }
+
+    /// The call in the condition being evaluated that led here.
+    fn outer_call(&self) -> Option<ExprId> {
+        let depth = self.m.frames.iter().rposition(|frame| frame.keep)?;
+        let frame = self.m.frames.get(depth)?;
+        frame.code.sites.get(frame.pc.checked_sub(1)?).copied()
+    }
+
+    /// The result of an asynchronous call that the condition being evaluated waited for.
+    pub(crate) fn cached_result(&self, call: ExprId) -> Option<Value> {
+        self.m.whens.evaluating.last()?.results.borrow().get(&call).cloned()
+    }
+
+    /// Evaluates a condition, and runs the body where it holds.
+    fn try_trigger(&mut self, trigger: &Rc<Trigger>) -> Result<Option<Value>, Stop> {
+        trigger.changed.set(false);
+        let mut registers = trigger.registers.borrow().clone();
+        self.watch_captures(trigger, &registers);
+        self.m.whens.evaluating.push(Rc::clone(trigger));
+        self.m.swallow += 1;
+        let result = self.execute_on(&trigger.plan.condition, &mut registers);
+        self.m.swallow -= 1;
+        self.m.whens.evaluating.pop();
+        self.m.delayed = false;
+        let holds = match result {
+            Ok(value) => value.truth(),
+            Err(Stop::Error) => false,
+            Err(stop) => return Err(stop),
+        };
+        if !holds {
+            return Ok(None);
+        }
+        trigger.done.set(true);
+        *trigger.registers.borrow_mut() = registers;
+        self.run_when_code(trigger, false).map(Some)
+    }
+
+    fn run_when_code(&mut self, trigger: &Rc<Trigger>, timed_out: bool) -> Result<Value, Stop> {
+        let code = if timed_out {
+            match &trigger.plan.timeout {
+                Some(code) => Rc::clone(code),
+                None => return Ok(Value::Unset),
+            }
+        } else {
+            Rc::clone(&trigger.plan.body)
+        };
+        let mut registers = trigger.registers.borrow().clone();
+        let result = match self.execute_on(&code, &mut registers) {
+            Ok(value) => value,
+            Err(Stop::Error) => Value::Unset,
+            Err(stop) => return Err(stop),
+        };
+        if let Some((parent, call)) = &trigger.parent {
+            parent.results.borrow_mut().insert(*call, result.clone());
+            parent.changed.set(true);
+        }
+        Ok(result)
+    }
+
+    fn watch_captures(&self, trigger: &Trigger, registers: &[Value]) {
+        let mut watched = trigger.watched.borrow_mut();
+        watched.clear();
+        watched.extend(registers.iter().filter_map(Value::address));
+        for global in &trigger.plan.when.globals {
+            watched.extend(self.global(*global).address());
+        }
+    }
+
+    /// A global was assigned.
+    pub(crate) fn global_changed(&mut self, global: GlobalId) {
+        for trigger in &self.m.whens.waiting {
+            if trigger.plan.when.globals.contains(&global) {
+                trigger.changed.set(true);
+            }
+        }
+    }
+
+    /// An aggregate was changed.
+    pub(crate) fn object_changed(&mut self, value: &Value) {
+        if let Some(address) = value.address() {
+            for trigger in &self.m.whens.waiting {
+                if trigger.watched.borrow().contains(&address) {
+                    trigger.changed.set(true);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn object_changed_rc(&mut self, table: &Rc<Table>) {
+        if !self.m.whens.is_empty() {
+            self.object_changed(&Value::Table(Rc::clone(table)));
+        }
+    }
+
+    /// An aggregate is read by index: a condition that is evaluated depends on it.
+    pub(crate) fn note_read(&self, value: &Value) {
+        if let Some(trigger) = self.m.whens.evaluating.last() {
+            trigger.watched.borrow_mut().extend(value.address());
+        }
+    }
+
+    /// Looks at the `when`s again for which something changed.
+    pub(crate) fn run_triggers(&mut self) -> Result<(), Stop> {
+        if self.m.whens.waiting.is_empty() {
+            return Ok(());
+        }
+        loop {
+            let due: Vec<Rc<Trigger>> = self
+                .m
+                .whens
+                .waiting
+                .iter()
+                .filter(|trigger| trigger.changed.get() && !trigger.done.get())
+                .cloned()
+                .collect();
+            if due.is_empty() {
+                break;
+            }
+            for trigger in due {
+                if !trigger.done.get() {
+                    self.try_trigger(&trigger)?;
+                }
+            }
+        }
+        self.m.whens.waiting.retain(|trigger| !trigger.done.get());
+        Ok(())
+    }
+
+    /// The timeout of a `when` is over.
+    pub(crate) fn when_timeout(&mut self, id: u64) -> Result<(), Stop> {
+        let found = self.m.whens.waiting.iter().find(|trigger| trigger.id == id).cloned();
+        let Some(trigger) = found else { return Ok(()) };
+        if trigger.done.replace(true) {
+            return Ok(());
+        }
+        self.m.whens.waiting.retain(|trigger| trigger.id != id);
+        // The timeout's own value is taken once.
+        trigger.timeout.set(None);
+        self.run_when_code(&trigger, true)?;
+        Ok(())
+    }
+}
