@@ -21,12 +21,13 @@ use gannet_engine::Limits;
 use gannet_engine::Options;
 use gannet_engine::Statistics;
 use gannet_filter::Filter;
-use gannet_log::Format;
-use gannet_log::JsonTimes;
 use gannet_log::Selection;
 use gannet_log::StreamCount;
 
+use crate::formats::Formats;
+use crate::formats::LeftOut;
 use crate::huge_pages;
+use crate::left_out;
 use crate::limits;
 use crate::memory;
 use crate::names::System;
@@ -49,6 +50,7 @@ Examples:
   gannet analyze -C -o logs a.pcap b.pcapng.zst    two captures as one stream, to logs/
   gannet analyze --each -o logs captures/          logs/NAME/ for every capture of a folder
   gannet analyze --json --logs conn,dns trace.pcap conn.log and dns.log only, as JSON
+  gannet analyze --format tsv,parquet trace.pcap   conn.log and conn.parquet, and so on
   gannet analyze -f 'udp port 53' trace.pcap       only some of the packets
   tcpdump -w - | gannet analyze -o live -          whatever comes, until Ctrl-C";
 
@@ -74,12 +76,8 @@ pub(crate) struct Args {
     /// One folder a file below DIR, named after the file; goes on after a bad file
     #[arg(long)]
     each: bool,
-    /// One JSON object a row instead of tab-separated values
-    #[arg(long)]
-    json: bool,
-    /// How JSON shows points in time
-    #[arg(long, value_name = "HOW", default_value = "epoch", requires = "json")]
-    json_times: Times,
+    #[command(flatten)]
+    formats: Formats,
     /// Analyse only packets that match, like 'tcp port 80 and not net 10.0.0.0/8'
     #[arg(short, long, value_name = "FILTER")]
     filter: Option<String>,
@@ -131,16 +129,6 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Times {
-    /// Seconds since 1970, with a fraction
-    Epoch,
-    /// 2026-11-21T08:47:00.000000Z
-    Iso8601,
-    /// Whole milliseconds since 1970
-    Millis,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
 enum Which {
     /// Hosts of local networks
     Local,
@@ -162,13 +150,16 @@ impl From<Which> for Assets {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(args.quiet);
-    let options = match options(args) {
+    let mut options = match options(args) {
         Ok(options) => options,
         Err(error) => {
             terminal.error(&format_args!("--filter: {error}"));
             return Ok(Outcome::NoCapture);
         }
     };
+    if let Err(LeftOut(what)) = args.formats.apply(&mut options.logs) {
+        return Ok(left_out::report(&what, "columns"));
+    }
     for name in args.logs.iter().flatten() {
         let group = Selection::GROUPS.iter().any(|(group, _)| group == name);
         if !group && gannet_engine::schemas().iter().all(|s| s.path != name) {
@@ -249,18 +240,12 @@ fn limits_of(args: &Args) -> Limits {
 const SMALL_STATE: u64 = 64 << 20;
 
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
-    let times = match args.json_times {
-        Times::Epoch => JsonTimes::Epoch,
-        Times::Iso8601 => JsonTimes::Iso8601,
-        Times::Millis => JsonTimes::Millis,
-    };
     let limits = limits_of(args);
     Ok(Options {
         ignore_checksums: args.no_checksums,
         filter: args.filter.as_deref().map(filter).transpose()?,
         logs: gannet_log::Options {
             dir: None,
-            format: if args.json { Format::Json(times) } else { Format::Tsv },
             columns: args.columns.clone(),
             selection: args.logs.as_ref().map_or_else(Selection::default, Selection::of),
             ..gannet_log::Options::default()

@@ -12,6 +12,7 @@ mod cli;
 mod completions;
 mod events;
 mod filter;
+mod formats;
 mod huge_pages;
 mod info;
 #[cfg(not(feature = "lua"))]
