@@ -123,6 +123,11 @@ impl<'a> Batch<'a> {
         self.bytes
     }
 
+    /// Where the data of a packet begins, counted from where the bytes of the batch begin.
+    pub fn data_offset(&self, at: usize) -> Option<usize> {
+        self.refs.get(at).map(|r| r.offset as usize)
+    }
+
     /// How many packets it holds.
     pub fn len(&self) -> usize {
         self.refs.len()

@@ -337,6 +337,11 @@ impl Reader {
         self.most = most.clamp(1, BATCH_PACKETS);
     }
 
+    /// Where the bytes of the batch at hand begin in the capture, unpacked: a record begins there, or blocks before one.
+    pub fn position(&self) -> u64 {
+        self.base
+    }
+
     /// The batch that [`Reader::read_batch`] moved to.
     pub(crate) fn batch(&self) -> Batch<'_> {
         self.batch_from(self.before + 1)

@@ -14,6 +14,7 @@ mod front;
 mod glance;
 mod limits;
 mod merge;
+mod notes;
 mod options;
 mod part;
 mod plan;
@@ -36,6 +37,8 @@ use gannet_event::Listener;
 use gannet_filter::Filter;
 use gannet_log::StreamCount;
 
+pub use notes::PacketIndex;
+pub use notes::PacketNotes;
 pub use gannet_protocols::policy::Assets;
 pub use limits::Limit;
 pub use limits::Limits;

@@ -155,6 +155,9 @@ impl Shard {
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.env.finish(self.now);
+        if let Some(noting) = &mut self.noting {
+            noting.hand_on();
+        }
         self.drain_events();
     }
 
