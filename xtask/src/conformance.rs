@@ -42,13 +42,18 @@ impl Args {
 }
 
 /// Equal ones of all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Score {
     equal: u64,
     of: u64,
 }
 
 impl Score {
+    fn add(&mut self, more: Self) {
+        self.equal += more.equal;
+        self.of += more.of;
+    }
+
     fn percent(self) -> f64 {
         100.0 * self.equal as f64 / self.of.max(1) as f64
     }
@@ -60,12 +65,22 @@ impl Score {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Scores {
     /// Captures with all rows equal.
     captures: Score,
     /// Rows, by log.
     logs: BTreeMap<String, Score>,
+}
+
+impl Scores {
+    /// Counts those of other captures as well.
+    fn add(&mut self, more: &Self) {
+        self.captures.add(more.captures);
+        for (log, score) in &more.logs {
+            self.logs.entry(log.clone()).or_default().add(*score);
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -75,22 +90,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let command = args.profile.build()?;
     let figures = workspace::target().join("conformance.json");
-    let status = Command::new("python3")
-        .arg(shared.join("conformance/compare.py"))
-        .arg("--run")
-        .arg(format!("{} analyze -C -o {{out}} {{pcap}}", command.display()))
-        .arg("--json")
-        .arg(&figures)
-        .args(&args.more)
-        .status()
-        .context("python3")?;
+    let shared = shared.join("conformance");
+    let mut is = Scores::default();
+    for root in [shared.clone(), shared.join("found")].iter().filter(|root| root.is_dir()) {
+        let status = Command::new("python3")
+            .arg(shared.join("compare.py"))
+            .arg("--root")
+            .arg(root)
+            .arg("--run")
+            .arg(format!("{} analyze -C -o {{out}} {{pcap}}", command.display()))
+            .arg("--json")
+            .arg(&figures)
+            .args(&args.more)
+            .status()
+            .context("python3")?;
+        if !args.more.is_empty() {
+            ensure!(status.success(), "compare.py: {status}");
+            continue;
+        }
+        let text = fs::read_to_string(&figures).with_context(|| figures.display().to_string())?;
+        let figures = figures_of(&serde_json::from_str(&text)?);
+        let (scores, failed) = figures.context("compare.py's figures")?;
+        ensure!(failed == 0, "{failed} runs failed");
+        is.add(&scores);
+    }
     if !args.more.is_empty() {
-        ensure!(status.success(), "compare.py: {status}");
         return Ok(());
     }
-    let text = fs::read_to_string(&figures).with_context(|| figures.display().to_string())?;
-    let (is, failed) = figures_of(&serde_json::from_str(&text)?).context("compare.py's figures")?;
-    ensure!(failed == 0, "{failed} runs failed");
     let path = path();
     if args.update {
         fs::write(&path, render(&is)).with_context(|| path.display().to_string())?;
@@ -184,6 +210,15 @@ mod tests {
         let text = render(&was);
         assert!(text.contains("\n    \"dns\": {\"equal\": 1, \"of\": 3, \"percent\": 33.33}\n"));
         assert_eq!(parse(&serde_json::from_str(&text).unwrap()), Some(was));
+    }
+
+    #[test]
+    fn scores_of_all_captures_are_one() {
+        let mut sum = Scores::default();
+        sum.add(&scores((99, 100)));
+        sum.add(&scores((1, 2)));
+        assert_eq!(sum.captures, Score { equal: 10, of: 18 });
+        assert_eq!(sum.logs["conn"], Score { equal: 100, of: 102 });
     }
 
     #[test]

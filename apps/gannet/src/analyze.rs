@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::io::Write;
 use std::num::NonZero;
 use std::path::Path;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ use gannet_engine::Statistics;
 use gannet_filter::Filter;
 use gannet_log::Selection;
 use gannet_log::StreamCount;
+use gannet_log::Tap;
+use gannet_log::Tapped;
 
 use crate::formats::Formats;
 use crate::formats::LeftOut;
@@ -38,6 +41,7 @@ use crate::paths::Found;
 use crate::paths::InputFile;
 use crate::spread;
 use crate::stdin;
+use crate::stdin::Live;
 use crate::stop::Stop;
 use crate::tally::Tally;
 use crate::terminal::Kept;
@@ -70,7 +74,8 @@ pub(crate) struct Args {
     /// Do not verify checksums: for captures made where the network card fills them in
     #[arg(short = 'C', long)]
     no_checksums: bool,
-    /// Folder of the logs; it is made if missing
+    /// Folder of the logs; it is made if missing. - is standard output: the rows of the one log that
+    /// --logs names, else those of all logs as JSON with the log's name as _path
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
     /// One folder a file below DIR, named after the file; goes on after a bad file
@@ -108,7 +113,7 @@ pub(crate) struct Args {
     seed: u64,
     /// Threads that analyse, for the same logs whatever their number; by default one for each core,
     /// and a single one for small captures. As many unpack zstd
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = threads)]
     threads: Option<NonZero<u8>>,
     /// Memory that the analysis may take, like 200M or 2G; at more, the least valuable connections end
     /// early, with their rows: half-open ones first, then idle ones
@@ -163,13 +168,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for name in args.logs.iter().flatten() {
         let group = Selection::GROUPS.iter().any(|(group, _)| group == name);
         if !group && gannet_engine::schemas().iter().all(|s| s.path != name) {
-            terminal.warning(&format_args!("--logs: there is no log '{name}'"));
+            terminal.error(&format_args!("--logs: no log is named '{name}'"));
+            terminal.hint(&"docs/logs.md lists all; default, policy and all name groups of them");
+            return Ok(Outcome::NoCapture);
         }
     }
     for name in &args.columns {
         let is = |f: &gannet_log::Field| f.optional && f.name == name;
         if !gannet_engine::schemas().iter().any(|s| s.fields.iter().any(is)) {
-            terminal.warning(&format_args!("--columns: there is no optional column '{name}'"));
+            terminal.error(&format_args!("--columns: no optional column is named '{name}'"));
+            terminal.hint(&format_args!("optional columns are {}", optional_columns()));
+            return Ok(Outcome::NoCapture);
         }
     }
     if args.counts_memory() {
@@ -179,7 +188,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     huge_pages::watch();
     let stop = Stop::on_signals().context("signals")?;
     let threads = args.threads.map(|n| usize::from(n.get()));
-    let mut run = Run { options, threads, stop, terminal, tally: Tally::default() };
+    let to_stdout = ToStdout::of(args);
+    if to_stdout.is_some() && args.each {
+        terminal.error(&"--out -: --each needs a folder");
+        return Ok(Outcome::NoCapture);
+    }
+    let mut run = Run { options, threads, to_stdout, stop, terminal, tally: Tally::default() };
+    match run.to_stdout {
+        None => {
+            let below = if args.each { "*/" } else { "" };
+            run.tally.put_in(format!("{}", args.out.join(below).display()));
+        }
+        Some(ToStdout::One) => run.options.logs.stdout = true,
+        Some(ToStdout::All) => {
+            if matches!(run.options.logs.format, Format::Tsv) {
+                run.options.logs.format = Format::Json(JsonTimes::Epoch);
+            }
+            // Rows of different logs are in one order only where one thread writes them.
+            run.threads = Some(1);
+        }
+    }
     let files = [&args.read[..], &args.files].concat();
     if let Err(error) = spare_inputs(&files, &args.out, args.each) {
         run.terminal.error(&error);
@@ -202,7 +230,7 @@ fn spare_inputs(files: &[PathBuf], out: &Path, each: bool) -> anyhow::Result<()>
     let inputs = InputFile::all(files);
     let mut folders = Folders::new(out);
     let folders = match each {
-        true => inputs.iter().map(|input| folders.of(input.path())).collect(),
+        true => paths::files(files)?.iter().map(|found| folders.of(found)).collect(),
         false => vec![out.to_owned()],
     };
     for folder in folders {
@@ -211,6 +239,41 @@ fn spare_inputs(files: &[PathBuf], out: &Path, each: bool) -> anyhow::Result<()>
         }
     }
     Ok(())
+}
+
+/// Threads that analyse.
+fn threads(text: &str) -> Result<NonZero<u8>, String> {
+    let wrong = || "give a number from 1 to 255, or no -t for one thread a core".to_owned();
+    text.parse::<u8>().ok().and_then(NonZero::new).ok_or_else(wrong)
+}
+
+/// The names of all optional columns.
+fn optional_columns() -> String {
+    let schemas = gannet_engine::schemas();
+    let optional = schemas.iter().flat_map(|s| s.fields.iter().filter(|f| f.optional));
+    let mut names: Vec<_> = optional.map(|f| f.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
+/// What goes to standard output instead of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ToStdout {
+    /// One log, as its file would be.
+    One,
+    /// The rows of all logs as JSON, each with the name of its log.
+    All,
+}
+
+impl ToStdout {
+    fn of(args: &Args) -> Option<Self> {
+        let logs = args.logs.as_deref().unwrap_or_default();
+        let one =
+            matches!(logs, [name] if Selection::GROUPS.iter().all(|(group, _)| group != name));
+        let to = if one { Self::One } else { Self::All };
+        (args.out == Path::new("-")).then_some(to)
+    }
 }
 
 /// A filter with names as this machine knows them.
@@ -283,6 +346,7 @@ struct Run {
     options: Options,
     /// Threads, if somebody cared to say.
     threads: Option<usize>,
+    to_stdout: Option<ToStdout>,
     stop: Stop,
     terminal: Terminal,
     tally: Tally,
@@ -292,7 +356,7 @@ impl Run {
     /// All files as one stream.
     fn together(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
         match self.open(files) {
-            Ok(stream) => self.stream(stream, out),
+            Ok(stream) => self.stream(stream, out, Live::of(files)),
             Err(error) => Ok(self.refuse(&error)),
         }
     }
@@ -312,8 +376,9 @@ impl Run {
             }
             match self.open(std::slice::from_ref(&file.path)) {
                 Ok(stream) => {
-                    let folder = folders.of(&file.path);
-                    outcome = outcome.max(self.stream(stream, &folder)?);
+                    let folder = folders.of(&file);
+                    let live = Live::of(std::slice::from_ref(&file.path));
+                    outcome = outcome.max(self.stream(stream, &folder, live)?);
                 }
                 Err(error) if file.named => outcome = outcome.max(self.refuse(&error)),
                 Err(error) => self.terminal.warning(&format_args!("skipped {error}")),
@@ -334,7 +399,7 @@ impl Run {
             let threads = if is_small(&stream) { 1 } else { threads / workers };
             let options = Options { threads, ..options.clone() };
             let mut words = Kept::default();
-            (analyse(options, &stop, stream, &folder, &mut words), words)
+            (analyse(options, &stop, stream, Logs::Folder(&folder), None, &mut words), words)
         };
         let (stop, terminal, tally) = (&self.stop, &self.terminal, &mut self.tally);
         spread::run(
@@ -343,7 +408,7 @@ impl Run {
             |file| {
                 // Here, because folders are named in the order of their files.
                 let stream = open(std::slice::from_ref(&file.path), stop);
-                stream.map(|stream| (stream, folders.of(&file.path))).map_err(|e| (e, file.named))
+                stream.map(|stream| (stream, folders.of(file))).map_err(|e| (e, file.named))
             },
             work,
             |done| {
@@ -371,24 +436,25 @@ impl Run {
     }
 
     /// One stream through an engine of its own, into one folder.
-    fn stream(&mut self, stream: Stream, out: &Path) -> anyhow::Result<Outcome> {
+    fn stream(
+        &mut self,
+        stream: Stream,
+        out: &Path,
+        live: Option<Live>,
+    ) -> anyhow::Result<Outcome> {
         let threads = self.threads.unwrap_or_else(|| if is_small(&stream) { 1 } else { cores() });
         let options = Options { threads, ..self.options.clone() };
         self.terminal.begin(&stream);
-        let done = analyse(options, &self.stop, stream, out, &mut self.terminal);
+        let logs = self.to_stdout.map_or(Logs::Folder(out), Logs::Stdout);
+        let done = analyse(options, &self.stop, stream, logs, live, &mut self.terminal);
         self.terminal.end();
         done?.tallied(&mut self.tally)
     }
 }
 
 fn open(files: &[PathBuf], stop: &Stop) -> Result<Stream, Error> {
-    if let [file] = files
-        && file == Path::new("-")
-    {
-        return stdin::open(stop).map(Stream::from_reader);
-    }
     let options = gannet_capture::Options { access: Access::Read, ..Default::default() };
-    Stream::open(files, options)
+    stdin::stream(files, options, stop)
 }
 
 fn refuse(error: &Error, stop: &Stop, terminal: &Terminal) -> Outcome {
@@ -413,19 +479,39 @@ impl Done {
     }
 }
 
+/// Where the logs of a stream go.
+#[derive(Clone, Copy)]
+enum Logs<'a> {
+    Folder(&'a Path),
+    Stdout(ToStdout),
+}
+
 /// One stream through an engine of its own, into one folder.
 fn analyse(
     mut options: Options,
     stop: &Stop,
     mut stream: Stream,
-    out: &Path,
+    logs: Logs<'_>,
+    mut live: Option<Live>,
     words: &mut dyn Words,
 ) -> anyhow::Result<Done> {
-    fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    let mut rows = None;
+    match logs {
+        Logs::Folder(out) => {
+            fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+            options.logs.dir = Some(out.to_owned());
+        }
+        Logs::Stdout(ToStdout::One) => {}
+        Logs::Stdout(ToStdout::All) => {
+            let tap = Tap::default();
+            options.logs.tap = Some(tap.clone());
+            rows = Some(Lines { tap, rows: Tapped::default(), text: Vec::new() });
+        }
+    }
+    let ignores_checksums = options.ignore_checksums;
     for error in stream.skipped() {
         words.warning(&format_args!("skipped {error}"));
     }
-    options.logs.dir = Some(out.to_owned());
     stream.set_unpack_threads(options.threads);
     if options.threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
@@ -437,6 +523,15 @@ fn analyse(
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 failed = engine.batch(&batch);
+                let empty = batch.len() < gannet_capture::NEAR_PACKETS;
+                if let Some(live) = &mut live
+                    && live.is_due(empty, stop)
+                {
+                    failed = failed.and_then(|()| engine.flush());
+                }
+                if let Some(rows) = &mut rows {
+                    failed = failed.and_then(|()| rows.print());
+                }
                 if failed.is_err() {
                     break;
                 }
@@ -453,6 +548,72 @@ fn analyse(
     }
     // Logs that could be written are complete even if another could not.
     let finished = engine.finish();
-    let finished = failed.and(finished);
+    let last = rows.map_or(Ok(()), |mut rows| rows.print());
+    let finished = failed.and(last).and(finished);
+    if let Ok((statistics, counts)) = &finished {
+        if !ignores_checksums {
+            warn_of_checksums(statistics, words);
+        }
+        if let Logs::Folder(out) = logs {
+            warn_of_old_logs(out, counts, words);
+        }
+    }
     Ok(Done { outcome: stop.asked().unwrap_or(outcome), finished })
+}
+
+/// Rows of all logs, for standard output.
+struct Lines {
+    tap: Tap,
+    rows: Tapped,
+    text: Vec<u8>,
+}
+
+impl Lines {
+    /// Prints the rows since the last call, each a JSON object that begins with the name of its log.
+    fn print(&mut self) -> io::Result<()> {
+        self.tap.take(&mut self.rows);
+        self.text.clear();
+        for row in &self.rows.rows {
+            let start = row.start as usize;
+            let line = self.rows.bytes.get(start..start + row.len as usize).unwrap_or_default();
+            let path = self.rows.path(row.stream).unwrap_or_default();
+            self.text.extend_from_slice(format!("{{\"_path\":\"{path}\",").as_bytes());
+            self.text.extend_from_slice(line.strip_prefix(b"{").unwrap_or(line));
+            self.text.push(b'\n');
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(&self.text)?;
+        out.flush()
+    }
+}
+
+/// One packet in so many with a wrong checksum is a reason to ask how the capture was made.
+const MANY_WRONG: u64 = 20;
+
+/// Warns where so many packets were discarded for their checksums that the capture is likely to have been
+/// made before a network card filled them in.
+fn warn_of_checksums(statistics: &Statistics, words: &mut dyn Words) {
+    let (wrong, all) = (statistics.state.wrong_checksums, statistics.packets - statistics.filtered);
+    if wrong > 0 && wrong.saturating_mul(MANY_WRONG) > all {
+        words.warning(&format_args!(
+            "{wrong} of {all} packets have a wrong checksum and were discarded; where the capturing host \
+             sent them, its network card fills in checksums later: -C analyses them all the same"
+        ));
+    }
+}
+
+/// Warns of logs in the folder that this run has not written.
+fn warn_of_old_logs(out: &Path, counts: &[StreamCount], words: &mut dyn Words) {
+    let mut old = Vec::new();
+    for schema in gannet_engine::schemas() {
+        let name = format!("{}.log", schema.path);
+        let is_new = counts.iter().any(|c| c.path == schema.path && c.rows > 0);
+        if !is_new && !old.contains(&name) && out.join(&name).is_file() {
+            old.push(name);
+        }
+    }
+    if !old.is_empty() {
+        let (out, old) = (out.display(), old.join(", "));
+        words.warning(&format_args!("{out} also has logs of an earlier run: {old}"));
+    }
 }

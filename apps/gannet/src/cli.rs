@@ -6,6 +6,8 @@ use std::path::Path;
 use clap::CommandFactory;
 use clap::Parser;
 use clap::Subcommand;
+use clap::error::ContextKind;
+use clap::error::ContextValue;
 use clap::error::ErrorKind;
 
 use crate::analyze;
@@ -17,6 +19,7 @@ use crate::info;
 #[cfg(not(feature = "lua"))]
 use crate::left_out;
 use crate::man;
+use crate::packets;
 use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
@@ -30,6 +33,7 @@ Examples:
   gannet filter 'tcp port 80' trace.pcap -w web.pcap.gz
                                          the packets that match, into another capture
   gannet info --json trace.pcapng.zst    what a capture holds, for programs
+  gannet packets trace.pcap              a line a packet, as tcpdump -n
   gannet replay trace.pcap --to 127.0.0.1:5300
                                          its DNS queries, on time, to a server
   gannet synth sample sample.pcap        a small capture to try things with
@@ -39,7 +43,7 @@ Exit codes:
   1  logs could not be written
   2  an input is no capture or cannot be opened, or wrong usage
   3  an input is cut or damaged; everything before was analysed
-  130, 143  stopped by SIGINT or SIGTERM; the logs so far are complete";
+  129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM; the logs so far are complete";
 
 /// Turns packets into answers: captures in, Zeek-compatible logs out.
 #[derive(Debug, Parser)]
@@ -56,6 +60,7 @@ pub(crate) enum Command {
     Events(events::Args),
     Filter(filter::Args),
     Info(info::Args),
+    Packets(packets::Args),
     Replay(Box<replay::Args>),
     #[cfg(feature = "lua")]
     Run(run::Args),
@@ -106,9 +111,36 @@ pub(crate) fn parse(args: Vec<OsString>) -> Command {
                 crate::Terminal::new(false).hint(&format_args!("gannet analyze {file}"));
                 std::process::exit(2);
             }
+            if error.kind() == ErrorKind::UnknownArgument
+                && let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg)
+                && let command = args.get(1).and_then(|a| a.to_str()).unwrap_or_default()
+                && let Some(hint) = instead(command, given)
+            {
+                crate::Terminal::new(false).error(&format_args!("gannet {command} has no {given}"));
+                crate::Terminal::new(false).hint(&hint);
+                std::process::exit(2);
+            }
             error.exit()
         }
     }
+}
+
+/// What to use instead of an option of tcpdump, tshark or Zeek that a command has not got.
+fn instead(command: &str, option: &str) -> Option<String> {
+    let option = option.split_once('=').map_or(option, |(name, _)| name);
+    Some(match option {
+        "-i" | "--interface" => {
+            let reads = if command == "filter" { "filter 'tcp'" } else { command };
+            format!("captures are read: tcpdump -i INTERFACE -w - | gannet {reads} -")
+        }
+        "-n" | "-nn" => "addresses and ports are never resolved: leave it out".into(),
+        "-w" if command == "analyze" => {
+            "logs go to --out DIR; gannet filter FILTER FILE -w OUT writes packets".into()
+        }
+        "-w" => "gannet filter FILTER FILE -w OUT writes packets".into(),
+        "-o" if command == "filter" => "-w FILE names the output".into(),
+        _ => return None,
+    })
 }
 
 /// The whole declaration, for man pages and completions.

@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context;
-use gannet_capture::Stream;
 use gannet_engine::Engine;
 use gannet_engine::Options;
 use gannet_event::Decl;
@@ -41,8 +40,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Captures and folders of captures, read as one stream; - is standard input
-    #[arg(value_name = "FILE", required_unless_present = "list")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["list", "read"])]
     files: Vec<PathBuf>,
+    /// A capture, as tcpdump and Zeek name it; the same as FILE
+    #[arg(short, long, value_name = "FILE")]
+    read: Vec<PathBuf>,
     /// Only events with these names; * stands for any characters, ? for one
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
@@ -74,8 +76,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.list {
         return list(wanted);
     }
+    let files = [&args.read[..], &args.files].concat();
     let stop = Stop::on_signals().context("signals")?;
-    let mut stream = match open(&args.files, &stop) {
+    let mut stream = match stdin::stream(&files, gannet_capture::Options::default(), &stop) {
         Ok(stream) => stream,
         Err(error) => {
             terminal.error(&error);
@@ -112,13 +115,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     engine.finish()?;
     Ok(stop.asked().unwrap_or(outcome))
-}
-
-fn open(files: &[PathBuf], stop: &Stop) -> Result<Stream, gannet_capture::Error> {
-    match files {
-        [file] if file.as_os_str() == "-" => stdin::open(stop).map(Stream::from_reader),
-        _ => Stream::open(files, gannet_capture::Options::default()),
-    }
 }
 
 /// Prints declarations.

@@ -15,8 +15,11 @@ use crate::terminal::Terminal;
                         gannet info --json captures/ | jq .packets")]
 pub(crate) struct Args {
     /// Captures and folders of captures; - is standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "read")]
     files: Vec<PathBuf>,
+    /// A capture, as tcpdump and Zeek name it; the same as FILE
+    #[arg(short, long, value_name = "FILE")]
+    read: Vec<PathBuf>,
     /// One JSON object a file and line
     #[arg(long)]
     json: bool,
@@ -26,7 +29,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
     let mut outcome = Outcome::Done;
     let mut first = true;
-    for file in paths::files(&args.files)? {
+    for file in paths::files(&[&args.read[..], &args.files].concat())? {
         let info = match Info::open(&file.path) {
             Ok(info) => info,
             Err(error) if file.named => {

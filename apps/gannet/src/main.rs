@@ -21,8 +21,10 @@ mod limits;
 mod man;
 mod memory;
 mod names;
+mod open_files;
 mod out;
 mod outcome;
+mod packets;
 mod paths;
 mod replay;
 #[cfg(feature = "lua")]
@@ -45,11 +47,13 @@ static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> ExitCode {
     memory::give_back_soon();
+    open_files::raise_limit();
     let outcome = match cli::parse(std::env::args_os().collect()) {
         Command::Analyze(args) => analyze::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Filter(args) => filter::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Packets(args) => packets::run(&args),
         Command::Replay(args) => replay::run(&args),
         #[cfg(feature = "lua")]
         Command::Run(args) => run::run(&args),
@@ -62,6 +66,8 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(outcome) => outcome.into(),
+        // The reader of standard output has seen enough.
+        Err(error) if out::is_closed(&error) => Outcome::Done.into(),
         Err(error) => {
             Terminal::new(false).error(&terminal::causes(&error));
             Outcome::Failed.into()

@@ -1,5 +1,9 @@
 //! `gannet man`: the manual's pages.
 
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
 use anyhow::Context;
 
 use crate::cli;
@@ -8,24 +12,48 @@ use crate::outcome::Outcome;
 
 /// Print a man page.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  gannet man > gannet.1\n  gannet man analyze | man -l -")]
+#[command(after_help = "Examples:\n  gannet man analyze | man -l -\n  \
+                        gannet man filter compile | man -l -\n  \
+                        gannet man --out /usr/local/share/man/man1")]
 pub(crate) struct Args {
-    /// The command to print it of; the page of gannet itself without
-    #[arg(value_name = "COMMAND")]
-    of: Option<String>,
+    /// The command to print it of, like `filter compile`; the page of gannet itself without
+    #[arg(value_name = "COMMAND", conflicts_with = "out")]
+    of: Vec<String>,
+    /// Write the pages of gannet and all its commands to this folder
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let mut all = cli::declaration();
+    let mut all = cli::declaration().disable_help_subcommand(true);
     all.build();
-    let page = match &args.of {
-        None => all,
-        Some(name) => all
+    if let Some(folder) = &args.out {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        write_pages(all, folder)?;
+        return Ok(Outcome::Done);
+    }
+    let mut page = all;
+    for name in &args.of {
+        page = page
             .find_subcommand(name)
             .cloned()
-            .with_context(|| format!("there is no command '{name}'"))?,
-    };
+            .with_context(|| format!("there is no command '{}'", args.of.join(" ")))?;
+    }
+    out::write(&render(page)?)
+}
+
+fn render(command: clap::Command) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
-    clap_mangen::Man::new(page).render(&mut text)?;
-    out::write(&text)
+    clap_mangen::Man::new(command).render(&mut text)?;
+    Ok(text)
+}
+
+/// The page of a command and those of all commands below it, each by the name that other pages cite.
+fn write_pages(command: clap::Command, folder: &Path) -> anyhow::Result<()> {
+    for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        write_pages(below.clone(), folder)?;
+    }
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let path = folder.join(format!("{name}.1"));
+    fs::write(&path, render(command)?).with_context(|| path.display().to_string())
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io;
+use std::path::Component;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ const SUFFIXES: [&str; 10] =
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
     pub(crate) named: bool,
+    /// Its path below the folder that was given, or as it was given.
+    pub(crate) below: PathBuf,
 }
 
 /// All files of the given paths: of folders their files in the order of their names.
@@ -23,25 +26,36 @@ pub(crate) fn files(paths: &[PathBuf]) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     for path in paths {
         if path.is_dir() {
-            list(path, &mut found)
+            list(path, path, &mut found)
                 .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
         } else {
-            found.push(Found { path: path.clone(), named: true });
+            let below = below(path);
+            found.push(Found { path: path.clone(), named: true, below });
         }
     }
     Ok(found)
 }
 
-fn list(folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
+/// A relative path as it is; of others, which lead elsewhere, the name of the file.
+fn below(path: &Path) -> PathBuf {
+    let plain = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    if path.components().all(|part| plain(&part)) {
+        return path.components().filter(|part| *part != Component::CurDir).collect();
+    }
+    path.file_name().map(PathBuf::from).unwrap_or_default()
+}
+
+fn list(top: &Path, folder: &Path, found: &mut Vec<Found>) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
         // Links to folders are not followed: they may lead in a circle.
         if entry.file_type()?.is_dir() {
-            list(&path, found)?;
+            list(top, &path, found)?;
         } else if path.is_file() {
-            found.push(Found { path, named: false });
+            let below = path.strip_prefix(top).unwrap_or(&path).to_owned();
+            found.push(Found { path, named: false, below });
         }
     }
     Ok(())
@@ -67,10 +81,6 @@ impl InputFile {
         found.into_iter().filter_map(input).collect()
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Refuses to write a file that is one of the inputs, whatever its name.
     pub(crate) fn refuse(inputs: &[Self], output: &Path) -> anyhow::Result<()> {
         let Some(id) = FileId::of(output) else { return Ok(()) };
@@ -78,6 +88,18 @@ impl InputFile {
         let (output, input) = (output.display(), input.path.display());
         anyhow::bail!("{output} is the same file as the input {input}: write to another file")
     }
+}
+
+/// Refuses a suffix that promises a compression which is not written.
+pub(crate) fn refuse_suffix(output: &Path) -> anyhow::Result<()> {
+    const UNKNOWN: [&str; 10] =
+        [".bz2", ".bz", ".lzma", ".lzo", ".lz", ".Z", ".br", ".sz", ".zip", ".7z"];
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    let Some(suffix) = UNKNOWN.iter().find(|suffix| name.ends_with(**suffix)) else {
+        return Ok(());
+    };
+    let output = output.display();
+    anyhow::bail!("{output}: {suffix} is not written: take .gz, .zst, .xz, .lz4 or no compression")
 }
 
 /// Gives each file an output folder of its own, named after it.
@@ -91,17 +113,18 @@ impl Folders {
         Self { parent: parent.to_owned(), taken: HashSet::new() }
     }
 
-    /// `PARENT/day1` for `captures/day1.pcap.gz`, and `PARENT/day1-2` for the next `day1`.
-    pub(crate) fn of(&mut self, file: &Path) -> PathBuf {
-        let name = match file.file_name() {
+    /// `PARENT/a/day1` for `a/day1.pcap.gz`, and `PARENT/a/day1-2` for the next one of that name.
+    pub(crate) fn of(&mut self, file: &Found) -> PathBuf {
+        let name = match file.below.file_name() {
             Some(name) if name != "-" => stem(&name.to_string_lossy()).to_owned(),
             _ => "stdin".to_owned(),
         };
-        let mut folder = self.parent.join(&name);
+        let parent = self.parent.join(file.below.parent().unwrap_or(Path::new("")));
+        let mut folder = parent.join(&name);
         let mut number = 2_u64;
         // A file of that name may be the capture itself.
         while self.taken.contains(&folder) || folder.is_file() {
-            folder = self.parent.join(format!("{name}-{number}"));
+            folder = parent.join(format!("{name}-{number}"));
             number += 1;
         }
         self.taken.insert(folder.clone());
@@ -126,10 +149,15 @@ mod tests {
     #[test]
     fn folders_are_named_after_files_and_unique() {
         let mut folders = Folders::new(Path::new("/nonexistent"));
-        let mut of = |file: &str| folders.of(Path::new(file)).to_string_lossy().into_owned();
-        assert_eq!(of("a/day1.pcap.gz"), "/nonexistent/day1");
-        assert_eq!(of("b/day1.pcapng"), "/nonexistent/day1-2");
-        assert_eq!(of("day1"), "/nonexistent/day1-3");
+        let mut of = |file: &str| {
+            let found = files(&[PathBuf::from(file)]).unwrap().remove(0);
+            folders.of(&found).to_string_lossy().into_owned()
+        };
+        assert_eq!(of("a/day1.pcap.gz"), "/nonexistent/a/day1");
+        assert_eq!(of("./a/day1.pcapng"), "/nonexistent/a/day1-2");
+        assert_eq!(of("day1"), "/nonexistent/day1");
+        assert_eq!(of("/somewhere/day1.pcap"), "/nonexistent/day1-2");
+        assert_eq!(of("../elsewhere/day1.pcap"), "/nonexistent/day1-3");
         assert_eq!(of("v1.2.trace"), "/nonexistent/v1.2");
         assert_eq!(of(".pcap"), "/nonexistent/.pcap");
         assert_eq!(of("-"), "/nonexistent/stdin");
@@ -141,9 +169,11 @@ mod tests {
         fs::create_dir_all(folder.join("b")).unwrap();
         fs::write(folder.join("day"), "").unwrap();
         fs::write(folder.join("b/x"), "").unwrap();
-        assert_eq!(Folders::new(&folder).of(Path::new("day")), folder.join("day-2"));
+        let day = Found { path: "day".into(), named: true, below: "day".into() };
+        assert_eq!(Folders::new(&folder).of(&day), folder.join("day-2"));
         let found = files(&[folder.clone(), "given".into()]).unwrap();
         let seen: Vec<_> = found.iter().map(|f| (f.path.clone(), f.named)).collect();
+        assert_eq!(found[0].below, Path::new("b/x"));
         let expected = [
             (folder.join("b/x"), false),
             (folder.join("day"), false),

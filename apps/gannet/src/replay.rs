@@ -58,8 +58,11 @@ Queries go where --to says and nowhere else. A public address needs --yes-i-may.
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Captures and folders of captures, as one stream; - is standard input
-    #[arg(value_name = "FILE", required_unless_present_any = ["list", "serve"])]
+    #[arg(value_name = "FILE", required_unless_present_any = ["list", "serve", "read"])]
     files: Vec<PathBuf>,
+    /// A capture, as tcpdump and Zeek name it; the same as FILE
+    #[arg(short, long, value_name = "FILE", conflicts_with = "list")]
+    read: Vec<PathBuf>,
     /// A list instead: a name and a type a line
     #[arg(long, value_name = "FILE", conflicts_with = "files")]
     list: Option<PathBuf>,
@@ -227,7 +230,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(args.quiet);
     let stop = Stop::on_signals().context("signals")?;
     let flag = Arc::new(AtomicBool::new(false));
-    stop.also(&flag).context("signals")?;
+    stop.also(&flag);
     if let Some(at) = args.serve.serve {
         return serve(at, args, &terminal, &flag);
     }
@@ -257,7 +260,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let input = match &args.list {
         Some(path) => Input::List(path.clone()),
-        None => Input::Captures { paths: args.files.clone(), ports: args.ports.clone(), filter },
+        None => Input::Captures {
+            paths: [&args.read[..], &args.files].concat(),
+            ports: args.ports.clone(),
+            filter,
+        },
     };
     let mut options = options(args, input, target);
     if args.transport.is_secure() {
@@ -357,7 +364,9 @@ fn comparison(text: &str, args: &Args) -> anyhow::Result<(Against, Fields)> {
         Against::Capture if args.list.is_some() => {
             anyhow::bail!("--compare capture: a list has no answers")
         }
-        Against::Server { .. } if args.files.iter().chain(&args.list).any(is_stdin) => {
+        Against::Server { .. }
+            if args.read.iter().chain(&args.files).chain(&args.list).any(is_stdin) =>
+        {
             anyhow::bail!("--compare {text}: both servers need the input, and - is read once")
         }
         _ if args.no_answers => anyhow::bail!("--compare and --no-answers exclude each other"),

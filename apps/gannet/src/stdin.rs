@@ -2,37 +2,64 @@
 
 use std::fs::File;
 use std::io;
+use std::io::IsTerminal;
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
 
 use gannet_capture::Error;
+use gannet_capture::Options;
 use gannet_capture::Reader;
+use gannet_capture::Stream;
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use rustix::event::Timespec;
 use rustix::event::poll;
 
 use crate::stop::Stop;
+use crate::terminal::Terminal;
 
 /// How errors name it.
 const NAME: &str = "standard input";
 
-/// Nobody waits longer than this for a stop, whenever the signal came.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// A run waits no longer than this for a stop, whenever the signal came.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Captures as one stream, of which standard input alone can be ended by a signal.
+pub(crate) fn stream(files: &[PathBuf], options: Options, stop: &Stop) -> Result<Stream, Error> {
+    if is_stdin(files) { open(stop).map(Stream::from_reader) } else { Stream::open(files, options) }
+}
+
+fn is_stdin(files: &[PathBuf]) -> bool {
+    matches!(files, [file] if file == Path::new("-"))
+}
 
 /// A capture on standard input. A signal counts as its end: a live capture in a pipe may be silent
 /// for hours, and reading alone would wait for it.
-pub(crate) fn open(stop: &Stop) -> Result<Reader, Error> {
-    let input = io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(|source| Error::Io { file: NAME.into(), source })?;
-    Reader::from_read(Box::new(Stdin { input: input.into(), stop: stop.clone() }), NAME)
+fn open(stop: &Stop) -> Result<Reader, Error> {
+    let input = input().map_err(|source| Error::Io { file: NAME.into(), source })?;
+    if !is_file(&input) {
+        stop.drain_first();
+    }
+    Reader::from_read(Box::new(Stdin { input, stop: stop.clone(), has_said: false }), NAME)
+}
+
+fn input() -> io::Result<File> {
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+fn is_file(input: &File) -> bool {
+    input.metadata().is_ok_and(|of| of.is_file())
 }
 
 struct Stdin {
     input: File,
     stop: Stop,
+    /// Whether people know what is waited for after SIGINT.
+    has_said: bool,
 }
 
 impl Read for Stdin {
@@ -41,14 +68,58 @@ impl Read for Stdin {
             if self.stop.asked().is_some() {
                 return Ok(0);
             }
-            let ready = {
-                let mut input = [PollFd::new(&self.input, PollFlags::IN)];
-                poll(&mut input, Some(&PATIENCE))
-            };
-            match ready {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return self.input.read(buffer),
-                Err(error) => return Err(error.into()),
+            if is_ready(&self.input, PATIENCE)? {
+                return self.input.read(buffer);
+            }
+            if self.stop.drains() && !self.has_said && io::stderr().is_terminal() {
+                self.has_said = true;
+                Terminal::new(false).note(&"reading the pipe to its end; Ctrl-C stops now");
+            }
+        }
+    }
+}
+
+/// Whether there is something to read, or the end, within this time.
+fn is_ready(input: &File, within: Duration) -> io::Result<bool> {
+    let mut input = [PollFd::new(input, PollFlags::IN)];
+    let within = Timespec {
+        tv_sec: i64::try_from(within.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: within.subsec_nanos().into(),
+    };
+    match poll(&mut input, Some(&within)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Rows reach their files at least this often while a pipe is read.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// Standard input that is followed: what is complete is written at least every second.
+pub(crate) struct Live {
+    input: File,
+    flushed: Instant,
+}
+
+impl Live {
+    /// Where the only input is a pipe, or whatever else on standard input is no file.
+    pub(crate) fn of(files: &[PathBuf]) -> Option<Self> {
+        let input = input().ok().filter(|input| is_stdin(files) && !is_file(input))?;
+        Some(Self { input, flushed: Instant::now() })
+    }
+
+    /// Whether rows are to be written now. Where the pipe is `empty`, waits for more until they are.
+    pub(crate) fn is_due(&mut self, empty: bool, stop: &Stop) -> bool {
+        loop {
+            let left = FLUSH.saturating_sub(self.flushed.elapsed());
+            if left.is_zero() {
+                self.flushed = Instant::now();
+                return true;
+            }
+            let goes_on = || is_ready(&self.input, left.min(PATIENCE)).unwrap_or(true);
+            if !empty || stop.asked().is_some() || goes_on() {
+                return false;
             }
         }
     }

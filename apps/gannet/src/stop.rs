@@ -1,51 +1,103 @@
-//! SIGINT and SIGTERM end a run early, but in order: logs are completed and closed.
+//! Signals end a run early, but in order: logs are completed and closed.
+//!
+//! SIGINT, SIGTERM and SIGHUP stop a run. While a pipe is read, the first SIGINT only means that no more is
+//! to come: Ctrl-C reaches the program that writes the pipe as well, and what it has captured is still in
+//! the pipe. The run then goes on to the end of the pipe, and the second SIGINT stops it. A signal after the
+//! one that stops a run ends the process at once.
 
 use std::io;
+use std::process::exit;
 use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering;
+use std::thread;
 
+use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
 use signal_hook::consts::SIGTERM;
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
 use crate::outcome::Outcome;
 
-/// Whether somebody asked to stop. Clones ask the same.
+/// Whether a signal asked to stop. Clones ask the same.
 #[derive(Clone)]
-pub(crate) struct Stop {
-    /// The signal, 0 before it comes.
-    signal: Arc<AtomicUsize>,
+pub(crate) struct Stop(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    /// The signal that stops the run, 0 before it comes.
+    signal: AtomicI32,
+    /// The next SIGINT does not stop the run yet.
+    reads_pipe: AtomicBool,
+    /// That SIGINT came: the pipe is read to its end.
+    drains: AtomicBool,
+    /// Flags that are set when the run stops.
+    also: Mutex<Vec<Arc<AtomicBool>>>,
 }
 
 impl Stop {
-    /// Takes SIGINT and SIGTERM over. A second one of either kind ends the process at once.
+    /// Takes the signals over; SIGHUP only where it is not ignored, as under nohup(1).
     pub(crate) fn on_signals() -> io::Result<Self> {
-        let signal = Arc::new(AtomicUsize::new(0));
-        let again = Arc::new(AtomicBool::new(false));
-        for number in [SIGINT, SIGTERM] {
-            // The order matters: a first signal must not find `again` set by itself.
-            flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&again))?;
-            flag::register(number, Arc::clone(&again))?;
-            flag::register_usize(number, Arc::clone(&signal), number as usize)?;
+        let mut numbers = vec![SIGINT, SIGTERM];
+        if !is_ignored(SIGHUP) {
+            numbers.push(SIGHUP);
         }
-        Ok(Self { signal })
+        let mut signals = Signals::new(numbers)?;
+        let state = Arc::new(State::default());
+        let own = Arc::clone(&state);
+        let receive = move || signals.forever().for_each(|number| own.receive(number));
+        thread::Builder::new().name("signals".into()).spawn(receive)?;
+        Ok(Self(state))
     }
 
-    /// Sets a flag as well when the signal comes.
-    pub(crate) fn also(&self, flag: &Arc<AtomicBool>) -> io::Result<()> {
-        for number in [SIGINT, SIGTERM] {
-            flag::register(number, Arc::clone(flag))?;
-        }
-        Ok(())
+    /// Sets a flag as well when the run is to stop.
+    pub(crate) fn also(&self, flag: &Arc<AtomicBool>) {
+        let mut also = self.0.also.lock().unwrap_or_else(PoisonError::into_inner);
+        also.push(Arc::clone(flag));
+        flag.fetch_or(self.asked().is_some(), Ordering::Relaxed);
+    }
+
+    /// A pipe is read: the first SIGINT does not stop the run.
+    pub(crate) fn drain_first(&self) {
+        self.0.reads_pipe.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether SIGINT came while a pipe is read.
+    pub(crate) fn drains(&self) -> bool {
+        self.0.drains.load(Ordering::Relaxed)
     }
 
     /// How the run ends if it has to end now.
     pub(crate) fn asked(&self) -> Option<Outcome> {
-        match self.signal.load(Ordering::Relaxed) {
+        match self.0.signal.load(Ordering::Relaxed) {
             0 => None,
             signal => Some(Outcome::Stopped(signal as u8)),
         }
     }
+}
+
+impl State {
+    fn receive(&self, number: i32) {
+        if self.signal.load(Ordering::Relaxed) != 0 {
+            exit(128 + number);
+        }
+        if number == SIGINT && self.reads_pipe.swap(false, Ordering::Relaxed) {
+            self.drains.store(true, Ordering::Relaxed);
+            return;
+        }
+        self.signal.store(number, Ordering::Relaxed);
+        let also = self.also.lock().unwrap_or_else(PoisonError::into_inner);
+        also.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+    }
+}
+
+/// Whether the process was started with this signal ignored, where the system shows it (Linux).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }

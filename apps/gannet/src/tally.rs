@@ -15,6 +15,8 @@ pub(crate) struct Tally {
     /// Rows by log, in order of their first rows.
     rows: Vec<(&'static str, u64)>,
     elapsed: Duration,
+    /// Where the logs are.
+    folder: Option<String>,
 }
 
 impl Tally {
@@ -39,6 +41,11 @@ impl Tally {
         &self.statistics.state
     }
 
+    /// Sets where the logs are.
+    pub(crate) fn put_in(&mut self, folder: String) {
+        self.folder = Some(folder);
+    }
+
     /// Sets the time that all of it took.
     pub(crate) fn took(&mut self, elapsed: Duration) {
         self.elapsed = elapsed;
@@ -47,7 +54,7 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { statistics, rows, elapsed } = self;
+        let Self { statistics, rows, elapsed, folder } = self;
         let seconds = elapsed.as_secs_f64();
         let mut line = |name: &str, value: &dyn fmt::Display| writeln!(f, "{name:<13}{value}");
         line("packets", &HumanCount(statistics.packets))?;
@@ -71,6 +78,9 @@ impl fmt::Display for Tally {
         line("rows", &if rows.is_empty() { "none".into() } else { rows.join(", ") })?;
         let rate = statistics.bytes as f64 * 8e-9 / seconds.max(1e-9);
         line("time", &format_args!("{seconds:.3} s, {rate:.2} Gbit/s"))?;
+        if let Some(folder) = folder {
+            line("logs in", folder)?;
+        }
         if let Some(bytes) = peak_memory() {
             line("peak memory", &format_args!("{:.1} MB", bytes as f64 / 1e6))?;
         }
@@ -103,12 +113,13 @@ mod tests {
         tally.add(one, &[rows("conn", 2), rows("weird", 0)]);
         tally.add(one, &[rows("dns", 7), rows("conn", 2)]);
         tally.took(Duration::from_secs(2));
+        tally.put_in("logs/".into());
         let text = tally.to_string();
         let (table, memory) = text.split_at(text.find("peak").unwrap_or(text.len()));
         assert_eq!(
             table,
             "packets      2,000\nconnections  4\nrows         dns 7, conn 4\n\
-             time         2.000 s, 1.00 Gbit/s\n"
+             time         2.000 s, 1.00 Gbit/s\nlogs in      logs/\n"
         );
         assert!(memory.is_empty() || memory.ends_with(" MB\n"), "{memory}");
     }

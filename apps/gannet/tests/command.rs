@@ -82,9 +82,23 @@ fn json_and_its_times() {
 fn only_the_logs_asked_for() {
     let s = Scratch::new("logs");
     let capture = s.file("sample.pcap", &sample());
-    let run = s.analyze("some", &["--logs", "conn,cnn"], &capture);
+    s.analyze("some", &["--logs", "conn"], &capture);
     assert_eq!(s.list("some"), ["conn.log"]);
-    assert_eq!(run.stderr, "warning: --logs: there is no log 'cnn'\n");
+}
+
+#[test]
+fn unknown_names_of_logs_and_columns_are_wrong_usage() {
+    let s = Scratch::new("unknown");
+    let capture = s.file("sample.pcap", &sample());
+    for (args, said) in [
+        (["--logs", "conn,cnn"], "error: --logs: no log is named 'cnn'\n"),
+        (["--columns", "ja3,ja5"], "error: --columns: no optional column is named 'ja5'\n"),
+    ] {
+        let out = s.path("none");
+        let run = Run::of(gannet().arg("analyze").args(args).arg("-o").arg(&out).arg(&capture));
+        assert_eq!((run.code, out.exists()), (2, false), "{args:?}");
+        assert!(run.stderr.starts_with(said) && run.stderr.contains("hint: "), "{}", run.stderr);
+    }
 }
 
 #[test]
@@ -193,7 +207,10 @@ fn threads_with_a_capture_each_say_and_write_the_same() {
         let mut command = gannet();
         command.args(["analyze", "--each", "--stats", "-t", threads, "-o"]).arg(s.path(name));
         let run = Run::of(command.arg(s.path("in")).arg(&missing));
-        let told = run.stderr.lines().filter(|l| !l.starts_with("time") && !l.starts_with("peak"));
+        let told = run
+            .stderr
+            .lines()
+            .filter(|l| !["time", "peak", "logs in"].iter().any(|of| l.starts_with(of)));
         (run.code, told.map(str::to_owned).collect::<Vec<_>>())
     };
     let alone = run("1", "alone");
@@ -296,6 +313,7 @@ fn the_table_at_the_end() {
     assert!(lines[2].contains(&format!("conn {CONNECTIONS}")), "{lines:?}");
     assert!(lines[3].starts_with("time         0."), "{lines:?}");
     assert!(lines[3].ends_with(" Gbit/s"), "{lines:?}");
+    assert_eq!(lines[4], format!("logs in      {}", s.path("a").join("").display()));
 }
 
 #[test]
@@ -317,6 +335,8 @@ fn pages_and_completions() {
     assert!(run.code == 0 && run.stdout.contains("\\-\\-json\\-times"), "{}", run.stdout);
     let run = Run::of(gannet().args(["man", "dance"]));
     assert_eq!((run.code, run.stderr.as_str()), (1, "error: there is no command 'dance'\n"));
+    let run = Run::of(gannet().args(["man", "filter", "compile"]));
+    assert!(run.code == 0 && run.stdout.contains(".TH gannet-filter-compile 1"), "{}", run.stdout);
     for shell in ["bash", "zsh", "fish"] {
         let run = Run::of(gannet().args(["completions", shell]));
         assert!(run.code == 0 && run.stdout.contains("local-nets"), "{shell}: {}", run.stderr);

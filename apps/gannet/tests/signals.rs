@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM end a live analysis in order.
+//! SIGINT, SIGTERM and SIGHUP end a live analysis in order.
 
 // A panic in a helper is a test's report.
 #![allow(clippy::unwrap_used)]
@@ -34,6 +34,11 @@ fn stopped_by(signal: Signal, s: &Scratch) -> Option<i32> {
     wait(|| s.path("logs").exists());
     thread::sleep(Duration::from_millis(300));
     kill_process(Pid::from_child(&child), signal).unwrap();
+    if signal == Signal::INT {
+        // The first one waits for the end of the pipe.
+        thread::sleep(Duration::from_millis(300));
+        kill_process(Pid::from_child(&child), signal).unwrap();
+    }
     let mut code = None;
     wait(|| {
         code = child.try_wait().unwrap().map(|status| status.code());
@@ -52,8 +57,52 @@ fn wait(mut until: impl FnMut() -> bool) {
 }
 
 #[test]
-fn both_signals_complete_the_logs() {
-    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+fn a_first_interrupt_reads_the_pipe_to_its_end() {
+    let s = Scratch::new("drain");
+    let all = sample();
+    let (first, second) = all.split_at(all.len() / 2);
+    let mut child = gannet();
+    child.args(["analyze", "-", "-o"]).arg(s.path("logs")).stdin(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(first).unwrap();
+    wait(|| s.path("logs").exists());
+    thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "the pipe is still open");
+    input.write_all(second).unwrap();
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(0), "all was read");
+    let conn = s.read("logs/conn.log");
+    assert_eq!(conn.lines().filter(|l| !l.starts_with('#')).count(), 10, "{conn}");
+}
+
+#[test]
+fn rows_of_a_silent_pipe_are_written_within_a_second() {
+    for threads in ["1", "3"] {
+        let s = Scratch::new(&format!("flush-{threads}"));
+        let mut child = gannet();
+        child.args(["analyze", "-", "-t", threads, "-o"]).arg(s.path("logs"));
+        let mut child = child.stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(&sample()).unwrap();
+        let begun = Instant::now();
+        let rows = || {
+            let log = std::fs::read_to_string(s.path("logs/http.log")).unwrap_or_default();
+            log.lines().filter(|l| !l.starts_with('#')).count()
+        };
+        wait(|| rows() > 0);
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert!(child.try_wait().unwrap().is_none(), "the pipe is still open");
+        drop(input);
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn signals_complete_the_logs() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
         let s = Scratch::new(&format!("signal-{code}"));
         assert_eq!(stopped_by(signal, &s), Some(code));
         let conn = s.read("logs/conn.log");

@@ -150,6 +150,11 @@ impl Front {
         written
     }
 
+    /// All blocks are analysed, and what is complete is written.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.crew.shared.write_out()
+    }
+
     /// Says of a batch's packets whose they are, and has the hub look at its own.
     fn deal(&mut self, batch: &Batch<'_>, block: &mut Block, sieve: &mut Sieve<'_>) {
         let Self { hub, parts, .. } = self;

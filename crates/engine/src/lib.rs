@@ -119,6 +119,21 @@ impl Engine {
         done
     }
 
+    /// Rows that are complete go to their files now, and not only once there are many: for input that
+    /// comes slowly. What was added is analysed first.
+    ///
+    /// # Errors
+    /// When a log could not be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.work {
+            Work::Split(front) => front.flush(),
+            Work::Alone(shard) => {
+                shard.env.logs.write_out();
+                shard.check()
+            }
+        }
+    }
+
     /// The end of input: every connection still open is logged, and the logs are closed. Returns
     /// what was done.
     ///

@@ -136,6 +136,12 @@ impl Merge {
         (self.held, std::mem::take(&mut self.spare))
     }
 
+    /// Rows that were merged go to their files.
+    pub(crate) fn write_out(&mut self) -> io::Result<()> {
+        self.logs.write_out();
+        self.logs.check()
+    }
+
     /// The logs, still open, and what is in them.
     pub(crate) fn into_logs(self) -> (Sinks, Vec<StreamCount>) {
         let counts = self.logs.counts();

@@ -155,6 +155,16 @@ impl Shared {
         (plan.left.error.take().map_or(Ok(()), Err), !plan.stopped)
     }
 
+    /// Works until all blocks that were added are analysed, then writes what is complete.
+    pub(crate) fn write_out(&self) -> io::Result<()> {
+        self.work(0, Plan::is_quiet);
+        let mut plan = self.lock();
+        if let Some(merge) = &mut plan.left.merge {
+            merge.write_out()?;
+        }
+        plan.left.error.take().map_or(Ok(()), Err)
+    }
+
     /// What a part has made so far, of which everything to come is `until` or later.
     pub(crate) fn report(&self, part: usize, shard: &mut Shard, until: Option<Key>) {
         let report = Report::of(shard);
@@ -225,6 +235,12 @@ impl Plan {
         let waiting = || self.lanes.iter().take(parts).map(|lane| lane.blocks.len());
         let (most, least) = (waiting().max().unwrap_or(0), waiting().min().unwrap_or(0));
         most >= many && (least >= FEW || most >= MOST_BLOCKS)
+    }
+
+    /// Whether nothing is to be done until more blocks come.
+    fn is_quiet(&self) -> bool {
+        let waits = self.lanes.iter().any(|lane| !lane.blocks.is_empty());
+        !waits && self.busy == 0 && self.reports.is_empty()
     }
 
     fn is_done(&self) -> bool {

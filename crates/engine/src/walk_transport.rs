@@ -118,6 +118,7 @@ impl Shard {
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
+        self.keeper.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes) = (self.time, ip.total_len);
         let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
         let limits = self.streams;
@@ -266,6 +267,7 @@ impl Shard {
 
     #[cold]
     fn bad_udp_checksum(&mut self, index: u32, from: Dir) {
+        self.keeper.report.wrong_checksums += 1;
         let Some(slot) = self.table.get_mut(index) else { return };
         let count = &mut slot.ext.rare().bad_checksums[from.index()];
         *count = count.saturating_add(1);
@@ -300,6 +302,7 @@ impl Shard {
         let (index, from) = self.connection(&id, ip, Proto::Icmp, counterpart.one_way, around);
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
+        self.keeper.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
         let fault = icmp.report_fault();

@@ -44,7 +44,6 @@ pub use pack::Conns;
 pub use pack::EnumName;
 pub use pack::FileRef;
 pub use pack::Id4;
-pub use pack::OpaqueArg;
 pub use pack::Packer;
 pub use pack::Port;
 pub use pack::SetOf;

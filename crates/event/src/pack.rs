@@ -95,6 +95,14 @@ impl Arg for &[u8] {
     }
 }
 
+/// A short text.
+impl<const N: usize> Arg for [u8; N] {
+    const TYPE: Type = Type::String;
+    fn pack(&self, to: &mut Packer<'_>) {
+        to.bytes(self);
+    }
+}
+
 impl Arg for &str {
     const TYPE: Type = Type::String;
     fn pack(&self, to: &mut Packer<'_>) {
@@ -215,15 +223,6 @@ pub trait EnumName {
     const ENUM: &'static str;
     /// The enumerator's name in Zeek's scripts.
     fn name(&self) -> &str;
-}
-
-/// A value that listeners cannot look into, by the name of its type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpaqueArg;
-
-impl Arg for OpaqueArg {
-    const TYPE: Type = Type::Opaque("x509");
-    fn pack(&self, _to: &mut Packer<'_>) {}
 }
 
 impl<T: Arg> Arg for Option<T> {

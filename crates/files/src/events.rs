@@ -2,11 +2,23 @@
 
 /// Number of the module that declares events of files.
 pub const MODULE: u16 = 0;
-/// Number of the module that declares events of certificates.
-pub const X509_MODULE: u16 = 1;
+use std::borrow::Cow;
 
+use gannet_base::Addr;
+use gannet_event::Arg;
 use gannet_event::Connection;
 use gannet_event::FileRef;
+use gannet_event::Packer;
+use gannet_event::Type;
+
+/// A certificate that listeners cannot look into.
+#[derive(Clone, Copy, Debug)]
+pub struct X509Opaque;
+
+impl Arg for X509Opaque {
+    const TYPE: Type = Type::Opaque("X509Val");
+    fn pack(&self, _to: &mut Packer<'_>) {}
+}
 
 gannet_event::record! {
     /// A type that the first bytes of a file match.
@@ -32,8 +44,98 @@ gannet_event::record! {
     }
 }
 
+gannet_event::record! {
+    /// What a certificate says (RFC 5280).
+    #[derive(Clone, Debug)]
+    pub struct CertificateFacts<'a> = "X509::Certificate" {
+        /// Version, counted from one.
+        version: u64 = "version",
+        /// Serial number in hexadecimal digits.
+        serial: &'a str = "serial",
+        /// Subject.
+        subject: &'a str = "subject",
+        /// Issuer.
+        issuer: &'a str = "issuer",
+        /// The most specific common name of the subject.
+        cn: Option<Cow<'a, [u8]>> = "cn",
+        /// Start of its validity.
+        not_valid_before: f64 = "not_valid_before",
+        /// End of its validity.
+        not_valid_after: f64 = "not_valid_after",
+        /// Algorithm of the key.
+        key_alg: &'a str = "key_alg",
+        /// Algorithm of the signature.
+        sig_alg: &'a str = "sig_alg",
+        /// Kind of the key.
+        key_type: Option<&'a str> = "key_type",
+        /// Bits of the key.
+        key_length: Option<u64> = "key_length",
+        /// Public exponent of an RSA key.
+        exponent: Option<&'a str> = "exponent",
+        /// Curve of an elliptic-curve key.
+        curve: Option<&'a str> = "curve",
+        /// Algorithm of the signature, as the signed part names it.
+        tbs_sig_alg: &'a str = "tbs_sig_alg",
+    }
+}
+
+gannet_event::record! {
+    /// Basic constraints (RFC 5280 section 4.2.1.9).
+    #[derive(Clone, Copy, Debug)]
+    pub struct Constraints = "X509::BasicConstraints" {
+        /// Whether the subject may issue certificates.
+        ca: bool = "ca",
+        /// How many issuers may follow below.
+        path_len: Option<u64> = "path_len",
+    }
+}
+
+gannet_event::record! {
+    /// Alternative names of the subject (RFC 5280 section 4.2.1.6).
+    #[derive(Clone, Debug)]
+    pub struct Names<'a> = "X509::SubjectAlternativeName" {
+        /// Host names.
+        dns: Option<Vec<&'a [u8]>> = "dns",
+        /// URIs.
+        uri: Option<Vec<&'a [u8]>> = "uri",
+        /// Mail addresses.
+        email: Option<Vec<&'a [u8]>> = "email",
+        /// Addresses.
+        ip: Option<Vec<Addr>> = "ip",
+        /// Whether there are names of other kinds.
+        other_fields: bool = "other_fields",
+    }
+}
+
 gannet_event::events! {
     MODULE;
+
+    /// A certificate was read.
+    pub struct X509Certificate<'a> = "x509_certificate" {
+        /// The certificate as a file.
+        f: FileRef = "f",
+        /// The certificate for functions that verify it.
+        cert_ref: X509Opaque = "cert_ref",
+        /// What it says.
+        cert: CertificateFacts<'a> = "cert",
+    }
+
+    /// A certificate has basic constraints.
+    pub struct X509BasicConstraints = "x509_ext_basic_constraints" {
+        /// The certificate as a file.
+        f: FileRef = "f",
+        /// The constraints.
+        ext: Constraints = "ext",
+    }
+
+    /// A certificate has alternative names of its subject.
+    pub struct X509AlternativeName<'a> = "x509_ext_subject_alternative_name" {
+        /// The certificate as a file.
+        f: FileRef = "f",
+        /// The names.
+        ext: Names<'a> = "ext",
+    }
+
 
     /// A file began.
     pub struct FileNew = "file_new" {

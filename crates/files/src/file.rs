@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 
 use gannet_base::ConnId;
+use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
+use gannet_event::FileState;
 use gannet_event::Sinks;
 
 use crate::analyzers::Analyzers;
+use crate::events::FileSniff;
+use crate::events::Metadata;
+use crate::events::MimeMatch;
 use crate::files_log;
 use crate::manager::FileOptions;
 use crate::manager::FileStart;
+use crate::manager::TIMEOUT;
 use crate::manager::Trouble;
 use crate::manager::TroubleKind;
 use crate::sniff;
@@ -27,6 +33,11 @@ pub(crate) struct File {
     pub(crate) fuid: Uid,
     pub(crate) uid: Uid,
     pub(crate) id: ConnId,
+    pub(crate) proto: Proto,
+    /// What its first bytes match and how many bytes came before that was known, until it is reported.
+    pub(crate) matched: Option<Box<(Metadata, u64)>>,
+    /// Whether what its first bytes match is to be reported.
+    pub(crate) reports_matches: bool,
     /// Further connections that carry it.
     pub(crate) others: Vec<(Uid, ConnId)>,
     pub(crate) local_orig: bool,
@@ -115,6 +126,7 @@ impl File {
         if !self.sniffed {
             // Data that fills the beginning at once is looked at where it lies.
             if self.beginning.is_empty() && data.len() >= BEGINNING {
+                self.note_matches(&data[..BEGINNING], self.seen);
                 self.told(sniff::mime_type(&data[..BEGINNING]));
             } else {
                 // Analyzers that the type calls for get the bytes from the start.
@@ -124,9 +136,10 @@ impl File {
                     self.beginning.reserve_exact(room.max(data.len()));
                 }
                 self.beginning.extend_from_slice(data);
+                let before = self.seen;
                 self.count(data.len());
                 if self.beginning.len() >= BEGINNING {
-                    self.sniff();
+                    self.sniff_after(before);
                 }
                 return;
             }
@@ -142,14 +155,74 @@ impl File {
 
     /// Tells the type from the beginning as far as it came.
     pub(crate) fn sniff(&mut self) {
+        self.sniff_after(self.seen);
+    }
+
+    /// The same, where the event of it is to show a file of `seen` bytes.
+    fn sniff_after(&mut self, seen: u64) {
         if self.sniffed {
             return;
         }
         let beginning = std::mem::take(&mut self.beginning);
         let known = !beginning.is_empty() && self.missing == 0;
         let shown = &beginning[..beginning.len().min(BEGINNING)];
+        self.note_matches(if known { shown } else { &[] }, seen);
         self.told(if known { sniff::mime_type(shown) } else { None });
         self.analyzers.data(&beginning);
+    }
+
+    /// Keeps what is to be reported of its first bytes.
+    fn note_matches(&mut self, beginning: &[u8], seen: u64) {
+        if !self.reports_matches {
+            return;
+        }
+        let all = sniff::matches(beginning);
+        let all =
+            all.into_iter().map(|(strength, mime)| MimeMatch { strength: strength.into(), mime });
+        let all: Vec<_> = all.collect();
+        let metadata = Metadata {
+            mime_type: all.first().map(|m| m.mime),
+            mime_types: (!all.is_empty()).then_some(all),
+            inferred: Some(true),
+        };
+        self.matched = Some(Box::new((metadata, seen)));
+    }
+
+    /// Whether it is to be reported what its first bytes match.
+    #[inline]
+    pub(crate) fn has_matched(&self) -> bool {
+        self.matched.is_some()
+    }
+
+    /// Reports what its first bytes match. Handlers run at once, as in Zeek.
+    #[cold]
+    pub(crate) fn raise_sniff(&mut self, sinks: &mut Sinks) {
+        let Some(matched) = self.matched.take() else { return };
+        let (meta, seen_bytes) = *matched;
+        if sinks.events.wants::<FileSniff>() {
+            let f = sinks.events.file(FileState { seen_bytes, ..self.state() });
+            sinks.events.raise(&FileSniff { f, meta });
+            sinks.events.drain();
+        }
+    }
+
+    /// As events show it.
+    pub(crate) fn state(&self) -> FileState {
+        let conns = std::iter::once(self.id).chain(self.others.iter().map(|(_, id)| *id));
+        FileState {
+            fuid: self.fuid,
+            parent: self.start.parent,
+            source: self.start.source.into(),
+            is_orig: Some(self.start.from.is_orig()),
+            conns: conns.map(|id| (id, self.proto)).collect(),
+            last_active: self.last,
+            seen_bytes: self.seen,
+            total_bytes: self.start.total_bytes,
+            missing_bytes: self.missing,
+            overflow_bytes: self.overflow,
+            timeout: TIMEOUT,
+            bof: None,
+        }
     }
 
     fn told(&mut self, mime_type: Option<&'static str>) {
@@ -305,6 +378,9 @@ impl File {
         self.over = now;
         self.flush_early();
         self.sniff();
+        if self.has_matched() {
+            self.raise_sniff(logs);
+        }
         troubles.extend(self.trouble());
         if self.watched && self.timed_out {
             troubles.push(self.has(TroubleKind::GivenUp { uid: self.uid }));

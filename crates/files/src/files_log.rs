@@ -7,6 +7,9 @@ use gannet_base::Uid;
 use gannet_event::Sinks;
 use gannet_log::Set;
 
+use crate::analyzers::Results;
+use crate::events::FileHash;
+use crate::events::FileStateRemove;
 use crate::file::File;
 use crate::manager::Trouble;
 
@@ -64,6 +67,25 @@ gannet_log::row! {
     }
 }
 
+/// Raises the events of a file that ended.
+fn raise(sinks: &mut Sinks, file: &File, results: &Results) {
+    if !sinks.events.any() {
+        return;
+    }
+    let f = sinks.events.file(file.state());
+    let hashes = [("md5", &results.md5), ("sha1", &results.sha1), ("sha256", &results.sha256)];
+    if sinks.events.wants::<FileHash<'_>>() {
+        for (kind, hash) in hashes {
+            if let Some(hash) = hash.as_deref() {
+                sinks.events.raise(&FileHash { f, kind, hash });
+            }
+        }
+    }
+    if sinks.events.wants::<FileStateRemove>() {
+        sinks.events.raise(&FileStateRemove { f });
+    }
+}
+
 /// Writes the rows of a file that ended, one a connection, and those of what looked into it.
 pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<Trouble>) {
     let results = file.analyzers.finish();
@@ -94,6 +116,7 @@ pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<Troubl
         extracted_cutoff: None,
         extracted_size: None,
     };
+    raise(logs, file, &results);
     logs.write(&row);
     for (uid, id) in &file.others {
         (row.uid, row.id) = (*uid, *id);

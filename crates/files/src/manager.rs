@@ -11,17 +11,25 @@ use std::collections::VecDeque;
 use gannet_base::ConnId;
 use gannet_base::Dir;
 use gannet_base::Interval;
+use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_base::Uid;
 use gannet_base::UidSource;
+use gannet_event::Connection;
+use gannet_event::FileState;
 use gannet_event::Sinks;
 use gannet_log::Key;
 
 use crate::analyzers::Analyzers;
+use crate::events::FileNew;
+use crate::events::FileOverNewConnection;
+use crate::events::FileSniff;
+use crate::events::FileTimeout;
+use crate::events::Metadata;
 use crate::file::File;
 
 /// A file that nothing arrives of is given up after this.
-const TIMEOUT: Interval = Interval::from_secs(120);
+pub(crate) const TIMEOUT: Interval = Interval::from_secs(120);
 
 /// Files that have ended are forgotten at whole multiples of this time.
 pub const FORGET_EVERY: Interval = Interval::from_secs(10);
@@ -126,6 +134,8 @@ pub struct Files {
     /// limit is near.
     oldest: VecDeque<(u64, u32)>,
     given_up: u64,
+    /// Whether it is reported what the first bytes of files match.
+    reports_matches: bool,
     /// What was wrong with files, not told yet.
     troubles: Vec<Trouble>,
 }
@@ -147,8 +157,14 @@ impl Files {
             created: 0,
             oldest: VecDeque::new(),
             given_up: 0,
+            reports_matches: false,
             troubles: Vec::new(),
         }
+    }
+
+    /// Whether it is reported what the first bytes of files match, which is costly to find out.
+    pub fn report_matches(&mut self, on: bool) {
+        self.reports_matches = on;
     }
 
     /// Files that were given up because there were too many.
@@ -172,7 +188,7 @@ impl Files {
         &mut self,
         now: Time,
         uid: Uid,
-        id: ConnId,
+        (id, proto): (ConnId, Proto),
         local_orig: bool,
         ordinal: u64,
         start: FileStart,
@@ -187,6 +203,9 @@ impl Files {
             fuid,
             uid,
             id,
+            proto,
+            matched: None,
+            reports_matches: self.reports_matches,
             others: Vec::new(),
             local_orig,
             started: now,
@@ -265,6 +284,40 @@ impl Files {
 
     fn get_mut(&mut self, id: FileId) -> Option<&mut File> {
         self.files.get_mut(id.index as usize)?.as_mut().filter(|f| f.number == id.number)
+    }
+
+    /// Raises the events of a file that began on a connection. Handlers run at once, as in Zeek.
+    #[cold]
+    pub fn raise_new(&self, sinks: &mut Sinks, id: FileId, c: Connection) {
+        let Some(file) = self.get(id) else { return };
+        let is_orig = file.start.from.is_orig();
+        let state = FileState { total_bytes: None, ..file.state() };
+        let f = sinks.events.file(state);
+        if sinks.events.wants::<FileNew>() {
+            sinks.events.raise(&FileNew { f });
+        }
+        if sinks.events.wants::<FileOverNewConnection>() {
+            sinks.events.raise(&FileOverNewConnection { f, c, is_orig });
+        }
+        if let Some(mime) = file.start.mime_type
+            && sinks.events.wants::<FileSniff>()
+        {
+            let meta = Metadata { mime_type: Some(mime), mime_types: None, inferred: Some(false) };
+            sinks.events.raise(&FileSniff { f, meta });
+        }
+        sinks.events.drain();
+    }
+
+    /// Raises the event of a file that another connection carries, too.
+    #[cold]
+    pub fn raise_joined(&self, sinks: &mut Sinks, id: FileId, c: Connection) {
+        let Some(file) = self.get(id) else { return };
+        let is_orig = file.start.from.is_orig();
+        let f = sinks.events.file(file.state());
+        if sinks.events.wants::<FileOverNewConnection>() {
+            sinks.events.raise(&FileOverNewConnection { f, c, is_orig });
+        }
+        sinks.events.drain();
     }
 
     /// Its name in the logs.
@@ -381,6 +434,9 @@ impl Files {
     pub fn data(&mut self, logs: &mut Sinks, now: Time, id: FileId, data: &[u8]) {
         let Some(file) = self.touch(now, id) else { return };
         file.deliver_next(data);
+        if file.has_matched() {
+            file.raise_sniff(logs);
+        }
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -401,6 +457,9 @@ impl Files {
             return self.end_if_complete(logs, now, id);
         }
         file.deliver_at(offset, data);
+        if file.has_matched() {
+            file.raise_sniff(logs);
+        }
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -498,6 +557,11 @@ impl Files {
         }
         if file.last + TIMEOUT <= packet {
             file.timed_out = true;
+            if logs.events.wants::<FileTimeout>() {
+                let f = logs.events.file(file.state());
+                logs.events.raise(&FileTimeout { f });
+                logs.events.drain();
+            }
             if let Some(key) = logs.key() {
                 logs.set_key(Key { due, tie, ..key });
             }

@@ -63,6 +63,8 @@ pub struct Options {
     pub columns: Vec<String>,
     /// Takes the rows, and no file is written.
     pub tap: Option<Tap>,
+    /// The rows go to standard output as they would go to files: for a selection of one stream.
+    pub stdout: bool,
 }
 
 impl Options {
@@ -372,6 +374,21 @@ impl Logs {
             stream.buffer.clear();
         } else {
             stream.flush(&self.options, &mut self.error, PIECE);
+        }
+    }
+
+    /// Rows that are complete go to their files now, and not only once there are many.
+    pub fn write_out(&mut self) {
+        for i in 0..self.streams.len() {
+            let Some(stream) = self.streams.get_mut(i) else { return };
+            if !stream.enabled || stream.buffer.len() == 0 {
+                continue;
+            }
+            if self.options.tap.is_some() || self.options.format == Format::Packed {
+                self.flush(i);
+            } else {
+                stream.flush(&self.options, &mut self.error, 1);
+            }
         }
     }
 

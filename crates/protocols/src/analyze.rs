@@ -34,9 +34,9 @@ pub trait Analyze {
     fn reset(&mut self, _cx: &mut Context<'_>) {}
 
     /// The analyzer is taken off for a violation, but may be put on again: what was learned of the
-    /// connection outlives it, what was being read does not. Returns whether it is so; if not,
-    /// [`finish`](Self::finish) is called at once.
-    fn suspend(&mut self) -> bool {
+    /// connection outlives it, and its rows are written when that ends; what was being read ends
+    /// here. Returns whether it is so; if not, [`finish`](Self::finish) is called at once.
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         false
     }
 

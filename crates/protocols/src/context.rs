@@ -276,9 +276,14 @@ impl Context<'_> {
         let (env, conn) = (&mut *self.env, &mut *self.conn);
         let ordinal = u64::from(conn.files);
         conn.files += 1;
-        let id = env.files.start(self.now, conn.uid, conn.id, local_orig, ordinal, start);
+        let id =
+            env.files.start(self.now, conn.uid, (conn.id, conn.proto), local_orig, ordinal, start);
         if env.files.make_room(&mut env.logs, self.now) {
             env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
+        }
+        if env.logs.events.any() {
+            let c = mention(&mut env.logs, conn);
+            env.files.raise_new(&mut env.logs, id, c);
         }
         id
     }

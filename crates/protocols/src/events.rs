@@ -12,7 +12,7 @@ macro_rules! catalogue {
         pub mod module {
             #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "numbers, named as the constants are")]
             #[repr(u16)]
-            enum Number { _Files = gannet_files::events::MODULE, _X509 = gannet_files::events::X509_MODULE, $( $module ),* }
+            enum Number { _Files = gannet_files::events::MODULE, $( $module ),* }
             $(
                 #[doc = concat!("Events of `", stringify!($($path)::+), "`.")]
                 pub const $module: u16 = Number::$module as u16;

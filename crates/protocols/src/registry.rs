@@ -124,8 +124,8 @@ macro_rules! registry {
             fn reset(&mut self, cx: &mut Context<'_>) {
                 match self { $( Self::$tag(a) => a.reset(cx), )* }
             }
-            fn suspend(&mut self) -> bool {
-                match self { $( Self::$tag(a) => a.suspend(), )* }
+            fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
+                match self { $( Self::$tag(a) => a.suspend(cx), )* }
             }
             fn finish(&mut self, cx: &mut Context<'_>) {
                 match self { $( Self::$tag(a) => a.finish(cx), )* }

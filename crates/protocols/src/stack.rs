@@ -33,7 +33,7 @@ const IGNORE_VIOLATIONS_AFTER: u64 = 10 * 1024;
 /// Violations of one analyzer that count; one more is told, once.
 pub(crate) const MAX_VIOLATIONS: u16 = 1000;
 /// Analyzers that one connection may start in all, one inside the other.
-const MAX_STARTS: u16 = 32;
+const MAX_STARTS: u8 = 32;
 
 /// Requests of the call at hand, kept between calls for their memory.
 #[derive(Default)]
@@ -72,10 +72,12 @@ impl Scratch {
 pub struct Stack {
     /// A pointer alone: most connections have none.
     entries: ThinVec<Entry>,
-    started: u16,
+    started: u8,
     /// The responder's port when the connection began.
     port: u16,
     waiting: Waiting,
+    /// What was dropped because it had read all that it ever will: it does not start again.
+    read: Option<Tag>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -356,7 +358,8 @@ impl Session<'_> {
 
     /// Makes an analyzer, and gives it what was seen before.
     fn start(&mut self, conn: &mut Conn, tag: Tag, replay: Option<&Replay>) {
-        let there = self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
+        let there = self.stack.read == Some(tag)
+            || self.stack.entries.iter().any(|e| e.analyzer.tag() == tag && !e.is_off);
         // A detector inside a tunnel stands beside the one of the connection.
         if there && tag != Tag::Detector || self.stack.started >= MAX_STARTS {
             return;
@@ -448,12 +451,6 @@ impl Session<'_> {
     fn remove(&mut self, conn: &mut Conn, tag: Tag, may_return: bool) {
         let its = |e: &Entry| e.analyzer.tag() == tag && !e.is_off;
         if let Some(at) = self.stack.entries.iter().position(its) {
-            let entry = &mut self.stack.entries[at];
-            if may_return && entry.analyzer.suspend() {
-                entry.is_off = true;
-                return;
-            }
-            let mut entry = self.stack.entries.remove(at);
             let mut cx = Context {
                 confirmed: None,
                 now: self.now,
@@ -462,7 +459,16 @@ impl Session<'_> {
                 requests: &mut self.scratch.requests,
                 starts: &mut self.scratch.starts,
             };
-            entry.analyzer.finish(&mut cx);
+            let entry = &mut self.stack.entries[at];
+            if may_return && entry.analyzer.suspend(&mut cx) {
+                entry.is_off = true;
+            } else {
+                entry.analyzer.finish(&mut cx);
+                self.stack.entries.remove(at);
+                if !may_return {
+                    self.stack.read = Some(tag);
+                }
+            }
             self.scratch.starts.clear();
             self.env.tell_of_files(self.now);
         }

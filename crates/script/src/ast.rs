@@ -76,7 +76,7 @@ pub enum ExprKind {
     /// `left += right` that is not arithmetic: strings, patterns, sets, tables, and vectors, to which an element or another
     /// vector is appended ([`AddTo`]).
     AddTo(AddTo, ExprId, ExprId),
-    /// `left -= right` on sets and tables.
+    /// `left -= right` on sets, tables, numbers, times and intervals.
     RemoveFrom(ExprId, ExprId),
     /// `add s[k]`; the operand is an [`ExprKind::Index`].
     Add(ExprId),

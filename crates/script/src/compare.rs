@@ -1,6 +1,6 @@
 //! Comparing types: which are the same, which can be promoted to which, and what several merge to.
 
-use crate::ids::TypeId;
+use crate::ids::{Name, TypeId};
 use crate::program::Program;
 use crate::types::{Attr, AttrKind, FuncType, RecordType, TableType, Tag, Type, find_attr};
 
@@ -38,9 +38,7 @@ impl Program {
                 self.same(one, list.types[0], visited)
             }
             (Type::List(a), Type::List(b)) => self.same_list(&a.types, &b.types, visited),
-            (Type::Enum(_), Type::Enum(_)) => {
-                self.types.data(one).name == self.types.data(other).name
-            }
+            (Type::Enum(_), Type::Enum(_)) => self.same_enum(one, other),
             (Type::Opaque(a), Type::Opaque(b)) => a == b,
             (Type::Table(a), Type::Table(b)) => self.same_table(a, b, visited),
             (Type::Vector(a), Type::Vector(b)) | (Type::Type(a), Type::Type(b)) => {
@@ -52,6 +50,20 @@ impl Program {
         };
         visited.pop();
         same
+    }
+
+    /// Enums are the same where their names are; `AllAnalyzers::Tag` takes the tags of all analyzers.
+    fn same_enum(&self, one: TypeId, other: TypeId) -> bool {
+        let (one, other) = (self.types.data(one).name, self.types.data(other).name);
+        if one == other {
+            return true;
+        }
+        let text = |name: Option<Name>| name.map_or("", |name| self.name(name));
+        let of_analyzer =
+            |name: &str| matches!(name, "Analyzer::Tag" | "PacketAnalyzer::Tag" | "Files::Tag");
+        let (one, other) = (text(one), text(other));
+        (one == "AllAnalyzers::Tag" && of_analyzer(other))
+            || (other == "AllAnalyzers::Tag" && of_analyzer(one))
     }
 
     fn same_list(

@@ -149,7 +149,7 @@ pub fn double(value: f64) -> String {
     if value == 0.0 {
         return "0.0".to_owned();
     }
-    if size < 1e-6 || size > 2_147_483_647.0 {
+    if !(1e-6..=2_147_483_647.0).contains(&size) {
         return scientific(value);
     }
     let mut text = format!("{value:.6}");
@@ -248,17 +248,19 @@ pub fn literal(program: &Program, value: &Literal, ty: TypeId) -> Vec<u8> {
             name.map_or("<undefined>", |name| program.name(name)).into()
         }
         Literal::Pattern(source) => {
-            let mut text = b"/^?(".to_vec();
+            let mut text = b"/".to_vec();
             let flags: &[u8] = match (source.case_insensitive, source.single_line) {
-                (true, true) => b"(?i:(?s:",
+                (true, true) => b"(?s:(?i:",
                 (true, false) => b"(?i:",
                 (false, true) => b"(?s:",
                 (false, false) => b"",
             };
             text.extend_from_slice(flags);
+            text.extend_from_slice(b"^?(");
             text.extend_from_slice(&source.text);
+            text.extend_from_slice(b")$?");
             text.extend(flags.iter().filter(|byte| **byte == b'(').map(|_| b')'));
-            text.extend_from_slice(b")$?/");
+            text.push(b'/');
             text
         }
     }

@@ -13,6 +13,7 @@ use gannet_capture::Reader;
 use gannet_capture::WriteOptions;
 use gannet_capture::Writer;
 
+use crate::paths;
 use crate::paths::InputFile;
 
 /// When a capture is long enough.
@@ -93,6 +94,7 @@ impl Sink {
 
     fn create(&self, path: &Path) -> anyhow::Result<Writer> {
         InputFile::refuse(&self.inputs, path)?;
+        paths::refuse_suffix(path)?;
         Ok(Writer::create(path, self.options.clone())?)
     }
 

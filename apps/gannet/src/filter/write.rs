@@ -1,6 +1,9 @@
 //! Packets that match, written and counted.
 
+use std::ffi::OsStr;
 use std::ffi::OsString;
+use std::io;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -8,8 +11,8 @@ use std::rc::Rc;
 use anyhow::Context as _;
 use gannet_capture::Batch;
 use gannet_capture::FileId;
-use gannet_capture::Stream;
 use gannet_filter::engine::View;
+use indicatif::HumanCount;
 
 use super::compile::DialectName;
 use super::sink;
@@ -20,6 +23,7 @@ use super::source::Source;
 use crate::out;
 use crate::outcome::Outcome;
 use crate::paths::InputFile;
+use crate::stdin;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
 
@@ -27,16 +31,20 @@ use crate::terminal::Terminal;
 #[group(id = "writing")]
 pub(super) struct Args {
     /// Which packets, like 'tcp port 80 and not net 10.0.0.0/8'; '' is all
-    #[arg(value_name = "FILTER", required_unless_present_any = ["expression", "load"])]
+    #[arg(value_name = "FILTER", required_unless_present_any = ["expression", "load", "read"])]
     filter: Option<OsString>,
     /// Captures and folders of captures, as one stream; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// A capture, as tcpdump names it; the words beside it are the filter then, and may be none
+    #[arg(short, long, value_name = "FILE")]
+    read: Vec<PathBuf>,
     /// A filter besides others, all of them in one pass; each with a -w of its own, in this order
     #[arg(short, long, value_name = "FILTER")]
     expression: Vec<String>,
     /// Write them here: pcapng by the suffix .pcapng, else pcap, compressed by .gz, .zst, .xz, .lz4
-    #[arg(short, long, value_name = "FILE", required_unless_present = "count")]
+    /// Without it they go to standard output, unless that is a terminal
+    #[arg(short, long, value_name = "FILE")]
     write: Vec<PathBuf>,
     /// Print how many there are, for each filter
     #[arg(short, long)]
@@ -54,6 +62,12 @@ pub(super) struct Args {
     /// What vlan, mpls and other headers inside of others mean to what stands behind them
     #[arg(long, value_enum, default_value_t)]
     dialect: DialectName,
+    /// Print how many packets were read and written even where nobody is looking
+    #[arg(long)]
+    stats: bool,
+    /// Print errors only: no progress, no warnings
+    #[arg(short, long, conflicts_with = "stats")]
+    quiet: bool,
 }
 
 /// A filter, and where its packets go.
@@ -64,8 +78,8 @@ struct Output {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let terminal = Terminal::new(false);
-    let (sources, files) = match sources(args) {
+    let mut terminal = Terminal::new(args.quiet);
+    let (sources, files, write) = match sources(args) {
         Ok(found) => found,
         Err(error) => {
             terminal.error(&format_args!("{error:#}"));
@@ -95,7 +109,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let stop = Stop::on_signals().context("signals")?;
     let options = gannet_capture::Options { ahead: true, ..gannet_capture::Options::default() };
-    let mut stream = match Stream::open(&files, options) {
+    let mut stream = match stdin::stream(&files, options, &stop) {
         Ok(stream) => stream,
         Err(error) => {
             terminal.error(&error);
@@ -104,7 +118,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let options = sink::like(&files);
     let inputs: Rc<[InputFile]> = InputFile::all(&files).into();
-    let mut paths = args.write.iter();
+    let mut paths = write.iter();
     let mut outputs = Vec::new();
     for picker in pickers {
         let path = paths.next();
@@ -114,6 +128,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let mut outcome = Outcome::Done;
     let mut hits = Vec::new();
+    for error in stream.skipped() {
+        terminal.warning(&format_args!("skipped {error}"));
+    }
+    terminal.begin(&stream);
     while stop.asked().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
@@ -128,11 +146,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 }
             }
             Ok(None) => break,
+            // Standard input that ends because of a signal looks cut.
+            Err(_) if stop.asked().is_some() => {}
             Err(error) => {
                 terminal.error(&error);
                 outcome = outcome.max(Outcome::of(&error, true));
             }
         }
+        terminal.progress(&stream);
+    }
+    terminal.end();
+    if args.stats || terminal.is_watched() {
+        terminal.say(&summary(stream.packets(), &outputs, &write));
     }
     let mut counts = String::new();
     for output in outputs {
@@ -148,10 +173,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// The filters and the files.
-fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>)> {
+fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>, Vec<PathBuf>)> {
+    let (filter, more) = words(args)?;
     let (sources, files) = if args.expression.is_empty() {
-        let (first, load) = (args.filter.as_deref().map(Path::new), args.load.as_deref());
-        let (source, files) = Source::of(first, &args.files, load, args.dialect.into())?;
+        let (first, load) = (filter.as_deref().map(Path::new), args.load.as_deref());
+        let (source, files) = Source::of(first, &more, load, args.dialect.into())?;
         (vec![source], files)
     } else {
         let sources = args
@@ -160,11 +186,12 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>)> {
             .map(|e| Source::Expression(e.clone(), args.dialect.into()))
             .collect();
         // What stands in the place of a filter is a file.
-        (sources, args.filter.iter().map(PathBuf::from).chain(args.files.iter().cloned()).collect())
+        (sources, filter.iter().map(PathBuf::from).chain(more).collect())
     };
     anyhow::ensure!(!files.is_empty(), "no capture is named: give a file, or - for standard input");
+    let write = outputs(args, sources.len(), io::stdout().is_terminal())?;
     anyhow::ensure!(
-        args.write.len() == sources.len() || (args.write.is_empty() && args.count),
+        write.len() == sources.len() || (write.is_empty() && args.count),
         "{} filters and {} files to write: each -e wants a -w of its own",
         sources.len(),
         args.write.len()
@@ -177,7 +204,52 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<PathBuf>)> {
     anyhow::ensure!(!args.write.iter().enumerate().any(twice), "two filters write the same file");
     let inputs = InputFile::all(&files);
     args.write.iter().try_for_each(|path| InputFile::refuse(&inputs, path))?;
-    Ok((sources, files))
+    Ok((sources, files, write))
+}
+
+/// The filter and the captures, as they stand there or behind -r.
+fn words(args: &Args) -> anyhow::Result<(Option<OsString>, Vec<PathBuf>)> {
+    if args.read.is_empty() {
+        return Ok((args.filter.clone(), args.files.clone()));
+    }
+    let mut words: Vec<_> = args.filter.iter().cloned().collect();
+    words.extend(args.files.iter().map(|file| file.clone().into_os_string()));
+    let Some((first, files)) = args.read.split_first() else { return Ok((None, Vec::new())) };
+    let alone = args.expression.is_empty() && args.load.is_none();
+    anyhow::ensure!(
+        alone || words.is_empty(),
+        "with -r, the filter is in -e or --load, and no other words are there"
+    );
+    // With other filters, what stands in the place of one is a capture.
+    let filter = if alone { words.join(OsStr::new(" ")) } else { first.into() };
+    Ok((Some(filter), if alone { args.read.clone() } else { files.to_vec() }))
+}
+
+/// Where the packets go: where no file is named, to standard output, which a terminal cannot show.
+fn outputs(args: &Args, filters: usize, is_terminal: bool) -> anyhow::Result<Vec<PathBuf>> {
+    let stdout = Path::new("-");
+    let implied = args.write.is_empty() && !args.count && filters == 1;
+    let write = if implied { vec![stdout.to_owned()] } else { args.write.clone() };
+    anyhow::ensure!(
+        !is_terminal || write.iter().all(|path| path != stdout),
+        "packets are no text for a terminal: -w FILE writes them, -c counts them, and gannet packets \
+         prints a line each"
+    );
+    Ok(write)
+}
+
+/// What was done, in words.
+fn summary(read: u64, outputs: &[Output], write: &[PathBuf]) -> String {
+    let mut text = format!("{} packets read", HumanCount(read));
+    for (at, output) in outputs.iter().enumerate() {
+        text.push_str(&format!(", {}", HumanCount(output.count)));
+        match write.get(at) {
+            Some(path) if path == Path::new("-") => text.push_str(" written"),
+            Some(path) => text.push_str(&format!(" written to {}", path.display())),
+            None => text.push_str(" counted"),
+        }
+    }
+    text
 }
 
 impl Output {
@@ -221,6 +293,26 @@ fn others(hits: &[u32], count: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_do_not_go_to_a_terminal() {
+        #[derive(clap::Parser)]
+        struct Cli {
+            #[command(flatten)]
+            args: Args,
+        }
+        let of = |words: &[&str], is_terminal| {
+            let cli = <Cli as clap::Parser>::try_parse_from([&["filter"], words].concat()).unwrap();
+            outputs(&cli.args, 1, is_terminal)
+        };
+        assert_eq!(of(&["tcp", "x.pcap"], false).unwrap(), [PathBuf::from("-")]);
+        assert!(of(&["tcp", "x.pcap", "-c"], true).unwrap().is_empty());
+        assert_eq!(of(&["tcp", "x.pcap", "-w", "y"], true).unwrap(), [PathBuf::from("y")]);
+        for words in [&["tcp", "x.pcap"][..], &["tcp", "x.pcap", "-w", "-"]] {
+            let error = of(words, true).unwrap_err().to_string();
+            assert!(error.contains("-w FILE") && error.contains("gannet packets"), "{error}");
+        }
+    }
 
     #[test]
     fn what_does_not_match() {

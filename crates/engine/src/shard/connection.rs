@@ -163,6 +163,7 @@ impl Shard {
     ) -> Option<R> {
         let slot = self.table.get_mut(index)?;
         open(slot, &mut self.spare, self.now);
+        let patience = slot.conn.timeout();
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
         if let Some(noting) = &mut self.noting {
             noting.packet(self.packet_number, conn.uid);
@@ -177,9 +178,11 @@ impl Shard {
             serve(&mut self.env, self.now, &mut slot.conn, slot.tcp.as_deref());
         }
         // A timer that moved ahead of its entry needs another; one that moved back waits for it.
-        // A packet from the past does not make its connection idle, unless it starts it.
+        // A packet from the past does not make its connection idle, unless it starts it or changes
+        // how long that may be idle.
         let fresh = slot.due == Time::MAX;
-        let last = if fresh { slot.conn.last } else { slot.conn.last.max(self.now) };
+        let is_new = fresh || slot.tcp.is_some() && slot.conn.timeout() != patience;
+        let last = if is_new { slot.conn.last } else { slot.conn.last.max(self.now) };
         let from = if fresh { self.time } else { self.now };
         let idle = slot.conn.next_look(last, from);
         let is_quiet =

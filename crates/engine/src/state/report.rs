@@ -33,6 +33,8 @@ pub struct State {
     pub fragments_given_up: u64,
     /// Files that were given up.
     pub files_given_up: u64,
+    /// Packets whose TCP, UDP or ICMP checksum is wrong, which were not analysed.
+    pub wrong_checksums: u64,
     /// Connections by the largest table that their analyzers had, in [classes](gannet_flow::size_class).
     pub tables: [u64; SIZE_CLASSES],
 }
@@ -54,6 +56,7 @@ impl State {
         self.holes_given_up += other.holes_given_up;
         self.fragments_given_up += other.fragments_given_up;
         self.files_given_up += other.files_given_up;
+        self.wrong_checksums += other.wrong_checksums;
         for (sum, more) in self.tables.iter_mut().zip(other.tables) {
             *sum += more;
         }

@@ -187,6 +187,19 @@ fn clocks_that_go_back_neither_stop_nor_split_anything() {
 }
 
 #[test]
+fn a_handshake_that_ends_far_in_the_past_has_been_idle_since() {
+    let mut t = trace();
+    let _ = t.connect(client(4_000), server(9_001));
+    let frames: Vec<_> = t.frames().iter().map(|f| f.bytes.clone()).collect();
+    let [syn, syn_ack, ack] = &frames[..] else { panic!("{}", frames.len()) };
+    for (past, expected) in [(-100.0, &["ShA 2 1"][..]), (-65_536.0, &["Sh 1 1", "A 1 0"])] {
+        let frames = [(100.0, syn.clone()), (past, syn_ack.clone()), (100.1, ack.clone())];
+        let ran = Ran::of(&capture(LinkType::ETHERNET, &frames));
+        assert_eq!(ran.rows("conn", "history orig_pkts resp_pkts"), expected);
+    }
+}
+
+#[test]
 fn same_input_same_bytes() {
     let mut t = sample();
     for port in 1_000..3_000 {

@@ -31,7 +31,14 @@ impl World {
         let a = Addr::v4([10, 0, 0, 1]);
         let id = ConnId { orig_h: a, orig_p: 1, resp_h: a, resp_p: 80 };
         let ordinal = self.files.len() as u64;
-        self.files.start(Time::from_secs(1), uid, id, true, ordinal, start)
+        self.files.start(
+            Time::from_secs(1),
+            uid,
+            (id, gannet_base::Proto::Tcp),
+            true,
+            ordinal,
+            start,
+        )
     }
 
     fn expire(&mut self, now: i64, packet: i64) {

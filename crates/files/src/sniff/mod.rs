@@ -306,6 +306,17 @@ pub fn mime_type(data: &[u8]) -> Option<&'static str> {
     None
 }
 
+/// All types that the first bytes of a file match, with their strengths: the strongest first, each once
+/// for every strength.
+pub fn matches(data: &[u8]) -> Vec<(i16, &'static str)> {
+    let data = &data[..data.len().min(SNIFF_BYTES)];
+    let mut all: Vec<_> =
+        signatures().filter(|s| s.fits(data)).map(|s| (s.strength, s.mime)).collect();
+    all.sort_unstable_by_key(|(strength, mime)| (-strength, *mime));
+    all.dedup();
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -117,6 +117,13 @@ pub struct Certificate {
     names: host::Names,
 }
 
+impl Certificate {
+    /// The most specific common name of the subject.
+    pub fn common_name(&self) -> Option<std::borrow::Cow<'_, [u8]>> {
+        self.names.common.as_deref().map(Into::into)
+    }
+}
+
 /// Alternative names of a subject (RFC 5280 section 4.2.1.6), by kind, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AlternativeNames {

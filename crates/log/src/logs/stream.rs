@@ -38,7 +38,7 @@ impl Stream {
     /// the end has less to do.
     pub(super) fn create(&mut self, options: &Options, error: &mut Option<io::Error>) {
         let Some(path) = self.file_path(options) else { return };
-        match create(&path) {
+        match if options.stdout { stdout() } else { create(&path) } {
             Ok(file) => self.file = Some(file),
             Err(e) => note(error, &path, &e),
         }
@@ -46,6 +46,9 @@ impl Stream {
 
     /// Where its file is, if logs go to files.
     fn file_path(&self, options: &Options) -> Option<PathBuf> {
+        if options.stdout {
+            return Some(PathBuf::from("standard output"));
+        }
         let extension = options.extension.unwrap_or("log");
         options.dir.as_ref().map(|dir| dir.join(format!("{}.{extension}", self.path)))
     }
@@ -65,6 +68,17 @@ impl Stream {
         }
         self.buffer.drop_first(whole);
     }
+}
+
+/// Standard output as a file.
+fn stdout() -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd as _;
+        io::stdout().as_fd().try_clone_to_owned().map(File::from)
+    }
+    #[cfg(not(unix))]
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Creates a file. An old one that has other names (hard links) keeps its bytes under those.

@@ -254,7 +254,7 @@ impl Analyze for Tcp {
         self.0.data(cx, from, data);
     }
 
-    fn suspend(&mut self) -> bool {
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         self.0.suspend();
         true
     }
@@ -269,7 +269,7 @@ impl Analyze for Udp {
         self.0.data(cx, from, data);
     }
 
-    fn suspend(&mut self) -> bool {
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         self.0.suspend();
         true
     }
@@ -319,7 +319,7 @@ mod tests {
         a.stream(&mut h.cx(), Dir::Orig, &read);
         read[9] ^= 1;
         a.stream(&mut h.cx(), Dir::Orig, &read);
-        assert!(h.violated(Tag::Dnp3Tcp) && a.suspend() && h.rows("dnp3").is_empty());
+        assert!(h.violated(Tag::Dnp3Tcp) && a.suspend(&mut h.cx()) && h.rows("dnp3").is_empty());
         a.stream(&mut h.cx(), Dir::Resp, &frame(false, b"\xc0\xc1\x81\0\0"));
         let row = &h.rows("dnp3")[0];
         assert_eq!((&*row["fc_request"], &*row["fc_reply"]), ("READ", "RESPONSE"));

@@ -197,10 +197,9 @@ impl Analyze for Analyzer {
         self.terminals.swap(0, 1);
     }
 
-    fn suspend(&mut self) -> bool {
-        if self.dialogue.exchange.is_some() {
-            // TLS inside of it has rows to write.
-            return false;
+    fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
+        if let Some(mut exchange) = self.dialogue.exchange.take() {
+            exchange.finish(cx);
         }
         let session = self.dialogue.session.take();
         self.dialogue = Dialogue { session, ..Dialogue::default() };

@@ -116,11 +116,45 @@ impl Analyze for Data {
             self.identify(cx);
         }
         for file in self.files.iter_mut().filter_map(Option::take) {
-            let mime = cx.env.files.settle_mime_type(file);
-            tell(cx, mime);
+            // What was known before has its row, perhaps; the next transfer may be under way by now.
+            let before = cx.env.files.mime_type(file);
+            let after = cx.env.files.settle_mime_type(file);
+            if before != after {
+                tell(cx, after);
+            }
             cx.file_end(file);
         }
         let to = endpoint(cx);
         cx.env.ftp.forget(to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gannet_base::Proto;
+
+    use super::*;
+    use crate::testing::Harness;
+
+    /// What the end of a data connection changes of the type in its control connection's next row.
+    fn told_at_the_end(content: &[u8]) -> Option<&'static str> {
+        let mut h = Harness::new(Proto::Tcp, 2000);
+        let (id, uid) = (h.conn.id, h.conn.uid);
+        assert_eq!(h.env.ftp.announce((id.resp_h, id.resp_p, h.conn.is_hub()), uid, h.now), Ok(()));
+        let mut data = Data::new(&mut h.cx());
+        data.stream(&mut h.cx(), Dir::Resp, content);
+        // The row is written. Long connections outlive it by seconds.
+        h.env.ftp.take(uid);
+        data.finish(&mut h.cx());
+        h.env.ftp.take(uid).mime_type
+    }
+
+    /// A connection ends some seconds behind its FIN: the next transfer had the type of the last one.
+    #[test]
+    fn a_transfer_does_not_get_the_type_of_the_one_before() {
+        let mut long = b"%PDF-1.4\n".to_vec();
+        long.resize(5000, b' ');
+        assert_eq!(told_at_the_end(&long), None);
+        assert_eq!(told_at_the_end(b"%PDF-1.4\n short"), Some("application/pdf"));
     }
 }

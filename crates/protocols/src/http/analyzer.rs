@@ -2,9 +2,11 @@ use std::collections::VecDeque;
 
 use gannet_base::Dir;
 
+use super::body::Ending;
 use super::body::Facts;
 use super::body::Message;
 use super::body::Scope;
+use super::events::HttpConnectionUpgrade;
 use super::feed::Feed;
 use super::feed::Text;
 use super::rows::Exchanges;
@@ -128,13 +130,13 @@ impl Analyzer {
             let (exchanges, facts, feed) = (&mut self.exchanges, &mut self.facts, &mut side.feed);
             act(message, &mut Scope { cx, exchanges, facts, feed, from });
             if side.ongoing && message.finished {
-                self.made(cx, from, false, rest);
+                self.made(cx, from, Ending::Normal, rest);
             }
         }
     }
 
-    /// A message is over. `interrupted`: not by its own end, so what follows makes no sense.
-    fn made(&mut self, cx: &mut Context<'_>, from: Dir, interrupted: bool, rest: &[u8]) {
+    /// A message is over. If it is interrupted, what follows makes no sense.
+    fn made(&mut self, cx: &mut Context<'_>, from: Dir, ending: Ending, rest: &[u8]) {
         let side = &mut self.sides[from.index()];
         if !std::mem::take(&mut side.ongoing) {
             return;
@@ -142,8 +144,8 @@ impl Analyzer {
         if from.is_orig() {
             self.facts.request_ongoing = false;
         }
-        self.with_message(cx, from, &[], |message, s| message.done(s));
-        let mut nothing = interrupted;
+        self.with_message(cx, from, &[], |message, s| message.done(s, ending));
+        let mut nothing = ending.interrupts();
         if !from.is_orig() {
             let code = self.facts.reply_code;
             let informational = (100..200).contains(&code);
@@ -173,6 +175,8 @@ impl Analyzer {
             let addl = rest.len().to_string();
             cx.weird("protocol_data_with_HTTP_upgrade_reply", &addl, Some("HTTP"));
         }
+        let protocol = &self.facts.upgrade_to[..];
+        cx.raise(|c| HttpConnectionUpgrade { c, protocol });
         if self.facts.upgrade_to.eq_ignore_ascii_case(b"websocket") {
             self.exchanges.websocket_established(cx);
             self.hand_over(cx, Tag::WebSocket, rest);
@@ -333,9 +337,9 @@ impl Analyzer {
         }
         if from.is_orig() {
             // Whether a response has a body may depend on the request.
-            self.made(cx, Dir::Orig, true, &[]);
+            self.made(cx, Dir::Orig, Ending::Gap, &[]);
         }
-        self.made(cx, Dir::Resp, true, &[]);
+        self.made(cx, Dir::Resp, Ending::Gap, &[]);
         self.sides[from.index()].feed.skip = true;
     }
 
@@ -345,12 +349,18 @@ impl Analyzer {
         if feed.has_partial() && !feed.raw && !self.upgraded {
             self.on_data(cx, from, b"\n");
         }
-        self.made(cx, from, false, &[]);
+        self.made(cx, from, Ending::Closed, &[]);
     }
 
-    fn interrupt(&mut self, cx: &mut Context<'_>) {
-        self.made(cx, Dir::Orig, true, &[]);
-        self.made(cx, Dir::Resp, true, &[]);
+    fn interrupt(&mut self, cx: &mut Context<'_>, ending: Ending) {
+        self.made(cx, Dir::Orig, ending, &[]);
+        self.made(cx, Dir::Resp, ending, &[]);
+    }
+
+    /// Nothing more will be read: ends what is under way.
+    fn leave(&mut self, cx: &mut Context<'_>) {
+        self.interrupt(cx, Ending::Done);
+        self.pass_on(cx, Nested::finish);
     }
 }
 
@@ -380,13 +390,20 @@ impl Analyze for Analyzer {
     }
 
     fn reset(&mut self, cx: &mut Context<'_>) {
-        self.with_exchanges(cx, Self::interrupt);
+        self.with_exchanges(cx, |a, cx| a.interrupt(cx, Ending::Reset));
+    }
+
+    fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
+        self.with_exchanges(cx, Self::leave);
+        let exchanges = std::mem::take(&mut self.exchanges);
+        let lone_cr_told = self.lone_cr_told;
+        *self = Self { exchanges, lone_cr_told, ..Self::new(cx) };
+        true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.with_exchanges(cx, |a, cx| {
-            a.interrupt(cx);
-            a.pass_on(cx, Nested::finish);
+            a.leave(cx);
             if !a.inner {
                 a.exchanges.finish(cx);
             }

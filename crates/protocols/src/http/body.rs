@@ -5,6 +5,7 @@
 //! way each level counts, unchunks, decompresses and looks for its boundary.
 
 use gannet_base::Dir;
+use gannet_base::Time;
 
 use super::coding::Inflate;
 use super::coding::Step;
@@ -14,6 +15,10 @@ use super::entity::Delimiter;
 use super::entity::Entity;
 use super::entity::Kind;
 use super::entity::Transfer;
+use super::events::HttpBeginEntity;
+use super::events::HttpEndEntity;
+use super::events::HttpMessageDone;
+use super::events::MessageStat;
 use super::feed::Feed;
 use super::message::Version;
 use super::rows::Exchanges;
@@ -61,10 +66,50 @@ pub(super) struct Scope<'s, 'c> {
 }
 
 impl Scope<'_, '_> {
+    /// A message begins, or a part of one.
+    fn begin_entity(&mut self) {
+        let is_orig = self.from.is_orig();
+        self.cx.raise(|c| HttpBeginEntity { c, is_orig });
+        self.exchanges.begin_entity(self.cx, self.from);
+    }
+
     /// An oddity, and what was sent for it: up to a NUL, where texts end for Zeek.
     pub(super) fn weird(&mut self, name: &'static str, addl: &[u8]) {
         let end = memchr::memchr(0, addl).unwrap_or(addl.len());
         self.cx.weird_bytes(name, &addl[..end], Some("HTTP"));
+    }
+}
+
+/// How a message ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// With its own end.
+    Normal,
+    /// A part of the stream is missing.
+    Gap,
+    /// The connection ends.
+    Done,
+    /// A RST.
+    Reset,
+    /// Its connection ends with FIN, which may be the end of the message.
+    Closed,
+}
+
+impl Ending {
+    /// Whether the message did not come to its own end.
+    pub(super) fn interrupts(self) -> bool {
+        !matches!(self, Self::Normal | Self::Closed)
+    }
+
+    /// In Zeek's words.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Normal => "message ends normally",
+            Self::Gap => "message interrupted by a content gap",
+            Self::Done => "message interrupted when connection done",
+            Self::Reset => "message interrupted by RST",
+            Self::Closed => "message ends as connection contents are completely delivered",
+        }
     }
 }
 
@@ -82,13 +127,22 @@ pub(super) struct Message {
     pub(super) finished: bool,
     /// Bytes of its body.
     pub(super) body_len: u64,
+    /// When it began.
+    start: Time,
+    /// Bytes of its first line and its header lines.
+    header_len: u64,
+    /// Bytes of its body that are missing.
+    gap_len: u64,
 }
 
 impl Message {
-    /// A message whose first line was read.
-    pub(super) fn new(s: &mut Scope<'_, '_>, body: Body) -> Self {
-        s.exchanges.begin_entity(s.cx, s.from);
+    /// A message whose first line, of `line` bytes, was read.
+    pub(super) fn new(s: &mut Scope<'_, '_>, body: Body, line: usize) -> Self {
+        s.begin_entity();
         Self {
+            start: s.cx.now,
+            header_len: line as u64,
+            gap_len: 0,
             entities: vec![Entity::new(body, Transfer::Identity)],
             through: 1,
             header: Vec::new(),
@@ -99,8 +153,9 @@ impl Message {
     }
 
     /// The same for the next message, which takes over this one's memory.
-    pub(super) fn restart(&mut self, s: &mut Scope<'_, '_>, body: Body) {
-        s.exchanges.begin_entity(s.cx, s.from);
+    pub(super) fn restart(&mut self, s: &mut Scope<'_, '_>, body: Body, line: usize) {
+        s.begin_entity();
+        (self.start, self.header_len, self.gap_len) = (s.cx.now, line as u64, 0);
         self.entities.clear();
         self.entities.push(Entity::new(body, Transfer::Identity));
         self.through = 1;
@@ -124,6 +179,9 @@ impl Message {
         if e.in_header {
             if !line_end {
                 s.weird("http_no_crlf_in_header_list", b"");
+            }
+            if level == 0 {
+                self.header_len += data.len() as u64;
             }
             self.header_line(s, level, data);
             return;
@@ -375,7 +433,7 @@ impl Message {
             self.through = level + 1;
         }
         self.entities.push(Entity::new(Body::Always, transfer));
-        s.exchanges.begin_entity(s.cx, s.from);
+        s.begin_entity();
     }
 
     fn end_child(&mut self, s: &mut Scope<'_, '_>, level: usize) {
@@ -403,10 +461,12 @@ impl Message {
             self.entities[level].end_of_body(s);
         }
 
+        let is_orig = s.from.is_orig();
+        s.cx.raise(|c| HttpEndEntity { c, is_orig });
         s.exchanges.end_entity();
         if level == 0 {
             self.body_len += self.entities[0].body_len;
-            self.done(s);
+            self.done(s, Ending::Normal);
             return;
         }
         if self.is_in_multipart(level) {
@@ -416,13 +476,26 @@ impl Message {
     }
 
     /// Ends the message, wherever it is.
-    pub(super) fn done(&mut self, s: &mut Scope<'_, '_>) {
+    pub(super) fn done(&mut self, s: &mut Scope<'_, '_>, ending: Ending) {
         if self.finished {
             return;
         }
         self.finished = true;
         self.end_of_data(s, 0);
         self.entities[0].end_file(s);
+        let is_orig = s.from.is_orig();
+        s.cx.raise(|c| HttpMessageDone {
+            c,
+            is_orig,
+            stat: MessageStat {
+                start: self.start,
+                interrupted: ending.interrupts(),
+                finish_msg: ending.words(),
+                body_length: self.body_len,
+                content_gap_length: self.gap_len,
+                header_length: self.header_len,
+            },
+        });
         s.exchanges.message_done(s.cx, s.from, self.body_len);
     }
 
@@ -436,6 +509,7 @@ impl Message {
         if e.body_len == 0 && !within {
             return false;
         }
+        self.gap_len += len;
         e.file_gap(s, len);
         let within = i64::try_from(len).ok().filter(|len| *len <= e.lacks);
         let counted = match e.chunked {

@@ -1,5 +1,115 @@
-//! Events of this protocol.
+//! Events of HTTP.
+
+use std::borrow::Cow;
+
+use gannet_base::Time;
+use gannet_event::Connection;
+
+gannet_event::record! {
+    /// How a message ended.
+    #[derive(Clone, Copy, Debug)]
+    pub struct MessageStat = "http_message_stat" {
+        /// When the request or status line was seen.
+        start: Time = "start",
+        /// Whether the message ended before its own end.
+        interrupted: bool = "interrupted",
+        /// How it ended, in words.
+        finish_msg: &'static str = "finish_msg",
+        /// Bytes of the body, uncompressed.
+        body_length: u64 = "body_length",
+        /// Bytes of the body that were not captured.
+        content_gap_length: u64 = "content_gap_length",
+        /// Bytes of the header.
+        header_length: u64 = "header_length",
+    }
+}
 
 gannet_event::events! {
     crate::events::module::HTTP;
+
+    /// A client sent a request line.
+    pub struct HttpRequest<'a> = "http_request" {
+        /// The connection.
+        c: Connection = "c",
+        /// The method as it was sent.
+        method: &'a [u8] = "method",
+        /// The target as it was sent.
+        original_uri: &'a [u8] = "original_URI",
+        /// The target with its `%` escapes decoded.
+        unescaped_uri: &'a [u8] = "unescaped_URI",
+        /// The version: `1.1`.
+        version: [u8; 3] = "version",
+    }
+
+    /// A server sent a status line.
+    pub struct HttpReply<'a> = "http_reply" {
+        /// The connection.
+        c: Connection = "c",
+        /// The version: `1.1`.
+        version: [u8; 3] = "version",
+        /// The status code.
+        code: u16 = "code",
+        /// The reason phrase.
+        reason: &'a [u8] = "reason",
+    }
+
+    /// A header field of a message or of a part of its body.
+    pub struct HttpHeader<'a> = "http_header" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// The field's name as it was sent.
+        original_name: &'a [u8] = "original_name",
+        /// The field's name in upper case.
+        name: Cow<'a, [u8]> = "name",
+        /// Its value.
+        value: &'a [u8] = "value",
+    }
+
+    /// A message begins, or a part of a multipart body.
+    pub struct HttpBeginEntity = "http_begin_entity" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sends it.
+        is_orig: bool = "is_orig",
+    }
+
+    /// A message ended, or a part of a multipart body.
+    pub struct HttpEndEntity = "http_end_entity" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+    }
+
+    /// Content of a body, after its transfer coding and compression are undone.
+    pub struct HttpEntityData<'a> = "http_entity_data", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Its length in bytes.
+        length: u64 = "length",
+        /// The content.
+        data: &'a [u8] = "data",
+    }
+
+    /// A message ended.
+    pub struct HttpMessageDone = "http_message_done" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// How it ended.
+        stat: MessageStat = "stat",
+    }
+
+    /// A connection is upgraded to another protocol.
+    pub struct HttpConnectionUpgrade<'a> = "http_connection_upgrade", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// The protocol, as the response names it.
+        protocol: &'a [u8] = "protocol",
+    }
 }

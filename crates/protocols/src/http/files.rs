@@ -13,6 +13,7 @@ use gannet_files::era;
 use super::body::Scope;
 use super::entity::Chunked;
 use super::entity::Entity;
+use super::events::HttpEntityData;
 use super::rows::Exchanges;
 use crate::Env;
 
@@ -119,7 +120,12 @@ impl BodyFile {
                 if let Some(total) = total_bytes {
                     env.files.set_total(id, total);
                 }
-                if named && env.files.join(id, uid, conn) {
+                let is_new = named && env.files.join(id, uid, conn);
+                if is_new && env.logs.events.any() {
+                    let c = crate::conn_state::mention(&mut env.logs, s.cx.conn);
+                    env.files.raise_joined(&mut env.logs, id, c);
+                }
+                if is_new {
                     if let Some(filename) = s.exchanges.filename() {
                         env.files.set_filename(id, &filename);
                     }
@@ -234,6 +240,8 @@ fn new_file(s: &mut Scope<'_, '_>, total_bytes: Option<u64>, fuid: Option<Uid>) 
 impl Entity {
     /// Content, to its file.
     pub(super) fn submit(&mut self, s: &mut Scope<'_, '_>, data: &[u8]) {
+        let is_orig = s.from.is_orig();
+        s.cx.raise(|c| HttpEntityData { c, is_orig, length: data.len() as u64, data });
         if self.partial || self.chunked == Chunked::No || self.content_length <= 0 {
             return self.submit_piece(s, data);
         }

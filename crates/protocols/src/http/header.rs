@@ -5,6 +5,7 @@ use super::entity::Chunked;
 use super::entity::Entity;
 use super::entity::Kind;
 use super::entity::Transfer;
+use super::events::HttpHeader;
 use super::message::BadRange;
 use super::message::Version;
 use super::message::content_range;
@@ -107,6 +108,14 @@ impl Entity {
             }
             _ => {}
         }
+        let is_orig = s.from.is_orig();
+        s.cx.raise(|c| HttpHeader {
+            c,
+            is_orig,
+            original_name: name,
+            name: name.to_ascii_uppercase().into(),
+            value,
+        });
         s.exchanges.header(s.cx, s.from, field, name, value);
     }
 

@@ -51,6 +51,8 @@ impl Version {
 pub struct Request<'a> {
     /// The method as sent.
     pub method: &'a [u8],
+    /// The target as sent.
+    pub target: &'a [u8],
     /// The target with its `%` escapes decoded.
     pub uri: Vec<u8>,
 }
@@ -136,8 +138,9 @@ pub fn request_line<'a>(line: &'a [u8], odd: &mut Oddities) -> RequestLine<'a> {
     } else {
         None
     };
-    let uri = unescape(&target[..uri_end], Some(odd));
-    RequestLine { request: Some(Request { method, uri }), version }
+    let target = &target[..uri_end];
+    let uri = unescape(target, Some(odd));
+    RequestLine { request: Some(Request { method, target, uri }), version }
 }
 
 /// Whether a line without version can be a request of HTTP/0.9: it knows only `GET`.

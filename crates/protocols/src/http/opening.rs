@@ -5,9 +5,13 @@ use gannet_base::Dir;
 use super::analyzer::Analyzer;
 use super::analyzer::Expect;
 use super::analyzer::MAX_UNANSWERED;
+use super::body::Ending;
 use super::body::Message;
 use super::body::Scope;
 use super::entity::Body;
+use super::events::HttpReply;
+use super::events::HttpRequest;
+use super::message::StatusLine;
 use super::message::Version;
 use super::message::plausible_0_9;
 use super::message::request_line;
@@ -18,6 +22,15 @@ use crate::Tag;
 /// Whether `method` is `full` or, as some clients have it, the beginning of it.
 fn is_method(method: &[u8], full: &[u8]) -> bool {
     full.get(..method.len()).is_some_and(|f| f.eq_ignore_ascii_case(method))
+}
+
+fn raise_reply(cx: &mut Context<'_>, status: &StatusLine<'_>) {
+    cx.raise(|c| HttpReply {
+        c,
+        version: status.version.text(),
+        code: status.code,
+        reason: status.reason.unwrap_or(b"<empty>"),
+    });
 }
 
 impl Analyzer {
@@ -34,7 +47,8 @@ impl Analyzer {
         self.facts.keep_alive |= new.persistent();
     }
 
-    fn new_message(&mut self, cx: &mut Context<'_>, from: Dir, body: Body) {
+    /// A message begins behind a first line of `line` bytes.
+    fn new_message(&mut self, cx: &mut Context<'_>, from: Dir, body: Body, line: usize) {
         let side = &mut self.sides[from.index()];
         if side.message.as_ref().is_some_and(|m| !m.finished) {
             cx.weird("HTTP_overlapping_messages", "", Some("HTTP"));
@@ -47,8 +61,8 @@ impl Analyzer {
             from,
         };
         match &mut side.message {
-            Some(message) => message.restart(&mut scope, body),
-            None => side.message = Some(Box::new(Message::new(&mut scope, body))),
+            Some(message) => message.restart(&mut scope, body, line),
+            None => side.message = Some(Box::new(Message::new(&mut scope, body, line))),
         }
     }
 
@@ -92,8 +106,15 @@ impl Analyzer {
         }
         cx.confirm(Tag::Http);
         self.connect |= is_method(request.method, b"CONNECT");
+        cx.raise(|c| HttpRequest {
+            c,
+            method: request.method,
+            original_uri: request.target,
+            unescaped_uri: &request.uri,
+            version: version.text(),
+        });
         self.exchanges.request(cx, request.method, request.uri);
-        self.new_message(cx, Dir::Orig, Body::IfTold);
+        self.new_message(cx, Dir::Orig, Body::IfTold, line.len());
 
         if version == Version::V0_9 {
             if request.method != b"GET" {
@@ -101,7 +122,7 @@ impl Analyzer {
             }
             if self.sides[1].message.is_some() {
                 cx.weird("http_09_reply_before_request", "", Some("HTTP"));
-                self.with_message(cx, Dir::Resp, &[], |message, s| message.done(s));
+                self.with_message(cx, Dir::Resp, &[], |message, s| message.done(s, Ending::Normal));
                 self.sides[1].message = None;
             }
             self.sides[1].expect = Expect::Body0_9;
@@ -133,12 +154,13 @@ impl Analyzer {
         side.expect = Expect::Message;
         side.ongoing = true;
         self.facts.reply_code = status.code;
+        raise_reply(cx, &status);
         self.exchanges.reply(cx, status.version, status.code, status.reason);
         if status.code != 200 {
             self.connect = false;
         }
         let body = self.reply_body();
-        self.new_message(cx, Dir::Resp, body);
+        self.new_message(cx, Dir::Resp, body, line.len());
     }
 
     /// Whether the response at hand has a body (RFC 9112 section 6.3).
@@ -161,9 +183,10 @@ impl Analyzer {
             self.facts.connection_close = true;
             self.sides[1].ongoing = true;
             let (version, code) = (self.facts.reply_version, self.facts.reply_code);
+            raise_reply(cx, &StatusLine { version, code, reason: None });
             self.exchanges.reply(cx, version, code, None);
             let body = self.reply_body();
-            self.new_message(cx, Dir::Resp, body);
+            self.new_message(cx, Dir::Resp, body, 0);
             self.with_message(cx, Dir::Resp, &[], |m, s| m.deliver(s, b"", true));
         }
         self.with_message(cx, Dir::Resp, &[], |m, s| m.deliver(s, data, false));

@@ -357,7 +357,7 @@ impl Analyze for Analyzer {
         self.servers.swap(0, 1);
     }
 
-    fn suspend(&mut self) -> bool {
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         let Self { session, lone_cr, .. } = *self;
         *self = Self { session, lone_cr, ..Self::fresh() };
         true

@@ -70,7 +70,7 @@ impl Analyze for Udp {
         self.inner.deliver(cx, &mut self.session, data);
     }
 
-    fn suspend(&mut self) -> bool {
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         self.inner = Inner::default();
         true
     }
@@ -120,7 +120,7 @@ impl Analyze for Tcp {
         self.gap = true;
     }
 
-    fn suspend(&mut self) -> bool {
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         self.frames.iter_mut().for_each(Frames::reset);
         true
     }
@@ -252,7 +252,7 @@ mod tests {
         let framed = |m: Vec<u8>| [&(m.len() as u32).to_be_bytes()[..], &m].concat();
         a.stream(&mut h.cx(), Dir::Orig, &framed(as_req()));
         a.stream(&mut h.cx(), Dir::Orig, &framed(b"what".to_vec()));
-        assert!(h.violated(Tag::KrbTcp) && a.suspend());
+        assert!(h.violated(Tag::KrbTcp) && a.suspend(&mut h.cx()));
         a.stream(&mut h.cx(), Dir::Resp, &framed(krb_error(6, b"")));
         let rows = h.rows("kerberos");
         assert_eq!((rows.len(), &*rows[0]["request_type"]), (1, "AS"));

@@ -19,7 +19,7 @@ impl Named {
     pub(super) fn new(cx: &mut Context<'_>, der: &[u8], is_reply: bool) -> Self {
         // Its file is left out of files.log: any number that no other file has will do.
         let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - 1 - u64::from(is_reply));
-        Self { fuid, certificate: crate::ssl::certificate_seen(cx, der, true, !is_reply) }
+        Self { fuid, certificate: crate::ssl::certificate_seen(cx, "KRB", der, true, !is_reply) }
     }
 
     /// Its subject.

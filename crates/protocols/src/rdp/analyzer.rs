@@ -115,7 +115,7 @@ impl Analyzer {
 
     fn certificates(&mut self, cx: &mut Context<'_>, certs: &[&[u8]]) {
         for cert in certs {
-            certificate_seen(cx, cert, true, false);
+            certificate_seen(cx, "RDP", cert, true, false);
             self.session(cx).cert_count += 1;
         }
     }
@@ -165,6 +165,13 @@ impl Analyze for Analyzer {
 
     fn gap(&mut self, _cx: &mut Context<'_>, _from: Dir, _len: u64) {
         self.done = true;
+    }
+
+    fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
+        // The row is written, and stays the only one.
+        let session = self.session.take();
+        *self = Self { session, ..Self::new(cx) };
+        true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {

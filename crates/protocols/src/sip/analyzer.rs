@@ -130,7 +130,7 @@ impl Analyze for Analyzer {
         }
     }
 
-    fn suspend(&mut self) -> bool {
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         self.kinds = kinds();
         true
     }

@@ -136,6 +136,14 @@ impl Analyze for Analyzer {
         self.lose();
     }
 
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
+        self.core.suspend();
+        self.frames.iter_mut().for_each(Frames::reset);
+        (self.chunks, self.lost) = (0, true);
+        (self.torn, self.begun) = ([None; 2], [false; 2]);
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.core.finish(cx);
     }
@@ -307,6 +315,21 @@ mod tests {
             let told = actions(&h).iter().filter(|a| *a == "FILE_OPEN b.txt").count();
             assert_eq!((told, h.rows("files").len()), (times, 1), "{looks:?}");
         }
+    }
+
+    #[test]
+    fn what_returns_after_a_violation_knows_the_share() {
+        let mut h = Harness::new(Proto::Tcp, 445);
+        let mut a = Analyzer::new(&mut h.cx());
+        connect(&mut h, &mut a, 1);
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[b"\xfeSMB\x40\0".to_vec()]));
+        assert!(h.violated(Tag::Smb) && a.suspend(&mut h.cx()));
+        a.stream(&mut h.cx(), Dir::Orig, &session(&[v2(5, 2, 7, 0, &create("a.txt"))]));
+        a.stream(&mut h.cx(), Dir::Resp, &session(&[v2(5, 2, 7, 0, &created(3, 5))]));
+        a.finish(&mut h.cx());
+        assert_eq!(h.rows("smb_mapping").len(), 1);
+        let rows = h.rows("smb_files");
+        assert_eq!((&*rows[0]["name"], &*rows[0]["path"]), ("a.txt", r"\\\\srv\\s"));
     }
 
     #[test]

@@ -105,6 +105,17 @@ impl Core {
         self.calls.close(pipe);
     }
 
+    /// Nothing more is read for now: forgets what messages have to do with each other, but not what
+    /// rows are made of.
+    pub(super) fn suspend(&mut self) {
+        self.v1 = v1::Waiting::default();
+        self.v2 = v2::Waiting::default();
+        self.pipe_trees.clear();
+        self.pipes.clear();
+        self.gssapi = gssapi::Inner::default();
+        self.ntlm = ntlm::Inner::default();
+    }
+
     /// The connection is over.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.shares.finish(cx);

@@ -515,6 +515,14 @@ impl Analyze for Analyzer {
         self.ended.swap(0, 1);
     }
 
+    fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
+        self.end_open_mail(cx);
+        let session = std::mem::take(&mut self.session);
+        let oddities = std::mem::take(&mut self.oddities);
+        *self = Self { session, oddities, ..Self::new(cx) };
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         self.end_open_mail(cx);
         self.session.flush(cx);

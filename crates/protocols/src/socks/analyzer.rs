@@ -180,6 +180,15 @@ impl Analyze for Analyzer {
         self.done.swap(0, 1);
     }
 
+    fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
+        if let Some(mut relayed) = self.relayed.take() {
+            relayed.finish(cx);
+        }
+        let session = self.session.take();
+        *self = Self { session, ..Self::new(cx) };
+        true
+    }
+
     fn finish(&mut self, cx: &mut Context<'_>) {
         if let Some(mut relayed) = self.relayed.take() {
             relayed.finish(cx);
@@ -288,6 +297,21 @@ mod tests {
         ]);
         assert!(h.violated(Tag::Socks));
         assert_eq!(status_of(b"\x05\x63"), "unknown-99");
+    }
+
+    #[test]
+    fn what_returns_after_a_violation_knows_the_request() {
+        let mut h = Harness::new(Proto::Tcp, 1080);
+        let mut a = Analyzer::new(&mut h.cx());
+        a.stream(&mut h.cx(), Orig, b"\x04\x01\x00\x50\xc0\x00\x02\x07\0");
+        a.stream(&mut h.cx(), Resp, b"\x06");
+        assert!(h.violated(Tag::Socks) && a.suspend(&mut h.cx()));
+        a.stream(&mut h.cx(), Resp, b"\x04\x00\x5a\x00\x50\x00\x00\x00\x00");
+        h.conn.services.insert(Tag::Socks as u8);
+        a.finish(&mut h.cx());
+        let rows = h.rows("socks");
+        assert_eq!(rows.len(), 1);
+        assert_eq!((&*rows[0]["request.host"], &*rows[0]["status"]), ("192.0.2.7", "succeeded"));
     }
 
     fn status_of(reply: &[u8]) -> String {

@@ -280,7 +280,7 @@ impl Analyze for Analyzer {
         self.done = true;
     }
 
-    fn suspend(&mut self) -> bool {
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
         *self = Self::of(self.session.take());
         true
     }

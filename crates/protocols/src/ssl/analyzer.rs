@@ -3,6 +3,7 @@
 
 use gannet_base::Dir;
 
+use super::events::Alert;
 use super::message::Malformed;
 use super::message::Reader;
 use super::message::ServerHello;
@@ -35,6 +36,8 @@ struct Header {
     len: usize,
     /// The last two of these five: part of the content in SSL 2.0.
     tail: [u8; 2],
+    /// Version.
+    version: u16,
 }
 
 /// One side's way through its records.
@@ -189,12 +192,14 @@ impl Analyzer {
         let tail = [b[3], b[4]];
         if matches!(self.records, Some(v) if v != names::SSL2) {
             let len = usize::from(u16::from_be_bytes(tail));
-            return Some(Ok(Header { kind: u16::from(b[0]), len, tail }));
+            return Some(Ok(Header { kind: u16::from(b[0]), len, tail, version }));
         }
         // SSL 2.0: 15 bits of length, then the message type.
         let whole = usize::from(u16::from_be_bytes([b[0] & 0x7f, b[1]]));
         Some(match whole.checked_sub(HEADER - 2) {
-            Some(len) => Ok(Header { kind: v2::BASE + u16::from(b[2]), len, tail }),
+            Some(len) => {
+                Ok(Header { kind: v2::BASE + u16::from(b[2]), len, tail, version: names::SSL2 })
+            }
             None => Err(Malformed { field: "SSLRecord", need: HEADER, have: whole + 2 }),
         })
     }
@@ -230,6 +235,7 @@ impl Analyzer {
         header: Header,
         mut data: &[u8],
     ) -> Result<(), Malformed> {
+        self.core.record = (header.version, header.kind, data.len());
         while !data.is_empty() {
             if self.is_encrypted(from, header.kind) {
                 self.core.ciphertext(cx);
@@ -246,6 +252,12 @@ impl Analyzer {
                 }
                 v2::ERROR => {
                     let role = self.core.role(from);
+                    cx.raise(|c| Alert {
+                        c,
+                        is_client: role == Role::Client,
+                        level: header.tail[0].into(),
+                        desc: header.tail[1].into(),
+                    });
                     self.core.session.alert(cx, role, u16::from_be_bytes(header.tail));
                 }
                 v2::CLIENT_HELLO | v2::SERVER_HELLO | v2::CLIENT_MASTER_KEY => {
@@ -254,12 +266,12 @@ impl Analyzer {
                         v2::SERVER_HELLO => self.v2_server_hello(cx, from, data)?,
                         _ => self.v2_client_master_key(cx, data)?,
                     };
-                    self.core.session.plaintext(cx, false);
+                    self.core.clear(cx, from, false);
                     continue;
                 }
                 kind => return self.core.plaintext(cx, from, kind, data),
             }
-            self.core.session.plaintext(cx, false);
+            self.core.clear(cx, from, false);
             return Ok(());
         }
         Ok(())
@@ -327,6 +339,7 @@ impl Analyzer {
             random: connection,
             session_id: &[],
             cipher: 0,
+            compression: 0,
             extensions: Reader::new(&[]),
         };
         self.core.session.server_hello(cx.now, &hello, cipher);
@@ -385,6 +398,13 @@ impl Analyze for Analyzer {
     fn gap(&mut self, cx: &mut Context<'_>, _from: Dir, _len: u64) {
         // Record borders are lost, and with them all meaning.
         self.rest(cx);
+    }
+
+    fn suspend(&mut self, _cx: &mut Context<'_>) -> bool {
+        // The row is written, and stays the only one.
+        self.restart();
+        self.idle = false;
+        true
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {

@@ -175,11 +175,17 @@ fn digest(hex: &str) -> [u8; 32] {
 /// A certificate came by: reads it, and logs it if it is news. `None` if it cannot be read.
 pub(crate) fn seen(
     cx: &mut Context<'_>,
+    source: &'static str,
     der: &[u8],
     host: bool,
     client: bool,
 ) -> Option<Arc<Certificate>> {
-    let Some((certificate, digest)) = cx.env.certificates.parse(der) else {
+    let parsed = cx.env.certificates.parse(der);
+    if cx.env.logs.events.any() {
+        let certificate = parsed.as_ref().map(|(certificate, _)| &**certificate);
+        super::raise::certificate(cx, source, der, certificate, (host, client));
+    }
+    let Some((certificate, digest)) = parsed else {
         weird(cx, x509::PARSE_ERROR_WEIRD, "");
         return None;
     };

@@ -100,6 +100,7 @@ impl Dtls {
             let mut number = [0; 8];
             number[2..].copy_from_slice(&head[4..10]);
             let content = r.take(word(10).into(), "SSLRecord:rec")?;
+            self.core.record = (word(0), u16::from(kind), content.len());
             self.record(cx, from, kind, encrypted, u64::from_be_bytes(number), content)?;
         }
         Ok(())
@@ -171,7 +172,7 @@ impl Dtls {
                 }
                 content::HANDSHAKE => {
                     self.handshake(cx, from, number, data)?;
-                    self.core.session.plaintext(cx, false);
+                    self.core.clear(cx, from, false);
                     return Ok(());
                 }
                 kind => return self.core.plaintext(cx, from, kind, data),

@@ -119,6 +119,20 @@ pub fn server_key_share(data: &[u8]) -> Result<u16, Malformed> {
     key_share_entry(&mut r)
 }
 
+/// The groups of a client's key shares (RFC 8446 section 4.2.8).
+///
+/// # Errors
+/// When a share is cut short.
+pub fn client_key_shares(data: &[u8]) -> Result<Vec<u16>, Malformed> {
+    let mut list =
+        Reader::new(data).vector16("ClientHelloKeyShare:length", "ClientHelloKeyShare")?;
+    let mut groups = Vec::new();
+    while !list.is_empty() {
+        groups.push(list.nested(key_share_entry)?);
+    }
+    Ok(groups)
+}
+
 fn key_share_entry(r: &mut Reader<'_>) -> Result<u16, Malformed> {
     const LENGTH: &str = "KeyShareEntry:key_exchange_length";
     r.need(4, LENGTH)?;

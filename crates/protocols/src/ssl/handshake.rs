@@ -3,10 +3,12 @@
 
 use gannet_base::Dir;
 use gannet_base::Proto;
+use gannet_base::Time;
 use gannet_files::FileStart;
 
 use super::ciphers::KeyExchange;
 use super::ciphers::key_exchange;
+use super::events::*;
 use super::extension;
 use super::extension::ServerNames;
 use super::fingerprint::Carrier;
@@ -20,6 +22,7 @@ use super::message::kind;
 use super::names;
 use super::record::Core;
 use super::rows::Role;
+use super::rows::padded;
 use crate::Context;
 use crate::support::BINPAC;
 
@@ -165,6 +168,12 @@ impl Core {
             }
         }
         let role = self.role(from);
+        cx.raise(|c| HandshakeMessage {
+            c,
+            is_client: role == Role::Client,
+            msg_type: ty.into(),
+            length: body.len() as u64,
+        });
         self.session.message(cx, role, ty);
         Ok(())
     }
@@ -176,6 +185,7 @@ impl Core {
         }
         let back = self.handshake.flipped;
         self.handshake.flipped = !back;
+        cx.raise(|c| Flipped { c });
         self.session.flipped(cx.now);
         if back && !std::mem::replace(&mut self.handshake.unclear, true) {
             cx.weird("SSL_unclear_connection_direction", "", Some(self.tag.name()));
@@ -220,11 +230,26 @@ impl Core {
             if !data.is_empty() {
                 self.client_extension(cx, ty, data)?;
             }
+            cx.raise(|c| ExtensionSeen { c, is_client: true, code: ty, val: data });
             self.session.extension(cx.now, Role::Client, ty, data.len());
         }
         if self.check_version(cx, Role::Client, hello.version) {
             self.confirm(cx);
         }
+        let (record_version, ..) = self.record;
+        cx.raise(|c| {
+            let (possible_ts, client_random) = clock(hello.random);
+            ClientHelloSeen {
+                c,
+                version: hello.version,
+                record_version,
+                possible_ts,
+                client_random,
+                session_id: padded(hello.session_id),
+                ciphers: words(hello.ciphers),
+                comp_methods: octets(hello.compressions),
+            }
+        });
         self.session.client_hello(cx.now, hello.session_id);
         Ok(())
     }
@@ -238,10 +263,12 @@ impl Core {
         match ty {
             extension::ty::SERVER_NAME => self.server_name(cx, Role::Client, data)?,
             extension::ty::ALPN => {
-                extension::alpn(data)?;
+                let protocols = extension::alpn_names(data)?;
+                cx.raise(|c| AlpnSeen { c, is_client: true, protocols });
             }
             _ => {
                 extension::check(ty, data, true)?;
+                raise_extension(cx, true, ty, data);
                 self.check_client_hello_encryption(cx, ty, data);
             }
         }
@@ -265,9 +292,25 @@ impl Core {
             if !data.is_empty() {
                 self.server_extension(cx, ty, data)?;
             }
+            cx.raise(|c| ExtensionSeen { c, is_client: false, code: ty, val: data });
             self.session.extension(cx.now, Role::Server, ty, data.len());
         }
         self.check_version(cx, Role::Server, hello.version);
+        let (record_version, ..) = self.record;
+        cx.raise(|c| {
+            let is_short = hello.version == names::TLS13 || hello.version >> 8 == 0x7f;
+            let possible_ts = if is_short { Time::ZERO } else { clock(hello.random).0 };
+            ServerHelloSeen {
+                c,
+                version: hello.version,
+                record_version,
+                possible_ts,
+                server_random: hello.random,
+                session_id: padded(hello.session_id),
+                cipher: hello.cipher.into(),
+                comp_method: hello.compression.into(),
+            }
+        });
         self.session.server_hello(cx.now, &hello, u32::from(hello.cipher));
         self.handshake.cipher = Some(hello.cipher);
         self.handshake.choose(hello.version);
@@ -283,22 +326,28 @@ impl Core {
         match ty {
             extension::ty::SERVER_NAME => self.server_name(cx, Role::Server, data)?,
             extension::ty::ALPN => {
-                if let Some(name) = extension::alpn(data)? {
+                let protocols = extension::alpn_names(data)?;
+                if let Some(name) = protocols.first() {
                     self.session.next_protocol(name);
                 }
+                cx.raise(|c| AlpnSeen { c, is_client: false, protocols });
             }
             extension::ty::SUPPORTED_VERSIONS => {
                 let version = Reader::new(data).u16("OneSupportedVersion")?;
                 self.handshake.choose(version);
+                let versions = vec![version];
+                cx.raise(|c| SupportedVersionsSeen { c, is_client: false, versions });
                 self.session.touch(cx.now);
                 self.session.chosen_version(version);
             }
             extension::ty::KEY_SHARE | extension::ty::KEY_SHARE_OLD => {
                 let group = extension::server_key_share(data)?;
+                cx.raise(|c| KeyShareSeen { c, is_client: false, curves: vec![group] });
                 self.session.chosen_curve(cx.now, group);
             }
             _ => {
                 extension::check(ty, data, false)?;
+                raise_extension(cx, false, ty, data);
                 self.check_client_hello_encryption(cx, ty, data);
             }
         }
@@ -315,6 +364,8 @@ impl Core {
         for ty in list.unknown {
             cx.weird("ssl_ext_unknown_server_name_type", &ty.to_string(), Some(self.tag.name()));
         }
+        let names = list.hosts.clone();
+        cx.raise(|c| ServerNameSeen { c, is_client: role == Role::Client, names });
         self.session.touch(cx.now);
         if role == Role::Client {
             self.session.server_names(cx, &list.hosts);
@@ -336,7 +387,8 @@ impl Core {
             return;
         }
         let role = self.role(from);
-        let certificate = super::certificates::seen(cx, der, i == 0, role == Role::Client);
+        let certificate =
+            super::certificates::seen(cx, self.tag.name(), der, i == 0, role == Role::Client);
         self.session.certificate(role, certificate);
     }
 
@@ -351,7 +403,13 @@ impl Core {
             KeyExchange::Other => None,
         };
         if let Some(curve) = curve {
+            let point = body.get(4..4 + usize::from(body[3])).unwrap_or_default();
+            cx.raise(|c| EcdhServerParams { c, curve, point });
             self.session.chosen_curve(cx.now, curve);
+        } else if matches!(key_exchange(u32::from(cipher)), KeyExchange::Dhe | KeyExchange::DhAnon)
+            && let Ok([p, q, ys]) = message::dh_values(body)
+        {
+            cx.raise(|c| DhServerParams { c, p, q, ys });
         }
         Ok(())
     }
@@ -376,6 +434,41 @@ impl Core {
             cx.file_end(file);
         }
         Ok(())
+    }
+}
+
+/// Raises the event of an extension that is known to hold together.
+fn raise_extension(cx: &mut Context<'_>, is_client: bool, ty: u16, data: &[u8]) {
+    let word_list = || words(data.get(2..).unwrap_or_default());
+    match ty {
+        extension::ty::SUPPORTED_VERSIONS if is_client => {
+            let versions = words(data.get(1..).unwrap_or_default());
+            cx.raise(|c| SupportedVersionsSeen { c, is_client, versions });
+        }
+        extension::ty::KEY_SHARE | extension::ty::KEY_SHARE_OLD if is_client => {
+            let curves = extension::client_key_shares(data).unwrap_or_default();
+            cx.raise(|c| KeyShareSeen { c, is_client, curves });
+        }
+        extension::ty::SUPPORTED_GROUPS => {
+            cx.raise(|c| EllipticCurvesSeen { c, is_client, curves: word_list() });
+        }
+        extension::ty::EC_POINT_FORMATS => {
+            let point_formats = octets(data.get(1..).unwrap_or_default());
+            cx.raise(|c| PointFormatsSeen { c, is_client, point_formats });
+        }
+        extension::ty::SIGNATURE_ALGORITHMS => {
+            let one = |word: u16| SignatureAndHash {
+                hash: u64::from(word >> 8),
+                signature: u64::from(word & 0xff),
+            };
+            let signature_algorithms = word_list().into_iter().map(one).collect();
+            cx.raise(|c| SignatureAlgorithmsSeen { c, is_client, signature_algorithms });
+        }
+        extension::ty::PSK_KEY_EXCHANGE_MODES => {
+            let modes = octets(data.get(1..).unwrap_or_default());
+            cx.raise(|c| PskModesSeen { c, is_client, modes });
+        }
+        _ => {}
     }
 }
 

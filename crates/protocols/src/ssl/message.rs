@@ -178,8 +178,14 @@ pub mod kind {
 pub struct ClientHello<'a> {
     /// The version in the message itself.
     pub version: u16,
+    /// 32 random bytes, of which the first four may be a clock.
+    pub random: &'a [u8],
     /// Session to resume; mostly none or 32 bytes.
     pub session_id: &'a [u8],
+    /// Cipher suites, of two bytes each.
+    pub ciphers: &'a [u8],
+    /// Compression methods, of one byte each.
+    pub compressions: &'a [u8],
     /// The extensions, unread.
     pub extensions: Reader<'a>,
 }
@@ -209,11 +215,12 @@ impl<'a> ClientHello<'a> {
             r.nested(|r| r.vector8("ClientHelloCookie:cookie_len", "ClientHelloCookie:cookie"))?;
         }
         let n = r.u16("ClientHello:csuit_len")?;
-        r.array(usize::from(n / 2), 2, "ClientHello:csuits")?;
+        let ciphers = r.array(usize::from(n / 2), 2, "ClientHello:csuits")?;
         let n = r.u8("ClientHello:cmeth_len")?;
-        r.array(n.into(), 1, "ClientHello:cmeths")?;
+        let compressions = r.array(n.into(), 1, "ClientHello:cmeths")?;
         skip_extensions_length(&mut r, "ClientHello:ext_len__elem")?;
-        Ok(Self { version, session_id, extensions: r })
+        let random = body.get(2..34).unwrap_or_default();
+        Ok(Self { version, random, session_id, ciphers, compressions, extensions: r })
     }
 }
 
@@ -228,6 +235,8 @@ pub struct ServerHello<'a> {
     pub session_id: &'a [u8],
     /// The chosen cipher suite.
     pub cipher: u16,
+    /// The chosen compression method; 0 where the version has none.
+    pub compression: u8,
     /// The extensions, unread.
     pub extensions: Reader<'a>,
 }
@@ -250,6 +259,7 @@ impl<'a> ServerHello<'a> {
         let mut r = Reader::new(&body[2..]);
         let short = version == super::names::TLS13 || version >> 8 == 0x7f;
         let (random, session_id, cipher);
+        let mut compression = 0;
         if short {
             random = r.take(32, "ServerHello13:random")?;
             session_id = &body[..0];
@@ -260,11 +270,11 @@ impl<'a> ServerHello<'a> {
             session_id = r.array(n.into(), 1, "ServerHello:session_id")?;
             r.need(3, "ServerHello:compression_method")?;
             cipher = r.u16("ServerHello:cipher_suite")?;
-            r.u8("ServerHello:compression_method")?;
+            compression = r.u8("ServerHello:compression_method")?;
         }
         let field = if short { "ServerHello13:ext_len__elem" } else { "ServerHello:ext_len__elem" };
         skip_extensions_length(&mut r, field)?;
-        Ok(Self { version, random, session_id, cipher, extensions: r })
+        Ok(Self { version, random, session_id, cipher, compression, extensions: r })
     }
 
     /// Whether it is a HelloRetryRequest in disguise (RFC 8446 section 4.1.3).
@@ -382,6 +392,20 @@ pub fn dh_parameters(body: &[u8], signature: Option<SignatureForm>) -> Result<()
         r.vector16(length, field)?;
     }
     signature.map_or(Ok(()), |form| r.nested(|r| form.check(r)))
+}
+
+/// Prime, generator and public value of Diffie-Hellman parameters (RFC 5246 section 7.4.3).
+///
+/// # Errors
+/// When the message is cut short.
+pub fn dh_values(body: &[u8]) -> Result<[&[u8]; 3], Malformed> {
+    let mut r = Reader::new(body);
+    let mut value = |length, field| r.vector16(length, field).map(|v| v.rest());
+    Ok([
+        value("DheServerKeyExchange:dh_p_length", "DheServerKeyExchange:dh_p")?,
+        value("DheServerKeyExchange:dh_g_length", "DheServerKeyExchange:dh_g")?,
+        value("DheServerKeyExchange:dh_Ys_length", "DheServerKeyExchange:dh_Ys")?,
+    ])
 }
 
 /// Makes sure that a CertificateRequest holds together (RFC 5246 section 7.4.4).

@@ -25,6 +25,7 @@ pub mod fingerprint;
 mod handshake;
 pub mod message;
 pub mod names;
+mod raise;
 mod record;
 mod rows;
 #[cfg(test)]

@@ -7,6 +7,11 @@
 use gannet_base::Dir;
 use gannet_base::Proto;
 
+use super::events::Alert;
+use super::events::ChangeCipherSpec;
+use super::events::Established;
+use super::events::Heartbeat;
+use super::events::PlaintextData;
 use super::handshake::Handshake;
 use super::message::Malformed;
 use super::message::Reader;
@@ -40,6 +45,8 @@ pub(super) struct Core {
     pub(super) encrypted: [bool; 2],
     established: bool,
     confirmed: bool,
+    /// Version, type and length of the record at hand.
+    pub(super) record: (u16, u16, usize),
     /// Nothing more is read, for good.
     pub(super) skip: bool,
 }
@@ -58,6 +65,7 @@ impl Core {
             encrypted: [false; 2],
             established: false,
             confirmed: false,
+            record: (0, 0, 0),
             skip: false,
         }
     }
@@ -115,6 +123,7 @@ impl Core {
     /// The session stands.
     pub(super) fn establish(&mut self, cx: &mut Context<'_>) {
         self.established = true;
+        cx.raise(|c| Established { c });
         self.session.establish(cx);
     }
 
@@ -134,8 +143,16 @@ impl Core {
         match kind {
             content::ALERT => self.alerts(cx, from, data)?,
             content::HEARTBEAT => {
-                Reader::new(data).take(3, "Heartbeat:payload_length")?;
+                let head = Reader::new(data).take(3, "Heartbeat:payload_length")?;
                 let role = self.role(from);
+                cx.raise(|c| Heartbeat {
+                    c,
+                    is_client: role == Role::Client,
+                    length: data.len() as u64,
+                    heartbeat_type: head[0].into(),
+                    payload_length: u16::from_be_bytes([head[1], head[2]]),
+                    payload: &data[3..],
+                });
                 self.session.heartbeat(cx, role);
             }
             content::APPLICATION_DATA => {}
@@ -147,8 +164,22 @@ impl Core {
                 self.violation(cx, &format!("unknown SSL record type ({kind}) from {side}"));
             }
         }
-        self.session.plaintext(cx, kind == content::APPLICATION_DATA);
+        self.clear(cx, from, kind == content::APPLICATION_DATA);
         Ok(())
+    }
+
+    /// A record in clear text was read, whatever it holds.
+    pub(super) fn clear(&mut self, cx: &mut Context<'_>, from: Dir, application_data: bool) {
+        let (record_version, content_type, length) = self.record;
+        let is_client = self.role(from) == Role::Client;
+        cx.raise(|c| PlaintextData {
+            c,
+            is_client,
+            record_version,
+            content_type,
+            length: length as u64,
+        });
+        self.session.plaintext(cx, application_data);
     }
 
     /// A ChangeCipherSpec, of one octet.
@@ -157,8 +188,9 @@ impl Core {
             self.encrypted[from.index()] = true;
         }
         let role = self.role(from);
+        cx.raise(|c| ChangeCipherSpec { c, is_client: role == Role::Client });
         self.session.change_cipher_spec(cx, role);
-        self.session.plaintext(cx, false);
+        self.clear(cx, from, false);
     }
 
     fn alerts(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
@@ -170,8 +202,15 @@ impl Core {
         }
         let mut r = Reader::new(&data[..data.len().min(max)]);
         while !r.is_empty() {
-            let description = r.nested(|r| r.take(2, "Alert"))?[1];
+            let alert = r.nested(|r| r.take(2, "Alert"))?;
+            let (level, description) = (alert[0], alert[1]);
             let role = self.role(from);
+            cx.raise(|c| Alert {
+                c,
+                is_client: role == Role::Client,
+                level: level.into(),
+                desc: description.into(),
+            });
             self.session.alert(cx, role, u16::from(description));
         }
         Ok(())

@@ -383,7 +383,7 @@ fn fingerprints(chain: &[Link]) -> Vector<&str> {
 }
 
 /// A session id filled up with zeros; too long a one counts as none.
-fn padded(id: &[u8]) -> [u8; 32] {
+pub(super) fn padded(id: &[u8]) -> [u8; 32] {
     let mut whole = [0; 32];
     if let Some(front) = whole.get_mut(..id.len()) {
         front.copy_from_slice(id);

@@ -75,7 +75,10 @@ fn rows_of(port: u16, path: &str, segments: &[(Dir, &[u8])]) -> Vec<BTreeMap<Str
     stack.prepare(&mut h.env, &mut h.conn, h.now);
     let mut session =
         Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
+    let mut sent = [0; 2];
     for (from, data) in segments {
+        sent[from.index()] += data.len() as u64;
+        h.conn.set_payload(*from, sent[from.index()]);
         tcp::Consumer::data(&mut session, &mut h.conn, *from, data);
         session.settle(&mut h.conn);
     }
@@ -135,6 +138,107 @@ fn a_violation_does_not_end_what_is_known_of_an_irc_session() {
     // All is read again when the analyzer is back.
     let again = [["a", "-", "NICK"], ["a", "-", "USER"]];
     assert_eq!(told, [["-", "-", "NICK"], again[0], again[1]]);
+}
+
+/// Columns of rows, one text a row.
+fn columns(rows: &[BTreeMap<String, String>], names: &[&str]) -> Vec<String> {
+    rows.iter().map(|r| names.iter().map(|c| &*r[*c]).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn what_is_no_request_line_does_not_part_a_http_request_from_its_response() {
+    let mut segments = vec![
+        (Dir::Orig, &b"POST /a HTTP/1.1\r\nHost: h\r\n\r\nuser=foo\r\n"[..]),
+        // The analyzer is back, reads all of it again, and is taken off once more.
+        (Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+    ];
+    let names = ["trans_depth", "method", "uri", "status_code", "response_body_len"];
+    let rows = rows_of(80, "http", &segments);
+    assert_eq!(columns(&rows, &names), ["1 POST /a 200 2", "2 POST /a - 0"]);
+    // So far into a connection nothing is taken off any more.
+    let long = [&b"HTTP/1.1 200 OK\r\nContent-Length: 12000\r\n\r\n"[..], &[b'x'; 12_000]].concat();
+    segments[1].1 = &long;
+    segments.push((Dir::Resp, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"));
+    let rows = rows_of(80, "http", &segments);
+    assert_eq!(columns(&rows, &names), ["1 POST /a 200 12000", "2 POST /a 400 0"]);
+}
+
+#[test]
+fn a_violation_ends_the_body_that_a_http_server_sends() {
+    let rows = rows_of(
+        80,
+        "http",
+        &[
+            (Dir::Orig, b"GET /a HTTP/1.1\r\n\r\n"),
+            (Dir::Resp, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabcd"),
+            (Dir::Orig, b"(what)\r\n"),
+            (Dir::Resp, b"efghi"),
+        ],
+    );
+    let names = ["trans_depth", "uri", "status_code", "response_body_len"];
+    assert_eq!(columns(&rows, &names), ["1 /a 200 4"]);
+}
+
+#[test]
+fn mails_are_counted_on_after_a_violation() {
+    let rows = rows_of(
+        25,
+        "smtp",
+        &[
+            (Dir::Resp, b"220 a\r\n"),
+            (Dir::Orig, b"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n.\r\n"),
+            (Dir::Resp, b"250 x\r\n250 y\r\n354 z\r\n250 done\r\nwhat?\r\n"),
+            // All is read again.
+            (Dir::Orig, b"EHLO me\r\n"),
+        ],
+    );
+    let names = ["trans_depth", "mailfrom", "last_reply"];
+    assert_eq!(columns(&rows, &names), ["1 a@b 250 done", "2 a@b 250 done"]);
+}
+
+#[test]
+fn a_violation_does_not_make_two_rows_of_a_tls_session() {
+    let hello = record(22, &message(1, &client_hello(0x0303, b"", &[])));
+    let odd = [&hello[..], b"\x16\x09\x09\0\x01"].concat();
+    let answer = record(22, &message(2, &server_hello(0x0303, b"", 0xc02f, &[])));
+    let rows = rows_of(443, "ssl", &[(Dir::Orig, &odd), (Dir::Resp, &answer)]);
+    assert_eq!(columns(&rows, &["ssl_history", "established"]), ["C F"]);
+}
+
+#[test]
+fn what_was_read_to_its_end_is_not_read_again() {
+    let mut h = Harness::new(Proto::Tcp, 443);
+    let (mut stack, mut scratch) = (Stack::default(), Scratch::default());
+    stack.prepare(&mut h.env, &mut h.conn, h.now);
+    let mut session =
+        Session { now: h.now, env: &mut h.env, stack: &mut stack, scratch: &mut scratch };
+    let hello = record(22, &message(1, &client_hello(0x0303, b"", &[])));
+    let answer = record(22, &message(2, &server_hello(0x0303, b"", 0xc02f, &[])));
+    // Behind a hole there is no telling where records begin, however much what follows looks like one.
+    tcp::Consumer::data(&mut session, &mut h.conn, Dir::Orig, &hello);
+    session.settle(&mut h.conn);
+    tcp::Consumer::gap(&mut session, &mut h.conn, Dir::Resp, 1_180_489_186);
+    session.settle(&mut h.conn);
+    tcp::Consumer::data(&mut session, &mut h.conn, Dir::Resp, &answer);
+    session.settle(&mut h.conn);
+    session.finish(&mut h.conn);
+    assert_eq!(columns(&h.rows("ssl"), &["ssl_history", "version"]), ["C -"]);
+}
+
+#[test]
+fn a_violation_does_not_make_two_rows_of_an_rdp_session() {
+    let rows = rows_of(
+        3389,
+        "rdp",
+        &[
+            (
+                Dir::Orig,
+                b"\x03\0\0\x1f\x1a\xe0\0\0\0\0\0Cookie: mstshash=m\r\n\x03\0\0\x07\x06\xd0\0",
+            ),
+            (Dir::Resp, b"\x03\0\0\x0b\x06\xd0\0\0\0\0\0"),
+        ],
+    );
+    assert_eq!(columns(&rows, &["cookie"]), ["m"]);
 }
 
 #[test]

@@ -44,3 +44,14 @@ pub fn rotate_due(_: &mut Vm<'_>, _: u64) -> Result<(), Stop> {
 pub fn close_all(_: &mut Vm<'_>) -> Result<(), Stop> {
     Ok(())
 }
+
+/// Seconds until a log is rotated next: at multiples of the interval since the base time of the day.
+#[must_use]
+pub fn until_rotation(now: f64, interval: f64, base: f64) -> f64 {
+    if interval <= 0.0 {
+        return 0.0;
+    }
+    let day = now - now.rem_euclid(86_400.0) + base;
+    let passed = (now - day).rem_euclid(interval);
+    interval - passed
+}

@@ -3,13 +3,22 @@
 //! A built-in function gets its arguments as values and returns one. Scripts declare it; the declaration has the types. Errors that end nothing
 //! are reported with [`Vm::builtin_error`], those that end the calling body with [`Vm::builtin_exception`].
 
+mod containers;
+mod json;
 pub mod log;
+mod numbers;
+mod options;
+mod passive;
+mod reflect;
+mod strings;
+mod system;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
+use crate::support::order::{Hashes, Random, Seeds, UidPools};
 use crate::value::{OpaqueValue, Value};
 use crate::vm::Vm;
 
@@ -40,15 +49,73 @@ impl Natives {
     }
 }
 
-const TABLES: &[Table] = &[log::TABLE];
+const TABLES: &[Table] = &[
+    strings::TABLE,
+    numbers::TABLE,
+    system::TABLE,
+    containers::TABLE,
+    reflect::TABLE,
+    json::TABLE,
+    options::TABLE,
+    passive::TABLE,
+    log::TABLE,
+];
 
 /// State of built-in functions.
-#[derive(Default)]
 pub struct State {
     /// When tables are looked at next for entries that expire.
     pub next_sweep: f64,
     /// Log streams.
     pub log: log::Logs,
+    /// Environment variables that scripts set.
+    pub environment: Vec<(String, Vec<u8>)>,
+    /// Whether a script called `terminate`.
+    pub terminated: bool,
+    /// How often packet processing was suspended.
+    pub suspended: u32,
+    /// Whether the run is one of `-b`.
+    pub bare: bool,
+    /// Random numbers.
+    pub random: Random,
+    /// Unique ids.
+    pub uids: UidPools,
+    /// Hashes under the seeds of the run.
+    pub hashes: Hashes,
+    /// Functions that are called when options change, by falling priority.
+    pub handlers: Vec<options::Handler>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let mut bytes = [0; 80];
+        for (index, chunk) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            use std::hash::{BuildHasher as _, RandomState};
+            *chunk = RandomState::new().hash_one(index).to_le_bytes();
+        }
+        let hashes = Seeds::from_bytes(bytes).hashes();
+        Self {
+            next_sweep: 0.0,
+            log: log::Logs::default(),
+            environment: Vec::new(),
+            terminated: false,
+            suspended: 0,
+            bare: false,
+            random: system::random(),
+            uids: UidPools::of_instance(hashes, u64::from(std::process::id())),
+            hashes,
+            handlers: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
+    pub fn seed(&mut self, seeds: &Seeds) {
+        self.hashes = seeds.hashes();
+        self.uids = UidPools::deterministic(self.hashes);
+        self.random = Random::deterministic(seeds.random);
+        crate::value::order::set_hashes(Some(self.hashes));
+    }
 }
 
 /// An argument; unset where it was not given.

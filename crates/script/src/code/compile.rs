@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Code, Op, Reg, RecordPlan, Target, WhenPlan};
+use super::{Code, Op, RecordPlan, Reg, Target, WhenPlan};
 use crate::ast::{Body, LocalKind};
 use crate::ids::{BodyId, ExprId, Id as _, LocalId, StmtId};
 use crate::program::Program;
@@ -220,10 +220,7 @@ impl<'p> Compiler<'p> {
 
     fn starts_empty(&self, local: LocalId) -> bool {
         self.body.and_then(|body| body.locals.find(local)).is_some_and(|data| {
-            matches!(
-                self.p.types.get(data.ty),
-                Type::Table(_) | Type::Vector(_) | Type::Record(_)
-            )
+            matches!(self.p.types.get(data.ty), Type::Table(_) | Type::Vector(_) | Type::Record(_))
         })
     }
 

@@ -658,9 +658,8 @@ impl Compiler<'_> {
     /// The attributes of a local's declaration, where its initializer makes a new table.
     fn declared_attrs(&mut self, local: LocalId, right: ExprId) -> Option<u32> {
         let attrs = table_attrs(&self.body?.locals.find(local)?.attrs)?;
-        let constructs = |id: ExprId| {
-            matches!(self.p.exprs[id].kind, ExprKind::Table(_) | ExprKind::Set(_))
-        };
+        let constructs =
+            |id: ExprId| matches!(self.p.exprs[id].kind, ExprKind::Table(_) | ExprKind::Set(_));
         let fresh = constructs(right)
             || matches!(self.p.exprs[right].kind, ExprKind::Coerce(_, inner) if constructs(inner));
         fresh.then(|| self.attr_index(Some(attrs)))

@@ -69,127 +69,454 @@ impl Cond {
 #[expect(missing_docs, reason = "the operands are named alike everywhere")]
 pub enum Op {
     /// `d = s`.
-    Move { d: Reg, s: Reg },
+    Move {
+        d: Reg,
+        s: Reg,
+    },
     /// `d` = a constant.
-    Const { d: Reg, k: u32 },
+    Const {
+        d: Reg,
+        k: u32,
+    },
     /// `d` = a global; an error where it is unset.
-    Global { d: Reg, g: GlobalId },
+    Global {
+        d: Reg,
+        g: GlobalId,
+    },
     /// A global = `s`.
-    SetGlobal { g: GlobalId, s: Reg },
+    SetGlobal {
+        g: GlobalId,
+        s: Reg,
+    },
     /// `d` = a captured variable.
-    Capture { d: Reg, i: u16 },
+    Capture {
+        d: Reg,
+        i: u16,
+    },
     /// A captured variable = `s`.
-    SetCapture { i: u16, s: Reg },
+    SetCapture {
+        i: u16,
+        s: Reg,
+    },
     /// An error where `s` is unset.
-    Check { s: Reg },
+    Check {
+        s: Reg,
+    },
     /// A local of an aggregate type gets its empty value.
-    InitLocal { d: Reg, local: LocalId },
+    InitLocal {
+        d: Reg,
+        local: LocalId,
+    },
     /// A table gets the attributes that were declared for its variable.
-    Attrs { s: Reg, a: u32 },
-    Jump { to: Target },
-    JumpIf { s: Reg, to: Target },
-    JumpIfNot { s: Reg, to: Target },
+    Attrs {
+        s: Reg,
+        a: u32,
+    },
+    Jump {
+        to: Target,
+    },
+    JumpIf {
+        s: Reg,
+        to: Target,
+    },
+    JumpIfNot {
+        s: Reg,
+        to: Target,
+    },
     /// Jumps where the comparison of two counts holds.
-    JumpC { c: Cond, a: Reg, b: Reg, to: Target },
+    JumpC {
+        c: Cond,
+        a: Reg,
+        b: Reg,
+        to: Target,
+    },
     /// Likewise, the second one in the instruction.
-    JumpCK { c: Cond, a: Reg, k: u16, to: Target },
+    JumpCK {
+        c: Cond,
+        a: Reg,
+        k: u16,
+        to: Target,
+    },
     /// Jumps where the comparison of two ints holds.
-    JumpI { c: Cond, a: Reg, b: Reg, to: Target },
+    JumpI {
+        c: Cond,
+        a: Reg,
+        b: Reg,
+        to: Target,
+    },
     /// Likewise, the second one in the instruction.
-    JumpIK { c: Cond, a: Reg, k: i16, to: Target },
-    AddC { d: Reg, a: Reg, b: Reg },
-    SubC { d: Reg, a: Reg, b: Reg },
-    MulC { d: Reg, a: Reg, b: Reg },
-    DivC { d: Reg, a: Reg, b: Reg },
-    ModC { d: Reg, a: Reg, b: Reg },
-    AddCK { d: Reg, a: Reg, k: u16 },
-    SubCK { d: Reg, a: Reg, k: u16 },
-    MulCK { d: Reg, a: Reg, k: u16 },
-    DivCK { d: Reg, a: Reg, k: u16 },
-    ModCK { d: Reg, a: Reg, k: u16 },
-    AddI { d: Reg, a: Reg, b: Reg },
-    SubI { d: Reg, a: Reg, b: Reg },
-    MulI { d: Reg, a: Reg, b: Reg },
-    AddIK { d: Reg, a: Reg, k: i16 },
-    AddD { d: Reg, a: Reg, b: Reg },
-    SubD { d: Reg, a: Reg, b: Reg },
-    MulD { d: Reg, a: Reg, b: Reg },
-    DivD { d: Reg, a: Reg, b: Reg },
+    JumpIK {
+        c: Cond,
+        a: Reg,
+        k: i16,
+        to: Target,
+    },
+    AddC {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    SubC {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    MulC {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    DivC {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    ModC {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    AddCK {
+        d: Reg,
+        a: Reg,
+        k: u16,
+    },
+    SubCK {
+        d: Reg,
+        a: Reg,
+        k: u16,
+    },
+    MulCK {
+        d: Reg,
+        a: Reg,
+        k: u16,
+    },
+    DivCK {
+        d: Reg,
+        a: Reg,
+        k: u16,
+    },
+    ModCK {
+        d: Reg,
+        a: Reg,
+        k: u16,
+    },
+    AddI {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    SubI {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    MulI {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    AddIK {
+        d: Reg,
+        a: Reg,
+        k: i16,
+    },
+    AddD {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    SubD {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    MulD {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    DivD {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
     /// A comparison of two counts, as a value.
-    CmpC { c: Cond, d: Reg, a: Reg, b: Reg },
+    CmpC {
+        c: Cond,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
     /// A comparison of two ints, as a value.
-    CmpI { c: Cond, d: Reg, a: Reg, b: Reg },
+    CmpI {
+        c: Cond,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
     /// A comparison of two doubles, times or intervals, as a value.
-    CmpD { c: Cond, d: Reg, a: Reg, b: Reg },
+    CmpD {
+        c: Cond,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
     /// Any operator on any values.
-    Binary { op: BinaryOp, d: Reg, a: Reg, b: Reg },
+    Binary {
+        op: BinaryOp,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
     /// Any operator on any value.
-    Unary { op: UnaryOp, d: Reg, a: Reg },
+    Unary {
+        op: UnaryOp,
+        d: Reg,
+        a: Reg,
+    },
     /// `c ? a : b` on vectors: three registers from `b` on.
-    Select { d: Reg, b: Reg },
+    Select {
+        d: Reg,
+        b: Reg,
+    },
     /// `d = d + s` on strings, in place where nothing else holds the string.
-    Append { d: Reg, s: Reg },
-    Not { d: Reg, a: Reg },
+    Append {
+        d: Reg,
+        s: Reg,
+    },
+    Not {
+        d: Reg,
+        a: Reg,
+    },
     /// `d = r$f`; `&default`s apply, an error where it is unset.
-    Field { d: Reg, r: Reg, i: u16 },
+    Field {
+        d: Reg,
+        r: Reg,
+        i: u16,
+    },
     /// `r$f = s`.
-    SetField { r: Reg, i: u16, s: Reg },
-    HasField { d: Reg, r: Reg, i: u16 },
-    DeleteField { r: Reg, i: u16 },
+    SetField {
+        r: Reg,
+        i: u16,
+        s: Reg,
+    },
+    HasField {
+        d: Reg,
+        r: Reg,
+        i: u16,
+    },
+    DeleteField {
+        r: Reg,
+        i: u16,
+    },
     /// `t[keys]` of a table: keys in `n` registers from `k` on.
-    IndexTable { d: Reg, t: Reg, k: Reg, n: u8 },
-    SetTable { t: Reg, k: Reg, n: u8, s: Reg },
+    IndexTable {
+        d: Reg,
+        t: Reg,
+        k: Reg,
+        n: u8,
+    },
+    SetTable {
+        t: Reg,
+        k: Reg,
+        n: u8,
+        s: Reg,
+    },
     /// `v[i]`.
-    IndexVector { d: Reg, v: Reg, i: Reg },
-    SetVector { v: Reg, i: Reg, s: Reg },
+    IndexVector {
+        d: Reg,
+        v: Reg,
+        i: Reg,
+    },
+    SetVector {
+        v: Reg,
+        i: Reg,
+        s: Reg,
+    },
     /// `b[i]` of strings, vectors by vectors, and `any`.
-    Index { d: Reg, b: Reg, i: Reg },
-    Slice { d: Reg, b: Reg, from: Reg },
-    SetSlice { v: Reg, from: Reg, s: Reg },
-    InTable { d: Reg, t: Reg, k: Reg, n: u8 },
+    Index {
+        d: Reg,
+        b: Reg,
+        i: Reg,
+    },
+    Slice {
+        d: Reg,
+        b: Reg,
+        from: Reg,
+    },
+    SetSlice {
+        v: Reg,
+        from: Reg,
+        s: Reg,
+    },
+    InTable {
+        d: Reg,
+        t: Reg,
+        k: Reg,
+        n: u8,
+    },
     /// `a in b` of anything else.
-    In { d: Reg, a: Reg, b: Reg },
-    AddTo { d: Reg, a: Reg, b: Reg },
-    RemoveFrom { d: Reg, a: Reg, b: Reg },
-    AddKey { t: Reg, k: Reg, n: u8 },
-    DeleteKey { t: Reg, k: Reg, n: u8 },
-    DeleteAll { s: Reg },
+    In {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    AddTo {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    RemoveFrom {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    AddKey {
+        t: Reg,
+        k: Reg,
+        n: u8,
+    },
+    DeleteKey {
+        t: Reg,
+        k: Reg,
+        n: u8,
+    },
+    DeleteAll {
+        s: Reg,
+    },
     /// A record of the fields in registers from `b` on; the constructor says which.
-    NewRecord { d: Reg, b: Reg, plan: u32 },
-    NewTable { d: Reg, ty: TypeId, a: u32 },
+    NewRecord {
+        d: Reg,
+        b: Reg,
+        plan: u32,
+    },
+    NewTable {
+        d: Reg,
+        ty: TypeId,
+        a: u32,
+    },
     /// An entry of a table under construction; `s` is [`NO_REG`] in sets.
-    Entry { t: Reg, k: Reg, n: u8, s: Reg },
-    NewVector { d: Reg, b: Reg, n: u16, ty: TypeId },
-    NewList { d: Reg, b: Reg, n: u16, ty: TypeId },
+    Entry {
+        t: Reg,
+        k: Reg,
+        n: u8,
+        s: Reg,
+    },
+    NewVector {
+        d: Reg,
+        b: Reg,
+        n: u16,
+        ty: TypeId,
+    },
+    NewList {
+        d: Reg,
+        b: Reg,
+        n: u16,
+        ty: TypeId,
+    },
     /// A list is spread over registers.
-    Spread { s: Reg, d: Reg, n: u16 },
-    Call { d: Reg, b: Reg, n: u8, f: FuncId },
-    CallValue { d: Reg, b: Reg, n: u8, f: Reg },
-    Lambda { d: Reg, b: Reg, e: ExprId },
-    Event { g: GlobalId, b: Reg, n: u8 },
-    Schedule { g: GlobalId, when: Reg, b: Reg, n: u8 },
-    Coerce { d: Reg, s: Reg },
-    Cast { d: Reg, s: Reg },
-    Is { d: Reg, s: Reg, ty: TypeId },
-    CanCast { d: Reg, s: Reg, ty: TypeId },
-    Print { b: Reg, n: u16 },
-    Return { s: Reg },
+    Spread {
+        s: Reg,
+        d: Reg,
+        n: u16,
+    },
+    Call {
+        d: Reg,
+        b: Reg,
+        n: u8,
+        f: FuncId,
+    },
+    CallValue {
+        d: Reg,
+        b: Reg,
+        n: u8,
+        f: Reg,
+    },
+    Lambda {
+        d: Reg,
+        b: Reg,
+        e: ExprId,
+    },
+    Event {
+        g: GlobalId,
+        b: Reg,
+        n: u8,
+    },
+    Schedule {
+        g: GlobalId,
+        when: Reg,
+        b: Reg,
+        n: u8,
+    },
+    Coerce {
+        d: Reg,
+        s: Reg,
+    },
+    Cast {
+        d: Reg,
+        s: Reg,
+    },
+    Is {
+        d: Reg,
+        s: Reg,
+        ty: TypeId,
+    },
+    CanCast {
+        d: Reg,
+        s: Reg,
+        ty: TypeId,
+    },
+    Print {
+        b: Reg,
+        n: u16,
+    },
+    Return {
+        s: Reg,
+    },
     /// The end of a body, or `return` without a value.
     End,
     /// `break` of a hook.
     Break,
     /// A walk over `s` begins.
-    Walk { d: Reg, s: Reg },
+    Walk {
+        d: Reg,
+        s: Reg,
+    },
     /// The next entry of a table: its key's parts from `k` on (as many as `n`), its value to `v` ([`NO_REG`]: not).
-    NextEntry { w: Reg, k: Reg, n: u8, v: Reg, to: Target },
+    NextEntry {
+        w: Reg,
+        k: Reg,
+        n: u8,
+        v: Reg,
+        to: Target,
+    },
     /// The next element of a vector or string.
-    NextItem { w: Reg, k: Reg, v: Reg, to: Target },
-    When { plan: u32, b: Reg, timeout: Reg },
+    NextItem {
+        w: Reg,
+        k: Reg,
+        v: Reg,
+        to: Target,
+    },
+    When {
+        plan: u32,
+        b: Reg,
+        timeout: Reg,
+    },
     /// Goes on at `to` where the assertion holds and no hook wants to see that.
-    AssertSkip { c: Reg, to: Target },
-    Assert { c: Reg, m: Reg, stmt: StmtId },
+    AssertSkip {
+        c: Reg,
+        to: Target,
+    },
+    Assert {
+        c: Reg,
+        m: Reg,
+        stmt: StmtId,
+    },
     /// An error that the compiler could only find here.
-    Fail { text: u32 },
+    Fail {
+        text: u32,
+    },
 }
 
 /// No register.

@@ -78,9 +78,10 @@ impl Vm<'_> {
         let name = self.p.functions.find(*func).map_or("", |func| self.p.name(func.name));
         if name.contains("::__")
             && let [.., caller, frame] = self.m.frames.as_slice()
-            && frame.func.and_then(|func| self.p.functions.find(func)).is_some_and(|func| {
-                self.p.name(func.name) == name.replacen("::__", "::", 1)
-            })
+            && frame
+                .func
+                .and_then(|func| self.p.functions.find(func))
+                .is_some_and(|func| self.p.name(func.name) == name.replacen("::__", "::", 1))
         {
             return caller.code.sites.get(caller.pc.saturating_sub(1)).copied().unwrap_or(*site);
         }
@@ -115,9 +116,9 @@ impl Vm<'_> {
     fn report_event(&mut self, severity: Severity, location: &str, text: &[u8]) -> bool {
         let (event, option) = match severity {
             Severity::Info => ("reporter_info", "Reporter::info_to_stderr"),
-            Severity::Warning
-            | Severity::InternalWarning
-            | Severity::ExpressionWarning => ("reporter_warning", "Reporter::warnings_to_stderr"),
+            Severity::Warning | Severity::InternalWarning | Severity::ExpressionWarning => {
+                ("reporter_warning", "Reporter::warnings_to_stderr")
+            }
             Severity::Fatal | Severity::InternalError => return true,
             _ => ("reporter_error", "Reporter::errors_to_stderr"),
         };
@@ -136,5 +137,32 @@ impl Vm<'_> {
             self.queue_event(func, args);
         }
         to_stderr
+    }
+}
+
+impl Vm<'_> {
+    /// Reports an error of a built-in function with a value that is to blame: `TEXT (call and value)`.
+    pub fn builtin_error_with(&mut self, text: &str, value: &crate::value::Value) {
+        let site = self.call_site();
+        let mut line = text.as_bytes().to_vec();
+        let mut span = Span::NOWHERE;
+        if let Some(expr) = self.p.exprs.find(site) {
+            span = expr.span;
+            line.extend_from_slice(b" (");
+            line.extend_from_slice(&describe::expr(self.p, site));
+            line.extend_from_slice(b" and ");
+            line.extend(crate::value::describe::describe(
+                self.p,
+                value,
+                crate::value::describe::Form::Short,
+            ));
+            line.push(b')');
+        }
+        self.emit(Severity::Error, span, line);
+    }
+
+    /// Reports something without a place.
+    pub fn report(&mut self, severity: Severity, text: impl AsRef<[u8]>) {
+        self.emit(severity, Span::NOWHERE, text.as_ref().to_vec());
     }
 }

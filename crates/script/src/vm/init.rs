@@ -48,9 +48,7 @@ impl Vm<'_> {
             }
         }
         for (index, init) in template.iter().enumerate() {
-            if matches!(init, FieldInit::Unset)
-                || fields.get(index).is_none_or(Value::is_set)
-            {
+            if matches!(init, FieldInit::Unset) || fields.get(index).is_none_or(Value::is_set) {
                 continue;
             }
             let value = self.first_value(init)?;
@@ -101,11 +99,8 @@ impl Vm<'_> {
         let is_table = matches!(self.p.types.get(ty), Type::Table(_));
         if let Some(expr) = attr_expr(attrs, AttrKind::Default) {
             // `&default` of a table field that is not itself a table belongs to the table.
-            let of_field = !is_table
-                || matches!(
-                    self.p.types.get(self.p.exprs[expr].ty),
-                    Type::Table(_)
-                );
+            let of_field =
+                !is_table || matches!(self.p.types.get(self.p.exprs[expr].ty), Type::Table(_));
             if of_field {
                 if let ExprKind::Literal(literal) = &self.p.exprs[expr].kind {
                     return FieldInit::Constant(Value::literal(literal, self.p.exprs[expr].ty));
@@ -320,10 +315,7 @@ impl Vm<'_> {
     }
 }
 
-fn merge(
-    own: Option<Rc<TableAttrs>>,
-    declared: Option<Rc<TableAttrs>>,
-) -> Option<Rc<TableAttrs>> {
+fn merge(own: Option<Rc<TableAttrs>>, declared: Option<Rc<TableAttrs>>) -> Option<Rc<TableAttrs>> {
     match (own, declared) {
         (Some(own), Some(declared)) => Some(Rc::new(TableAttrs {
             default: declared.default.or(own.default),

@@ -30,6 +30,7 @@ use crate::ids::{BodyId, ExprId, FuncId, GlobalId, Id as _, Name, TypeId};
 use crate::program::Program;
 use crate::value::{FuncValue, Value};
 
+pub use convert::{parse_addr, parse_port, parse_subnet};
 pub use errors::Place;
 pub use events::{Queue, QueuedEvent};
 
@@ -67,6 +68,7 @@ pub struct Machine {
     pub(crate) native: Vec<(ExprId, FuncId)>,
     pub(crate) delayed: bool,
     pub(crate) event_time: f64,
+    pub(crate) vectors: HashMap<TypeId, TypeId>,
 }
 
 /// What a function is when it is called.
@@ -138,6 +140,7 @@ impl Default for Machine {
             native: Vec::new(),
             delayed: false,
             event_time: 0.0,
+            vectors: HashMap::new(),
         }
     }
 }
@@ -147,6 +150,32 @@ impl Machine {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
+    pub fn seed(&mut self, seeds: &crate::support::order::Seeds) {
+        self.state.seed(seeds);
+    }
+
+    /// Says whether the run is one of `-b`.
+    pub fn set_bare(&mut self, bare: bool) {
+        self.state.bare = bare;
+    }
+
+    /// Whether a script called `terminate`.
+    #[must_use]
+    pub fn was_terminated(&self) -> bool {
+        self.state.terminated
+    }
+
+    /// Where `print` writes to.
+    pub fn set_output(&mut self, sink: Box<dyn std::io::Write>) {
+        self.out.redirect(sink);
+    }
+
+    /// Writes out what scripts printed.
+    pub fn flush(&mut self) {
+        self.out.flush_all();
     }
 
     /// This machine with its program.
@@ -239,6 +268,17 @@ impl Vm<'_> {
         let code = Rc::new(crate::code::compile::compile_expr(self.p, expr));
         self.m.exprs.insert(expr, Rc::clone(&code));
         code
+    }
+
+    /// The type of vectors of `element`.
+    pub fn vector_of(&mut self, element: TypeId) -> TypeId {
+        if let Some(ty) = self.m.vectors.get(&element) {
+            return *ty;
+        }
+        let ty =
+            self.p.types.add(crate::types::Type::Vector(element), crate::source::Span::NOWHERE);
+        self.m.vectors.insert(element, ty);
+        ty
     }
 
     /// Evaluates an expression outside of functions.

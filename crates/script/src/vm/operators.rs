@@ -60,7 +60,9 @@ impl Vm<'_> {
             (Value::Int(x), Value::Count(y)) if op == BinaryOp::ShiftRight => {
                 Some(Value::Int(x.checked_shr(*y as u32).unwrap_or(if *x < 0 { -1 } else { 0 })))
             }
-            (Value::Addr4(_) | Value::Addr6(_), width) if op == BinaryOp::Mask || op == BinaryOp::Divide => {
+            (Value::Addr4(_) | Value::Addr6(_), width)
+                if op == BinaryOp::Mask || op == BinaryOp::Divide =>
+            {
                 Some(self.mask_address(site, a, width.count())?)
             }
             (Value::Short(_) | Value::Long(_), Value::Short(_) | Value::Long(_))
@@ -91,10 +93,9 @@ impl Vm<'_> {
             _ => (128, 6, 0),
         };
         if width > limit {
-            return Err(self.error_at(
-                site,
-                format!("bad IPv{version} subnet prefix length: {width}"),
-            ));
+            return Err(
+                self.error_at(site, format!("bad IPv{version} subnet prefix length: {width}"))
+            );
         }
         Ok(Value::subnet(addr.addr_bytes().unwrap_or_default(), (width + more) as u8))
     }
@@ -313,11 +314,7 @@ impl Vm<'_> {
             let source = vector.items().clone();
             let mut items = Vec::with_capacity(source.len());
             for item in &source {
-                items.push(if item.is_set() {
-                    self.unary(site, op, item)?
-                } else {
-                    Value::Unset
-                });
+                items.push(if item.is_set() { self.unary(site, op, item)? } else { Value::Unset });
             }
             return Ok(Value::Vector(Vector::new(ty, items)));
         }
@@ -386,9 +383,7 @@ impl Vm<'_> {
             }
             (Value::Addr4(_) | Value::Addr6(_), Value::Net4(..) | Value::Net6(_)) => {
                 match (a.addr_bytes(), b.as_subnet()) {
-                    (Some(addr), Some(net)) => {
-                        crate::value::mask(addr, net.width) == net.prefix
-                    }
+                    (Some(addr), Some(net)) => crate::value::mask(addr, net.width) == net.prefix,
                     _ => false,
                 }
             }

@@ -192,11 +192,8 @@ impl Vm<'_> {
             let name = self.p.name(function.name).to_owned();
             let mut args = Vec::new();
             let params = self.p.types.params(function.ty).to_vec();
-            let offsets: Vec<u32> = frame
-                .code
-                .body
-                .map(|body| self.p.bodies[body].params.clone())
-                .unwrap_or_default();
+            let offsets: Vec<u32> =
+                frame.code.body.map(|body| self.p.bodies[body].params.clone()).unwrap_or_default();
             for (slot, offset) in offsets.iter().enumerate() {
                 let Some(param) = params.get(*offset as usize) else { continue };
                 let value = self.m.stack.get(frame.base + slot).cloned().unwrap_or_default();

@@ -43,8 +43,7 @@ impl Vm<'_> {
             && self.index_tag(table) == Some(Tag::Pattern)
         {
             let text = key.first().map(Value::str_bytes).unwrap_or(&[]);
-            let items =
-                table.places_matching(text).into_iter().map(|place| table.value_at(place));
+            let items = table.places_matching(text).into_iter().map(|place| table.value_at(place));
             let items = items.collect();
             let ty = self.p.exprs.find(site).map_or(TypeId::UNSPECIFIED_VECTOR, |expr| expr.ty);
             return Ok(Value::Vector(Vector::new(ty, items)));

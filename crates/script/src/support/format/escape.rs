@@ -67,7 +67,7 @@ pub fn utf8(string: &[u8]) -> Vec<u8> {
 }
 
 /// The length of the character at the start, if logs show it as it is; 0 otherwise.
-fn shown_len(string: &[u8]) -> usize {
+pub(crate) fn shown_len(string: &[u8]) -> usize {
     let len = match string.first() {
         Some(0xc2..=0xdf) => 2,
         Some(0xe0..=0xef) => 3,

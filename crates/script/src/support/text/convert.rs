@@ -37,7 +37,7 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
 }
 
 /// Sign, magnitude (`None` beyond 64 bits) and rest of a number as C's `strtoll` reads it; `None` where there are no digits.
-fn scan(text: &[u8], base: u64) -> Option<(bool, Option<u64>, &[u8])> {
+pub(crate) fn scan(text: &[u8], base: u64) -> Option<(bool, Option<u64>, &[u8])> {
     let mut rest = skip_blanks(text);
     let negative = rest.first() == Some(&b'-');
     if let [b'-' | b'+', after @ ..] = rest {

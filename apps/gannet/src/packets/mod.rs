@@ -1,0 +1,186 @@
+//! `gannet packets`: a line a packet, as `tcpdump -n` prints them, or what the packets are together.
+
+mod line;
+mod summary;
+
+use std::ffi::OsStr;
+use std::ffi::OsString;
+use std::io;
+use std::io::BufWriter;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use gannet_capture::Packet;
+use gannet_filter::Filter;
+
+use crate::names::System;
+use crate::out;
+use crate::outcome::Outcome;
+use crate::stdin;
+use crate::stdin::Live;
+use crate::stop::Stop;
+use crate::terminal::Terminal;
+use line::Printer;
+use summary::Summary;
+
+const EXAMPLES: &str = "\
+Examples:
+  gannet packets trace.pcap                      a line a packet, like tcpdump -n -r trace.pcap
+  gannet packets -c 20 -x -f 'udp port 53' trace.pcap.zst
+  gannet packets -r trace.pcap tcp port 80       the filter as tcpdump takes it
+  gannet packets --summary trace.pcap            protocols and top talkers";
+
+/// Print a line a packet, as `tcpdump -n` does, or a summary of protocols and hosts.
+///
+/// Times are UTC. Sequence numbers are relative to the first one of their direction.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Captures and folders of captures, read as one stream; - is standard input
+    #[arg(value_name = "FILE", required_unless_present = "read")]
+    files: Vec<OsString>,
+    /// A capture, as tcpdump names it; the words beside it are the filter then
+    #[arg(short, long, value_name = "FILE", conflicts_with = "filter")]
+    read: Vec<PathBuf>,
+    /// Print only packets that match, like 'tcp port 80 and not net 10.0.0.0/8'
+    #[arg(short, long, value_name = "FILTER")]
+    filter: Option<String>,
+    /// Stop after so many packets
+    #[arg(short, long, value_name = "N")]
+    count: Option<u64>,
+    /// The bytes of each packet in hexadecimal, from the network layer on; twice, from the link layer on
+    #[arg(short = 'x', action = clap::ArgAction::Count)]
+    hex: u8,
+    /// The same beside their characters; twice, from the link layer on
+    #[arg(short = 'X', action = clap::ArgAction::Count, conflicts_with = "hex")]
+    text: u8,
+    /// Sequence numbers as they are
+    #[arg(short = 'S', long)]
+    absolute: bool,
+    /// As tcpdump: -t prints no times, -tt seconds since 1970, -tttt dates
+    #[arg(short = 't', action = clap::ArgAction::Count)]
+    time: u8,
+    /// Addresses and ports as numbers, which they are anyway
+    #[arg(short, action = clap::ArgAction::Count, hide = true)]
+    numbers: u8,
+    /// Print the hierarchy of protocols and the hosts and pairs of hosts with most bytes instead
+    #[arg(long, conflicts_with_all = ["hex", "text", "absolute", "time"])]
+    summary: bool,
+    /// Hosts and pairs of hosts that --summary prints
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "summary")]
+    top: usize,
+}
+
+impl Args {
+    fn input(&self) -> (Vec<PathBuf>, Option<String>) {
+        if self.read.is_empty() {
+            return (self.files.iter().map(PathBuf::from).collect(), self.filter.clone());
+        }
+        let words = self.files.join(OsStr::new(" "));
+        (self.read.clone(), Some(words.to_string_lossy().into_owned()).filter(|w| !w.is_empty()))
+    }
+
+    fn printer(&self) -> Printer {
+        Printer::new(line::Options {
+            absolute: self.absolute,
+            times: match self.time {
+                0 => line::Times::Clock,
+                1 => line::Times::None,
+                2 => line::Times::Epoch,
+                _ => line::Times::Date,
+            },
+            bytes: match (self.hex, self.text) {
+                (0, 0) => None,
+                (hex, text) => {
+                    Some(line::Bytes { characters: text > 0, from_link: hex.max(text) > 1 })
+                }
+            },
+        })
+    }
+}
+
+/// What becomes of packets.
+enum Work {
+    Lines(Box<Printer>, BufWriter<io::StdoutLock<'static>>),
+    Summary(Box<Summary>),
+}
+
+impl Work {
+    fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
+        match self {
+            Self::Lines(printer, out) => out.write_all(printer.packet(packet)),
+            Self::Summary(summary) => {
+                summary.packet(packet);
+                Ok(())
+            }
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let terminal = Terminal::new(false);
+    let (files, filter) = args.input();
+    let parse = |text: &str| Filter::with(text, Default::default(), Arc::new(System::new()));
+    let filter = match filter.as_deref().map(parse).transpose() {
+        Ok(filter) => filter,
+        Err(error) => {
+            terminal.error(&format_args!("filter: {error}"));
+            return Ok(Outcome::NoCapture);
+        }
+    };
+    let stop = Stop::on_signals().context("signals")?;
+    let mut stream = match stdin::stream(&files, gannet_capture::Options::default(), &stop) {
+        Ok(stream) => stream,
+        Err(error) => {
+            terminal.error(&error);
+            return Ok(Outcome::of(&error, false));
+        }
+    };
+    for error in stream.skipped() {
+        terminal.warning(&format_args!("skipped {error}"));
+    }
+    let live = Live::of(&files).is_some();
+    let mut work = match args.summary {
+        true => Work::Summary(Box::default()),
+        false => {
+            let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            Work::Lines(Box::new(args.printer()), out)
+        }
+    };
+    let mut left = args.count.unwrap_or(u64::MAX);
+    let mut outcome = Outcome::Done;
+    while left > 0 && stop.asked().is_none() {
+        match stream.next_batch() {
+            Ok(Some(batch)) => {
+                for packet in batch.iter() {
+                    let matches = |f: &Filter| {
+                        f.is_empty() || f.matches(packet.link_type.0, packet.data, packet.wire_len)
+                    };
+                    if left > 0 && filter.as_ref().is_none_or(matches) {
+                        work.packet(&packet).context("standard output")?;
+                        left -= 1;
+                    }
+                }
+                if live && let Work::Lines(_, out) = &mut work {
+                    out.flush().context("standard output")?;
+                }
+            }
+            Ok(None) => break,
+            // Standard input that ends because of a signal looks cut.
+            Err(_) if stop.asked().is_some() => {}
+            Err(error) => {
+                terminal.error(&error);
+                outcome = outcome.max(Outcome::of(&error, true));
+            }
+        }
+    }
+    match work {
+        Work::Lines(_, mut out) => out.flush().context("standard output")?,
+        Work::Summary(summary) => {
+            outcome = outcome.max(out::write(summary.render(args.top).as_bytes())?);
+        }
+    }
+    Ok(stop.asked().unwrap_or(outcome))
+}

@@ -1,0 +1,207 @@
+//! What packets are together: protocols by layer, hosts and pairs of hosts.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::hash::Hash;
+
+use foldhash::fast::RandomState;
+use gannet_base::Addr;
+use gannet_capture::Packet;
+use gannet_wire::Network;
+use gannet_wire::protocol;
+use indicatif::HumanCount;
+
+use super::line::name_of;
+
+/// Hosts, and pairs of hosts, that are counted by themselves; what comes on top is summed up.
+const MOST: usize = 1 << 20;
+/// Protocols below one that are printed by themselves.
+const SHOWN: usize = 12;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, bytes: u64) {
+        self.packets += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// A protocol and those in it.
+#[derive(Debug, Default)]
+struct Layer {
+    sum: Sum,
+    inside: BTreeMap<String, Layer>,
+}
+
+/// Sums of a kind of things.
+#[derive(Debug)]
+struct Tally<K> {
+    sums: HashMap<K, Sum, RandomState>,
+    others: Sum,
+}
+
+impl<K: Hash + Eq + Copy + Ord> Tally<K> {
+    fn add(&mut self, key: K, bytes: u64) {
+        let is_full = self.sums.len() >= MOST && !self.sums.contains_key(&key);
+        if is_full { self.others.add(bytes) } else { self.sums.entry(key).or_default().add(bytes) }
+    }
+
+    /// Those with most bytes.
+    fn top(&self, count: usize) -> Vec<(K, Sum)> {
+        let mut all: Vec<_> = self.sums.iter().map(|(key, sum)| (*key, *sum)).collect();
+        all.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.bytes), *key));
+        all.truncate(count);
+        all
+    }
+}
+
+impl<K> Default for Tally<K> {
+    fn default() -> Self {
+        Self { sums: HashMap::default(), others: Sum::default() }
+    }
+}
+
+/// Adds packets up.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    all: Layer,
+    hosts: Tally<Addr>,
+    pairs: Tally<(Addr, Addr)>,
+}
+
+impl Summary {
+    pub(super) fn packet(&mut self, packet: &Packet<'_>) {
+        let bytes = u64::from(packet.wire_len);
+        let mut layers = vec![packet.link_type.to_string()];
+        let mut hosts = None;
+        match gannet_wire::link_with(
+            packet.link_type.0,
+            packet.data,
+            packet.wire_len,
+            0,
+            &mut |_| {},
+        ) {
+            Ok(frame) => {
+                if frame.vlan.is_some() {
+                    layers.push("VLAN".into());
+                }
+                match frame.network {
+                    Network::Ip(data) => hosts = ip(data, frame.wire_len, &mut layers, 0),
+                    Network::Arp(_) => layers.push("ARP".into()),
+                    Network::Other { ethertype, .. } => {
+                        layers.push(format!("type {ethertype:#06x}"));
+                    }
+                    Network::Aggregate(_) => layers.push("aggregate".into()),
+                    Network::Nothing => {}
+                }
+            }
+            Err(_) => layers.push("cut short or malformed".into()),
+        }
+        let mut layer = &mut self.all;
+        layer.sum.add(bytes);
+        for name in layers {
+            layer = layer.inside.entry(name).or_default();
+            layer.sum.add(bytes);
+        }
+        if let Some((src, dst)) = hosts {
+            self.hosts.add(src, bytes);
+            if src != dst {
+                self.hosts.add(dst, bytes);
+            }
+            self.pairs.add((src.min(dst), src.max(dst)), bytes);
+        }
+    }
+
+    /// The tables.
+    pub(super) fn render(&self, top: usize) -> String {
+        let mut out = format!("{:<44}{:>12}{:>16}{:>8}\n", "protocol", "packets", "bytes", "share");
+        let all = self.all.sum;
+        let mut line = |name: &str, sum: Sum| {
+            let share = 100.0 * sum.bytes as f64 / all.bytes.max(1) as f64;
+            let (packets, bytes) =
+                (HumanCount(sum.packets).to_string(), HumanCount(sum.bytes).to_string());
+            // Writing to a string does not fail.
+            writeln!(out, "{name:<44}{packets:>12}{bytes:>16}{share:>6.1} %").unwrap_or_default();
+        };
+        line("all", all);
+        layers(&self.all, 1, &mut line);
+        let title = |out: &mut String, of: &str| {
+            writeln!(out, "\n{of:<44}{:>12}{:>16}{:>8}", "packets", "bytes", "share")
+                .unwrap_or_default();
+        };
+        let hosts = self.hosts.top(top).into_iter().map(|(a, sum)| (a.to_string(), sum));
+        let pairs =
+            self.pairs.top(top).into_iter().map(|((a, b), sum)| (format!("{a} - {b}"), sum));
+        for (name, rows, others) in [
+            ("host", hosts.collect::<Vec<_>>(), self.hosts.others),
+            ("hosts", pairs.collect(), self.pairs.others),
+        ] {
+            title(&mut out, name);
+            let mut line = |name: &str, sum: Sum| {
+                let share = 100.0 * sum.bytes as f64 / all.bytes.max(1) as f64;
+                let (packets, bytes) =
+                    (HumanCount(sum.packets).to_string(), HumanCount(sum.bytes).to_string());
+                writeln!(out, "{name:<44}{packets:>12}{bytes:>16}{share:>6.1} %")
+                    .unwrap_or_default();
+            };
+            rows.iter().for_each(|(name, sum)| line(name, *sum));
+            if others.packets > 0 {
+                line("(hosts beyond the first million)", others);
+            }
+        }
+        out
+    }
+}
+
+/// Prints the layers within one, those with most bytes first.
+fn layers(of: &Layer, depth: usize, line: &mut impl FnMut(&str, Sum)) {
+    let mut all: Vec<_> = of.inside.iter().collect();
+    all.sort_by_key(|(name, layer)| (std::cmp::Reverse(layer.sum.bytes), *name));
+    let (shown, others) = all.split_at(all.len().min(SHOWN));
+    for (name, layer) in shown {
+        line(&format!("{:width$}{name}", "", width = 2 * depth), layer.sum);
+        layers(layer, depth + 1, line);
+    }
+    let mut sum = Sum::default();
+    for (_, layer) in others {
+        sum.packets += layer.sum.packets;
+        sum.bytes += layer.sum.bytes;
+    }
+    if sum.packets > 0 {
+        let name = format!("{:width$}{} others", "", others.len(), width = 2 * depth);
+        line(&name, sum);
+    }
+}
+
+/// Adds the layers of a datagram. Returns its hosts, those of the outermost one in tunnels.
+fn ip(data: &[u8], wire_len: u32, layers: &mut Vec<String>, tunnels: u8) -> Option<(Addr, Addr)> {
+    let Ok(ip) = gannet_wire::ip(data, wire_len, false) else {
+        layers.push("IP, cut short or malformed".into());
+        return None;
+    };
+    layers.push(if ip.version == 6 { "IPv6".into() } else { "IPv4".into() });
+    layers.push(name_of(&ip));
+    let is_first = ip.fragment.is_none_or(|f| f.offset == 0);
+    let ports = match ip.protocol {
+        _ if !is_first => {
+            layers.push("fragment".into());
+            None
+        }
+        protocol::TCP => gannet_wire::tcp(&ip).ok().map(|t| (t.src_port, t.dst_port)),
+        protocol::UDP => gannet_wire::udp(&ip).ok().map(|u| (u.src_port, u.dst_port)),
+        protocol::IPV4 | protocol::IPV6 if tunnels < gannet_wire::MAX_TUNNEL_DEPTH => {
+            self::ip(ip.payload, ip.payload_len, layers, tunnels + 1);
+            None
+        }
+        _ => None,
+    };
+    // Servers nearly always have the lower one.
+    layers.extend(ports.map(|(a, b)| format!("port {}", a.min(b))));
+    Some((ip.src, ip.dst))
+}

@@ -1,0 +1,284 @@
+//! Tables, vectors and any values.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use super::{Table, arg};
+use crate::evaluate::Stop;
+use crate::types::Tag;
+use crate::value::equal::compare;
+use crate::value::{FuncValue, Value, Vector};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub const TABLE: Table = &[
+    ("sort", sort),
+    ("order", order),
+    ("clear_table", |vm, a| {
+        vm.delete_all(arg(a, 0))?;
+        Ok(Value::Unset)
+    }),
+    ("table_keys", |vm, a| {
+        let Some(table) = arg(a, 0).table() else {
+            return Err(vm.builtin_exception("table_keys() requires a table argument"));
+        };
+        let keys = table.keys();
+        if table.is_single() {
+            let index = vm.p.types.table(table.ty()).and_then(|t| t.index.first().copied());
+            let ty = match index {
+                Some(element) => vm.vector_of(element),
+                None => vm.result_type(),
+            };
+            return Ok(Value::Vector(Vector::new(ty, keys)));
+        }
+        Ok(Value::Vector(Vector::new(vm.result_type(), keys)))
+    }),
+    ("table_values", |vm, a| {
+        let values = arg(a, 0)
+            .table()
+            .map(|table| table.entries().into_iter().map(|(_, value)| value).collect())
+            .unwrap_or_default();
+        Ok(Value::Vector(Vector::new(vm.result_type(), values)))
+    }),
+    ("resize", |_, a| {
+        let Some(vector) = arg(a, 0).vector() else { return Ok(Value::Count(0)) };
+        let old = vector.len();
+        let new = usize::try_from(arg(a, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
+        vector.items_mut().resize(new, Value::Unset);
+        Ok(Value::Count(old as u64))
+    }),
+    ("any_set", |_, a| {
+        Ok(Value::Bool(
+            arg(a, 0).vector().is_some_and(|vector| vector.items().iter().any(Value::truth)),
+        ))
+    }),
+    ("all_set", |_, a| {
+        Ok(Value::Bool(
+            arg(a, 0).vector().is_some_and(|vector| vector.items().iter().all(Value::truth)),
+        ))
+    }),
+    ("same_object", |_, a| Ok(Value::Bool(arg(a, 0).same_object(arg(a, 1))))),
+    ("val_footprint", |_, a| Ok(Value::Count(footprint(arg(a, 0), 0)))),
+    ("matching_subnets", |vm, a| {
+        let items = arg(a, 1)
+            .table()
+            .map(|table| {
+                let mut places = table.places_containing(arg(a, 0));
+                places.reverse();
+                places.into_iter().map(|place| table.key_at(place)).collect()
+            })
+            .unwrap_or_default();
+        Ok(Value::Vector(Vector::new(vm.result_type(), items)))
+    }),
+    ("filter_subnet_table", |vm, a| {
+        let Some(table) = arg(a, 1).table() else { return Ok(Value::Unset) };
+        let ty = table.ty();
+        let filtered = vm.new_table(ty, None);
+        if let Value::Table(filtered) = &filtered {
+            for place in table.places_containing(arg(a, 0)) {
+                filtered.insert(table.key_at(place), table.value_at(place), vm.m.now);
+            }
+        }
+        Ok(filtered)
+    }),
+    ("check_subnet", |_, a| {
+        Ok(Value::Bool(
+            arg(a, 1)
+                .table()
+                .is_some_and(|table| table.find(std::slice::from_ref(arg(a, 0))).is_some()),
+        ))
+    }),
+];
+
+fn footprint(value: &Value, depth: usize) -> u64 {
+    if depth > 200 {
+        return 1;
+    }
+    match value {
+        Value::Record(record) => {
+            let fields = record.fields();
+            fields.len() as u64
+                + fields
+                    .iter()
+                    .filter(|field| field.is_set())
+                    .map(|field| footprint(field, depth + 1))
+                    .sum::<u64>()
+        }
+        Value::Vector(vector) => {
+            let items = vector.items();
+            items.len() as u64
+                + items
+                    .iter()
+                    .filter(|item| item.is_set())
+                    .map(|item| footprint(item, depth + 1))
+                    .sum::<u64>()
+        }
+        Value::List(list) => {
+            list.items.len() as u64
+                + list.items.iter().map(|item| footprint(item, depth + 1)).sum::<u64>()
+        }
+        Value::Table(table) => {
+            table.len() as u64
+                + table
+                    .entries()
+                    .iter()
+                    .map(|(key, value)| {
+                        let value =
+                            if value.is_set() { footprint(value, depth + 1) } else { 0 };
+                        let key = match key {
+                            Value::List(list) => {
+                                list.items.len() as u64
+                                    + list
+                                        .items
+                                        .iter()
+                                        .map(|item| footprint(item, depth + 1))
+                                        .sum::<u64>()
+                            }
+                            one => 1 + footprint(one, depth + 1),
+                        };
+                        key + value
+                    })
+                    .sum::<u64>()
+        }
+        _ => 1,
+    }
+}
+
+/// How two elements are put in order.
+enum By {
+    Values,
+    Function(Rc<FuncValue>),
+}
+
+fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>, By)>> {
+    let Some(vector) = arg(args, 0).vector().cloned() else {
+        vm.builtin_error(format!("{name}() requires vector"));
+        return Ok(None);
+    };
+    let by = match arg(args, 1) {
+        Value::Func(func) => {
+            let result = vm.p.types.func(func.ty).map(|func| func.result);
+            if vm.p.types.params(func.ty).len() != 2
+                || result.is_none_or(|ty| vm.p.types.tag(ty) != Tag::Int)
+            {
+                vm.builtin_error(format!("invalid comparison function in {name}()"));
+            }
+            By::Function(Rc::clone(func))
+        }
+        _ => {
+            let element = vm.p.types.element(vector.ty());
+            let sorts = element.is_none_or(|ty| {
+                matches!(
+                    vm.p.types.tag(ty),
+                    Tag::Int
+                        | Tag::Count
+                        | Tag::Double
+                        | Tag::Time
+                        | Tag::Interval
+                        | Tag::Enum
+                        | Tag::Port
+                        | Tag::Bool
+                        | Tag::Any
+                        | Tag::Void
+                )
+            });
+            if !sorts {
+                vm.builtin_error(format!("comparison function required for {name}() with non-integral types"));
+                return Ok(None);
+            }
+            By::Values
+        }
+    };
+    Ok(Some((vector, by)))
+}
+
+/// Sorts by a function that may fail: insertion into runs, then merges, so that a bad order cannot confuse anything.
+fn sorted(vm: &mut Vm<'_>, items: Vec<(usize, Value)>, by: &By) -> Result<Vec<(usize, Value)>> {
+    if items.len() <= 1 {
+        return Ok(items);
+    }
+    let mut runs: Vec<Vec<(usize, Value)>> = items.into_iter().map(|item| vec![item]).collect();
+    while runs.len() > 1 {
+        let mut merged = Vec::with_capacity(runs.len().div_ceil(2));
+        let mut rest = runs.into_iter();
+        while let Some(left) = rest.next() {
+            match rest.next() {
+                Some(right) => merged.push(merge(vm, left, right, by)?),
+                None => merged.push(left),
+            }
+        }
+        runs = merged;
+    }
+    Ok(runs.pop().unwrap_or_default())
+}
+
+fn merge(
+    vm: &mut Vm<'_>,
+    left: Vec<(usize, Value)>,
+    right: Vec<(usize, Value)>,
+    by: &By,
+) -> Result<Vec<(usize, Value)>> {
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let mut left = left.into_iter().peekable();
+    let mut right = right.into_iter().peekable();
+    while let (Some((_, a)), Some((_, b))) = (left.peek(), right.peek()) {
+        // The right one goes first only where it is less.
+        if comes_before(vm, b, a, by)? {
+            merged.extend(right.next());
+        } else {
+            merged.extend(left.next());
+        }
+    }
+    merged.extend(left);
+    merged.extend(right);
+    Ok(merged)
+}
+
+fn comes_before(vm: &mut Vm<'_>, a: &Value, b: &Value, by: &By) -> Result<bool> {
+    if !a.is_set() || !b.is_set() {
+        // Holes go to the end.
+        return Ok(a.is_set() && !b.is_set());
+    }
+    match by {
+        By::Values => Ok(compare(a, b) == Some(Ordering::Less)),
+        By::Function(func) => {
+            let result = vm.call(func, &[a.clone(), b.clone()])?;
+            if !result.is_set() {
+                return Err(vm.builtin_exception("comparison function did not return a value"));
+            }
+            Ok(result.int() < 0)
+        }
+    }
+}
+
+fn sort(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let Some((vector, by)) = by(vm, args, "sort")? else { return Ok(arg(args, 0).clone()) };
+    let items: Vec<(usize, Value)> = vector.items().iter().cloned().enumerate().collect();
+    let items = match by {
+        // Without a function elements are compared at once.
+        By::Values => {
+            let mut items = items;
+            items.sort_by(|(_, a), (_, b)| match (a.is_set(), b.is_set()) {
+                (true, true) => compare(a, b).unwrap_or(Ordering::Equal),
+                (a, b) => b.cmp(&a),
+            });
+            items
+        }
+        By::Function(_) => sorted(vm, items, &by)?,
+    };
+    *vector.items_mut() = items.into_iter().map(|(_, value)| value).collect();
+    Ok(arg(args, 0).clone())
+}
+
+fn order(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let ty = vm.result_type();
+    let Some((vector, by)) = by(vm, args, "order")? else {
+        return Ok(Value::Vector(Vector::new(ty, Vec::new())));
+    };
+    let items: Vec<(usize, Value)> = vector.items().iter().cloned().enumerate().collect();
+    let items = sorted(vm, items, &by)?;
+    let places = items.into_iter().map(|(place, _)| Value::Count(place as u64)).collect();
+    Ok(Value::Vector(Vector::new(ty, places)))
+}

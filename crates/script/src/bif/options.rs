@@ -1,0 +1,222 @@
+//! Options, and messages of scripts.
+
+use std::rc::Rc;
+
+use super::{Table, arg};
+use crate::describe;
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::ids::{GlobalId, TypeId};
+use crate::symbols::GlobalKind;
+use crate::types::{Flavor, Tag};
+use crate::value::{FuncValue, Value, Vector};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub const TABLE: Table = &[
+    ("Option::set", set),
+    ("Option::set_change_handler", set_change_handler),
+    ("Option::any_set_to_any_vec", |vm, a| {
+        let keys = arg(a, 0).table().map(|table| table.keys()).unwrap_or_default();
+        Ok(Value::Vector(Vector::new(vm.result_type(), keys)))
+    }),
+    ("Reporter::info", |vm, a| message(vm, a, Severity::Info)),
+    ("Reporter::warning", |vm, a| message(vm, a, Severity::Warning)),
+    ("Reporter::error", |vm, a| message(vm, a, Severity::Error)),
+    ("Reporter::fatal", |vm, a| {
+        message(vm, a, Severity::Fatal)?;
+        Err(Stop::Fatal)
+    }),
+    ("Reporter::fatal_error_with_core", |vm, a| {
+        message(vm, a, Severity::Fatal)?;
+        Err(Stop::Fatal)
+    }),
+    ("Reporter::net_weird", |vm, a| {
+        let args = [0, 1, 2].map(|index| arg(a, index).clone());
+        vm.queue_named("net_weird", args.to_vec());
+        Ok(Value::Bool(true))
+    }),
+    ("Reporter::flow_weird", |vm, a| {
+        let args = [0, 1, 2, 3, 4].map(|index| arg(a, index).clone());
+        vm.queue_named("flow_weird", args.to_vec());
+        Ok(Value::Bool(true))
+    }),
+    ("Reporter::conn_weird", |vm, a| {
+        let args = [0, 1, 2, 3].map(|index| arg(a, index).clone());
+        vm.queue_named("conn_weird", args.to_vec());
+        Ok(Value::Bool(true))
+    }),
+    ("Reporter::file_weird", |vm, a| {
+        let args = [0, 1, 2, 3].map(|index| arg(a, index).clone());
+        vm.queue_named("file_weird", args.to_vec());
+        Ok(Value::Bool(true))
+    }),
+    ("Reporter::get_weird_sampling_whitelist", |vm, _| {
+        Ok(vm.global_named("Weird::sampling_whitelist"))
+    }),
+    ("Reporter::get_weird_sampling_global_list", |vm, _| {
+        Ok(vm.global_named("Weird::sampling_global_list"))
+    }),
+    ("Reporter::get_weird_sampling_rate", |vm, _| Ok(vm.global_named("Weird::sampling_rate"))),
+    ("Reporter::get_weird_sampling_threshold", |vm, _| {
+        Ok(vm.global_named("Weird::sampling_threshold"))
+    }),
+    ("Reporter::get_weird_sampling_duration", |vm, _| {
+        Ok(vm.global_named("Weird::sampling_duration"))
+    }),
+    ("Reporter::set_weird_sampling_whitelist", |_, _| Ok(Value::Bool(true))),
+    ("Reporter::set_weird_sampling_global_list", |_, _| Ok(Value::Bool(true))),
+    ("Reporter::set_weird_sampling_rate", |_, _| Ok(Value::Bool(true))),
+    ("Reporter::set_weird_sampling_threshold", |_, _| Ok(Value::Bool(true))),
+    ("Reporter::set_weird_sampling_duration", |_, _| Ok(Value::Bool(true))),
+];
+
+/// A function that is called when an option changes.
+pub struct Handler {
+    option: GlobalId,
+    priority: i64,
+    func: Rc<FuncValue>,
+}
+
+fn message(vm: &mut Vm<'_>, args: &[Value], severity: Severity) -> Result<Value> {
+    let site = vm.call_site();
+    let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+    vm.emit(severity, span, arg(args, 0).str_bytes().to_vec());
+    Ok(Value::Bool(true))
+}
+
+fn find(vm: &mut Vm<'_>, name: &str) -> Option<GlobalId> {
+    let Some(global) = vm.find_global(name) else {
+        vm.builtin_error(format!("Could not find ID named '{name}'"));
+        return None;
+    };
+    if vm.p.globals[global].kind != GlobalKind::Option {
+        vm.builtin_error(format!("ID '{name}' is not an option"));
+        return None;
+    }
+    Some(global)
+}
+
+fn tag_text(vm: &Vm<'_>, ty: TypeId) -> String {
+    describe::tag_name(vm.p.types.get(ty)).to_owned()
+}
+
+fn set(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let name = arg(args, 0).text();
+    let Some(global) = find(vm, &name) else { return Ok(Value::Bool(false)) };
+    let ty = vm.p.globals[global].ty;
+    let mut value = arg(args, 1).clone();
+    let own = value.ty();
+    let empty_container = match &value {
+        Value::Table(table) => {
+            table.is_empty()
+                && vm.p.types.table(own).is_some_and(|table| table.index.is_empty())
+        }
+        Value::Vector(vector) => vector.is_empty(),
+        _ => false,
+    };
+    if empty_container && vm.p.types.tag(own) == vm.p.types.tag(ty) {
+        value = vm.convert(&value, ty)?;
+    } else if !vm.is_type(&value, ty) {
+        if vm.p.types.tag(own) == Tag::Record && vm.p.record_promotable(ty, own) {
+            value = vm.convert(&value, ty)?;
+        } else {
+            let (got, need) = (tag_text(vm, own), tag_text(vm, ty));
+            vm.builtin_error(format!(
+                "Incompatible type for set of ID '{name}': got '{got}', need '{need}'"
+            ));
+            return Ok(Value::Bool(false));
+        }
+    }
+    let handlers: Vec<Rc<FuncValue>> = vm
+        .m
+        .state
+        .handlers
+        .iter()
+        .filter(|handler| handler.option == global)
+        .map(|handler| Rc::clone(&handler.func))
+        .collect();
+    for func in handlers {
+        let mut call = vec![arg(args, 0).clone(), value.clone()];
+        if vm.p.types.params(func.ty).len() == 3 {
+            call.push(arg(args, 2).clone());
+        }
+        match vm.call(&func, &call) {
+            Ok(new) if new.is_set() => value = new,
+            Ok(_) | Err(Stop::Error) => return Ok(Value::Bool(false)),
+            Err(stop) => return Err(stop),
+        }
+    }
+    vm.set_global(global, value);
+    Ok(Value::Bool(true))
+}
+
+fn set_change_handler(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let name = arg(args, 0).text();
+    let Some(global) = find(vm, &name) else { return Ok(Value::Bool(false)) };
+    let own = vm.p.globals[global].ty;
+    let complaint = match arg(args, 1) {
+        Value::Func(func) => {
+            let flavor = vm.p.types.func(func.ty).map(|func| func.flavor);
+            let result = vm.p.types.func(func.ty).map_or(TypeId::VOID, |func| func.result);
+            let params: Vec<TypeId> =
+                vm.p.types.params(func.ty).iter().map(|param| param.ty).collect();
+            if flavor != Some(Flavor::Function) {
+                Some("Option::on_change needs function argument; not hook or event".to_owned())
+            } else if !(2..=3).contains(&params.len()) {
+                Some(format!(
+                    "Wrong number of arguments for passed function in Option::on_change for ID '{name}'; expected 2 or 3, got {}",
+                    params.len()
+                ))
+            } else if params.first() != Some(&TypeId::STRING) {
+                Some(format!(
+                    "First argument of passed function has to be string in Option::on_change for ID '{name}'; got '{}'",
+                    tag_text(vm, params.first().copied().unwrap_or(TypeId::VOID))
+                ))
+            } else if params.get(1).is_none_or(|ty| !vm.p.same_type(*ty, own)) {
+                Some(format!(
+                    "Second argument of passed function has to be {} in Option::on_change for ID '{name}'; got '{}'",
+                    tag_text(vm, own),
+                    tag_text(vm, params.get(1).copied().unwrap_or(TypeId::VOID))
+                ))
+            } else if params.get(2).is_some_and(|ty| *ty != TypeId::STRING) {
+                Some(format!(
+                    "Third argument of passed function has to be string in Option::on_change for ID '{name}'; got '{}'",
+                    tag_text(vm, params.get(2).copied().unwrap_or(TypeId::VOID))
+                ))
+            } else if !vm.p.same_type(result, own) {
+                Some(format!(
+                    "Passed function needs to return type '{}' for ID '{name}'; got '{}'",
+                    tag_text(vm, own),
+                    tag_text(vm, result)
+                ))
+            } else {
+                let handler = Handler {
+                    option: global,
+                    priority: arg(args, 2).int(),
+                    func: Rc::clone(func),
+                };
+                let at = vm
+                    .m
+                    .state
+                    .handlers
+                    .partition_point(|other| other.priority >= handler.priority);
+                vm.m.state.handlers.insert(at, handler);
+                None
+            }
+        }
+        other => Some(format!(
+            "Option::on_change needs function argument; got '{}' for ID '{name}'",
+            tag_text(vm, other.ty())
+        )),
+    };
+    match complaint {
+        Some(text) => {
+            vm.builtin_error(text);
+            Ok(Value::Bool(false))
+        }
+        None => Ok(Value::Bool(true)),
+    }
+}

@@ -1,0 +1,241 @@
+//! What needs packets, connections, files or a cluster, as a run without these answers it.
+
+use super::strings::bytes;
+use super::{Table, arg};
+use crate::evaluate::Stop;
+use crate::value::{Value, Vector};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+fn yes(_: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    Ok(Value::Bool(true))
+}
+
+fn no(_: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    Ok(Value::Bool(false))
+}
+
+fn nothing(_: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    Ok(Value::Unset)
+}
+
+fn zero(_: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    Ok(Value::Count(0))
+}
+
+/// A record with first values, an empty container, `""`: by the type of the result.
+fn empty(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let ty = vm.result_type();
+    vm.empty_value(ty, None)
+}
+
+/// A connection that does not exist.
+fn unknown_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
+    Ok(Value::Bool(false))
+}
+
+fn unknown_connection_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
+    Ok(Value::Count(0))
+}
+
+/// The functions of this file.
+pub const TABLE: Table = &[
+    // Packet analyzers are registered and found by who reads packets.
+    ("PacketAnalyzer::register_packet_analyzer", yes),
+    ("PacketAnalyzer::try_register_packet_analyzer_by_name", yes),
+    ("PacketAnalyzer::register_protocol_detection", yes),
+    ("PacketAnalyzer::__set_ignore_checksums_nets", yes),
+    ("PacketAnalyzer::__disable_analyzer", yes),
+    ("PacketAnalyzer::__enable_analyzer", yes),
+    ("PacketAnalyzer::GTPV1::remove_gtpv1_connection", no),
+    ("PacketAnalyzer::TEREDO::remove_teredo_connection", no),
+    ("Analyzer::__enable_analyzer", yes),
+    ("Analyzer::__disable_analyzer", yes),
+    ("Analyzer::__disable_all_analyzers", nothing),
+    ("Analyzer::__register_for_port", yes),
+    ("Analyzer::__schedule_analyzer", yes),
+    ("Analyzer::__name", |vm, a| Ok(Value::string(analyzer_name(vm, arg(a, 0))))),
+    ("Files::__analyzer_name", |vm, a| Ok(Value::string(analyzer_name(vm, arg(a, 0))))),
+    ("Analyzer::__tag", |vm, a| Ok(tag(vm, &arg(a, 0).text()))),
+    ("Analyzer::__has_tag", |vm, a| {
+        let found = known_tag(vm, &arg(a, 0).text());
+        Ok(Value::Bool(found.is_set()))
+    }),
+    ("is_protocol_analyzer", |vm, a| Ok(Value::Bool(kind(vm, arg(a, 0)) == "Analyzer"))),
+    ("is_packet_analyzer", |vm, a| Ok(Value::Bool(kind(vm, arg(a, 0)) == "PacketAnalyzer"))),
+    ("is_file_analyzer", |vm, a| Ok(Value::Bool(kind(vm, arg(a, 0)) == "Files"))),
+    // Files that are analyzed.
+    ("Files::__set_timeout_interval", no),
+    ("Files::__enable_reassembly", no),
+    ("Files::__disable_reassembly", no),
+    ("Files::__set_reassembly_buffer", no),
+    ("Files::__enable_analyzer", yes),
+    ("Files::__disable_analyzer", yes),
+    ("Files::__analyzer_enabled", yes),
+    ("Files::__add_analyzer", no),
+    ("Files::__remove_analyzer", no),
+    ("Files::__stop", no),
+    ("Files::__file_exists", no),
+    ("Files::__lookup_file", |vm, a| {
+        let id = String::from_utf8_lossy(bytes(a, 0)).into_owned();
+        Err(vm.builtin_exception(format!("file ID {id} not a known file")))
+    }),
+    ("FileExtract::__set_limit", no),
+    ("set_file_handle", nothing),
+    // Connections.
+    ("connection_exists", no),
+    ("lookup_connection", |vm, a| {
+        vm.builtin_error_with("connection ID not a known connection", arg(a, 0));
+        let ty = vm.result_type();
+        vm.empty_value(ty, None)
+    }),
+    ("lookup_connection_analyzer_id", zero),
+    ("disable_analyzer", unknown_connection),
+    ("skip_further_processing", unknown_connection),
+    ("set_record_packets", unknown_connection),
+    ("set_contents_file", unknown_connection),
+    ("set_inactivity_timeout", |_, _| Ok(Value::Interval(0.0))),
+    ("set_current_conn_bytes_threshold", unknown_connection),
+    ("set_current_conn_packets_threshold", unknown_connection),
+    ("set_current_conn_duration_threshold", unknown_connection),
+    ("get_current_conn_bytes_threshold", unknown_connection_count),
+    ("get_current_conn_packets_threshold", unknown_connection_count),
+    ("get_current_conn_duration_threshold", |_, _| Ok(Value::Interval(0.0))),
+    ("get_orig_seq", unknown_connection_count),
+    ("get_resp_seq", unknown_connection_count),
+    ("get_conn_transport_proto", |vm, _| Ok(vm.enum_named("unknown_transport"))),
+    ("current_analyzer", zero),
+    ("get_current_packet_ts", |_, _| Ok(Value::Time(0.0))),
+    ("dump_current_packet", no),
+    ("dump_packet", no),
+    ("skip_smtp_data", nothing),
+    ("skip_http_entity_data", nothing),
+    ("set_ssl_established", no),
+    ("set_secret", no),
+    ("set_keys", no),
+    ("install_src_addr_filter", yes),
+    ("install_src_net_filter", yes),
+    ("install_dst_addr_filter", yes),
+    ("install_dst_net_filter", yes),
+    ("uninstall_src_addr_filter", yes),
+    ("uninstall_src_net_filter", yes),
+    ("uninstall_dst_addr_filter", yes),
+    ("uninstall_dst_net_filter", yes),
+    ("match_signatures", no),
+    ("TCP::raw_options", empty),
+    ("WebSocket::__configure_analyzer", no),
+    ("load_CPP", nothing),
+    // Filters of captures.
+    ("Pcap::precompile_pcap_filter", yes),
+    ("Pcap::install_pcap_filter", yes),
+    ("Pcap::error", |_, _| Ok(Value::string("no error"))),
+    ("Pcap::findalldevs", empty),
+    ("Pcap::get_filter_state", |vm, _| Ok(vm.enum_named("Pcap::uninitialized"))),
+    ("Pcap::get_filter_state_string", |_, _| Ok(Value::string("uninitialized"))),
+    // Statistics.
+    ("get_net_stats", empty),
+    ("get_conn_stats", empty),
+    ("get_dns_stats", empty),
+    ("get_event_stats", empty),
+    ("get_event_handler_stats", empty),
+    ("get_file_analysis_stats", empty),
+    ("get_gap_stats", empty),
+    ("get_matcher_stats", empty),
+    ("get_proc_stats", empty),
+    ("get_reassembler_stats", empty),
+    ("get_reporter_stats", empty),
+    ("get_thread_stats", empty),
+    ("get_timer_stats", empty),
+    ("get_broker_stats", empty),
+    ("get_plugin_components", empty),
+    // One process alone.
+    ("Supervisor::__is_supervised", no),
+    ("Supervisor::__is_supervisor", no),
+    ("Supervisor::__status", empty),
+    ("Supervisor::__node", empty),
+    ("Supervisor::__stem_pid", |_, _| Ok(Value::Int(-1))),
+    ("Supervisor::__destroy", no),
+    ("Supervisor::__restart", no),
+    ("Cluster::Backend::__init", yes),
+    ("Cluster::__init", yes),
+    ("Cluster::publish", yes),
+    ("Cluster::publish_rr", no),
+    ("Cluster::publish_hrw", no),
+    ("Cluster::__subscribe", yes),
+    ("Cluster::__unsubscribe", yes),
+    ("Cluster::__listen_websocket", no),
+    ("Broker::__set_metrics_export_interval", yes),
+    ("Broker::__set_metrics_export_topic", yes),
+    ("Broker::__set_metrics_import_topics", yes),
+    ("Broker::__set_metrics_export_endpoint_name", yes),
+    ("Broker::__set_metrics_export_prefixes", yes),
+    ("Broker::__subscribe", yes),
+    ("Broker::__unsubscribe", yes),
+    ("Broker::__forward", yes),
+    ("Broker::__peer", yes),
+    ("Broker::__peer_no_retry", yes),
+    ("Broker::__unpeer", yes),
+    ("Broker::__is_outbound_peering", no),
+    ("Broker::__peers", empty),
+    ("Broker::__node_id", |_, _| Ok(Value::string(""))),
+    ("Broker::__flush_logs", zero),
+    ("Broker::__publish_id", no),
+    ("Broker::__publish", yes),
+    ("Broker::publish", yes),
+    ("Broker::__listen", |_, _| Ok(Value::Port(crate::literal::Port {
+        number: 0,
+        protocol: crate::literal::Protocol::Tcp,
+    }))),
+    ("Telemetry::listen_prometheus", yes),
+    ("Spicy::__toggle_analyzer", no),
+    ("Spicy::__resource_usage", empty),
+    // Databases of places: none is open.
+    ("mmdb_open_location_db", no),
+    ("mmdb_open_asn_db", no),
+    ("lookup_location", empty),
+    ("lookup_autonomous_system", empty),
+    ("x509_set_certificate_cache", yes),
+    ("x509_set_certificate_cache_hit_callback", yes),
+    ("EventMetadata::current_all", empty),
+    ("EventMetadata::current", |vm, _| {
+        Ok(Value::Vector(Vector::new(vm.result_type(), Vec::new())))
+    }),
+    ("EventMetadata::register", yes),
+];
+
+/// The part of a tag's name in front of `::ANALYZER_`.
+fn kind(vm: &Vm<'_>, value: &Value) -> String {
+    let name = full_name(vm, value);
+    name.split_once("::").map_or(String::new(), |(kind, _)| kind.to_owned())
+}
+
+fn full_name(vm: &Vm<'_>, value: &Value) -> String {
+    match value {
+        Value::Enum(ty, number) => crate::value::describe::enum_name(vm.p, *ty, *number),
+        _ => String::new(),
+    }
+}
+
+fn analyzer_name(vm: &Vm<'_>, value: &Value) -> String {
+    let name = full_name(vm, value);
+    name.split_once("::ANALYZER_").map_or("<error>".to_owned(), |(_, name)| name.to_owned())
+}
+
+fn known_tag(vm: &Vm<'_>, name: &str) -> Value {
+    let name = name.to_uppercase();
+    for kind in ["Analyzer", "PacketAnalyzer", "Files"] {
+        let tag = vm.enum_named(&format!("{kind}::ANALYZER_{name}"));
+        if tag.is_set() {
+            return tag;
+        }
+    }
+    Value::Unset
+}
+
+fn tag(vm: &Vm<'_>, name: &str) -> Value {
+    let found = known_tag(vm, name);
+    if found.is_set() { found } else { vm.enum_named("AllAnalyzers::ANALYZER_ERROR") }
+}

@@ -1,0 +1,278 @@
+//! What scripts can learn of themselves: types, globals, fields, enums.
+
+use super::strings::bytes;
+use super::{Table, arg};
+use crate::describe;
+use crate::evaluate::Stop;
+use crate::ids::TypeId;
+use crate::symbols::GlobalKind;
+use crate::types::{AttrKind, Tag, Type, attr_expr, find_attr};
+use crate::value::{Record, Value, Vector};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub const TABLE: Table = &[
+    ("type_name", |vm, a| Ok(Value::string(type_name(vm, arg(a, 0))))),
+    ("type_aliases", type_aliases),
+    ("lookup_ID", lookup_id),
+    ("global_ids", global_ids),
+    ("global_options", global_options),
+    ("record_fields", record_fields),
+    ("enum_names", enum_names),
+    ("enum_to_int", |vm, a| match arg(a, 0) {
+        Value::Enum(_, value) => Ok(Value::Int(*value)),
+        _ => {
+            vm.builtin_error("enum_to_int: argument is not an enum");
+            Ok(Value::Int(-1))
+        }
+    }),
+    ("get_identifier_declaring_script", |vm, a| {
+        let name = arg(a, 0).text();
+        let path = vm.find_global(&name).and_then(|global| {
+            let span = vm.p.globals[global].span;
+            vm.p.sources.files.find(span.file).map(|file| short_path(&file.path))
+        });
+        Ok(Value::string(path.unwrap_or_default()))
+    }),
+    ("get_record_field_declaring_script", |vm, a| {
+        let name = arg(a, 0).text();
+        let path = name.split_once('$').and_then(|(record, field)| {
+            let ty = vm.type_named(record)?;
+            let field = vm.p.names.find(field)?;
+            let record = vm.p.types.record(ty)?;
+            let field = record.fields.iter().find(|known| known.name == field)?;
+            vm.p.sources.files.find(field.span.file).map(|file| short_path(&file.path))
+        });
+        Ok(Value::string(path.unwrap_or_default()))
+    }),
+    ("get_identifier_comments", |_, _| Ok(Value::string(""))),
+    ("get_package_readme", |_, _| Ok(Value::string(""))),
+    ("get_record_field_comments", |_, _| Ok(Value::string(""))),
+    ("get_script_comments", |_, _| Ok(Value::string(""))),
+    ("global_container_footprints", |vm, _| {
+        let ty = vm.result_type();
+        Ok(vm.new_table(ty, None))
+    }),
+];
+
+fn short_path(path: &str) -> String {
+    for folder in std::env::var("ZEEKPATH").unwrap_or_default().split(':') {
+        if !folder.is_empty()
+            && let Some(rest) = path.strip_prefix(folder)
+        {
+            return rest.trim_start_matches('/').to_owned();
+        }
+    }
+    path.strip_prefix("./").unwrap_or(path).to_owned()
+}
+
+fn type_name(vm: &Vm<'_>, value: &Value) -> String {
+    match value {
+        Value::Type(ty) => {
+            let style = describe::Style::LONG;
+            describe::type_in(vm.p, *ty, style)
+        }
+        other => describe::type_in(vm.p, other.ty(), describe::Style::LONG),
+    }
+}
+
+/// The type that an argument is or is of.
+fn type_of(vm: &Vm<'_>, value: &Value) -> Option<TypeId> {
+    match value {
+        Value::Type(ty) => Some(*ty),
+        Value::Short(_) | Value::Long(_) => vm.type_named(&value.text()),
+        other => Some(other.ty()),
+    }
+}
+
+fn type_aliases(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let result = vm.result_type();
+    let table = vm.new_table(result, None);
+    let ty = match arg(args, 0) {
+        Value::Short(_) | Value::Long(_) => vm.type_named(&arg(args, 0).text()),
+        Value::Type(ty) => Some(*ty),
+        other => Some(other.ty()),
+    };
+    if let (Some(ty), Value::Table(table)) = (ty, &table) {
+        let data = vm.p.types.data(ty);
+        for name in data.name.iter().chain(&data.aliases) {
+            table.insert(Value::string(vm.p.name(*name)), Value::Unset, 0.0);
+        }
+    }
+    Ok(table)
+}
+
+fn lookup_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let name = arg(args, 0).text();
+    let Some(global) = vm.find_global(&name) else {
+        return Ok(Value::string("<unknown id>"));
+    };
+    let value = value_of(vm, global);
+    Ok(if value.is_set() { value } else { Value::string("<no ID value>") })
+}
+
+/// The value of a global, functions and enum values among them.
+pub(super) fn value_of(vm: &Vm<'_>, global: crate::ids::GlobalId) -> Value {
+    let data = &vm.p.globals[global];
+    match data.kind {
+        GlobalKind::EnumValue(value) => Value::Enum(data.ty, value),
+        GlobalKind::Function(func) => Value::Func(crate::value::FuncValue::new(func, data.ty)),
+        GlobalKind::Type => Value::Type(data.ty),
+        _ => vm.global(global),
+    }
+}
+
+fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let result = vm.result_type();
+    let table = vm.new_table(result, None);
+    let (Some(element), Some(attr_ty), Some(attrs_ty)) = (
+        vm.type_named("script_id"),
+        vm.type_named("script_id_attr"),
+        vm.type_named("script_id_attrs"),
+    ) else {
+        return Ok(table);
+    };
+    let ids: Vec<crate::ids::GlobalId> = vm.p.globals.arena.ids().collect();
+    let entry = |vm: &Vm<'_>, type_name: &str, flags: [bool; 6], value: Value, attrs: Value| {
+        let _ = vm;
+        let mut fields = vec![Value::string(type_name)];
+        fields.extend(flags.map(Value::Bool));
+        fields.extend([value, attrs]);
+        Value::Record(Record::new(element, fields))
+    };
+    if let Value::Table(table) = &table {
+        let mut modules: Vec<String> =
+            vm.p.globals.modules.iter().map(|name| vm.p.name(*name).to_owned()).collect();
+        modules.sort();
+        for name in modules {
+            let value = entry(vm, "module", [false; 6], Value::Unset, Value::Unset);
+            table.insert(Value::string(format!("module {name}")), value, vm.m.now);
+        }
+        for id in ids {
+            let value = value_of(vm, id);
+            let data = &vm.p.globals[id];
+            let name = vm.p.name(data.name).to_owned();
+            let flags = [
+                data.exported,
+                data.kind == GlobalKind::Constant,
+                matches!(data.kind, GlobalKind::EnumValue(_)),
+                data.kind == GlobalKind::Option,
+                find_attr(&data.attrs, AttrKind::Redef).is_some()
+                    || data.kind == GlobalKind::Option,
+                find_attr(&data.attrs, AttrKind::Backend).is_some(),
+            ];
+            let attrs = if data.attrs.is_empty() {
+                Value::Unset
+            } else {
+                let items = data
+                    .attrs
+                    .iter()
+                    .map(|attr| {
+                        let expr = attr.expr.map_or(Value::Unset, |expr| {
+                            Value::string_owned(describe::expr(vm.p, expr))
+                        });
+                        let fields = vec![Value::string(attr.kind.name()), expr];
+                        Value::Record(Record::new(attr_ty, fields))
+                    })
+                    .collect();
+                Value::Vector(Vector::new(attrs_ty, items))
+            };
+            let ty = tag_text(vm, data.ty);
+            let kept = if data.kind == GlobalKind::Type { Value::Unset } else { value };
+            let record = entry(vm, &ty, flags, kept, attrs);
+            table.insert(Value::string(name), record, vm.m.now);
+        }
+    }
+    Ok(table)
+}
+
+fn tag_text(vm: &Vm<'_>, ty: TypeId) -> String {
+    describe::tag_name(vm.p.types.get(ty)).to_owned()
+}
+
+fn global_options(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let result = vm.result_type();
+    let table = vm.new_table(result, None);
+    if let Value::Table(table) = &table {
+        for (_, global) in vm.p.globals.arena.iter() {
+            if global.kind == GlobalKind::Option {
+                table.insert(Value::string(vm.p.name(global.name)), Value::Unset, vm.m.now);
+            }
+        }
+    }
+    Ok(table)
+}
+
+/// The name of a field's type: with its kind in front where the type has a name.
+fn field_type(vm: &Vm<'_>, ty: TypeId) -> String {
+    let text = describe::type_text(vm.p, ty);
+    match vm.p.types.tag(ty) {
+        Tag::Enum => format!("enum {text}"),
+        Tag::Record if vm.p.types.data(ty).name.is_some() => format!("record {text}"),
+        _ => text,
+    }
+}
+
+fn record_fields(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let result = vm.result_type();
+    let table = vm.new_table(result, None);
+    let Some(element) = vm.type_named("record_field") else { return Ok(table) };
+    let record = arg(args, 0).record().cloned();
+    let ty = match arg(args, 0) {
+        Value::Record(record) => Some(record.ty()),
+        Value::Type(ty) => Some(*ty),
+        other if other.bytes().is_some() => {
+            let found = vm.type_named(&other.text());
+            if found.is_none_or(|ty| vm.p.types.tag(ty) != Tag::Record) {
+                vm.builtin_error("record_fields: argument is not a record");
+            }
+            found
+        }
+        _ => None,
+    };
+    let fields = ty
+        .and_then(|ty| vm.p.types.record(ty))
+        .map(|record| record.fields.clone())
+        .unwrap_or_default();
+    for (index, field) in fields.iter().enumerate() {
+        let value = record.as_ref().map(|record| record.get(index)).unwrap_or_default();
+        let default = match attr_expr(&field.attrs, AttrKind::Default) {
+            Some(expr) => vm.eval(expr)?,
+            None => Value::Unset,
+        };
+        let optional = find_attr(&field.attrs, AttrKind::Optional).is_some() || default.is_set();
+        let entry = Value::Record(Record::new(
+            element,
+            vec![
+                Value::string(field_type(vm, field.ty)),
+                Value::Bool(find_attr(&field.attrs, AttrKind::Log).is_some()),
+                value,
+                default,
+                Value::Bool(optional),
+            ],
+        ));
+        if let Value::Table(table) = &table {
+            table.insert(Value::string(vm.p.name(field.name)), entry, vm.m.now);
+        }
+    }
+    Ok(table)
+}
+
+fn enum_names(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let result = vm.result_type();
+    let table = vm.new_table(result, None);
+    let ty = type_of(vm, arg(args, 0));
+    let Some(Type::Enum(values)) = ty.map(|ty| vm.p.types.get(ty)) else {
+        let text = String::from_utf8_lossy(bytes(args, 0)).into_owned();
+        vm.builtin_error(format!("enum_names: '{text}' is not an enum"));
+        return Ok(table);
+    };
+    if let Value::Table(table) = &table {
+        for value in &values.values {
+            table.insert(Value::string(vm.p.name(value.name)), Value::Unset, vm.m.now);
+        }
+    }
+    Ok(table)
+}

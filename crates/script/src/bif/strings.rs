@@ -1,0 +1,478 @@
+//! Strings and patterns.
+
+use super::{Table, arg};
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::support::format::escape;
+use crate::support::format::fmt::{Arg, fmt as format};
+use crate::support::pattern::{Modes, Pattern};
+use crate::support::text;
+use crate::value::describe::{self, cat as cat_value};
+use crate::value::{Record, Value, Vector};
+use crate::vm::Vm;
+use std::rc::Rc;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub const TABLE: Table = &[
+    ("cat", cat),
+    ("cat_sep", cat_sep),
+    ("fmt", fmt),
+    ("clean", |_, a| Ok(escaped(a, escape::printed))),
+    ("escape_string", |_, a| Ok(escaped(a, escape::escaped))),
+    ("to_string_literal", |_, a| Ok(escaped(a, escape::literal))),
+    ("string_to_ascii_hex", |_, a| Ok(Value::string_owned(text::to_hex(bytes(a, 0))))),
+    ("compress_path", |_, a| Ok(Value::string_owned(text::compress_path(bytes(a, 0))))),
+    ("count_substr", |_, a| Ok(Value::Count(text::count_substr(bytes(a, 0), bytes(a, 1))))),
+    ("edit", edit),
+    ("ends_with", |_, a| Ok(Value::Bool(bytes(a, 0).ends_with(bytes(a, 1))))),
+    ("starts_with", |_, a| Ok(Value::Bool(bytes(a, 0).starts_with(bytes(a, 1))))),
+    ("find_all", find_all),
+    ("find_all_ordered", find_all_ordered),
+    ("find_first", |_, a| {
+        let found = pattern(a, 1).and_then(|p| p.find_first(bytes(a, 0), arg(a, 2).count()));
+        Ok(Value::string(found.unwrap_or(&[])))
+    }),
+    ("find_last", |_, a| {
+        let found = pattern(a, 1).and_then(|p| p.find_last(bytes(a, 0), arg(a, 2).count()));
+        Ok(Value::string(found.unwrap_or(&[])))
+    }),
+    ("find_str", |vm, a| find_str(vm, a, false)),
+    ("rfind_str", |vm, a| find_str(vm, a, true)),
+    ("gsub", |_, a| {
+        Ok(pattern(a, 1).map_or(Value::Unset, |p| {
+            Value::string_owned(p.replace(bytes(a, 0), bytes(a, 2), true))
+        }))
+    }),
+    ("sub", |_, a| {
+        Ok(pattern(a, 1).map_or(Value::Unset, |p| {
+            Value::string_owned(p.replace(bytes(a, 0), bytes(a, 2), false))
+        }))
+    }),
+    ("hexdump", |_, a| Ok(Value::string_owned(text::hexdump(bytes(a, 0))))),
+    ("is_alnum", |_, a| Ok(all(a, u8::is_ascii_alphanumeric))),
+    ("is_alpha", |_, a| Ok(all(a, u8::is_ascii_alphabetic))),
+    ("is_num", |_, a| Ok(all(a, u8::is_ascii_digit))),
+    ("is_ascii", |_, a| Ok(Value::Bool(bytes(a, 0).is_ascii()))),
+    ("join_string_set", join_string_set),
+    ("join_string_vec", join_string_vec),
+    ("levenshtein_distance", |_, a| {
+        Ok(Value::Count(text::levenshtein(bytes(a, 0), bytes(a, 1))))
+    }),
+    ("ljust", |vm, a| justify(vm, a, "ljust")),
+    ("rjust", |vm, a| justify(vm, a, "rjust")),
+    ("strip", |_, a| Ok(Value::string(text::strip(bytes(a, 0))))),
+    ("lstrip", |_, a| Ok(Value::string(text::lstrip(bytes(a, 0), bytes(a, 1))))),
+    ("rstrip", |_, a| Ok(Value::string(text::rstrip(bytes(a, 0), bytes(a, 1))))),
+    ("remove_prefix", |_, a| Ok(Value::string(text::remove_prefix(bytes(a, 0), bytes(a, 1))))),
+    ("remove_suffix", |_, a| Ok(Value::string(text::remove_suffix(bytes(a, 0), bytes(a, 1))))),
+    ("reverse", |_, a| Ok(Value::string_owned(bytes(a, 0).iter().rev().copied().collect()))),
+    ("safe_shell_quote", |_, a| Ok(Value::string_owned(text::safe_shell_quote(bytes(a, 0))))),
+    ("split_string", |vm, a| Ok(split(vm, a, false, 0))),
+    ("split_string1", |vm, a| Ok(split(vm, a, false, 1))),
+    ("split_string_all", |vm, a| Ok(split(vm, a, true, 0))),
+    ("split_string_n", |vm, a| Ok(split(vm, a, arg(a, 2).truth(), arg(a, 3).count()))),
+    ("str_smith_waterman", str_smith_waterman),
+    ("str_split_indices", str_split_indices),
+    ("strcmp", |_, a| {
+        Ok(Value::Int(match bytes(a, 0).cmp(bytes(a, 1)) {
+            std::cmp::Ordering::Less => -1,
+            std::cmp::Ordering::Equal => 0,
+            std::cmp::Ordering::Greater => 1,
+        }))
+    }),
+    ("string_cat", string_cat),
+    ("string_fill", |_, a| {
+        let len = usize::try_from(arg(a, 0).int()).unwrap_or(0).min(1 << 28);
+        Ok(Value::string_owned(text::string_fill(len, bytes(a, 1))))
+    }),
+    ("string_to_pattern", string_to_pattern),
+    ("convert_for_pattern", |_, a| {
+        Ok(Value::string_owned(crate::support::pattern::escape(bytes(a, 0))))
+    }),
+    ("strstr", |_, a| {
+        let found = text::find(bytes(a, 0), bytes(a, 1));
+        Ok(Value::Count(found.map_or(0, |at| at as u64 + 1)))
+    }),
+    ("sub_bytes", |_, a| {
+        Ok(Value::string(text::sub_bytes(bytes(a, 0), arg(a, 1).count(), arg(a, 2).int())))
+    }),
+    ("subst_string", |_, a| {
+        Ok(Value::string_owned(text::replace_all(bytes(a, 0), bytes(a, 1), bytes(a, 2))))
+    }),
+    ("swap_case", |_, a| Ok(Value::string_owned(text::swap_case(bytes(a, 0))))),
+    ("to_lower", |_, a| Ok(Value::string_owned(bytes(a, 0).to_ascii_lowercase()))),
+    ("to_upper", |_, a| Ok(Value::string_owned(bytes(a, 0).to_ascii_uppercase()))),
+    ("to_title", |_, a| Ok(Value::string_owned(text::to_title(bytes(a, 0))))),
+    ("unescape_URI", |_, a| Ok(Value::string_owned(text::unescape_uri(bytes(a, 0))))),
+    ("decode_netbios_name", |_, a| {
+        Ok(Value::string_owned(text::decode_netbios_name(bytes(a, 0))))
+    }),
+    ("decode_netbios_name_type", |_, a| Ok(Value::Count(text::netbios_name_type(bytes(a, 0))))),
+    ("uuid_to_string", uuid_to_string),
+    ("bytestring_to_hexstr", |_, a| Ok(Value::string_owned(text::to_hex(bytes(a, 0))))),
+    ("hexstr_to_bytestring", hexstr_to_bytestring),
+    ("encode_base64", encode_base64),
+    ("decode_base64", |vm, a| decode_base64(vm, bytes(a, 0), bytes(a, 1))),
+    ("decode_base64_conn", |vm, a| decode_base64(vm, bytes(a, 1), bytes(a, 2))),
+    ("is_valid_base64", |_, a| {
+        Ok(Value::Bool(text::base64::is_valid(bytes(a, 0), alphabet(bytes(a, 1)))))
+    }),
+    ("strftime", |_, a| {
+        Ok(Value::string_owned(crate::support::format::time::strftime(
+            bytes(a, 0),
+            arg(a, 1).double(),
+        )))
+    }),
+    ("strptime", strptime),
+];
+
+/// The bytes of a string argument.
+pub(super) fn bytes(args: &[Value], index: usize) -> &[u8] {
+    arg(args, index).str_bytes()
+}
+
+fn pattern(args: &[Value], index: usize) -> Option<&Rc<Pattern>> {
+    arg(args, index).pattern()
+}
+
+fn escaped(args: &[Value], escape: fn(&mut Vec<u8>, &[u8])) -> Value {
+    let mut out = Vec::new();
+    escape(&mut out, bytes(args, 0));
+    Value::string_owned(out)
+}
+
+fn all(args: &[Value], holds: fn(&u8) -> bool) -> Value {
+    Value::Bool(bytes(args, 0).iter().all(holds))
+}
+
+/// The text of values one after another.
+pub(super) fn concatenated(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for value in args {
+        match value.bytes() {
+            Some(text) => out.extend_from_slice(text),
+            None => out.extend(cat_value(vm.p, value)),
+        }
+    }
+    out
+}
+
+fn cat(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    Ok(Value::string_owned(concatenated(vm, args)))
+}
+
+fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let [separator, default, rest @ ..] = args else {
+        return Err(vm.builtin_exception("cat_sep() takes at least two arguments"));
+    };
+    let mut out = Vec::new();
+    for (index, value) in rest.iter().enumerate() {
+        if index > 0 {
+            out.extend_from_slice(separator.str_bytes());
+        }
+        match value.bytes() {
+            Some([]) => out.extend_from_slice(default.str_bytes()),
+            Some(text) => out.extend_from_slice(text),
+            None => out.extend(cat_value(vm.p, value)),
+        }
+    }
+    Ok(Value::string_owned(out))
+}
+
+fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let [first, rest @ ..] = args else { return Ok(Value::string("")) };
+    let Some(directives) = first.bytes() else {
+        // Without a format the values are written one after another.
+        return Ok(Value::string_owned(concatenated(vm, args)));
+    };
+    let texts: Vec<Vec<u8>> = rest
+        .iter()
+        .map(|value| match value {
+            Value::Double(_) | Value::Time(_) | Value::Interval(_) => Vec::new(),
+            Value::Short(_) | Value::Long(_) => Vec::new(),
+            other => cat_value(vm.p, other),
+        })
+        .collect();
+    let formatted: Vec<Arg<'_>> = rest
+        .iter()
+        .zip(&texts)
+        .map(|(value, text)| match value {
+            Value::Bool(value) => Arg::Int(i64::from(*value), text),
+            Value::Int(value) | Value::Enum(_, value) => Arg::Int(*value, text),
+            Value::Count(value) => Arg::Count(*value, text),
+            Value::Port(port) => Arg::Count(u64::from(port.number), text),
+            Value::Double(value) => Arg::Double(*value),
+            Value::Time(value) => Arg::Time(*value),
+            Value::Interval(value) => Arg::Interval(*value),
+            Value::Addr4(_) | Value::Addr6(_) => Arg::Addr(value.addr_bytes().unwrap_or_default()),
+            Value::Short(_) | Value::Long(_) => Arg::Text(value.str_bytes()),
+            _ => Arg::Text(text),
+        })
+        .collect();
+    let result = format(directives, &formatted);
+    for error in &result.errors {
+        let (message, index) = error.message();
+        let shown = match index {
+            Some(index) => rest.get(index),
+            None if error.shows_format() => Some(first),
+            None => None,
+        };
+        match shown.cloned() {
+            Some(value) => vm.builtin_error_with(message, &value),
+            None => vm.builtin_error(message),
+        }
+    }
+    Ok(Value::string_owned(result.text))
+}
+
+fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    match bytes(args, 1) {
+        [erase] => Ok(Value::string_owned(text::edit(bytes(args, 0), *erase))),
+        _ => Err(vm.builtin_exception("not exactly one edit character")),
+    }
+}
+
+fn too_long(args: &[Value]) -> bool {
+    let max = arg(args, 2).int();
+    max >= 0 && bytes(args, 0).len() as i64 > max
+}
+
+fn string_vector(vm: &Vm<'_>, parts: impl IntoIterator<Item = Vec<u8>>) -> Value {
+    let items = parts.into_iter().map(Value::string_owned).collect();
+    Value::Vector(Vector::new(vm.result_type(), items))
+}
+
+fn find_all(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let ty = vm.result_type();
+    let table = vm.new_table(ty, None);
+    if let (Some(pattern), Value::Table(table)) = (pattern(args, 1), &table)
+        && !too_long(args)
+    {
+        for found in pattern.find_all(bytes(args, 0)) {
+            table.insert(Value::string(found), Value::Unset, 0.0);
+        }
+    }
+    Ok(table)
+}
+
+fn find_all_ordered(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let found = match pattern(args, 1) {
+        Some(pattern) if !too_long(args) => pattern.find_all(bytes(args, 0)),
+        _ => Vec::new(),
+    };
+    Ok(string_vector(vm, found.into_iter().map(<[u8]>::to_vec)))
+}
+
+fn find_str(vm: &mut Vm<'_>, args: &[Value], last: bool) -> Result<Value> {
+    let found = text::find_str(
+        bytes(args, 0),
+        bytes(args, 1),
+        arg(args, 2).count(),
+        arg(args, 3).int(),
+        last,
+        arg(args, 4).truth(),
+    );
+    match found {
+        Ok(at) => Ok(Value::Int(at)),
+        Err(_) => {
+            let name = if last { "rfind_str" } else { "find_str" };
+            vm.report(
+                Severity::Error,
+                format!("{name}: end position must be greater than start position"),
+            );
+            Ok(Value::Int(-1))
+        }
+    }
+}
+
+fn join(parts: impl Iterator<Item = Vec<u8>>, separator: &[u8]) -> Value {
+    let mut out = Vec::new();
+    for (index, part) in parts.enumerate() {
+        if index > 0 {
+            out.extend_from_slice(separator);
+        }
+        out.extend(part);
+    }
+    Value::string_owned(out)
+}
+
+fn join_string_set(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let keys = arg(args, 0).table().map(|table| table.keys()).unwrap_or_default();
+    Ok(join(keys.iter().map(|key| concatenated(vm, std::slice::from_ref(key))), bytes(args, 1)))
+}
+
+fn join_string_vec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let items = arg(args, 0).vector().map(|vector| vector.items().clone()).unwrap_or_default();
+    Ok(join(
+        items.iter().map(|item| {
+            if item.is_set() { concatenated(vm, std::slice::from_ref(item)) } else { Vec::new() }
+        }),
+        bytes(args, 1),
+    ))
+}
+
+fn justify(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Value> {
+    let string = bytes(args, 0);
+    let [fill] = bytes(args, 2) else {
+        vm.report(
+            Severity::Error,
+            format!("Fill string passed to {name}() must be a single character"),
+        );
+        return Ok(arg(args, 0).clone());
+    };
+    let width = usize::try_from(arg(args, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
+    let missing = width.saturating_sub(string.len());
+    let padding = vec![*fill; missing];
+    Ok(Value::string_owned(if name == "ljust" {
+        [string, &padding].concat()
+    } else {
+        [&padding, string].concat()
+    }))
+}
+
+fn split(vm: &Vm<'_>, args: &[Value], separators: bool, max: u64) -> Value {
+    let parts = match pattern(args, 1) {
+        Some(pattern) => pattern.split(bytes(args, 0), separators, max),
+        None => Vec::new(),
+    };
+    let items = parts.into_iter().map(Value::string).collect();
+    Value::Vector(Vector::new(vm.result_type(), items))
+}
+
+fn str_smith_waterman(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let (min, variant) = match arg(args, 2) {
+        Value::Record(record) => (record.get(0).count(), record.get(1).count()),
+        _ => (0, 0),
+    };
+    let found = text::smith_waterman(bytes(args, 0), bytes(args, 1), min, variant == 1);
+    let (Some(substring), Some(align), Some(aligns)) = (
+        vm.type_named("sw_substring"),
+        vm.type_named("sw_align"),
+        vm.type_named("sw_align_vec"),
+    ) else {
+        return Ok(Value::Unset);
+    };
+    let items = found
+        .into_iter()
+        .map(|part| {
+            let strings = [bytes(args, 0), bytes(args, 1)];
+            let aligns_of = strings
+                .iter()
+                .zip(part.at)
+                .map(|(string, at)| {
+                    let fields = vec![Value::string(string), Value::Count(at as u64)];
+                    Value::Record(Record::new(align, fields))
+                })
+                .collect();
+            Value::Record(Record::new(
+                substring,
+                vec![
+                    Value::string_owned(part.bytes),
+                    Value::Vector(Vector::new(aligns, aligns_of)),
+                    Value::Bool(part.begins),
+                ],
+            ))
+        })
+        .collect();
+    Ok(Value::Vector(Vector::new(vm.result_type(), items)))
+}
+
+fn str_split_indices(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let indices: Vec<u64> = arg(args, 1)
+        .vector()
+        .map(|vector| vector.items().iter().map(Value::count).collect())
+        .unwrap_or_default();
+    let parts: Vec<Vec<u8>> =
+        text::split_indices(bytes(args, 0), &indices).into_iter().map(<[u8]>::to_vec).collect();
+    Ok(string_vector(vm, parts))
+}
+
+fn string_cat(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    if args.iter().any(|value| value.bytes().is_none()) {
+        vm.report(Severity::Error, "string_cat() requires string arguments");
+        return Ok(Value::Unset);
+    }
+    Ok(Value::string_owned(concatenated(vm, args)))
+}
+
+fn string_to_pattern(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let text = if arg(args, 1).truth() {
+        crate::support::pattern::escape(bytes(args, 0))
+    } else {
+        bytes(args, 0).to_vec()
+    };
+    let pattern = Pattern::new(&text, Modes::default());
+    for error in pattern.errors() {
+        vm.report(Severity::Error, error);
+    }
+    Ok(Value::Pattern(Rc::new(pattern)))
+}
+
+fn uuid_to_string(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    Ok(Value::string(if bytes(args, 0).len() < 16 {
+        "<Invalid UUID>".to_owned()
+    } else {
+        text::uuid(bytes(args, 0))
+    }))
+}
+
+fn hexstr_to_bytestring(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    match text::from_hex(bytes(args, 0)) {
+        Ok(bytes) => Ok(Value::string_owned(bytes)),
+        Err(message) => {
+            vm.report(Severity::Error, message);
+            Ok(Value::string(""))
+        }
+    }
+}
+
+fn alphabet(text: &[u8]) -> Option<&[u8; 64]> {
+    text.try_into().ok()
+}
+
+fn encode_base64(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let own = bytes(args, 1);
+    if !own.is_empty() && own.len() != 64 {
+        vm.report(
+            Severity::Error,
+            format!("base64 decoding alphabet is not 64 characters: {}", arg(args, 1).text()),
+        );
+        return Ok(Value::Unset);
+    }
+    Ok(Value::string_owned(text::base64::encode(bytes(args, 0), alphabet(own))))
+}
+
+fn decode_base64(vm: &mut Vm<'_>, encoded: &[u8], own: &[u8]) -> Result<Value> {
+    let (decoded, messages) = text::base64::decode(encoded, alphabet(own));
+    for message in messages {
+        vm.report(Severity::Error, message);
+    }
+    match decoded {
+        Some(bytes) => Ok(Value::string_owned(bytes)),
+        None => {
+            vm.report(Severity::Error, "error in decoding string ");
+            Ok(Value::Unset)
+        }
+    }
+}
+
+fn strptime(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    match crate::support::format::time::strptime(bytes(args, 0), bytes(args, 1)) {
+        Some(time) => Ok(Value::Time(time)),
+        None => {
+            let mut message = b"strptime conversion failed: fmt:".to_vec();
+            message.extend_from_slice(bytes(args, 0));
+            message.extend_from_slice(b" d:");
+            message.extend_from_slice(bytes(args, 1));
+            vm.report(Severity::Warning, message);
+            Ok(Value::Time(0.0))
+        }
+    }
+}
+
+/// The text of a value on one line.
+pub(super) fn short(vm: &Vm<'_>, value: &Value) -> String {
+    String::from_utf8_lossy(&describe::describe(vm.p, value, describe::Form::Short)).into_owned()
+}

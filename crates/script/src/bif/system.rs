@@ -1,0 +1,447 @@
+//! The process and the system: time, files, commands, environment, the end of the run.
+
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use super::strings::{bytes, concatenated};
+use super::{Table, arg};
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::support::order::{Random, UidPools};
+use crate::types::Flavor;
+use crate::value::{Record, Value, Vector};
+use crate::vm::Vm;
+use crate::vm::events::wall_clock;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub const TABLE: Table = &[
+    ("network_time", |vm, _| Ok(Value::Time(vm.m.now))),
+    ("current_time", |_, _| Ok(Value::Time(wall_clock()))),
+    ("current_event_time", |vm, _| Ok(Value::Time(vm.m.event_time))),
+    ("set_network_time", |vm, a| {
+        vm.m.now = arg(a, 0).double();
+        Ok(Value::Bool(true))
+    }),
+    ("sleep", |vm, a| {
+        vm.m.out.flush();
+        let seconds = arg(a, 0).double().clamp(0.0, 86_400.0);
+        let begin = wall_clock();
+        std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
+        Ok(Value::Interval(wall_clock() - begin))
+    }),
+    ("getpid", |_, _| Ok(Value::Count(u64::from(std::process::id())))),
+    ("gethostname", |_, _| {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+        Ok(Value::string(name.as_deref().map_or("<unknown>", str::trim)))
+    }),
+    ("getenv", |vm, a| {
+        let name = arg(a, 0).text();
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Ok(Value::string(""));
+        }
+        use std::os::unix::ffi::OsStringExt as _;
+        let set = vm.m.state.environment.iter().rev().find(|(known, _)| *known == name);
+        Ok(match set {
+            Some((_, value)) => Value::string(value),
+            None => Value::string_owned(std::env::var_os(name).unwrap_or_default().into_vec()),
+        })
+    }),
+    ("setenv", |vm, a| {
+        let entry = (arg(a, 0).text(), bytes(a, 1).to_vec());
+        vm.m.state.environment.push(entry);
+        Ok(Value::Bool(true))
+    }),
+    ("exit", |_, a| Err(Stop::Exit(arg(a, 0).int() as i32))),
+    ("terminate", |vm, _| {
+        if vm.m.terminating || vm.m.stop_requested {
+            return Ok(Value::Bool(false));
+        }
+        vm.m.stop_requested = true;
+        vm.m.state.terminated = true;
+        Ok(Value::Bool(true))
+    }),
+    ("suspend_processing", |vm, _| {
+        vm.m.state.suspended = vm.m.state.suspended.saturating_add(1);
+        Ok(Value::Bool(true))
+    }),
+    ("continue_processing", |vm, _| {
+        vm.m.state.suspended = vm.m.state.suspended.saturating_sub(1);
+        Ok(Value::Bool(true))
+    }),
+    ("is_processing_suspended", |vm, _| Ok(Value::Bool(vm.m.state.suspended > 0))),
+    ("bare_mode", |vm, _| Ok(Value::Bool(vm.m.state.bare))),
+    ("reading_live_traffic", |_, _| Ok(Value::Bool(false))),
+    ("reading_traces", |_, _| Ok(Value::Bool(false))),
+    ("is_remote_event", |_, _| Ok(Value::Bool(false))),
+    ("system", system),
+    ("system_env", system),
+    ("piped_exec", piped_exec),
+    ("open", |vm, a| open(vm, a, false)),
+    ("open_for_append", |vm, a| open(vm, a, true)),
+    ("close", |_, a| {
+        Ok(Value::Bool(match arg(a, 0) {
+            Value::File(file) => file.close(),
+            _ => false,
+        }))
+    }),
+    ("active_file", |_, a| {
+        Ok(Value::Bool(match arg(a, 0) {
+            Value::File(file) => file.is_open(),
+            _ => false,
+        }))
+    }),
+    ("write_file", |vm, a| {
+        Ok(Value::Bool(match arg(a, 0) {
+            Value::File(file) if file.is_open() => {
+                let file = Rc::clone(file);
+                vm.m.out.write_file(&file, bytes(a, 1));
+                true
+            }
+            _ => false,
+        }))
+    }),
+    ("print_raw", |vm, a| {
+        let mut rest = a;
+        let text;
+        if let [Value::File(file), others @ ..] = a {
+            rest = others;
+            let file = Rc::clone(file);
+            text = concatenated(vm, rest);
+            vm.m.out.write_file(&file, &text);
+        } else {
+            text = concatenated(vm, rest);
+            vm.m.out.write(&text);
+        }
+        Ok(Value::Bool(true))
+    }),
+    ("set_buf", |_, _| Ok(Value::Bool(true))),
+    ("flush_all", |vm, _| Ok(Value::Bool(vm.m.out.flush_all()))),
+    ("enable_raw_output", |_, a| {
+        if let Value::File(file) = arg(a, 0) {
+            file.raw.set(true);
+        }
+        Ok(Value::Unset)
+    }),
+    ("get_file_name", |_, a| {
+        Ok(match arg(a, 0) {
+            Value::File(file) => Value::string(&file.name),
+            _ => Value::string(""),
+        })
+    }),
+    ("file_size", |vm, a| {
+        vm.m.out.flush_all();
+        Ok(Value::Double(
+            std::fs::metadata(arg(a, 0).text()).map_or(-1.0, |data| data.len() as f64),
+        ))
+    }),
+    ("mkdir", |vm, a| {
+        let path = arg(a, 0).text();
+        match std::fs::create_dir(&path) {
+            Ok(()) => Ok(Value::Bool(true)),
+            Err(_) if std::path::Path::new(&path).is_dir() => Ok(Value::Bool(true)),
+            Err(error) => Ok(failed(vm, "cannot create directory", &path, &error)),
+        }
+    }),
+    ("rmdir", |vm, a| {
+        let path = arg(a, 0).text();
+        match std::fs::remove_dir(&path) {
+            Ok(()) => Ok(Value::Bool(true)),
+            Err(error) => Ok(failed(vm, "cannot remove directory", &path, &error)),
+        }
+    }),
+    ("unlink", |vm, a| {
+        let path = arg(a, 0).text();
+        match std::fs::remove_file(&path) {
+            Ok(()) => Ok(Value::Bool(true)),
+            Err(error) => Ok(failed(vm, "cannot unlink file", &path, &error)),
+        }
+    }),
+    ("rename", |vm, a| {
+        let (from, to) = (arg(a, 0).text(), arg(a, 1).text());
+        match std::fs::rename(&from, &to) {
+            Ok(()) => Ok(Value::Bool(true)),
+            Err(error) => Ok(failed(vm, "cannot rename file", &from, &error)),
+        }
+    }),
+    ("file_mode", |_, a| {
+        Ok(Value::string(crate::support::text::file_mode(arg(a, 0).count())))
+    }),
+    ("rotate_file", |vm, a| match arg(a, 0) {
+        Value::File(file) => {
+            let name = file.name.clone();
+            file.close();
+            rotate(vm, &name)
+        }
+        _ => Ok(Value::Unset),
+    }),
+    ("rotate_file_by_name", |vm, a| {
+        let name = arg(a, 0).text();
+        rotate(vm, &name)
+    }),
+    ("calc_next_rotate", |vm, a| {
+        let interval = arg(a, 0).double();
+        Ok(Value::Interval(super::log::until_rotation(vm.m.now, interval, 0.0)))
+    }),
+    ("syslog", |_, _| Ok(Value::Unset)),
+    ("rand", |vm, a| {
+        let max = arg(a, 0).count();
+        Ok(Value::Count(vm.m.state.random.below(max)))
+    }),
+    ("srand", |vm, a| {
+        vm.m.state.random.seed(arg(a, 0).count() as u32);
+        Ok(Value::Unset)
+    }),
+    ("unique_id", |vm, a| Ok(unique(vm, UidPools::SCRIPT, bytes(a, 0)))),
+    ("unique_id_from", |vm, a| {
+        Ok(unique(vm, UidPools::custom(arg(a, 0).int()), bytes(a, 1)))
+    }),
+    ("enable_event_group", |vm, a| {
+        let group = arg(a, 0).text();
+        vm.m.disabled_groups.remove(&group);
+        Ok(Value::Bool(true))
+    }),
+    ("disable_event_group", |vm, a| {
+        let group = arg(a, 0).text();
+        let known = has_group(vm, &group);
+        if known {
+            vm.m.disabled_groups.insert(group);
+        }
+        Ok(Value::Bool(known))
+    }),
+    ("has_event_group", |vm, a| Ok(Value::Bool(has_group(vm, &arg(a, 0).text())))),
+    ("enable_module_events", |vm, a| {
+        let name = arg(a, 0).text();
+        if let Some(name) = vm.p.names.find(&name) {
+            vm.m.disabled_modules.remove(&name);
+        }
+        Ok(Value::Bool(true))
+    }),
+    ("disable_module_events", |vm, a| {
+        let name = arg(a, 0).text();
+        let known = has_module(vm, &name);
+        if known && let Some(name) = vm.p.names.find(&name) {
+            vm.m.disabled_modules.insert(name);
+        }
+        Ok(Value::Bool(known))
+    }),
+    ("has_module_events", |vm, a| Ok(Value::Bool(has_module(vm, &arg(a, 0).text())))),
+    ("generate_all_events", |_, _| Ok(Value::Bool(true))),
+    ("is_event_handled", is_event_handled),
+    ("get_max_recursion_depth", |vm, _| Ok(Value::Count(vm.m.max_depth as u64))),
+    ("set_max_recursion_depth", |vm, a| {
+        vm.m.max_depth = usize::try_from(arg(a, 0).count()).unwrap_or(1000).clamp(1, 100_000);
+        Ok(Value::Unset)
+    }),
+    ("backtrace", |vm, _| Ok(vm.backtrace(None))),
+    ("do_profiling", |_, _| Ok(Value::Unset)),
+    ("__init_primary_bifs", |_, _| Ok(Value::Bool(true))),
+    ("__init_secondary_bifs", |_, _| Ok(Value::Bool(true))),
+    ("have_spicy", |_, _| Ok(Value::Bool(false))),
+    ("have_spicy_analyzers", |_, _| Ok(Value::Bool(false))),
+    ("find_in_zeekpath", find_in_zeekpath),
+    ("is_local_interface", |_, a| {
+        Ok(Value::Bool(match arg(a, 0) {
+            Value::Addr4([127, ..]) => true,
+            other => other.addr_bytes().is_some_and(|addr| {
+                std::net::Ipv6Addr::from(addr).is_loopback()
+            }),
+        }))
+    }),
+    ("packet_source", |vm, _| {
+        Ok(Value::Record(Record::new(vm.result_type(), vec![Value::Bool(false)])))
+    }),
+    ("lookup_addr", |_, a| {
+        let text = crate::describe::address(arg(a, 0).addr_bytes().unwrap_or_default());
+        Ok(Value::string(format!("fake_addr_lookup_result_{text}")))
+    }),
+    ("lookup_hostname_txt", |_, a| {
+        Ok(Value::string(format!("fake_lookup_result_TXT_{}", arg(a, 0).text())))
+    }),
+    ("lookup_hostname", lookup_hostname),
+    ("blocking_lookup_hostname", lookup_hostname),
+];
+
+fn failed(vm: &mut Vm<'_>, what: &str, path: &str, error: &std::io::Error) -> Value {
+    let reason = system_text(error);
+    vm.builtin_error(format!("{what} '{path}': {reason}"));
+    Value::Bool(false)
+}
+
+/// What the C library says of an error.
+pub(super) fn system_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+fn command(vm: &Vm<'_>, line: &[u8]) -> Command {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(std::ffi::OsStr::from_bytes(line));
+    for (name, value) in &vm.m.state.environment {
+        command.env(name, std::ffi::OsStr::from_bytes(value));
+    }
+    command
+}
+
+fn system(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    vm.m.out.flush_all();
+    let mut command = command(vm, bytes(args, 0));
+    if let Some(table) = arg(args, 1).table() {
+        for (key, value) in table.entries() {
+            command.env(format!("ZEEK_ARG_{}", key.text()), value.text());
+        }
+    }
+    use std::os::unix::process::ExitStatusExt as _;
+    Ok(Value::Int(match command.status() {
+        Ok(status) => i64::from(status.into_raw()),
+        Err(_) => -1,
+    }))
+}
+
+fn piped_exec(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    use std::io::Write as _;
+    vm.m.out.flush_all();
+    let child = command(vm, bytes(args, 0)).stdin(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        vm.builtin_error("Failed to call popen()");
+        return Ok(Value::Bool(false));
+    };
+    let written =
+        child.stdin.take().is_none_or(|mut stdin| stdin.write_all(bytes(args, 1)).is_ok());
+    let ended = child.wait().is_ok();
+    Ok(Value::Bool(written && ended))
+}
+
+fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
+    let name = arg(args, 0).text();
+    let now = vm.m.now;
+    match vm.m.out.open(&name, append, now) {
+        Ok(file) => {
+            vm.queue_named("file_opened", vec![Value::File(Rc::clone(&file))]);
+            Ok(Value::File(file))
+        }
+        Err(error) => {
+            let reason = system_text(&error);
+            vm.report(Severity::Error, format!("can't open {name}: {reason}"));
+            let file = crate::value::FileValue {
+                name,
+                sink: std::cell::RefCell::new(None),
+                raw: std::cell::Cell::new(false),
+                opened: now,
+            };
+            Ok(Value::File(Rc::new(file)))
+        }
+    }
+}
+
+fn rotate(vm: &mut Vm<'_>, name: &str) -> Result<Value> {
+    vm.m.out.flush_all();
+    let stamp = {
+        let mut out = Vec::new();
+        crate::support::format::time::civil_format(&mut out, b"%y-%m-%d_%H.%M.%S", wall_clock() as i64);
+        String::from_utf8_lossy(&out).into_owned()
+    };
+    let new_name = format!("{name}.{}.{stamp}.tmp", std::process::id());
+    if let Err(error) = std::fs::rename(name, &new_name) {
+        let reason = system_text(&error);
+        vm.report(
+            Severity::Error,
+            format!("rotate_file: failed to move '{name}' to '{new_name}': {reason}"),
+        );
+    }
+    let now = Value::Time(vm.m.now);
+    Ok(Value::Record(Record::new(
+        vm.result_type(),
+        vec![Value::string(name), Value::string(new_name), now.clone(), now],
+    )))
+}
+
+fn unique(vm: &mut Vm<'_>, pool: u64, prefix: &[u8]) -> Value {
+    let bits = match vm.global_named("bits_per_uid") {
+        Value::Count(bits) => bits,
+        _ => 96,
+    };
+    Value::string_owned(vm.m.state.uids.uid(pool, prefix, bits))
+}
+
+fn has_group(vm: &Vm<'_>, group: &str) -> bool {
+    vm.p.bodies.iter().any(|(_, body)| body.groups.iter().any(|own| **own == *group))
+}
+
+fn has_module(vm: &Vm<'_>, name: &str) -> bool {
+    let Some(name) = vm.p.names.find(name) else { return false };
+    vm.p.bodies.iter().any(|(_, body)| {
+        body.module == name
+            && body.func.and_then(|func| vm.p.functions.find(func)).is_some_and(|func| {
+                func.flavor != Flavor::Function
+            })
+    })
+}
+
+fn is_event_handled(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let name = arg(args, 0).text();
+    let Some(global) = vm.find_global(&name) else { return Ok(Value::Bool(false)) };
+    let func = match vm.p.globals[global].kind {
+        crate::symbols::GlobalKind::Function(func)
+            if vm.p.functions[func].flavor == Flavor::Event =>
+        {
+            func
+        }
+        _ => {
+            return Err({
+                vm.builtin_error(format!("is_event_handled: '{name}' is not an event"));
+                Stop::Error
+            });
+        }
+    };
+    Ok(Value::Bool(vm.has_bodies(func)))
+}
+
+fn find_in_zeekpath(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let name = arg(args, 0).text();
+    let path = std::env::var("ZEEKPATH").unwrap_or_else(|_| ".".to_owned());
+    if name.starts_with('/') {
+        let found = std::path::Path::new(&name).exists();
+        return Ok(Value::string(if found { name } else { String::new() }));
+    }
+    if name.starts_with('.') {
+        vm.report(Severity::Error, "find_in_zeek_path: path must be relative or absolute");
+        return Ok(Value::string(""));
+    }
+    for folder in path.split(':') {
+        let candidate = format!("{folder}/{name}");
+        if std::path::Path::new(&candidate).exists() {
+            return Ok(Value::string(candidate));
+        }
+    }
+    Ok(Value::string(""))
+}
+
+fn lookup_hostname(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let ty = vm.result_type();
+    let table = vm.new_table(ty, None);
+    let salt = vm.global_named("digest_salt");
+    let hashes = crate::support::order::SaltedHashes::new(salt.str_bytes());
+    let [high, low] = hashes.hash128(bytes(args, 0));
+    let mut addr = [0; 16];
+    addr[..8].copy_from_slice(&high.to_le_bytes());
+    addr[8..].copy_from_slice(&low.to_le_bytes());
+    if let Value::Table(table) = &table {
+        table.insert(Value::addr(addr), Value::Unset, vm.m.now);
+    }
+    Ok(table)
+}
+
+/// The default source of random numbers: of the system.
+#[must_use]
+pub fn random() -> Random {
+    Random::of_system((wall_clock() * 1e6) as u64 as u32)
+}
+
+/// A vector of strings of the type that the running function returns.
+#[must_use]
+pub fn strings(vm: &Vm<'_>, items: Vec<Value>) -> Value {
+    Value::Vector(Vector::new(vm.result_type(), items))
+}

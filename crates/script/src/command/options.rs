@@ -1,0 +1,294 @@
+//! Zeek's command line.
+
+use std::ffi::OsString;
+
+/// What the command line asks for.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// `-a`: parse and check, run nothing.
+    pub parse_only: bool,
+    /// `-b`: only what is named is loaded.
+    pub bare: bool,
+    /// `-C`: checksums are not verified.
+    pub ignore_checksums: bool,
+    /// `-D`: seeds are zero.
+    pub deterministic: bool,
+    /// `-e`: code that is read last.
+    pub exec: Vec<String>,
+    /// `-f`: the capture filter.
+    pub filter: Option<String>,
+    /// `-G`: the seed file.
+    pub load_seeds: Option<String>,
+    /// `-H`: where seeds are saved.
+    pub save_seeds: Option<String>,
+    /// `-h`.
+    pub help: bool,
+    /// `-i`: the interface.
+    pub interface: Option<String>,
+    /// `-I`: identifiers that are printed.
+    pub print_ids: Vec<String>,
+    /// `-p`: prefixes.
+    pub prefixes: Vec<String>,
+    /// `-r`: the capture.
+    pub capture: Option<String>,
+    /// `-s`: signature files.
+    pub signatures: Vec<String>,
+    /// `-u`: how often.
+    pub usage: u32,
+    /// `--no-unused-warnings`.
+    pub no_unused_warnings: bool,
+    /// `-v`.
+    pub version: bool,
+    /// `-V`.
+    pub build_info: bool,
+    /// `-N`: how often.
+    pub plugins: u32,
+    /// `-w`: where packets are written.
+    pub write: Option<String>,
+    /// `-B`, `-t`, `-U`, `-O` and others that take a value and change nothing here.
+    pub ignored: Vec<String>,
+    /// `-Q`: time and memory are reported.
+    pub timing: bool,
+    /// `--pseudo-realtime`.
+    pub pseudo_realtime: bool,
+    /// `--sandbox`: scripts start no processes and touch no files outside of logs.
+    pub sandbox: bool,
+    /// `--diagnostics rich`.
+    pub rich: bool,
+    /// `--zeek-scripts`: the folder of Zeek's scripts.
+    pub scripts: Option<String>,
+    /// Files.
+    pub files: Vec<String>,
+    /// `name=value`.
+    pub redefs: Vec<(String, String)>,
+    /// `Plugin::Name`.
+    pub activated: Vec<String>,
+    /// What is behind `--`.
+    pub script_args: Vec<String>,
+}
+
+/// How options that take a value are named.
+const WITH_VALUE: &str = "BceEfGHiIopOrstTUwX";
+
+impl Options {
+    /// Parses the arguments behind the program's name.
+    ///
+    /// # Errors
+    /// What is wrong with them, in a line.
+    pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
+        let mut options = Self::default();
+        let mut args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned());
+        while let Some(arg) = args.next() {
+            if arg == "--" {
+                // What follows the first plain argument behind `--` belongs to the script.
+                let mut rest = args;
+                if let Some(file) = rest.next() {
+                    options.plain(file);
+                }
+                options.script_args = rest.collect();
+                break;
+            }
+            if let Some(name) = arg.strip_prefix("--") {
+                let (name, value) = match name.split_once('=') {
+                    Some((name, value)) => (name, Some(value.to_owned())),
+                    None => (name, None),
+                };
+                options.long(name, value, &mut args)?;
+            } else if arg.len() > 1 && arg.starts_with('-') {
+                options.short(&arg[1..], &mut args)?;
+            } else {
+                options.plain(arg);
+            }
+        }
+        Ok(options)
+    }
+
+    fn plain(&mut self, arg: String) {
+        if let Some((name, value)) = arg.split_once('=').filter(|(name, _)| !name.contains('/')) {
+            self.redefs.push((name.to_owned(), value.to_owned()));
+        } else if arg.contains("::") {
+            self.activated.push(arg);
+        } else {
+            self.files.push(arg);
+        }
+    }
+
+    fn short(
+        &mut self,
+        letters: &str,
+        args: &mut dyn Iterator<Item = String>,
+    ) -> Result<(), String> {
+        let rest = letters.char_indices();
+        for (at, letter) in rest {
+            let mut value = None;
+            if WITH_VALUE.contains(letter) {
+                let behind = &letters[at + letter.len_utf8()..];
+                value = if behind.is_empty() { args.next() } else { Some(behind.to_owned()) };
+                if value.is_none() {
+                    return Err(format!("option requires an argument -- '{letter}'"));
+                }
+            }
+            let done = value.is_some();
+            self.letter(letter, value.unwrap_or_default())?;
+            if done {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn letter(&mut self, letter: char, value: String) -> Result<(), String> {
+        match letter {
+            'a' => self.parse_only = true,
+            'b' => self.bare = true,
+            'C' => self.ignore_checksums = true,
+            'D' => self.deterministic = true,
+            'e' => self.exec.push(value),
+            'f' => self.filter = Some(value),
+            'G' => self.load_seeds = Some(value),
+            'H' => self.save_seeds = Some(value),
+            'h' => self.help = true,
+            'i' => {
+                if self.capture.is_some() || self.interface.is_some() {
+                    return Err("only a single interface option (-i or -r) is allowed".to_owned());
+                }
+                self.interface = Some(value);
+            }
+            'I' => self.print_ids.push(value),
+            'p' => self.prefixes.push(value),
+            'r' => {
+                if self.capture.is_some() || self.interface.is_some() {
+                    return Err("only a single interface option (-i or -r) is allowed".to_owned());
+                }
+                self.capture = Some(value);
+            }
+            's' => self.signatures.push(value),
+            'u' => self.usage += 1,
+            'v' => self.version = true,
+            'V' => self.build_info = true,
+            'N' => self.plugins += 1,
+            'w' => self.write = Some(value),
+            'Q' => self.timing = true,
+            'X' => {
+                self.parse_only = true;
+                self.ignored.push(value);
+            }
+            'B' | 'c' | 'E' | 'o' | 'O' | 't' | 'T' | 'U' => self.ignored.push(value),
+            'd' | 'F' | 'j' | 'P' | 'S' | 'W' | 'z' | '0' | 'M' => {}
+            other => return Err(format!("invalid option -- '{other}'")),
+        }
+        Ok(())
+    }
+
+    fn long(
+        &mut self,
+        name: &str,
+        value: Option<String>,
+        args: &mut dyn Iterator<Item = String>,
+    ) -> Result<(), String> {
+        let letter = match name {
+            "parse-only" => 'a',
+            "bare-mode" => 'b',
+            "no-checksums" => 'C',
+            "deterministic" => 'D',
+            "exec" => 'e',
+            "filter" => 'f',
+            "load-seeds" => 'G',
+            "save-seeds" => 'H',
+            "help" => 'h',
+            "iface" => 'i',
+            "print-id" => 'I',
+            "prefix" => 'p',
+            "readfile" => 'r',
+            "rulefile" => 's',
+            "usage-issues" => 'u',
+            "version" => 'v',
+            "build-info" => 'V',
+            "print-plugins" => 'N',
+            "writefile" => 'w',
+            "capture-unprocessed" => 'c',
+            "event-trace" => 'E',
+            "optimize" => 'O',
+            "optimize-files" => 'o',
+            "tracefile" => 't',
+            "re-level" => 'T',
+            "status-file" => 'U',
+            "zeekygen" => 'X',
+            "debug-script" => 'd',
+            "force-dns" => 'F',
+            "prime-dns" => 'P',
+            "time" => 'Q',
+            "debug-rules" => 'S',
+            "watchdog" => 'W',
+            "jobs" => 'j',
+            "no-unused-warnings" => {
+                self.no_unused_warnings = true;
+                return Ok(());
+            }
+            "pseudo-realtime" => {
+                self.pseudo_realtime = true;
+                return Ok(());
+            }
+            "sandbox" => {
+                self.sandbox = true;
+                return Ok(());
+            }
+            "test" | "profile-script-call-stacks" => return Ok(()),
+            "profile-scripts" => {
+                self.ignored.extend(value);
+                return Ok(());
+            }
+            _ if name.starts_with("no-optimize") || name == "no-unknown-packets" => return Ok(()),
+            "diagnostics" | "zeek-scripts" | "engine" => {
+                let value = value
+                    .or_else(|| args.next())
+                    .ok_or_else(|| format!("option '--{name}' requires an argument"))?;
+                match name {
+                    "diagnostics" => self.rich = value == "rich",
+                    "zeek-scripts" => self.scripts = Some(value),
+                    _ => self.ignored.push(value),
+                }
+                return Ok(());
+            }
+            _ => return Err(format!("unrecognized option '--{name}'")),
+        };
+        let value = if WITH_VALUE.contains(letter) {
+            value
+                .or_else(|| args.next())
+                .ok_or_else(|| format!("option '--{name}' requires an argument"))?
+        } else {
+            String::new()
+        };
+        self.letter(letter, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Options, String> {
+        Options::parse(args.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn letters_combine_and_take_values() {
+        let options = parse(&["-Cbr", "x.pcap", "a.zeek", "n=3", "Plugin::Name", "-eprint 1;"])
+            .unwrap_or_default();
+        assert!(options.bare && options.ignore_checksums);
+        assert_eq!(options.capture.as_deref(), Some("x.pcap"));
+        assert_eq!(options.files, ["a.zeek"]);
+        assert_eq!(options.redefs, [("n".to_owned(), "3".to_owned())]);
+        assert_eq!(options.activated, ["Plugin::Name"]);
+        assert_eq!(options.exec, ["print 1;"]);
+    }
+
+    #[test]
+    fn arguments_of_the_script_are_behind_two_dashes() {
+        let options = parse(&["-b", "--", "a.zeek", "-x", "y"]).unwrap_or_default();
+        assert_eq!(options.files, ["a.zeek"]);
+        assert_eq!(options.script_args, ["-x", "y"]);
+        assert!(parse(&["-r", "a", "-r", "b"]).is_err());
+        assert!(parse(&["--nope"]).is_err());
+    }
+}

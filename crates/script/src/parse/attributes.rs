@@ -1,0 +1,489 @@
+//! Attributes: how they are written, and where each may stand.
+
+use super::{Parsed, Parser};
+use crate::ast::ExprKind;
+use crate::compare::{is_arithmetic, is_integral};
+use crate::diagnostics::Severity;
+use crate::evaluate::Constant;
+use crate::ids::{ExprId, TypeId};
+use crate::lexer::{Op, Token};
+use crate::literal::Literal;
+use crate::report::Object;
+use crate::types::{Attr, AttrKind, Attrs, Flavor, Tag, Type, find_attr};
+
+/// What attributes belong to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// A field of a record or a parameter.
+    Field,
+    /// A global.
+    Global,
+    /// A local.
+    Local,
+    /// A table or set constructor.
+    Value,
+}
+
+impl Parser<'_> {
+    /// Any attributes.
+    pub(super) fn attributes(&mut self) -> Parsed<Attrs> {
+        let mut attrs = Attrs::new();
+        while let Token::Attr(kind) = *self.peek()? {
+            self.take()?;
+            let start = self.previous;
+            let needs_value = matches!(
+                kind,
+                AttrKind::Default
+                    | AttrKind::DefaultInsert
+                    | AttrKind::AddFunc
+                    | AttrKind::DeleteFunc
+                    | AttrKind::ExpireFunc
+                    | AttrKind::ReadExpire
+                    | AttrKind::WriteExpire
+                    | AttrKind::CreateExpire
+                    | AttrKind::Priority
+                    | AttrKind::Group
+                    | AttrKind::TypeColumn
+                    | AttrKind::OnChange
+                    | AttrKind::PublishOnChange
+                    | AttrKind::BrokerStore
+                    | AttrKind::Backend
+            );
+            let mut expr = None;
+            if needs_value {
+                self.expect(Op::Assign)?;
+                expr = Some(self.expression()?);
+            } else if kind == AttrKind::Deprecated && self.accept(Op::Assign)? {
+                self.peek()?;
+                let value = self.expression()?;
+                if matches!(self.program.exprs[value].kind, ExprKind::Literal(Literal::String(_))) {
+                    expr = Some(value);
+                } else {
+                    let text = crate::describe::expr(self.program, value);
+                    let text = String::from_utf8_lossy(&text).into_owned();
+                    self.error_here(&format!("'&deprecated={text}' must use a string literal"));
+                }
+            }
+            let _ = start;
+            let span = self.previous;
+            let span = crate::source::Span {
+                file: span.file,
+                first: span.last,
+                last: span.last,
+                start: start.start,
+                end: span.end,
+            };
+            attrs.push(Attr { kind, expr, span });
+        }
+        Ok(attrs)
+    }
+
+    /// Attributes as they apply to something of type `ty`: checked, values converted, implied ones added.
+    pub(super) fn check_attrs(&mut self, attrs: Attrs, ty: TypeId, place: Place) -> Attrs {
+        self.add_attrs(Attrs::new(), attrs, ty, place, false)
+    }
+
+    /// Adds attributes to those that are there.
+    pub(super) fn add_attrs(
+        &mut self,
+        known: Attrs,
+        attrs: Attrs,
+        ty: TypeId,
+        place: Place,
+        redef: bool,
+    ) -> Attrs {
+        let mut all = known;
+        for attr in attrs {
+            self.add_attr(&mut all, attr, ty, place, redef);
+        }
+        all
+    }
+
+    fn add_attr(&mut self, all: &mut Attrs, attr: Attr, ty: TypeId, place: Place, redef: bool) {
+        let kind = attr.kind;
+        if let Some(position) = all.iter().position(|known| known.kind == kind) {
+            let repeatable = matches!(
+                kind,
+                AttrKind::Log
+                    | AttrKind::Optional
+                    | AttrKind::Redef
+                    | AttrKind::RawOutput
+                    | AttrKind::IsAssigned
+                    | AttrKind::IsUsed
+                    | AttrKind::ErrorHandler
+                    | AttrKind::NoZamOpt
+                    | AttrKind::NoCppOpt
+                    | AttrKind::Group
+            );
+            if repeatable && kind != AttrKind::Group {
+                return;
+            }
+            if redef {
+                all.remove(position);
+            } else if !repeatable {
+                self.error_here(&format!("Duplicate {} attribute is ambiguous", kind.name()));
+                return;
+            }
+        }
+        all.push(attr);
+        let last = all.len() - 1;
+        self.check_attr(all, last, ty, place);
+        let has = |all: &Attrs, kind| find_attr(all, kind).is_some();
+        let span = all.get(last).map_or(self.here, |attr| attr.span);
+        if matches!(kind, AttrKind::AddFunc | AttrKind::DeleteFunc) && !has(all, AttrKind::Redef) {
+            all.push(Attr { kind: AttrKind::Redef, expr: None, span });
+        }
+        if kind == AttrKind::Default && place != Place::Global && !has(all, AttrKind::Optional) {
+            all.push(Attr { kind: AttrKind::Optional, expr: None, span });
+        }
+    }
+
+    /// Reports an error about attributes.
+    fn attr_error(&mut self, all: &Attrs, message: &str) {
+        let span = all.last().map_or(self.here, |attr| attr.span);
+        self.error_about(message, &Object::Attrs(all, span));
+    }
+
+    fn check_attr(&mut self, all: &mut Attrs, position: usize, ty: TypeId, place: Place) {
+        let attr = all[position].clone();
+        let tag = self.program.types.tag(ty);
+        if tag == Tag::Error || attr.expr.is_some_and(|expr| self.is_error(expr)) {
+            return;
+        }
+        let has = |all: &Attrs, kind| find_attr(all, kind).is_some();
+        let is_set = self.program.types.is_set(ty);
+        match attr.kind {
+            AttrKind::Optional => {
+                if place != Place::Field {
+                    self.attr_error(all, "&optional is only valid for record fields");
+                } else if has(all, AttrKind::Default) {
+                    self.attr_error(
+                        all,
+                        "Using &default and &optional together results in &default behavior",
+                    );
+                }
+            }
+            AttrKind::Default => {
+                if place == Place::Global && (tag != Tag::Table || is_set) {
+                    self.attr_error(
+                        all,
+                        "&default is not valid for global variables except for tables",
+                    );
+                } else if has(all, AttrKind::Optional) {
+                    self.attr_error(
+                        all,
+                        "Using &default and &optional together results in &default behavior",
+                    );
+                } else if has(all, AttrKind::DefaultInsert) {
+                    self.attr_error(all, "&default and &default_insert cannot be used together");
+                } else {
+                    self.check_default(all, position, ty, place);
+                }
+            }
+            AttrKind::DefaultInsert => {
+                if tag != Tag::Table || is_set {
+                    self.attr_error(all, "&default_insert only applicable to tables");
+                } else if has(all, AttrKind::Default) {
+                    self.attr_error(all, "&default and &default_insert cannot be used together");
+                } else {
+                    self.check_default(all, position, ty, place);
+                }
+            }
+            AttrKind::ReadExpire | AttrKind::WriteExpire | AttrKind::CreateExpire => {
+                self.check_expire(all, &attr, tag)
+            }
+            AttrKind::ExpireFunc => self.check_expire_func(all, &attr, ty),
+            AttrKind::OnChange => self.check_on_change(all, &attr, ty),
+            AttrKind::AddFunc | AttrKind::DeleteFunc => self.check_change_func(&attr, ty),
+            AttrKind::RawOutput if tag != Tag::File => {
+                self.attr_error(all, "&raw_output only applicable to files")
+            }
+            AttrKind::Priority => self.attr_error(all, "&priority only applicable to event bodies"),
+            AttrKind::ErrorHandler if tag != Tag::Func => {
+                self.attr_error(all, "&error_handler only applicable to events")
+            }
+            AttrKind::Log if !self.can_log(ty, 0) => {
+                self.attr_error(all, "&log applied to a type that cannot be logged")
+            }
+            AttrKind::TypeColumn if tag != Tag::Port => {
+                self.attr_error(all, "type_column tag only applicable to ports")
+            }
+            AttrKind::Ordered if tag != Tag::Table => {
+                self.attr_error(all, "&ordered only applicable to tables")
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether values of the type can be columns of a log.
+    pub(super) fn can_log(&self, ty: TypeId, depth: usize) -> bool {
+        match self.program.types.get(ty) {
+            Type::Bool
+            | Type::Int
+            | Type::Count
+            | Type::Double
+            | Type::Time
+            | Type::Interval
+            | Type::String
+            | Type::Pattern
+            | Type::Port
+            | Type::Addr
+            | Type::Subnet
+            | Type::Enum(_)
+            | Type::File
+            | Type::Func(_) => true,
+            Type::Record(_) => depth == 0,
+            Type::Table(table) => {
+                depth == 0
+                    && table.value.is_none()
+                    && table.index.len() == 1
+                    && self.can_log(table.index[0], depth + 1)
+            }
+            Type::Vector(element) => depth == 0 && self.can_log(*element, depth + 1),
+            _ => false,
+        }
+    }
+
+    fn check_default(&mut self, all: &mut Attrs, position: usize, ty: TypeId, place: Place) {
+        let Some(mut expr) = all[position].expr else { return };
+        let name = all[position].kind.name();
+        let table = self
+            .program
+            .types
+            .table(ty)
+            .and_then(|table| table.value.map(|value| (table.index.to_vec(), value)));
+        let wanted = match &table {
+            Some((index, value))
+                if place != Place::Field || all[position].kind == AttrKind::DefaultInsert =>
+            {
+                let default = self.ty(expr);
+                if let Some(func) = self.program.types.func(default).cloned()
+                    && self.program.types.tag(*value) != Tag::Func
+                {
+                    let params = self
+                        .program
+                        .types
+                        .params(default)
+                        .iter()
+                        .map(|field| field.ty)
+                        .collect::<Vec<_>>();
+                    let result = self.program.same_type(func.result, *value)
+                        || self.program.arithmetic_promotable(*value, func.result);
+                    if !result || !self.program.same_types(&params, index) {
+                        self.attr_error(all, &format!("{name} function type clash"));
+                    }
+                    return;
+                }
+                *value
+            }
+            _ => ty,
+        };
+        let from = self.ty(expr);
+        if let ExprKind::List(elements) = self.program.exprs[expr].kind.clone()
+            && let Some(built) = self.construct(wanted, elements, Attrs::new(), expr)
+        {
+            expr = built;
+        }
+        let fits = from == wanted
+            || self.program.same_type(wanted, from)
+            || self.program.fits_unspecified(wanted, from)
+            || (is_arithmetic(self.program.types.tag(wanted))
+                && is_arithmetic(self.program.types.tag(from)))
+            || self.program.record_promotable(wanted, from);
+        let promoted = if fits || is_arithmetic(self.program.types.tag(wanted)) {
+            self.promote(expr, wanted)
+        } else {
+            None
+        };
+        match promoted {
+            Some(promoted) => all[position].expr = Some(promoted),
+            None => self.attr_error(all, &format!("{name} value has inconsistent type")),
+        }
+    }
+
+    fn check_expire(&mut self, all: &Attrs, attr: &Attr, tag: Tag) {
+        if tag != Tag::Table {
+            return self.attr_error(all, "expiration only applicable to sets/tables");
+        }
+        let expires = |attr: &&Attr| {
+            matches!(
+                attr.kind,
+                AttrKind::ReadExpire | AttrKind::WriteExpire | AttrKind::CreateExpire
+            )
+        };
+        if all.iter().filter(expires).count() > 1 {
+            return self.attr_error(
+                all,
+                "set/table can only have one of &read_expire, &write_expire, &create_expire",
+            );
+        }
+        if let Some(expr) = attr.expr
+            && self.tag(expr) != Tag::Interval
+        {
+            self.error_about("expiration interval has wrong type", &Object::Expr(expr));
+        }
+    }
+
+    fn check_expire_func(&mut self, all: &Attrs, attr: &Attr, ty: TypeId) {
+        let Some(table) = self.program.types.table(ty).cloned() else {
+            return self.attr_error(all, "expiration only applicable to sets/tables");
+        };
+        let func_ty = attr.expr.map_or(TypeId::ERROR, |expr| self.ty(expr));
+        let Some(func) = self
+            .program
+            .types
+            .func(func_ty)
+            .filter(|func| func.flavor == Flavor::Function)
+            .cloned()
+        else {
+            return self.attr_error(all, "&expire_func attribute is not a function");
+        };
+        if self.program.types.tag(func.result) != Tag::Interval {
+            return self.attr_error(all, "&expire_func must yield a value of type interval");
+        }
+        if table.index.is_empty() {
+            return;
+        }
+        let params =
+            self.program.types.params(func_ty).iter().map(|field| field.ty).collect::<Vec<_>>();
+        let any = params.len() == 2 && params[1] == TypeId::ANY;
+        let mut wanted = vec![ty];
+        wanted.extend(&table.index);
+        if any {
+            wanted.truncate(1);
+            wanted.push(TypeId::ANY);
+        }
+        if !self.check_params(func_ty, &params, &wanted) {
+            self.attr_error(all, "&expire_func argument type clash");
+        }
+    }
+
+    /// Whether a function takes arguments of the types `wanted`; warns where not.
+    pub(super) fn check_params(
+        &mut self,
+        func: TypeId,
+        params: &[TypeId],
+        wanted: &[TypeId],
+    ) -> bool {
+        if params.len() != wanted.len() {
+            let text = format!(
+                "Wrong number of arguments for function. Expected {}, got {}.",
+                wanted.len(),
+                params.len()
+            );
+            self.program.report_about(Severity::Warning, &text, &Object::Type(func), None);
+            return false;
+        }
+        for (position, (param, wanted)) in params.iter().zip(wanted).enumerate() {
+            if !self.program.same_type(*param, *wanted) {
+                let name = |ty: TypeId| crate::describe::tag_name(self.program.types.get(ty));
+                let text = format!(
+                    "Type mismatch in function argument #{position}. Expected {}, got {}.",
+                    name(*wanted),
+                    name(*param)
+                );
+                self.program.report_about(Severity::Warning, &text, &Object::Type(func), None);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn check_on_change(&mut self, all: &Attrs, attr: &Attr, ty: TypeId) {
+        let Some(table) = self.program.types.table(ty).cloned() else {
+            return self.attr_error(all, "&on_change only applicable to sets/tables");
+        };
+        let func_ty = attr.expr.map_or(TypeId::ERROR, |expr| self.ty(expr));
+        let Some(func) = self
+            .program
+            .types
+            .func(func_ty)
+            .filter(|func| func.flavor == Flavor::Function)
+            .cloned()
+        else {
+            return self.attr_error(all, "&on_change attribute is not a function");
+        };
+        if func.result != TypeId::VOID {
+            return self.attr_error(all, "&on_change must not return a value");
+        }
+        let params =
+            self.program.types.params(func_ty).iter().map(|field| field.ty).collect::<Vec<_>>();
+        let wanted = table.index.len() + 2 + usize::from(table.value.is_some());
+        if params.len() != wanted {
+            return self.attr_error(all, "&on_change function has incorrect number of arguments");
+        }
+        let same = self.program.same_type(params[0], ty);
+        if !same {
+            return self
+                .attr_error(all, "&on_change: first argument must be of same type as table");
+        }
+        let tail = table.index.iter().copied().chain(table.value);
+        if !params[2..]
+            .iter()
+            .zip(tail)
+            .all(|(param, wanted)| self.program.same_type(*param, wanted))
+        {
+            self.attr_error(all, "&on_change: index types do not match table");
+        }
+    }
+
+    fn check_change_func(&mut self, attr: &Attr, ty: TypeId) {
+        let Some(expr) = attr.expr else { return };
+        let name = attr.kind.name();
+        let Some(func) = self.program.types.func(self.ty(expr)).cloned() else {
+            return self.error_about(&format!("{name} must be a function"), &Object::Expr(expr));
+        };
+        if !self.program.same_type(func.result, ty) {
+            self.error_about(
+                &format!("{name} function must yield same type as variable"),
+                &Object::Expr(expr),
+            );
+        }
+    }
+
+    /// The value of `&priority` among the attributes of a body.
+    pub(super) fn priority(&mut self, attrs: &[Attr]) -> Parsed<i64> {
+        let Some(expr) = crate::types::attr_expr(attrs, AttrKind::Priority) else { return Ok(0) };
+        Ok(match self.evaluate(expr)? {
+            Some(Constant::Literal(Literal::Int(value))) => value,
+            Some(Constant::Literal(Literal::Count(value))) => {
+                i64::try_from(value).unwrap_or(i64::MAX)
+            }
+            _ => {
+                if !is_integral(self.tag(expr)) {
+                    let place = find_attr(attrs, AttrKind::Priority)
+                        .cloned()
+                        .into_iter()
+                        .collect::<Vec<_>>();
+                    let span = place.first().map_or(self.here, |attr| attr.span);
+                    self.error_about(
+                        "expression is not of integral type",
+                        &Object::Attrs(&place, span),
+                    );
+                }
+                0
+            }
+        })
+    }
+
+    /// The texts of `&group` among the attributes of a body.
+    pub(super) fn groups(&mut self, attrs: &[Attr]) -> Parsed<Vec<Box<str>>> {
+        let mut groups = Vec::new();
+        for expr in
+            attrs.iter().filter(|attr| attr.kind == AttrKind::Group).filter_map(|attr| attr.expr)
+        {
+            if let Some(Constant::Literal(Literal::String(text))) = self.evaluate(expr)? {
+                groups.push(String::from_utf8_lossy(&text).into());
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Whether the expression is an attribute's text.
+    pub(super) fn literal_text(&self, expr: Option<ExprId>) -> Option<Box<str>> {
+        match &self.program.exprs[expr?].kind {
+            ExprKind::Literal(Literal::String(text)) => Some(String::from_utf8_lossy(text).into()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Types of assignments.
+
+use super::Parser;
+use crate::ast::{AddTo, Coercion, ExprKind, LocalKind};
+use crate::compare::{is_arithmetic, max_tag};
+use crate::describe::tag_name;
+use crate::ids::{ExprId, TypeId};
+use crate::program::Program;
+use crate::symbols::GlobalKind;
+use crate::types::{Attr, Tag};
+
+impl Parser<'_> {
+    /// Whether something may be assigned to the expression; reports where not.
+    pub(super) fn check_lvalue(&mut self, expr: ExprId) -> bool {
+        let message = match &self.program.exprs[expr].kind {
+            ExprKind::Global(global) => match self.program.globals[*global].kind {
+                GlobalKind::Constant => "const is not a modifiable lvalue",
+                GlobalKind::Option => "option is not a modifiable lvalue",
+                GlobalKind::Type => "Type name is not an lvalue",
+                _ => return true,
+            },
+            ExprKind::Local(local, _) => match self.local(*local).kind {
+                LocalKind::Constant => "const is not a modifiable lvalue",
+                _ => return true,
+            },
+            ExprKind::Index(base, _) if self.tag(*base) == Tag::String => {
+                "cannot assign to string index expression"
+            }
+            ExprKind::Index(..) | ExprKind::Field(..) | ExprKind::Slice(..) | ExprKind::Blank => {
+                return true;
+            }
+            ExprKind::List(elements) => {
+                let names = elements.iter().all(|element| {
+                    matches!(
+                        self.program.exprs[*element].kind,
+                        ExprKind::Local(..) | ExprKind::Global(_) | ExprKind::Blank
+                    )
+                });
+                if names {
+                    return true;
+                }
+                "can only assign to list of identifiers"
+            }
+            ExprKind::Error => return false,
+            _ => "can't be assigned to",
+        };
+        self.fail(expr, message);
+        false
+    }
+
+    /// `left = right`. `attrs` are those of the variable, which its constructor takes.
+    pub(super) fn assign(&mut self, left: ExprId, right: ExprId, attrs: &[Attr]) -> ExprId {
+        let valid = self.check_lvalue(left);
+        self.initialize(left, right, attrs, valid)
+    }
+
+    /// `left = right` as the initializer of `left`, which may be constant.
+    pub(super) fn initialize(
+        &mut self,
+        left: ExprId,
+        right: ExprId,
+        attrs: &[Attr],
+        valid: bool,
+    ) -> ExprId {
+        let ty = self.ty(left);
+        let expr = self.node(ExprKind::Assign(left, right), ty);
+        if !valid || self.is_error(left) || self.is_error(right) {
+            self.set_ty(expr, TypeId::ERROR);
+            return expr;
+        }
+        if self.tag(right) == Tag::Void {
+            return self.fail(expr, "can't assign void value");
+        }
+        if let Some(right) = self.assignable(expr, left, right, attrs) {
+            self.program.exprs[expr].kind = ExprKind::Assign(left, right);
+        } else {
+            self.set_ty(expr, TypeId::ERROR);
+        }
+        expr
+    }
+
+    /// `right` converted to the type of `left`.
+    fn assignable(
+        &mut self,
+        expr: ExprId,
+        left: ExprId,
+        right: ExprId,
+        attrs: &[Attr],
+    ) -> Option<ExprId> {
+        let (to, from) = (self.ty(left), self.ty(right));
+        let (a, b) = (self.program.types.tag(to), self.program.types.tag(from));
+        if a == Tag::List && b == Tag::Any {
+            return Some(right);
+        }
+        if (a == Tag::Enum) != (b == Tag::Enum) && a != Tag::Any && b != Tag::Any {
+            self.fail(expr, "can't convert to/from enumerated type");
+            return None;
+        }
+        if a == Tag::Enum && b == Tag::Enum && !self.program.same_type(to, from) {
+            self.mixed_enums(to, from);
+            return Some(right);
+        }
+        if is_arithmetic(a) {
+            return self.assignable_number(expr, right, a, b);
+        }
+        if matches!(a, Tag::Time | Tag::Interval) && is_arithmetic(b) && self.is_zero(right) {
+            return Some(self.to_number(right, a));
+        }
+        if self.program.fits_unspecified(to, from) {
+            return Some(self.to_specified(right, to));
+        }
+        if matches!(self.program.exprs[right].kind, ExprKind::List(_))
+            && matches!(a, Tag::Table | Tag::Vector)
+        {
+            let elements = self.elements(right);
+            let built = self.construct(to, elements, attrs.to_vec(), right)?;
+            if self.is_error(built) {
+                self.program.exprs[expr].kind = ExprKind::Assign(left, built);
+                self.fail(expr, "type clash in assignment");
+                return None;
+            }
+            return Some(built);
+        }
+        if a == Tag::Record && b == Tag::Record {
+            if self.program.same_type(to, from) {
+                return Some(right);
+            }
+            let coerced = self.to_record(right, to);
+            return (!self.is_error(coerced)).then_some(coerced);
+        }
+        if !self.program.same_type(to, from) {
+            if let Some(rebuilt) = self.rebuild(right, to) {
+                let errors = self.program.diagnostics.errors;
+                let built = rebuilt(self);
+                if self.program.diagnostics.errors > errors {
+                    self.fail(expr, "type clash in assignment");
+                    return None;
+                }
+                return built;
+            }
+            self.fail(expr, "type clash in assignment");
+            return None;
+        }
+        if a == Tag::Any || b == Tag::Any {
+            if a == b {
+                return Some(right);
+            }
+            let span = self.program.exprs[right].span;
+            let coercion = if a == Tag::Any { Coercion::ToAny } else { Coercion::FromAny };
+            return Some(self.node_at(ExprKind::Coerce(coercion, right), to, span));
+        }
+        Some(right)
+    }
+
+    /// How to make a constructor anew for the type `to`, where `right` is one of that kind.
+    #[expect(clippy::type_complexity, reason = "used once, above")]
+    fn rebuild(
+        &self,
+        right: ExprId,
+        to: TypeId,
+    ) -> Option<Box<dyn FnOnce(&mut Self) -> Option<ExprId>>> {
+        let tag = self.program.types.tag(to);
+        match self.program.exprs[right].kind.clone() {
+            ExprKind::Set(constructor) if self.program.types.is_set(to) => {
+                Some(Box::new(move |parser: &mut Self| {
+                    parser.set_constructor(constructor.entries, constructor.attrs, Some(to))
+                }))
+            }
+            ExprKind::Table(constructor) if tag == Tag::Table && !self.program.types.is_set(to) => {
+                Some(Box::new(move |parser: &mut Self| {
+                    parser.table_constructor(constructor.entries, constructor.attrs, Some(to))
+                }))
+            }
+            ExprKind::Vector(elements) if tag == Tag::Vector => {
+                Some(Box::new(move |parser: &mut Self| {
+                    Some(parser.vector_constructor(elements, Some(to)))
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn assignable_number(
+        &mut self,
+        expr: ExprId,
+        right: ExprId,
+        to: Tag,
+        from: Tag,
+    ) -> Option<ExprId> {
+        if !is_arithmetic(from) {
+            let (left_ty, right_ty) = match self.program.exprs[expr].kind {
+                ExprKind::Assign(left, right) => (self.ty(left), self.ty(right)),
+                _ => (TypeId::ERROR, TypeId::ERROR),
+            };
+            let name = |ty: TypeId| tag_name(self.program.types.get(ty));
+            let message = format!(
+                "assignment of non-arithmetic value to arithmetic ({}/{})",
+                name(left_ty),
+                name(right_ty)
+            );
+            self.fail(expr, &message);
+            return None;
+        }
+        if to != Tag::Double && from == Tag::Double {
+            self.warn(expr, "dangerous assignment of double to integral");
+        } else if to == Tag::Count && from == Tag::Int {
+            self.warn(expr, "dangerous assignment of integer to count");
+        }
+        Some(self.to_number(right, to))
+    }
+
+    /// `left += right`.
+    pub(super) fn add_to(&mut self, left: ExprId, right: ExprId, initializing: bool) -> ExprId {
+        let ty = self.ty(left);
+        let expr = self.node(ExprKind::AddTo(AddTo::Arithmetic, left, right), ty);
+        let vector = matches!(self.tag(left), Tag::Vector | Tag::Table);
+        if self.is_error(left)
+            || self.is_error(right)
+            || !(vector || initializing || self.check_lvalue(left))
+        {
+            self.set_ty(expr, TypeId::ERROR);
+            return expr;
+        }
+        let (a, b) = (self.tag(left), self.tag(right));
+        let (how, right) = match (a, b) {
+            _ if is_arithmetic(a) && is_arithmetic(b) => {
+                return self.update_number(expr, left, right, true);
+            }
+            (Tag::String, Tag::String) => (AddTo::Concatenate, right),
+            (Tag::Time | Tag::Interval, Tag::Interval) => (AddTo::Arithmetic, right),
+            (Tag::Pattern, Tag::Pattern) => (AddTo::Pattern, right),
+            (Tag::Pattern, _) => {
+                return self.fail(expr, "pattern += op requires op to be a pattern");
+            }
+            (Tag::Table, _) => match self.elements_of(left, right) {
+                Some(right) => (AddTo::Table, right),
+                None => return self.fail(expr, "RHS type mismatch for table/set +="),
+            },
+            (Tag::Vector, _) => match self.append(expr, left, right) {
+                Some(found) => found,
+                None => return expr,
+            },
+            _ => return self.fail(expr, "requires two arithmetic or two string operands"),
+        };
+        self.program.exprs[expr].kind = ExprKind::AddTo(how, left, right);
+        expr
+    }
+
+    /// `left -= right`.
+    pub(super) fn remove_from(
+        &mut self,
+        left: ExprId,
+        right: ExprId,
+        initializing: bool,
+    ) -> ExprId {
+        let ty = self.ty(left);
+        let expr = self.node(ExprKind::RemoveFrom(left, right), ty);
+        let table = self.tag(left) == Tag::Table;
+        if self.is_error(left)
+            || self.is_error(right)
+            || !(table || initializing || self.check_lvalue(left))
+        {
+            self.set_ty(expr, TypeId::ERROR);
+            return expr;
+        }
+        let (a, b) = (self.tag(left), self.tag(right));
+        let right = match (a, b) {
+            _ if is_arithmetic(a) && is_arithmetic(b) => {
+                return self.update_number(expr, left, right, false);
+            }
+            (Tag::Time | Tag::Interval, Tag::Interval) => right,
+            (Tag::Table, _) => match self.elements_of(left, right) {
+                Some(right) => right,
+                None => return self.fail(expr, "RHS type mismatch for table/set -="),
+            },
+            (Tag::Vector, Tag::List) => {
+                return self
+                    .fail(expr, "constructor list not allowed for -= operations on vectors");
+            }
+            _ => return self.fail(expr, "requires two arithmetic operands"),
+        };
+        self.program.exprs[expr].kind = ExprKind::RemoveFrom(left, right);
+        expr
+    }
+
+    /// `+=` and `-=` on numbers: the result has the type of `left`.
+    fn update_number(&mut self, expr: ExprId, left: ExprId, right: ExprId, add: bool) -> ExprId {
+        let (a, b) = (self.tag(left), self.tag(right));
+        let ty = self.ty(left);
+        let tag = max_tag(a, b);
+        if tag == a {
+            let right = self.to_number(right, a);
+            self.program.exprs[expr].kind = if add {
+                ExprKind::AddTo(AddTo::Arithmetic, left, right)
+            } else {
+                ExprKind::RemoveFrom(left, right)
+            };
+            return expr;
+        }
+        let (wide, right) = (self.to_number(left, tag), self.to_number(right, tag));
+        let op = if add { crate::ast::BinaryOp::Add } else { crate::ast::BinaryOp::Subtract };
+        let sum = self.node(ExprKind::Binary(op, wide, right), Program::number_type(tag));
+        let narrow = self.node(ExprKind::Coerce(Coercion::Arithmetic, sum), ty);
+        self.program.exprs[expr].kind = ExprKind::Assign(left, narrow);
+        expr
+    }
+
+    /// The right side of `+=` or `-=` on the table or set `left`; `None` where it does not fit.
+    fn elements_of(&mut self, left: ExprId, right: ExprId) -> Option<ExprId> {
+        let ty = self.ty(left);
+        let from = self.ty(right);
+        if matches!(self.program.exprs[right].kind, ExprKind::List(_)) {
+            let elements = self.elements(right);
+            let errors = self.program.diagnostics.errors;
+            let built = self.construct(ty, elements, Vec::new(), right)?;
+            return (self.program.diagnostics.errors == errors).then_some(built);
+        }
+        if self.program.fits_unspecified(ty, from) {
+            return Some(self.to_specified(right, ty));
+        }
+        if self.program.same_type(ty, from) {
+            return Some(right);
+        }
+        // A set of keys may be taken from a table.
+        let keys = self.program.types.table(ty).zip(self.program.types.table(from));
+        if keys.is_some_and(|(table, set)| {
+            set.value.is_none() && self.program.same_types(&table.index, &set.index)
+        }) {
+            return Some(right);
+        }
+        if let Some(rebuilt) = self.rebuild(right, ty) {
+            let errors = self.program.diagnostics.errors;
+            let built = rebuilt(self);
+            return built.filter(|_| self.program.diagnostics.errors == errors);
+        }
+        None
+    }
+
+    /// What `+=` on a vector does.
+    fn append(&mut self, expr: ExprId, left: ExprId, right: ExprId) -> Option<(AddTo, ExprId)> {
+        let (to, from) = (self.ty(left), self.ty(right));
+        let element = self.program.scalar(to);
+        let (a, b) = (self.program.types.tag(element), self.program.types.tag(from));
+        if matches!(self.program.exprs[right].kind, ExprKind::List(_)) {
+            let elements = self.elements(right);
+            let built = self.vector_constructor(elements, Some(to));
+            return (!self.is_error(built)).then_some((AddTo::AppendAll, built));
+        }
+        if b == Tag::Vector && self.program.fits_unspecified(to, from) {
+            let right = self.to_specified(right, to);
+            return Some((AddTo::AppendAll, right));
+        }
+        if b == Tag::Vector && a != Tag::Any && self.program.same_type(to, from) {
+            return Some((AddTo::AppendAll, right));
+        }
+        if is_arithmetic(a) {
+            if !is_arithmetic(b) {
+                self.fail(expr, "appending non-arithmetic to arithmetic vector");
+                return None;
+            }
+            let right = self.to_number(right, a);
+            return Some((AddTo::Append, right));
+        }
+        if a == Tag::Any {
+            let right = self.promote(right, TypeId::ANY)?;
+            return Some((AddTo::Append, right));
+        }
+        if a != b && b != Tag::Any {
+            let name = |ty: TypeId| tag_name(self.program.types.get(ty));
+            let message =
+                format!("incompatible vector append: {} and {}", name(element), name(from));
+            self.fail(expr, &message);
+            return None;
+        }
+        match a {
+            Tag::Record if !self.program.same_type(element, from) => {
+                let right = self.to_record(right, element);
+                if self.is_error(right) {
+                    self.set_ty(expr, TypeId::ERROR);
+                    return None;
+                }
+                Some((AddTo::Append, right))
+            }
+            _ if self.program.fits_unspecified(element, from) => {
+                let right = self.to_specified(right, element);
+                Some((AddTo::Append, right))
+            }
+            _ if b == Tag::Any => {
+                let span = self.program.exprs[right].span;
+                Some((
+                    AddTo::Append,
+                    self.node_at(ExprKind::Coerce(Coercion::FromAny, right), element, span),
+                ))
+            }
+            _ => Some((AddTo::Append, right)),
+        }
+    }
+}

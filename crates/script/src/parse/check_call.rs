@@ -1,0 +1,372 @@
+//! Types of calls, indices, fields, casts.
+
+use super::{Parsed, Parser};
+use crate::ast::{Call, EventCall, ExprKind};
+use crate::compare::{is_arithmetic, is_integral};
+use crate::describe::tag_name;
+use crate::ids::{ExprId, GlobalId, Name, TypeId};
+use crate::literal::Literal;
+use crate::report::Object;
+use crate::symbols::GlobalKind;
+use crate::types::{AttrKind, Flavor, Tag, Type, attr_expr};
+
+impl Parser<'_> {
+    /// `callee(args)`, or `hook callee(args)`.
+    pub(super) fn call(&mut self, callee: ExprId, args: Vec<ExprId>, hook: bool) -> ExprId {
+        let written = Self::offset(args.len());
+        let in_when = self.in_when_condition;
+        let kind = ExprKind::Call(Call { callee, args: args.clone(), written, in_when });
+        let expr = self.node(kind, TypeId::ERROR);
+        if self.is_error(callee) || args.iter().any(|arg| self.is_error(*arg)) {
+            return expr;
+        }
+        let Some(func) = self.program.types.func(self.ty(callee)).cloned() else {
+            self.error_about("not a function", &Object::Expr(callee));
+            return expr;
+        };
+        if func.flavor == Flavor::Hook && !hook {
+            self.error_about(
+                "hook cannot be called directly, use hook operator",
+                &Object::Expr(callee),
+            );
+            return expr;
+        }
+        let list = self.list_node(args.clone());
+        let Some(args) = self.arguments(func.params, args, list) else {
+            return self.fail(expr, "argument type mismatch in function call");
+        };
+        if func.flavor == Flavor::Event {
+            return self.fail(expr, "event called in expression, use event statement instead");
+        }
+        self.set_ty(expr, func.result);
+        if self.is_format(callee) && !self.check_format(expr, &args) {
+            self.set_ty(expr, TypeId::ERROR);
+        }
+        self.program.exprs[expr].kind = ExprKind::Call(Call { callee, args, written, in_when });
+        expr
+    }
+
+    /// Arguments converted to the parameters, defaults added; `None` after an error.
+    fn arguments(
+        &mut self,
+        params: TypeId,
+        mut args: Vec<ExprId>,
+        list: ExprId,
+    ) -> Option<Vec<ExprId>> {
+        let fields =
+            self.program.types.record(params).map_or(Vec::new(), |record| record.fields.clone());
+        if let [only] = &fields[..]
+            && self.program.types.tag(only.ty) == Tag::Any
+        {
+            for arg in &mut args {
+                *arg = self.promote(*arg, TypeId::ANY).unwrap_or(*arg);
+            }
+            return Some(args);
+        }
+        if args.len() < fields.len() {
+            for field in &fields[args.len()..] {
+                let Some(default) = attr_expr(&field.attrs, AttrKind::Default) else {
+                    self.error_about_both(
+                        "parameter mismatch",
+                        &Object::Type(params),
+                        &Object::Expr(list),
+                    );
+                    return None;
+                };
+                args.push(default);
+            }
+        }
+        let types = fields.iter().map(|field| field.ty).collect::<Vec<_>>();
+        self.promote_list(&mut args, &types, list).then_some(args)
+    }
+
+    fn is_format(&self, callee: ExprId) -> bool {
+        match &self.program.exprs[callee].kind {
+            ExprKind::Global(global) => {
+                self.program.name(self.program.globals[*global].name) == "fmt"
+            }
+            _ => false,
+        }
+    }
+
+    /// Checks the number of arguments of `fmt` where its format is constant.
+    fn check_format(&mut self, call: ExprId, args: &[ExprId]) -> bool {
+        let Some(first) = args.first() else { return true };
+        let mut format = *first;
+        while let ExprKind::Coerce(_, operand) = self.program.exprs[format].kind {
+            format = operand;
+        }
+        if self.tag(format) != Tag::String {
+            self.error_about(
+                "first argument to fmt() needs to be a format string",
+                &Object::Expr(call),
+            );
+            return false;
+        }
+        let ExprKind::Literal(Literal::String(text)) = &self.program.exprs[format].kind else {
+            return true;
+        };
+        let mut wanted = 1;
+        let mut bytes = text.iter();
+        let mut bare = false;
+        while let Some(byte) = bytes.next() {
+            if *byte == b'%' {
+                match bytes.next() {
+                    None => bare = true,
+                    Some(b'%') => {}
+                    Some(_) => wanted += 1,
+                }
+            }
+        }
+        if bare {
+            self.error_about("format string ends with bare '%'", &Object::Expr(call));
+            return false;
+        }
+        if args.len() != wanted {
+            self.error_about(
+                "mismatch between format string to fmt() and number of arguments passed",
+                &Object::Expr(call),
+            );
+            return false;
+        }
+        true
+    }
+
+    /// `event f(args)` in a statement, or in a `schedule`. `None` after an error.
+    pub(super) fn event_call(
+        &mut self,
+        global: Option<GlobalId>,
+        name: &str,
+        args: Vec<ExprId>,
+    ) -> Option<EventCall> {
+        let written = Self::offset(args.len());
+        let list = self.list_node(args.clone());
+        let span = self.here;
+        if args.iter().any(|arg| self.is_error(*arg)) {
+            return None;
+        }
+        let shown = global.map_or(name.to_owned(), |global| {
+            self.program.name(self.program.globals[global].name).to_owned()
+        });
+        let mut text = format!("{shown}(").into_bytes();
+        text.extend_from_slice(&crate::describe::expr(self.program, list));
+        text.push(b')');
+        let func = global.and_then(|global| {
+            let global = &self.program.globals[global];
+            let function = matches!(global.kind, GlobalKind::Function(_));
+            self.program
+                .types
+                .func(global.ty)
+                .filter(|func| function && func.flavor == Flavor::Event)
+                .cloned()
+        });
+        let (Some(global), Some(func)) = (global, func) else {
+            self.error_about("not an event", &Object::Text(&text, span));
+            return None;
+        };
+        let Some(args) = self.arguments(func.params, args, list) else {
+            self.error_about(
+                "argument type mismatch in event invocation",
+                &Object::Text(&text, span),
+            );
+            return None;
+        };
+        Some(EventCall { event: global, args, written })
+    }
+
+    /// How `container` can be indexed by the list `list`, whose elements are converted: the type of the result,
+    /// `void` for sets. `None` where it cannot.
+    pub(super) fn match_index(&mut self, container: ExprId, list: ExprId) -> Option<TypeId> {
+        let ty = self.ty(container);
+        let mut elements = self.elements(list);
+        match self.program.types.get(ty).clone() {
+            Type::Table(table) => {
+                let value = table.value.unwrap_or(TypeId::VOID);
+                if table.index.is_empty() {
+                    return Some(value);
+                }
+                if let ([index], [key]) = (&*table.index, &elements[..]) {
+                    let (index, key) = (self.program.types.tag(*index), self.tag(*key));
+                    if index == Tag::Subnet && key == Tag::Addr {
+                        return Some(value);
+                    }
+                    if index == Tag::Pattern && key == Tag::String {
+                        return Some(if table.value.is_some() {
+                            self.vector_of(value)
+                        } else {
+                            TypeId::VOID
+                        });
+                    }
+                }
+                if !self.promote_index(&mut elements, &table.index, table.list, list) {
+                    return None;
+                }
+                self.program.exprs[list].kind = ExprKind::List(elements);
+                Some(value)
+            }
+            Type::Vector(element) => {
+                let [key] = &elements[..] else { return None };
+                let key_ty = self.ty(*key);
+                let tag = self.program.scalar_tag(key_ty);
+                let vector = self.program.types.tag(key_ty) == Tag::Vector;
+                if !(is_integral(tag) || tag == Tag::Bool) {
+                    return None;
+                }
+                Some(if vector { ty } else { element })
+            }
+            Type::String => {
+                let [key] = &elements[..] else { return None };
+                is_integral(self.tag(*key)).then_some(TypeId::STRING)
+            }
+            Type::Any => Some(TypeId::ANY),
+            _ => None,
+        }
+    }
+
+    /// `base[keys]`.
+    pub(super) fn index(&mut self, base: ExprId, keys: Vec<ExprId>) -> ExprId {
+        let list = self.list_node(keys);
+        let expr = self.node(ExprKind::Index(base, list), TypeId::ERROR);
+        if self.is_error(base) || self.is_error(list) {
+            return expr;
+        }
+        if self.tag(base) == Tag::String && self.elements(list).len() != 1 {
+            return self.fail(expr, "invalid string index expression");
+        }
+        match self.match_index(base, list) {
+            Some(ty) => self.set_ty(expr, ty),
+            None => {
+                let name = tag_name(self.program.types.get(self.ty(base)));
+                return self.fail(
+                    expr,
+                    &format!("expression with type '{name}' is not a type that can be indexed"),
+                );
+            }
+        }
+        expr
+    }
+
+    /// `base[from:to]`.
+    pub(super) fn slice(&mut self, base: ExprId, from: ExprId, to: ExprId) -> ExprId {
+        let ty = self.ty(base);
+        let expr = self.node(ExprKind::Slice(base, from, to), ty);
+        if self.is_error(base) || self.is_error(from) || self.is_error(to) {
+            self.set_ty(expr, TypeId::ERROR);
+            return expr;
+        }
+        if !matches!(self.program.types.tag(ty), Tag::String | Tag::Vector) {
+            return self.fail(
+                expr,
+                "slice notation indexing only supported for strings and vectors currently",
+            );
+        }
+        if !is_integral(self.tag(from)) || !is_integral(self.tag(to)) {
+            let name = tag_name(self.program.types.get(ty));
+            return self.fail(
+                expr,
+                &format!("expression with type '{name}' is not a type that can be indexed"),
+            );
+        }
+        expr
+    }
+
+    /// `record$name` or `record?$name`.
+    pub(super) fn field(&mut self, base: ExprId, name: Name, test: bool) -> ExprId {
+        let make = |offset| {
+            if test { ExprKind::HasField(base, offset) } else { ExprKind::Field(base, offset) }
+        };
+        if self.is_error(base) {
+            return self.node(make(u32::MAX), TypeId::ERROR);
+        }
+        let found = self.program.types.record(self.ty(base)).cloned();
+        let offset = found.as_ref().and_then(|record| record.offset(name));
+        let Some((record, offset)) = found.clone().zip(offset) else {
+            let message = if found.is_some() { "no such field in record" } else { "not a record" };
+            let mut text = crate::describe::expr(self.program, base);
+            text.extend_from_slice(if test { b"?$" } else { b"$" });
+            text.extend_from_slice(self.program.name(name).as_bytes());
+            let span = self.here;
+            self.error_about(message, &Object::Text(&text, span));
+            return self.node(make(u32::MAX), TypeId::ERROR);
+        };
+        let ty = if test { TypeId::BOOL } else { record.fields[offset].ty };
+        let expr = self.node(make(Self::offset(offset)), ty);
+        self.warn_deprecated_field(&record, name, Some(expr));
+        expr
+    }
+
+    /// `expr as ty`, `expr ?as ty`.
+    pub(super) fn cast(&mut self, operand: ExprId, ty: TypeId, test: bool) -> ExprId {
+        let (kind, result) = if test {
+            (ExprKind::CanCast(operand, ty), TypeId::BOOL)
+        } else {
+            (ExprKind::Cast(operand), ty)
+        };
+        let expr = self.node(kind, result);
+        if self.is_error(operand) || ty == TypeId::ERROR {
+            self.set_ty(expr, TypeId::ERROR);
+            return expr;
+        }
+        let from = self.ty(operand);
+        if !self.can_cast(from, ty) {
+            let text = crate::describe::expr(self.program, expr);
+            let span = self.here;
+            self.error_about("cast not supported", &Object::Text(&text, span));
+            self.set_ty(expr, TypeId::ERROR);
+        }
+        expr
+    }
+
+    /// `expr is ty`.
+    pub(super) fn is_type(&mut self, operand: ExprId, ty: TypeId) -> ExprId {
+        let expr = self.node(ExprKind::Is(operand, ty), TypeId::BOOL);
+        if self.is_error(operand) || ty == TypeId::ERROR {
+            self.set_ty(expr, TypeId::ERROR);
+        }
+        expr
+    }
+
+    fn can_cast(&self, from: TypeId, to: TypeId) -> bool {
+        let (a, b) = (self.program.types.tag(from), self.program.types.tag(to));
+        if a == Tag::Any || self.program.same_type(from, to) {
+            return true;
+        }
+        match (self.program.types.get(from), self.program.types.get(to)) {
+            (Type::Table(set), Type::Vector(element))
+            | (Type::Vector(element), Type::Table(set)) => {
+                return set.value.is_none()
+                    && set.index.len() == 1
+                    && self.program.same_type(set.index[0], *element);
+            }
+            (Type::Opaque(name), _) if self.program.name(*name) == "Broker::Data" => return true,
+            _ => {}
+        }
+        match (a, b) {
+            (
+                Tag::String,
+                Tag::Double | Tag::Int | Tag::Count | Tag::Addr | Tag::Subnet | Tag::Port,
+            ) => true,
+            (Tag::Int | Tag::Count | Tag::Double, _) if is_arithmetic(b) => true,
+            (Tag::Double, Tag::Time | Tag::Interval) | (Tag::Time | Tag::Interval, Tag::Double) => {
+                true
+            }
+            (Tag::Enum, Tag::Count | Tag::Int) => true,
+            (Tag::Addr, Tag::Subnet) | (Tag::Subnet, Tag::Addr | Tag::Count) => true,
+            (Tag::Addr, Tag::Vector) => true,
+            (Tag::Port, Tag::Count) | (Tag::Count, Tag::Addr) => true,
+            _ => false,
+        }
+    }
+
+    /// `schedule when { event }`.
+    pub(super) fn schedule(&mut self, when: ExprId, event: Option<EventCall>) -> Parsed<ExprId> {
+        let Some(event) = event else { return Ok(self.error_node()) };
+        let expr = self.node(ExprKind::Schedule(when, event), TypeId::INT);
+        if self.is_error(when) {
+            self.set_ty(expr, TypeId::ERROR);
+        } else if !matches!(self.tag(when), Tag::Time | Tag::Interval) {
+            self.fail(expr, "schedule expression requires a time or time interval");
+        }
+        Ok(expr)
+    }
+}

@@ -1,0 +1,495 @@
+//! Types of constructors: records, tables, sets, vectors.
+
+use super::Parser;
+use crate::ast::{ExprKind, RecordConstructor, SetConstructor, TableConstructor};
+use crate::compare::may_be_missing;
+use crate::evaluate::Constant;
+use crate::ids::{ExprId, Name, TypeId};
+use crate::literal::Literal;
+use crate::report::Object;
+use crate::types::{Attrs, Field, RecordType, Tag, Type};
+
+/// A key's expressions and a value.
+pub(super) type Entry = (Vec<ExprId>, ExprId);
+
+impl Parser<'_> {
+    /// A record constructor without a type's name: `[$a=1]` or `record($a=1)`.
+    pub(super) fn record_constructor(&mut self, elements: &[ExprId]) -> ExprId {
+        let mut fields = Vec::new();
+        let mut types = Vec::new();
+        let mut error = false;
+        let span = self.here;
+        for element in elements {
+            let ExprKind::FieldAssign(name, value) = self.program.exprs[*element].kind else {
+                error = true;
+                continue;
+            };
+            error |= self.is_error(*element);
+            fields.push((Self::offset(types.len()), value));
+            types.push(Field {
+                name,
+                ty: self.ty(value),
+                attrs: Attrs::new(),
+                span,
+                redefined: false,
+            });
+        }
+        let ty = self.new_type(Type::Record(RecordType { fields: types }));
+        let expr = self.node(ExprKind::Record(RecordConstructor { fields, named: false }), ty);
+        if error {
+            let bad = elements.iter().copied().find(|element| {
+                !matches!(self.program.exprs[*element].kind, ExprKind::FieldAssign(..))
+            });
+            if let Some(bad) = bad {
+                self.error_about_both(
+                    "bad type in record constructor",
+                    &Object::Expr(expr),
+                    &Object::Expr(bad),
+                );
+            }
+            self.set_ty(expr, TypeId::ERROR);
+        }
+        expr
+    }
+
+    /// `R($a=1)`.
+    pub(super) fn named_record(&mut self, ty: TypeId, elements: &[ExprId]) -> ExprId {
+        let Some(record) = self.program.types.record(ty).cloned() else { return self.error_node() };
+        let mut fields: Vec<(u32, ExprId)> = Vec::new();
+        let expr =
+            self.node(ExprKind::Record(RecordConstructor { fields: Vec::new(), named: true }), ty);
+        let mut error = false;
+        for element in elements {
+            let ExprKind::FieldAssign(name, value) = self.program.exprs[*element].kind else {
+                let text = self.constructor_text(ty, elements);
+                let span = self.here;
+                self.error_about_both(
+                    "bad type in record constructor",
+                    &Object::Text(&text, span),
+                    &Object::Expr(*element),
+                );
+                error = true;
+                continue;
+            };
+            let Some(offset) = record.offset(name) else {
+                self.error_about("no such field in record constructor", &Object::Expr(*element));
+                error = true;
+                continue;
+            };
+            if self.is_error(value) {
+                error = true;
+                continue;
+            }
+            match self.promote(value, record.fields[offset].ty) {
+                Some(value) => {
+                    self.warn_deprecated_field(&record, name, None);
+                    fields.push((Self::offset(offset), value));
+                }
+                None => error = true,
+            }
+        }
+        self.program.exprs[expr].kind =
+            ExprKind::Record(RecordConstructor { fields: fields.clone(), named: true });
+        if !error {
+            for (offset, field) in record.fields.iter().enumerate() {
+                let given = fields.iter().any(|(given, _)| *given as usize == offset);
+                if !given && !may_be_missing(&field.attrs) {
+                    let message =
+                        format!("mandatory field \"{}\" missing", self.program.name(field.name));
+                    self.error_about(&message, &Object::Expr(expr));
+                    error = true;
+                }
+            }
+        }
+        if error {
+            self.set_ty(expr, TypeId::ERROR);
+        }
+        expr
+    }
+
+    fn constructor_text(&self, ty: TypeId, elements: &[ExprId]) -> Vec<u8> {
+        let name = self.type_data(ty).name.map_or("", |name| self.program.name(name));
+        let mut text = format!("{name}(").into_bytes();
+        for (index, element) in elements.iter().enumerate() {
+            if index > 0 {
+                text.extend_from_slice(b", ");
+            }
+            text.extend_from_slice(&crate::describe::expr(self.program, *element));
+        }
+        text.push(b')');
+        text
+    }
+
+    /// `$name = value`.
+    pub(super) fn field_assign(&mut self, name: Name, value: ExprId) -> ExprId {
+        let ty = self.ty(value);
+        self.node(ExprKind::FieldAssign(name, value), ty)
+    }
+
+    /// The container of type `ty` with the elements of a `{ … }`; `None` after an error.
+    pub(super) fn construct(
+        &mut self,
+        ty: TypeId,
+        elements: Vec<ExprId>,
+        attrs: Attrs,
+        list: ExprId,
+    ) -> Option<ExprId> {
+        let span = self.program.exprs[list].span;
+        let outer = std::mem::replace(&mut self.here, span);
+        let built = match self.program.types.tag(ty) {
+            Tag::Vector => Some(self.vector_constructor(elements, Some(ty))),
+            Tag::Table if self.program.types.is_set(ty) => {
+                let entries = self.set_entries(&elements, Some(ty));
+                self.set_constructor(entries, attrs, Some(ty))
+            }
+            _ => {
+                let entries = self.table_entries(&elements, Some(ty));
+                entries.and_then(|entries| self.table_constructor(entries, attrs, Some(ty)))
+            }
+        };
+        self.here = outer;
+        built
+    }
+
+    /// The entries that elements of a set constructor stand for: products of lists are expanded where `ty` has several index types or
+    /// the elements have one.
+    pub(super) fn set_entries(
+        &mut self,
+        elements: &[ExprId],
+        ty: Option<TypeId>,
+    ) -> Vec<Vec<ExprId>> {
+        let width = ty.and_then(|ty| self.program.types.table(ty)).map(|table| table.index.len());
+        let mut entries = Vec::new();
+        for element in elements {
+            let parts = self.elements(*element);
+            let list = matches!(self.program.exprs[*element].kind, ExprKind::List(_));
+            match width {
+                Some(1) | None if !list => entries.extend(self.expand(&parts, ty)),
+                _ if list => entries.extend(self.expand(&parts, ty)),
+                _ => entries.push(parts),
+            }
+        }
+        entries
+    }
+
+    /// Keys and values of the elements of a table constructor; `None` where one is no `key = value`.
+    pub(super) fn table_entries(
+        &mut self,
+        elements: &[ExprId],
+        ty: Option<TypeId>,
+    ) -> Option<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for element in elements {
+            let (key, value) = match &self.program.exprs[*element].kind {
+                ExprKind::Assign(key, value) => (*key, *value),
+                _ => {
+                    let list = self.list_node(elements.to_vec());
+                    self.table_text_error("table constructor element lacks '=' structure", list);
+                    return None;
+                }
+            };
+            if !matches!(self.program.exprs[key].kind, ExprKind::List(_)) {
+                let list = self.list_node(elements.to_vec());
+                self.table_text_error(
+                    "cannot determine type for table; ensure square brackets are around each key",
+                    list,
+                );
+                return None;
+            }
+            let parts = self.elements(key);
+            for parts in self.expand(&parts, ty) {
+                entries.push((parts, value));
+            }
+        }
+        Some(entries)
+    }
+
+    fn table_text_error(&mut self, message: &str, list: ExprId) {
+        let mut text = b"table(".to_vec();
+        text.extend_from_slice(&crate::describe::expr(self.program, list));
+        text.push(b')');
+        let span = self.here;
+        self.error_about(message, &Object::Text(&text, span));
+    }
+
+    /// The product of the parts of a key: each part that is a list, or a constant set where the index wants its element, stands for all its
+    /// elements.
+    fn expand(&mut self, parts: &[ExprId], ty: Option<TypeId>) -> Vec<Vec<ExprId>> {
+        let index =
+            ty.and_then(|ty| self.program.types.table(ty)).map(|table| table.index.to_vec());
+        let mut product: Vec<Vec<ExprId>> = vec![Vec::new()];
+        for (position, part) in parts.iter().enumerate() {
+            let wanted = index.as_ref().and_then(|index| index.get(position)).copied();
+            let choices = self.choices(*part, wanted);
+            let mut next = Vec::with_capacity(product.len() * choices.len());
+            for prefix in &product {
+                for choice in &choices {
+                    let mut key = prefix.clone();
+                    key.push(*choice);
+                    next.push(key);
+                }
+            }
+            product = next;
+        }
+        product
+    }
+
+    /// What a part of a key stands for.
+    fn choices(&mut self, part: ExprId, wanted: Option<TypeId>) -> Vec<ExprId> {
+        if let ExprKind::List(elements) = &self.program.exprs[part].kind {
+            let elements = elements.clone();
+            return elements.iter().flat_map(|element| self.choices(*element, wanted)).collect();
+        }
+        let ty = self.ty(part);
+        let is_set = self.program.types.is_set(ty);
+        if !is_set || wanted.is_none_or(|wanted| self.program.same_type(wanted, ty)) {
+            return vec![part];
+        }
+        let mut locals = false;
+        crate::walk::expressions(self.program, part, &mut |id| {
+            locals |= matches!(self.program.exprs[id].kind, ExprKind::Local(..));
+        });
+        if locals {
+            self.fail(
+                part,
+                "cannot expand constructor elements using a value that depends on local variables",
+            );
+            return vec![part];
+        }
+        let Ok(Some(Constant::Set(keys))) = self.evaluate(part) else { return vec![part] };
+        let element = self
+            .program
+            .types
+            .table(ty)
+            .and_then(|table| table.index.first().copied())
+            .unwrap_or(TypeId::ERROR);
+        let span = self.program.exprs[part].span;
+        keys.into_iter()
+            .filter_map(|key| key.into_iter().next())
+            .map(|literal: Literal| self.node_at(ExprKind::Literal(literal), element, span))
+            .collect()
+    }
+
+    /// `set(…)` with complete keys.
+    pub(super) fn set_constructor(
+        &mut self,
+        entries: Vec<Vec<ExprId>>,
+        attrs: Attrs,
+        ty: Option<TypeId>,
+    ) -> Option<ExprId> {
+        let expr = self
+            .node(ExprKind::Set(SetConstructor { entries, attrs: attrs.clone() }), TypeId::ERROR);
+        let ExprKind::Set(SetConstructor { mut entries, .. }) =
+            self.program.exprs[expr].kind.clone()
+        else {
+            return None;
+        };
+        if entries.iter().flatten().any(|part| self.is_error(*part)) {
+            return Some(expr);
+        }
+        let ty = match ty {
+            Some(ty) if !self.program.types.is_set(ty) => {
+                self.error_about_both(
+                    "bad set constructor type",
+                    &Object::Expr(expr),
+                    &Object::Type(ty),
+                );
+                return Some(expr);
+            }
+            Some(ty) => ty,
+            None if entries.is_empty() => TypeId::UNSPECIFIED_SET,
+            None => match self.infer_index(&entries, expr) {
+                Some(index) => self.table_type(index, None),
+                None => return Some(expr),
+            },
+        };
+        self.set_ty(expr, ty);
+        let index = self.program.types.table(ty).map_or(Vec::new(), |table| table.index.to_vec());
+        let mut right = true;
+        if index.len() == 1 {
+            for key in &mut entries {
+                let fits = if key.len() == 1 {
+                    self.promote_all(key, index[0])
+                } else {
+                    let list = self.list_node(key.clone());
+                    self.promote_all(&mut [list], index[0])
+                };
+                if !fits {
+                    self.error_about("inconsistent type in set constructor", &Object::Expr(expr));
+                    right = false;
+                    break;
+                }
+            }
+        } else if index.len() > 1 {
+            for key in &mut entries {
+                let list = self.list_node(key.clone());
+                if key.len() != index.len() || !self.promote_list(key, &index, list) {
+                    self.error_about("inconsistent types in set constructor", &Object::Expr(expr));
+                    right = false;
+                }
+            }
+        }
+        if !right {
+            self.set_ty(expr, TypeId::ERROR);
+        } else {
+            let attrs = self.check_attrs(attrs, ty, super::attributes::Place::Value);
+            self.program.exprs[expr].kind = ExprKind::Set(SetConstructor { entries, attrs });
+        }
+        Some(expr)
+    }
+
+    /// `table(…)` with complete keys.
+    pub(super) fn table_constructor(
+        &mut self,
+        entries: Vec<Entry>,
+        attrs: Attrs,
+        ty: Option<TypeId>,
+    ) -> Option<ExprId> {
+        let expr = self.node(
+            ExprKind::Table(TableConstructor { entries, attrs: attrs.clone() }),
+            TypeId::ERROR,
+        );
+        let ExprKind::Table(TableConstructor { mut entries, .. }) =
+            self.program.exprs[expr].kind.clone()
+        else {
+            return None;
+        };
+        if entries.iter().any(|(key, value)| {
+            self.is_error(*value) || key.iter().any(|part| self.is_error(*part))
+        }) {
+            return Some(expr);
+        }
+        let ty = match ty {
+            Some(ty) if self.program.types.table(ty).is_none_or(|table| table.value.is_none()) => {
+                self.error_about_both(
+                    "bad table constructor type",
+                    &Object::Expr(expr),
+                    &Object::Type(ty),
+                );
+                return Some(expr);
+            }
+            Some(ty) => ty,
+            None if entries.is_empty() => TypeId::UNSPECIFIED_TABLE,
+            None => {
+                let keys = entries.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+                let values = entries.iter().map(|(_, value)| *value).collect::<Vec<_>>();
+                let Some(index) = self.infer_index(&keys, expr) else { return Some(expr) };
+                let Some(value) = self.merge_values(&values) else {
+                    return Some(self.fail(expr, "type error in initialization"));
+                };
+                self.table_type(index, Some(value))
+            }
+        };
+        self.set_ty(expr, ty);
+        let (index, value_ty) = match self.program.types.table(ty) {
+            Some(table) => (table.index.to_vec(), table.value.unwrap_or(TypeId::VOID)),
+            None => (Vec::new(), TypeId::VOID),
+        };
+        let mut right = true;
+        for (key, value) in &mut entries {
+            if key.len() == index.len() {
+                for (part, ty) in key.iter_mut().zip(&index) {
+                    match self.promote(*part, *ty) {
+                        Some(promoted) => *part = promoted,
+                        None => {
+                            self.error_about(
+                                "inconsistent types in table constructor",
+                                &Object::Expr(expr),
+                            );
+                            right = false;
+                        }
+                    }
+                }
+            } else if ty != TypeId::UNSPECIFIED_TABLE {
+                self.error_about("inconsistent types in table constructor", &Object::Expr(expr));
+                right = false;
+            }
+            match self.value_of(*value, value_ty) {
+                Some(promoted) => *value = promoted,
+                None => {
+                    self.error_about(
+                        "inconsistent types in table constructor",
+                        &Object::Expr(expr),
+                    );
+                    right = false;
+                }
+            }
+        }
+        if right {
+            let attrs = self.check_attrs(attrs, ty, super::attributes::Place::Value);
+            self.program.exprs[expr].kind = ExprKind::Table(TableConstructor { entries, attrs });
+        } else {
+            self.set_ty(expr, TypeId::ERROR);
+        }
+        Some(expr)
+    }
+
+    /// A value as one of type `ty`: also a `{ … }`.
+    fn value_of(&mut self, value: ExprId, ty: TypeId) -> Option<ExprId> {
+        let list = matches!(self.program.exprs[value].kind, ExprKind::List(_));
+        if list && matches!(self.program.types.tag(ty), Tag::Table | Tag::Vector) {
+            let elements = self.elements(value);
+            return self
+                .construct(ty, elements, Attrs::new(), value)
+                .filter(|built| !self.is_error(*built));
+        }
+        self.promote(value, ty)
+    }
+
+    /// `vector(…)`.
+    pub(super) fn vector_constructor(
+        &mut self,
+        mut elements: Vec<ExprId>,
+        ty: Option<TypeId>,
+    ) -> ExprId {
+        let expr = self.node(ExprKind::Vector(elements.clone()), TypeId::ERROR);
+        if elements.iter().any(|element| self.is_error(*element)) {
+            return expr;
+        }
+        let ty = match ty {
+            Some(ty) if self.program.types.tag(ty) != Tag::Vector => {
+                self.error_about_both(
+                    "bad vector constructor type",
+                    &Object::Expr(expr),
+                    &Object::Type(ty),
+                );
+                return expr;
+            }
+            Some(ty) => ty,
+            None if elements.is_empty() => TypeId::UNSPECIFIED_VECTOR,
+            None => match self.merge_values(&elements) {
+                Some(element) => self.vector_of(element),
+                None => {
+                    self.error_here("inconsistent types in list");
+                    return expr;
+                }
+            },
+        };
+        self.set_ty(expr, ty);
+        let element = self.program.scalar(ty);
+        let mut right = true;
+        for value in &mut elements {
+            match self.value_of(*value, element) {
+                Some(promoted) => *value = promoted,
+                None => {
+                    self.error_about_both(
+                        "type mismatch",
+                        &Object::Expr(*value),
+                        &Object::Type(element),
+                    );
+                    self.error_about(
+                        "inconsistent types in vector constructor",
+                        &Object::Expr(expr),
+                    );
+                    right = false;
+                    break;
+                }
+            }
+        }
+        self.program.exprs[expr].kind = ExprKind::Vector(elements);
+        if !right {
+            self.set_ty(expr, TypeId::ERROR);
+        }
+        expr
+    }
+}

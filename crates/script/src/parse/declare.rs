@@ -1,0 +1,888 @@
+//! Declarations: modules, globals, types, redefs.
+
+use super::attributes::Place;
+use super::{Halt, Parsed, Parser};
+use crate::ast::{ExprKind, Function, LocalKind};
+use crate::diagnostics::Severity;
+use crate::evaluate::Init;
+use crate::ids::{ExprId, GlobalId, LocalId, TypeId};
+use crate::lexer::{Op, Token, Word};
+use crate::report::Object;
+use crate::symbols::{GlobalKind, Symbol};
+use crate::types::{Attr, AttrKind, Attrs, Flavor, Prototype, Tag, Type, attr_expr, find_attr};
+
+/// How a variable is declared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Declare {
+    Variable,
+    Constant,
+    Option,
+    Redef,
+}
+
+impl Parser<'_> {
+    /// A declaration, or a statement at file level.
+    pub(super) fn declaration(&mut self) -> Parsed<()> {
+        let token = self.peek()?.clone();
+        let Token::Word(word) = token else { return self.file_statement() };
+        match word {
+            Word::Module => {
+                self.take()?;
+                let name = self.identifier()?;
+                self.expect(Op::Semicolon)?;
+                self.module = self.program.names.intern(&name);
+                self.program.globals.modules.insert(self.module);
+                Ok(())
+            }
+            Word::Export => {
+                self.take()?;
+                self.expect(Op::BraceLeft)?;
+                let outer = std::mem::replace(&mut self.exporting, true);
+                while !self.at(Op::BraceRight)? {
+                    if *self.peek()? == Token::End {
+                        return Err(self.syntax_error());
+                    }
+                    self.declaration()?;
+                }
+                self.exporting = outer;
+                self.expect(Op::BraceRight)
+            }
+            Word::Global => self.variable(Declare::Variable),
+            Word::Const => self.variable(Declare::Constant),
+            Word::Option => self.variable(Declare::Option),
+            Word::Redef => self.redef(),
+            Word::Type => self.type_declaration(),
+            Word::Function | Word::Event | Word::Hook => {
+                // `event f(x);` at file level is a statement, `event f(x: T) { }` a handler: both begin alike.
+                self.handler_or_statement(word)
+            }
+            _ => self.file_statement(),
+        }
+    }
+
+    fn file_statement(&mut self) -> Parsed<()> {
+        if self.exporting {
+            return Err(self.syntax_error());
+        }
+        let stmt = self.statement()?;
+        self.main.push(stmt);
+        Ok(())
+    }
+
+    fn declared_name(&mut self) -> Parsed<(String, crate::source::Span)> {
+        let name = self.identifier()?;
+        let span = self.previous;
+        self.set_here(span);
+        if self.exporting && name.starts_with("::") {
+            self.error_here(&format!("cannot use :: prefix in export section: {name}"));
+        }
+        if name.starts_with("GLOBAL::") {
+            self.error_here(&format!("cannot use GLOBAL:: prefix: {name}"));
+        }
+        Ok((name, span))
+    }
+
+    /// `global`, `const`, `option` or, behind `redef`, a variable.
+    fn variable(&mut self, declare: Declare) -> Parsed<()> {
+        if declare != Declare::Redef {
+            self.take()?;
+        }
+        let (name, span) = self.declared_name()?;
+        let global = if declare == Declare::Redef {
+            match self.lookup_in(&name, false, false) {
+                Some(Symbol::Global(global)) => global,
+                _ => self.declared_global(&name),
+            }
+        } else {
+            self.declared_global(&name)
+        };
+        let blank = name == "_";
+        if blank && declare == Declare::Option {
+            self.error_about("blank identifier used as option", &Object::Global(global));
+        }
+        let mut key = None;
+        if declare == Declare::Redef && self.at(Op::BracketLeft)? {
+            self.take()?;
+            let keys = self.expression_list()?;
+            self.expect(Op::BracketRight)?;
+            self.since(span);
+            key = Some(self.list_node(keys));
+        }
+        let ty = if self.accept(Op::Colon)? { Some(self.type_()?) } else { None };
+        let (init, value) = self.initializer(ty)?;
+        let attrs = self.attributes()?;
+        let end = self.previous;
+        if *self.peek()? != Token::Op(Op::Semicolon) {
+            return Err(self.syntax_error());
+        }
+        self.set_here(span.to(end));
+        let value = match (key, value) {
+            (Some(key), Some(value)) => {
+                let entry = self.node(ExprKind::Assign(key, value), TypeId::VOID);
+                Some(self.list_node(vec![entry]))
+            }
+            (_, value) => value,
+        };
+        let init = if key.is_some() { Init::Extra } else { init };
+        self.declare(global, declare, ty, init, value, attrs)?;
+        self.expect(Op::Semicolon)
+    }
+
+    /// `= value`, `+= value`, `-= value` or nothing.
+    fn initializer(&mut self, ty: Option<TypeId>) -> Parsed<(Init, Option<ExprId>)> {
+        let init = match self.peek()? {
+            Token::Op(Op::Assign) => Init::Full,
+            Token::Op(Op::AddTo) => Init::Extra,
+            Token::Op(Op::RemoveFrom) => Init::Remove,
+            _ => return Ok((Init::Empty, None)),
+        };
+        self.take()?;
+        let _ = ty;
+        let value = self.right_side()?;
+        Ok((init, Some(value)))
+    }
+
+    /// Gives a global its type, attributes and value.
+    fn declare(
+        &mut self,
+        global: GlobalId,
+        declare: Declare,
+        ty: Option<TypeId>,
+        init: Init,
+        value: Option<ExprId>,
+        attrs: Attrs,
+    ) -> Parsed<()> {
+        let known = self.program.globals[global].clone();
+        let is_new = known.kind == GlobalKind::Unknown && known.ty == TypeId::VOID;
+        let value_error = value.is_some_and(|value| self.is_error(value));
+        if declare == Declare::Redef {
+            if is_new {
+                self.error_about(
+                    "\"redef\" used but not previously defined",
+                    &Object::Global(global),
+                );
+                self.program.globals[global].ty = TypeId::ERROR;
+                return Ok(());
+            }
+            let attrs_only = value.is_none() && !attrs.is_empty();
+            if !self.global_has(global, AttrKind::Redef)
+                && !attrs_only
+                && known.kind != GlobalKind::Option
+            {
+                let object = value.map(Object::Expr);
+                self.report_pinpoint(
+                    "cannot redefine a variable not marked with &redef",
+                    &Object::Global(global),
+                    object.as_ref(),
+                );
+                return Ok(());
+            }
+            if value.is_none() && attrs.is_empty() {
+                self.error_about(
+                    "Initialization not preceded by =/+=/-= is not allowed.",
+                    &Object::Global(global),
+                );
+                return Ok(());
+            }
+        } else if !is_new {
+            if matches!(self.program.types.get(known.ty), Type::Func(_)) {
+                let ty = ty.or_else(|| value.and_then(|value| self.infer(value)));
+                if let Some(ty) = ty {
+                    self.add_prototype(global, ty, &attrs, value);
+                }
+            } else {
+                let object = value.map(Object::Expr);
+                self.report_pinpoint("already defined", &Object::Global(global), object.as_ref());
+            }
+            return Ok(());
+        }
+        let mut ty = ty;
+        if declare == Declare::Redef {
+            if let Some(given) = ty
+                && !self.program.same_type(given, known.ty)
+            {
+                self.error_about_both(
+                    "redefinition type mismatch",
+                    &Object::Global(global),
+                    &Object::Type(given),
+                );
+                return Ok(());
+            }
+            ty = Some(known.ty);
+        }
+        let ty = match ty {
+            Some(ty) => ty,
+            None => {
+                let Some(value) = value else {
+                    self.error_about("no type given", &Object::Global(global));
+                    self.program.globals[global].ty = TypeId::ERROR;
+                    return Ok(());
+                };
+                let inferred = if value_error { None } else { self.infer(value) };
+                match inferred {
+                    Some(
+                        ty @ (TypeId::UNSPECIFIED_TABLE
+                        | TypeId::UNSPECIFIED_SET
+                        | TypeId::UNSPECIFIED_VECTOR),
+                    ) => {
+                        self.error_about(
+                            "empty constructor in untyped initialization",
+                            &Object::Expr(value),
+                        );
+                        self.program.globals[global].ty = ty;
+                        TypeId::ERROR
+                    }
+                    Some(TypeId::VOID) => {
+                        self.error_about("illegal assignment target", &Object::Global(global));
+                        TypeId::ERROR
+                    }
+                    Some(ty) => ty,
+                    None => TypeId::ERROR,
+                }
+            }
+        };
+        if declare != Declare::Redef {
+            self.program.globals[global].ty = ty;
+            self.program.globals[global].span = self.here;
+            self.program.globals[global].kind = match declare {
+                Declare::Constant => GlobalKind::Constant,
+                Declare::Option => GlobalKind::Option,
+                _ => self.function_kind(global, ty, value),
+            };
+        }
+        if ty == TypeId::ERROR {
+            return Ok(());
+        }
+        let known_attrs = self.program.globals[global].attrs.clone();
+        let mut attrs =
+            self.add_attrs(known_attrs, attrs, ty, Place::Global, declare == Declare::Redef);
+        if declare == Declare::Option && find_attr(&attrs, AttrKind::Redef).is_none() {
+            attrs.push(Attr { kind: AttrKind::Redef, expr: None, span: self.here });
+        }
+        if let Some(value) = value
+            && let ExprKind::Table(crate::ast::TableConstructor { attrs: more, .. })
+            | ExprKind::Set(crate::ast::SetConstructor { attrs: more, .. }) =
+                &self.program.exprs[value].kind
+        {
+            let more = more
+                .iter()
+                .filter(|attr| find_attr(&attrs, attr.kind).is_none())
+                .cloned()
+                .collect::<Vec<_>>();
+            attrs.extend(more);
+        }
+        self.program.globals[global].attrs = attrs;
+        let redefinable = self.global_has(global, AttrKind::Redef);
+        if declare == Declare::Constant && value.is_none() && !redefinable {
+            self.error_about("const variable must be initialized", &Object::Global(global));
+        }
+        let aggregate =
+            matches!(self.program.types.tag(ty), Tag::Table | Tag::Vector | Tag::Record);
+        if declare == Declare::Option && value.is_none() && !aggregate {
+            self.error_about("option variable must be initialized", &Object::Global(global));
+        }
+        if value_error {
+            return Ok(());
+        }
+        if declare == Declare::Redef && value.is_none() {
+            self.engine.attributes_changed(self.program, global);
+            return Ok(());
+        }
+        self.initialize_global(global, init, value)
+    }
+
+    /// What kind of global a declaration of type `ty` makes: functions that are only declared are defined later.
+    fn function_kind(&mut self, global: GlobalId, ty: TypeId, value: Option<ExprId>) -> GlobalKind {
+        let Some(func) = self.program.types.func(ty) else { return GlobalKind::Variable };
+        if value.is_some() {
+            return GlobalKind::Variable;
+        }
+        let flavor = func.flavor;
+        let name = self.program.globals[global].name;
+        let (params, span) = (func.params, self.here);
+        let count = self.program.types.record(params).map_or(0, |record| record.fields.len());
+        let func = self.program.functions.push(Function {
+            name,
+            global: Some(global),
+            ty,
+            flavor,
+            bodies: Vec::new(),
+        });
+        if flavor != Flavor::Function
+            && let Type::Func(func) = self.program.types.get_mut(ty)
+            && func.prototypes.is_empty()
+        {
+            func.prototypes.push(Prototype {
+                params,
+                offsets: (0..count).collect(),
+                deprecated: None,
+                span,
+            });
+        }
+        GlobalKind::Function(func)
+    }
+
+    /// Types and evaluates an initializer.
+    fn initialize_global(
+        &mut self,
+        global: GlobalId,
+        init: Init,
+        value: Option<ExprId>,
+    ) -> Parsed<()> {
+        let entry = self.program.globals[global].clone();
+        if matches!(entry.kind, GlobalKind::Function(_)) && value.is_none() {
+            return Ok(());
+        }
+        let Some(value) = value else {
+            return self.evaluate_global(global, Init::Empty, None);
+        };
+        let target = self.node(ExprKind::Global(global), entry.ty);
+        let adds = init == Init::Extra && find_attr(&entry.attrs, AttrKind::AddFunc).is_some();
+        let removes =
+            init == Init::Remove && find_attr(&entry.attrs, AttrKind::DeleteFunc).is_some();
+        let init_given = init;
+        let assignment = match init {
+            _ if adds || removes => self.initialize(target, value, &entry.attrs, true),
+            Init::Extra => self.add_to(target, value, true),
+            Init::Remove => self.remove_from(target, value, true),
+            Init::Full | Init::Empty => self.initialize(target, value, &entry.attrs, true),
+        };
+        if self.is_error(assignment) {
+            return Ok(());
+        }
+        let aggregate =
+            matches!(self.program.types.tag(entry.ty), Tag::Table | Tag::Vector | Tag::Record);
+        if matches!(init, Init::Extra | Init::Remove)
+            && !entry.initialized
+            && !adds
+            && !removes
+            && !aggregate
+        {
+            let op = if init == Init::Extra { "+=" } else { "-=" };
+            self.error_about(
+                &format!("{op} initializer applied to ID without value"),
+                &Object::Global(global),
+            );
+            return Ok(());
+        }
+        let value = match self.program.exprs[assignment].kind {
+            ExprKind::Assign(_, value)
+            | ExprKind::AddTo(_, _, value)
+            | ExprKind::RemoveFrom(_, value) => value,
+            _ => value,
+        };
+        self.evaluate_global(global, init_given, Some(value))
+    }
+
+    fn evaluate_global(
+        &mut self,
+        global: GlobalId,
+        init: Init,
+        value: Option<ExprId>,
+    ) -> Parsed<()> {
+        match self.engine.initialize(self.program, global, init, value) {
+            Ok(()) => {
+                if value.is_some() {
+                    self.program.globals[global].initialized = true;
+                }
+                Ok(())
+            }
+            Err(stop) => Option::<Halt>::from(stop).map_or(Ok(()), Err),
+        }
+    }
+
+    /// Like an error about both, with the text of the first only.
+    pub(super) fn report_pinpoint(
+        &mut self,
+        message: &str,
+        object: &Object<'_>,
+        other: Option<&Object<'_>>,
+    ) {
+        self.program.report_objects(Severity::Error, message, object, other, true);
+    }
+
+    /// Another prototype of an event or hook that is declared.
+    fn add_prototype(
+        &mut self,
+        global: GlobalId,
+        ty: TypeId,
+        attrs: &[Attr],
+        value: Option<ExprId>,
+    ) {
+        let canonical = self.program.globals[global].ty;
+        let (Some(known), Some(new)) =
+            (self.program.types.func(canonical).cloned(), self.program.types.func(ty).cloned())
+        else {
+            self.error_about_both(
+                "type incompatible with previous definition",
+                &Object::Type(ty),
+                &Object::Global(global),
+            );
+            return;
+        };
+        if known.flavor != new.flavor {
+            return self.error_about_both(
+                "incompatible function flavor",
+                &Object::Type(ty),
+                &Object::Type(canonical),
+            );
+        }
+        if known.flavor == Flavor::Function {
+            return self.error_about_both(
+                "redeclaration of function",
+                &Object::Type(ty),
+                &Object::Type(canonical),
+            );
+        }
+        if let Some(value) = value {
+            let message =
+                "initialization not allowed during event/hook alternate prototype declaration";
+            return self.error_about(message, &Object::Expr(value));
+        }
+        let fields =
+            |id| self.program.types.record(id).map_or(Vec::new(), |record| record.fields.clone());
+        let (canonical_fields, new_fields) = (fields(known.params), fields(new.params));
+        let exists = known.prototypes.iter().any(|prototype| {
+            let fields = fields(prototype.params);
+            fields.len() == new_fields.len()
+                && fields
+                    .iter()
+                    .zip(&new_fields)
+                    .all(|(a, b)| a.name == b.name && self.program.same_type(a.ty, b.ty))
+        });
+        if exists {
+            let other = Object::Type(canonical);
+            return self.report_pinpoint(
+                "alternate function prototype already exists",
+                &Object::Type(ty),
+                Some(&other),
+            );
+        }
+        let mut offsets = Vec::new();
+        for field in &new_fields {
+            let name = self.program.name(field.name).to_owned();
+            if !field.attrs.is_empty() {
+                let message = format!(
+                    "alternate function prototype arguments may not have attributes: arg '{name}'"
+                );
+                return self.error_about_both(
+                    &message,
+                    &Object::Type(ty),
+                    &Object::Type(canonical),
+                );
+            }
+            match canonical_fields.iter().position(|known| known.name == field.name) {
+                Some(offset) => offsets.push(offset),
+                None => {
+                    let message = format!(
+                        "alternate function prototype arg '{name}' not found in canonical prototype"
+                    );
+                    return self.error_about_both(
+                        &message,
+                        &Object::Type(ty),
+                        &Object::Type(canonical),
+                    );
+                }
+            }
+        }
+        let deprecated = find_attr(attrs, AttrKind::Deprecated)
+            .map(|attr| self.literal_text(attr.expr).unwrap_or_default());
+        let prototype = Prototype { params: new.params, offsets, deprecated, span: self.here };
+        if let Type::Func(func) = self.program.types.get_mut(canonical) {
+            func.prototypes.push(prototype);
+        }
+    }
+
+    fn redef(&mut self) -> Parsed<()> {
+        self.take()?;
+        if self.at_word(Word::Enum)? {
+            self.take()?;
+            return self.redef_enum();
+        }
+        if self.at_word(Word::Record)? {
+            self.take()?;
+            return self.redef_record();
+        }
+        if self.at_word(Word::Event)?
+            || self.at_word(Word::Hook)?
+            || self.at_word(Word::Function)?
+        {
+            let word = if self.at_word(Word::Event)? {
+                Word::Event
+            } else if self.at_word(Word::Hook)? {
+                Word::Hook
+            } else {
+                Word::Function
+            };
+            self.take()?;
+            return self.handler(word, true);
+        }
+        if *self.peek()? == Token::Ident {
+            let span = self.ahead.as_ref().map_or(self.previous, |ahead| ahead.span);
+            let name = self.text_of(span);
+            if let Some(Symbol::Global(global)) = self.lookup_in(&name, false, false)
+                && self.program.globals[global].kind == GlobalKind::Type
+            {
+                let ty = self.program.globals[global].ty;
+                let (kind, missing) = match self.program.types.get(ty) {
+                    Type::Enum(_) => ("enum", true),
+                    Type::Record(_) => ("record", true),
+                    other => (crate::describe::tag_name(other), false),
+                };
+                self.take()?;
+                let message = if missing {
+                    format!("redef of {kind} type {name} is missing {kind} keyword")
+                } else {
+                    format!("can not redef {kind} type {name}")
+                };
+                self.near(&message, span);
+                return Err(Halt::Syntax);
+            }
+        }
+        self.variable(Declare::Redef)
+    }
+
+    /// The type that a `redef` names; `kind` is what it must be.
+    fn redef_target(&mut self, kind: Tag, word: &str) -> Parsed<TypeId> {
+        let name = self.identifier()?;
+        self.set_here(self.previous);
+        let found = match self.lookup_in(&name, false, true) {
+            Some(Symbol::Global(global))
+                if self.program.globals[global].kind == GlobalKind::Type =>
+            {
+                Some(self.program.globals[global].ty)
+            }
+            Some(Symbol::Global(global)) => {
+                let ty = self.program.globals[global].ty;
+                Some(ty)
+            }
+            _ => None,
+        };
+        let Some(ty) = found else {
+            return Err(self.fatal_here(&format!("unknown {word} identifier \"{name}\"")));
+        };
+        let tag = self.program.types.tag(ty);
+        if tag != kind {
+            let found = crate::describe::tag_name(self.program.types.get(ty));
+            return Err(self.fatal_here(&format!(
+                "identifier \"{name}\" has type \"{found}\", expected \"{word}\""
+            )));
+        }
+        Ok(ty)
+    }
+
+    fn redef_enum(&mut self) -> Parsed<()> {
+        let ty = self.redef_target(Tag::Enum, "enum")?;
+        let start = self.previous;
+        self.expect(Op::AddTo)?;
+        self.expect(Op::BraceLeft)?;
+        let before = self.program.types.enumeration(ty).map_or(0, |values| values.values.len());
+        self.enum_values(ty, true)?;
+        self.expect(Op::BraceRight)?;
+        self.since(start);
+        self.expect(Op::Semicolon)?;
+        // Other names of the type have the same values.
+        if let Some(name) = self.type_data(ty).name
+            && let Some(aliases) = self.aliases.get(&name).cloned()
+            && let Some(values) = self.program.types.enumeration(ty).cloned()
+        {
+            for alias in aliases {
+                if let Type::Enum(known) = self.program.types.get_mut(alias) {
+                    known.values.extend(values.values[before..].iter().cloned());
+                    known.next = values.next;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn redef_record(&mut self) -> Parsed<()> {
+        let ty = self.redef_target(Tag::Record, "record")?;
+        let start = self.previous;
+        if self.accept(Op::Dollar)? {
+            return self.redef_field(ty);
+        }
+        self.expect(Op::AddTo)?;
+        self.expect(Op::BraceLeft)?;
+        let mut fields = self.fields()?;
+        self.expect(Op::BraceRight)?;
+        let attrs = self.attributes()?;
+        self.since(start);
+        self.expect(Op::Semicolon)?;
+        if find_attr(&attrs, AttrKind::Log).is_some() {
+            let span = self.here;
+            for field in &mut fields {
+                if find_attr(&field.attrs, AttrKind::Log).is_none() {
+                    field.attrs.push(Attr { kind: AttrKind::Log, expr: None, span });
+                }
+            }
+        }
+        let from = self.program.types.record(ty).map_or(0, |record| record.fields.len());
+        for mut field in fields {
+            let name = self.program.name(field.name).to_owned();
+            if !crate::compare::may_be_missing(&field.attrs) {
+                let message = format!("extension field must be &optional or have &default: {name}");
+                self.error_about(
+                    "extension field must be &optional or have &default",
+                    &Object::Text(message.as_bytes(), field.span),
+                );
+                continue;
+            }
+            if self
+                .program
+                .types
+                .record(ty)
+                .is_some_and(|record| record.offset(field.name).is_some())
+            {
+                let text = format!("duplicate field '{name}' found in record definition");
+                self.error_here(&text);
+                continue;
+            }
+            field.redefined = true;
+            if let Type::Record(record) = self.program.types.get_mut(ty) {
+                record.fields.push(field.clone());
+            }
+            let aliases = self
+                .type_data(ty)
+                .name
+                .and_then(|name| self.aliases.get(&name).cloned())
+                .unwrap_or_default();
+            for alias in aliases {
+                if let Type::Record(record) = self.program.types.get_mut(alias) {
+                    record.fields.push(field.clone());
+                }
+            }
+        }
+        self.engine.record_extended(self.program, ty, from);
+        Ok(())
+    }
+
+    /// `redef record R$f += { &log };`
+    fn redef_field(&mut self, ty: TypeId) -> Parsed<()> {
+        let field = self.identifier()?;
+        let add = match self.take()? {
+            Token::Op(Op::AddTo) => true,
+            Token::Op(Op::RemoveFrom) => false,
+            _ => {
+                self.near("syntax error", self.previous);
+                return Err(Halt::Syntax);
+            }
+        };
+        self.expect(Op::BraceLeft)?;
+        let attrs = self.attributes()?;
+        self.expect(Op::BraceRight)?;
+        self.expect(Op::Semicolon)?;
+        if attrs.iter().any(|attr| attr.kind != AttrKind::Log) {
+            return Err(self.fatal_here("Can only redef \"&log\" attributes of record fields"));
+        }
+        let name = self.program.names.intern(&field);
+        let Some(offset) = self.program.types.record(ty).and_then(|record| record.offset(name))
+        else {
+            let record =
+                self.type_data(ty).name.map_or("", |name| self.program.name(name)).to_owned();
+            return Err(self.fatal_here(&format!("field \"{field}\" not in record \"{record}\"")));
+        };
+        if let Type::Record(record) = self.program.types.get_mut(ty) {
+            let known = &mut record.fields[offset].attrs;
+            known.retain(|attr| attr.kind != AttrKind::Log);
+            if add {
+                known.extend(attrs);
+            }
+        }
+        Ok(())
+    }
+
+    fn type_declaration(&mut self) -> Parsed<()> {
+        self.take()?;
+        let (name, span) = self.declared_name()?;
+        let global = self.declared_global(&name);
+        let full = self.program.globals[global].name;
+        self.expect(Op::Colon)?;
+        let outer = self.naming.replace(full);
+        let ty = self.type_();
+        self.naming = outer;
+        let ty = ty?;
+        let attrs = self.attributes()?;
+        self.expect(Op::Semicolon)?;
+        self.set_here(span.to(self.previous));
+        self.define_type(global, &name, ty, attrs);
+        Ok(())
+    }
+
+    fn define_type(&mut self, global: GlobalId, name: &str, ty: TypeId, attrs: Attrs) {
+        let known = self.program.globals[global].clone();
+        if known.kind == GlobalKind::Type {
+            // A record may be declared empty ahead of its definition.
+            if self.empty_records.remove(&known.ty)
+                && let Type::Record(record) = self.program.types.get(ty).clone()
+            {
+                let span = self.here;
+                let data = self.program.types.data_mut(known.ty);
+                data.ty = Type::Record(record);
+                data.span = span;
+                return self.log_all(known.ty, &attrs);
+            }
+            // An enum may be declared twice: names that differ were reported.
+            let twice = self.program.types.tag(known.ty) == Tag::Enum
+                && self.program.types.tag(ty) == Tag::Enum;
+            if twice {
+                return;
+            }
+            let at = self
+                .program
+                .sources
+                .files
+                .find(known.span.file)
+                .map_or(String::new(), |file| format!("{}:{}", file.path, known.span.first));
+            self.error_here(&format!("Type {name} has already been declared at {at}"));
+            return;
+        }
+        if known.kind != GlobalKind::Unknown {
+            self.error_here(&format!(
+                "Identifier {name} has already been declared and is not a type"
+            ));
+            return;
+        }
+        let ty = if ty == TypeId::ERROR { ty } else { self.name_type(ty, known.name) };
+        let entry = &mut self.program.globals[global];
+        entry.kind = GlobalKind::Type;
+        entry.ty = ty;
+        entry.attrs.clone_from(&attrs);
+        entry.span = self.here;
+        if self.program.types.record(ty).is_some_and(|record| record.fields.is_empty()) {
+            self.empty_records.insert(ty);
+        }
+        self.log_all(ty, &attrs);
+        if find_attr(&attrs, AttrKind::Log).is_some() && self.program.types.tag(ty) != Tag::Record {
+            self.error_here("&log attribute can only be applied to records");
+        }
+    }
+
+    /// `&log` behind a record logs all of its fields.
+    fn log_all(&mut self, ty: TypeId, attrs: &[Attr]) {
+        let Some(log) = find_attr(attrs, AttrKind::Log).cloned() else { return };
+        if let Type::Record(record) = self.program.types.get_mut(ty) {
+            for field in &mut record.fields {
+                if find_attr(&field.attrs, AttrKind::Log).is_none() {
+                    field.attrs.push(log.clone());
+                }
+            }
+        }
+    }
+
+    /// The local that a declaration names.
+    pub(super) fn local_name(&mut self) -> Parsed<LocalId> {
+        let name = self.identifier()?;
+        self.set_here(self.previous);
+        Ok(match self.lookup(&name) {
+            Some(Symbol::Global(global)) => {
+                if name != "_" {
+                    self.error_about("already a global identifier", &Object::Global(global));
+                }
+                let module = self.module;
+                let full = self.full_name(module, &name);
+                self.add_local(full, TypeId::VOID, LocalKind::Variable)
+            }
+            Some(Symbol::Local(local)) => local,
+            None => {
+                let module = self.module;
+                let full = self.full_name(module, &name);
+                self.add_local(full, TypeId::VOID, LocalKind::Variable)
+            }
+        })
+    }
+
+    /// `local x …;` or `const x …;` in a body. The statement of it.
+    pub(super) fn local_declaration(&mut self, kind: LocalKind) -> Parsed<crate::ids::StmtId> {
+        self.take()?;
+        let local = self.local_name()?;
+        let span = self.previous;
+        let known = self.local(local).clone();
+        let ty = if self.accept(Op::Colon)? { Some(self.type_()?) } else { None };
+        let (init, value) = self.initializer(ty)?;
+        let attrs = self.attributes()?;
+        self.set_here(span.to(self.previous));
+        self.expect(Op::Semicolon)?;
+        if self.at_file_level() {
+            let text = self.program.name(known.name).to_owned();
+            self.error_about(
+                "local variable used at global scope",
+                &Object::Text(text.as_bytes(), span),
+            );
+        }
+        let body = self.body();
+        let statement = |parser: &mut Self, kind| {
+            let span = parser.here;
+            Ok(parser.program.stmts.push(crate::ast::Stmt { kind, span }))
+        };
+        let local_text = self.program.name(known.name).to_owned();
+        if known.ty != TypeId::VOID {
+            let object = value.map(Object::Expr);
+            self.report_pinpoint(
+                "already defined",
+                &Object::Text(local_text.as_bytes(), known.span),
+                object.as_ref(),
+            );
+            return statement(self, crate::ast::StmtKind::Null);
+        }
+        if init == Init::Extra || init == Init::Remove {
+            self.error_about(
+                "can't use += / -= for initializations of local variables",
+                &Object::Text(local_text.as_bytes(), span),
+            );
+        }
+        let ty = match (ty, value) {
+            (Some(ty), _) => ty,
+            (None, Some(value)) if self.is_error(value) => TypeId::ERROR,
+            (None, Some(value)) => match self.infer(value) {
+                Some(
+                    TypeId::UNSPECIFIED_TABLE
+                    | TypeId::UNSPECIFIED_SET
+                    | TypeId::UNSPECIFIED_VECTOR,
+                ) => {
+                    self.error_about(
+                        "empty constructor in untyped initialization",
+                        &Object::Expr(value),
+                    );
+                    TypeId::ERROR
+                }
+                Some(TypeId::VOID) => {
+                    self.error_about(
+                        "illegal assignment target",
+                        &Object::Text(local_text.as_bytes(), span),
+                    );
+                    TypeId::ERROR
+                }
+                Some(ty) => ty,
+                None => TypeId::ERROR,
+            },
+            (None, None) => {
+                self.error_about("no type given", &Object::Text(local_text.as_bytes(), span));
+                TypeId::ERROR
+            }
+        };
+        let attrs = if ty == TypeId::ERROR {
+            Attrs::new()
+        } else {
+            self.check_attrs(attrs, ty, Place::Local)
+        };
+        let entry = &mut self.program.bodies[body].locals[local];
+        entry.ty = ty;
+        entry.kind = kind;
+        entry.attrs.clone_from(&attrs);
+        let name = entry.name;
+        let Some(value) = value else {
+            self.program.bodies[body].inits.push(local);
+            return statement(self, crate::ast::StmtKind::Null);
+        };
+        let target = self.node(ExprKind::Local(local, name), ty);
+        let assignment = self.initialize(target, value, &attrs, true);
+        statement(self, crate::ast::StmtKind::Expr(assignment))
+    }
+
+    /// The text of `&deprecated`, where it is among the attributes.
+    pub(super) fn deprecated_text(&self, attrs: &[Attr]) -> Option<Box<str>> {
+        find_attr(attrs, AttrKind::Deprecated)?;
+        Some(self.literal_text(attr_expr(attrs, AttrKind::Deprecated)).unwrap_or_default())
+    }
+}

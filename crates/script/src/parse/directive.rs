@@ -1,0 +1,412 @@
+//! Directives: they take effect while the token behind them is looked for.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use super::{Halt, Input, Open, Parsed, Parser, find};
+use crate::ast::ExprKind;
+use crate::diagnostics::Severity;
+use crate::evaluate::Constant;
+use crate::ids::{ExprId, FileId};
+use crate::lexer::{Directive, Lexer, Op, Token};
+use crate::literal::Literal;
+use crate::report::Object;
+use crate::source::{SourceFile, Span};
+
+/// How deep `@load`s may be nested.
+const MAX_LOADS: usize = 1_000;
+
+impl Parser<'_> {
+    /// Carries out a directive; `@DIR` and `@FILENAME` are tokens.
+    pub(super) fn directive(&mut self, directive: Directive, span: Span) -> Parsed<Option<Token>> {
+        match directive {
+            Directive::Load => {
+                let name = self.word();
+                self.load(&name)?;
+            }
+            Directive::LoadSigs => {
+                let name = self.word();
+                self.load_signatures(&name)?;
+            }
+            Directive::LoadPlugin => {
+                self.word();
+            }
+            Directive::Unload => {
+                let name = self.word();
+                if let Some(path) = find::script(&name, &self.folder(), &self.search_path) {
+                    self.seen.insert(canonical(&path));
+                }
+            }
+            Directive::Prefixes => self.prefixes(),
+            Directive::If => self.condition_if()?,
+            Directive::IfDef => self.condition_defined(true)?,
+            Directive::IfNotDef => self.condition_defined(false)?,
+            Directive::Else => self.condition_else(),
+            Directive::EndIf => self.condition_end(),
+            Directive::Dir => return Ok(Some(self.string_token(&self.absolute_folder()))),
+            Directive::FileName => {
+                let path = self.path();
+                let name = Path::new(&path)
+                    .file_name()
+                    .map_or(String::new(), |name| name.to_string_lossy().into_owned());
+                return Ok(Some(self.string_token(&name)));
+            }
+            Directive::Deprecated => self.deprecated_script(),
+            Directive::Pragma => self.pragma()?,
+            Directive::Debug => {
+                self.ahead = Some(super::Ahead { token: Token::Bad, span });
+                return Err(self.syntax_error());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Opens the next input; false where there is none.
+    pub(super) fn open_next(&mut self) -> Parsed<bool> {
+        loop {
+            let Some(input) = self.inputs.pop_front() else { return Ok(false) };
+            self.module = self.global_module;
+            match input {
+                Input::File(name) => self.load(&name)?,
+                Input::OptionalFile(name) => {
+                    if find::script(&name, "", &self.search_path).is_some() {
+                        self.load(&name)?;
+                    }
+                }
+                Input::Text { name, code } => self.open_text(&name, "", code, 0)?,
+                Input::Prefixes => self.load_prefixes(),
+                Input::Redef { name, value } => self.redef_text(&name, &value)?,
+            }
+            if !self.open.is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Ends the file that is read.
+    pub(super) fn close_file(&mut self) -> Parsed<()> {
+        let Some(open) = self.open.pop() else { return Ok(()) };
+        self.last_file = Some(open.file);
+        if !open.conditions.is_empty() {
+            let line = open.lexer.line();
+            let span = Span { file: open.file, first: line, last: line, start: 0, end: 0 };
+            self.program.report(Severity::Error, span, "unbalanced @if... @endif");
+            return Err(Halt::Fatal);
+        }
+        if !open.pragmas.is_empty() {
+            let path =
+                self.program.sources.files.find(open.file).map_or("", |file| &file.path).to_owned();
+            self.program.report(
+                Severity::Fatal,
+                Span::NOWHERE,
+                format!("unbalanced @pragma push pop in file {path}"),
+            );
+            return Err(Halt::Fatal);
+        }
+        self.ignore_deprecations = self.ignore_deprecations.saturating_sub(open.pragmas.len());
+        self.module = open.module;
+        Ok(())
+    }
+
+    /// Reads the file `name` next; nothing if it was read before.
+    pub(super) fn load(&mut self, name: &str) -> Parsed<()> {
+        if self.open.len() >= MAX_LOADS {
+            return Err(self.fatal_here("too many nested @load directives"));
+        }
+        if name == "-" {
+            let mut text = Vec::new();
+            let _ = std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut text);
+            return self.open_text("<stdin>", "", text, 0);
+        }
+        let Some(path) = find::script(name, &self.folder(), &self.search_path) else {
+            return Err(self.cannot_open("can't find", name));
+        };
+        if !self.seen.insert(canonical(&path)) {
+            return Ok(());
+        }
+        let Ok(text) = std::fs::read(&path) else {
+            return Err(self.cannot_open("can't open", name));
+        };
+        let shown = path.to_string_lossy().into_owned();
+        let folder =
+            path.parent().map_or(".".to_owned(), |folder| folder.to_string_lossy().into_owned());
+        let depth = self.open.len();
+        self.open_text(&shown, &folder, text, depth)
+    }
+
+    fn cannot_open(&mut self, message: &str, name: &str) -> Halt {
+        let message = format!("{message} {name}");
+        if self.open.is_empty() {
+            self.program.report(Severity::Fatal, Span::NOWHERE, message);
+            return Halt::Fatal;
+        }
+        self.fatal_here(&message)
+    }
+
+    fn open_text(&mut self, path: &str, folder: &str, text: Vec<u8>, depth: usize) -> Parsed<()> {
+        let text: Rc<[u8]> = text.into();
+        let loaded_from = self.open.last().map(|open| (open.file, open.lexer.line()));
+        let file = self.program.sources.files.push(SourceFile {
+            path: path.into(),
+            folder: folder.into(),
+            text: text.clone(),
+            loaded_from,
+            depth: u32::try_from(depth).unwrap_or(u32::MAX),
+        });
+        self.open.push(Open {
+            lexer: Lexer::new(text),
+            file,
+            module: self.module,
+            conditions: Vec::new(),
+            pragmas: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn redef_text(&mut self, name: &str, value: &str) -> Parsed<()> {
+        let symbol = self.program.names.intern(name);
+        let Some(global) = self.program.globals.find(symbol) else {
+            let text = format!("unknown identifier '{name}' in command-line options");
+            self.program.report(Severity::Error, Span::NOWHERE, text);
+            return Ok(());
+        };
+        let ty = self.program.globals[global].ty;
+        let text = match self.program.types.tag(ty) {
+            crate::types::Tag::String => {
+                let mut quoted = String::from("\"");
+                for letter in value.chars() {
+                    if matches!(letter, '"' | '\\') {
+                        quoted.push('\\');
+                    }
+                    quoted.push(letter);
+                }
+                quoted.push('"');
+                quoted
+            }
+            _ if value.is_empty() => {
+                let text =
+                    format!("must assign non-empty value to '{name}' in command-line options");
+                self.program.report(Severity::Error, Span::NOWHERE, text);
+                return Ok(());
+            }
+            _ => value.to_owned(),
+        };
+        self.open_text("<command line>", "", format!("redef {name}={text};\n").into_bytes(), 0)
+    }
+
+    fn load_signatures(&mut self, name: &str) -> Parsed<()> {
+        match find::signatures(name, &self.folder(), &self.search_path) {
+            Some(path) => self.program.signature_files.push(path.to_string_lossy().into()),
+            None => {
+                let text = format!("failed to find file associated with @load-sigs {name}");
+                self.report_here(Severity::Error, &text);
+            }
+        }
+        Ok(())
+    }
+
+    fn prefixes(&mut self) {
+        let Some(open) = self.open.last_mut() else { return };
+        let text = open.lexer.rest_of_line();
+        let text = text.split('#').next().unwrap_or("").trim();
+        let (clear, list) = match text.strip_prefix("+=") {
+            Some(list) => (false, list),
+            None => (true, text.strip_prefix('=').unwrap_or(text)),
+        };
+        if clear {
+            self.program.prefixes.clear();
+        }
+        for prefix in list.trim().split(':').filter(|prefix| !prefix.is_empty()) {
+            if !self.program.prefixes.iter().any(|known| &**known == prefix) {
+                self.program.prefixes.push(prefix.into());
+            }
+        }
+    }
+
+    /// Queues the files that prefixes name for all files read so far.
+    fn load_prefixes(&mut self) {
+        let prefixes = self.program.prefixes.clone();
+        let mut found = Vec::new();
+        for (_, file) in self.program.sources.files.iter() {
+            let Some(relative) = self.without_search_path(&file.path) else { continue };
+            let relative = relative.strip_suffix(".zeek").unwrap_or(&relative);
+            let relative = relative.strip_suffix("/__load__").unwrap_or(relative);
+            let flat = relative.replace('/', ".");
+            for prefix in prefixes.iter().rev() {
+                found.push(format!("{prefix}.{flat}.zeek"));
+            }
+        }
+        for name in found.into_iter().rev() {
+            self.inputs.push_front(Input::OptionalFile(name));
+        }
+    }
+
+    /// The part of a path behind the folder of the search path in which it is.
+    fn without_search_path(&self, path: &str) -> Option<String> {
+        let best = self.search_path.iter().filter_map(|folder| {
+            let folder = find::normal(Path::new(folder));
+            Path::new(path)
+                .strip_prefix(&folder)
+                .ok()
+                .map(|rest| rest.to_string_lossy().into_owned())
+        });
+        best.min_by_key(String::len)
+    }
+
+    fn condition_if(&mut self) -> Parsed<()> {
+        let outer = std::mem::replace(&mut self.in_condition, true);
+        self.expect(Op::ParenLeft)?;
+        let condition = self.expression()?;
+        // The parenthesis must be the last token that is read: what follows may have to be skipped.
+        self.expect(Op::ParenRight)?;
+        self.in_condition = outer;
+        let mut locals = Vec::new();
+        self.collect_locals(condition, &mut locals);
+        for local in &locals {
+            self.error_about("referencing a local name in @if", &Object::Expr(*local));
+        }
+        let value = if locals.is_empty() { self.evaluate(condition)? } else { None };
+        let holds = match value {
+            Some(Constant::Literal(Literal::Bool(value))) => value,
+            _ => {
+                self.error_about("invalid expression in @if", &Object::Expr(condition));
+                true
+            }
+        };
+        self.begin_condition(holds);
+        Ok(())
+    }
+
+    fn collect_locals(&self, expr: ExprId, found: &mut Vec<ExprId>) {
+        crate::walk::expressions(self.program, expr, &mut |id| {
+            if matches!(self.program.exprs[id].kind, ExprKind::Local(..)) {
+                found.push(id);
+            }
+        });
+    }
+
+    fn condition_defined(&mut self, wanted: bool) -> Parsed<()> {
+        self.expect(Op::ParenLeft)?;
+        let name = self.identifier()?;
+        self.expect(Op::ParenRight)?;
+        let defined = self.is_defined(&name);
+        self.begin_condition(defined == wanted);
+        Ok(())
+    }
+
+    fn begin_condition(&mut self, holds: bool) {
+        let Some(open) = self.open.last_mut() else { return };
+        if holds {
+            open.conditions.push(false);
+            return;
+        }
+        if open.lexer.skip_conditional() == Some(Directive::Else) {
+            open.conditions.push(true);
+        }
+    }
+
+    fn condition_else(&mut self) {
+        let stray = self.open.last().is_none_or(|open| open.conditions.is_empty());
+        if stray {
+            self.error_here("@else without @if...");
+        }
+        let Some(open) = self.open.last_mut() else { return };
+        open.conditions.pop();
+        open.lexer.skip_conditional();
+    }
+
+    fn condition_end(&mut self) {
+        let Some(open) = self.open.last_mut() else { return };
+        if open.conditions.pop().is_none() {
+            self.error_here("unbalanced @if... @endif");
+        }
+    }
+
+    fn deprecated_script(&mut self) {
+        let Some(open) = self.open.last_mut() else { return };
+        let text = open.lexer.rest_of_line();
+        let loader = self.program.sources.files.find(open.file).and_then(|file| file.loaded_from);
+        let by = loader.and_then(|(file, line)| {
+            self.program.sources.files.find(file).map(|file| format!("{}:{line}", file.path))
+        });
+        let by = by.unwrap_or_else(|| "command line arguments".to_owned());
+        if self.ignore_deprecations == 0 {
+            self.report_here(
+                Severity::Warning,
+                &format!("deprecated script loaded from {by} {text}"),
+            );
+        }
+    }
+
+    fn pragma(&mut self) -> Parsed<()> {
+        let Some(open) = self.open.last_mut() else { return Ok(()) };
+        let text = open.lexer.rest_of_line();
+        let mut words = text.split_whitespace();
+        let (action, value) = (words.next(), words.next());
+        match (action, value) {
+            (None, _) => return Err(self.fatal_here("@pragma without value")),
+            (Some("push"), None) => return Err(self.fatal_here("@pragma push without value")),
+            (Some("push"), Some(value)) => {
+                open.pragmas.push(value.to_owned());
+                if value == "ignore-deprecations" {
+                    self.ignore_deprecations += 1;
+                } else {
+                    self.report_here(
+                        Severity::Warning,
+                        &format!("pushing unknown @pragma value '{value}'"),
+                    );
+                }
+            }
+            (Some("pop"), value) => {
+                let Some(last) = open.pragmas.pop() else {
+                    return Err(self.fatal_here("@pragma pop without active pragma"));
+                };
+                if last == "ignore-deprecations" {
+                    self.ignore_deprecations = self.ignore_deprecations.saturating_sub(1);
+                }
+                if let Some(value) = value
+                    && value != last
+                {
+                    self.error_here(&format!(
+                        "@pragma pop with unexpected '{value}', expected '{last}'"
+                    ));
+                }
+            }
+            (Some(other), _) => {
+                self.report_here(Severity::Warning, &format!("Ignoring unknown pragma: '{other}'"))
+            }
+        }
+        Ok(())
+    }
+
+    fn string_token(&self, text: &str) -> Token {
+        Token::Literal(Literal::String(text.as_bytes().into()))
+    }
+
+    fn word(&mut self) -> String {
+        self.open.last_mut().map_or(String::new(), |open| open.lexer.word())
+    }
+
+    fn source(&self) -> Option<&SourceFile> {
+        let file: FileId = self.open.last()?.file;
+        self.program.sources.files.find(file)
+    }
+
+    fn folder(&self) -> String {
+        self.source().map_or(String::new(), |file| file.folder.to_string())
+    }
+
+    fn path(&self) -> String {
+        self.source().map_or(String::new(), |file| file.path.to_string())
+    }
+
+    fn absolute_folder(&self) -> String {
+        let folder = self.folder();
+        let folder = if folder.is_empty() { ".".to_owned() } else { folder };
+        std::fs::canonicalize(&folder).map_or(folder, |path| path.to_string_lossy().into_owned())
+    }
+}
+
+fn canonical(path: &Path) -> std::path::PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}

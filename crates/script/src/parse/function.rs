@@ -1,0 +1,441 @@
+//! Functions, events and hooks.
+
+use super::scope::{Scope, ScopeKind};
+use super::{Parsed, Parser};
+use crate::ast::{Body, Function, LocalKind, Stmt, StmtKind};
+use crate::diagnostics::Severity;
+use crate::ids::{Arena, BodyId, FuncId, GlobalId, StmtId, TypeId};
+use crate::lexer::{Op, Token, Word};
+use crate::report::Object;
+use crate::source::Span;
+use crate::symbols::{GlobalKind, Symbol};
+use crate::types::{Attr, AttrKind, Attrs, Flavor, FuncType, Prototype, Type, find_attr};
+
+impl Parser<'_> {
+    /// A function, event handler or hook; or a statement that begins like one.
+    pub(super) fn handler_or_statement(&mut self, word: Word) -> Parsed<()> {
+        let token = self.take()?;
+        let start = self.previous;
+        debug_assert_eq!(token, Token::Word(word));
+        // Look two tokens ahead by reading the name: handlers have `name: type` behind the parenthesis.
+        if word == Word::Function {
+            return self.handler_after(word, false);
+        }
+        if self.looks_like_handler() {
+            return self.handler_after(word, false);
+        }
+        let stmt = if word == Word::Event {
+            self.event_statement(start)?
+        } else {
+            self.hook_statement(start)?
+        };
+        self.main.push(stmt);
+        Ok(())
+    }
+
+    /// Whether the text ahead is `name ( [name :` or `name ( )` with something else than `;` behind.
+    fn looks_like_handler(&mut self) -> bool {
+        if self.peek().is_err() {
+            return true;
+        }
+        let Some(open) = self.open.last() else { return true };
+        let mut lexer = open.lexer.clone();
+        if lexer.next_token().token != Token::Op(Op::ParenLeft) {
+            return true;
+        }
+        match lexer.next_token().token {
+            Token::Ident => lexer.next_token().token == Token::Op(Op::Colon),
+            Token::Op(Op::ParenRight) => lexer.next_token().token != Token::Op(Op::Semicolon),
+            _ => false,
+        }
+    }
+
+    /// A handler behind `redef`.
+    pub(super) fn handler(&mut self, word: Word, redef: bool) -> Parsed<()> {
+        self.take()?;
+        self.handler_after(word, redef)
+    }
+
+    fn handler_after(&mut self, word: Word, redef: bool) -> Parsed<()> {
+        let name = self.identifier()?;
+        let place = self.previous;
+        self.set_here(place);
+        if self.exporting && name.starts_with("::") {
+            self.error_here(&format!("cannot use :: prefix in export section: {name}"));
+        }
+        let flavor = match word {
+            Word::Event => Flavor::Event,
+            Word::Hook => Flavor::Hook,
+            _ => Flavor::Function,
+        };
+        let global = self.handler_global(&name, flavor);
+        let ty = self.signature(flavor)?;
+        let attrs = self.attributes()?;
+        let scope = self.begin_function(global, flavor, ty, &attrs, redef);
+        let body = scope.body;
+        self.scopes.push(scope);
+        let stmt = self.function_body();
+        let scope = self.scopes.pop();
+        let stmt = stmt?;
+        self.program.bodies[body].stmt = stmt;
+        let end = self.previous;
+        self.program.bodies[body].span = place.to(end);
+        let _ = scope;
+        self.end_function(global, flavor, ty, body, attrs, redef)
+    }
+
+    /// `{ … }` of a function.
+    pub(super) fn function_body(&mut self) -> Parsed<StmtId> {
+        self.expect(Op::BraceLeft)?;
+        let start = self.previous;
+        let outer = (std::mem::take(&mut self.in_initializer), std::mem::take(&mut self.hook_call));
+        let when = std::mem::take(&mut self.in_when_condition);
+        let stmts = self.statements();
+        (self.in_initializer, self.hook_call) = outer;
+        self.in_when_condition = when;
+        let stmts = stmts?;
+        self.expect(Op::BraceRight)?;
+        let span = start.to(self.previous);
+        Ok(self.program.stmts.push(Stmt { kind: StmtKind::List(stmts), span }))
+    }
+
+    fn handler_global(&mut self, name: &str, flavor: Flavor) -> GlobalId {
+        if flavor != Flavor::Event {
+            return self.declared_global(name);
+        }
+        match self.lookup_in(name, false, false) {
+            Some(Symbol::Global(global)) => global,
+            _ => {
+                let module = self.global_module;
+                self.add_global(name, module, GlobalKind::Unknown)
+            }
+        }
+    }
+
+    /// The scope of a body, with its parameters.
+    fn begin_function(
+        &mut self,
+        global: GlobalId,
+        flavor: Flavor,
+        ty: TypeId,
+        attrs: &[Attr],
+        redef: bool,
+    ) -> Scope {
+        let known = self.program.globals[global].clone();
+        let new_params = self.program.types.params(ty).to_vec();
+        let params_id = self.program.types.func(ty).map_or(TypeId::ERROR, |func| func.params);
+        let mut offsets = (0..new_params.len()).collect::<Vec<_>>();
+        let declared = self.program.types.func(known.ty).cloned();
+        if let Some(declared) = &declared {
+            self.check_defaults_unused(flavor, &new_params);
+            if declared.flavor != flavor {
+                self.error_about_both(
+                    "incompatible function flavor",
+                    &Object::Type(ty),
+                    &Object::Type(known.ty),
+                );
+            } else if let Some(found) = self.match_prototype(declared, ty) {
+                offsets.clone_from(&found.offsets);
+                self.warn_prototype(global, ty, declared, &found);
+            } else if flavor == Flavor::Function {
+                if !self.program.same_parameters(declared.params, params_id)
+                    || !self.program.same_type(
+                        declared.result,
+                        self.program.types.func(ty).map_or(TypeId::ERROR, |func| func.result),
+                    )
+                {
+                    self.error_about_both(
+                        "incompatible types",
+                        &Object::Type(ty),
+                        &Object::Type(known.ty),
+                    );
+                }
+            } else {
+                self.error_about_both(
+                    "use of undeclared alternate prototype",
+                    &Object::Type(ty),
+                    &Object::Global(global),
+                );
+            }
+        } else if known.ty != TypeId::VOID || !matches!(known.kind, GlobalKind::Unknown) {
+            let object = Object::Type(ty);
+            self.report_pinpoint("already defined", &Object::Global(global), Some(&object));
+        } else if redef {
+            self.error_about_both(
+                "redef of not-previously-declared event",
+                &Object::Global(global),
+                &Object::Type(ty),
+            );
+        }
+        if declared.is_none() {
+            let entry = &mut self.program.globals[global];
+            if entry.ty == TypeId::VOID {
+                entry.ty = ty;
+                let span = self.here;
+                let count = new_params.len();
+                if let Type::Func(FuncType { prototypes, .. }) = self.program.types.get_mut(ty) {
+                    prototypes.push(Prototype {
+                        params: params_id,
+                        offsets: (0..count).collect(),
+                        deprecated: None,
+                        span,
+                    });
+                }
+            }
+        } else if flavor == Flavor::Function
+            && let GlobalKind::Function(func) = known.kind
+            && !self.program.functions[func].bodies.is_empty()
+            && find_attr(&known.attrs, AttrKind::Redef).is_none()
+            && !redef
+        {
+            let object = Object::Type(ty);
+            self.report_pinpoint("already defined", &Object::Global(global), Some(&object));
+        }
+        let _ = attrs;
+        let known = self.program.globals[global].clone();
+        if known.kind == GlobalKind::Unknown && self.program.types.func(known.ty).is_some() {
+            let function = Function {
+                name: known.name,
+                global: Some(global),
+                ty: known.ty,
+                flavor,
+                bodies: Vec::new(),
+            };
+            let func = self.program.functions.push(function);
+            self.program.globals[global].kind = GlobalKind::Function(func);
+        }
+        let body = self.new_body(None);
+        let mut scope = Scope::new(ScopeKind::Function, body);
+        scope.flavor = Some(flavor);
+        scope.result = self.program.types.func(ty).map_or(TypeId::VOID, |func| func.result);
+        let params = new_params
+            .iter()
+            .zip(&offsets)
+            .map(|(param, offset)| (param.name, param.ty, *offset))
+            .collect::<Vec<_>>();
+        self.add_params(&mut scope, &params);
+        scope
+    }
+
+    /// Adds the parameters of a body: names, types, and positions of their arguments.
+    pub(super) fn add_params(
+        &mut self,
+        scope: &mut Scope,
+        params: &[(crate::ids::Name, TypeId, usize)],
+    ) {
+        for (name, ty, offset) in params {
+            let text = self.program.name(*name).to_owned();
+            let module = self.module;
+            let full = self.full_name(module, &text);
+            let span = self.here;
+            let local = crate::ast::Local {
+                name: full,
+                ty: *ty,
+                kind: LocalKind::Param,
+                attrs: Attrs::new(),
+                span,
+            };
+            let slot = self.program.bodies[scope.body].locals.push(local);
+            self.program.bodies[scope.body].params.push(Self::offset(*offset));
+            scope.names.insert(full, slot);
+        }
+    }
+
+    /// An empty body.
+    pub(super) fn new_body(&mut self, func: Option<FuncId>) -> BodyId {
+        self.program.bodies.push(Body {
+            func,
+            locals: Arena::new(),
+            params: Vec::new(),
+            inits: Vec::new(),
+            stmt: self.null,
+            priority: 0,
+            groups: Vec::new(),
+            module: self.module,
+            span: Span::NOWHERE,
+            attrs: Attrs::new(),
+        })
+    }
+
+    fn check_defaults_unused(&mut self, flavor: Flavor, params: &[crate::types::Field]) {
+        let what = match flavor {
+            Flavor::Function => return,
+            Flavor::Event => "event",
+            Flavor::Hook => "hook",
+        };
+        let span = self.here;
+        for param in params {
+            if find_attr(&param.attrs, AttrKind::Default).is_some() {
+                let message = format!(
+                    "&default on parameter '{}' has no effect",
+                    self.program.name(param.name)
+                );
+                let text = format!("not a {what} declaration");
+                self.program.report_about(
+                    Severity::Warning,
+                    &message,
+                    &Object::Text(text.as_bytes(), span),
+                    None,
+                );
+            }
+        }
+    }
+
+    /// The prototype that a body of type `ty` is written for.
+    fn match_prototype(&self, declared: &FuncType, ty: TypeId) -> Option<Prototype> {
+        let new = self.program.types.func(ty)?;
+        if new.flavor == Flavor::Function {
+            let same = self.program.same_parameters(declared.params, new.params)
+                && self.program.same_type(declared.result, new.result);
+            let count = self.program.types.params(ty).len();
+            return same.then(|| Prototype {
+                params: declared.params,
+                offsets: (0..count).collect(),
+                deprecated: None,
+                span: Span::NOWHERE,
+            });
+        }
+        let fields = |id| self.program.types.record(id).map_or(&[][..], |record| &record.fields);
+        let wanted = fields(new.params);
+        let by_name = declared.prototypes.iter().find(|prototype| {
+            let known = fields(prototype.params);
+            known.len() == wanted.len()
+                && known
+                    .iter()
+                    .zip(wanted)
+                    .all(|(a, b)| a.name == b.name && self.program.same_type(a.ty, b.ty))
+        });
+        by_name
+            .or_else(|| {
+                declared
+                    .prototypes
+                    .iter()
+                    .take(1)
+                    .find(|prototype| self.program.same_parameters(prototype.params, new.params))
+            })
+            .cloned()
+    }
+
+    fn warn_prototype(
+        &mut self,
+        global: GlobalId,
+        ty: TypeId,
+        declared: &FuncType,
+        found: &Prototype,
+    ) {
+        let name = self.program.name(self.program.globals[global].name).to_owned();
+        if let Some(text) = &found.deprecated
+            && self.ignore_deprecations == 0
+        {
+            let message = if text.is_empty() {
+                format!("use of deprecated '{name}' prototype")
+            } else {
+                format!("use of deprecated '{name}' prototype: {text}")
+            };
+            let span = found.span;
+            self.program.report_objects(
+                Severity::Warning,
+                &message,
+                &Object::Type(ty),
+                Some(&Object::Text(b"", span)),
+                true,
+            );
+        }
+        let params = self
+            .program
+            .types
+            .record(declared.params)
+            .map_or(Vec::new(), |record| record.fields.clone());
+        for offset in &found.offsets {
+            let Some(param) = params.get(*offset) else { continue };
+            if let Some(text) = self.deprecated_text(&param.attrs)
+                && self.ignore_deprecations == 0
+            {
+                let param = self.program.name(param.name).to_owned();
+                let message = if text.is_empty() {
+                    format!("use of deprecated parameter '{param}'")
+                } else {
+                    format!("use of deprecated parameter '{param}': {text}")
+                };
+                let other = Object::Type(declared.params);
+                self.program.report_objects(
+                    Severity::Warning,
+                    &message,
+                    &Object::Type(ty),
+                    Some(&other),
+                    true,
+                );
+            }
+        }
+    }
+
+    fn end_function(
+        &mut self,
+        global: GlobalId,
+        flavor: Flavor,
+        ty: TypeId,
+        body: BodyId,
+        attrs: Attrs,
+        redef: bool,
+    ) -> Parsed<()> {
+        let known = self.program.globals[global].clone();
+        let priority = self.priority(&attrs)?;
+        let groups = self.groups(&attrs)?;
+        let func = match known.kind {
+            GlobalKind::Function(func) => func,
+            _ => {
+                let function = Function {
+                    name: known.name,
+                    global: Some(global),
+                    ty: known.ty,
+                    flavor,
+                    bodies: Vec::new(),
+                };
+                let func = self.program.functions.push(function);
+                if matches!(known.kind, GlobalKind::Unknown)
+                    || self.program.types.func(known.ty).is_some()
+                {
+                    self.program.globals[global].kind = GlobalKind::Function(func);
+                }
+                func
+            }
+        };
+        let _ = ty;
+        let entry = &mut self.program.bodies[body];
+        entry.func = Some(func);
+        entry.priority = priority;
+        entry.groups = groups;
+        entry.attrs.clone_from(&attrs);
+        if flavor == Flavor::Function {
+            for attr in attrs {
+                if matches!(attr.kind, AttrKind::Redef | AttrKind::Deprecated | AttrKind::IsUsed)
+                    && find_attr(&self.program.globals[global].attrs, attr.kind).is_none()
+                {
+                    self.program.globals[global].attrs.push(attr);
+                }
+            }
+        } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
+            && known.ty == TypeId::VOID
+        {
+            self.program.globals[global].attrs.push(attr.clone());
+        }
+        self.validate(body, flavor);
+        let bodies = &self.program.functions[func].bodies;
+        let position = bodies
+            .iter()
+            .position(|other| self.program.bodies[*other].priority < priority)
+            .unwrap_or(bodies.len());
+        let changed = !self.program.functions[func].bodies.is_empty();
+        let bodies = &mut self.program.functions[func].bodies;
+        if redef || flavor == Flavor::Function {
+            bodies.clear();
+            bodies.push(body);
+        } else {
+            bodies.insert(position, body);
+        }
+        if changed {
+            self.engine.function_changed(self.program, func);
+        }
+        Ok(())
+    }
+}

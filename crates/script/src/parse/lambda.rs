@@ -1,0 +1,218 @@
+//! Lambdas and what they capture.
+
+use super::scope::{Captured, Scope, ScopeKind};
+use super::{Parsed, Parser};
+use crate::ast::{Capture, ExprKind, Function, Lambda, Local, LocalKind};
+use crate::ids::{ExprId, TypeId};
+use crate::lexer::{Op, Word};
+use crate::report::Object;
+use crate::source::Span;
+use crate::symbols::Symbol;
+use crate::types::{CaptureName, Flavor, Type};
+
+impl Parser<'_> {
+    /// A lambda behind `function`, or behind the name of a field that takes it.
+    pub(super) fn lambda(&mut self, start: Span, field: bool) -> Parsed<ExprId> {
+        let body = self.new_body(None);
+        let mut scope = Scope::new(ScopeKind::Lambda, body);
+        scope.flavor = Some(Flavor::Function);
+        let explicit = self.at(Op::BracketLeft)?;
+        if explicit {
+            self.take()?;
+            self.captures(&mut scope)?;
+        }
+        let ty = self.signature(Flavor::Function)?;
+        if field {
+            self.expect(Op::Assign)?;
+        }
+        let params = self
+            .program
+            .types
+            .params(ty)
+            .iter()
+            .enumerate()
+            .map(|(at, param)| (param.name, param.ty, at))
+            .collect::<Vec<_>>();
+        let names = scope
+            .captures
+            .iter()
+            .map(|captured| CaptureName { name: captured.name, deep: captured.capture.deep })
+            .collect::<Vec<_>>();
+        scope.result = self.program.types.func(ty).map_or(TypeId::VOID, |func| func.result);
+        let declared = scope.captures.len();
+        let count = scope.captures.len();
+        self.add_lambda_params(&mut scope, &params, count);
+        let file_level = self.scopes.len() == 1;
+        self.scopes.push(scope);
+        let exporting = std::mem::replace(&mut self.exporting, false);
+        let stmt = self.function_body();
+        self.exporting = exporting;
+        let scope = self.scopes.pop();
+        let stmt = stmt?;
+        self.program.bodies[body].stmt = stmt;
+        self.since(start);
+        self.program.bodies[body].span = self.here;
+        if let Type::Func(func) = self.program.types.get_mut(ty) {
+            func.captures = names.into();
+        }
+        let name = self.lambda_name(ty, body);
+        let name = self.program.names.intern(&name);
+        let func = self.program.functions.push(Function {
+            name,
+            global: None,
+            ty,
+            flavor: Flavor::Function,
+            bodies: vec![body],
+        });
+        self.program.bodies[body].func = Some(func);
+        self.validate(body, Flavor::Function);
+        let captures = scope.as_ref().map_or(Vec::new(), |scope| {
+            scope.captures.iter().map(|captured| captured.capture).collect()
+        });
+        let expr = self.node(ExprKind::Lambda(Lambda { func, captures }.into()), ty);
+        if let Some(scope) = scope {
+            let _ = file_level;
+            self.check_captures(&scope, expr, explicit, declared);
+        }
+        Ok(expr)
+    }
+
+    /// Parameters come first in the frame: captures are moved behind them.
+    fn add_lambda_params(
+        &mut self,
+        scope: &mut Scope,
+        params: &[(crate::ids::Name, TypeId, usize)],
+        captures: usize,
+    ) {
+        let body = scope.body;
+        let mut captured = Vec::new();
+        if captures > 0 {
+            let old = std::mem::take(&mut self.program.bodies[body].locals);
+            captured = old.iter().map(|(_, local)| local.clone()).collect();
+        }
+        let names = std::mem::take(&mut scope.names);
+        self.add_params(scope, params);
+        let mut moved = Vec::new();
+        for local in captured {
+            moved.push(self.program.bodies[body].locals.push(local));
+        }
+        for entry in &mut scope.captures {
+            if let Some(new) = moved.get(entry.capture.inner.0 as usize) {
+                entry.capture.inner = *new;
+            }
+        }
+        for (name, old) in names {
+            if let Some(new) = moved.get(old.0 as usize) {
+                scope.names.insert(name, *new);
+            }
+        }
+    }
+
+    /// `a, copy b ]`.
+    pub(super) fn captures(&mut self, scope: &mut Scope) -> Parsed<()> {
+        while !self.at(Op::BracketRight)? {
+            let deep = self.accept_word(Word::Copy)?;
+            let name = self.identifier()?;
+            self.set_here(self.previous);
+            if self.at(Op::Colon)? {
+                self.take()?;
+                self.type_()?;
+                self.error_here(&format!("cannot specify type in capture: {name}"));
+            }
+            match self.lookup(&name) {
+                None => self.error_here(&format!("no such local identifier: {name}")),
+                Some(Symbol::Global(_)) => {
+                    self.error_here(&format!("cannot specify global in capture: {name}"))
+                }
+                Some(Symbol::Local(outer)) => {
+                    let local = self.local(outer).clone();
+                    let inner = self.program.bodies[scope.body]
+                        .locals
+                        .push(Local { kind: LocalKind::Capture, ..local.clone() });
+                    let name = local.name;
+                    scope.names.insert(name, inner);
+                    scope.captures.push(Captured {
+                        name,
+                        capture: Capture { outer, inner, deep },
+                        used: false,
+                    });
+                }
+            }
+            if !self.accept(Op::Comma)? {
+                break;
+            }
+        }
+        self.expect(Op::BracketRight)
+    }
+
+    /// Reports locals of the function around a lambda that are used and not captured, or captured and not used.
+    fn check_captures(&mut self, scope: &Scope, expr: ExprId, explicit: bool, declared: usize) {
+        if !scope.missing.is_empty() {
+            let names = scope
+                .missing
+                .iter()
+                .map(|name| self.program.name(*name).to_owned())
+                .collect::<Vec<_>>();
+            if explicit {
+                let message =
+                    format!("{} is used inside lambda but not captured", names[names.len() - 1]);
+                self.error_about(&message, &Object::Expr(expr));
+            } else {
+                self.error_here(&format!(
+                    "lambda uses outer identifiers without [] captures: {}",
+                    names.join(", ")
+                ));
+            }
+            self.set_ty(expr, TypeId::ERROR);
+            return;
+        }
+        self.check_capture_list(
+            &scope.captures[..declared.min(scope.captures.len())],
+            "lambda",
+            &Object::Expr(expr),
+            Some(expr),
+        );
+    }
+
+    /// Reports captures that are listed twice or not used.
+    pub(super) fn check_capture_list(
+        &mut self,
+        captures: &[Captured],
+        what: &str,
+        object: &Object<'_>,
+        expr: Option<ExprId>,
+    ) {
+        for (position, captured) in captures.iter().enumerate() {
+            let name = self.program.name(captured.name).to_owned();
+            let again = captures[..position].iter().any(|other| other.name == captured.name);
+            let used = captured.used
+                || captures.iter().any(|other| other.name == captured.name && other.used);
+            let message = if again {
+                format!("{name} listed multiple times in capture")
+            } else if !used {
+                format!("{name} is captured but not used inside {what}")
+            } else {
+                continue;
+            };
+            self.error_about(&message, object);
+            if let Some(expr) = expr {
+                self.set_ty(expr, TypeId::ERROR);
+            }
+            return;
+        }
+    }
+
+    /// The name of a lambda: a hash of its text.
+    fn lambda_name(&self, ty: TypeId, body: crate::ids::BodyId) -> String {
+        let mut text = crate::describe::type_text(self.program, ty).into_bytes();
+        text.extend_from_slice(&crate::describe::body(
+            self.program,
+            body,
+            crate::describe::Style::LONG,
+        ));
+        let hash = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        format!("lambda_{hash}")
+    }
+}

@@ -1,0 +1,267 @@
+//! The parser: tokens to a typed, resolved program, in one pass.
+//!
+//! A [`Parser`] reads files one after another ([`Parser::run`]); `@load` puts a file's tokens in its place. Its parts:
+//!
+//! | module | duty |
+//! |---|---|
+//! | `tokens` | the token ahead, places, syntax errors |
+//! | `directive` | `@load`, `@if` and so on: they take effect between two tokens |
+//! | `find` | where files are found |
+//! | `scope` | what names stand for |
+//! | `declare`, `function`, `types`, `attributes`, `statement`, `expression` | the grammar |
+//! | `check_*` | the types of expressions: what Zeek accepts, what it converts, and what it says |
+//!
+//! Errors of meaning are reported and parsing goes on; the expression gets the type `error`, which silences what follows from it. The first
+//! error of syntax ends it ([`Halt`]).
+
+mod attributes;
+mod check_assign;
+mod check_call;
+mod check_construct;
+mod check_convert;
+mod check_operator;
+mod declare;
+mod directive;
+mod expression;
+mod find;
+mod function;
+mod infer;
+mod lambda;
+mod scope;
+mod statement;
+mod tokens;
+mod types;
+mod validate;
+mod when;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+
+use crate::ast::{Body, Stmt, StmtKind};
+use crate::evaluate::{Evaluate, Stop};
+use crate::ids::{Arena, BodyId, FileId, Name, StmtId, TypeId};
+use crate::lexer::{Lexer, Token};
+use crate::program::Program;
+use crate::source::Span;
+use crate::types::Flavor;
+use scope::Scope;
+
+/// How deep constructs may be nested.
+const MAX_NESTING: usize = 3_000;
+
+/// Why parsing ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Halt {
+    /// A syntax error, which was reported.
+    Syntax,
+    /// A fatal error, which was reported.
+    Fatal,
+    /// A script called `exit` while it was parsed.
+    Exit(i32),
+}
+
+/// The result of a part of the grammar.
+type Parsed<T> = Result<T, Halt>;
+
+/// What is parsed.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A file that is searched for as `@load` does.
+    File(String),
+    /// A file that is only read where it is found.
+    OptionalFile(String),
+    /// Code under a name: that of `-e` is `<command line>`.
+    Text {
+        /// The name that messages show.
+        name: String,
+        /// The code.
+        code: Vec<u8>,
+    },
+    /// Files of `@prefixes` for all files that were read so far.
+    Prefixes,
+    /// `NAME=VALUE` of the command line.
+    Redef {
+        /// The variable.
+        name: String,
+        /// The text of its value.
+        value: String,
+    },
+}
+
+/// Parses into a program.
+pub struct Parser<'a> {
+    /// What is built.
+    pub program: &'a mut Program,
+    /// What evaluates initializers.
+    engine: &'a mut dyn Evaluate,
+    /// Where files are searched, in order.
+    search_path: Vec<String>,
+    inputs: VecDeque<Input>,
+    /// Files that are being read; the last one is read now.
+    open: Vec<Open>,
+    /// Canonical paths of what was read or unloaded.
+    seen: HashSet<PathBuf>,
+    ahead: Option<Ahead>,
+    /// The place of the token that was read last, the one ahead among them.
+    lexed: Span,
+    /// The place of the token that was taken last.
+    previous: Span,
+    /// The place that new objects get, as Zeek's grammar sets it.
+    here: Span,
+    module: Name,
+    global_module: Name,
+    exporting: bool,
+    scopes: Vec<Scope>,
+    main: Vec<StmtId>,
+    nesting: usize,
+    /// Inside `@if ( … )`.
+    in_condition: bool,
+    /// Inside the condition of a `when`.
+    in_when_condition: bool,
+    /// Inside `{ … }` of an initializer.
+    in_initializer: usize,
+    /// Whether `_` may stand for a value.
+    blank_allowed: bool,
+    /// Inside a `hook` call.
+    hook_call: bool,
+    /// The name that a `type` declaration gives to the type that is being parsed.
+    naming: Option<Name>,
+    /// Copies of named records and enums under other names: they are enlarged together.
+    aliases: HashMap<Name, Vec<TypeId>>,
+    /// Whether deprecations are reported.
+    ignore_deprecations: usize,
+    /// Bodies whose checks wait for the end.
+    unchecked: Vec<(BodyId, Flavor)>,
+    /// A statement that does nothing, for bodies that are not parsed yet.
+    null: StmtId,
+    /// Records that `type X: record {};` declared empty ahead of their definition.
+    empty_records: HashSet<TypeId>,
+    /// The file that the end of input was met behind, for messages.
+    last_file: Option<FileId>,
+    last_token_file: Option<FileId>,
+}
+
+/// A file that is being read.
+struct Open {
+    lexer: Lexer,
+    file: FileId,
+    /// The module to return to behind it.
+    module: Name,
+    /// Open conditions: for each whether `@else` was met.
+    conditions: Vec<bool>,
+    /// Open `@pragma push`es.
+    pragmas: Vec<String>,
+}
+
+/// The token ahead.
+#[derive(Clone, Debug)]
+struct Ahead {
+    token: Token,
+    span: Span,
+}
+
+impl<'a> Parser<'a> {
+    /// A parser into `program` that searches files in `search_path`.
+    #[must_use]
+    pub fn new(
+        program: &'a mut Program,
+        engine: &'a mut dyn Evaluate,
+        search_path: Vec<String>,
+    ) -> Self {
+        let global_module = program.names.intern("GLOBAL");
+        let null = program.stmts.push(Stmt { kind: StmtKind::Null, span: Span::NOWHERE });
+        let main = program.bodies.push(Body {
+            func: None,
+            locals: Arena::new(),
+            params: Vec::new(),
+            inits: Vec::new(),
+            stmt: null,
+            priority: 0,
+            groups: Vec::new(),
+            module: global_module,
+            span: Span::NOWHERE,
+            attrs: Vec::new(),
+        });
+        program.main = Some(main);
+        Self {
+            program,
+            engine,
+            search_path,
+            inputs: VecDeque::new(),
+            open: Vec::new(),
+            seen: HashSet::new(),
+            ahead: None,
+            lexed: Span::NOWHERE,
+            previous: Span::NOWHERE,
+            here: Span::NOWHERE,
+            module: global_module,
+            global_module,
+            exporting: false,
+            scopes: vec![Scope::main(main)],
+            main: Vec::new(),
+            nesting: 0,
+            in_condition: false,
+            in_when_condition: false,
+            in_initializer: 0,
+            blank_allowed: false,
+            hook_call: false,
+            naming: None,
+            aliases: HashMap::new(),
+            ignore_deprecations: 0,
+            unchecked: Vec::new(),
+            null,
+            empty_records: HashSet::new(),
+            last_file: None,
+            last_token_file: None,
+        }
+    }
+
+    /// Parses `inputs` one after another, to the end.
+    ///
+    /// # Errors
+    /// [`Halt`] says why it ended before; whatever was wrong was reported.
+    pub fn run(&mut self, inputs: impl IntoIterator<Item = Input>) -> Result<(), Halt> {
+        self.inputs.extend(inputs);
+        let result = self.declarations();
+        let span = Span::NOWHERE;
+        let stmt = self
+            .program
+            .stmts
+            .push(Stmt { kind: StmtKind::List(std::mem::take(&mut self.main)), span });
+        if let Some(main) = self.program.main {
+            self.program.bodies[main].stmt = stmt;
+            self.validate(main, Flavor::Function);
+        }
+        self.validate_all();
+        result
+    }
+
+    fn declarations(&mut self) -> Parsed<()> {
+        while *self.peek()? != Token::End {
+            self.declaration()?;
+        }
+        Ok(())
+    }
+
+    /// Goes a level deeper; too deep ends parsing.
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.nesting >= MAX_NESTING {
+            self.error_here("memory exhausted");
+            return Err(Halt::Syntax);
+        }
+        self.nesting += 1;
+        let result = parse(self);
+        self.nesting -= 1;
+        result
+    }
+}
+
+impl From<Stop> for Option<Halt> {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Error => None,
+            Stop::Fatal => Some(Halt::Fatal),
+            Stop::Exit(status) => Some(Halt::Exit(status)),
+        }
+    }
+}

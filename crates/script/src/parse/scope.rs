@@ -1,0 +1,322 @@
+//! What names stand for.
+//!
+//! Globals are found by full name, `Module::name`; so are locals: `x` in module `M` is `M::x`, as in Zeek, whose messages show it. Locals
+//! belong to the whole function, whatever block declares them; each may be used in its block only.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Parser;
+use crate::ast::{Capture, Local, LocalKind};
+use crate::diagnostics::Severity;
+use crate::ids::{BodyId, ExprId, GlobalId, LocalId, Name, TypeId};
+use crate::symbols::{Global, GlobalKind, Symbol};
+use crate::types::{AttrKind, Attrs, Flavor};
+
+/// What a scope belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ScopeKind {
+    /// Statements at file level.
+    Main,
+    /// A function, event or hook.
+    Function,
+    /// A lambda.
+    Lambda,
+    /// A `when`.
+    When,
+}
+
+/// The names of a body that is being parsed.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub(super) kind: ScopeKind,
+    pub(super) body: BodyId,
+    pub(super) names: HashMap<Name, LocalId>,
+    /// Locals whose block ended.
+    pub(super) hidden: HashSet<LocalId>,
+    /// For each open block the locals that it declared.
+    pub(super) blocks: Vec<Vec<LocalId>>,
+    pub(super) captures: Vec<Captured>,
+    /// Locals of the function around it that it uses though it does not capture them.
+    pub(super) missing: Vec<Name>,
+    pub(super) flavor: Option<Flavor>,
+    /// The result; `None` where nothing may be returned, and in lambdas without a type before it is known.
+    pub(super) result: TypeId,
+    /// Globals that were named.
+    pub(super) globals: Vec<GlobalId>,
+    /// Whether a `return` with a value was there.
+    pub(super) returns_value: bool,
+}
+
+/// A capture of a scope.
+#[derive(Clone, Debug)]
+pub(super) struct Captured {
+    pub(super) name: Name,
+    pub(super) capture: Capture,
+    pub(super) used: bool,
+}
+
+impl Scope {
+    /// The scope of statements at file level.
+    pub(super) fn main(body: BodyId) -> Self {
+        Self::new(ScopeKind::Main, body)
+    }
+
+    /// An empty scope.
+    pub(super) fn new(kind: ScopeKind, body: BodyId) -> Self {
+        Self {
+            kind,
+            body,
+            names: HashMap::new(),
+            hidden: HashSet::new(),
+            blocks: vec![Vec::new()],
+            captures: Vec::new(),
+            missing: Vec::new(),
+            flavor: None,
+            result: TypeId::VOID,
+            globals: Vec::new(),
+            returns_value: false,
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// `name` with the module in which it is written; `::name` is global.
+    pub(super) fn full_name(&mut self, module: Name, name: &str) -> Name {
+        if let Some(global) = name.strip_prefix("::") {
+            return self.program.names.intern(global);
+        }
+        if module == self.global_module || name.contains("::") {
+            let plain = name.strip_prefix("GLOBAL::").unwrap_or(name);
+            return self.program.names.intern(plain);
+        }
+        let full = format!("{}::{name}", self.program.name(module));
+        self.program.names.intern(&full)
+    }
+
+    /// The module part of a full name; `GLOBAL` without one.
+    pub(super) fn module_of(&mut self, full: Name) -> Name {
+        let text = self.program.name(full);
+        match text.rfind("::") {
+            Some(end) => {
+                let module = text[..end].to_owned();
+                self.program.names.intern(&module)
+            }
+            None => self.global_module,
+        }
+    }
+
+    /// What `name` stands for here.
+    pub(super) fn lookup(&mut self, name: &str) -> Option<Symbol> {
+        self.lookup_in(name, false, true)
+    }
+
+    /// What `name` stands for; with `same_module` only in this module, with `check_export` with an error where it is another
+    /// module's own.
+    pub(super) fn lookup_in(
+        &mut self,
+        name: &str,
+        same_module: bool,
+        check_export: bool,
+    ) -> Option<Symbol> {
+        let module = self.module;
+        let full = self.full_name(module, name);
+        if let Some(local) = self.find_local(full) {
+            return Some(Symbol::Local(local));
+        }
+        if let Some(global) = self.program.globals.find(full) {
+            let home = self.module_of(full);
+            if check_export
+                && home != self.global_module
+                && home != module
+                && !self.program.globals[global].exported
+            {
+                self.error_here(&format!("identifier is not exported: {name}"));
+            }
+            return Some(Symbol::Global(global));
+        }
+        if module == self.global_module || !same_module {
+            let global = self.global_module;
+            let plain = self.full_name(global, name);
+            if let Some(local) = self.find_local(plain).filter(|_| name.contains("::")) {
+                return Some(Symbol::Local(local));
+            }
+            return self.program.globals.find(plain).map(Symbol::Global);
+        }
+        None
+    }
+
+    /// The local `full`, through captures where it belongs to a function around this one.
+    fn find_local(&mut self, full: Name) -> Option<LocalId> {
+        let mut level = self.scopes.len();
+        let mut found = None;
+        while level > 0 {
+            level -= 1;
+            let scope = &self.scopes[level];
+            if let Some(local) = scope.names.get(&full) {
+                found = Some(*local);
+                break;
+            }
+            if matches!(scope.kind, ScopeKind::Main | ScopeKind::Function) {
+                break;
+            }
+        }
+        let mut local = found?;
+        if let Some(captured) =
+            self.scopes[level].captures.iter_mut().find(|captured| captured.capture.inner == local)
+        {
+            captured.used = true;
+        }
+        while level + 1 < self.scopes.len() {
+            level += 1;
+            local = self.capture_missing(level, full, local);
+        }
+        Some(local)
+    }
+
+    /// Makes the local `outer` of the scope around known in scope `level`, which did not capture it.
+    fn capture_missing(&mut self, level: usize, name: Name, outer: LocalId) -> LocalId {
+        let outer_body = self.scopes[level - 1].body;
+        let local = self.program.bodies[outer_body].locals[outer].clone();
+        let body = self.scopes[level].body;
+        let inner =
+            self.program.bodies[body].locals.push(Local { kind: LocalKind::Capture, ..local });
+        let scope = &mut self.scopes[level];
+        scope.names.insert(name, inner);
+        scope.captures.push(Captured {
+            name,
+            capture: Capture { outer, inner, deep: false },
+            used: true,
+        });
+        if !scope.missing.contains(&name) {
+            scope.missing.push(name);
+        }
+        inner
+    }
+
+    /// Whether `@ifdef ( name )` holds: it is an identifier or a module.
+    pub(super) fn is_defined(&mut self, name: &str) -> bool {
+        if self.lookup_in(name, false, false).is_some() {
+            return true;
+        }
+        let module = self.program.names.intern(name);
+        self.program.globals.modules.contains(&module)
+    }
+
+    /// The scope of the body that is being parsed.
+    pub(super) fn scope(&mut self) -> &mut Scope {
+        let last = self.scopes.len() - 1;
+        &mut self.scopes[last]
+    }
+
+    /// The body that is being parsed.
+    pub(super) fn body(&self) -> BodyId {
+        self.scopes[self.scopes.len() - 1].body
+    }
+
+    /// Whether statements are at file level.
+    pub(super) fn at_file_level(&self) -> bool {
+        self.scopes.len() == 1
+    }
+
+    /// The local of the current body.
+    pub(super) fn local(&self, local: LocalId) -> &Local {
+        &self.program.bodies[self.body()].locals[local]
+    }
+
+    /// Adds a local to the current body.
+    pub(super) fn add_local(&mut self, name: Name, ty: TypeId, kind: LocalKind) -> LocalId {
+        let span = self.here;
+        let body = self.body();
+        let local = self.program.bodies[body].locals.push(Local {
+            name,
+            ty,
+            kind,
+            attrs: Attrs::new(),
+            span,
+        });
+        let scope = self.scope();
+        scope.names.insert(name, local);
+        if let Some(block) = scope.blocks.last_mut() {
+            block.push(local);
+        }
+        local
+    }
+
+    /// Opens a block.
+    pub(super) fn enter_block(&mut self) {
+        self.scope().blocks.push(Vec::new());
+    }
+
+    /// Ends a block: its locals cannot be used any more.
+    pub(super) fn leave_block(&mut self) {
+        let scope = self.scope();
+        if let Some(block) = scope.blocks.pop() {
+            scope.hidden.extend(block);
+        }
+    }
+
+    /// Adds a global named `name` as written here.
+    pub(super) fn add_global(&mut self, name: &str, module: Name, kind: GlobalKind) -> GlobalId {
+        let full = self.full_name(module, name);
+        self.add_global_full(full, kind)
+    }
+
+    /// Adds a global by its full name.
+    pub(super) fn add_global_full(&mut self, name: Name, kind: GlobalKind) -> GlobalId {
+        let global = Global {
+            name,
+            kind,
+            ty: TypeId::VOID,
+            attrs: Attrs::new(),
+            span: self.here,
+            exported: self.exporting,
+            initialized: false,
+            module: self.module,
+            uses: 0,
+        };
+        self.program.globals.add(global)
+    }
+
+    /// The global that a declaration names: known in this module or new.
+    pub(super) fn declared_global(&mut self, name: &str) -> GlobalId {
+        match self.lookup_in(name, true, false) {
+            Some(Symbol::Global(global)) => {
+                if self.exporting {
+                    self.program.globals[global].exported = true;
+                }
+                global
+            }
+            _ => {
+                let module = self.module;
+                self.add_global(name, module, GlobalKind::Unknown)
+            }
+        }
+    }
+
+    /// Warns where `global` is deprecated.
+    pub(super) fn warn_deprecated(&mut self, global: GlobalId) {
+        let Some(attr) =
+            crate::types::find_attr(&self.program.globals[global].attrs, AttrKind::Deprecated)
+        else {
+            return;
+        };
+        let text = attr.expr;
+        let name = self.program.name(self.program.globals[global].name).to_owned();
+        self.deprecation(&format!("deprecated ({name})"), text);
+    }
+
+    /// Emits a warning of something deprecated, with the text of the attribute where it has one.
+    pub(super) fn deprecation(&mut self, what: &str, text: Option<ExprId>) {
+        if self.ignore_deprecations > 0 {
+            return;
+        }
+        let text = text.and_then(|expr| match &self.program.exprs[expr].kind {
+            crate::ast::ExprKind::Literal(crate::literal::Literal::String(text)) => {
+                Some(String::from_utf8_lossy(text).into_owned())
+            }
+            _ => None,
+        });
+        let message = text.map_or_else(|| what.to_owned(), |text| format!("{what}: {text}"));
+        self.report_here(Severity::Warning, &message);
+    }
+}

@@ -1,0 +1,677 @@
+//! Statements.
+
+use super::{Parsed, Parser};
+use crate::ast::{Case, ExprKind, For, LocalKind, Stmt, StmtKind, Switch};
+use crate::compare::is_integral;
+use crate::diagnostics::Severity;
+use crate::evaluate::Constant;
+use crate::ids::{ExprId, LocalId, StmtId, TypeId};
+use crate::lexer::{Op, Token, Word};
+use crate::literal::Literal;
+use crate::report::Object;
+use crate::source::Span;
+use crate::symbols::{GlobalKind, Symbol};
+use crate::types::{Flavor, Tag, Type};
+
+impl Parser<'_> {
+    /// Statements up to a closing brace, `case`, `default` or the end.
+    pub(super) fn statements(&mut self) -> Parsed<Vec<StmtId>> {
+        let mut stmts = Vec::new();
+        loop {
+            match self.peek()? {
+                Token::End
+                | Token::Op(Op::BraceRight)
+                | Token::Word(Word::Case | Word::Default) => return Ok(stmts),
+                _ => stmts.push(self.statement()?),
+            }
+        }
+    }
+
+    /// A statement.
+    pub(super) fn statement(&mut self) -> Parsed<StmtId> {
+        self.deeper(Self::statement_inner)
+    }
+
+    fn stmt(&mut self, kind: StmtKind) -> StmtId {
+        let span = self.here;
+        self.program.stmts.push(Stmt { kind, span })
+    }
+
+    fn statement_inner(&mut self) -> Parsed<StmtId> {
+        let token = self.peek()?.clone();
+        match token {
+            Token::Op(Op::BraceLeft) => self.block_statement(),
+            Token::Op(Op::Semicolon) => {
+                self.take()?;
+                self.set_here(self.previous);
+                Ok(self.stmt(StmtKind::Null))
+            }
+            Token::Word(word) => self.word_statement(word),
+            _ => self.expression_statement(),
+        }
+    }
+
+    /// `{ … }`.
+    pub(super) fn block_statement(&mut self) -> Parsed<StmtId> {
+        self.expect(Op::BraceLeft)?;
+        let start = self.previous;
+        self.enter_block();
+        let stmts = self.statements();
+        self.leave_block();
+        let stmts = stmts?;
+        self.expect(Op::BraceRight)?;
+        self.since(start);
+        Ok(self.stmt(StmtKind::List(stmts)))
+    }
+
+    fn word_statement(&mut self, word: Word) -> Parsed<StmtId> {
+        let simple = match word {
+            Word::Break => Some(StmtKind::Break),
+            Word::Next => Some(StmtKind::Next),
+            Word::Fallthrough => Some(StmtKind::Fallthrough),
+            _ => None,
+        };
+        if let Some(kind) = simple {
+            self.take()?;
+            let start = self.previous;
+            self.expect(Op::Semicolon)?;
+            self.since(start);
+            return Ok(self.stmt(kind));
+        }
+        match word {
+            Word::Print => {
+                self.take()?;
+                let start = self.previous;
+                let values = self.expression_list()?;
+                let last = self.previous;
+                self.expect(Op::Semicolon)?;
+                self.set_here(start.to(last));
+                let stmt = self.stmt(StmtKind::Print(values.clone()));
+                if values.iter().any(|value| self.tag(*value) == Tag::Void) {
+                    self.error_about("value of type void illegal", &Object::Stmt(stmt));
+                }
+                Ok(stmt)
+            }
+            Word::If => self.if_statement(),
+            Word::While => self.while_statement(),
+            Word::For => self.for_statement(),
+            Word::Switch => self.switch_statement(),
+            Word::Return => self.return_statement(),
+            Word::When => {
+                self.take()?;
+                let start = self.previous;
+                self.when(start, false)
+            }
+            Word::Event => {
+                self.take()?;
+                let start = self.previous;
+                self.event_statement(start)
+            }
+            Word::Assert => self.assert_statement(),
+            Word::Local => self.local_declaration(LocalKind::Variable),
+            Word::Const => self.local_declaration(LocalKind::Constant),
+            _ => self.expression_statement(),
+        }
+    }
+
+    fn expression_statement(&mut self) -> Parsed<StmtId> {
+        let expr = self.expression()?;
+        let last = self.previous;
+        self.expect(Op::Semicolon)?;
+        Ok(self.finish_expression(expr, last))
+    }
+
+    /// `hook f(x);` at file level, whose word was taken.
+    pub(super) fn hook_statement(&mut self, start: Span) -> Parsed<StmtId> {
+        let outer = std::mem::replace(&mut self.hook_call, true);
+        let call = self.expression();
+        self.hook_call = outer;
+        let call = call?;
+        let last = self.previous;
+        self.expect(Op::Semicolon)?;
+        self.set_here(start.to(last));
+        Ok(self.finish_expression(call, last))
+    }
+
+    fn finish_expression(&mut self, expr: ExprId, last: Span) -> StmtId {
+        let span = self.program.exprs[expr].span;
+        self.set_here(span.to(last));
+        if let ExprKind::Assign(left, right) = self.program.exprs[expr].kind
+            && matches!(self.program.exprs[left].kind, ExprKind::Slice(..))
+        {
+            return self.slice_assignment(left, right);
+        }
+        let stmt = self.stmt(StmtKind::Expr(expr));
+        if !self.is_error(expr) && self.is_pure(expr) {
+            self.warn(expr, "expression value ignored");
+        }
+        stmt
+    }
+
+    fn slice_assignment(&mut self, left: ExprId, right: ExprId) -> StmtId {
+        let (to, from) = (self.ty(left), self.ty(right));
+        let stmt = self.stmt(StmtKind::SliceAssign(left, right));
+        if self.is_error(left) || self.is_error(right) {
+            return stmt;
+        }
+        if self.tag(left) != Tag::Vector {
+            self.error_about(
+                "slice assignment to a type that is not a vector",
+                &Object::Expr(left),
+            );
+            return stmt;
+        }
+        let mut right = right;
+        if self.program.fits_unspecified(to, from) {
+            right = self.to_specified(right, to);
+        } else if matches!(self.program.exprs[right].kind, ExprKind::List(_)) {
+            let elements = self.elements(right);
+            right = self.vector_constructor(elements, Some(to));
+        } else if let ExprKind::Vector(elements) = self.program.exprs[right].kind.clone()
+            && !self.program.same_type(to, from)
+        {
+            right = self.vector_constructor(elements, Some(to));
+        } else if !self.program.same_type(to, from) {
+            self.error_about_both(
+                "invalid slice assignment",
+                &Object::Expr(left),
+                &Object::Expr(right),
+            );
+        }
+        self.program.stmts[stmt].kind = StmtKind::SliceAssign(left, right);
+        stmt
+    }
+
+    /// Whether the expression does nothing but yield its value.
+    fn is_pure(&self, expr: ExprId) -> bool {
+        let mut pure = true;
+        crate::walk::expressions(self.program, expr, &mut |id| {
+            pure &= !matches!(
+                self.program.exprs[id].kind,
+                ExprKind::Call(_)
+                    | ExprKind::Assign(..)
+                    | ExprKind::AddTo(..)
+                    | ExprKind::RemoveFrom(..)
+                    | ExprKind::Add(_)
+                    | ExprKind::Delete(_)
+                    | ExprKind::Schedule(..)
+                    | ExprKind::Event(_)
+                    | ExprKind::Error
+                    | ExprKind::Unary(
+                        crate::ast::UnaryOp::Increment | crate::ast::UnaryOp::Decrement,
+                        _
+                    )
+            );
+        });
+        pure
+    }
+
+    fn condition(&mut self, what: &str) -> Parsed<ExprId> {
+        self.expect(Op::ParenLeft)?;
+        let condition = self.expression()?;
+        self.expect(Op::ParenRight)?;
+        if !self.is_error(condition) && self.tag(condition) != Tag::Bool {
+            self.error_about(what, &Object::Expr(condition));
+        }
+        Ok(condition)
+    }
+
+    /// A statement that is the body of another: a directive may not be all of it.
+    fn sub_statement(&mut self) -> Parsed<StmtId> {
+        let conditions = self.open.last().map_or(0, |open| open.conditions.len());
+        let file = self.open.last().map(|open| open.file);
+        self.peek()?;
+        let now = self.open.last().map_or(0, |open| open.conditions.len());
+        if now != conditions && file == self.open.last().map(|open| open.file) {
+            self.error_here("incorrect use of directive");
+        }
+        self.enter_block();
+        let stmt = self.statement();
+        self.leave_block();
+        stmt
+    }
+
+    fn if_statement(&mut self) -> Parsed<StmtId> {
+        self.take()?;
+        let start = self.previous;
+        let condition = self.condition("conditional in test must be boolean")?;
+        let yes = self.sub_statement()?;
+        let mut no = None;
+        if self.accept_word(Word::Else)? {
+            no = Some(self.sub_statement()?);
+        }
+        self.since(start);
+        Ok(self.stmt(StmtKind::If(condition, yes, no)))
+    }
+
+    fn while_statement(&mut self) -> Parsed<StmtId> {
+        self.take()?;
+        let start = self.previous;
+        let condition = self.condition("while conditional must be boolean")?;
+        let body = self.sub_statement()?;
+        self.since(start);
+        Ok(self.stmt(StmtKind::While(condition, body)))
+    }
+
+    fn return_statement(&mut self) -> Parsed<StmtId> {
+        self.take()?;
+        let start = self.previous;
+        if self.at_word(Word::When)? {
+            self.take()?;
+            return self.when(start, true);
+        }
+        let mut value = None;
+        if !self.at(Op::Semicolon)? {
+            value = Some(self.expression()?);
+        }
+        let last = self.previous;
+        self.expect(Op::Semicolon)?;
+        self.set_here(start.to(last));
+        Ok(self.make_return(value))
+    }
+
+    fn make_return(&mut self, value: Option<ExprId>) -> StmtId {
+        let stmt = self.stmt(StmtKind::Return(value));
+        let (flavor, result) = (self.scope().flavor, self.scope().result);
+        let Some(flavor) = flavor else {
+            self.error_about("return statement outside of function/event", &Object::Stmt(stmt));
+            return stmt;
+        };
+        match value {
+            None if result == TypeId::VOID || flavor != Flavor::Function => {}
+            None => self.error_about("return statement needs expression", &Object::Stmt(stmt)),
+            Some(_) if result == TypeId::VOID => {
+                self.error_about("return statement cannot have an expression", &Object::Stmt(stmt));
+            }
+            Some(value) => {
+                if flavor == Flavor::Hook && self.ignore_deprecations == 0 {
+                    let text = "Remove in v9.1: Returning values from a hook is deprecated. Consider using 'break' to inhibit lower-priority \
+                                hooks, otherwise use an empty return if necessary.";
+                    self.program.report_about(Severity::Warning, text, &Object::Stmt(stmt), None);
+                }
+                if !self.is_error(value)
+                    && let Some(promoted) = self.promote(value, result)
+                {
+                    self.program.stmts[stmt].kind = StmtKind::Return(Some(promoted));
+                }
+            }
+        }
+        self.scope().returns_value |= value.is_some();
+        stmt
+    }
+
+    /// `event f(x);`, whose word was taken.
+    pub(super) fn event_statement(&mut self, start: Span) -> Parsed<StmtId> {
+        let event = self.event()?;
+        self.expect(Op::Semicolon)?;
+        self.since(start);
+        Ok(match event {
+            Some(event) => self.stmt(StmtKind::Event(event)),
+            None => self.stmt(StmtKind::Null),
+        })
+    }
+
+    fn assert_statement(&mut self) -> Parsed<StmtId> {
+        self.take()?;
+        let start = self.previous;
+        let condition = self.expression()?;
+        let mut message = None;
+        if self.accept(Op::Comma)? {
+            message = Some(self.expression()?);
+        }
+        let last = self.previous;
+        self.expect(Op::Semicolon)?;
+        self.set_here(start.to(last));
+        if !self.is_error(condition) && self.tag(condition) != Tag::Bool {
+            self.error_about("conditional must be boolean", &Object::Expr(condition));
+        }
+        if let Some(message) = message
+            && !self.is_error(message)
+            && self.tag(message) != Tag::String
+        {
+            self.error_about("message must be string", &Object::Expr(message));
+        }
+        Ok(self.stmt(StmtKind::Assert(condition, message)))
+    }
+
+    /// The variable of a `for`, new or known; `None` for `_`.
+    fn loop_variable(&mut self, name: &str, span: Span) -> Option<LocalId> {
+        self.set_here(span);
+        if name == "_" || name.ends_with("::_") {
+            return None;
+        }
+        match self.lookup(name) {
+            Some(Symbol::Global(global)) => {
+                let constant = self.program.globals[global].kind == GlobalKind::Constant;
+                let message = if constant {
+                    "constant used in 'for' loop"
+                } else {
+                    "global variable used in 'for' loop"
+                };
+                self.error_about(message, &Object::Global(global));
+                let module = self.module;
+                let full = self.full_name(module, name);
+                let local = self.add_local(full, TypeId::ERROR, LocalKind::Loop);
+                Some(local)
+            }
+            Some(Symbol::Local(local)) => {
+                let found = self.local(local).clone();
+                if found.kind == LocalKind::Constant {
+                    let text = self.program.name(found.name).to_owned();
+                    self.error_about(
+                        "constant used in 'for' loop",
+                        &Object::Text(text.as_bytes(), found.span),
+                    );
+                }
+                self.scope().hidden.remove(&local);
+                Some(local)
+            }
+            None => {
+                let module = self.module;
+                let full = self.full_name(module, name);
+                Some(self.add_local(full, TypeId::VOID, LocalKind::Loop))
+            }
+        }
+    }
+
+    fn for_statement(&mut self) -> Parsed<StmtId> {
+        self.take()?;
+        let start = self.previous;
+        self.expect(Op::ParenLeft)?;
+        let mut names = Vec::new();
+        let mut list = false;
+        if self.accept(Op::BracketLeft)? {
+            list = true;
+            loop {
+                let name = self.identifier()?;
+                names.push((name, self.previous));
+                if !self.accept(Op::Comma)? {
+                    break;
+                }
+            }
+            self.expect(Op::BracketRight)?;
+        } else {
+            let name = self.identifier()?;
+            names.push((name, self.previous));
+        }
+        let mut value_name = None;
+        if self.accept(Op::Comma)? {
+            let name = self.identifier()?;
+            value_name = Some((name, self.previous));
+        }
+        self.expect_word(Word::In)?;
+        let over = self.expression()?;
+        self.expect(Op::ParenRight)?;
+        let head = start.to(self.previous);
+        self.enter_block();
+        let vars =
+            names.iter().map(|(name, span)| self.loop_variable(name, *span)).collect::<Vec<_>>();
+        let value = value_name.as_ref().and_then(|(name, span)| self.loop_variable(name, *span));
+        self.set_here(head);
+        self.check_loop(over, &vars, value, value_name.is_some(), list);
+        let body = self.sub_statement();
+        self.leave_block();
+        let body = body?;
+        self.since(start);
+        let each = For { vars, value, has_value: value_name.is_some(), over, body };
+        Ok(self.stmt(StmtKind::For(each.into())))
+    }
+
+    /// Gives loop variables the types of what is iterated.
+    fn check_loop(
+        &mut self,
+        over: ExprId,
+        vars: &[Option<LocalId>],
+        value: Option<LocalId>,
+        has_value: bool,
+        list: bool,
+    ) {
+        if self.is_error(over) {
+            return self.loop_types(
+                over,
+                vars,
+                &vec![TypeId::ERROR; vars.len()],
+                value,
+                TypeId::ERROR,
+            );
+        }
+        let ty = self.ty(over);
+        match self.program.types.get(ty).clone() {
+            Type::Table(table) => {
+                let index = table.index.to_vec();
+                let single_blank = vars.len() == 1 && vars[0].is_none();
+                if index.len() != vars.len() && !single_blank {
+                    return self.error_about("wrong index size", &Object::Expr(over));
+                }
+                if has_value && table.value.is_none() {
+                    return self.error_about(
+                        "key value loops only support iteration over tables or vectors",
+                        &Object::Expr(over),
+                    );
+                }
+                let types = if single_blank { vec![TypeId::ANY] } else { index };
+                self.loop_types(over, vars, &types, value, table.value.unwrap_or(TypeId::ERROR));
+            }
+            Type::Vector(element) => {
+                if vars.len() != 1 || list {
+                    return self.error_about(
+                        "iterating over a vector requires only a single index type",
+                        &Object::Expr(over),
+                    );
+                }
+                if let Some(local) = vars[0]
+                    && self.local(local).ty != TypeId::VOID
+                    && is_integral(self.program.types.tag(self.local(local).ty))
+                {
+                    return self.loop_types(over, &[], &[], value, element);
+                }
+                self.loop_types(over, vars, &[TypeId::COUNT], value, element);
+            }
+            Type::String => {
+                if vars.len() != 1 {
+                    return self.error_about(
+                        "iterating over a string requires only a single index type",
+                        &Object::Expr(over),
+                    );
+                }
+                if has_value {
+                    return self.error_about(
+                        "key value loops only support iteration over tables or vectors",
+                        &Object::Expr(over),
+                    );
+                }
+                self.loop_types(over, vars, &[TypeId::STRING], None, TypeId::STRING);
+            }
+            _ => self.error_about(
+                "target to iterate over must be a table, set, vector, or string",
+                &Object::Expr(over),
+            ),
+        }
+    }
+
+    fn loop_types(
+        &mut self,
+        over: ExprId,
+        vars: &[Option<LocalId>],
+        types: &[TypeId],
+        value: Option<LocalId>,
+        value_ty: TypeId,
+    ) {
+        let all = vars.iter().copied().zip(types.iter().copied()).chain([(value, value_ty)]);
+        for (local, ty) in all.collect::<Vec<_>>() {
+            let Some(local) = local else { continue };
+            let known = self.local(local).ty;
+            if known == TypeId::VOID {
+                let body = self.body();
+                self.program.bodies[body].locals[local].ty = ty;
+            } else if known == TypeId::ERROR || !self.program.same_type(known, ty) {
+                self.error_about_both(
+                    "type clash in iteration",
+                    &Object::Expr(over),
+                    &Object::Type(known),
+                );
+            }
+        }
+    }
+
+    fn switch_statement(&mut self) -> Parsed<StmtId> {
+        self.take()?;
+        let start = self.previous;
+        let value = self.expression()?;
+        self.expect(Op::BraceLeft)?;
+        let mut cases = Vec::new();
+        let mut seen: Vec<Literal> = Vec::new();
+        while !self.at(Op::BraceRight)? {
+            let case = self.case(value, &mut seen)?;
+            cases.push(case);
+        }
+        self.expect(Op::BraceRight)?;
+        self.since(start);
+        let by_value = cases.iter().any(|case: &Case| !case.values.is_empty());
+        let by_type = cases.iter().any(|case| !case.types.is_empty());
+        let defaults = cases.iter().filter(|case| case.default).count();
+        let stmt = self.stmt(StmtKind::Switch(Switch { value, cases }.into()));
+        if by_value && by_type {
+            self.error_about("cannot mix cases with expressions and types", &Object::Stmt(stmt));
+        }
+        if defaults > 1 {
+            self.error_about("multiple default labels", &Object::Stmt(stmt));
+        }
+        Ok(stmt)
+    }
+
+    fn case(&mut self, value: ExprId, seen: &mut Vec<Literal>) -> Parsed<Case> {
+        let mut case =
+            Case { values: Vec::new(), types: Vec::new(), default: false, body: self.null };
+        self.enter_block();
+        if self.accept_word(Word::Default)? {
+            case.default = true;
+        } else {
+            self.expect_word(Word::Case)?;
+            if self.at_word(Word::Type)? {
+                self.case_types(value, &mut case)?;
+            } else {
+                self.case_values(value, &mut case, seen)?;
+            }
+        }
+        self.expect(Op::Colon)?;
+        let start = self.previous;
+        let stmts = self.statements();
+        self.leave_block();
+        let stmts = stmts?;
+        let ends = stmts.last().copied().is_none_or(|last| self.ends_case(last));
+        self.set_here(
+            stmts.first().map_or(start, |first| self.program.stmts[*first].span).to(self.previous),
+        );
+        let empty = stmts.is_empty();
+        case.body = self.stmt(StmtKind::List(stmts));
+        if !ends || empty {
+            self.error_about(
+                "case block must end in break/fallthrough/return statement",
+                &Object::Stmt(case.body),
+            );
+        }
+        Ok(case)
+    }
+
+    /// Whether the statement ends a case: `break`, `fallthrough`, `next`, `return`, or ifs and blocks that end in them.
+    fn ends_case(&self, stmt: StmtId) -> bool {
+        let mut stmt = stmt;
+        loop {
+            match &self.program.stmts[stmt].kind {
+                StmtKind::Break | StmtKind::Fallthrough | StmtKind::Return(_) | StmtKind::Next => {
+                    return true;
+                }
+                StmtKind::List(stmts) => match stmts.last() {
+                    Some(last) => stmt = *last,
+                    None => return false,
+                },
+                StmtKind::When(when) => return when.returns,
+                _ => return false,
+            }
+        }
+    }
+
+    fn case_types(&mut self, value: ExprId, case: &mut Case) -> Parsed<()> {
+        loop {
+            self.expect_word(Word::Type)?;
+            let start = self.previous;
+            let ty = self.type_()?;
+            let mut local = None;
+            if self.accept_word(Word::As)? {
+                let name = self.identifier()?;
+                self.set_here(self.previous);
+                let module = self.module;
+                let full = self.full_name(module, &name);
+                local = Some(match self.lookup(&name) {
+                    Some(Symbol::Local(known)) => {
+                        let body = self.body();
+                        self.program.bodies[body].locals[known].ty = ty;
+                        self.scope().hidden.remove(&known);
+                        known
+                    }
+                    Some(Symbol::Global(global)) => {
+                        self.error_about("already a global identifier", &Object::Global(global));
+                        self.add_local(full, ty, LocalKind::Variable)
+                    }
+                    None => self.add_local(full, ty, LocalKind::Variable),
+                });
+            }
+            self.since(start);
+            let from = self.ty(value);
+            if !self.is_error(value)
+                && ty != TypeId::ERROR
+                && self.tag(value) != Tag::Any
+                && !self.program.same_type(from, ty)
+            {
+                self.error_about_both(
+                    "cannot cast switch expression to case type",
+                    &Object::Expr(value),
+                    &Object::Type(ty),
+                );
+            }
+            if case.types.iter().any(|(known, _)| self.program.same_type(*known, ty)) {
+                self.error_about("duplicate case label", &Object::Type(ty));
+            }
+            case.types.push((ty, local));
+            if !self.accept(Op::Comma)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn case_values(
+        &mut self,
+        value: ExprId,
+        case: &mut Case,
+        seen: &mut Vec<Literal>,
+    ) -> Parsed<()> {
+        let labels = self.expression_list()?;
+        let ty = self.ty(value);
+        for label in labels {
+            if self.is_error(label) || self.is_error(value) {
+                continue;
+            }
+            let Some(label) = self.promote(label, ty) else {
+                let message = "type mismatch";
+                self.error_about_both(message, &Object::Expr(label), &Object::Type(ty));
+                continue;
+            };
+            match self.evaluate(label)? {
+                Some(Constant::Literal(literal)) => {
+                    if seen.contains(&literal) {
+                        self.error_about("duplicate case label", &Object::Expr(label));
+                    } else {
+                        seen.push(literal);
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    self.error_about("case label expression isn't constant", &Object::Expr(label))
+                }
+            }
+            case.values.push(label);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! The token ahead, places, and syntax errors.
+
+use super::{Ahead, Halt, Parsed, Parser};
+use crate::diagnostics::Severity;
+use crate::lexer::{LexError, Op, Token, Word};
+use crate::report::Object;
+use crate::source::Span;
+
+impl Parser<'_> {
+    /// The token ahead. Reading it may carry out directives and go on to another file.
+    pub(super) fn peek(&mut self) -> Parsed<&Token> {
+        if self.ahead.is_none() {
+            let ahead = self.read()?;
+            self.lexed = ahead.span;
+            self.ahead = Some(ahead);
+        }
+        Ok(self.ahead.as_ref().map_or(&Token::End, |ahead| &ahead.token))
+    }
+
+    /// Takes the token ahead.
+    pub(super) fn take(&mut self) -> Parsed<Token> {
+        self.peek()?;
+        Ok(match self.ahead.take() {
+            Some(ahead) => {
+                self.previous = ahead.span;
+                self.last_token_file = Some(ahead.span.file);
+                ahead.token
+            }
+            None => Token::End,
+        })
+    }
+
+    /// Takes the operator `op` where it is ahead.
+    pub(super) fn accept(&mut self, op: Op) -> Parsed<bool> {
+        let found = *self.peek()? == Token::Op(op);
+        if found {
+            self.take()?;
+        }
+        Ok(found)
+    }
+
+    /// Takes the word where it is ahead.
+    pub(super) fn accept_word(&mut self, word: Word) -> Parsed<bool> {
+        let found = *self.peek()? == Token::Word(word);
+        if found {
+            self.take()?;
+        }
+        Ok(found)
+    }
+
+    /// Whether the operator is ahead.
+    pub(super) fn at(&mut self, op: Op) -> Parsed<bool> {
+        Ok(*self.peek()? == Token::Op(op))
+    }
+
+    /// Whether the word is ahead.
+    pub(super) fn at_word(&mut self, word: Word) -> Parsed<bool> {
+        Ok(*self.peek()? == Token::Word(word))
+    }
+
+    /// Takes the operator, which must be there.
+    pub(super) fn expect(&mut self, op: Op) -> Parsed<()> {
+        if self.accept(op)? { Ok(()) } else { Err(self.syntax_error()) }
+    }
+
+    /// Takes the word, which must be there.
+    pub(super) fn expect_word(&mut self, word: Word) -> Parsed<()> {
+        if self.accept_word(word)? { Ok(()) } else { Err(self.syntax_error()) }
+    }
+
+    /// Takes an identifier, which must be there, and returns its text.
+    pub(super) fn identifier(&mut self) -> Parsed<String> {
+        if *self.peek()? != Token::Ident {
+            return Err(self.syntax_error());
+        }
+        self.take()?;
+        Ok(self.text_of(self.previous))
+    }
+
+    /// The source text of a place.
+    pub(super) fn text_of(&self, span: Span) -> String {
+        let text = self
+            .program
+            .sources
+            .files
+            .find(span.file)
+            .and_then(|file| file.text.get(span.start as usize..span.end as usize));
+        String::from_utf8_lossy(text.unwrap_or(&[])).into_owned()
+    }
+
+    /// New objects get the place of `span`.
+    pub(super) fn set_here(&mut self, span: Span) {
+        self.here = span;
+    }
+
+    /// New objects get the stretch from `from` to the token that was taken last.
+    pub(super) fn since(&mut self, from: Span) {
+        self.here = from.to(self.previous);
+    }
+
+    /// Reports a syntax error at the token ahead.
+    pub(super) fn syntax_error(&mut self) -> Halt {
+        self.unexpected("syntax error");
+        Halt::Syntax
+    }
+
+    /// Reports an error with the token ahead in it.
+    pub(super) fn unexpected(&mut self, message: &str) {
+        let ahead = self.ahead.clone();
+        let Some(Ahead { token, span }) = ahead else { return self.near(message, self.previous) };
+        if token == Token::End {
+            let file = self
+                .last_file
+                .and_then(|file| self.program.sources.files.find(file))
+                .map(|file| file.path.clone());
+            let text = file.map_or_else(
+                || format!("{message}, at end of file"),
+                |file| format!("{message}, at end of file {file}"),
+            );
+            return self.program.report(Severity::Error, Span::NOWHERE, text);
+        }
+        self.near(message, span);
+    }
+
+    /// Reports an error with the token at `span` in it.
+    pub(super) fn near(&mut self, message: &str, span: Span) {
+        let mut text = format!("{message}, at or near \"{}\"", self.text_of(span));
+        if let Some(file) =
+            self.last_token_file.filter(|file| *file != span.file && self.ahead.is_some())
+            && let Some(file) = self.program.sources.files.find(file)
+        {
+            text = format!("{text} or end of file {}", file.path);
+        }
+        self.error_here(&text);
+    }
+
+    /// Reports an error at the line that is being read.
+    pub(super) fn error_here(&mut self, message: &str) {
+        self.report_here(Severity::Error, message);
+    }
+
+    /// Reports something at the line that is being read.
+    pub(super) fn report_here(&mut self, severity: Severity, message: &str) {
+        let line = Span { first: self.lexed.last, ..self.lexed };
+        self.program.report(severity, line, message);
+    }
+
+    /// Reports a fatal error at the line that is being read.
+    pub(super) fn fatal_here(&mut self, message: &str) -> Halt {
+        self.report_here(Severity::Fatal, message);
+        Halt::Fatal
+    }
+
+    /// Reports an error about an object.
+    pub(super) fn error_about(&mut self, message: &str, object: &Object<'_>) {
+        self.program.report_about(Severity::Error, message, object, None);
+    }
+
+    /// Reports an error about two objects.
+    pub(super) fn error_about_both(
+        &mut self,
+        message: &str,
+        object: &Object<'_>,
+        other: &Object<'_>,
+    ) {
+        self.program.report_about(Severity::Error, message, object, Some(other));
+    }
+
+    /// Reads the next token behind directives and ends of files.
+    fn read(&mut self) -> Parsed<Ahead> {
+        loop {
+            if self.open.is_empty() && !self.open_next()? {
+                let file = self.last_file.unwrap_or(Span::NOWHERE.file);
+                return Ok(Ahead { token: Token::End, span: Span { file, ..Span::NOWHERE } });
+            }
+            let Some(open) = self.open.last_mut() else { continue };
+            let lexed = open.lexer.next_token();
+            let span = Span {
+                file: open.file,
+                first: lexed.line,
+                last: lexed.line,
+                start: lexed.start,
+                end: lexed.end,
+            };
+            if lexed.token != Token::End {
+                self.lexed = span;
+            }
+            match lexed.error {
+                Some(LexError::Error(message)) => {
+                    self.error_here(&message);
+                    if lexed.token == Token::Bad {
+                        self.ahead = Some(Ahead { token: Token::Bad, span });
+                        return Err(self.syntax_error());
+                    }
+                }
+                Some(LexError::Fatal(message)) => return Err(self.fatal_here(&message)),
+                None => {}
+            }
+            match lexed.token {
+                Token::End => self.close_file()?,
+                Token::Directive(directive) => {
+                    if let Some(token) = self.directive(directive, span)? {
+                        return Ok(Ahead { token, span });
+                    }
+                }
+                token => return Ok(Ahead { token, span }),
+            }
+        }
+    }
+}

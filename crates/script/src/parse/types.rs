@@ -1,0 +1,420 @@
+//! Types as they are written.
+
+use super::attributes::Place;
+use super::{Parsed, Parser};
+use crate::diagnostics::Severity;
+use crate::ids::{Name, TypeId};
+use crate::lexer::{Op, Token, Word};
+use crate::literal::Literal;
+use crate::report::Object;
+use crate::source::Span;
+use crate::symbols::{GlobalKind, Symbol};
+use crate::types::{
+    AttrKind, Attrs, EnumType, EnumValue, Field, Flavor, FuncType, RecordType, Tag, Type, find_attr,
+};
+
+impl Parser<'_> {
+    /// A type.
+    pub(super) fn type_(&mut self) -> Parsed<TypeId> {
+        self.deeper(Self::type_inner)
+    }
+
+    fn type_inner(&mut self) -> Parsed<TypeId> {
+        let token = self.peek()?.clone();
+        let Token::Word(word) = token else {
+            if token != Token::Ident {
+                return Err(self.syntax_error());
+            }
+            let name = self.identifier()?;
+            self.set_here(self.previous);
+            return Ok(self.named_type(&name));
+        };
+        let simple = match word {
+            Word::Bool => TypeId::BOOL,
+            Word::Int => TypeId::INT,
+            Word::Count => TypeId::COUNT,
+            Word::Double => TypeId::DOUBLE,
+            Word::Time => TypeId::TIME,
+            Word::Interval => TypeId::INTERVAL,
+            Word::String => TypeId::STRING,
+            Word::Pattern => TypeId::PATTERN,
+            Word::Port => TypeId::PORT,
+            Word::Addr => TypeId::ADDR,
+            Word::Subnet => TypeId::SUBNET,
+            Word::Any => TypeId::ANY,
+            Word::Table
+            | Word::Set
+            | Word::Record
+            | Word::Enum
+            | Word::Vector
+            | Word::Function
+            | Word::Event
+            | Word::Hook => {
+                self.take()?;
+                let start = self.previous;
+                return self.compound(word, start);
+            }
+            Word::File => {
+                self.take()?;
+                self.set_here(self.previous);
+                if self.accept_word(Word::Of)? {
+                    self.type_()?;
+                }
+                return Ok(TypeId::FILE);
+            }
+            Word::Opaque => {
+                self.take()?;
+                let start = self.previous;
+                self.expect_word(Word::Of)?;
+                let name = self.identifier()?;
+                self.since(start);
+                let name = self.program.names.intern(&name);
+                return Ok(self.new_type(Type::Opaque(name)));
+            }
+            _ => return Err(self.syntax_error()),
+        };
+        self.take()?;
+        self.set_here(self.previous);
+        Ok(simple)
+    }
+
+    fn named_type(&mut self, name: &str) -> TypeId {
+        match self.lookup(name) {
+            Some(Symbol::Global(global))
+                if self.program.globals[global].kind == GlobalKind::Type =>
+            {
+                self.warn_deprecated(global);
+                self.program.globals[global].uses += 1;
+                self.program.globals[global].ty
+            }
+            Some(Symbol::Global(global)) => {
+                self.error_about("not a Zeek type", &Object::Global(global));
+                TypeId::ERROR
+            }
+            Some(Symbol::Local(local)) => {
+                let local = self.local(local);
+                let (name, span) = (local.name, local.span);
+                let text = self.program.name(name).to_owned();
+                self.error_about("not a Zeek type", &Object::Text(text.as_bytes(), span));
+                TypeId::ERROR
+            }
+            None => {
+                self.error_here(&format!("identifier not defined: {name}"));
+                TypeId::ERROR
+            }
+        }
+    }
+
+    fn compound(&mut self, word: Word, start: Span) -> Parsed<TypeId> {
+        match word {
+            Word::Table => {
+                let index = self.index_types()?;
+                self.expect_word(Word::Of)?;
+                let value = self.type_()?;
+                self.since(start);
+                if !self.check_index_types(&index) {
+                    return Ok(TypeId::ERROR);
+                }
+                Ok(self.table_type(index, Some(value)))
+            }
+            Word::Set => {
+                let index = self.index_types()?;
+                self.since(start);
+                if !self.check_index_types(&index) {
+                    return Ok(TypeId::ERROR);
+                }
+                Ok(self.table_type(index, None))
+            }
+            Word::Vector => {
+                self.expect_word(Word::Of)?;
+                let element = self.type_()?;
+                self.since(start);
+                Ok(if element == TypeId::ERROR { element } else { self.vector_of(element) })
+            }
+            Word::Record => {
+                self.expect(Op::BraceLeft)?;
+                let fields = self.fields()?;
+                self.expect(Op::BraceRight)?;
+                self.since(start);
+                Ok(self.new_type(Type::Record(RecordType { fields })))
+            }
+            Word::Enum => {
+                self.expect(Op::BraceLeft)?;
+                self.set_here(self.previous);
+                let ty = self.new_type(Type::Enum(EnumType::default()));
+                self.enum_values(ty, false)?;
+                self.expect(Op::BraceRight)?;
+                self.since(start);
+                let here = self.here;
+                self.program.types.data_mut(ty).span = here;
+                Ok(ty)
+            }
+            Word::Function => self.signature(Flavor::Function),
+            Word::Event => self.signature(Flavor::Event),
+            _ => self.signature(Flavor::Hook),
+        }
+    }
+
+    fn index_types(&mut self) -> Parsed<Vec<TypeId>> {
+        self.expect(Op::BracketLeft)?;
+        let mut index = Vec::new();
+        loop {
+            let ty = self.type_()?;
+            index.push(ty);
+            if !self.accept(Op::Comma)? {
+                break;
+            }
+        }
+        self.expect(Op::BracketRight)?;
+        Ok(index)
+    }
+
+    /// Whether the types can be those of an index; reports where not.
+    pub(super) fn check_index_types(&mut self, index: &[TypeId]) -> bool {
+        for ty in index {
+            if *ty == TypeId::ERROR {
+                return false;
+            }
+            if *ty == TypeId::ANY {
+                self.program.report_about(
+                    Severity::Error,
+                    "index type containing 'any' is not supported",
+                    &Object::Type(TypeId::ANY),
+                    None,
+                );
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The fields of a record, up to the brace.
+    pub(super) fn fields(&mut self) -> Parsed<Vec<Field>> {
+        let mut fields: Vec<Field> = Vec::new();
+        while !self.at(Op::BraceRight)? {
+            let name = self.identifier()?;
+            let start = self.previous;
+            self.expect(Op::Colon)?;
+            let ty = self.type_()?;
+            let attrs = self.attributes()?;
+            self.since(start);
+            self.expect(Op::Semicolon)?;
+            let attrs = self.check_attrs(attrs, ty, Place::Field);
+            let symbol = self.program.names.intern(&name);
+            let span = self.here;
+            if fields.iter().any(|field| field.name == symbol) {
+                self.error_here(&format!("duplicate field '{name}' found in record definition"));
+            }
+            fields.push(Field { name: symbol, ty, attrs, span, redefined: false });
+        }
+        Ok(fields)
+    }
+
+    /// Parameters and result of a function, event or hook.
+    pub(super) fn signature(&mut self, flavor: Flavor) -> Parsed<TypeId> {
+        self.expect(Op::ParenLeft)?;
+        let start = self.previous;
+        let params = self.params()?;
+        self.expect(Op::ParenRight)?;
+        let mut result = if flavor == Flavor::Hook { TypeId::BOOL } else { TypeId::VOID };
+        let mut last = self.previous;
+        if flavor == Flavor::Function && self.accept(Op::Colon)? {
+            result = self.type_()?;
+            last = self.previous;
+        }
+        self.set_here(start.to(last));
+        Ok(self.func_type(flavor, params, result))
+    }
+
+    /// The type of a function.
+    pub(super) fn func_type(
+        &mut self,
+        flavor: Flavor,
+        params: Vec<Field>,
+        result: TypeId,
+    ) -> TypeId {
+        let params = self.new_type(Type::Record(RecordType { fields: params }));
+        self.new_type(Type::Func(FuncType {
+            flavor,
+            params,
+            result,
+            prototypes: Vec::new(),
+            captures: Box::new([]),
+        }))
+    }
+
+    /// Parameters, up to the parenthesis.
+    pub(super) fn params(&mut self) -> Parsed<Vec<Field>> {
+        let mut params: Vec<Field> = Vec::new();
+        while !self.at(Op::ParenRight)? {
+            let name = self.identifier()?;
+            let start = self.previous;
+            self.expect(Op::Colon)?;
+            let ty = self.type_()?;
+            let attrs = self.attributes()?;
+            self.since(start);
+            let attrs = self.check_attrs(attrs, ty, Place::Field);
+            let symbol = self.program.names.intern(&name);
+            let span = self.here;
+            if params.iter().any(|param| param.name == symbol) {
+                self.error_here(&format!("duplicate field '{name}' found in record definition"));
+            }
+            params.push(Field { name: symbol, ty, attrs, span, redefined: false });
+            if !self.accept(Op::Comma)? && !self.accept(Op::Semicolon)? {
+                break;
+            }
+        }
+        Ok(params)
+    }
+
+    /// The names of an enum, up to the brace. With `redef` they are added to one that is there.
+    pub(super) fn enum_values(&mut self, ty: TypeId, redef: bool) -> Parsed<()> {
+        let mut explicit: Option<bool> = None;
+        if redef && let Some(known) = self.program.types.enumeration(ty) {
+            explicit = (!known.values.is_empty() && known.explicit).then_some(true);
+        }
+        while !self.at(Op::BraceRight)? {
+            let name = self.identifier()?;
+            let span = self.previous;
+            self.set_here(span);
+            let mut value = None;
+            if self.accept(Op::Assign)? {
+                value = self.enum_number()?;
+                if explicit == Some(false) {
+                    self.error_here(
+                        "cannot mix explicit enumerator assignment and implicit auto-increment",
+                    );
+                }
+                explicit = Some(true);
+            } else {
+                if explicit == Some(true) {
+                    self.error_here(
+                        "cannot mix explicit enumerator assignment and implicit auto-increment",
+                    );
+                }
+                explicit = Some(false);
+            }
+            let attrs = self.attributes()?;
+            self.set_here(span);
+            self.add_enum_value(ty, &name, value, attrs);
+            if !self.accept(Op::Comma)? {
+                break;
+            }
+        }
+        if let Type::Enum(values) = self.program.types.get_mut(ty) {
+            values.explicit = explicit.unwrap_or(values.explicit);
+        }
+        Ok(())
+    }
+
+    fn enum_number(&mut self) -> Parsed<Option<i64>> {
+        let negative = self.accept(Op::Minus)?;
+        let token = self.take()?;
+        let Token::Literal(literal) = token else {
+            if token == Token::Ident {
+                return Err(self.constant_syntax_error());
+            }
+            return Err(self.constant_syntax_error());
+        };
+        Ok(match literal {
+            Literal::Count(value) if negative => {
+                if value > 0 {
+                    self.error_here("enumerator value cannot be negative");
+                }
+                None
+            }
+            Literal::Count(value) => Some(i64::try_from(value).unwrap_or(i64::MAX)),
+            _ => {
+                self.error_here("enumerator is not a count constant");
+                None
+            }
+        })
+    }
+
+    fn constant_syntax_error(&mut self) -> super::Halt {
+        let span = self.previous;
+        self.near("syntax error", span);
+        super::Halt::Syntax
+    }
+
+    fn add_enum_value(&mut self, ty: TypeId, name: &str, value: Option<i64>, attrs: Attrs) {
+        let module = self.module;
+        let full = self.full_name(module, name);
+        let next = self.program.types.enumeration(ty).map_or(0, |values| values.next);
+        let number = value.unwrap_or(next);
+        if let Some(global) = self.program.globals.find(full) {
+            let known = self.program.globals[global].clone();
+            // A name may be declared twice where both declarations agree.
+            let names = (self.type_data(known.ty).name, self.type_data(ty).name.or(self.naming));
+            let same = (known.ty == ty || names.0 == names.1)
+                && known.kind == GlobalKind::EnumValue(number);
+            if same
+                && known.ty != ty
+                && let Type::Enum(values) = self.program.types.get_mut(ty)
+            {
+                values.values.push(EnumValue { name: full, value: number });
+                values.next = number.saturating_add(1);
+            }
+            if !same {
+                let shown = self.program.name(full).to_owned();
+                let type_name = self.enum_name(ty);
+                let message =
+                    format!("conflicting definition of enum value '{shown}' in type '{type_name}'");
+                let here = self.here;
+                let (first, second) = (
+                    self.program.sources.location(here),
+                    self.program.sources.location(known.span),
+                );
+                let location = if first == second || second.is_empty() {
+                    first
+                } else {
+                    format!("{first} and {second}")
+                };
+                self.program.emit(&crate::diagnostics::Diagnostic {
+                    severity: Severity::Error,
+                    span: here,
+                    location,
+                    text: message.into_bytes(),
+                });
+            }
+            return;
+        }
+        let exporting = self.exporting;
+        let global = self.add_global(name, module, GlobalKind::EnumValue(number));
+        let entry = &mut self.program.globals[global];
+        entry.ty = ty;
+        entry.attrs = attrs;
+        entry.exported = exporting || find_attr(&entry.attrs, AttrKind::Redef).is_some();
+        if let Type::Enum(values) = self.program.types.get_mut(ty) {
+            values.values.push(EnumValue { name: full, value: number });
+            values.next =
+                number.saturating_add(1).max(if value.is_some() { values.next } else { 0 });
+        }
+    }
+
+    fn enum_name(&self, ty: TypeId) -> String {
+        let name = self.type_data(ty).name.or(self.naming);
+        name.map_or(String::new(), |name| self.program.name(name).to_owned())
+    }
+
+    /// Gives the type `ty` the name `name`: records and enums without a name take it, others are copied.
+    pub(super) fn name_type(&mut self, ty: TypeId, name: Name) -> TypeId {
+        let data = self.program.types.data(ty);
+        let new = if matches!(data.ty, Type::Record(_) | Type::Enum(_)) && data.name.is_none() {
+            ty
+        } else {
+            let copy = data.clone();
+            let new = self.program.types.add(copy.ty, self.here);
+            if matches!(self.program.types.tag(ty), Tag::Record | Tag::Enum) {
+                self.program.types.data_mut(new).aliases.push(name);
+                let original = self.type_data(ty).name;
+                if let Some(original) = original {
+                    self.aliases.entry(original).or_default().push(new);
+                }
+            }
+            new
+        };
+        self.program.types.data_mut(new).name = Some(name);
+        new
+    }
+}

@@ -1,0 +1,55 @@
+//! Checks of finished bodies: where `break`, `next` and `fallthrough` may stand.
+
+use super::Parser;
+use crate::ast::StmtKind;
+use crate::ids::{BodyId, StmtId};
+use crate::report::Object;
+use crate::types::Flavor;
+
+/// What is around a statement.
+#[derive(Clone, Copy)]
+struct Around {
+    in_loop: bool,
+    in_switch: bool,
+}
+
+impl Parser<'_> {
+    /// Queues the checks of a body: they are reported after everything was parsed.
+    pub(super) fn validate(&mut self, body: BodyId, flavor: Flavor) {
+        self.unchecked.push((body, flavor));
+    }
+
+    /// Reports `break` and `next` where they have no meaning, in all bodies that were parsed.
+    pub(super) fn validate_all(&mut self) {
+        for (body, flavor) in std::mem::take(&mut self.unchecked) {
+            let stmt = self.program.bodies[body].stmt;
+            self.validate_stmt(stmt, flavor);
+        }
+    }
+
+    fn validate_stmt(&mut self, stmt: StmtId, flavor: Flavor) {
+        let hook = flavor == Flavor::Hook;
+        let mut open = vec![(stmt, Around { in_loop: false, in_switch: false })];
+        while let Some((stmt, around)) = open.pop() {
+            let mut inner = around;
+            match &self.program.stmts[stmt].kind {
+                StmtKind::Break if !around.in_loop && !around.in_switch && !hook => {
+                    let message = "break statement used outside of for, while or switch statement and not within a hook.";
+                    self.error_about(message, &Object::Stmt(stmt));
+                }
+                StmtKind::Next if !around.in_loop => {
+                    self.error_about(
+                        "next statement used outside of for or while statement.",
+                        &Object::Stmt(stmt),
+                    );
+                }
+                StmtKind::For(_) | StmtKind::While(..) => inner.in_loop = true,
+                StmtKind::Switch(_) => inner.in_switch = true,
+                _ => {}
+            }
+            let mut inside = Vec::new();
+            crate::walk::substatements(self.program, stmt, &mut inside);
+            open.extend(inside.into_iter().rev().map(|stmt| (stmt, inner)));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `when`: condition, body and timeout body are one hidden closure.
+
+use super::scope::{Scope, ScopeKind};
+use super::{Parsed, Parser};
+use crate::ast::{Stmt, StmtKind, When};
+use crate::ids::StmtId;
+use crate::lexer::{Op, Word};
+use crate::report::Object;
+use crate::source::Span;
+use crate::types::Tag;
+
+impl Parser<'_> {
+    /// A `when` behind the word.
+    pub(super) fn when(&mut self, start: Span, returns: bool) -> Parsed<StmtId> {
+        let frame = self.new_body(None);
+        let mut scope = Scope::new(ScopeKind::When, frame);
+        let outer = self.scope();
+        (scope.flavor, scope.result) = (outer.flavor, outer.result);
+        if self.accept(Op::BracketLeft)? {
+            self.captures(&mut scope)?;
+        }
+        let declared = scope.captures.len();
+        self.scopes.push(scope);
+        let parts = self.when_parts(returns);
+        let scope = self.scopes.pop();
+        let (condition, body) = parts?;
+        let mut timeout = None;
+        if self.accept_word(Word::Timeout)? {
+            let length = self.expression()?;
+            if !self.is_error(length) && self.tag(length) != Tag::Interval {
+                self.error_about("when timeout requires a time interval", &Object::Expr(length));
+            }
+            if let Some(scope) = &scope {
+                self.scopes.push(scope.clone());
+            }
+            let parsed = self.block_statement();
+            let inner = self.scopes.pop();
+            let stmt = parsed?;
+            timeout = Some((length, stmt));
+            return Ok(
+                self.finish_when(start, inner, declared, frame, condition, body, timeout, returns)
+            );
+        }
+        Ok(self.finish_when(start, scope, declared, frame, condition, body, timeout, returns))
+    }
+
+    fn when_parts(&mut self, returns: bool) -> Parsed<(crate::ids::ExprId, StmtId)> {
+        self.expect(Op::ParenLeft)?;
+        let outer = std::mem::replace(&mut self.in_when_condition, true);
+        let condition = self.expression();
+        self.in_when_condition = outer;
+        let condition = condition?;
+        self.expect(Op::ParenRight)?;
+        if !self.is_error(condition) && self.tag(condition) != Tag::Bool {
+            self.error_about("conditional in test must be boolean", &Object::Expr(condition));
+        }
+        let _ = returns;
+        let body = self.statement()?;
+        Ok((condition, body))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one statement")]
+    fn finish_when(
+        &mut self,
+        start: Span,
+        scope: Option<Scope>,
+        declared: usize,
+        frame: crate::ids::BodyId,
+        condition: crate::ids::ExprId,
+        body: StmtId,
+        timeout: Option<(crate::ids::ExprId, StmtId)>,
+        returns: bool,
+    ) -> StmtId {
+        self.since(start);
+        let span = self.here;
+        self.program.bodies[frame].stmt = body;
+        self.program.bodies[frame].span = span;
+        let captures = scope.as_ref().map_or(Vec::new(), |scope| scope.captures.clone());
+        let globals = scope.as_ref().map_or(Vec::new(), |scope| scope.globals.clone());
+        let shown = captures[..declared.min(captures.len())]
+            .iter()
+            .map(|captured| captured.capture)
+            .collect::<Vec<_>>();
+        let when = When { frame, captures: shown, condition, body, timeout, returns, globals };
+        let stmt =
+            self.program.stmts.push(Stmt { kind: StmtKind::When(when.clone().into()), span });
+        if let Some(scope) = scope {
+            match scope.missing.last() {
+                Some(name) => {
+                    let message = format!(
+                        "{} is used inside \"when\" statement but not captured",
+                        self.program.name(*name)
+                    );
+                    self.error_about(&message, &Object::Stmt(stmt));
+                }
+                None => {
+                    let explicit = &captures[..declared.min(captures.len())];
+                    self.check_capture_list(
+                        explicit,
+                        "\"when\" statement",
+                        &Object::Stmt(stmt),
+                        None,
+                    );
+                }
+            }
+        }
+        let all = captures.iter().map(|captured| captured.capture).collect();
+        self.program.stmts[stmt].kind = StmtKind::When(When { captures: all, ..when }.into());
+        stmt
+    }
+}

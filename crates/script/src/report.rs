@@ -1,0 +1,105 @@
+//! Errors about objects: Zeek's `error in PLACE and PLACE: MESSAGE (TEXT and TEXT)`.
+
+use crate::describe;
+use crate::diagnostics::{Diagnostic, Severity};
+use crate::ids::{ExprId, GlobalId, StmtId, TypeId};
+use crate::program::Program;
+use crate::source::Span;
+use crate::types::{Attr, Type};
+
+/// What an error is about.
+#[derive(Clone, Debug)]
+pub enum Object<'a> {
+    /// An expression.
+    Expr(ExprId),
+    /// A statement.
+    Stmt(StmtId),
+    /// A type.
+    Type(TypeId),
+    /// A global, by its name.
+    Global(GlobalId),
+    /// Attributes.
+    Attrs(&'a [Attr], Span),
+    /// Something with a text of its own.
+    Text(&'a [u8], Span),
+}
+
+impl Program {
+    /// Emits a diagnostic about `object`, and about `other` where it is.
+    pub fn report_about(
+        &mut self,
+        severity: Severity,
+        message: &str,
+        object: &Object<'_>,
+        other: Option<&Object<'_>>,
+    ) {
+        self.report_objects(severity, message, object, other, false);
+    }
+
+    /// Like [`Program::report_about`]; with `pinpoint` the text of `other` is left out.
+    pub fn report_objects(
+        &mut self,
+        severity: Severity,
+        message: &str,
+        object: &Object<'_>,
+        other: Option<&Object<'_>>,
+        pinpoint: bool,
+    ) {
+        let mut text = message.as_bytes().to_vec();
+        text.extend_from_slice(b" (");
+        text.extend_from_slice(&self.object_text(object));
+        if let Some(other) = other.filter(|_| !pinpoint) {
+            text.extend_from_slice(b" and ");
+            text.extend_from_slice(&self.object_text(other));
+        }
+        text.push(b')');
+        let (place, span) = self.object_place(object);
+        let mut location = place;
+        if let Some(other) = other {
+            let (place, _) = self.object_place(other);
+            if location.is_empty() {
+                location = place;
+            } else if !place.is_empty() && place != location {
+                location = format!("{location} and {place}");
+            }
+        }
+        self.emit(&Diagnostic { severity, span, location, text });
+    }
+
+    /// The text of an object.
+    #[must_use]
+    pub fn object_text(&self, object: &Object<'_>) -> Vec<u8> {
+        match object {
+            Object::Expr(expr) => describe::expr(self, *expr),
+            Object::Stmt(stmt) => describe::stmt(self, *stmt),
+            Object::Type(ty) => describe::type_text(self, *ty).into_bytes(),
+            Object::Global(global) => self.name(self.globals[*global].name).as_bytes().to_vec(),
+            Object::Attrs(attrs, _) => describe::attrs(self, attrs),
+            Object::Text(text, _) => text.to_vec(),
+        }
+    }
+
+    /// Zeek's place of an object, and the span of it.
+    #[must_use]
+    pub fn object_place(&self, object: &Object<'_>) -> (String, Span) {
+        let span = match object {
+            Object::Expr(expr) => self.exprs[*expr].span,
+            Object::Stmt(stmt) => self.stmts[*stmt].span,
+            Object::Type(ty) => {
+                let data = self.types.data(*ty);
+                if !data.span.is_somewhere()
+                    && !matches!(
+                        data.ty,
+                        Type::Table(_) | Type::Vector(_) | Type::List(_) | Type::File
+                    )
+                {
+                    return (describe::tag_name(&data.ty).to_owned(), Span::NOWHERE);
+                }
+                data.span
+            }
+            Object::Global(global) => self.globals[*global].span,
+            Object::Attrs(_, span) | Object::Text(_, span) => *span,
+        };
+        (self.sources.location(span), span)
+    }
+}

@@ -1,0 +1,180 @@
+//! Values between scripts and files: what log writers write and input readers read.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// The type of a column.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `bool`
+    Bool,
+    /// `int`
+    Int,
+    /// `count`
+    Count,
+    /// `port`
+    Port,
+    /// `subnet`
+    Subnet,
+    /// `addr`
+    Addr,
+    /// `double`
+    Double,
+    /// `interval`
+    Interval,
+    /// `time`
+    Time,
+    /// `string`
+    String,
+    /// Any enum.
+    Enum,
+    /// `file`
+    File,
+    /// `func`
+    Func,
+    /// `pattern`
+    Pattern,
+    /// A set with one index.
+    Set(Box<Kind>),
+    /// A vector.
+    Vector(Box<Kind>),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Kind::Bool => "bool",
+            Kind::Int => "int",
+            Kind::Count => "count",
+            Kind::Port => "port",
+            Kind::Subnet => "subnet",
+            Kind::Addr => "addr",
+            Kind::Double => "double",
+            Kind::Interval => "interval",
+            Kind::Time => "time",
+            Kind::String => "string",
+            Kind::Enum => "enum",
+            Kind::File => "file",
+            Kind::Func => "func",
+            Kind::Pattern => "pattern",
+            Kind::Set(of) => return write!(f, "set[{of}]"),
+            Kind::Vector(of) => return write!(f, "vector[{of}]"),
+        };
+        f.write_str(name)
+    }
+}
+
+/// A column of a log or of an input file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, with dots between the names of records and their fields.
+    pub name: String,
+    /// The column that has the protocols of ports (`&type_column`), of input only.
+    pub secondary: Option<String>,
+    /// Its type.
+    pub kind: Kind,
+    /// Whether it may be missing.
+    pub optional: bool,
+}
+
+impl Column {
+    /// A column that must be there.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: Kind) -> Self {
+        Column { name: name.into(), secondary: None, kind, optional: false }
+    }
+}
+
+/// The protocol of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// `unknown`
+    #[default]
+    Unknown,
+    /// `tcp`
+    Tcp,
+    /// `udp`
+    Udp,
+    /// `icmp`
+    Icmp,
+}
+
+impl Protocol {
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Unknown => "unknown",
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+            Protocol::Icmp => "icmp",
+        }
+    }
+
+    /// From its name.
+    #[must_use]
+    pub fn parse(name: &[u8]) -> Option<Self> {
+        let all = [Protocol::Unknown, Protocol::Tcp, Protocol::Udp, Protocol::Icmp];
+        all.into_iter().find(|protocol| protocol.name().as_bytes() == name)
+    }
+}
+
+/// A value of a column. Strings borrow from where they come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Field<'a> {
+    /// No value.
+    Unset,
+    /// A bool.
+    Bool(bool),
+    /// An int.
+    Int(i64),
+    /// A count.
+    Count(u64),
+    /// A port; what is read may be too large for one.
+    Port(u32, Protocol),
+    /// A subnet: address of sixteen bytes, IPv4 mapped, and width as it is written.
+    Subnet([u8; 16], u8),
+    /// An address of sixteen bytes, IPv4 mapped.
+    Addr([u8; 16]),
+    /// A double.
+    Double(f64),
+    /// An interval, in seconds.
+    Interval(f64),
+    /// A time, in seconds since 1970.
+    Time(f64),
+    /// A string.
+    String(Cow<'a, [u8]>),
+    /// The name of an enum's value.
+    Enum(Cow<'a, [u8]>),
+    /// The name of a file.
+    File(Cow<'a, [u8]>),
+    /// The description of a function.
+    Func(Cow<'a, [u8]>),
+    /// A pattern: what is written between slashes, and the flags `i` and `s`.
+    Pattern(Cow<'a, [u8]>, bool, bool),
+    /// A set's elements in its order.
+    Set(Vec<Field<'a>>),
+    /// A vector's elements; those that are not there are unset.
+    Vector(Vec<Field<'a>>),
+}
+
+impl<'a> Field<'a> {
+    /// The bytes of a string or a name; empty for others.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Field::String(text)
+            | Field::Enum(text)
+            | Field::File(text)
+            | Field::Func(text)
+            | Field::Pattern(text, ..) => text,
+            _ => b"",
+        }
+    }
+
+    /// A string.
+    #[must_use]
+    pub fn string(bytes: &'a [u8]) -> Self {
+        Field::String(Cow::Borrowed(bytes))
+    }
+}

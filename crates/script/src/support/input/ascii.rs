@@ -1,0 +1,306 @@
+//! Text in columns, named in a line that begins with `#fields`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use super::{Beat, Mode, Out, Read, Source, Stamp, ValueFormat, prefixed};
+use crate::support::field::{Column, Field, Kind, Protocol};
+
+/// Options: the constants of the module `InputAscii`, which `$config` may change.
+#[derive(Clone, Debug)]
+pub struct AsciiOptions {
+    /// Between columns: its first byte.
+    pub separator: Vec<u8>,
+    /// How values are written.
+    pub values: ValueFormat,
+    /// Whether a line that is wrong ends reading.
+    pub fail_on_invalid_lines: bool,
+    /// Whether a file that cannot be read is an error.
+    pub fail_on_file_problem: bool,
+    /// The folder of paths that are not absolute.
+    pub path_prefix: String,
+}
+
+impl Default for AsciiOptions {
+    fn default() -> Self {
+        AsciiOptions {
+            separator: b"\t".to_vec(),
+            values: ValueFormat::default(),
+            fail_on_invalid_lines: false,
+            fail_on_file_problem: false,
+            path_prefix: String::new(),
+        }
+    }
+}
+
+/// Where a column of the stream is in the file.
+struct Place {
+    column: Column,
+    at: Option<usize>,
+    protocol_at: Option<usize>,
+}
+
+pub(super) struct Ascii {
+    source: Source,
+    columns: Vec<Column>,
+    options: AsciiOptions,
+    path: String,
+    file: Option<BufReader<File>>,
+    header: Vec<u8>,
+    places: Vec<Place>,
+    stamp: Stamp,
+    /// Lines read, from the first time on that the file was open.
+    line: Option<u64>,
+}
+
+impl Ascii {
+    pub(super) fn new(source: Source, columns: Vec<Column>, mut options: AsciiOptions) -> Self {
+        for (name, value) in &source.config {
+            match name.as_str() {
+                "separator" => options.separator = value.clone().into(),
+                "set_separator" => options.values.set_separator = value.clone().into(),
+                "empty_field" => options.values.empty_field = value.clone().into(),
+                "unset_field" => options.values.unset_field = value.clone().into(),
+                "fail_on_invalid_lines" => options.fail_on_invalid_lines = value.starts_with('T'),
+                "fail_on_file_problem" => options.fail_on_file_problem = value.starts_with('T'),
+                _ => {}
+            }
+        }
+        let path = prefixed(&source.source, &options.path_prefix);
+        Ascii {
+            source,
+            columns,
+            options,
+            path,
+            file: None,
+            header: Vec::new(),
+            places: Vec::new(),
+            stamp: Stamp::default(),
+            line: None,
+        }
+    }
+
+    fn separator(&self) -> u8 {
+        self.options.separator.first().copied().unwrap_or(b'\t')
+    }
+
+    fn open_file(&mut self, out: &mut Out) -> bool {
+        if self.file.is_some() {
+            return true;
+        }
+        let fails = self.options.fail_on_file_problem;
+        let opened = File::open(&self.path)
+            .ok()
+            .filter(|file| file.metadata().is_ok_and(|meta| !meta.is_dir()));
+        let Some(file) = opened else {
+            out.problem(fails, format!("Init: cannot open {}", self.path), true);
+            return false;
+        };
+        self.file = Some(BufReader::new(file));
+        if !self.read_header(false, out) {
+            let message = format!("Init: cannot open {}; problem reading file header", self.path);
+            out.problem(fails, message, true);
+            self.file = None;
+            return false;
+        }
+        self.line.get_or_insert(0);
+        out.end_quiet();
+        true
+    }
+
+    fn read_header(&mut self, cached: bool, out: &mut Out) -> bool {
+        let fails = self.options.fail_on_file_problem;
+        if !cached {
+            let Some(line) = self.next_line() else {
+                let path = &self.path;
+                let message =
+                    format!("Could not read input data file {path}; first line could not be read");
+                out.problem(fails, message, true);
+                return false;
+            };
+            self.header = line;
+        }
+        let names: Vec<&[u8]> = split(&self.header, self.separator());
+        let find = |name: &str| names.iter().position(|known| *known == name.as_bytes());
+        let mut places = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            let at = find(&column.name);
+            if at.is_none() && !column.optional {
+                let message = format!(
+                    "Did not find requested field {} in input data file {}.",
+                    column.name, self.path
+                );
+                out.problem(fails, message, true);
+                return false;
+            }
+            let secondary =
+                column.secondary.as_deref().filter(|name| !name.is_empty() && at.is_some());
+            let protocol_at = secondary.and_then(find);
+            if let Some(secondary) = secondary
+                && protocol_at.is_none()
+            {
+                let message = format!(
+                    "Could not find requested port type field {secondary} in input data file {}.",
+                    self.path
+                );
+                out.problem(fails, message, true);
+                return false;
+            }
+            places.push(Place { column: column.clone(), at, protocol_at });
+        }
+        self.places = places;
+        true
+    }
+
+    /// The next line that is not empty and no comment; of the line of names what is behind `#fields`.
+    fn next_line(&mut self) -> Option<Vec<u8>> {
+        let separator = self.separator();
+        let file = self.file.as_mut()?;
+        loop {
+            let mut line = Vec::new();
+            if file.read_until(b'\n', &mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(count) = &mut self.line {
+                *count += 1;
+            }
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            if line.is_empty() {
+                continue;
+            }
+            if line.last() == Some(&b'\r') {
+                line.pop();
+            }
+            if line.first() != Some(&b'#') {
+                return Some(line);
+            }
+            if let Some([first, names @ ..]) = line.strip_prefix(b"#fields")
+                && *first == separator
+                && !names.is_empty()
+            {
+                return Some(names.to_vec());
+            }
+        }
+    }
+
+    /// The values of a line; an error if reading ends there, nothing if the line is passed over.
+    fn fields(&self, line: &[u8], out: &mut Out) -> Result<Option<Vec<Field<'static>>>, ()> {
+        let parts = split(line, self.separator());
+        let mut fields = Vec::with_capacity(self.places.len());
+        for place in &self.places {
+            let Some(at) = place.at else {
+                fields.push(Field::Unset);
+                continue;
+            };
+            let last = parts.len() as i64 - 1;
+            let secondary = place.protocol_at.map_or(-1, |at| at as i64);
+            if at as i64 > last || secondary > last {
+                let fails = self.options.fail_on_invalid_lines;
+                let message = format!(
+                    "Not enough fields in line '{}' of {}. Found {last} fields, want positions {at} and {secondary}",
+                    String::from_utf8_lossy(line),
+                    self.path
+                );
+                out.problem(fails, message, !fails);
+                return if fails { Err(()) } else { Ok(None) };
+            }
+            let column = &place.column;
+            let Some(mut value) =
+                self.options.values.parse(parts[at], &column.name, &column.kind, out)
+            else {
+                let line = String::from_utf8_lossy(line);
+                out.warning(format!(
+                    "Could not convert line '{line}' of {} to Val. Ignoring line.",
+                    self.path
+                ));
+                return Ok(None);
+            };
+            if let (Some(at), Field::Port(_, protocol), Kind::Port) =
+                (place.protocol_at, &mut value, &column.kind)
+            {
+                *protocol = parse_protocol(parts[at], out);
+            }
+            fields.push(value);
+        }
+        Ok(Some(fields))
+    }
+}
+
+/// A protocol by its name, or a warning.
+pub(super) fn parse_protocol(name: &[u8], out: &mut Out) -> Protocol {
+    Protocol::parse(name).unwrap_or_else(|| {
+        let name = String::from_utf8_lossy(name);
+        out.warning(format!("Tried to parse invalid/unknown protocol: {name}"));
+        Protocol::Unknown
+    })
+}
+
+fn split(line: &[u8], separator: u8) -> Vec<&[u8]> {
+    line.split(|byte| *byte == separator).collect()
+}
+
+impl Read for Ascii {
+    fn open(&mut self, out: &mut Out) -> bool {
+        if self.options.separator.len() != 1 {
+            out.error("separator length has to be 1. Separator will be truncated.");
+        }
+        if self.options.values.set_separator.len() != 1 {
+            out.error("set_separator length has to be 1. Separator will be truncated.");
+        }
+        self.update(out)
+    }
+
+    fn update(&mut self, out: &mut Out) -> bool {
+        let goes_on = !self.options.fail_on_file_problem;
+        if !self.open_file(out) {
+            return goes_on;
+        }
+        self.line = Some(0);
+        if self.source.mode == Mode::Reread {
+            let Some(stamp) = Stamp::of(&self.path) else {
+                out.problem(!goes_on, format!("Could not get stat for {}", self.path), true);
+                self.file = None;
+                return goes_on;
+            };
+            if stamp == self.stamp {
+                return true;
+            }
+            if self.stamp.inode != 0 {
+                out.end_quiet();
+            }
+            self.stamp = stamp;
+        }
+        if self.source.mode == Mode::Stream {
+            if !self.read_header(true, out) {
+                return goes_on;
+            }
+        } else {
+            self.file = None;
+            self.open_file(out);
+        }
+        while let Some(line) = self.next_line() {
+            match self.fields(&line, out) {
+                Err(()) => return false,
+                Ok(None) => {}
+                Ok(Some(fields)) => {
+                    out.end_quiet();
+                    out.row(self.source.mode, fields, self.line);
+                }
+            }
+        }
+        if self.source.mode != Mode::Stream {
+            out.end_of_send();
+        }
+        out.end_quiet();
+        true
+    }
+
+    fn heartbeat(&mut self, out: &mut Out) -> Beat {
+        if !self.open_file(out) || self.source.mode == Mode::Manual {
+            return Beat::Nothing;
+        }
+        Beat::Update
+    }
+}

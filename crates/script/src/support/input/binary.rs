@@ -1,0 +1,134 @@
+//! A file in pieces.
+
+use std::fs::File;
+use std::io::Read as _;
+
+use super::{Beat, Mode, Out, Read, Source, Stamp, prefixed};
+use crate::support::field::{Column, Field, Kind};
+
+/// Options: the constants of the module `InputBinary`.
+#[derive(Clone, Debug)]
+pub struct BinaryOptions {
+    /// Bytes of a piece.
+    pub chunk_size: usize,
+    /// The folder of paths that are not absolute.
+    pub path_prefix: String,
+}
+
+impl Default for BinaryOptions {
+    fn default() -> Self {
+        BinaryOptions { chunk_size: 1024, path_prefix: String::new() }
+    }
+}
+
+/// Bytes of a piece at most.
+const CHUNK_MAX: usize = 64 << 20;
+
+pub(super) struct Binary {
+    source: Source,
+    columns: Vec<Column>,
+    path: String,
+    chunk_size: usize,
+    file: Option<File>,
+    stamp: Stamp,
+    opened: bool,
+}
+
+impl Binary {
+    pub(super) fn new(source: Source, columns: Vec<Column>, options: BinaryOptions) -> Self {
+        let path = prefixed(&source.source, &options.path_prefix);
+        let chunk_size =
+            if options.chunk_size == 0 { 1024 } else { options.chunk_size.min(CHUNK_MAX) };
+        Binary {
+            source,
+            columns,
+            path,
+            chunk_size,
+            file: None,
+            stamp: Stamp::default(),
+            opened: false,
+        }
+    }
+
+    fn open_file(&mut self, out: &mut Out) -> bool {
+        self.file = File::open(&self.path).ok();
+        if self.file.is_none() {
+            out.error(format!("Init: cannot open {}", self.path));
+        }
+        self.file.is_some()
+    }
+
+    /// Whether the file has changed; `None` after an error.
+    fn changed(&mut self, out: &mut Out) -> Option<bool> {
+        let stamp = Stamp::of(&self.path);
+        match stamp {
+            None => {
+                out.error(format!("Could not get stat for {}", self.path));
+                None
+            }
+            Some(stamp) => Some(std::mem::replace(&mut self.stamp, stamp) != stamp),
+        }
+    }
+
+    /// A piece, which is only at the end of the file less than whole.
+    fn chunk(&mut self) -> Option<Vec<u8>> {
+        let mut chunk = Vec::new();
+        let file = self.file.as_mut()?;
+        file.take(self.chunk_size as u64).read_to_end(&mut chunk).ok()?;
+        Some(chunk).filter(|chunk| !chunk.is_empty())
+    }
+}
+
+impl Read for Binary {
+    fn open(&mut self, out: &mut Out) -> bool {
+        if self.source.source.is_empty() {
+            out.error("No source path provided");
+            return false;
+        }
+        match self.columns.as_slice() {
+            [Column { kind: Kind::String, .. }] => {}
+            [_] => {
+                out.error("Filter for binary reader contains a non-string field.");
+                return false;
+            }
+            _ => {
+                out.error(
+                    "Filter for binary reader contains more than one field. Filters for binary reader must contain \
+                     exactly one string field. Filter ignored.",
+                );
+                return false;
+            }
+        }
+        if !self.open_file(out) || self.changed(out).is_none() {
+            return false;
+        }
+        self.update(out);
+        true
+    }
+
+    fn update(&mut self, out: &mut Out) -> bool {
+        if std::mem::replace(&mut self.opened, true) {
+            if self.source.mode == Mode::Reread {
+                match self.changed(out) {
+                    None => return false,
+                    Some(false) => return true,
+                    Some(true) => {}
+                }
+            }
+            if (self.source.mode != Mode::Stream || self.file.is_none()) && !self.open_file(out) {
+                return false;
+            }
+        }
+        while let Some(chunk) = self.chunk() {
+            out.row(self.source.mode, vec![Field::String(chunk.into())], None);
+        }
+        if self.source.mode != Mode::Stream {
+            out.end_of_send();
+        }
+        true
+    }
+
+    fn heartbeat(&mut self, _: &mut Out) -> Beat {
+        if self.source.mode == Mode::Manual { Beat::Nothing } else { Beat::Update }
+    }
+}

@@ -1,0 +1,324 @@
+//! Readers of input: text, configuration, lines of files and commands, databases, binary files, a benchmark.
+//!
+//! An [`InputStream`] has a reader and the rules that all share: an error disables it, warnings about one problem are not repeated.
+//! It is asked to go on by [`update`](InputStream::update) (`Input::force_update`) and, once a second or so, by
+//! [`heartbeat`](InputStream::heartbeat); each time it returns [`Message`]s in order. Readers of commands may wait for them where the
+//! mode is [`Mode::Manual`]: such a stream belongs in a thread.
+//!
+//! ```
+//! use gannet_script::support::field::{Column, Field, Kind};
+//! use gannet_script::support::input::{AsciiOptions, InputStream, Message, Mode, Source};
+//!
+//! let path = std::env::temp_dir().join("gannet-input-example");
+//! std::fs::write(&path, "#fields\tip\tn\n10.0.0.1\t7\n").unwrap();
+//! let source = Source::new("s", path.to_str().unwrap(), Mode::Manual);
+//! let columns = vec![Column::new("n", Kind::Count)];
+//! let (_stream, messages) = InputStream::ascii(source, columns, AsciiOptions::default());
+//! assert!(matches!(&messages[0], Message::Entry { fields, line: Some(_) } if *fields == [Field::Count(7)]));
+//! assert_eq!(messages[1], Message::EndOfSend);
+//! ```
+
+mod ascii;
+mod benchmark;
+mod binary;
+mod config;
+mod raw;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod value;
+
+use std::collections::HashMap;
+
+use super::field::{Column, Field};
+
+pub use ascii::AsciiOptions;
+pub use benchmark::BenchmarkOptions;
+pub use binary::BinaryOptions;
+pub use config::{ConfigOptions, OptionType};
+pub use raw::RawOptions;
+pub use value::ValueFormat;
+
+/// When a source is read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// When it is asked for: `Input::MANUAL`.
+    Manual,
+    /// When it has changed: `Input::REREAD`.
+    Reread,
+    /// What is added to it: `Input::STREAM`.
+    Stream,
+}
+
+/// What a stream reads.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The name of the stream.
+    pub name: String,
+    /// The source as the script gave it.
+    pub source: String,
+    /// When to read again.
+    pub mode: Mode,
+    /// `$config` of the description.
+    pub config: HashMap<String, String>,
+}
+
+impl Source {
+    /// A source without options.
+    #[must_use]
+    pub fn new(name: &str, source: &str, mode: Mode) -> Self {
+        Source { name: name.to_owned(), source: source.to_owned(), mode, config: HashMap::new() }
+    }
+}
+
+/// What a reader says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// A row of a stream that is read only once.
+    Put {
+        /// The values of the columns.
+        fields: Vec<Field<'static>>,
+        /// The number of its line, where the source has lines.
+        line: Option<u64>,
+    },
+    /// A row of all that the source has at the moment: rows that are missing up to [`EndOfSend`](Self::EndOfSend) were removed.
+    Entry {
+        /// The values of the columns.
+        fields: Vec<Field<'static>>,
+        /// The number of its line, where the source has lines.
+        line: Option<u64>,
+    },
+    /// The source was read to its end.
+    EndOfSend,
+    /// An event to raise, by name, with its arguments.
+    Event(&'static str, Vec<Field<'static>>),
+    /// A note.
+    Info(String),
+    /// A warning.
+    Warning(String),
+    /// An error. The stream is disabled.
+    Error(String),
+    /// The stream is disabled.
+    Disabled,
+}
+
+/// Where readers put their messages.
+#[derive(Debug, Default)]
+struct Out {
+    messages: Vec<Message>,
+    quiet: bool,
+    suppressed: u64,
+    disabled: bool,
+}
+
+impl Out {
+    fn disable(&mut self) {
+        if !std::mem::replace(&mut self.disabled, true) {
+            self.messages.push(Message::Disabled);
+        }
+    }
+
+    fn warning(&mut self, message: String) {
+        if self.quiet {
+            self.suppressed += 1;
+        } else {
+            self.messages.push(Message::Warning(message));
+        }
+    }
+
+    fn error(&mut self, message: impl Into<String>) {
+        self.messages.push(Message::Error(message.into()));
+        self.disable();
+    }
+
+    /// An error, or a warning that is given once.
+    fn problem(&mut self, is_error: bool, message: String, once: bool) {
+        if is_error {
+            self.error(message);
+        } else {
+            self.warning(message);
+            self.quiet |= once;
+        }
+    }
+
+    /// From now on warnings are given again.
+    fn end_quiet(&mut self) {
+        self.quiet = false;
+        let suppressed = std::mem::take(&mut self.suppressed);
+        if suppressed > 0 {
+            self.messages.push(Message::Warning(format!("Suppressed {suppressed} warning(s)")));
+        }
+    }
+
+    fn row(&mut self, mode: Mode, fields: Vec<Field<'static>>, line: Option<u64>) {
+        self.messages.push(match mode {
+            Mode::Stream => Message::Put { fields, line },
+            Mode::Manual | Mode::Reread => Message::Entry { fields, line },
+        });
+    }
+
+    fn end_of_send(&mut self) {
+        self.messages.push(Message::EndOfSend);
+    }
+}
+
+/// One kind of reader.
+trait Read: Send {
+    /// Reads for the first time; `false` disables the stream.
+    fn open(&mut self, out: &mut Out) -> bool;
+    /// Reads again; `false` disables the stream.
+    fn update(&mut self, out: &mut Out) -> bool;
+    /// What to do once in a while.
+    fn heartbeat(&mut self, out: &mut Out) -> Beat;
+    /// Ends reading, when the stream is removed or the process ends.
+    fn close(&mut self) {}
+}
+
+/// What a reader asks for once in a while.
+enum Beat {
+    Nothing,
+    Update,
+}
+
+/// A source that is read.
+pub struct InputStream {
+    reader: Box<dyn Read>,
+    out: Out,
+}
+
+impl std::fmt::Debug for InputStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InputStream").field("disabled", &self.out.disabled).finish_non_exhaustive()
+    }
+}
+
+impl InputStream {
+    fn new(reader: impl Read + 'static) -> (Self, Vec<Message>) {
+        let mut stream = InputStream { reader: Box::new(reader), out: Out::default() };
+        if !stream.reader.open(&mut stream.out) {
+            stream.out.error("Init failed");
+        }
+        let messages = stream.take();
+        (stream, messages)
+    }
+
+    fn take(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.out.messages)
+    }
+
+    /// Text in columns: `Input::READER_ASCII`.
+    #[must_use]
+    pub fn ascii(
+        source: Source,
+        columns: Vec<Column>,
+        options: AsciiOptions,
+    ) -> (Self, Vec<Message>) {
+        Self::new(ascii::Ascii::new(source, columns, options))
+    }
+
+    /// Options and their values: `Input::READER_CONFIG`.
+    #[must_use]
+    pub fn config(source: Source, options: ConfigOptions) -> (Self, Vec<Message>) {
+        Self::new(config::Config::new(source, options))
+    }
+
+    /// Lines of a file or of a command's output: `Input::READER_RAW`.
+    #[must_use]
+    pub fn raw(source: Source, columns: Vec<Column>, options: RawOptions) -> (Self, Vec<Message>) {
+        Self::new(raw::Raw::new(source, columns, options))
+    }
+
+    /// Pieces of a file: `Input::READER_BINARY`.
+    #[must_use]
+    pub fn binary(
+        source: Source,
+        columns: Vec<Column>,
+        options: BinaryOptions,
+    ) -> (Self, Vec<Message>) {
+        Self::new(binary::Binary::new(source, columns, options))
+    }
+
+    /// Random rows: `Input::READER_BENCHMARK`.
+    #[must_use]
+    pub fn benchmark(
+        source: Source,
+        columns: Vec<Column>,
+        options: BenchmarkOptions,
+    ) -> (Self, Vec<Message>) {
+        Self::new(benchmark::Benchmark::new(source, columns, options))
+    }
+
+    /// The result of a query: `Input::READER_SQLITE`.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn sqlite(
+        source: Source,
+        columns: Vec<Column>,
+        format: ValueFormat,
+    ) -> (Self, Vec<Message>) {
+        Self::new(sqlite::Sqlite::new(source, columns, format))
+    }
+
+    /// Whether nothing is read any more.
+    #[must_use]
+    pub fn is_disabled(&self) -> bool {
+        self.out.disabled
+    }
+
+    /// Reads again.
+    pub fn update(&mut self) -> Vec<Message> {
+        if !self.out.disabled && !self.reader.update(&mut self.out) {
+            self.out.disable();
+        }
+        self.take()
+    }
+
+    /// Looks for something new, as the mode asks.
+    pub fn heartbeat(&mut self) -> Vec<Message> {
+        if !self.out.disabled {
+            match self.reader.heartbeat(&mut self.out) {
+                Beat::Nothing => {}
+                Beat::Update => {
+                    if !self.out.disabled && !self.reader.update(&mut self.out) {
+                        self.out.disable();
+                    }
+                }
+            }
+        }
+        self.take()
+    }
+}
+
+impl Drop for InputStream {
+    fn drop(&mut self) {
+        self.reader.close();
+    }
+}
+
+/// A path under `prefix`, unless it is absolute.
+fn prefixed(source: &str, prefix: &str) -> String {
+    if source.starts_with('/') || prefix.is_empty() {
+        return source.to_owned();
+    }
+    match prefix.trim_end_matches('/') {
+        "" => format!("//{source}"),
+        prefix => format!("{prefix}/{source}"),
+    }
+}
+
+/// What tells one state of a file from another: inode, time of change in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    modified: i64,
+}
+
+impl Stamp {
+    fn of(path: &str) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let meta = std::fs::metadata(path).ok()?;
+        Some(Stamp { inode: meta.ino(), modified: meta.mtime() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Rows as text with separators.
+
+use std::io::Write;
+
+use crate::support::field::Field;
+use crate::support::format;
+
+/// How rows are written as text, and read again by the reader of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextFormat {
+    /// Between columns.
+    pub separator: Vec<u8>,
+    /// Between elements of sets and vectors.
+    pub set_separator: Vec<u8>,
+    /// For what is empty.
+    pub empty_field: Vec<u8>,
+    /// For what is unset.
+    pub unset_field: Vec<u8>,
+    /// Whether strings in UTF-8 are written as they are.
+    pub utf8: bool,
+}
+
+impl Default for TextFormat {
+    fn default() -> Self {
+        TextFormat {
+            separator: b"\t".to_vec(),
+            set_separator: b",".to_vec(),
+            empty_field: b"(empty)".to_vec(),
+            unset_field: b"-".to_vec(),
+            utf8: true,
+        }
+    }
+}
+
+impl TextFormat {
+    /// Appends a row, without the end of the line.
+    pub fn row(&self, out: &mut Vec<u8>, fields: &[Field<'_>]) {
+        let mut scratch = Vec::new();
+        for (index, field) in fields.iter().enumerate() {
+            if index > 0 {
+                out.extend_from_slice(&self.separator);
+            }
+            self.field(out, &mut scratch, field, true, false);
+        }
+    }
+
+    /// Appends one value, with elements of sets escaped but not the separator of columns: as SQLite has them.
+    pub fn value(&self, out: &mut Vec<u8>, field: &Field<'_>) {
+        self.field(out, &mut Vec::new(), field, false, false);
+    }
+
+    fn field(
+        &self,
+        out: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
+        field: &Field<'_>,
+        in_row: bool,
+        in_set: bool,
+    ) {
+        scratch.clear();
+        match field {
+            Field::Unset => scratch.extend_from_slice(&self.unset_field),
+            Field::Bool(value) => scratch.push(if *value { b'T' } else { b'F' }),
+            Field::Int(value) => drop(write!(scratch, "{value}")),
+            Field::Count(value) => gannet_log::write_count(scratch, *value),
+            Field::Port(value, _) => gannet_log::write_count(scratch, u64::from(*value)),
+            Field::Subnet(address, width) => format::subnet(scratch, *address, u32::from(*width)),
+            Field::Addr(address) => format::addr(scratch, *address),
+            Field::Double(value) => format::double_of_log(scratch, *value),
+            Field::Interval(value) | Field::Time(value) => format::seconds_of_log(scratch, *value),
+            Field::String(text) | Field::Enum(text) | Field::File(text) | Field::Func(text) => {
+                return self.string(out, text, in_row, in_set);
+            }
+            Field::Pattern(text, ..) => scratch.extend_from_slice(text),
+            Field::Set(elements) | Field::Vector(elements) => {
+                if elements.is_empty() {
+                    return self.escaped(out, &self.empty_field, in_row, in_set);
+                }
+                for (index, element) in elements.iter().enumerate() {
+                    if index > 0 {
+                        out.extend_from_slice(&self.set_separator);
+                    }
+                    self.field(out, scratch, element, in_row, true);
+                }
+                return;
+            }
+        }
+        self.escaped(out, scratch, in_row, in_set);
+    }
+
+    fn string(&self, out: &mut Vec<u8>, text: &[u8], in_row: bool, in_set: bool) {
+        if text.is_empty() {
+            return self.escaped(out, &self.empty_field, in_row, in_set);
+        }
+        // What might be taken for something else is not.
+        if (text == self.unset_field || text == self.empty_field)
+            && let Some((first, rest)) = text.split_first()
+        {
+            let _ = write!(out, "\\x{first:02x}");
+            return self.escaped(out, rest, in_row, in_set);
+        }
+        self.escaped(out, text, in_row, in_set);
+    }
+
+    fn escaped(&self, out: &mut Vec<u8>, text: &[u8], in_row: bool, in_set: bool) {
+        if self.utf8 && in_row && self.separator == b"\t" && (!in_set || self.set_separator == b",")
+        {
+            return format::escape::log_text(out, text, in_set);
+        }
+        let separator = if in_row { self.separator.as_slice() } else { b"" };
+        let set_separator = if in_set { self.set_separator.as_slice() } else { b"" };
+        escape(out, text, [separator, set_separator], self.utf8);
+    }
+}
+
+/// Appends `text` with backslashes, separators and what is not printable escaped.
+pub(super) fn escape(out: &mut Vec<u8>, text: &[u8], separators: [&[u8]; 2], utf8: bool) {
+    let special = |rest: &[u8]| -> usize {
+        match rest {
+            [first, ..] if !utf8 && !(0x20..0x7f).contains(first) => 1,
+            [b'\\', ..] => 1,
+            _ => {
+                let found = separators.iter().find(|s| !s.is_empty() && rest.starts_with(s));
+                found.map_or(0, |separator| separator.len())
+            }
+        }
+    };
+    let mut rest = text;
+    while !rest.is_empty() {
+        let at = (0..rest.len()).find(|at| special(&rest[*at..]) > 0).unwrap_or(rest.len());
+        let (plain, escaped) = rest.split_at(at);
+        if utf8 {
+            segment(out, plain);
+        } else {
+            out.extend_from_slice(plain);
+        }
+        let (escaped, after) = escaped.split_at(special(escaped));
+        for byte in escaped {
+            match byte {
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                byte => drop(write!(out, "\\x{byte:02x}")),
+            }
+        }
+        rest = after;
+    }
+}
+
+/// A text without separators and backslashes: those of gannet's own logs are escaped in the same way.
+fn segment(out: &mut Vec<u8>, text: &[u8]) {
+    // A tab is a control character like others.
+    format::escape::log_text(out, text, false);
+}
