@@ -22,6 +22,8 @@ use gannet_engine::Limits;
 use gannet_engine::Options;
 use gannet_engine::Statistics;
 use gannet_filter::Filter;
+use gannet_log::Format;
+use gannet_log::JsonTimes;
 use gannet_log::Selection;
 use gannet_log::StreamCount;
 use gannet_log::Tap;
@@ -30,6 +32,7 @@ use gannet_log::Tapped;
 use crate::formats::Formats;
 use crate::formats::LeftOut;
 use crate::huge_pages;
+use crate::index::Indexing;
 use crate::left_out;
 use crate::limits;
 use crate::memory;
@@ -83,6 +86,9 @@ pub(crate) struct Args {
     each: bool,
     #[command(flatten)]
     formats: Formats,
+    /// Note which packets belong to which connection, in FILE.gannet: gannet packets --uid finds them
+    #[arg(long)]
+    index: bool,
     /// Analyse only packets that match, like 'tcp port 80 and not net 10.0.0.0/8'
     #[arg(short, long, value_name = "FILTER")]
     filter: Option<String>,
@@ -193,7 +199,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(&"--out -: --each needs a folder");
         return Ok(Outcome::NoCapture);
     }
-    let mut run = Run { options, threads, to_stdout, stop, terminal, tally: Tally::default() };
+    if to_stdout.is_some() && options.logs.format == Format::Packed {
+        terminal.error(&"--out -: standard output takes one text format, --format tsv or json");
+        return Ok(Outcome::NoCapture);
+    }
+    let files = [&args.read[..], &args.files].concat();
+    let indexed = args.index.then(|| one_capture(&files)).flatten();
+    if args.index && !args.each && indexed.is_none() {
+        terminal
+            .error(&"--index is for one capture in a file: --each makes one for each of several");
+        return Ok(Outcome::NoCapture);
+    }
+    let index = args.index;
+    let mut run =
+        Run { options, threads, to_stdout, index, stop, terminal, tally: Tally::default() };
     match run.to_stdout {
         None => {
             let below = if args.each { "*/" } else { "" };
@@ -208,7 +227,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             run.threads = Some(1);
         }
     }
-    let files = [&args.read[..], &args.files].concat();
     if let Err(error) = spare_inputs(&files, &args.out, args.each) {
         run.terminal.error(&error);
         return Ok(Outcome::NoCapture);
@@ -239,6 +257,14 @@ fn spare_inputs(files: &[PathBuf], out: &Path, each: bool) -> anyhow::Result<()>
         }
     }
     Ok(())
+}
+
+/// The capture that an index may be of: one file.
+fn one_capture(files: &[PathBuf]) -> Option<&Path> {
+    match files {
+        [file] if file.is_file() => Some(file),
+        _ => None,
+    }
 }
 
 /// Threads that analyse.
@@ -347,6 +373,8 @@ struct Run {
     /// Threads, if somebody cared to say.
     threads: Option<usize>,
     to_stdout: Option<ToStdout>,
+    /// Whether each capture gets an index.
+    index: bool,
     stop: Stop,
     terminal: Terminal,
     tally: Tally,
@@ -356,7 +384,7 @@ impl Run {
     /// All files as one stream.
     fn together(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
         match self.open(files) {
-            Ok(stream) => self.stream(stream, out, Live::of(files)),
+            Ok(stream) => self.stream(stream, out, Live::of(files), files),
             Err(error) => Ok(self.refuse(&error)),
         }
     }
@@ -378,7 +406,8 @@ impl Run {
                 Ok(stream) => {
                     let folder = folders.of(&file);
                     let live = Live::of(std::slice::from_ref(&file.path));
-                    outcome = outcome.max(self.stream(stream, &folder, live)?);
+                    let files = std::slice::from_ref(&file.path);
+                    outcome = outcome.max(self.stream(stream, &folder, live, files)?);
                 }
                 Err(error) if file.named => outcome = outcome.max(self.refuse(&error)),
                 Err(error) => self.terminal.warning(&format_args!("skipped {error}")),
@@ -393,13 +422,15 @@ impl Run {
         let mut folders = Folders::new(out);
         let mut outcome = Outcome::Done;
         let options = &self.options;
-        let stop = self.stop.clone();
-        let work = |(stream, folder): (Stream, PathBuf)| {
+        let (stop, index) = (self.stop.clone(), self.index);
+        let work = |(stream, folder, capture): (Stream, PathBuf, PathBuf)| {
             // Where there are fewer files than threads, each has several.
             let threads = if is_small(&stream) { 1 } else { threads / workers };
             let options = Options { threads, ..options.clone() };
             let mut words = Kept::default();
-            (analyse(options, &stop, stream, Logs::Folder(&folder), None, &mut words), words)
+            let index = index.then_some(&*capture);
+            let to = (Logs::Folder(&folder), index);
+            (analyse(options, &stop, stream, to, None, &mut words), words)
         };
         let (stop, terminal, tally) = (&self.stop, &self.terminal, &mut self.tally);
         spread::run(
@@ -408,7 +439,8 @@ impl Run {
             |file| {
                 // Here, because folders are named in the order of their files.
                 let stream = open(std::slice::from_ref(&file.path), stop);
-                stream.map(|stream| (stream, folders.of(file))).map_err(|e| (e, file.named))
+                let with_folder = |stream| (stream, folders.of(file), file.path.clone());
+                stream.map(with_folder).map_err(|e| (e, file.named))
             },
             work,
             |done| {
@@ -441,12 +473,15 @@ impl Run {
         stream: Stream,
         out: &Path,
         live: Option<Live>,
+        files: &[PathBuf],
     ) -> anyhow::Result<Outcome> {
         let threads = self.threads.unwrap_or_else(|| if is_small(&stream) { 1 } else { cores() });
         let options = Options { threads, ..self.options.clone() };
         self.terminal.begin(&stream);
         let logs = self.to_stdout.map_or(Logs::Folder(out), Logs::Stdout);
-        let done = analyse(options, &self.stop, stream, logs, live, &mut self.terminal);
+        let index = if self.index { one_capture(files) } else { None };
+        let to = (logs, index);
+        let done = analyse(options, &self.stop, stream, to, live, &mut self.terminal);
         self.terminal.end();
         done?.tallied(&mut self.tally)
     }
@@ -491,7 +526,7 @@ fn analyse(
     mut options: Options,
     stop: &Stop,
     mut stream: Stream,
-    logs: Logs<'_>,
+    (logs, index): (Logs<'_>, Option<&Path>),
     mut live: Option<Live>,
     words: &mut dyn Words,
 ) -> anyhow::Result<Done> {
@@ -516,6 +551,7 @@ fn analyse(
     if options.threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
     }
+    let mut indexing = index.map(|capture| Indexing::begin(capture, &mut options));
     let mut engine = Engine::new(options);
     let mut outcome = Outcome::Done;
     let mut failed = Ok(());
@@ -523,6 +559,9 @@ fn analyse(
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 failed = engine.batch(&batch);
+                if let Some(indexing) = &mut indexing {
+                    indexing.batch(&batch);
+                }
                 let empty = batch.len() < gannet_capture::NEAR_PACKETS;
                 if let Some(live) = &mut live
                     && live.is_due(empty, stop)
@@ -550,6 +589,14 @@ fn analyse(
     let finished = engine.finish();
     let last = rows.map_or(Ok(()), |mut rows| rows.print());
     let finished = failed.and(last).and(finished);
+    if let Some(indexing) = indexing
+        && finished.is_ok()
+        && stop.asked().is_none()
+        && let Err(error) = indexing.write()
+    {
+        words.error(&error);
+        outcome = outcome.max(Outcome::Failed);
+    }
     if let Ok((statistics, counts)) = &finished {
         if !ignores_checksums {
             warn_of_checksums(statistics, words);

@@ -337,11 +337,6 @@ impl Reader {
         self.most = most.clamp(1, BATCH_PACKETS);
     }
 
-    /// Where the bytes of the batch at hand begin in the capture, unpacked: a record begins there, or blocks before one.
-    pub fn position(&self) -> u64 {
-        self.base
-    }
-
     /// The batch that [`Reader::read_batch`] moved to.
     pub(crate) fn batch(&self) -> Batch<'_> {
         self.batch_from(self.before + 1)
@@ -349,7 +344,8 @@ impl Reader {
 
     /// The same, its first packet having this number.
     pub(crate) fn batch_from(&self, first: u64) -> Batch<'_> {
-        Batch::new(&self.refs, self.source.window(), self.source.bytes(), first)
+        let position = self.compression.is_none().then_some(self.base);
+        Batch::new(&self.refs, self.source.window(), self.source.bytes(), first).lying_at(position)
     }
 
     /// Its packets, where only their places matter.

@@ -429,13 +429,6 @@ impl Stream {
         self.before + self.batch().len() as u64
     }
 
-    /// Where the bytes of the batch at hand begin in its capture, unpacked; `None` where packets of several
-    /// captures were merged.
-    pub fn position(&self) -> Option<u64> {
-        let Current::Run { slot, .. } = self.current else { return None };
-        self.active.get(slot).map(|active| active.reader.position())
-    }
-
     /// Bytes read so far of all files as they lie on disk.
     pub fn bytes_done(&self) -> u64 {
         self.finished + self.active.iter().flatten().map(|a| a.reader.bytes_done()).sum::<u64>()

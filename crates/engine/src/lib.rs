@@ -37,11 +37,11 @@ use gannet_event::Listener;
 use gannet_filter::Filter;
 use gannet_log::StreamCount;
 
-pub use notes::PacketIndex;
-pub use notes::PacketNotes;
 pub use gannet_protocols::policy::Assets;
 pub use limits::Limit;
 pub use limits::Limits;
+pub use notes::PacketIndex;
+pub use notes::PacketNotes;
 pub use options::Options;
 pub use options::Statistics;
 pub use state::Memory;

@@ -4,6 +4,7 @@ use std::fs;
 use std::fs::File;
 use std::io;
 use std::io::BufWriter;
+use std::io::Read;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
@@ -16,6 +17,7 @@ use gannet_base::Proto;
 use gannet_base::Uid;
 use gannet_capture::Batch;
 use gannet_capture::Format;
+use gannet_capture::Reader;
 use gannet_engine::PacketIndex;
 use gannet_engine::PacketNotes;
 use hashbrown::HashMap;
@@ -32,7 +34,7 @@ use crate::path_of;
 use crate::varint;
 
 /// The most memory that lists may take: of some hundred gigabytes of traffic.
-pub const MOST: usize = 1 << 30;
+pub(crate) const MOST: usize = 1 << 30;
 
 /// Collects which packets belong to which connections.
 #[derive(Debug, Default)]
@@ -47,16 +49,16 @@ struct Lists {
     pieces: Vec<(u64, u64)>,
     /// Bytes of all of them, about.
     bytes: usize,
-    /// Where packets lie.
-    places: Vec<u64>,
+    /// Packets by number, with the places where they can be found.
+    places: Vec<(u64, u64)>,
     /// Packets that the batches had.
     packets: u64,
     /// Where the first packet lies.
     first: Option<u64>,
     /// Whether some place is not known.
     lost: bool,
-    /// Pcapng's interfaces are known from what stands before the first packet.
-    format: Option<Format>,
+    /// The last interface that a packet has.
+    interface: u32,
 }
 
 /// The packets of one connection, in order.
@@ -155,48 +157,37 @@ impl Builder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next batch of the capture, which begins at `position` in its file.
-    pub fn batch(&self, batch: &Batch<'_>, position: u64) {
+    /// The next batch of the capture, which begins at `position` in its file; `None` where it is compressed.
+    pub fn batch(&self, batch: &Batch<'_>, position: Option<u64>) {
         let mut lists = self.lock();
-        let (first, every) = (lists.packets, EVERY as usize);
+        let before = lists.packets;
         lists.packets += batch.len() as u64;
-        if lists.lost {
+        let Some(position) = position.filter(|_| !lists.lost) else {
+            lists.lost = true;
             return;
+        };
+        let Some(first) = batch.get(0) else { return };
+        let place = |at| match first.format {
+            Format::PcapNg => None,
+            _ => batch.data_offset(at).map(|offset| position + offset as u64 - RECORD),
+        };
+        // Of pcapng, blocks of other kinds may stand before that of the packet.
+        let begin = place(0).unwrap_or(position);
+        lists.first.get_or_insert(begin);
+        lists.places.push((before + 1, begin));
+        for at in (EVERY..batch.len()).step_by(EVERY) {
+            lists.places.extend(place(at).map(|place| (before + 1 + at as u64, place)));
         }
-        let format = batch.get(0).map(|packet| packet.format);
-        if first == 0 {
-            lists.first = match format {
-                Some(Format::Pcap) => batch.data_offset(0).map(|at| position + at as u64 - RECORD),
-                _ => Some(position),
-            };
-            lists.format = format;
-        }
-        // The next packet of which the place is wanted.
-        let mut at = (first.next_multiple_of(EVERY) - first) as usize;
-        while at < batch.len() {
-            let place = match (format, at) {
-                (Some(Format::Pcap), _) => batch.data_offset(at).map(|o| position + o as u64 - RECORD),
-                // A batch begins with a block; where the block of another packet begins is not known.
-                (Some(Format::PcapNg), 0) => Some(position),
-                _ => None,
-            };
-            match place {
-                Some(place) => lists.places.push(place),
-                None => {
-                    lists.lost = true;
-                    lists.places = Vec::new();
-                    return;
-                }
-            }
-            at += every;
+        if first.format == Format::PcapNg {
+            let last = batch.iter().map(|packet| packet.interface).max();
+            lists.interface = lists.interface.max(last.unwrap_or_default());
         }
     }
 
-    /// Writes the index of a capture, whole or not at all. `seekable` says whether places in the file are
-    /// places in the capture: it is not compressed, and its interfaces are all declared before the first packet.
-    pub fn write(&self, capture: &Path, seekable: bool) -> Result<Built, Error> {
+    /// Writes the index of a capture, whole or not at all.
+    pub fn write(&self, capture: &Path) -> Result<Built, Error> {
         let mut guard = self.lock();
-        let lists = std::mem::take(&mut *guard);
+        let mut lists = std::mem::take(&mut *guard);
         drop(guard);
         if lists.bytes > MOST {
             return Err(Error::TooLarge(MOST));
@@ -204,9 +195,16 @@ impl Builder {
         let path = path_of(capture);
         let failed = |e| Error::Io(path.clone(), e);
         let identity = Identity::of(capture).map_err(|e| Error::Io(capture.to_owned(), e))?;
-        let seekable = seekable && !lists.lost && lists.packets > 0;
-        let head = if seekable { head(capture, lists.first).map_err(failed)? } else { Vec::new() };
-        let places = if seekable { lists.places.clone() } else { Vec::new() };
+        let mut head = Vec::new();
+        if let Some(first) = lists.first.filter(|_| !lists.lost) {
+            head = begin(capture, first).map_err(failed)?;
+            lists.lost = !declares(&head, lists.interface);
+        }
+        let seekable = !lists.lost && lists.first.is_some();
+        let places = if seekable { std::mem::take(&mut lists.places) } else { Vec::new() };
+        if !seekable {
+            head.clear();
+        }
         let packets = lists.packets;
         let entries = lists.finish();
         let count = entries.len() as u64;
@@ -221,7 +219,10 @@ impl Builder {
         };
         let mut all = header.bytes();
         all.extend_from_slice(&head);
-        places.iter().for_each(|place| all.extend_from_slice(&place.to_le_bytes()));
+        for (number, place) in &places {
+            all.extend_from_slice(&number.to_le_bytes());
+            all.extend_from_slice(&place.to_le_bytes());
+        }
         table.iter().for_each(|entry| all.extend_from_slice(&entry.bytes()));
         let bytes = (all.len() + blocks.len()) as u64;
         if let Some(folder) = path.parent() {
@@ -236,11 +237,19 @@ impl Builder {
 const RECORD: u64 = 16;
 
 /// What a reader has to have seen before any packet.
-fn head(capture: &Path, first: Option<u64>) -> io::Result<Vec<u8>> {
-    use std::io::Read;
+fn begin(capture: &Path, first: u64) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    File::open(capture)?.take(first.unwrap_or_default()).read_to_end(&mut head)?;
+    File::open(capture)?.take(first).read_to_end(&mut head)?;
     Ok(head)
+}
+
+/// Whether what stands before the first packet declares this interface.
+fn declares(head: &[u8], interface: u32) -> bool {
+    let Ok(mut reader) = Reader::from_read(Box::new(io::Cursor::new(head.to_vec())), "") else {
+        return false;
+    };
+    let is_sound = matches!(reader.next_batch(), Ok(None));
+    is_sound && reader.interfaces().len() > interface as usize
 }
 
 impl Lists {
@@ -330,4 +339,18 @@ fn whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// The table and the blocks of lists by their uids.
+#[cfg(test)]
+pub(crate) fn blocks_of(lists: &[(&[u8], &[u64])]) -> (Vec<Entry>, Vec<u8>) {
+    let list = |numbers: &[u64]| {
+        let mut list = List::default();
+        numbers.iter().for_each(|number| list.push(*number));
+        list
+    };
+    let mut entries: Vec<_> =
+        lists.iter().map(|(uid, numbers)| (key(uid), list(numbers))).collect();
+    entries.sort_by_key(|entry| entry.0);
+    blocks(entries)
 }

@@ -15,8 +15,8 @@ use crate::identity::key;
 use crate::path_of;
 use crate::varint;
 
-/// Packets from one known place to the next.
-pub(crate) const EVERY: u64 = 64;
+/// Packets from one known place to the next, where all can be known.
+pub(crate) const EVERY: usize = 64;
 /// Bytes of a block, about.
 pub(crate) const BLOCK: usize = 4 << 10;
 
@@ -100,6 +100,8 @@ pub(crate) struct Entry {
 }
 
 const ENTRY: usize = 24;
+/// Bytes of a place: a packet's number, and where it is.
+const PLACE: u64 = 16;
 
 impl Entry {
     pub(crate) fn bytes(&self) -> [u8; ENTRY] {
@@ -180,7 +182,7 @@ impl<R: Read + Seek> Index<R> {
     }
 
     fn table_begins(&self) -> Option<u64> {
-        self.places_begin()?.checked_add(self.header.places.checked_mul(8)?)
+        self.places_begin()?.checked_add(self.header.places.checked_mul(PLACE)?)
     }
 
     fn blocks_begin(&self) -> Option<u64> {
@@ -242,26 +244,27 @@ impl<R: Read + Seek> Index<R> {
         Ok(found)
     }
 
-    /// Where packets can be reached: what stands before the first one, and the places of this packet's group and the
-    /// next, if there is one. `None` where the capture has to be read from its beginning.
-    pub(crate) fn group(&mut self, number: u64) -> Result<Option<Group>, Error> {
+    /// Where packets can be reached: groups of them in order. `None` where the capture has to be read from its
+    /// beginning.
+    pub(crate) fn groups(&mut self) -> Result<Option<Vec<Group>>, Error> {
         if !self.header.seekable {
             return Ok(None);
         }
-        let at = number.saturating_sub(1) / EVERY;
-        if at >= self.header.places {
-            return Err(self.damaged("a list has a packet beyond the last"));
-        }
-        let n = (self.header.places - at).min(2);
-        let place = self.places_begin().and_then(|begin| begin.checked_add(at * 8));
-        let bytes = self.at(place, n * 8)?;
-        let mut places = bytes.as_chunks::<8>().0.iter().map(|place| u64::from_le_bytes(*place));
-        let from = places.next().unwrap_or_default();
-        let to = places.next().unwrap_or(self.header.identity.size);
-        if from > to || to > self.header.identity.size {
+        let len = self.header.places.checked_mul(PLACE);
+        let bytes = self.at(self.places_begin(), len.unwrap_or(u64::MAX))?;
+        let place = |bytes: &[u8; PLACE as usize]| {
+            let mut rest = &bytes[..];
+            let mut number = || take(&mut rest).map_or(0, u64::from_le_bytes);
+            (number(), number())
+        };
+        let mut places: Vec<_> = bytes.as_chunks().0.iter().map(place).collect();
+        places.push((self.header.packets.saturating_add(1), self.header.identity.size));
+        let group =
+            |pair: &[(u64, u64)]| Group { first: pair[0].0, from: pair[0].1, to: pair[1].1 };
+        if !places.is_sorted() || places.first().is_none_or(|first| first.0 != 1) {
             return Err(self.damaged("its places are out of order"));
         }
-        Ok(Some(Group { first: at * EVERY + 1, from, to }))
+        Ok(Some(places.windows(2).map(group).collect()))
     }
 
     /// What stands in the capture before its first packet.
@@ -308,4 +311,99 @@ fn numbers(mut list: &[u8], packets: u64, total: u64) -> Option<Vec<u64>> {
         out.push(last);
     }
     (out.len() as u64 == packets).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::build::blocks_of;
+
+    fn file(lists: &[(&[u8], &[u64])], packets: u64) -> Vec<u8> {
+        let (table, blocks) = blocks_of(lists);
+        let identity = Identity { size: 1_000, hash: 7 };
+        let (head, places, count) = (3, 1, table.len() as u64);
+        let header = Header { seekable: true, identity, packets, head, places, blocks: count };
+        let mut all = header.bytes();
+        all.extend_from_slice(b"abc");
+        all.extend_from_slice(&[1_u64.to_le_bytes(), 3_u64.to_le_bytes()].concat());
+        table.iter().for_each(|entry| all.extend_from_slice(&entry.bytes()));
+        all.extend_from_slice(&blocks);
+        all
+    }
+
+    fn open(bytes: &[u8]) -> Result<Index<Cursor<Vec<u8>>>, Error> {
+        Index::from_read(Cursor::new(bytes.to_vec()), bytes.len() as u64, "index".into())
+    }
+
+    /// Reads all that can be read.
+    fn exercise(bytes: &[u8]) -> bool {
+        let Ok(mut index) = open(bytes) else { return false };
+        let head = index.head().is_ok();
+        let groups = index.groups().is_ok();
+        let a = index.packets(b"CaaaB").is_ok();
+        let b = index.packets(b"Cother").is_ok();
+        head && groups && a && b
+    }
+
+    #[test]
+    fn lists_are_found_by_uid() {
+        let names: Vec<_> = (0..2_000_u64).map(|n| format!("C{n}")).collect();
+        let numbers: Vec<_> = (0..2_000).map(|n| [n + 1, n + 2, 3 * n + 300]).collect();
+        let lists: Vec<_> =
+            names.iter().zip(&numbers).map(|(n, l)| (n.as_bytes(), &l[..])).collect();
+        let bytes = file(&lists, 10_000);
+        let mut index = open(&bytes).unwrap();
+        for (name, numbers) in &lists {
+            assert_eq!(index.packets(name).unwrap().as_deref(), Some(*numbers));
+        }
+        assert_eq!(index.packets(b"C2000").unwrap(), None);
+        assert_eq!(index.head().unwrap(), b"abc");
+        let group = Group { first: 1, from: 3, to: 1_000 };
+        assert_eq!(index.groups().unwrap(), Some(vec![group]));
+    }
+
+    #[test]
+    fn a_cut_index_is_refused() {
+        let bytes = file(&[(b"CaaaB", &[1, 5, 9]), (b"Cother", &[2])], 10);
+        assert!(exercise(&bytes));
+        for len in 0..bytes.len() {
+            assert!(!exercise(&bytes[..len]), "{len} of {}", bytes.len());
+        }
+    }
+
+    proptest! {
+        /// Whatever is changed is an error, another list that could be one, or nothing; never a panic.
+        #[test]
+        fn a_damaged_index_is_read_without_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        ) {
+            let mut bytes = file(&[(b"CaaaB", &[1, 5, 9]), (b"Cother", &[2])], 10);
+            for (at, value) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            exercise(&bytes);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
+            exercise(&bytes);
+        }
+
+        /// Behind a header that is right anything may stand.
+        #[test]
+        fn any_tables_and_blocks_are_read_without_panic(
+            packets: u64, head in 0_u64..9, places in 0_u64..4, blocks in 0_u64..4, rest: Vec<u8>,
+        ) {
+            let identity = Identity { size: u64::MAX, hash: 7 };
+            let header = Header { seekable: true, identity, packets, head, places, blocks };
+            let mut bytes = header.bytes();
+            bytes.extend_from_slice(&rest);
+            exercise(&bytes);
+        }
+    }
 }

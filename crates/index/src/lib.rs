@@ -16,7 +16,7 @@
 //! packets, head length, places, blocks, blocks begin  u64 each
 //! check of all before                                 u64
 //! head                                                bytes of the capture before its first packet
-//! places                                              of packets 1, 65, …: u64 each, in the capture
+//! places                                              of some packets: number u64, offset in the capture u64
 //! table of blocks                                     first key u64, offset u64, length u32, check u32
 //! blocks of lists, in the order of keys               key, number of packets, length of list, list
 //! ```

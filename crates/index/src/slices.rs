@@ -32,22 +32,25 @@ impl<'a> Slices<'a> {
         numbers: &[u64],
         mut each: impl FnMut(&Packet<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut rest = numbers;
+        let Some(groups) = self.index.groups()? else {
+            let reader = Reader::open(self.capture).map_err(Error::from)?;
+            return pick(reader, 0, numbers, &mut each);
+        };
+        let (mut rest, mut groups) = (numbers, &groups[..]);
         let head = self.index.head()?;
         while let Some(next) = rest.first() {
-            let Some(group) = self.index.group(*next)? else {
-                let reader = Reader::open(self.capture).map_err(Error::from)?;
-                return pick(reader, 0, rest, &mut each);
-            };
-            let here = rest.partition_point(|n| *n < group.first + crate::file::EVERY);
-            let (some, others) = rest.split_at(here.max(1));
+            let before = groups.partition_point(|group| group.first <= *next).saturating_sub(1);
+            groups = groups.get(before..).unwrap_or_default();
+            let Some(group) = groups.first() else { break };
+            let end = groups.get(1).map_or(u64::MAX, |group| group.first);
+            let (some, others) = rest.split_at(rest.partition_point(|n| *n < end).max(1));
             let failed = |e| Error::Io(self.capture.to_owned(), e);
             let mut file = File::open(self.capture).map_err(failed)?;
             file.seek(SeekFrom::Start(group.from)).map_err(failed)?;
-            let records = file.take(group.to - group.from);
+            let records = file.take(group.to.saturating_sub(group.from));
             let input = Box::new(Cursor::new(head.clone()).chain(records));
             let reader = Reader::from_read(input, self.capture).map_err(Error::from)?;
-            pick(reader, group.first - 1, some, &mut each)?;
+            pick(reader, group.first.saturating_sub(1), some, &mut each)?;
             rest = others;
         }
         Ok(())
