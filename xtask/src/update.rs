@@ -35,8 +35,53 @@ decimals; `port` is a number; sets and vectors join their elements by commas. Wh
 connection's originator and responder, and `uid` is its name in all logs.
 ";
 
+/// What two columns of conn.log hold.
+const CONN: &str = "
+### conn_state
+
+| state | what happened |
+|---|---|
+| `S0` | An attempt that nothing answered. |
+| `S1` | Established, and not ended when the capture did or the connection fell silent. |
+| `SF` | Established, and ended by both sides. Not only of TCP: UDP and ICMP that were answered. |
+| `REJ` | An attempt that the responder refused with a reset. |
+| `S2` | Established; the originator ended its side, the responder never did. |
+| `S3` | Established; the responder ended its side, the originator never did. |
+| `RSTO` | Established, and ended by a reset of the originator. |
+| `RSTR` | Ended by a reset of the responder. |
+| `RSTOS0` | The originator sent a SYN and then a reset; the responder never answered. |
+| `RSTRH` | The responder sent a SYN-ACK and then a reset; the originator was never seen. |
+| `SH` | The originator sent a SYN and then a FIN; the responder never answered: the connection is half open. |
+| `SHR` | The responder sent a SYN-ACK and then a FIN; the originator was never seen. Of UDP: only the responder was. |
+| `OTH` | No beginning was seen: the capture began in the middle, or lost it. |
+
+### history
+
+One letter an event, in order: upper case where the originator did it, lower case where the responder did.
+
+| letter | event |
+|---|---|
+| `S` | A SYN without ACK. Once a side; again for one with another sequence number. |
+| `H` | A SYN with ACK, likewise. |
+| `A` | An ACK without data. Once a side. |
+| `D` | Data. Once a side. |
+| `F` | A FIN; again for one at another place of the stream. |
+| `R` | A reset; again for one with another sequence number. |
+| `C` | A wrong checksum: the packet was discarded. The 1st, 10th, 100th, ... of a side. |
+| `G` | A gap: data was acknowledged that the capture does not have. The 1st, 10th, 100th, ... of a side. |
+| `T` | Data that was sent again. The 1st, 10th, 100th, ... of a side. |
+| `W` | A window of zero: the side takes no more data for now. The 1st, 10th, 100th, ... of a side. |
+| `I` | Flags that contradict each other: FIN and reset in one packet. Once a side. |
+| `Q` | SYN with FIN or reset in one packet. Once a side. |
+| `X` | Analysis of the connection ended at a limit. Always upper case, once. |
+| `^` | Originator and responder were exchanged: the first packet that was captured came from the responder. |
+
+`ShADadFf` is a whole connection: SYN, SYN-ACK, ACK, data of both sides with ACKs, and two FINs.
+";
+
 fn render() -> String {
     let mut out = HEAD.to_owned();
+    out.push_str(&index());
     let mut last = "";
     for schema in gannet_engine::schemas() {
         // Two kinds of rows may share one log.
@@ -58,6 +103,27 @@ fn render() -> String {
             }
             line(&format!("| {} | {} | {doc} |", field.name, field.ty));
         }
+        if schema.path == "conn" {
+            out.push_str(CONN);
+        }
+    }
+    out
+}
+
+/// A table of all logs with links to their sections.
+fn index() -> String {
+    let mut out = "\n| log | what it has |\n|---|---|\n".to_owned();
+    let mut last = "";
+    for schema in gannet_engine::schemas().iter().filter(|s| !s.path.is_empty()) {
+        if schema.path == last {
+            continue;
+        }
+        last = schema.path;
+        // The heading is `NAME.log`, of which links leave the dot out.
+        let asked = if schema.opt_in { " Only with `--logs`." } else { "" };
+        let doc = schema.doc.trim().lines().collect::<Vec<_>>().join(" ");
+        // Writing to a string does not fail.
+        writeln!(out, "| [{last}](#{last}log) | {doc}{asked} |").unwrap_or_default();
     }
     out
 }

@@ -29,6 +29,7 @@ use gannet_log::StreamCount;
 use gannet_log::Tap;
 use gannet_log::Tapped;
 
+use crate::extract::ToFolder;
 use crate::formats::Formats;
 use crate::formats::LeftOut;
 use crate::huge_pages;
@@ -50,6 +51,7 @@ use crate::tally::Tally;
 use crate::terminal::Kept;
 use crate::terminal::Terminal;
 use crate::terminal::Words;
+use crate::unanswered;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,6 +113,16 @@ pub(crate) struct Args {
     /// Hash the contents of all files: MD5, SHA1 and SHA256 in files.log
     #[arg(long)]
     hash_files: bool,
+    /// Write the contents of files to this folder; files.log has their names there
+    #[arg(long, value_name = "DIR")]
+    extract_files: Option<PathBuf>,
+    /// Only files of these types, like 'image/*,application/pdf'
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', requires = "extract_files")]
+    extract_types: Vec<String>,
+    /// Bytes of a file that are written at the most
+    #[arg(long, value_name = "SIZE", default_value = "100M", value_parser = limits::size,
+          requires = "extract_files")]
+    extract_limit: u64,
     /// Follow what LDAP and PostgreSQL carry: Kerberos and NTLM logins, TLS
     #[arg(long)]
     inner_protocols: bool,
@@ -211,6 +223,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Ok(Outcome::NoCapture);
     }
     let index = args.index;
+    let extract = match args.extract_files.as_deref() {
+        Some(folder) => {
+            let extract = ToFolder::new(folder, &args.extract_types, args.extract_limit);
+            Some(Arc::new(extract.with_context(|| folder.display().to_string())?))
+        }
+        None => None,
+    };
+    let options = Options {
+        extract: extract.clone().map(|e| e as Arc<dyn gannet_engine::Extract>),
+        ..options
+    };
     let mut run =
         Run { options, threads, to_stdout, index, stop, terminal, tally: Tally::default() };
     match run.to_stdout {
@@ -231,16 +254,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         run.terminal.error(&error);
         return Ok(Outcome::NoCapture);
     }
+    if let Some(filter) = &run.options.filter
+        && let Some(why) = unanswered::in_advance(filter, &files)
+    {
+        run.terminal.error(&why);
+        return Ok(Outcome::NoCapture);
+    }
     let outcome =
         if args.each { run.each(&files, &args.out)? } else { run.together(&files, &args.out)? };
+    let answered = match &run.options.filter {
+        Some(filter) => unanswered::report(filter, run.tally.packets(), &run.terminal),
+        None => Outcome::Done,
+    };
     run.tally.took(begun.elapsed());
+    if let Some(error) = extract.and_then(|extract| extract.error()) {
+        return Err(error.into());
+    }
     if args.stats_state {
         run.terminal.say(&run.tally.state().to_string().trim_end());
     }
     if args.stats || run.terminal.is_watched() {
         run.terminal.say(&run.tally.to_string().trim_end());
     }
-    Ok(outcome)
+    Ok(outcome.max(answered))
 }
 
 /// Refuses to write logs over captures that are read.

@@ -11,6 +11,7 @@ mod bench;
 mod cli;
 mod completions;
 mod events;
+mod extract;
 mod filter;
 mod formats;
 mod huge_pages;
@@ -36,6 +37,7 @@ mod stop;
 mod synth;
 mod tally;
 mod terminal;
+mod unanswered;
 
 use std::process::ExitCode;
 

@@ -60,7 +60,7 @@ pub enum Access {
     Map,
     /// It is read, some hundred kilobytes at a time, into buffers that are used again: what is looked
     /// at is near the processor already, there is no work with pages, which can cost more than the copy
-    /// (see BENCHMARKING.md, "Mapped or read"), and a file that another process cuts ends early instead
+    /// (see benchsuite/lab-book.md, "Mapped or read"), and a file that another process cuts ends early instead
     /// of ending this process.
     Read,
 }

@@ -103,7 +103,7 @@ struct Mark {
 }
 
 enum Kept {
-    Parquet(ParquetFile),
+    Parquet(Box<ParquetFile>),
     Arrow(Box<FileWriter<WholeFile>>),
 }
 
@@ -225,7 +225,13 @@ impl Log {
             None => {
                 let to = file_path(dir, path, columns, (part.part, part.number));
                 part.file.insert(if is_parquet {
-                    Kept::Parquet(ParquetFile::create(&to, path, fields, columns.times, *opened)?)
+                    Kept::Parquet(Box::new(ParquetFile::create(
+                        &to,
+                        path,
+                        fields,
+                        columns.times,
+                        *opened,
+                    )?))
                 } else {
                     let file = WholeFile::create(&to)?;
                     let writer = FileWriter::try_new(file, &schema(fields, columns.times))?;

@@ -23,7 +23,7 @@ const BUFFER: usize = 64 << 10;
 impl WholeFile {
     /// Makes the file, and its folder where that is missing.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let name = |e| named(path, e);
+        let name = |e: io::Error| named(path, &e);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(name)?;
         }
@@ -38,7 +38,7 @@ impl WholeFile {
     /// Gives the file its name, once all of it is on the disk.
     pub fn finish(mut self) -> io::Result<()> {
         let result = self.complete();
-        result.map_err(|e| named(&self.path, e))
+        result.map_err(|e| named(&self.path, &e))
     }
 
     fn complete(&mut self) -> io::Result<()> {
@@ -56,13 +56,13 @@ impl WholeFile {
 impl Write for WholeFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.file {
-            Some(file) => file.write(bytes).map_err(|e| named(&self.path, e)),
+            Some(file) => file.write(bytes).map_err(|e| named(&self.path, &e)),
             None => Ok(bytes.len()),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), |file| file.flush().map_err(|e| named(&self.path, e)))
+        self.file.as_mut().map_or(Ok(()), |file| file.flush().map_err(|e| named(&self.path, &e)))
     }
 }
 
@@ -75,7 +75,7 @@ impl Drop for WholeFile {
 }
 
 /// An error with the file that it is about.
-fn named(path: &Path, e: io::Error) -> io::Error {
+fn named(path: &Path, e: &io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{}: {e}", path.display()))
 }
 

@@ -37,6 +37,10 @@ use gannet_event::Listener;
 use gannet_filter::Filter;
 use gannet_log::StreamCount;
 
+pub use gannet_files::Contents;
+pub use gannet_files::Extract;
+pub use gannet_files::Extractable;
+pub use gannet_files::Extracted;
 pub use gannet_protocols::policy::Assets;
 pub use limits::Limit;
 pub use limits::Limits;

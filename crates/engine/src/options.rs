@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use gannet_base::Subnet;
+use gannet_files::Extract;
 use gannet_filter::Filter;
 use gannet_protocols::policy::Assets;
 
@@ -28,6 +29,8 @@ pub struct Options {
     pub seed: u64,
     /// Hash the contents of all files, not only of those whose hashes other logs need.
     pub hash_files: bool,
+    /// Takes the contents of files.
+    pub extract: Option<Arc<dyn Extract>>,
     /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS.
     pub inner_protocols: bool,
     /// Parts that pairs of hosts are dealt to, each with a thread; none or one analyses in the

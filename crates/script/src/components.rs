@@ -189,6 +189,10 @@ pub fn declare(program: &mut Program) {
         add_enum(program, &format!("{module}::Tag"), values, true);
     }
     add_enum(program, "AllAnalyzers::Tag", all.values, false);
+    // Scripts of ZIP files use this type ahead of its declaration.
+    let methods = [("ZIP::Uncompressed", 0), ("ZIP::Deflate", 8)]
+        .map(|(name, value)| EnumValue { name: program.names.intern(name), value });
+    add_enum(program, "ZIP::CompressionMethod", methods.to_vec(), true);
     for (name, prefix, names) in OTHERS {
         let values = numbered(program, prefix, names, 1);
         add_enum(program, name, values, true);

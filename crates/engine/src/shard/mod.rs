@@ -32,6 +32,7 @@ use gannet_protocols::Env;
 use gannet_protocols::Scratch;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::lifecycle::events::ZeekInit;
 use gannet_protocols::policy::UnknownRow;
 
 use crate::Options;
@@ -143,8 +144,11 @@ impl Shard {
             Role::Hub(_) | Role::Part => Logs::collecting(options.logs.clone()),
         };
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
-        let options_of_files =
-            FileOptions { hash: options.hash_files, most: options.limits.files() };
+        let options_of_files = FileOptions {
+            hash: options.hash_files,
+            most: options.limits.files(),
+            extract: options.extract.clone(),
+        };
         let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs.into(), files, uids);
         if matches!(role, Role::Part) {
@@ -182,6 +186,11 @@ impl Shard {
         self.env.logs.events = Events::new(interest, listener);
         let wants_matches = self.env.logs.events.wants::<FileSniff>();
         self.env.files.report_matches(wants_matches);
+        let events = &mut self.env.logs.events;
+        if events.wants::<ZeekInit>() {
+            events.raise(&ZeekInit {});
+            events.drain();
+        }
     }
 
     pub(crate) fn connections(&self) -> u64 {

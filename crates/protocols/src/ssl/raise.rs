@@ -38,7 +38,9 @@ pub(super) fn certificate(
     certificate: Option<&Certificate>,
     (host, client): (bool, bool),
 ) {
-    let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - u64::from(cx.conn.files));
+    // Counted down from the largest number, so that the name is no other file's of the connection.
+    let ordinal = cx.env.certificates.next_ordinal();
+    let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - 1 - ordinal);
     let sinks = &mut cx.env.logs;
     let c = mention(sinks, cx.conn);
     let state = FileState {

@@ -125,8 +125,7 @@ fn footprint(value: &Value, depth: usize) -> u64 {
                     .entries()
                     .iter()
                     .map(|(key, value)| {
-                        let value =
-                            if value.is_set() { footprint(value, depth + 1) } else { 0 };
+                        let value = if value.is_set() { footprint(value, depth + 1) } else { 0 };
                         let key = match key {
                             Value::List(list) => {
                                 list.items.len() as u64
@@ -185,7 +184,9 @@ fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>,
                 )
             });
             if !sorts {
-                vm.builtin_error(format!("comparison function required for {name}() with non-integral types"));
+                vm.builtin_error(format!(
+                    "comparison function required for {name}() with non-integral types"
+                ));
                 return Ok(None);
             }
             By::Values

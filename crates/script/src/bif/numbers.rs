@@ -56,9 +56,7 @@ pub const TABLE: Table = &[
     ("is_v6_addr", |_, a| Ok(Value::Bool(matches!(arg(a, 0), Value::Addr6(_))))),
     ("is_v4_subnet", |_, a| Ok(Value::Bool(matches!(arg(a, 0), Value::Net4(..))))),
     ("is_v6_subnet", |_, a| Ok(Value::Bool(matches!(arg(a, 0), Value::Net6(_))))),
-    ("addr_to_subnet", |_, a| {
-        Ok(Value::subnet(arg(a, 0).addr_bytes().unwrap_or_default(), 128))
-    }),
+    ("addr_to_subnet", |_, a| Ok(Value::subnet(arg(a, 0).addr_bytes().unwrap_or_default(), 128))),
     ("subnet_to_addr", |_, a| {
         Ok(arg(a, 0).as_subnet().map_or(Value::Unset, |net| Value::addr(net.prefix)))
     }),
@@ -321,7 +319,8 @@ fn to_addr(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn to_subnet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     match convert::subnet(bytes(args, 0)) {
         Some((prefix, width)) => {
-            let four = prefix.starts_with(&crate::value::V4_PREFIX) && width <= 32
+            let four = prefix.starts_with(&crate::value::V4_PREFIX)
+                && width <= 32
                 && !bytes(args, 0).contains(&b':');
             Ok(Value::subnet(prefix, if four { width + 96 } else { width }))
         }

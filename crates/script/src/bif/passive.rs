@@ -185,10 +185,9 @@ pub const TABLE: Table = &[
     ("Broker::__publish_id", no),
     ("Broker::__publish", yes),
     ("Broker::publish", yes),
-    ("Broker::__listen", |_, _| Ok(Value::Port(crate::literal::Port {
-        number: 0,
-        protocol: crate::literal::Protocol::Tcp,
-    }))),
+    ("Broker::__listen", |_, _| {
+        Ok(Value::Port(crate::literal::Port { number: 0, protocol: crate::literal::Protocol::Tcp }))
+    }),
     ("Telemetry::listen_prometheus", yes),
     ("Spicy::__toggle_analyzer", no),
     ("Spicy::__resource_usage", empty),

@@ -57,9 +57,7 @@ pub const TABLE: Table = &[
     ("is_ascii", |_, a| Ok(Value::Bool(bytes(a, 0).is_ascii()))),
     ("join_string_set", join_string_set),
     ("join_string_vec", join_string_vec),
-    ("levenshtein_distance", |_, a| {
-        Ok(Value::Count(text::levenshtein(bytes(a, 0), bytes(a, 1))))
-    }),
+    ("levenshtein_distance", |_, a| Ok(Value::Count(text::levenshtein(bytes(a, 0), bytes(a, 1))))),
     ("ljust", |vm, a| justify(vm, a, "ljust")),
     ("rjust", |vm, a| justify(vm, a, "rjust")),
     ("strip", |_, a| Ok(Value::string(text::strip(bytes(a, 0))))),
@@ -106,9 +104,7 @@ pub const TABLE: Table = &[
     ("to_upper", |_, a| Ok(Value::string_owned(bytes(a, 0).to_ascii_uppercase()))),
     ("to_title", |_, a| Ok(Value::string_owned(text::to_title(bytes(a, 0))))),
     ("unescape_URI", |_, a| Ok(Value::string_owned(text::unescape_uri(bytes(a, 0))))),
-    ("decode_netbios_name", |_, a| {
-        Ok(Value::string_owned(text::decode_netbios_name(bytes(a, 0))))
-    }),
+    ("decode_netbios_name", |_, a| Ok(Value::string_owned(text::decode_netbios_name(bytes(a, 0))))),
     ("decode_netbios_name_type", |_, a| Ok(Value::Count(text::netbios_name_type(bytes(a, 0))))),
     ("uuid_to_string", uuid_to_string),
     ("bytestring_to_hexstr", |_, a| Ok(Value::string_owned(text::to_hex(bytes(a, 0))))),
@@ -347,11 +343,9 @@ fn str_smith_waterman(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         _ => (0, 0),
     };
     let found = text::smith_waterman(bytes(args, 0), bytes(args, 1), min, variant == 1);
-    let (Some(substring), Some(align), Some(aligns)) = (
-        vm.type_named("sw_substring"),
-        vm.type_named("sw_align"),
-        vm.type_named("sw_align_vec"),
-    ) else {
+    let (Some(substring), Some(align), Some(aligns)) =
+        (vm.type_named("sw_substring"), vm.type_named("sw_align"), vm.type_named("sw_align_vec"))
+    else {
         return Ok(Value::Unset);
     };
     let items = found

@@ -165,9 +165,7 @@ pub const TABLE: Table = &[
             Err(error) => Ok(failed(vm, "cannot rename file", &from, &error)),
         }
     }),
-    ("file_mode", |_, a| {
-        Ok(Value::string(crate::support::text::file_mode(arg(a, 0).count())))
-    }),
+    ("file_mode", |_, a| Ok(Value::string(crate::support::text::file_mode(arg(a, 0).count())))),
     ("rotate_file", |vm, a| match arg(a, 0) {
         Value::File(file) => {
             let name = file.name.clone();
@@ -194,9 +192,7 @@ pub const TABLE: Table = &[
         Ok(Value::Unset)
     }),
     ("unique_id", |vm, a| Ok(unique(vm, UidPools::SCRIPT, bytes(a, 0)))),
-    ("unique_id_from", |vm, a| {
-        Ok(unique(vm, UidPools::custom(arg(a, 0).int()), bytes(a, 1)))
-    }),
+    ("unique_id_from", |vm, a| Ok(unique(vm, UidPools::custom(arg(a, 0).int()), bytes(a, 1)))),
     ("enable_event_group", |vm, a| {
         let group = arg(a, 0).text();
         vm.m.disabled_groups.remove(&group);
@@ -244,9 +240,9 @@ pub const TABLE: Table = &[
     ("is_local_interface", |_, a| {
         Ok(Value::Bool(match arg(a, 0) {
             Value::Addr4([127, ..]) => true,
-            other => other.addr_bytes().is_some_and(|addr| {
-                std::net::Ipv6Addr::from(addr).is_loopback()
-            }),
+            other => {
+                other.addr_bytes().is_some_and(|addr| std::net::Ipv6Addr::from(addr).is_loopback())
+            }
         }))
     }),
     ("packet_source", |vm, _| {
@@ -340,7 +336,11 @@ fn rotate(vm: &mut Vm<'_>, name: &str) -> Result<Value> {
     vm.m.out.flush_all();
     let stamp = {
         let mut out = Vec::new();
-        crate::support::format::time::civil_format(&mut out, b"%y-%m-%d_%H.%M.%S", wall_clock() as i64);
+        crate::support::format::time::civil_format(
+            &mut out,
+            b"%y-%m-%d_%H.%M.%S",
+            wall_clock() as i64,
+        );
         String::from_utf8_lossy(&out).into_owned()
     };
     let new_name = format!("{name}.{}.{stamp}.tmp", std::process::id());
@@ -374,9 +374,10 @@ fn has_module(vm: &Vm<'_>, name: &str) -> bool {
     let Some(name) = vm.p.names.find(name) else { return false };
     vm.p.bodies.iter().any(|(_, body)| {
         body.module == name
-            && body.func.and_then(|func| vm.p.functions.find(func)).is_some_and(|func| {
-                func.flavor != Flavor::Function
-            })
+            && body
+                .func
+                .and_then(|func| vm.p.functions.find(func))
+                .is_some_and(|func| func.flavor != Flavor::Function)
     })
 }
 

@@ -171,11 +171,6 @@ impl Parser<'_> {
                     parser.table_constructor(constructor.entries, constructor.attrs, Some(to))
                 }))
             }
-            ExprKind::Vector(elements) if tag == Tag::Vector => {
-                Some(Box::new(move |parser: &mut Self| {
-                    Some(parser.vector_constructor(elements, Some(to)))
-                }))
-            }
             _ => None,
         }
     }

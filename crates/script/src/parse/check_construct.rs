@@ -2,7 +2,6 @@
 
 use super::Parser;
 use crate::ast::{ExprKind, RecordConstructor, SetConstructor, TableConstructor};
-use crate::compare::may_be_missing;
 use crate::evaluate::Constant;
 use crate::ids::{ExprId, Name, TypeId};
 use crate::literal::Literal;
@@ -93,7 +92,7 @@ impl Parser<'_> {
         if !error {
             for (offset, field) in record.fields.iter().enumerate() {
                 let given = fields.iter().any(|(given, _)| *given as usize == offset);
-                if !given && !may_be_missing(&field.attrs) {
+                if !given && !self.may_be_missing(field) {
                     let message =
                         format!("mandatory field \"{}\" missing", self.program.name(field.name));
                     self.error_about(&message, &Object::Expr(expr));

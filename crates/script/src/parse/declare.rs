@@ -299,8 +299,7 @@ impl Parser<'_> {
         }
         let flavor = func.flavor;
         let name = self.program.globals[global].name;
-        let (params, span) = (func.params, self.here);
-        let count = self.program.types.record(params).map_or(0, |record| record.fields.len());
+
         let func = self.program.functions.push(Function {
             name,
             global: Some(global),
@@ -308,17 +307,6 @@ impl Parser<'_> {
             flavor,
             bodies: Vec::new(),
         });
-        if flavor != Flavor::Function
-            && let Type::Func(func) = self.program.types.get_mut(ty)
-            && func.prototypes.is_empty()
-        {
-            func.prototypes.push(Prototype {
-                params,
-                offsets: (0..count).collect(),
-                deprecated: None,
-                span,
-            });
-        }
         GlobalKind::Function(func)
     }
 
@@ -774,9 +762,11 @@ impl Parser<'_> {
     pub(super) fn local_name(&mut self) -> Parsed<LocalId> {
         let name = self.identifier()?;
         self.set_here(self.previous);
-        Ok(match self.lookup(&name) {
+        let blank = name == "_";
+        let found = if blank { None } else { self.lookup(&name) };
+        Ok(match found {
             Some(Symbol::Global(global)) => {
-                if name != "_" {
+                if !blank {
                     self.error_about("already a global identifier", &Object::Global(global));
                 }
                 let module = self.module;

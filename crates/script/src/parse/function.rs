@@ -9,7 +9,7 @@ use crate::lexer::{Op, Token, Word};
 use crate::report::Object;
 use crate::source::Span;
 use crate::symbols::{GlobalKind, Symbol};
-use crate::types::{Attr, AttrKind, Attrs, Flavor, FuncType, Prototype, Type, find_attr};
+use crate::types::{Attr, AttrKind, Attrs, Flavor, FuncType, Prototype, find_attr};
 
 impl Parser<'_> {
     /// A function, event handler or hook; or a statement that begins like one.
@@ -171,16 +171,6 @@ impl Parser<'_> {
             let entry = &mut self.program.globals[global];
             if entry.ty == TypeId::VOID {
                 entry.ty = ty;
-                let span = self.here;
-                let count = new_params.len();
-                if let Type::Func(FuncType { prototypes, .. }) = self.program.types.get_mut(ty) {
-                    prototypes.push(Prototype {
-                        params: params_id,
-                        offsets: (0..count).collect(),
-                        deprecated: None,
-                        span,
-                    });
-                }
             }
         } else if flavor == Flavor::Function
             && let GlobalKind::Function(func) = known.kind
@@ -340,6 +330,9 @@ impl Parser<'_> {
                 Some(&Object::Text(b"", span)),
                 true,
             );
+        }
+        if found.deprecated.is_some() {
+            return;
         }
         let params = self
             .program

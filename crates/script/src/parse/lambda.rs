@@ -7,7 +7,7 @@ use crate::ids::{ExprId, TypeId};
 use crate::lexer::{Op, Word};
 use crate::report::Object;
 use crate::source::Span;
-use crate::symbols::Symbol;
+use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{CaptureName, Flavor, Type};
 
 impl Parser<'_> {
@@ -121,8 +121,10 @@ impl Parser<'_> {
             }
             match self.lookup(&name) {
                 None => self.error_here(&format!("no such local identifier: {name}")),
-                Some(Symbol::Global(_)) => {
-                    self.error_here(&format!("cannot specify global in capture: {name}"))
+                Some(Symbol::Global(global)) => {
+                    let is_type = self.program.globals[global].kind == GlobalKind::Type;
+                    let what = if is_type { "type" } else { "global" };
+                    self.error_here(&format!("cannot specify {what} in capture: {name}"));
                 }
                 Some(Symbol::Local(outer)) => {
                     let local = self.local(outer).clone();

@@ -134,6 +134,15 @@ pub struct Parser<'a> {
     unchecked: Vec<(BodyId, Flavor)>,
     /// A statement that does nothing, for bodies that are not parsed yet.
     null: StmtId,
+    /// How many conditions were met.
+    directives: usize,
+    /// Where the last one was, behind what it skipped.
+    directive_line: Span,
+    /// Whether an attribute was refused.
+    attr_failed: bool,
+    /// Where the attributes that are checked end.
+    attr_place: Span,
+
     /// Records that `type X: record {};` declared empty ahead of their definition.
     empty_records: HashSet<TypeId>,
     /// The file that the end of input was met behind, for messages.
@@ -176,6 +185,7 @@ impl<'a> Parser<'a> {
             params: Vec::new(),
             inits: Vec::new(),
             stmt: null,
+
             priority: 0,
             groups: Vec::new(),
             module: global_module,
@@ -210,6 +220,10 @@ impl<'a> Parser<'a> {
             ignore_deprecations: 0,
             unchecked: Vec::new(),
             null,
+            directives: 0,
+            directive_line: Span::NOWHERE,
+            attr_failed: false,
+            attr_place: Span::NOWHERE,
             empty_records: HashSet::new(),
             last_file: None,
             last_token_file: None,

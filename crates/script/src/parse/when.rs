@@ -25,6 +25,7 @@ impl Parser<'_> {
         let scope = self.scopes.pop();
         let (condition, body) = parts?;
         let mut timeout = None;
+        let end = self.previous;
         if self.accept_word(Word::Timeout)? {
             let length = self.expression()?;
             if !self.is_error(length) && self.tag(length) != Tag::Interval {
@@ -38,7 +39,7 @@ impl Parser<'_> {
             let stmt = parsed?;
             timeout = Some((length, stmt));
             return Ok(
-                self.finish_when(start, inner, declared, frame, condition, body, timeout, returns)
+                self.finish_when(end, inner, declared, frame, condition, body, timeout, returns)
             );
         }
         Ok(self.finish_when(start, scope, declared, frame, condition, body, timeout, returns))
