@@ -1,5 +1,7 @@
 //! Logs as Parquet and Arrow files.
 #![cfg(feature = "columns")]
+// Tests may unwrap; the lint knows that only of functions that are tests themselves.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -1,5 +1,8 @@
 //! From a uid back to its packets: `gannet index` and `gannet packets --uid`.
 
+// Tests may unwrap; the lint knows that only of functions that are tests themselves.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::fs;
