@@ -325,7 +325,7 @@ pub(super) fn read(
             match found {
                 Some(number) => Value::Enum(ty, number),
                 None => {
-                    let type_name = describe::type_text(vm.p, ty);
+                    let type_name = describe::type_text(vm.p, ty).replace("enum ", "");
                     return fail(format!("'{name}' is not a valid enum for '{type_name}'."));
                 }
             }
@@ -333,7 +333,7 @@ pub(super) fn read(
         (Type::String, Json::String(text)) => Value::string(text),
         (Type::Table(table), Json::Array(items)) if table.value.is_none() => {
             let result = vm.new_table(ty, None);
-            for item in items {
+            for item in items.iter().filter(|item| !matches!(item, Json::Null)) {
                 let key = read_key(vm, item, &table.index, mapper, depth)?;
                 if let Value::Table(set) = &result {
                     set.insert(make_key(&key, table.list), Value::Unset, vm.m.now);

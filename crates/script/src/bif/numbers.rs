@@ -94,7 +94,7 @@ pub const TABLE: Table = &[
         Ok(number) => Ok(Value::Addr4(number.to_be_bytes())),
         Err(_) => {
             vm.builtin_error("conversion of non-IPv4 count to addr");
-            Ok(Value::Addr6(std::rc::Rc::new([0; 16])))
+            Ok(Value::Addr4([0; 4]))
         }
     }),
     ("raw_bytes_to_v4_addr", |vm, a| match bytes(a, 0).first_chunk::<4>() {
@@ -213,7 +213,7 @@ fn ftp_port(vm: &Vm<'_>, found: Option<([u8; 16], u16, bool)>) -> Value {
     Value::Record(Record::new(
         vm.result_type(),
         vec![
-            if valid { Value::addr(addr) } else { Value::Addr4([0; 4]) },
+            if valid { Value::addr(addr) } else { Value::addr([0; 16]) },
             Value::Port(Port { number, protocol: Protocol::Tcp }),
             Value::Bool(valid),
         ],
@@ -317,13 +317,12 @@ fn to_addr(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn to_subnet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    match convert::subnet(bytes(args, 0)) {
-        Some((prefix, width)) => {
-            let four = prefix.starts_with(&crate::value::V4_PREFIX)
-                && width <= 32
-                && !bytes(args, 0).contains(&b':');
-            Ok(Value::subnet(prefix, if four { width + 96 } else { width }))
-        }
+    let parsed = convert::subnet(bytes(args, 0)).map(|(prefix, width)| {
+        let text = arg(args, 0).text();
+        crate::vm::parse_subnet(&text).unwrap_or_else(|| Value::subnet(prefix, width))
+    });
+    match parsed {
+        Some(net) => Ok(net),
         None => {
             vm.builtin_error_with("failed converting string to IP prefix", arg(args, 0));
             Ok(Value::subnet([0; 16], 0))

@@ -227,8 +227,18 @@ pub const TABLE: Table = &[
     ("is_event_handled", is_event_handled),
     ("get_max_recursion_depth", |vm, _| Ok(Value::Count(vm.m.max_depth as u64))),
     ("set_max_recursion_depth", |vm, a| {
-        vm.m.max_depth = usize::try_from(arg(a, 0).count()).unwrap_or(1000).clamp(1, 100_000);
+        vm.m.max_depth = match arg(a, 0).count() {
+            // No limit of its own: that of the machine.
+            0 => 100_000,
+            depth => usize::try_from(depth).unwrap_or(1000).min(100_000),
+        };
         Ok(Value::Unset)
+    }),
+    ("zeek_version", |_, _| Ok(Value::string("9.1.0-dev"))),
+    ("zeek_is_terminating", |vm, _| Ok(Value::Bool(vm.m.terminating || vm.m.stop_requested))),
+    ("zeek_args", |vm, _| {
+        let items = vm.m.state.command.iter().map(Value::string).collect();
+        Ok(strings(vm, items))
     }),
     ("backtrace", |vm, _| Ok(vm.backtrace(None))),
     ("do_profiling", |_, _| Ok(Value::Unset)),
@@ -351,6 +361,8 @@ fn rotate(vm: &mut Vm<'_>, name: &str) -> Result<Value> {
             format!("rotate_file: failed to move '{name}' to '{new_name}': {reason}"),
         );
     }
+    // The old name stays, empty.
+    drop(std::fs::File::create(name));
     let now = Value::Time(vm.m.now);
     Ok(Value::Record(Record::new(
         vm.result_type(),
@@ -391,10 +403,8 @@ fn is_event_handled(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             func
         }
         _ => {
-            return Err({
-                vm.builtin_error(format!("is_event_handled: '{name}' is not an event"));
-                Stop::Error
-            });
+            vm.builtin_error(format!("is_event_handled: '{name}' is not an event"));
+            return Ok(Value::Bool(false));
         }
     };
     Ok(Value::Bool(vm.has_bodies(func)))

@@ -229,7 +229,11 @@ impl InputStream {
 
     /// Pieces of a file: `Input::READER_BINARY`.
     #[must_use]
-    pub fn binary(source: Source, columns: Vec<Column>, options: &BinaryOptions) -> (Self, Vec<Message>) {
+    pub fn binary(
+        source: Source,
+        columns: Vec<Column>,
+        options: &BinaryOptions,
+    ) -> (Self, Vec<Message>) {
         Self::new(binary::Binary::new(source, columns, options))
     }
 

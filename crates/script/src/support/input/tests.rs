@@ -340,8 +340,7 @@ fn pieces_of_files() {
     assert_eq!(rows(&messages), [[string("abc")], [string("def")], [string("g")]]);
     fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"hi").unwrap();
     assert_eq!(rows(&stream.heartbeat()), [[string("hi")]]);
-    let (_, messages) =
-        InputStream::binary(Source::new("s", &path, Mode::Reread), one, &options);
+    let (_, messages) = InputStream::binary(Source::new("s", &path, Mode::Reread), one, &options);
     assert_eq!(messages.last(), Some(&Message::EndOfSend));
     let (_, messages) = InputStream::binary(
         Source::new("s", &path, Mode::Manual),

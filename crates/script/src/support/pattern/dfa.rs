@@ -146,14 +146,19 @@ impl Dfa {
 
     /// By which bytes a match may begin, with `begin` at the begin of a string; `None` where that is not worth to know yet. Matches that
     /// begin elsewhere than with a byte are not looked at.
-    pub(super) fn with_first<R>(&self, begin: bool, f: impl FnOnce(&[bool; 256]) -> R) -> Option<R> {
+    pub(super) fn with_first<R>(
+        &self,
+        begin: bool,
+        f: impl FnOnce(&[bool; 256]) -> R,
+    ) -> Option<R> {
         let mut cache = self.cache.borrow_mut();
         if cache.first[usize::from(begin)].is_none() {
             cache.uses += 1;
             if cache.uses < USES {
                 return None;
             }
-            let mut walk = Walk { dfa: self, state: self.start_state(&mut cache), cache: &mut cache };
+            let mut walk =
+                Walk { dfa: self, state: self.start_state(&mut cache), cache: &mut cache };
             if begin {
                 walk.begin();
             }
@@ -187,7 +192,10 @@ impl Dfa {
             }
         }
         // States may have been dropped on the way.
-        let same = cache.states.get((state & OFFSET) as usize / self.stride).is_some_and(|known| known.of == of);
+        let same = cache
+            .states
+            .get((state & OFFSET) as usize / self.stride)
+            .is_some_and(|known| known.of == of);
         same.then_some(targets)
     }
 
@@ -222,7 +230,13 @@ impl Dfa {
     /// What transitions to a state are.
     fn value_of(&self, cache: &Cache, index: usize) -> u32 {
         let accepts = cache.states.get(index).is_some_and(|state| !state.accepts.is_empty());
-        let flags = if index == 0 { DEAD } else if accepts { ACCEPTS } else { 0 };
+        let flags = if index == 0 {
+            DEAD
+        } else if accepts {
+            ACCEPTS
+        } else {
+            0
+        };
         (index * self.stride) as u32 | flags
     }
 
@@ -350,7 +364,8 @@ impl Walk<'_> {
     fn symbol(&mut self, symbol: u16) {
         let class = self.dfa.class_of[usize::from(symbol)];
         let next = self.cache.transitions[(self.state & OFFSET) as usize + usize::from(class)];
-        self.state = if next == UNKNOWN { self.dfa.compute(self.cache, self.state, class) } else { next };
+        self.state =
+            if next == UNKNOWN { self.dfa.compute(self.cache, self.state, class) } else { next };
     }
 
     /// Goes through `bytes` as long as something can match.
