@@ -167,7 +167,7 @@ pub const TABLE: Table = &[
             [0, 1, 2, 3].map(|index| arg(a, index).double().to_radians());
         let part = ((lat2 - lat1) / 2.0).sin().powi(2)
             + lat1.cos() * lat2.cos() * ((long2 - long1) / 2.0).sin().powi(2);
-        Ok(Value::Double(2.0 * 3_956.0 * part.sqrt().asin()))
+        Ok(Value::Double(2.0 * 3_958.8 * part.sqrt().asin()))
     }),
     ("hrw_weight", |_, a| {
         let (digest, site) = (arg(a, 0).count() & 0x7fff_ffff, arg(a, 1).count());

@@ -110,7 +110,11 @@ impl Compiler<'_> {
                 match data.kind {
                     GlobalKind::EnumValue(value) => self.load(d, Value::Enum(data.ty, value)),
                     GlobalKind::Type => self.load(d, Value::Type(data.ty)),
-                    GlobalKind::Function(func) => {
+                    GlobalKind::Function(func)
+                        if p.functions
+                            .find(func)
+                            .is_some_and(|function| !function.bodies.is_empty()) =>
+                    {
                         self.load(d, Value::Func(FuncValue::new(func, data.ty)));
                     }
                     _ => {

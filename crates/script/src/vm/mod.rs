@@ -191,6 +191,15 @@ impl Vm<'_> {
         self.m.globals.get(global.index()).cloned().unwrap_or_default()
     }
 
+    /// A global without a value of its own: a function that is only declared, or an error.
+    pub(crate) fn unset_global(&mut self, site: ExprId, global: GlobalId) -> Result<Value, Stop> {
+        let data = &self.p.globals[global];
+        if let crate::symbols::GlobalKind::Function(func) = data.kind {
+            return Ok(Value::Func(FuncValue::new(func, data.ty)));
+        }
+        Err(self.error_at(site, "value used but not set"))
+    }
+
     /// Changes a global.
     pub fn set_global(&mut self, global: GlobalId, value: Value) {
         if self.m.globals.len() <= global.index() {
