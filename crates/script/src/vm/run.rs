@@ -781,7 +781,9 @@ impl Vm<'_> {
                         let wait =
                             if timeout == NO_REG { None } else { Some(reg!(timeout).double()) };
                         let result = self.begin_when(&plan, captures, wait)?;
-                        let _ = result;
+                        if plan.when.returns {
+                            leave!(result.unwrap_or_default());
+                        }
                     }
                 }
                 Op::AssertSkip { c, to } => {

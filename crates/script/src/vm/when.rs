@@ -115,7 +115,7 @@ impl Vm<'_> {
         self.m.whens.evaluating.pop();
         self.m.delayed = false;
         let holds = match result {
-            Ok(value) => value.truth(),
+            Ok(value) => is_true(&value),
             Err(Stop::Error) => false,
             Err(stop) => return Err(stop),
         };
@@ -230,5 +230,20 @@ impl Vm<'_> {
         trigger.timeout.set(None);
         self.run_when_code(&trigger, true)?;
         Ok(())
+    }
+}
+
+/// Whether a condition holds: any value does but false and zero.
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Unset => false,
+        Value::Bool(_)
+        | Value::Int(_)
+        | Value::Count(_)
+        | Value::Double(_)
+        | Value::Time(_)
+        | Value::Interval(_)
+        | Value::Enum(..) => value.double() != 0.0 || value.truth(),
+        _ => true,
     }
 }
