@@ -1,6 +1,6 @@
 //! `cargo xtask update`: everything in the repository that is generated, written anew.
 //!
-//! `docs/logs.md` comes from the schemas of rows; the sample capture from the generator of traffic;
+//! `docs/logs.md` comes from the schemas of rows, `docs/events.md` from the declarations of events; the sample capture from the generator of traffic;
 //! its golden logs from the command. Scores have a command of their own, since they may only rise.
 
 use std::fmt::Write;
@@ -16,12 +16,58 @@ use crate::workspace::check;
 pub(crate) fn run() -> anyhow::Result<()> {
     let path = path();
     fs::write(&path, render()).with_context(|| path.display().to_string())?;
+    let path = events_path();
+    fs::write(&path, render_events()).with_context(|| path.display().to_string())?;
     let golden = ["test", "--quiet", "--package", "gannet", "--test", "golden"];
     check(cargo(&golden).env("GANNET_GOLDEN", "write"))
 }
 
 fn path() -> PathBuf {
     workspace::root().join("docs/logs.md")
+}
+
+fn events_path() -> PathBuf {
+    workspace::root().join("docs/events.md")
+}
+
+const EVENTS_HEAD: &str = "\
+# The events and their parameters
+
+<!-- Written by `cargo xtask update` from the declarations in the code. -->
+
+`gannet events trace.pcap` prints the events of a capture, one JSON object a line:
+
+```sh
+gannet events --only dns_request trace.pcap
+```
+
+```json
+{\"ts\":1300475167.096535,\"event\":\"dns_request\",\"args\":{\"c\":{...},\"query\":\"example.com\",...}}
+```
+
+Names, parameters and types are Zeek's. A `connection` is shown as it is when the packet that raised the event
+is done, and events of one packet come in the order in which they were raised. Events marked with * are
+printed only if `--only` names them, or with `--all`.
+";
+
+fn render_events() -> String {
+    let mut all: Vec<_> = gannet_engine::events().collect();
+    all.sort_by_key(|decl| decl.name);
+    let mut out = EVENTS_HEAD.to_owned();
+    for decl in all {
+        let star = if decl.opt_in { " *" } else { "" };
+        // Writing to a string does not fail.
+        let mut line = |text: &str| writeln!(out, "{text}").unwrap_or_default();
+        line(&format!("\n## {}{star}\n\n{}", decl.name, decl.doc.trim()));
+        if !decl.params.is_empty() {
+            line("\n| parameter | type | what it is |\n|---|---|---|");
+        }
+        for param in decl.params {
+            let doc = param.doc.trim().replace('|', "\\|").replace('\n', "");
+            line(&format!("| {} | {} | {doc} |", param.name, param.ty));
+        }
+    }
+    out
 }
 
 const HEAD: &str = "\
@@ -138,6 +184,12 @@ mod tests {
     fn the_manual_is_up_to_date() {
         let is = fs::read_to_string(path()).unwrap();
         assert!(is == render(), "docs/logs.md is out of date: cargo xtask update");
+    }
+
+    #[test]
+    fn the_manual_of_events_is_up_to_date() {
+        let is = fs::read_to_string(events_path()).unwrap();
+        assert!(is == render_events(), "docs/events.md is out of date: cargo xtask update");
     }
 
     #[test]

@@ -13,7 +13,9 @@ mod completions;
 mod events;
 mod extract;
 mod filter;
+mod formats;
 mod huge_pages;
+mod index;
 mod info;
 #[cfg(not(feature = "lua"))]
 mod left_out;
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Analyze(args) => analyze::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Filter(args) => filter::run(&args),
+        Command::Index(args) => index::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Packets(args) => packets::run(&args),
         Command::Replay(args) => replay::run(&args),
