@@ -13,7 +13,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("sort", sort),
     ("order", order),
     ("clear_table", |vm, a| {

@@ -12,7 +12,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("floor", |_, a| Ok(Value::Double(arg(a, 0).double().floor()))),
     ("ceil", |_, a| Ok(Value::Double(arg(a, 0).double().ceil()))),
     ("sqrt", |vm, a| checked(vm, a, "sqrt", |x| x < 0.0, f64::sqrt)),

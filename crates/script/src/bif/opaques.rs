@@ -6,7 +6,6 @@ use super::strings::{bytes, concatenated};
 use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::ids::TypeId;
 use crate::support::opaque::{
     Algorithm, BloomFilter, Cardinality, Digest, Entropy, Globs, Randomness, TopK, bloom,
     described, fnv1a32, fnv1a64, hmac_md5, hmac_sha256,
@@ -21,7 +20,7 @@ type Result<T> = std::result::Result<T, Stop>;
 macro_rules! digests {
     ($($algorithm:ident $hash:literal $init:literal $update:literal $finish:literal;)*) => {
         /// The functions of digests.
-        pub const DIGESTS: Table = &[$(
+        pub(super) const DIGESTS: Table = &[$(
             ($hash, |vm, a| {
                 let mut digest = Digest::new(Algorithm::$algorithm);
                 digest.update(&digested(vm, a));
@@ -56,7 +55,7 @@ digests! {
 }
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("md5_hmac", |vm, a| {
         let data = digested(vm, a);
         let digest = hmac_md5(&data, &vm.m.state.hashes);
@@ -590,11 +589,4 @@ fn metric_value(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let value = with(args, 0, |metric: &mut Metric| metric.0)
         .and_then(|index| vm.m.state.metrics.values.get(index).copied());
     Ok(Value::Double(value.unwrap_or(0.0)))
-}
-
-/// The type of opaque values of this name.
-#[must_use]
-pub fn opaque_type(vm: &mut Vm<'_>, name: &str) -> TypeId {
-    let name = vm.p.names.intern(name);
-    vm.p.types.add(crate::types::Type::Opaque(name), crate::source::Span::NOWHERE)
 }

@@ -6,7 +6,7 @@ use crate::ast::{AddTo, BinaryOp, Coercion, ExprKind, UnaryOp};
 use crate::ids::{ExprId, LocalId};
 use crate::literal::Literal;
 use crate::symbols::GlobalKind;
-use crate::types::{Tag, Type};
+use crate::types::Tag;
 use crate::value::{FuncValue, Value};
 
 impl Compiler<'_> {
@@ -621,7 +621,7 @@ impl Compiler<'_> {
         negate: bool,
     ) -> Option<usize> {
         let c = condition(op)?;
-        let c = if negate { c.not() } else { c };
+        let c = if negate { c.opposite() } else { c };
         match (self.tag(a), self.tag(b)) {
             (Tag::Count, Tag::Count) => {
                 if let Some(k) = self.small(b) {
@@ -833,10 +833,4 @@ pub fn convert_number(value: &Value, tag: Tag) -> Option<Value> {
         Tag::Interval => Value::Interval(value.double()),
         _ => return None,
     })
-}
-
-/// Whether a type is one that operations look into.
-#[must_use]
-pub fn is_container(ty: &Type) -> bool {
-    matches!(ty, Type::Table(_) | Type::Vector(_) | Type::Record(_))
 }

@@ -161,7 +161,6 @@ impl Vm<'_> {
             dest: 0,
             value,
             func,
-            args: args.len(),
             keep: false,
         });
         let result = self.interpret(floor);
@@ -190,7 +189,6 @@ impl Vm<'_> {
             dest: 0,
             value: None,
             func: None,
-            args: 0,
             keep: true,
         });
         let result = self.interpret(floor);

@@ -19,7 +19,6 @@ mod statements;
 mod tables;
 mod when;
 
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -96,8 +95,6 @@ pub(crate) struct Frame {
     pub dest: Reg,
     pub value: Option<Rc<FuncValue>>,
     pub func: Option<FuncId>,
-    /// How many arguments were given.
-    pub args: usize,
     /// Whether its registers stay when it ends.
     pub keep: bool,
 }
@@ -363,20 +360,5 @@ impl Evaluate for Machine {
         value.is_set().then(|| {
             crate::value::describe::describe(vm.p, &value, crate::value::describe::Form::Raw)
         })
-    }
-}
-
-/// A cell for values that are made once.
-#[derive(Default)]
-pub(crate) struct Lazy<T>(RefCell<Option<T>>);
-
-impl<T: Clone> Lazy<T> {
-    pub fn get(&self, make: impl FnOnce() -> T) -> T {
-        if let Some(value) = self.0.borrow().as_ref() {
-            return value.clone();
-        }
-        let value = make();
-        *self.0.borrow_mut() = Some(value.clone());
-        value
     }
 }

@@ -571,6 +571,15 @@ impl Vm<'_> {
                     }
                 }
                 Op::Call { d, b, n, f } => {
+                    if self.m.whens.is_evaluating()
+                        && self.m.frames.last().is_some_and(|frame| frame.keep)
+                    {
+                        let site = sync!();
+                        if let Some(value) = self.cached_result(site) {
+                            set!(d, value);
+                            continue;
+                        }
+                    }
                     let target = match self.m.targets.get(f.0 as usize) {
                         Some(Callee::Unknown) | None => None,
                         Some(target) => Some(target.clone()),
@@ -611,7 +620,6 @@ impl Vm<'_> {
                                 dest: d,
                                 value: None,
                                 func: Some(f),
-                                args: usize::from(n),
                                 keep: false,
                             });
                             code = callee;
@@ -661,7 +669,6 @@ impl Vm<'_> {
                                 dest: d,
                                 func: Some(func.func),
                                 value: Some(func),
-                                args: usize::from(n),
                                 keep: false,
                             });
                             code = callee;

@@ -13,7 +13,7 @@ use crate::value::{Table, Value};
 
 /// The `when`s that wait.
 #[derive(Default)]
-pub struct Triggers {
+pub(crate) struct Triggers {
     waiting: Vec<Rc<Trigger>>,
     next: u64,
     /// Conditions that are being evaluated.
@@ -36,9 +36,14 @@ pub(crate) struct Trigger {
 }
 
 impl Triggers {
+    /// Whether a condition is being evaluated.
+    pub(crate) fn is_evaluating(&self) -> bool {
+        !self.evaluating.is_empty()
+    }
+
     /// Whether none waits or is evaluated.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.evaluating.is_empty()
     }
 }
