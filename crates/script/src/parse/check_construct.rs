@@ -386,32 +386,27 @@ impl Parser<'_> {
         };
         let mut right = true;
         for (key, value) in &mut entries {
+            if !right {
+                break;
+            }
             if key.len() == index.len() {
                 for (part, ty) in key.iter_mut().zip(&index) {
                     match self.promote(*part, *ty) {
                         Some(promoted) => *part = promoted,
-                        None => {
-                            self.error_about(
-                                "inconsistent types in table constructor",
-                                &Object::Expr(expr),
-                            );
-                            right = false;
-                        }
+                        None => right = false,
                     }
                 }
             } else if ty != TypeId::UNSPECIFIED_TABLE {
-                self.error_about("inconsistent types in table constructor", &Object::Expr(expr));
                 right = false;
             }
-            match self.value_of(*value, value_ty) {
-                Some(promoted) => *value = promoted,
-                None => {
-                    self.error_about(
-                        "inconsistent types in table constructor",
-                        &Object::Expr(expr),
-                    );
-                    right = false;
+            if right {
+                match self.value_of(*value, value_ty) {
+                    Some(promoted) => *value = promoted,
+                    None => right = false,
                 }
+            }
+            if !right {
+                self.error_about("inconsistent types in table constructor", &Object::Expr(expr));
             }
         }
         if right {

@@ -397,6 +397,7 @@ impl Parser<'_> {
         attrs: &[Attr],
         value: Option<ExprId>,
     ) {
+        self.undeclared_events.remove(&global);
         let canonical = self.program.globals[global].ty;
         let (Some(known), Some(new)) =
             (self.program.types.func(canonical).cloned(), self.program.types.func(ty).cloned())
@@ -793,13 +794,6 @@ impl Parser<'_> {
         let attrs = self.attributes()?;
         self.set_here(span.to(self.previous));
         self.expect(Op::Semicolon)?;
-        if self.at_file_level() {
-            let text = self.program.name(known.name).to_owned();
-            self.error_about(
-                "local variable used at global scope",
-                &Object::Text(text.as_bytes(), span),
-            );
-        }
         let body = self.body();
         let statement = |parser: &mut Self, kind| {
             let span = parser.here;

@@ -193,7 +193,12 @@ impl Parser<'_> {
             }
             Op::BracketLeft => return self.index_or_slice(left, place),
             Op::ParenLeft => {
-                let args = self.expressions_until(Op::ParenRight)?;
+                // Elements of a named container are entries, not assignments.
+                let named = matches!(self.program.exprs[left].kind, ExprKind::TypeValue(_));
+                let outer = std::mem::replace(&mut self.in_initializer, usize::from(named));
+                let args = self.expressions_until(Op::ParenRight);
+                self.in_initializer = outer;
+                let args = args?;
                 self.expect(Op::ParenRight)?;
                 self.span_from(left, place);
                 return Ok(self.call_or_construct(left, args));
@@ -715,6 +720,7 @@ impl Parser<'_> {
             Some(Symbol::Global(global)) => {
                 self.warn_deprecated(global);
                 self.program.globals[global].uses += 1;
+                self.scope().globals.push(global);
                 Some(global)
             }
             Some(Symbol::Local(_)) => {

@@ -80,7 +80,7 @@ impl Parser<'_> {
         self.program.bodies[body].stmt = stmt;
         let end = self.previous;
         self.program.bodies[body].span = place.to(end);
-        let _ = scope;
+        self.references.insert(body, scope.map_or(Vec::new(), |scope| scope.globals));
         self.end_function(global, flavor, ty, body, attrs, redef)
     }
 
@@ -107,7 +107,9 @@ impl Parser<'_> {
             Some(Symbol::Global(global)) => global,
             _ => {
                 let module = self.global_module;
-                self.add_global(name, module, GlobalKind::Unknown)
+                let global = self.add_global(name, module, GlobalKind::Unknown);
+                self.undeclared_events.insert(global);
+                global
             }
         }
     }
@@ -407,6 +409,8 @@ impl Parser<'_> {
                     self.program.globals[global].attrs.push(attr);
                 }
             }
+        } else if let Some(attr) = find_attr(&attrs, AttrKind::IsUsed) {
+            self.program.globals[global].attrs.push(attr.clone());
         } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
             && known.ty == TypeId::VOID
         {

@@ -135,8 +135,9 @@ impl Parser<'_> {
             Word::Record => {
                 self.expect(Op::BraceLeft)?;
                 let fields = self.fields()?;
+                let last = self.previous;
                 self.expect(Op::BraceRight)?;
-                self.since(start);
+                self.set_here(start.to(last));
                 Ok(self.new_type(Type::Record(RecordType { fields })))
             }
             Word::Enum => {
