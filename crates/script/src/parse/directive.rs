@@ -393,7 +393,7 @@ impl Parser<'_> {
                 }
             }
             (Some(other), _) => {
-                self.report_here(Severity::Warning, &format!("Ignoring unknown pragma: '{other}'"))
+                self.report_here(Severity::Warning, &format!("Ignoring unknown pragma: '{other}'"));
             }
         }
         Ok(())

@@ -674,7 +674,7 @@ impl Parser<'_> {
                 }
                 Some(_) => {}
                 None => {
-                    self.error_about("case label expression isn't constant", &Object::Expr(label))
+                    self.error_about("case label expression isn't constant", &Object::Expr(label));
                 }
             }
             case.values.push(label);
