@@ -584,7 +584,7 @@ impl<'a> Describe<'a> {
                 self.add("}");
             }
             ExprKind::Coerce(Coercion::ToAny | Coercion::FromAny | Coercion::Function, operand) => {
-                self.expr(*operand)
+                self.expr(*operand);
             }
             ExprKind::Coerce(_, operand) => {
                 self.add("(coerce ");
