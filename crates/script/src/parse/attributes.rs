@@ -119,6 +119,9 @@ impl Parser<'_> {
             if repeatable && kind != AttrKind::Group {
                 return;
             }
+            if kind == AttrKind::Deprecated && attr.expr.is_none() && all[position].expr.is_none() {
+                return;
+            }
             if redef {
                 all.remove(position);
             } else if !repeatable {

@@ -168,6 +168,11 @@ impl Parser<'_> {
                 self.set_operands(expr, left, right);
                 self.set_result(expr, TypeId::INTERVAL);
             }
+            (_, Tag::Interval) if is_arithmetic(a) => {
+                let left = self.to_number(left, Tag::Double);
+                self.set_operands(expr, left, right);
+                self.set_result(expr, TypeId::INTERVAL);
+            }
             (Tag::Interval, _) | (_, Tag::Interval) => {
                 self.fail(expr, "division of interval requires arithmetic operand");
             }
@@ -397,7 +402,7 @@ impl Parser<'_> {
                 if !self.check_lvalue(operand) {
                     return expr;
                 }
-                if !is_integral(tag) {
+                if vector || !is_integral(tag) {
                     return self.fail(expr, "requires an integral operand");
                 }
                 self.set_ty(expr, ty);
