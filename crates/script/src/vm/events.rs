@@ -251,6 +251,11 @@ impl Vm<'_> {
         }
         self.queue_scripts_loaded();
         self.drain()?;
+        if self.p.diagnostics.errors > 0 && std::env::var_os("ZEEK_ALLOW_INIT_ERRORS").is_none() {
+            self.m.out.flush_all();
+            self.report(crate::diagnostics::Severity::Fatal, "errors occurred while initializing");
+            return Err(Stop::Fatal);
+        }
         self.main_loop()?;
         if self.m.state.terminated {
             self.m.out.flush();
