@@ -229,7 +229,9 @@ impl Vm<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
-        self.m.now = wall_clock();
+        if self.time_goes_on() {
+            self.m.now = wall_clock();
+        }
         self.m.running = true;
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
@@ -264,6 +266,11 @@ impl Vm<'_> {
         self.finish()
     }
 
+    /// Whether network time follows the clock where no packets set it.
+    fn time_goes_on(&self) -> bool {
+        !matches!(self.global_named("allow_network_time_forward"), Value::Bool(false))
+    }
+
     fn queue_scripts_loaded(&mut self) {
         let Some(func) = self.function_named("zeek_script_loaded") else { return };
         if !self.has_bodies(func) {
@@ -288,7 +295,9 @@ impl Vm<'_> {
                 break;
             }
             let now = wall_clock();
-            self.m.now = self.m.now.max(now);
+            if self.time_goes_on() {
+                self.m.now = self.m.now.max(now);
+            }
             let now = self.m.now;
             let busy = crate::bif::poll(self)?;
             self.fire_timers(now)?;
