@@ -16,7 +16,7 @@ use crate::vm::events::wall_clock;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("network_time", |vm, _| Ok(Value::Time(vm.m.now))),
     ("current_time", |_, _| Ok(Value::Time(wall_clock()))),
     ("current_event_time", |vm, _| Ok(Value::Time(vm.m.event_time))),
@@ -271,7 +271,7 @@ pub const TABLE: Table = &[
 
 fn failed(vm: &mut Vm<'_>, what: &str, path: &str, error: &std::io::Error) -> Value {
     let reason = system_text(error);
-    vm.builtin_error(format!("{what} '{path}': {reason}"));
+    vm.report(Severity::Warning, format!("{what} '{path}': {reason}"));
     Value::Bool(false)
 }
 
@@ -293,7 +293,9 @@ fn command(vm: &Vm<'_>, line: &[u8]) -> Command {
 
 fn system(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     vm.m.out.flush_all();
-    let mut command = command(vm, bytes(args, 0));
+    // Its output goes to standard error, and it is not waited for.
+    let line = [bytes(args, 0), b" 1>&2 &"].concat();
+    let mut command = command(vm, &line);
     if let Some(table) = arg(args, 1).table() {
         for (key, value) in table.entries() {
             command.env(format!("ZEEK_ARG_{}", key.text()), value.text());
@@ -447,12 +449,12 @@ fn lookup_hostname(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 /// The default source of random numbers: of the system.
 #[must_use]
-pub fn random() -> Random {
+pub(super) fn random() -> Random {
     Random::of_system((wall_clock() * 1e6) as u64 as u32)
 }
 
 /// A vector of strings of the type that the running function returns.
 #[must_use]
-pub fn strings(vm: &Vm<'_>, items: Vec<Value>) -> Value {
+pub(super) fn strings(vm: &Vm<'_>, items: Vec<Value>) -> Value {
     Value::Vector(Vector::new(vm.result_type(), items))
 }
