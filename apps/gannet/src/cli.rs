@@ -25,6 +25,7 @@ use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
 use crate::synth;
+use crate::zeek;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     #[cfg(not(feature = "lua"))]
     Run(left_out::Args),
     Synth(synth::Args),
+    Zeek(zeek::Args),
     Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),

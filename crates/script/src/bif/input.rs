@@ -11,7 +11,7 @@ use crate::ids::{FuncId, TypeId};
 use crate::literal::{Port, Protocol};
 use crate::support::field::{Column, Field, Protocol as FieldProtocol};
 use crate::support::input::{
-    AsciiOptions, BenchmarkOptions, BinaryOptions, ConfigOptions, InputStream, Message, Mode,
+    AsciiOptions, BenchmarkOptions, BinaryOptions, ConfigOptions, InputStream, Message, Mode, Note,
     OptionType, RawOptions, Source, ValueFormat,
 };
 use crate::symbols::GlobalKind;
@@ -23,7 +23,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("Input::__create_table_stream", create_table),
     ("Input::__create_event_stream", create_event),
     ("Input::__create_analysis_stream", |vm, _| {
@@ -303,7 +303,7 @@ fn config_options(vm: &Vm<'_>) -> HashMap<String, OptionType> {
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
-pub fn poll(vm: &mut Vm<'_>) -> Result<bool> {
+pub(super) fn poll(vm: &mut Vm<'_>) -> Result<bool> {
     if vm.m.state.inputs.streams.is_empty() {
         return Ok(false);
     }
@@ -364,24 +364,23 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
                 vm.queue_event(func, args);
             }
         }
-        Message::Info(text) => notify(vm, id, Severity::Info, "Reporter::INFO", &text),
-        Message::Warning(text) => notify(vm, id, Severity::Warning, "Reporter::WARNING", &text),
-        Message::Error(text) => notify(vm, id, Severity::Error, "Reporter::ERROR", &text),
+        Message::Warning(note) => notify(vm, id, Severity::Warning, "Reporter::WARNING", &note),
+        Message::Error(note) => notify(vm, id, Severity::Error, "Reporter::ERROR", &note),
         Message::Disabled => (),
     }
     Ok(())
 }
 
-fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, text: &str) {
+fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, note: &Note) {
     let Some(stream) = find(vm, id) else { return };
     let (source, description, event) =
         (stream.source.clone(), stream.description.clone(), stream.error_event);
     let reader = field(vm, &description, "reader");
     let reader = json::name_of(vm, &reader);
-    vm.report(severity, format!("{source}/{reader}: {text}"));
+    vm.report(severity, format!("{source}/{reader}: {note}"));
     if let Some(event) = event {
         let level = vm.enum_named(level);
-        vm.queue_event(event, vec![description, Value::string(text), level]);
+        vm.queue_event(event, vec![description, Value::string(note.text.as_str()), level]);
     }
 }
 
@@ -463,7 +462,7 @@ fn row(
                 None => Value::Unset,
             };
             let name = crate::value::order::bytes(&key);
-            let mut old = None;
+            let old;
             if complete && let Some(stream) = find(vm, id) {
                 old = stream.seen.remove(&name);
                 stream.present.insert(name, (key.clone(), stored.clone()));
@@ -489,7 +488,7 @@ fn row(
                     return Ok(());
                 }
             }
-            vm.insert(table, &parts(&key).to_vec(), stored.clone())?;
+            vm.insert(table, parts(&key), stored.clone())?;
             if let Some(event) = event {
                 let mut args = vec![description.clone(), kind, key_record];
                 if value.is_some() {

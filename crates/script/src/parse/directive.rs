@@ -91,6 +91,7 @@ impl Parser<'_> {
                     }
                 }
                 Input::Text { name, code } => self.open_text(&name, "", code, 0)?,
+                Input::Signatures(name) => self.command_signatures(&name),
                 Input::Prefixes => self.load_prefixes(),
                 Input::Redef { name, value } => self.redef_text(&name, &value)?,
             }
@@ -107,7 +108,7 @@ impl Parser<'_> {
         if !open.conditions.is_empty() {
             let line = open.lexer.line();
             let span = Span { file: open.file, first: line, last: line, start: 0, end: 0 };
-            self.program.report(Severity::Error, span, "unbalanced @if... @endif");
+            self.program.report(Severity::Fatal, span, "unbalanced @if... @endif");
             return Err(Halt::Fatal);
         }
         if !open.pragmas.is_empty() {
@@ -181,6 +182,10 @@ impl Parser<'_> {
     }
 
     fn redef_text(&mut self, name: &str, value: &str) -> Parsed<()> {
+        let (name, op) = match name.strip_suffix(['+', '-']) {
+            Some(plain) => (plain, &name[plain.len()..]),
+            None => (name, ""),
+        };
         let symbol = self.program.names.intern(name);
         let Some(global) = self.program.globals.find(symbol) else {
             let text = format!("unknown identifier '{name}' in command-line options");
@@ -208,7 +213,23 @@ impl Parser<'_> {
             }
             _ => value.to_owned(),
         };
-        self.open_text("<command line>", "", format!("redef {name}={text};\n").into_bytes(), 0)
+        self.open_text(
+            "<command line>",
+            "",
+            format!("redef {name} {op}= {text};\n").into_bytes(),
+            0,
+        )
+    }
+
+    /// A signature file of `-s`.
+    fn command_signatures(&mut self, name: &str) {
+        match find::signatures(name, "", &self.search_path) {
+            Some(path) => self.program.signature_files.push(path.to_string_lossy().into()),
+            None => {
+                let text = format!("failed to find file associated with @load-sigs {name}");
+                self.program.report(Severity::Error, Span::NOWHERE, text);
+            }
+        }
     }
 
     fn load_signatures(&mut self, name: &str) -> Parsed<()> {
@@ -317,8 +338,9 @@ impl Parser<'_> {
             open.conditions.push(false);
             return;
         }
-        if open.lexer.skip_conditional() == Some(Directive::Else) {
-            open.conditions.push(true);
+        match open.lexer.skip_conditional() {
+            Some(Directive::Else) | None => open.conditions.push(true),
+            Some(_) => {}
         }
     }
 
@@ -328,8 +350,10 @@ impl Parser<'_> {
             self.error_here("@else without @if...");
         }
         let Some(open) = self.open.last_mut() else { return };
-        open.conditions.pop();
-        open.lexer.skip_conditional();
+        let known = open.conditions.pop().is_some();
+        if open.lexer.skip_conditional().is_none() && known {
+            open.conditions.push(true);
+        }
     }
 
     fn condition_end(&mut self) {
@@ -390,7 +414,7 @@ impl Parser<'_> {
                 }
             }
             (Some(other), _) => {
-                self.report_here(Severity::Warning, &format!("Ignoring unknown pragma: '{other}'"))
+                self.report_here(Severity::Warning, &format!("Ignoring unknown pragma: '{other}'"));
             }
         }
         Ok(())
