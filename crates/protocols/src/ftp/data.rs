@@ -11,7 +11,7 @@ use crate::Tag;
 
 /// The type of a transfer is told by its first so many bytes for the control connection's row,
 /// though the file may need more for its own.
-pub const BEGINNING: usize = 1024;
+pub(crate) const BEGINNING: usize = 1024;
 
 /// The analyzer of a data connection: whatever a side sends is a file.
 pub struct Data {
@@ -59,7 +59,7 @@ impl Data {
 }
 
 /// Reports the first bytes of a transfer.
-pub fn raise_transferred(cx: &mut Context<'_>, prefix: &[u8], mime_type: &str) {
+pub(crate) fn raise_transferred(cx: &mut Context<'_>, prefix: &[u8], mime_type: &str) {
     cx.raise(|c| FileTransferred { c, prefix, descr: b"<unknown>", mime_type });
 }
 
