@@ -1,6 +1,6 @@
 //! `cargo xtask update`: everything in the repository that is generated, written anew.
 //!
-//! `docs/logs.md` comes from the schemas of rows; the sample capture from the generator of traffic;
+//! `docs/logs.md` comes from the schemas of rows, `docs/events.md` from the declarations of events; the sample capture from the generator of traffic;
 //! its golden logs from the command. Scores have a command of their own, since they may only rise.
 
 use std::fmt::Write;
@@ -16,12 +16,58 @@ use crate::workspace::check;
 pub(crate) fn run() -> anyhow::Result<()> {
     let path = path();
     fs::write(&path, render()).with_context(|| path.display().to_string())?;
+    let path = events_path();
+    fs::write(&path, render_events()).with_context(|| path.display().to_string())?;
     let golden = ["test", "--quiet", "--package", "gannet", "--test", "golden"];
     check(cargo(&golden).env("GANNET_GOLDEN", "write"))
 }
 
 fn path() -> PathBuf {
     workspace::root().join("docs/logs.md")
+}
+
+fn events_path() -> PathBuf {
+    workspace::root().join("docs/events.md")
+}
+
+const EVENTS_HEAD: &str = "\
+# The events and their parameters
+
+<!-- Written by `cargo xtask update` from the declarations in the code. -->
+
+`gannet events trace.pcap` prints the events of a capture, one JSON object a line:
+
+```sh
+gannet events --only dns_request trace.pcap
+```
+
+```json
+{\"ts\":1300475167.096535,\"event\":\"dns_request\",\"args\":{\"c\":{...},\"query\":\"example.com\",...}}
+```
+
+Names, parameters and types are Zeek's. A `connection` is shown as it is when the packet that raised the event
+is done, and events of one packet come in the order in which they were raised. Events marked with * are
+printed only if `--only` names them, or with `--all`.
+";
+
+fn render_events() -> String {
+    let mut all: Vec<_> = gannet_engine::events().collect();
+    all.sort_by_key(|decl| decl.name);
+    let mut out = EVENTS_HEAD.to_owned();
+    for decl in all {
+        let star = if decl.opt_in { " *" } else { "" };
+        // Writing to a string does not fail.
+        let mut line = |text: &str| writeln!(out, "{text}").unwrap_or_default();
+        line(&format!("\n## {}{star}\n\n{}", decl.name, decl.doc.trim()));
+        if !decl.params.is_empty() {
+            line("\n| parameter | type | what it is |\n|---|---|---|");
+        }
+        for param in decl.params {
+            let doc = param.doc.trim().replace('|', "\\|").replace('\n', "");
+            line(&format!("| {} | {} | {doc} |", param.name, param.ty));
+        }
+    }
+    out
 }
 
 const HEAD: &str = "\
@@ -35,8 +81,53 @@ decimals; `port` is a number; sets and vectors join their elements by commas. Wh
 connection's originator and responder, and `uid` is its name in all logs.
 ";
 
+/// What two columns of conn.log hold.
+const CONN: &str = "
+### conn_state
+
+| state | what happened |
+|---|---|
+| `S0` | An attempt that nothing answered. |
+| `S1` | Established, and not ended when the capture did or the connection fell silent. |
+| `SF` | Established, and ended by both sides. Not only of TCP: UDP and ICMP that were answered. |
+| `REJ` | An attempt that the responder refused with a reset. |
+| `S2` | Established; the originator ended its side, the responder never did. |
+| `S3` | Established; the responder ended its side, the originator never did. |
+| `RSTO` | Established, and ended by a reset of the originator. |
+| `RSTR` | Ended by a reset of the responder. |
+| `RSTOS0` | The originator sent a SYN and then a reset; the responder never answered. |
+| `RSTRH` | The responder sent a SYN-ACK and then a reset; the originator was never seen. |
+| `SH` | The originator sent a SYN and then a FIN; the responder never answered: the connection is half open. |
+| `SHR` | The responder sent a SYN-ACK and then a FIN; the originator was never seen. Of UDP: only the responder was. |
+| `OTH` | No beginning was seen: the capture began in the middle, or lost it. |
+
+### history
+
+One letter an event, in order: upper case where the originator did it, lower case where the responder did.
+
+| letter | event |
+|---|---|
+| `S` | A SYN without ACK. Once a side; again for one with another sequence number. |
+| `H` | A SYN with ACK, likewise. |
+| `A` | An ACK without data. Once a side. |
+| `D` | Data. Once a side. |
+| `F` | A FIN; again for one at another place of the stream. |
+| `R` | A reset; again for one with another sequence number. |
+| `C` | A wrong checksum: the packet was discarded. The 1st, 10th, 100th, ... of a side. |
+| `G` | A gap: data was acknowledged that the capture does not have. The 1st, 10th, 100th, ... of a side. |
+| `T` | Data that was sent again. The 1st, 10th, 100th, ... of a side. |
+| `W` | A window of zero: the side takes no more data for now. The 1st, 10th, 100th, ... of a side. |
+| `I` | Flags that contradict each other: FIN and reset in one packet. Once a side. |
+| `Q` | SYN with FIN or reset in one packet. Once a side. |
+| `X` | Analysis of the connection ended at a limit. Always upper case, once. |
+| `^` | Originator and responder were exchanged: the first packet that was captured came from the responder. |
+
+`ShADadFf` is a whole connection: SYN, SYN-ACK, ACK, data of both sides with ACKs, and two FINs.
+";
+
 fn render() -> String {
     let mut out = HEAD.to_owned();
+    out.push_str(&index());
     let mut last = "";
     for schema in gannet_engine::schemas() {
         // Two kinds of rows may share one log.
@@ -58,6 +149,27 @@ fn render() -> String {
             }
             line(&format!("| {} | {} | {doc} |", field.name, field.ty));
         }
+        if schema.path == "conn" {
+            out.push_str(CONN);
+        }
+    }
+    out
+}
+
+/// A table of all logs with links to their sections.
+fn index() -> String {
+    let mut out = "\n| log | what it has |\n|---|---|\n".to_owned();
+    let mut last = "";
+    for schema in gannet_engine::schemas().iter().filter(|s| !s.path.is_empty()) {
+        if schema.path == last {
+            continue;
+        }
+        last = schema.path;
+        // The heading is `NAME.log`, of which links leave the dot out.
+        let asked = if schema.opt_in { " Only with `--logs`." } else { "" };
+        let doc = schema.doc.trim().lines().collect::<Vec<_>>().join(" ");
+        // Writing to a string does not fail.
+        writeln!(out, "| [{last}](#{last}log) | {doc}{asked} |").unwrap_or_default();
     }
     out
 }
@@ -72,6 +184,12 @@ mod tests {
     fn the_manual_is_up_to_date() {
         let is = fs::read_to_string(path()).unwrap();
         assert!(is == render(), "docs/logs.md is out of date: cargo xtask update");
+    }
+
+    #[test]
+    fn the_manual_of_events_is_up_to_date() {
+        let is = fs::read_to_string(events_path()).unwrap();
+        assert!(is == render_events(), "docs/events.md is out of date: cargo xtask update");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::bench;
 use crate::completions;
 use crate::events;
 use crate::filter;
+use crate::index;
 use crate::info;
 #[cfg(not(feature = "lua"))]
 use crate::left_out;
@@ -24,6 +25,7 @@ use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
 use crate::synth;
+use crate::zeek;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,6 +61,7 @@ pub(crate) enum Command {
     Analyze(analyze::Args),
     Events(events::Args),
     Filter(filter::Args),
+    Index(index::Args),
     Info(info::Args),
     Packets(packets::Args),
     Replay(Box<replay::Args>),
@@ -68,6 +71,7 @@ pub(crate) enum Command {
     #[cfg(not(feature = "lua"))]
     Run(left_out::Args),
     Synth(synth::Args),
+    Zeek(zeek::Args),
     Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),

@@ -36,6 +36,7 @@ use crate::outcome::Outcome;
 use crate::paths::InputFile;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
+use crate::unanswered;
 
 /// How often the line of progress is written anew.
 const REDRAW: Duration = Duration::from_millis(500);
@@ -51,7 +52,9 @@ Examples:
   gannet replay day.pcap --to 10.0.0.53 --compare capture --differences differences.jsonl
   gannet replay --serve 127.0.0.1:5300        an echo server to send to
 
-Queries go where --to says and nowhere else. A public address needs --yes-i-may.";
+Queries go where --to says and nowhere else. An address that is neither loopback nor private needs --yes-i-may.
+
+Exit code 1: no connection came about, or nothing was answered.";
 
 /// Send the DNS queries of captures, on time, to a server.
 #[derive(Debug, clap::Args)]
@@ -69,10 +72,11 @@ pub(crate) struct Args {
     /// The server to send to
     #[arg(long, value_name = "HOST[:PORT]", required_unless_present = "serve")]
     to: Option<String>,
-    /// Send to a public address: I may
+    /// Send to an address that is neither loopback nor private: I may
     #[arg(long)]
     yes_i_may: bool,
-    /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come)
+    /// When: original, speed=2x, rate=50k, ramp=1k..100k/60s, or max (as answers come). A client's
+    /// queries keep their order; with max over UDP those of different lengths may change places
     #[arg(short, long, value_name = "TIMING", default_value = "original")]
     timing: Timing,
     /// What carries queries: udp, tcp, tls, https (HTTP/2) or quic
@@ -258,6 +262,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(&format_args!("--bind and --to {target} are of different IP versions"));
         return Ok(Outcome::NoCapture);
     }
+    if let Some(filter) = filter.as_ref().filter(|_| args.list.is_none())
+        && let Some(why) = unanswered::in_advance(filter, &args.files)
+    {
+        terminal.error(&why);
+        return Ok(Outcome::NoCapture);
+    }
+    let asked = filter.clone();
     let input = match &args.list {
         Some(path) => Input::List(path.clone()),
         None => Input::Captures {
@@ -324,23 +335,42 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     });
     let (report, compared) = match result {
         Ok(done) => done,
+        Err(Error::NoQueries { packets, .. })
+            if let Some(filter) = &asked
+                && unanswered::report(filter, packets, &terminal) != Outcome::Done =>
+        {
+            return Ok(Outcome::NoCapture);
+        }
         Err(error) => return Ok(explain(&error, args, &terminal)),
+    };
+    let answered = match &asked {
+        Some(filter) => unanswered::report(filter, report.seen.packets, &terminal),
+        None => Outcome::Done,
     };
     for remark in &report.seen.remarks {
         terminal.warning(remark);
     }
     let counts = report.counts();
-    if counts.connections == 0
+    let failure = if counts.connections == 0
         && counts.refused == 0
         && let Some(why) = report.trouble()
     {
-        terminal
-            .warning(&format_args!("no connection to {target} over {}: {why}", options.transport));
+        Some(format!("no connection to {target} over {}: {why}", options.transport))
     } else if counts.answered == 0 && counts.refused > 0 {
-        terminal.warning(&format_args!("nobody listens at {target} over {}", options.transport));
+        Some(format!("nothing listens at {target} over {}", options.transport))
     } else if counts.answered == 0 && counts.unwatched == 0 && counts.lost + counts.unsent > 0 {
-        terminal.warning(&format_args!("{target} answered nothing within {:?}", options.timeout));
-    }
+        Some(format!("{target} answered nothing within {:?}", options.timeout))
+    } else {
+        None
+    };
+    // An error is reported also where only the report is wanted.
+    let arrived = match &failure {
+        Some(why) => {
+            terminal.error(why);
+            Outcome::Failed
+        }
+        None => Outcome::Done,
+    };
     if let Some(path) = &args.svg {
         NewFile::write(path, report.svg().as_bytes())
             .with_context(|| path.display().to_string())?;
@@ -352,7 +382,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let outcome = out::write(text.as_bytes())?;
     let damaged = if report.seen.remarks.is_empty() { Outcome::Done } else { Outcome::Damaged };
-    Ok(stop.asked().unwrap_or(outcome.max(damaged)))
+    Ok(stop.asked().unwrap_or(outcome.max(damaged).max(answered).max(arrived)))
 }
 
 /// What answers are held against, and how.

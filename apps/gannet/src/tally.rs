@@ -36,6 +36,11 @@ impl Tally {
         }
     }
 
+    /// Packets read.
+    pub(crate) fn packets(&self) -> u64 {
+        self.statistics.packets
+    }
+
     /// What was kept at the most.
     pub(crate) fn state(&self) -> &State {
         &self.statistics.state

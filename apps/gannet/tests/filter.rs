@@ -1,4 +1,5 @@
 //! `gannet filter`: packets in, those that match out.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
@@ -152,6 +153,88 @@ fn several_filters_in_one_pass() {
         Run::of(gannet().args(["filter", "-e", "udp", "-e", "tcp", "-w"]).arg(&dns).arg(&capture));
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("each -e wants a -w of its own"), "{}", run.stderr);
+}
+
+/// Writes packets of these link types, one each, as pcapng.
+fn of_link_types(path: &std::path::Path, types: &[u16]) {
+    let options = gannet_capture::WriteOptions::default();
+    let mut writer = gannet_capture::Writer::create(path, options).unwrap();
+    for (number, link_type) in (1..).zip(types) {
+        let packet = gannet_capture::Packet {
+            time: gannet_base::Time::from_secs(1_700_000_000 + number as i64),
+            wire_len: 60,
+            link_type: gannet_capture::LinkType(*link_type),
+            interface: u32::from(*link_type),
+            format: gannet_capture::Format::PcapNg,
+            number,
+            data: &[0; 60],
+        };
+        writer.write(&packet).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_filter_that_the_link_type_cannot_answer_is_refused() {
+    let s = Scratch::new("unanswered");
+    let capture = s.file("sample.pcap", &sample());
+    let empty = s.file("empty.pcap", &sample()[..24]);
+    let ng = s.path("ethernet.pcapng");
+    of_link_types(&ng, &[1, 1, 1]);
+    let mixed = s.path("mixed.pcapng");
+    of_link_types(&mixed, &[1, 113, 1, 113, 113]);
+    let out = s.file("out.pcapng", b"old");
+    let raw = s.file("raw.pcap", &{
+        let mut bytes = sample()[..24].to_vec();
+        bytes[20] = 101;
+        bytes
+    });
+    let refused = |run: Run, why: &str| {
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
+        assert!(run.stderr.starts_with("error: ") && run.stderr.contains(why), "{}", run.stderr);
+        assert_eq!(s.read("out.pcapng"), "old");
+    };
+    let live = "not a live capture, 'inbound' not supported on";
+    let all = "expression rejects all packets";
+    for file in [&capture, &empty, &ng] {
+        for (filter, why) in [("inbound", live), ("arp and ip", all)] {
+            refused(Run::of(gannet().args(["filter", filter]).arg(file).arg("-w").arg(&out)), why);
+            refused(Run::of(gannet().args(["filter", "-c", filter]).arg(file)), why);
+            let mut run = gannet();
+            run.args(["analyze", "--filter", filter]).arg(file).arg("-o").arg(s.path("logs"));
+            refused(Run::of(&mut run), why);
+            let mut run = gannet();
+            run.args(["replay", "--to", "127.0.0.1:9", "--filter", filter]).arg(file);
+            refused(Run::of(&mut run), why);
+        }
+    }
+    let vlan = "'vlan' not supported on";
+    refused(Run::of(gannet().args(["filter", "-c", "vlan"]).arg(&raw)), vlan);
+    // A pipe is refused at its first packet, not at its end.
+    let run = Run::with_input(gannet().args(["filter", "-c", "inbound", "-"]), &sample());
+    refused(run, live);
+
+    // Of several link types those that have no answer are counted.
+    let run = Run::of(gannet().args(["filter", "-c", "inbound"]).arg(&mixed).arg("-w").arg(&out));
+    assert_eq!((run.code, run.stdout.as_str()), (0, "3\n"), "{}", run.stderr);
+    assert!(
+        run.stderr.starts_with("warning: the filter does not apply to 2 of 5 packets"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains(live) && run.stderr.lines().count() == 1, "{}", run.stderr);
+    for threads in ["1", "3"] {
+        let mut run = gannet();
+        run.args(["analyze", "-t", threads, "--filter", "inbound"])
+            .arg(&mixed)
+            .arg("-o")
+            .arg(s.path("logs"));
+        let run = Run::of(&mut run);
+        assert!(run.code == 0 && run.stderr.contains("to 2 of 5 packets"), "{}", run.stderr);
+    }
+    // What has an answer, and no packet that matches, is fine.
+    let run = Run::of(gannet().args(["filter", "-c", "port 1"]).arg(&capture));
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "0\n", ""));
 }
 
 #[test]

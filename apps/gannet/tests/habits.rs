@@ -243,3 +243,24 @@ fn pages_that_pages_cite_exist() {
         }
     }
 }
+
+#[test]
+fn lines_that_are_no_query_have_numbers() {
+    let s = Scratch::new("query-list");
+    let list =
+        s.file("list.txt", b"# names\nwww.example.com A\nwww..example.com A\nexample.com WHAT\n");
+    let replay = |list: &std::path::Path| {
+        let mut command = gannet();
+        command.args(["replay", "--to", "127.0.0.1:9", "--no-answers", "--list"]);
+        Run::of(command.arg(list))
+    };
+    let run = replay(&list);
+    assert!(
+        run.stderr.contains("list.txt:3: 'www..example.com' is no domain name"),
+        "{}",
+        run.stderr
+    );
+    let run = replay(&s.file("none.txt", b"\nexample.com WHAT\n"));
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("none.txt:2: 'WHAT' is no record type"), "{}", run.stderr);
+}

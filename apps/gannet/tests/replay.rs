@@ -54,6 +54,7 @@ fn a_certificate_is_trusted_by_its_file_alone() {
     let run = replay(&[&arguments[..], &["--no-verify"]].concat());
     assert!(run.stdout.contains("100.00 %"), "{}", run.stdout);
     let run = replay(&[&arguments[..], &["--ca", file, "--tls-name", "other.test"]].concat());
+    assert_eq!(run.code, 1, "TLS failed");
     assert!(run.stderr.contains("no connection to") && run.stderr.contains("certificate"));
     let run = replay(&[&arguments[..], &["--ca", "/nonexistent/ca"]].concat());
     assert_eq!(run.code, 2);
@@ -94,9 +95,38 @@ fn a_list_comes_by_standard_input() {
 fn public_addresses_are_refused() {
     let run = replay(&[&sample(), "--to", "8.8.8.8"]);
     assert_eq!(run.code, 2);
-    assert!(run.stderr.starts_with("error: --to 8.8.8.8:53 is a public address"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("error: --to 8.8.8.8:53 is neither"), "{}", run.stderr);
     let run = replay(&["--serve", "0.0.0.0:0"]);
     assert_eq!(run.code, 2);
+}
+
+#[test]
+fn a_run_that_reaches_no_server_fails() {
+    let unused = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = unused.local_addr().unwrap().to_string();
+    let closed =
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let cases: [(&[&str], &str); 4] = [
+        (&["--to", &silent, "--timeout", "0.2"], "answered nothing within 200ms"),
+        (&["--to", &closed], "nothing listens at"),
+        (&["--to", &closed, "--transport", "tcp"], "nothing listens at"),
+        (&["--to", &closed, "--transport", "tls", "--no-verify"], "nothing listens at"),
+    ];
+    for (arguments, why) in cases {
+        for quiet in [&[][..], &["-q"], &["-q", "--json"]] {
+            let run = replay(&[&[&sample(), "-t", "max"][..], arguments, quiet].concat());
+            assert_eq!(run.code, 1, "{arguments:?}: {}", run.stderr);
+            assert!(
+                run.stderr.starts_with("error: ") && run.stderr.contains(why),
+                "{}",
+                run.stderr
+            );
+            assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+        }
+    }
+    // Where no answers are asked for, none are missing.
+    let run = replay(&[&sample(), "-t", "max", "--to", &silent, "--no-answers", "-q"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
 }
 
 #[test]

@@ -415,6 +415,19 @@ fn the_manual_in_docs_is_the_one_in_the_program() {
 }
 
 #[test]
+fn a_filter_without_an_answer_is_an_error() {
+    for verb in ["count()", "each(function() end)", "parallel(2):dns():count_by('qname')"] {
+        let run = script(&[], &format!("gannet.input(arg[2]):filter('inbound'):{verb}"));
+        assert_eq!(run.code, 1, "{verb}");
+        assert!(
+            run.stderr.contains("-:1: Ethernet: not a live capture, 'inbound'"),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
 fn scripts_do_not_write_their_input() {
     let folder = std::env::temp_dir().join(format!("gannet-run-input-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -473,7 +486,7 @@ fn scripts_send_what_they_choose() {
     assert_eq!(lines[..9], ["true\ttrue\t129"; 9]);
     assert_eq!(lines[9], "nil");
     assert!(lines[10].contains(&secure.address), "nobody vouches for it: {}", lines[10]);
-    assert!(lines[11].contains("9.9.9.9:53 is a public address"), "{}", lines[11]);
+    assert!(lines[11].contains("9.9.9.9:53 is neither a loopback nor"), "{}", lines[11]);
     assert!(lines[12].contains("does not speak HTTP/2"), "{}", lines[12]);
     assert!(lines[13].contains("begins with none of udp://"), "{}", lines[13]);
     let mut command = gannet();

@@ -60,7 +60,7 @@ pub enum Access {
     Map,
     /// It is read, some hundred kilobytes at a time, into buffers that are used again: what is looked
     /// at is near the processor already, there is no work with pages, which can cost more than the copy
-    /// (see BENCHMARKING.md, "Mapped or read"), and a file that another process cuts ends early instead
+    /// (see benchsuite/lab-book.md, "Mapped or read"), and a file that another process cuts ends early instead
     /// of ending this process.
     Read,
 }
@@ -344,7 +344,8 @@ impl Reader {
 
     /// The same, its first packet having this number.
     pub(crate) fn batch_from(&self, first: u64) -> Batch<'_> {
-        Batch::new(&self.refs, self.source.window(), self.source.bytes(), first)
+        let position = self.compression.is_none().then_some(self.base);
+        Batch::new(&self.refs, self.source.window(), self.source.bytes(), first).lying_at(position)
     }
 
     /// Its packets, where only their places matter.

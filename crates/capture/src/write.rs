@@ -316,6 +316,11 @@ impl Writer {
         self.end()
     }
 
+    /// Removes the file, and leaves an old one of its name, unless it got its name at once.
+    pub fn discard(mut self) {
+        self.rename = None;
+    }
+
     fn end(&mut self) -> Result<(), Error> {
         if self.output.is_gone() {
             return Ok(());

@@ -36,7 +36,7 @@ gannet_log::row! {
         orig_bytes: Option<u64> = "orig_bytes",
         /// Payload bytes of the responder.
         resp_bytes: Option<u64> = "resp_bytes",
-        /// How it began and ended: S0, S1, SF, REJ, S2, S3, RSTO, RSTR, RSTOS0, RSTRH, SH, SHR, OTH.
+        /// How it began and ended: one of the [states](#conn_state).
         conn_state: Plain<'a> = "conn_state",
         /// Whether the originator is local.
         local_orig: Option<bool> = "local_orig",
@@ -44,7 +44,7 @@ gannet_log::row! {
         local_resp: Option<bool> = "local_resp",
         /// Bytes missing in gaps.
         missed_bytes: u64 = "missed_bytes",
-        /// What happened, a letter an event.
+        /// What happened, in order: [letters](#history), upper case for the originator.
         history: Option<Letters<'a>> = "history",
         /// Packets of the originator.
         orig_pkts: u32 = "orig_pkts",

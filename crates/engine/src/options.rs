@@ -1,8 +1,12 @@
+use std::sync::Arc;
+
 use gannet_base::Subnet;
+use gannet_files::Extract;
 use gannet_filter::Filter;
 use gannet_protocols::policy::Assets;
 
 use crate::Limits;
+use crate::notes::PacketIndex;
 use crate::state::Memory;
 use crate::state::State;
 
@@ -25,6 +29,8 @@ pub struct Options {
     pub seed: u64,
     /// Hash the contents of all files, not only of those whose hashes other logs need.
     pub hash_files: bool,
+    /// Takes the contents of files.
+    pub extract: Option<Arc<dyn Extract>>,
     /// Follow what LDAP and PostgreSQL carry: logins by Kerberos and NTLM, and TLS.
     pub inner_protocols: bool,
     /// Parts that pairs of hosts are dealt to, each with a thread; none or one analyses in the
@@ -32,6 +38,8 @@ pub struct Options {
     pub threads: usize,
     /// How much may be kept.
     pub limits: Limits,
+    /// Takes which packets belong to which connections.
+    pub index: Option<Arc<dyn PacketIndex>>,
     /// Tells how many bytes are in use, for the limit of all state. Without it that one is not kept.
     pub memory: Option<Memory>,
 }

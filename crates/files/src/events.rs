@@ -80,6 +80,23 @@ gannet_event::record! {
 }
 
 gannet_event::record! {
+    /// An extension of a certificate (RFC 5280 section 4.2).
+    #[derive(Clone, Debug)]
+    pub struct ExtensionFacts<'a> = "X509::Extension" {
+        /// Its name.
+        name: &'a str = "name",
+        /// Its short name.
+        short_name: Option<&'a str> = "short_name",
+        /// Its identifier.
+        oid: &'a str = "oid",
+        /// Whether it must be understood.
+        critical: bool = "critical",
+        /// Its content in words.
+        value: &'a [u8] = "value",
+    }
+}
+
+gannet_event::record! {
     /// Basic constraints (RFC 5280 section 4.2.1.9).
     #[derive(Clone, Copy, Debug)]
     pub struct Constraints = "X509::BasicConstraints" {
@@ -118,6 +135,32 @@ gannet_event::events! {
         cert_ref: X509Opaque = "cert_ref",
         /// What it says.
         cert: CertificateFacts<'a> = "cert",
+    }
+
+    /// A certificate has an extension.
+    pub struct X509Extension<'a> = "x509_extension" {
+        /// The certificate as a file.
+        f: FileRef = "f",
+        /// The extension.
+        ext: ExtensionFacts<'a> = "ext",
+    }
+
+    /// A certificate carries the timestamp of a certificate transparency log (RFC 6962).
+    pub struct X509Timestamp<'a> = "x509_ocsp_ext_signed_certificate_timestamp" {
+        /// The certificate as a file.
+        f: FileRef = "f",
+        /// Version: 0.
+        version: u64 = "version",
+        /// The log's name.
+        logid: &'a [u8] = "logid",
+        /// Milliseconds since 1970.
+        timestamp: u64 = "timestamp",
+        /// Hash algorithm of the signature.
+        hash_algorithm: u64 = "hash_algorithm",
+        /// Signature algorithm.
+        signature_algorithm: u64 = "signature_algorithm",
+        /// The signature.
+        signature: &'a [u8] = "signature",
     }
 
     /// A certificate has basic constraints.

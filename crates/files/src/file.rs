@@ -13,6 +13,8 @@ use crate::analyzers::Analyzers;
 use crate::events::FileSniff;
 use crate::events::Metadata;
 use crate::events::MimeMatch;
+use crate::extract::Extractable;
+use crate::extract::Extraction;
 use crate::files_log;
 use crate::manager::FileOptions;
 use crate::manager::FileStart;
@@ -52,6 +54,7 @@ pub(crate) struct File {
     pub(crate) watched: bool,
     pub(crate) mime_type: Option<&'static str>,
     pub(crate) analyzers: Analyzers,
+    pub(crate) extraction: Extraction,
     /// The first bytes, until the type is told.
     pub(crate) beginning: Vec<u8>,
     pub(crate) sniffed: bool,
@@ -80,7 +83,8 @@ pub(crate) struct File {
 }
 
 impl File {
-    pub(crate) fn begin(&mut self, options: FileOptions) {
+    pub(crate) fn begin(&mut self, options: &FileOptions) {
+        self.extraction = Extraction::of(options.extract.as_ref());
         if options.hash {
             self.analyzers.add_hashes();
         }
@@ -97,7 +101,7 @@ impl File {
 
     /// As if nothing had come so far.
     #[cold]
-    pub(crate) fn begin_anew(&mut self, now: Time, options: FileOptions) {
+    pub(crate) fn begin_anew(&mut self, now: Time, options: &FileOptions) {
         self.dormant = false;
         self.timed_out = false;
         self.started = now;
@@ -144,8 +148,16 @@ impl File {
                 return;
             }
         }
-        self.analyzers.data(data);
+        self.look_into(data);
         self.count(data.len());
+    }
+
+    /// Bytes in order, the type being known.
+    #[inline]
+    fn look_into(&mut self, data: &[u8]) {
+        self.analyzers.data(data);
+        let file = extractable(self.fuid, &self.start, self.mime_type);
+        self.extraction.data(file, data);
     }
 
     fn count(&mut self, n: usize) {
@@ -168,7 +180,7 @@ impl File {
         let shown = &beginning[..beginning.len().min(BEGINNING)];
         self.note_matches(if known { shown } else { &[] }, seen);
         self.told(if known { sniff::mime_type(shown) } else { None });
-        self.analyzers.data(&beginning);
+        self.look_into(&beginning);
     }
 
     /// Keeps what is to be reported of its first bytes.
@@ -347,6 +359,8 @@ impl File {
     fn miss(&mut self, len: u64) {
         self.sniff();
         self.analyzers.gap();
+        let file = extractable(self.fuid, &self.start, self.mime_type);
+        self.extraction.gap(file, len);
         self.missing = self.missing.saturating_add(len);
         self.go_on(len);
     }
@@ -388,4 +402,13 @@ impl File {
         files_log::write(logs, self, troubles);
         self.analyzers = Analyzers::default();
     }
+}
+
+fn extractable(
+    fuid: Uid,
+    start: &FileStart,
+    mime_type: Option<&'static str>,
+) -> impl Fn() -> Extractable {
+    let source = start.source;
+    move || Extractable { fuid, source, mime_type }
 }

@@ -58,7 +58,7 @@ gannet_log::row! {
         sha1: Option<&'a str> = "sha1",
         /// SHA-256 of its content.
         sha256: Option<&'a str> = "sha256",
-        /// Where it was extracted to: nowhere, so far.
+        /// Name of the file in the folder of `--extract-files` that has its contents.
         extracted: Option<&'a str> = "extracted",
         /// Whether extraction was cut.
         extracted_cutoff: Option<bool> = "extracted_cutoff",
@@ -89,6 +89,11 @@ fn raise(sinks: &mut Sinks, file: &File, results: &Results) {
 /// Writes the rows of a file that ended, one a connection, and those of what looked into it.
 pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<Trouble>) {
     let results = file.analyzers.finish();
+    let extracted = file.extraction.finish();
+    let mut names = results.names.clone();
+    if extracted.is_some() {
+        names.push("EXTRACT");
+    }
     results.write(logs, file.started, file.fuid, |kind| troubles.push(file.has(kind)));
     let mut row = FileRow {
         ts: file.started,
@@ -97,7 +102,7 @@ pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<Troubl
         id: file.id,
         source: file.start.source,
         depth: file.start.depth,
-        analyzers: Set(results.names.clone()),
+        analyzers: Set(names),
         mime_type: file.mime_type,
         filename: file.start.filename.as_deref(),
         duration: file.last - file.started,
@@ -112,9 +117,9 @@ pub(crate) fn write(logs: &mut Sinks, file: &mut File, troubles: &mut Vec<Troubl
         md5: results.md5.as_deref(),
         sha1: results.sha1.as_deref(),
         sha256: results.sha256.as_deref(),
-        extracted: None,
-        extracted_cutoff: None,
-        extracted_size: None,
+        extracted: extracted.as_ref().map(|e| e.name.as_str()),
+        extracted_cutoff: extracted.as_ref().map(|e| e.cutoff),
+        extracted_size: extracted.as_ref().map(|e| e.size),
     };
     raise(logs, file, &results);
     logs.write(&row);

@@ -25,6 +25,7 @@
 mod analyzers;
 pub mod der;
 pub mod events;
+mod extract;
 mod file;
 mod files_log;
 pub mod hash;
@@ -36,6 +37,10 @@ mod rows;
 pub mod sniff;
 pub mod x509;
 
+pub use extract::Contents;
+pub use extract::Extract;
+pub use extract::Extractable;
+pub use extract::Extracted;
 pub use manager::FORGET_EVERY;
 pub use manager::FileId;
 pub use manager::FileOptions;

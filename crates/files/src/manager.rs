@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::BinaryHeap;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
@@ -26,6 +27,8 @@ use crate::events::FileOverNewConnection;
 use crate::events::FileSniff;
 use crate::events::FileTimeout;
 use crate::events::Metadata;
+use crate::extract::Extract;
+use crate::extract::Extraction;
 use crate::file::File;
 
 /// A file that nothing arrives of is given up after this.
@@ -106,17 +109,19 @@ pub enum TroubleKind {
 const MAX_CONNECTIONS: usize = 1000;
 
 /// How files are analysed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FileOptions {
     /// Hash all files with MD5, SHA-1 and SHA-256.
     pub hash: bool,
     /// Files in transit at the most; at more, the oldest is given up as one that timed out.
     pub most: usize,
+    /// Takes the contents of files.
+    pub extract: Option<Arc<dyn Extract>>,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { hash: false, most: 1_000_000 }
+        Self { hash: false, most: 1_000_000, extract: None }
     }
 }
 
@@ -217,6 +222,7 @@ impl Files {
             watched: false,
             mime_type,
             analyzers: Analyzers::default(),
+            extraction: Extraction::No,
             beginning: Vec::new(),
             sniffed: mime_type.is_some(),
             offset: 0,
@@ -233,7 +239,7 @@ impl Files {
             dormant: false,
             start,
         };
-        file.begin(self.options);
+        file.begin(&self.options);
         let index = match self.free.pop() {
             Some(index) => {
                 self.files[index as usize] = Some(file);
@@ -421,7 +427,7 @@ impl Files {
         let file = self.files.get_mut(id.index as usize)?.as_mut();
         let file = file.filter(|f| f.number == id.number)?;
         if file.is_given_up() {
-            file.begin_anew(now, self.options);
+            file.begin_anew(now, &self.options);
             file.due = now + TIMEOUT;
             self.timers.push(Reverse((file.due, file.tie, file.number, id.index)));
         }

@@ -114,8 +114,12 @@ fn stages(
 ) -> Result<Option<Stages>, Problem> {
     let Some(tree) = tree else { return Ok(None) };
     let stages = Stages::new(lower::lower(tree, link_type, options, names)?, options);
+    // Refused is what libpcap refuses: who runs both must not find a filter that only one of them takes.
     if options.optimize && stages.graph.rejects_all() {
-        return Err(whole(REJECTS_ALL.into(), text));
+        let theirs = lower::lower_as_libpcap(tree, link_type, options, names)?;
+        if theirs.is_optimized && optimize::contradicts(theirs.graph()) {
+            return Err(whole(REJECTS_ALL.into(), text));
+        }
     }
     Ok(Some(stages))
 }
@@ -161,14 +165,18 @@ pub(crate) fn engine(
     options: &Options,
     names: &dyn Resolver,
 ) -> Result<Box<dyn Engine>, Problem> {
-    let stages = stages(tree, text, link_type, options, names)?;
+    let mut stages = stages(tree, text, link_type, options, names)?;
     #[cfg(feature = "jit")]
     if let Some(Stages { graph, .. }) = &stages
         && graph.has_long_sets()
+        && !graph.has_long_sets6()
         && let Ok(engine) =
             engine::jit::Batch::of_ir(&optimize::expand_words(graph.clone()), options.snaplen)
     {
         return Ok(Box::new(engine));
+    }
+    if let Some(Stages { graph, .. }) = stages.take_if(|stages| stages.graph.has_long_sets()) {
+        return Ok(Box::new(engine::Walk::new(graph, options.snaplen)));
     }
     Ok(engine::best(&program(stages.as_ref(), text, options)?))
 }
@@ -288,5 +296,73 @@ impl Compiled {
     /// stages ask for it.
     pub(crate) fn tree(&self) -> Option<Expr> {
         parser::parse(&self.text).ok().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+    use crate::engine::View;
+
+    const COUNT: u32 = 100_000;
+
+    /// Networks of one family, apart from each other: the n-th begins with n times a stride.
+    struct Networks;
+
+    impl Resolver for Networks {
+        fn list(&self, name: &str) -> Result<String, String> {
+            let line = |n: u32| match name {
+                "v4" => format!("{}/29\n", Ipv4Addr::from(n << 4)),
+                "v6" => format!("{}/64\n", Ipv6Addr::from(v6(n))),
+                _ => format!("{}\n", Ipv6Addr::from(v6(n) | 5)),
+            };
+            Ok((0..COUNT).map(line).collect())
+        }
+    }
+
+    /// Spread over all words of an address.
+    fn v6(n: u32) -> u128 {
+        (u128::from(n.wrapping_mul(0x9e37_79b1)) << 96 | u128::from(n) << 65) & !0xffff
+    }
+
+    /// IPv6 from one address to another.
+    fn packet(source: u128, destination: u128) -> Vec<u8> {
+        let mut bytes = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
+        bytes.extend(source.to_be_bytes());
+        bytes.extend(destination.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn long_lists_never_become_code_of_their_size() {
+        for text in
+            ["net in @v4", "net in @v6", "not src host in @hosts6", "net in @v4 or host in @hosts6"]
+        {
+            let tree = parser::parse(text).ok().flatten().expect(text);
+            let options = Options::default();
+            let stages = stages(Some(&tree), text, crate::dlt::RAW, &options, &Networks);
+            let stages = stages.ok().flatten().expect(text);
+            for graph in [stages.lowered.graph(), stages.graph] {
+                let nodes = graph.blocks.len() + graph.values.len();
+                assert!(nodes < 100, "{text}: {nodes} for {COUNT} members");
+            }
+        }
+        let text = "src net in @v6 or dst host in @hosts6";
+        let tree = parser::parse(text).ok().flatten();
+        let plain = Options { optimize: false, ..Options::default() };
+        assert!(check(tree.as_ref(), text, crate::dlt::RAW, &plain, &Networks).is_ok());
+        let engine = engine(tree.as_ref(), text, crate::dlt::RAW, &Options::default(), &Networks);
+        let engine = engine.ok().expect(text);
+        let says = |bytes: &[u8]| engine.run(View::new(bytes, bytes.len() as u32)) != 0;
+        for n in (0..COUNT).step_by(997) {
+            assert!(
+                says(&packet(v6(n) | 0xffff, 1)) && says(&packet(1 << 127 | 7, v6(n) | 5)),
+                "{n}"
+            );
+            assert!(!says(&packet(v6(n) | 1 << 64, v6(n) | 6)), "{n}");
+            assert!(!says(&packet(v6(n), 1)[..23]));
+        }
     }
 }

@@ -39,6 +39,7 @@ pub mod proof;
 mod select;
 mod show;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub use bpf::{Insn, Invalid, MEMORY, Program, TextError};
@@ -49,10 +50,10 @@ pub use names::{NoNames, Resolver};
 use engine::{Engine, View};
 use error::{Problem, Span};
 
-/// How many link types a filter compiles for; packets of others do not match.
-const MAX_LINK_TYPES: usize = 16;
-
 /// A parsed expression.
+///
+/// It is compiled for a link type when the first packet of that type comes. A link type for which it does not compile
+/// has no packets that match; [`Filter::unanswered`] reports how many there were, and why.
 #[derive(Clone, Debug)]
 pub struct Filter(Arc<Inner>);
 
@@ -61,12 +62,27 @@ struct Inner {
     tree: Option<ast::Expr>,
     options: Options,
     names: Arc<dyn Resolver + Send + Sync>,
-    /// Link types as they came.
-    engines: [OnceLock<(u16, Ready)>; MAX_LINK_TYPES],
+    /// By the high and the low byte of a link type.
+    links: [OnceLock<Box<[OnceLock<Link>; 256]>>; 256],
 }
 
-/// What runs a filter on packets of a link type; none where nothing can match.
-type Ready = Option<Box<dyn Engine>>;
+/// A filter for one link type.
+struct Link {
+    engine: Result<Box<dyn Engine>, Error>,
+    /// Packets that came where there is no engine.
+    unanswered: AtomicU64,
+}
+
+/// Packets of a link type for which a filter does not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Numbered as in capture files.
+    pub link_type: u16,
+    /// How many came.
+    pub packets: u64,
+    /// Why the filter does not compile.
+    pub error: Error,
+}
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -119,9 +135,9 @@ impl Filter {
         ] {
             match compile::check(tree.as_ref(), text, link, &options, &*names) {
                 Ok(()) => {
-                    let engines = Default::default();
+                    let links = std::array::from_fn(|_| OnceLock::new());
                     let text = text.to_owned();
-                    return Ok(Self(Arc::new(Inner { text, tree, options, names, engines })));
+                    return Ok(Self(Arc::new(Inner { text, tree, options, names, links })));
                 }
                 Err(problem) => first = first.or(Some(problem)),
             }
@@ -135,22 +151,74 @@ impl Filter {
         self.0.tree.is_none()
     }
 
-    /// What runs the filter on frames of a link type, numbered as in capture files: the fastest
-    /// there is. None if no frame of it can match.
-    pub fn engine(&self, link_type: u16) -> Option<&dyn Engine> {
-        let Inner { text, tree, options, names, engines } = &*self.0;
-        let compiled = || {
+    fn link(&self, link_type: u16) -> &Link {
+        let Inner { text, tree, options, names, links } = &*self.0;
+        let [high, low] = link_type.to_be_bytes().map(usize::from);
+        let links = links[high].get_or_init(|| Box::new(std::array::from_fn(|_| OnceLock::new())));
+        links[low].get_or_init(|| {
             let link = dlt::of_file(link_type);
-            (link_type, compile::engine(tree.as_ref(), text, link, options, &**names).ok())
-        };
-        let found = engines.iter().map(|e| e.get_or_init(compiled)).find(|e| e.0 == link_type);
-        found.and_then(|(_, engine)| engine.as_deref())
+            let engine = compile::engine(tree.as_ref(), text, link, options, &**names);
+            let engine = engine.map_err(|problem| Error::new(problem, text));
+            Link { engine, unanswered: AtomicU64::new(0) }
+        })
+    }
+
+    /// What runs the filter on frames of a link type, numbered as in capture files: the fastest
+    /// there is.
+    ///
+    /// # Errors
+    /// Why no frame of that link type can match.
+    pub fn engine(&self, link_type: u16) -> Result<&dyn Engine, &Error> {
+        self.link(link_type).engine.as_deref()
     }
 
     /// Whether a frame of the given link type, numbered as in capture files, matches.
     pub fn matches(&self, link_type: u16, data: &[u8], wire_len: u32) -> bool {
-        self.0.tree.is_none()
-            || self.engine(link_type).is_some_and(|e| e.run(View::new(data, wire_len)) != 0)
+        if self.0.tree.is_none() {
+            return true;
+        }
+        let link = self.link(link_type);
+        match &link.engine {
+            Ok(engine) => engine.run(View::new(data, wire_len)) != 0,
+            Err(_) => {
+                link.unanswered.fetch_add(1, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
+    /// Replaces `hits` by the places of what matches among packets of one link type.
+    pub fn select(&self, link_type: u16, packets: &[View<'_>], hits: &mut Vec<u32>) {
+        hits.clear();
+        if self.0.tree.is_none() {
+            hits.extend(0..packets.len() as u32);
+            return;
+        }
+        let link = self.link(link_type);
+        match &link.engine {
+            Ok(engine) => engine.select(packets, hits),
+            Err(_) => {
+                link.unanswered.fetch_add(packets.len() as u64, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Packets that [`matches`](Filter::matches) and [`select`](Filter::select) were asked about and that no program
+    /// exists for, by link type; also those that clones of this filter were asked about.
+    pub fn unanswered(&self) -> Vec<Unanswered> {
+        let mut all = Vec::new();
+        for (high, links) in (0..=u8::MAX).zip(&self.0.links) {
+            let links = links.get().into_iter().flat_map(|links| links.iter());
+            for (low, link) in (0..=u8::MAX).zip(links) {
+                if let Some(Link { engine: Err(error), unanswered }) = link.get()
+                    && let packets @ 1.. = unanswered.load(Ordering::Relaxed)
+                {
+                    let link_type = u16::from_be_bytes([high, low]);
+                    all.push(Unanswered { link_type, packets, error: error.clone() });
+                }
+            }
+        }
+        all
     }
 }
 
@@ -253,6 +321,31 @@ mod tests {
         assert!(!matches("port 80", &f[..36]));
         assert!(!matches("not port 80", &f[..36]));
         assert!(matches("tcp or port 80", &f[..36]));
+    }
+
+    #[test]
+    fn link_types_without_an_answer_are_counted() {
+        let filter = Filter::parse("inbound").unwrap();
+        let frame = [0; 60];
+        for _ in 0..3 {
+            assert!(!filter.clone().matches(1, &frame, 60));
+        }
+        let mut hits = vec![7];
+        filter.select(1, &[View::new(&frame, 60); 5], &mut hits);
+        assert!(hits.is_empty());
+        filter.select(113, &[View::new(&frame, 60); 5], &mut hits);
+        assert_eq!(hits.len(), 5);
+        let [one] = &filter.unanswered()[..] else { panic!("{:?}", filter.unanswered()) };
+        assert_eq!((one.link_type, one.packets), (1, 8));
+        assert!(one.error.message().contains("not a live capture, 'inbound' not supported"));
+        // However many link types there are: those that are known have answers.
+        let len = Filter::parse("greater 60").unwrap();
+        let answers = |link: u16| {
+            let matches = len.matches(link, &frame, 60);
+            assert!(!matches || len.engine(link).is_ok(), "{link}");
+            matches
+        };
+        assert!((0..=u16::MAX).filter(|link| answers(*link)).count() > 100);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Lowered {
     pub(crate) prologue: Vec<Cond>,
     pub(crate) cond: Cond,
     pub(crate) vars: u8,
+    /// Whether libpcap's optimizer runs on it, and so can find that nothing matches.
+    pub(crate) is_optimized: bool,
 }
 
 impl Lowered {
@@ -47,6 +49,26 @@ pub(crate) fn lower(
     options: &Options,
     names: &dyn Resolver,
 ) -> std::result::Result<Lowered, Problem> {
+    lower_as(false, expr, link_type, options, names)
+}
+
+/// Lowers an expression with the checks that libpcap makes: those of the second operand of a sum are missing.
+pub(crate) fn lower_as_libpcap(
+    expr: &Expr,
+    link_type: u16,
+    options: &Options,
+    names: &dyn Resolver,
+) -> std::result::Result<Lowered, Problem> {
+    lower_as(true, expr, link_type, options, names)
+}
+
+fn lower_as(
+    as_libpcap: bool,
+    expr: &Expr,
+    link_type: u16,
+    options: &Options,
+    names: &dyn Resolver,
+) -> std::result::Result<Lowered, Problem> {
     let state = State::new(link_type).map_err(|m| Problem::new(m, Default::default()))?;
     let mut lower = Lower {
         values: Values::default(),
@@ -57,6 +79,8 @@ pub(crate) fn lower(
         outer: None,
         tagged: false,
         tag_words: None,
+        is_optimized: true,
+        as_libpcap,
     };
     let cond = lower.expr(expr)?;
     let prologue = lower.prologue().map_err(|m| Problem::new(m, Default::default()))?;
@@ -67,7 +91,8 @@ pub(crate) fn lower(
         }
         _ => cond,
     };
-    Ok(Lowered { values: lower.values, prologue, cond, vars: lower.vars })
+    let is_optimized = lower.is_optimized;
+    Ok(Lowered { values: lower.values, prologue, cond, vars: lower.vars, is_optimized })
 }
 
 fn bpf_eq() -> u16 {
@@ -107,6 +132,10 @@ struct Lower<'a> {
     tagged: bool,
     /// The variables that such a tag moves.
     tag_words: Option<(u8, u8)>,
+    /// See [`Lowered`].
+    is_optimized: bool,
+    /// Whether checks are left out where libpcap leaves them out.
+    as_libpcap: bool,
 }
 
 impl Lower<'_> {

@@ -19,4 +19,5 @@ pub(crate) use expand::expand;
 #[cfg(feature = "jit")]
 pub(crate) use expand::expand_words;
 pub(crate) use factor::factor;
+pub(crate) use thread::contradicts;
 pub(crate) use thread::thread;

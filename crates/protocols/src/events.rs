@@ -24,6 +24,7 @@ macro_rules! catalogue {
 }
 
 catalogue! {
+    LIFECYCLE lifecycle::events;
     CONN conn_state::events;
     WEIRD weird::events;
     STACK stack::events;

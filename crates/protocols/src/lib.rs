@@ -18,6 +18,7 @@ pub mod events;
 pub mod failure;
 pub mod hub;
 pub mod later;
+pub mod lifecycle;
 mod nested;
 mod pending;
 pub mod policy;

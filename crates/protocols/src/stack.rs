@@ -21,6 +21,7 @@ use crate::Request;
 use crate::Tag;
 use crate::conn_state::events::ConnectionEstablished;
 use crate::conn_state::events::ConnectionFlipped;
+use crate::conn_state::events::ContentGap;
 use crate::failure;
 use crate::registry::by_port;
 
@@ -528,6 +529,11 @@ impl tcp::Consumer for Session<'_> {
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]) {
         self.start_stream(conn);
         self.each(conn, |a, cx| a.stream(cx, from, data));
+    }
+
+    fn content_gap(&mut self, conn: &mut Conn, from: Dir, at: u64, len: u64) {
+        let is_orig = from.is_orig();
+        self.raise(conn, |c| ContentGap { c, is_orig, seq: at, length: len });
     }
 
     fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64) {

@@ -1,5 +1,5 @@
-//! Queries on their way to the kernel: client by client, those of one length side by side, so that
-//! the kernel takes many of them in one piece.
+//! Queries on their way to the kernel: client by client, and where the machine alone sets the pace those of one length
+//! side by side, so that the kernel takes many of them in one piece.
 
 use std::ops::Range;
 
@@ -94,12 +94,12 @@ impl Batch {
         message
     }
 
-    /// Puts the queries of a client together, the longest first, and otherwise leaves their order.
-    pub(crate) fn order(&mut self) {
+    /// Puts the queries of a client together, with `by_length` the longest first, and otherwise leaves their order.
+    pub(crate) fn order(&mut self, by_length: bool) {
         let Self { outs, data, keys, other_outs, other_data } = self;
         keys.clear();
         keys.extend(outs.iter().enumerate().map(|(place, out)| {
-            let length = u64::from(u16::MAX - out.len);
+            let length = if by_length { u64::from(u16::MAX - out.len) } else { 0 };
             u64::from(out.client) << (PLACE_BITS + u16::BITS) | length << PLACE_BITS | place as u64
         }));
         if keys.is_sorted() {
@@ -185,13 +185,16 @@ mod tests {
     fn queries_of_a_client_and_a_length_come_together_in_their_order() {
         let mut b =
             batch(&[(2, b"ab"), (1, b"cd"), (2, b"efg"), (1, b"h"), (2, b"ij"), (1, b"kl")]);
-        b.order();
+        b.order(false);
+        let expected = [(1, "cd"), (1, "h"), (1, "kl"), (2, "ab"), (2, "efg"), (2, "ij")];
+        assert_eq!(texts(&b), expected);
+        b.order(true);
         let expected = [(1, "cd"), (1, "kl"), (1, "h"), (2, "efg"), (2, "ab"), (2, "ij")];
         assert_eq!(texts(&b), expected);
         assert_eq!(b.data(), b"cdklhefgabij");
         assert_eq!((b.of_one(0), b.of_one(3), b.of_one(6)), (Some((1, 3)), Some((2, 3)), None));
         assert_eq!(b.get(0..2).iter().map(|o| o.due).collect::<Vec<_>>(), [1, 5]);
-        b.order();
+        b.order(true);
         assert_eq!(texts(&b), expected);
     }
 

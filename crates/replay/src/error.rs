@@ -19,7 +19,7 @@ pub enum Error {
         error: io::Error,
     },
     /// There was nothing to send.
-    #[error("{input}: no DNS query in it{}", detail(.packets, .responses, .other))]
+    #[error("{input}: no DNS query in it{}{}", detail(.packets, .responses, .other), after(.first))]
     NoQueries {
         /// What was read.
         input: String,
@@ -29,6 +29,8 @@ pub enum Error {
         responses: u64,
         /// Lines or messages that are no query.
         other: u64,
+        /// What is wrong with the first of them, with the number of its line.
+        first: Option<String>,
     },
     /// A client socket could not be made.
     #[error("client socket{} to {to}: {error}", from(.local))]
@@ -65,7 +67,11 @@ fn detail(packets: &u64, responses: &u64, other: &u64) -> String {
     if *packets == 0 && *other == 0 {
         return String::new();
     }
-    format!(" ({packets} packets, {responses} responses, {other} that are no DNS)")
+    format!(" ({packets} packets, {responses} responses, {other} that are no query)")
+}
+
+fn after(first: &Option<String>) -> String {
+    first.as_ref().map_or_else(String::new, |first| format!("; {first}"))
 }
 
 fn from(local: &Option<SocketAddr>) -> String {

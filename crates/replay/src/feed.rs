@@ -98,6 +98,7 @@ impl<'a> Feed<'a> {
                 packets: seen.packets,
                 responses: seen.responses,
                 other: seen.skipped.no_dns + seen.bad_lines,
+                first: seen.remarks.first().cloned(),
             });
         }
         Ok(())

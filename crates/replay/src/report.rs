@@ -65,7 +65,7 @@ impl Report {
         Duration::from_nanos(self.stats.last_sent)
     }
 
-    /// Queries a second that were sent, after the warm-up.
+    /// Queries a second that were sent, after the warm-up, each counted once: retries are apart.
     pub fn reached(&self) -> f64 {
         let seconds = self.stats.last_sent.saturating_sub(self.stats.warm_up) as f64 / 1e9;
         // The first query opens the time, it takes none.

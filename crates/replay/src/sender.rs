@@ -4,7 +4,7 @@
 //! old; then, if nothing happened, sleep until shortly before the next thing is due. The last part
 //! of a wait is spent looking at the clock: a sleep ends late by more than a query may.
 //!
-//! Where nothing but the machine sets the pace, many queries are collected before they are put in
+//! Where nothing but the machine sets the pace (`max`), many queries are collected before they are put in
 //! order: the kernel's work for a piece of sixty queries of one client and one length is hardly more
 //! than for one query.
 
@@ -261,9 +261,10 @@ impl<'a> Worker<'a> {
         Ok(client % self.clients.len().max(1))
     }
 
-    /// Sends the batch: client by client, what has one length in one piece.
+    /// Sends the batch: client by client, what has one length and follows each other in one piece. Queries of a client
+    /// keep their order unless they are sent as fast as possible.
     fn flush(&mut self, now: u64, stopped: &dyn Fn() -> bool) {
-        self.batch.order();
+        self.batch.order(self.options.timing.is_max());
         let mut at = 0;
         while let Some((client, len)) = self.batch.of_one(at) {
             self.send_to_one(client as usize, at..at + len, now, stopped);
@@ -370,7 +371,9 @@ impl<'a> Worker<'a> {
                 first_sent: out.again.unwrap_or(now),
             }));
         }
-        self.stats.last_sent = out_at;
+        if fresh > 0 {
+            self.stats.last_sent = out_at;
+        }
         self.live.sent.fetch_add(fresh, Ordering::Relaxed);
     }
 

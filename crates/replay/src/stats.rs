@@ -179,7 +179,7 @@ pub(crate) struct Stats {
     pub(crate) excluded: Box<Interval>,
     /// Why the first connection failed that did.
     pub(crate) trouble: Option<String>,
-    /// When the last query was sent, from the start of the run.
+    /// When the last query was sent for the first time, from the start of the run.
     pub(crate) last_sent: u64,
     /// How long senders were kept from the processor when they were to wake up, in nanoseconds.
     pub(crate) held_up: u64,

@@ -55,7 +55,7 @@ fn write_all(r: &Report, out: &mut String) -> std::fmt::Result {
     }
     let rare = [
         ("open", c.open, "waiting when it was stopped"),
-        ("retries", c.retries, "sent again"),
+        ("retries", c.retries, "sent again, beside the rate sent"),
         ("late", c.late, "answers after their time"),
         ("duplicates", c.duplicates, "second answers"),
         ("mismatched", c.mismatched, "answers to another question"),

@@ -26,8 +26,10 @@ pub enum TargetError {
         /// What is wrong with it.
         why: String,
     },
-    /// It is an address of the public Internet.
-    #[error("{0} is a public address: queries go there only with --yes-i-may")]
+    /// It may belong to somebody else.
+    #[error(
+        "{0} is neither a loopback nor a private address: queries go there only with --yes-i-may"
+    )]
     Public(SocketAddr),
     /// It is no address of one server.
     #[error("{0} is no address of one server")]
@@ -102,29 +104,14 @@ fn is_broadcast(ip: IpAddr) -> bool {
     ip == IpAddr::from([255, 255, 255, 255]) || ip.is_unspecified()
 }
 
-/// Whether an address may be somebody else's: not loopback, link-local, private (RFC 1918, RFC
-/// 4193), shared (RFC 6598), of benchmarks (RFC 2544, RFC 5180) or documentation (RFC 5737, 3849).
+/// Whether an address may belong to somebody else: not loopback, and not private (RFC 1918, RFC 4193). Link-local
+/// addresses reach every host of a link, shared ones (RFC 6598) those of a provider, and benchmarking and documentation
+/// ranges are routed wherever a default route leads.
 pub(crate) fn is_public(ip: IpAddr) -> bool {
     match ip {
-        IpAddr::V4(ip) => {
-            let [a, b, ..] = ip.octets();
-            let shared = a == 100 && b & 0xc0 == 64;
-            let benchmark = a == 198 && b & 0xfe == 18;
-            !(ip.is_loopback()
-                || ip.is_private()
-                || ip.is_link_local()
-                || ip.is_documentation()
-                || shared
-                || benchmark)
-        }
+        IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_private()),
         IpAddr::V6(ip) => ip.to_ipv4_mapped().map_or_else(
-            || {
-                let [a, b, c, ..] = ip.segments();
-                let local =
-                    ip == Ipv6Addr::LOCALHOST || a & 0xffc0 == 0xfe80 || a & 0xfe00 == 0xfc00;
-                let papers = a == 0x2001 && (b == 0xdb8 || (b == 2 && c == 0));
-                !(local || papers)
-            },
+            || !(ip == Ipv6Addr::LOCALHOST || ip.segments()[0] & 0xfe00 == 0xfc00),
             |ip| is_public(IpAddr::V4(ip)),
         ),
     }
@@ -194,10 +181,7 @@ mod tests {
             "10.1.2.3",
             "192.168.0.1:1",
             "fd00::1",
-            "fe80::1",
-            "198.18.0.1",
-            "100.64.0.1",
-            "192.0.2.1",
+            "[::ffff:10.0.0.1]:53",
             "localhost:5300",
         ] {
             assert!(Target::parse(ok, false).is_ok(), "{ok}");
@@ -210,6 +194,14 @@ mod tests {
             "198.20.0.1",
             "[::ffff:8.8.8.8]:53",
             "172.32.0.1",
+            "100.64.0.1",
+            "169.254.0.1",
+            "198.18.0.1",
+            "192.0.2.1",
+            "240.0.0.1",
+            "fe80::1",
+            "2001:db8::1",
+            "2001:2::1",
         ] {
             assert!(
                 matches!(Target::parse(public, false), Err(TargetError::Public(_))),

@@ -56,6 +56,62 @@ fn original_time_is_kept_and_never_early() {
     server.end();
 }
 
+/// The numbers that the names of queries begin with, in the order in which a sink got them.
+fn arrivals(sink: &std::net::UdpSocket) -> Vec<usize> {
+    let mut numbers = Vec::new();
+    let mut message = [0; 512];
+    while let Ok(len) = sink.recv(&mut message) {
+        let digits = std::str::from_utf8(&message[13..17]).unwrap();
+        assert!(len > 17);
+        numbers.push(digits.parse().unwrap());
+    }
+    numbers
+}
+
+#[test]
+fn queries_of_a_client_keep_their_order_whatever_their_lengths() {
+    const COUNT: usize = 200;
+    let path = std::env::temp_dir().join(format!("gannet-order-{}.txt", std::process::id()));
+    let name = |n: usize| format!("{n:04}{}.test A\n", "x".repeat(n * 13 % 40));
+    std::fs::write(&path, (0..COUNT).map(name).collect::<String>()).unwrap();
+    let sink = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    sink.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let base = Options::new(Input::List(path.clone()), sink.local_addr().unwrap());
+    let base = Options { clients: Some(1), timeout: Duration::from_millis(20), ..base };
+    // Without times in the input all are due at once, and likewise at such rates.
+    let timings = [
+        Timing::Original { speed: 1.0 },
+        Timing::Rate(1e6),
+        Timing::Ramp { from: 1e6, to: 1e7, seconds: 1.0 },
+    ];
+    for timing in timings {
+        for (answers, segmentation) in [(true, true), (false, true), (false, false)] {
+            run(&Options { timing, answers, segmentation, ..base.clone() });
+            let expected: Vec<_> = (0..COUNT).collect();
+            assert_eq!(arrivals(&sink), expected, "{timing}, {answers} {segmentation}");
+        }
+    }
+    run(&Options { timing: Timing::Max, answers: false, ..base });
+    let mut numbers = arrivals(&sink);
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..COUNT).collect::<Vec<_>>());
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn the_rate_sent_leaves_retries_out() {
+    let capture = Capture::new("retried", 20, 1_000_000, 2);
+    let sink = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let base = capture.options(sink.local_addr().unwrap());
+    let timing = Timing::Rate(1000.0);
+    let timeout = Duration::from_millis(300);
+    let report = run(&Options { timing, timeout, retries: 2, ..base });
+    assert_eq!((report.counts().sent, report.counts().retries), (20, 40));
+    // Twenty queries took 19 ms, whatever was sent again for the 600 ms after that.
+    assert!(report.sending() < Duration::from_millis(250), "{:?}", report.sending());
+    assert!(report.reached() > 76.0, "{}", report.reached());
+}
+
 #[test]
 fn rates_and_loops_go_by_the_clock() {
     let capture = Capture::new("rate", 100, 0, 3);

@@ -133,7 +133,8 @@ impl Program {
             let Some(offset) = to.offset(field.name) else { return true };
             let target = to.fields[offset].ty;
             self.same_type(target, field.ty)
-                || self.arithmetic_promotable(target, field.ty)
+                || (is_arithmetic(self.types.tag(target))
+                    && is_arithmetic(self.types.tag(field.ty)))
                 || self.fits_unspecified(target, field.ty)
                 || (depth < MAX_DEPTH && self.promotable(target, field.ty, depth + 1))
         })

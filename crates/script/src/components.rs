@@ -150,6 +150,9 @@ const FILE_ANALYZERS: &[&str] = &[
     "ZIP",
 ];
 
+/// Events that analyzers raise and that no script declares.
+pub(crate) const RAISED_EVENTS: &[&str] = &["ZIP::file"];
+
 /// A type, the beginning of its values' names, and the rest of them.
 const OTHERS: &[(&str, &str, &[&str])] = &[
     (
@@ -189,6 +192,10 @@ pub fn declare(program: &mut Program) {
         add_enum(program, &format!("{module}::Tag"), values, true);
     }
     add_enum(program, "AllAnalyzers::Tag", all.values, false);
+    // Scripts of ZIP files use this type ahead of its declaration.
+    let methods = [("ZIP::Uncompressed", 0), ("ZIP::Deflate", 8)]
+        .map(|(name, value)| EnumValue { name: program.names.intern(name), value });
+    add_enum(program, "ZIP::CompressionMethod", methods.to_vec(), true);
     for (name, prefix, names) in OTHERS {
         let values = numbered(program, prefix, names, 1);
         add_enum(program, name, values, true);

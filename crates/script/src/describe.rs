@@ -108,7 +108,7 @@ pub fn tag_name(ty: &Type) -> &'static str {
         Type::Func(_) => "func",
         Type::File => "file",
         Type::Opaque(_) => "opaque",
-        Type::List(_) => "list",
+        Type::List(_) => "types",
         Type::Type(_) => "type",
     }
 }

@@ -138,6 +138,13 @@ impl Sink {
         Ok(())
     }
 
+    /// Leaves what had the name before.
+    pub(super) fn discard(self) {
+        if let Some(writer) = self.writer {
+            writer.discard();
+        }
+    }
+
     pub(super) fn finish(self) -> anyhow::Result<()> {
         if let Some(writer) = self.writer {
             writer.finish()?;

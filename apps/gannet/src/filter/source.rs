@@ -116,18 +116,17 @@ impl Picker {
 
     /// Replaces `hits` by the places of what matches among packets of one link type.
     pub(super) fn select(&self, link_type: u16, packets: &[View<'_>], hits: &mut Vec<u32>) {
-        let engine = match self {
-            Self::Filter(filter) if filter.is_empty() => {
-                hits.clear();
-                hits.extend(0..packets.len() as u32);
-                return;
-            }
-            Self::Filter(filter) => filter.engine(link_type),
-            Self::Program(engine) => Some(&**engine),
-        };
-        match engine {
-            Some(engine) => engine.select(packets, hits),
-            None => hits.clear(),
+        match self {
+            Self::Filter(filter) => filter.select(link_type, packets, hits),
+            Self::Program(engine) => engine.select(packets, hits),
+        }
+    }
+
+    /// The filter, where there is one and it asks for something.
+    pub(super) fn filter(&self) -> Option<&Filter> {
+        match self {
+            Self::Filter(filter) if !filter.is_empty() => Some(filter),
+            _ => None,
         }
     }
 }

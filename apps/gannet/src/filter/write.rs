@@ -11,6 +11,7 @@ use std::rc::Rc;
 use anyhow::Context as _;
 use gannet_capture::Batch;
 use gannet_capture::FileId;
+use gannet_capture::Format;
 use gannet_filter::engine::View;
 use indicatif::HumanCount;
 
@@ -26,6 +27,7 @@ use crate::paths::InputFile;
 use crate::stdin;
 use crate::stop::Stop;
 use crate::terminal::Terminal;
+use crate::unanswered;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "writing")]
@@ -107,6 +109,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             }
         }
     }
+    for filter in pickers.iter().filter_map(Picker::filter) {
+        if let Some(why) = unanswered::in_advance(filter, &files) {
+            terminal.error(&why);
+            return Ok(Outcome::NoCapture);
+        }
+    }
     let stop = Stop::on_signals().context("signals")?;
     let options = gannet_capture::Options { ahead: true, ..gannet_capture::Options::default() };
     let mut stream = match stdin::stream(&files, options, &stop) {
@@ -128,6 +136,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let mut outcome = Outcome::Done;
     let mut hits = Vec::new();
+    let mut packets = 0;
     for error in stream.skipped() {
         terminal.warning(&format_args!("skipped {error}"));
     }
@@ -135,6 +144,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     while stop.asked().is_none() {
         match stream.next_batch() {
             Ok(Some(batch)) => {
+                if packets == 0
+                    && let Some(why) = refusal(&outputs, &files, &batch)
+                {
+                    terminal.end();
+                    terminal.error(&why);
+                    outputs.into_iter().filter_map(|output| output.sink).for_each(Sink::discard);
+                    return Ok(Outcome::NoCapture);
+                }
+                packets += batch.len() as u64;
                 for (link_type, from, views) in runs(&batch) {
                     for output in &mut outputs {
                         output.picker.select(link_type, &views, &mut hits);
@@ -160,16 +178,35 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.say(&summary(stream.packets(), &outputs, &write));
     }
     let mut counts = String::new();
+    let mut refused = false;
     for output in outputs {
-        if let Some(sink) = output.sink {
-            sink.finish()?;
+        let answered = match output.picker.filter() {
+            Some(filter) => unanswered::report(filter, packets, &terminal),
+            None => Outcome::Done,
+        };
+        outcome = outcome.max(answered);
+        refused |= answered != Outcome::Done;
+        match output.sink {
+            Some(sink) if answered == Outcome::Done => sink.finish()?,
+            Some(sink) => sink.discard(),
+            None => {}
         }
         counts.push_str(&format!("{}\n", output.count));
     }
-    if args.count {
+    if args.count && !refused {
         outcome = outcome.max(out::write(counts.as_bytes())?);
     }
     Ok(stop.asked().unwrap_or(outcome))
+}
+
+/// Why a filter has no answer for a pcap file that comes through a pipe, whose first packet tells its link type.
+fn refusal(outputs: &[Output], files: &[PathBuf], batch: &Batch<'_>) -> Option<String> {
+    let first = batch.get(0).filter(|first| files.len() == 1 && first.format == Format::Pcap)?;
+    if files.iter().any(|file| file.is_dir()) {
+        return None;
+    }
+    let mut filters = outputs.iter().filter_map(|output| output.picker.filter());
+    filters.find_map(|filter| unanswered::refusal(filter, first.link_type))
 }
 
 /// The filters and the files.

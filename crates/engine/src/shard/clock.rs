@@ -8,6 +8,8 @@ use gannet_flow::Slot;
 use gannet_flow::Timers;
 use gannet_log::Key as RowKey;
 use gannet_log::StreamCount;
+use gannet_protocols::lifecycle::events::NetDone;
+use gannet_protocols::lifecycle::events::ZeekDone;
 
 use super::connection::open;
 use crate::plan::CLOSING;
@@ -129,6 +131,11 @@ impl Shard {
     /// The end of input: what is open is to be [closed](Self::close_next), one by one.
     pub(crate) fn begin_close(&mut self) -> Closing {
         self.env.logs.set_time(self.now);
+        let events = &mut self.env.logs.events;
+        if events.wants::<NetDone>() {
+            events.raise(&NetDone { t: self.now });
+            events.drain();
+        }
         self.survey();
         // Nothing more is due: what comes now has their memory.
         self.timers = Timers::default();
@@ -155,6 +162,13 @@ impl Shard {
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.env.finish(self.now);
+        if let Some(noting) = &mut self.noting {
+            noting.hand_on();
+        }
+        let events = &mut self.env.logs.events;
+        if events.wants::<ZeekDone>() {
+            events.raise(&ZeekDone {});
+        }
         self.drain_events();
     }
 

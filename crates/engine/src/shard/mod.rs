@@ -32,10 +32,12 @@ use gannet_protocols::Env;
 use gannet_protocols::Scratch;
 use gannet_protocols::Stack;
 use gannet_protocols::Tag;
+use gannet_protocols::lifecycle::events::ZeekInit;
 use gannet_protocols::policy::UnknownRow;
 
 use crate::Options;
 use crate::glance;
+use crate::notes::Noting;
 use crate::state::Keeper;
 use crate::steer::Role;
 use crate::tunnels::Encapsulation;
@@ -110,6 +112,8 @@ pub(crate) struct Shard {
     pub(crate) missing: u32,
     /// Layers of the packet at hand down to where the walk is, tunnels included.
     pub(crate) layers: u8,
+    /// Which packets belong to which connections, where that is asked for.
+    pub(crate) noting: Option<Box<Noting>>,
     /// Which part of the analysis it is.
     pub(crate) role: Role,
     /// Steps of the packet at hand: each part that sees some of it does so in a step of its own.
@@ -140,8 +144,11 @@ impl Shard {
             Role::Hub(_) | Role::Part => Logs::collecting(options.logs.clone()),
         };
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
-        let options_of_files =
-            FileOptions { hash: options.hash_files, most: options.limits.files() };
+        let options_of_files = FileOptions {
+            hash: options.hash_files,
+            most: options.limits.files(),
+            extract: options.extract.clone(),
+        };
         let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs.into(), files, uids);
         if matches!(role, Role::Part) {
@@ -152,6 +159,7 @@ impl Shard {
             keeper: Keeper::new(&options.limits, options.memory),
             streams: options.limits.streams(),
             fragments: Fragments::with_limits(options.limits.fragments()),
+            noting: options.index.clone().map(|index| Box::new(Noting::new(index))),
             options,
             table: Table::default(),
             ip_tunnels: IpTunnels::default(),
@@ -178,6 +186,11 @@ impl Shard {
         self.env.logs.events = Events::new(interest, listener);
         let wants_matches = self.env.logs.events.wants::<FileSniff>();
         self.env.files.report_matches(wants_matches);
+        let events = &mut self.env.logs.events;
+        if events.wants::<ZeekInit>() {
+            events.raise(&ZeekInit {});
+            events.drain();
+        }
     }
 
     pub(crate) fn connections(&self) -> u64 {

@@ -133,6 +133,7 @@ fn general_name(
     if name.class != Class::Context {
         return Err(DerError::UnexpectedTag);
     }
+    names.other |= matches!(name.tag, 0 | 3 | 4 | 5 | 8);
     match name.tag {
         0 => other_name(name)?,
         1 => keep(&mut names.email, name.octets()?.into_owned()),

@@ -12,6 +12,7 @@ mod extensions;
 mod host;
 mod key;
 mod name;
+pub mod text;
 mod time;
 
 pub use key::PublicKey;
@@ -135,6 +136,8 @@ pub struct AlternativeNames {
     pub email: Vec<Vec<u8>>,
     /// Addresses; those of neither length are left out, and only count as there being some.
     pub ip: Option<Vec<std::net::IpAddr>>,
+    /// Whether there are names of other kinds.
+    pub other: bool,
 }
 
 /// Basic constraints (RFC 5280 section 4.2.1.9).

@@ -41,12 +41,14 @@ pub mod llvm;
 mod sets;
 mod trace;
 mod view;
+mod walk;
 
 use crate::Program;
 
 pub use interp::Interp;
 pub use trace::{Step, Trace, trace};
 pub use view::View;
+pub use walk::Walk;
 
 /// Runs one program.
 pub trait Engine: Send + Sync {

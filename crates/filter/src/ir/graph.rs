@@ -41,6 +41,9 @@ pub enum Step {
     Return(bool),
 }
 
+/// Sets of more ranges are looked up, never made into code.
+const LONG_SET: usize = 1024;
+
 /// A block and where it leads: if its step holds, and if not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
@@ -87,11 +90,20 @@ impl Graph {
 
     /// Whether comparisons one by one, or by halves, would be many for one of the sets.
     pub(crate) fn has_long_sets(&self) -> bool {
-        const LONG: usize = 1024;
-        self.blocks.iter().any(|b| match &b.step {
-            Step::In(_, set) => set.ranges().len() > LONG,
+        let is_long = |block: &Block| match &block.step {
+            Step::In(_, set) => set.ranges().len() > LONG_SET,
             _ => false,
-        })
+        };
+        self.has_long_sets6() || self.blocks.iter().any(is_long)
+    }
+
+    /// Whether one of the sets of IPv6 addresses is as long.
+    pub(crate) fn has_long_sets6(&self) -> bool {
+        let is_long = |block: &Block| match &block.step {
+            Step::In6(_, set) => set.ranges().len() > LONG_SET,
+            _ => false,
+        };
+        self.blocks.iter().any(is_long)
     }
 
     /// The same graph with equal blocks held once, and none that cannot be reached.

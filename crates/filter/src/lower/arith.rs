@@ -38,7 +38,8 @@ impl Lower<'_> {
                     }
                     _ => (),
                 }
-                let b = self.arith(b, checks)?;
+                let mut dropped = Cond::True;
+                let b = self.arith(b, if self.as_libpcap { &mut dropped } else { checks })?;
                 let zero = self.options.optimize && self.values.as_const(b) == Some(0);
                 let op = match *sign {
                     "+" => bpf::ADD,

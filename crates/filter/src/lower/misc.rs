@@ -148,7 +148,8 @@ impl Lower<'_> {
                 _ => self.mac48(&[0xff; 6], Some("dst"), "broadcast"),
             },
             Some("ip") => {
-                let Some(netmask) = self.options.netmask else {
+                // libpcap's PCAP_NETMASK_UNKNOWN is the mask of all ones.
+                let Some(netmask) = self.options.netmask.filter(|mask| *mask != u32::MAX) else {
                     return Err("netmask not known, so 'ip broadcast' not supported".into());
                 };
                 let ip = self.carries(super::link::IP)?;

@@ -149,6 +149,7 @@ impl Lower<'_> {
 
     /// A protocol somewhere in the chain of headers: the one loop that there is.
     pub(super) fn protocol_chain(&mut self, v: u32, proto: Option<&str>) -> Result<Cond> {
+        self.is_optimized = false;
         let v6 = match proto {
             None => {
                 let ip = self.protocol_chain(v, Some("ip"))?;

@@ -230,6 +230,7 @@ impl Lower<'_> {
             let padded = self.values.binary(bpf::AND, up, mask);
             steps.push(Cond::Set(word, padded));
         } else if is_wlan(self.state.outermost) {
+            self.is_optimized = false;
             self.wlan_prologue(word, base, &mut steps);
         }
         Ok(steps)
@@ -238,6 +239,7 @@ impl Lower<'_> {
     fn header_prologue(&mut self, word: u8, steps: &mut Vec<Cond>) {
         match self.state.outermost {
             PRISM_HEADER => {
+                self.is_optimized = false;
                 let cookie = self.values.add(Node::Load(4, None, 0));
                 let mask = self.values.constant(0xffff_f000);
                 let cookie = self.values.binary(bpf::AND, cookie, mask);

@@ -142,6 +142,7 @@ impl Lower<'_> {
     /// `geneve` and `vxlan`: Ethernet over UDP, where it begins worked out for each packet.
     pub(super) fn over_udp(&mut self, geneve: bool, id: Option<u32>) -> Result<Cond> {
         let (port, flags, mask) = if geneve { (6081, 0, 0xc0) } else { (4789, 8, u32::MAX) };
+        self.is_optimized &= !geneve;
         let transport = self.variable()?;
         let mut either = Cond::False;
         for (version, at) in [(IP, At::Transport4), (IP6, At::Transport6)] {

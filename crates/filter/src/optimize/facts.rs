@@ -4,7 +4,7 @@
 //! a variable ends what was known of values made from it.
 
 use crate::bpf;
-use crate::ir::{Node, Set, Step, Test, ValueId, Values};
+use crate::ir::{BlockId, Node, Set, Step, Test, ValueId, Values};
 
 /// How many facts of a kind are kept: more cost time and decide little.
 const MOST: usize = 32;
@@ -64,14 +64,24 @@ impl Domain {
 pub(crate) struct Facts {
     /// By value.
     domains: Vec<(ValueId, Domain)>,
-    tests: Vec<(Test, bool)>,
+    /// How tests ended; if plain, in which block, so that equal tests on two ways to a place say nothing there.
+    tests: Vec<(Test, bool, BlockId)>,
     /// From each base that was worked out, how many bytes were found.
     present: Vec<(Option<ValueId>, u64)>,
     /// Divisions that were carried out.
     divided: Vec<ValueId>,
+    /// Only what equal tests, and tests of one value for equality, say of each other; bytes count as present.
+    plain: bool,
+    /// The block that is learned from, if plain.
+    pub(super) at: BlockId,
 }
 
 impl Facts {
+    /// No facts, for the little that decides whether an expression is refused: see [`super::contradicts`].
+    pub(super) fn plain() -> Self {
+        Self { plain: true, ..Self::default() }
+    }
+
     /// What is still known where two ways meet.
     pub(crate) fn meet(&mut self, other: &Self) {
         self.domains.retain_mut(|(id, domain)| match other.domain(*id) {
@@ -96,7 +106,7 @@ impl Facts {
     pub(crate) fn forget(&mut self, values: &Values, var: u8) {
         let stays = |id: ValueId| !values.mentions(id, var);
         self.domains.retain(|(id, _)| stays(*id));
-        self.tests.retain(|(t, _)| stays(t.left) && stays(t.right));
+        self.tests.retain(|(t, ..)| stays(t.left) && stays(t.right));
         self.present.retain(|(base, _)| base.is_none_or(stays));
         self.divided.retain(|id| stays(*id));
     }
@@ -104,6 +114,8 @@ impl Facts {
     /// What is known once a block's step was carried out, and held or not.
     pub(crate) fn learn(&mut self, values: &Values, step: &Step, held: bool) {
         match step {
+            Step::Test(test) if self.plain => self.tests.push((*test, held, self.at)),
+            Step::In(..) | Step::In6(..) if self.plain => (),
             Step::Test(test) => {
                 self.touch(values, test.left);
                 self.touch(values, test.right);
@@ -173,8 +185,8 @@ impl Facts {
     }
 
     fn learn_other(&mut self, test: Test, held: bool) {
-        if self.tests.len() < MOST && !self.tests.contains(&(test, held)) {
-            self.tests.push((test, held));
+        if self.tests.len() < MOST && !self.tests.contains(&(test, held, 0)) {
+            self.tests.push((test, held, 0));
         }
     }
 
@@ -288,6 +300,7 @@ impl Facts {
     /// Whether a step may be left out if both of its ways lead to the same place.
     pub(crate) fn idle(&self, values: &Values, step: &Step) -> bool {
         match step {
+            Step::Test(_) | Step::In(..) | Step::In6(..) if self.plain => true,
             Step::Test(test) => self.safe(values, test.left) && self.safe(values, test.right),
             Step::In(value, _) => self.safe(values, *value),
             Step::In6(words, _) => words.iter().all(|w| self.safe(values, *w)),
@@ -358,9 +371,29 @@ impl Facts {
         k & !mask != 0 || self.domain(root).is_some_and(|d| (k ^ d.bits) & d.known & mask != 0)
     }
 
+    fn decide_plainly(&self, values: &Values, test: Test) -> Option<bool> {
+        let right = values.as_const(test.right)?;
+        if let Some(left) = self.number(values, test.left) {
+            return Some(match test.op {
+                bpf::JEQ => left == right,
+                bpf::JGT => left > right,
+                bpf::JGE => left >= right,
+                _ => left & right != 0,
+            });
+        }
+        let other = |(fact, held, _): &(Test, bool, BlockId)| {
+            let is_equality = *held && fact.op == bpf::JEQ && test.op == bpf::JEQ;
+            is_equality && fact.left == test.left && values.as_const(fact.right).is_some()
+        };
+        self.tests.iter().any(other).then_some(false)
+    }
+
     fn decide_test(&self, values: &Values, test: Test) -> Option<bool> {
-        if let Some((_, held)) = self.tests.iter().find(|(t, _)| *t == test) {
+        if let Some((_, held, _)) = self.tests.iter().find(|(t, ..)| *t == test) {
             return Some(*held);
+        }
+        if self.plain {
+            return self.decide_plainly(values, test);
         }
         if test.left == test.right && test.op != bpf::JSET {
             return Some(test.op != bpf::JGT);

@@ -19,7 +19,7 @@ pub(crate) fn thread(mut graph: Graph) -> Graph {
     let mut work = 0;
     for _ in 0..MAX_ROUNDS {
         work += graph.blocks.len();
-        let changed = round(&mut graph);
+        let changed = round(&mut graph, &Facts::default());
         graph = graph.tidy();
         if !changed || work > MAX_WORK {
             break;
@@ -28,12 +28,26 @@ pub(crate) fn thread(mut graph: Graph) -> Graph {
     graph
 }
 
-fn round(graph: &mut Graph) -> bool {
+/// Whether nothing can match because one value would have to be two numbers, or a test both hold and fail: what
+/// libpcap refuses as rejecting all packets. What ranges and bits show beyond that makes a program short, but is no
+/// reason to refuse it.
+pub(crate) fn contradicts(mut graph: Graph) -> bool {
+    for _ in 0..MAX_ROUNDS {
+        let changed = round(&mut graph, &Facts::plain());
+        graph = graph.tidy();
+        if graph.rejects_all() || !changed {
+            break;
+        }
+    }
+    graph.rejects_all()
+}
+
+fn round(graph: &mut Graph, begin: &Facts) -> bool {
     let mut known: Vec<Option<Facts>> = vec![None; graph.blocks.len()];
-    let root = skip(graph, &Facts::default(), graph.root);
+    let root = skip(graph, begin, graph.root);
     let mut changed = root != graph.root;
     graph.root = root;
-    known[root] = Some(Facts::default());
+    known[root] = Some(begin.clone());
     for id in (0..=root).rev() {
         // Blocks that no edge leads to any more are left behind.
         let Some(facts) = known[id].take() else { continue };
@@ -56,6 +70,7 @@ fn round(graph: &mut Graph) -> bool {
                 continue;
             }
             let mut facts = facts.clone();
+            facts.at = id;
             facts.learn(&graph.values, &step, sense);
             let end = skip(graph, &facts, begin);
             if end != begin {

@@ -85,6 +85,9 @@ pub trait Consumer {
     fn data(&mut self, conn: &mut Conn, from: Dir, data: &[u8]);
     /// Bytes that will never come.
     fn gap(&mut self, conn: &mut Conn, from: Dir, len: u64);
+    /// The same, before, of a connection that is established or closes properly: `at` is the position in
+    /// the stream, of which the SYN is the first.
+    fn content_gap(&mut self, _conn: &mut Conn, _from: Dir, _at: u64, _len: u64) {}
     /// A side sends no more, and all it sent was delivered.
     fn end(&mut self, conn: &mut Conn, from: Dir);
     /// A side closed or reset, whether or not all it sent was delivered; told anew once it was.
@@ -510,13 +513,14 @@ impl Tcp {
         let mut missing = false;
         let new = e.stream.ack(seq, partial, |piece| match piece {
             Piece::Data(data) => c.data(conn, side, data),
-            Piece::Gap(len) => {
+            Piece::Gap { at, len } => {
                 if clean {
                     gaps += 1;
                     if is_power_of_ten(gaps) {
                         conn.note(side, b'G');
                     }
                     missed = missed.saturating_add(len);
+                    c.content_gap(conn, side, at, len);
                 }
                 conn.set_gap();
                 missing = true;

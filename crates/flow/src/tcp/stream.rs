@@ -48,8 +48,13 @@ struct Block {
 pub(crate) enum Piece<'a> {
     /// In-order bytes.
     Data(&'a [u8]),
-    /// A hole that was acked: nobody will fill it.
-    Gap(u64),
+    /// Bytes that will never come.
+    Gap {
+        /// Position of the first.
+        at: u64,
+        /// Number of them.
+        len: u64,
+    },
 }
 
 /// Limits of reassembly.
@@ -267,15 +272,15 @@ impl Stream {
         while let Some(seq) = self.first_held()
             && seq < up_to
         {
-            let len = seq - self.next;
+            let (at, len) = (self.next, seq - self.next);
             self.next = seq;
-            give(Piece::Gap(len));
+            give(Piece::Gap { at, len });
             self.deliver_held(give);
         }
         if up_to > self.next {
-            let len = up_to - self.next;
+            let (at, len) = (self.next, up_to - self.next);
             self.next = up_to;
-            give(Piece::Gap(len));
+            give(Piece::Gap { at, len });
             self.deliver_held(give);
         }
     }
@@ -289,7 +294,7 @@ mod tests {
     fn take(out: &mut Vec<u8>) -> impl FnMut(Piece<'_>) {
         |p| match p {
             Piece::Data(d) => out.extend_from_slice(d),
-            Piece::Gap(n) => out.extend(std::iter::repeat_n(b'?', n as usize)),
+            Piece::Gap { len, .. } => out.extend(std::iter::repeat_n(b'?', len as usize)),
         }
     }
 

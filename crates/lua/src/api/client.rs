@@ -112,7 +112,9 @@ impl Client {
         let address = target
             .map_err(|error| match error {
                 TargetError::Public(address) => {
-                    format!("{address} is a public address: it takes yes_i_may = true")
+                    format!(
+                        "{address} is neither a loopback nor a private address: it takes yes_i_may = true"
+                    )
                 }
                 error => error.to_string(),
             })?

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use gannet_capture::FileId;
+use gannet_capture::LinkType;
 use gannet_capture::Options;
 use gannet_capture::Stream;
 use gannet_capture::WriteOptions;
@@ -180,6 +181,9 @@ impl Flow {
         if self.extractor.is_some() {
             self.records.settle();
         }
+        if self.records.list.is_empty() {
+            self.note_unanswered();
+        }
         match self.damage.take_if(|_| self.records.list.is_empty()) {
             Some(damage) => Err(damage),
             None => Ok(self.records.list.len()),
@@ -294,6 +298,7 @@ impl Flow {
             if !more {
                 self.end();
                 self.conclude()?;
+                self.note_unanswered();
                 return self.damage.take().map_or(Ok(false), Err);
             }
         }
@@ -387,6 +392,21 @@ impl Flow {
     }
 
     /// Ends what was begun.
+    /// Makes it an error that a filter has no answer for any packet that was read.
+    fn note_unanswered(&mut self) {
+        let packets = self.progress.packets;
+        for filter in &self.choice.filters {
+            let all = filter.unanswered();
+            if let Some(first) = all.first()
+                && all.iter().map(|one| one.packets).sum::<u64>() >= packets
+            {
+                let link_type = LinkType(first.link_type);
+                self.damage
+                    .get_or_insert_with(|| format!("{link_type}: {}", first.error.message()));
+            }
+        }
+    }
+
     fn conclude(&mut self) -> Result<(), String> {
         match &mut self.verb {
             Verb::Sum(groups) => self.counts = groups.finish(),

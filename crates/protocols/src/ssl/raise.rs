@@ -4,9 +4,13 @@ use std::net::IpAddr;
 
 use gannet_base::Addr;
 use gannet_base::Interval;
+use gannet_event::Event;
+use gannet_event::Events;
+use gannet_event::FileRef;
 use gannet_event::FileState;
 use gannet_files::events::CertificateFacts;
 use gannet_files::events::Constraints;
+use gannet_files::events::ExtensionFacts;
 use gannet_files::events::FileHash;
 use gannet_files::events::FileNew;
 use gannet_files::events::FileOverNewConnection;
@@ -17,10 +21,13 @@ use gannet_files::events::Names;
 use gannet_files::events::X509AlternativeName;
 use gannet_files::events::X509BasicConstraints;
 use gannet_files::events::X509Certificate;
+use gannet_files::events::X509Extension;
 use gannet_files::events::X509Opaque;
+use gannet_files::events::X509Timestamp;
 use gannet_files::hash::Hashes;
 use gannet_files::hash::Wanted;
 use gannet_files::x509::Certificate;
+use gannet_files::x509::text;
 
 use crate::Context;
 use crate::conn_state::mention;
@@ -38,7 +45,9 @@ pub(super) fn certificate(
     certificate: Option<&Certificate>,
     (host, client): (bool, bool),
 ) {
-    let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - u64::from(cx.conn.files));
+    // Counted down from the largest number, so that the name is no other file's of the connection.
+    let ordinal = cx.env.certificates.next_ordinal();
+    let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX - 1 - ordinal);
     let sinks = &mut cx.env.logs;
     let c = mention(sinks, cx.conn);
     let state = FileState {
@@ -74,7 +83,7 @@ pub(super) fn certificate(
     mention(sinks, cx.conn);
     let f = sinks.events.file(FileState { seen_bytes: der.len() as u64, ..state });
     if let Some(certificate) = certificate {
-        facts(cx, f, certificate);
+        facts(cx, f, der, certificate);
     }
     let sinks = &mut cx.env.logs;
     if sinks.events.wants::<FileHash<'_>>() {
@@ -93,7 +102,7 @@ pub(super) fn certificate(
     }
 }
 
-fn facts(cx: &mut Context<'_>, f: gannet_event::FileRef, certificate: &Certificate) {
+fn facts(cx: &mut Context<'_>, f: FileRef, der: &[u8], certificate: &Certificate) {
     let events = &mut cx.env.logs.events;
     let key = certificate.key.as_ref();
     if events.wants::<X509Certificate<'_>>() {
@@ -118,12 +127,57 @@ fn facts(cx: &mut Context<'_>, f: gannet_event::FileRef, certificate: &Certifica
             },
         });
     }
+    let all = [
+        X509Extension::DECL,
+        X509Timestamp::DECL,
+        X509BasicConstraints::DECL,
+        X509AlternativeName::DECL,
+    ];
+    if !all.iter().any(|decl| events.wants_id(decl.id)) {
+        return;
+    }
+    for extension in text::extensions(der).unwrap_or_default() {
+        if events.wants::<X509Extension<'_>>() {
+            let ext = ExtensionFacts {
+                name: &extension.name,
+                short_name: Some(extension.short_name),
+                oid: &extension.oid,
+                critical: extension.critical,
+                value: &extension.value,
+            };
+            events.raise(&X509Extension { f, ext });
+        }
+        match extension.short_name {
+            "basicConstraints" => constraints(events, f, certificate),
+            "subjectAltName" => names(events, f, certificate),
+            _ if events.wants::<X509Timestamp<'_>>() => {
+                for timestamp in &extension.timestamps {
+                    events.raise(&X509Timestamp {
+                        f,
+                        version: timestamp.version.into(),
+                        logid: &timestamp.log_id,
+                        timestamp: timestamp.millis,
+                        hash_algorithm: timestamp.hash.into(),
+                        signature_algorithm: timestamp.algorithm.into(),
+                        signature: &timestamp.signature,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn constraints(events: &mut Events, f: FileRef, certificate: &Certificate) {
     if let Some(constraints) = certificate.basic_constraints
         && events.wants::<X509BasicConstraints>()
     {
         let ext = Constraints { ca: constraints.ca, path_len: constraints.path_len };
         events.raise(&X509BasicConstraints { f, ext });
     }
+}
+
+fn names(events: &mut Events, f: FileRef, certificate: &Certificate) {
     if let Some(names) = &certificate.alternative_names
         && events.wants::<X509AlternativeName<'_>>()
     {
@@ -136,7 +190,7 @@ fn facts(cx: &mut Context<'_>, f: gannet_event::FileRef, certificate: &Certifica
             uri: list(&names.uri),
             email: list(&names.email),
             ip: names.ip.as_ref().map(|ip| ip.iter().map(address).collect()),
-            other_fields: false,
+            other_fields: names.other,
         };
         events.raise(&X509AlternativeName { f, ext });
     }

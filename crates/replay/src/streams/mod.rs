@@ -289,7 +289,9 @@ impl<'a> Worker<'a> {
                 counts.sent += 1 - again;
                 counts.unwatched += u64::from(!options.answers);
             });
-            stats.last_sent = out_at;
+            if again == 0 {
+                stats.last_sent = out_at;
+            }
             fresh += 1 - again;
             *pending -= usize::from(!options.answers);
         });

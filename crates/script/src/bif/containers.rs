@@ -40,7 +40,15 @@ pub const TABLE: Table = &[
             .table()
             .map(|table| table.entries().into_iter().map(|(_, value)| value).collect())
             .unwrap_or_default();
-        Ok(Value::Vector(Vector::new(vm.result_type(), values)))
+        let element = arg(a, 0)
+            .table()
+            .and_then(|table| vm.p.types.table(table.ty()))
+            .and_then(|table| table.value);
+        let ty = match element {
+            Some(element) => vm.vector_of(element),
+            None => vm.result_type(),
+        };
+        Ok(Value::Vector(Vector::new(ty, values)))
     }),
     ("resize", |_, a| {
         let Some(vector) = arg(a, 0).vector() else { return Ok(Value::Count(0)) };
@@ -59,14 +67,18 @@ pub const TABLE: Table = &[
             arg(a, 0).vector().is_some_and(|vector| vector.items().iter().all(Value::truth)),
         ))
     }),
-    ("same_object", |_, a| Ok(Value::Bool(arg(a, 0).same_object(arg(a, 1))))),
+    ("same_object", |_, a| {
+        let (one, other) = (arg(a, 0), arg(a, 1));
+        // Values in their cells have no identity: equal ones are the same.
+        let inline = one.address().is_none() && other.address().is_none();
+        Ok(Value::Bool(one.same_object(other) || inline && crate::value::equal::equal(one, other)))
+    }),
     ("val_footprint", |_, a| Ok(Value::Count(footprint(arg(a, 0), 0)))),
     ("matching_subnets", |vm, a| {
         let items = arg(a, 1)
             .table()
             .map(|table| {
-                let mut places = table.places_containing(arg(a, 0));
-                places.reverse();
+                let places = table.places_containing(arg(a, 0));
                 places.into_iter().map(|place| table.key_at(place)).collect()
             })
             .unwrap_or_default();
@@ -125,8 +137,7 @@ fn footprint(value: &Value, depth: usize) -> u64 {
                     .entries()
                     .iter()
                     .map(|(key, value)| {
-                        let value =
-                            if value.is_set() { footprint(value, depth + 1) } else { 0 };
+                        let value = if value.is_set() { footprint(value, depth + 1) } else { 0 };
                         let key = match key {
                             Value::List(list) => {
                                 list.items.len() as u64
@@ -177,15 +188,14 @@ fn by(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Option<(Rc<Vector>,
                         | Tag::Double
                         | Tag::Time
                         | Tag::Interval
-                        | Tag::Enum
-                        | Tag::Port
-                        | Tag::Bool
                         | Tag::Any
                         | Tag::Void
                 )
             });
             if !sorts {
-                vm.builtin_error(format!("comparison function required for {name}() with non-integral types"));
+                vm.builtin_error(format!(
+                    "comparison function required for {name}() with non-integral types"
+                ));
                 return Ok(None);
             }
             By::Values

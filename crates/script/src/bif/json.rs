@@ -67,11 +67,7 @@ impl Writer {
             }
             Value::Short(_) | Value::Long(_) => json::string(out, value.str_bytes()),
             Value::Func(func) => {
-                let name = vm
-                    .p
-                    .functions
-                    .find(func.func)
-                    .map_or("", |func| vm.p.name(func.name));
+                let name = vm.p.functions.find(func.func).map_or("", |func| vm.p.name(func.name));
                 json::string(out, name.as_bytes());
             }
             Value::Vector(vector) => {
@@ -134,8 +130,7 @@ impl Writer {
         let mut first = true;
         for (index, field) in fields.iter().enumerate() {
             let value = record.get(index);
-            if !value.is_set()
-                || self.only_log && find_attr(&field.attrs, AttrKind::Log).is_none()
+            if !value.is_set() || self.only_log && find_attr(&field.attrs, AttrKind::Log).is_none()
             {
                 continue;
             }
@@ -268,9 +263,7 @@ pub(super) fn read(
         (Type::Double, Json::Count(_) | Json::Int(_) | Json::Double(_)) => {
             Value::Double(number(value))
         }
-        (Type::Time, Json::Count(_) | Json::Int(_) | Json::Double(_)) => {
-            Value::Time(number(value))
-        }
+        (Type::Time, Json::Count(_) | Json::Int(_) | Json::Double(_)) => Value::Time(number(value)),
         (Type::Interval, Json::Count(_) | Json::Int(_) | Json::Double(_)) => {
             Value::Interval(number(value))
         }
@@ -299,10 +292,8 @@ pub(super) fn read(
             }
         }
         (Type::Pattern, Json::String(text)) => {
-            let text = text
-                .strip_prefix(b"/")
-                .and_then(|text| text.strip_suffix(b"/"))
-                .unwrap_or(text);
+            let text =
+                text.strip_prefix(b"/").and_then(|text| text.strip_suffix(b"/")).unwrap_or(text);
             let inner = text
                 .strip_prefix(b"^?(")
                 .and_then(|text| text.strip_suffix(b")$?"))
@@ -316,12 +307,10 @@ pub(super) fn read(
             }
             Value::Pattern(Rc::new(pattern))
         }
-        (Type::Addr, Json::String(text)) => {
-            match crate::vm::parse_addr(&text_of(text)) {
-                Some(addr) => addr,
-                None => return fail(format!("invalid value for addr: '{}'", text_of(text))),
-            }
-        }
+        (Type::Addr, Json::String(text)) => match crate::vm::parse_addr(&text_of(text)) {
+            Some(addr) => addr,
+            None => return fail(format!("invalid value for addr: '{}'", text_of(text))),
+        },
         (Type::Subnet, Json::String(text)) => {
             let mut plain = text_of(text);
             plain.retain(|c| c != '[' && c != ']');
@@ -336,7 +325,7 @@ pub(super) fn read(
             match found {
                 Some(number) => Value::Enum(ty, number),
                 None => {
-                    let type_name = describe::type_text(vm.p, ty);
+                    let type_name = describe::type_text(vm.p, ty).replace("enum ", "");
                     return fail(format!("'{name}' is not a valid enum for '{type_name}'."));
                 }
             }
@@ -344,7 +333,7 @@ pub(super) fn read(
         (Type::String, Json::String(text)) => Value::string(text),
         (Type::Table(table), Json::Array(items)) if table.value.is_none() => {
             let result = vm.new_table(ty, None);
-            for item in items {
+            for item in items.iter().filter(|item| !matches!(item, Json::Null)) {
                 let key = read_key(vm, item, &table.index, mapper, depth)?;
                 if let Value::Table(set) = &result {
                     set.insert(make_key(&key, table.list), Value::Unset, vm.m.now);
@@ -360,8 +349,7 @@ pub(super) fn read(
                 {
                     vec![Value::string(name)]
                 } else {
-                    let parsed =
-                        json::parse(name).unwrap_or_else(|_| Json::String(name.clone()));
+                    let parsed = json::parse(name).unwrap_or_else(|_| Json::String(name.clone()));
                     read_key(vm, &parsed, &table.index, mapper, depth)?
                 };
                 let value =
@@ -386,9 +374,7 @@ pub(super) fn read(
             let mut mapped: Vec<(Vec<u8>, &Json)> = Vec::with_capacity(members.len());
             for (name, member) in members {
                 let name = match mapper {
-                    Some(func) => {
-                        vm.call(func, &[Value::string(name)])?.str_bytes().to_vec()
-                    }
+                    Some(func) => vm.call(func, &[Value::string(name)])?.str_bytes().to_vec(),
                     None => name.clone(),
                 };
                 mapped.push((name, member));

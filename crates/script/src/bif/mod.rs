@@ -4,9 +4,11 @@
 //! are reported with [`Vm::builtin_error`], those that end the calling body with [`Vm::builtin_exception`].
 
 mod containers;
+mod input;
 mod json;
 pub mod log;
 mod numbers;
+mod opaques;
 mod options;
 mod passive;
 mod reflect;
@@ -58,6 +60,9 @@ const TABLES: &[Table] = &[
     json::TABLE,
     options::TABLE,
     passive::TABLE,
+    opaques::TABLE,
+    opaques::DIGESTS,
+    input::TABLE,
     log::TABLE,
 ];
 
@@ -81,6 +86,14 @@ pub struct State {
     pub uids: UidPools,
     /// Hashes under the seeds of the run.
     pub hashes: Hashes,
+    /// The first number of the seeds.
+    pub first_seed: u32,
+    /// Sources that are read.
+    pub inputs: input::Inputs,
+    /// Metrics.
+    pub metrics: opaques::Metrics,
+    /// The command and its arguments.
+    pub command: Vec<String>,
     /// Functions that are called when options change, by falling priority.
     pub handlers: Vec<options::Handler>,
 }
@@ -103,6 +116,10 @@ impl Default for State {
             random: system::random(),
             uids: UidPools::of_instance(hashes, u64::from(std::process::id())),
             hashes,
+            first_seed: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            inputs: input::Inputs::default(),
+            metrics: opaques::Metrics::default(),
+            command: std::env::args().collect(),
             handlers: Vec::new(),
         }
     }
@@ -112,6 +129,7 @@ impl State {
     /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
     pub fn seed(&mut self, seeds: &Seeds) {
         self.hashes = seeds.hashes();
+        self.first_seed = seeds.words[0];
         self.uids = UidPools::deterministic(self.hashes);
         self.random = Random::deterministic(seeds.random);
         crate::value::order::set_hashes(Some(self.hashes));
@@ -152,8 +170,7 @@ pub fn has_work(_: &Vm<'_>) -> bool {
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn poll(vm: &mut Vm<'_>) -> Result<bool, Stop> {
-    let _ = vm;
-    Ok(false)
+    input::poll(vm)
 }
 
 /// What `as` makes of an opaque value.

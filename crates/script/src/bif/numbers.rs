@@ -56,9 +56,7 @@ pub const TABLE: Table = &[
     ("is_v6_addr", |_, a| Ok(Value::Bool(matches!(arg(a, 0), Value::Addr6(_))))),
     ("is_v4_subnet", |_, a| Ok(Value::Bool(matches!(arg(a, 0), Value::Net4(..))))),
     ("is_v6_subnet", |_, a| Ok(Value::Bool(matches!(arg(a, 0), Value::Net6(_))))),
-    ("addr_to_subnet", |_, a| {
-        Ok(Value::subnet(arg(a, 0).addr_bytes().unwrap_or_default(), 128))
-    }),
+    ("addr_to_subnet", |_, a| Ok(Value::subnet(arg(a, 0).addr_bytes().unwrap_or_default(), 128))),
     ("subnet_to_addr", |_, a| {
         Ok(arg(a, 0).as_subnet().map_or(Value::Unset, |net| Value::addr(net.prefix)))
     }),
@@ -96,7 +94,7 @@ pub const TABLE: Table = &[
         Ok(number) => Ok(Value::Addr4(number.to_be_bytes())),
         Err(_) => {
             vm.builtin_error("conversion of non-IPv4 count to addr");
-            Ok(Value::Addr6(std::rc::Rc::new([0; 16])))
+            Ok(Value::Addr4([0; 4]))
         }
     }),
     ("raw_bytes_to_v4_addr", |vm, a| match bytes(a, 0).first_chunk::<4>() {
@@ -211,11 +209,11 @@ pub const TABLE: Table = &[
 ];
 
 fn ftp_port(vm: &Vm<'_>, found: Option<([u8; 16], u16, bool)>) -> Value {
-    let (addr, number, valid) = found.unwrap_or(([0; 16], 0, false));
+    let (addr, number, valid) = found.unwrap_or((crate::value::v4([0; 4]), 0, false));
     Value::Record(Record::new(
         vm.result_type(),
         vec![
-            if valid { Value::addr(addr) } else { Value::Addr4([0; 4]) },
+            Value::addr(addr),
             Value::Port(Port { number, protocol: Protocol::Tcp }),
             Value::Bool(valid),
         ],
@@ -319,12 +317,8 @@ fn to_addr(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn to_subnet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    match convert::subnet(bytes(args, 0)) {
-        Some((prefix, width)) => {
-            let four = prefix.starts_with(&crate::value::V4_PREFIX) && width <= 32
-                && !bytes(args, 0).contains(&b':');
-            Ok(Value::subnet(prefix, if four { width + 96 } else { width }))
-        }
+    match convert::prefix(bytes(args, 0)) {
+        Some((prefix, width)) => Ok(Value::subnet(prefix, width)),
         None => {
             vm.builtin_error_with("failed converting string to IP prefix", arg(args, 0));
             Ok(Value::subnet([0; 16], 0))

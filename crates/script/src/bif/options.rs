@@ -111,8 +111,7 @@ fn set(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let own = value.ty();
     let empty_container = match &value {
         Value::Table(table) => {
-            table.is_empty()
-                && vm.p.types.table(own).is_some_and(|table| table.index.is_empty())
+            table.is_empty() && vm.p.types.table(own).is_some_and(|table| table.index.is_empty())
         }
         Value::Vector(vector) => vector.is_empty(),
         _ => false,
@@ -130,14 +129,13 @@ fn set(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             return Ok(Value::Bool(false));
         }
     }
-    let handlers: Vec<Rc<FuncValue>> = vm
-        .m
-        .state
-        .handlers
-        .iter()
-        .filter(|handler| handler.option == global)
-        .map(|handler| Rc::clone(&handler.func))
-        .collect();
+    let handlers: Vec<Rc<FuncValue>> =
+        vm.m.state
+            .handlers
+            .iter()
+            .filter(|handler| handler.option == global)
+            .map(|handler| Rc::clone(&handler.func))
+            .collect();
     for func in handlers {
         let mut call = vec![arg(args, 0).clone(), value.clone()];
         if vm.p.types.params(func.ty).len() == 3 {
@@ -193,16 +191,10 @@ fn set_change_handler(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
                     tag_text(vm, result)
                 ))
             } else {
-                let handler = Handler {
-                    option: global,
-                    priority: arg(args, 2).int(),
-                    func: Rc::clone(func),
-                };
-                let at = vm
-                    .m
-                    .state
-                    .handlers
-                    .partition_point(|other| other.priority >= handler.priority);
+                let handler =
+                    Handler { option: global, priority: arg(args, 2).int(), func: Rc::clone(func) };
+                let at =
+                    vm.m.state.handlers.partition_point(|other| other.priority >= handler.priority);
                 vm.m.state.handlers.insert(at, handler);
                 None
             }

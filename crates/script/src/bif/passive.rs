@@ -3,6 +3,8 @@
 use super::strings::bytes;
 use super::{Table, arg};
 use crate::evaluate::Stop;
+use crate::ids::TypeId;
+use crate::types::Tag;
 use crate::value::{Value, Vector};
 use crate::vm::Vm;
 
@@ -28,6 +30,42 @@ fn zero(_: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 fn empty(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     vm.empty_value(ty, None)
+}
+
+/// A record whose numbers are all zero.
+fn zeros(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
+    let ty = vm.result_type();
+    let fields: Vec<(TypeId, bool)> =
+        vm.p.types
+            .record(ty)
+            .map(|record| {
+                record
+                    .fields
+                    .iter()
+                    .map(|field| {
+                        let attrs = &field.attrs;
+                        (field.ty, crate::compare::may_be_missing(attrs))
+                    })
+                    .collect()
+            })
+            .unwrap_or_default();
+    let (mut offsets, mut given) = (Vec::new(), Vec::new());
+    for (offset, (ty, optional)) in fields.into_iter().enumerate() {
+        let value = match vm.p.types.tag(ty) {
+            Tag::Count => Value::Count(0),
+            Tag::Int => Value::Int(0),
+            Tag::Double => Value::Double(0.0),
+            Tag::Interval => Value::Interval(0.0),
+            Tag::Time => Value::Time(0.0),
+            Tag::Bool => Value::Bool(false),
+            _ => continue,
+        };
+        if !optional {
+            offsets.push(offset as u32);
+            given.push(value);
+        }
+    }
+    vm.new_record(ty, &offsets, given)
 }
 
 /// A connection that does not exist.
@@ -136,20 +174,20 @@ pub const TABLE: Table = &[
     ("Pcap::get_filter_state", |vm, _| Ok(vm.enum_named("Pcap::uninitialized"))),
     ("Pcap::get_filter_state_string", |_, _| Ok(Value::string("uninitialized"))),
     // Statistics.
-    ("get_net_stats", empty),
-    ("get_conn_stats", empty),
-    ("get_dns_stats", empty),
-    ("get_event_stats", empty),
+    ("get_net_stats", zeros),
+    ("get_conn_stats", zeros),
+    ("get_dns_stats", zeros),
+    ("get_event_stats", zeros),
     ("get_event_handler_stats", empty),
-    ("get_file_analysis_stats", empty),
-    ("get_gap_stats", empty),
-    ("get_matcher_stats", empty),
-    ("get_proc_stats", empty),
-    ("get_reassembler_stats", empty),
-    ("get_reporter_stats", empty),
-    ("get_thread_stats", empty),
-    ("get_timer_stats", empty),
-    ("get_broker_stats", empty),
+    ("get_file_analysis_stats", zeros),
+    ("get_gap_stats", zeros),
+    ("get_matcher_stats", zeros),
+    ("get_proc_stats", zeros),
+    ("get_reassembler_stats", zeros),
+    ("get_reporter_stats", zeros),
+    ("get_thread_stats", zeros),
+    ("get_timer_stats", zeros),
+    ("get_broker_stats", zeros),
     ("get_plugin_components", empty),
     // One process alone.
     ("Supervisor::__is_supervised", no),
@@ -185,10 +223,9 @@ pub const TABLE: Table = &[
     ("Broker::__publish_id", no),
     ("Broker::__publish", yes),
     ("Broker::publish", yes),
-    ("Broker::__listen", |_, _| Ok(Value::Port(crate::literal::Port {
-        number: 0,
-        protocol: crate::literal::Protocol::Tcp,
-    }))),
+    ("Broker::__listen", |_, _| {
+        Ok(Value::Port(crate::literal::Port { number: 0, protocol: crate::literal::Protocol::Tcp }))
+    }),
     ("Telemetry::listen_prometheus", yes),
     ("Spicy::__toggle_analyzer", no),
     ("Spicy::__resource_usage", empty),

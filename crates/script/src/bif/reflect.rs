@@ -69,12 +69,25 @@ fn short_path(path: &str) -> String {
 }
 
 fn type_name(vm: &Vm<'_>, value: &Value) -> String {
-    match value {
-        Value::Type(ty) => {
-            let style = describe::Style::LONG;
-            describe::type_in(vm.p, *ty, style)
+    type_text(vm, if let Value::Type(ty) = value { *ty } else { value.ty() })
+}
+
+/// The text of a type: a record's fields, other named types by their names.
+pub(super) fn type_text(vm: &Vm<'_>, ty: TypeId) -> String {
+    match vm.p.types.get(ty) {
+        Type::Record(_) => describe::type_in(vm.p, ty, describe::Style::LONG),
+        Type::Table(table) if table.index.is_empty() => {
+            if table.value.is_none() { "set()" } else { "table()" }.to_owned()
         }
-        other => describe::type_in(vm.p, other.ty(), describe::Style::LONG),
+        Type::Vector(TypeId::VOID) => "vector()".to_owned(),
+        Type::Func(func) if !func.captures.is_empty() => {
+            let text = describe::type_text(vm.p, ty);
+            text.rsplit_once('[').map_or(text.clone(), |(front, _)| front.to_owned())
+        }
+        _ => {
+            let text = describe::type_text(vm.p, ty);
+            text.replace("enum ", "")
+        }
     }
 }
 
@@ -189,7 +202,7 @@ fn global_ids(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 }
 
 fn tag_text(vm: &Vm<'_>, ty: TypeId) -> String {
-    describe::tag_name(vm.p.types.get(ty)).to_owned()
+    type_text(vm, ty)
 }
 
 fn global_options(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
@@ -209,7 +222,7 @@ fn global_options(vm: &mut Vm<'_>, _: &[Value]) -> Result<Value> {
 fn field_type(vm: &Vm<'_>, ty: TypeId) -> String {
     let text = describe::type_text(vm.p, ty);
     match vm.p.types.tag(ty) {
-        Tag::Enum => format!("enum {text}"),
+        Tag::Enum if !text.starts_with("enum ") => format!("enum {text}"),
         Tag::Record if vm.p.types.data(ty).name.is_some() => format!("record {text}"),
         _ => text,
     }

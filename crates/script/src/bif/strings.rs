@@ -57,8 +57,14 @@ pub const TABLE: Table = &[
     ("is_ascii", |_, a| Ok(Value::Bool(bytes(a, 0).is_ascii()))),
     ("join_string_set", join_string_set),
     ("join_string_vec", join_string_vec),
-    ("levenshtein_distance", |_, a| {
-        Ok(Value::Count(text::levenshtein(bytes(a, 0), bytes(a, 1))))
+    ("levenshtein_distance", |_, a| Ok(Value::Count(text::levenshtein(bytes(a, 0), bytes(a, 1))))),
+    ("zfill", |_, a| {
+        let string = bytes(a, 0);
+        let width = usize::try_from(arg(a, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
+        let signed = matches!(string.first(), Some(b'-' | b'+'));
+        let (sign, digits) = string.split_at(usize::from(signed));
+        let zeros = vec![b'0'; width.saturating_sub(string.len())];
+        Ok(Value::string_owned([sign, &zeros, digits].concat()))
     }),
     ("ljust", |vm, a| justify(vm, a, "ljust")),
     ("rjust", |vm, a| justify(vm, a, "rjust")),
@@ -106,9 +112,7 @@ pub const TABLE: Table = &[
     ("to_upper", |_, a| Ok(Value::string_owned(bytes(a, 0).to_ascii_uppercase()))),
     ("to_title", |_, a| Ok(Value::string_owned(text::to_title(bytes(a, 0))))),
     ("unescape_URI", |_, a| Ok(Value::string_owned(text::unescape_uri(bytes(a, 0))))),
-    ("decode_netbios_name", |_, a| {
-        Ok(Value::string_owned(text::decode_netbios_name(bytes(a, 0))))
-    }),
+    ("decode_netbios_name", |_, a| Ok(Value::string_owned(text::decode_netbios_name(bytes(a, 0))))),
     ("decode_netbios_name_type", |_, a| Ok(Value::Count(text::netbios_name_type(bytes(a, 0))))),
     ("uuid_to_string", uuid_to_string),
     ("bytestring_to_hexstr", |_, a| Ok(Value::string_owned(text::to_hex(bytes(a, 0))))),
@@ -144,7 +148,7 @@ fn escaped(args: &[Value], escape: fn(&mut Vec<u8>, &[u8])) -> Value {
 }
 
 fn all(args: &[Value], holds: fn(&u8) -> bool) -> Value {
-    Value::Bool(bytes(args, 0).iter().all(holds))
+    Value::Bool(!bytes(args, 0).is_empty() && bytes(args, 0).iter().all(holds))
 }
 
 /// The text of values one after another.
@@ -153,7 +157,7 @@ pub(super) fn concatenated(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
     for value in args {
         match value.bytes() {
             Some(text) => out.extend_from_slice(text),
-            None => out.extend(cat_value(vm.p, value)),
+            None => out.extend(describe::describe(vm.p, value, describe::Form::Raw)),
         }
     }
     out
@@ -165,7 +169,8 @@ fn cat(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let [separator, default, rest @ ..] = args else {
-        return Err(vm.builtin_exception("cat_sep() takes at least two arguments"));
+        let text = format!("cat_sep() takes at least 2 argument(s), got {}", args.len());
+        return Err(vm.builtin_exception(text));
     };
     let mut out = Vec::new();
     for (index, value) in rest.iter().enumerate() {
@@ -175,7 +180,7 @@ fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         match value.bytes() {
             Some([]) => out.extend_from_slice(default.str_bytes()),
             Some(text) => out.extend_from_slice(text),
-            None => out.extend(cat_value(vm.p, value)),
+            None => out.extend(describe::describe(vm.p, value, describe::Form::Raw)),
         }
     }
     Ok(Value::string_owned(out))
@@ -277,10 +282,9 @@ fn find_str(vm: &mut Vm<'_>, args: &[Value], last: bool) -> Result<Value> {
     match found {
         Ok(at) => Ok(Value::Int(at)),
         Err(_) => {
-            let name = if last { "rfind_str" } else { "find_str" };
             vm.report(
                 Severity::Error,
-                format!("{name}: end position must be greater than start position"),
+                "find_str: end position must be greater than start position",
             );
             Ok(Value::Int(-1))
         }
@@ -320,7 +324,7 @@ fn justify(vm: &mut Vm<'_>, args: &[Value], name: &str) -> Result<Value> {
             Severity::Error,
             format!("Fill string passed to {name}() must be a single character"),
         );
-        return Ok(arg(args, 0).clone());
+        return Ok(Value::string(""));
     };
     let width = usize::try_from(arg(args, 1).count()).unwrap_or(usize::MAX).min(1 << 28);
     let missing = width.saturating_sub(string.len());
@@ -347,11 +351,9 @@ fn str_smith_waterman(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         _ => (0, 0),
     };
     let found = text::smith_waterman(bytes(args, 0), bytes(args, 1), min, variant == 1);
-    let (Some(substring), Some(align), Some(aligns)) = (
-        vm.type_named("sw_substring"),
-        vm.type_named("sw_align"),
-        vm.type_named("sw_align_vec"),
-    ) else {
+    let (Some(substring), Some(align), Some(aligns)) =
+        (vm.type_named("sw_substring"), vm.type_named("sw_align"), vm.type_named("sw_align_vec"))
+    else {
         return Ok(Value::Unset);
     };
     let items = found
@@ -392,7 +394,7 @@ fn str_split_indices(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 fn string_cat(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     if args.iter().any(|value| value.bytes().is_none()) {
         vm.report(Severity::Error, "string_cat() requires string arguments");
-        return Ok(Value::Unset);
+        return Ok(Value::string(""));
     }
     Ok(Value::string_owned(concatenated(vm, args)))
 }

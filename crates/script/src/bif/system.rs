@@ -165,9 +165,7 @@ pub const TABLE: Table = &[
             Err(error) => Ok(failed(vm, "cannot rename file", &from, &error)),
         }
     }),
-    ("file_mode", |_, a| {
-        Ok(Value::string(crate::support::text::file_mode(arg(a, 0).count())))
-    }),
+    ("file_mode", |_, a| Ok(Value::string(crate::support::text::file_mode(arg(a, 0).count())))),
     ("rotate_file", |vm, a| match arg(a, 0) {
         Value::File(file) => {
             let name = file.name.clone();
@@ -194,9 +192,7 @@ pub const TABLE: Table = &[
         Ok(Value::Unset)
     }),
     ("unique_id", |vm, a| Ok(unique(vm, UidPools::SCRIPT, bytes(a, 0)))),
-    ("unique_id_from", |vm, a| {
-        Ok(unique(vm, UidPools::custom(arg(a, 0).int()), bytes(a, 1)))
-    }),
+    ("unique_id_from", |vm, a| Ok(unique(vm, UidPools::custom(arg(a, 0).int()), bytes(a, 1)))),
     ("enable_event_group", |vm, a| {
         let group = arg(a, 0).text();
         vm.m.disabled_groups.remove(&group);
@@ -231,8 +227,18 @@ pub const TABLE: Table = &[
     ("is_event_handled", is_event_handled),
     ("get_max_recursion_depth", |vm, _| Ok(Value::Count(vm.m.max_depth as u64))),
     ("set_max_recursion_depth", |vm, a| {
-        vm.m.max_depth = usize::try_from(arg(a, 0).count()).unwrap_or(1000).clamp(1, 100_000);
+        vm.m.max_depth = match arg(a, 0).count() {
+            // No limit of its own: that of the machine.
+            0 => 100_000,
+            depth => usize::try_from(depth).unwrap_or(1000).min(100_000),
+        };
         Ok(Value::Unset)
+    }),
+    ("zeek_version", |_, _| Ok(Value::string("9.1.0-dev"))),
+    ("zeek_is_terminating", |vm, _| Ok(Value::Bool(vm.m.terminating || vm.m.stop_requested))),
+    ("zeek_args", |vm, _| {
+        let items = vm.m.state.command.iter().map(Value::string).collect();
+        Ok(strings(vm, items))
     }),
     ("backtrace", |vm, _| Ok(vm.backtrace(None))),
     ("do_profiling", |_, _| Ok(Value::Unset)),
@@ -244,9 +250,9 @@ pub const TABLE: Table = &[
     ("is_local_interface", |_, a| {
         Ok(Value::Bool(match arg(a, 0) {
             Value::Addr4([127, ..]) => true,
-            other => other.addr_bytes().is_some_and(|addr| {
-                std::net::Ipv6Addr::from(addr).is_loopback()
-            }),
+            other => {
+                other.addr_bytes().is_some_and(|addr| std::net::Ipv6Addr::from(addr).is_loopback())
+            }
         }))
     }),
     ("packet_source", |vm, _| {
@@ -340,7 +346,11 @@ fn rotate(vm: &mut Vm<'_>, name: &str) -> Result<Value> {
     vm.m.out.flush_all();
     let stamp = {
         let mut out = Vec::new();
-        crate::support::format::time::civil_format(&mut out, b"%y-%m-%d_%H.%M.%S", wall_clock() as i64);
+        crate::support::format::time::civil_format(
+            &mut out,
+            b"%y-%m-%d_%H.%M.%S",
+            wall_clock() as i64,
+        );
         String::from_utf8_lossy(&out).into_owned()
     };
     let new_name = format!("{name}.{}.{stamp}.tmp", std::process::id());
@@ -351,6 +361,8 @@ fn rotate(vm: &mut Vm<'_>, name: &str) -> Result<Value> {
             format!("rotate_file: failed to move '{name}' to '{new_name}': {reason}"),
         );
     }
+    // The old name stays, empty.
+    drop(std::fs::File::create(name));
     let now = Value::Time(vm.m.now);
     Ok(Value::Record(Record::new(
         vm.result_type(),
@@ -374,9 +386,10 @@ fn has_module(vm: &Vm<'_>, name: &str) -> bool {
     let Some(name) = vm.p.names.find(name) else { return false };
     vm.p.bodies.iter().any(|(_, body)| {
         body.module == name
-            && body.func.and_then(|func| vm.p.functions.find(func)).is_some_and(|func| {
-                func.flavor != Flavor::Function
-            })
+            && body
+                .func
+                .and_then(|func| vm.p.functions.find(func))
+                .is_some_and(|func| func.flavor != Flavor::Function)
     })
 }
 
@@ -390,10 +403,8 @@ fn is_event_handled(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
             func
         }
         _ => {
-            return Err({
-                vm.builtin_error(format!("is_event_handled: '{name}' is not an event"));
-                Stop::Error
-            });
+            vm.builtin_error(format!("is_event_handled: '{name}' is not an event"));
+            return Ok(Value::Bool(false));
         }
     };
     Ok(Value::Bool(vm.has_bodies(func)))

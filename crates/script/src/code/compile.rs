@@ -229,6 +229,27 @@ impl<'p> Compiler<'p> {
             && self.starts_empty(local)
         {
             self.emit(Op::InitLocal { d, local });
+            let attrs = self.body.and_then(|body| body.locals.find(local));
+            if let Some(local) = attrs {
+                self.captured_default(&local.attrs, d);
+            }
+        }
+    }
+
+    /// Sets the `&default` of the table in `t` where that captures locals.
+    pub fn captured_default(&mut self, attrs: &Attrs, t: Reg) {
+        let Some(expr) = attr_expr(attrs, AttrKind::Default)
+            .or_else(|| attr_expr(attrs, AttrKind::DefaultInsert))
+        else {
+            return;
+        };
+        if let crate::ast::ExprKind::Lambda(lambda) = &self.p.exprs[expr].kind
+            && !lambda.captures.is_empty()
+        {
+            let mark = self.next;
+            let s = self.expr(expr);
+            self.emit(Op::Default { t, s });
+            self.next = mark;
         }
     }
 

@@ -201,6 +201,7 @@ impl Compiler<'_> {
                 let t = self.temp();
                 self.site = id;
                 self.emit(Op::NewTable { d: t, ty: expr.ty, a });
+                self.captured_default(&constructor.attrs, t);
                 for (key, value) in &constructor.entries {
                     let mark = self.next;
                     let (k, n) = self.consecutive(key);
@@ -216,6 +217,7 @@ impl Compiler<'_> {
                 let t = self.temp();
                 self.site = id;
                 self.emit(Op::NewTable { d: t, ty: expr.ty, a });
+                self.captured_default(&constructor.attrs, t);
                 for key in &constructor.entries {
                     let mark = self.next;
                     let (k, n) = self.consecutive(key);
@@ -248,6 +250,18 @@ impl Compiler<'_> {
             ExprKind::AddTo(_, left, _) => {
                 self.add_to(id);
                 self.expr_to(*left, d);
+            }
+            ExprKind::RemoveFrom(left, right) if self.tag(*left) != Tag::Table => {
+                let d = match p.exprs[*left].kind {
+                    ExprKind::Local(local, _) => match self.slot(local) {
+                        Slot::Reg(slot) => slot,
+                        Slot::Capture(_) => d,
+                    },
+                    _ => d,
+                };
+                self.binary(id, BinaryOp::Subtract, *left, *right, d);
+                self.site = id;
+                self.store(*left, d);
             }
             ExprKind::RemoveFrom(left, right) => {
                 let (a, b) = self.two(*left, *right);
@@ -643,6 +657,9 @@ impl Compiler<'_> {
             self.site = id;
             if let Some(a) = attrs {
                 self.emit(Op::Attrs { s: d, a });
+                if let Some(data) = self.body.and_then(|body| body.locals.find(local)) {
+                    self.captured_default(&data.attrs, d);
+                }
             }
             if let Slot::Capture(i) = self.slot(local) {
                 self.emit(Op::SetCapture { i, s: d });

@@ -112,6 +112,11 @@ pub enum Op {
         s: Reg,
         a: u32,
     },
+    /// The value of a table's `&default`, which captures locals.
+    Default {
+        t: Reg,
+        s: Reg,
+    },
     Jump {
         to: Target,
     },

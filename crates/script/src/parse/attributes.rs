@@ -93,6 +93,7 @@ impl Parser<'_> {
         redef: bool,
     ) -> Attrs {
         let mut all = known;
+        self.attr_place = attrs.last().map_or(self.here, |attr| attr.span);
         for attr in attrs {
             self.add_attr(&mut all, attr, ty, place, redef);
         }
@@ -127,7 +128,12 @@ impl Parser<'_> {
         }
         all.push(attr);
         let last = all.len() - 1;
+        self.attr_failed = false;
         self.check_attr(all, last, ty, place);
+        if self.attr_failed {
+            all.truncate(last);
+            return;
+        }
         let has = |all: &Attrs, kind| find_attr(all, kind).is_some();
         let span = all.get(last).map_or(self.here, |attr| attr.span);
         if matches!(kind, AttrKind::AddFunc | AttrKind::DeleteFunc) && !has(all, AttrKind::Redef) {
@@ -140,7 +146,8 @@ impl Parser<'_> {
 
     /// Reports an error about attributes.
     fn attr_error(&mut self, all: &Attrs, message: &str) {
-        let span = all.last().map_or(self.here, |attr| attr.span);
+        self.attr_failed = true;
+        let span = self.attr_place;
         self.error_about(message, &Object::Attrs(all, span));
     }
 
@@ -246,6 +253,9 @@ impl Parser<'_> {
 
     fn check_default(&mut self, all: &mut Attrs, position: usize, ty: TypeId, place: Place) {
         let Some(mut expr) = all[position].expr else { return };
+        if ty == TypeId::UNSPECIFIED_TABLE || ty == TypeId::UNSPECIFIED_SET {
+            return;
+        }
         let name = all[position].kind.name();
         let table = self
             .program

@@ -297,6 +297,12 @@ impl Parser<'_> {
 
     /// `expr as ty`, `expr ?as ty`.
     pub(super) fn cast(&mut self, operand: ExprId, ty: TypeId, test: bool) -> ExprId {
+        let to_time = matches!(self.program.types.tag(ty), Tag::Time | Tag::Interval);
+        let operand = if to_time && is_integral(self.tag(operand)) {
+            self.to_number(operand, Tag::Double)
+        } else {
+            operand
+        };
         let (kind, result) = if test {
             (ExprKind::CanCast(operand, ty), TypeId::BOOL)
         } else {
@@ -347,9 +353,8 @@ impl Parser<'_> {
                 Tag::Double | Tag::Int | Tag::Count | Tag::Addr | Tag::Subnet | Tag::Port,
             ) => true,
             (Tag::Int | Tag::Count | Tag::Double, _) if is_arithmetic(b) => true,
-            (Tag::Double, Tag::Time | Tag::Interval) | (Tag::Time | Tag::Interval, Tag::Double) => {
-                true
-            }
+            (Tag::Double | Tag::Count | Tag::Int, Tag::Time | Tag::Interval)
+            | (Tag::Time | Tag::Interval, Tag::Double) => true,
             (Tag::Enum, Tag::Count | Tag::Int) => true,
             (Tag::Addr, Tag::Subnet) | (Tag::Subnet, Tag::Addr | Tag::Count) => true,
             (Tag::Addr, Tag::Vector) => true,

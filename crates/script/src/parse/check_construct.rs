@@ -2,7 +2,6 @@
 
 use super::Parser;
 use crate::ast::{ExprKind, RecordConstructor, SetConstructor, TableConstructor};
-use crate::compare::may_be_missing;
 use crate::evaluate::Constant;
 use crate::ids::{ExprId, Name, TypeId};
 use crate::literal::Literal;
@@ -93,7 +92,7 @@ impl Parser<'_> {
         if !error {
             for (offset, field) in record.fields.iter().enumerate() {
                 let given = fields.iter().any(|(given, _)| *given as usize == offset);
-                if !given && !may_be_missing(&field.attrs) {
+                if !given && !self.may_be_missing(field) {
                     let message =
                         format!("mandatory field \"{}\" missing", self.program.name(field.name));
                     self.error_about(&message, &Object::Expr(expr));
@@ -387,32 +386,27 @@ impl Parser<'_> {
         };
         let mut right = true;
         for (key, value) in &mut entries {
+            if !right {
+                break;
+            }
             if key.len() == index.len() {
                 for (part, ty) in key.iter_mut().zip(&index) {
                     match self.promote(*part, *ty) {
                         Some(promoted) => *part = promoted,
-                        None => {
-                            self.error_about(
-                                "inconsistent types in table constructor",
-                                &Object::Expr(expr),
-                            );
-                            right = false;
-                        }
+                        None => right = false,
                     }
                 }
             } else if ty != TypeId::UNSPECIFIED_TABLE {
-                self.error_about("inconsistent types in table constructor", &Object::Expr(expr));
                 right = false;
             }
-            match self.value_of(*value, value_ty) {
-                Some(promoted) => *value = promoted,
-                None => {
-                    self.error_about(
-                        "inconsistent types in table constructor",
-                        &Object::Expr(expr),
-                    );
-                    right = false;
+            if right {
+                match self.value_of(*value, value_ty) {
+                    Some(promoted) => *value = promoted,
+                    None => right = false,
                 }
+            }
+            if !right {
+                self.error_about("inconsistent types in table constructor", &Object::Expr(expr));
             }
         }
         if right {

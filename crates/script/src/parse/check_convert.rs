@@ -259,7 +259,7 @@ impl Parser<'_> {
         for field in &to.fields {
             if from.offset(field.name).is_some() {
                 self.warn_deprecated_field(&to, field.name, None);
-            } else if !may_be_missing(&field.attrs) {
+            } else if !self.may_be_missing(field) {
                 let message =
                     format!("non-optional field \"{}\" missing", self.program.name(field.name));
                 return self.fail(coerced, &message);
@@ -384,5 +384,11 @@ impl Parser<'_> {
     /// The expression, an index of its arena.
     pub(super) fn offset(value: usize) -> u32 {
         u32::try_from(value).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a record may be made without the field: containers and records start empty.
+    pub(super) fn may_be_missing(&self, field: &crate::types::Field) -> bool {
+        may_be_missing(&field.attrs)
+            || matches!(self.program.types.tag(field.ty), Tag::Table | Tag::Vector | Tag::Record)
     }
 }

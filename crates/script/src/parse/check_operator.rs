@@ -220,7 +220,9 @@ impl Parser<'_> {
 
     fn check_equal(&mut self, expr: ExprId) {
         let (mut left, mut right) = self.operands(expr);
-        if self.tag(right) == Tag::Pattern || self.rank(right) > self.rank(left) {
+        if self.tag(right) == Tag::Pattern
+            || (self.tag(left) != Tag::Pattern && self.rank(right) > self.rank(left))
+        {
             std::mem::swap(&mut left, &mut right);
             self.set_operands(expr, left, right);
         }
@@ -257,7 +259,7 @@ impl Parser<'_> {
                     let (left, right) =
                         (self.program.scalar(left_ty), self.program.scalar(right_ty));
                     if !self.program.same_type(left, right) {
-                        self.fail(expr, "illegal enum comparison");
+                        self.mixed_enums(left, right);
                     }
                 }
                 Tag::Table if sets => {
@@ -273,6 +275,8 @@ impl Parser<'_> {
             if self.tag(left) == Tag::Vector || self.tag(right) == Tag::Vector {
                 self.fail(expr, "cannot compare string vectors with pattern vectors");
             }
+        } else if (a, b) == (Tag::String, Tag::Pattern) && self.tag(right) == Tag::Vector {
+            self.fail(expr, "cannot compare string vectors with pattern vectors");
         } else {
             self.fail(expr, "type clash in comparison");
         }

@@ -299,8 +299,7 @@ impl Parser<'_> {
         }
         let flavor = func.flavor;
         let name = self.program.globals[global].name;
-        let (params, span) = (func.params, self.here);
-        let count = self.program.types.record(params).map_or(0, |record| record.fields.len());
+
         let func = self.program.functions.push(Function {
             name,
             global: Some(global),
@@ -308,17 +307,6 @@ impl Parser<'_> {
             flavor,
             bodies: Vec::new(),
         });
-        if flavor != Flavor::Function
-            && let Type::Func(func) = self.program.types.get_mut(ty)
-            && func.prototypes.is_empty()
-        {
-            func.prototypes.push(Prototype {
-                params,
-                offsets: (0..count).collect(),
-                deprecated: None,
-                span,
-            });
-        }
         GlobalKind::Function(func)
     }
 
@@ -409,6 +397,7 @@ impl Parser<'_> {
         attrs: &[Attr],
         value: Option<ExprId>,
     ) {
+        self.undeclared_events.remove(&global);
         let canonical = self.program.globals[global].ty;
         let (Some(known), Some(new)) =
             (self.program.types.func(canonical).cloned(), self.program.types.func(ty).cloned())
@@ -774,9 +763,11 @@ impl Parser<'_> {
     pub(super) fn local_name(&mut self) -> Parsed<LocalId> {
         let name = self.identifier()?;
         self.set_here(self.previous);
-        Ok(match self.lookup(&name) {
+        let blank = name == "_";
+        let found = if blank { None } else { self.lookup(&name) };
+        Ok(match found {
             Some(Symbol::Global(global)) => {
-                if name != "_" {
+                if !blank {
                     self.error_about("already a global identifier", &Object::Global(global));
                 }
                 let module = self.module;
@@ -803,13 +794,6 @@ impl Parser<'_> {
         let attrs = self.attributes()?;
         self.set_here(span.to(self.previous));
         self.expect(Op::Semicolon)?;
-        if self.at_file_level() {
-            let text = self.program.name(known.name).to_owned();
-            self.error_about(
-                "local variable used at global scope",
-                &Object::Text(text.as_bytes(), span),
-            );
-        }
         let body = self.body();
         let statement = |parser: &mut Self, kind| {
             let span = parser.here;

@@ -19,6 +19,23 @@ const MAX_LOADS: usize = 1_000;
 impl Parser<'_> {
     /// Carries out a directive; `@DIR` and `@FILENAME` are tokens.
     pub(super) fn directive(&mut self, directive: Directive, span: Span) -> Parsed<Option<Token>> {
+        let result = self.carry_out(directive, span);
+        if matches!(
+            directive,
+            Directive::If
+                | Directive::IfDef
+                | Directive::IfNotDef
+                | Directive::Else
+                | Directive::EndIf
+        ) {
+            self.directives += 1;
+            let line = self.open.last().map_or(span.last, |open| open.lexer.line());
+            self.directive_line = Span { first: line, last: line, ..span };
+        }
+        result
+    }
+
+    fn carry_out(&mut self, directive: Directive, span: Span) -> Parsed<Option<Token>> {
         match directive {
             Directive::Load => {
                 let name = self.word();

@@ -45,7 +45,12 @@ impl Parser<'_> {
     pub(super) fn expressions_until(&mut self, end: Op) -> Parsed<Vec<ExprId>> {
         let mut list = Vec::new();
         while !self.at(end)? {
-            list.push(self.expression()?);
+            let element = if self.accept(Op::Dollar)? {
+                self.field_value(self.previous)?
+            } else {
+                self.expression()?
+            };
+            list.push(element);
             if !self.accept(Op::Comma)? {
                 break;
             }
@@ -188,7 +193,12 @@ impl Parser<'_> {
             }
             Op::BracketLeft => return self.index_or_slice(left, place),
             Op::ParenLeft => {
-                let args = self.expressions_until(Op::ParenRight)?;
+                // Elements of a named container are entries, not assignments.
+                let named = matches!(self.program.exprs[left].kind, ExprKind::TypeValue(_));
+                let outer = std::mem::replace(&mut self.in_initializer, usize::from(named));
+                let args = self.expressions_until(Op::ParenRight);
+                self.in_initializer = outer;
+                let args = args?;
                 self.expect(Op::ParenRight)?;
                 self.span_from(left, place);
                 return Ok(self.call_or_construct(left, args));
@@ -363,7 +373,6 @@ impl Parser<'_> {
             Op::BracketLeft,
             Op::BitOr,
             Op::Divide,
-            Op::Dollar,
             Op::Not,
             Op::Complement,
             Op::Minus,
@@ -406,7 +415,7 @@ impl Parser<'_> {
                 Ok(self.unary(UnaryOp::Size, operand))
             }
             Op::Divide => self.pattern(start),
-            Op::Dollar => self.field_value(start),
+
             Op::Not => {
                 let operand = self.binding(UNARY)?;
                 self.since(start);
@@ -624,7 +633,9 @@ impl Parser<'_> {
     fn name(&mut self, name: &str) -> Parsed<ExprId> {
         if name == "_" || name.ends_with("::_") {
             let expr = self.node(ExprKind::Blank, TypeId::ANY);
-            let text = crate::describe::expr(self.program, expr);
+            let module = self.module;
+            let full = self.full_name(module, name);
+            let text = self.program.name(full).as_bytes().to_vec();
             if !self.blank_allowed {
                 let span = self.here;
                 self.error_about("blank identifier used in expression", &Object::Text(&text, span));
@@ -709,6 +720,7 @@ impl Parser<'_> {
             Some(Symbol::Global(global)) => {
                 self.warn_deprecated(global);
                 self.program.globals[global].uses += 1;
+                self.scope().globals.push(global);
                 Some(global)
             }
             Some(Symbol::Local(_)) => {

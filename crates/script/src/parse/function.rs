@@ -9,7 +9,7 @@ use crate::lexer::{Op, Token, Word};
 use crate::report::Object;
 use crate::source::Span;
 use crate::symbols::{GlobalKind, Symbol};
-use crate::types::{Attr, AttrKind, Attrs, Flavor, FuncType, Prototype, Type, find_attr};
+use crate::types::{Attr, AttrKind, Attrs, Flavor, FuncType, Prototype, find_attr};
 
 impl Parser<'_> {
     /// A function, event handler or hook; or a statement that begins like one.
@@ -80,7 +80,7 @@ impl Parser<'_> {
         self.program.bodies[body].stmt = stmt;
         let end = self.previous;
         self.program.bodies[body].span = place.to(end);
-        let _ = scope;
+        self.references.insert(body, scope.map_or(Vec::new(), |scope| scope.globals));
         self.end_function(global, flavor, ty, body, attrs, redef)
     }
 
@@ -107,7 +107,9 @@ impl Parser<'_> {
             Some(Symbol::Global(global)) => global,
             _ => {
                 let module = self.global_module;
-                self.add_global(name, module, GlobalKind::Unknown)
+                let global = self.add_global(name, module, GlobalKind::Unknown);
+                self.undeclared_events.insert(global);
+                global
             }
         }
     }
@@ -171,16 +173,6 @@ impl Parser<'_> {
             let entry = &mut self.program.globals[global];
             if entry.ty == TypeId::VOID {
                 entry.ty = ty;
-                let span = self.here;
-                let count = new_params.len();
-                if let Type::Func(FuncType { prototypes, .. }) = self.program.types.get_mut(ty) {
-                    prototypes.push(Prototype {
-                        params: params_id,
-                        offsets: (0..count).collect(),
-                        deprecated: None,
-                        span,
-                    });
-                }
             }
         } else if flavor == Flavor::Function
             && let GlobalKind::Function(func) = known.kind
@@ -341,6 +333,9 @@ impl Parser<'_> {
                 true,
             );
         }
+        if found.deprecated.is_some() {
+            return;
+        }
         let params = self
             .program
             .types
@@ -414,6 +409,8 @@ impl Parser<'_> {
                     self.program.globals[global].attrs.push(attr);
                 }
             }
+        } else if let Some(attr) = find_attr(&attrs, AttrKind::IsUsed) {
+            self.program.globals[global].attrs.push(attr.clone());
         } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
             && known.ty == TypeId::VOID
         {

@@ -7,7 +7,7 @@ use crate::ids::{ExprId, TypeId};
 use crate::lexer::{Op, Word};
 use crate::report::Object;
 use crate::source::Span;
-use crate::symbols::Symbol;
+use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{CaptureName, Flavor, Type};
 
 impl Parser<'_> {
@@ -72,6 +72,7 @@ impl Parser<'_> {
         let expr = self.node(ExprKind::Lambda(Lambda { func, captures }.into()), ty);
         if let Some(scope) = scope {
             let _ = file_level;
+            self.scope().globals.extend(&scope.globals);
             self.check_captures(&scope, expr, explicit, declared);
         }
         Ok(expr)
@@ -121,8 +122,10 @@ impl Parser<'_> {
             }
             match self.lookup(&name) {
                 None => self.error_here(&format!("no such local identifier: {name}")),
-                Some(Symbol::Global(_)) => {
-                    self.error_here(&format!("cannot specify global in capture: {name}"))
+                Some(Symbol::Global(global)) => {
+                    let is_type = self.program.globals[global].kind == GlobalKind::Type;
+                    let what = if is_type { "type" } else { "global" };
+                    self.error_here(&format!("cannot specify {what} in capture: {name}"));
                 }
                 Some(Symbol::Local(outer)) => {
                     let local = self.local(outer).clone();

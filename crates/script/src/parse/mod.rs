@@ -31,6 +31,7 @@ mod scope;
 mod statement;
 mod tokens;
 mod types;
+mod unused;
 mod validate;
 mod when;
 
@@ -39,7 +40,7 @@ use std::path::PathBuf;
 
 use crate::ast::{Body, Stmt, StmtKind};
 use crate::evaluate::{Evaluate, Stop};
-use crate::ids::{Arena, BodyId, FileId, Name, StmtId, TypeId};
+use crate::ids::{Arena, BodyId, FileId, GlobalId, Name, StmtId, TypeId};
 use crate::lexer::{Lexer, Token};
 use crate::program::Program;
 use crate::source::Span;
@@ -134,6 +135,21 @@ pub struct Parser<'a> {
     unchecked: Vec<(BodyId, Flavor)>,
     /// A statement that does nothing, for bodies that are not parsed yet.
     null: StmtId,
+    /// How many conditions were met.
+    directives: usize,
+    /// Where the last one was, behind what it skipped.
+    directive_line: Span,
+    /// Globals that bodies refer to.
+    references: HashMap<BodyId, Vec<GlobalId>>,
+    /// Events that have handlers and no declaration.
+    undeclared_events: HashSet<GlobalId>,
+    /// Whether what nothing can run is reported.
+    pub warn_unused: bool,
+    /// Whether an attribute was refused.
+    attr_failed: bool,
+    /// Where the attributes that are checked end.
+    attr_place: Span,
+
     /// Records that `type X: record {};` declared empty ahead of their definition.
     empty_records: HashSet<TypeId>,
     /// The file that the end of input was met behind, for messages.
@@ -176,6 +192,7 @@ impl<'a> Parser<'a> {
             params: Vec::new(),
             inits: Vec::new(),
             stmt: null,
+
             priority: 0,
             groups: Vec::new(),
             module: global_module,
@@ -210,6 +227,13 @@ impl<'a> Parser<'a> {
             ignore_deprecations: 0,
             unchecked: Vec::new(),
             null,
+            directives: 0,
+            directive_line: Span::NOWHERE,
+            references: HashMap::new(),
+            undeclared_events: HashSet::new(),
+            warn_unused: false,
+            attr_failed: false,
+            attr_place: Span::NOWHERE,
             empty_records: HashSet::new(),
             last_file: None,
             last_token_file: None,
@@ -233,6 +257,9 @@ impl<'a> Parser<'a> {
             self.validate(main, Flavor::Function);
         }
         self.validate_all();
+        if result.is_ok() && self.warn_unused && self.program.diagnostics.errors == 0 {
+            self.report_unused();
+        }
         result
     }
 

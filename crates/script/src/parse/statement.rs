@@ -218,12 +218,13 @@ impl Parser<'_> {
 
     /// A statement that is the body of another: a directive may not be all of it.
     fn sub_statement(&mut self) -> Parsed<StmtId> {
-        let conditions = self.open.last().map_or(0, |open| open.conditions.len());
-        let file = self.open.last().map(|open| open.file);
+        let directives = self.directives;
         self.peek()?;
-        let now = self.open.last().map_or(0, |open| open.conditions.len());
-        if now != conditions && file == self.open.last().map(|open| open.file) {
-            self.error_here("incorrect use of directive");
+        if self.directives != directives {
+            let line = self.directive_line;
+            self.program.report(Severity::Error, line, "incorrect use of directive");
+            self.set_here(line);
+            return Ok(self.stmt(StmtKind::Null));
         }
         self.enter_block();
         let stmt = self.statement();
@@ -290,6 +291,7 @@ impl Parser<'_> {
                     self.program.report_about(Severity::Warning, text, &Object::Stmt(stmt), None);
                 }
                 if !self.is_error(value)
+                    && result != TypeId::ERROR
                     && let Some(promoted) = self.promote(value, result)
                 {
                     self.program.stmts[stmt].kind = StmtKind::Return(Some(promoted));
@@ -504,6 +506,13 @@ impl Parser<'_> {
             if known == TypeId::VOID {
                 let body = self.body();
                 self.program.bodies[body].locals[local].ty = ty;
+            } else if known != ty
+                && self.program.types.tag(known) == Tag::Enum
+                && self.program.types.tag(ty) == Tag::Enum
+            {
+                if !self.program.same_type(known, ty) {
+                    self.mixed_enums(known, ty);
+                }
             } else if known == TypeId::ERROR || !self.program.same_type(known, ty) {
                 self.error_about_both(
                     "type clash in iteration",

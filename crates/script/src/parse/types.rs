@@ -10,7 +10,8 @@ use crate::report::Object;
 use crate::source::Span;
 use crate::symbols::{GlobalKind, Symbol};
 use crate::types::{
-    AttrKind, Attrs, EnumType, EnumValue, Field, Flavor, FuncType, RecordType, Tag, Type, find_attr,
+    AttrKind, Attrs, EnumType, EnumValue, Field, Flavor, FuncType, Prototype, RecordType, Tag,
+    Type, find_attr,
 };
 
 impl Parser<'_> {
@@ -134,8 +135,9 @@ impl Parser<'_> {
             Word::Record => {
                 self.expect(Op::BraceLeft)?;
                 let fields = self.fields()?;
+                let last = self.previous;
                 self.expect(Op::BraceRight)?;
-                self.since(start);
+                self.set_here(start.to(last));
                 Ok(self.new_type(Type::Record(RecordType { fields })))
             }
             Word::Enum => {
@@ -226,19 +228,26 @@ impl Parser<'_> {
         Ok(self.func_type(flavor, params, result))
     }
 
-    /// The type of a function.
+    /// The type of a function. Events and hooks have their own parameters as the canonical prototype.
     pub(super) fn func_type(
         &mut self,
         flavor: Flavor,
         params: Vec<Field>,
         result: TypeId,
     ) -> TypeId {
+        let offsets = (0..params.len()).collect();
         let params = self.new_type(Type::Record(RecordType { fields: params }));
+        let span = self.here;
+        let prototypes = if flavor == Flavor::Function {
+            Vec::new()
+        } else {
+            vec![Prototype { params, offsets, deprecated: None, span }]
+        };
         self.new_type(Type::Func(FuncType {
             flavor,
             params,
             result,
-            prototypes: Vec::new(),
+            prototypes,
             captures: Box::new([]),
         }))
     }

@@ -25,6 +25,7 @@ impl Parser<'_> {
         let scope = self.scopes.pop();
         let (condition, body) = parts?;
         let mut timeout = None;
+        let end = self.previous;
         if self.accept_word(Word::Timeout)? {
             let length = self.expression()?;
             if !self.is_error(length) && self.tag(length) != Tag::Interval {
@@ -38,7 +39,7 @@ impl Parser<'_> {
             let stmt = parsed?;
             timeout = Some((length, stmt));
             return Ok(
-                self.finish_when(start, inner, declared, frame, condition, body, timeout, returns)
+                self.finish_when(end, inner, declared, frame, condition, body, timeout, returns)
             );
         }
         Ok(self.finish_when(start, scope, declared, frame, condition, body, timeout, returns))
@@ -77,6 +78,7 @@ impl Parser<'_> {
         self.program.bodies[frame].span = span;
         let captures = scope.as_ref().map_or(Vec::new(), |scope| scope.captures.clone());
         let globals = scope.as_ref().map_or(Vec::new(), |scope| scope.globals.clone());
+        self.scope().globals.extend(&globals);
         let shown = captures[..declared.min(captures.len())]
             .iter()
             .map(|captured| captured.capture)

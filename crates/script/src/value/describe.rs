@@ -109,8 +109,10 @@ impl Writer<'_> {
             Value::Bool(value) => self.add(if *value { "T" } else { "F" }),
             Value::Int(value) => self.add(value.to_string()),
             Value::Count(value) => self.add(value.to_string()),
-            Value::Double(value) | Value::Time(value) => self.add(text::double(*value)),
-            Value::Interval(value) => self.add(text::interval(*value)),
+            Value::Double(value) | Value::Time(value) => {
+                crate::support::format::double(&mut self.out, *value);
+            }
+            Value::Interval(value) => crate::support::format::interval(&mut self.out, *value),
             Value::Enum(ty, value) => {
                 let name = enum_name(self.program, *ty, *value);
                 self.add(name);
@@ -248,6 +250,8 @@ impl Writer<'_> {
     fn function(&mut self, function: &Function) {
         let program = self.program;
         self.add(program.name(function.name));
+        self.add(": ");
+        self.add(text::type_in(program, function.ty, text::Style::LONG));
         for body in &function.bodies {
             self.line();
             let style =

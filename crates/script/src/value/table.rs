@@ -249,10 +249,7 @@ impl Table {
         set.0
             .matching(text)
             .into_iter()
-            .filter_map(|index| {
-                // Patterns are numbered from 1 on.
-                set.1.get((index as usize).checked_sub(1)?).map(|place| *place as usize)
-            })
+            .filter_map(|index| set.1.get(index as usize).map(|place| *place as usize))
             .collect()
     }
 

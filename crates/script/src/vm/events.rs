@@ -240,6 +240,10 @@ impl Vm<'_> {
                 Ok(_) => (),
                 Err(Stop::Error) => {
                     self.m.out.flush_all();
+                    self.report(
+                        crate::diagnostics::Severity::Fatal,
+                        "failed to execute script statements at top-level scope",
+                    );
                     return Err(Stop::Fatal);
                 }
                 Err(stop) => return Err(stop),
@@ -248,6 +252,10 @@ impl Vm<'_> {
         self.queue_scripts_loaded();
         self.drain()?;
         self.main_loop()?;
+        if self.m.state.terminated {
+            self.m.out.flush();
+            self.report(crate::diagnostics::Severity::Info, "received termination signal");
+        }
         self.finish()
     }
 

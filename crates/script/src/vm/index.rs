@@ -184,7 +184,8 @@ fn select(vector: &Vector, selection: &Vector) -> Value {
                 items.push(Value::Unset);
                 items.push(vector.get(index));
             }
-            Value::Bool(false) | Value::Unset => (),
+            Value::Bool(false) => (),
+            Value::Unset => items.push(Value::Unset),
             other => {
                 let at = position(other, vector.len());
                 items.push(at.map(|at| vector.get(at)).unwrap_or_default());

@@ -73,6 +73,17 @@ impl Vm<'_> {
         })
     }
 
+    /// `delete r$f`: the field gets its first value.
+    pub(crate) fn reset_field(&mut self, record: &Rc<Record>, index: usize) -> Result<(), Stop> {
+        let template = self.template(record.ty());
+        let value = match template.get(index) {
+            Some(init) => self.first_value(init)?,
+            None => Value::Unset,
+        };
+        record.set(index, value);
+        Ok(())
+    }
+
     fn template(&mut self, ty: TypeId) -> Rc<Vec<FieldInit>> {
         if let Some(template) = self.m.templates.get(&ty) {
             return Rc::clone(template);

@@ -265,7 +265,11 @@ impl Vm<'_> {
         let mut items = Vec::with_capacity(x.len());
         for (one, other) in x.iter().zip(&y) {
             if one.is_set() && other.is_set() {
-                items.push(self.binary(site, op, one, other)?);
+                items.push(if op == BinaryOp::NotEqual {
+                    Value::Bool(!equals(one, other))
+                } else {
+                    self.binary(site, op, one, other)?
+                });
             } else {
                 items.push(Value::Unset);
             }
@@ -396,9 +400,9 @@ impl Vm<'_> {
                     _ => false,
                 }
             }
-            (Value::Count(index), Value::Vector(vector)) => (*index as usize) < vector.len(),
+            (Value::Count(index), Value::Vector(vector)) => vector.get(*index as usize).is_set(),
             (Value::Int(index), Value::Vector(vector)) => {
-                usize::try_from(*index).is_ok_and(|index| index < vector.len())
+                usize::try_from(*index).is_ok_and(|index| vector.get(index).is_set())
             }
             (_, Value::Table(_)) => self.in_table(b, std::slice::from_ref(a)),
             _ => return Err(self.error_at(site, "bad operands of in")),

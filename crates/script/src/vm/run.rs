@@ -170,6 +170,11 @@ impl Vm<'_> {
                         self.watch_expiry(&table);
                     }
                 }
+                Op::Default { t, s } => {
+                    if let Value::Table(table) = &reg!(t) {
+                        *table.default_cache.borrow_mut() = Some(reg!(s).clone());
+                    }
+                }
                 Op::Jump { to } => pc = to as usize,
                 Op::JumpIf { s, to } => {
                     if reg!(s).truth() {
@@ -379,9 +384,10 @@ impl Vm<'_> {
                     set!(d, Value::Bool(has));
                 }
                 Op::DeleteField { r, i } => {
+                    sync!();
                     if let Value::Record(record) = &reg!(r) {
                         let record = Rc::clone(record);
-                        record.set(usize::from(i), Value::Unset);
+                        self.reset_field(&record, usize::from(i))?;
                         if !self.m.whens.is_empty() {
                             self.object_changed(&Value::Record(record));
                         }

@@ -300,8 +300,11 @@ impl Vm<'_> {
                     self.p.exprs.find(site).map(|expr| &expr.kind),
                     Some(crate::ast::ExprKind::AddTo(crate::ast::AddTo::AppendAll, ..))
                 );
+                let of_any = |vector: &Vector| {
+                    self.p.types.element(vector.ty()).is_some_and(|ty| ty == TypeId::ANY)
+                };
                 match other {
-                    Value::Vector(more) if all => {
+                    Value::Vector(more) if all || of_any(vector) && of_any(more) => {
                         let more = more.items().clone();
                         vector.items_mut().extend(more);
                     }

@@ -35,7 +35,7 @@ pub(super) struct Binary {
 }
 
 impl Binary {
-    pub(super) fn new(source: Source, columns: Vec<Column>, options: BinaryOptions) -> Self {
+    pub(super) fn new(source: Source, columns: Vec<Column>, options: &BinaryOptions) -> Self {
         let path = prefixed(&source.source, &options.path_prefix);
         let chunk_size =
             if options.chunk_size == 0 { 1024 } else { options.chunk_size.min(CHUNK_MAX) };

@@ -232,7 +232,7 @@ impl InputStream {
     pub fn binary(
         source: Source,
         columns: Vec<Column>,
-        options: BinaryOptions,
+        options: &BinaryOptions,
     ) -> (Self, Vec<Message>) {
         Self::new(binary::Binary::new(source, columns, options))
     }

@@ -133,7 +133,7 @@ impl Sqlite {
 
 fn place(statement: &Statement<'_>, name: &str) -> Result<Option<usize>, String> {
     let mut found = None;
-    for (at, column) in statement.column_names().into_iter().enumerate() {
+    for (at, column) in statement.column_names().enumerate() {
         if column == name && found.replace(at).is_some() {
             return Err(format!(
                 "SQLite statement returns several columns with name {name}! Cannot decide which to choose, aborting"

@@ -336,17 +336,16 @@ fn pieces_of_files() {
     let one = columns(&[("s", Kind::String)]);
     let options = BinaryOptions { chunk_size: 3, ..BinaryOptions::default() };
     let (mut stream, messages) =
-        InputStream::binary(Source::new("s", &path, Mode::Stream), one.clone(), options.clone());
+        InputStream::binary(Source::new("s", &path, Mode::Stream), one.clone(), &options);
     assert_eq!(rows(&messages), [[string("abc")], [string("def")], [string("g")]]);
     fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"hi").unwrap();
     assert_eq!(rows(&stream.heartbeat()), [[string("hi")]]);
-    let (_, messages) =
-        InputStream::binary(Source::new("s", &path, Mode::Reread), one, options.clone());
+    let (_, messages) = InputStream::binary(Source::new("s", &path, Mode::Reread), one, &options);
     assert_eq!(messages.last(), Some(&Message::EndOfSend));
     let (_, messages) = InputStream::binary(
         Source::new("s", &path, Mode::Manual),
         columns(&[("c", Kind::Count)]),
-        options,
+        &options,
     );
     assert_eq!(complaints(&messages)[0], "Filter for binary reader contains a non-string field.");
 }

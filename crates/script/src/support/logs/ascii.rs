@@ -94,7 +94,7 @@ impl AsciiConfig {
                 "meta_prefix" => self.meta_prefix = value.into(),
                 "json_timestamps" => self.json_format.times = times(value)?,
                 "json_include_unset_fields" => {
-                    self.json_format.include_unset = switch(name, value)?
+                    self.json_format.include_unset = switch(name, value)?;
                 }
                 "json_string_escape_policy" => self.json_format.strings = policy(value)?,
                 "gzip_file_extension" => self.gzip_extension = value.to_owned(),

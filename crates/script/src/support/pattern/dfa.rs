@@ -6,10 +6,18 @@ use std::sync::Arc;
 
 use super::nfa::{BEGIN, END, Nfa, SYMBOLS, State};
 
-/// The state that leads nowhere.
-const DEAD: u32 = 0;
+/// Where transitions lead is the offset of the target's own transitions, and flags. All flagged values are above all others, so
+/// that loops over bytes have one comparison for what is not ordinary.
+const OFFSET: u32 = ACCEPTS - 1;
+/// A pattern matches in the target.
+const ACCEPTS: u32 = 1 << 29;
+/// The target leads nowhere. It is the first state.
+const DEAD: u32 = 1 << 30;
 /// A transition that was not computed yet.
 const UNKNOWN: u32 = u32::MAX;
+
+/// Searches before what speeds them up is computed.
+const USES: u32 = 16;
 
 /// Transitions kept at most: 4 MiB. Beyond that, all states are dropped and built anew as they are needed.
 const TRANSITIONS_MAX: usize = 1 << 20;
@@ -27,7 +35,7 @@ pub(super) struct Dfa {
 
 #[derive(Debug, Default)]
 struct Cache {
-    /// By state and class.
+    /// By state and class: [`OFFSET`] and flags.
     transitions: Vec<u32>,
     states: Vec<Known>,
     ids: HashMap<Arc<[u32]>, u32>,
@@ -36,7 +44,49 @@ struct Cache {
     search: u32,
     stack: Vec<u32>,
     found: Vec<u32>,
-    cleared: u64,
+    /// Searches so far, at most [`USES`].
+    uses: u32,
+    /// The state that a search is in as long as nothing begins to match.
+    idle: Option<Idle>,
+    /// By which bytes a match may begin, at the begin of a string and elsewhere.
+    first: [Option<Box<[bool; 256]>>; 2],
+}
+
+/// A state that most bytes lead back to.
+#[derive(Debug)]
+struct Idle {
+    state: u32,
+    /// The bytes that do not.
+    leaving: Leaving,
+}
+
+#[derive(Debug)]
+enum Leaving {
+    One(u8),
+    Two(u8, u8),
+    Three(u8, u8, u8),
+    More(Box<[bool; 256]>),
+}
+
+impl Leaving {
+    fn new(leaves: Box<[bool; 256]>) -> Self {
+        let mut bytes = (0..=255_u8).filter(|byte| leaves[usize::from(*byte)]);
+        match [bytes.next(), bytes.next(), bytes.next(), bytes.next()] {
+            [Some(a), None, ..] => Leaving::One(a),
+            [Some(a), Some(b), None, _] => Leaving::Two(a, b),
+            [Some(a), Some(b), Some(c), None] => Leaving::Three(a, b, c),
+            _ => Leaving::More(leaves),
+        }
+    }
+
+    fn find(&self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Leaving::One(a) => memchr::memchr(*a, bytes),
+            Leaving::Two(a, b) => memchr::memchr2(*a, *b, bytes),
+            Leaving::Three(a, b, c) => memchr::memchr3(*a, *b, *c, bytes),
+            Leaving::More(leaves) => bytes.iter().position(|byte| leaves[usize::from(*byte)]),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -94,6 +144,77 @@ impl Dfa {
         result
     }
 
+    /// By which bytes a match may begin, with `begin` at the begin of a string; `None` where that is not worth to know yet. Matches that
+    /// begin elsewhere than with a byte are not looked at.
+    pub(super) fn with_first<R>(
+        &self,
+        begin: bool,
+        f: impl FnOnce(&[bool; 256]) -> R,
+    ) -> Option<R> {
+        let mut cache = self.cache.borrow_mut();
+        if cache.first[usize::from(begin)].is_none() {
+            cache.uses += 1;
+            if cache.uses < USES {
+                return None;
+            }
+            let mut walk =
+                Walk { dfa: self, state: self.start_state(&mut cache), cache: &mut cache };
+            if begin {
+                walk.begin();
+            }
+            let state = walk.state;
+            let targets = self.targets(&mut cache, state)?;
+            let first = Box::new(targets.map(|target| target & DEAD == 0));
+            cache.first[usize::from(begin)] = Some(first);
+        }
+        cache.first[usize::from(begin)].as_deref().map(f)
+    }
+
+    /// Whether nothing at all matches, with `begin` at the begin of a string.
+    pub(super) fn matches_nothing(&self, begin: bool) -> bool {
+        self.walk(|walk| {
+            if begin {
+                walk.begin();
+            }
+            walk.accepts()
+        })
+    }
+
+    /// Where each byte leads from a state; `None` where there are too many states to know them all.
+    fn targets(&self, cache: &mut Cache, state: u32) -> Option<[u32; 256]> {
+        let of = cache.states.get((state & OFFSET) as usize / self.stride)?.of.clone();
+        let mut targets = [0; 256];
+        for (byte, target) in targets.iter_mut().enumerate() {
+            let class = self.class_of[byte];
+            *target = cache.transitions[(state & OFFSET) as usize + usize::from(class)];
+            if *target == UNKNOWN {
+                *target = self.compute(cache, state, class);
+            }
+        }
+        // States may have been dropped on the way.
+        let same = cache
+            .states
+            .get((state & OFFSET) as usize / self.stride)
+            .is_some_and(|known| known.of == of);
+        same.then_some(targets)
+    }
+
+    /// Finds the state that searches are in most of the time.
+    fn find_idle(&self, cache: &mut Cache) -> Option<Idle> {
+        let mut walk = Walk { dfa: self, state: self.start_state(cache), cache: &mut *cache };
+        walk.begin();
+        let begin = walk.state;
+        let from_begin = self.targets(cache, begin)?;
+        let common = |target: u32| from_begin.iter().filter(|other| **other == target).count();
+        let state = from_begin.iter().copied().max_by_key(|target| common(*target))?;
+        if state >= ACCEPTS {
+            return None;
+        }
+        let leaves = self.targets(cache, state)?.map(|target| target != state);
+        let few = leaves.iter().filter(|leaves| **leaves).count() <= 128;
+        few.then(|| Idle { state, leaving: Leaving::new(Box::new(leaves)) })
+    }
+
     fn start_state(&self, cache: &mut Cache) -> u32 {
         if cache.states.is_empty() {
             // The first state is that which leads nowhere, the second the start.
@@ -103,7 +224,20 @@ impl Dfa {
             let found = self.close(cache);
             return self.intern(cache, found);
         }
-        1
+        self.value_of(cache, 1)
+    }
+
+    /// What transitions to a state are.
+    fn value_of(&self, cache: &Cache, index: usize) -> u32 {
+        let accepts = cache.states.get(index).is_some_and(|state| !state.accepts.is_empty());
+        let flags = if index == 0 {
+            DEAD
+        } else if accepts {
+            ACCEPTS
+        } else {
+            0
+        };
+        (index * self.stride) as u32 | flags
     }
 
     /// The states that consume or accept, reached from those on the stack without consuming.
@@ -125,8 +259,8 @@ impl Dfa {
     }
 
     fn intern(&self, cache: &mut Cache, of: Vec<u32>) -> u32 {
-        if let Some(id) = cache.ids.get(of.as_slice()) {
-            return *id;
+        if let Some(index) = cache.ids.get(of.as_slice()) {
+            return self.value_of(cache, *index as usize);
         }
         let mut accepts: Vec<u32> = of
             .iter()
@@ -137,17 +271,18 @@ impl Dfa {
             .collect();
         accepts.sort_unstable();
         let of: Arc<[u32]> = of.into();
-        let id = cache.states.len() as u32;
-        cache.ids.insert(of.clone(), id);
+        let index = cache.states.len();
+        cache.ids.insert(of.clone(), index as u32);
         cache.states.push(Known { of, accepts: accepts.into() });
-        let fill = if id == DEAD { DEAD } else { UNKNOWN };
+        let fill = if index == 0 { DEAD } else { UNKNOWN };
         cache.transitions.resize(cache.states.len() * self.stride, fill);
-        id
+        self.value_of(cache, index)
     }
 
     #[cold]
     fn compute(&self, cache: &mut Cache, from: u32, class: u16) -> u32 {
-        let of = cache.states[from as usize].of.clone();
+        let from = (from & OFFSET) as usize;
+        let of = cache.states[from / self.stride].of.clone();
         cache.search = cache.search.wrapping_add(1);
         if cache.search == 0 {
             cache.seen.fill(0);
@@ -171,12 +306,12 @@ impl Dfa {
             cache.transitions.clear();
             cache.states.clear();
             cache.ids.clear();
-            cache.cleared += 1;
+            cache.idle = None;
             self.start_state(cache);
             return self.intern(cache, found);
         }
         let to = self.intern(cache, found);
-        cache.transitions[from as usize * self.stride + usize::from(class)] = to;
+        cache.transitions[from + usize::from(class)] = to;
         to
     }
 }
@@ -190,19 +325,19 @@ pub(super) struct Walk<'a> {
 
 impl Walk<'_> {
     fn known(&self) -> &Known {
-        &self.cache.states[self.state as usize]
+        &self.cache.states[(self.state & OFFSET) as usize / self.dfa.stride]
     }
 
     /// Whether nothing can match any more.
     #[inline]
     pub(super) fn is_dead(&self) -> bool {
-        self.state == DEAD
+        self.state & DEAD != 0
     }
 
     /// Whether a pattern matches here.
     #[inline]
     pub(super) fn accepts(&self) -> bool {
-        !self.known().accepts.is_empty()
+        self.state & ACCEPTS != 0
     }
 
     /// The patterns that match here.
@@ -228,10 +363,74 @@ impl Walk<'_> {
     #[inline(always)]
     fn symbol(&mut self, symbol: u16) {
         let class = self.dfa.class_of[usize::from(symbol)];
-        let next =
-            self.cache.transitions[self.state as usize * self.dfa.stride + usize::from(class)];
+        let next = self.cache.transitions[(self.state & OFFSET) as usize + usize::from(class)];
         self.state =
             if next == UNKNOWN { self.dfa.compute(self.cache, self.state, class) } else { next };
+    }
+
+    /// Goes through `bytes` as long as something can match.
+    pub(super) fn run(&mut self, bytes: &[u8]) {
+        self.run_below::<DEAD>(bytes);
+    }
+
+    /// Goes through `bytes` up to the first byte behind which a pattern matches.
+    pub(super) fn run_to_match(&mut self, bytes: &[u8]) {
+        if self.cache.uses < USES {
+            self.cache.uses += 1;
+            if self.cache.uses == USES && self.cache.idle.is_none() {
+                // The walk is at its start, or where it began; that is found again if states were dropped.
+                let of = self.known().of.clone();
+                self.cache.idle = self.dfa.find_idle(self.cache);
+                self.state = self.dfa.intern(self.cache, of.to_vec());
+            }
+        }
+        self.run_below::<ACCEPTS>(bytes);
+    }
+
+    /// Goes through `bytes` until a transition is flagged with `STOP` or a flag above it.
+    #[inline(always)]
+    fn run_below<const STOP: u32>(&mut self, bytes: &[u8]) {
+        let class_of = &*self.dfa.class_of;
+        let mut at = 0;
+        loop {
+            let table = self.cache.transitions.as_slice();
+            // Only searches have a state in which they wait.
+            let idle = self.cache.idle.as_ref().filter(|_| STOP == ACCEPTS);
+            let idle_state = idle.map_or(UNKNOWN, |idle| idle.state);
+            let mut state = self.state;
+            let class = loop {
+                if state == idle_state
+                    && let Some(idle) = idle
+                {
+                    match idle.leaving.find(bytes.get(at..).unwrap_or_default()) {
+                        Some(skipped) => at += skipped,
+                        None => {
+                            self.state = state;
+                            return;
+                        }
+                    }
+                }
+                let Some(byte) = bytes.get(at) else {
+                    self.state = state;
+                    return;
+                };
+                let class = class_of[usize::from(*byte)];
+                let next = table[(state & OFFSET) as usize + usize::from(class)];
+                at += 1;
+                if next < STOP {
+                    state = next;
+                } else if next == UNKNOWN {
+                    break class;
+                } else {
+                    self.state = next;
+                    return;
+                }
+            };
+            self.state = self.dfa.compute(self.cache, state, class);
+            if self.state >= STOP {
+                return;
+            }
+        }
     }
 }
 

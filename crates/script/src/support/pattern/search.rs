@@ -9,12 +9,7 @@ impl Pattern {
         let Some(matchers) = &self.matchers else { return string.is_empty() };
         matchers.exact.walk(|walk| {
             walk.begin();
-            for byte in string {
-                if walk.is_dead() {
-                    return false;
-                }
-                walk.byte(*byte);
-            }
+            walk.run(string);
             walk.end();
             walk.accepts()
         })
@@ -28,16 +23,14 @@ impl Pattern {
         let Some(matchers) = &self.matchers else { return true };
         matchers.anywhere.walk(|walk| {
             walk.begin();
-            for byte in string {
-                if walk.is_dead() {
-                    return false;
-                }
-                walk.byte(*byte);
-                if walk.accepts() {
-                    return true;
-                }
+            if string.is_empty() {
+                walk.end();
+                return walk.accepts();
             }
-            walk.end();
+            walk.run_to_match(string);
+            if !walk.accepts() {
+                walk.end();
+            }
             walk.accepts()
         })
     }
@@ -77,6 +70,10 @@ impl Pattern {
         let mut found = Vec::new();
         let mut at = 0;
         while at < string.len() {
+            at += self.not_first(&string[at..], true, true);
+            if at >= string.len() {
+                break;
+            }
             match self.longest_prefix(&string[at..], true, true) {
                 Some(len) => {
                     found.push(&string[at..at + len]);
@@ -151,13 +148,30 @@ impl Pattern {
 
     /// The next match that is not empty: its offset and length. `^` matches until a byte was passed over (`begin`).
     fn next_match(&self, string: &[u8], begin: &mut bool) -> Option<(usize, usize)> {
-        (0..string.len()).find_map(|at| match self.longest_prefix(&string[at..], *begin, true) {
-            Some(len) if len > 0 => Some((at, len)),
-            _ => {
-                *begin = false;
-                None
+        let mut at = 0;
+        while at < string.len() {
+            match self.longest_prefix(&string[at..], *begin, true) {
+                Some(len) if len > 0 => return Some((at, len)),
+                _ => {
+                    *begin = false;
+                    at += 1;
+                    at += self.not_first(string.get(at..).unwrap_or_default(), false, false);
+                }
             }
-        })
+        }
+        None
+    }
+
+    /// How many bytes at the start of `string` no match begins with; with `empty`, matches of nothing count.
+    fn not_first(&self, string: &[u8], begin: bool, empty: bool) -> usize {
+        let Some(matchers) = &self.matchers else { return 0 };
+        if empty && matchers.exact.matches_nothing(begin) {
+            return 0;
+        }
+        let skipped = matchers.exact.with_first(begin, |first| {
+            string.iter().position(|byte| first[usize::from(*byte)]).unwrap_or(string.len())
+        });
+        skipped.unwrap_or(0)
     }
 }
 

@@ -66,12 +66,7 @@ impl PatternSet {
     fn on_match<R>(&self, string: &[u8], f: impl FnOnce(&mut Walk<'_>) -> R) -> Option<R> {
         self.dfa.as_ref()?.walk(|walk| {
             walk.begin();
-            for byte in string {
-                if walk.is_dead() {
-                    return None;
-                }
-                walk.byte(*byte);
-            }
+            walk.run(string);
             walk.end();
             Some(f(walk))
         })

@@ -352,6 +352,35 @@ proptest! {
     }
 
     #[test]
+    fn searches_agree_with_another_engine(body in body(), strings in proptest::collection::vec("[abc\n]{1,40}", 1..40)) {
+        let ours = Pattern::new(body.as_bytes(), Modes::default());
+        let theirs = regex::bytes::Regex::new(&format!("(?-u)(?:{body})")).unwrap();
+        let from_begin = regex::bytes::Regex::new(&format!(r"(?-u)\A(?:{body})")).unwrap();
+        // What speeds searches up comes after some of them.
+        for string in &strings {
+            let string = string.as_bytes();
+            prop_assert_eq!(ours.is_in(string), theirs.is_match(string), "{:?}", string);
+            // Longest matches, by trying all ends.
+            let longest = |from: usize| (from..=string.len()).rev().find(|to| {
+                let whole = regex::bytes::Regex::new(&format!(r"(?-u)\A(?:{body})\z"));
+                whole.is_ok_and(|whole| whole.is_match(&string[from..*to]))
+            });
+            if string.len() < 8 {
+                let mut at = 0;
+                let mut expected = Vec::new();
+                while at < string.len() {
+                    match longest(at) {
+                        Some(to) => { expected.push(&string[at..to]); at = to.max(at + 1); }
+                        None => at += 1,
+                    }
+                }
+                prop_assert_eq!(ours.find_all(string), expected);
+                prop_assert_eq!(ours.longest_prefix(string, true, true).is_some(), from_begin.is_match(string));
+            }
+        }
+    }
+
+    #[test]
     fn anything_is_parsed_without_panic(body: Vec<u8>, string: Vec<u8>) {
         let pattern = Pattern::new(&body, Modes { ignore_case: true, single_line: false });
         let _ = (pattern.matches(&string), pattern.is_in(&string), pattern.find_all(&string));

@@ -1,0 +1,580 @@
+//! Extensions of a certificate as text, in the words of OpenSSL's printer: what Zeek's `x509_extension`
+//! carries.
+
+use std::fmt::Write;
+
+use super::universal;
+use crate::der::Class;
+use crate::der::Element;
+use crate::der::Reader;
+use crate::der::Result;
+use crate::der::tag;
+use crate::oid;
+
+/// An extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// Its name in words; the dotted identifier where it is not registered.
+    pub name: String,
+    /// Its short name; `UNDEF` where it is not registered.
+    pub short_name: &'static str,
+    /// The dotted identifier.
+    pub oid: String,
+    /// Whether it must be understood.
+    pub critical: bool,
+    /// Its content in words; its encoding where there are none.
+    pub value: Vec<u8>,
+    /// Timestamps of certificate transparency logs that it holds.
+    pub timestamps: Vec<Timestamp>,
+}
+
+/// A signed certificate timestamp (RFC 6962 section 3.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timestamp {
+    /// Version: 0.
+    pub version: u8,
+    /// The log's name.
+    pub log_id: Vec<u8>,
+    /// Milliseconds since 1970.
+    pub millis: u64,
+    /// Extensions.
+    pub extensions: Vec<u8>,
+    /// Hash algorithm of the signature.
+    pub hash: u8,
+    /// Signature algorithm.
+    pub algorithm: u8,
+    /// The signature.
+    pub signature: Vec<u8>,
+}
+
+/// Identifier of the list of timestamps in a certificate.
+const TIMESTAMPS: &str = "1.3.6.1.4.1.11129.2.4.2";
+
+/// The extensions of the certificate that `data` begins with, in their order.
+///
+/// # Errors
+/// Where the bytes are not the structure of a certificate.
+pub fn extensions(data: &[u8]) -> Result<Vec<Extension>> {
+    let whole = Reader::new(data).universal(tag::SEQUENCE)?;
+    let mut body = whole.members()?.universal(tag::SEQUENCE)?.members()?;
+    let mut all = Vec::new();
+    while !body.is_empty() {
+        let element = body.element()?;
+        if element.class != Class::Context || element.tag != 3 {
+            continue;
+        }
+        let mut list = universal(element.explicit()?, tag::SEQUENCE)?.items();
+        while !list.is_empty() {
+            all.push(extension(&list.element()?)?);
+        }
+    }
+    Ok(all)
+}
+
+fn extension(element: &Element<'_>) -> Result<Extension> {
+    let mut members = universal(element.clone(), tag::SEQUENCE)?.members()?;
+    let identifier = members.universal(tag::OID)?.oid()?;
+    let critical = match members.optional(Class::Universal, tag::BOOLEAN)? {
+        Some(critical) => critical.boolean()?,
+        None => false,
+    };
+    let content = members.universal(tag::OCTET_STRING)?;
+    let value = content.octets()?;
+    let (dotted, names) = (oid::dotted(identifier), oid::names(identifier));
+    let timestamps =
+        if dotted == TIMESTAMPS { timestamps(&value).unwrap_or_default() } else { Vec::new() };
+    let words = words(&dotted, &value, &timestamps);
+    Ok(Extension {
+        name: names.map_or_else(|| dotted.clone(), |names| names.long.to_owned()),
+        short_name: names.map_or("UNDEF", |names| names.short),
+        oid: dotted,
+        critical,
+        value: words.map_or_else(|| content.raw.to_vec(), String::into_bytes),
+        timestamps,
+    })
+}
+
+/// The words of an extension; `None` where it is not known, or broken.
+fn words(dotted: &str, value: &[u8], timestamps: &[Timestamp]) -> Option<String> {
+    let mut reader = Reader::new(value);
+    match dotted {
+        "2.5.29.14" => Some(hex(&reader.universal(tag::OCTET_STRING).ok()?.octets().ok()?)),
+        "2.5.29.15" => flags(&mut reader, &KEY_USAGES),
+        "2.16.840.1.113730.1.1" => flags(&mut reader, &NETSCAPE_TYPES),
+        "2.16.840.1.113730.1.13" => {
+            let text = reader.universal(tag::IA5_STRING).ok()?;
+            Some(lossy(&text.octets().ok()?))
+        }
+        "2.5.29.16" => usage_period(&mut reader),
+        "2.5.29.17" | "2.5.29.18" => Some(general_names(&mut reader).ok()?.join(", ")),
+        "2.5.29.19" => basic_constraints(&mut reader),
+        "2.5.29.31" => distribution_points(&mut reader).ok(),
+        "2.5.29.32" => policies(&mut reader).ok(),
+        "2.5.29.35" => authority_key(&mut reader).ok(),
+        "2.5.29.37" => {
+            let mut list = reader.sequence().ok()?;
+            let mut all = Vec::new();
+            while !list.is_empty() {
+                all.push(long_name(list.universal(tag::OID).ok()?.oid().ok()?));
+            }
+            Some(all.join(", "))
+        }
+        "1.3.6.1.5.5.7.1.1" | "1.3.6.1.5.5.7.1.11" => access(&mut reader).ok(),
+        TIMESTAMPS if !timestamps.is_empty() => {
+            Some(timestamps.iter().map(timestamp_words).collect::<Vec<_>>().join("\n"))
+        }
+        _ => None,
+    }
+}
+
+const KEY_USAGES: [&str; 9] = [
+    "Digital Signature",
+    "Non Repudiation",
+    "Key Encipherment",
+    "Data Encipherment",
+    "Key Agreement",
+    "Certificate Sign",
+    "CRL Sign",
+    "Encipher Only",
+    "Decipher Only",
+];
+
+const NETSCAPE_TYPES: [&str; 8] = [
+    "SSL Client",
+    "SSL Server",
+    "S/MIME",
+    "Object Signing",
+    "Unused",
+    "SSL CA",
+    "S/MIME CA",
+    "Object Signing CA",
+];
+
+/// The names of the bits that are set.
+fn flags(reader: &mut Reader<'_>, names: &[&str]) -> Option<String> {
+    let (bits, _) = reader.universal(tag::BIT_STRING).ok()?.bits().ok()?;
+    let is_set = |i: usize| bits.get(i / 8).is_some_and(|byte| byte & (0x80 >> (i % 8)) != 0);
+    let set = names.iter().enumerate().filter(|(i, _)| is_set(*i)).map(|(_, name)| *name);
+    let set: Vec<_> = set.collect();
+    Some(set.join(", "))
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|b| format!("{b:02X}")).collect::<Vec<_>>().join(":")
+}
+
+fn lossy(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).into_owned()
+}
+
+fn long_name(identifier: &[u8]) -> String {
+    oid::names(identifier).map_or_else(|| oid::dotted(identifier), |names| names.long.to_owned())
+}
+
+fn basic_constraints(reader: &mut Reader<'_>) -> Option<String> {
+    let mut members = reader.sequence().ok()?;
+    let ca = match members.optional(Class::Universal, tag::BOOLEAN).ok()? {
+        Some(ca) => ca.boolean().ok()?,
+        None => false,
+    };
+    let mut text = format!("CA:{}", if ca { "TRUE" } else { "FALSE" });
+    if let Some(len) = members.optional(Class::Universal, tag::INTEGER).ok()? {
+        let _ = write!(text, ", pathlen:{}", len.integer().ok()?.to_i64()?);
+    }
+    Some(text)
+}
+
+/// Subject of a directory name, as `/C=US/O=…`.
+fn slashes(name: &Element<'_>) -> Result<String> {
+    let mut text = String::new();
+    for (identifier, value) in attributes(name)? {
+        let short = oid::find(&identifier).map_or(identifier, |names| names.short.to_owned());
+        let _ = write!(text, "/{short}={value}");
+    }
+    Ok(text)
+}
+
+/// Subject of a directory name, as `C = US, O = …`.
+fn commas(name: &Element<'_>) -> Result<String> {
+    let one = |(identifier, value): (String, String)| {
+        let short = oid::find(&identifier).map_or(identifier, |names| names.short.to_owned());
+        let needs_quotes = value.contains([',', '+', '"', '\\', '<', '>', ';']);
+        let quote = if needs_quotes { "\"" } else { "" };
+        format!("{short} = {quote}{value}{quote}")
+    };
+    Ok(attributes(name)?.into_iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+/// Dotted identifiers and texts of a directory name.
+fn attributes(name: &Element<'_>) -> Result<Vec<(String, String)>> {
+    let mut all = Vec::new();
+    let mut sets = universal(name.clone(), tag::SEQUENCE)?.items();
+    while !sets.is_empty() {
+        let mut set = sets.universal(tag::SET)?.items();
+        while !set.is_empty() {
+            let mut pair = set.sequence()?;
+            let identifier = oid::dotted(pair.universal(tag::OID)?.oid()?);
+            all.push((identifier, lossy(&pair.element()?.octets()?)));
+        }
+    }
+    Ok(all)
+}
+
+/// Words of each of a list of general names (RFC 5280 section 4.2.1.6).
+fn general_names(reader: &mut Reader<'_>) -> Result<Vec<String>> {
+    let mut list = reader.universal(tag::SEQUENCE)?.items();
+    names_of(&mut list, slashes)
+}
+
+fn names_of(
+    list: &mut Reader<'_>,
+    directory: fn(&Element<'_>) -> Result<String>,
+) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    while !list.is_empty() {
+        all.push(general_name(&list.element()?, directory)?);
+    }
+    Ok(all)
+}
+
+fn general_name(
+    name: &Element<'_>,
+    directory: fn(&Element<'_>) -> Result<String>,
+) -> Result<String> {
+    Ok(match name.tag {
+        0 => other_name(name)?,
+        1 => format!("email:{}", lossy(&name.octets()?)),
+        2 => format!("DNS:{}", lossy(&name.octets()?)),
+        3 => "X400Name:<unsupported>".to_owned(),
+        4 => format!("DirName:{}", directory(&name.explicit()?)?),
+        5 => "EdiPartyName:<unsupported>".to_owned(),
+        6 => format!("URI:{}", lossy(&name.octets()?)),
+        7 => match &name.octets()?[..] {
+            [a, b, c, d] => format!("IP Address:{a}.{b}.{c}.{d}"),
+            long if long.len() == 16 => {
+                let words = long.as_chunks::<2>().0.iter().map(|w| u16::from_be_bytes(*w));
+                let words: Vec<_> = words.map(|word| format!("{word:X}")).collect();
+                format!("IP Address:{}", words.join(":"))
+            }
+            _ => "IP Address:<invalid>".to_owned(),
+        },
+        _ => format!("Registered ID:{}", long_name(name.oid()?)),
+    })
+}
+
+fn other_name(name: &Element<'_>) -> Result<String> {
+    let mut members = name.members()?;
+    let identifier = members.universal(tag::OID)?.oid()?;
+    let value = members.element()?.explicit()?;
+    let kind = match &*oid::dotted(identifier) {
+        "1.3.6.1.4.1.311.20.2.3" => "UPN:".to_owned(),
+        "1.3.6.1.5.5.7.8.5" => "XmppAddr:".to_owned(),
+        "1.3.6.1.5.5.7.8.7" => "SRVName:".to_owned(),
+        "1.3.6.1.5.5.7.8.8" => "NAIRealm:".to_owned(),
+        "1.3.6.1.5.5.7.8.9" => "SmtpUTF8Mailbox:".to_owned(),
+        _ => long_name(identifier),
+    };
+    let text = match value.tag {
+        tag::IA5_STRING | tag::UTF8_STRING if value.class == Class::Universal => {
+            lossy(&value.octets()?)
+        }
+        _ => "<unsupported>".to_owned(),
+    };
+    Ok(format!("othername: {kind}:{text}"))
+}
+
+fn authority_key(reader: &mut Reader<'_>) -> Result<String> {
+    let mut members = reader.sequence()?;
+    let key = members.optional(Class::Context, 0)?.map(|key| key.octets()).transpose()?;
+    let issuer = members.optional(Class::Context, 1)?;
+    let serial = members.optional(Class::Context, 2)?;
+    let mut lines = Vec::new();
+    if let Some(key) = key {
+        let prefix = if issuer.is_some() || serial.is_some() { "keyid:" } else { "" };
+        lines.push(format!("{prefix}{}", hex(&key)));
+    }
+    if let Some(issuer) = issuer {
+        lines.extend(names_of(&mut issuer.items(), slashes)?);
+    }
+    if let Some(serial) = serial {
+        lines.push(format!("serial:{}", hex(&serial.octets()?)));
+    }
+    Ok(lines.join("\n"))
+}
+
+fn access(reader: &mut Reader<'_>) -> Result<String> {
+    let mut list = reader.universal(tag::SEQUENCE)?.items();
+    let mut lines = Vec::new();
+    while !list.is_empty() {
+        let mut description = list.sequence()?;
+        let method = long_name(description.universal(tag::OID)?.oid()?);
+        lines.push(format!("{method} - {}", general_name(&description.element()?, slashes)?));
+    }
+    Ok(lines.join("\n"))
+}
+
+fn distribution_points(reader: &mut Reader<'_>) -> Result<String> {
+    let mut list = reader.universal(tag::SEQUENCE)?.items();
+    let mut points = Vec::new();
+    while !list.is_empty() {
+        let mut point = list.sequence()?;
+        let mut text = String::new();
+        if let Some(name) = point.optional(Class::Context, 0)? {
+            let name = name.explicit()?;
+            if name.tag == 0 {
+                text.push_str("Full Name:\n");
+                let names = names_of(&mut name.items(), commas)?;
+                text.push_str(&indented(&names));
+            } else {
+                text.push_str("Relative Name:\n");
+            }
+        }
+        if let Some(reasons) = point.optional(Class::Context, 1)? {
+            let (bits, _) = reasons.bits()?;
+            let is_set =
+                |i: usize| bits.get(i / 8).is_some_and(|byte| byte & (0x80 >> (i % 8)) != 0);
+            let set: Vec<_> =
+                REASONS.iter().enumerate().filter(|(i, _)| is_set(*i)).map(|(_, r)| *r).collect();
+            let _ = write!(text, "Reasons:\n  {}", set.join(", "));
+        }
+        if let Some(issuer) = point.optional(Class::Context, 2)? {
+            text.push_str("CRL Issuer:\n");
+            text.push_str(&indented(&names_of(&mut issuer.items(), commas)?));
+        }
+        points.push(text);
+    }
+    Ok(points.join("\n"))
+}
+
+const REASONS: [&str; 9] = [
+    "Unused",
+    "Key Compromise",
+    "CA Compromise",
+    "Affiliation Changed",
+    "Superseded",
+    "Cessation Of Operation",
+    "Certificate Hold",
+    "Privilege Withdrawn",
+    "AA Compromise",
+];
+
+fn indented(names: &[String]) -> String {
+    names.iter().map(|name| format!("  {name}")).collect::<Vec<_>>().join("\n")
+}
+
+fn policies(reader: &mut Reader<'_>) -> Result<String> {
+    let mut list = reader.universal(tag::SEQUENCE)?.items();
+    let mut all = Vec::new();
+    while !list.is_empty() {
+        let mut policy = list.sequence()?;
+        let name = long_name(policy.universal(tag::OID)?.oid()?);
+        let mut text = format!("Policy: {name}");
+        if !policy.is_empty() {
+            let mut qualifiers = policy.universal(tag::SEQUENCE)?.items();
+            while !qualifiers.is_empty() {
+                text.push('\n');
+                qualifier(&mut qualifiers.sequence()?, &mut text)?;
+            }
+        }
+        all.push(text);
+    }
+    Ok(all.join("\n"))
+}
+
+fn qualifier(members: &mut Reader<'_>, text: &mut String) -> Result<()> {
+    let identifier = members.universal(tag::OID)?.oid()?;
+    match &*oid::dotted(identifier) {
+        "1.3.6.1.5.5.7.2.1" => {
+            let _ = write!(text, "  CPS: {}", lossy(&members.element()?.octets()?));
+        }
+        "1.3.6.1.5.5.7.2.2" => {
+            text.push_str("  User Notice:\n");
+            let mut notice = members.universal(tag::SEQUENCE)?.items();
+            while !notice.is_empty() {
+                let part = notice.element()?;
+                if part.tag == tag::SEQUENCE {
+                    let mut reference = part.items();
+                    let organization = lossy(&reference.element()?.octets()?);
+                    let mut numbers = Vec::new();
+                    let mut list = reference.universal(tag::SEQUENCE)?.items();
+                    while !list.is_empty() {
+                        numbers.push(list.element()?.integer()?.to_i64().unwrap_or_default());
+                    }
+                    let plural = if numbers.len() == 1 { "" } else { "s" };
+                    let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+                    let numbers = numbers.join(", ");
+                    let _ = write!(
+                        text,
+                        "    Organization: {organization}\n    Number{plural}: {numbers}"
+                    );
+                    if !notice.is_empty() {
+                        text.push('\n');
+                    }
+                } else {
+                    let explicit = match part.tag {
+                        tag::BMP_STRING => wide(&part.octets()?),
+                        _ => lossy(&part.octets()?),
+                    };
+                    let _ = write!(text, "    Explicit Text: {explicit}");
+                }
+            }
+        }
+        _ => {
+            let _ = write!(text, "  Unknown Qualifier: {}", long_name(identifier));
+        }
+    }
+    Ok(())
+}
+
+/// Text of two octets a character, as OpenSSL writes it: octet by octet.
+fn wide(octets: &[u8]) -> String {
+    octets.iter().map(|octet| char::from(*octet)).collect()
+}
+
+fn usage_period(reader: &mut Reader<'_>) -> Option<String> {
+    let mut members = reader.sequence().ok()?;
+    let time = |element: Element<'_>| {
+        let text = lossy(&element.octets().ok()?);
+        let part = |from: usize, to: usize| text.get(from..to).map(str::to_owned);
+        let month = part(4, 6)?.parse::<usize>().ok()?.checked_sub(1)?;
+        let day = part(6, 8)?.parse::<u8>().ok()?;
+        let (year, h, m, s) = (part(0, 4)?, part(8, 10)?, part(10, 12)?, part(12, 14)?);
+        Some(format!("{} {day:>2} {h}:{m}:{s} {year} GMT", MONTHS.get(month)?))
+    };
+    let mut text = String::new();
+    if let Some(from) = members.optional(Class::Context, 0).ok()? {
+        let _ = write!(text, "Not Before: {}", time(from)?);
+    }
+    if let Some(until) = members.optional(Class::Context, 1).ok()? {
+        let comma = if text.is_empty() { "" } else { ", " };
+        let _ = write!(text, "{comma}Not After: {}", time(until)?);
+    }
+    Some(text)
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The timestamps of a list (RFC 6962 section 3.3), which is an octet string in the extension.
+fn timestamps(value: &[u8]) -> Result<Vec<Timestamp>> {
+    let list = Reader::new(value).universal(tag::OCTET_STRING)?.octets()?;
+    let mut rest = list.get(2..).unwrap_or_default();
+    let mut all = Vec::new();
+    while let Some(sct) = vector(&mut rest) {
+        let mut sct = sct;
+        let Some(timestamp) = timestamp(&mut sct) else { break };
+        all.push(timestamp);
+    }
+    Ok(all)
+}
+
+/// Bytes behind their length of two octets.
+fn vector<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (len, behind) = rest.split_first_chunk()?;
+    let (bytes, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
+    *rest = behind;
+    Some(bytes)
+}
+
+fn timestamp(sct: &mut &[u8]) -> Option<Timestamp> {
+    let (version, rest) = sct.split_first()?;
+    let (log_id, rest) = rest.split_at_checked(32)?;
+    let (millis, mut rest) = rest.split_first_chunk()?;
+    let extensions = vector(&mut rest)?.to_vec();
+    let [hash, algorithm, ..] = *rest else { return None };
+    let mut rest = &rest[2..];
+    Some(Timestamp {
+        version: *version,
+        log_id: log_id.to_vec(),
+        millis: u64::from_be_bytes(*millis),
+        extensions,
+        hash,
+        algorithm,
+        signature: vector(&mut rest)?.to_vec(),
+    })
+}
+
+fn timestamp_words(sct: &Timestamp) -> String {
+    let algorithm = match (sct.hash, sct.algorithm) {
+        (4, 1) => "sha256WithRSAEncryption",
+        (4, 3) => "ecdsa-with-SHA256",
+        _ => "UNDEF",
+    };
+    let extensions =
+        if sct.extensions.is_empty() { "none".to_owned() } else { block(&sct.extensions) };
+    format!(
+        "Signed Certificate Timestamp:\n    Version   : v{} (0x{:x})\n    Log ID    : {}\n    \
+         Timestamp : {}\n    Extensions: {extensions}\n    Signature : {algorithm}\n                {}",
+        sct.version + 1,
+        sct.version,
+        block(&sct.log_id),
+        date(sct.millis),
+        block(&sct.signature),
+    )
+}
+
+/// Octets in lines of sixteen.
+fn block(octets: &[u8]) -> String {
+    let lines = octets.chunks(16).map(hex).collect::<Vec<_>>();
+    lines.join(":\n                ")
+}
+
+/// `Dec 17 02:17:28.336 2019 GMT`.
+fn date(millis: u64) -> String {
+    let (days, rest) = (millis / 86_400_000, millis % 86_400_000);
+    let (year, month, day) = civil(days as i64);
+    let (seconds, thousandths) = (rest / 1000, rest % 1000);
+    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let month = MONTHS.get(month as usize - 1).unwrap_or(&"");
+    format!("{month} {day:>2} {h:02}:{m:02}:{s:02}.{thousandths:03} {year} GMT")
+}
+
+/// Year, month and day of a day since 1970 in the proleptic Gregorian calendar.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(dotted: &str, value: &[u8]) -> String {
+        words(dotted, value, &[]).unwrap()
+    }
+
+    #[test]
+    fn extensions_in_words() {
+        assert_eq!(of("2.5.29.15", &[3, 2, 5, 0xa0]), "Digital Signature, Key Encipherment");
+        assert_eq!(of("2.5.29.14", &[4, 2, 0xab, 1]), "AB:01");
+        assert_eq!(of("2.5.29.35", &[0x30, 4, 0x80, 2, 0xab, 1]), "AB:01");
+        assert_eq!(of("2.5.29.19", &[0x30, 6, 1, 1, 0xff, 2, 1, 0]), "CA:TRUE, pathlen:0");
+        assert_eq!(
+            of("2.5.29.17", &[0x30, 9, 0x82, 1, b'a', 0x87, 4, 10, 0, 0, 1]),
+            "DNS:a, IP Address:10.0.0.1"
+        );
+        let usage = [0x30, 10, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 1];
+        assert_eq!(of("2.5.29.37", &usage), "TLS Web Server Authentication");
+        assert_eq!(words("1.2.3", b"x", &[]), None);
+        assert_eq!(date(1_576_549_048_336), "Dec 17 02:17:28.336 2019 GMT");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
+            for dotted in ["2.5.29.14", "2.5.29.15", "2.5.29.16", "2.5.29.17", "2.5.29.19", "2.5.29.31", "2.5.29.32", "2.5.29.35", "2.5.29.37", "1.3.6.1.5.5.7.1.1"] {
+                let _ = words(dotted, &bytes, &[]);
+            }
+            let _ = timestamps(&bytes);
+            let _ = extensions(&bytes);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Expressions that nothing can match: refused where libpcap refuses them, else compiled to a program that rejects
+//! every packet.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use gannet_filter::{NoNames, Options, compile};
+
+const ETHERNET: u16 = 1;
+const RAW: u16 = 12;
+const WLAN: u16 = 105;
+
+const REJECTS_ALL: &str = "expression rejects all packets";
+
+#[test]
+fn contradictions_are_refused_and_what_only_ranges_show_is_not() {
+    let refused = |link: u16, text: &str| match compile(text, link, &Options::default(), &NoNames) {
+        Err(error) => {
+            assert_eq!(error.message(), REJECTS_ALL, "{text}");
+            true
+        }
+        Ok(compiled) => {
+            assert_eq!(compiled.program().insns().len(), 1, "{text}: {}", compiled.program());
+            assert_eq!(compiled.program().run(&[0; 200], 200), 0);
+            false
+        }
+    };
+    for text in
+        ["arp and ip", "ip and ip6", "tcp and udp", "ip and not ip", "tcp port 80 and udp", "1 = 2"]
+    {
+        assert!(refused(ETHERNET, text), "{text}");
+    }
+    for text in [
+        "ip[2:1] <= 17 and stp",
+        "ip and stp",
+        "ip proto 154 and len < len",
+        "len < 10 and len > 20",
+        "atalk[17:1] >= 262143",
+        "(tcp[0] + ip6[1]) = 3 and ip",
+    ] {
+        assert!(!refused(ETHERNET, text), "{text}");
+    }
+    assert!(refused(RAW, "arp host 1.2.3.4"));
+    // libpcap's optimizer leaves filters of frames of 802.11 as they are once these look behind the header.
+    assert!(!refused(WLAN, "arp and ip"));
+    assert!(refused(WLAN, "type ctl and type mgt"));
+}
+
+#[test]
+fn no_mask_is_not_a_mask() {
+    let with =
+        |netmask| compile("ip broadcast", 1, &Options { netmask, ..Options::default() }, &NoNames);
+    assert!(with(Some(0xffff_ff00)).is_ok());
+    for netmask in [None, Some(u32::MAX)] {
+        let message = with(netmask).unwrap_err().message().to_owned();
+        assert_eq!(message, "netmask not known, so 'ip broadcast' not supported");
+    }
+}
+
+/// Random expressions of the whole language, against the libpcap that is installed.
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+#[test]
+fn libpcap_refuses_the_same() {
+    use gannet_filter::engine::libpcap;
+    use gannet_filter::proof::Expressions;
+
+    if let Err(why) = libpcap::version() {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let mut expressions = Expressions::new(7);
+    let (mut all, mut both, mut ours, mut theirs) = (0, 0, 0, 0);
+    for _ in 0..2000 {
+        let (link, text) = expressions.filter();
+        let refuses = |optimize| {
+            let options = Options { optimize, ..Options::default() };
+            let own = compile(&text, link, &options, &NoNames).is_err();
+            (own, libpcap::compile(&text, link, 262_144, optimize).is_err())
+        };
+        if refuses(false) != (false, false) {
+            continue;
+        }
+        all += 1;
+        match refuses(true) {
+            (true, true) => both += 1,
+            (true, false) => {
+                ours += 1;
+                eprintln!("libpcap takes {link} {text}");
+            }
+            (false, true) => theirs += 1,
+            (false, false) => {}
+        }
+    }
+    eprintln!("of {all}: {both} refused by both, {ours} here alone, {theirs} by libpcap alone");
+    assert!(both * 20 > all && ours * 100 < all && theirs * 50 < all);
+}

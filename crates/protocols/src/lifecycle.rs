@@ -1,0 +1,23 @@
+//! Events of the analysis itself: its beginning and its end.
+
+pub mod events {
+    //! Events of the analysis itself.
+
+    use gannet_base::Time;
+
+    gannet_event::events! {
+        crate::events::module::LIFECYCLE;
+
+        /// The analysis begins; there is no packet yet.
+        pub struct ZeekInit = "zeek_init" {}
+
+        /// There are no more packets. Connections are still open.
+        pub struct NetDone = "net_done" {
+            /// Time of the last packet.
+            t: Time = "t",
+        }
+
+        /// The analysis ends: all connections and files are closed.
+        pub struct ZeekDone = "zeek_done" {}
+    }
+}

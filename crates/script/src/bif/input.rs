@@ -1,0 +1,617 @@
+//! The Input framework: tables and events from files and commands.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::log::{field, kind_of};
+use super::{Table, arg, json};
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::ids::{FuncId, TypeId};
+use crate::literal::{Port, Protocol};
+use crate::support::field::{Column, Field, Protocol as FieldProtocol};
+use crate::support::input::{
+    AsciiOptions, BenchmarkOptions, BinaryOptions, ConfigOptions, InputStream, Message, Mode,
+    OptionType, RawOptions, Source, ValueFormat,
+};
+use crate::symbols::GlobalKind;
+use crate::types::{AttrKind, Tag, Type, attr_expr, find_attr};
+use crate::value::table::{make_key, parts};
+use crate::value::{FuncValue, Value, Vector};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub const TABLE: Table = &[
+    ("Input::__create_table_stream", create_table),
+    ("Input::__create_event_stream", create_event),
+    ("Input::__create_analysis_stream", |vm, _| {
+        vm.report(Severity::Error, "Input: files are analyzed only where packets are");
+        Ok(Value::Bool(false))
+    }),
+    ("Input::__remove_stream", |vm, a| {
+        let name = arg(a, 0).text();
+        let before = vm.m.state.inputs.streams.len();
+        vm.m.state.inputs.streams.retain(|stream| stream.name != name);
+        let found = vm.m.state.inputs.streams.len() < before;
+        if !found {
+            vm.report(Severity::Error, format!("Input stream {name} does not exist for removal!"));
+        }
+        Ok(Value::Bool(found))
+    }),
+    ("Input::__force_update", |vm, a| {
+        let name = arg(a, 0).text();
+        let Some(stream) = vm.m.state.inputs.streams.iter_mut().find(|stream| stream.name == name)
+        else {
+            vm.report(Severity::Error, format!("Input stream {name} does not exist"));
+            return Ok(Value::Bool(false));
+        };
+        stream.update = true;
+        Ok(Value::Bool(true))
+    }),
+];
+
+/// Streams that are read.
+#[derive(Default)]
+pub struct Inputs {
+    streams: Vec<Stream>,
+    next_heartbeat: f64,
+    next_id: u64,
+}
+
+struct Stream {
+    id: u64,
+    name: String,
+    source: String,
+    description: Value,
+    reader: InputStream,
+    /// What was read and is not yet processed.
+    waiting: Vec<Message>,
+    update: bool,
+    target: Rc<Target>,
+    /// Keys of a table that the last passes over the source gave, and of the present one.
+    seen: HashMap<Vec<u8>, (Value, Value)>,
+    present: HashMap<Vec<u8>, (Value, Value)>,
+    error_event: Option<FuncId>,
+}
+
+/// Where rows go.
+enum Target {
+    Table {
+        table: Value,
+        index: TypeId,
+        value: Option<TypeId>,
+        index_columns: usize,
+        want_record: bool,
+        predicate: Option<Rc<FuncValue>>,
+        event: Option<FuncId>,
+    },
+    Event {
+        fields: TypeId,
+        want_record: bool,
+        event: FuncId,
+    },
+}
+
+fn fail(vm: &mut Vm<'_>, name: &str, text: &str) -> Result<Value> {
+    vm.report(Severity::Error, format!("Input stream {name}: {text}"));
+    Ok(Value::Bool(false))
+}
+
+/// The columns of a record type, fields of records in it among them.
+fn columns(vm: &Vm<'_>, ty: TypeId, prefix: &str, out: &mut Vec<Column>) -> Option<()> {
+    let fields = vm.p.types.record(ty)?.fields.clone();
+    for one in &fields {
+        let name = format!("{prefix}{}", vm.p.name(one.name));
+        if vm.p.types.tag(one.ty) == Tag::Record {
+            columns(vm, one.ty, &format!("{name}."), out)?;
+            continue;
+        }
+        let mut column = Column::new(name, kind_of(vm, one.ty)?);
+        column.optional = find_attr(&one.attrs, AttrKind::Optional).is_some();
+        if let Some(expr) = attr_expr(&one.attrs, AttrKind::TypeColumn)
+            && let crate::ast::ExprKind::Literal(crate::literal::Literal::String(text)) =
+                &vm.p.exprs[expr].kind
+        {
+            column.secondary = Some(String::from_utf8_lossy(text).into_owned());
+        }
+        out.push(column);
+    }
+    Some(())
+}
+
+fn create_table(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let description = arg(args, 0);
+    let name = field(vm, description, "name").text();
+    let table = field(vm, description, "destination");
+    let Value::Table(destination) = &table else {
+        return fail(vm, &name, "Destination field is not a table");
+    };
+    let Value::Type(index) = field(vm, description, "idx") else {
+        return fail(vm, &name, "Idx field is not a record type");
+    };
+    let value = match field(vm, description, "val") {
+        Value::Type(ty) => Some(ty),
+        _ => None,
+    };
+    let is_set = vm.p.types.is_set(destination.ty());
+    if is_set != value.is_none() {
+        return fail(
+            vm,
+            &name,
+            if is_set {
+                "'destination' is a set, but 'val' defined"
+            } else {
+                "'destination' is a table, but 'val' is not defined"
+            },
+        );
+    }
+    let mut all = Vec::new();
+    if columns(vm, index, "", &mut all).is_none() {
+        return fail(vm, &name, "Problem unrolling index");
+    }
+    let index_columns = all.len();
+    if let Some(ty) = value
+        && columns(vm, ty, "", &mut all).is_none()
+    {
+        return fail(vm, &name, "Problem unrolling fields");
+    }
+    let target = Target::Table {
+        table: table.clone(),
+        index,
+        value,
+        index_columns,
+        want_record: !matches!(field(vm, description, "want_record"), Value::Bool(false)),
+        predicate: field(vm, description, "pred").func().cloned(),
+        event: field(vm, description, "ev").func().map(|func| func.func),
+    };
+    open(vm, description, name, all, target)
+}
+
+fn create_event(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let description = arg(args, 0);
+    let name = field(vm, description, "name").text();
+    let Value::Type(fields) = field(vm, description, "fields") else {
+        return fail(vm, &name, "Fields field is not a record type");
+    };
+    let Value::Func(event) = field(vm, description, "ev") else {
+        return fail(vm, &name, "Event is not a function");
+    };
+    let mut all = Vec::new();
+    if columns(vm, fields, "", &mut all).is_none() {
+        return fail(vm, &name, "Problem unrolling");
+    }
+    let want_record = !matches!(field(vm, description, "want_record"), Value::Bool(false));
+    let target = Target::Event { fields, want_record, event: event.func };
+    open(vm, description, name, all, target)
+}
+
+fn value_format(vm: &Vm<'_>, module: &str, config: &HashMap<String, String>) -> ValueFormat {
+    let mut format = ValueFormat::default();
+    for (name, slot) in [
+        ("set_separator", &mut format.set_separator),
+        ("empty_field", &mut format.empty_field),
+        ("unset_field", &mut format.unset_field),
+    ] {
+        if let Some(text) = vm.global_named(&format!("{module}::{name}")).bytes() {
+            *slot = text.to_vec();
+        }
+        if let Some(text) = config.get(name) {
+            *slot = text.clone().into_bytes();
+        }
+    }
+    format
+}
+
+fn open(
+    vm: &mut Vm<'_>,
+    description: &Value,
+    name: String,
+    columns: Vec<Column>,
+    target: Target,
+) -> Result<Value> {
+    if vm.m.state.inputs.streams.iter().any(|stream| stream.name == name) {
+        vm.report(Severity::Error, format!("Input stream with name '{name}' already exists!"));
+        return Ok(Value::Bool(false));
+    }
+    let source = field(vm, description, "source").text();
+    let mode = match field(vm, description, "mode").int() {
+        1 => Mode::Reread,
+        2 => Mode::Stream,
+        _ => Mode::Manual,
+    };
+    let mut of = Source::new(&name, &source, mode);
+    if let Some(table) = field(vm, description, "config").table() {
+        of.config = table.entries().iter().map(|(key, value)| (key.text(), value.text())).collect();
+    }
+    let flag = |vm: &Vm<'_>, name: &str| vm.global_named(name).truth();
+    let reader = field(vm, description, "reader");
+    let (reader, messages) = match json::name_of(vm, &reader).as_str() {
+        "Input::READER_RAW" => {
+            let mut options = RawOptions::default();
+            if let Some(text) = vm.global_named("InputRaw::record_separator").bytes() {
+                options.record_separator = text.to_vec();
+            }
+            InputStream::raw(of, columns, options)
+        }
+        "Input::READER_CONFIG" => {
+            let options = ConfigOptions {
+                values: value_format(vm, "InputConfig", &of.config),
+                fail_on_file_problem: flag(vm, "InputConfig::fail_on_file_problem"),
+                options: config_options(vm),
+            };
+            InputStream::config(of, options)
+        }
+        "Input::READER_BINARY" => InputStream::binary(of, columns, &BinaryOptions::default()),
+        "Input::READER_BENCHMARK" => {
+            InputStream::benchmark(of, columns, BenchmarkOptions::default())
+        }
+        #[cfg(feature = "sqlite")]
+        "Input::READER_SQLITE" => {
+            let format = value_format(vm, "InputSQLite", &of.config);
+            InputStream::sqlite(of, columns, format)
+        }
+        _ => {
+            let mut options = AsciiOptions {
+                values: value_format(vm, "InputAscii", &of.config),
+                fail_on_invalid_lines: flag(vm, "InputAscii::fail_on_invalid_lines"),
+                fail_on_file_problem: flag(vm, "InputAscii::fail_on_file_problem"),
+                path_prefix: vm.global_named("InputAscii::path_prefix").text(),
+                ..AsciiOptions::default()
+            };
+            if let Some(text) = vm.global_named("InputAscii::separator").bytes() {
+                options.separator = text.to_vec();
+            }
+            InputStream::ascii(of, columns, options)
+        }
+    };
+    vm.m.state.inputs.next_id += 1;
+    let id = vm.m.state.inputs.next_id;
+    let error_event = field(vm, description, "error_ev").func().map(|func| func.func);
+    vm.m.state.inputs.streams.push(Stream {
+        id,
+        name,
+        source,
+        description: description.clone(),
+        reader,
+        waiting: messages,
+        update: false,
+        target: Rc::new(target),
+        seen: HashMap::new(),
+        present: HashMap::new(),
+        error_event,
+    });
+    Ok(Value::Bool(true))
+}
+
+fn config_options(vm: &Vm<'_>) -> HashMap<String, OptionType> {
+    let mut options = HashMap::new();
+    for (_, global) in vm.p.globals.arena.iter() {
+        if global.kind == GlobalKind::Option {
+            let ty = kind_of(vm, global.ty).map_or_else(
+                || OptionType::Unsupported(crate::describe::type_text(vm.p, global.ty)),
+                OptionType::Known,
+            );
+            options.insert(vm.p.name(global.name).to_owned(), ty);
+        }
+    }
+    options
+}
+
+/// Takes what readers have; returns whether there was anything.
+///
+/// # Errors
+/// [`Stop`] where the program stops.
+pub fn poll(vm: &mut Vm<'_>) -> Result<bool> {
+    if vm.m.state.inputs.streams.is_empty() {
+        return Ok(false);
+    }
+    let now = crate::vm::events::wall_clock();
+    let beat = now >= vm.m.state.inputs.next_heartbeat;
+    if beat {
+        vm.m.state.inputs.next_heartbeat = now + 0.1;
+    }
+    let mut busy = false;
+    let ids: Vec<u64> = vm.m.state.inputs.streams.iter().map(|stream| stream.id).collect();
+    for id in ids {
+        let Some(stream) = vm.m.state.inputs.streams.iter_mut().find(|stream| stream.id == id)
+        else {
+            continue;
+        };
+        let mut messages = std::mem::take(&mut stream.waiting);
+        if std::mem::take(&mut stream.update) {
+            messages.extend(stream.reader.update());
+        } else if beat && messages.is_empty() {
+            messages.extend(stream.reader.heartbeat());
+        }
+        busy |= !messages.is_empty();
+        for message in messages {
+            take(vm, id, message)?;
+        }
+    }
+    Ok(busy)
+}
+
+fn find<'a>(vm: &'a mut Vm<'_>, id: u64) -> Option<&'a mut Stream> {
+    vm.m.state.inputs.streams.iter_mut().find(|stream| stream.id == id)
+}
+
+fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
+    let Some(stream) = find(vm, id) else { return Ok(()) };
+    let (name, source) = (stream.name.clone(), stream.source.clone());
+    let target = Rc::clone(&stream.target);
+    let description = stream.description.clone();
+    match message {
+        Message::Put { fields, .. } => row(vm, id, &target, &description, &fields, false)?,
+        Message::Entry { fields, .. } => row(vm, id, &target, &description, &fields, true)?,
+        Message::EndOfSend => {
+            if let Target::Table { .. } = &*target {
+                remove_missing(vm, id, &target, &description)?;
+            }
+            vm.queue_named("Input::end_of_data", vec![Value::string(name), Value::string(source)]);
+        }
+        Message::Event(event, fields) => {
+            if let Some(func) = vm.function_named(event) {
+                let params: Vec<TypeId> =
+                    vm.p.types
+                        .params(vm.p.functions[func].ty)
+                        .iter()
+                        .map(|param| param.ty)
+                        .collect();
+                let args =
+                    fields.iter().zip(params).map(|(field, ty)| to_value(vm, field, ty)).collect();
+                vm.queue_event(func, args);
+            }
+        }
+        Message::Info(text) => notify(vm, id, Severity::Info, "Reporter::INFO", &text),
+        Message::Warning(text) => notify(vm, id, Severity::Warning, "Reporter::WARNING", &text),
+        Message::Error(text) => notify(vm, id, Severity::Error, "Reporter::ERROR", &text),
+        Message::Disabled => (),
+    }
+    Ok(())
+}
+
+fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, text: &str) {
+    let Some(stream) = find(vm, id) else { return };
+    let (source, description, event) =
+        (stream.source.clone(), stream.description.clone(), stream.error_event);
+    let reader = field(vm, &description, "reader");
+    let reader = json::name_of(vm, &reader);
+    vm.report(severity, format!("{source}/{reader}: {text}"));
+    if let Some(event) = event {
+        let level = vm.enum_named(level);
+        vm.queue_event(event, vec![description, Value::string(text), level]);
+    }
+}
+
+/// Fills a record with fields, as [`columns`] took them apart.
+fn fill(
+    vm: &mut Vm<'_>,
+    ty: TypeId,
+    fields: &mut std::slice::Iter<'_, Field<'static>>,
+) -> Result<Value> {
+    let types: Vec<TypeId> =
+        vm.p.types
+            .record(ty)
+            .map(|record| record.fields.iter().map(|field| field.ty).collect())
+            .unwrap_or_default();
+    let mut offsets = Vec::new();
+    let mut given = Vec::new();
+    for (offset, ty) in types.into_iter().enumerate() {
+        let value = if vm.p.types.tag(ty) == Tag::Record {
+            fill(vm, ty, fields)?
+        } else {
+            fields.next().map_or(Value::Unset, |field| to_value(vm, field, ty))
+        };
+        if value.is_set() {
+            offsets.push(offset as u32);
+            given.push(value);
+        }
+    }
+    vm.new_record(ty, &offsets, given)
+}
+
+/// The values of a record's fields, as several arguments.
+fn spread(value: &Value) -> Vec<Value> {
+    value.record().map(|record| record.fields().clone()).unwrap_or_default()
+}
+
+fn row(
+    vm: &mut Vm<'_>,
+    id: u64,
+    target: &Target,
+    description: &Value,
+    fields: &[Field<'static>],
+    complete: bool,
+) -> Result<()> {
+    match target {
+        Target::Event { fields: ty, want_record, event } => {
+            let record = fill(vm, *ty, &mut fields.iter())?;
+            let kind = vm.enum_named("Input::EVENT_NEW");
+            let mut args = vec![description.clone(), kind];
+            if *want_record {
+                args.push(record);
+            } else {
+                args.extend(spread(&record));
+            }
+            vm.queue_event(*event, args);
+        }
+        Target::Table { table, index, value, index_columns, want_record, predicate, event } => {
+            let Value::Table(table) = table else { return Ok(()) };
+            let (left, right) = fields.split_at((*index_columns).min(fields.len()));
+            let key_record = fill(vm, *index, &mut left.iter())?;
+            let value_record = match value {
+                Some(ty) => fill(vm, *ty, &mut right.iter())?,
+                None => Value::Unset,
+            };
+            let list = vm.p.types.table(table.ty()).map_or(TypeId::EMPTY_LIST, |t| t.list);
+            let single_record =
+                vm.p.types
+                    .table(table.ty())
+                    .and_then(|t| t.index.first())
+                    .is_some_and(|ty| vm.p.types.tag(*ty) == Tag::Record)
+                    && table.is_single();
+            let key = if single_record {
+                key_record.clone()
+            } else {
+                make_key(&spread(&key_record), list)
+            };
+            let stored = match value {
+                Some(_) if *want_record => value_record.clone(),
+                Some(_) => spread(&value_record).into_iter().next().unwrap_or_default(),
+                None => Value::Unset,
+            };
+            let name = crate::value::order::bytes(&key);
+            let mut old = None;
+            if complete && let Some(stream) = find(vm, id) {
+                old = stream.seen.remove(&name);
+                stream.present.insert(name, (key.clone(), stored.clone()));
+                if let Some((_, before)) = &old
+                    && crate::value::equal::equal(before, &stored)
+                {
+                    return Ok(());
+                }
+            } else {
+                old = table.get(parts(&key)).map(|before| (key.clone(), before));
+            }
+            let kind = vm.enum_named(if old.is_some() {
+                "Input::EVENT_CHANGED"
+            } else {
+                "Input::EVENT_NEW"
+            });
+            if let Some(predicate) = predicate {
+                let mut args = vec![kind.clone(), key_record.clone()];
+                if value.is_some() {
+                    args.push(stored.clone());
+                }
+                if !vm.call(predicate, &args)?.truth() {
+                    return Ok(());
+                }
+            }
+            vm.insert(table, &parts(&key).to_vec(), stored.clone())?;
+            if let Some(event) = event {
+                let mut args = vec![description.clone(), kind, key_record];
+                if value.is_some() {
+                    args.push(old.map_or(stored, |(_, before)| before));
+                }
+                vm.queue_event(*event, args);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes what the last pass over the source did not give again.
+fn remove_missing(vm: &mut Vm<'_>, id: u64, target: &Target, description: &Value) -> Result<()> {
+    let Target::Table { table, index, predicate, event, value, .. } = target else {
+        return Ok(());
+    };
+    let Value::Table(table) = table else { return Ok(()) };
+    let Some(stream) = find(vm, id) else { return Ok(()) };
+    let missing = std::mem::take(&mut stream.seen);
+    stream.seen = std::mem::take(&mut stream.present);
+    let kind = vm.enum_named("Input::EVENT_REMOVED");
+    for (name, (key, before)) in missing {
+        let key_record = match &key {
+            Value::Record(_) => key.clone(),
+            other => {
+                let given = parts(other).to_vec();
+                let offsets: Vec<u32> = (0..given.len() as u32).collect();
+                vm.new_record(*index, &offsets, given)?
+            }
+        };
+        if let Some(predicate) = predicate {
+            let mut args = vec![kind.clone(), key_record.clone()];
+            if value.is_some() {
+                args.push(before.clone());
+            }
+            if !vm.call(predicate, &args)?.truth() {
+                if let Some(stream) = find(vm, id) {
+                    stream.seen.insert(name, (key, before));
+                }
+                continue;
+            }
+        }
+        vm.remove(table, parts(&key))?;
+        if let Some(event) = event {
+            let mut args = vec![description.clone(), kind.clone(), key_record];
+            if value.is_some() {
+                args.push(before);
+            }
+            vm.queue_event(*event, args);
+        }
+    }
+    Ok(())
+}
+
+/// The value of a field as one of a type.
+pub(super) fn to_value(vm: &mut Vm<'_>, field: &Field<'_>, ty: TypeId) -> Value {
+    match field {
+        Field::Unset => Value::Unset,
+        Field::Bool(value) => Value::Bool(*value),
+        Field::Int(value) => Value::Int(*value),
+        Field::Count(value) => Value::Count(*value),
+        Field::Port(number, protocol) => Value::Port(Port {
+            number: *number as u16,
+            protocol: match protocol {
+                FieldProtocol::Tcp => Protocol::Tcp,
+                FieldProtocol::Udp => Protocol::Udp,
+                FieldProtocol::Icmp => Protocol::Icmp,
+                FieldProtocol::Unknown => Protocol::Unknown,
+            },
+        }),
+        Field::Subnet(address, width) => {
+            let four = address.starts_with(&crate::value::V4_PREFIX) && *width <= 32;
+            Value::subnet(*address, if four { width + 96 } else { *width })
+        }
+        Field::Addr(address) => Value::addr(*address),
+        Field::Double(value) => Value::Double(*value),
+        Field::Interval(value) => Value::Interval(*value),
+        Field::Time(value) => Value::Time(*value),
+        Field::String(text) | Field::File(text) | Field::Func(text) => Value::string(text),
+        Field::Enum(name) => {
+            let name = String::from_utf8_lossy(name).into_owned();
+            let number =
+                vm.p.names
+                    .find(&name)
+                    .and_then(|name| vm.p.types.enumeration(ty).and_then(|e| e.value(name)));
+            match number {
+                Some(number) => Value::Enum(ty, number),
+                None => {
+                    vm.report(
+                        Severity::Warning,
+                        format!("Value '{name}' for source is not a valid enum."),
+                    );
+                    Value::Unset
+                }
+            }
+        }
+        Field::Pattern(text, ignore_case, single_line) => {
+            let modes = crate::support::pattern::Modes {
+                ignore_case: *ignore_case,
+                single_line: *single_line,
+            };
+            Value::Pattern(Rc::new(crate::support::pattern::Pattern::new(text, modes)))
+        }
+        Field::Set(items) => {
+            let element = match vm.p.types.get(ty) {
+                Type::Table(table) => table.index.first().copied().unwrap_or(TypeId::ANY),
+                _ => TypeId::ANY,
+            };
+            let table = vm.new_table(ty, None);
+            for item in items {
+                let key = to_value(vm, item, element);
+                if let Value::Table(table) = &table {
+                    table.insert(key, Value::Unset, vm.m.now);
+                }
+            }
+            table
+        }
+        Field::Vector(items) => {
+            let element = vm.p.types.element(ty).unwrap_or(TypeId::ANY);
+            let items = items.iter().map(|item| to_value(vm, item, element)).collect();
+            Value::Vector(Vector::new(ty, items))
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! The logging framework: streams and their filters.
+
+mod output;
+mod write;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::{Table, arg};
+use crate::describe;
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::ids::{FuncId, TypeId};
+use crate::support::field::Column;
+use crate::types::{AttrKind, Tag, Type, find_attr};
+use crate::value::{FuncValue, Value};
+use crate::vm::Vm;
+
+pub(super) use output::kind_of;
+pub use output::{close_all, rotate_due};
+pub use write::{delay_due, write_print};
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// The functions of this file.
+pub const TABLE: Table = &[
+    ("Log::__create_stream", create_stream),
+    ("Log::__remove_stream", |vm, a| {
+        let id = arg(a, 0).int();
+        let found = vm.m.state.log.streams.remove(&id).is_some();
+        Ok(Value::Bool(found))
+    }),
+    ("Log::__enable_stream", |vm, a| enable(vm, a, true)),
+    ("Log::__disable_stream", |vm, a| enable(vm, a, false)),
+    ("Log::__add_filter", add_filter),
+    ("Log::__remove_filter", |vm, a| {
+        let name = arg(a, 1).text();
+        let id = arg(a, 0).clone();
+        match vm.m.state.log.streams.get_mut(&id.int()) {
+            Some(stream) => {
+                stream.filters.retain(|filter| filter.name != name);
+                Ok(Value::Bool(true))
+            }
+            None => Ok(Value::Bool(false)),
+        }
+    }),
+    ("Log::__write", |vm, a| write::write(vm, arg(a, 0), arg(a, 1))),
+    ("Log::__set_buf", output::set_buf),
+    ("Log::__flush", output::flush),
+    ("Log::flush_all", |vm, _| {
+        output::flush_all(vm);
+        Ok(Value::Unset)
+    }),
+    ("Log::__delay", write::delay),
+    ("Log::__delay_finish", write::delay_finish),
+    ("Log::__set_max_delay_interval", |vm, a| {
+        let seconds = arg(a, 1).double();
+        Ok(Value::Bool(match vm.m.state.log.streams.get_mut(&arg(a, 0).int()) {
+            Some(stream) => {
+                stream.max_delay = seconds;
+                true
+            }
+            None => false,
+        }))
+    }),
+    ("Log::__set_max_delay_queue_size", |vm, a| {
+        let size = arg(a, 1).count() as usize;
+        let found = match vm.m.state.log.streams.get_mut(&arg(a, 0).int()) {
+            Some(stream) => {
+                stream.max_delay_queue = size;
+                true
+            }
+            None => false,
+        };
+        write::shrink_delays(vm, arg(a, 0).int())?;
+        Ok(Value::Bool(found))
+    }),
+    ("Log::__get_delay_queue_size", |vm, a| {
+        Ok(Value::Int(match vm.m.state.log.streams.get(&arg(a, 0).int()) {
+            Some(stream) => stream.delayed.len() as i64,
+            None => -1,
+        }))
+    }),
+];
+
+/// Streams and writers.
+#[derive(Default)]
+pub struct Logs {
+    pub(super) streams: HashMap<i64, Stream>,
+    writers: Vec<output::Writer>,
+    /// Writes that are inside of the policy of their stream: where `Log::delay` belongs to.
+    writing: Vec<write::Writing>,
+    tokens: u64,
+}
+
+/// A stream.
+pub(super) struct Stream {
+    id: Value,
+    name: String,
+    columns: TypeId,
+    event: Option<FuncId>,
+    policy: Option<Rc<FuncValue>>,
+    enabled: bool,
+    filters: Vec<Rc<Filter>>,
+    max_delay: f64,
+    max_delay_queue: usize,
+    delayed: Vec<write::Delayed>,
+    limits: [u64; 4],
+}
+
+/// A filter of a stream.
+struct Filter {
+    value: Value,
+    name: String,
+    writer: Value,
+    /// The path, once it is known.
+    path: std::cell::RefCell<Option<String>>,
+    path_func: Option<Rc<FuncValue>>,
+    policy: Option<Rc<FuncValue>>,
+    local: bool,
+    ext_func: Option<Rc<FuncValue>>,
+    columns: Vec<Column>,
+    /// Where each column comes from: whether it is an extension, and the offsets of fields down to it.
+    sources: Vec<(bool, Vec<usize>)>,
+    interval: f64,
+    postprocessor: Option<Rc<FuncValue>>,
+    config: Vec<(String, String)>,
+}
+
+/// A field of a record by its name.
+pub(super) fn field(vm: &Vm<'_>, value: &Value, name: &str) -> Value {
+    let Value::Record(record) = value else { return Value::Unset };
+    let offset =
+        vm.p.names
+            .find(name)
+            .and_then(|name| vm.p.types.record(record.ty()).and_then(|ty| ty.offset(name)));
+    offset.map(|offset| record.get(offset)).unwrap_or_default()
+}
+
+fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let (id, stream) = (arg(args, 0), arg(args, 1));
+    let name = super::json::name_of(vm, id);
+    let Value::Type(columns) = field(vm, stream, "columns") else {
+        vm.report(Severity::Error, "logging columns must be a record type");
+        return Ok(Value::Bool(false));
+    };
+    if vm.p.types.tag(columns) != Tag::Record {
+        vm.report(Severity::Error, "logging columns must be a record");
+        return Ok(Value::Bool(false));
+    }
+    let fields = vm.p.types.record(columns).map(|record| record.fields.clone()).unwrap_or_default();
+    for one in &fields {
+        if find_attr(&one.attrs, AttrKind::Log).is_none() {
+            continue;
+        }
+        if output::kind_of(vm, one.ty).is_none() && vm.p.types.tag(one.ty) != Tag::Record {
+            let field_name = vm.p.name(one.name).to_owned();
+            vm.report(
+                Severity::Error,
+                format!("type of field '{field_name}' not support for logging output"),
+            );
+            return Ok(Value::Bool(false));
+        }
+    }
+    let event = match field(vm, stream, "ev") {
+        Value::Func(func) => {
+            let params = vm.p.types.params(func.ty);
+            let flavor = vm.p.types.func(func.ty).map(|func| func.flavor);
+            if flavor != Some(crate::types::Flavor::Event) {
+                vm.report(Severity::Error, "stream event is not a function returning any");
+                return Ok(Value::Bool(false));
+            }
+            if params.len() != 1 {
+                vm.report(Severity::Error, "stream event must take a single argument");
+                return Ok(Value::Bool(false));
+            }
+            if params.first().is_none_or(|param| !vm.p.same_type(param.ty, columns)) {
+                vm.report(Severity::Error, "stream event's argument type does not match columns");
+                return Ok(Value::Bool(false));
+            }
+            Some(func.func)
+        }
+        _ => None,
+    };
+    let policy = field(vm, stream, "policy").func().cloned();
+    let limits = [
+        "max_field_string_bytes",
+        "max_total_string_bytes",
+        "max_field_container_elements",
+        "max_total_container_elements",
+    ]
+    .map(|name| match field(vm, stream, name) {
+        Value::Count(limit) => limit,
+        _ => 0,
+    });
+    let new = Stream {
+        id: id.clone(),
+        name,
+        columns,
+        event,
+        policy,
+        enabled: true,
+        filters: Vec::new(),
+        max_delay: field(vm, stream, "max_delay_interval").double(),
+        max_delay_queue: field(vm, stream, "max_delay_queue_size").count() as usize,
+        delayed: Vec::new(),
+        limits,
+    };
+    vm.m.state.log.streams.insert(id.int(), new);
+    Ok(Value::Bool(true))
+}
+
+fn enable(vm: &mut Vm<'_>, args: &[Value], on: bool) -> Result<Value> {
+    match vm.m.state.log.streams.get_mut(&arg(args, 0).int()) {
+        Some(stream) => {
+            stream.enabled = on;
+            Ok(Value::Bool(true))
+        }
+        None => Ok(Value::Bool(false)),
+    }
+}
+
+fn add_filter(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let (id, value) = (arg(args, 0), arg(args, 1));
+    let Some((columns, stream_policy, stream_name)) =
+        vm.m.state
+            .log
+            .streams
+            .get(&id.int())
+            .map(|stream| (stream.columns, stream.policy.clone(), stream.name.clone()))
+    else {
+        return Ok(Value::Bool(false));
+    };
+    let name = field(vm, value, "name").text();
+    let policy = match field(vm, value, "policy") {
+        Value::Func(func) => Some(func),
+        _ => stream_policy,
+    };
+    let strings = |value: Value| -> Option<Vec<String>> {
+        value.table().map(|table| table.keys().iter().map(Value::text).collect())
+    };
+    let map = |value: Value| -> Vec<(String, String)> {
+        value
+            .table()
+            .map(|table| {
+                table.entries().iter().map(|(key, value)| (key.text(), value.text())).collect()
+            })
+            .unwrap_or_default()
+    };
+    let ext_func = field(vm, value, "ext_func").func().cloned();
+    let mut plan = Plan {
+        include: strings(field(vm, value, "include")),
+        exclude: strings(field(vm, value, "exclude")),
+        separator: field(vm, value, "scope_sep").text(),
+        names: map(field(vm, value, "field_name_map")),
+        columns: Vec::new(),
+        sources: Vec::new(),
+    };
+    let ext_type = ext_func
+        .as_ref()
+        .and_then(|func| ext_record(vm, func))
+        .filter(|ty| vm.p.types.tag(*ty) == Tag::Record);
+    if let Some(ty) = ext_type {
+        let prefix = field(vm, value, "ext_prefix").text();
+        if !plan.traverse(vm, ty, &prefix, &mut Vec::new(), true, false, true) {
+            return Ok(Value::Bool(false));
+        }
+    }
+    if !plan.traverse(vm, columns, "", &mut Vec::new(), false, false, false) {
+        return Ok(Value::Bool(false));
+    }
+    let path = match field(vm, value, "path") {
+        Value::Unset => None,
+        path => Some(path.text()),
+    };
+    let interval = field(vm, value, "interv").double();
+    let filter = Filter {
+        value: value.clone(),
+        name: name.clone(),
+        writer: field(vm, value, "writer"),
+        path: std::cell::RefCell::new(path),
+        path_func: field(vm, value, "path_func").func().cloned(),
+        policy,
+        local: !matches!(field(vm, value, "log_local"), Value::Bool(false)),
+        ext_func: ext_type.and(ext_func),
+        columns: plan.columns,
+        sources: plan.sources,
+        interval,
+        postprocessor: field(vm, value, "postprocessor").func().cloned(),
+        config: map(field(vm, value, "config")),
+    };
+    let _ = stream_name;
+    if let Some(stream) = vm.m.state.log.streams.get_mut(&id.int()) {
+        stream.filters.retain(|other| other.name != name);
+        stream.filters.push(Rc::new(filter));
+    }
+    Ok(Value::Bool(true))
+}
+
+/// The record type that an extension function returns: by its type, or by the first value that its body returns.
+fn ext_record(vm: &Vm<'_>, func: &FuncValue) -> Option<TypeId> {
+    let ty = vm.p.functions.find(func.func).map_or(func.ty, |function| function.ty);
+    let result = vm.p.types.func(ty)?.result;
+    (result != TypeId::ANY && result != TypeId::VOID).then_some(result)
+}
+
+/// Columns of a filter as they are found.
+struct Plan {
+    include: Option<Vec<String>>,
+    exclude: Option<Vec<String>>,
+    separator: String,
+    names: Vec<(String, String)>,
+    columns: Vec<Column>,
+    sources: Vec<(bool, Vec<usize>)>,
+}
+
+impl Plan {
+    #[expect(clippy::too_many_arguments, reason = "the state of a walk")]
+    fn traverse(
+        &mut self,
+        vm: &mut Vm<'_>,
+        ty: TypeId,
+        prefix: &str,
+        offsets: &mut Vec<usize>,
+        extension: bool,
+        optional: bool,
+        glue: bool,
+    ) -> bool {
+        if offsets.len() > 64 {
+            return true;
+        }
+        let fields = vm.p.types.record(ty).map(|record| record.fields.clone()).unwrap_or_default();
+        for (offset, one) in fields.iter().enumerate() {
+            if find_attr(&one.attrs, AttrKind::Log).is_none() {
+                continue;
+            }
+            let own = vm.p.name(one.name).to_owned();
+            let name = if prefix.is_empty() || glue {
+                format!("{prefix}{own}")
+            } else {
+                format!("{prefix}{}{own}", self.separator)
+            };
+            let optional = optional || find_attr(&one.attrs, AttrKind::Optional).is_some();
+            offsets.push(offset);
+            if matches!(vm.p.types.get(one.ty), Type::Record(_)) {
+                let good = self.traverse(vm, one.ty, &name, offsets, extension, optional, false);
+                offsets.pop();
+                if !good {
+                    return false;
+                }
+                continue;
+            }
+            let wanted = self.include.as_ref().is_none_or(|set| set.contains(&name))
+                && !self.exclude.as_ref().is_some_and(|set| set.contains(&name));
+            if wanted {
+                let Some(kind) = output::kind_of(vm, one.ty) else {
+                    vm.report(
+                        Severity::Error,
+                        format!(
+                            "unsupported field type for log column '{name}' of type {}",
+                            describe::type_text(vm.p, one.ty)
+                        ),
+                    );
+                    return false;
+                };
+                let shown = self
+                    .names
+                    .iter()
+                    .find(|(from, _)| *from == name)
+                    .map_or_else(|| name.clone(), |(_, to)| to.clone());
+                let mut column = Column::new(shown, kind);
+                column.optional = optional;
+                self.columns.push(column);
+                self.sources.push((extension, offsets.clone()));
+            }
+            offsets.pop();
+        }
+        true
+    }
+}
+
+/// Seconds until a log is rotated next: at multiples of the interval since the base time of the day.
+#[must_use]
+pub fn until_rotation(now: f64, interval: f64, base: f64) -> f64 {
+    if interval <= 0.0 {
+        return 0.0;
+    }
+    let day = now - now.rem_euclid(86_400.0) + base;
+    let passed = (now - day).rem_euclid(interval);
+    interval - passed
+}

@@ -1,0 +1,452 @@
+//! Writers of log filters: one for each path.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::super::arg;
+use super::{Filter, field, until_rotation};
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::ids::TypeId;
+use crate::support::field::{Field, Kind, Protocol};
+use crate::support::logs::{AsciiConfig, AsciiWriter, LogFile};
+use crate::types::Type;
+use crate::value::describe::{cat, enum_name};
+use crate::value::{FuncValue, Record, Value};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+/// A writer of one path.
+pub struct Writer {
+    kind: Value,
+    path: String,
+    stream: i64,
+    filter: String,
+    /// The path that it was asked for, where that was taken.
+    asked: String,
+    sink: Sink,
+    interval: f64,
+    opened: f64,
+    postprocessor: Option<Rc<FuncValue>>,
+}
+
+enum Sink {
+    Ascii(Box<AsciiWriter>),
+    #[cfg(feature = "sqlite")]
+    Sqlite(Box<crate::support::logs::SqliteWriter>),
+    /// Nothing is written, or no more.
+    None,
+}
+
+/// The column type of a script type, where logs can have it.
+pub(in crate::bif) fn kind_of(vm: &Vm<'_>, ty: TypeId) -> Option<Kind> {
+    Some(match vm.p.types.get(ty) {
+        Type::Bool => Kind::Bool,
+        Type::Int => Kind::Int,
+        Type::Count => Kind::Count,
+        Type::Double => Kind::Double,
+        Type::Time => Kind::Time,
+        Type::Interval => Kind::Interval,
+        Type::String => Kind::String,
+        Type::Pattern => Kind::Pattern,
+        Type::Port => Kind::Port,
+        Type::Addr => Kind::Addr,
+        Type::Subnet => Kind::Subnet,
+        Type::Enum(_) => Kind::Enum,
+        Type::File => Kind::File,
+        Type::Func(_) => Kind::Func,
+        Type::Table(table) if table.value.is_none() && table.index.len() == 1 => {
+            let element = *table.index.first()?;
+            Kind::Set(Box::new(scalar(vm, element)?))
+        }
+        Type::Vector(element) => Kind::Vector(Box::new(scalar(vm, *element)?)),
+        _ => return None,
+    })
+}
+
+fn scalar(vm: &Vm<'_>, ty: TypeId) -> Option<Kind> {
+    kind_of(vm, ty).filter(|kind| !matches!(kind, Kind::Set(_) | Kind::Vector(_)))
+}
+
+/// A value as writers take it.
+fn to_field(vm: &Vm<'_>, value: &Value) -> Field<'static> {
+    let owned = |bytes: Vec<u8>| Cow::Owned(bytes);
+    match value {
+        Value::Bool(value) => Field::Bool(*value),
+        Value::Int(value) => Field::Int(*value),
+        Value::Count(value) => Field::Count(*value),
+        Value::Double(value) => Field::Double(*value),
+        Value::Time(value) => Field::Time(*value),
+        Value::Interval(value) => Field::Interval(*value),
+        Value::Enum(ty, value) => Field::Enum(owned(enum_name(vm.p, *ty, *value).into_bytes())),
+        Value::Port(port) => Field::Port(
+            u32::from(port.number),
+            match port.protocol {
+                crate::literal::Protocol::Tcp => Protocol::Tcp,
+                crate::literal::Protocol::Udp => Protocol::Udp,
+                crate::literal::Protocol::Icmp => Protocol::Icmp,
+                crate::literal::Protocol::Unknown => Protocol::Unknown,
+            },
+        ),
+        Value::Addr4(_) | Value::Addr6(_) => Field::Addr(value.addr_bytes().unwrap_or_default()),
+        Value::Net4(bytes, width) => Field::Subnet(crate::value::v4(*bytes), *width),
+        Value::Net6(net) => Field::Subnet(net.prefix, net.width),
+        Value::Short(_) | Value::Long(_) => Field::String(owned(value.str_bytes().to_vec())),
+        Value::Pattern(pattern) => Field::Pattern(owned(pattern.text().to_vec()), false, false),
+        Value::File(file) => Field::File(owned(file.name.clone().into_bytes())),
+        Value::Func(_) => Field::Func(owned(cat(vm.p, value))),
+        Value::Table(table) => {
+            Field::Set(table.keys().iter().map(|key| to_field(vm, key)).collect())
+        }
+        Value::Vector(vector) => {
+            Field::Vector(vector.items().iter().map(|item| to_field(vm, item)).collect())
+        }
+        _ => Field::Unset,
+    }
+}
+
+/// Writes a record to a path.
+pub(super) fn write(
+    vm: &mut Vm<'_>,
+    id: &Value,
+    filter: &Rc<Filter>,
+    path: &str,
+    record: &Value,
+) -> Result<()> {
+    let Some(index) = writer_for(vm, id, filter, path)? else { return Ok(()) };
+    let extension = match &filter.ext_func {
+        Some(func) => {
+            let shown = vm.m.state.log.writers.get(index).map(|writer| writer.path.clone());
+            match vm.call(func, &[Value::string(shown.unwrap_or_default())]) {
+                Ok(value) => value,
+                Err(Stop::Error) => Value::Unset,
+                Err(stop) => return Err(stop),
+            }
+        }
+        None => Value::Unset,
+    };
+    let mut fields = Vec::with_capacity(filter.sources.len());
+    for (from_extension, offsets) in &filter.sources {
+        let mut value = if *from_extension { extension.clone() } else { record.clone() };
+        for offset in offsets {
+            value = match &value {
+                Value::Record(record) => record.get(*offset),
+                _ => Value::Unset,
+            };
+        }
+        fields.push(to_field(vm, &value));
+    }
+    let result = match vm.m.state.log.writers.get_mut(index).map(|writer| &mut writer.sink) {
+        Some(Sink::Ascii(writer)) => writer.write(&fields),
+        #[cfg(feature = "sqlite")]
+        Some(Sink::Sqlite(writer)) => writer.write(&fields),
+        _ => Ok(()),
+    };
+    if let Err(message) = result {
+        fail(vm, index, &message);
+    }
+    Ok(())
+}
+
+fn fail(vm: &mut Vm<'_>, index: usize, message: &str) {
+    let Some(writer) = vm.m.state.log.writers.get_mut(index) else { return };
+    writer.sink = Sink::None;
+    let kind = writer.kind.clone();
+    let path = writer.path.clone();
+    let name = super::super::json::name_of(vm, &kind);
+    vm.report(Severity::Error, format!("{path}/{name}: {message}"));
+}
+
+/// The writer of a path; it is opened where there is none.
+fn writer_for(
+    vm: &mut Vm<'_>,
+    id: &Value,
+    filter: &Rc<Filter>,
+    path: &str,
+) -> Result<Option<usize>> {
+    let stream = id.int();
+    let kind = filter.writer.int();
+    let own = |writer: &Writer| {
+        writer.kind.int() == kind && writer.stream == stream && writer.filter == filter.name
+    };
+    let writers = &vm.m.state.log.writers;
+    if let Some(index) = writers.iter().position(|writer| own(writer) && writer.asked == path) {
+        return Ok(Some(index));
+    }
+    let taken =
+        |path: &str| writers.iter().find(|writer| writer.kind.int() == kind && writer.path == path);
+    let mut actual = path.to_owned();
+    let mut warning = None;
+    if let Some(other) = taken(path) {
+        let holder = other.filter.clone();
+        let mut number = 2;
+        while taken(&actual).is_some() {
+            actual = format!("{path}-{number}");
+            number += 1;
+        }
+        warning = Some(format!(
+            "Write using filter '{}' on path '{path}' changed to use new path '{actual}' to avoid conflict with filter '{holder}'",
+            filter.name
+        ));
+    }
+    if let Some(text) = warning {
+        vm.report(Severity::Warning, text);
+    }
+    let name = super::super::json::name_of(vm, &filter.writer);
+    let postprocessor =
+        filter.postprocessor.as_ref().map(|func| vm.function_name(func.func)).unwrap_or_default();
+    let file = LogFile { path: actual.clone(), rotation_interval: filter.interval, postprocessor };
+    let sink = match name.as_str() {
+        "Log::WRITER_ASCII" => {
+            let mut config = ascii_config(vm);
+            let options = filter.config.iter().map(|(name, value)| (&**name, &**value));
+            let opened = config
+                .apply(options)
+                .and_then(|()| AsciiWriter::open(file, config, filter.columns.clone()));
+            opened.map(|writer| Sink::Ascii(Box::new(writer)))
+        }
+        #[cfg(feature = "sqlite")]
+        "Log::WRITER_SQLITE" => {
+            let config = crate::support::logs::SqliteConfig {
+                table: filter
+                    .config
+                    .iter()
+                    .find(|(name, _)| name == "tablename")
+                    .map(|(_, value)| value.clone()),
+                log_dir: vm.global_named("Log::default_logdir").text(),
+                ..crate::support::logs::SqliteConfig::default()
+            };
+            crate::support::logs::SqliteWriter::open(&file, config, &filter.columns)
+                .map(|writer| Sink::Sqlite(Box::new(writer)))
+        }
+        _ => Ok(Sink::None),
+    };
+    let (sink, message) = match sink {
+        Ok(sink) => (sink, None),
+        Err(message) => (Sink::None, Some(message)),
+    };
+    let now = vm.m.now;
+    vm.m.state.log.writers.push(Writer {
+        kind: filter.writer.clone(),
+        path: actual,
+        stream,
+        filter: filter.name.clone(),
+        asked: path.to_owned(),
+        sink,
+        interval: filter.interval,
+        opened: now,
+        postprocessor: filter.postprocessor.clone(),
+    });
+    let index = vm.m.state.log.writers.len() - 1;
+    if let Some(message) = message {
+        fail(vm, index, &message);
+    }
+    if filter.interval > 0.0 {
+        let due = now + until_rotation(now, filter.interval, 0.0);
+        vm.add_timer(due, crate::vm::events::Due::Rotate(index as u64));
+    }
+    Ok(Some(index))
+}
+
+fn ascii_config(vm: &mut Vm<'_>) -> AsciiConfig {
+    let mut config = AsciiConfig::default();
+    let text = |vm: &Vm<'_>, name: &str| vm.global_named(name).bytes().map(<[u8]>::to_vec);
+    for (name, slot) in [
+        ("LogAscii::separator", &mut config.text.separator),
+        ("LogAscii::set_separator", &mut config.text.set_separator),
+        ("LogAscii::empty_field", &mut config.text.empty_field),
+        ("LogAscii::unset_field", &mut config.text.unset_field),
+        ("LogAscii::meta_prefix", &mut config.meta_prefix),
+    ] {
+        if let Some(value) = text(vm, name) {
+            *slot = value;
+        }
+    }
+    for (name, slot) in [
+        ("LogAscii::enable_utf_8", &mut config.text.utf8),
+        ("LogAscii::output_to_stdout", &mut config.to_stdout),
+        ("LogAscii::include_meta", &mut config.include_meta),
+        ("LogAscii::enable_leftover_log_rotation", &mut config.leftover_rotation),
+        ("LogAscii::json_include_unset_fields", &mut config.json_format.include_unset),
+    ] {
+        if let Value::Bool(value) = vm.global_named(name) {
+            *slot = value;
+        }
+    }
+    if let Value::Count(level) = vm.global_named("LogAscii::gzip_level") {
+        config.gzip_level = level as u32;
+    }
+    if let Some(extension) = text(vm, "LogAscii::gzip_file_extension") {
+        config.gzip_extension = String::from_utf8_lossy(&extension).into_owned();
+    }
+    config.log_dir = vm.global_named("Log::default_logdir").text();
+    if let Ok(suffix) = std::env::var("ZEEK_LOG_SUFFIX") {
+        config.extension = suffix;
+    }
+    let mut options = Vec::new();
+    for (global, name) in [
+        ("LogAscii::json_timestamps", "json_timestamps"),
+        ("LogAscii::json_string_escape_policy", "json_string_escape_policy"),
+    ] {
+        let value = vm.global_named(global);
+        if value.is_set() {
+            options.push((name, super::super::json::name_of(vm, &value)));
+        }
+    }
+    if vm.global_named("LogAscii::use_json").truth() {
+        options.push(("use_json", "T".to_owned()));
+    }
+    // Names of enum values that are no formats leave the defaults.
+    drop(config.apply(options.iter().map(|(name, value)| (*name, &**value))));
+    config
+}
+
+/// `Log::set_buf`.
+pub(super) fn set_buf(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let id = arg(args, 0).int();
+    let buffered = arg(args, 1).truth();
+    let known = vm.m.state.log.streams.contains_key(&id);
+    for writer in &mut vm.m.state.log.writers {
+        if let Sink::Ascii(sink) = &mut writer.sink
+            && writer.stream == id
+        {
+            sink.set_buffered(buffered);
+        }
+    }
+    Ok(Value::Bool(known))
+}
+
+/// `Log::flush`.
+pub(super) fn flush(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let id = arg(args, 0).int();
+    let known = vm.m.state.log.streams.contains_key(&id);
+    for writer in &mut vm.m.state.log.writers {
+        if let Sink::Ascii(sink) = &mut writer.sink
+            && writer.stream == id
+        {
+            drop(sink.flush());
+        }
+    }
+    Ok(Value::Bool(known))
+}
+
+/// Has all files hold all rows.
+pub(super) fn flush_all(vm: &mut Vm<'_>) {
+    for writer in &mut vm.m.state.log.writers {
+        if let Sink::Ascii(sink) = &mut writer.sink {
+            drop(sink.flush());
+        }
+    }
+}
+
+/// A rotation is due.
+///
+/// # Errors
+/// [`Stop`] where the program stops.
+pub fn rotate_due(vm: &mut Vm<'_>, index: u64) -> Result<()> {
+    let index = index as usize;
+    let Some(interval) = vm.m.state.log.writers.get(index).map(|writer| writer.interval) else {
+        return Ok(());
+    };
+    if vm.m.terminating {
+        return Ok(());
+    }
+    rotate(vm, index, false)?;
+    let now = vm.m.now;
+    let due = now + until_rotation(now, interval, 0.0);
+    vm.add_timer(due, crate::vm::events::Due::Rotate(index as u64));
+    Ok(())
+}
+
+fn rotate(vm: &mut Vm<'_>, index: usize, terminating: bool) -> Result<()> {
+    let Some(writer) = vm.m.state.log.writers.get_mut(index) else { return Ok(()) };
+    let (kind, path, opened, now) =
+        (writer.kind.clone(), writer.path.clone(), writer.opened, vm.m.now);
+    writer.opened = now;
+    let postprocessor = writer.postprocessor.clone().map(Value::Func).or_else(|| {
+        let func = vm.function_named("Log::__default_rotation_postprocessor")?;
+        let ty = vm.p.functions[func].ty;
+        Some(Value::Func(FuncValue::new(func, ty)))
+    });
+    let (Some(info_ty), Some(func)) =
+        (vm.type_named("Log::RotationFmtInfo"), vm.function_named("Log::rotation_format_func"))
+    else {
+        return Ok(());
+    };
+    let info = Value::Record(Record::new(
+        info_ty,
+        vec![
+            kind.clone(),
+            Value::string(&path),
+            Value::Time(opened),
+            Value::Time(now),
+            Value::Bool(terminating),
+            postprocessor.clone().unwrap_or_default(),
+        ],
+    ));
+    let rotation = match vm.call_func(func, &[info]) {
+        Ok(value) => value,
+        Err(Stop::Error) => return Ok(()),
+        Err(stop) => return Err(stop),
+    };
+    let base = field(vm, &rotation, "file_basename").text();
+    let folder = field(vm, &rotation, "dir").text();
+    let target = if folder.is_empty() {
+        base
+    } else {
+        drop(std::fs::create_dir_all(&folder));
+        format!("{folder}/{base}")
+    };
+    let result = match vm.m.state.log.writers.get_mut(index).map(|writer| &mut writer.sink) {
+        Some(Sink::Ascii(writer)) => writer.rotate(&target),
+        _ => Ok(None),
+    };
+    match result {
+        Ok(Some(rotated)) => {
+            if let (Some(Value::Func(func)), Some(ty)) =
+                (postprocessor, vm.type_named("Log::RotationInfo"))
+            {
+                let info = Value::Record(Record::new(
+                    ty,
+                    vec![
+                        kind,
+                        Value::string(rotated.new_name),
+                        Value::string(path),
+                        Value::Time(opened),
+                        Value::Time(now),
+                        Value::Bool(terminating),
+                    ],
+                ));
+                match vm.call(&func, &[info]) {
+                    Ok(_) | Err(Stop::Error) => (),
+                    Err(stop) => return Err(stop),
+                }
+            }
+        }
+        Ok(None) => (),
+        Err(message) => fail(vm, index, &message),
+    }
+    Ok(())
+}
+
+/// Closes all logs.
+///
+/// # Errors
+/// [`Stop`] where the program stops.
+pub fn close_all(vm: &mut Vm<'_>) -> Result<()> {
+    super::write::release_all(vm)?;
+    for index in 0..vm.m.state.log.writers.len() {
+        if vm.m.state.log.writers.get(index).is_some_and(|writer| writer.interval > 0.0) {
+            rotate(vm, index, true)?;
+        }
+    }
+    for writer in std::mem::take(&mut vm.m.state.log.writers) {
+        if let Sink::Ascii(sink) = writer.sink
+            && let Err(message) = sink.finish()
+        {
+            vm.report(Severity::Error, message);
+        }
+    }
+    Ok(())
+}

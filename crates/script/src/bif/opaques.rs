@@ -1,0 +1,522 @@
+//! Opaque values: digests, bloom filters, counters, most frequent values, randomness, globs; metrics.
+
+use std::collections::HashMap;
+
+use super::strings::{bytes, concatenated};
+use super::{Table, arg};
+use crate::diagnostics::Severity;
+use crate::evaluate::Stop;
+use crate::ids::TypeId;
+use crate::support::opaque::{
+    Algorithm, BloomFilter, Cardinality, Digest, Entropy, Globs, Randomness, TopK, bloom,
+    described, fnv1a32, fnv1a64, hmac_md5, hmac_sha256,
+};
+use crate::value::order;
+use crate::value::table::parts;
+use crate::value::{OpaqueValue, Record, Value, Vector};
+use crate::vm::Vm;
+
+type Result<T> = std::result::Result<T, Stop>;
+
+macro_rules! digests {
+    ($($algorithm:ident $hash:literal $init:literal $update:literal $finish:literal;)*) => {
+        /// The functions of digests.
+        pub const DIGESTS: Table = &[$(
+            ($hash, |vm, a| {
+                let mut digest = Digest::new(Algorithm::$algorithm);
+                digest.update(&digested(vm, a));
+                Ok(Value::string(digest.finish_hex()))
+            }),
+            ($init, |vm, _| opaque(vm, Some(Digest::new(Algorithm::$algorithm)))),
+            ($update, |_, a| {
+                let updated = with(a, 0, |digest: &mut Option<Digest>| match digest {
+                    Some(digest) => {
+                        digest.update(bytes(a, 1));
+                        true
+                    }
+                    None => false,
+                });
+                Ok(Value::Bool(updated.unwrap_or(false)))
+            }),
+            ($finish, |_, a| {
+                let digest = with(a, 0, |digest: &mut Option<Digest>| digest.take()).flatten();
+                Ok(digest.map_or(Value::string(""), |digest| Value::string(digest.finish_hex())))
+            }),
+        )*];
+    };
+}
+
+digests! {
+    Md5 "md5_hash" "md5_hash_init" "md5_hash_update" "md5_hash_finish";
+    Sha1 "sha1_hash" "sha1_hash_init" "sha1_hash_update" "sha1_hash_finish";
+    Sha224 "sha224_hash" "sha224_hash_init" "sha224_hash_update" "sha224_hash_finish";
+    Sha256 "sha256_hash" "sha256_hash_init" "sha256_hash_update" "sha256_hash_finish";
+    Sha384 "sha384_hash" "sha384_hash_init" "sha384_hash_update" "sha384_hash_finish";
+    Sha512 "sha512_hash" "sha512_hash_init" "sha512_hash_update" "sha512_hash_finish";
+}
+
+/// The functions of this file.
+pub const TABLE: Table = &[
+    ("md5_hmac", |vm, a| {
+        let data = digested(vm, a);
+        let digest = hmac_md5(&data, &vm.m.state.hashes);
+        Ok(Value::string_owned(crate::support::text::to_hex(&digest)))
+    }),
+    ("sha256_hmac", |vm, a| {
+        let data = digested(vm, a);
+        let digest = hmac_sha256(&data, &vm.m.state.hashes);
+        Ok(Value::string_owned(crate::support::text::to_hex(&digest)))
+    }),
+    ("fnv1a32", |vm, a| {
+        let data = digested(vm, a);
+        Ok(Value::Count(u64::from(fnv1a32(&data))))
+    }),
+    ("fnv1a64", |vm, a| {
+        let data = digested(vm, a);
+        Ok(Value::Count(fnv1a64(&data)))
+    }),
+    ("entropy_test_init", |vm, _| opaque(vm, Entropy::default())),
+    ("entropy_test_add", |_, a| {
+        Ok(Value::Bool(with(a, 0, |entropy: &mut Entropy| entropy.add(bytes(a, 1))).is_some()))
+    }),
+    ("entropy_test_finish", |vm, a| {
+        let result = with(a, 0, |entropy: &mut Entropy| entropy.finish())
+            .unwrap_or_else(|| Entropy::default().finish());
+        Ok(randomness(vm, &result))
+    }),
+    ("find_entropy", |vm, a| {
+        let mut entropy = Entropy::default();
+        entropy.add(bytes(a, 0));
+        let result = entropy.finish();
+        Ok(randomness(vm, &result))
+    }),
+    ("paraglob_init", |vm, a| {
+        let Some(globs) = arg(a, 0).vector() else { return Ok(Value::Unset) };
+        let texts: Vec<Vec<u8>> =
+            globs.items().iter().map(|item| item.str_bytes().to_vec()).collect();
+        opaque(vm, Paraglob { globs: Globs::new(&texts), texts })
+    }),
+    ("paraglob_match", |vm, a| {
+        let found = with(a, 0, |glob: &mut Paraglob| {
+            glob.globs.matching(bytes(a, 1)).into_iter().map(Value::string).collect::<Vec<_>>()
+        });
+        Ok(Value::Vector(Vector::new(vm.result_type(), found.unwrap_or_default())))
+    }),
+    ("paraglob_equals", |_, a| {
+        let one = with(a, 0, |glob: &mut Paraglob| sorted(&glob.texts));
+        let other = with(a, 1, |glob: &mut Paraglob| sorted(&glob.texts));
+        Ok(Value::Bool(one == other))
+    }),
+    ("bloomfilter_basic_init", |vm, a| {
+        let (fp, capacity) = (arg(a, 0).double(), arg(a, 1).count());
+        if !(0.0..=1.0).contains(&fp) {
+            vm.report(Severity::Error, "false-positive rate must take value between 0 and 1");
+            return Ok(Value::Unset);
+        }
+        let seed = bloom_seed(vm, bytes(a, 2));
+        bloom_value(vm, BloomFilter::basic(fp, capacity, seed).map_err(|error| error.0))
+    }),
+    ("bloomfilter_basic_init2", |vm, a| {
+        let seed = bloom_seed(vm, bytes(a, 2));
+        let filter = BloomFilter::basic_of_cells(arg(a, 0).count(), arg(a, 1).count(), seed);
+        bloom_value(vm, filter.map_err(|error| error.0))
+    }),
+    ("bloomfilter_counting_init", |vm, a| {
+        let seed = bloom_seed(vm, bytes(a, 3));
+        let [k, cells, max] = [0, 1, 2].map(|index| arg(a, index).count());
+        bloom_value(vm, BloomFilter::counting(k, cells, max, seed).map_err(|error| error.0))
+    }),
+    ("bloomfilter_add", |vm, a| {
+        if typed(vm, a, "incompatible Bloom filter types") {
+            with(a, 0, |filter: &mut Typed<BloomFilter>| filter.of.add(&order::bytes(arg(a, 1))));
+        }
+        Ok(Value::Unset)
+    }),
+    ("bloomfilter_lookup", |vm, a| {
+        if !known(a) {
+            return Ok(Value::Count(0));
+        }
+        if !typed(vm, a, "incompatible Bloom filter types") {
+            return Ok(Value::Count(0));
+        }
+        let count =
+            with(a, 0, |filter: &mut Typed<BloomFilter>| filter.of.count(&order::bytes(arg(a, 1))));
+        Ok(Value::Count(count.unwrap_or(0)))
+    }),
+    ("bloomfilter_decrement", |vm, a| {
+        if !typed(vm, a, "incompatible Bloom filter types") {
+            return Ok(Value::Bool(false));
+        }
+        let done = with(a, 0, |filter: &mut Typed<BloomFilter>| {
+            filter.of.decrement(&order::bytes(arg(a, 1)))
+        });
+        Ok(Value::Bool(done.unwrap_or(false)))
+    }),
+    ("bloomfilter_clear", |_, a| {
+        with(a, 0, |filter: &mut Typed<BloomFilter>| filter.of.clear());
+        Ok(Value::Unset)
+    }),
+    ("bloomfilter_internal_state", |_, a| {
+        let state = with(a, 0, |filter: &mut Typed<BloomFilter>| filter.of.internal_state());
+        Ok(Value::string(state.unwrap_or(0).to_string()))
+    }),
+    ("bloomfilter_merge", |vm, a| bloom_join(vm, a, BloomFilter::merge)),
+    ("bloomfilter_intersect", |vm, a| bloom_join(vm, a, BloomFilter::intersect)),
+    ("hll_cardinality_init", |vm, a| {
+        match Cardinality::new(arg(a, 0).double(), arg(a, 1).double()) {
+            Some(counter) => opaque(vm, Typed { ty: None, of: counter }),
+            None => {
+                vm.report(Severity::Error, "bad error or confidence of a cardinality counter");
+                Ok(Value::Unset)
+            }
+        }
+    }),
+    ("hll_cardinality_add", |vm, a| {
+        let own = vm.p.types.tag(arg(a, 1).ty());
+        let hash = vm.m.state.hashes.key(order::bytes(arg(a, 1)));
+        let added = with(a, 0, |counter: &mut Typed<Cardinality>| {
+            if counter.ty.is_some_and(|ty| ty != own) {
+                return false;
+            }
+            counter.ty = Some(own);
+            counter.of.add(hash);
+            true
+        });
+        if added != Some(true) {
+            vm.report(Severity::Error, "incompatible HLL data type");
+        }
+        Ok(Value::Bool(added.unwrap_or(false)))
+    }),
+    ("hll_cardinality_estimate", |_, a| {
+        let estimate = with(a, 0, |counter: &mut Typed<Cardinality>| counter.of.estimate());
+        Ok(Value::Double(estimate.unwrap_or(0.0)))
+    }),
+    ("hll_cardinality_copy", |vm, a| {
+        match with(a, 0, |counter: &mut Typed<Cardinality>| counter.clone()) {
+            Some(copy) => opaque(vm, copy),
+            None => Ok(Value::Unset),
+        }
+    }),
+    ("hll_cardinality_merge_into", |vm, a| {
+        let Some(other) = with(a, 1, |counter: &mut Typed<Cardinality>| counter.clone()) else {
+            return Ok(Value::Bool(false));
+        };
+        let merged = with(a, 0, |counter: &mut Typed<Cardinality>| {
+            if counter.ty.is_some() && other.ty.is_some() && counter.ty != other.ty {
+                return Err("incompatible HLL types");
+            }
+            counter.ty = counter.ty.or(other.ty);
+            if counter.of.merge(&other.of) {
+                Ok(())
+            } else {
+                Err("Cardinality counters with different parameters cannot be merged.")
+            }
+        });
+        match merged {
+            Some(Ok(())) => Ok(Value::Bool(true)),
+            Some(Err(message)) => {
+                vm.report(Severity::Error, message);
+                Ok(Value::Bool(false))
+            }
+            None => Ok(Value::Bool(false)),
+        }
+    }),
+    ("topk_init", |vm, a| {
+        let top = Top { ty: None, of: TopK::new(arg(a, 0).count()) };
+        opaque(vm, top)
+    }),
+    ("topk_add", |vm, a| {
+        let value = arg(a, 1).clone();
+        let own = vm.p.types.tag(value.ty());
+        let added = with(a, 0, |top: &mut Top| {
+            if top.ty.is_some_and(|ty| ty != own) {
+                return false;
+            }
+            top.ty = Some(own);
+            top.of.add(&order::bytes(&value), value.clone());
+            true
+        });
+        if added == Some(false) {
+            vm.report(Severity::Error, "Trying to add element to TopK with differing type");
+        }
+        Ok(Value::Unset)
+    }),
+    ("topk_get_top", |vm, a| {
+        let items = with(a, 0, |top: &mut Top| top.of.top(arg(a, 1).count())).unwrap_or_default();
+        let ty = match items.first() {
+            Some(first) => {
+                let element = first.ty();
+                vm.vector_of(element)
+            }
+            None => vm.result_type(),
+        };
+        Ok(Value::Vector(Vector::new(ty, items)))
+    }),
+    ("topk_count", |vm, a| {
+        let key = order::bytes(arg(a, 1));
+        let count = with(a, 0, |top: &mut Top| top.of.count(&key)).flatten();
+        if count.is_none() {
+            vm.report(Severity::Error, "GetCount for element that is not in top-k");
+        }
+        Ok(Value::Count(count.unwrap_or(0)))
+    }),
+    ("topk_epsilon", |vm, a| {
+        let key = order::bytes(arg(a, 1));
+        let epsilon = with(a, 0, |top: &mut Top| top.of.epsilon(&key)).flatten();
+        if epsilon.is_none() {
+            vm.report(Severity::Error, "GetEpsilon for element that is not in top-k");
+        }
+        Ok(Value::Count(epsilon.unwrap_or(0)))
+    }),
+    ("topk_size", |_, a| Ok(Value::Count(with(a, 0, |top: &mut Top| top.of.size()).unwrap_or(0)))),
+    ("topk_sum", |vm, a| {
+        let (sum, pruned) = with(a, 0, |top: &mut Top| top.of.sum()).unwrap_or_default();
+        if pruned {
+            vm.report(
+                Severity::Warning,
+                "TopkVal::GetSum() was used on a pruned data structure. Result values do not represent total element count",
+            );
+        }
+        Ok(Value::Count(sum))
+    }),
+    ("topk_merge", |vm, a| topk_merge(vm, a, false)),
+    ("topk_merge_prune", |vm, a| topk_merge(vm, a, true)),
+    ("Telemetry::__counter_family", family),
+    ("Telemetry::__gauge_family", family),
+    ("Telemetry::__histogram_family", family),
+    ("Telemetry::__counter_metric_get_or_add", metric),
+    ("Telemetry::__gauge_metric_get_or_add", metric),
+    ("Telemetry::__histogram_metric_get_or_add", metric),
+    ("Telemetry::__counter_inc", |vm, a| add_metric(vm, a, 1.0)),
+    ("Telemetry::__gauge_inc", |vm, a| add_metric(vm, a, 1.0)),
+    ("Telemetry::__gauge_dec", |vm, a| add_metric(vm, a, -1.0)),
+    ("Telemetry::__histogram_observe", |vm, a| add_metric(vm, a, 1.0)),
+    ("Telemetry::__counter_value", metric_value),
+    ("Telemetry::__gauge_value", metric_value),
+    ("Telemetry::__histogram_sum", metric_value),
+];
+
+/// Globs with their texts.
+#[derive(Clone)]
+struct Paraglob {
+    globs: Globs,
+    texts: Vec<Vec<u8>>,
+}
+
+/// Something that takes values of one type.
+#[derive(Clone)]
+struct Typed<T> {
+    ty: Option<crate::types::Tag>,
+    of: T,
+}
+
+/// The most frequent values of one type.
+struct Top {
+    ty: Option<crate::types::Tag>,
+    of: TopK<Value>,
+}
+
+impl Clone for Top {
+    fn clone(&self) -> Self {
+        Self { ty: self.ty, of: self.of.copy() }
+    }
+}
+
+/// Metrics by their families and labels.
+#[derive(Default)]
+pub struct Metrics {
+    families: Vec<Vec<u8>>,
+    metrics: HashMap<(usize, Vec<u8>), usize>,
+    values: Vec<f64>,
+}
+
+#[derive(Clone)]
+struct Family(usize);
+
+#[derive(Clone)]
+struct Metric(usize);
+
+fn opaque<T: Clone + 'static>(vm: &Vm<'_>, data: T) -> Result<Value> {
+    Ok(Value::Opaque(OpaqueValue::new(vm.result_type(), data)))
+}
+
+fn with<T: 'static, R>(args: &[Value], index: usize, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+    arg(args, index).opaque()?.with(f)
+}
+
+/// What a digest of values is taken of: their description where there are several, or none is a number.
+fn digested(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
+    let [one] = args else { return concatenated(vm, args) };
+    let number = match one {
+        Value::Bool(_) => 1,
+        Value::Int(_) => 2,
+        Value::Count(_) => 3,
+        Value::Double(_) => 4,
+        Value::Time(_) => 5,
+        Value::Interval(_) => 6,
+        Value::Enum(..) => 9,
+        Value::Port(_) => 10,
+        _ => return concatenated(vm, args),
+    };
+    match order::bytes(one).first_chunk::<8>() {
+        Some(key) => described(number, *key).to_vec(),
+        None => concatenated(vm, args),
+    }
+}
+
+fn randomness(vm: &Vm<'_>, result: &Randomness) -> Value {
+    let fields = [
+        result.entropy,
+        result.chi_square,
+        result.mean,
+        result.monte_carlo_pi,
+        result.serial_correlation,
+    ];
+    Value::Record(Record::new(vm.result_type(), fields.map(Value::Double).to_vec()))
+}
+
+fn sorted(texts: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut texts = texts.to_vec();
+    texts.sort();
+    texts
+}
+
+fn bloom_seed(vm: &Vm<'_>, name: &[u8]) -> bloom::Seed {
+    let global = vm.global_named("global_hash_seed");
+    bloom::seed(name, global.str_bytes(), vm.m.state.first_seed)
+}
+
+fn bloom_value(
+    vm: &mut Vm<'_>,
+    filter: std::result::Result<BloomFilter, &'static str>,
+) -> Result<Value> {
+    match filter {
+        Ok(filter) => opaque(vm, Typed { ty: None, of: filter }),
+        Err(message) => {
+            vm.report(Severity::Error, message);
+            Ok(Value::Unset)
+        }
+    }
+}
+
+/// Whether anything was added to a filter.
+fn known(args: &[Value]) -> bool {
+    with(args, 0, |filter: &mut Typed<BloomFilter>| filter.ty.is_some()).unwrap_or(false)
+}
+
+/// Whether the value is of the type that the filter takes; an empty one takes any.
+fn typed(vm: &mut Vm<'_>, args: &[Value], message: &str) -> bool {
+    let own = vm.p.types.tag(arg(args, 1).ty());
+    let good = with(args, 0, |filter: &mut Typed<BloomFilter>| {
+        if filter.ty.is_none() {
+            filter.ty = Some(own);
+        }
+        filter.ty == Some(own)
+    })
+    .unwrap_or(false);
+    if !good {
+        vm.report(Severity::Error, message);
+    }
+    good
+}
+
+fn bloom_join(
+    vm: &mut Vm<'_>,
+    args: &[Value],
+    join: fn(&BloomFilter, &BloomFilter) -> std::result::Result<BloomFilter, String>,
+) -> Result<Value> {
+    let one = with(args, 0, |filter: &mut Typed<BloomFilter>| filter.clone());
+    let other = with(args, 1, |filter: &mut Typed<BloomFilter>| filter.clone());
+    let (Some(one), Some(other)) = (one, other) else { return Ok(Value::Unset) };
+    if one.ty.is_some() && other.ty.is_some() && one.ty != other.ty {
+        vm.report(Severity::Error, "incompatible Bloom filter types");
+        return Ok(Value::Unset);
+    }
+    match join(&one.of, &other.of) {
+        Ok(of) => opaque(vm, Typed { ty: one.ty.or(other.ty), of }),
+        Err(message) => {
+            if !message.is_empty() {
+                vm.report(Severity::Error, message);
+            }
+            Ok(Value::Unset)
+        }
+    }
+}
+
+fn topk_merge(vm: &mut Vm<'_>, args: &[Value], prune: bool) -> Result<Value> {
+    let Some(other) = with(args, 1, |top: &mut Top| top.clone()) else {
+        return Ok(Value::Unset);
+    };
+    let merged = with(args, 0, |top: &mut Top| {
+        if top.ty.is_some() && other.ty.is_some() && top.ty != other.ty {
+            return false;
+        }
+        top.ty = top.ty.or(other.ty);
+        top.of.merge(&other.of, prune);
+        true
+    });
+    if merged == Some(false) {
+        vm.report(Severity::Error, "Cannot merge top-k elements of differing types.");
+    }
+    Ok(Value::Unset)
+}
+
+fn family(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let name = [bytes(args, 0), b"_", bytes(args, 1)].concat();
+    let metrics = &mut vm.m.state.metrics;
+    let index = match metrics.families.iter().position(|known| *known == name) {
+        Some(index) => index,
+        None => {
+            metrics.families.push(name);
+            metrics.families.len() - 1
+        }
+    };
+    opaque(vm, Family(index))
+}
+
+fn metric(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let Some(family) = with(args, 0, |family: &mut Family| family.0) else {
+        return Ok(Value::Unset);
+    };
+    let mut labels: Vec<Vec<u8>> = arg(args, 1)
+        .table()
+        .map(|table| {
+            table
+                .entries()
+                .iter()
+                .map(|(key, value)| {
+                    let key = parts(key).first().map(Value::str_bytes).unwrap_or(&[]);
+                    [key, b"=", value.str_bytes()].concat()
+                })
+                .collect()
+        })
+        .unwrap_or_default();
+    labels.sort();
+    let metrics = &mut vm.m.state.metrics;
+    let next = metrics.values.len();
+    let index = *metrics.metrics.entry((family, labels.join(&0))).or_insert(next);
+    if index == next {
+        metrics.values.push(0.0);
+    }
+    opaque(vm, Metric(index))
+}
+
+fn add_metric(vm: &mut Vm<'_>, args: &[Value], sign: f64) -> Result<Value> {
+    let amount = arg(args, 1).double() * sign;
+    let found = with(args, 0, |metric: &mut Metric| metric.0)
+        .and_then(|index| vm.m.state.metrics.values.get_mut(index));
+    Ok(Value::Bool(found.map(|value| *value += amount).is_some()))
+}
+
+fn metric_value(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let value = with(args, 0, |metric: &mut Metric| metric.0)
+        .and_then(|index| vm.m.state.metrics.values.get(index).copied());
+    Ok(Value::Double(value.unwrap_or(0.0)))
+}
+
+/// The type of opaque values of this name.
+#[must_use]
+pub fn opaque_type(vm: &mut Vm<'_>, name: &str) -> TypeId {
+    let name = vm.p.names.intern(name);
+    vm.p.types.add(crate::types::Type::Opaque(name), crate::source::Span::NOWHERE)
+}
