@@ -36,8 +36,10 @@ pub(super) fn message(cx: &mut Context<'_>, from: Dir, message: &Message<'_>, da
 }
 
 fn standard<'a>(m: &Standard, data: &'a [u8]) -> StandardMessage<'a> {
-    let interval = |seconds: f64| Interval::from_nanos((seconds * 1e9).round() as i64);
-    let time = |seconds: f64| Time::from_nanos((seconds * 1e9).round() as i64);
+    // Rounded to what Zeek shows of them.
+    let nanos = |seconds: f64| (seconds * 1e6).round() as i64 * 1000;
+    let interval = |seconds: f64| Interval::from_nanos(nanos(seconds));
+    let time = |seconds: f64| Time::from_nanos(nanos(seconds));
     let power = |exponent: i8| interval(2f64.powi(exponent.into()));
     // A key, and a checksum of sixteen or twenty bytes.
     let mac = data.get(STANDARD_LEN..).filter(|mac| matches!(mac.len(), 20 | 24));
