@@ -34,6 +34,8 @@ pub use build::Builder;
 pub use build::Built;
 pub use error::Error;
 pub use file::Index;
+#[doc(hidden)]
+pub use file::exercise;
 pub use identity::Identity;
 pub use slices::Slices;
 

@@ -183,3 +183,66 @@ fn an_index_that_does_not_fit_is_refused() {
     bytes.push(0);
     assert!(refused(&bytes).contains("has grown"));
 }
+
+/// An IPv4 packet in an Ethernet frame, but for the frame where it lies in another.
+fn ip(protocol: u8, (src, dst): ([u8; 4], [u8; 4]), fragment: u16, payload: &[u8]) -> Vec<u8> {
+    let len = (20 + payload.len() as u16).to_be_bytes();
+    let flags = fragment.to_be_bytes();
+    let head = [0x45, 0, len[0], len[1], 0, 7, flags[0], flags[1], 64, protocol, 0, 0];
+    [&head[..], &src, &dst, payload].concat()
+}
+
+fn udp(from: u16, to: u16, len: u16) -> Vec<u8> {
+    [from, to, 8 + len, 0].iter().flat_map(|v| v.to_be_bytes()).collect()
+}
+
+#[test]
+fn fragments_tunnels_and_errors_are_found() {
+    const A: [u8; 4] = [10, 0, 0, 1];
+    const B: [u8; 4] = [10, 0, 0, 2];
+    let (inner, outer) = (([172, 16, 0, 1], [172, 16, 0, 2]), ([10, 1, 0, 1], [10, 1, 0, 2]));
+    let first = ip(17, (A, B), 0, &[&udp(1000, 2000, 4)[..], &[1; 4]].concat());
+    let quote = [&[3, 3, 0, 0, 0, 0, 0, 0][..], &first[..28]].concat();
+    let packets = [
+        first,
+        // Sixteen bytes of a datagram of thirty-two, more follow; the rest of them comes behind another packet.
+        ip(17, (A, B), 0x2000, &[&udp(1000, 2000, 24)[..], &[2; 8]].concat()),
+        ip(17, ([10, 0, 0, 3], B), 0, &[&udp(5, 6, 4)[..], &[3; 4]].concat()),
+        ip(17, (A, B), 2, &[4; 16]),
+        // A router says that the first packet did not get there.
+        ip(1, ([10, 0, 9, 9], A), 0, &quote),
+        ip(4, outer, 0, &ip(17, inner, 0, &[&udp(7, 8, 4)[..], &[5; 4]].concat())),
+    ];
+    let s = Scratch::new("index-inner");
+    let capture = s.0.join("a.pcap");
+    let mut writer = Writer::create(&capture, WriteOptions::default()).unwrap();
+    for (n, packet) in packets.iter().enumerate() {
+        let data = [&[0; 12][..], &[8, 0], packet].concat();
+        let packet = Packet {
+            time: gannet_base::Time::from_secs(1_700_000_000 + n as i64),
+            wire_len: data.len() as u32,
+            link_type: gannet_capture::LinkType::ETHERNET,
+            interface: 0,
+            format: gannet_capture::Format::Pcap,
+            number: n as u64 + 1,
+            data: &data,
+        };
+        writer.write(&packet).unwrap();
+    }
+    writer.finish().unwrap();
+    for threads in [1, 3] {
+        let out = s.0.join("out");
+        assert!(index(&capture, &out, threads));
+        let mut index = Index::open(&capture).unwrap();
+        let conns = rows(&out.join("conn.log"));
+        let mut packets = |host: &str, column: &str| {
+            let row = conns.iter().find(|row| row["id.orig_h"] == host).unwrap();
+            index.packets(row[column].as_bytes()).unwrap()
+        };
+        assert_eq!(packets("10.0.0.1", "uid"), Some(vec![1, 2, 4, 5]));
+        assert_eq!(packets("10.0.0.3", "uid"), Some(vec![3]));
+        assert_eq!(packets("10.0.9.9", "uid"), Some(vec![5]));
+        assert_eq!(packets("172.16.0.1", "uid"), Some(vec![6]));
+        assert_eq!(packets("172.16.0.1", "tunnel_parents"), Some(vec![6]));
+    }
+}

@@ -12,7 +12,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("floor", |_, a| Ok(Value::Double(arg(a, 0).double().floor()))),
     ("ceil", |_, a| Ok(Value::Double(arg(a, 0).double().ceil()))),
     ("sqrt", |vm, a| checked(vm, a, "sqrt", |x| x < 0.0, f64::sqrt)),
@@ -167,7 +167,7 @@ pub const TABLE: Table = &[
             [0, 1, 2, 3].map(|index| arg(a, index).double().to_radians());
         let part = ((lat2 - lat1) / 2.0).sin().powi(2)
             + lat1.cos() * lat2.cos() * ((long2 - long1) / 2.0).sin().powi(2);
-        Ok(Value::Double(2.0 * 3_956.0 * part.sqrt().asin()))
+        Ok(Value::Double(2.0 * 3_958.8 * part.sqrt().asin()))
     }),
     ("hrw_weight", |_, a| {
         let (digest, site) = (arg(a, 0).count() & 0x7fff_ffff, arg(a, 1).count());

@@ -15,7 +15,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("Option::set", set),
     ("Option::set_change_handler", set_change_handler),
     ("Option::any_set_to_any_vec", |vm, a| {
@@ -106,6 +106,9 @@ fn tag_text(vm: &Vm<'_>, ty: TypeId) -> String {
 fn set(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let name = arg(args, 0).text();
     let Some(global) = find(vm, &name) else { return Ok(Value::Bool(false)) };
+    if vm.m.terminating {
+        return Ok(Value::Bool(false));
+    }
     let ty = vm.p.globals[global].ty;
     let mut value = arg(args, 1).clone();
     let own = value.ty();

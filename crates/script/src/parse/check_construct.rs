@@ -55,6 +55,7 @@ impl Parser<'_> {
     pub(super) fn named_record(&mut self, ty: TypeId, elements: &[ExprId]) -> ExprId {
         let Some(record) = self.program.types.record(ty).cloned() else { return self.error_node() };
         let mut fields: Vec<(u32, ExprId)> = Vec::new();
+        let mut named = Vec::new();
         let expr =
             self.node(ExprKind::Record(RecordConstructor { fields: Vec::new(), named: true }), ty);
         let mut error = false;
@@ -81,7 +82,7 @@ impl Parser<'_> {
             }
             match self.promote(value, record.fields[offset].ty) {
                 Some(value) => {
-                    self.warn_deprecated_field(&record, name, None);
+                    named.push(name);
                     fields.push((Self::offset(offset), value));
                 }
                 None => error = true,
@@ -89,6 +90,9 @@ impl Parser<'_> {
         }
         self.program.exprs[expr].kind =
             ExprKind::Record(RecordConstructor { fields: fields.clone(), named: true });
+        for name in named {
+            self.warn_deprecated_field(ty, name, expr);
+        }
         if !error {
             for (offset, field) in record.fields.iter().enumerate() {
                 let given = fields.iter().any(|(given, _)| *given as usize == offset);

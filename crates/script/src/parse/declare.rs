@@ -340,12 +340,7 @@ impl Parser<'_> {
         }
         let aggregate =
             matches!(self.program.types.tag(entry.ty), Tag::Table | Tag::Vector | Tag::Record);
-        if matches!(init, Init::Extra | Init::Remove)
-            && !entry.initialized
-            && !adds
-            && !removes
-            && !aggregate
-        {
+        if matches!(init, Init::Extra | Init::Remove) && !entry.initialized && !aggregate {
             let op = if init == Init::Extra { "+=" } else { "-=" };
             self.error_about(
                 &format!("{op} initializer applied to ID without value"),
@@ -761,7 +756,7 @@ impl Parser<'_> {
 
     /// The local that a declaration names.
     pub(super) fn local_name(&mut self) -> Parsed<LocalId> {
-        let name = self.identifier()?;
+        let name = self.plain_identifier()?;
         self.set_here(self.previous);
         let blank = name == "_";
         let found = if blank { None } else { self.lookup(&name) };

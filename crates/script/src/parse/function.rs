@@ -137,6 +137,9 @@ impl Parser<'_> {
                     &Object::Type(known.ty),
                 );
             } else if let Some(found) = self.match_prototype(declared, ty) {
+                if flavor == Flavor::Function {
+                    self.take_defaults(declared.params, &new_params);
+                }
                 offsets.clone_from(&found.offsets);
                 self.warn_prototype(global, ty, declared, &found);
             } else if flavor == Flavor::Function {
@@ -247,6 +250,17 @@ impl Parser<'_> {
             span: Span::NOWHERE,
             attrs: Attrs::new(),
         })
+    }
+
+    /// Defaults of a function's definition replace those of its declaration.
+    fn take_defaults(&mut self, declared: TypeId, params: &[crate::types::Field]) {
+        if let crate::types::Type::Record(record) = self.program.types.get_mut(declared) {
+            for (known, new) in record.fields.iter_mut().zip(params) {
+                if find_attr(&new.attrs, AttrKind::Default).is_some() {
+                    known.attrs.clone_from(&new.attrs);
+                }
+            }
+        }
     }
 
     fn check_defaults_unused(&mut self, flavor: Flavor, params: &[crate::types::Field]) {

@@ -40,7 +40,7 @@ use std::path::PathBuf;
 
 use crate::ast::{Body, Stmt, StmtKind};
 use crate::evaluate::{Evaluate, Stop};
-use crate::ids::{Arena, BodyId, FileId, GlobalId, Name, StmtId, TypeId};
+use crate::ids::{Arena, BodyId, ExprId, FileId, GlobalId, Name, StmtId, TypeId};
 use crate::lexer::{Lexer, Token};
 use crate::program::Program;
 use crate::source::Span;
@@ -145,6 +145,10 @@ pub struct Parser<'a> {
     undeclared_events: HashSet<GlobalId>,
     /// Whether what nothing can run is reported.
     pub warn_unused: bool,
+    /// Lists that end in a comma.
+    trailing: HashSet<ExprId>,
+    /// Inside `|…|`.
+    in_size: bool,
     /// Whether an attribute was refused.
     attr_failed: bool,
     /// Where the attributes that are checked end.
@@ -232,6 +236,8 @@ impl<'a> Parser<'a> {
             references: HashMap::new(),
             undeclared_events: HashSet::new(),
             warn_unused: false,
+            trailing: HashSet::new(),
+            in_size: false,
             attr_failed: false,
             attr_place: Span::NOWHERE,
             empty_records: HashSet::new(),

@@ -15,8 +15,12 @@ impl Parser<'_> {
     pub(super) fn report_unused(&mut self) {
         let raised = self.reachable(&[]);
         let mut events = self.undeclared_events.iter().copied().collect::<Vec<_>>();
-        events
-            .retain(|event| !raised.contains(event) && !self.global_has(*event, AttrKind::IsUsed));
+        events.retain(|event| {
+            let name = self.program.name(self.program.globals[*event].name);
+            !raised.contains(event)
+                && !self.global_has(*event, AttrKind::IsUsed)
+                && !crate::components::RAISED_EVENTS.contains(&name)
+        });
         events.sort();
         for event in &events {
             self.warn_unused("handler for non-existing event cannot be invoked", *event);

@@ -105,12 +105,12 @@ impl Vm<'_> {
     }
 
     fn event_func(&self, global: GlobalId) -> Option<FuncId> {
+        if let Value::Func(func) = self.global(global) {
+            return Some(func.func);
+        }
         match self.p.globals[global].kind {
             GlobalKind::Function(func) => Some(func),
-            _ => match self.global(global) {
-                Value::Func(func) => Some(func.func),
-                _ => None,
-            },
+            _ => None,
         }
     }
 
@@ -229,7 +229,9 @@ impl Vm<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
-        self.m.now = wall_clock();
+        if self.time_goes_on() {
+            self.m.now = wall_clock();
+        }
         self.m.running = true;
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
@@ -251,12 +253,22 @@ impl Vm<'_> {
         }
         self.queue_scripts_loaded();
         self.drain()?;
+        if self.p.diagnostics.errors > 0 && std::env::var_os("ZEEK_ALLOW_INIT_ERRORS").is_none() {
+            self.m.out.flush_all();
+            self.report(crate::diagnostics::Severity::Fatal, "errors occurred while initializing");
+            return Err(Stop::Fatal);
+        }
         self.main_loop()?;
         if self.m.state.terminated {
             self.m.out.flush();
             self.report(crate::diagnostics::Severity::Info, "received termination signal");
         }
         self.finish()
+    }
+
+    /// Whether network time follows the clock where no packets set it.
+    fn time_goes_on(&self) -> bool {
+        !matches!(self.global_named("allow_network_time_forward"), Value::Bool(false))
     }
 
     fn queue_scripts_loaded(&mut self) {
@@ -283,7 +295,9 @@ impl Vm<'_> {
                 break;
             }
             let now = wall_clock();
-            self.m.now = self.m.now.max(now);
+            if self.time_goes_on() {
+                self.m.now = self.m.now.max(now);
+            }
             let now = self.m.now;
             let busy = crate::bif::poll(self)?;
             self.fire_timers(now)?;
