@@ -24,6 +24,7 @@ use crate::replay;
 #[cfg(feature = "lua")]
 use crate::run;
 use crate::synth;
+use crate::zeek;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,6 +37,7 @@ Examples:
   gannet packets trace.pcap              a line a packet, as tcpdump -n
   gannet replay trace.pcap --to 127.0.0.1:5300
                                          its DNS queries, on time, to a server
+  gannet zeek -C -r trace.pcap my.zeek   run the event handlers of a Zeek script
   gannet synth sample sample.pcap        a small capture to try things with
 
 Exit codes:
@@ -71,6 +73,7 @@ pub(crate) enum Command {
     Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),
+    Zeek(zeek::Args),
 }
 
 /// The same with one command: a script may be so short that to declare all others takes longer.

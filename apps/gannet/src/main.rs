@@ -36,6 +36,7 @@ mod synth;
 mod tally;
 mod terminal;
 mod unanswered;
+mod zeek;
 
 use std::process::ExitCode;
 
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::Zeek(args) => return zeek::run(args),
     };
     match outcome {
         Ok(outcome) => outcome.into(),
