@@ -30,7 +30,11 @@ use gannet_log::Tap;
 use gannet_log::Tapped;
 
 use crate::extract::ToFolder;
+use crate::formats::Formats;
+use crate::formats::LeftOut;
 use crate::huge_pages;
+use crate::index::Indexing;
+use crate::left_out;
 use crate::limits;
 use crate::memory;
 use crate::names::System;
@@ -55,6 +59,7 @@ Examples:
   gannet analyze -C -o logs a.pcap b.pcapng.zst    two captures as one stream, to logs/
   gannet analyze --each -o logs captures/          logs/NAME/ for every capture of a folder
   gannet analyze --json --logs conn,dns trace.pcap conn.log and dns.log only, as JSON
+  gannet analyze --format tsv,parquet trace.pcap   conn.log and conn.parquet, and so on
   gannet analyze -f 'udp port 53' trace.pcap       only some of the packets
   tcpdump -w - | gannet analyze -o live -          whatever comes, until Ctrl-C";
 
@@ -81,12 +86,11 @@ pub(crate) struct Args {
     /// One folder a file below DIR, named after the file; goes on after a bad file
     #[arg(long)]
     each: bool,
-    /// One JSON object a row instead of tab-separated values
+    #[command(flatten)]
+    formats: Formats,
+    /// Note which packets belong to which connection, in FILE.gannet: gannet packets --uid finds them
     #[arg(long)]
-    json: bool,
-    /// How JSON shows points in time
-    #[arg(long, value_name = "HOW", default_value = "epoch", requires = "json")]
-    json_times: Times,
+    index: bool,
     /// Analyse only packets that match, like 'tcp port 80 and not net 10.0.0.0/8'
     #[arg(short, long, value_name = "FILTER")]
     filter: Option<String>,
@@ -148,16 +152,6 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Times {
-    /// Seconds since 1970, with a fraction
-    Epoch,
-    /// 2026-11-21T08:47:00.000000Z
-    Iso8601,
-    /// Whole milliseconds since 1970
-    Millis,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
 enum Which {
     /// Hosts of local networks
     Local,
@@ -179,13 +173,16 @@ impl From<Which> for Assets {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(args.quiet);
-    let options = match options(args) {
+    let mut options = match options(args) {
         Ok(options) => options,
         Err(error) => {
             terminal.error(&format_args!("--filter: {error}"));
             return Ok(Outcome::NoCapture);
         }
     };
+    if let Err(LeftOut(what)) = args.formats.apply(&mut options.logs) {
+        return Ok(left_out::report(&what, "columns"));
+    }
     for name in args.logs.iter().flatten() {
         let group = Selection::GROUPS.iter().any(|(group, _)| group == name);
         if !group && gannet_engine::schemas().iter().all(|s| s.path != name) {
@@ -214,6 +211,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         terminal.error(&"--out -: --each needs a folder");
         return Ok(Outcome::NoCapture);
     }
+    if to_stdout.is_some() && options.logs.format == Format::Packed {
+        terminal.error(&"--out -: standard output takes one text format, --format tsv or json");
+        return Ok(Outcome::NoCapture);
+    }
+    let files = [&args.read[..], &args.files].concat();
+    let indexed = args.index.then(|| one_capture(&files)).flatten();
+    if args.index && !args.each && indexed.is_none() {
+        terminal
+            .error(&"--index is for one capture in a file: --each makes one for each of several");
+        return Ok(Outcome::NoCapture);
+    }
+    let index = args.index;
     let extract = match args.extract_files.as_deref() {
         Some(folder) => {
             let extract = ToFolder::new(folder, &args.extract_types, args.extract_limit);
@@ -225,7 +234,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         extract: extract.clone().map(|e| e as Arc<dyn gannet_engine::Extract>),
         ..options
     };
-    let mut run = Run { options, threads, to_stdout, stop, terminal, tally: Tally::default() };
+    let mut run =
+        Run { options, threads, to_stdout, index, stop, terminal, tally: Tally::default() };
     match run.to_stdout {
         None => {
             let below = if args.each { "*/" } else { "" };
@@ -240,7 +250,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             run.threads = Some(1);
         }
     }
-    let files = [&args.read[..], &args.files].concat();
     if let Err(error) = spare_inputs(&files, &args.out, args.each) {
         run.terminal.error(&error);
         return Ok(Outcome::NoCapture);
@@ -284,6 +293,14 @@ fn spare_inputs(files: &[PathBuf], out: &Path, each: bool) -> anyhow::Result<()>
         }
     }
     Ok(())
+}
+
+/// The capture that an index may be of: one file.
+fn one_capture(files: &[PathBuf]) -> Option<&Path> {
+    match files {
+        [file] if file.is_file() => Some(file),
+        _ => None,
+    }
 }
 
 /// Threads that analyse.
@@ -348,18 +365,12 @@ fn limits_of(args: &Args) -> Limits {
 const SMALL_STATE: u64 = 64 << 20;
 
 fn options(args: &Args) -> Result<Options, gannet_filter::Error> {
-    let times = match args.json_times {
-        Times::Epoch => JsonTimes::Epoch,
-        Times::Iso8601 => JsonTimes::Iso8601,
-        Times::Millis => JsonTimes::Millis,
-    };
     let limits = limits_of(args);
     Ok(Options {
         ignore_checksums: args.no_checksums,
         filter: args.filter.as_deref().map(filter).transpose()?,
         logs: gannet_log::Options {
             dir: None,
-            format: if args.json { Format::Json(times) } else { Format::Tsv },
             columns: args.columns.clone(),
             selection: args.logs.as_ref().map_or_else(Selection::default, Selection::of),
             ..gannet_log::Options::default()
@@ -398,6 +409,8 @@ struct Run {
     /// Threads, if somebody cared to say.
     threads: Option<usize>,
     to_stdout: Option<ToStdout>,
+    /// Whether each capture gets an index.
+    index: bool,
     stop: Stop,
     terminal: Terminal,
     tally: Tally,
@@ -407,7 +420,7 @@ impl Run {
     /// All files as one stream.
     fn together(&mut self, files: &[PathBuf], out: &Path) -> anyhow::Result<Outcome> {
         match self.open(files) {
-            Ok(stream) => self.stream(stream, out, Live::of(files)),
+            Ok(stream) => self.stream(stream, out, Live::of(files), files),
             Err(error) => Ok(self.refuse(&error)),
         }
     }
@@ -429,7 +442,8 @@ impl Run {
                 Ok(stream) => {
                     let folder = folders.of(&file);
                     let live = Live::of(std::slice::from_ref(&file.path));
-                    outcome = outcome.max(self.stream(stream, &folder, live)?);
+                    let files = std::slice::from_ref(&file.path);
+                    outcome = outcome.max(self.stream(stream, &folder, live, files)?);
                 }
                 Err(error) if file.named => outcome = outcome.max(self.refuse(&error)),
                 Err(error) => self.terminal.warning(&format_args!("skipped {error}")),
@@ -444,13 +458,15 @@ impl Run {
         let mut folders = Folders::new(out);
         let mut outcome = Outcome::Done;
         let options = &self.options;
-        let stop = self.stop.clone();
-        let work = |(stream, folder): (Stream, PathBuf)| {
+        let (stop, index) = (self.stop.clone(), self.index);
+        let work = |(stream, folder, capture): (Stream, PathBuf, PathBuf)| {
             // Where there are fewer files than threads, each has several.
             let threads = if is_small(&stream) { 1 } else { threads / workers };
             let options = Options { threads, ..options.clone() };
             let mut words = Kept::default();
-            (analyse(options, &stop, stream, Logs::Folder(&folder), None, &mut words), words)
+            let index = index.then_some(&*capture);
+            let to = (Logs::Folder(&folder), index);
+            (analyse(options, &stop, stream, to, None, &mut words), words)
         };
         let (stop, terminal, tally) = (&self.stop, &self.terminal, &mut self.tally);
         spread::run(
@@ -459,7 +475,8 @@ impl Run {
             |file| {
                 // Here, because folders are named in the order of their files.
                 let stream = open(std::slice::from_ref(&file.path), stop);
-                stream.map(|stream| (stream, folders.of(file))).map_err(|e| (e, file.named))
+                let with_folder = |stream| (stream, folders.of(file), file.path.clone());
+                stream.map(with_folder).map_err(|e| (e, file.named))
             },
             work,
             |done| {
@@ -492,12 +509,15 @@ impl Run {
         stream: Stream,
         out: &Path,
         live: Option<Live>,
+        files: &[PathBuf],
     ) -> anyhow::Result<Outcome> {
         let threads = self.threads.unwrap_or_else(|| if is_small(&stream) { 1 } else { cores() });
         let options = Options { threads, ..self.options.clone() };
         self.terminal.begin(&stream);
         let logs = self.to_stdout.map_or(Logs::Folder(out), Logs::Stdout);
-        let done = analyse(options, &self.stop, stream, logs, live, &mut self.terminal);
+        let index = if self.index { one_capture(files) } else { None };
+        let to = (logs, index);
+        let done = analyse(options, &self.stop, stream, to, live, &mut self.terminal);
         self.terminal.end();
         done?.tallied(&mut self.tally)
     }
@@ -542,7 +562,7 @@ fn analyse(
     mut options: Options,
     stop: &Stop,
     mut stream: Stream,
-    logs: Logs<'_>,
+    (logs, index): (Logs<'_>, Option<&Path>),
     mut live: Option<Live>,
     words: &mut dyn Words,
 ) -> anyhow::Result<Done> {
@@ -567,6 +587,7 @@ fn analyse(
     if options.threads > 1 {
         stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
     }
+    let mut indexing = index.map(|capture| Indexing::begin(capture, &mut options));
     let mut engine = Engine::new(options);
     let mut outcome = Outcome::Done;
     let mut failed = Ok(());
@@ -574,6 +595,9 @@ fn analyse(
         match stream.next_batch() {
             Ok(Some(batch)) => {
                 failed = engine.batch(&batch);
+                if let Some(indexing) = &mut indexing {
+                    indexing.batch(&batch);
+                }
                 let empty = batch.len() < gannet_capture::NEAR_PACKETS;
                 if let Some(live) = &mut live
                     && live.is_due(empty, stop)
@@ -601,6 +625,14 @@ fn analyse(
     let finished = engine.finish();
     let last = rows.map_or(Ok(()), |mut rows| rows.print());
     let finished = failed.and(last).and(finished);
+    if let Some(indexing) = indexing
+        && finished.is_ok()
+        && stop.asked().is_none()
+        && let Err(error) = indexing.write()
+    {
+        words.error(&error);
+        outcome = outcome.max(Outcome::Failed);
+    }
     if let Ok((statistics, counts)) = &finished {
         if !ignores_checksums {
             warn_of_checksums(statistics, words);

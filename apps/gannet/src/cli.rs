@@ -15,6 +15,7 @@ use crate::bench;
 use crate::completions;
 use crate::events;
 use crate::filter;
+use crate::index;
 use crate::info;
 #[cfg(not(feature = "lua"))]
 use crate::left_out;
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Analyze(analyze::Args),
     Events(events::Args),
     Filter(filter::Args),
+    Index(index::Args),
     Info(info::Args),
     Packets(packets::Args),
     Replay(Box<replay::Args>),

@@ -13,7 +13,9 @@ mod completions;
 mod events;
 mod extract;
 mod filter;
+mod formats;
 mod huge_pages;
+mod index;
 mod info;
 #[cfg(not(feature = "lua"))]
 mod left_out;
@@ -50,10 +52,15 @@ static ALLOCATOR: memory::Counting = memory::Counting;
 fn main() -> ExitCode {
     memory::give_back_soon();
     open_files::raise_limit();
-    let outcome = match cli::parse(std::env::args_os().collect()) {
+    let args: Vec<_> = std::env::args_os().collect();
+    if let Some(arguments) = zeek::arguments(&args) {
+        return zeek::run(arguments);
+    }
+    let outcome = match cli::parse(args) {
         Command::Analyze(args) => analyze::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Filter(args) => filter::run(&args),
+        Command::Index(args) => index::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Packets(args) => packets::run(&args),
         Command::Replay(args) => replay::run(&args),
@@ -65,7 +72,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
-        Command::Zeek(args) => return zeek::run(args),
+        Command::Zeek(args) => return zeek::run(args.into_arguments()),
     };
     match outcome {
         Ok(outcome) => outcome.into(),

@@ -1,6 +1,7 @@
-//! `gannet zeek`: Zeek's scripts with Zeek's command line, alone or over a capture.
+//! `gannet zeek`: Zeek scripts with Zeek's own command line. A link named `zeek` to the command is the same.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,26 +18,39 @@ use gannet_script::bridge::Source;
 use crate::stdin;
 use crate::stop::Stop;
 
-const EXAMPLES: &str = "\
-Examples:
-  gannet zeek hello.zeek                  run a script
-  gannet zeek -C -r trace.pcap hello.zeek run its event handlers over a capture
-  gannet zeek -e 'print 6 * 7;'           run a statement
-  gannet zeek -a hello.zeek               check it without running it
-
-ZEEKPATH names the folders of Zeek's scripts; without them only what a script declares exists.";
-
-/// Run scripts of Zeek, over a capture or alone, with Zeek's options.
+/// Run Zeek scripts, with the options of the command zeek
+///
+/// With -r FILE event handlers run over a capture.
+/// Takes what zeek takes (-h lists it). Zeek's own scripts are found through ZEEKPATH or
+/// --zeek-scripts; without them -b runs scripts that need only the language. A link named zeek to
+/// this command is the same.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, disable_help_flag = true)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
 pub(crate) struct Args {
-    /// Options, scripts and NAME=VALUE, as Zeek takes them
-    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
-    args: Vec<OsString>,
+    /// Options and files of the command zeek
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    arguments: Vec<OsString>,
 }
 
-pub(crate) fn run(args: Args) -> ExitCode {
-    gannet_script::command::main_with(args.args, Some(Box::new(Captures::default())))
+/// The arguments of the command zeek, where the process was started as `gannet zeek …` or as `zeek …`.
+pub(crate) fn arguments(args: &[OsString]) -> Option<Vec<OsString>> {
+    let program = args.first().and_then(|path| Path::new(path).file_name());
+    if program.is_some_and(|name| name == "zeek") {
+        return Some(args[1..].to_vec());
+    }
+    args.get(1).filter(|command| *command == "zeek").map(|_| args[2..].to_vec())
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
+    gannet_script::command::main_with(arguments, Some(Box::new(Captures::default())))
+}
+
+impl Args {
+    /// The arguments as they were given.
+    pub(crate) fn into_arguments(self) -> Vec<OsString> {
+        self.arguments
+    }
 }
 
 /// A capture and the analysis of its packets.
@@ -65,7 +79,10 @@ impl Source for Captures {
         let Some((mut stream, stop)) = self.open.take() else { return Ok(()) };
         let options = Options {
             ignore_checksums: self.ignore_checksums,
-            logs: gannet_log::Options { selection: Selection::of::<&str>([]), ..Default::default() },
+            logs: gannet_log::Options {
+                selection: Selection::of::<&str>([]),
+                ..Default::default()
+            },
             ..Options::default()
         };
         let mut engine = Engine::with_listener(options, interest, listener);

@@ -26,6 +26,15 @@ fn run_names_its_feature() {
 }
 
 #[test]
+#[cfg(not(feature = "columns"))]
+fn parquet_names_its_feature() {
+    let run = Run::of(gannet().args(["analyze", "--format", "tsv,parquet", "x.pcap"]));
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("error: --format parquet is not in this build"), "{}", run.stderr);
+    assert!(run.stderr.contains("--features columns"), "{}", run.stderr);
+}
+
+#[test]
 #[cfg(not(feature = "self-signed"))]
 fn an_echo_server_without_a_certificate_names_its_feature() {
     let run = Run::of(gannet().args(["replay", "--serve", "127.0.0.1:0", "--tls"]));

@@ -105,12 +105,25 @@ pub struct Batch<'a> {
     bytes: &'a Bytes,
     /// Number of the first packet.
     first: u64,
+    /// Where `data` begins in the file.
+    position: Option<u64>,
 }
 
 impl<'a> Batch<'a> {
     /// Packets `refs`, whose bytes lie in `data`, a part of `bytes`.
     pub(crate) fn new(refs: &'a Refs, data: &'a [u8], bytes: &'a Bytes, first: u64) -> Self {
-        Self { refs, all: refs, data, bytes, first }
+        Self { refs, all: refs, data, bytes, first, position: None }
+    }
+
+    /// The same, its bytes lying at this place of a file.
+    pub(crate) fn lying_at(self, position: Option<u64>) -> Self {
+        Self { position, ..self }
+    }
+
+    /// Where its bytes begin in the file of its packets: the record of the first packet begins there, or blocks without
+    /// packets before it. `None` where the file is compressed, or packets of several files were merged.
+    pub fn position(&self) -> Option<u64> {
+        self.position
     }
 
     /// Those of its packets that are at `places`, with the same first number.
@@ -121,6 +134,11 @@ impl<'a> Batch<'a> {
     /// What holds the bytes of all its packets: a clone of it keeps them beyond the batch.
     pub fn bytes(&self) -> &'a Bytes {
         self.bytes
+    }
+
+    /// Where the data of a packet begins, counted from where the bytes of the batch begin.
+    pub fn data_offset(&self, at: usize) -> Option<usize> {
+        self.refs.get(at).map(|r| r.offset as usize)
     }
 
     /// How many packets it holds.
@@ -282,6 +300,7 @@ impl Kept {
             data,
             bytes: &self.bytes,
             first: self.first,
+            position: None,
         };
         all.at(self.places.clone())
     }

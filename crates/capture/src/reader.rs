@@ -344,7 +344,8 @@ impl Reader {
 
     /// The same, its first packet having this number.
     pub(crate) fn batch_from(&self, first: u64) -> Batch<'_> {
-        Batch::new(&self.refs, self.source.window(), self.source.bytes(), first)
+        let position = self.compression.is_none().then_some(self.base);
+        Batch::new(&self.refs, self.source.window(), self.source.bytes(), first).lying_at(position)
     }
 
     /// Its packets, where only their places matter.

@@ -6,6 +6,7 @@ use gannet_filter::Filter;
 use gannet_protocols::policy::Assets;
 
 use crate::Limits;
+use crate::notes::PacketIndex;
 use crate::state::Memory;
 use crate::state::State;
 
@@ -37,6 +38,8 @@ pub struct Options {
     pub threads: usize,
     /// How much may be kept.
     pub limits: Limits,
+    /// Takes which packets belong to which connections.
+    pub index: Option<Arc<dyn PacketIndex>>,
     /// Tells how many bytes are in use, for the limit of all state. Without it that one is not kept.
     pub memory: Option<Memory>,
 }

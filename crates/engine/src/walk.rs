@@ -177,6 +177,12 @@ impl Shard {
         for name in odd {
             self.flow_weird(name, ip, "", around);
         }
+        if let Some(noting) = &mut self.noting {
+            noting.piece(self.packet_number, ip);
+            if complete {
+                noting.complete(self.packet_number, ip);
+            }
+        }
         if !complete {
             return true;
         }

@@ -306,6 +306,11 @@ impl Shard {
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
         let fault = icmp.report_fault();
+        if let Some(noting) = &mut self.noting
+            && icmp.is_error()
+        {
+            noting.error(self.packet_number, icmp.payload);
+        }
         let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
         self.with_packet(index, |conn, _, session| {
             if bad {

@@ -67,7 +67,11 @@ impl Shard {
         };
         let (uids, packet, ordinal) = (self.env.uids, self.packet_number, self.next_ordinal());
         let uid = || uids.connection(packet, ordinal);
-        let around = around.with(self.ip_tunnels.between(self.now, ip.src, ip.dst, kind, uid));
+        let tunnel = self.ip_tunnels.between(self.now, ip.src, ip.dst, kind, uid);
+        if let (Some(noting), Some(uid)) = (&mut self.noting, tunnel.uid) {
+            noting.packet(self.packet_number, uid);
+        }
+        let around = around.with(tunnel);
         // What is inside is as long as captured, and so is what that holds.
         let missing = std::mem::take(&mut self.missing);
         self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &around);

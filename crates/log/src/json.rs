@@ -256,7 +256,7 @@ impl Encoder for JsonEncoder<'_> {
 }
 
 /// Year, month and day of a day number (0 = 1970-01-01), proleptic Gregorian.
-pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
+pub fn civil(days: i64) -> (i64, i64, i64) {
     // Count from 0000-03-01, so that leap days end a year; eras of 400 years are alike.
     let z = days + 719_468;
     let era = z.div_euclid(146_097);

@@ -53,6 +53,7 @@ pub use escape::escape_json;
 pub use escape::escape_tsv;
 pub use json::JsonEncoder;
 pub use json::JsonTimes;
+pub use json::civil;
 pub use logs::Format;
 pub use logs::Logs;
 pub use logs::Options;

@@ -77,6 +77,12 @@ impl<'a> Room<'a> {
         (self.at != OVER).then_some(self.at as usize)
     }
 
+    /// Where the next piece of text begins; of a line that did not fit, no place at all.
+    #[inline(always)]
+    pub(crate) fn position(&self) -> u32 {
+        self.at
+    }
+
     /// Whether nothing was written yet.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

@@ -150,6 +150,9 @@ const FILE_ANALYZERS: &[&str] = &[
     "ZIP",
 ];
 
+/// Events that analyzers raise and that no script declares.
+pub(crate) const RAISED_EVENTS: &[&str] = &["ZIP::file"];
+
 /// A type, the beginning of its values' names, and the rest of them.
 const OTHERS: &[(&str, &str, &[&str])] = &[
     (

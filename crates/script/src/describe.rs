@@ -108,7 +108,7 @@ pub fn tag_name(ty: &Type) -> &'static str {
         Type::Func(_) => "func",
         Type::File => "file",
         Type::Opaque(_) => "opaque",
-        Type::List(_) => "list",
+        Type::List(_) => "types",
         Type::Type(_) => "type",
     }
 }
@@ -584,7 +584,7 @@ impl<'a> Describe<'a> {
                 self.add("}");
             }
             ExprKind::Coerce(Coercion::ToAny | Coercion::FromAny | Coercion::Function, operand) => {
-                self.expr(*operand)
+                self.expr(*operand);
             }
             ExprKind::Coerce(_, operand) => {
                 self.add("(coerce ");

@@ -43,7 +43,7 @@ pub fn operands(program: &Program, expr: ExprId, to: &mut Vec<ExprId>) {
         | ExprKind::RemoveFrom(a, b) => to.extend([*a, *b]),
         ExprKind::Conditional(a, b, c) | ExprKind::Slice(a, b, c) => to.extend([*a, *b, *c]),
         ExprKind::Record(constructor) => {
-            to.extend(constructor.fields.iter().map(|(_, value)| *value))
+            to.extend(constructor.fields.iter().map(|(_, value)| *value));
         }
         ExprKind::Table(constructor) => {
             for (key, value) in &constructor.entries {

@@ -47,6 +47,13 @@ impl Icmp<'_> {
     }
 }
 
+impl Icmp<'_> {
+    /// Whether it reports an error and quotes the packet that it is about (RFC 792, RFC 4443).
+    pub fn is_error(&self) -> bool {
+        if self.v6 { self.kind < 128 } else { matches!(self.kind, 3 | 4 | 5 | 11 | 12) }
+    }
+}
+
 /// Bytes of a multicast address record without its sources and data (RFC 3810 §5.2).
 const RECORD: usize = 4 + 16;
 

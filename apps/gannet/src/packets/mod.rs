@@ -1,6 +1,7 @@
 //! `gannet packets`: a line a packet, as `tcpdump -n` prints them, or what the packets are together.
 
 mod line;
+mod slices;
 mod summary;
 
 use std::ffi::OsStr;
@@ -30,7 +31,9 @@ Examples:
   gannet packets trace.pcap                      a line a packet, like tcpdump -n -r trace.pcap
   gannet packets -c 20 -x -f 'udp port 53' trace.pcap.zst
   gannet packets -r trace.pcap tcp port 80       the filter as tcpdump takes it
-  gannet packets --summary trace.pcap            protocols and top talkers";
+  gannet packets --summary trace.pcap            protocols and top talkers
+  gannet packets --uid CHhAvVGS1DHFjwGM9 trace.pcap -w one.pcap
+                                                 the packets of one connection";
 
 /// Print a line a packet, as `tcpdump -n` does, or a summary of protocols and hosts.
 ///
@@ -68,6 +71,17 @@ pub(crate) struct Args {
     /// Print the hierarchy of protocols and the hosts and pairs of hosts with most bytes instead
     #[arg(long, conflicts_with_all = ["hex", "text", "absolute", "time"])]
     summary: bool,
+    /// Only packets of these connections, tunnels among them; the capture needs an index (gannet index)
+    #[arg(
+        long,
+        value_name = "UID",
+        value_delimiter = ',',
+        conflicts_with_all = ["read", "filter", "summary"]
+    )]
+    uid: Vec<String>,
+    /// Write the packets of --uid into a capture instead
+    #[arg(short, long, value_name = "OUT", requires = "uid")]
+    write: Option<PathBuf>,
     /// Hosts and pairs of hosts that --summary prints
     #[arg(long, value_name = "N", default_value_t = 10, requires = "summary")]
     top: usize,
@@ -122,6 +136,10 @@ impl Work {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
     let (files, filter) = args.input();
+    if !args.uid.is_empty() {
+        let write = args.write.as_deref();
+        return slices::run(&files, &args.uid, args.printer(), write, args.count);
+    }
     let parse = |text: &str| Filter::with(text, Default::default(), Arc::new(System::new()));
     let filter = match filter.as_deref().map(parse).transpose() {
         Ok(filter) => filter,

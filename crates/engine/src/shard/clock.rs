@@ -162,6 +162,9 @@ impl Shard {
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
         self.env.finish(self.now);
+        if let Some(noting) = &mut self.noting {
+            noting.hand_on();
+        }
         let events = &mut self.env.logs.events;
         if events.wants::<ZeekDone>() {
             events.raise(&ZeekDone {});

@@ -73,6 +73,9 @@ impl Shard {
         }
         let is_orig = (conn.id.orig_h, conn.id.orig_p) == (id.orig_h, id.orig_p);
         let from = if is_orig { Dir::Orig } else { Dir::Resp };
+        if let Some(noting) = &mut self.noting {
+            noting.begin(uid, conn.id, proto);
+        }
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
         if self.env.logs.events.wants::<NewConnection>() {
             self.env.logs.events.set_transport(TransportState::default());
@@ -162,6 +165,9 @@ impl Shard {
         open(slot, &mut self.spare, self.now);
         let patience = slot.conn.timeout();
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
+        if let Some(noting) = &mut self.noting {
+            noting.packet(self.packet_number, conn.uid);
+        }
         let done = work(conn, tcp, &mut session);
         let asked = session.has_requests();
         if asked {

@@ -37,6 +37,7 @@ use gannet_protocols::policy::UnknownRow;
 
 use crate::Options;
 use crate::glance;
+use crate::notes::Noting;
 use crate::state::Keeper;
 use crate::steer::Role;
 use crate::tunnels::Encapsulation;
@@ -111,6 +112,8 @@ pub(crate) struct Shard {
     pub(crate) missing: u32,
     /// Layers of the packet at hand down to where the walk is, tunnels included.
     pub(crate) layers: u8,
+    /// Which packets belong to which connections, where that is asked for.
+    pub(crate) noting: Option<Box<Noting>>,
     /// Which part of the analysis it is.
     pub(crate) role: Role,
     /// Steps of the packet at hand: each part that sees some of it does so in a step of its own.
@@ -156,6 +159,7 @@ impl Shard {
             keeper: Keeper::new(&options.limits, options.memory),
             streams: options.limits.streams(),
             fragments: Fragments::with_limits(options.limits.fragments()),
+            noting: options.index.clone().map(|index| Box::new(Noting::new(index))),
             options,
             table: Table::default(),
             ip_tunnels: IpTunnels::default(),

@@ -1,13 +1,17 @@
 //! Writers of packed rows.
 
+use std::fmt::Display;
+
 use gannet_base::Addr;
 use gannet_base::ConnId;
 use gannet_base::Interval;
 use gannet_base::Time;
 
 use super::Cell;
+use super::Kind;
 use super::OTHER;
 use super::PREFIX;
+use super::SECONDS;
 use super::UNSET;
 use super::VALUE;
 use crate::row::Cut;
@@ -19,10 +23,17 @@ use crate::value::Encoder;
 use crate::value::Value;
 
 /// Writes a row as packed values.
+///
+/// A value may be written in several pieces, and a text as the address or number that it shows: in the row it is one
+/// value of its column's type.
 pub struct PackedEncoder<'a> {
     out: Room<'a>,
     limits: Limits,
     cut: Cut,
+    /// Of the column at hand, or of its elements.
+    kind: Kind,
+    /// Where its text begins, once it has.
+    text: u32,
 }
 
 impl<'a> PackedEncoder<'a> {
@@ -31,7 +42,7 @@ impl<'a> PackedEncoder<'a> {
     pub fn new(room: &'a mut [u8], limits: Limits) -> Self {
         let mut out = Room::new(room);
         out.put([0; PREFIX], PREFIX);
-        Self { out, limits, cut: Cut::default() }
+        Self { out, limits, cut: Cut::default(), kind: Kind::Text, text: 0 }
     }
 
     /// Ends the row, returning its length and what had to be cut to its limit; `None` if there was
@@ -50,9 +61,31 @@ impl<'a> PackedEncoder<'a> {
         self.out.put(v.to_le_bytes(), 8);
     }
 
+    /// A piece of text.
     #[inline(always)]
-    fn text(&mut self, mark: u8, v: &[u8]) {
-        self.out.with(|room, at| text(room, at, mark, v));
+    fn piece(&mut self, mark: u8, v: &[u8]) {
+        let start = self.text;
+        if start == 0 {
+            self.text = self.out.position();
+            self.out.with(|room, at| text(room, at, mark, v));
+        } else {
+            self.out.with(|room, at| more_text(room, at, (start, mark), v));
+        }
+    }
+
+    /// What is written is of another type than the column.
+    #[cold]
+    #[inline(never)]
+    fn other(&mut self, v: &dyn Display) {
+        let shown = v.to_string();
+        let number = || shown.parse::<f64>().unwrap_or_default();
+        match self.kind {
+            Kind::Text => self.piece(OTHER, shown.as_bytes()),
+            Kind::Double => self.word(VALUE, number().to_bits()),
+            Kind::Time | Kind::Interval => self.word(SECONDS, number().to_bits()),
+            Kind::Count | Kind::Port | Kind::Int => self.word(VALUE, number() as u64),
+            Kind::Bool | Kind::Addr => self.out.put([UNSET], 1),
+        }
     }
 }
 
@@ -63,6 +96,20 @@ fn text(room: &mut [u8], at: u32, mark: u8, v: &[u8]) -> u32 {
     out.put((v.len() as u32).to_le_bytes(), 4);
     append(&mut out, v);
     out.place()
+}
+
+/// More of the text that begins at `start`: the length before it grows, and if a part needs escaping, all of it does.
+#[inline(never)]
+fn more_text(room: &mut [u8], at: u32, (start, mark): (u32, u8), v: &[u8]) -> u32 {
+    let mut out = Room::at(room, at);
+    append(&mut out, v);
+    let end = out.place();
+    let head = room.get_mut(start as usize..).and_then(<[u8]>::first_chunk_mut::<5>);
+    if let Some([first, len @ ..]) = head {
+        *first = if mark == VALUE { VALUE } else { *first };
+        *len = end.saturating_sub(start + 5).to_le_bytes();
+    }
+    end
 }
 
 /// The four columns at once.
@@ -84,48 +131,76 @@ impl Encoder for PackedEncoder<'_> {
         if value.is_unset() {
             return self.out.put([UNSET], 1);
         }
+        self.kind = const { Kind::of(V::TYPE) };
+        self.text = 0;
         value.put(self);
     }
 
     #[inline(always)]
     fn bool(&mut self, v: bool) {
-        self.out.put([VALUE, u8::from(v)], 2);
+        match self.kind {
+            Kind::Bool => self.out.put([VALUE, u8::from(v)], 2),
+            _ => self.other(&v),
+        }
     }
 
     #[inline(always)]
     fn count(&mut self, v: u64) {
-        self.word(VALUE, v);
+        match self.kind {
+            Kind::Count | Kind::Port | Kind::Int => self.word(VALUE, v),
+            _ => self.other(&v),
+        }
     }
 
     #[inline(always)]
     fn int(&mut self, v: i64) {
-        self.word(VALUE, v as u64);
+        match self.kind {
+            Kind::Count | Kind::Port | Kind::Int => self.word(VALUE, v as u64),
+            _ => self.other(&v),
+        }
     }
 
     #[inline(always)]
     fn double(&mut self, v: f64) {
-        self.word(VALUE, v.to_bits());
+        match self.kind {
+            Kind::Double => self.word(VALUE, v.to_bits()),
+            _ => self.other(&v),
+        }
     }
 
     #[inline(always)]
     fn time(&mut self, v: Time) {
-        self.word(VALUE, v.as_nanos() as u64);
+        match self.kind {
+            Kind::Time => self.word(VALUE, v.as_nanos() as u64),
+            _ => self.other(&v.as_secs_f64()),
+        }
     }
 
     #[cold]
     fn far_time(&mut self, seconds: f64) {
-        self.word(OTHER, seconds.to_bits());
+        match self.kind {
+            Kind::Time => self.word(OTHER, seconds.to_bits()),
+            _ => self.other(&seconds),
+        }
     }
 
     #[inline(always)]
     fn interval(&mut self, v: Interval) {
-        self.word(VALUE, v.as_nanos() as u64);
+        match self.kind {
+            Kind::Interval => self.word(VALUE, v.as_nanos() as u64),
+            _ => self.other(&v.as_secs_f64()),
+        }
     }
 
     #[inline(always)]
     fn addr(&mut self, v: Addr) {
-        self.out.put([VALUE], 1);
-        self.out.put(v.octets(), 16);
+        match self.kind {
+            Kind::Addr => {
+                self.out.put([VALUE], 1);
+                self.out.put(v.octets(), 16);
+            }
+            _ => self.other(&v),
+        }
     }
 
     #[inline(always)]
@@ -137,21 +212,29 @@ impl Encoder for PackedEncoder<'_> {
     fn string(&mut self, v: &[u8]) {
         let n = v.len().min(self.limits.string);
         self.cut.strings |= n < v.len();
-        self.text(VALUE, &v[..n]);
+        match self.kind {
+            Kind::Text => self.piece(VALUE, &v[..n]),
+            _ => self.other(&v.escape_ascii()),
+        }
     }
 
     #[inline(always)]
     fn plain(&mut self, v: &[u8]) {
-        self.text(OTHER, v);
+        match self.kind {
+            Kind::Text => self.piece(OTHER, v),
+            _ => self.other(&v.escape_ascii()),
+        }
     }
 
     #[inline(always)]
     fn list<V: Value>(&mut self, v: impl ExactSizeIterator<Item = V>) {
         let n = v.len().min(self.limits.elements);
         self.cut.lists |= n < v.len();
+        self.kind = const { Kind::of(V::TYPE) };
         self.out.put([VALUE], 1);
         self.out.put((n as u32).to_le_bytes(), 4);
         for element in v.take(n) {
+            self.text = 0;
             if element.is_unset() { self.out.put([UNSET], 1) } else { element.put(self) }
         }
     }
@@ -185,6 +268,7 @@ impl RowPacker {
             Cell::Double(v) => word(out, VALUE, v.to_bits()),
             Cell::Time(v) => word(out, VALUE, v.as_nanos() as u64),
             Cell::FarTime(v) => word(out, OTHER, v.to_bits()),
+            Cell::Seconds(v) => word(out, SECONDS, v.to_bits()),
             Cell::Interval(v) => word(out, VALUE, v.as_nanos() as u64),
             Cell::Addr(v) => {
                 out.push(VALUE);

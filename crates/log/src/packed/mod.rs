@@ -15,6 +15,7 @@
 //!         1 value                            bool: 1 byte; numbers, times and intervals: 8; address: 16;
 //!                                            string: length (u32), bytes; list: count (u32), cells
 //!         2 value                            a string that needs no escaping; a time in seconds (f64)
+//!         3 value                            a time or an interval in seconds (f64), written with six decimals
 //! ```
 
 mod encoder;
@@ -41,6 +42,9 @@ const UNSET: u8 = 0;
 const VALUE: u8 = 1;
 /// A value in its other form follows: a string that needs no escaping, a time in seconds.
 const OTHER: u8 = 2;
+
+/// Seconds follow, which are written as they are: times and intervals of protocols, of any size.
+const SECONDS: u8 = 3;
 
 /// Bytes of the length before a row.
 const PREFIX: usize = 4;

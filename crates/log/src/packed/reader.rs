@@ -6,6 +6,7 @@ use gannet_base::Time;
 
 use super::OTHER;
 use super::PREFIX;
+use super::SECONDS;
 use super::UNSET;
 use super::VALUE;
 use crate::value::Type;
@@ -35,17 +36,17 @@ pub enum Kind {
 
 impl Kind {
     /// Of a column's values, or of the elements of its lists.
-    pub fn of(ty: Type) -> Self {
+    pub const fn of(ty: Type) -> Self {
         let (Type::Scalar(name) | Type::Set(name) | Type::Vector(name)) = ty;
-        match name {
-            "bool" => Self::Bool,
-            "count" => Self::Count,
-            "int" => Self::Int,
-            "double" => Self::Double,
-            "time" => Self::Time,
-            "interval" => Self::Interval,
-            "addr" => Self::Addr,
-            "port" => Self::Port,
+        match name.as_bytes() {
+            b"bool" => Self::Bool,
+            b"count" => Self::Count,
+            b"int" => Self::Int,
+            b"double" => Self::Double,
+            b"time" => Self::Time,
+            b"interval" => Self::Interval,
+            b"addr" => Self::Addr,
+            b"port" => Self::Port,
             _ => Self::Text,
         }
     }
@@ -70,6 +71,8 @@ pub enum Cell<'a> {
     FarTime(f64),
     /// `interval`.
     Interval(Interval),
+    /// `time` or `interval` in seconds, of any size, which text shows with six decimals.
+    Seconds(f64),
     /// `addr`.
     Addr(Addr),
     /// Bytes from the wire.
@@ -184,6 +187,9 @@ fn cell<'a>(from: &mut &'a [u8], kind: Kind) -> Option<Cell<'a>> {
         Kind::Count | Kind::Port => Cell::Count(word(from)?),
         Kind::Int => Cell::Int(word(from)? as i64),
         Kind::Double => Cell::Double(f64::from_bits(word(from)?)),
+        Kind::Time | Kind::Interval if mark == SECONDS => {
+            Cell::Seconds(f64::from_bits(word(from)?))
+        }
         Kind::Time if mark == OTHER => Cell::FarTime(f64::from_bits(word(from)?)),
         Kind::Time => Cell::Time(Time::from_nanos(word(from)? as i64)),
         Kind::Interval => Cell::Interval(Interval::from_nanos(word(from)? as i64)),

@@ -73,6 +73,7 @@ impl<const KIND: u8> Value for One<'_, KIND> {
             Cell::Time(v) => e.time(v),
             Cell::FarTime(v) => e.far_time(v),
             Cell::Interval(v) => e.interval(v),
+            Cell::Seconds(v) => e.plain(format!("{v:.6}").as_bytes()),
             Cell::Addr(v) => e.addr(v),
             Cell::String(v) => e.string(v),
             Cell::Plain(v) => e.plain(v),

@@ -244,6 +244,55 @@ fn text_of_packed_rows_is_the_text_of_rows() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
+/// Values as protocols have them: text in pieces, and numbers that are no times.
+struct Pieces;
+
+impl crate::Value for Pieces {
+    const TYPE: Type = Type::Scalar("string");
+
+    fn put<E: crate::Encoder>(&self, e: &mut E) {
+        e.plain(b"a,");
+        e.count(7);
+        e.addr(Addr::v4([10, 0, 0, 1]));
+    }
+}
+
+struct Span(f64);
+
+impl crate::Value for Span {
+    const TYPE: Type = Type::Scalar("interval");
+
+    fn put<E: crate::Encoder>(&self, e: &mut E) {
+        e.plain(format!("{:.6}", self.0).as_bytes());
+    }
+}
+
+crate::row! {
+    /// For the tests.
+    struct Odd = "odd" {
+        /// Text.
+        text: Pieces = "text",
+        /// Texts.
+        texts: Vector<Pieces> = "texts",
+        /// A span.
+        span: Span = "span",
+    }
+}
+
+#[test]
+fn values_in_pieces_are_one_value() {
+    let row = || Odd { text: Pieces, texts: Vector(vec![Pieces, Pieces]), span: Span(1e20) };
+    let bytes = packed(&row());
+    let packed = PackedRows::new(&bytes).next().unwrap();
+    let mut cells = Cells::new(packed);
+    assert_eq!(cells.scalar(Kind::Text), Cell::Plain(b"a,710.0.0.1"));
+    assert_eq!(cells.list(Kind::Text).unwrap().count(), 2);
+    assert_eq!(cells.scalar(Kind::Interval), Cell::Seconds(1e20));
+    assert_eq!(tsv(|e| row().encode(e)), tsv(|e| replay(&Odd::fields(), packed, e)));
+    let of_row = json(JsonTimes::Epoch, |e| row().encode(e));
+    assert_eq!(of_row, json(JsonTimes::Epoch, |e| replay(&Odd::fields(), packed, e)));
+}
+
 #[test]
 fn streams_may_be_declared_at_run_time() {
     let field = |name, ty| crate::Field { name, ty, doc: "", optional: false };

@@ -13,7 +13,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("sort", sort),
     ("order", order),
     ("clear_table", |vm, a| {
@@ -73,7 +73,7 @@ pub const TABLE: Table = &[
         let inline = one.address().is_none() && other.address().is_none();
         Ok(Value::Bool(one.same_object(other) || inline && crate::value::equal::equal(one, other)))
     }),
-    ("val_footprint", |_, a| Ok(Value::Count(footprint(arg(a, 0), 0)))),
+    ("val_footprint", |_, a| Ok(Value::Count(footprint(arg(a, 0), &mut Vec::new())))),
     ("matching_subnets", |vm, a| {
         let items = arg(a, 1)
             .table()
@@ -104,18 +104,21 @@ pub const TABLE: Table = &[
     }),
 ];
 
-fn footprint(value: &Value, depth: usize) -> u64 {
-    if depth > 200 {
-        return 1;
+fn footprint(value: &Value, open: &mut Vec<usize>) -> u64 {
+    if let Some(address) = value.address() {
+        if open.contains(&address) || open.len() > 500 {
+            return 1;
+        }
+        open.push(address);
     }
-    match value {
+    let sum = match value {
         Value::Record(record) => {
             let fields = record.fields();
             fields.len() as u64
                 + fields
                     .iter()
                     .filter(|field| field.is_set())
-                    .map(|field| footprint(field, depth + 1))
+                    .map(|field| footprint(field, open))
                     .sum::<u64>()
         }
         Value::Vector(vector) => {
@@ -124,12 +127,12 @@ fn footprint(value: &Value, depth: usize) -> u64 {
                 + items
                     .iter()
                     .filter(|item| item.is_set())
-                    .map(|item| footprint(item, depth + 1))
+                    .map(|item| footprint(item, open))
                     .sum::<u64>()
         }
         Value::List(list) => {
             list.items.len() as u64
-                + list.items.iter().map(|item| footprint(item, depth + 1)).sum::<u64>()
+                + list.items.iter().map(|item| footprint(item, open)).sum::<u64>()
         }
         Value::Table(table) => {
             table.len() as u64
@@ -137,24 +140,28 @@ fn footprint(value: &Value, depth: usize) -> u64 {
                     .entries()
                     .iter()
                     .map(|(key, value)| {
-                        let value = if value.is_set() { footprint(value, depth + 1) } else { 0 };
+                        let value = if value.is_set() { footprint(value, open) } else { 0 };
                         let key = match key {
                             Value::List(list) => {
                                 list.items.len() as u64
                                     + list
                                         .items
                                         .iter()
-                                        .map(|item| footprint(item, depth + 1))
+                                        .map(|item| footprint(item, open))
                                         .sum::<u64>()
                             }
-                            one => 1 + footprint(one, depth + 1),
+                            one => 1 + footprint(one, open),
                         };
                         key + value
                     })
                     .sum::<u64>()
         }
         _ => 1,
+    };
+    if value.address().is_some() {
+        open.pop();
     }
+    sum
 }
 
 /// How two elements are put in order.

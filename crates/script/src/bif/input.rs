@@ -23,7 +23,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("Input::__create_table_stream", create_table),
     ("Input::__create_event_stream", create_event),
     ("Input::__create_analysis_stream", |vm, _| {
@@ -303,7 +303,7 @@ fn config_options(vm: &Vm<'_>) -> HashMap<String, OptionType> {
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
-pub fn poll(vm: &mut Vm<'_>) -> Result<bool> {
+pub(super) fn poll(vm: &mut Vm<'_>) -> Result<bool> {
     if vm.m.state.inputs.streams.is_empty() {
         return Ok(false);
     }
@@ -463,7 +463,7 @@ fn row(
                 None => Value::Unset,
             };
             let name = crate::value::order::bytes(&key);
-            let mut old = None;
+            let old;
             if complete && let Some(stream) = find(vm, id) {
                 old = stream.seen.remove(&name);
                 stream.present.insert(name, (key.clone(), stored.clone()));
@@ -489,7 +489,7 @@ fn row(
                     return Ok(());
                 }
             }
-            vm.insert(table, &parts(&key).to_vec(), stored.clone())?;
+            vm.insert(table, parts(&key), stored.clone())?;
             if let Some(event) = event {
                 let mut args = vec![description.clone(), kind, key_record];
                 if value.is_some() {

@@ -18,7 +18,7 @@ use crate::value::{FuncValue, Record, Value, Vector};
 use crate::vm::Vm;
 
 /// The functions of this file.
-pub const TABLE: Table = &[("to_json", to_json), ("from_json", from_json)];
+pub(super) const TABLE: Table = &[("to_json", to_json), ("from_json", from_json)];
 
 /// How deep values are written and read.
 const MAX_DEPTH: usize = 500;
@@ -46,7 +46,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Appends a value.
-    pub fn value(&self, vm: &Vm<'_>, out: &mut Vec<u8>, value: &Value, depth: usize) {
+    pub(super) fn value(&self, vm: &Vm<'_>, out: &mut Vec<u8>, value: &Value, depth: usize) {
         if depth > MAX_DEPTH {
             out.extend_from_slice(b"null");
             return;
@@ -453,7 +453,7 @@ fn protocol(transport: convert::Transport) -> Protocol {
 
 /// The name of an enum value.
 #[must_use]
-pub fn name_of(vm: &Vm<'_>, value: &Value) -> String {
+pub(super) fn name_of(vm: &Vm<'_>, value: &Value) -> String {
     match value {
         Value::Enum(ty, number) => enum_name(vm.p, *ty, *number),
         _ => String::new(),

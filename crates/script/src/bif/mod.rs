@@ -7,6 +7,7 @@ mod containers;
 mod input;
 mod json;
 pub mod log;
+pub mod net;
 mod numbers;
 mod opaques;
 mod options;
@@ -62,6 +63,7 @@ const TABLES: &[Table] = &[
     passive::TABLE,
     opaques::TABLE,
     opaques::DIGESTS,
+    net::TABLE,
     input::TABLE,
     log::TABLE,
 ];
@@ -88,6 +90,8 @@ pub struct State {
     pub hashes: Hashes,
     /// The first number of the seeds.
     pub first_seed: u32,
+    /// Addresses in the place of others.
+    pub anonymizers: net::Anonymizers,
     /// Sources that are read.
     pub inputs: input::Inputs,
     /// Metrics.
@@ -117,6 +121,7 @@ impl Default for State {
             uids: UidPools::of_instance(hashes, u64::from(std::process::id())),
             hashes,
             first_seed: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            anonymizers: net::Anonymizers::default(),
             inputs: input::Inputs::default(),
             metrics: opaques::Metrics::default(),
             command: std::env::args().collect(),
@@ -129,7 +134,7 @@ impl State {
     /// Uses seeds: random numbers, ids, hashes and the order of tables follow from them.
     pub fn seed(&mut self, seeds: &Seeds) {
         self.hashes = seeds.hashes();
-        self.first_seed = seeds.words[0];
+        self.first_seed = seeds.random;
         self.uids = UidPools::deterministic(self.hashes);
         self.random = Random::deterministic(seeds.random);
         crate::value::order::set_hashes(Some(self.hashes));

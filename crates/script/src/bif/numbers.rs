@@ -12,7 +12,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("floor", |_, a| Ok(Value::Double(arg(a, 0).double().floor()))),
     ("ceil", |_, a| Ok(Value::Double(arg(a, 0).double().ceil()))),
     ("sqrt", |vm, a| checked(vm, a, "sqrt", |x| x < 0.0, f64::sqrt)),
@@ -167,7 +167,7 @@ pub const TABLE: Table = &[
             [0, 1, 2, 3].map(|index| arg(a, index).double().to_radians());
         let part = ((lat2 - lat1) / 2.0).sin().powi(2)
             + lat1.cos() * lat2.cos() * ((long2 - long1) / 2.0).sin().powi(2);
-        Ok(Value::Double(2.0 * 3_956.0 * part.sqrt().asin()))
+        Ok(Value::Double(2.0 * 3_958.8 * part.sqrt().asin()))
     }),
     ("hrw_weight", |_, a| {
         let (digest, site) = (arg(a, 0).count() & 0x7fff_ffff, arg(a, 1).count());
@@ -209,11 +209,11 @@ pub const TABLE: Table = &[
 ];
 
 fn ftp_port(vm: &Vm<'_>, found: Option<([u8; 16], u16, bool)>) -> Value {
-    let (addr, number, valid) = found.unwrap_or(([0; 16], 0, false));
+    let (addr, number, valid) = found.unwrap_or((crate::value::v4([0; 4]), 0, false));
     Value::Record(Record::new(
         vm.result_type(),
         vec![
-            if valid { Value::addr(addr) } else { Value::addr([0; 16]) },
+            Value::addr(addr),
             Value::Port(Port { number, protocol: Protocol::Tcp }),
             Value::Bool(valid),
         ],
@@ -317,12 +317,8 @@ fn to_addr(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn to_subnet(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let parsed = convert::subnet(bytes(args, 0)).map(|(prefix, width)| {
-        let text = arg(args, 0).text();
-        crate::vm::parse_subnet(&text).unwrap_or_else(|| Value::subnet(prefix, width))
-    });
-    match parsed {
-        Some(net) => Ok(net),
+    match convert::prefix(bytes(args, 0)) {
+        Some((prefix, width)) => Ok(Value::subnet(prefix, width)),
         None => {
             vm.builtin_error_with("failed converting string to IP prefix", arg(args, 0));
             Ok(Value::subnet([0; 16], 0))

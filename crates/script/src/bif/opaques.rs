@@ -6,7 +6,6 @@ use super::strings::{bytes, concatenated};
 use super::{Table, arg};
 use crate::diagnostics::Severity;
 use crate::evaluate::Stop;
-use crate::ids::TypeId;
 use crate::support::opaque::{
     Algorithm, BloomFilter, Cardinality, Digest, Entropy, Globs, Randomness, TopK, bloom,
     described, fnv1a32, fnv1a64, hmac_md5, hmac_sha256,
@@ -21,7 +20,7 @@ type Result<T> = std::result::Result<T, Stop>;
 macro_rules! digests {
     ($($algorithm:ident $hash:literal $init:literal $update:literal $finish:literal;)*) => {
         /// The functions of digests.
-        pub const DIGESTS: Table = &[$(
+        pub(super) const DIGESTS: Table = &[$(
             ($hash, |vm, a| {
                 let mut digest = Digest::new(Algorithm::$algorithm);
                 digest.update(&digested(vm, a));
@@ -56,7 +55,7 @@ digests! {
 }
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("md5_hmac", |vm, a| {
         let data = digested(vm, a);
         let digest = hmac_md5(&data, &vm.m.state.hashes);
@@ -75,6 +74,7 @@ pub const TABLE: Table = &[
         let data = digested(vm, a);
         Ok(Value::Count(fnv1a64(&data)))
     }),
+    ("community_id_v1", community_id),
     ("entropy_test_init", |vm, _| opaque(vm, Entropy::default())),
     ("entropy_test_add", |_, a| {
         Ok(Value::Bool(with(a, 0, |entropy: &mut Entropy| entropy.add(bytes(a, 1))).is_some()))
@@ -296,6 +296,83 @@ pub const TABLE: Table = &[
     ("Telemetry::__histogram_sum", metric_value),
 ];
 
+/// The Community ID, version 1, of a connection's addresses and ports.
+fn community_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let cid = arg(args, 0);
+    let part = |name: &str| super::log::field(vm, cid, name);
+    let (orig_h, resp_h) = (part("orig_h"), part("resp_h"));
+    let (orig_p, resp_p) = (part("orig_p").as_port(), part("resp_p").as_port());
+    let address = |value: &Value| match value {
+        Value::Addr4(bytes) => bytes.to_vec(),
+        other => other.addr_bytes().unwrap_or_default().to_vec(),
+    };
+    let (mut source, mut target) = (address(&orig_h), address(&resp_h));
+    let (mut from, mut to) = (orig_p.number, resp_p.number);
+    let six = source.len() == 16;
+    use crate::literal::Protocol;
+    let number: u8 = match orig_p.protocol {
+        Protocol::Tcp => 6,
+        Protocol::Udp => 17,
+        Protocol::Icmp if six => 58,
+        Protocol::Icmp => 1,
+        Protocol::Unknown => 0,
+    };
+    let mut one_way = false;
+    if orig_p.protocol == Protocol::Icmp {
+        let pairs: &[(u16, u16)] = if six {
+            &[
+                (128, 129),
+                (129, 128),
+                (130, 131),
+                (131, 130),
+                (133, 134),
+                (134, 133),
+                (135, 136),
+                (136, 135),
+                (139, 140),
+                (140, 139),
+                (144, 145),
+                (145, 144),
+            ]
+        } else {
+            &[
+                (0, 8),
+                (8, 0),
+                (9, 10),
+                (10, 9),
+                (13, 14),
+                (14, 13),
+                (15, 16),
+                (16, 15),
+                (17, 18),
+                (18, 17),
+            ]
+        };
+        match pairs.iter().find(|(request, _)| *request == from) {
+            Some((_, reply)) => to = *reply,
+            None => one_way = true,
+        }
+    }
+    if !one_way && (&target, to) < (&source, from) {
+        std::mem::swap(&mut source, &mut target);
+        std::mem::swap(&mut from, &mut to);
+    }
+    let mut digest = Digest::new(Algorithm::Sha1);
+    digest.update(&(arg(args, 1).count() as u16).to_be_bytes());
+    digest.update(&source);
+    digest.update(&target);
+    digest.update(&[number, 0]);
+    digest.update(&from.to_be_bytes());
+    digest.update(&to.to_be_bytes());
+    let bytes = digest.finish();
+    let text = if arg(args, 2).truth() {
+        crate::support::text::base64::encode(&bytes, None)
+    } else {
+        crate::support::text::to_hex(&bytes)
+    };
+    Ok(Value::string_owned([b"1:".as_slice(), &text].concat()))
+}
+
 /// Globs with their texts.
 #[derive(Clone)]
 struct Paraglob {
@@ -512,11 +589,4 @@ fn metric_value(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let value = with(args, 0, |metric: &mut Metric| metric.0)
         .and_then(|index| vm.m.state.metrics.values.get(index).copied());
     Ok(Value::Double(value.unwrap_or(0.0)))
-}
-
-/// The type of opaque values of this name.
-#[must_use]
-pub fn opaque_type(vm: &mut Vm<'_>, name: &str) -> TypeId {
-    let name = vm.p.names.intern(name);
-    vm.p.types.add(crate::types::Type::Opaque(name), crate::source::Span::NOWHERE)
 }

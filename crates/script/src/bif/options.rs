@@ -15,7 +15,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("Option::set", set),
     ("Option::set_change_handler", set_change_handler),
     ("Option::any_set_to_any_vec", |vm, a| {

@@ -80,7 +80,7 @@ fn unknown_connection_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     // Packet analyzers are registered and found by who reads packets.
     ("PacketAnalyzer::register_packet_analyzer", yes),
     ("PacketAnalyzer::try_register_packet_analyzer_by_name", yes),

@@ -13,7 +13,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("type_name", |vm, a| Ok(Value::string(type_name(vm, arg(a, 0))))),
     ("type_aliases", type_aliases),
     ("lookup_ID", lookup_id),

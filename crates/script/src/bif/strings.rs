@@ -15,7 +15,7 @@ use std::rc::Rc;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("cat", cat),
     ("cat_sep", cat_sep),
     ("fmt", fmt),

@@ -16,7 +16,7 @@ use crate::vm::events::wall_clock;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// The functions of this file.
-pub const TABLE: Table = &[
+pub(super) const TABLE: Table = &[
     ("network_time", |vm, _| Ok(Value::Time(vm.m.now))),
     ("current_time", |_, _| Ok(Value::Time(wall_clock()))),
     ("current_event_time", |vm, _| Ok(Value::Time(vm.m.event_time))),
@@ -447,12 +447,12 @@ fn lookup_hostname(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 /// The default source of random numbers: of the system.
 #[must_use]
-pub fn random() -> Random {
+pub(super) fn random() -> Random {
     Random::of_system((wall_clock() * 1e6) as u64 as u32)
 }
 
 /// A vector of strings of the type that the running function returns.
 #[must_use]
-pub fn strings(vm: &Vm<'_>, items: Vec<Value>) -> Value {
+pub(super) fn strings(vm: &Vm<'_>, items: Vec<Value>) -> Value {
     Value::Vector(Vector::new(vm.result_type(), items))
 }

@@ -72,8 +72,7 @@ pub fn run(mut program: Program, mut machine: Machine, source: &mut dyn Source) 
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
         let states = States::new(&machine.with(&mut program));
-        let run =
-            Run { program, machine, plans: HashMap::new(), states, fired: false, stop: None };
+        let run = Run { program, machine, plans: HashMap::new(), states, fired: false, stop: None };
         RUN.set(Some(Box::new(run)));
         let read = source.run(interest, Box::new(Handlers));
         let Some(run) = RUN.take() else { return 1 };

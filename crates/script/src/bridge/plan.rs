@@ -69,10 +69,9 @@ impl Plan {
                             vm.p.names.find(param.name).and_then(|name| fields.offset(name));
                         let field = offset.and_then(|offset| fields.fields.get(offset));
                         match (offset, field) {
-                            (Some(offset), Some(field)) => (
-                                u32::try_from(offset).ok(),
-                                Self::new(vm, &param.ty, field.ty),
-                            ),
+                            (Some(offset), Some(field)) => {
+                                (u32::try_from(offset).ok(), Self::new(vm, &param.ty, field.ty))
+                            }
                             _ => (None, Self::Skip),
                         }
                     })
@@ -199,12 +198,10 @@ impl Plan {
                 }
                 vm.new_record(*to, &offsets, given)?
             }
-            (Self::Connection(to), Head::Connection(index), _) => {
-                match event.connection(*index) {
-                    Some(state) => states.connection(vm, *to, state)?,
-                    None => Value::Unset,
-                }
-            }
+            (Self::Connection(to), Head::Connection(index), _) => match event.connection(*index) {
+                Some(state) => states.connection(vm, *to, state)?,
+                None => Value::Unset,
+            },
             (Self::ConnId(plan), Head::ConnId(id, proto, number), _) => {
                 plan.value(vm, id, *proto, *number)?
             }

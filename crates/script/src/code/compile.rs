@@ -91,7 +91,7 @@ pub fn table_attrs(attrs: &Attrs) -> Option<Rc<TableAttrs>> {
 }
 
 impl<'p> Compiler<'p> {
-    pub fn new(p: &'p Program, body: Option<&'p Body>) -> Self {
+    pub(super) fn new(p: &'p Program, body: Option<&'p Body>) -> Self {
         let locals = body.map_or(0, |body| body.locals.len());
         Self {
             p,
@@ -111,7 +111,7 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    pub fn finish(self, body: Option<BodyId>) -> Code {
+    pub(super) fn finish(self, body: Option<BodyId>) -> Code {
         Code {
             body,
             ops: self.ops,
@@ -124,48 +124,48 @@ impl<'p> Compiler<'p> {
         }
     }
 
-    pub fn emit(&mut self, op: Op) -> usize {
+    pub(super) fn emit(&mut self, op: Op) -> usize {
         self.ops.push(op);
         self.sites.push(self.site);
         self.ops.len() - 1
     }
 
-    pub fn here(&self) -> Target {
+    pub(super) fn here(&self) -> Target {
         Target::try_from(self.ops.len()).unwrap_or(Target::MAX)
     }
 
     /// Lets a jump go to here.
-    pub fn land(&mut self, jump: usize) {
+    pub(super) fn land(&mut self, jump: usize) {
         let here = self.here();
         self.land_at(jump, here);
     }
 
-    pub fn land_all(&mut self, jumps: Vec<usize>) {
+    pub(super) fn land_all(&mut self, jumps: Vec<usize>) {
         for jump in jumps {
             self.land(jump);
         }
     }
 
-    pub fn land_at(&mut self, jump: usize, target: Target) {
-        match self.ops.get_mut(jump) {
-            Some(
-                Op::Jump { to }
-                | Op::JumpIf { to, .. }
-                | Op::JumpIfNot { to, .. }
-                | Op::JumpC { to, .. }
-                | Op::JumpCK { to, .. }
-                | Op::JumpI { to, .. }
-                | Op::JumpIK { to, .. }
-                | Op::NextEntry { to, .. }
-                | Op::NextItem { to, .. }
-                | Op::AssertSkip { to, .. },
-            ) => *to = target,
-            _ => (),
+    pub(super) fn land_at(&mut self, jump: usize, target: Target) {
+        if let Some(
+            Op::Jump { to }
+            | Op::JumpIf { to, .. }
+            | Op::JumpIfNot { to, .. }
+            | Op::JumpC { to, .. }
+            | Op::JumpCK { to, .. }
+            | Op::JumpI { to, .. }
+            | Op::JumpIK { to, .. }
+            | Op::NextEntry { to, .. }
+            | Op::NextItem { to, .. }
+            | Op::AssertSkip { to, .. },
+        ) = self.ops.get_mut(jump)
+        {
+            *to = target
         }
     }
 
     /// A new temporary, above all others.
-    pub fn temp(&mut self) -> Reg {
+    pub(super) fn temp(&mut self) -> Reg {
         let reg = self.next;
         self.next += 1;
         self.most = self.most.max(self.next);
@@ -173,22 +173,22 @@ impl<'p> Compiler<'p> {
         Reg::try_from(reg).unwrap_or(Reg::MAX - 1)
     }
 
-    pub fn constant(&mut self, value: Value) -> u32 {
+    pub(super) fn constant(&mut self, value: Value) -> u32 {
         self.consts.push(value);
         u32::try_from(self.consts.len() - 1).unwrap_or(u32::MAX)
     }
 
-    pub fn attr_index(&mut self, attrs: Option<Rc<TableAttrs>>) -> u32 {
+    pub(super) fn attr_index(&mut self, attrs: Option<Rc<TableAttrs>>) -> u32 {
         self.attrs.push(attrs);
         u32::try_from(self.attrs.len() - 1).unwrap_or(u32::MAX)
     }
 
-    pub fn tag(&self, expr: ExprId) -> Tag {
+    pub(super) fn tag(&self, expr: ExprId) -> Tag {
         self.p.types.tag(self.p.exprs[expr].ty)
     }
 
     /// The register of a local, or the number of its capture.
-    pub fn slot(&self, local: LocalId) -> Slot {
+    pub(super) fn slot(&self, local: LocalId) -> Slot {
         let index = Reg::try_from(local.index()).unwrap_or(Reg::MAX - 1);
         let Some(body) = self.body else { return Slot::Reg(index) };
         if !self.captures_in_frame
@@ -207,7 +207,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// Whether a local may be unset where it is read.
-    pub fn may_be_unset(&self, local: LocalId) -> bool {
+    pub(super) fn may_be_unset(&self, local: LocalId) -> bool {
         let Some(body) = self.body else { return false };
         let Some(data) = body.locals.find(local) else { return false };
         match data.kind {
@@ -224,7 +224,7 @@ impl<'p> Compiler<'p> {
         })
     }
 
-    pub fn init_local(&mut self, local: LocalId) {
+    pub(super) fn init_local(&mut self, local: LocalId) {
         if let Slot::Reg(d) = self.slot(local)
             && self.starts_empty(local)
         {
@@ -237,7 +237,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// Sets the `&default` of the table in `t` where that captures locals.
-    pub fn captured_default(&mut self, attrs: &Attrs, t: Reg) {
+    pub(super) fn captured_default(&mut self, attrs: &Attrs, t: Reg) {
         let Some(expr) = attr_expr(attrs, AttrKind::Default)
             .or_else(|| attr_expr(attrs, AttrKind::DefaultInsert))
         else {
@@ -254,7 +254,7 @@ impl<'p> Compiler<'p> {
     }
 
     /// Compiles one of the codes of a `when`.
-    pub fn compile_part(&self, frame: BodyId, part: Part) -> Code {
+    pub(super) fn compile_part(&self, frame: BodyId, part: Part) -> Code {
         let body = &self.p.bodies[frame];
         let mut compiler = Compiler::new(self.p, Some(body));
         compiler.captures_in_frame = true;
@@ -276,6 +276,7 @@ impl<'p> Compiler<'p> {
 }
 
 /// A part of a `when`.
+#[derive(Clone, Copy)]
 pub(super) enum Part {
     Condition(ExprId),
     Body(StmtId),

@@ -6,7 +6,7 @@ use crate::ast::{AddTo, BinaryOp, Coercion, ExprKind, UnaryOp};
 use crate::ids::{ExprId, LocalId};
 use crate::literal::Literal;
 use crate::symbols::GlobalKind;
-use crate::types::{Tag, Type};
+use crate::types::Tag;
 use crate::value::{FuncValue, Value};
 
 impl Compiler<'_> {
@@ -110,7 +110,11 @@ impl Compiler<'_> {
                 match data.kind {
                     GlobalKind::EnumValue(value) => self.load(d, Value::Enum(data.ty, value)),
                     GlobalKind::Type => self.load(d, Value::Type(data.ty)),
-                    GlobalKind::Function(func) => {
+                    GlobalKind::Function(func)
+                        if p.functions
+                            .find(func)
+                            .is_some_and(|function| !function.bodies.is_empty()) =>
+                    {
                         self.load(d, Value::Func(FuncValue::new(func, data.ty)));
                     }
                     _ => {
@@ -617,7 +621,7 @@ impl Compiler<'_> {
         negate: bool,
     ) -> Option<usize> {
         let c = condition(op)?;
-        let c = if negate { c.not() } else { c };
+        let c = if negate { c.opposite() } else { c };
         match (self.tag(a), self.tag(b)) {
             (Tag::Count, Tag::Count) => {
                 if let Some(k) = self.small(b) {
@@ -829,10 +833,4 @@ pub fn convert_number(value: &Value, tag: Tag) -> Option<Value> {
         Tag::Interval => Value::Interval(value.double()),
         _ => return None,
     })
-}
-
-/// Whether a type is one that operations look into.
-#[must_use]
-pub fn is_container(ty: &Type) -> bool {
-    matches!(ty, Type::Table(_) | Type::Vector(_) | Type::Record(_))
 }

@@ -38,7 +38,7 @@ pub enum Cond {
 impl Cond {
     /// The opposite.
     #[must_use]
-    pub fn not(self) -> Self {
+    pub fn opposite(self) -> Self {
         match self {
             Self::Lt => Self::Ge,
             Self::Le => Self::Gt,
@@ -52,7 +52,7 @@ impl Cond {
     /// Whether it holds.
     #[inline]
     #[must_use]
-    pub fn holds<T: PartialOrd>(self, a: T, b: T) -> bool {
+    pub fn holds<T: PartialOrd + Copy>(self, a: T, b: T) -> bool {
         match self {
             Self::Lt => a < b,
             Self::Le => a <= b,

@@ -118,6 +118,7 @@ pub fn parse(
     program.prefixes.extend(options.prefixes.iter().map(|prefix| prefix.as_str().into()));
     let inputs = inputs(options, &search_path);
     let mut parser = Parser::new(program, engine, search_path);
+    parser.warn_unused = !options.parse_only && !options.no_unused_warnings;
     let result = parser.run(inputs);
     match result {
         Ok(()) if program.diagnostics.errors == 0 => Ok(()),

@@ -119,6 +119,9 @@ impl Parser<'_> {
             if repeatable && kind != AttrKind::Group {
                 return;
             }
+            if kind == AttrKind::Deprecated && attr.expr.is_none() && all[position].expr.is_none() {
+                return;
+            }
             if redef {
                 all.remove(position);
             } else if !repeatable {
@@ -197,26 +200,26 @@ impl Parser<'_> {
                 }
             }
             AttrKind::ReadExpire | AttrKind::WriteExpire | AttrKind::CreateExpire => {
-                self.check_expire(all, &attr, tag)
+                self.check_expire(all, &attr, tag);
             }
             AttrKind::ExpireFunc => self.check_expire_func(all, &attr, ty),
             AttrKind::OnChange => self.check_on_change(all, &attr, ty),
             AttrKind::AddFunc | AttrKind::DeleteFunc => self.check_change_func(&attr, ty),
             AttrKind::RawOutput if tag != Tag::File => {
-                self.attr_error(all, "&raw_output only applicable to files")
+                self.attr_error(all, "&raw_output only applicable to files");
             }
             AttrKind::Priority => self.attr_error(all, "&priority only applicable to event bodies"),
             AttrKind::ErrorHandler if tag != Tag::Func => {
-                self.attr_error(all, "&error_handler only applicable to events")
+                self.attr_error(all, "&error_handler only applicable to events");
             }
             AttrKind::Log if !self.can_log(ty, 0) => {
-                self.attr_error(all, "&log applied to a type that cannot be logged")
+                self.attr_error(all, "&log applied to a type that cannot be logged");
             }
             AttrKind::TypeColumn if tag != Tag::Port => {
-                self.attr_error(all, "type_column tag only applicable to ports")
+                self.attr_error(all, "type_column tag only applicable to ports");
             }
             AttrKind::Ordered if tag != Tag::Table => {
-                self.attr_error(all, "&ordered only applicable to tables")
+                self.attr_error(all, "&ordered only applicable to tables");
             }
             _ => {}
         }

@@ -100,6 +100,14 @@ impl Parser<'_> {
             self.mixed_enums(to, from);
             return Some(right);
         }
+        if matches!(self.program.exprs[right].kind, ExprKind::List(_))
+            && !matches!(a, Tag::Table | Tag::Vector | Tag::Any | Tag::Record | Tag::List)
+        {
+            self.error_about(
+                "invalid constructor list on RHS of assignment",
+                &crate::report::Object::Expr(expr),
+            );
+        }
         if is_arithmetic(a) {
             return self.assignable_number(expr, right, a, b);
         }
@@ -166,7 +174,9 @@ impl Parser<'_> {
                     parser.set_constructor(constructor.entries, constructor.attrs, Some(to))
                 }))
             }
-            ExprKind::Table(constructor) if tag == Tag::Table && !self.program.types.is_set(to) => {
+            ExprKind::Table(constructor)
+                if tag == Tag::Table && self.table_promotable(to, self.ty(right)) =>
+            {
                 Some(Box::new(move |parser: &mut Self| {
                     parser.table_constructor(constructor.entries, constructor.attrs, Some(to))
                 }))
@@ -227,10 +237,17 @@ impl Parser<'_> {
             (Tag::Pattern, _) => {
                 return self.fail(expr, "pattern += op requires op to be a pattern");
             }
-            (Tag::Table, _) => match self.elements_of(left, right) {
-                Some(right) => (AddTo::Table, right),
-                None => return self.fail(expr, "RHS type mismatch for table/set +="),
-            },
+            (Tag::Table, _) => {
+                let errors = self.program.diagnostics.errors;
+                match self.elements_of(left, right) {
+                    Some(right) => (AddTo::Table, right),
+                    None if self.program.diagnostics.errors > errors => {
+                        self.set_ty(expr, TypeId::ERROR);
+                        return expr;
+                    }
+                    None => return self.fail(expr, "RHS type mismatch for table/set +="),
+                }
+            }
             (Tag::Vector, _) => match self.append(expr, left, right) {
                 Some(found) => found,
                 None => return expr,
@@ -264,10 +281,17 @@ impl Parser<'_> {
                 return self.update_number(expr, left, right, false);
             }
             (Tag::Time | Tag::Interval, Tag::Interval) => right,
-            (Tag::Table, _) => match self.elements_of(left, right) {
-                Some(right) => right,
-                None => return self.fail(expr, "RHS type mismatch for table/set -="),
-            },
+            (Tag::Table, _) => {
+                let errors = self.program.diagnostics.errors;
+                match self.elements_of(left, right) {
+                    Some(right) => right,
+                    None if self.program.diagnostics.errors > errors => {
+                        self.set_ty(expr, TypeId::ERROR);
+                        return expr;
+                    }
+                    None => return self.fail(expr, "RHS type mismatch for table/set -="),
+                }
+            }
             (Tag::Vector, Tag::List) => {
                 return self
                     .fail(expr, "constructor list not allowed for -= operations on vectors");
@@ -307,6 +331,11 @@ impl Parser<'_> {
         if matches!(self.program.exprs[right].kind, ExprKind::List(_)) {
             let elements = self.elements(right);
             let errors = self.program.diagnostics.errors;
+            // The place of such a constructor is that of its last element.
+            if let Some(last) = elements.last() {
+                let span = self.program.exprs[*last].span;
+                self.program.exprs[right].span = span;
+            }
             let built = self.construct(ty, elements, Vec::new(), right)?;
             return (self.program.diagnostics.errors == errors).then_some(built);
         }
@@ -389,5 +418,26 @@ impl Parser<'_> {
             }
             _ => Some((AddTo::Append, right)),
         }
+    }
+
+    /// Whether keys and values of a table of type `from` can be converted to those of `to`.
+    fn table_promotable(&self, to: TypeId, from: TypeId) -> bool {
+        let (Some(to), Some(from)) = (self.program.types.table(to), self.program.types.table(from))
+        else {
+            return false;
+        };
+        let fits = |to: TypeId, from: TypeId| {
+            self.program.same_type(to, from)
+                || self.program.arithmetic_promotable(to, from)
+                || self.program.fits_unspecified(to, from)
+                || self.program.record_promotable(to, from)
+        };
+        let values = match (to.value, from.value) {
+            (Some(to), Some(from)) => fits(to, from),
+            _ => false,
+        };
+        values
+            && to.index.len() == from.index.len()
+            && to.index.iter().zip(&from.index).all(|(to, from)| fits(*to, *from))
     }
 }

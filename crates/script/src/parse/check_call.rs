@@ -291,7 +291,8 @@ impl Parser<'_> {
         };
         let ty = if test { TypeId::BOOL } else { record.fields[offset].ty };
         let expr = self.node(make(Self::offset(offset)), ty);
-        self.warn_deprecated_field(&record, name, Some(expr));
+        let base_ty = self.ty(base);
+        self.warn_deprecated_field(base_ty, name, expr);
         expr
     }
 
@@ -314,7 +315,7 @@ impl Parser<'_> {
             return expr;
         }
         let from = self.ty(operand);
-        if !self.can_cast(from, ty) {
+        if !test && !self.can_cast(from, ty) {
             let text = crate::describe::expr(self.program, expr);
             let span = self.here;
             self.error_about("cast not supported", &Object::Text(&text, span));

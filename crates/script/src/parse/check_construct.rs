@@ -55,6 +55,7 @@ impl Parser<'_> {
     pub(super) fn named_record(&mut self, ty: TypeId, elements: &[ExprId]) -> ExprId {
         let Some(record) = self.program.types.record(ty).cloned() else { return self.error_node() };
         let mut fields: Vec<(u32, ExprId)> = Vec::new();
+        let mut named = Vec::new();
         let expr =
             self.node(ExprKind::Record(RecordConstructor { fields: Vec::new(), named: true }), ty);
         let mut error = false;
@@ -81,7 +82,7 @@ impl Parser<'_> {
             }
             match self.promote(value, record.fields[offset].ty) {
                 Some(value) => {
-                    self.warn_deprecated_field(&record, name, None);
+                    named.push(name);
                     fields.push((Self::offset(offset), value));
                 }
                 None => error = true,
@@ -89,6 +90,9 @@ impl Parser<'_> {
         }
         self.program.exprs[expr].kind =
             ExprKind::Record(RecordConstructor { fields: fields.clone(), named: true });
+        for name in named {
+            self.warn_deprecated_field(ty, name, expr);
+        }
         if !error {
             for (offset, field) in record.fields.iter().enumerate() {
                 let given = fields.iter().any(|(given, _)| *given as usize == offset);
@@ -386,32 +390,27 @@ impl Parser<'_> {
         };
         let mut right = true;
         for (key, value) in &mut entries {
+            if !right {
+                break;
+            }
             if key.len() == index.len() {
                 for (part, ty) in key.iter_mut().zip(&index) {
                     match self.promote(*part, *ty) {
                         Some(promoted) => *part = promoted,
-                        None => {
-                            self.error_about(
-                                "inconsistent types in table constructor",
-                                &Object::Expr(expr),
-                            );
-                            right = false;
-                        }
+                        None => right = false,
                     }
                 }
             } else if ty != TypeId::UNSPECIFIED_TABLE {
-                self.error_about("inconsistent types in table constructor", &Object::Expr(expr));
                 right = false;
             }
-            match self.value_of(*value, value_ty) {
-                Some(promoted) => *value = promoted,
-                None => {
-                    self.error_about(
-                        "inconsistent types in table constructor",
-                        &Object::Expr(expr),
-                    );
-                    right = false;
+            if right {
+                match self.value_of(*value, value_ty) {
+                    Some(promoted) => *value = promoted,
+                    None => right = false,
                 }
+            }
+            if !right {
+                self.error_about("inconsistent types in table constructor", &Object::Expr(expr));
             }
         }
         if right {

@@ -258,7 +258,7 @@ impl Parser<'_> {
         }
         for field in &to.fields {
             if from.offset(field.name).is_some() {
-                self.warn_deprecated_field(&to, field.name, None);
+                self.warn_deprecated_field(ty, field.name, coerced);
             } else if !self.may_be_missing(field) {
                 let message =
                     format!("non-optional field \"{}\" missing", self.program.name(field.name));
@@ -358,27 +358,24 @@ impl Parser<'_> {
     /// Warns where the field is deprecated. `expr` is the access.
     pub(super) fn warn_deprecated_field(
         &mut self,
-        record: &crate::types::RecordType,
+        ty: TypeId,
         name: crate::ids::Name,
-        expr: Option<ExprId>,
+        expr: ExprId,
     ) {
-        let Some(offset) = record.offset(name) else { return };
-        let Some(attr) = crate::types::find_attr(
-            &record.fields[offset].attrs,
-            crate::types::AttrKind::Deprecated,
-        ) else {
+        let Some(record) = self.program.types.record(ty) else { return };
+        let Some(field) = record.offset(name).map(|offset| &record.fields[offset]) else { return };
+        let Some(text) = self.deprecated_text(&field.attrs) else { return };
+        if self.ignore_deprecations > 0 {
             return;
-        };
-        let text = attr.expr;
-        let field = self.program.name(name).to_owned();
-        let what = if expr
-            .is_some_and(|expr| matches!(self.program.exprs[expr].kind, ExprKind::HasField(..)))
-        {
-            format!("deprecated (?${field})")
-        } else {
-            format!("deprecated (${field})")
-        };
-        self.deprecation(&what, text);
+        }
+        let owner = self.type_data(ty).name.map_or("", |name| self.program.name(name));
+        let test = matches!(self.program.exprs[expr].kind, ExprKind::HasField(..));
+        let op = if test { "?$" } else { "$" };
+        let mut message = format!("deprecated ({owner}{op}{})", self.program.name(name));
+        if !text.is_empty() {
+            message = format!("{message}: {text}");
+        }
+        self.program.report_about(Severity::Warning, &message, &Object::Expr(expr), None);
     }
 
     /// The expression, an index of its arena.

@@ -37,7 +37,7 @@ impl Parser<'_> {
                 }
             }
             BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor => {
-                self.check_bits(expr, op, a, b)
+                self.check_bits(expr, op, a, b);
             }
             BinaryOp::ShiftLeft | BinaryOp::ShiftRight => self.check_shift(expr, a, b),
             BinaryOp::Equal | BinaryOp::NotEqual => self.check_equal(expr),
@@ -91,7 +91,7 @@ impl Parser<'_> {
     fn check_add(&mut self, expr: ExprId, a: Tag, b: Tag) {
         match (a, b) {
             (Tag::Time | Tag::Interval, Tag::Interval) => {
-                self.set_result(expr, Program::number_type(a))
+                self.set_result(expr, Program::number_type(a));
             }
             (Tag::Interval, Tag::Time) => self.set_result(expr, TypeId::TIME),
             (Tag::String, Tag::String) => self.set_result(expr, TypeId::STRING),
@@ -106,7 +106,7 @@ impl Parser<'_> {
         let (left, right) = self.operands(expr);
         match (a, b) {
             (Tag::Time | Tag::Interval, Tag::Interval) => {
-                self.set_result(expr, Program::number_type(a))
+                self.set_result(expr, Program::number_type(a));
             }
             (Tag::Time, Tag::Time) => self.set_result(expr, TypeId::INTERVAL),
             _ if self.is_set(left) && self.is_set(right) => self.check_sets(expr),
@@ -165,6 +165,11 @@ impl Parser<'_> {
             (Tag::Interval, Tag::Interval) => self.set_result(expr, TypeId::DOUBLE),
             (Tag::Interval, _) if is_arithmetic(b) => {
                 let right = self.to_number(right, Tag::Double);
+                self.set_operands(expr, left, right);
+                self.set_result(expr, TypeId::INTERVAL);
+            }
+            (_, Tag::Interval) if is_arithmetic(a) => {
+                let left = self.to_number(left, Tag::Double);
                 self.set_operands(expr, left, right);
                 self.set_result(expr, TypeId::INTERVAL);
             }
@@ -397,7 +402,7 @@ impl Parser<'_> {
                 if !self.check_lvalue(operand) {
                     return expr;
                 }
-                if !is_integral(tag) {
+                if vector || !is_integral(tag) {
                     return self.fail(expr, "requires an integral operand");
                 }
                 self.set_ty(expr, ty);

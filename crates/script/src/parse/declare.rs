@@ -340,12 +340,7 @@ impl Parser<'_> {
         }
         let aggregate =
             matches!(self.program.types.tag(entry.ty), Tag::Table | Tag::Vector | Tag::Record);
-        if matches!(init, Init::Extra | Init::Remove)
-            && !entry.initialized
-            && !adds
-            && !removes
-            && !aggregate
-        {
+        if matches!(init, Init::Extra | Init::Remove) && !entry.initialized && !aggregate {
             let op = if init == Init::Extra { "+=" } else { "-=" };
             self.error_about(
                 &format!("{op} initializer applied to ID without value"),
@@ -397,6 +392,7 @@ impl Parser<'_> {
         attrs: &[Attr],
         value: Option<ExprId>,
     ) {
+        self.undeclared_events.remove(&global);
         let canonical = self.program.globals[global].ty;
         let (Some(known), Some(new)) =
             (self.program.types.func(canonical).cloned(), self.program.types.func(ty).cloned())
@@ -760,7 +756,7 @@ impl Parser<'_> {
 
     /// The local that a declaration names.
     pub(super) fn local_name(&mut self) -> Parsed<LocalId> {
-        let name = self.identifier()?;
+        let name = self.plain_identifier()?;
         self.set_here(self.previous);
         let blank = name == "_";
         let found = if blank { None } else { self.lookup(&name) };
@@ -793,13 +789,6 @@ impl Parser<'_> {
         let attrs = self.attributes()?;
         self.set_here(span.to(self.previous));
         self.expect(Op::Semicolon)?;
-        if self.at_file_level() {
-            let text = self.program.name(known.name).to_owned();
-            self.error_about(
-                "local variable used at global scope",
-                &Object::Text(text.as_bytes(), span),
-            );
-        }
         let body = self.body();
         let statement = |parser: &mut Self, kind| {
             let span = parser.here;

@@ -107,7 +107,7 @@ impl Parser<'_> {
         if !open.conditions.is_empty() {
             let line = open.lexer.line();
             let span = Span { file: open.file, first: line, last: line, start: 0, end: 0 };
-            self.program.report(Severity::Error, span, "unbalanced @if... @endif");
+            self.program.report(Severity::Fatal, span, "unbalanced @if... @endif");
             return Err(Halt::Fatal);
         }
         if !open.pragmas.is_empty() {
@@ -317,8 +317,9 @@ impl Parser<'_> {
             open.conditions.push(false);
             return;
         }
-        if open.lexer.skip_conditional() == Some(Directive::Else) {
-            open.conditions.push(true);
+        match open.lexer.skip_conditional() {
+            Some(Directive::Else) | None => open.conditions.push(true),
+            Some(_) => {}
         }
     }
 
@@ -328,8 +329,10 @@ impl Parser<'_> {
             self.error_here("@else without @if...");
         }
         let Some(open) = self.open.last_mut() else { return };
-        open.conditions.pop();
-        open.lexer.skip_conditional();
+        let known = open.conditions.pop().is_some();
+        if open.lexer.skip_conditional().is_none() && known {
+            open.conditions.push(true);
+        }
     }
 
     fn condition_end(&mut self) {
@@ -390,7 +393,7 @@ impl Parser<'_> {
                 }
             }
             (Some(other), _) => {
-                self.report_here(Severity::Warning, &format!("Ignoring unknown pragma: '{other}'"))
+                self.report_here(Severity::Warning, &format!("Ignoring unknown pragma: '{other}'"));
             }
         }
         Ok(())

@@ -29,7 +29,10 @@ const MAX_CHAIN: usize = 4_000;
 impl Parser<'_> {
     /// An expression, assignments among them.
     pub(super) fn expression(&mut self) -> Parsed<ExprId> {
-        self.binding(ASSIGN)
+        let outer = std::mem::take(&mut self.in_size);
+        let expr = self.binding(ASSIGN);
+        self.in_size = outer;
+        expr
     }
 
     /// Expressions with commas between them.
@@ -118,6 +121,7 @@ impl Parser<'_> {
                 | Op::Equal
                 | Op::NotEqual => COMPARE,
                 Op::NotIn => IN,
+                Op::BitOr if self.closes_size() => return Ok(None),
                 Op::BitOr => BIT_OR,
                 Op::BitXor => 100,
                 Op::BitAnd => 110,
@@ -134,6 +138,23 @@ impl Parser<'_> {
             _ => return Ok(None),
         };
         Ok(Some((power, token)))
+    }
+
+    /// Whether the `|` ahead ends a `|…|`: where something follows that begins an expression and cannot follow one, it is an
+    /// operator.
+    fn closes_size(&self) -> bool {
+        if !self.in_size {
+            return false;
+        }
+        let next = self.open.last().map(|open| open.lexer.clone().next_token().token);
+        match next {
+            Some(Token::Ident | Token::Literal(_) | Token::Op(Op::Not | Op::Complement)) => false,
+            Some(Token::Word(word)) => matches!(
+                word,
+                Word::In | Word::As | Word::Is | Word::Else | Word::Of | Word::Timeout
+            ),
+            _ => true,
+        }
     }
 
     /// New objects get the stretch of a construct that begins with `left`, whose last token is at `place`.
@@ -193,7 +214,12 @@ impl Parser<'_> {
             }
             Op::BracketLeft => return self.index_or_slice(left, place),
             Op::ParenLeft => {
-                let args = self.expressions_until(Op::ParenRight)?;
+                // Elements of a named container are entries, not assignments.
+                let named = matches!(self.program.exprs[left].kind, ExprKind::TypeValue(_));
+                let outer = std::mem::replace(&mut self.in_initializer, usize::from(named));
+                let args = self.expressions_until(Op::ParenRight);
+                self.in_initializer = outer;
+                let args = args?;
                 self.expect(Op::ParenRight)?;
                 self.span_from(left, place);
                 return Ok(self.call_or_construct(left, args));
@@ -232,6 +258,10 @@ impl Parser<'_> {
     }
 
     fn assignment(&mut self, op: Op, left: ExprId, right: ExprId) -> ExprId {
+        if self.trailing.contains(&left) {
+            let message = "incorrect syntax for list expression on left-hand side of assignment: trailing comma not allowed";
+            self.error_about(message, &Object::Expr(left));
+        }
         match op {
             Op::AddTo => self.add_to(left, right, false),
             Op::RemoveFrom => self.remove_from(left, right, false),
@@ -391,20 +421,35 @@ impl Parser<'_> {
                 Ok(inner)
             }
             Op::BracketLeft => {
-                let elements = self.deeper(|parser| parser.expressions_until(Op::BracketRight))?;
+                let outer = std::mem::replace(&mut self.in_initializer, 1);
+                let elements = self.deeper(|parser| parser.expressions_until(Op::BracketRight));
+                self.in_initializer = outer;
+                let elements = elements?;
+                let trailing = !elements.is_empty()
+                    && self.program.sources.files.find(self.previous.file).is_some_and(|file| {
+                        file.text.get(self.previous.start as usize) == Some(&b',')
+                            && self.previous.end == self.previous.start + 1
+                    });
                 self.expect(Op::BracketRight)?;
                 self.since(start);
                 let record = elements.first().is_none_or(|first| {
                     matches!(self.program.exprs[*first].kind, ExprKind::FieldAssign(..))
                 });
-                Ok(if record {
+                let list = if record {
                     self.record_constructor(&elements)
                 } else {
                     self.list_node(elements)
-                })
+                };
+                if trailing {
+                    self.trailing.insert(list);
+                }
+                Ok(list)
             }
             Op::BitOr => {
-                let operand = self.binding(BIT_OR + 1)?;
+                let outer = std::mem::replace(&mut self.in_size, true);
+                let operand = self.binding(BIT_OR);
+                self.in_size = outer;
+                let operand = operand?;
                 self.expect(Op::BitOr)?;
                 self.since(start);
                 Ok(self.unary(UnaryOp::Size, operand))
@@ -484,6 +529,11 @@ impl Parser<'_> {
     }
 
     fn prefix_word(&mut self, word: Word) -> Parsed<ExprId> {
+        if self.begins_type(word) {
+            let ty = self.type_()?;
+            let of = self.new_type(Type::Type(ty));
+            return Ok(self.node(ExprKind::TypeValue(ty), of));
+        }
         let words = [
             Word::Copy,
             Word::Hook,
@@ -533,6 +583,29 @@ impl Parser<'_> {
                 Ok(self.when_local(local, value))
             }
             _ => self.constructor(word, start),
+        }
+    }
+
+    /// Whether the word ahead begins a type that stands for itself, rather than a constructor.
+    fn begins_type(&self, word: Word) -> bool {
+        match word {
+            Word::Bool
+            | Word::Int
+            | Word::Count
+            | Word::Double
+            | Word::Time
+            | Word::Interval
+            | Word::String
+            | Word::Pattern
+            | Word::Port
+            | Word::Addr
+            | Word::Subnet
+            | Word::Any => true,
+            Word::Table | Word::Set | Word::Vector | Word::Record => {
+                let next = self.open.last().map(|open| open.lexer.clone().next_token().token);
+                next != Some(Token::Op(Op::ParenLeft))
+            }
+            _ => false,
         }
     }
 
@@ -715,6 +788,7 @@ impl Parser<'_> {
             Some(Symbol::Global(global)) => {
                 self.warn_deprecated(global);
                 self.program.globals[global].uses += 1;
+                self.scope().globals.push(global);
                 Some(global)
             }
             Some(Symbol::Local(_)) => {

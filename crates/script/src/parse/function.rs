@@ -80,7 +80,7 @@ impl Parser<'_> {
         self.program.bodies[body].stmt = stmt;
         let end = self.previous;
         self.program.bodies[body].span = place.to(end);
-        let _ = scope;
+        self.references.insert(body, scope.map_or(Vec::new(), |scope| scope.globals));
         self.end_function(global, flavor, ty, body, attrs, redef)
     }
 
@@ -107,7 +107,9 @@ impl Parser<'_> {
             Some(Symbol::Global(global)) => global,
             _ => {
                 let module = self.global_module;
-                self.add_global(name, module, GlobalKind::Unknown)
+                let global = self.add_global(name, module, GlobalKind::Unknown);
+                self.undeclared_events.insert(global);
+                global
             }
         }
     }
@@ -135,6 +137,9 @@ impl Parser<'_> {
                     &Object::Type(known.ty),
                 );
             } else if let Some(found) = self.match_prototype(declared, ty) {
+                if flavor == Flavor::Function {
+                    self.take_defaults(declared.params, &new_params);
+                }
                 offsets.clone_from(&found.offsets);
                 self.warn_prototype(global, ty, declared, &found);
             } else if flavor == Flavor::Function {
@@ -245,6 +250,17 @@ impl Parser<'_> {
             span: Span::NOWHERE,
             attrs: Attrs::new(),
         })
+    }
+
+    /// Defaults of a function's definition replace those of its declaration.
+    fn take_defaults(&mut self, declared: TypeId, params: &[crate::types::Field]) {
+        if let crate::types::Type::Record(record) = self.program.types.get_mut(declared) {
+            for (known, new) in record.fields.iter_mut().zip(params) {
+                if find_attr(&new.attrs, AttrKind::Default).is_some() {
+                    known.attrs.clone_from(&new.attrs);
+                }
+            }
+        }
     }
 
     fn check_defaults_unused(&mut self, flavor: Flavor, params: &[crate::types::Field]) {
@@ -407,6 +423,8 @@ impl Parser<'_> {
                     self.program.globals[global].attrs.push(attr);
                 }
             }
+        } else if let Some(attr) = find_attr(&attrs, AttrKind::IsUsed) {
+            self.program.globals[global].attrs.push(attr.clone());
         } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
             && known.ty == TypeId::VOID
         {

@@ -72,6 +72,7 @@ impl Parser<'_> {
         let expr = self.node(ExprKind::Lambda(Lambda { func, captures }.into()), ty);
         if let Some(scope) = scope {
             let _ = file_level;
+            self.scope().globals.extend(&scope.globals);
             self.check_captures(&scope, expr, explicit, declared);
         }
         Ok(expr)

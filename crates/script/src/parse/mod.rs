@@ -31,6 +31,7 @@ mod scope;
 mod statement;
 mod tokens;
 mod types;
+mod unused;
 mod validate;
 mod when;
 
@@ -39,7 +40,7 @@ use std::path::PathBuf;
 
 use crate::ast::{Body, Stmt, StmtKind};
 use crate::evaluate::{Evaluate, Stop};
-use crate::ids::{Arena, BodyId, FileId, Name, StmtId, TypeId};
+use crate::ids::{Arena, BodyId, ExprId, FileId, GlobalId, Name, StmtId, TypeId};
 use crate::lexer::{Lexer, Token};
 use crate::program::Program;
 use crate::source::Span;
@@ -138,6 +139,16 @@ pub struct Parser<'a> {
     directives: usize,
     /// Where the last one was, behind what it skipped.
     directive_line: Span,
+    /// Globals that bodies refer to.
+    references: HashMap<BodyId, Vec<GlobalId>>,
+    /// Events that have handlers and no declaration.
+    undeclared_events: HashSet<GlobalId>,
+    /// Whether what nothing can run is reported.
+    pub warn_unused: bool,
+    /// Lists that end in a comma.
+    trailing: HashSet<ExprId>,
+    /// Inside `|…|`.
+    in_size: bool,
     /// Whether an attribute was refused.
     attr_failed: bool,
     /// Where the attributes that are checked end.
@@ -222,6 +233,11 @@ impl<'a> Parser<'a> {
             null,
             directives: 0,
             directive_line: Span::NOWHERE,
+            references: HashMap::new(),
+            undeclared_events: HashSet::new(),
+            warn_unused: false,
+            trailing: HashSet::new(),
+            in_size: false,
             attr_failed: false,
             attr_place: Span::NOWHERE,
             empty_records: HashSet::new(),
@@ -247,6 +263,9 @@ impl<'a> Parser<'a> {
             self.validate(main, Flavor::Function);
         }
         self.validate_all();
+        if result.is_ok() && self.warn_unused && self.program.diagnostics.errors == 0 {
+            self.report_unused();
+        }
         result
     }
 

@@ -381,9 +381,8 @@ impl Parser<'_> {
         let start = self.previous;
         self.expect(Op::ParenLeft)?;
         let mut names = Vec::new();
-        let mut list = false;
+
         if self.accept(Op::BracketLeft)? {
-            list = true;
             loop {
                 let name = self.identifier()?;
                 names.push((name, self.previous));
@@ -410,7 +409,7 @@ impl Parser<'_> {
             names.iter().map(|(name, span)| self.loop_variable(name, *span)).collect::<Vec<_>>();
         let value = value_name.as_ref().and_then(|(name, span)| self.loop_variable(name, *span));
         self.set_here(head);
-        self.check_loop(over, &vars, value, value_name.is_some(), list);
+        self.check_loop(over, &vars, value, value_name.is_some());
         let body = self.sub_statement();
         self.leave_block();
         let body = body?;
@@ -426,7 +425,6 @@ impl Parser<'_> {
         vars: &[Option<LocalId>],
         value: Option<LocalId>,
         has_value: bool,
-        list: bool,
     ) {
         if self.is_error(over) {
             return self.loop_types(
@@ -455,7 +453,7 @@ impl Parser<'_> {
                 self.loop_types(over, vars, &types, value, table.value.unwrap_or(TypeId::ERROR));
             }
             Type::Vector(element) => {
-                if vars.len() != 1 || list {
+                if vars.len() != 1 {
                     return self.error_about(
                         "iterating over a vector requires only a single index type",
                         &Object::Expr(over),
@@ -676,7 +674,7 @@ impl Parser<'_> {
                 }
                 Some(_) => {}
                 None => {
-                    self.error_about("case label expression isn't constant", &Object::Expr(label))
+                    self.error_about("case label expression isn't constant", &Object::Expr(label));
                 }
             }
             case.values.push(label);

@@ -77,6 +77,15 @@ impl Parser<'_> {
         Ok(self.text_of(self.previous))
     }
 
+    /// Takes an identifier that does not begin with `::`.
+    pub(super) fn plain_identifier(&mut self) -> Parsed<String> {
+        self.peek()?;
+        let global = self.ahead.as_ref().is_some_and(|ahead| {
+            ahead.token == Token::Ident && self.text_of(ahead.span).starts_with("::")
+        });
+        if global { Err(self.syntax_error()) } else { self.identifier() }
+    }
+
     /// The source text of a place.
     pub(super) fn text_of(&self, span: Span) -> String {
         let text = self

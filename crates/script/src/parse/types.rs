@@ -135,8 +135,9 @@ impl Parser<'_> {
             Word::Record => {
                 self.expect(Op::BraceLeft)?;
                 let fields = self.fields()?;
+                let last = self.previous;
                 self.expect(Op::BraceRight)?;
-                self.since(start);
+                self.set_here(start.to(last));
                 Ok(self.new_type(Type::Record(RecordType { fields })))
             }
             Word::Enum => {
@@ -193,7 +194,7 @@ impl Parser<'_> {
     pub(super) fn fields(&mut self) -> Parsed<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::new();
         while !self.at(Op::BraceRight)? {
-            let name = self.identifier()?;
+            let name = self.plain_identifier()?;
             let start = self.previous;
             self.expect(Op::Colon)?;
             let ty = self.type_()?;
@@ -255,7 +256,7 @@ impl Parser<'_> {
     pub(super) fn params(&mut self) -> Parsed<Vec<Field>> {
         let mut params: Vec<Field> = Vec::new();
         while !self.at(Op::ParenRight)? {
-            let name = self.identifier()?;
+            let name = self.plain_identifier()?;
             let start = self.previous;
             self.expect(Op::Colon)?;
             let ty = self.type_()?;
@@ -270,6 +271,9 @@ impl Parser<'_> {
             params.push(Field { name: symbol, ty, attrs, span, redefined: false });
             if !self.accept(Op::Comma)? && !self.accept(Op::Semicolon)? {
                 break;
+            }
+            if self.at(Op::ParenRight)? {
+                return Err(self.syntax_error());
             }
         }
         Ok(params)
@@ -325,13 +329,17 @@ impl Parser<'_> {
             return Err(self.constant_syntax_error());
         };
         Ok(match literal {
-            Literal::Count(value) if negative => {
-                if value > 0 {
-                    self.error_here("enumerator value cannot be negative");
-                }
+            Literal::Count(_) if negative => {
+                self.error_here("enumerator is not a count constant");
                 None
             }
-            Literal::Count(value) => Some(i64::try_from(value).unwrap_or(i64::MAX)),
+            Literal::Count(value) => match i64::try_from(value) {
+                Ok(value) => Some(value),
+                Err(_) => {
+                    self.error_here("enumerator value cannot be negative");
+                    None
+                }
+            },
             _ => {
                 self.error_here("enumerator is not a count constant");
                 None

@@ -78,6 +78,7 @@ impl Parser<'_> {
         self.program.bodies[frame].span = span;
         let captures = scope.as_ref().map_or(Vec::new(), |scope| scope.captures.clone());
         let globals = scope.as_ref().map_or(Vec::new(), |scope| scope.globals.clone());
+        self.scope().globals.extend(&globals);
         let shown = captures[..declared.min(captures.len())]
             .iter()
             .map(|captured| captured.capture)

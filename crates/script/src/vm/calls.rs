@@ -39,6 +39,18 @@ impl Vm<'_> {
             Callee::Native(native) => self.call_native(native, func, site, args),
             Callee::Bodies => self.run_hook(func, args),
             Callee::Unknown | Callee::Missing => {
+                let assigned = self
+                    .p
+                    .functions
+                    .find(func)
+                    .and_then(|function| function.global)
+                    .map(|global| self.global(global));
+                if let Some(Value::Func(assigned)) = assigned
+                    && assigned.func != func
+                {
+                    self.check_arguments(&assigned, args.len(), site)?;
+                    return self.call_at(assigned.func, Some(&assigned), args, site);
+                }
                 let name = self.function_name(func);
                 if site.0 == u32::MAX {
                     self.emit(
@@ -52,6 +64,23 @@ impl Vm<'_> {
                 }
             }
         }
+    }
+
+    /// Whether a function value takes this many arguments.
+    pub(crate) fn check_arguments(
+        &mut self,
+        func: &FuncValue,
+        given: usize,
+        site: ExprId,
+    ) -> Result<(), Stop> {
+        let params = self.p.types.params(func.ty);
+        let variadic = params.len() == 1
+            && params.first().is_some_and(|param| self.p.name(param.name) == "va_args");
+        if variadic || given == params.len() {
+            return Ok(());
+        }
+        let amount = if given > params.len() { "many" } else { "few" };
+        Err(self.error_at(site, format!("too {amount} arguments for function call")))
     }
 
     pub(crate) fn function_name(&self, func: FuncId) -> String {
@@ -132,7 +161,6 @@ impl Vm<'_> {
             dest: 0,
             value,
             func,
-            args: args.len(),
             keep: false,
         });
         let result = self.interpret(floor);
@@ -161,7 +189,6 @@ impl Vm<'_> {
             dest: 0,
             value: None,
             func: None,
-            args: 0,
             keep: true,
         });
         let result = self.interpret(floor);

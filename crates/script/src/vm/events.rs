@@ -105,12 +105,12 @@ impl Vm<'_> {
     }
 
     fn event_func(&self, global: GlobalId) -> Option<FuncId> {
+        if let Value::Func(func) = self.global(global) {
+            return Some(func.func);
+        }
         match self.p.globals[global].kind {
             GlobalKind::Function(func) => Some(func),
-            _ => match self.global(global) {
-                Value::Func(func) => Some(func.func),
-                _ => None,
-            },
+            _ => None,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::value::FileValue;
 use crate::value::object::FileSink;
 
 /// Where scripts write to.
-pub struct Output {
+pub(crate) struct Output {
     stdout: Box<dyn std::io::Write>,
     buffer: Vec<u8>,
     files: Vec<Weak<FileValue>>,
@@ -22,12 +22,12 @@ impl Default for Output {
 
 impl Output {
     /// Lets `print` write to `sink`.
-    pub fn redirect(&mut self, sink: Box<dyn std::io::Write>) {
+    pub(crate) fn redirect(&mut self, sink: Box<dyn std::io::Write>) {
         self.stdout = sink;
     }
 
     /// Writes to standard output.
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() > 1 << 14 {
             self.flush();
@@ -35,14 +35,14 @@ impl Output {
     }
 
     /// Writes out what is buffered of standard output.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         // A reader that went away is no error of the script.
         drop(self.stdout.write_all(&self.buffer).and_then(|()| self.stdout.flush()));
         self.buffer.clear();
     }
 
     /// Writes out everything.
-    pub fn flush_all(&mut self) -> bool {
+    pub(crate) fn flush_all(&mut self) -> bool {
         self.flush();
         let mut good = true;
         for file in self.files.iter().filter_map(Weak::upgrade) {
@@ -54,7 +54,7 @@ impl Output {
     }
 
     /// Writes to a file.
-    pub fn write_file(&mut self, file: &FileValue, bytes: &[u8]) {
+    pub(crate) fn write_file(&mut self, file: &FileValue, bytes: &[u8]) {
         match &mut *file.sink.borrow_mut() {
             Some(FileSink::Stdout) => self.write(bytes),
             Some(FileSink::Stderr) => drop(std::io::stderr().write_all(bytes)),
@@ -67,7 +67,12 @@ impl Output {
     ///
     /// # Errors
     /// Whatever the system says.
-    pub fn open(&mut self, name: &str, append: bool, now: f64) -> std::io::Result<Rc<FileValue>> {
+    pub(crate) fn open(
+        &mut self,
+        name: &str,
+        append: bool,
+        now: f64,
+    ) -> std::io::Result<Rc<FileValue>> {
         let sink = match name {
             "/dev/stdout" => FileSink::Stdout,
             "/dev/stderr" => FileSink::Stderr,

@@ -233,7 +233,7 @@ impl Vm<'_> {
         match (init, &old, value) {
             (Init::Extra, Value::Table(table), Value::Table(other)) => {
                 for (key, value) in other.entries() {
-                    self.insert(table, &parts(&key).to_vec(), value)?;
+                    self.insert(table, parts(&key), value)?;
                 }
             }
             (Init::Remove, Value::Table(table), Value::Table(other)) => {

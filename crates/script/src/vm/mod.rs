@@ -19,7 +19,6 @@ mod statements;
 mod tables;
 mod when;
 
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -96,8 +95,6 @@ pub(crate) struct Frame {
     pub dest: Reg,
     pub value: Option<Rc<FuncValue>>,
     pub func: Option<FuncId>,
-    /// How many arguments were given.
-    pub args: usize,
     /// Whether its registers stay when it ends.
     pub keep: bool,
 }
@@ -189,6 +186,15 @@ impl Vm<'_> {
     #[must_use]
     pub fn global(&self, global: GlobalId) -> Value {
         self.m.globals.get(global.index()).cloned().unwrap_or_default()
+    }
+
+    /// A global without a value of its own: a function that is only declared, or an error.
+    pub(crate) fn unset_global(&mut self, site: ExprId, global: GlobalId) -> Result<Value, Stop> {
+        let data = &self.p.globals[global];
+        if let crate::symbols::GlobalKind::Function(func) = data.kind {
+            return Ok(Value::Func(FuncValue::new(func, data.ty)));
+        }
+        Err(self.error_at(site, "value used but not set"))
     }
 
     /// Changes a global.
@@ -354,20 +360,5 @@ impl Evaluate for Machine {
         value.is_set().then(|| {
             crate::value::describe::describe(vm.p, &value, crate::value::describe::Form::Raw)
         })
-    }
-}
-
-/// A cell for values that are made once.
-#[derive(Default)]
-pub(crate) struct Lazy<T>(RefCell<Option<T>>);
-
-impl<T: Clone> Lazy<T> {
-    pub fn get(&self, make: impl FnOnce() -> T) -> T {
-        if let Some(value) = self.0.borrow().as_ref() {
-            return value.clone();
-        }
-        let value = make();
-        *self.0.borrow_mut() = Some(value.clone());
-        value
     }
 }

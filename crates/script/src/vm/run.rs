@@ -110,11 +110,13 @@ impl Vm<'_> {
                 }
                 Op::Global { d, g } => {
                     let value = self.m.globals.get(g.0 as usize).cloned().unwrap_or_default();
-                    if !value.is_set() {
+                    if value.is_set() {
+                        set!(d, value);
+                    } else {
                         let site = sync!();
-                        return Err(self.error_at(site, "value used but not set"));
+                        let value = self.unset_global(site, g)?;
+                        set!(d, value);
                     }
-                    set!(d, value);
                 }
                 Op::SetGlobal { g, s } => {
                     let value = reg!(s).clone();
@@ -569,6 +571,15 @@ impl Vm<'_> {
                     }
                 }
                 Op::Call { d, b, n, f } => {
+                    if self.m.whens.is_evaluating()
+                        && self.m.frames.last().is_some_and(|frame| frame.keep)
+                    {
+                        let site = sync!();
+                        if let Some(value) = self.cached_result(site) {
+                            set!(d, value);
+                            continue;
+                        }
+                    }
                     let target = match self.m.targets.get(f.0 as usize) {
                         Some(Callee::Unknown) | None => None,
                         Some(target) => Some(target.clone()),
@@ -578,6 +589,19 @@ impl Vm<'_> {
                         None => self.callee(f),
                     };
                     match target {
+                        Callee::Script(callee)
+                            if callee.body.is_some_and(|body| {
+                                self.p.bodies[body].params.len() != usize::from(n)
+                            }) =>
+                        {
+                            let site = sync!();
+                            let ty = self.p.functions[f].ty;
+                            let func = crate::value::FuncValue::new(f, ty);
+                            self.check_arguments(&func, usize::from(n), site)?;
+                            let args = regs!(b, n).to_vec();
+                            let value = self.call_at(f, None, &args, site)?;
+                            set!(d, value);
+                        }
                         Callee::Script(callee) => {
                             sync!();
                             let new_base = base + usize::from(b);
@@ -596,7 +620,6 @@ impl Vm<'_> {
                                 dest: d,
                                 value: None,
                                 func: Some(f),
-                                args: usize::from(n),
                                 keep: false,
                             });
                             code = callee;
@@ -627,6 +650,7 @@ impl Vm<'_> {
                         return Err(self.error_at(site, "not a function"));
                     };
                     let func = Rc::clone(func);
+                    self.check_arguments(&func, usize::from(n), site)?;
                     match self.callee(func.func) {
                         Callee::Script(callee) => {
                             let new_base = base + usize::from(b);
@@ -645,7 +669,6 @@ impl Vm<'_> {
                                 dest: d,
                                 func: Some(func.func),
                                 value: Some(func),
-                                args: usize::from(n),
                                 keep: false,
                             });
                             code = callee;
@@ -765,7 +788,9 @@ impl Vm<'_> {
                         let wait =
                             if timeout == NO_REG { None } else { Some(reg!(timeout).double()) };
                         let result = self.begin_when(&plan, captures, wait)?;
-                        let _ = result;
+                        if plan.when.returns {
+                            leave!(result.unwrap_or_default());
+                        }
                     }
                 }
                 Op::AssertSkip { c, to } => {

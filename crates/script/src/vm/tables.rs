@@ -289,7 +289,7 @@ impl Vm<'_> {
         match (a, b) {
             (Value::Table(table), Value::Table(other)) => {
                 for (key, value) in other.entries() {
-                    self.insert(table, &parts(&key).to_vec(), value)?;
+                    self.insert(table, parts(&key), value)?;
                 }
             }
             (Value::Pattern(x), Value::Pattern(y)) => {

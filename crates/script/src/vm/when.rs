@@ -13,7 +13,7 @@ use crate::value::{Table, Value};
 
 /// The `when`s that wait.
 #[derive(Default)]
-pub struct Triggers {
+pub(crate) struct Triggers {
     waiting: Vec<Rc<Trigger>>,
     next: u64,
     /// Conditions that are being evaluated.
@@ -36,9 +36,14 @@ pub(crate) struct Trigger {
 }
 
 impl Triggers {
+    /// Whether a condition is being evaluated.
+    pub(crate) fn is_evaluating(&self) -> bool {
+        !self.evaluating.is_empty()
+    }
+
     /// Whether none waits or is evaluated.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.evaluating.is_empty()
     }
 }
@@ -115,7 +120,7 @@ impl Vm<'_> {
         self.m.whens.evaluating.pop();
         self.m.delayed = false;
         let holds = match result {
-            Ok(value) => value.truth(),
+            Ok(value) => is_true(&value),
             Err(Stop::Error) => false,
             Err(stop) => return Err(stop),
         };
@@ -230,5 +235,20 @@ impl Vm<'_> {
         trigger.timeout.set(None);
         self.run_when_code(&trigger, true)?;
         Ok(())
+    }
+}
+
+/// Whether a condition holds: any value does but false and zero.
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Unset => false,
+        Value::Bool(_)
+        | Value::Int(_)
+        | Value::Count(_)
+        | Value::Double(_)
+        | Value::Time(_)
+        | Value::Interval(_)
+        | Value::Enum(..) => value.double() != 0.0 || value.truth(),
+        _ => true,
     }
 }

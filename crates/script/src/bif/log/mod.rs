@@ -105,7 +105,6 @@ pub(super) struct Stream {
     max_delay: f64,
     max_delay_queue: usize,
     delayed: Vec<write::Delayed>,
-    limits: [u64; 4],
 }
 
 /// A filter of a stream.
@@ -153,7 +152,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         if find_attr(&one.attrs, AttrKind::Log).is_none() {
             continue;
         }
-        if output::kind_of(vm, one.ty).is_none() && vm.p.types.tag(one.ty) != Tag::Record {
+        if kind_of(vm, one.ty).is_none() && vm.p.types.tag(one.ty) != Tag::Record {
             let field_name = vm.p.name(one.name).to_owned();
             vm.report(
                 Severity::Error,
@@ -183,16 +182,6 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         _ => None,
     };
     let policy = field(vm, stream, "policy").func().cloned();
-    let limits = [
-        "max_field_string_bytes",
-        "max_total_string_bytes",
-        "max_field_container_elements",
-        "max_total_container_elements",
-    ]
-    .map(|name| match field(vm, stream, name) {
-        Value::Count(limit) => limit,
-        _ => 0,
-    });
     let new = Stream {
         id: id.clone(),
         name,
@@ -204,7 +193,6 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         max_delay: field(vm, stream, "max_delay_interval").double(),
         max_delay_queue: field(vm, stream, "max_delay_queue_size").count() as usize,
         delayed: Vec::new(),
-        limits,
     };
     vm.m.state.log.streams.insert(id.int(), new);
     Ok(Value::Bool(true))
@@ -353,7 +341,7 @@ impl Plan {
             let wanted = self.include.as_ref().is_none_or(|set| set.contains(&name))
                 && !self.exclude.as_ref().is_some_and(|set| set.contains(&name));
             if wanted {
-                let Some(kind) = output::kind_of(vm, one.ty) else {
+                let Some(kind) = kind_of(vm, one.ty) else {
                     vm.report(
                         Severity::Error,
                         format!(

@@ -18,7 +18,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// A writer of one path.
-pub struct Writer {
+pub(super) struct Writer {
     kind: Value,
     path: String,
     stream: i64,

@@ -14,7 +14,7 @@ use crate::vm::Vm;
 type Result<T> = std::result::Result<T, Stop>;
 
 /// A write that is inside of the policy of its stream.
-pub struct Writing {
+pub(super) struct Writing {
     id: i64,
     record: Value,
     /// Tokens of delays, and the functions to call afterwards.
@@ -23,7 +23,7 @@ pub struct Writing {
 }
 
 /// A write that waits.
-pub struct Delayed {
+pub(super) struct Delayed {
     record: Value,
     tokens: Vec<u64>,
     callbacks: Vec<Rc<FuncValue>>,
@@ -35,7 +35,7 @@ pub struct Delayed {
 struct Token(u64);
 
 /// `Log::__write`.
-pub fn write(vm: &mut Vm<'_>, id: &Value, columns: &Value) -> Result<Value> {
+pub(super) fn write(vm: &mut Vm<'_>, id: &Value, columns: &Value) -> Result<Value> {
     let number = id.int();
     let Some((enabled, ty, event)) =
         vm.m.state
@@ -158,7 +158,7 @@ fn path_of(
 }
 
 /// `Log::delay`.
-pub fn delay(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+pub(super) fn delay(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let id = arg(args, 0).int();
     vm.m.state.log.tokens += 1;
     let number = vm.m.state.log.tokens;
@@ -182,7 +182,7 @@ pub fn delay(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 /// `Log::delay_finish`.
-pub fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+pub(super) fn delay_finish(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let id = arg(args, 0).int();
     let Some(token) =
         arg(args, 2).opaque().and_then(|opaque| opaque.with(|token: &mut Token| token.0))
@@ -251,7 +251,7 @@ fn finish_one(vm: &mut Vm<'_>, id: i64, delayed: &Delayed) -> Result<()> {
 }
 
 /// Writes what waits beyond the limit of a stream.
-pub fn shrink_delays(vm: &mut Vm<'_>, id: i64) -> Result<()> {
+pub(super) fn shrink_delays(vm: &mut Vm<'_>, id: i64) -> Result<()> {
     loop {
         let Some(stream) = vm.m.state.log.streams.get_mut(&id) else { return Ok(()) };
         if stream.delayed.len() <= stream.max_delay_queue {

@@ -146,9 +146,18 @@ pub fn addr(text: &[u8]) -> Option<[u8; 16]> {
     rest.is_empty().then_some(address)
 }
 
-/// A subnet: the address without its host bits, and the width as it was written ("failed converting string to IP prefix").
+/// A subnet: the address without its host bits, and the width as it is printed, which of IPv4 counts 32 bits ("failed converting
+/// string to IP prefix").
 #[must_use]
 pub fn subnet(text: &[u8]) -> Option<([u8; 16], u8)> {
+    let (prefix, bits) = prefix(text)?;
+    let is_v4 = prefix.starts_with(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
+    Some((prefix, if is_v4 && bits >= 96 { bits - 96 } else { bits }))
+}
+
+/// The same with the width of 128 bits, whatever the address.
+#[must_use]
+pub fn prefix(text: &[u8]) -> Option<([u8; 16], u8)> {
     let slash = text.iter().position(|byte| *byte == b'/')?;
     let (address, width) = (addr(&text[..slash])?, &text[slash + 1..]);
     let width = match scan(width, 10) {
@@ -163,10 +172,7 @@ pub fn subnet(text: &[u8]) -> Option<([u8; 16], u8)> {
     }
     let bits = if v4 { u32::from(width) + 96 } else { u32::from(width) };
     let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-    let masked = (u128::from_be_bytes(address) & mask).to_be_bytes();
-    let is_v4 = masked.starts_with(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
-    let shown = if is_v4 && bits >= 96 { bits - 96 } else { bits };
-    Some((masked, shown as u8))
+    Some(((u128::from_be_bytes(address) & mask).to_be_bytes(), bits as u8))
 }
 
 /// `to_port`: the number, which may be too large for a port, and the protocol.

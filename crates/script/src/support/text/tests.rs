@@ -179,6 +179,9 @@ fn addresses_are_read() {
     assert_eq!(convert::subnet(b"2607:f8b0::1/32").map(|s| s.1), Some(32));
     assert_eq!(convert::subnet(b"::ffff:10.0.0.0/104"), Some((v4(10, 0, 0, 0), 8)));
     assert_eq!(convert::subnet(b"10.0.0.0/33"), None);
+    assert_eq!(convert::prefix(b"::ffff:0:0/1"), Some(([0; 16], 1)));
+    assert_eq!(convert::prefix(b"::ffff:0:0/100"), Some((v4(0, 0, 0, 0), 100)));
+    assert_eq!(convert::prefix(b"10.0.0.0/8"), Some((v4(10, 0, 0, 0), 104)));
     assert_eq!(convert::subnet(b"10.0.0.0"), None);
     assert_eq!(convert::port(b"53/udp"), Some((53, convert::Transport::Udp)));
     assert_eq!(convert::port(b"53"), None);

@@ -1,0 +1,156 @@
+//! `gannet index`, and `gannet analyze --index`: which packets belong to which connection.
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use gannet_capture::Batch;
+use gannet_capture::Stream;
+use gannet_engine::Engine;
+use gannet_engine::Options;
+use gannet_index::Builder;
+use gannet_index::Built;
+use gannet_index::Error;
+use gannet_log::Selection;
+use indicatif::HumanBytes;
+use indicatif::HumanCount;
+
+use crate::outcome::Outcome;
+use crate::paths;
+use crate::stop::Stop;
+use crate::terminal::Terminal;
+
+/// Note which packets belong to which connection: gannet packets --uid finds them then.
+///
+/// Writes FILE.gannet. Uids are those of logs that were made with the same options.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  gannet index trace.pcap\n  \
+                        gannet packets --uid CHhAvVGS1DHFjwGM9 trace.pcap -w one.pcapng")]
+pub(crate) struct Args {
+    /// Captures and folders of captures
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Do not verify checksums, as the logs were made
+    #[arg(short = 'C', long)]
+    no_checksums: bool,
+    /// Seed of uids, as the logs were made
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Threads that analyse; the index is the same whatever their number
+    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    threads: u8,
+    /// Print errors only
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// The index of a capture that is analysed.
+pub(crate) struct Indexing {
+    builder: Arc<Builder>,
+    capture: PathBuf,
+}
+
+impl Indexing {
+    /// The analysis with these options notes what belongs into it.
+    pub(crate) fn begin(capture: &Path, options: &mut Options) -> Self {
+        let builder = Arc::new(Builder::default());
+        options.index = Some(builder.clone());
+        Self { builder, capture: capture.to_owned() }
+    }
+
+    /// The next batch of the capture.
+    pub(crate) fn batch(&mut self, batch: &Batch<'_>) {
+        self.builder.batch(batch, batch.position());
+    }
+
+    /// Writes it, once the analysis is finished.
+    pub(crate) fn write(self) -> Result<Built, Error> {
+        self.builder.write(&self.capture)
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let terminal = Terminal::new(args.quiet);
+    let stop = Stop::on_signals().context("signals")?;
+    let mut outcome = Outcome::Done;
+    for file in paths::files(&args.files)? {
+        let stream = Stream::open(std::slice::from_ref(&file.path), Default::default());
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(error) if file.named => {
+                terminal.error(&error);
+                outcome = outcome.max(Outcome::of(&error, false));
+                continue;
+            }
+            Err(error) => {
+                terminal.warning(&format_args!("skipped {error}"));
+                continue;
+            }
+        };
+        outcome = outcome.max(index(args, stream, &file.path, &stop, &terminal)?);
+        if let Some(stopped) = stop.asked() {
+            return Ok(stopped);
+        }
+    }
+    Ok(outcome)
+}
+
+fn index(
+    args: &Args,
+    mut stream: Stream,
+    capture: &Path,
+    stop: &Stop,
+    terminal: &Terminal,
+) -> anyhow::Result<Outcome> {
+    let logs = gannet_log::Options {
+        selection: Selection::of(Vec::<String>::new()),
+        ..gannet_log::Options::default()
+    };
+    let mut options = Options {
+        ignore_checksums: args.no_checksums,
+        seed: args.seed,
+        threads: args.threads.into(),
+        logs,
+        ..Options::default()
+    };
+    stream.set_unpack_threads(options.threads);
+    if options.threads > 1 {
+        stream.set_batch_packets(gannet_capture::BATCH_PACKETS);
+    }
+    let mut indexing = Indexing::begin(capture, &mut options);
+    let (mut engine, mut outcome) = (Engine::new(options), Outcome::Done);
+    while stop.asked().is_none() {
+        match stream.next_batch() {
+            Ok(Some(batch)) => {
+                engine.batch(&batch)?;
+                indexing.batch(&batch);
+            }
+            Ok(None) => break,
+            Err(error) => {
+                terminal.error(&error);
+                outcome = outcome.max(Outcome::of(&error, true));
+            }
+        }
+    }
+    engine.finish()?;
+    if stop.asked().is_some() {
+        return Ok(outcome);
+    }
+    match indexing.write() {
+        Ok(built) => {
+            let Built { lists, packets, bytes } = built;
+            let (packets, lists) = (HumanCount(packets), HumanCount(lists));
+            let file = capture.display();
+            if !args.quiet {
+                let bytes = HumanBytes(bytes);
+                terminal.say(&format_args!("{file}: {packets} packets of {lists} uids, {bytes}"));
+            }
+        }
+        Err(error) => {
+            terminal.error(&error);
+            outcome = outcome.max(Outcome::Failed);
+        }
+    }
+    Ok(outcome)
+}

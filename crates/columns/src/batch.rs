@@ -1,0 +1,277 @@
+//! Packed rows into Arrow arrays.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::BooleanArray;
+use arrow_array::Float64Array;
+use arrow_array::Int64Array;
+use arrow_array::ListArray;
+use arrow_array::RecordBatch;
+use arrow_array::StringArray;
+use arrow_array::TimestampMicrosecondArray;
+use arrow_array::TimestampNanosecondArray;
+use arrow_array::UInt16Array;
+use arrow_buffer::BooleanBufferBuilder;
+use arrow_buffer::Buffer;
+use arrow_buffer::NullBuffer;
+use arrow_buffer::NullBufferBuilder;
+use arrow_buffer::OffsetBuffer;
+use arrow_buffer::ScalarBuffer;
+use arrow_schema::Schema;
+use gannet_base::Interval;
+use gannet_base::Time;
+use gannet_log::Cell;
+use gannet_log::Cells;
+use gannet_log::Field;
+use gannet_log::Kind;
+use gannet_log::Type;
+
+use crate::Error;
+use crate::schema::TimeUnit;
+use crate::schema::element;
+use crate::schema::schema;
+
+/// Rows on their way into a record batch.
+pub struct Batch {
+    schema: Arc<Schema>,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+impl Batch {
+    /// Of a log with these columns, for about so many rows.
+    pub fn new(fields: &[Field], unit: TimeUnit, rows: usize) -> Self {
+        let columns = fields.iter().map(|f| Column::new(f.ty, unit, rows)).collect();
+        Self { schema: Arc::new(schema(fields, unit)), columns, rows: 0 }
+    }
+
+    /// Appends a packed row, given without its length.
+    #[inline]
+    pub fn push(&mut self, row: &[u8]) {
+        let mut cells = Cells::new(row);
+        for column in &mut self.columns {
+            column.push(&mut cells);
+        }
+        self.rows += 1;
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Ends the batch.
+    pub fn finish(self) -> Result<RecordBatch, Error> {
+        let Self { schema, columns, .. } = self;
+        let arrays = columns.into_iter().map(Column::finish).collect::<Result<_, _>>()?;
+        Ok(RecordBatch::try_new(schema, arrays)?)
+    }
+}
+
+struct Column {
+    kind: Kind,
+    values: Values,
+    /// Of a list, where the elements of each row end.
+    ends: Option<Vec<i32>>,
+    nulls: NullBufferBuilder,
+    /// Of a list's elements.
+    element_nulls: NullBufferBuilder,
+    elements: usize,
+}
+
+enum Values {
+    Bool(BooleanBufferBuilder),
+    Int(Vec<i64>),
+    Port(Vec<u16>),
+    Double(Vec<f64>),
+    Time(Vec<i64>, TimeUnit),
+    Text { bytes: Vec<u8>, ends: Vec<i32> },
+}
+
+impl Column {
+    fn new(ty: Type, unit: TimeUnit, rows: usize) -> Self {
+        let kind = Kind::of(ty);
+        let ends = || {
+            let mut ends = Vec::with_capacity(rows + 1);
+            ends.push(0);
+            ends
+        };
+        let values = match kind {
+            Kind::Bool => Values::Bool(BooleanBufferBuilder::new(rows)),
+            Kind::Count | Kind::Int => Values::Int(Vec::with_capacity(rows)),
+            Kind::Port => Values::Port(Vec::with_capacity(rows)),
+            Kind::Double | Kind::Interval => Values::Double(Vec::with_capacity(rows)),
+            Kind::Time => Values::Time(Vec::with_capacity(rows), unit),
+            Kind::Addr | Kind::Text => Values::Text { bytes: Vec::new(), ends: ends() },
+        };
+        Self {
+            kind,
+            values,
+            ends: matches!(ty, Type::Set(_) | Type::Vector(_)).then(ends),
+            nulls: NullBufferBuilder::new(rows),
+            element_nulls: NullBufferBuilder::new(0),
+            elements: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, cells: &mut Cells<'_>) {
+        if self.ends.is_some() {
+            return self.push_list(cells);
+        }
+        let cell = cells.scalar(self.kind);
+        self.nulls.append(cell != Cell::Unset);
+        self.values.push(cell);
+    }
+
+    fn push_list(&mut self, cells: &mut Cells<'_>) {
+        let list = cells.list(self.kind);
+        self.nulls.append(list.is_some());
+        for cell in list.into_iter().flatten() {
+            self.element_nulls.append(cell != Cell::Unset);
+            self.values.push(cell);
+            self.elements += 1;
+        }
+        if let Some(ends) = &mut self.ends {
+            ends.push(self.elements as i32);
+        }
+    }
+
+    fn finish(self) -> Result<ArrayRef, Error> {
+        let Self { values, ends, nulls, element_nulls, .. } = self;
+        let Some(ends) = ends else { return values.finish(nulls.build()) };
+        let values = values.finish(element_nulls.build())?;
+        let field = Arc::new(element(values.data_type().clone()));
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
+        Ok(Arc::new(ListArray::try_new(field, offsets, values, nulls.build())?))
+    }
+}
+
+impl Values {
+    #[inline(always)]
+    fn push(&mut self, cell: Cell<'_>) {
+        match self {
+            Self::Bool(values) => values.append(cell == Cell::Bool(true)),
+            Self::Int(values) => values.push(match cell {
+                Cell::Count(v) => i64::try_from(v).unwrap_or(i64::MAX),
+                Cell::Int(v) => v,
+                _ => 0,
+            }),
+            Self::Port(values) => values.push(match cell {
+                Cell::Count(v) => v as u16,
+                _ => 0,
+            }),
+            Self::Double(values) => values.push(match cell {
+                Cell::Double(v) => v,
+                Cell::Interval(v) => v.as_secs_f64(),
+                Cell::Seconds(v) => v,
+                _ => 0.0,
+            }),
+            Self::Time(values, unit) => values.push(time(cell, *unit)),
+            Self::Text { bytes, ends } => {
+                match cell {
+                    Cell::String(v) => gannet_log::column_text(v, bytes),
+                    Cell::Plain(v) => plain(v, bytes),
+                    Cell::Addr(v) => gannet_log::write_addr(bytes, v),
+                    _ => {}
+                }
+                ends.push(bytes.len() as i32);
+            }
+        }
+    }
+
+    fn finish(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, Error> {
+        Ok(match self {
+            Self::Bool(mut values) => Arc::new(BooleanArray::new(values.finish(), nulls)),
+            Self::Int(values) => Arc::new(Int64Array::try_new(values.into(), nulls)?),
+            Self::Port(values) => Arc::new(UInt16Array::try_new(values.into(), nulls)?),
+            Self::Double(values) => Arc::new(Float64Array::try_new(values.into(), nulls)?),
+            Self::Time(values, TimeUnit::Microseconds) => Arc::new(
+                TimestampMicrosecondArray::try_new(values.into(), nulls)?.with_timezone("UTC"),
+            ),
+            Self::Time(values, TimeUnit::Nanoseconds) => Arc::new(
+                TimestampNanosecondArray::try_new(values.into(), nulls)?.with_timezone("UTC"),
+            ),
+            Self::Text { bytes, ends } => {
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
+                Arc::new(StringArray::try_new(offsets, Buffer::from_vec(bytes), nulls)?)
+            }
+        })
+    }
+}
+
+/// Text that needs no escaping is nearly always ASCII.
+#[inline]
+fn plain(v: &[u8], out: &mut Vec<u8>) {
+    if v.is_ascii() {
+        out.extend_from_slice(v);
+    } else {
+        gannet_log::column_text(v, out);
+    }
+}
+
+/// A point in time in its unit; one that it does not reach becomes the first or last that it does.
+#[inline]
+pub(crate) fn time(cell: Cell<'_>, unit: TimeUnit) -> i64 {
+    match (cell, unit) {
+        (Cell::Time(t), TimeUnit::Nanoseconds) => t.as_nanos(),
+        // Towards zero, as text shows it.
+        (Cell::Time(t), TimeUnit::Microseconds) => t.as_nanos() / 1_000,
+        (Cell::FarTime(s) | Cell::Seconds(s), TimeUnit::Microseconds) => (s * 1e6).round() as i64,
+        (Cell::FarTime(s) | Cell::Seconds(s), TimeUnit::Nanoseconds) => (s * 1e9) as i64,
+        _ => 0,
+    }
+}
+
+/// A point in time from its number.
+pub(crate) fn cell_of_time(v: i64, unit: TimeUnit) -> Cell<'static> {
+    match unit {
+        TimeUnit::Nanoseconds => Cell::Time(Time::from_nanos(v)),
+        TimeUnit::Microseconds => match v.checked_mul(1_000) {
+            Some(ns) => Cell::Time(Time::from_nanos(ns)),
+            None => Cell::FarTime(v as f64 / 1e6),
+        },
+    }
+}
+
+/// A span of time from its seconds, or those where no such span is that long.
+pub(crate) fn cell_of_interval(v: f64) -> Cell<'static> {
+    /// A little less than nanoseconds in 64 bits reach.
+    const FAR: f64 = 9e9;
+    if v.abs() < FAR { Cell::Interval(interval(v)) } else { Cell::Seconds(v) }
+}
+
+/// A span of time from its seconds. Where a double stands for several nanoseconds, the microsecond among them.
+fn interval(v: f64) -> Interval {
+    let whole = v.trunc();
+    let of = |nanos: i64| {
+        Interval::from_nanos((whole as i64).saturating_mul(1_000_000_000).saturating_add(nanos))
+    };
+    let part = v - whole;
+    let micros = of((part * 1e6).round() as i64 * 1_000);
+    let nanos = (part * 1e9).round() as i64;
+    let near = [0, 1, -1, 2, -2].map(|by| of(nanos + by));
+    let found = [micros].into_iter().chain(near).find(|span| span.as_secs_f64() == v);
+    found.unwrap_or(of(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Spans come back to the nanosecond, those of more than 48 days to the microsecond.
+        #[test]
+        fn spans_come_back(ns in -4_194_304_000_000_000_i64..4_194_304_000_000_000, shift in 0..50) {
+            for ns in [ns >> shift, ns * 100 / 1_000 * 1_000] {
+                let span = Interval::from_nanos(ns);
+                prop_assert_eq!(interval(span.as_secs_f64()), span);
+            }
+            // Any other is at least shown as the same number.
+            let long = Interval::from_nanos(ns * 1_000 + 807).as_secs_f64();
+            prop_assert_eq!(interval(long).as_secs_f64(), long);
+        }
+    }
+}

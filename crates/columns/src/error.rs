@@ -1,0 +1,27 @@
+use std::io;
+
+/// What can go wrong with columns.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Columns do not fit together.
+    #[error(transparent)]
+    Arrow(#[from] arrow_schema::ArrowError),
+    /// No Parquet file, or a damaged one.
+    #[error(transparent)]
+    Parquet(#[from] parquet::errors::ParquetError),
+    /// A column has another type than its metadata says.
+    #[error("column '{0}' does not hold values of its type '{1}'")]
+    Column(String, String),
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io(error) => error,
+            other => Self::other(other),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Columns as an output of the logs.
+
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+
+use arrow_ipc::writer::FileWriter;
+use gannet_base::Time;
+use gannet_log::Cell;
+use gannet_log::Cells;
+use gannet_log::Field;
+use gannet_log::Kind;
+use gannet_log::Options;
+use gannet_log::Output;
+use gannet_log::PackedRows;
+use gannet_log::PackedStream;
+use gannet_log::PackedWriter;
+
+use crate::Error;
+use crate::batch::Batch;
+use crate::parquet_file::ParquetFile;
+use crate::parquet_file::ROWS;
+use crate::parquet_file::is_time;
+use crate::partition::Partition;
+use crate::schema::TimeUnit;
+use crate::schema::schema;
+use crate::whole_file::WholeFile;
+
+/// Format of the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ColumnFormat {
+    /// Parquet, with zstd: `conn.parquet`.
+    #[default]
+    Parquet,
+    /// Arrow's file format (Feather), not compressed: `conn.arrow`.
+    Arrow,
+}
+
+/// Writes every log as columns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Columns {
+    /// Format of the files.
+    pub format: ColumnFormat,
+    /// How rows are dealt to files.
+    pub partition: Partition,
+    /// Unit of points in time.
+    pub times: TimeUnit,
+}
+
+impl Output for Columns {
+    fn open(&self, options: &Options) -> Box<dyn PackedWriter> {
+        Box::new(Writer { columns: *self, dir: options.dir.clone(), logs: Vec::new() })
+    }
+}
+
+/// Packed bytes of the rows that are collected of one file, at the most: its row group ends there. So the memory for
+/// a log is bounded, and where a row group ends depends on nothing but the rows of its file.
+const COLLECTED: usize = 6 << 20;
+/// Rows of a batch in an Arrow file.
+const ARROW_ROWS: usize = 16 << 10;
+/// Files of a log that are open at a time. Rows come nearly in the order of time: few more than two are needed.
+const OPEN_PARTS: usize = 4;
+
+struct Writer {
+    columns: Columns,
+    /// `None` makes the columns and throws them away.
+    dir: Option<PathBuf>,
+    logs: Vec<Log>,
+}
+
+/// The files of one log.
+struct Log {
+    path: &'static str,
+    fields: Vec<Field>,
+    opened: i64,
+    by_time: bool,
+    /// Rows so far.
+    rows: i64,
+    /// By last use, the latest one last.
+    open: Vec<Part>,
+    /// How many files each part has, in the order of their first rows.
+    parts: Vec<(i64, u32)>,
+}
+
+/// Rows of one file that are not written yet, and the file.
+struct Part {
+    part: i64,
+    number: u32,
+    bytes: Vec<u8>,
+    rows: Vec<Mark>,
+    file: Option<Kept>,
+}
+
+/// A collected row.
+#[derive(Clone, Copy)]
+struct Mark {
+    /// Nanoseconds; rows without a time come first.
+    time: i64,
+    /// Number in its log.
+    number: i64,
+    /// Where it ends.
+    end: u32,
+}
+
+enum Kept {
+    Parquet(Box<ParquetFile>),
+    Arrow(Box<FileWriter<WholeFile>>),
+}
+
+impl PackedWriter for Writer {
+    fn write(&mut self, stream: &PackedStream<'_>, rows: PackedRows<'_>) -> io::Result<()> {
+        let known = self.logs.iter().position(|log| log.path == stream.path);
+        let at = known.unwrap_or_else(|| {
+            self.logs.push(Log {
+                path: stream.path,
+                fields: stream.fields.to_vec(),
+                opened: stream.opened.as_nanos(),
+                by_time: stream.fields.first().is_some_and(is_time),
+                rows: 0,
+                open: Vec::new(),
+                parts: Vec::new(),
+            });
+            self.logs.len() - 1
+        });
+        let (columns, dir) = (self.columns, self.dir.as_deref());
+        Ok(self.logs[at].write(rows, columns, dir)?)
+    }
+
+    fn close(&mut self, now: Time) -> io::Result<()> {
+        let mut result = Ok(());
+        for mut log in self.logs.drain(..) {
+            // A log that cannot be completed does not keep others from it.
+            while let Some(part) = log.open.pop() {
+                let closed = log.close(part, self.columns, self.dir.as_deref(), now.as_nanos());
+                result = result.and(closed);
+            }
+        }
+        Ok(result?)
+    }
+}
+
+impl Log {
+    fn write(
+        &mut self,
+        rows: PackedRows<'_>,
+        columns: Columns,
+        dir: Option<&Path>,
+    ) -> Result<(), Error> {
+        let (most_rows, most_bytes) = match columns.format {
+            ColumnFormat::Parquet => (ROWS, COLLECTED),
+            ColumnFormat::Arrow => (ARROW_ROWS, COLLECTED),
+        };
+        for row in rows {
+            let time = if self.by_time { time_of(row) } else { None };
+            let part = columns.partition.part(time);
+            self.select(part, columns, dir)?;
+            let number = self.rows;
+            self.rows += 1;
+            let Some(part) = self.open.last_mut() else { return Ok(()) };
+            part.bytes.extend_from_slice(row);
+            let end = part.bytes.len() as u32;
+            part.rows.push(Mark { time: time.unwrap_or(i64::MIN), number, end });
+            if part.rows.len() >= most_rows || part.bytes.len() >= most_bytes {
+                self.write_group(columns, dir)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the part the last of those that are open.
+    #[inline]
+    fn select(&mut self, part: i64, columns: Columns, dir: Option<&Path>) -> Result<(), Error> {
+        if self.open.last().is_some_and(|last| last.part == part) {
+            return Ok(());
+        }
+        if let Some(at) = self.open.iter().position(|open| open.part == part) {
+            let found = self.open.remove(at);
+            self.open.push(found);
+            return Ok(());
+        }
+        if self.open.len() == OPEN_PARTS {
+            let oldest = self.open.remove(0);
+            self.close(oldest, columns, dir, self.opened)?;
+        }
+        let known = self.parts.iter().position(|(known, _)| *known == part);
+        let at = known.unwrap_or_else(|| {
+            self.parts.push((part, 0));
+            self.parts.len() - 1
+        });
+        let number = self.parts[at].1;
+        self.parts[at].1 += 1;
+        let (bytes, rows) = (Vec::new(), Vec::new());
+        self.open.push(Part { part, number, bytes, rows, file: None });
+        Ok(())
+    }
+
+    /// Writes the rows that are collected of the last part that is open.
+    fn write_group(&mut self, columns: Columns, dir: Option<&Path>) -> Result<(), Error> {
+        let Self { path, fields, opened, open, by_time, .. } = self;
+        let Some(part) = open.last_mut().filter(|part| !part.rows.is_empty()) else {
+            return Ok(());
+        };
+        let mut batch = Batch::new(fields, columns.times, part.rows.len());
+        // Where each row begins stands with the one before it.
+        let mut start = 0;
+        let mut rows: Vec<_> = Vec::with_capacity(part.rows.len());
+        for mark in &part.rows {
+            rows.push((mark.time, mark.number, start..mark.end as usize));
+            start = mark.end as usize;
+        }
+        let is_parquet = columns.format == ColumnFormat::Parquet;
+        if is_parquet && *by_time {
+            rows.sort_by_key(|(time, number, _)| (*time, *number));
+        }
+        for (_, _, place) in &rows {
+            batch.push(part.bytes.get(place.clone()).unwrap_or_default());
+        }
+        let batch = batch.finish()?;
+        let numbers = rows.iter().map(|(_, number, _)| *number).collect();
+        part.bytes.clear();
+        part.rows.clear();
+        let Some(dir) = dir else { return Ok(()) };
+        let file = match &mut part.file {
+            Some(file) => file,
+            None => {
+                let to = file_path(dir, path, columns, (part.part, part.number));
+                part.file.insert(if is_parquet {
+                    Kept::Parquet(Box::new(ParquetFile::create(
+                        &to,
+                        path,
+                        fields,
+                        columns.times,
+                        *opened,
+                    )?))
+                } else {
+                    let file = WholeFile::create(&to)?;
+                    let writer = FileWriter::try_new(file, &schema(fields, columns.times))?;
+                    Kept::Arrow(Box::new(writer))
+                })
+            }
+        };
+        match file {
+            Kept::Parquet(file) => file.write(&batch, numbers),
+            Kept::Arrow(file) => Ok(file.write(&batch)?),
+        }
+    }
+
+    /// Completes the file of a part.
+    fn close(
+        &mut self,
+        part: Part,
+        columns: Columns,
+        dir: Option<&Path>,
+        now: i64,
+    ) -> Result<(), Error> {
+        self.open.push(part);
+        let written = self.write_group(columns, dir);
+        let part = self.open.pop();
+        written?;
+        match part.and_then(|part| part.file) {
+            None => Ok(()),
+            Some(Kept::Parquet(file)) => file.finish(now),
+            Some(Kept::Arrow(file)) => Ok(file.into_inner()?.finish()?),
+        }
+    }
+}
+
+/// The time in the first column, in nanoseconds.
+#[inline]
+fn time_of(row: &[u8]) -> Option<i64> {
+    match Cells::new(row).scalar(Kind::Time) {
+        Cell::Time(t) => Some(t.as_nanos()),
+        Cell::FarTime(s) | Cell::Seconds(s) => Some((s * 1e9) as i64),
+        _ => None,
+    }
+}
+
+fn file_path(dir: &Path, path: &str, columns: Columns, (part, number): (i64, u32)) -> PathBuf {
+    let extension = match columns.format {
+        ColumnFormat::Parquet => "parquet",
+        ColumnFormat::Arrow => "arrow",
+    };
+    match columns.partition {
+        Partition::None => dir.join(format!("{path}.{extension}")),
+        partition => {
+            let folder = dir.join(path).join(partition.folder(part));
+            folder.join(format!("part-{number:04}.{extension}"))
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Which packets belong to which connections, for an index.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use gannet_base::Addr;
+use gannet_base::ConnId;
+use gannet_base::Proto;
+use gannet_base::Uid;
+use gannet_wire::Ip;
+
+/// What was found since it was last taken. The packets of one connection come in order.
+#[derive(Clone, Debug, Default)]
+pub struct PacketNotes {
+    /// Packets by number, with a connection or tunnel that they belong to.
+    pub packets: Vec<(u64, Uid)>,
+    /// Connections that began.
+    pub begun: Vec<(Uid, ConnId, Proto)>,
+    /// ICMP errors by number, with what their sender saw of the packet that they are about: its sender is the originator.
+    pub errors: Vec<(u64, ConnId, Proto)>,
+    /// Packets that complete a datagram, each with a fragment that came before.
+    pub pieces: Vec<(u64, u64)>,
+}
+
+/// Takes notes of packets, from several threads.
+pub trait PacketIndex: Send + Sync + fmt::Debug {
+    /// Takes what is there, and leaves the memory.
+    fn take(&self, notes: &mut PacketNotes);
+}
+
+/// Notes are handed on when there are so many.
+const MANY: usize = 4 << 10;
+/// Datagrams of which fragments are remembered.
+const MAX_DATAGRAMS: usize = 16 << 10;
+/// Fragments of one of them.
+const MAX_PIECES: usize = 1 << 10;
+
+/// The notes of one shard.
+pub(crate) struct Noting {
+    index: Arc<dyn PacketIndex>,
+    notes: PacketNotes,
+    /// Fragments by their datagram.
+    pieces: HashMap<Datagram, Vec<u64>>,
+}
+
+/// What fragments of a datagram have in common.
+type Datagram = (Addr, Addr, u32, u8);
+
+impl Noting {
+    pub(crate) fn new(index: Arc<dyn PacketIndex>) -> Self {
+        Self { index, notes: PacketNotes::default(), pieces: HashMap::new() }
+    }
+
+    /// A connection begins.
+    pub(crate) fn begin(&mut self, uid: Uid, id: ConnId, proto: Proto) {
+        self.notes.begun.push((uid, id, proto));
+    }
+
+    /// The packet at hand belongs to a connection or tunnel.
+    #[inline]
+    pub(crate) fn packet(&mut self, number: u64, uid: Uid) {
+        if self.notes.packets.last() == Some(&(number, uid)) {
+            return;
+        }
+        self.notes.packets.push((number, uid));
+        if self.notes.packets.len() >= MANY {
+            self.hand_on();
+        }
+    }
+
+    /// An ICMP message that quotes the packet that it is about.
+    pub(crate) fn error(&mut self, number: u64, quoted: &[u8]) {
+        if let Some((id, proto)) = quoted_id(quoted) {
+            self.notes.errors.push((number, id, proto));
+        }
+    }
+
+    /// The packet at hand is a fragment.
+    pub(crate) fn piece(&mut self, number: u64, ip: &Ip<'_>) {
+        let Some(datagram) = datagram(ip) else { return };
+        if self.pieces.len() >= MAX_DATAGRAMS && !self.pieces.contains_key(&datagram) {
+            // Nearly all are of datagrams that were never completed.
+            self.pieces.clear();
+        }
+        let pieces = self.pieces.entry(datagram).or_default();
+        if pieces.len() < MAX_PIECES {
+            pieces.push(number);
+        }
+    }
+
+    /// The packet at hand is the fragment that completes its datagram.
+    pub(crate) fn complete(&mut self, number: u64, ip: &Ip<'_>) {
+        let pieces = datagram(ip).and_then(|d| self.pieces.remove(&d)).unwrap_or_default();
+        let others = pieces.into_iter().filter(|piece| *piece != number);
+        self.notes.pieces.extend(others.map(|piece| (number, piece)));
+    }
+
+    /// Hands on what there is.
+    pub(crate) fn hand_on(&mut self) {
+        self.index.take(&mut self.notes);
+        self.notes.packets.clear();
+        self.notes.begun.clear();
+        self.notes.errors.clear();
+        self.notes.pieces.clear();
+    }
+}
+
+fn datagram(ip: &Ip<'_>) -> Option<Datagram> {
+    let fragment = ip.fragment?;
+    Some((ip.src, ip.dst, fragment.id, ip.protocol))
+}
+
+/// The two ends of a quoted packet: its IP header and the first bytes of its transport.
+fn quoted_id(quoted: &[u8]) -> Option<(ConnId, Proto)> {
+    let (src, dst, protocol, transport) = match quoted.first()? >> 4 {
+        4 => {
+            let head: &[u8; 20] = quoted.first_chunk()?;
+            let len = usize::from(head[0] & 15) * 4;
+            let is_later_fragment = u16::from_be_bytes([head[6], head[7]]) & 0x1fff != 0;
+            if is_later_fragment {
+                return None;
+            }
+            let (src, dst) = (Addr::from_slice(&head[12..16])?, Addr::from_slice(&head[16..20])?);
+            (src, dst, head[9], quoted.get(len.max(20)..)?)
+        }
+        6 => {
+            let head: &[u8; 40] = quoted.first_chunk()?;
+            let (src, dst) = (Addr::from_slice(&head[8..24])?, Addr::from_slice(&head[24..])?);
+            (src, dst, head[6], quoted.get(40..)?)
+        }
+        _ => return None,
+    };
+    let ports: &[u8; 4] = transport.first_chunk()?;
+    let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
+    let proto = match protocol {
+        gannet_wire::protocol::TCP => Proto::Tcp,
+        gannet_wire::protocol::UDP => Proto::Udp,
+        _ => return None,
+    };
+    Some((ConnId { orig_h: src, orig_p: port(0), resp_h: dst, resp_p: port(2) }, proto))
+}

@@ -1,0 +1,28 @@
+use std::io;
+use std::path::PathBuf;
+
+/// What is wrong with an index.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is none.
+    #[error("{0} has no index: gannet index {0} makes one")]
+    Missing(PathBuf),
+    /// A file cannot be read or written.
+    #[error("{0}: {1}")]
+    Io(PathBuf, io::Error),
+    /// The file is no index, or is cut or damaged.
+    #[error("{0} is damaged: {1}; gannet index makes it anew")]
+    Damaged(PathBuf, &'static str),
+    /// Another version wrote it.
+    #[error("{0} is of version {1}, and this gannet reads version {2}; gannet index makes it anew")]
+    Version(PathBuf, u32, u32),
+    /// The capture is not the one that was indexed.
+    #[error("{0} does not fit its capture: {1}; gannet index makes it anew")]
+    Unfit(PathBuf, &'static str),
+    /// The capture cannot be read.
+    #[error(transparent)]
+    Capture(#[from] gannet_capture::Error),
+    /// The lists of an index would take more memory than they may.
+    #[error("the index would take more than {0} bytes of memory")]
+    TooLarge(usize),
+}

@@ -1,0 +1,422 @@
+//! Reading an index.
+
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::identity::check;
+use crate::identity::key;
+use crate::path_of;
+use crate::varint;
+
+/// Packets from one known place to the next, where all can be known.
+pub(crate) const EVERY: usize = 64;
+/// Bytes of a block, about.
+pub(crate) const BLOCK: usize = 4 << 10;
+
+const MAGIC: &[u8; 8] = b"gannetPI";
+const VERSION: u32 = 1;
+const SEEKABLE: u32 = 1;
+/// Bytes of the header, the check among them.
+const HEADER: usize = 8 + 4 + 4 + 8 + 16 + 4 * 8 + 8;
+
+/// The first bytes of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) seekable: bool,
+    pub(crate) identity: Identity,
+    pub(crate) packets: u64,
+    pub(crate) head: u64,
+    pub(crate) places: u64,
+    pub(crate) blocks: u64,
+}
+
+impl Header {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&(if self.seekable { SEEKABLE } else { 0 }).to_le_bytes());
+        out.extend_from_slice(&self.identity.size.to_le_bytes());
+        out.extend_from_slice(&self.identity.hash.to_le_bytes());
+        for n in [self.packets, self.head, self.places, self.blocks] {
+            out.extend_from_slice(&n.to_le_bytes());
+        }
+        let sum = check(&out);
+        out.extend_from_slice(&sum.to_le_bytes());
+        out
+    }
+
+    fn read(bytes: &[u8], path: &Path) -> Result<Self, Error> {
+        let damaged = |what| Error::Damaged(path.to_owned(), what);
+        let mut rest = bytes;
+        let cut = || damaged("its header is cut");
+        if take::<8>(&mut rest).ok_or_else(cut)? != *MAGIC {
+            return Err(damaged("it is no index"));
+        }
+        let version = u32::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
+        if version != VERSION {
+            return Err(Error::Version(path.to_owned(), version, VERSION));
+        }
+        let (body, sum) = bytes.split_at_checked(HEADER - 8).ok_or_else(cut)?;
+        if sum.get(..8) != Some(&check(body).to_le_bytes()) {
+            return Err(damaged("its header is not what was written"));
+        }
+        let flags = u32::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
+        let size = u64::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
+        let hash = u128::from_le_bytes(take(&mut rest).ok_or_else(cut)?);
+        let mut number = || take(&mut rest).map(u64::from_le_bytes).ok_or_else(cut);
+        Ok(Self {
+            seekable: flags & SEEKABLE != 0,
+            identity: Identity { size, hash },
+            packets: number()?,
+            head: number()?,
+            places: number()?,
+            blocks: number()?,
+        })
+    }
+}
+
+fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = from.split_first_chunk()?;
+    *from = rest;
+    Some(*first)
+}
+
+/// A block of lists, as the table has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The first key.
+    pub(crate) first: u64,
+    /// Where it begins, counted from the first block.
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) check: u32,
+}
+
+const ENTRY: usize = 24;
+/// Bytes of a place: a packet's number, and where it is.
+const PLACE: u64 = 16;
+
+impl Entry {
+    pub(crate) fn bytes(&self) -> [u8; ENTRY] {
+        let mut out = [0; ENTRY];
+        out[..8].copy_from_slice(&self.first.to_le_bytes());
+        out[8..16].copy_from_slice(&self.offset.to_le_bytes());
+        out[16..20].copy_from_slice(&self.len.to_le_bytes());
+        out[20..].copy_from_slice(&self.check.to_le_bytes());
+        out
+    }
+
+    fn read(bytes: &[u8; ENTRY]) -> Option<Self> {
+        let mut rest = &bytes[..];
+        Some(Self {
+            first: u64::from_le_bytes(take(&mut rest)?),
+            offset: u64::from_le_bytes(take(&mut rest)?),
+            len: u32::from_le_bytes(take(&mut rest)?),
+            check: u32::from_le_bytes(take(&mut rest)?),
+        })
+    }
+}
+
+/// An index that fits its capture.
+#[derive(Debug)]
+pub struct Index<R = File> {
+    path: PathBuf,
+    header: Header,
+    file: R,
+    /// Bytes of the file.
+    size: u64,
+}
+
+impl Index {
+    /// Opens the index of a capture.
+    ///
+    /// # Errors
+    /// Where there is none, it is damaged, or the capture is another one.
+    pub fn open(capture: &Path) -> Result<Self, Error> {
+        let path = path_of(capture);
+        let file = File::open(&path).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => Error::Missing(capture.to_owned()),
+            _ => Error::Io(path.clone(), e),
+        })?;
+        let size = file.metadata().map_err(|e| Error::Io(path.clone(), e))?.len();
+        let index = Index::from_read(file, size, path)?;
+        let now = Identity::of(capture).map_err(|e| Error::Io(capture.to_owned(), e))?;
+        let was = index.header.identity;
+        let unfit = |what| Err(Error::Unfit(index.path.clone(), what));
+        match () {
+            () if now.size > was.size => unfit("the capture has grown"),
+            () if now.size < was.size => unfit("the capture has shrunk"),
+            () if now.hash != was.hash => unfit("the capture has changed"),
+            () => Ok(index),
+        }
+    }
+}
+
+impl<R: Read + Seek> Index<R> {
+    /// An index of `size` bytes, whose errors name this path.
+    pub fn from_read(mut file: R, size: u64, path: PathBuf) -> Result<Self, Error> {
+        let mut head = Vec::new();
+        let read = file.by_ref().take(HEADER as u64).read_to_end(&mut head);
+        read.map_err(|e| Error::Io(path.clone(), e))?;
+        let header = Header::read(&head, &path)?;
+        let index = Self { path, header, file, size };
+        match index.blocks_begin() {
+            Some(begin) if begin <= size => Ok(index),
+            _ => Err(index.damaged("it is cut")),
+        }
+    }
+
+    fn damaged(&self, what: &'static str) -> Error {
+        Error::Damaged(self.path.clone(), what)
+    }
+
+    fn places_begin(&self) -> Option<u64> {
+        (HEADER as u64).checked_add(self.header.head)
+    }
+
+    fn table_begins(&self) -> Option<u64> {
+        self.places_begin()?.checked_add(self.header.places.checked_mul(PLACE)?)
+    }
+
+    fn blocks_begin(&self) -> Option<u64> {
+        self.table_begins()?.checked_add(self.header.blocks.checked_mul(ENTRY as u64)?)
+    }
+
+    /// Bytes from a place of the file.
+    fn at(&mut self, place: Option<u64>, len: u64) -> Result<Vec<u8>, Error> {
+        let end = place.and_then(|place| place.checked_add(len));
+        let Some((place, _)) = place.zip(end.filter(|end| *end <= self.size)) else {
+            return Err(self.damaged("it is cut"));
+        };
+        let mut bytes = Vec::new();
+        let sought = self.file.seek(SeekFrom::Start(place));
+        let read = sought.and_then(|_| self.file.by_ref().take(len).read_to_end(&mut bytes));
+        match read {
+            Err(e) => Err(Error::Io(self.path.clone(), e)),
+            Ok(n) if (n as u64) < len => Err(self.damaged("it is cut")),
+            Ok(_) => Ok(bytes),
+        }
+    }
+
+    /// Packets of the capture.
+    pub fn total(&self) -> u64 {
+        self.header.packets
+    }
+
+    /// The numbers of the packets of a connection or tunnel, in order; `None` if the capture has no such one.
+    pub fn packets(&mut self, uid: &[u8]) -> Result<Option<Vec<u64>>, Error> {
+        let wanted = key(uid);
+        let Some(entry) = self.block_of(wanted)? else { return Ok(None) };
+        let place = self.blocks_begin().and_then(|begin| begin.checked_add(entry.offset));
+        let block = self.at(place, entry.len.into())?;
+        if check(&block) as u32 != entry.check {
+            return Err(self.damaged("a list is not what was written"));
+        }
+        let total = self.header.packets;
+        find(&block, entry.first, wanted, total).map_err(|()| self.damaged("a list does not end"))
+    }
+
+    /// The block that a key is in, if it is in any.
+    fn block_of(&mut self, wanted: u64) -> Result<Option<Entry>, Error> {
+        let begin = self.table_begins();
+        // Of the first `from` blocks each begins with the key or before, of those from `to` on each behind it.
+        let (mut from, mut to) = (0, self.header.blocks);
+        let mut found = None;
+        while from < to {
+            let at = from + (to - from) / 2;
+            let place = begin.and_then(|begin| begin.checked_add(at * ENTRY as u64));
+            let bytes = self.at(place, ENTRY as u64)?;
+            let entry = bytes.first_chunk().and_then(Entry::read);
+            let Some(entry) = entry else { return Err(self.damaged("it is cut")) };
+            if entry.first <= wanted {
+                (found, from) = (Some(entry), at + 1);
+            } else {
+                to = at;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where packets can be reached: groups of them in order. `None` where the capture has to be read from its
+    /// beginning.
+    pub(crate) fn groups(&mut self) -> Result<Option<Vec<Group>>, Error> {
+        if !self.header.seekable {
+            return Ok(None);
+        }
+        let len = self.header.places.checked_mul(PLACE);
+        let bytes = self.at(self.places_begin(), len.unwrap_or(u64::MAX))?;
+        let place = |bytes: &[u8; PLACE as usize]| {
+            let mut rest = &bytes[..];
+            let mut number = || take(&mut rest).map_or(0, u64::from_le_bytes);
+            (number(), number())
+        };
+        let mut places: Vec<_> = bytes.as_chunks().0.iter().map(place).collect();
+        places.push((self.header.packets.saturating_add(1), self.header.identity.size));
+        let group =
+            |pair: &[(u64, u64)]| Group { first: pair[0].0, from: pair[0].1, to: pair[1].1 };
+        if !places.is_sorted() || places.first().is_none_or(|first| first.0 != 1) {
+            return Err(self.damaged("its places are out of order"));
+        }
+        Ok(Some(places.windows(2).map(group).collect()))
+    }
+
+    /// What stands in the capture before its first packet.
+    pub(crate) fn head(&mut self) -> Result<Vec<u8>, Error> {
+        self.at(Some(HEADER as u64), self.header.head)
+    }
+}
+
+/// Reads whatever can be read of bytes as an index: as they are, and behind a header that is sound. Whether
+/// there was no error.
+#[doc(hidden)]
+pub fn exercise(bytes: &[u8]) -> bool {
+    let read = |bytes: &[u8]| {
+        let size = bytes.len() as u64;
+        let Ok(mut index) = Index::from_read(io::Cursor::new(bytes), size, PathBuf::new()) else {
+            return false;
+        };
+        let (head, groups) = (index.head().is_ok(), index.groups().is_ok());
+        [b"CaaaB", &b"Cother"[..]].iter().all(|uid| index.packets(uid).is_ok()) && head && groups
+    };
+    let mut rest = bytes;
+    let mut number = || take(&mut rest).map(|[v]: [u8; 1]| u64::from(v));
+    let identity = Identity { size: u64::MAX, hash: 0 };
+    let header = (|| {
+        let (packets, head, places, blocks) = (number()?, number()?, number()?, number()?);
+        Some(Header { seekable: true, identity, packets, head, places, blocks })
+    })();
+    let sound = header.is_some_and(|header| read(&[&header.bytes(), rest].concat()));
+    read(bytes) || sound
+}
+
+/// Packets that lie between two known places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Number of the first one.
+    pub(crate) first: u64,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+/// The list of a key in a block.
+fn find(block: &[u8], first: u64, wanted: u64, total: u64) -> Result<Option<Vec<u64>>, ()> {
+    let (mut rest, mut key) = (block, first);
+    while !rest.is_empty() {
+        let mut number = || varint::take(&mut rest).ok_or(());
+        key = key.checked_add(number()?).ok_or(())?;
+        let (packets, len) = (number()?, number()?);
+        let len = usize::try_from(len).map_err(|_| ())?;
+        let (list, others) = rest.split_at_checked(len).ok_or(())?;
+        if key == wanted {
+            return numbers(list, packets, total).ok_or(()).map(Some);
+        }
+        if key > wanted {
+            break;
+        }
+        rest = others;
+    }
+    Ok(None)
+}
+
+/// Numbers from their distances: as many as are said, each above the one before, none beyond the last packet.
+fn numbers(mut list: &[u8], packets: u64, total: u64) -> Option<Vec<u64>> {
+    let (mut last, mut out) = (0_u64, Vec::new());
+    while !list.is_empty() {
+        let by = varint::take(&mut list).filter(|by| *by > 0)?;
+        last = last.checked_add(by).filter(|last| *last <= total)?;
+        out.push(last);
+    }
+    (out.len() as u64 == packets).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::build::blocks_of;
+
+    fn file(lists: &[(&[u8], &[u64])], packets: u64) -> Vec<u8> {
+        let (table, blocks) = blocks_of(lists);
+        let identity = Identity { size: 1_000, hash: 7 };
+        let (head, places, count) = (3, 1, table.len() as u64);
+        let header = Header { seekable: true, identity, packets, head, places, blocks: count };
+        let mut all = header.bytes();
+        all.extend_from_slice(b"abc");
+        all.extend_from_slice(&[1_u64.to_le_bytes(), 3_u64.to_le_bytes()].concat());
+        table.iter().for_each(|entry| all.extend_from_slice(&entry.bytes()));
+        all.extend_from_slice(&blocks);
+        all
+    }
+
+    fn open(bytes: &[u8]) -> Result<Index<Cursor<Vec<u8>>>, Error> {
+        Index::from_read(Cursor::new(bytes.to_vec()), bytes.len() as u64, "index".into())
+    }
+
+    #[test]
+    fn lists_are_found_by_uid() {
+        let names: Vec<_> = (0..2_000_u64).map(|n| format!("C{n}")).collect();
+        let numbers: Vec<_> = (0..2_000).map(|n| [n + 1, n + 2, 3 * n + 300]).collect();
+        let lists: Vec<_> =
+            names.iter().zip(&numbers).map(|(n, l)| (n.as_bytes(), &l[..])).collect();
+        let bytes = file(&lists, 10_000);
+        let mut index = open(&bytes).unwrap();
+        for (name, numbers) in &lists {
+            assert_eq!(index.packets(name).unwrap().as_deref(), Some(*numbers));
+        }
+        assert_eq!(index.packets(b"C2000").unwrap(), None);
+        assert_eq!(index.head().unwrap(), b"abc");
+        let group = Group { first: 1, from: 3, to: 1_000 };
+        assert_eq!(index.groups().unwrap(), Some(vec![group]));
+    }
+
+    #[test]
+    fn a_cut_index_is_refused() {
+        let bytes = file(&[(b"CaaaB", &[1, 5, 9]), (b"Cother", &[2])], 10);
+        assert!(exercise(&bytes));
+        for len in 0..bytes.len() {
+            assert!(!exercise(&bytes[..len]), "{len} of {}", bytes.len());
+        }
+    }
+
+    proptest! {
+        /// Whatever is changed is an error, another list that could be one, or nothing; never a panic.
+        #[test]
+        fn a_damaged_index_is_read_without_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        ) {
+            let mut bytes = file(&[(b"CaaaB", &[1, 5, 9]), (b"Cother", &[2])], 10);
+            for (at, value) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            exercise(&bytes);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
+            exercise(&bytes);
+        }
+
+        /// Behind a header that is right anything may stand.
+        #[test]
+        fn any_tables_and_blocks_are_read_without_panic(
+            packets: u64, head in 0_u64..9, places in 0_u64..4, blocks in 0_u64..4, rest: Vec<u8>,
+        ) {
+            let identity = Identity { size: u64::MAX, hash: 7 };
+            let header = Header { seekable: true, identity, packets, head, places, blocks };
+            let mut bytes = header.bytes();
+            bytes.extend_from_slice(&rest);
+            exercise(&bytes);
+        }
+    }
+}

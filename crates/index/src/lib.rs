@@ -1,0 +1,50 @@
+//! From a connection back to its packets: lists of packets beside a capture.
+//!
+//! [`Builder`] is a [`PacketIndex`](gannet_engine::PacketIndex) of the analysis: it collects which packets belong to
+//! which connection (a packet of a tunnel belongs to the connection of the tunnel and to the one inside; so do all
+//! fragments of its datagrams, and ICMP errors that quote one of its packets) and, from the batches, where every
+//! 64th packet lies in the file. [`Index::open`] reads what it wrote, and refuses what does not fit its capture;
+//! [`Index::packets`] gives the packets of one uid, and [`Slices`] reads them without those between.
+//!
+//! An index is the file `packets` in the folder `FILE.gannet`. All numbers are little-endian, or variable in length
+//! with seven bits a byte:
+//!
+//! ```text
+//! magic, version                                      8 bytes, u32
+//! flags                                               u32: 1 packets can be reached by their places
+//! identity of the capture                             size u64, hash of its first and last MiB u128
+//! packets, head length, places, blocks, blocks begin  u64 each
+//! check of all before                                 u64
+//! head                                                bytes of the capture before its first packet
+//! places                                              of some packets: number u64, offset in the capture u64
+//! table of blocks                                     first key u64, offset u64, length u32, check u32
+//! blocks of lists, in the order of keys               key, number of packets, length of list, list
+//! ```
+//!
+//! The key of a uid is a hash of its text. A list has the distances from one packet number to the next.
+
+mod build;
+mod error;
+mod file;
+mod identity;
+mod slices;
+mod varint;
+
+pub use build::Builder;
+pub use build::Built;
+pub use error::Error;
+pub use file::Index;
+#[doc(hidden)]
+pub use file::exercise;
+pub use identity::Identity;
+pub use slices::Slices;
+
+use std::path::Path;
+use std::path::PathBuf;
+
+/// Where the index of a capture is.
+pub fn path_of(capture: &Path) -> PathBuf {
+    let mut folder = capture.as_os_str().to_owned();
+    folder.push(".gannet");
+    PathBuf::from(folder).join("packets")
+}

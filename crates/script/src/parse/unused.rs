@@ -1,0 +1,86 @@
+//! Warnings of what nothing can run: handlers of events that nothing declares or raises, and functions that no other module sees and that
+//! nothing calls.
+
+use std::collections::HashSet;
+
+use super::Parser;
+use crate::diagnostics::Severity;
+use crate::ids::GlobalId;
+use crate::report::Object;
+use crate::symbols::GlobalKind;
+use crate::types::{AttrKind, Flavor};
+
+impl Parser<'_> {
+    /// Emits the warnings.
+    pub(super) fn report_unused(&mut self) {
+        let raised = self.reachable(&[]);
+        let mut events = self.undeclared_events.iter().copied().collect::<Vec<_>>();
+        events.retain(|event| {
+            let name = self.program.name(self.program.globals[*event].name);
+            !raised.contains(event)
+                && !self.global_has(*event, AttrKind::IsUsed)
+                && !crate::components::RAISED_EVENTS.contains(&name)
+        });
+        events.sort();
+        for event in &events {
+            self.warn_unused("handler for non-existing event cannot be invoked", *event);
+        }
+        let reached = self.reachable(&events);
+        let mut unused = Vec::new();
+        for (id, global) in self.program.globals.arena.iter() {
+            let GlobalKind::Function(func) = global.kind else { continue };
+            let function = &self.program.functions[func];
+            if function.flavor == Flavor::Function
+                && !function.bodies.is_empty()
+                && !global.exported
+                && self.program.name(global.name).contains("::")
+                && !reached.contains(&id)
+                && !self.global_has(id, AttrKind::IsUsed)
+                && !self.global_has(id, AttrKind::Deprecated)
+            {
+                unused.push(id);
+            }
+        }
+        unused.sort_by_key(|id| self.program.name(self.program.globals[*id].name).to_owned());
+        for id in unused {
+            self.warn_unused("non-exported function does not have any callers", id);
+        }
+    }
+
+    fn warn_unused(&mut self, message: &str, global: GlobalId) {
+        self.program.report_about(Severity::Warning, message, &Object::Global(global), None);
+    }
+
+    /// All globals that something which runs refers to; bodies of `events` do not run.
+    fn reachable(&self, events: &[GlobalId]) -> HashSet<GlobalId> {
+        let mut reached = HashSet::new();
+        let mut open = self.scopes.first().map_or(Vec::new(), |scope| scope.globals.clone());
+        for (id, global) in self.program.globals.arena.iter() {
+            let GlobalKind::Function(func) = global.kind else { continue };
+            let function = self.program.functions[func].flavor == Flavor::Function;
+            let runs = if function {
+                global.exported
+                    || !self.program.name(global.name).contains("::")
+                    || self.global_has(id, AttrKind::IsUsed)
+            } else {
+                !events.contains(&id)
+            };
+            if runs {
+                self.add_references(id, &mut open);
+            }
+        }
+        while let Some(global) = open.pop() {
+            if reached.insert(global) && !events.contains(&global) {
+                self.add_references(global, &mut open);
+            }
+        }
+        reached
+    }
+
+    fn add_references(&self, global: GlobalId, to: &mut Vec<GlobalId>) {
+        let GlobalKind::Function(func) = self.program.globals[global].kind else { return };
+        for body in &self.program.functions[func].bodies {
+            to.extend(self.references.get(body).into_iter().flatten());
+        }
+    }
+}
