@@ -17,6 +17,7 @@ use crate::conn_state::mention;
 use crate::stack::events::AnalyzerConfirmationInfo;
 use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
+use crate::stack::events::GetFileHandle;
 use crate::stack::events::ViolationInfo;
 use crate::stack::is_long;
 use crate::tunnel::Tunnel;
@@ -267,8 +268,25 @@ impl Context<'_> {
         self.env.tunnels.register(&mut self.env.logs, self.now, tunnel);
     }
 
+    /// Raises the event that asks for the file of an analyzer's data. Handlers run at once, as in Zeek.
+    pub(crate) fn raise_file_handle(&mut self, tag: Tag, from: Dir) {
+        let is_orig = from.is_orig();
+        if self.wants::<GetFileHandle>() {
+            self.raise(|c| GetFileHandle { tag, c, is_orig });
+        }
+        self.env.logs.events.drain();
+    }
+
     /// A file begins on this connection.
     pub fn file_start(&mut self, start: FileStart) -> FileId {
+        // Protocols that name their files themselves do not ask.
+        let named = ["SSL", "DTLS", "KRB", "RDP"];
+        if self.env.logs.events.any()
+            && !named.contains(&start.source)
+            && let Some(tag) = Tag::ALL.iter().find(|tag| tag.name() == start.source)
+        {
+            self.raise_file_handle(*tag, start.from);
+        }
         let local_orig = self.env.is_local(match start.from {
             Dir::Orig => self.conn.id.orig_h,
             Dir::Resp => self.conn.id.resp_h,

@@ -583,7 +583,11 @@ impl<'a> Describe<'a> {
                 self.event(event);
                 self.add("}");
             }
-            ExprKind::Coerce(Coercion::ToAny | Coercion::FromAny | Coercion::Function, operand) => {
+            ExprKind::Coerce(Coercion::ToAny, operand) => {
+                self.add("to_any_coerce ");
+                self.expr(*operand);
+            }
+            ExprKind::Coerce(Coercion::FromAny | Coercion::Function, operand) => {
                 self.expr(*operand);
             }
             ExprKind::Coerce(_, operand) => {

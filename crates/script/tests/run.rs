@@ -77,8 +77,8 @@ fn programs_print_and_report_what_they_should() {
 #[test]
 fn recursion_ends_with_an_error() {
     let code = b"function f(n: count): count { return 1 + f(n + 1); }\n\
-                 event zeek_init() { print f(0); }\n\
-                 event zeek_init() &priority=-1 { print \"on\"; }\n";
+                 event zeek_done() { print f(0); }\n\
+                 event zeek_done() &priority=-1 { print \"on\"; }\n";
     let (printed, reported, status) = run("deep", code);
     assert_eq!(printed, "on\n");
     assert!(reported.contains("maximum recursion depth 1000 exceeded"), "{reported}");
@@ -93,4 +93,14 @@ fn tables_change_while_they_are_walked() {
                  print |t|;\nlocal sum = 0;\nfor ( k, v in t ) sum += v;\nprint sum;\n}\n";
     let (printed, reported, _) = run("walk", code);
     assert_eq!(printed, "334\n166833\n", "{reported}");
+}
+
+#[test]
+fn an_error_in_zeek_init_ends_the_run() {
+    let code = b"event zeek_init() { local n = 0; print 1 / n; }\n\
+                 event zeek_done() { print \"never\"; }\n";
+    let (printed, reported, status) = run("early", code);
+    assert_eq!(printed, "");
+    assert!(reported.ends_with("fatal error: errors occurred while initializing\n"), "{reported}");
+    assert_eq!(status, 1);
 }

@@ -16,6 +16,7 @@ use super::entity::Entity;
 use super::events::HttpEntityData;
 use super::rows::Exchanges;
 use crate::Env;
+use crate::Tag;
 
 /// A body or a part of one on its way into file analysis.
 #[derive(Debug)]
@@ -208,6 +209,10 @@ fn url_key(s: &mut Scope<'_, '_>) -> Option<Vec<u8>> {
 /// A response has ended that brought nothing: if a range was asked for and it is none, the file of
 /// the URL ends with it.
 pub(super) fn end_of_nothing(s: &mut Scope<'_, '_>) {
+    if s.cx.env.logs.events.any() {
+        let from = s.from;
+        s.cx.raise_file_handle(Tag::Http, from);
+    }
     let is_range = s.facts.reply_code == 206 || !s.exchanges.asks_for_range();
     if s.from.is_orig() || s.cx.env.http.ranges.is_empty() || is_range {
         return;

@@ -38,6 +38,16 @@ gannet_event::record! {
 gannet_event::events! {
     crate::events::module::STACK;
 
+    /// File analysis asks which file the data of an analyzer belongs to. Handlers run at once.
+    pub struct GetFileHandle = "get_file_handle" {
+        /// The analyzer.
+        tag: Tag = "tag",
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sends the data.
+        is_orig: bool = "is_orig",
+    }
+
     /// An analyzer recognised its protocol.
     pub struct AnalyzerConfirmationInfo = "analyzer_confirmation_info" {
         /// The analyzer.

@@ -11,7 +11,7 @@ use crate::ids::{FuncId, TypeId};
 use crate::literal::{Port, Protocol};
 use crate::support::field::{Column, Field, Protocol as FieldProtocol};
 use crate::support::input::{
-    AsciiOptions, BenchmarkOptions, BinaryOptions, ConfigOptions, InputStream, Message, Mode,
+    AsciiOptions, BenchmarkOptions, BinaryOptions, ConfigOptions, InputStream, Message, Mode, Note,
     OptionType, RawOptions, Source, ValueFormat,
 };
 use crate::symbols::GlobalKind;
@@ -364,24 +364,23 @@ fn take(vm: &mut Vm<'_>, id: u64, message: Message) -> Result<()> {
                 vm.queue_event(func, args);
             }
         }
-        Message::Info(text) => notify(vm, id, Severity::Info, "Reporter::INFO", &text),
-        Message::Warning(text) => notify(vm, id, Severity::Warning, "Reporter::WARNING", &text),
-        Message::Error(text) => notify(vm, id, Severity::Error, "Reporter::ERROR", &text),
+        Message::Warning(note) => notify(vm, id, Severity::Warning, "Reporter::WARNING", &note),
+        Message::Error(note) => notify(vm, id, Severity::Error, "Reporter::ERROR", &note),
         Message::Disabled => (),
     }
     Ok(())
 }
 
-fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, text: &str) {
+fn notify(vm: &mut Vm<'_>, id: u64, severity: Severity, level: &str, note: &Note) {
     let Some(stream) = find(vm, id) else { return };
     let (source, description, event) =
         (stream.source.clone(), stream.description.clone(), stream.error_event);
     let reader = field(vm, &description, "reader");
     let reader = json::name_of(vm, &reader);
-    vm.report(severity, format!("{source}/{reader}: {text}"));
+    vm.report(severity, format!("{source}/{reader}: {note}"));
     if let Some(event) = event {
         let level = vm.enum_named(level);
-        vm.queue_event(event, vec![description, Value::string(text), level]);
+        vm.queue_event(event, vec![description, Value::string(note.text.as_str()), level]);
     }
 }
 

@@ -106,6 +106,9 @@ fn tag_text(vm: &Vm<'_>, ty: TypeId) -> String {
 fn set(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let name = arg(args, 0).text();
     let Some(global) = find(vm, &name) else { return Ok(Value::Bool(false)) };
+    if vm.m.terminating {
+        return Ok(Value::Bool(false));
+    }
     let ty = vm.p.globals[global].ty;
     let mut value = arg(args, 1).clone();
     let own = value.ty();

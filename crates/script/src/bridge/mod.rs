@@ -68,7 +68,7 @@ pub fn failed() -> bool {
 
 /// Runs a program over the packets of `source`, from `zeek_init` to `zeek_done`. Returns the exit status.
 pub fn run(mut program: Program, mut machine: Machine, source: &mut dyn Source) -> i32 {
-    let mut result = machine.with(&mut program).begin(0.0);
+    let mut result = machine.with(&mut program).begin(0.0, false);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
         let states = States::new(&machine.with(&mut program));

@@ -157,6 +157,7 @@ pub fn inputs(options: &Options, search_path: &[String]) -> Vec<Input> {
     if nothing {
         inputs.push(file("-"));
     }
+    inputs.extend(options.signatures.iter().map(|name| Input::Signatures(name.clone())));
     inputs.push(Input::Prefixes);
     inputs.extend(
         options

@@ -91,6 +91,7 @@ impl Parser<'_> {
                     }
                 }
                 Input::Text { name, code } => self.open_text(&name, "", code, 0)?,
+                Input::Signatures(name) => self.command_signatures(&name),
                 Input::Prefixes => self.load_prefixes(),
                 Input::Redef { name, value } => self.redef_text(&name, &value)?,
             }
@@ -181,6 +182,10 @@ impl Parser<'_> {
     }
 
     fn redef_text(&mut self, name: &str, value: &str) -> Parsed<()> {
+        let (name, op) = match name.strip_suffix(['+', '-']) {
+            Some(plain) => (plain, &name[plain.len()..]),
+            None => (name, ""),
+        };
         let symbol = self.program.names.intern(name);
         let Some(global) = self.program.globals.find(symbol) else {
             let text = format!("unknown identifier '{name}' in command-line options");
@@ -208,7 +213,23 @@ impl Parser<'_> {
             }
             _ => value.to_owned(),
         };
-        self.open_text("<command line>", "", format!("redef {name}={text};\n").into_bytes(), 0)
+        self.open_text(
+            "<command line>",
+            "",
+            format!("redef {name} {op}= {text};\n").into_bytes(),
+            0,
+        )
+    }
+
+    /// A signature file of `-s`.
+    fn command_signatures(&mut self, name: &str) {
+        match find::signatures(name, "", &self.search_path) {
+            Some(path) => self.program.signature_files.push(path.to_string_lossy().into()),
+            None => {
+                let text = format!("failed to find file associated with @load-sigs {name}");
+                self.program.report(Severity::Error, Span::NOWHERE, text);
+            }
+        }
     }
 
     fn load_signatures(&mut self, name: &str) -> Parsed<()> {

@@ -29,6 +29,8 @@ mod infer;
 mod lambda;
 mod scope;
 mod statement;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod types;
 mod unused;
@@ -80,6 +82,8 @@ pub enum Input {
     },
     /// Files of `@prefixes` for all files that were read so far.
     Prefixes,
+    /// A signature file that is searched for as `@load-sigs` does.
+    Signatures(String),
     /// `NAME=VALUE` of the command line.
     Redef {
         /// The variable.

@@ -213,11 +213,6 @@ impl Parser<'_> {
         self.scopes[self.scopes.len() - 1].body
     }
 
-    /// Whether statements are at file level.
-    pub(super) fn at_file_level(&self) -> bool {
-        self.scopes.len() == 1
-    }
-
     /// The local of the current body.
     pub(super) fn local(&self, local: LocalId) -> &Local {
         &self.program.bodies[self.body()].locals[local]

@@ -229,7 +229,8 @@ impl Vm<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
-        self.begin(wall_clock())?;
+        let now = if self.time_goes_on() { wall_clock() } else { self.m.now };
+        self.begin(now, true)?;
         self.main_loop()?;
         self.report_termination();
         self.finish(true)
@@ -260,13 +261,14 @@ impl Vm<'_> {
         }
     }
 
-    /// Begins the run at this network time, 0 where packets will tell it: `zeek_init` and statements at file level.
-    pub(crate) fn begin(&mut self, now: f64) -> Result<(), Stop> {
+    /// Begins the run at this network time: `zeek_init` and statements at file level. Where packets come, `network_time_init`
+    /// waits for the first (not `timed`).
+    pub(crate) fn begin(&mut self, now: f64, timed: bool) -> Result<(), Stop> {
         self.m.now = now;
         self.m.running = true;
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
-        if now > 0.0 {
+        if timed {
             self.queue_named("network_time_init", Vec::new());
         }
         if let Some(main) = self.p.main {
@@ -285,7 +287,18 @@ impl Vm<'_> {
             }
         }
         self.queue_scripts_loaded();
-        self.drain()
+        self.drain()?;
+        if self.p.diagnostics.errors > 0 && std::env::var_os("ZEEK_ALLOW_INIT_ERRORS").is_none() {
+            self.m.out.flush_all();
+            self.report(crate::diagnostics::Severity::Fatal, "errors occurred while initializing");
+            return Err(Stop::Fatal);
+        }
+        Ok(())
+    }
+
+    /// Whether network time follows the clock where no packets set it.
+    fn time_goes_on(&self) -> bool {
+        !matches!(self.global_named("allow_network_time_forward"), Value::Bool(false))
     }
 
     fn queue_scripts_loaded(&mut self) {
@@ -312,7 +325,9 @@ impl Vm<'_> {
                 break;
             }
             let now = wall_clock();
-            self.m.now = self.m.now.max(now);
+            if self.time_goes_on() {
+                self.m.now = self.m.now.max(now);
+            }
             let now = self.m.now;
             let busy = crate::bif::poll(self)?;
             self.fire_timers(now)?;

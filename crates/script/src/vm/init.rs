@@ -102,6 +102,7 @@ impl Vm<'_> {
         let template: Vec<FieldInit> =
             fields.iter().map(|(ty, attrs)| self.field_init(*ty, attrs)).collect();
         let template = Rc::new(template);
+        self.m.instantiated.insert(ty);
         self.m.templates.insert(ty, Rc::clone(&template));
         template
     }
@@ -262,14 +263,9 @@ impl Vm<'_> {
     pub(crate) fn extend_records(&mut self, ty: TypeId, _: usize) {
         self.m.templates.clear();
         self.m.conversions.clear();
-        self.m.exprs.clear();
-        for code in &mut self.m.codes {
-            *code = None;
-        }
-        for target in &mut self.m.targets {
-            if matches!(target, super::Callee::Script(_)) {
-                *target = super::Callee::Unknown;
-            }
+        // Types of which no value was ever made have none to enlarge.
+        if !self.m.instantiated.contains(&ty) {
+            return;
         }
         let mut seen = std::collections::HashSet::new();
         let mut found = Vec::new();

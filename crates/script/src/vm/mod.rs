@@ -68,6 +68,8 @@ pub struct Machine {
     pub(crate) delayed: bool,
     pub(crate) event_time: f64,
     pub(crate) vectors: HashMap<TypeId, TypeId>,
+    /// Record types of which values were made.
+    pub(crate) instantiated: HashSet<TypeId>,
 }
 
 /// What a function is when it is called.
@@ -138,6 +140,7 @@ impl Default for Machine {
             delayed: false,
             event_time: 0.0,
             vectors: HashMap::new(),
+            instantiated: HashSet::new(),
         }
     }
 }

@@ -10,7 +10,7 @@ function gcd(a: count, b: count): count
 	return a;
 	}
 
-event zeek_init()
+event zeek_done()
 	{
 	print gcd(84, 36), 7 / 2, 7.0 / 2, 3 * 5 - 1, -3 + 1;
 	local i = 0;
@@ -30,7 +30,7 @@ event zeek_init()
 	print 1 / (sum - sum);
 	}
 
-event zeek_init() &priority=-1
+event zeek_done() &priority=-1
 	{
 	print "the next body still runs";
 	}

@@ -11,7 +11,7 @@ function counter(): function(): count
 	return function[n](): count { return ++n; };
 	}
 
-event zeek_init()
+event zeek_done()
 	{
 	local p = Pair($b="x");
 	p$c += 1;

@@ -95,7 +95,14 @@ fn to_field(vm: &Vm<'_>, value: &Value) -> Field<'static> {
         Value::Short(_) | Value::Long(_) => Field::String(owned(value.str_bytes().to_vec())),
         Value::Pattern(pattern) => Field::Pattern(owned(pattern.text().to_vec()), false, false),
         Value::File(file) => Field::File(owned(file.name.clone().into_bytes())),
-        Value::Func(_) => Field::Func(owned(cat(vm.p, value))),
+        Value::Func(func) => {
+            // Without the type that `print` shows.
+            let text = cat(vm.p, value);
+            let name = vm.function_name(func.func);
+            let body = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+            let body = text.get(body..).unwrap_or(&[]);
+            Field::Func(owned([name.as_bytes(), body].concat()))
+        }
         Value::Table(table) => {
             Field::Set(table.keys().iter().map(|key| to_field(vm, key)).collect())
         }

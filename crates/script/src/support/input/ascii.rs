@@ -103,7 +103,8 @@ impl Ascii {
             self.file = None;
             return false;
         }
-        self.line.get_or_insert(0);
+        let line = *self.line.get_or_insert(0);
+        out.at = Some((self.path.clone(), line));
         out.end_quiet();
         true
     }
@@ -111,7 +112,7 @@ impl Ascii {
     fn read_header(&mut self, cached: bool, out: &mut Out) -> bool {
         let fails = self.options.fail_on_file_problem;
         if !cached {
-            let Some(line) = self.next_line() else {
+            let Some(line) = self.next_line(out) else {
                 let path = &self.path;
                 let message =
                     format!("Could not read input data file {path}; first line could not be read");
@@ -153,7 +154,7 @@ impl Ascii {
     }
 
     /// The next line that is not empty and no comment; of the line of names what is behind `#fields`.
-    fn next_line(&mut self) -> Option<Vec<u8>> {
+    fn next_line(&mut self, out: &mut Out) -> Option<Vec<u8>> {
         let separator = self.separator();
         let file = self.file.as_mut()?;
         loop {
@@ -163,6 +164,7 @@ impl Ascii {
             }
             if let Some(count) = &mut self.line {
                 *count += 1;
+                out.at = Some((self.path.clone(), *count));
             }
             if line.last() == Some(&b'\n') {
                 line.pop();
@@ -258,6 +260,7 @@ impl Read for Ascii {
             return goes_on;
         }
         self.line = Some(0);
+        out.at = Some((self.path.clone(), 0));
         if self.source.mode == Mode::Reread {
             let Some(stamp) = Stamp::of(&self.path) else {
                 out.problem(!goes_on, format!("Could not get stat for {}", self.path), true);
@@ -280,7 +283,7 @@ impl Read for Ascii {
             self.file = None;
             self.open_file(out);
         }
-        while let Some(line) = self.next_line() {
+        while let Some(line) = self.next_line(out) {
             match self.fields(&line, out) {
                 Err(()) => return false,
                 Ok(None) => {}

@@ -91,14 +91,28 @@ pub enum Message {
     EndOfSend,
     /// An event to raise, by name, with its arguments.
     Event(&'static str, Vec<Field<'static>>),
-    /// A note.
-    Info(String),
     /// A warning.
-    Warning(String),
+    Warning(Note),
     /// An error. The stream is disabled.
-    Error(String),
+    Error(Note),
     /// The stream is disabled.
     Disabled,
+}
+
+/// A warning or an error: what it says, and where that was read. Written with both, as Zeek reports it; events get the text alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What it says.
+    pub text: String,
+    /// The file and line that it is about; empty where there is none.
+    pub place: String,
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let between = if self.place.is_empty() { "" } else { ": " };
+        write!(f, "{}{between}{}", self.place, self.text)
+    }
 }
 
 /// Where readers put their messages.
@@ -108,6 +122,8 @@ struct Out {
     quiet: bool,
     suppressed: u64,
     disabled: bool,
+    /// The file that is read and the number of the line.
+    at: Option<(String, u64)>,
 }
 
 impl Out {
@@ -117,16 +133,25 @@ impl Out {
         }
     }
 
-    fn warning(&mut self, message: String) {
+    fn note(&self, text: String) -> Note {
+        let place = match &self.at {
+            None => String::new(),
+            Some((file, 0)) => file.clone(),
+            Some((file, line)) => format!("{file}, line {line}"),
+        };
+        Note { text, place }
+    }
+
+    fn warning(&mut self, text: String) {
         if self.quiet {
             self.suppressed += 1;
         } else {
-            self.messages.push(Message::Warning(message));
+            self.messages.push(Message::Warning(self.note(text)));
         }
     }
 
-    fn error(&mut self, message: impl Into<String>) {
-        self.messages.push(Message::Error(message.into()));
+    fn error(&mut self, text: impl Into<String>) {
+        self.messages.push(Message::Error(self.note(text.into())));
         self.disable();
     }
 
@@ -145,7 +170,8 @@ impl Out {
         self.quiet = false;
         let suppressed = std::mem::take(&mut self.suppressed);
         if suppressed > 0 {
-            self.messages.push(Message::Warning(format!("Suppressed {suppressed} warning(s)")));
+            let note = self.note(format!("Suppressed {suppressed} warning(s)"));
+            self.messages.push(Message::Warning(note));
         }
     }
 

@@ -34,10 +34,14 @@ fn rows(messages: &[Message]) -> Vec<Vec<Field<'static>>> {
 
 fn complaints(messages: &[Message]) -> Vec<String> {
     let complaints = messages.iter().filter_map(|message| match message {
-        Message::Warning(text) | Message::Error(text) => Some(text.clone()),
+        Message::Warning(note) | Message::Error(note) => Some(note.text.clone()),
         _ => None,
     });
     complaints.collect()
+}
+
+fn note(text: &str) -> Message {
+    Message::Error(Note { text: text.to_owned(), place: String::new() })
 }
 
 fn string(text: &str) -> Field<'static> {
@@ -137,6 +141,15 @@ fn lines_that_are_wrong_are_passed_over() {
             "Could not convert line 'f\t99999999999999999999' of FILE to Val. Ignoring line.",
         ]
     );
+    let path = file("places", "#fields\tc\n1\nx\n");
+    let source = Source::new("s", &path, Mode::Manual);
+    let (_, messages) =
+        InputStream::ascii(source, columns(&[("c", Kind::Count)]), AsciiOptions::default());
+    let Message::Warning(first) = &messages[1] else { panic!("{messages:?}") };
+    assert_eq!(
+        first.to_string(),
+        format!("{path}, line 3: String 'x' contained no parseable number")
+    );
     let fails = [("fail_on_invalid_lines", "T")];
     let (_, said, disabled) = read("fails", "#fields\tx\tc\nc\n", &fails, Kind::Count);
     assert_eq!(said[1], "Init failed");
@@ -161,7 +174,13 @@ fn a_file_that_is_missing_is_a_warning_once() {
     let source = Source::new("s", &path, Mode::Reread);
     let (mut stream, messages) =
         InputStream::ascii(source, columns(&[("c", Kind::Count)]), AsciiOptions::default());
-    assert_eq!(messages, [Message::Warning(format!("Init: cannot open {path}"))]);
+    assert_eq!(
+        messages,
+        [Message::Warning(Note {
+            text: format!("Init: cannot open {path}"),
+            place: String::new()
+        })]
+    );
     assert_eq!(stream.heartbeat(), []);
     fs::write(&path, "#fields\tc\n5\n").unwrap();
     let messages = stream.heartbeat();
@@ -176,11 +195,7 @@ fn a_file_that_is_missing_is_a_warning_once() {
     let (stream, messages) = InputStream::ascii(Source::new("s", "x", Mode::Manual), vec![], fails);
     assert_eq!(
         messages,
-        [
-            Message::Error("Init: cannot open /nonexistent/x".into()),
-            Message::Disabled,
-            Message::Error("Init failed".into()),
-        ]
+        [note("Init: cannot open /nonexistent/x"), Message::Disabled, note("Init failed"),]
     );
     assert!(stream.is_disabled());
 }
