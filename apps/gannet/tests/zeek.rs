@@ -19,6 +19,7 @@ global http_request: event(c: connection, method: string, original_URI: string, 
 global network_time_init: event();
 global zeek_done: event();
 global zeek_init: event();
+global network_time: function(): time;
 ";
 
 fn sample() -> PathBuf {
