@@ -25,6 +25,7 @@ impl Default for Anonymizers {
 /// The place of the method that prefixes are kept with.
 const A50: usize = 2;
 
+/// The functions.
 pub const TABLE: Table = &[
     ("anonymize_addr", anonymize_addr),
     ("preserve_prefix", |vm, a| preserve(vm, arg(a, 0), arg(a, 1).count(), "preserve_prefix")),

@@ -271,7 +271,7 @@ pub(super) const TABLE: Table = &[
 
 fn failed(vm: &mut Vm<'_>, what: &str, path: &str, error: &std::io::Error) -> Value {
     let reason = system_text(error);
-    vm.builtin_error(format!("{what} '{path}': {reason}"));
+    vm.report(Severity::Warning, format!("{what} '{path}': {reason}"));
     Value::Bool(false)
 }
 
@@ -293,7 +293,9 @@ fn command(vm: &Vm<'_>, line: &[u8]) -> Command {
 
 fn system(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     vm.m.out.flush_all();
-    let mut command = command(vm, bytes(args, 0));
+    // Its output goes to standard error, and it is not waited for.
+    let line = [bytes(args, 0), b" 1>&2 &"].concat();
+    let mut command = command(vm, &line);
     if let Some(table) = arg(args, 1).table() {
         for (key, value) in table.entries() {
             command.env(format!("ZEEK_ARG_{}", key.text()), value.text());

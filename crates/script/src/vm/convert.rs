@@ -232,6 +232,9 @@ impl Vm<'_> {
                 convert_number(value, tag)
             }
             (Value::Double(_), Tag::Time | Tag::Interval) => convert_number(value, tag),
+            (Value::Double(number), Tag::Count | Tag::Int) => {
+                convert_number(&Value::Double(number.round_ties_even()), tag)
+            }
             (Value::Time(_) | Value::Interval(_), Tag::Double) => {
                 Some(Value::Double(value.double()))
             }

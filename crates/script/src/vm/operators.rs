@@ -87,6 +87,22 @@ impl Vm<'_> {
         }
     }
 
+    /// Warns of a difference below zero. `x -= y` is shown as `x - y`.
+    fn count_underflow(&mut self, site: ExprId) {
+        let kind = self.p.exprs.find(site).map(|expr| expr.kind.clone());
+        let Some(crate::ast::ExprKind::RemoveFrom(left, right)) = kind else {
+            self.report_at(Severity::ExpressionWarning, site, "count underflow");
+            return;
+        };
+        let mut text = b"count underflow (".to_vec();
+        text.extend(crate::describe::expr(self.p, left));
+        text.extend_from_slice(b" - ");
+        text.extend(crate::describe::expr(self.p, right));
+        text.push(b')');
+        let span = self.p.exprs[site].span;
+        self.emit(Severity::ExpressionWarning, span, text);
+    }
+
     fn mask_address(&mut self, site: ExprId, addr: &Value, width: u64) -> Result<Value, Stop> {
         let (limit, version, more) = match addr {
             Value::Addr4(_) => (32, 4, 96),
@@ -111,7 +127,7 @@ impl Vm<'_> {
             BinaryOp::Add => x.wrapping_add(y),
             BinaryOp::Subtract => {
                 if y > x {
-                    self.report_at(Severity::ExpressionWarning, site, "count underflow");
+                    self.count_underflow(site);
                 }
                 x.wrapping_sub(y)
             }
