@@ -1,10 +1,12 @@
 //! What developers run by hand, as `cargo xtask COMMAND`.
 //!
-//! `ready` is what a change must pass. `conformance` holds the logs against Zeek's, `mutate` looks
-//! for captures that break the engine, `fuzz` for inputs that break a part of it, `filter-proof` for
-//! filters that the optimizer gets wrong, `bench` measures it against its peers, `pipes` scripts and replay
-//! against theirs, `pgo` builds it by profile, `snapshot` counts what it does, `update` writes what is generated. Captures to compare with
-//! lie in a folder `shared` beside the repository (see [`workspace`]); what needs them says so where they are absent.
+//! `ready` runs everything a change must pass. `conformance` compares the logs with Zeek's, `mutate`
+//! searches for captures that break the engine, `fuzz` for inputs that break one of its parts,
+//! `filter-proof` for filters that the optimizer gets wrong. `bench` compares the speed with that of
+//! other programs, `pipes` does so for scripts and replay, `snapshot` counts instructions and
+//! allocations, `pgo` builds with a profile. `prose` finds words to avoid in comments and docs, `update`
+//! writes the generated files. Captures for comparison are in a folder `shared` next to the repository
+//! (see [`workspace`]); commands that need them say so where they are absent.
 
 mod bench;
 mod conformance;
@@ -14,6 +16,7 @@ mod measure;
 mod mutate;
 mod pgo;
 mod pipes;
+mod prose;
 mod ready;
 mod snapshot;
 mod update;
@@ -36,6 +39,7 @@ enum Command {
     Bench(bench::Args),
     Pgo(pgo::Args),
     Pipes(pipes::Args),
+    Prose(prose::Args),
     Snapshot(snapshot::Args),
     /// Write anew what is generated: docs/logs.md, the sample capture and its golden logs
     Update,
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Pgo(args) => pgo::run(&args),
         Command::Pipes(args) => pipes::run(&args),
+        Command::Prose(args) => prose::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Update => update::run(),
         Command::Measure(args) => measure::run(&args),

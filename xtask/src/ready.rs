@@ -1,6 +1,7 @@
 //! `cargo xtask ready`: everything a change must pass, the quickest first.
 
 use crate::conformance;
+use crate::prose;
 use crate::snapshot;
 use crate::workspace;
 use crate::workspace::Profile;
@@ -13,6 +14,7 @@ const FULL: &str = "gannet/full";
 
 pub(crate) fn run() -> anyhow::Result<()> {
     check(&mut cargo(&["fmt", "--all", "--check"]))?;
+    prose::run(&prose::Args::check())?;
     let deny = ["--", "--deny", "warnings"];
     check(cargo(&["clippy", "--workspace", "--all-targets", "--features", FULL]).args(deny))?;
     check(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny warnings"))?;

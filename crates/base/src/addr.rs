@@ -67,7 +67,7 @@ impl Addr {
     }
 }
 
-/// Four numbers with points between them, and how long that is: keys of files are made of it.
+/// Formats an IPv4 address as dotted decimal; returns the buffer and the length of the text. File keys contain it.
 fn dotted(parts: [u8; 4]) -> ([u8; 15], usize) {
     let (mut text, mut len) = ([0; 15], 0);
     let mut put = |byte| {

@@ -88,8 +88,8 @@ impl fmt::Debug for Uid {
     }
 }
 
-/// Makes [`Uid`]s: a keyed function of what is named, so that they are the same on every run and
-/// for every number of threads, and nobody without the seed can predict or collide them.
+/// Creates [`Uid`]s with a keyed hash of the named object. They are the same on every run and for every
+/// number of threads; a sender who does not know the seed can neither predict them nor cause collisions.
 #[derive(Clone, Copy, Debug)]
 pub struct UidSource {
     seed: u64,

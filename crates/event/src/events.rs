@@ -94,6 +94,9 @@ pub struct Events {
     now: Time,
     packet: u64,
     transport: TransportState,
+    /// Services of connections that events of the packet at hand changed, and that were delivered: connections
+    /// themselves learn of these when the packet is done.
+    changed: Vec<(Uid, &'static str, bool)>,
     /// Events that a listener received.
     delivered: u64,
 }
@@ -129,6 +132,7 @@ impl Events {
     /// Events to come are of this packet and this network time.
     #[inline]
     pub fn set_time(&mut self, now: Time, packet: u64) {
+        self.changed.clear();
         (self.now, self.packet) = (now, packet);
         if let Some(listener) = &mut self.listener {
             listener.packet(now, packet);
@@ -163,7 +167,13 @@ impl Events {
     }
 
     /// A connection as an event mentions it. Events that wait show it like this as well.
-    pub fn connection(&mut self, state: ConnState) -> Connection {
+    pub fn connection(&mut self, mut state: ConnState) -> Connection {
+        for (_, name, added) in self.changed.iter().filter(|(uid, ..)| *uid == state.uid) {
+            state.services.retain(|s| s != name);
+            if *added {
+                state.services.push(name);
+            }
+        }
         let next = self.conns.len() as u32;
         let index = *self.conn_index.entry(state.uid).or_insert(next);
         match self.conns.get_mut(index as usize) {
@@ -226,6 +236,9 @@ impl Events {
             start = end;
             if let Some((conn, name, added)) = queued.service {
                 change(&mut self.conns, conn, name, added);
+                if let Some(conn) = self.conns.get(conn as usize) {
+                    self.changed.push((conn.uid, name, added));
+                }
             }
         }
         if let Some(listener) = &mut self.listener {

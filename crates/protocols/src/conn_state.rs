@@ -47,7 +47,7 @@ fn state(sinks: &Sinks, conn: &Conn) -> ConnState {
             ..EndpointState::default()
         }
     };
-    let service = |s: &u8| Tag::ALL.get(usize::from(*s)).map(|tag| tag.name());
+    let service = |s: &u8| Tag::ALL.get(usize::from(*s)).map(|tag| tag.script_service());
     ConnState {
         uid: conn.uid,
         id: conn.id,

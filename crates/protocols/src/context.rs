@@ -181,14 +181,17 @@ impl Context<'_> {
     fn raise_confirmation(&mut self, tag: Tag) {
         let is_asked = |r: &Request| matches!(r, Request::Confirm(other) if *other == tag);
         let is_known = self.conn.services.contains(tag as u8);
-        if is_known || self.confirmed == Some(tag) || self.requests.iter().any(is_asked) {
+        // Those that Zeek's scripts tell, no analyzer.
+        let is_told = matches!(tag, Tag::FtpData | Tag::IrcData);
+        if is_told || is_known || self.confirmed == Some(tag) || self.requests.iter().any(is_asked)
+        {
             return;
         }
         let sinks = &mut self.env.logs;
         let c = mention(sinks, self.conn);
         let info = ConfirmationInfo { c: Some(c), f: None, aid: None };
         sinks.events.raise(&AnalyzerConfirmationInfo { atype: tag, info });
-        sinks.events.then_service(c, tag.name(), true);
+        sinks.events.then_service(c, tag.script_service(), true);
     }
 
     /// The bytes are not this protocol: early in a connection the analyzer is taken off (its

@@ -29,6 +29,7 @@ catalogue! {
     WEIRD weird::events;
     STACK stack::events;
     TUNNEL tunnel::events;
+    MIME support::mime::events;
     DCE_RPC dce_rpc::events;
     DHCP dhcp::events;
     DNP3 dnp3::events;

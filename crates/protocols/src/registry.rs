@@ -49,6 +49,14 @@ macro_rules! registry {
                 match self { $( Self::$tag => $service, )* $( Self::$packet => $pservice, )* }
             }
 
+            /// Name as the connections of events spell it.
+            pub fn script_service(self) -> &'static str {
+                match self {
+                    Self::FtpData | Self::IrcData => self.service(),
+                    _ => self.name(),
+                }
+            }
+
             /// Name of its tag in Zeek's scripts.
             pub fn zeek_name(self) -> &'static str {
                 match self {

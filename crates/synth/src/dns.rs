@@ -23,7 +23,7 @@ pub enum Data<'a> {
     Alias(&'a str),
 }
 
-/// A name as it stands in messages, uncompressed; labels are cut at 63 bytes.
+/// Encodes a name without compression; labels are truncated to 63 bytes.
 pub fn name(text: &str) -> Vec<u8> {
     let mut b = Vec::with_capacity(text.len() + 2);
     for label in text.split('.').filter(|l| !l.is_empty()) {

@@ -26,11 +26,11 @@ use crate::frame::TcpHeader;
 /// What a flood is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// SYNs that nobody answers, each of a connection of its own.
+    /// SYNs without an answer, each in a new connection.
     Syn,
     /// Established connections that say nothing.
     Connections,
-    /// Datagrams to ports that nobody listens on, each of a connection of its own.
+    /// Datagrams to closed ports, each in a new connection.
     Udp,
     /// First pieces of datagrams of which no more comes.
     Fragments,

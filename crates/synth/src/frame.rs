@@ -123,7 +123,7 @@ fn transport_checksum(src: IpAddr, dst: IpAddr, proto: u8, segment: &[u8]) -> u1
     }
 }
 
-/// What a TCP header says beside its ports.
+/// The fields of a TCP header except the ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpHeader<'a> {
     /// Sequence number of the first byte, or of SYN or FIN.
@@ -134,7 +134,7 @@ pub struct TcpHeader<'a> {
     pub flags: u8,
     /// Receive window.
     pub window: u16,
-    /// Options as they stand in the header; padded here, at most 40 bytes.
+    /// Encoded options, at most 40 bytes; the writer pads them.
     pub options: &'a [u8],
 }
 

@@ -107,7 +107,7 @@ impl RandomPackets {
         };
         segment[sum_at..sum_at + 2].fill(0);
         let checksum = match folded(words + sum(segment)) {
-            // RFC 768: none at all is told apart from one that comes to zero.
+            // RFC 768: zero means "no checksum", so a checksum of zero is sent as all ones.
             0xffff if udp => 0xffff,
             n => !n,
         };
@@ -153,7 +153,7 @@ impl RandomPackets {
         self.rng.below(100) < u64::from(of)
     }
 
-    /// Random bytes behind what is there.
+    /// Appends `n` random bytes to the frame.
     fn random(&mut self, mut n: usize) {
         self.frame.reserve(n + 8);
         while n > 0 {

@@ -168,7 +168,7 @@ impl Trace {
         tcp
     }
 
-    /// A TCP connection that nobody answers.
+    /// A TCP connection attempt without an answer.
     pub fn knock(&mut self, client: SocketAddr, server: SocketAddr) {
         self.ends(client, server).segment(Side::Client, SYN, &[]);
     }
@@ -212,7 +212,7 @@ impl Trace {
     /// A TCP connection that the server refuses.
     pub fn refuse(&mut self, client: SocketAddr, server: SocketAddr) {
         let mut tcp = self.ends(client, server);
-        // A port that nobody listens on answers from sequence number 0.
+        // A closed port answers with sequence number 0.
         tcp.seq[1] = 0;
         tcp.segment(Side::Client, SYN, &[]);
         tcp.segment(Side::Server, RST | ACK, &[]);
@@ -266,7 +266,7 @@ impl Tcp<'_> {
         self.data(Side::Server, data);
     }
 
-    /// Bytes of the client that nobody sees.
+    /// Skips bytes of the client: the capture does not contain them.
     pub fn lose(&mut self, bytes: u32) {
         self.seq[0] = self.seq[0].wrapping_add(bytes);
     }

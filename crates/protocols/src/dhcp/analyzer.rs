@@ -1,7 +1,9 @@
 use gannet_base::Dir;
 
+use super::events::DhcpMessage;
 use super::message::COOKIE;
 use super::message::Message;
+use super::raise;
 use super::shared;
 use crate::Analyze;
 use crate::Context;
@@ -24,6 +26,7 @@ impl Analyzer {
 
 impl Analyze for Analyzer {
     fn datagram(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8], _len: u32) {
+        let relayed = self.relayed[from.index()];
         let message = match Message::parse(data, &mut self.relayed[from.index()]) {
             Ok(message) => message,
             Err(e) => {
@@ -38,6 +41,9 @@ impl Analyze for Analyzer {
             let reason = format!("bad cookie ({})", message.cookie as i32);
             cx.violation(Tag::Dhcp, &reason, b"");
             return;
+        }
+        if cx.wants::<DhcpMessage>() {
+            raise::message(cx, from, data, message.options.kind, relayed);
         }
         shared::note(cx, cx.conn.id, from, &message);
         if !self.confirmed {

@@ -8,6 +8,7 @@
 mod analyzer;
 pub mod events;
 pub mod message;
+mod raise;
 mod rows;
 mod shared;
 

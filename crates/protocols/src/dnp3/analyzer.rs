@@ -1,6 +1,7 @@
 use gannet_base::Dir;
 use gannet_base::Time;
 
+use super::events::*;
 use super::frame;
 use super::frame::HEADER;
 use super::frame::LINK_FIELDS;
@@ -191,12 +192,25 @@ impl Analyzer {
     /// A whole message. Its header counts even where its objects are malformed.
     fn message(&mut self, cx: &mut Context<'_>, from: Dir, message: &[u8]) -> Result<(), Stop> {
         match (from, message) {
-            (Dir::Orig, [_, function, ..]) => {
+            (Dir::Orig, [control, function, ..]) => {
+                cx.raise(|c| Dnp3ApplicationRequestHeader {
+                    c,
+                    is_orig: true,
+                    application: (*control).into(),
+                    fc: (*function).into(),
+                });
                 self.pending = Some(Pending { ts: cx.now, function: *function });
             }
-            (Dir::Resp, [_, function, a, b, ..]) => {
+            (Dir::Resp, [control, function, a, b, ..]) => {
                 let request = self.pending.take().map(|p| Function(p.function));
                 let iin = u16::from_be_bytes([*a, *b]);
+                cx.raise(|c| Dnp3ApplicationResponseHeader {
+                    c,
+                    is_orig: false,
+                    application: (*control).into(),
+                    fc: (*function).into(),
+                    iin,
+                });
                 write(cx, cx.now, request, Some(Function(*function)), Some(iin));
             }
             _ => {}

@@ -1,5 +1,6 @@
 use gannet_base::Dir;
 
+use super::events::*;
 use super::message::Reply;
 use super::message::Request;
 use super::nvt::Oddity;
@@ -127,6 +128,7 @@ impl Dialogue {
             let text = request.argument;
             policy.software(cx.now, &Found { host, port: None, kind: "FTP::CLIENT", text });
         }
+        cx.raise(|c| FtpRequest { c, command: word, arg: request.argument });
         self.session(cx).request(cx, word, request.argument);
         true
     }
@@ -153,12 +155,16 @@ impl Dialogue {
             }
         };
         match code {
-            234 if self.mechanism == b"TLS" => self.tls = true,
+            234 if self.mechanism == b"TLS" => {
+                cx.raise(|c| FtpStarttls { c });
+                self.tls = true;
+            }
             334 if self.mechanism == b"GSSAPI" && self.exchange.is_none() => {
                 self.exchange = Some(Exchange::new(cx));
             }
             _ => {}
         }
+        cx.raise(|c| FtpReply { c, code, msg: text, cont_resp: within });
         self.session(cx).reply(cx, code, text, within);
         !self.tls
     }

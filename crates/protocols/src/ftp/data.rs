@@ -4,13 +4,14 @@ use gannet_base::Uid;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 
+use super::events::FileTransferred;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 
 /// The type of a transfer is told by its first so many bytes for the control connection's row,
 /// though the file may need more for its own.
-const BEGINNING: usize = 1024;
+pub(crate) const BEGINNING: usize = 1024;
 
 /// The analyzer of a data connection: whatever a side sends is a file.
 pub struct Data {
@@ -52,8 +53,14 @@ impl Data {
 
     fn identify(&mut self, cx: &mut Context<'_>) {
         let mime = gannet_files::sniff::mime_type(&self.beginning).unwrap_or("<unknown>");
+        raise_transferred(cx, &self.beginning, mime);
         tell(cx, Some(mime));
     }
+}
+
+/// Reports the first bytes of a transfer.
+pub(crate) fn raise_transferred(cx: &mut Context<'_>, prefix: &[u8], mime_type: &str) {
+    cx.raise(|c| FileTransferred { c, prefix, descr: b"<unknown>", mime_type });
 }
 
 /// The endpoint that was announced, which is that of the connection.

@@ -9,7 +9,7 @@
 
 mod analyzer;
 mod commands;
-mod data;
+pub(crate) mod data;
 pub mod events;
 mod message;
 mod nvt;

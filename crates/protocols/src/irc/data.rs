@@ -6,6 +6,9 @@ use gannet_files::FileStart;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
+use crate::ftp::data::BEGINNING as PREFIX;
+use crate::ftp::data::raise_transferred;
+use crate::ftp::events::FileTransferred;
 
 /// After so many bytes the type of a file is told, or never.
 const BEGINNING: u64 = 4096;
@@ -15,6 +18,8 @@ const BEGINNING: u64 = 4096;
 pub struct Data {
     file: Option<FileId>,
     seen: u64,
+    /// The first bytes, where an event carries them.
+    prefix: Vec<u8>,
     /// The transfer's row is written.
     told: bool,
 }
@@ -26,7 +31,7 @@ impl Data {
         if cx.env.irc.announced(to, now).is_some() {
             cx.confirm(Tag::IrcData);
         }
-        Self { file: None, seen: 0, told: false }
+        Self { file: None, seen: 0, prefix: Vec::new(), told: false }
     }
 
     fn file(&mut self, cx: &mut Context<'_>) -> FileId {
@@ -51,6 +56,22 @@ impl Data {
         }
         self.file = Some(file);
         file
+    }
+
+    /// The first bytes of the file, for the event that carries them.
+    fn keep_prefix(&mut self, cx: &mut Context<'_>, data: &[u8]) {
+        let room = PREFIX - self.prefix.len();
+        if room > 0 && cx.wants::<FileTransferred>() {
+            self.prefix.extend_from_slice(&data[..room.min(data.len())]);
+            if self.prefix.len() == PREFIX {
+                self.report(cx);
+            }
+        }
+    }
+
+    fn report(&self, cx: &mut Context<'_>) {
+        let mime = gannet_files::sniff::mime_type(&self.prefix).unwrap_or("<unknown>");
+        raise_transferred(cx, &self.prefix, mime);
     }
 
     /// The file's type is settled: the row of the offer is complete.
@@ -83,6 +104,7 @@ impl Analyze for Data {
             }
             return;
         }
+        self.keep_prefix(cx, data);
         let file = self.file(cx);
         cx.file_data(file, data);
         self.seen += data.len() as u64;
@@ -102,6 +124,9 @@ impl Analyze for Data {
     }
 
     fn finish(&mut self, cx: &mut Context<'_>) {
+        if !self.prefix.is_empty() && self.prefix.len() < PREFIX {
+            self.report(cx);
+        }
         if let Some(file) = self.file.take() {
             cx.env.files.settle_mime_type(file);
             self.tell(cx, file);

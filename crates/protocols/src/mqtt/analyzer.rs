@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
 
 use gannet_base::Dir;
+use gannet_base::Interval;
 use gannet_base::Time;
 use gannet_log::Enum;
 use gannet_log::Vector;
 
+use super::events::*;
 use super::message::Packet;
 use super::message::Publish;
 use super::message::Step;
@@ -72,6 +74,7 @@ impl Analyzer {
         if packet != Packet::Other {
             self.since.get_or_insert(cx.now);
         }
+        raise(cx, from, &packet);
         match packet {
             Packet::Connect(c) => {
                 self.connect = Connect {
@@ -85,7 +88,7 @@ impl Analyzer {
                 };
                 cx.confirm(Tag::Mqtt);
             }
-            Packet::ConnAck(code) => {
+            Packet::ConnAck(code, _) => {
                 let c = &self.connect;
                 cx.log(&ConnectRow {
                     ts: self.since.unwrap_or(cx.now),
@@ -177,6 +180,70 @@ impl Analyzer {
     }
 }
 
+fn raise(cx: &mut Context<'_>, from: Dir, packet: &Packet<'_>) {
+    let is_orig = from.is_orig();
+    match packet {
+        Packet::Connect(m) => cx.raise(|c| MqttConnect {
+            c,
+            msg: ConnectMsg {
+                protocol_name: m.protocol,
+                protocol_version: m.version.into(),
+                client_id: m.client_id,
+                keep_alive: Interval::from_secs(m.keep_alive.into()),
+                clean_session: m.flags & 2 != 0,
+                will_retain: m.flags & 0x20 != 0,
+                will_qos: u64::from(m.flags >> 3 & 3),
+                will_topic: m.will.map(|(topic, _)| topic),
+                will_msg: m.will.map(|(_, text)| text),
+                username: m.user,
+                password: m.password,
+            },
+        }),
+        Packet::ConnAck(code, session_present) => {
+            let msg =
+                ConnectAckMsg { return_code: (*code).into(), session_present: *session_present };
+            cx.raise(|c| MqttConnack { c, msg });
+        }
+        Packet::Publish(p) => cx.raise(|c| MqttPublish {
+            c,
+            is_orig,
+            msg_id: p.number,
+            msg: PublishMsg {
+                dup: p.again,
+                qos: p.quality.into(),
+                retain: p.retain,
+                topic: p.topic,
+                payload: &p.payload[..p.payload.len().min(MAX_PAYLOAD)],
+                payload_len: p.payload.len() as u64,
+            },
+        }),
+        Packet::Delivery(step, number) => {
+            let msg_id = *number;
+            match step {
+                Step::Ack => cx.raise(|c| MqttPuback { c, is_orig, msg_id }),
+                Step::Rec => cx.raise(|c| MqttPubrec { c, is_orig, msg_id }),
+                Step::Rel => cx.raise(|c| MqttPubrel { c, is_orig, msg_id }),
+                Step::Comp => cx.raise(|c| MqttPubcomp { c, is_orig, msg_id }),
+            }
+        }
+        Packet::Subscribe(number, wishes) => cx.raise(|c| MqttSubscribe {
+            c,
+            msg_id: *number,
+            topics: wishes.iter().map(|w| w.0).collect(),
+            requested_qos: wishes.iter().map(|w| w.1.into()).collect(),
+        }),
+        Packet::SubAck(msg_id, quality) => {
+            let (msg_id, granted_qos) = (*msg_id, (*quality).into());
+            cx.raise(|c| MqttSuback { c, msg_id, granted_qos });
+        }
+        Packet::Unsubscribe(msg_id, topics) => {
+            cx.raise(|c| MqttUnsubscribe { c, msg_id: *msg_id, topics: topics.clone() });
+        }
+        Packet::UnsubAck(msg_id) => cx.raise(|c| MqttUnsuback { c, msg_id: *msg_id }),
+        Packet::Other => {}
+    }
+}
+
 impl Delivery {
     fn write(&self, cx: &mut Context<'_>) {
         cx.log(&PublishRow {
@@ -226,7 +293,6 @@ impl Analyze for Analyzer {
 mod tests {
     use super::*;
     use crate::testing::Harness;
-    use gannet_base::Interval;
     use gannet_base::Proto;
 
     fn run(packets: &[(Dir, &[u8])]) -> (Harness, Analyzer) {

@@ -10,8 +10,8 @@ use crate::support::Record;
 pub enum Packet<'a> {
     /// A client introduces itself.
     Connect(Connect<'a>),
-    /// The server's answer: its code.
-    ConnAck(u8),
+    /// The server's answer: its code, and whether it has a session.
+    ConnAck(u8, bool),
     /// A message.
     Publish(Publish<'a>),
     /// A step of delivering a message: its kind and number.
@@ -50,8 +50,16 @@ pub struct Connect<'a> {
     pub version: u8,
     /// The client's name.
     pub client_id: &'a [u8],
+    /// Flags (MQTT 3.1.1 §3.1.2.3).
+    pub flags: u8,
+    /// Seconds of silence that are allowed.
+    pub keep_alive: u16,
     /// Topic and text of the message to send should the client vanish.
     pub will: Option<(&'a [u8], &'a [u8])>,
+    /// Who logs in.
+    pub user: Option<&'a [u8]>,
+    /// The password.
+    pub password: Option<&'a [u8]>,
 }
 
 /// PUBLISH.
@@ -59,6 +67,8 @@ pub struct Connect<'a> {
 pub struct Publish<'a> {
     /// Whether the server keeps it for later subscribers.
     pub retain: bool,
+    /// Whether it was sent before.
+    pub again: bool,
     /// Quality: 0 at most once, 1 at least once, 2 exactly once.
     pub quality: u8,
     /// Topic.
@@ -132,14 +142,18 @@ fn body_of(first: u8, body: &[u8]) -> Result<Packet<'_>, OutOfBound> {
         |step, record| Record::new(record, body).all(2).map(|d| Packet::Delivery(step, number(d)));
     Ok(match first >> 4 {
         1 => Packet::Connect(connect(body)?),
-        2 => Packet::ConnAck(Record::new("MQTT_connack", body).all(2)?[1]),
+        2 => {
+            let d = Record::new("MQTT_connack", body).all(2)?;
+            Packet::ConnAck(d[1], d[0] & 1 != 0)
+        }
         3 => {
             let mut r = Record::new("MQTT_publish", body);
             let quality = first >> 1 & 3;
             let topic = string(&mut r)?;
             let number = if quality == 0 { 0 } else { number(r.upto("msg_id", 2)?) };
             let payload = r.rest();
-            Packet::Publish(Publish { retain: first & 1 != 0, quality, topic, number, payload })
+            let (retain, again) = (first & 1 != 0, first & 8 != 0);
+            Packet::Publish(Publish { retain, again, quality, topic, number, payload })
         }
         4 => delivery(Step::Ack, "MQTT_puback")?,
         5 => delivery(Step::Rec, "MQTT_pubrec")?,
@@ -187,13 +201,10 @@ fn connect(body: &[u8]) -> Result<Connect<'_>, OutOfBound> {
     let (version, flags) = (fixed[0], fixed[1]);
     let client_id = string(&mut r)?;
     let will = if flags & 4 != 0 { Some((string(&mut r)?, string(&mut r)?)) } else { None };
-    for flag in [0x80, 0x40] {
-        // User, password.
-        if flags & flag != 0 {
-            string(&mut r)?;
-        }
-    }
-    Ok(Connect { protocol, version, client_id, will })
+    let user = if flags & 0x80 != 0 { Some(string(&mut r)?) } else { None };
+    let password = if flags & 0x40 != 0 { Some(string(&mut r)?) } else { None };
+    let keep_alive = u16::from_be_bytes([fixed[2], fixed[3]]);
+    Ok(Connect { protocol, version, client_id, flags, keep_alive, will, user, password })
 }
 
 /// The next string of a record.
@@ -215,6 +226,10 @@ mod tests {
         assert_eq!(
             Packet::parse(connect),
             Ok(Packet::Connect(Connect {
+                flags: 0xc6,
+                keep_alive: 60,
+                user: None,
+                password: None,
                 protocol: b"MQTT",
                 version: 4,
                 client_id: b"me",
@@ -224,6 +239,7 @@ mod tests {
         assert_eq!(
             Packet::parse(b"\x33\x08\0\x01t\0\x07abc and more"),
             Ok(Packet::Publish(Publish {
+                again: false,
                 retain: true,
                 quality: 1,
                 topic: b"t",

@@ -4,6 +4,7 @@ use super::message;
 use super::message::Body;
 use super::message::Message;
 use super::message::mode;
+use super::raise;
 use super::rows::Control;
 use super::rows::Ntp;
 use super::rows::Private;
@@ -62,6 +63,7 @@ impl Analyze for Analyzer {
             cx.flip();
             id = id.flipped();
         }
+        raise::message(cx, from, &message, data);
         let (ts, uid) = (cx.now, cx.conn.uid);
         let Message { version, mode, body } = message;
         let last = self.last.get_or_insert_default();

@@ -4,6 +4,7 @@ use gannet_base::Dir;
 use gannet_files::FileId;
 use gannet_files::FileStart;
 
+use super::events::*;
 use super::message::Mechanism;
 use super::message::Parts;
 use super::message::Word;
@@ -15,6 +16,7 @@ use crate::support::limit_reached;
 use crate::support::mime::Base64;
 use crate::support::mime::Field;
 use crate::support::mime::Mime;
+use crate::support::mime::Report;
 use crate::support::mime::Sink;
 
 /// Unknown commands of the client's after which this is not POP3.
@@ -58,6 +60,8 @@ struct Pending {
     /// The word, or what stood in its place.
     word: Result<Word, Vec<u8>>,
     has_argument: bool,
+    /// The argument, where an event carries it.
+    argument: Vec<u8>,
     mechanism: Mechanism,
 }
 
@@ -65,6 +69,7 @@ struct Pending {
 struct Mail {
     mime: Mime,
     file: Option<FileId>,
+    report: Report,
 }
 
 /// The analyzer of one connection.
@@ -119,6 +124,10 @@ impl Analyzer {
         self.pending.push_back(Pending {
             word: parts.word().ok_or_else(|| parts.shown().to_vec()),
             has_argument: !parts.argument.is_empty(),
+            argument: match cx.wants::<Pop3Request>() {
+                true => parts.argument.to_vec(),
+                false => Vec::new(),
+            },
             mechanism: Mechanism::parse(parts.argument),
         });
         cx.conn.note_table(self.pending.len());
@@ -174,6 +183,18 @@ impl Analyzer {
             }
         };
         let authorization = self.session == Session::Authorization;
+        let is_allowed = match word {
+            Word::Ok | Word::Err => false,
+            Word::User | Word::Apop | Word::Auth => authorization,
+            Word::Pass => authorization && self.asked == Asked::User,
+            Word::Quit => self.session != Session::Over,
+            Word::Capa | Word::Stls => true,
+            _ => self.session == Session::Transaction,
+        };
+        if is_allowed && cx.wants::<Pop3Request>() {
+            let (command, arg) = (word.name(), &command.argument[..]);
+            cx.raise(|c| Pop3Request { c, is_orig: true, command, arg });
+        }
         match word {
             Word::Ok | Word::Err => cx.weird("pop3_client_sending_server_commands", "", SOURCE),
             Word::User if authorization => self.asked = Asked::User,
@@ -247,13 +268,13 @@ impl Analyzer {
                     cx.weird_bytes("pop3_server_command_unknown", text, SOURCE);
                 }
             }
-            Some(Word::Ok) => self.granted(cx, line),
-            Some(Word::Err) => self.refused(cx),
+            Some(Word::Ok) => self.granted(cx, line, parts.argument),
+            Some(Word::Err) => self.refused(cx, parts.argument),
             Some(_) => cx.weird("pop3_server_sending_client_commands", "", SOURCE),
         }
     }
 
-    fn granted(&mut self, cx: &mut Context<'_>, line: &[u8]) {
+    fn granted(&mut self, cx: &mut Context<'_>, line: &[u8], msg: &[u8]) {
         if let Some(guess) = self.guess.take() {
             self.session = Session::Transaction;
             self.asked = guess;
@@ -283,16 +304,18 @@ impl Analyzer {
             Asked::Tls => {
                 cx.confirm(Tag::Pop3);
                 self.tls = true;
+                cx.raise(|c| Pop3Starttls { c });
                 return;
             }
             Asked::Quit => self.session = Session::Over,
         }
+        cx.raise(|c| Pop3Reply { c, is_orig: false, cmd: "OK", msg });
         if !self.in_reply {
             self.end_command(cx);
         }
     }
 
-    fn refused(&mut self, cx: &mut Context<'_>) {
+    fn refused(&mut self, cx: &mut Context<'_>, msg: &[u8]) {
         self.long_reply = false;
         self.guess = None;
         self.authenticating = false;
@@ -305,6 +328,7 @@ impl Analyzer {
             Asked::Simple | Asked::Listing | Asked::Mail => self.session = Session::Transaction,
             Asked::Quit => self.session = Session::Over,
         }
+        cx.raise(|c| Pop3Reply { c, is_orig: false, cmd: "ERR", msg });
         self.end_command(cx);
     }
 
@@ -312,17 +336,21 @@ impl Analyzer {
         let mut mail = match self.mail.take() {
             Some(mail) => mail,
             None => {
-                let mut file = None;
-                Mail { mime: Mime::new(&mut Files { cx: &mut *cx, file: &mut file }), file }
+                let (mut file, mut report) = (None, Report::default());
+                let mut files = Files { cx: &mut *cx, file: &mut file, report: &mut report };
+                Mail { mime: Mime::new(&mut files), file, report }
             }
         };
-        mail.mime.line(line, true, &mut Files { cx, file: &mut mail.file });
+        let mut files = Files { cx, file: &mut mail.file, report: &mut mail.report };
+        mail.mime.line(line, true, &mut files);
         self.mail = Some(mail);
     }
 
     fn end_mail(&mut self, cx: &mut Context<'_>) {
         if let Some(mut mail) = self.mail.take() {
-            mail.mime.finish(&mut Files { cx, file: &mut mail.file });
+            let mut files = Files { cx, file: &mut mail.file, report: &mut mail.report };
+            mail.mime.finish(&mut files);
+            mail.report.finish(cx);
         }
     }
 }
@@ -331,14 +359,24 @@ impl Analyzer {
 struct Files<'a, 'b> {
     cx: &'a mut Context<'b>,
     file: &'a mut Option<FileId>,
+    report: &'a mut Report,
 }
 
 impl Sink for Files<'_, '_> {
-    fn begin(&mut self, _depth: usize) {}
+    fn begin(&mut self, _depth: usize) {
+        self.report.begin(self.cx);
+    }
 
-    fn header(&mut self, _depth: usize, _field: Field<'_>) {}
+    fn header(&mut self, _depth: usize, field: Field<'_>) {
+        self.report.header(self.cx, field);
+    }
+
+    fn headers_end(&mut self, _depth: usize) {
+        self.report.headers_end(self.cx);
+    }
 
     fn data(&mut self, _depth: usize, data: &[u8]) {
+        self.report.data(self.cx, data);
         let file = *self.file.get_or_insert_with(|| {
             let id = self.cx.file_start(FileStart {
                 source: "POP3",
@@ -359,6 +397,7 @@ impl Sink for Files<'_, '_> {
     }
 
     fn end(&mut self, _depth: usize) {
+        self.report.end(self.cx);
         if let Some(file) = self.file.take() {
             self.cx.file_end(file);
         }

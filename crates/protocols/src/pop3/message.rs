@@ -66,6 +66,12 @@ const WORDS: [(&[u8], Word); 19] = [
 ];
 
 impl Word {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let name = WORDS.iter().find(|(_, word)| *word == self).map_or(&b""[..], |(name, _)| name);
+        str::from_utf8(name).unwrap_or_default()
+    }
+
     /// Reads a word, in any case.
     ///
     /// Signs in front belong to `OK` and `ERR`. One is dropped before each name is tried, so that

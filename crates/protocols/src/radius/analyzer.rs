@@ -1,5 +1,9 @@
 use gannet_base::Dir;
+use gannet_event::TableOf;
 
+use super::events;
+use super::events::RadiusAttribute;
+use super::events::RadiusMessage;
 use super::message::Message;
 use super::rows::Session;
 use crate::Analyze;
@@ -27,7 +31,13 @@ impl Analyze for Analyzer {
                 return;
             }
         };
+        let is_wanted = cx.wants::<RadiusAttribute>();
+        for a in message.attributes().filter(|_| is_wanted) {
+            let (attr_type, value) = (a.code.into(), a.value);
+            cx.raise(|c| RadiusAttribute { c, attr_type, value });
+        }
         cx.confirm(Tag::Radius);
+        cx.raise(|c| RadiusMessage { c, result: record(&message) });
         let session = self.session.get_or_insert_with(|| Session::new(cx.now));
         if let Some(result) = session.message(&message) {
             session.write(cx, result, true);
@@ -39,6 +49,23 @@ impl Analyze for Analyzer {
         if let Some(session) = self.session.take() {
             session.write(cx, "unknown", false);
         }
+    }
+}
+
+fn record<'a>(message: &Message<'a>) -> events::Message<'a> {
+    let mut attributes: Vec<(u64, Vec<&[u8]>)> = Vec::new();
+    for a in message.attributes() {
+        let code = u64::from(a.code);
+        match attributes.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, values)) => values.push(a.value),
+            None => attributes.push((code, vec![a.value])),
+        }
+    }
+    events::Message {
+        code: message.code.into(),
+        trans_id: message.id.into(),
+        authenticator: message.authenticator,
+        attributes: (!attributes.is_empty()).then_some(TableOf(attributes)),
     }
 }
 

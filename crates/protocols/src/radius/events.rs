@@ -1,5 +1,40 @@
-//! Events of this protocol.
+//! Events of RADIUS.
+
+use gannet_event::Connection;
+use gannet_event::TableOf;
+
+gannet_event::record! {
+    /// A message (RFC 2865 §3).
+    pub struct Message<'a> = "RADIUS::Message" {
+        /// Kind of message.
+        code: u64 = "code",
+        /// Joins a reply to its request.
+        trans_id: u64 = "trans_id",
+        /// Proof of who sent a reply, and salt of a request.
+        authenticator: &'a [u8] = "authenticator",
+        /// Values of attributes by their kind.
+        attributes: Option<TableOf<u64, Vec<&'a [u8]>>> = "attributes",
+    }
+}
 
 gannet_event::events! {
     crate::events::module::RADIUS;
+
+    /// A message of RADIUS.
+    pub struct RadiusMessage<'a> = "radius_message" {
+        /// The connection.
+        c: Connection = "c",
+        /// The message.
+        result: Message<'a> = "result",
+    }
+
+    /// An attribute of a message.
+    pub struct RadiusAttribute<'a> = "radius_attribute", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Its kind.
+        attr_type: u64 = "attr_type",
+        /// Its value.
+        value: &'a [u8] = "value",
+    }
 }

@@ -6,6 +6,10 @@ use crate::support::Record;
 pub struct Message<'a> {
     /// Kind of message (RFC 2865 section 4).
     pub code: u8,
+    /// Joins a reply to its request.
+    pub id: u8,
+    /// Sixteen bytes: salt of a request, proof of a reply.
+    pub authenticator: &'a [u8],
     attributes: &'a [u8],
 }
 
@@ -31,9 +35,9 @@ impl<'a> Message<'a> {
     /// Parses a datagram. The header's length is not used: attributes go on to the end.
     pub fn parse(data: &'a [u8]) -> Result<Self, OutOfBound> {
         let mut r = Record::new("RADIUS_PDU", data);
-        let code = r.upto("length", 4)?[0];
-        r.upto("authenticator", 16)?;
-        let message = Self { code, attributes: r.rest() };
+        let head = r.upto("length", 4)?;
+        let authenticator = r.upto("authenticator", 16)?;
+        let message = Self { code: head[0], id: head[1], authenticator, attributes: r.rest() };
         let mut rest = message.attributes;
         while !rest.is_empty() {
             attribute(&mut rest)?;

@@ -1,5 +1,6 @@
 use gannet_base::Dir;
 
+use super::events::*;
 use super::message;
 use super::message::Due;
 use super::rows::Session;
@@ -65,6 +66,7 @@ impl Analyzer {
         match due {
             Due::Version => self.version(cx, from, d)?,
             Due::SecurityType => {
+                cx.raise(|c| RfbAuthenticationType { c, authtype: code() });
                 self.session(cx).method = Some(code());
                 match code() {
                     0 => self.set(Due::ClientInit, Due::Failure),
@@ -77,6 +79,7 @@ impl Analyzer {
                 self.due[1] = if first == 0 { Due::Failure } else { Due::Wait };
             }
             Due::Selection => {
+                cx.raise(|c| RfbAuthenticationType { c, authtype: first.into() });
                 self.session(cx).method = Some(u32::from(first));
                 match first {
                     1 if self.minor > 7 => self.set(Due::ClientInit, Due::Result),
@@ -95,6 +98,7 @@ impl Analyzer {
             }
             Due::AppleResponse(_) => self.due[0] = Due::ClientInit,
             Due::Result => {
+                cx.raise(|c| RfbAuthenticationResult { c, result: code() == 0 });
                 if let Some(session) = &mut self.session {
                     session.auth = Some(code() == 0);
                 }
@@ -106,6 +110,7 @@ impl Analyzer {
             }
             Due::ClientInit => {
                 self.due[0] = Due::Message;
+                cx.raise(|c| RfbShareFlag { c, flag: first != 0 });
                 if let Some(session) = &mut self.session {
                     session.share = Some(first != 0);
                 }
@@ -113,6 +118,9 @@ impl Analyzer {
             Due::ServerInit => {
                 self.shown = true;
                 self.due[1] = Due::Picture;
+                if let Some((width, height, name)) = message::server_init(d) {
+                    cx.raise(|c| RfbServerParameters { c, name, width, height });
+                }
                 let screen = message::server_init(d).map(|(w, h, name)| (w, h, name.to_vec()));
                 let session = self.session(cx);
                 session.screen = screen;
@@ -135,6 +143,11 @@ impl Analyzer {
     fn version(&mut self, cx: &mut Context<'_>, from: Dir, d: &[u8]) -> Result<(), Malformed> {
         let (major, minor) = message::version(d)
             .ok_or_else(|| Malformed::Stop("string mismatch at -".to_owned()))?;
+        let (major_version, minor_version) = (major, minor);
+        match from {
+            Dir::Orig => cx.raise(|c| RfbClientVersion { c, major_version, minor_version }),
+            Dir::Resp => cx.raise(|c| RfbServerVersion { c, major_version, minor_version }),
+        }
         if from.is_orig() {
             self.minor = message::number(minor);
             if self.minor >= 7 {

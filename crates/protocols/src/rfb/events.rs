@@ -1,5 +1,63 @@
-//! Events of this protocol.
+//! Events of RFB (VNC).
+
+use gannet_event::Connection;
 
 gannet_event::events! {
     crate::events::module::RFB;
+
+    /// The client's version.
+    pub struct RfbClientVersion<'a> = "rfb_client_version" {
+        /// The connection.
+        c: Connection = "c",
+        /// Major version, three digits.
+        major_version: &'a [u8] = "major_version",
+        /// Minor version, three digits.
+        minor_version: &'a [u8] = "minor_version",
+    }
+
+    /// The server's version.
+    pub struct RfbServerVersion<'a> = "rfb_server_version" {
+        /// The connection.
+        c: Connection = "c",
+        /// Major version, three digits.
+        major_version: &'a [u8] = "major_version",
+        /// Minor version, three digits.
+        minor_version: &'a [u8] = "minor_version",
+    }
+
+    /// The way to authenticate is settled.
+    pub struct RfbAuthenticationType = "rfb_authentication_type" {
+        /// The connection.
+        c: Connection = "c",
+        /// Its number.
+        authtype: u32 = "authtype",
+    }
+
+    /// Authentication ended.
+    pub struct RfbAuthenticationResult = "rfb_authentication_result" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether it succeeded.
+        result: bool = "result",
+    }
+
+    /// The client asks for a session.
+    pub struct RfbShareFlag = "rfb_share_flag" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether others may share it.
+        flag: bool = "flag",
+    }
+
+    /// The server describes its screen.
+    pub struct RfbServerParameters<'a> = "rfb_server_parameters" {
+        /// The connection.
+        c: Connection = "c",
+        /// Its name.
+        name: &'a [u8] = "name",
+        /// Its width.
+        width: u16 = "width",
+        /// Its height.
+        height: u16 = "height",
+    }
 }

@@ -1,5 +1,6 @@
 use gannet_base::Dir;
 
+use super::events::*;
 use super::message;
 use super::message::Request;
 use super::message::Status;
@@ -8,6 +9,7 @@ use crate::Analyze;
 use crate::Context;
 use crate::Tag;
 use crate::support::Lines;
+use crate::support::text::upper_case;
 
 /// Longest line.
 const MAX_LINE: usize = 64 << 10;
@@ -61,6 +63,7 @@ impl Analyzer {
                     return Ok(());
                 }
                 kind.state = State::Start;
+                cx.raise(|c| SipEndEntity { c, is_orig: request });
                 self.requests.end(cx, request);
                 continue;
             }
@@ -76,6 +79,7 @@ impl Analyzer {
                 if matches!(name, b"Content-Length" | b"L") {
                     kind.body = message::body_length(value);
                 }
+                cx.raise(|c| SipHeader { c, is_orig: request, name: upper_case(name), value });
                 self.requests.header(cx, request, name, value);
             }
         }
@@ -100,12 +104,17 @@ fn start(
             let junk: String = line.junk.iter().map(|b| rendered(*b)).collect();
             cx.weird("sip_junk_before_request", &junk, Some("SIP"));
         }
+        let Request { method, uri, version, .. } = line;
+        cx.raise(|c| SipRequest { c, method, original_uri: uri, version });
         requests.request(cx, &line);
     } else {
         let line = Status::parse(line).ok_or(Malformed)?;
         cx.confirm(Tag::Sip);
+        let Status { version, code, reason } = line;
+        cx.raise(|c| SipReply { c, version, code, reason });
         requests.reply(cx, &line);
     }
+    cx.raise(|c| SipBeginEntity { c, is_orig: request });
     Ok(())
 }
 

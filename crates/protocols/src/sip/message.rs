@@ -9,11 +9,15 @@ pub struct Request<'a> {
     pub method: &'a [u8],
     /// What it is about.
     pub uri: &'a [u8],
+    /// The version: `2.0`.
+    pub version: &'a [u8],
 }
 
 /// A status line: `SIP/version code reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status<'a> {
+    /// The version: `2.0`.
+    pub version: &'a [u8],
     /// The code, of three digits.
     pub code: u16,
     /// The reason.
@@ -34,11 +38,13 @@ fn blanks(d: &[u8]) -> &[u8] {
     split(d, |b| matches!(b, b' ' | b'\t')).1
 }
 
-/// What follows `SIP/` and a number like `2.0`.
-fn version(d: &[u8]) -> Option<&[u8]> {
-    let (major, rest) = split(d.strip_prefix(b"SIP/")?, |b| b.is_ascii_digit());
+/// The number like `2.0` behind `SIP/`, and what follows it.
+fn version(d: &[u8]) -> Option<(&[u8], &[u8])> {
+    let number = d.strip_prefix(b"SIP/")?;
+    let (major, rest) = split(number, |b| b.is_ascii_digit());
     let (minor, rest) = split(rest.strip_prefix(b".")?, |b| b.is_ascii_digit());
-    (!major.is_empty() && !minor.is_empty()).then_some(rest)
+    let is_number = !major.is_empty() && !minor.is_empty();
+    is_number.then(|| number.split_at(number.len() - rest.len()))
 }
 
 impl<'a> Request<'a> {
@@ -47,21 +53,21 @@ impl<'a> Request<'a> {
         let (junk, rest) = split(line, |b| !is_token(b));
         let (method, rest) = split(rest, is_token);
         let (uri, rest) = split(blanks(rest), |b| b.is_ascii_graphic());
-        version(blanks(rest))?;
-        (!method.is_empty() && !uri.is_empty()).then_some(Self { junk, method, uri })
+        let (version, _) = version(blanks(rest))?;
+        (!method.is_empty() && !uri.is_empty()).then_some(Self { junk, method, uri, version })
     }
 }
 
 impl<'a> Status<'a> {
     /// Parses a line.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
-        let rest = blanks(version(line)?);
-        let (digits, rest) = rest.split_at_checked(3)?;
+        let (version, rest) = version(line)?;
+        let (digits, rest) = blanks(rest).split_at_checked(3)?;
         let mut code = 0;
         for d in digits {
             code = code * 10 + u16::from(d.is_ascii_digit().then(|| d - b'0')?);
         }
-        Some(Self { code, reason: blanks(rest) })
+        Some(Self { version, code, reason: blanks(rest) })
     }
 }
 
@@ -127,7 +133,7 @@ mod tests {
     #[test]
     fn statuses() {
         let s = Status::parse(b"SIP/2.0 486 Busy Here");
-        assert_eq!(s, Some(Status { code: 486, reason: b"Busy Here" }));
+        assert_eq!(s, Some(Status { version: b"2.0", code: 486, reason: b"Busy Here" }));
         assert_eq!(Status::parse(b"SIP/2.0 48"), None);
         assert_eq!(Status::parse(b"SIP/2.0 48x"), None);
     }

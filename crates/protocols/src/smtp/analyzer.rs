@@ -5,6 +5,7 @@ use gannet_files::FileId;
 
 use super::bdat::Chunks;
 use super::bdat::LineSink;
+use super::events::*;
 use super::message::Command;
 use super::message::Reply;
 use super::message::Request;
@@ -19,11 +20,16 @@ use crate::Replay;
 use crate::Tag;
 use crate::support::Lines;
 use crate::support::mime::Mime;
+use crate::support::mime::Report;
+use crate::support::text::upper_case;
 
 /// A line is handed on in pieces of this length, 16 MiB less a little.
 const MAX_LINE: usize = 16 * 1024 * 1024 - 101;
 /// Bytes that are lost behind a line that was cut.
 const CUT_LOSS: usize = 2;
+
+/// What stands for the command where none is known.
+const UNKNOWN: &str = "(UNKNOWN)";
 
 /// Where the dialogue stands: a guess from the last command and reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +94,7 @@ struct OpenMail {
     mime: Mime,
     from: Dir,
     file: Option<FileId>,
+    report: Report,
 }
 
 fn lines() -> Lines {
@@ -163,6 +170,7 @@ impl Analyzer {
                 }
                 let text = line.strip_prefix(b".").unwrap_or(line);
                 self.with_mail(cx, |mime, mail| mime.line(text, true, mail));
+                cx.raise(|c| SmtpData { c, is_orig: from.is_orig(), data: text });
             }
             State::InAuth => {
                 self.await_reply(cx, Command::AuthAnswer);
@@ -253,6 +261,7 @@ impl Analyzer {
                 session: &mut self.session,
                 from: open.from,
                 file: &mut open.file,
+                report: &mut open.report,
             };
             chunks.data(data, &mut ChunkLines { mime: &mut open.mime, mail });
             self.mail = Some(open);
@@ -278,6 +287,15 @@ impl Analyzer {
             Some(Command::Bdat) => Answers::Chunk,
             _ => Answers::Other,
         };
+        let Reply { code, more: cont_resp, text: msg } = reply;
+        let cmd = match self.answered {
+            None => UNKNOWN,
+            Some(Command::Connect) => ">",
+            Some(Command::EndOfData) => ".",
+            Some(Command::AnonymousTls) => "X_ANONYMOUSTLS",
+            Some(command) => command.word(),
+        };
+        cx.raise(|c| SmtpReply { c, is_orig: from.is_orig(), code, cmd, msg, cont_resp });
         self.session.reply(cx, reply.code, to, reply.text, reply.more);
     }
 
@@ -285,7 +303,7 @@ impl Analyzer {
     fn answer(&mut self, cx: &mut Context<'_>, from: Dir, code: u16) {
         if self.state == State::AfterGap {
             self.state = State::Recovering;
-            self.request(cx, b"(UNKNOWN)", b"");
+            self.request(cx, UNKNOWN.as_bytes(), b"");
         }
         let command = self.awaiting.take();
         self.answered = command;
@@ -323,6 +341,7 @@ impl Analyzer {
             }
             Some(Command::StartTls | Command::AnonymousTls) if code == 220 => {
                 self.reading = Reading::Tls;
+                cx.raise(|c| SmtpStarttls { c });
                 self.session.tls();
             }
             None if self.state == State::Recovering && code == 354 => {
@@ -352,6 +371,8 @@ impl Analyzer {
 
     fn request(&mut self, cx: &mut Context<'_>, word: &[u8], argument: &[u8]) {
         cx.confirm(Tag::Smtp);
+        let is_orig = self.client.is_orig();
+        cx.raise(|c| SmtpRequest { c, is_orig, command: upper_case(word), arg: argument });
         self.is_nonsense |= !self.session.request(cx, word, argument);
     }
 
@@ -361,10 +382,11 @@ impl Analyzer {
             cx.weird("smtp_nested_mail_transaction", "", SOURCE);
             self.finish_mail(cx);
         }
-        let mut file = None;
-        let mut mail = Mail { cx, session: &mut self.session, from, file: &mut file };
+        let (mut file, mut report) = (None, Report::default());
+        let session = &mut self.session;
+        let mut mail = Mail { cx, session, from, file: &mut file, report: &mut report };
         let mime = Mime::new(&mut mail);
-        self.mail = Some(OpenMail { mime, from, file });
+        self.mail = Some(OpenMail { mime, from, file, report });
     }
 
     fn end_of_data(&mut self, cx: &mut Context<'_>) {
@@ -384,6 +406,7 @@ impl Analyzer {
                     session: &mut self.session,
                     from: open.from,
                     file: &mut open.file,
+                    report: &mut open.report,
                 };
                 chunks.finish(&mut ChunkLines { mime: &mut open.mime, mail });
             }
@@ -402,14 +425,18 @@ impl Analyzer {
     }
 
     fn finish_mail(&mut self, cx: &mut Context<'_>) {
-        self.with_mail(cx, |mime, mail| mime.finish(mail));
+        self.with_mail(cx, |mime, mail| {
+            mime.finish(mail);
+            mail.finish();
+        });
         self.mail = None;
     }
 
     fn with_mail(&mut self, cx: &mut Context<'_>, act: impl FnOnce(&mut Mime, &mut Mail<'_, '_>)) {
         if let Some(open) = &mut self.mail {
-            let (from, file) = (open.from, &mut open.file);
-            act(&mut open.mime, &mut Mail { cx, session: &mut self.session, from, file });
+            let (from, file, report) = (open.from, &mut open.file, &mut open.report);
+            let session = &mut self.session;
+            act(&mut open.mime, &mut Mail { cx, session, from, file, report });
         }
     }
 }

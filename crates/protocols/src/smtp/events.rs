@@ -1,5 +1,53 @@
-//! Events of this protocol.
+//! Events of SMTP.
+
+use std::borrow::Cow;
+
+use gannet_event::Connection;
 
 gannet_event::events! {
     crate::events::module::SMTP;
+
+    /// A command.
+    pub struct SmtpRequest<'a> = "smtp_request" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the connection's originator sent it.
+        is_orig: bool = "is_orig",
+        /// The command in upper case; `.` at the end of a mail, `**` for a line of AUTH.
+        command: Cow<'a, [u8]> = "command",
+        /// Its argument.
+        arg: &'a [u8] = "arg",
+    }
+
+    /// A line of a reply.
+    pub struct SmtpReply<'a> = "smtp_reply" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the connection's originator sent it.
+        is_orig: bool = "is_orig",
+        /// The reply code.
+        code: u16 = "code",
+        /// The command that is answered; `>` where the connection is, `.` where a mail is.
+        cmd: &'static str = "cmd",
+        /// The text behind the code.
+        msg: &'a [u8] = "msg",
+        /// Whether another line of the same reply follows.
+        cont_resp: bool = "cont_resp",
+    }
+
+    /// A line of a mail.
+    pub struct SmtpData<'a> = "smtp_data", opt_in {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the connection's originator sent it.
+        is_orig: bool = "is_orig",
+        /// The line without its end and without the dot that hides another one.
+        data: &'a [u8] = "data",
+    }
+
+    /// TLS begins.
+    pub struct SmtpStarttls = "smtp_starttls" {
+        /// The connection.
+        c: Connection = "c",
+    }
 }

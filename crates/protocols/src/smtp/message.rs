@@ -18,6 +18,11 @@ macro_rules! commands {
                 let found = words.iter().find(|(w, _)| word.eq_ignore_ascii_case(w.as_bytes()));
                 found.map(|&(_, command)| command)
             }
+
+            /// Its name.
+            pub fn word(self) -> &'static str {
+                match self { $( Self::$name => $word, )* }
+            }
         }
     };
 }

@@ -15,6 +15,7 @@ use crate::Context;
 use crate::policy::software::Found;
 use crate::support::limit_reached;
 use crate::support::mime::Field;
+use crate::support::mime::Report;
 use crate::support::mime::Sink;
 use crate::support::text::unescape_uri;
 
@@ -450,6 +451,8 @@ pub(super) struct Mail<'a, 'b> {
     pub(super) from: Dir,
     /// The file of the entity at hand.
     pub(super) file: &'a mut Option<FileId>,
+    /// Raises events of its entities.
+    pub(super) report: &'a mut Report,
 }
 
 impl Mail<'_, '_> {
@@ -476,6 +479,11 @@ impl Mail<'_, '_> {
         file
     }
 
+    /// The mail is over.
+    pub(super) fn finish(&mut self) {
+        self.report.finish(self.cx);
+    }
+
     /// `len` bytes of the mail are missing.
     pub(super) fn gap(&mut self, len: u64) {
         let file = self.open();
@@ -485,6 +493,7 @@ impl Mail<'_, '_> {
 
 impl Sink for Mail<'_, '_> {
     fn begin(&mut self, _depth: usize) {
+        self.report.begin(self.cx);
         self.session.entities += 1;
         if let Some(t) = &mut self.session.transaction {
             t.entities += 1;
@@ -492,18 +501,25 @@ impl Sink for Mail<'_, '_> {
         }
     }
 
+    fn headers_end(&mut self, _depth: usize) {
+        self.report.headers_end(self.cx);
+    }
+
     fn header(&mut self, _depth: usize, field: Field<'_>) {
+        self.report.header(self.cx, field);
         if let Some(t) = &mut self.session.transaction {
             t.field(self.cx, field);
         }
     }
 
     fn data(&mut self, _depth: usize, data: &[u8]) {
+        self.report.data(self.cx, data);
         let file = self.open();
         self.cx.file_data(file, data);
     }
 
     fn end(&mut self, _depth: usize) {
+        self.report.end(self.cx);
         if let Some(file) = self.file.take() {
             self.cx.file_end(file);
         }

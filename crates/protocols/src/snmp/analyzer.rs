@@ -2,6 +2,7 @@ use gannet_base::Dir;
 
 use super::message::Message;
 use super::message::TooLong;
+use super::raise;
 use super::rows::Session;
 use crate::Analyze;
 use crate::Context;
@@ -38,6 +39,9 @@ impl Analyze for Analyzer {
         };
         match told {
             Some(m) if m.kind.is_some() => {
+                if raise::is_wanted(cx) {
+                    raise::message(cx, from, data);
+                }
                 for odd in &m.too_long {
                     match odd {
                         TooLong::Number(n) => cx.long_number(*n),

@@ -1,5 +1,308 @@
-//! Events of this protocol.
+//! Events of SNMP.
+
+use gannet_base::Addr;
+use gannet_event::Connection;
+
+gannet_event::record! {
+    /// Header of version 1 (RFC 1157).
+    pub struct HeaderV1<'a> = "SNMP::HeaderV1" {
+        /// The community, which is the password.
+        community: &'a [u8] = "community",
+    }
+}
+
+gannet_event::record! {
+    /// Header of version 2c (RFC 1901).
+    pub struct HeaderV2<'a> = "SNMP::HeaderV2" {
+        /// The community, which is the password.
+        community: &'a [u8] = "community",
+    }
+}
+
+gannet_event::record! {
+    /// What a message of version 3 is about (RFC 3412).
+    pub struct ScopedContext<'a> = "SNMP::ScopedPDU_Context" {
+        /// The engine.
+        engine_id: &'a [u8] = "engine_id",
+        /// The context within it.
+        name: &'a [u8] = "name",
+    }
+}
+
+gannet_event::record! {
+    /// Parameters of the user-based security model (RFC 3414).
+    pub struct UserSecurity<'a> = "SNMP::UserSecurityParameters" {
+        /// The engine whose clock counts.
+        engine_id: &'a [u8] = "AuthoritativeEngineID",
+        /// How often it was started.
+        engine_boots: i64 = "AuthoritativeEngineBoots",
+        /// Seconds since then.
+        engine_time: i64 = "AuthoritativeEngineTime",
+        /// The user.
+        user_name: &'a [u8] = "UserName",
+        /// Checksum of the message.
+        authentication: &'a [u8] = "AuthenticationParameters",
+        /// Salt of the encryption.
+        privacy: &'a [u8] = "PrivacyParameters",
+    }
+}
+
+gannet_event::record! {
+    /// Header of version 3 (RFC 3412).
+    pub struct HeaderV3<'a> = "SNMP::HeaderV3" {
+        /// Joins a response to its request.
+        id: u64 = "id",
+        /// Longest message that the sender takes.
+        max_size: u64 = "max_size",
+        /// Flags.
+        flags: u64 = "flags",
+        /// Whether the message is authenticated.
+        auth_flag: bool = "auth_flag",
+        /// Whether it is encrypted.
+        priv_flag: bool = "priv_flag",
+        /// Whether a report may answer it.
+        reportable_flag: bool = "reportable_flag",
+        /// Security model.
+        security_model: u64 = "security_model",
+        /// Its parameters.
+        security_params: &'a [u8] = "security_params",
+        /// What it is about, unless encrypted.
+        pdu_context: Option<ScopedContext<'a>> = "pdu_context",
+        /// The parameters of the user-based model.
+        user_security_parameters: Option<UserSecurity<'a>> = "user_security_parameters",
+    }
+}
+
+gannet_event::record! {
+    /// Header of any version.
+    pub struct Header<'a> = "SNMP::Header" {
+        /// The version: 0 is 1, 1 is 2c, 3 is 3.
+        version: u64 = "version",
+        /// Of version 1.
+        v1: Option<HeaderV1<'a>> = "v1",
+        /// Of version 2c.
+        v2: Option<HeaderV2<'a>> = "v2",
+        /// Of version 3.
+        v3: Option<HeaderV3<'a>> = "v3",
+    }
+}
+
+gannet_event::record! {
+    /// The value of a variable.
+    pub struct ObjectValue<'a> = "SNMP::ObjectValue" {
+        /// Its tag.
+        tag: u64 = "tag",
+        /// A name.
+        oid: Option<String> = "oid",
+        /// A signed number.
+        signed: Option<i64> = "signed",
+        /// An unsigned number.
+        unsigned: Option<u64> = "unsigned",
+        /// An address.
+        address: Option<Addr> = "address",
+        /// Any other value.
+        octets: Option<&'a [u8]> = "octets",
+    }
+}
+
+gannet_event::record! {
+    /// A variable with its value.
+    pub struct Binding<'a> = "SNMP::Binding" {
+        /// Its name.
+        oid: String = "oid",
+        /// Its value.
+        value: ObjectValue<'a> = "value",
+    }
+}
+
+gannet_event::record! {
+    /// A request or response.
+    pub struct Pdu<'a> = "SNMP::PDU" {
+        /// Joins a response to its request.
+        request_id: i64 = "request_id",
+        /// What went wrong.
+        error_status: i64 = "error_status",
+        /// The variable that it went wrong with.
+        error_index: i64 = "error_index",
+        /// The variables.
+        bindings: Vec<Binding<'a>> = "bindings",
+    }
+}
+
+gannet_event::record! {
+    /// A trap of version 1.
+    pub struct TrapPdu<'a> = "SNMP::TrapPDU" {
+        /// Kind of the object that reports it.
+        enterprise: String = "enterprise",
+        /// Its address.
+        agent: Addr = "agent",
+        /// Kind of the trap.
+        generic_trap: i64 = "generic_trap",
+        /// The enterprise's own kind.
+        specific_trap: i64 = "specific_trap",
+        /// Hundredths of a second since the agent started.
+        time_stamp: u64 = "time_stamp",
+        /// The variables.
+        bindings: Vec<Binding<'a>> = "bindings",
+    }
+}
+
+gannet_event::record! {
+    /// A request for many variables.
+    pub struct BulkPdu<'a> = "SNMP::BulkPDU" {
+        /// Joins a response to its request.
+        request_id: i64 = "request_id",
+        /// Variables that are wanted once.
+        non_repeaters: u64 = "non_repeaters",
+        /// How often the others are wanted.
+        max_repetitions: u64 = "max_repetitions",
+        /// The variables.
+        bindings: Vec<Binding<'a>> = "bindings",
+    }
+}
 
 gannet_event::events! {
     crate::events::module::SNMP;
+
+    /// Values are asked for.
+    pub struct SnmpGetRequest<'a> = "snmp_get_request" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// The request.
+        pdu: Pdu<'a> = "pdu",
+    }
+
+    /// The values behind some are asked for.
+    pub struct SnmpGetNextRequest<'a> = "snmp_get_next_request" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// The request.
+        pdu: Pdu<'a> = "pdu",
+    }
+
+    /// Values are given.
+    pub struct SnmpResponse<'a> = "snmp_response" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// The response.
+        pdu: Pdu<'a> = "pdu",
+    }
+
+    /// Values are to be changed.
+    pub struct SnmpSetRequest<'a> = "snmp_set_request" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// The request.
+        pdu: Pdu<'a> = "pdu",
+    }
+
+    /// An agent of version 1 reports something.
+    pub struct SnmpTrap<'a> = "snmp_trap" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// The report.
+        pdu: TrapPdu<'a> = "pdu",
+    }
+
+    /// Many values are asked for.
+    pub struct SnmpGetBulkRequest<'a> = "snmp_get_bulk_request" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// The request.
+        pdu: BulkPdu<'a> = "pdu",
+    }
+
+    /// A manager reports something.
+    pub struct SnmpInformRequest<'a> = "snmp_inform_request" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// The report.
+        pdu: Pdu<'a> = "pdu",
+    }
+
+    /// An agent reports something.
+    pub struct SnmpTrapV2<'a> = "snmp_trapV2" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// The report.
+        pdu: Pdu<'a> = "pdu",
+    }
+
+    /// An engine reports something about a request.
+    pub struct SnmpReport<'a> = "snmp_report" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// The report.
+        pdu: Pdu<'a> = "pdu",
+    }
+
+    /// The body of a message is of no known kind.
+    pub struct SnmpUnknownPdu<'a> = "snmp_unknown_pdu" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// Its tag.
+        tag: u64 = "tag",
+    }
+
+    /// The part of a message of version 3 that holds the body is of no known kind.
+    pub struct SnmpUnknownScopedPdu<'a> = "snmp_unknown_scoped_pdu" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+        /// Its tag.
+        tag: u64 = "tag",
+    }
+
+    /// A message is encrypted.
+    pub struct SnmpEncryptedPdu<'a> = "snmp_encrypted_pdu" {
+        /// The connection.
+        c: Connection = "c",
+        /// Whether the originator sent it.
+        is_orig: bool = "is_orig",
+        /// Header of the message.
+        header: Header<'a> = "header",
+    }
 }

@@ -6,6 +6,7 @@
 mod analyzer;
 pub mod events;
 mod message;
+mod raise;
 mod rows;
 
 pub use analyzer::Analyzer;

@@ -1,5 +1,12 @@
 use gannet_base::Dir;
+use gannet_base::Proto;
+use gannet_event::Port;
 
+use super::events;
+use super::events::SocksLoginUserpassReply;
+use super::events::SocksLoginUserpassRequest;
+use super::events::SocksReply;
+use super::events::SocksRequest;
 use super::message::Address;
 use super::message::Message5;
 use super::message::Reply4;
@@ -76,7 +83,7 @@ impl Analyzer {
         match (version, self.stage, from) {
             (4, _, Dir::Orig) => {
                 let r = Request4::parse(data).ok_or(Short)?;
-                self.request(cx, 4, r.to, r.port);
+                self.request(cx, 4, r.command, r.to, r.port, r.user);
             }
             (4, _, Dir::Resp) => {
                 // As elsewhere, only a reply that repeats the version in front is known as one.
@@ -98,7 +105,7 @@ impl Analyzer {
                 } else if !(1..=3).contains(&r.code) {
                     format!("undefined value in command field: {}", r.code)
                 } else {
-                    self.request(cx, 5, r.address, r.port);
+                    self.request(cx, 5, r.code, r.address, r.port, b"");
                     return Ok(());
                 };
                 self.violation(cx, &reason);
@@ -131,10 +138,12 @@ impl Analyzer {
                 let addl = format!("method {method}, version {version}");
                 cx.weird("socks5_unsupported_authentication", &addl, SOURCE);
             } else if from.is_orig() {
-                let (user, _) = login(data).ok_or(Short)?;
+                let (user, password) = login(data).ok_or(Short)?;
+                cx.raise(|c| SocksLoginUserpassRequest { c, user, password });
                 self.session(cx, 5).login(user);
             } else {
                 let code = *data.first().ok_or(Short)?;
+                cx.raise(|c| SocksLoginUserpassReply { c, code: code.into() });
                 self.session(cx, 5).status(5, code);
             }
         }
@@ -144,19 +153,46 @@ impl Analyzer {
         Ok(())
     }
 
-    fn request(&mut self, cx: &mut Context<'_>, version: u8, to: Address<'_>, port: u16) {
+    fn request(
+        &mut self,
+        cx: &mut Context<'_>,
+        version: u8,
+        command: u8,
+        to: Address<'_>,
+        port: u16,
+        user: &[u8],
+    ) {
+        cx.raise(|c| SocksRequest {
+            c,
+            version: version.into(),
+            request_type: command.into(),
+            sa: address(to),
+            p: Port(port, Proto::Tcp),
+            user,
+        });
         self.session(cx, version).request(to, port);
         cx.register_tunnel("Tunnel::SOCKS");
         self.done[0] = true;
     }
 
     fn reply(&mut self, cx: &mut Context<'_>, version: u8, code: u8, from: Address<'_>, port: u16) {
+        cx.raise(|c| SocksReply {
+            c,
+            version: version.into(),
+            reply: code.into(),
+            sa: address(from),
+            p: Port(port, Proto::Tcp),
+        });
         let session = self.session(cx, version);
         session.status(version, code);
         session.bound(from, port);
         cx.confirm(Tag::Socks);
         self.done[1] = true;
     }
+}
+
+fn address(a: Address<'_>) -> events::Address<'_> {
+    events::Address { host: a.host, name: a.name }
 }
 
 impl Analyze for Analyzer {
@@ -210,7 +246,6 @@ mod tests {
     use crate::testing::Harness;
     use gannet_base::Dir::Orig;
     use gannet_base::Dir::Resp;
-    use gannet_base::Proto;
     use proptest::prelude::*;
 
     fn talk(chunks: &[(Dir, &[u8])]) -> Harness {

@@ -1,8 +1,10 @@
 use gannet_base::Dir;
+use md5::Md5;
 use sha2::Digest;
 use sha2::Sha256;
 
 use super::auth::Auth;
+use super::events::*;
 use super::message;
 use super::message::Kex;
 use super::message::KexInit;
@@ -85,12 +87,17 @@ impl Analyzer {
 
     /// Bytes that are encrypted, in one segment.
     fn encrypted(&mut self, cx: &mut Context<'_>, from: Dir, len: usize) {
+        cx.raise(|c| SshEncryptedPacket { c, orig: from.is_orig(), len: len as u64 });
         if self.version() != Some(2) {
             return;
         }
-        if let Some(success) = self.auth.segment(from, len)
-            && let Some(session) = &mut self.session
-        {
+        let Some(success) = self.auth.segment(from, len) else { return };
+        cx.raise(|c| SshAuthAttempted { c, authenticated: success });
+        if success {
+            let auth_method_none = self.auth.is_first();
+            cx.raise(|c| SshAuthSuccessful { c, auth_method_none });
+        }
+        if let Some(session) = &mut self.session {
             self.done |= session.attempt(cx, success) && self.confirmed;
         }
     }
@@ -99,11 +106,19 @@ impl Analyzer {
     fn line(&mut self, cx: &mut Context<'_>, from: Dir, line: &[u8]) -> Result<(), Malformed> {
         if !line.starts_with(b"SSH-") {
             // Servers may send a greeting first, clients may not.
-            return if from.is_orig() { Err(Malformed) } else { Ok(()) };
+            if from.is_orig() {
+                return Err(Malformed);
+            }
+            cx.raise(|c| SshServerPreBannerData { c, data: line });
+            return Ok(());
         }
         let side = &mut self.side[from.index()];
         side.state = State::KexInit;
         side.version = Version::parse(line).or(side.version);
+        match from {
+            Dir::Orig => cx.raise(|c| SshClientVersion { c, version: line }),
+            Dir::Resp => cx.raise(|c| SshServerVersion { c, version: line }),
+        }
         software(cx, from, line);
         self.session(cx);
         if let Some(session) = &mut self.session {
@@ -128,11 +143,17 @@ impl Analyzer {
                     let max = message::MAX_STRING as usize;
                     limit(cx, "SSH_max_string_length_exceeded", n as usize, max);
                 }
-                if let Some(key) = kex.host_key(&packet)?
-                    && let Some(session) = &mut self.session
-                {
-                    session.fingerprint(fingerprint(key));
+                let key = kex.host_key(&packet)?;
+                if let Some(key) = key {
+                    let fingerprint = fingerprint(&[key]);
+                    raise_md5(cx, &[key]);
+                    cx.raise(|c| Ssh2ServerHostKey { c, key });
+                    cx.raise(|c| SshServerHostKeyFingerprint { c, fingerprint: &fingerprint });
+                    if let Some(session) = &mut self.session {
+                        session.fingerprint(fingerprint);
+                    }
                 }
+                raise_exchange(cx, from, kex, &packet);
             }
             State::Version | State::Encrypted => {}
         }
@@ -166,6 +187,7 @@ impl Analyzer {
                 limit(cx, name, n, max);
             }
         }
+        cx.raise(|c| capabilities(c, &kexinit, !from.is_orig()));
         let Some((dir, first)) = &self.first else {
             self.first = Some((from, payload.to_vec()));
             return Ok(());
@@ -196,8 +218,15 @@ impl Analyzer {
     /// A packet of version 1.
     fn packet1(&mut self, cx: &mut Context<'_>, from: Dir, data: &[u8]) -> Result<(), Malformed> {
         match Packet1::parse(data)? {
-            // The host key of version 1 is not logged: Zeek's scripts do not ask for it.
-            Packet1::PublicKey { .. } => {}
+            // Zeek's scripts log this key only where something asks for its MD5.
+            Packet1::PublicKey { exponent, modulus } => {
+                if cx.wants::<SshServerHostKey>() {
+                    raise_md5(cx, &[modulus, exponent]);
+                    let fingerprint = &fingerprint(&[modulus, exponent])[..];
+                    cx.raise(|c| SshServerHostKeyFingerprint { c, fingerprint });
+                }
+                cx.raise(|c| Ssh1ServerHostKey { c, modulus, exponent });
+            }
             Packet1::SessionKey => self.confirm(cx),
         }
         self.side[from.index()].state = State::Encrypted;
@@ -297,10 +326,66 @@ fn limit(cx: &mut Context<'_>, name: &'static str, n: usize, max: usize) {
     cx.conn.note_limit();
 }
 
+/// Raises the events of a packet of a key exchange, but for those of a host key.
+fn raise_exchange(cx: &mut Context<'_>, from: Dir, kex: Kex, packet: &Packet<'_>) {
+    let is_orig = from.is_orig();
+    match (kex, packet.number) {
+        (Kex::Dh, 30) | (Kex::DhGex, 32) => cx.raise(|c| Ssh2DhGexInit { c, is_orig }),
+        (Kex::DhGex, 31) | (Kex::Gss, 41) => {
+            if let Some((p, q)) = kex.group(packet) {
+                cx.raise(|c| Ssh2DhServerParams { c, p, q });
+            }
+        }
+        (Kex::Ecc, 30 | 31) => {
+            if let Some(q) = kex.ecc_key(packet) {
+                cx.raise(|c| Ssh2EccKey { c, is_orig, q });
+            }
+            if packet.number == 30 {
+                cx.raise(|c| Ssh2EccInit { c, is_orig });
+            }
+        }
+        _ => {}
+    }
+}
+
+fn raise_md5(cx: &mut Context<'_>, key: &[&[u8]]) {
+    if cx.wants::<SshServerHostKey>() {
+        let hash = key.iter().fold(Md5::new(), |hash, part| hash.chain_update(part)).finalize();
+        let pairs: Vec<String> = hash.iter().map(|b| format!("{b:02x}")).collect();
+        let hash = &pairs.join(":")[..];
+        cx.raise(|c| SshServerHostKey { c, hash });
+    }
+}
+
+/// One side's algorithms, as many of each list as are looked at.
+fn capabilities<'a>(
+    c: gannet_event::Connection,
+    kexinit: &KexInit<'a>,
+    is_server: bool,
+) -> SshCapabilities<'a> {
+    let both = |[up, down]: [&'a [u8]; 2]| AlgorithmPrefs {
+        client_to_server: Some(rows::names(up)),
+        server_to_client: Some(rows::names(down)),
+    };
+    let [up, down] = kexinit.languages.map(|list| (!list.is_empty()).then(|| rows::names(list)));
+    let languages = (up.is_some() || down.is_some())
+        .then_some(AlgorithmPrefs { client_to_server: up, server_to_client: down });
+    let capabilities = Capabilities {
+        kex_algorithms: rows::names(kexinit.kex),
+        server_host_key_algorithms: rows::names(kexinit.host_key),
+        encryption_algorithms: both(kexinit.cipher),
+        mac_algorithms: both(kexinit.mac),
+        compression_algorithms: both(kexinit.compression),
+        languages,
+        is_server,
+    };
+    SshCapabilities { c, cookie: kexinit.cookie, capabilities }
+}
+
 /// `SHA256:` and the hash's first 24 bytes in base 64.
-fn fingerprint(key: &[u8]) -> String {
+fn fingerprint(key: &[&[u8]]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let hash = Sha256::digest(key);
+    let hash = key.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part)).finalize();
     let mut out = String::from("SHA256:");
     for three in hash[..24].chunks_exact(3) {
         let n = u32::from_be_bytes([0, three[0], three[1], three[2]]);

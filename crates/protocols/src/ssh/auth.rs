@@ -23,6 +23,11 @@ pub(super) struct Auth {
 }
 
 impl Auth {
+    /// Whether nothing was refused so far: a success then asked for no proof.
+    pub(super) fn is_first(&self) -> bool {
+        self.failure.is_none()
+    }
+
     /// Encrypted bytes in one segment; tells of an attempt to log in and whether it succeeded.
     pub(super) fn segment(&mut self, from: Dir, len: usize) -> Option<bool> {
         if self.decided {

@@ -74,6 +74,8 @@ fn string<'a>(b: &mut Bytes<'a>) -> Option<&'a [u8]> {
 /// by commas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KexInit<'a> {
+    /// Random bytes.
+    pub cookie: &'a [u8],
     /// Key exchange.
     pub kex: &'a [u8],
     /// Server's host key.
@@ -110,7 +112,7 @@ impl<'a> KexInit<'a> {
 
     fn read(payload: &'a [u8]) -> Option<Self> {
         let mut b = Bytes(payload);
-        b.take(16)?; // cookie
+        let cookie = b.take(16)?;
         let kex = string(&mut b)?;
         let host_key = string(&mut b)?;
         let cipher = [string(&mut b)?, string(&mut b)?];
@@ -118,7 +120,7 @@ impl<'a> KexInit<'a> {
         let compression = [string(&mut b)?, string(&mut b)?];
         let languages = [string(&mut b)?, string(&mut b)?];
         b.take(5)?; // first_kex_packet_follows, reserved
-        Some(Self { kex, host_key, cipher, mac, compression, languages })
+        Some(Self { cookie, kex, host_key, cipher, mac, compression, languages })
     }
 }
 
@@ -173,6 +175,28 @@ impl Kex {
         let mut excess = None;
         self.read(packet, &mut excess);
         excess
+    }
+
+    /// The public key of an exchange over an elliptic curve, where the packet holds one.
+    pub fn ecc_key<'a>(self, packet: &Packet<'a>) -> Option<&'a [u8]> {
+        let mut b = Bytes(packet.payload);
+        match (self, packet.number) {
+            (Self::Ecc, 30) => string(&mut b),
+            (Self::Ecc, 31) => {
+                string(&mut b)?;
+                string(&mut b)
+            }
+            _ => None,
+        }
+    }
+
+    /// Prime and generator of a group that the server chooses, where the packet holds them.
+    pub fn group<'a>(self, packet: &Packet<'a>) -> Option<(&'a [u8], &'a [u8])> {
+        let mut b = Bytes(packet.payload);
+        match (self, packet.number) {
+            (Self::DhGex, 31) | (Self::Gss, 41) => Some((string(&mut b)?, string(&mut b)?)),
+            _ => None,
+        }
     }
 
     /// `None` is malformed; `Some(None)` is a packet without host key.

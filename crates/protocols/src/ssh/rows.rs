@@ -187,6 +187,11 @@ fn negotiated<'a>(client: &'a [u8], server: &[u8]) -> &'a [u8] {
     common(client, server).unwrap_or(b"Algorithm negotiation failed")
 }
 
+/// The algorithms of a list that are looked at.
+pub(super) fn names(list: &[u8]) -> Vec<&[u8]> {
+    list.split(|b| *b == b',').take(MAX_ALGORITHMS).collect()
+}
+
 /// Whether a list holds more algorithms than are looked at; how many.
 pub(super) fn too_many(list: &[u8]) -> Option<(usize, usize)> {
     let n = list.split(|b| *b == b',').count();

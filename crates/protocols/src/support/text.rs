@@ -1,5 +1,7 @@
 //! Words, numbers and blanks of text protocols, by C's rules for ASCII.
 
+use std::borrow::Cow;
+
 /// Whether a byte is white space in the C locale.
 pub fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t'..=b'\r')
@@ -118,6 +120,15 @@ pub fn hex(digit: u8) -> Option<u8> {
         b'a'..=b'f' => Some(digit - b'a' + 10),
         b'A'..=b'F' => Some(digit - b'A' + 10),
         _ => None,
+    }
+}
+
+/// A name in upper case.
+pub fn upper_case(name: &[u8]) -> Cow<'_, [u8]> {
+    if name.iter().any(u8::is_ascii_lowercase) {
+        name.to_ascii_uppercase().into()
+    } else {
+        name.into()
     }
 }
 

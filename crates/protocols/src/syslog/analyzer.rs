@@ -1,11 +1,16 @@
 use gannet_base::Dir;
 
+use super::events::SyslogMessage;
 use super::message::Message;
+use super::message::Priority;
 use super::rows;
 use super::rows::SyslogRow;
 use crate::Analyze;
 use crate::Context;
 use crate::Tag;
+
+/// What stands for a priority that is not given.
+const NONE: u64 = 999;
 
 /// The analyzer of one connection. Messages stand alone: it remembers nothing.
 pub struct Analyzer {}
@@ -23,6 +28,13 @@ impl Analyze for Analyzer {
             cx.violation(Tag::Syslog, "Binpac exception: binpac exception: no priority", &[]);
             return;
         };
+        let number = |pick: fn(Priority) -> u8| message.priority.map_or(NONE, |p| pick(p).into());
+        cx.raise(|c| SyslogMessage {
+            c,
+            facility: number(|p| p.facility),
+            severity: number(|p| p.severity),
+            msg: message.text,
+        });
         cx.log(&SyslogRow {
             ts: cx.now,
             uid: cx.conn.uid,

@@ -1,5 +1,19 @@
-//! Events of this protocol.
+//! Events of syslog.
+
+use gannet_event::Connection;
 
 gannet_event::events! {
     crate::events::module::SYSLOG;
+
+    /// A message of syslog.
+    pub struct SyslogMessage<'a> = "syslog_message" {
+        /// The connection.
+        c: Connection = "c",
+        /// Which part of the sender speaks; 999 where the message does not say.
+        facility: u64 = "facility",
+        /// How bad it is, 0 being worst; 999 where the message does not say.
+        severity: u64 = "severity",
+        /// The text behind the priority.
+        msg: &'a [u8] = "msg",
+    }
 }

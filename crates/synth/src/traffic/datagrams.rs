@@ -34,7 +34,7 @@ pub(super) fn dns(trace: &mut Trace, ends: Ends) {
         7..=9 => (dns::A, dns::NOERROR, &some),
         10..=12 => (dns::AAAA, dns::NOERROR, &wide),
         13 => (dns::AAAA, dns::NOERROR, &[]),
-        // Text that nobody has.
+        // A TXT query for a name that does not exist.
         14 => (16, dns::NXDOMAIN, &[]),
         _ => (dns::A, dns::NXDOMAIN, &[]),
     };

@@ -55,7 +55,7 @@ pub enum Kind {
     Ping,
     /// Connections that are refused, or never answered.
     Scan,
-    /// Long transfers of a protocol nobody knows, with segments lost, repeated and out of order.
+    /// Long transfers of an unknown protocol, with lost, retransmitted and reordered segments.
     Bulk,
 }
 

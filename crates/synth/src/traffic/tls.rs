@@ -85,7 +85,7 @@ pub(super) fn tls(trace: &mut Trace, ends: Ends) {
         tcp.send(&record(DATA, &rng.bytes(asked)));
         tcp.reply(&record(DATA, &rng.bytes(given)));
     }
-    // An alert that nobody can read.
+    // An encrypted alert.
     tcp.send(&record(21, &rng.bytes(26)));
     tcp.close();
 }

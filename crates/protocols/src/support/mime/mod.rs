@@ -10,12 +10,15 @@
 //! not followed, and a folded field is not extended beyond [`MAX_HEADER`] bytes.
 
 pub(crate) mod base64;
+pub mod events;
 mod header;
+mod report;
 
 pub use base64::Base64;
 pub use header::Field;
 pub use header::MediaType;
 pub use header::token;
+pub use report::Report;
 
 use memchr::memchr;
 
@@ -33,6 +36,8 @@ pub trait Sink {
     fn begin(&mut self, depth: usize);
     /// A header field of the entity that began last.
     fn header(&mut self, depth: usize, field: Field<'_>);
+    /// The header of the entity that began last ends.
+    fn headers_end(&mut self, _depth: usize) {}
     /// More of its body, decoded.
     fn data(&mut self, depth: usize, data: &[u8]);
     /// The innermost open entity ends.
@@ -147,6 +152,7 @@ impl Mime {
             None | Some(0) => {
                 entity.finish_field(depth, sink);
                 entity.in_header = false;
+                sink.headers_end(depth);
                 if entity.encoding == Encoding::Base64 {
                     entity.base64 = Some(Base64::default());
                 }
@@ -237,6 +243,7 @@ impl Mime {
         if entity.in_header {
             entity.finish_field(depth, sink);
             entity.in_header = false;
+            sink.headers_end(depth);
         } else if let Some(mut decoder) = entity.base64.take() {
             self.scratch.clear();
             for complaint in decoder.finish(&mut self.scratch) {

@@ -1,0 +1,107 @@
+//! Raises the events of a mail's entities.
+
+use gannet_event::TableOf;
+use md5::Digest;
+
+use super::Field;
+use super::events::HeaderRec;
+use super::events::MimeAllHeaders;
+use super::events::MimeBeginEntity;
+use super::events::MimeContentHash;
+use super::events::MimeContentHashSha256;
+use super::events::MimeEndEntity;
+use super::events::MimeEntityData;
+use super::events::MimeOneHeader;
+use crate::Context;
+use crate::support::text::upper_case;
+
+/// Bytes of an entity's content that `mime_entity_data` carries at the most.
+const MAX_CONTENT: usize = 16 << 20;
+
+/// What the events of one mail carry that is not at hand when they are raised. Nothing is kept for
+/// events that have no listener.
+#[derive(Default)]
+pub struct Report {
+    /// Header fields of the entity whose header is read.
+    fields: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Content of the entity at hand.
+    content: Vec<u8>,
+    /// Length of the content of all entities.
+    len: u64,
+    md5: Option<Box<md5::Md5>>,
+    sha256: Option<Box<sha2::Sha256>>,
+}
+
+impl Report {
+    /// An entity begins.
+    pub fn begin(&mut self, cx: &mut Context<'_>) {
+        if self.len == 0 {
+            let (md5, sha256) =
+                (cx.wants::<MimeContentHash>(), cx.wants::<MimeContentHashSha256>());
+            self.md5 = md5.then(|| self.md5.take().unwrap_or_default());
+            self.sha256 = sha256.then(|| self.sha256.take().unwrap_or_default());
+        }
+        self.fields.clear();
+        self.content.clear();
+        cx.raise(|c| MimeBeginEntity { c });
+    }
+
+    /// A header field.
+    pub fn header(&mut self, cx: &mut Context<'_>, field: Field<'_>) {
+        cx.raise(|c| MimeOneHeader { c, h: record(field.name, field.value) });
+        if cx.wants::<MimeAllHeaders>() {
+            self.fields.push((field.name.to_vec(), field.value.to_vec()));
+        }
+    }
+
+    /// The header of the entity ends.
+    pub fn headers_end(&mut self, cx: &mut Context<'_>) {
+        if cx.wants::<MimeAllHeaders>() {
+            let fields = std::mem::take(&mut self.fields);
+            let list = fields.iter().map(|(name, value)| record(name, value));
+            let hlist = TableOf((1..).zip(list).collect());
+            cx.raise(|c| MimeAllHeaders { c, hlist });
+        }
+    }
+
+    /// Content, decoded.
+    pub fn data(&mut self, cx: &Context<'_>, data: &[u8]) {
+        self.len += data.len() as u64;
+        if let Some(hash) = &mut self.md5 {
+            hash.update(data);
+        }
+        if let Some(hash) = &mut self.sha256 {
+            hash.update(data);
+        }
+        if cx.wants::<MimeEntityData>() {
+            let room = MAX_CONTENT.saturating_sub(self.content.len());
+            self.content.extend_from_slice(&data[..data.len().min(room)]);
+        }
+    }
+
+    /// The entity ends.
+    pub fn end(&mut self, cx: &mut Context<'_>) {
+        let data = &self.content[..];
+        cx.raise(|c| MimeEntityData { c, length: data.len() as u64, data });
+        self.content.clear();
+        cx.raise(|c| MimeEndEntity { c });
+    }
+
+    /// The mail is over.
+    pub fn finish(&mut self, cx: &mut Context<'_>) {
+        let content_len = self.len;
+        if let Some(hash) = self.md5.take() {
+            let hash = hash.finalize();
+            cx.raise(|c| MimeContentHash { c, content_len, hash_value: &hash });
+        }
+        if let Some(hash) = self.sha256.take() {
+            let hash = hash.finalize();
+            cx.raise(|c| MimeContentHashSha256 { c, content_len, hash_value: &hash });
+        }
+        self.len = 0;
+    }
+}
+
+fn record<'a>(original_name: &'a [u8], value: &'a [u8]) -> HeaderRec<'a> {
+    HeaderRec { original_name, name: upper_case(original_name), value }
+}
