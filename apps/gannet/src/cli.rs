@@ -38,6 +38,7 @@ Examples:
   gannet packets trace.pcap              a line a packet, as tcpdump -n
   gannet replay trace.pcap --to 127.0.0.1:5300
                                          its DNS queries, on time, to a server
+  gannet zeek -C -r trace.pcap my.zeek   run the event handlers of a Zeek script
   gannet synth sample sample.pcap        a small capture to try things with
 
 Exit codes:
@@ -71,10 +72,10 @@ pub(crate) enum Command {
     #[cfg(not(feature = "lua"))]
     Run(left_out::Args),
     Synth(synth::Args),
-    Zeek(zeek::Args),
     Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),
+    Zeek(zeek::Args),
 }
 
 /// The same with one command: a script may be so short that to declare all others takes longer.

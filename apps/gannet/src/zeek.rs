@@ -2,10 +2,25 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use gannet_capture::Stream;
+use gannet_engine::Engine;
+use gannet_engine::Options;
+use gannet_event::Decl;
+use gannet_event::Interest;
+use gannet_event::Listener;
+use gannet_log::Selection;
+use gannet_script::bridge;
+use gannet_script::bridge::Source;
+
+use crate::stdin;
+use crate::stop::Stop;
 
 /// Run Zeek scripts, with the options of the command zeek
 ///
+/// With -r FILE event handlers run over a capture.
 /// Takes what zeek takes (-h lists it). Zeek's own scripts are found through ZEEKPATH or
 /// --zeek-scripts; without them -b runs scripts that need only the language. A link named zeek to
 /// this command is the same.
@@ -28,12 +43,61 @@ pub(crate) fn arguments(args: &[OsString]) -> Option<Vec<OsString>> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
-    gannet_script::command::main(arguments)
+    gannet_script::command::main_with(arguments, Some(Box::new(Captures::default())))
 }
 
 impl Args {
     /// The arguments as they were given.
     pub(crate) fn into_arguments(self) -> Vec<OsString> {
         self.arguments
+    }
+}
+
+/// A capture and the analysis of its packets.
+#[derive(Default)]
+struct Captures {
+    ignore_checksums: bool,
+    open: Option<(Stream, Stop)>,
+}
+
+impl Source for Captures {
+    fn catalogue(&self) -> Vec<&'static Decl> {
+        gannet_engine::events().collect()
+    }
+
+    fn open(&mut self, options: &gannet_script::command::Options) -> Result<(), String> {
+        self.ignore_checksums = options.ignore_checksums;
+        let files: Vec<PathBuf> = options.capture.iter().map(PathBuf::from).collect();
+        let stop = Stop::on_signals().map_err(|error| error.to_string())?;
+        let stream = stdin::stream(&files, gannet_capture::Options::default(), &stop)
+            .map_err(|error| error.to_string())?;
+        self.open = Some((stream, stop));
+        Ok(())
+    }
+
+    fn run(&mut self, interest: Interest, listener: Box<dyn Listener>) -> Result<(), String> {
+        let Some((mut stream, stop)) = self.open.take() else { return Ok(()) };
+        let options = Options {
+            ignore_checksums: self.ignore_checksums,
+            logs: gannet_log::Options {
+                selection: Selection::of::<&str>([]),
+                ..Default::default()
+            },
+            ..Options::default()
+        };
+        let mut engine = Engine::with_listener(options, interest, listener);
+        let mut trouble = None;
+        while stop.asked().is_none() && !bridge::stops() {
+            match stream.next_batch() {
+                Ok(Some(batch)) => engine.batch(&batch).map_err(|error| error.to_string())?,
+                Ok(None) => break,
+                Err(_) if stop.asked().is_some() => {}
+                Err(error) => trouble = Some(error.to_string()),
+            }
+        }
+        if !bridge::failed() {
+            engine.finish().map_err(|error| error.to_string())?;
+        }
+        trouble.map_or(Ok(()), Err)
     }
 }

@@ -29,6 +29,14 @@ pub trait Event {
 pub trait Listener: Send {
     /// One event.
     fn event(&mut self, event: &Raised<'_>);
+
+    /// A packet begins: network time, and the packet's number.
+    fn packet(&mut self, time: Time, packet: u64) {
+        let _ = (time, packet);
+    }
+
+    /// All events that waited were delivered, as at the end of a packet that raised any.
+    fn drained(&mut self) {}
 }
 
 /// An event as a listener receives it.
@@ -126,6 +134,9 @@ impl Events {
     pub fn set_time(&mut self, now: Time, packet: u64) {
         self.changed.clear();
         (self.now, self.packet) = (now, packet);
+        if let Some(listener) = &mut self.listener {
+            listener.packet(now, packet);
+        }
     }
 
     /// What the transport of the connection at hand knows of its sides.
@@ -229,6 +240,9 @@ impl Events {
                     self.changed.push((conn.uid, name, added));
                 }
             }
+        }
+        if let Some(listener) = &mut self.listener {
+            listener.drained();
         }
         self.delivered += self.queue.len() as u64;
         self.queue.clear();

@@ -26,6 +26,7 @@
 //! | [`program`] | all arenas together: what the parser builds and everything else reads |
 //! | [`evaluate`] | the seam between the parser and the interpreter |
 //! | [`diagnostics`] | errors and warnings, in Zeek's form |
+//! | [`bridge`] | events of packets: typed events become calls of handlers |
 //! | [`support`] | algorithms that know nothing of programs: patterns, key bytes, formats, opaque values |
 //!
 //! Everything is in arenas and named by ids of four bytes ([`ids`]); nothing is freed before the program is. Recursion over
@@ -33,6 +34,7 @@
 
 pub mod ast;
 pub mod bif;
+pub mod bridge;
 pub mod code;
 pub mod command;
 pub mod compare;

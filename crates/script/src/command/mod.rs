@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 pub use options::Options;
 
+use crate::bridge::Source;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::evaluate::Evaluate;
 use crate::parse::{Halt, Input, Parser};
@@ -24,17 +25,23 @@ const STACK: usize = 1 << 30;
 /// Runs the command with the arguments behind its name.
 #[must_use]
 pub fn main(args: Vec<OsString>) -> ExitCode {
+    main_with(args, None)
+}
+
+/// The same; captures (`-r`) are read by `source`.
+#[must_use]
+pub fn main_with(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> ExitCode {
     let thread = std::thread::Builder::new()
         .name("zeek".to_owned())
         .stack_size(STACK)
-        .spawn(move || run(args));
+        .spawn(move || run(args, source));
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => ExitCode::from(status),
         _ => ExitCode::FAILURE,
     }
 }
 
-fn run(args: Vec<OsString>) -> u8 {
+fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
     let options = match Options::parse(args) {
         Ok(options) => options,
         Err(message) => {
@@ -54,7 +61,20 @@ fn run(args: Vec<OsString>) -> u8 {
     }
     match parse(&mut program, &mut engine, &options) {
         Ok(()) if options.parse_only => 0,
-        Ok(()) => u8::try_from(engine.with(&mut program).run() & 0xff).unwrap_or(1),
+        Ok(()) => {
+            let status = match (source, &options.capture) {
+                (Some(mut source), Some(capture)) => match source.open(&options) {
+                    Ok(()) => crate::bridge::run(program, engine, &mut *source),
+                    Err(message) => {
+                        let text = format!("problem with trace file {capture} ({message})");
+                        fatal(&mut program, &text);
+                        return 1;
+                    }
+                },
+                _ => engine.with(&mut program).run(),
+            };
+            u8::try_from(status & 0xff).unwrap_or(1)
+        }
         Err(status) => status,
     }
 }

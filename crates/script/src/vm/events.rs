@@ -229,13 +229,48 @@ impl Vm<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
-        if self.time_goes_on() {
-            self.m.now = wall_clock();
+        let now = if self.time_goes_on() { wall_clock() } else { self.m.now };
+        self.begin(now, true)?;
+        self.main_loop()?;
+        self.report_termination();
+        self.finish(true)
+    }
+
+    /// What comes after the last packet and before [`Vm::end`].
+    pub(crate) fn after_packets(&mut self) -> Result<(), Stop> {
+        if self.global_named("exit_only_after_terminate").truth() {
+            self.main_loop()?;
         }
+        self.report_termination();
+        Ok(())
+    }
+
+    /// Ends a run over packets, which ended like this. Returns the exit status.
+    pub(crate) fn end(&mut self, result: Result<(), Stop>) -> i32 {
+        match result.and_then(|()| self.finish(false)) {
+            Ok(()) | Err(Stop::Error) => 0,
+            Err(Stop::Fatal) => 1,
+            Err(Stop::Exit(status)) => status,
+        }
+    }
+
+    fn report_termination(&mut self) {
+        if self.m.state.terminated {
+            self.m.out.flush();
+            self.report(crate::diagnostics::Severity::Info, "received termination signal");
+        }
+    }
+
+    /// Begins the run at this network time: `zeek_init` and statements at file level. Where packets come, `network_time_init`
+    /// waits for the first (not `timed`).
+    pub(crate) fn begin(&mut self, now: f64, timed: bool) -> Result<(), Stop> {
+        self.m.now = now;
         self.m.running = true;
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
-        self.queue_named("network_time_init", Vec::new());
+        if timed {
+            self.queue_named("network_time_init", Vec::new());
+        }
         if let Some(main) = self.p.main {
             let code = self.code(main);
             match self.execute(&code, &[], None, None) {
@@ -258,12 +293,7 @@ impl Vm<'_> {
             self.report(crate::diagnostics::Severity::Fatal, "errors occurred while initializing");
             return Err(Stop::Fatal);
         }
-        self.main_loop()?;
-        if self.m.state.terminated {
-            self.m.out.flush();
-            self.report(crate::diagnostics::Severity::Info, "received termination signal");
-        }
-        self.finish()
+        Ok(())
     }
 
     /// Whether network time follows the clock where no packets set it.
@@ -314,10 +344,10 @@ impl Vm<'_> {
     }
 
     /// Ends the run: remaining timers, `zeek_done`, logs.
-    fn finish(&mut self) -> Result<(), Stop> {
+    fn finish(&mut self, net_done: bool) -> Result<(), Stop> {
         self.m.terminating = true;
         let now = self.m.now;
-        if let Some(func) = self.function_named("net_done") {
+        if let Some(func) = self.function_named("net_done").filter(|_| net_done) {
             self.dispatch(QueuedEvent { func, args: vec![Value::Time(now)], time: now })?;
         }
         self.fire_timers(f64::INFINITY)?;

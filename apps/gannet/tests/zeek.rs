@@ -1,0 +1,120 @@
+//! `gannet zeek -r`: handlers of scripts over a capture.
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Output;
+
+/// Declares what it needs of Zeek's types itself.
+const TYPES: &str = "
+type conn_id: record { orig_h: addr; orig_p: port; resp_h: addr; resp_p: port; proto: count; };
+type endpoint: record { size: count; num_pkts: count &optional; };
+type connection: record {
+    id: conn_id; orig: endpoint; resp: endpoint; start_time: time; history: string; uid: string;
+    requests: count &default=0;
+};
+global new_connection: event(c: connection);
+global connection_state_remove: event(c: connection);
+global http_request: event(c: connection, method: string, original_URI: string, unescaped_URI: string, version: string);
+global network_time_init: event();
+global zeek_done: event();
+global zeek_init: event();
+global network_time: function(): time;
+";
+
+fn sample() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sample.pcap")
+}
+
+fn zeek(args: &[&str], code: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gannet"))
+        .args(["zeek", "-b"])
+        .args(args)
+        .args(["-e", code])
+        .env_remove("ZEEKPATH")
+        .output()
+        .unwrap()
+}
+
+fn over_sample(code: &str) -> String {
+    let sample = sample();
+    let code = format!("{TYPES}{code}");
+    let output = zeek(&["-C", "-r", sample.to_str().unwrap()], &code);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn handlers_run_over_a_capture_between_init_and_done() {
+    let printed = over_sample(
+        r#"
+        global conns = 0;
+        event zeek_init() { print "init"; }
+        event network_time_init() { print "first packet"; }
+        event new_connection(c: connection) { ++conns; }
+        event http_request(c: connection, method: string, original_URI: string, unescaped_URI: string, version: string)
+            { print c$id$resp_p, c$id$proto, method, original_URI, version; }
+        event zeek_done() { print conns; }
+        "#,
+    );
+    let lines: Vec<_> = printed.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "init",
+            "first packet",
+            "80/tcp, 6, GET, /birds/gannet.html, 1.1",
+            "80/tcp, 6, POST, /sightings, 1.1",
+            "10"
+        ]
+    );
+}
+
+#[test]
+fn a_connection_keeps_what_scripts_add_and_shows_how_it_is() {
+    let printed = over_sample(
+        r#"
+        event http_request(c: connection, method: string, original_URI: string, unescaped_URI: string, version: string)
+            { ++c$requests; }
+        event connection_state_remove(c: connection)
+            { if ( c$requests > 0 ) print c$requests, c$orig$size > 0, |c$uid| > 10, |c$history| > 4; }
+        "#,
+    );
+    assert_eq!(printed, "1, T, T, T\n1, T, T, T\n");
+}
+
+#[test]
+fn timers_are_due_by_the_time_of_packets() {
+    let printed = over_sample(
+        r#"
+        global late: event(at: time);
+        event late(at: time) { print network_time() >= at + 200 msec, network_time() < at + 10 min; }
+        global first = T;
+        event new_connection(c: connection)
+            { if ( first ) schedule 200 msec { late(network_time()) }; first = F; }
+        "#,
+    );
+    assert_eq!(printed, "T, T\n");
+}
+
+#[test]
+fn terminate_and_exit_end_the_reading() {
+    let sample = sample();
+    let code = format!(
+        "{TYPES}global exit: function(code: int): any;
+        event new_connection(c: connection) {{ print \"one\"; exit(7); }}"
+    );
+    let output = zeek(&["-C", "-r", sample.to_str().unwrap()], &code);
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "one\n");
+}
+
+#[test]
+fn a_capture_that_is_missing_is_an_error() {
+    let output = zeek(&["-r", "/nonexistent/trace.pcap"], "print 1;");
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("problem with trace file /nonexistent/trace.pcap"), "{error}");
+    assert!(output.stdout.is_empty());
+}

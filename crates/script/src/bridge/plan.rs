@@ -1,0 +1,362 @@
+//! How packed arguments become script values.
+
+use std::rc::Rc;
+
+use gannet_base::{ConnId, Proto};
+use gannet_event::{Param, Raised, Reader, Type};
+
+use super::state::States;
+use crate::evaluate::Stop;
+use crate::ids::TypeId;
+use crate::literal::{Port, Protocol};
+use crate::types::{self, Tag};
+use crate::value::{List, OpaqueValue, Table, Value, Vector};
+use crate::vm::Vm;
+
+/// How a packed value becomes one of scripts, made once for each event.
+pub(super) enum Plan {
+    /// It is passed over: the script has another type, or no use.
+    Skip,
+    /// An atomic value, as this type.
+    Atom(TypeId, Tag),
+    /// An enumerator.
+    Enum,
+    /// A value that scripts cannot look into.
+    Opaque(TypeId),
+    /// A vector of this type.
+    Vector(TypeId, Box<Plan>),
+    /// A set of this type.
+    Set(TypeId, Box<Plan>),
+    /// A table of this type.
+    Table(TypeId, Box<Plan>, Box<Plan>),
+    /// A key of several parts: fields of a record, in order.
+    Key(TypeId, Vec<Plan>),
+    /// A record of this type: for each packed field the place.
+    Record(TypeId, Vec<(Option<u32>, Plan)>),
+    /// `connection`
+    Connection(TypeId),
+    /// `conn_id`
+    ConnId(IdPlan),
+    /// `fa_file`
+    File(TypeId),
+}
+
+impl Plan {
+    pub(super) fn new(vm: &Vm<'_>, from: &Type, to: TypeId) -> Self {
+        let to = if to == TypeId::ANY { natural(vm, from) } else { to };
+        match (from, vm.p.types.get(to)) {
+            (Type::Vector(of), types::Type::Vector(element)) => {
+                Self::Vector(to, Box::new(Self::new(vm, of, *element)))
+            }
+            (Type::Set(of), types::Type::Table(table)) if table.value.is_none() => {
+                Self::Set(to, Box::new(Self::key(vm, of, table)))
+            }
+            (Type::Table(key, of), types::Type::Table(table)) => match table.value {
+                Some(value) => Self::Table(
+                    to,
+                    Box::new(Self::key(vm, key, table)),
+                    Box::new(Self::new(vm, of, value)),
+                ),
+                None => Self::Skip,
+            },
+            (Type::Record(record), types::Type::Record(fields)) => Self::Record(
+                to,
+                record
+                    .fields
+                    .iter()
+                    .map(|param| {
+                        let offset =
+                            vm.p.names.find(param.name).and_then(|name| fields.offset(name));
+                        let field = offset.and_then(|offset| fields.fields.get(offset));
+                        match (offset, field) {
+                            (Some(offset), Some(field)) => {
+                                (u32::try_from(offset).ok(), Self::new(vm, &param.ty, field.ty))
+                            }
+                            _ => (None, Self::Skip),
+                        }
+                    })
+                    .collect(),
+            ),
+            (Type::Connection, types::Type::Record(_)) => Self::Connection(to),
+            (Type::ConnId, types::Type::Record(_)) => Self::ConnId(IdPlan::new(vm, to)),
+            (Type::File, types::Type::Record(_)) => Self::File(to),
+            (Type::Enum(_), types::Type::Enum(_)) => Self::Enum,
+            (Type::Opaque(_), _) => Self::Opaque(to),
+            (
+                Type::Bool
+                | Type::Int
+                | Type::Count
+                | Type::Double
+                | Type::Time
+                | Type::Interval
+                | Type::String
+                | Type::Port
+                | Type::Addr
+                | Type::Subnet,
+                _,
+            ) => Self::Atom(to, vm.p.types.tag(to)),
+            _ => Self::Skip,
+        }
+    }
+
+    /// The plan of a key.
+    fn key(vm: &Vm<'_>, from: &Type, table: &types::TableType) -> Self {
+        match (&*table.index, from) {
+            ([one], _) => Self::new(vm, from, *one),
+            (parts, Type::Record(record)) if parts.len() == record.fields.len() => {
+                let plans = record.fields.iter().zip(parts);
+                Self::Key(table.list, plans.map(|(f, part)| Self::new(vm, &f.ty, *part)).collect())
+            }
+            _ => Self::Skip,
+        }
+    }
+
+    /// Reads a parameter or field; unset where it is unset.
+    pub(super) fn param(
+        &self,
+        vm: &mut Vm<'_>,
+        states: &mut States,
+        event: &Raised<'_>,
+        from: &mut Reader<'_>,
+        param: &Param,
+    ) -> Result<Value, Stop> {
+        match from.param(param) {
+            Some(head) => self.rest(vm, states, event, from, &param.ty, &head),
+            None => Ok(Value::Unset),
+        }
+    }
+
+    fn read(
+        &self,
+        vm: &mut Vm<'_>,
+        states: &mut States,
+        event: &Raised<'_>,
+        from: &mut Reader<'_>,
+        ty: &Type,
+    ) -> Result<Value, Stop> {
+        match from.value(ty) {
+            Some(head) => self.rest(vm, states, event, from, ty, &head),
+            None => Ok(Value::Unset),
+        }
+    }
+
+    /// The value whose head was read.
+    fn rest(
+        &self,
+        vm: &mut Vm<'_>,
+        states: &mut States,
+        event: &Raised<'_>,
+        from: &mut Reader<'_>,
+        ty: &Type,
+        head: &gannet_event::Value<'_>,
+    ) -> Result<Value, Stop> {
+        use gannet_event::Value as Head;
+        Ok(match (self, head, ty) {
+            (Self::Atom(to, tag), _, _) => atom(head, *to, *tag),
+            (Self::Enum, Head::Enum(name), _) => vm.enum_named(name),
+            (Self::Opaque(to), _, _) => Value::Opaque(OpaqueValue::new(*to, ())),
+            (Self::Vector(to, plan), Head::Vector(n), Type::Vector(of)) => {
+                let mut items = Vec::with_capacity(*n);
+                for _ in 0..*n {
+                    items.push(plan.read(vm, states, event, from, of)?);
+                }
+                Value::Vector(Vector::new(*to, items))
+            }
+            (Self::Set(to, plan), Head::Set(n), Type::Set(of)) => {
+                let table = vm.new_table(*to, None);
+                for _ in 0..*n {
+                    let key = plan.read(vm, states, event, from, of)?;
+                    put(vm, table.table(), key, Value::Unset);
+                }
+                table
+            }
+            (Self::Table(to, keys, values), Head::Table(n), Type::Table(key, of)) => {
+                let table = vm.new_table(*to, None);
+                for _ in 0..*n {
+                    let key = keys.read(vm, states, event, from, key)?;
+                    let value = values.read(vm, states, event, from, of)?;
+                    put(vm, table.table(), key, value);
+                }
+                table
+            }
+            (Self::Key(list, plans), Head::Record, Type::Record(record)) => {
+                let mut items = Vec::with_capacity(plans.len());
+                for (plan, param) in plans.iter().zip(record.fields) {
+                    items.push(plan.param(vm, states, event, from, param)?);
+                }
+                Value::List(Rc::new(List { ty: *list, items }))
+            }
+            (Self::Record(to, plans), Head::Record, Type::Record(record)) => {
+                let mut offsets = Vec::with_capacity(plans.len());
+                let mut given = Vec::with_capacity(plans.len());
+                for ((offset, plan), param) in plans.iter().zip(record.fields) {
+                    let value = plan.param(vm, states, event, from, param)?;
+                    if let Some(offset) = offset {
+                        offsets.push(*offset);
+                        given.push(value);
+                    }
+                }
+                vm.new_record(*to, &offsets, given)?
+            }
+            (Self::Connection(to), Head::Connection(index), _) => match event.connection(*index) {
+                Some(state) => states.connection(vm, *to, state)?,
+                None => Value::Unset,
+            },
+            (Self::ConnId(plan), Head::ConnId(id, proto, number), _) => {
+                plan.value(vm, id, *proto, *number)?
+            }
+            (Self::File(to), Head::File(index), _) => match event.file(*index) {
+                Some(state) => states.file(vm, *to, state)?,
+                None => Value::Unset,
+            },
+            _ => {
+                skip(from, ty, head);
+                Value::Unset
+            }
+        })
+    }
+}
+
+/// Passes over what follows a head.
+fn skip(from: &mut Reader<'_>, ty: &Type, head: &gannet_event::Value<'_>) {
+    use gannet_event::Value as Head;
+    // The reader ends with the arguments: what cannot be read any more is not there to be passed over.
+    let _ = match (head, ty) {
+        (Head::Vector(n), Type::Vector(of)) | (Head::Set(n), Type::Set(of)) => {
+            (0..*n).try_for_each(|_| from.skip(of))
+        }
+        (Head::Table(n), Type::Table(key, of)) => (0..*n).try_for_each(|_| {
+            from.skip(key)?;
+            from.skip(of)
+        }),
+        (Head::Record, Type::Record(record)) => {
+            record.fields.iter().try_for_each(|field| from.skip_param(field))
+        }
+        _ => Some(()),
+    };
+}
+
+fn put(vm: &Vm<'_>, table: Option<&Rc<Table>>, key: Value, value: Value) {
+    if let Some(table) = table
+        && key.is_set()
+    {
+        table.insert(key, value, vm.m.now);
+    }
+}
+
+/// The type of scripts that a value has where they take any.
+fn natural(vm: &Vm<'_>, from: &Type) -> TypeId {
+    match from {
+        Type::Bool => TypeId::BOOL,
+        Type::Int => TypeId::INT,
+        Type::Count => TypeId::COUNT,
+        Type::Double => TypeId::DOUBLE,
+        Type::Time => TypeId::TIME,
+        Type::Interval => TypeId::INTERVAL,
+        Type::String => TypeId::STRING,
+        Type::Port => TypeId::PORT,
+        Type::Addr => TypeId::ADDR,
+        Type::Subnet => TypeId::SUBNET,
+        Type::Enum(name) => vm.type_named(name).unwrap_or(TypeId::ANY),
+        Type::Record(record) => vm.type_named(record.name).unwrap_or(TypeId::ANY),
+        Type::Connection => vm.type_named("connection").unwrap_or(TypeId::ANY),
+        Type::ConnId => vm.type_named("conn_id").unwrap_or(TypeId::ANY),
+        Type::File => vm.type_named("fa_file").unwrap_or(TypeId::ANY),
+        Type::Opaque(_) | Type::Vector(_) | Type::Set(_) | Type::Table(..) => TypeId::ANY,
+    }
+}
+
+/// An atomic value as the script's type has it.
+fn atom(head: &gannet_event::Value<'_>, to: TypeId, tag: Tag) -> Value {
+    use gannet_event::Value as Head;
+    let value = match head {
+        Head::Bool(value) => Value::Bool(*value),
+        Head::Int(value) => Value::Int(*value),
+        Head::Count(value) => Value::Count(*value),
+        Head::Double(value) => Value::Double(*value),
+        Head::Time(value) => Value::Time(seconds(value.as_nanos())),
+        Head::Interval(value) => Value::Interval(seconds(value.as_nanos())),
+        Head::String(text) => Value::string(text),
+        Head::Port(number, protocol) => port(*number, *protocol),
+        Head::Addr(addr) => Value::addr(addr.octets()),
+        Head::Subnet(net) => Value::subnet(net.base().octets(), net.bits()),
+        _ => Value::Unset,
+    };
+    match (tag, &value) {
+        (Tag::Int, Value::Count(_)) => Value::Int(value.int()),
+        (Tag::Count, Value::Int(_)) => Value::Count(value.count()),
+        (Tag::Double, Value::Int(_) | Value::Count(_)) => Value::Double(value.double()),
+        (Tag::Interval, Value::Int(_) | Value::Count(_) | Value::Double(_)) => {
+            Value::Interval(value.double())
+        }
+        (Tag::Time, Value::Int(_) | Value::Count(_) | Value::Double(_)) => {
+            Value::Time(value.double())
+        }
+        (Tag::Enum, Value::Int(_) | Value::Count(_)) => Value::Enum(to, value.int()),
+        _ => value,
+    }
+}
+
+/// Nanoseconds as seconds, as a clock of microseconds counts them: the second and its fraction added.
+pub(super) fn seconds(nanos: i64) -> f64 {
+    let micros = nanos / 1_000;
+    (micros / 1_000_000) as f64 + (micros % 1_000_000) as f64 / 1e6
+}
+
+pub(super) fn port(number: u16, proto: Proto) -> Value {
+    let protocol = match proto {
+        Proto::Tcp => Protocol::Tcp,
+        Proto::Udp => Protocol::Udp,
+        Proto::Icmp => Protocol::Icmp,
+        _ => Protocol::Unknown,
+    };
+    Value::Port(Port { number, protocol })
+}
+
+/// The places of the fields of these names.
+pub(super) fn places<const N: usize>(
+    vm: &Vm<'_>,
+    ty: TypeId,
+    names: [&str; N],
+) -> [Option<usize>; N] {
+    let record = vm.p.types.record(ty);
+    names.map(|name| record?.offset(vm.p.names.find(name)?))
+}
+
+/// How a `conn_id` is made.
+pub(super) struct IdPlan {
+    ty: TypeId,
+    places: [Option<usize>; 5],
+}
+
+impl IdPlan {
+    pub(super) fn new(vm: &Vm<'_>, ty: TypeId) -> Self {
+        let names = ["orig_h", "orig_p", "resp_h", "resp_p", "proto"];
+        Self { ty, places: places(vm, ty, names) }
+    }
+
+    pub(super) fn value(
+        &self,
+        vm: &mut Vm<'_>,
+        id: &ConnId,
+        proto: Proto,
+        number: u8,
+    ) -> Result<Value, Stop> {
+        let values = [
+            Value::addr(id.orig_h.octets()),
+            port(id.orig_p, proto),
+            Value::addr(id.resp_h.octets()),
+            port(id.resp_p, proto),
+            Value::Count(u64::from(number)),
+        ];
+        let value = vm.new_record(self.ty, &[], Vec::new())?;
+        if let Some(record) = value.record() {
+            for (place, value) in self.places.iter().zip(values) {
+                if let Some(place) = place {
+                    record.set(*place, value);
+                }
+            }
+        }
+        Ok(value)
+    }
+}
