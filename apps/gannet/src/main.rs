@@ -17,7 +17,6 @@ mod formats;
 mod huge_pages;
 mod index;
 mod info;
-#[cfg(not(feature = "lua"))]
 mod left_out;
 mod limits;
 mod man;

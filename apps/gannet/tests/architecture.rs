@@ -1,5 +1,8 @@
 //! ARCHITECTURE.md says what the sources do.
 
+// A panic in a helper is a test's report.
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::Path;
 

@@ -1,5 +1,8 @@
 //! `gannet zeek -r`: handlers of scripts over a capture.
 
+// A panic in a helper is a test's report.
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;

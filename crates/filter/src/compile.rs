@@ -354,7 +354,7 @@ mod tests {
         let plain = Options { optimize: false, ..Options::default() };
         assert!(check(tree.as_ref(), text, crate::dlt::RAW, &plain, &Networks).is_ok());
         let engine = engine(tree.as_ref(), text, crate::dlt::RAW, &Options::default(), &Networks);
-        let engine = engine.ok().expect(text);
+        let Ok(engine) = engine else { panic!("{text}") };
         let says = |bytes: &[u8]| engine.run(View::new(bytes, bytes.len() as u32)) != 0;
         for n in (0..COUNT).step_by(997) {
             assert!(

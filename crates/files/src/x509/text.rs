@@ -72,7 +72,7 @@ pub fn extensions(data: &[u8]) -> Result<Vec<Extension>> {
 }
 
 fn extension(element: &Element<'_>) -> Result<Extension> {
-    let mut members = universal(element.clone(), tag::SEQUENCE)?.members()?;
+    let mut members = universal(*element, tag::SEQUENCE)?.members()?;
     let identifier = members.universal(tag::OID)?.oid()?;
     let critical = match members.optional(Class::Universal, tag::BOOLEAN)? {
         Some(critical) => critical.boolean()?,
@@ -208,7 +208,7 @@ fn commas(name: &Element<'_>) -> Result<String> {
 /// Dotted identifiers and texts of a directory name.
 fn attributes(name: &Element<'_>) -> Result<Vec<(String, String)>> {
     let mut all = Vec::new();
-    let mut sets = universal(name.clone(), tag::SEQUENCE)?.items();
+    let mut sets = universal(*name, tag::SEQUENCE)?.items();
     while !sets.is_empty() {
         let mut set = sets.universal(tag::SET)?.items();
         while !set.is_empty() {

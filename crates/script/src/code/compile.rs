@@ -160,7 +160,7 @@ impl<'p> Compiler<'p> {
             | Op::AssertSkip { to, .. },
         ) = self.ops.get_mut(jump)
         {
-            *to = target
+            *to = target;
         }
     }
 

@@ -112,10 +112,10 @@ impl Parser<'_> {
             return self.assignable_number(expr, right, a, b);
         }
         if matches!(a, Tag::Time | Tag::Interval) && is_arithmetic(b) && self.is_zero(right) {
-            return Some(self.to_number(right, a));
+            return Some(self.coerce_to_number(right, a));
         }
         if self.program.fits_unspecified(to, from) {
-            return Some(self.to_specified(right, to));
+            return Some(self.coerce_to_specified(right, to));
         }
         if matches!(self.program.exprs[right].kind, ExprKind::List(_))
             && matches!(a, Tag::Table | Tag::Vector)
@@ -133,7 +133,7 @@ impl Parser<'_> {
             if self.program.same_type(to, from) {
                 return Some(right);
             }
-            let coerced = self.to_record(right, to);
+            let coerced = self.coerce_to_record(right, to);
             return (!self.is_error(coerced)).then_some(coerced);
         }
         if !self.program.same_type(to, from) {
@@ -211,7 +211,7 @@ impl Parser<'_> {
         } else if to == Tag::Count && from == Tag::Int {
             self.warn(expr, "dangerous assignment of integer to count");
         }
-        Some(self.to_number(right, to))
+        Some(self.coerce_to_number(right, to))
     }
 
     /// `left += right`.
@@ -308,7 +308,7 @@ impl Parser<'_> {
         let ty = self.ty(left);
         let tag = max_tag(a, b);
         if tag == a {
-            let right = self.to_number(right, a);
+            let right = self.coerce_to_number(right, a);
             self.program.exprs[expr].kind = if add {
                 ExprKind::AddTo(AddTo::Arithmetic, left, right)
             } else {
@@ -316,7 +316,7 @@ impl Parser<'_> {
             };
             return expr;
         }
-        let (wide, right) = (self.to_number(left, tag), self.to_number(right, tag));
+        let (wide, right) = (self.coerce_to_number(left, tag), self.coerce_to_number(right, tag));
         let op = if add { crate::ast::BinaryOp::Add } else { crate::ast::BinaryOp::Subtract };
         let sum = self.node(ExprKind::Binary(op, wide, right), Program::number_type(tag));
         let narrow = self.node(ExprKind::Coerce(Coercion::Arithmetic, sum), ty);
@@ -340,7 +340,7 @@ impl Parser<'_> {
             return (self.program.diagnostics.errors == errors).then_some(built);
         }
         if self.program.fits_unspecified(ty, from) {
-            return Some(self.to_specified(right, ty));
+            return Some(self.coerce_to_specified(right, ty));
         }
         if self.program.same_type(ty, from) {
             return Some(right);
@@ -371,7 +371,7 @@ impl Parser<'_> {
             return (!self.is_error(built)).then_some((AddTo::AppendAll, built));
         }
         if b == Tag::Vector && self.program.fits_unspecified(to, from) {
-            let right = self.to_specified(right, to);
+            let right = self.coerce_to_specified(right, to);
             return Some((AddTo::AppendAll, right));
         }
         if b == Tag::Vector && a != Tag::Any && self.program.same_type(to, from) {
@@ -382,7 +382,7 @@ impl Parser<'_> {
                 self.fail(expr, "appending non-arithmetic to arithmetic vector");
                 return None;
             }
-            let right = self.to_number(right, a);
+            let right = self.coerce_to_number(right, a);
             return Some((AddTo::Append, right));
         }
         if a == Tag::Any {
@@ -398,7 +398,7 @@ impl Parser<'_> {
         }
         match a {
             Tag::Record if !self.program.same_type(element, from) => {
-                let right = self.to_record(right, element);
+                let right = self.coerce_to_record(right, element);
                 if self.is_error(right) {
                     self.set_ty(expr, TypeId::ERROR);
                     return None;
@@ -406,7 +406,7 @@ impl Parser<'_> {
                 Some((AddTo::Append, right))
             }
             _ if self.program.fits_unspecified(element, from) => {
-                let right = self.to_specified(right, element);
+                let right = self.coerce_to_specified(right, element);
                 Some((AddTo::Append, right))
             }
             _ if b == Tag::Any => {

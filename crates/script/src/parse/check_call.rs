@@ -300,7 +300,7 @@ impl Parser<'_> {
     pub(super) fn cast(&mut self, operand: ExprId, ty: TypeId, test: bool) -> ExprId {
         let to_time = matches!(self.program.types.tag(ty), Tag::Time | Tag::Interval);
         let operand = if to_time && is_integral(self.tag(operand)) {
-            self.to_number(operand, Tag::Double)
+            self.coerce_to_number(operand, Tag::Double)
         } else {
             operand
         };

@@ -100,7 +100,7 @@ impl Parser<'_> {
     }
 
     /// `expr` as a number of the kind `tag`, element by element where it is a vector.
-    pub(super) fn to_number(&mut self, expr: ExprId, tag: Tag) -> ExprId {
+    pub(super) fn coerce_to_number(&mut self, expr: ExprId, tag: Tag) -> ExprId {
         let ty = self.ty(expr);
         if self.program.scalar_tag(ty) == tag {
             return expr;
@@ -144,18 +144,18 @@ impl Parser<'_> {
                 );
                 return None;
             }
-            return Some(self.to_number(expr, to_tag));
+            return Some(self.coerce_to_number(expr, to_tag));
         }
         if to_tag == Tag::Record && from_tag == Tag::Record {
             if self.program.same_type(ty, from) {
                 return Some(if self.same_field_attrs(ty, from) {
                     expr
                 } else {
-                    self.to_record(expr, ty)
+                    self.coerce_to_record(expr, ty)
                 });
             }
             if self.program.record_promotable(ty, from) {
-                return Some(self.to_record(expr, ty));
+                return Some(self.coerce_to_record(expr, ty));
             }
             self.error_about_both(
                 "incompatible record types",
@@ -165,7 +165,7 @@ impl Parser<'_> {
             return None;
         }
         if self.program.fits_unspecified(ty, from) {
-            return Some(self.to_specified(expr, ty));
+            return Some(self.coerce_to_specified(expr, ty));
         }
         if from_tag == Tag::Any {
             return Some(self.coerce_quietly(Coercion::FromAny, expr, ty));
@@ -210,7 +210,7 @@ impl Parser<'_> {
     }
 
     /// An empty constructor as one of type `ty`.
-    pub(super) fn to_specified(&mut self, expr: ExprId, ty: TypeId) -> ExprId {
+    pub(super) fn coerce_to_specified(&mut self, expr: ExprId, ty: TypeId) -> ExprId {
         let coercion = if self.program.types.tag(ty) == Tag::Vector {
             Coercion::Vector
         } else {
@@ -221,7 +221,7 @@ impl Parser<'_> {
     }
 
     /// A record as one of type `ty`, with errors for fields that do not fit or are missing.
-    pub(super) fn to_record(&mut self, expr: ExprId, ty: TypeId) -> ExprId {
+    pub(super) fn coerce_to_record(&mut self, expr: ExprId, ty: TypeId) -> ExprId {
         let span = self.program.exprs[expr].span;
         let coerced = self.node_at(ExprKind::Coerce(Coercion::Record, expr), ty, span);
         if self.is_error(expr) || ty == TypeId::ERROR {

@@ -79,7 +79,7 @@ impl Parser<'_> {
 
     fn convert_operands(&mut self, expr: ExprId, tag: Tag) {
         let (left, right) = self.operands(expr);
-        let (left, right) = (self.to_number(left, tag), self.to_number(right, tag));
+        let (left, right) = (self.coerce_to_number(left, tag), self.coerce_to_number(right, tag));
         self.set_operands(expr, left, right);
     }
 
@@ -142,11 +142,11 @@ impl Parser<'_> {
         let (left, right) = self.operands(expr);
         if a == Tag::Interval || b == Tag::Interval {
             if is_arithmetic(b) {
-                let right = self.to_number(right, Tag::Double);
+                let right = self.coerce_to_number(right, Tag::Double);
                 self.set_operands(expr, left, right);
                 self.set_result(expr, TypeId::INTERVAL);
             } else if is_arithmetic(a) {
-                let left = self.to_number(left, Tag::Double);
+                let left = self.coerce_to_number(left, Tag::Double);
                 self.set_operands(expr, left, right);
                 self.set_result(expr, TypeId::INTERVAL);
             } else {
@@ -164,12 +164,12 @@ impl Parser<'_> {
         match (a, b) {
             (Tag::Interval, Tag::Interval) => self.set_result(expr, TypeId::DOUBLE),
             (Tag::Interval, _) if is_arithmetic(b) => {
-                let right = self.to_number(right, Tag::Double);
+                let right = self.coerce_to_number(right, Tag::Double);
                 self.set_operands(expr, left, right);
                 self.set_result(expr, TypeId::INTERVAL);
             }
             (_, Tag::Interval) if is_arithmetic(a) => {
-                let left = self.to_number(left, Tag::Double);
+                let left = self.coerce_to_number(left, Tag::Double);
                 self.set_operands(expr, left, right);
                 self.set_result(expr, TypeId::INTERVAL);
             }
@@ -453,13 +453,13 @@ impl Parser<'_> {
             && (self.tag(yes) == Tag::Vector) == (self.tag(no) == Tag::Vector)
         {
             let tag = max_tag(a, b);
-            (new_yes, new_no) = (self.to_number(yes, tag), self.to_number(no, tag));
+            (new_yes, new_no) = (self.coerce_to_number(yes, tag), self.coerce_to_number(no, tag));
             self.ty(new_yes)
         } else if self.program.fits_unspecified(yes_ty, no_ty) {
-            new_no = self.to_specified(no, yes_ty);
+            new_no = self.coerce_to_specified(no, yes_ty);
             yes_ty
         } else if self.program.fits_unspecified(no_ty, yes_ty) {
-            new_yes = self.to_specified(yes, no_ty);
+            new_yes = self.coerce_to_specified(yes, no_ty);
             no_ty
         } else if self.program.same_type(yes_ty, no_ty) {
             if self.tag(yes) == Tag::Any && self.tag(no) != Tag::Any {

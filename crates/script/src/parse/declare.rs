@@ -689,11 +689,11 @@ impl Parser<'_> {
         let attrs = self.attributes()?;
         self.expect(Op::Semicolon)?;
         self.set_here(span.to(self.previous));
-        self.define_type(global, &name, ty, attrs);
+        self.define_type(global, &name, ty, &attrs);
         Ok(())
     }
 
-    fn define_type(&mut self, global: GlobalId, name: &str, ty: TypeId, attrs: Attrs) {
+    fn define_type(&mut self, global: GlobalId, name: &str, ty: TypeId, attrs: &Attrs) {
         let known = self.program.globals[global].clone();
         if known.kind == GlobalKind::Type {
             // A record may be declared empty ahead of its definition.
@@ -704,7 +704,7 @@ impl Parser<'_> {
                 let data = self.program.types.data_mut(known.ty);
                 data.ty = Type::Record(record);
                 data.span = span;
-                return self.log_all(known.ty, &attrs);
+                return self.log_all(known.ty, attrs);
             }
             // An enum may be declared twice: names that differ were reported.
             let twice = self.program.types.tag(known.ty) == Tag::Enum
@@ -731,13 +731,13 @@ impl Parser<'_> {
         let entry = &mut self.program.globals[global];
         entry.kind = GlobalKind::Type;
         entry.ty = ty;
-        entry.attrs.clone_from(&attrs);
+        entry.attrs.clone_from(attrs);
         entry.span = self.here;
         if self.program.types.record(ty).is_some_and(|record| record.fields.is_empty()) {
             self.empty_records.insert(ty);
         }
-        self.log_all(ty, &attrs);
-        if find_attr(&attrs, AttrKind::Log).is_some() && self.program.types.tag(ty) != Tag::Record {
+        self.log_all(ty, attrs);
+        if find_attr(attrs, AttrKind::Log).is_some() && self.program.types.tag(ty) != Tag::Record {
             self.error_here("&log attribute can only be applied to records");
         }
     }

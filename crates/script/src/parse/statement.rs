@@ -163,7 +163,7 @@ impl Parser<'_> {
         }
         let mut right = right;
         if self.program.fits_unspecified(to, from) {
-            right = self.to_specified(right, to);
+            right = self.coerce_to_specified(right, to);
         } else if matches!(self.program.exprs[right].kind, ExprKind::List(_)) {
             let elements = self.elements(right);
             right = self.vector_constructor(elements, Some(to));
