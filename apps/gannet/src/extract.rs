@@ -105,7 +105,7 @@ struct OneFile {
 }
 
 impl OneFile {
-    /// So many bytes of these many fit.
+    /// The number of these bytes that fit below the limit.
     fn fit(&mut self, len: u64) -> u64 {
         let fit = len.min(self.left);
         self.cutoff |= fit < len;

@@ -31,7 +31,7 @@ pub(crate) struct Formats {
 enum Format {
     /// Tab-separated values: conn.log
     Tsv,
-    /// One JSON object a row: conn.log, and conn.json beside TSV
+    /// One JSON object a row: conn.log, or conn.json where TSV is written, too
     Json,
     /// Parquet with zstd: conn.parquet
     Parquet,
@@ -72,7 +72,7 @@ enum Unit {
 pub(crate) struct LeftOut(pub(crate) &'static str);
 
 impl Formats {
-    /// What the logs are told.
+    /// What the options of the logs become.
     pub(crate) fn apply(&self, logs: &mut gannet_log::Options) -> Result<(), LeftOut> {
         let times = match self.json_times {
             Times::Epoch => JsonTimes::Epoch,

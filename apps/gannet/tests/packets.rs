@@ -1,4 +1,4 @@
-//! `gannet packets`: lines and summaries, and lines beside tcpdump's where that is installed.
+//! `gannet packets`: lines and summaries, compared with tcpdump's where that is installed.
 
 // A panic in a helper is a test's report.
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-//! The queue of one analysis: events of the packet at hand, and the connections and files they mention.
+//! The queue of one analysis: events of the current packet, and the connections and files they mention.
 
 use std::collections::HashMap;
 
@@ -79,7 +79,7 @@ struct Queued {
     service: Option<(u32, &'static str, bool)>,
 }
 
-/// Events of the packet at hand that wait for its end.
+/// Events of the current packet that wait for its end.
 #[derive(Default)]
 pub struct Events {
     interest: Interest,
@@ -94,7 +94,7 @@ pub struct Events {
     now: Time,
     packet: u64,
     transport: TransportState,
-    /// Services of connections that events of the packet at hand changed, and that were delivered: connections
+    /// Services of connections that events of the current packet changed, and that were delivered: connections
     /// themselves learn of these when the packet is done.
     changed: Vec<(Uid, &'static str, bool)>,
     /// Events that a listener received.
@@ -139,7 +139,7 @@ impl Events {
         }
     }
 
-    /// What the transport of the connection at hand knows of its sides.
+    /// What the transport of the current connection knows of its sides.
     pub fn set_transport(&mut self, transport: TransportState) {
         self.transport = transport;
     }

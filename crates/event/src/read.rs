@@ -37,11 +37,11 @@ pub enum Value<'a> {
     Enum(&'a str),
     /// The name of an opaque type.
     Opaque(&'static str),
-    /// A vector of so many values, which follow.
+    /// A vector of this many values, which follow.
     Vector(usize),
-    /// A set of so many values, which follow.
+    /// A set of this many values, which follow.
     Set(usize),
-    /// A table of so many pairs of key and value, which follow.
+    /// A table of this many pairs of key and value, which follow.
     Table(usize),
     /// A record, whose fields follow.
     Record,

@@ -35,7 +35,7 @@ pub(super) enum Times {
 /// The bytes below a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes {
-    /// Their characters beside them.
+    /// Octets and their characters.
     pub(super) characters: bool,
     /// From the link layer on, not from the network layer.
     pub(super) from_link: bool,
@@ -44,7 +44,7 @@ pub(super) struct Bytes {
 /// One direction of a TCP connection.
 type Direction = (Addr, u16, Addr, u16);
 
-/// Directions whose first sequence numbers are known at the most; at more, all begin anew.
+/// Directions whose first sequence numbers are remembered; beyond that, all are forgotten.
 const DIRECTIONS: usize = 1 << 20;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 /// The port of DNS, and that of mDNS.

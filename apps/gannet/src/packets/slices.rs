@@ -1,4 +1,4 @@
-//! The packets of a connection, by the index beside a capture.
+//! The packets of a connection, by the index of a capture.
 
 use std::io;
 use std::io::BufWriter;
