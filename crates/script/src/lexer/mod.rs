@@ -1,6 +1,6 @@
 //! The lexer: bytes of one file to tokens.
 //!
-//! [`Lexer::next`] takes the longest token, as Zeek's scanner does: `5 min` is an interval, `10.0.0.0 / 8` a subnet, `[::1]` an address. It never
+//! The lexer takes the longest token, as Zeek's scanner does: `5 min` is an interval, `10.0.0.0 / 8` a subnet, `[::1]` an address. It never
 //! decides whether a `/` divides or begins a pattern: the parser does and calls [`Lexer::pattern`] behind the slash. Directives come as
 //! tokens; what follows them on the line the parser reads by [`Lexer::rest_of_line`] and skips text of false conditions by
 //! [`Lexer::skip_conditional`].
