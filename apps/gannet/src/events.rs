@@ -64,8 +64,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let terminal = Terminal::new(false);
-    let wanted =
-        |decl: &Decl| args.only.is_empty() || args.only.iter().any(|glob| matches(glob, decl.name));
+    let wanted = |decl: &Decl| match args.only.is_empty() {
+        true => args.all || args.list || !decl.opt_in,
+        false => args.only.iter().any(|glob| matches(glob, decl.name)),
+    };
     for glob in &args.only {
         if !gannet_engine::events().any(|decl| matches(glob, decl.name)) {
             terminal.error(&format_args!("--only: no event is named '{glob}'"));

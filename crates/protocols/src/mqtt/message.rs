@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(
             Packet::parse(connect),
             Ok(Packet::Connect(Connect {
-                flags: 0xc6,
+                flags: 6,
                 keep_alive: 60,
                 user: None,
                 password: None,

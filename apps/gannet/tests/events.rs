@@ -1,0 +1,52 @@
+//! `gannet events`: which events are printed, and how.
+
+// A panic in a helper is a test's report.
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+use std::process::Output;
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sample.pcap");
+
+fn events(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gannet")).arg("events").args(args).output().unwrap()
+}
+
+/// The names of the events on standard output, in order.
+fn names(output: &Output) -> Vec<String> {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let name = |line: &str| {
+        let (_, rest) = line.split_once("\"event\":\"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    };
+    text.lines().map(name).collect()
+}
+
+#[test]
+fn events_asked_for_by_name_are_printed() {
+    let output = events(&["--only", "dns_request,http_re*", SAMPLE]);
+    assert!(output.status.success());
+    let names = names(&output);
+    assert!(names.iter().any(|n| n == "dns_request") && names.iter().any(|n| n == "http_reply"));
+    assert!(names.iter().all(|n| n == "dns_request" || n.starts_with("http_re")), "{names:?}");
+}
+
+#[test]
+fn events_that_are_many_are_printed_on_request() {
+    let usual = names(&events(&[SAMPLE]));
+    assert_eq!(usual.first().map(String::as_str), Some("zeek_init"));
+    assert_eq!(usual.last().map(String::as_str), Some("zeek_done"));
+    assert!(!usual.iter().any(|n| n == "dns_query_reply"));
+    let named = names(&events(&["--only", "dns_query_reply", SAMPLE]));
+    assert!(!named.is_empty());
+    let all = names(&events(&["--all", SAMPLE]));
+    assert!(all.len() > usual.len() && all.iter().any(|n| n == "dns_query_reply"));
+}
+
+#[test]
+fn an_unknown_name_is_refused() {
+    let output = events(&["--only", "dns_reqest", SAMPLE]);
+    assert_eq!(output.status.code(), Some(2));
+    let says = String::from_utf8(output.stderr).unwrap();
+    assert!(says.contains("no event is named 'dns_reqest'"), "{says}");
+}
