@@ -263,8 +263,9 @@ impl Core {
         match ty {
             extension::ty::SERVER_NAME => self.server_name(cx, Role::Client, data)?,
             extension::ty::ALPN => {
-                let protocols = extension::alpn_names(data)?;
-                cx.raise(|c| AlpnSeen { c, is_client: true, protocols });
+                extension::alpn(data)?;
+                let protocols = || extension::alpn_names(data).unwrap_or_default();
+                cx.raise(|c| AlpnSeen { c, is_client: true, protocols: protocols() });
             }
             _ => {
                 extension::check(ty, data, true)?;
@@ -326,17 +327,19 @@ impl Core {
         match ty {
             extension::ty::SERVER_NAME => self.server_name(cx, Role::Server, data)?,
             extension::ty::ALPN => {
-                let protocols = extension::alpn_names(data)?;
-                if let Some(name) = protocols.first() {
+                if let Some(name) = extension::alpn(data)? {
                     self.session.next_protocol(name);
                 }
-                cx.raise(|c| AlpnSeen { c, is_client: false, protocols });
+                let protocols = || extension::alpn_names(data).unwrap_or_default();
+                cx.raise(|c| AlpnSeen { c, is_client: false, protocols: protocols() });
             }
             extension::ty::SUPPORTED_VERSIONS => {
                 let version = Reader::new(data).u16("OneSupportedVersion")?;
                 self.handshake.choose(version);
-                let versions = vec![version];
-                cx.raise(|c| SupportedVersionsSeen { c, is_client: false, versions });
+                cx.raise(|c| {
+                    let versions = vec![version];
+                    SupportedVersionsSeen { c, is_client: false, versions }
+                });
                 self.session.touch(cx.now);
                 self.session.chosen_version(version);
             }
@@ -364,8 +367,10 @@ impl Core {
         for ty in list.unknown {
             cx.weird("ssl_ext_unknown_server_name_type", &ty.to_string(), Some(self.tag.name()));
         }
-        let names = list.hosts.clone();
-        cx.raise(|c| ServerNameSeen { c, is_client: role == Role::Client, names });
+        cx.raise(|c| {
+            let names = list.hosts.clone();
+            ServerNameSeen { c, is_client: role == Role::Client, names }
+        });
         self.session.touch(cx.now);
         if role == Role::Client {
             self.session.server_names(cx, &list.hosts);
@@ -442,31 +447,33 @@ fn raise_extension(cx: &mut Context<'_>, is_client: bool, ty: u16, data: &[u8]) 
     let word_list = || words(data.get(2..).unwrap_or_default());
     match ty {
         extension::ty::SUPPORTED_VERSIONS if is_client => {
-            let versions = words(data.get(1..).unwrap_or_default());
-            cx.raise(|c| SupportedVersionsSeen { c, is_client, versions });
+            let versions = || words(data.get(1..).unwrap_or_default());
+            cx.raise(|c| SupportedVersionsSeen { c, is_client, versions: versions() });
         }
         extension::ty::KEY_SHARE | extension::ty::KEY_SHARE_OLD if is_client => {
-            let curves = extension::client_key_shares(data).unwrap_or_default();
-            cx.raise(|c| KeyShareSeen { c, is_client, curves });
+            let curves = || extension::client_key_shares(data).unwrap_or_default();
+            cx.raise(|c| KeyShareSeen { c, is_client, curves: curves() });
         }
         extension::ty::SUPPORTED_GROUPS => {
             cx.raise(|c| EllipticCurvesSeen { c, is_client, curves: word_list() });
         }
         extension::ty::EC_POINT_FORMATS => {
-            let point_formats = octets(data.get(1..).unwrap_or_default());
-            cx.raise(|c| PointFormatsSeen { c, is_client, point_formats });
+            let formats = || octets(data.get(1..).unwrap_or_default());
+            cx.raise(|c| PointFormatsSeen { c, is_client, point_formats: formats() });
         }
         extension::ty::SIGNATURE_ALGORITHMS => {
             let one = |word: u16| SignatureAndHash {
                 hash: u64::from(word >> 8),
                 signature: u64::from(word & 0xff),
             };
-            let signature_algorithms = word_list().into_iter().map(one).collect();
-            cx.raise(|c| SignatureAlgorithmsSeen { c, is_client, signature_algorithms });
+            cx.raise(|c| {
+                let signature_algorithms = word_list().into_iter().map(one).collect();
+                SignatureAlgorithmsSeen { c, is_client, signature_algorithms }
+            });
         }
         extension::ty::PSK_KEY_EXCHANGE_MODES => {
-            let modes = octets(data.get(1..).unwrap_or_default());
-            cx.raise(|c| PskModesSeen { c, is_client, modes });
+            let modes = || octets(data.get(1..).unwrap_or_default());
+            cx.raise(|c| PskModesSeen { c, is_client, modes: modes() });
         }
         _ => {}
     }
