@@ -1,14 +1,14 @@
-//! The analysis on several threads.
+//! The dispatcher: the analysis on several threads.
 //!
-//! The caller's thread is the *front*. It takes packets in their order, looks at their addresses,
-//! and notes in a *block* which *part* owns each pair of hosts. Every part gets every block, so
-//! that time passes for all of them alike, and analyses what is its own. What is below connections
-//! or refers to other pairs of hosts is the *hub*'s, which works in the front's thread: fragments,
-//! tunnels, DHCP, and connections that announce others. What it finds inside belongs to its own
-//! pair of hosts again, and is passed with the block. A *merge* puts the rows in order. Parts and
-//! merge are worked on by whoever has nothing else to do, the front too: see [`crate::plan`].
+//! The caller's thread is the *dispatcher*. It reads the addresses of each packet and assigns the
+//! packet to the *shard* that owns its host pair, in a *block*. Every shard receives every block,
+//! so that time advances equally in all of them, and analyses its own packets. Packets below the
+//! transport layer or about other host pairs go to the *global shard*, which runs in the
+//! dispatcher's thread: fragments, tunnels, DHCP, and connections that announce others. The packets
+//! it extracts belong to host pairs again and are passed with the block. A *merge* orders the rows.
+//! Idle threads, including the dispatcher, work on shards and merge: see [`crate::plan`].
 //!
-//! Packets are not copied: blocks share the mapped file or the buffer that they lie in.
+//! Packets are not copied: blocks share the mapped file or the buffer that contains them.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -48,21 +48,21 @@ use crate::steer::Role;
 use crate::steer::owner;
 use crate::steer::owner_v4;
 
-/// The most parts there can be.
+/// The most shards.
 pub(crate) const MAX_PARTS: usize = u8::MAX as usize;
 
-/// The front's end of the parts and the merge.
+/// The dispatcher's handle to the shards and the merge.
 pub(crate) struct Front {
     hub: Shard,
     parts: usize,
     crew: Crew,
-    /// Blocks that are or were with the parts.
+    /// Blocks that the shards use or used.
     blocks: Vec<Arc<Block>>,
     /// The latest time of all packets so far.
     latest: Time,
 }
 
-/// What is done beside the front, and the threads that do it beside the caller's.
+/// The scheduler, and the threads that work in addition to the caller's.
 struct Crew {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -75,15 +75,15 @@ impl Drop for Crew {
 }
 
 impl Crew {
-    /// Waits for the threads to end; if one has panicked, the panic goes on here.
+    /// Waits for the threads to end; propagates a panic of a thread.
     fn join(&mut self) {
         for thread in self.threads.drain(..) {
             thread.join().unwrap_or_else(|e| resume_unwind(e));
         }
     }
 
-    /// All is done, and threads end by themselves: that takes a while, since the allocator looks through all
-    /// memory that was theirs, and nobody is to wait for it. If one has panicked, the panic goes on here.
+    /// Leaves the threads to end by themselves once all is done: the allocator releases their
+    /// memory, which takes a while. Propagates a panic of a thread.
     fn leave(mut self) {
         if self.shared.is_stopped() {
             self.join();
@@ -92,7 +92,7 @@ impl Crew {
 }
 
 impl Front {
-    /// Starts so many threads, the caller's being one of them, with a part for each.
+    /// Starts `threads` threads, including the caller's, with one shard for each.
     pub(crate) fn new(options: &Options, threads: usize) -> io::Result<Self> {
         let parts = threads.clamp(2, MAX_PARTS);
         let part = |me| Part::new(me, Shard::new(options.clone(), Role::Part));
@@ -116,7 +116,7 @@ impl Front {
         Ok(Self { hub, parts, crew, blocks: Vec::new(), latest: Time::ZERO })
     }
 
-    /// The next packets, of which only those that pass are analysed.
+    /// Dispatches the next packets; only those that pass the filter are analysed.
     pub(crate) fn batch(&mut self, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -141,12 +141,12 @@ impl Front {
         written
     }
 
-    /// All blocks are analysed, and what is complete is written.
+    /// Analyses all blocks and writes all complete rows.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.crew.shared.write_out()
     }
 
-    /// Says of a batch's packets whose they are, and has the hub look at its own.
+    /// Assigns the packets of a batch to shards and runs the global shard on its packets.
     fn deal(&mut self, batch: &Batch<'_>, block: &mut Block, sieve: &mut Sieve<'_>) {
         let Self { hub, parts, .. } = self;
         let mut times = Times { latest: self.latest, are_in_order: true };
@@ -174,13 +174,14 @@ impl Front {
         self.latest = times.latest;
     }
 
-    /// A block that no part reads any more.
+    /// A block that no shard reads any more.
     fn free_block(&mut self) -> Arc<Block> {
         let free = self.blocks.iter().position(|b| Arc::strong_count(b) == 1);
         free.map(|i| self.blocks.swap_remove(i)).unwrap_or_default()
     }
 
-    /// The end of input. Returns how many connections there were, and what was written.
+    /// The end of input. Returns the number of connections, the state report and the written
+    /// streams.
     pub(crate) fn finish(self) -> io::Result<(u64, State, Vec<StreamCount>)> {
         let Self { hub, parts, crew, .. } = self;
         let now = hub.now;
@@ -192,7 +193,8 @@ impl Front {
     }
 }
 
-/// The logs are closed at time `now`. Returns how many connections there were, and what was written.
+/// Closes the logs at time `now`. Returns the number of connections, the state report and the
+/// written streams.
 fn close(ended: Ended, now: Time) -> io::Result<(u64, State, Vec<StreamCount>)> {
     let Ended { connections, state, merge, error } = ended;
     let Some(merge) = merge else { return Ok((connections, state, Vec::new())) };
@@ -208,7 +210,7 @@ fn close(ended: Ended, now: Time) -> io::Result<(u64, State, Vec<StreamCount>)> 
 #[derive(Clone, Copy)]
 struct Times {
     latest: Time,
-    /// Whether none was before one that came earlier.
+    /// Whether no packet was earlier than a previous one.
     are_in_order: bool,
 }
 
@@ -254,7 +256,7 @@ fn deal_own(
     (at, is_hubs)
 }
 
-/// The hub looks at a packet of a block; whether there is one.
+/// The global shard processes a packet of a block; returns whether the packet is not empty.
 #[cold]
 fn hubs(hub: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> bool {
     let mut before = 0;
@@ -267,7 +269,7 @@ fn hubs(hub: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> b
         let handed = outbox.found.handed.iter().skip(before);
         handed.for_each(|handed| block.deal_handed(at, handed.part));
     }
-    // Of what is none, not even the time counts.
+    // An empty packet does not advance time either.
     let is_none = packet.data.is_empty() || packet.wire_len == 0;
     if is_none {
         block.leave(at);
@@ -275,8 +277,8 @@ fn hubs(hub: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> b
     !is_none
 }
 
-/// Who of so many parts owns a packet that surely is one pair's own: no weird so far, no fragment, no
-/// tunnel, nothing of the hub.
+/// The shard that owns a packet, if it certainly belongs to one host pair: no weird so far, no
+/// fragment, no tunnel, and no protocol of the global shard.
 #[inline]
 fn owner_of(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
     match Plain::of(packet) {
@@ -285,7 +287,7 @@ fn owner_of(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
     }
 }
 
-/// The same of what nearly all packets are.
+/// Fast path for the usual packets.
 #[inline(always)]
 fn owner_of_plain(
     plain: Plain<'_>,
@@ -304,7 +306,7 @@ fn owner_of_plain(
     (!is_hubs).then(|| owner_v4(src, dst, parts))
 }
 
-/// The same of any packet.
+/// The same for any packet.
 fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
     let mut odd = false;
     let (link, data) = (packet.link_type.0, packet.data);
@@ -344,7 +346,7 @@ fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
             may_be_hubs(Proto::Udp) || hub::may_be_by_content(payload)
         }
         protocol::ICMP | protocol::ICMP6 => false,
-        // Of IPv6, what stands first need not be what is inside, whatever its addresses.
+        // In IPv6 an extension header may come before the real protocol.
         protocol::IPV4 | protocol::IPV6 | protocol::GRE | protocol::NONE => true,
         _ => version == 6,
     };
@@ -377,7 +379,7 @@ mod tests {
         let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
         for addr in [mapped, [0x20; 16]] {
             assert!(owned(protocol::ICMP6, addr));
-            // A fragment, and destination options with the home address perhaps.
+            // A fragment, and destination options that may hold a home address.
             assert!(
                 !owned(protocol::IPV6_FRAGMENT, addr) && !owned(protocol::IPV6_DEST_OPTIONS, addr)
             );

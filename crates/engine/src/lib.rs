@@ -1,10 +1,10 @@
-//! Puts the stages together: packets in, rows out.
+//! The engine: combines the stages; packets in, rows out.
 //!
-//! [`Engine`] takes batches of packets. Its shard walks each packet through the layers (link, IP,
-//! fragments, tunnels, transport), finds the connection, drives its TCP state and its analyzers,
-//! and writes the rows of connections that end. Time is packet time: timers fire when they are
-//! due, before the first packet that is not older, so that the rows do not depend on how packets
-//! were batched.
+//! [`Engine`] receives batches of packets. Its shard parses each packet through the layers (link,
+//! IP, fragments, tunnels, transport), finds the connection, drives its TCP state and its
+//! analyzers, and writes the rows of connections that end. Time is packet time: a timer fires when
+//! it is due, before the first packet that is not older, so that rows do not depend on the sizes of
+//! batches.
 
 mod block;
 mod community_id;
@@ -56,7 +56,7 @@ use shard::Shard;
 use sieve::Sieve;
 use steer::Role;
 
-/// The schemas of all logs that an analysis can make, by name.
+/// The schemas of all logs that an analysis can write, by name.
 pub fn schemas() -> Vec<gannet_log::Schema> {
     let mut all = vec![gannet_log::Schema::of::<conn_log::ConnRow<'_>>()];
     all.extend(gannet_files::schemas());
@@ -77,16 +77,16 @@ pub struct Engine {
     statistics: Statistics,
 }
 
-/// Who does it.
+/// How the analysis runs.
 enum Work {
-    /// The caller's thread.
+    /// In the caller's thread.
     Alone(Box<Shard>),
-    /// Several threads.
+    /// In several threads.
     Split(Box<Front>),
 }
 
 impl Engine {
-    /// A fresh analysis.
+    /// A new analysis.
     pub fn new(options: Options) -> Self {
         Self {
             filter: options.filter.clone(),
@@ -95,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// A fresh analysis whose events of `interest` go to `listener`, in the order of packets.
+    /// A new analysis whose events of `interest` go to `listener`, in the order of packets.
     pub fn with_listener(
         options: Options,
         interest: Interest,
@@ -107,10 +107,10 @@ impl Engine {
         Self { filter, work: Work::Alone(Box::new(shard)), statistics: Statistics::default() }
     }
 
-    /// The next packets.
+    /// Analyses the next packets.
     ///
     /// # Errors
-    /// When a log could not be written.
+    /// If a log cannot be written.
     pub fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
         let mut sieve = Sieve::new(self.filter.as_ref());
         let done = match &mut self.work {
@@ -123,11 +123,11 @@ impl Engine {
         done
     }
 
-    /// Rows that are complete go to their files now, and not only once there are many: for input that
-    /// comes slowly. What was added is analysed first.
+    /// Analyses all packets received so far and writes all complete rows to their files, however
+    /// few: for slow input.
     ///
     /// # Errors
-    /// When a log could not be written.
+    /// If a log cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.work {
             Work::Split(front) => front.flush(),
@@ -138,11 +138,10 @@ impl Engine {
         }
     }
 
-    /// The end of input: every connection still open is logged, and the logs are closed. Returns
-    /// what was done.
+    /// The end of input: logs every open connection and closes the logs. Returns the statistics.
     ///
     /// # Errors
-    /// When a log could not be written.
+    /// If a log cannot be written.
     pub fn finish(mut self) -> io::Result<(Statistics, Vec<StreamCount>)> {
         let (connections, state, counts) = match self.work {
             Work::Alone(mut shard) => {
@@ -157,7 +156,7 @@ impl Engine {
     }
 }
 
-/// The packets of a batch that pass, in one thread.
+/// Analyses the packets of a batch that pass the filter in one thread.
 fn alone(shard: &mut Shard, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Result<()> {
     let is_far = shard.is_table_far();
     for (at, packet) in batch.iter().enumerate() {
@@ -176,9 +175,9 @@ fn alone(shard: &mut Shard, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Res
 
 impl Work {
     fn of(options: Options) -> Self {
-        // What is only logged where it is asked for is about all of the traffic at once.
+        // Logs that are written only on request are about the whole traffic.
         let opt_in = |s: &gannet_log::Schema| s.opt_in && options.logs.selection.has(s.path, true);
-        // So are these limits: which connections end early depends on all others.
+        // These limits are, too: which connections end early depends on all others.
         let has_all_at_once =
             |limits: &Limits| limits.connections != Limits::NONE || limits.state != Limits::NONE;
         if options.threads > 1

@@ -1,4 +1,4 @@
-//! What puts rows in order and decides what takes all parts to decide.
+//! The merge: orders rows and makes the decisions that need all shards.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +14,7 @@ use gannet_protocols::later::Whole;
 
 use crate::shard::Shard;
 
-/// What a part has made since it last reported.
+/// What a shard produced since its last report.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Rows>,
@@ -22,7 +22,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// All that a part has made and not reported.
+    /// Everything that a shard produced and has not reported.
     pub(crate) fn of(shard: &mut Shard) -> Self {
         Self { rows: shard.env.logs.take(), deferred: shard.env.take_deferred() }
     }
@@ -37,36 +37,36 @@ fn bytes(rows: &Rows) -> usize {
     rows.bytes.len() + size_of_val(&rows.marks[..])
 }
 
-/// Reports that the logs do not have yet, of all parts.
+/// Reports of all shards that are not yet in the logs.
 pub(crate) struct Merge {
     logs: Sinks,
     streams: Vec<Stream>,
-    /// By part.
+    /// By shard.
     deferred: Vec<Deferred>,
     whole: Whole,
     /// Bytes of rows.
     held: usize,
-    /// Rows that were written.
+    /// The memory of rows that were written.
     spare: Vec<Rows>,
 }
 
-/// One stream's rows, by part.
+/// The rows of one stream, by shard.
 struct Stream {
     path: &'static str,
-    /// Where in the logs, once there is a row.
+    /// Index of the stream in the logs, once it has a row.
     place: Option<usize>,
     parts: Vec<VecDeque<Pending>>,
-    /// By part, the key of the next row.
+    /// By shard, the key of the next row.
     heads: Vec<Key>,
 }
 
-/// Rows of which the first few may have been written.
+/// Rows, the first of which may have been written.
 struct Pending {
     rows: Rows,
     next: usize,
 }
 
-/// In place of the key of the next row, where there is none.
+/// The key that means "no row".
 const NONE: Key = Key { packet: u64::MAX, due: Time::MAX, tie: u64::MAX };
 
 impl Pending {
@@ -76,7 +76,7 @@ impl Pending {
 }
 
 impl Merge {
-    /// Of so many parts, into these logs.
+    /// A merge of `parts` shards into these logs.
     pub(crate) fn new(logs: Logs, parts: usize) -> Self {
         Self {
             logs: logs.into(),
@@ -88,8 +88,8 @@ impl Merge {
         }
     }
 
-    /// Adds reports, by part, and writes what nothing can come before: all rows to come of a part
-    /// have the key `until` or a later one, and none will come where that is `None`.
+    /// Adds reports, by shard, and writes all rows that no later row can precede: all future rows
+    /// of a shard have the key `until` or a later one; `None` means that none will come.
     pub(crate) fn merge(
         &mut self,
         reports: Vec<(usize, Report)>,
@@ -131,26 +131,26 @@ impl Merge {
         }
     }
 
-    /// Bytes of rows that wait, and the memory of those that were written.
+    /// Bytes of waiting rows, and the memory of written ones.
     pub(crate) fn rest(&mut self) -> (usize, Vec<Rows>) {
         (self.held, std::mem::take(&mut self.spare))
     }
 
-    /// Rows that were merged go to their files.
+    /// Flushes merged rows to their files.
     pub(crate) fn write_out(&mut self) -> io::Result<()> {
         self.logs.write_out();
         self.logs.check()
     }
 
-    /// The logs, still open, and what is in them.
+    /// The logs, still open, and their counts.
     pub(crate) fn into_logs(self) -> (Sinks, Vec<StreamCount>) {
         let counts = self.logs.counts();
         (self.logs, counts)
     }
 }
 
-/// Writes the rows that come before `until`, of all parts in the order of their keys.
-/// What is written is `done` with.
+/// Writes the rows before `until`, of all shards in the order of their keys. Written rows are
+/// passed to `done`.
 fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: impl FnMut(Rows)) {
     let until = until.unwrap_or(NONE);
     while let Some(Next { first, second, limit }) = Next::of(&stream.heads, until) {
@@ -167,7 +167,7 @@ fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: imp
         } else {
             let from = pending.next;
             let rest = pending.rows.marks.get(from + 1..).unwrap_or_default();
-            // Keys of different parts differ; should they not, the first part comes first.
+            // Keys of different shards differ; if not, the first shard's row comes first.
             pending.next = from + 1 + rest.iter().take_while(|m| m.0 < limit).count();
             logs.add_at(place, &pending.rows, from..pending.next);
         }
@@ -175,7 +175,7 @@ fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: imp
     }
 }
 
-/// Some rows of a part were written: what its next one is.
+/// Updates the next row of a shard after some were written.
 fn go_on(
     parts: &mut [VecDeque<Pending>],
     heads: &mut [Key],
@@ -191,18 +191,18 @@ fn go_on(
     *head = part.front().map_or(NONE, Pending::key);
 }
 
-/// Whose rows come next.
+/// The shards whose rows come next.
 struct Next {
-    /// The part that has the next one.
+    /// The shard with the next row.
     first: usize,
-    /// The part that takes turns with it.
+    /// The shard whose rows interleave with it.
     second: Option<usize>,
-    /// No other part has a row before this.
+    /// No other shard has a row before this.
     limit: Key,
 }
 
 impl Next {
-    /// By the keys of all parts' next rows. `None` if none comes before `until`.
+    /// By the keys of all shards' next rows. `None` if none comes before `until`.
     fn of(heads: &[Key], until: Key) -> Option<Self> {
         let (mut first, mut second, mut others) = ((NONE, 0), (NONE, 0), until);
         for (i, head) in heads.iter().enumerate() {
@@ -244,7 +244,8 @@ mod tests {
     }
 
     proptest! {
-        /// However rows are dealt to parts, cut into reports and merged, they come out in one order.
+        /// The order of written rows does not depend on how rows are distributed to shards and
+        /// reports.
         #[test]
         fn rows_come_out_in_order(
             deal in prop::collection::vec((0_usize..3, any::<bool>(), any::<bool>()), 0..200),

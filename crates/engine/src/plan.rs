@@ -1,9 +1,10 @@
-//! What is to be done next, and by which thread.
+//! The scheduler: which thread does what next.
 //!
-//! Blocks wait for parts, and rows for the merge. No thread has one of these for itself: whoever has
-//! nothing to do takes the next block of a part that nobody is at, or merges, or waits if there is
-//! nothing. So there are no more threads than were asked for, and none rests while there is work. A
-//! part, and the merge, is taken out of the plan by who works on it, and put back.
+//! Blocks wait for shards, and rows for the merge. No shard is bound to a thread: an idle thread
+//! takes the next block of a shard that no thread is working on, or merges, or waits if there is
+//! nothing to do. So no thread is idle while there is work, and there are no more threads than
+//! requested. The thread that works on a shard or the merge takes it out of the scheduler and puts
+//! it back.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -24,85 +25,86 @@ use crate::part::Part;
 use crate::shard::Shard;
 use crate::state::State;
 
-/// Blocks that wait for a part, each of a batch of packets, from which on the caller's thread works on
-/// them instead of adding more.
+/// With this many blocks waiting for a shard, the caller's thread works on them instead of adding
+/// more.
 const BLOCKS: usize = 8;
-/// It adds more nevertheless while fewer than these wait for another part, whose thread would soon have
-/// nothing to do, …
+/// It continues to add blocks while fewer than this wait for another shard, whose thread would soon
+/// be idle, …
 const FEW: usize = 2;
-/// … but no more than these.
+/// … up to this many.
 const MOST_BLOCKS: usize = 2 * BLOCKS;
-/// Every thread has a part whose memory its core has, and which it leaves if so many more blocks wait for
-/// another.
+/// Every thread has a home shard, whose memory is in its core's cache. It leaves that shard if this
+/// many more blocks wait for another.
 const STAY: usize = 4;
-/// Bytes of rows for which merging is more urgent than all else.
+/// Bytes of rows from which merging takes precedence.
 const URGENT: usize = 256 << 10;
-/// Bytes of rows that wait to be merged, beyond which only the part goes on that is farthest behind.
+/// Bytes of unmerged rows from which only the shard with the earliest pending row runs.
 const MOST: usize = 4 << 20;
-/// Chunks of rows whose memory waits to be used again, at the most.
+/// Most chunks whose memory is kept for reuse.
 const SPARE: usize = 32;
-/// Of these, so many go to a part at a time.
+/// Most of these given to a shard at a time.
 const SPARE_OF_PART: usize = 4;
 
-/// No row of a packet has this key or a later one: those are of what is open in the end.
+/// The first key behind all rows of packets: rows of connections that are open at the end have it
+/// or a later one.
 pub(crate) const CLOSING: Key = Key { packet: u64::MAX - 1, ..Key::EARLIEST };
 
-/// The plan, and threads that wait for it to change.
+/// The scheduler, shared by its threads.
 #[derive(Default)]
 pub(crate) struct Shared {
     plan: Mutex<Plan>,
     change: Condvar,
 }
 
-/// What there is to be done.
+/// Pending work.
 #[derive(Default)]
 pub(crate) struct Plan {
-    /// The parts, and in the end the hub.
+    /// The shards, and finally the global shard.
     lanes: Vec<Lane>,
-    /// For the merge, by lane.
+    /// Reports for the merge, with the index of their queue.
     reports: Vec<(usize, Report)>,
     /// Bytes of rows in reports, and in the merge.
     bytes: (usize, usize),
     spare: Vec<Rows>,
-    /// There will be no more blocks.
+    /// Whether there are no more blocks.
     ended: bool,
-    /// Nothing is to be done any more: a thread has panicked, or nobody waits for what comes out.
+    /// Set when a thread panicked, or the results are not needed any more.
     stopped: bool,
-    /// Threads at work, and those that wait.
+    /// Numbers of working and waiting threads.
     busy: usize,
     idle: usize,
-    /// Of parts that have ended, and of the merge.
+    /// Results of finished shards and of the merge.
     left: Ended,
 }
 
-/// The rest of parts and merge.
+/// The final state of shards and merge.
 #[derive(Default)]
 pub(crate) struct Ended {
     pub(crate) connections: u64,
     pub(crate) state: State,
-    /// There while nobody merges.
+    /// `None` while a thread is merging.
     pub(crate) merge: Option<Box<Merge>>,
-    /// The first error of a log, until somebody was told.
+    /// The first error of a log, until it is returned.
     pub(crate) error: Option<io::Error>,
 }
 
-/// A part and what waits for it.
+/// A shard and its queue of blocks.
 struct Lane {
-    /// There while nobody works on it.
+    /// `None` while a thread works on it.
     part: Option<Box<Part>>,
     blocks: VecDeque<Arc<Block>>,
-    /// All rows to come have this key or a later one; `None` when none will come.
+    /// All future rows have this key or a later one; `None` if none will come.
     until: Option<Key>,
 }
 
-/// One thing to do.
+/// A unit of work.
 enum Task {
     Block(Box<Part>, Arc<Block>),
     Close(Box<Part>),
     Merge(Box<Merge>, Vec<(usize, Report)>, Vec<Option<Key>>),
 }
 
-/// What was done.
+/// The result of a task.
 enum Done {
     Part(Box<Part>),
     Ended(Box<Part>),
@@ -110,11 +112,12 @@ enum Done {
 }
 
 impl Shared {
-    /// A plan for these parts, and a hub.
+    /// A scheduler for these shards and the global shard.
     pub(crate) fn new(parts: impl Iterator<Item = Part>, merge: Merge) -> Self {
         let lane = |part, until| Lane { part, blocks: VecDeque::new(), until: Some(until) };
         let parts = parts.map(|part| lane(Some(Box::new(part)), Key::EARLIEST));
-        // Before the end, what the hub has made is there before others get to the same packet.
+        // Before the end, the global shard's rows are added before the shards reach the same
+        // packet.
         let lanes = parts.chain([lane(None, CLOSING)]).collect();
         let left = Ended { merge: Some(Box::new(merge)), ..Ended::default() };
         let plan = Plan { lanes, left, ..Plan::default() };
@@ -132,9 +135,9 @@ impl Shared {
         }
     }
 
-    /// Adds a block for all parts, and what the hub has made of its packets. If many blocks wait
-    /// then, the caller's thread works until they are fewer. Returns the first error since the last
-    /// call, and whether work goes on.
+    /// Adds a block for all shards, with the global shard's results for its packets. If many blocks
+    /// wait, works until they are fewer. Returns the first error since the last call, and whether
+    /// work continues.
     pub(crate) fn add(&self, block: &Arc<Block>, hub: &mut Shard) -> (io::Result<()>, bool) {
         let made = (hub.env.logs.held() + hub.env.deferred() > 0).then(|| Report::of(hub));
         let mut plan = self.lock();
@@ -155,7 +158,7 @@ impl Shared {
         (plan.left.error.take().map_or(Ok(()), Err), !plan.stopped)
     }
 
-    /// Works until all blocks that were added are analysed, then writes what is complete.
+    /// Works until all added blocks are analysed, then writes the complete rows.
     pub(crate) fn write_out(&self) -> io::Result<()> {
         self.work(0, Plan::is_quiet);
         let mut plan = self.lock();
@@ -165,7 +168,7 @@ impl Shared {
         plan.left.error.take().map_or(Ok(()), Err)
     }
 
-    /// What a part has made so far, of which everything to come is `until` or later.
+    /// Adds the results of a shard, whose future rows have the key `until` or a later one.
     pub(crate) fn report(&self, part: usize, shard: &mut Shard, until: Option<Key>) {
         let report = Report::of(shard);
         let mut plan = self.lock();
@@ -177,7 +180,7 @@ impl Shared {
         self.tell(plan);
     }
 
-    /// There are no more blocks, and the hub ends like a part.
+    /// Ends the input; the global shard is closed like the others.
     pub(crate) fn end(&self, hub: Part) {
         let mut plan = self.lock();
         plan.ended = true;
@@ -187,19 +190,19 @@ impl Shared {
         self.tell(plan);
     }
 
-    /// Nothing more is to be done, whatever is left.
+    /// Stops all work, whatever is pending.
     pub(crate) fn stop(&self) {
         let mut plan = self.lock();
         plan.stopped = true;
         self.tell(plan);
     }
 
-    /// Whether a thread has panicked, or nobody waits for what comes out.
+    /// Whether a thread panicked, or the results are not needed any more.
     pub(crate) fn is_stopped(&self) -> bool {
         self.lock().stopped
     }
 
-    /// Works until it is `enough` or all is done, at one of the parts rather than at others.
+    /// Works until `enough` or all is done, preferably on the home shard.
     pub(crate) fn work(&self, home: usize, enough: impl Fn(&Plan) -> bool) {
         let mut plan = self.lock();
         while !plan.stopped && !plan.is_done() && !enough(&plan) {
@@ -221,15 +224,15 @@ impl Shared {
         }
     }
 
-    /// What is left when all is done.
+    /// The final state when all is done.
     pub(crate) fn ended(&self) -> Ended {
         std::mem::take(&mut self.lock().left)
     }
 }
 
 impl Plan {
-    /// Whether so many blocks wait for a part, and not [few](FEW) for another, unless they are too
-    /// many.
+    /// Whether this many blocks wait for a shard, and not [few](FEW) for another, unless there are
+    /// too many.
     fn has(&self, many: usize) -> bool {
         let parts = self.lanes.len().saturating_sub(1);
         let waiting = || self.lanes.iter().take(parts).map(|lane| lane.blocks.len());
@@ -237,7 +240,7 @@ impl Plan {
         most >= many && (least >= FEW || most >= MOST_BLOCKS)
     }
 
-    /// Whether nothing is to be done until more blocks come.
+    /// Whether there is no work until more blocks come.
     fn is_quiet(&self) -> bool {
         let waits = self.lanes.iter().any(|lane| !lane.blocks.is_empty());
         !waits && self.busy == 0 && self.reports.is_empty()
@@ -258,7 +261,7 @@ impl Plan {
         self.spare.split_off(from)
     }
 
-    /// What a thread does next that is at home at a part.
+    /// The next task of a thread with this home shard.
     fn next(&mut self, home: usize) -> Option<Task> {
         let urgent = if self.bytes.0 >= URGENT { self.merge() } else { None };
         urgent.or_else(|| self.part(home)).or_else(|| self.merge())
@@ -284,7 +287,7 @@ impl Plan {
         })
     }
 
-    /// Whose part is next for a thread that is at home at one of them.
+    /// The next shard for a thread with this home shard.
     fn lane(&self, home: usize) -> Option<usize> {
         let is_ready = |lane: &Lane| {
             let has_work = self.ended || !lane.blocks.is_empty();
@@ -311,7 +314,7 @@ impl Plan {
                 let is_waiting = self.lanes.get(at).is_some_and(|lane| lane.blocks.is_empty());
                 let mut until = None;
                 if part.is_unreported() && is_waiting {
-                    // Nobody is to wait for what this part has made while it waits for blocks.
+                    // Other shards must not wait for the rows of one that waits for blocks.
                     until = Some(part.reported());
                     self.report(at, Report::of(part.shard()));
                     part.shard().env.logs.reuse(self.spare());
@@ -435,7 +438,7 @@ mod tests {
         assert_eq!(lane(&plan, 0), Some(1), "far behind");
         let away = plan.lanes[1].part.take();
         assert_eq!((lane(&plan, 0), lane(&plan, 1)), (Some(0), Some(0)), "somebody is at it");
-        // Too many rows wait for the merge: only who holds it up goes on.
+        // Too many rows wait for the merge: only the shard that delays it runs.
         plan.lanes[1].part = away;
         (plan.busy, plan.bytes) = (1, (MOST, 1));
         plan.lanes[0].until = Some(Key { packet: 7, due: Time::MAX, tie: 0 });

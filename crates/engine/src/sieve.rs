@@ -1,17 +1,17 @@
-//! Which packets are analysed.
+//! The packet filter of an analysis.
 
 use gannet_capture::Packet;
 use gannet_filter::Filter;
 
-/// Holds packets back that a filter does not match, and counts them.
+/// Drops packets that a filter does not match, and counts them.
 pub(crate) struct Sieve<'a> {
     filter: Option<&'a Filter>,
-    /// Packets it held back.
+    /// Packets dropped.
     pub(crate) held_back: u64,
 }
 
 impl<'a> Sieve<'a> {
-    /// Of a filter; without one, all packets pass.
+    /// With a filter; without one, all packets pass.
     pub(crate) fn new(filter: Option<&'a Filter>) -> Self {
         Self { filter, held_back: 0 }
     }
@@ -21,7 +21,7 @@ impl<'a> Sieve<'a> {
         self.filter.is_none()
     }
 
-    /// Whether a packet does.
+    /// Whether a packet passes.
     #[inline]
     pub(crate) fn passes(&mut self, packet: &Packet<'_>) -> bool {
         let Some(filter) = self.filter else { return true };

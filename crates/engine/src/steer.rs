@@ -1,4 +1,4 @@
-//! Where a packet belongs: to the hub, or to the part that owns its pair of hosts.
+//! Routing: the global shard, or the shard that owns the packet's host pair.
 
 use gannet_base::Addr;
 use gannet_base::ConnId;
@@ -14,37 +14,37 @@ use crate::block::Start;
 use crate::shard::Shard;
 use crate::tunnels::Encapsulation;
 
-/// Which part of an analysis a shard is.
+/// The role of a shard in an analysis.
 pub(crate) enum Role {
-    /// All of it.
+    /// The whole analysis.
     Whole,
-    /// The [hub](gannet_protocols::hub) and everything below connections; what belongs to pairs of
-    /// hosts is handed over to the parts that own them.
+    /// The [global shard](gannet_protocols::hub) and everything below the transport layer; packets
+    /// of host pairs are handed over to the shards that own them.
     Hub(Box<Outbox>),
-    /// Some pairs of hosts.
+    /// Some host pairs.
     Part,
 }
 
-/// What the hub hands over from one block of packets.
+/// Packets that the global shard hands over from one block.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    /// Parts that own pairs of hosts.
+    /// Number of shards that own host pairs.
     pub(crate) parts: usize,
-    /// Where the bytes of the block begin in memory, and how many there are.
+    /// Start and length of the bytes of the block in memory.
     pub(crate) memory: (usize, usize),
-    /// Index of the packet at hand in its block.
+    /// Index of the current packet in its block.
     pub(crate) index: u32,
     pub(crate) found: Found,
 }
 
-/// An IP packet from its first header on, as far as it was captured.
+/// An IP packet from its first header on, as captured.
 #[derive(Clone, Copy)]
 pub(crate) struct Datagram<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) wire_len: u32,
 }
 
-/// The part that owns a pair of hosts, whoever sends.
+/// The shard that owns a host pair, in either direction.
 #[inline]
 pub(crate) fn owner(a: Addr, b: Addr, parts: usize) -> u8 {
     if let (Some(a), Some(b)) = (a.as_v4(), b.as_v4()) {
@@ -58,11 +58,11 @@ pub(crate) fn owner(a: Addr, b: Addr, parts: usize) -> u8 {
     part_of(a.wrapping_add(b) ^ (a ^ b).rotate_left(32), parts)
 }
 
-/// The same of a pair of IPv4 hosts, by their bytes in order.
+/// The same for a pair of IPv4 hosts, given as bytes.
 #[inline]
 pub(crate) fn owner_v4(a: [u8; 4], b: [u8; 4], parts: usize) -> u8 {
     let (a, b) = (u32::from_ne_bytes(a), u32::from_ne_bytes(b));
-    // Both together are different for nearly all pairs, and the same for both directions.
+    // Sum and XOR together differ for nearly all pairs, and are equal for both directions.
     part_of(u64::from(a.wrapping_add(b)) << 32 | u64::from(a ^ b), parts)
 }
 
@@ -74,9 +74,9 @@ fn part_of(pair: u64, parts: usize) -> u8 {
 }
 
 impl Shard {
-    /// Whether a packet's connection is of the hub, if it is dealt with here. If not, the packet
-    /// is handed over to the part that owns its hosts. `payload` is a datagram's that
-    /// [may be](hub::may_be_by_content) of the hub.
+    /// Whether the packet's connection is to be processed in this shard; returns whether the global
+    /// shard owns it. Otherwise the packet is handed over to the shard that owns its hosts.
+    /// `payload` is that of a datagram that [may be](hub::may_be_by_content) the global shard's.
     #[inline]
     pub(crate) fn steer(
         &mut self,
@@ -100,9 +100,9 @@ impl Shard {
         Some(is_hubs)
     }
 
-    /// Whether a packet's connection is of the [hub](gannet_protocols::hub): by its ports, by what
-    /// a datagram holds, or because it was announced there. The answer depends on this packet and
-    /// on the hub alone. Most packets have ports of which that need not be asked.
+    /// Whether the [global shard](gannet_protocols::hub) owns a packet's connection: by its ports,
+    /// by the contents of a datagram, or because it was announced. The result depends only on this
+    /// packet and the global shard. The ports of most packets decide at once.
     #[inline(never)]
     fn is_of_hub(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto, payload: Option<&[u8]>) -> bool {
         let ends = [(id.orig_h, id.orig_p), (id.resp_h, id.resp_p)];
@@ -112,7 +112,7 @@ impl Shard {
                 && self.is_known_or_announced(id, ip, proto)
     }
 
-    /// Whether the hub has a connection, or one of its connections announced it.
+    /// Whether the global shard has a connection, or one of its connections announced it.
     fn is_known_or_announced(&self, id: &ConnId, ip: &Ip<'_>, proto: Proto) -> bool {
         let announced = |id| self.env.expected_for(id, proto, true, self.now).is_some();
         let key = Key::new(id, ip.protocol, false).of_hub(true);
@@ -122,7 +122,7 @@ impl Shard {
     #[inline(never)]
     fn hand_over(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
         let (ordinal, step) = (self.next_ordinal(), self.step + 1);
-        // What the hub does after this comes after what the other part does.
+        // The global shard's further steps come after those of the other shard.
         self.set_step(step + 1);
         let Role::Hub(outbox) = &mut self.role else { return };
         let (memory, len) = outbox.memory;
@@ -147,14 +147,14 @@ impl Shard {
         });
     }
 
-    /// What another part handed over. Time has come to its packet already.
+    /// Processes a packet that the global shard handed over. Time has advanced to it already.
     pub(crate) fn take_over(&mut self, handed: &Handed, bytes: &[u8], around: &Encapsulation) {
         self.ordinal = handed.ordinal;
         self.layers = handed.layers;
         self.missing = 0;
         self.set_step(handed.step);
         let all = Datagram { bytes, wire_len: handed.wire_len };
-        // What is odd of its IP header was told where it was read first.
+        // The weirds of its IP header were reported where it was read first.
         let Ok(ip) = gannet_wire::ip_with(bytes, handed.wire_len, false, &mut |_| {}) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! The way of a packet: link layer, IP, fragments, and on to its transport or tunnel.
+//! Walking a packet: link layer, IP, fragments, and on to its transport or tunnel.
 
 use gannet_capture::Format;
 use gannet_capture::Packet;
@@ -18,7 +18,7 @@ use crate::tunnels::Encapsulation;
 use crate::walk_tunnel::TEREDO;
 
 impl Shard {
-    /// A frame as captured: the short way for what nearly all are, else layer by layer.
+    /// Processes a captured frame: a fast path for plain frames, otherwise layer by layer.
     #[inline]
     pub(crate) fn walk_link(&mut self, packet: &Packet<'_>) {
         let (link_type, data, wire_len) = (packet.link_type.0, packet.data, packet.wire_len);
@@ -34,7 +34,7 @@ impl Shard {
             self.walk_transport(&ip, all, &around);
             return;
         }
-        // Zeek reads pcapng by itself, and without a filter.
+        // Zeek reads pcapng without libpcap, and therefore without a filter.
         let is_filtered = packet.format != Format::PcapNg;
         if is_filtered && !gannet_wire::passes_filter(link_type, data) {
             return;
@@ -43,7 +43,7 @@ impl Shard {
         self.walk_frame(link_type, data, wire_len, &around);
     }
 
-    /// A frame, perhaps inside of tunnels: of those, the layers so far count on.
+    /// Processes a frame that may be tunnelled; the layer count continues.
     pub(crate) fn walk_frame(
         &mut self,
         link_type: u16,
@@ -51,7 +51,7 @@ impl Shard {
         wire_len: u32,
         around: &Encapsulation,
     ) {
-        // Nothing is allocated while nothing is odd.
+        // Nothing is allocated without a weird.
         let mut odd = Vec::new();
         let layers = self.layers;
         if let Some(trail) = &mut self.trail {
@@ -72,7 +72,8 @@ impl Shard {
         }
     }
 
-    /// Whether the network layer and what it carries hold, by which an aggregate goes on.
+    /// Returns whether the network layer and its payload are valid, which an aggregate needs to
+    /// continue.
     #[inline]
     fn walk_network(&mut self, frame: &Frame<'_>, around: &Encapsulation) -> bool {
         self.layers = frame.depth;
@@ -92,8 +93,8 @@ impl Shard {
         }
     }
 
-    /// The frames of an aggregate, up to the first that does not hold. What is odd of them all is told
-    /// of the hosts of the last that had any.
+    /// Processes the frames of an aggregate, up to the first invalid one. Its weirds are reported
+    /// with the hosts of the last frame that had any.
     #[cold]
     fn walk_aggregate(&mut self, frame: &Frame<'_>, around: &Encapsulation) {
         let verify = !self.options.ignore_checksums;
@@ -101,7 +102,7 @@ impl Shard {
         let mut frames = frame.subframes();
         while let Some(sub) = frames.next() {
             match sub {
-                // They hold IP or ARP, never aggregates again.
+                // They contain IP or ARP, never aggregates.
                 Ok(sub) => {
                     if let Network::Ip(data) = sub.network
                         && let Ok(ip) = gannet_wire::ip(data, sub.wire_len, verify)
@@ -117,7 +118,7 @@ impl Shard {
         }
     }
 
-    /// Whether a packet's ARP part holds, and is from whom its frame says.
+    /// Whether a packet's ARP message is valid, and its sender is the frame's sender.
     pub(crate) fn walk_arp(
         &mut self,
         data: &[u8],
@@ -133,7 +134,7 @@ impl Shard {
         }
     }
 
-    /// An IP packet; returns whether it and its transport hold.
+    /// Processes an IP packet; returns whether it and its transport are valid.
     pub(crate) fn walk_ip(&mut self, data: &[u8], wire_len: u32, around: &Encapsulation) -> bool {
         let verify = !self.options.ignore_checksums;
         if let Some(ip) = gannet_wire::plain_ip(data, wire_len, verify) {
@@ -144,7 +145,7 @@ impl Shard {
         for w in odd {
             self.weird(&w, around, None);
         }
-        // Where it lies: it is too large to be carried around.
+        // By reference, because it is large.
         match &ip {
             Ok(ip) if ip.fragment.is_some() => {
                 self.walk_fragment(ip, self.datagram(data, ip), around)
@@ -157,14 +158,14 @@ impl Shard {
         }
     }
 
-    /// An IP packet as it lies. What its link cut off behind it was captured nevertheless: only as many
-    /// bytes are missing as are of the whole frame.
+    /// An IP packet in place. Bytes behind it that belong to the link layer count as captured: only
+    /// the missing bytes of the whole frame are missing.
     fn datagram<'a>(&self, bytes: &'a [u8], ip: &Ip<'_>) -> Datagram<'a> {
         let wire_len = (bytes.len() as u32).saturating_add(self.missing).max(ip.total_len);
         Datagram { bytes, wire_len }
     }
 
-    /// A piece of a datagram; with the last one the datagram goes on.
+    /// Processes a fragment; a complete datagram continues to its transport.
     fn walk_fragment(&mut self, ip: &Ip<'_>, piece: Datagram<'_>, around: &Encapsulation) -> bool {
         if !ip.is_complete() {
             self.flow_weird("incompletely_captured_fragment", ip, "IP", around);
@@ -188,11 +189,11 @@ impl Shard {
         }
         let mut odd = Vec::new();
         let read = gannet_wire::ip_with(&whole, whole.len() as u32, false, &mut |w| odd.push(w));
-        // Options may have come in pieces, too. That no length is told is no news of a large one.
+        // Options may be fragmented as well. A length of zero is no new weird for a large datagram.
         for w in odd.iter().filter(|w| w.scope != Scope::Packet) {
             self.weird(w, around, None);
         }
-        // Sixteen bits tell the length; of a datagram beyond that they may say nothing at all.
+        // The length has sixteen bits; for a longer datagram it may wrap to nearly zero.
         let too_short = match &read {
             Ok(whole) => whole.total_len < u32::from(whole.header_len),
             Err(weird) => weird.name == "invalid_IP_header_size",
@@ -201,8 +202,8 @@ impl Shard {
             self.flow_weird("invalid_IP_header_size", ip, "IP", around);
             return false;
         }
-        // A fragment header that came in pieces is passed over: what is put together is not
-        // taken for a piece again.
+        // A fragmented fragment header is skipped: the reassembled datagram is not treated as a
+        // fragment again.
         let Ok(ip) = read else { return true };
         let missing = std::mem::take(&mut self.missing);
         let bytes = whole.get(..ip.total_len as usize).unwrap_or(&whole);
@@ -212,7 +213,7 @@ impl Shard {
         holds
     }
 
-    /// What an IP packet carries; returns whether it holds.
+    /// Processes the payload of an IP packet; returns whether it is valid.
     #[inline]
     fn walk_transport(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
         if ip.upper != Upper::Payload {
@@ -239,7 +240,7 @@ impl Shard {
         true
     }
 
-    /// One layer more, above IP; too many are told of the packet that has them.
+    /// Counts one more layer above IP; beyond the limit, reports the packet that has them.
     #[inline]
     pub(crate) fn deeper(
         &mut self,
@@ -258,7 +259,7 @@ impl Shard {
         true
     }
 
-    /// One layer more, the first one of what a tunnel carries.
+    /// Counts the first layer of a tunnel's payload.
     pub(crate) fn deeper_inside(&mut self, source: &'static str, around: &Encapsulation) -> bool {
         if self.layers >= gannet_wire::MAX_DEPTH {
             let source = Some(source);
@@ -275,7 +276,7 @@ impl Shard {
         true
     }
 
-    /// A packet led to a protocol that nothing here reads, which is told where that is logged.
+    /// Logs a packet of an unknown protocol, where that is requested.
     pub(crate) fn unread(&mut self, layer: Option<&'static str>, protocol: u32, data: &[u8]) {
         if let (Some(layers), Some(analyzer), Some(mut policy)) =
             (&self.trail, layer, self.env.policy())
@@ -284,7 +285,7 @@ impl Shard {
         }
     }
 
-    /// An weird of a packet, told of what it is about.
+    /// Reports a weird of a packet with the columns of its scope.
     #[cold]
     pub(crate) fn weird(&mut self, w: &Weird, around: &Encapsulation, ip: Option<&Ip<'_>>) {
         let addl = w.addl.to_string();

@@ -1,4 +1,4 @@
-//! The way of a packet, further: its transport, its connection, and what that does with it.
+//! Walking a packet, continued: its transport and its connection.
 
 use gannet_base::ConnId;
 use gannet_base::Dir;
@@ -22,20 +22,20 @@ use crate::steer::Datagram;
 use crate::tunnels::Encapsulation;
 use crate::walk::TOO_MANY_LAYERS;
 
-/// The analyzer of transports that nothing reads.
+/// The name of the analyzer of unknown transports.
 const UNKNOWN_TRANSPORT: &str = "UNKNOWN_IP_TRANSPORT";
 
 /// Bit of a UDP connection's `seen` for `D`.
 const UDP_DATA_BIT: u32 = 3;
 
-/// What the table has for a packet.
+/// The table's entry for a packet.
 struct Known {
     hash: Hash,
     at: Option<Place>,
 }
 
-/// Where a packet's connection is, who of its ends sent the packet, and whether it was always outside of
-/// tunnels.
+/// The index of a packet's connection, the side that sent the packet, and whether all its packets
+/// so far came outside of tunnels.
 #[derive(Clone, Copy)]
 struct Place {
     index: u32,
@@ -44,7 +44,7 @@ struct Place {
 }
 
 impl Shard {
-    /// The connection of a packet that has no ports, and the packet's direction.
+    /// The connection of a packet without ports, and the packet's direction.
     fn connection(
         &mut self,
         id: &ConnId,
@@ -57,7 +57,7 @@ impl Shard {
         self.found(id, ip, proto, (one_way, false), around, known, || false)
     }
 
-    /// What is known of a key.
+    /// Looks up a key.
     #[inline(always)]
     fn look_up(&self, key: &Key) -> Known {
         let (hash, found) = self.table.look_up(key);
@@ -66,7 +66,7 @@ impl Shard {
         Known { hash, at }
     }
 
-    /// The connection of a packet and the packet's direction, once it was looked for.
+    /// The connection of a packet and the packet's direction, after the lookup.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "all there is to say of a new connection")]
     fn found(
@@ -90,7 +90,7 @@ impl Shard {
         self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
     }
 
-    /// A TCP segment; returns whether its header is there.
+    /// Processes a TCP segment; returns whether its header is complete.
     pub(crate) fn tcp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
         let t = match gannet_wire::tcp(ip) {
             Ok(t) => t,
@@ -148,8 +148,8 @@ impl Shard {
         true
     }
 
-    /// Whatever a transport carries is a layer too many, which is told even where nothing would be
-    /// looked for.
+    /// The payload of a transport would be one layer too many, which is reported even if no
+    /// analyzer would run.
     #[cold]
     fn no_room_above(
         &mut self,
@@ -164,7 +164,8 @@ impl Shard {
         self.flow_weird(TOO_MANY_LAYERS, ip, source, around);
     }
 
-    /// A TCP segment whose header does not hold. As long as the ports are there, there is a connection.
+    /// Processes a TCP segment with an invalid header. If the ports are present, it has a
+    /// connection.
     #[cold]
     fn odd_tcp(
         &mut self,
@@ -186,7 +187,7 @@ impl Shard {
         let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
         let key = Key::new(&id, ip.protocol, false).of_hub(hub);
         let mut known = self.look_up(&key);
-        // A SYN whose options do not hold begins another connection nevertheless.
+        // A SYN with invalid options starts another connection nevertheless.
         let is_header = ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
         if flags & flag::SYN != 0 && is_header {
             let segment =
@@ -200,8 +201,8 @@ impl Shard {
         true
     }
 
-    /// Whether a SYN begins another connection in place of the one that has its hosts and ports, which
-    /// ends then.
+    /// Whether a SYN starts another connection with the same hosts and ports; the old one ends
+    /// then.
     fn ends_for(&mut self, index: u32, syn: &Segment<'_>) -> bool {
         let time = self.time;
         let reuse = self.with_session(index, |conn, tcp, session| {
@@ -217,7 +218,7 @@ impl Shard {
         reuse == Some(true)
     }
 
-    /// A UDP datagram; returns whether its header is there.
+    /// Processes a UDP datagram; returns whether its header is complete.
     pub(crate) fn udp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
         let parsed = gannet_wire::udp(ip);
         let udp = match &parsed {
@@ -237,7 +238,8 @@ impl Shard {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)
         });
-        // Of a packet that was cut, even behind the datagram, Zeek does not ask.
+        // Like Zeek, this does not check truncated packets, even if only bytes behind the datagram
+        // are missing.
         let is_cut = all.wire_len as usize > all.bytes.len();
         let verify = !self.options.ignore_checksums && !is_cut;
         if verify && checksum::udp(ip) == gannet_wire::Checksum::Invalid {
@@ -253,7 +255,7 @@ impl Shard {
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         slot.conn.count_udp(from, udp.stated_len());
         let deeper = self.deeper(ip, "UDP", around);
-        // Tunnels are of the hub by their ports, or look like what they are.
+        // The global shard owns tunnels, by their ports or their contents.
         if deeper && (hub || odd.is_some()) {
             self.udp_tunnel(index, from, ip, udp, around);
         }
@@ -282,7 +284,7 @@ impl Shard {
         });
     }
 
-    /// An ICMP message; returns whether its header is there.
+    /// Processes an ICMP message; returns whether its header is complete.
     pub(crate) fn icmp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
         let icmp = match gannet_wire::icmp(ip) {
             Ok(icmp) => icmp,
@@ -334,7 +336,7 @@ impl Shard {
         true
     }
 
-    /// Any other transport: who talked to whom, and how much.
+    /// Processes any other transport: only endpoints and counts.
     pub(crate) fn unknown(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
         let id = ConnId { orig_h: ip.src, orig_p: 0, resp_h: ip.dst, resp_p: 0 };
         if self.steer(&id, ip, Proto::Unknown, None, all, around).is_none() {
@@ -358,14 +360,14 @@ impl Shard {
     }
 }
 
-/// Whether the first segment of a connection that is seen comes from its responder.
+/// Whether the first seen segment of a connection comes from its responder.
 fn is_flipped(id: &ConnId, flags: u8) -> bool {
     let syn = flags & flag::SYN != 0;
     if syn && flags & flag::ACK == 0 {
         return false;
     }
     let likely = |p| is_likely_server_port(Proto::Tcp, p);
-    // Where both ports may be a server's, a SYN-ACK is left alone (stealth scans), and of others the
+    // If both ports may be a server's, a SYN-ACK is not flipped (stealth scans); otherwise the
     // lower port is the server's.
     likely(id.orig_p) && (!likely(id.resp_p) || !syn && id.orig_p < id.resp_p)
 }

@@ -1,4 +1,4 @@
-//! The way of a packet through tunnels.
+//! Walking a packet through tunnels.
 
 use gannet_base::Dir;
 use gannet_protocols::Tag;
@@ -23,11 +23,11 @@ const GRE: &str = "Tunnel::GRE";
 const GTPV1: &str = "Tunnel::GTPv1";
 pub(crate) const TEREDO: &str = "Tunnel::TEREDO";
 const GRE_LAYER: &str = "GRE";
-/// Who tells of weirds of tunnels between hosts.
+/// The source of weirds of tunnels between hosts.
 const IP_TUNNEL: &str = "IPTUNNEL";
 
 impl Shard {
-    /// IP-in-IP and GRE: tunnels between two hosts, without a connection of their own.
+    /// Processes IP-in-IP and GRE: tunnels between two hosts, without a connection of their own.
     pub(crate) fn ip_tunnel(&mut self, ip: &Ip<'_>, around: &Encapsulation) {
         if ip.protocol != protocol::GRE {
             return self.in_hosts_tunnel(ip, around, "Tunnel::IP", |odd| {
@@ -37,7 +37,7 @@ impl Shard {
         self.in_gre(ip, ip.payload, around);
     }
 
-    /// GRE, and the tunnel between hosts that follows as a layer of its own.
+    /// Processes GRE and the tunnel between hosts, which counts as a layer of its own.
     fn in_gre(&mut self, ip: &Ip<'_>, data: &[u8], around: &Encapsulation) {
         if self.deeper(ip, GRE_LAYER, around) {
             self.in_hosts_tunnel(ip, around, GRE, |odd| {
@@ -55,7 +55,7 @@ impl Shard {
     ) {
         let mut odd = Vec::new();
         let opened = open(&mut odd);
-        // What is wrong with GRE is told before there are too many tunnels.
+        // Weirds of GRE are reported before the depth of tunnels is checked.
         let refused = opened.as_ref().is_err_and(|w| w.source == GRE_LAYER);
         if !refused && around.is_full(self.options.limits.tunnel_depth) {
             return self.too_deep(ip, around);
@@ -72,13 +72,13 @@ impl Shard {
             noting.packet(self.packet_number, uid);
         }
         let around = around.with(tunnel);
-        // What is inside is as long as captured, and so is what that holds.
+        // The inner packet is as long as captured, and so is its payload.
         let missing = std::mem::take(&mut self.missing);
         self.walk_inner(inner, inner.data().len() as u32, IP_TUNNEL, &around);
         self.missing = missing;
     }
 
-    /// What is odd about the headers of a packet in a tunnel, before it is walked.
+    /// Reports weirds of the headers of a tunnelled packet, before it is walked.
     fn tell_headers(&mut self, odd: &[Weird], around: &Encapsulation) {
         for w in odd {
             self.weird(w, around, None);
@@ -115,7 +115,7 @@ impl Shard {
         self.flow_weird("exceeded_tunnel_max_depth", ip, IP_TUNNEL, around);
     }
 
-    /// UDP payload that may be a tunnel: by the responder's port, else by content.
+    /// Processes a UDP payload that may be a tunnel: by the responder's port, otherwise by content.
     pub(crate) fn udp_tunnel(
         &mut self,
         index: u32,
@@ -145,7 +145,7 @@ impl Shard {
                 (Tag::Gtpv1, GTPV1, inner)
             }
             port::GRE => return self.in_gre(ip, data, around),
-            // A port says more than content does.
+            // The port takes precedence over the content.
             p if p == port::TEREDO || p != port::AYIYA && tunnel::looks_like_teredo(data) => {
                 return self.teredo(index, from, ip, udp, around);
             }
@@ -183,7 +183,8 @@ impl Shard {
         self.enter(index, tag, kind, inner, around);
     }
 
-    /// Teredo counts once sound packets were seen both ways; what it carries is looked at anyway.
+    /// Teredo is confirmed once valid packets were seen in both directions; its payload is walked
+    /// in any case.
     fn teredo(
         &mut self,
         index: u32,
@@ -239,7 +240,7 @@ impl Shard {
     ) {
         let Some(slot) = self.table.get_mut(index) else { return };
         if !slot.conn.is_hub() {
-            // By its ports or its content a tunnel that holds a packet is of the hub.
+            // The global shard owns tunnels that hold a packet, by their ports or their content.
             return;
         }
         slot.ext.rare().carries = true;
@@ -267,7 +268,7 @@ impl Shard {
         self.flow_weird("exceeded_tunnel_max_depth", ip, tag.name(), around);
     }
 
-    /// GTP tells so of no connection and no hosts, by a name of its own.
+    /// Reports too deep GTP with its own name and without connection or hosts.
     #[cold]
     fn gtp_too_deep(&mut self) {
         let source = Some(Tag::Gtpv1.name());
@@ -303,12 +304,12 @@ impl Shard {
                 self.weird(weird, around, Some(ip));
             }
             Refusal::Ignored => {
-                // AYIYA, GTP': nothing wrong, nothing inside.
+                // AYIYA, GTP': valid, without payload.
             }
         }
     }
 
-    /// The first violation of a tunnel protocol on a connection is logged.
+    /// Logs the first violation of a tunnel protocol on a connection.
     #[cold]
     fn refuse(&mut self, index: u32, tag: Tag, reason: &str, data: &[u8]) {
         let Some(slot) = self.table.get_mut(index) else { return };
