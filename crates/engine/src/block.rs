@@ -14,9 +14,9 @@ use crate::tunnels::Encapsulation;
 pub(crate) struct Block {
     packets: Kept,
     /// By shard, the positions of its packets.
-    dealt: Vec<Vec<Place>>,
+    assigned: Vec<Vec<Place>>,
     /// Positions of packets that no shard analyses, in order.
-    nobodys: Vec<u16>,
+    unowned: Vec<u16>,
     /// The latest time up to each packet, including earlier blocks. Empty where that is always the
     /// packet's own time.
     latest: Vec<Time>,
@@ -31,31 +31,34 @@ pub(crate) struct Found {
     /// Bytes that are not in the block: reassembled datagrams.
     pub(crate) own: Vec<u8>,
     /// The encapsulations of some of it.
-    around: Vec<Encapsulation>,
+    encapsulation: Vec<Encapsulation>,
 }
 
 impl Found {
     fn clear(&mut self) {
         self.handed.clear();
         self.own.clear();
-        self.around.clear();
+        self.encapsulation.clear();
     }
 
     /// Stores the encapsulation of a handed-over packet.
-    pub(crate) fn note_around(&mut self, around: &Encapsulation) -> Option<NonZeroU32> {
-        if around.depth() == 0 {
+    pub(crate) fn note_encapsulation(
+        &mut self,
+        encapsulation: &Encapsulation,
+    ) -> Option<NonZeroU32> {
+        if encapsulation.depth() == 0 {
             return None;
         }
-        if self.around.last() != Some(around) {
-            self.around.push(*around);
+        if self.encapsulation.last() != Some(encapsulation) {
+            self.encapsulation.push(*encapsulation);
         }
-        NonZeroU32::new(self.around.len() as u32)
+        NonZeroU32::new(self.encapsulation.len() as u32)
     }
 
     /// The encapsulation of a handed-over packet.
-    pub(crate) fn around(&self, handed: &Handed) -> Encapsulation {
-        let noted = |n: NonZeroU32| self.around.get(n.get() as usize - 1);
-        handed.around.and_then(noted).copied().unwrap_or_default()
+    pub(crate) fn encapsulation(&self, handed: &Handed) -> Encapsulation {
+        let noted = |n: NonZeroU32| self.encapsulation.get(n.get() as usize - 1);
+        handed.encapsulation.and_then(noted).copied().unwrap_or_default()
     }
 }
 
@@ -65,21 +68,21 @@ impl Found {
 pub(crate) struct Place(u16);
 
 /// The bit of packets that the global shard took.
-const HUBS: u16 = 1 << 15;
+const GLOBAL: u16 = 1 << 15;
 
-const _: () = assert!(BATCH_PACKETS <= HUBS as usize);
+const _: () = assert!(BATCH_PACKETS <= GLOBAL as usize);
 
 impl Place {
     /// Index of the packet in its block.
     #[inline]
     pub(crate) fn at(self) -> usize {
-        usize::from(self.0 & !HUBS)
+        usize::from(self.0 & !GLOBAL)
     }
 
     /// Whether the global shard took it.
     #[inline]
-    pub(crate) fn is_hubs(self) -> bool {
-        self.0 & HUBS != 0
+    pub(crate) fn is_global(self) -> bool {
+        self.0 & GLOBAL != 0
     }
 }
 
@@ -95,8 +98,8 @@ pub(crate) struct Handed {
     /// See [`Shard::ordinal`](crate::shard::Shard::ordinal).
     pub(crate) ordinal: u32,
     pub(crate) step: u32,
-    /// Ordinal of its [encapsulation](Found::around), if it has one.
-    pub(crate) around: Option<NonZeroU32>,
+    /// Ordinal of its [encapsulation](Found::encapsulation), if it has one.
+    pub(crate) encapsulation: Option<NonZeroU32>,
 }
 
 /// Where bytes begin.
@@ -110,14 +113,14 @@ pub(crate) enum Start {
 
 impl Block {
     /// Replaces the contents by a batch for `parts` shards; keeps the memory.
-    pub(crate) fn begin(&mut self, batch: &Batch<'_>, parts: usize) {
+    pub(crate) fn begin(&mut self, batch: &Batch<'_>, shards: usize) {
         self.packets.keep(batch);
-        self.dealt.resize_with(parts, Vec::new);
-        for dealt in &mut self.dealt {
-            dealt.clear();
-            dealt.reserve(batch.len());
+        self.assigned.resize_with(shards, Vec::new);
+        for assigned in &mut self.assigned {
+            assigned.clear();
+            assigned.reserve(batch.len());
         }
-        self.nobodys.clear();
+        self.unowned.clear();
         self.latest.clear();
         self.found.clear();
     }
@@ -125,25 +128,25 @@ impl Block {
     /// Assigns a packet to a shard. Packets are assigned in order; a packet without a call is the
     /// global shard's alone.
     #[inline]
-    pub(crate) fn deal(&mut self, at: usize, part: u8) {
-        if let Some(dealt) = self.dealt.get_mut(usize::from(part)) {
-            dealt.push(Place(at as u16));
+    pub(crate) fn assign(&mut self, at: usize, part: u8) {
+        if let Some(assigned) = self.assigned.get_mut(usize::from(part)) {
+            assigned.push(Place(at as u16));
         }
     }
 
     /// The global shard took a packet and handed part of it to a shard.
-    pub(crate) fn deal_handed(&mut self, at: usize, part: u8) {
-        let place = Place(at as u16 | HUBS);
-        if let Some(dealt) = self.dealt.get_mut(usize::from(part))
-            && dealt.last() != Some(&place)
+    pub(crate) fn assign_handed(&mut self, at: usize, part: u8) {
+        let place = Place(at as u16 | GLOBAL);
+        if let Some(assigned) = self.assigned.get_mut(usize::from(part))
+            && assigned.last() != Some(&place)
         {
-            dealt.push(place);
+            assigned.push(place);
         }
     }
 
     /// No shard analyses a packet: it is empty or filtered out, and does not advance time.
     pub(crate) fn leave(&mut self, at: usize) {
-        self.nobodys.push(at as u16);
+        self.unowned.push(at as u16);
     }
 
     /// All packets are assigned; `before` is the latest time before them. If some packet is earlier
@@ -151,7 +154,7 @@ impl Block {
     #[cold]
     pub(crate) fn note_latest(&mut self, mut before: Time) {
         for (at, packet) in self.packets.batch().iter().enumerate() {
-            if !self.is_nobodys(at) {
+            if !self.is_unowned(at) {
                 before = before.max(packet.time);
             }
             self.latest.push(before);
@@ -165,13 +168,13 @@ impl Block {
     }
 
     /// The positions of the packets that concern a shard.
-    pub(crate) fn dealt(&self, part: usize) -> &[Place] {
-        self.dealt.get(part).map_or(&[], Vec::as_slice)
+    pub(crate) fn assigned(&self, part: usize) -> &[Place] {
+        self.assigned.get(part).map_or(&[], Vec::as_slice)
     }
 
     /// Whether no shard analyses a packet.
-    pub(crate) fn is_nobodys(&self, at: usize) -> bool {
-        !self.nobodys.is_empty() && self.nobodys.binary_search(&(at as u16)).is_ok()
+    pub(crate) fn is_unowned(&self, at: usize) -> bool {
+        !self.unowned.is_empty() && self.unowned.binary_search(&(at as u16)).is_ok()
     }
 
     /// Whether no analysed packet is earlier than a previous one.
@@ -215,24 +218,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_has_its_own_and_what_is_the_hubs() {
-        let mut block = Block { dealt: vec![Vec::new(); 3], ..Block::default() };
-        block.deal(0, 0);
-        block.deal(1, 1);
+    fn each_shard_has_its_own_and_the_global_shards() {
+        let mut block = Block { assigned: vec![Vec::new(); 3], ..Block::default() };
+        block.assign(0, 0);
+        block.assign(1, 1);
         // The global shard takes the third packet: one shard gets two datagrams and another one
         // gets one.
-        [0, 0, 2].into_iter().for_each(|part| block.deal_handed(2, part));
+        [0, 0, 2].into_iter().for_each(|part| block.assign_handed(2, part));
         block.leave(3);
         // The fourth packet is the global shard's alone.
-        block.deal(5, 1);
-        block.deal(6, 0);
-        let dealt =
-            |part| block.dealt(part).iter().map(|p| (p.at(), p.is_hubs())).collect::<Vec<_>>();
-        assert_eq!(dealt(0), [(0, false), (2, true), (6, false)]);
-        assert_eq!(dealt(1), [(1, false), (5, false)]);
-        assert_eq!(dealt(2), [(2, true)]);
-        assert_eq!(dealt(3), []);
-        assert!(block.is_nobodys(3) && !block.is_nobodys(2) && !block.is_nobodys(6));
+        block.assign(5, 1);
+        block.assign(6, 0);
+        let assigned =
+            |part| block.assigned(part).iter().map(|p| (p.at(), p.is_global())).collect::<Vec<_>>();
+        assert_eq!(assigned(0), [(0, false), (2, true), (6, false)]);
+        assert_eq!(assigned(1), [(1, false), (5, false)]);
+        assert_eq!(assigned(2), [(2, true)]);
+        assert_eq!(assigned(3), []);
+        assert!(block.is_unowned(3) && !block.is_unowned(2) && !block.is_unowned(6));
     }
 
     #[test]
@@ -245,11 +248,11 @@ mod tests {
         }
         let mut reader = Reader::from_read(Box::new(io::Cursor::new(capture)), "x").unwrap();
         let batch = reader.next_batch().unwrap().unwrap();
-        let times = |nobodys: Option<usize>, before| {
+        let times = |unowned: Option<usize>, before| {
             let mut block = Block::default();
             block.begin(&batch, 1);
             for at in 0..4 {
-                if nobodys == Some(at) { block.leave(at) } else { block.deal(at, 0) }
+                if unowned == Some(at) { block.leave(at) } else { block.assign(at, 0) }
             }
             if let Some(before) = before {
                 block.note_latest(Time::from_secs(before));

@@ -10,18 +10,18 @@ mod block;
 mod community_id;
 mod conn_log;
 mod cores;
-mod front;
-mod glance;
+mod dispatcher;
 mod limits;
+mod lookahead;
 mod merge;
 mod notes;
 mod options;
-mod part;
-mod plan;
+mod packet_filter;
+mod route;
+mod scheduler;
 mod shard;
-mod sieve;
+mod shard_task;
 mod state;
-mod steer;
 #[cfg(test)]
 mod tests;
 mod tunnels;
@@ -51,10 +51,10 @@ pub use options::Statistics;
 pub use state::Memory;
 pub use state::State;
 
-use front::Front;
+use dispatcher::Dispatcher;
+use packet_filter::PacketFilter;
+use route::Role;
 use shard::Shard;
-use sieve::Sieve;
-use steer::Role;
 
 /// The schemas of all logs that an analysis can write, by name.
 pub fn schemas() -> Vec<gannet_log::Schema> {
@@ -82,7 +82,7 @@ enum Work {
     /// In the caller's thread.
     Alone(Box<Shard>),
     /// In several threads.
-    Split(Box<Front>),
+    Split(Box<Dispatcher>),
 }
 
 impl Engine {
@@ -112,14 +112,14 @@ impl Engine {
     /// # Errors
     /// If a log cannot be written.
     pub fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
-        let mut sieve = Sieve::new(self.filter.as_ref());
+        let mut packet_filter = PacketFilter::new(self.filter.as_ref());
         let done = match &mut self.work {
-            Work::Split(front) => front.batch(batch, &mut sieve),
-            Work::Alone(shard) => alone(shard, batch, &mut sieve),
+            Work::Split(dispatcher) => dispatcher.batch(batch, &mut packet_filter),
+            Work::Alone(shard) => alone(shard, batch, &mut packet_filter),
         };
         self.statistics.packets += batch.len() as u64;
         self.statistics.bytes += batch.wire_bytes();
-        self.statistics.filtered += sieve.held_back;
+        self.statistics.filtered += packet_filter.rejected;
         done
     }
 
@@ -130,7 +130,7 @@ impl Engine {
     /// If a log cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.work {
-            Work::Split(front) => front.flush(),
+            Work::Split(dispatcher) => dispatcher.flush(),
             Work::Alone(shard) => {
                 shard.env.logs.write_out();
                 shard.check()
@@ -146,9 +146,9 @@ impl Engine {
         let (connections, state, counts) = match self.work {
             Work::Alone(mut shard) => {
                 let counts = shard.finish()?;
-                (shard.connections(), shard.keeper.report, counts)
+                (shard.connections(), shard.evictor.report, counts)
             }
-            Work::Split(front) => front.finish()?,
+            Work::Split(dispatcher) => dispatcher.finish()?,
         };
         self.statistics.connections = connections;
         self.statistics.state = state;
@@ -157,16 +157,20 @@ impl Engine {
 }
 
 /// Analyses the packets of a batch that pass the filter in one thread.
-fn alone(shard: &mut Shard, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Result<()> {
+fn alone(
+    shard: &mut Shard,
+    batch: &Batch<'_>,
+    packet_filter: &mut PacketFilter<'_>,
+) -> io::Result<()> {
     let is_far = shard.is_table_far();
     for (at, packet) in batch.iter().enumerate() {
-        let next = at + glance::AHEAD;
+        let next = at + lookahead::AHEAD;
         if !is_far {
             batch.expect_soon(next);
-        } else if let Some(key) = batch.get(next).as_ref().and_then(glance::key) {
+        } else if let Some(key) = batch.get(next).as_ref().and_then(lookahead::key) {
             shard.expect_soon(&key);
         }
-        if sieve.passes(&packet) {
+        if packet_filter.passes(&packet) {
             shard.packet(&packet);
         }
     }
@@ -183,9 +187,9 @@ impl Work {
         if options.threads > 1
             && !has_all_at_once(&options.limits)
             && !schemas().iter().any(opt_in)
-            && let Ok(front) = Front::new(&options, options.threads)
+            && let Ok(dispatcher) = Dispatcher::new(&options, options.threads)
         {
-            return Self::Split(Box::new(front));
+            return Self::Split(Box::new(dispatcher));
         }
         Self::Alone(Box::new(Shard::new(options, Role::Whole)))
     }

@@ -55,7 +55,7 @@ struct Stream {
     path: &'static str,
     /// Index of the stream in the logs, once it has a row.
     place: Option<usize>,
-    parts: Vec<VecDeque<Pending>>,
+    shards: Vec<VecDeque<Pending>>,
     /// By shard, the key of the next row.
     heads: Vec<Key>,
 }
@@ -77,11 +77,11 @@ impl Pending {
 
 impl Merge {
     /// A merge of `parts` shards into these logs.
-    pub(crate) fn new(logs: Logs, parts: usize) -> Self {
+    pub(crate) fn new(logs: Logs, shards: usize) -> Self {
         Self {
             logs: logs.into(),
             streams: Vec::new(),
-            deferred: (0..parts).map(|_| Deferred::default()).collect(),
+            deferred: (0..shards).map(|_| Deferred::default()).collect(),
             whole: Whole::default(),
             held: 0,
             spare: Vec::new(),
@@ -112,22 +112,27 @@ impl Merge {
     }
 
     fn take(&mut self, part: usize, report: Report) {
-        let parts = self.deferred.len();
+        let shards = self.deferred.len();
         let Some(deferred) = self.deferred.get_mut(part) else { return };
         deferred.append(report.deferred);
         for rows in report.rows {
             self.held += bytes(&rows);
             let (path, streams) = (rows.shape.path, &mut self.streams);
             let at = streams.iter().position(|s| s.path == path).unwrap_or_else(|| {
-                let waits = (0..parts).map(|_| VecDeque::new()).collect();
-                streams.push(Stream { path, place: None, parts: waits, heads: vec![NONE; parts] });
+                let waits = (0..shards).map(|_| VecDeque::new()).collect();
+                streams.push(Stream {
+                    path,
+                    place: None,
+                    shards: waits,
+                    heads: vec![NONE; shards],
+                });
                 streams.len() - 1
             });
             let (stream, pending) = (&mut streams[at], Pending { rows, next: 0 });
-            if stream.parts[part].is_empty() {
+            if stream.shards[part].is_empty() {
                 stream.heads[part] = pending.key();
             }
-            stream.parts[part].push_back(pending);
+            stream.shards[part].push_back(pending);
         }
     }
 
@@ -154,16 +159,16 @@ impl Merge {
 fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: impl FnMut(Rows)) {
     let until = until.unwrap_or(NONE);
     while let Some(Next { first, second, limit }) = Next::of(&stream.heads, until) {
-        let Stream { place, parts, heads, .. } = &mut *stream;
-        let Some(pending) = parts.get_mut(first).and_then(VecDeque::front_mut) else { return };
+        let Stream { place, shards, heads, .. } = &mut *stream;
+        let Some(pending) = shards.get_mut(first).and_then(VecDeque::front_mut) else { return };
         let place = *place.get_or_insert_with(|| logs.place(&pending.rows));
         if let Some(second) = second {
             let both = [first.min(second), first.max(second)];
-            let Ok([a, b]) = parts.get_disjoint_mut(both) else { return };
+            let Ok([a, b]) = shards.get_disjoint_mut(both) else { return };
             let (Some(a), Some(b)) = (a.front_mut(), b.front_mut()) else { return };
             let rows = [(&a.rows, a.next), (&b.rows, b.next)];
             [a.next, b.next] = logs.add_in_turns(place, rows, limit);
-            go_on(parts, heads, second, &mut done);
+            go_on(shards, heads, second, &mut done);
         } else {
             let from = pending.next;
             let rest = pending.rows.marks.get(from + 1..).unwrap_or_default();
@@ -171,18 +176,18 @@ fn write(stream: &mut Stream, until: Option<Key>, logs: &mut Logs, mut done: imp
             pending.next = from + 1 + rest.iter().take_while(|m| m.0 < limit).count();
             logs.add_at(place, &pending.rows, from..pending.next);
         }
-        go_on(parts, heads, first, &mut done);
+        go_on(shards, heads, first, &mut done);
     }
 }
 
 /// Updates the next row of a shard after some were written.
 fn go_on(
-    parts: &mut [VecDeque<Pending>],
+    shards: &mut [VecDeque<Pending>],
     heads: &mut [Key],
     i: usize,
     done: &mut impl FnMut(Rows),
 ) {
-    let (Some(part), Some(head)) = (parts.get_mut(i), heads.get_mut(i)) else { return };
+    let (Some(part), Some(head)) = (shards.get_mut(i), heads.get_mut(i)) else { return };
     if part.front().is_some_and(|pending| pending.next >= pending.rows.marks.len())
         && let Some(written) = part.pop_front()
     {
@@ -248,33 +253,33 @@ mod tests {
         /// reports.
         #[test]
         fn rows_come_out_in_order(
-            deal in prop::collection::vec((0_usize..3, any::<bool>(), any::<bool>()), 0..200),
+            assign in prop::collection::vec((0_usize..3, any::<bool>(), any::<bool>()), 0..200),
         ) {
-            let mut parts: Vec<_> = (0..3).map(|_| Logs::collecting(Options::default())).collect();
+            let mut shards: Vec<_> = (0..3).map(|_| Logs::collecting(Options::default())).collect();
             let mut merge = Merge::new(Logs::new(Options::default()), 3);
             let mut until = vec![Some(Key::EARLIEST); 3];
             let mut reports = Vec::new();
-            for (n, (part, cut, merges)) in (0..).zip(&deal) {
-                parts[*part].set_key(key(n));
-                parts[*part].write(&Number { n });
+            for (n, (part, cut, merges)) in (0..).zip(&assign) {
+                shards[*part].set_key(key(n));
+                shards[*part].write(&Number { n });
                 if *cut {
-                    let rows = parts[*part].take();
+                    let rows = shards[*part].take();
                     reports.push((*part, Report { rows, ..Report::default() }));
                     until[*part] = Some(key(n + 1));
                 }
                 if *merges {
                     merge.merge(std::mem::take(&mut reports), &until).unwrap();
-                    parts[*part].reuse(merge.rest().1);
+                    shards[*part].reuse(merge.rest().1);
                 }
             }
-            for (i, part) in parts.iter_mut().enumerate() {
+            for (i, part) in shards.iter_mut().enumerate() {
                 reports.push((i, Report { rows: part.take(), ..Report::default() }));
             }
             merge.merge(reports, &[None; 3]).unwrap();
             prop_assert_eq!(merge.rest().0, 0);
             let (merged, counts) = merge.into_logs();
             let mut alone = Logs::new(Options::default());
-            (0..deal.len() as u64).for_each(|n| { alone.write(&Number { n }); });
+            (0..assign.len() as u64).for_each(|n| { alone.write(&Number { n }); });
             prop_assert_eq!(merged.pending("number"), alone.pending("number"));
             prop_assert_eq!(counts, alone.counts());
         }

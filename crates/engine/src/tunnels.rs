@@ -157,15 +157,15 @@ mod tests {
     fn more_tunnels_than_fit_are_left_out() {
         let id = ConnId { orig_h: addr(1), orig_p: 0, resp_h: addr(2), resp_p: 0 };
         let tunnel = |kind| Tunnel { uid: None, id, kind };
-        let mut around = Encapsulation::default();
-        assert!(around.last().is_none());
+        let mut encapsulation = Encapsulation::default();
+        assert!(encapsulation.last().is_none());
         for kind in ["1", "2", "3", "4", "5"] {
-            assert_eq!(around.is_full(9), kind == "5");
-            assert_eq!(around.is_full(2), !matches!(kind, "1" | "2"));
-            around = around.with(tunnel(kind));
+            assert_eq!(encapsulation.is_full(9), kind == "5");
+            assert_eq!(encapsulation.is_full(2), !matches!(kind, "1" | "2"));
+            encapsulation = encapsulation.with(tunnel(kind));
         }
-        let kinds: Vec<_> = around.iter().map(|t| t.kind).collect();
+        let kinds: Vec<_> = encapsulation.iter().map(|t| t.kind).collect();
         assert_eq!(kinds, ["1", "2", "3", "4"]);
-        assert_eq!((around.depth(), around.last().map(|t| t.kind)), (4, Some("4")));
+        assert_eq!((encapsulation.depth(), encapsulation.last().map(|t| t.kind)), (4, Some("4")));
     }
 }

@@ -10,15 +10,15 @@ use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
 use gannet_protocols::conn_state::events::ConnectionReused;
-use gannet_protocols::hub;
+use gannet_protocols::global;
 use gannet_protocols::registry::is_likely_server_port;
 use gannet_wire::Ip;
 use gannet_wire::Scope;
 use gannet_wire::Weird;
 use gannet_wire::checksum;
 
+use crate::route::Datagram;
 use crate::shard::Shard;
-use crate::steer::Datagram;
 use crate::tunnels::Encapsulation;
 use crate::walk::TOO_MANY_LAYERS;
 
@@ -51,10 +51,10 @@ impl Shard {
         ip: &Ip<'_>,
         proto: Proto,
         one_way: bool,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
         let known = self.look_up(&Key::new(id, ip.protocol, one_way));
-        self.found(id, ip, proto, (one_way, false), around, known, || false)
+        self.found(id, ip, proto, (one_way, false), encapsulation, known, || false)
     }
 
     /// Looks up a key.
@@ -74,27 +74,32 @@ impl Shard {
         id: &ConnId,
         ip: &Ip<'_>,
         proto: Proto,
-        (one_way, hub): (bool, bool),
-        around: &Encapsulation,
+        (one_way, global): (bool, bool),
+        encapsulation: &Encapsulation,
         Known { hash, at }: Known,
         flip: impl FnOnce() -> bool,
     ) -> (u32, Dir) {
         let ordinal = self.next_ordinal();
         if let Some(Place { index, from, usual }) = at {
-            if !usual || around.depth() > 0 {
-                self.check_around(index, around);
+            if !usual || encapsulation.depth() > 0 {
+                self.check_encapsulation(index, encapsulation);
             }
             return (index, from);
         }
-        let flags = (one_way, hub, flip());
-        self.create((hash, ordinal), id, proto, ip.protocol, flags, around)
+        let flags = (one_way, global, flip());
+        self.create((hash, ordinal), id, proto, ip.protocol, flags, encapsulation)
     }
 
     /// Processes a TCP segment; returns whether its header is complete.
-    pub(crate) fn tcp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
+    pub(crate) fn tcp(
+        &mut self,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         let t = match gannet_wire::tcp(ip) {
             Ok(t) => t,
-            Err(w) => return self.odd_tcp(&w, ip, all, around),
+            Err(w) => return self.odd_tcp(&w, ip, all, encapsulation),
         };
         let segment = Segment {
             seq: t.seq,
@@ -106,19 +111,22 @@ impl Shard {
             len: t.payload_len,
         };
         let id = ConnId { orig_h: ip.src, orig_p: t.src_port, resp_h: ip.dst, resp_p: t.dst_port };
-        let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
-        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
+        let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
+            return true;
+        };
+        let key = Key::new(&id, ip.protocol, false).of_global(global);
         let mut known = self.look_up(&key);
         if segment.flags & flag::SYN != 0 {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
-        let (index, from) = self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || {
-            is_flipped(&id, segment.flags)
-        });
+        let (index, from) =
+            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, || {
+                is_flipped(&id, segment.flags)
+            });
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
-        self.keeper.report.wrong_checksums += u64::from(bad);
+        self.evictor.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes) = (self.time, ip.total_len);
         let full = !bad && self.layers >= gannet_wire::MAX_DEPTH;
         let limits = self.streams;
@@ -139,11 +147,11 @@ impl Shard {
             && let Some(slot) = self.table.get(index)
         {
             let pair = crate::state::pair(&slot.conn);
-            self.keeper.hold(before, after, slot.number, index, pair);
+            self.evictor.hold(before, after, slot.number, index, pair);
             self.skip_holes_of_pairs();
         }
         if full {
-            self.no_room_above(index, ip, "TCP", around);
+            self.no_room_above(index, ip, "TCP", encapsulation);
         }
         true
     }
@@ -156,12 +164,12 @@ impl Shard {
         index: u32,
         ip: &Ip<'_>,
         source: &'static str,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) {
         if let Some(slot) = self.table.get_mut(index) {
             slot.conn.note_limit();
         }
-        self.flow_weird(TOO_MANY_LAYERS, ip, source, around);
+        self.flow_weird(TOO_MANY_LAYERS, ip, source, encapsulation);
     }
 
     /// Processes a TCP segment with an invalid header. If the ports are present, it has a
@@ -172,10 +180,10 @@ impl Shard {
         odd: &Weird,
         ip: &Ip<'_>,
         all: Datagram<'_>,
-        around: &Encapsulation,
+        encapsulation: &Encapsulation,
     ) -> bool {
         if odd.scope != Scope::Connection {
-            self.weird(odd, around, Some(ip));
+            self.weird(odd, encapsulation, Some(ip));
             return false;
         }
         let two = |at: usize| ip.payload.get(at..at + 2).and_then(|b| b.try_into().ok());
@@ -184,8 +192,10 @@ impl Shard {
             ip.payload.get(4..8).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes);
         let flags = ip.payload.get(13).copied().unwrap_or_default();
         let id = ConnId { orig_h: ip.src, orig_p: port(0), resp_h: ip.dst, resp_p: port(2) };
-        let Some(hub) = self.steer(&id, ip, Proto::Tcp, None, all, around) else { return true };
-        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
+        let Some(global) = self.route(&id, ip, Proto::Tcp, None, all, encapsulation) else {
+            return true;
+        };
+        let key = Key::new(&id, ip.protocol, false).of_global(global);
         let mut known = self.look_up(&key);
         // A SYN with invalid options starts another connection nevertheless.
         let is_header = ip.payload.get(12).is_some_and(|words| words >> 4 >= 5);
@@ -195,7 +205,9 @@ impl Shard {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, _) =
-            self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || is_flipped(&id, flags));
+            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, || {
+                is_flipped(&id, flags)
+            });
         self.conn_weird(index, odd);
         self.settle(index);
         true
@@ -219,25 +231,33 @@ impl Shard {
     }
 
     /// Processes a UDP datagram; returns whether its header is complete.
-    pub(crate) fn udp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
+    pub(crate) fn udp(
+        &mut self,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         let parsed = gannet_wire::udp(ip);
         let udp = match &parsed {
             Ok(udp) => udp,
             Err(w) => {
-                self.weird(w, around, Some(ip));
+                self.weird(w, encapsulation, Some(ip));
                 return false;
             }
         };
         let id =
             ConnId { orig_h: ip.src, orig_p: udp.src_port, resp_h: ip.dst, resp_p: udp.dst_port };
-        let odd = hub::may_be_by_content(udp.payload).then_some(udp.payload);
-        let Some(hub) = self.steer(&id, ip, Proto::Udp, odd, all, around) else { return true };
-        let key = Key::new(&id, ip.protocol, false).of_hub(hub);
+        let odd = global::may_be_by_content(udp.payload).then_some(udp.payload);
+        let Some(global) = self.route(&id, ip, Proto::Udp, odd, all, encapsulation) else {
+            return true;
+        };
+        let key = Key::new(&id, ip.protocol, false).of_global(global);
         let known = self.look_up(&key);
-        let (index, from) = self.found(&id, ip, Proto::Udp, (false, hub), around, known, || {
-            let likely = |p| is_likely_server_port(Proto::Udp, p);
-            likely(id.orig_p) && !likely(id.resp_p)
-        });
+        let (index, from) =
+            self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, || {
+                let likely = |p| is_likely_server_port(Proto::Udp, p);
+                likely(id.orig_p) && !likely(id.resp_p)
+            });
         // Like Zeek, this does not check truncated packets, even if only bytes behind the datagram
         // are missing.
         let is_cut = all.wire_len as usize > all.bytes.len();
@@ -254,10 +274,10 @@ impl Shard {
         slot.conn.last = self.time;
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         slot.conn.count_udp(from, udp.stated_len());
-        let deeper = self.deeper(ip, "UDP", around);
+        let deeper = self.deeper(ip, "UDP", encapsulation);
         // The global shard owns tunnels, by their ports or their contents.
-        if deeper && (hub || odd.is_some()) {
-            self.udp_tunnel(index, from, ip, udp, around);
+        if deeper && (global || odd.is_some()) {
+            self.udp_tunnel(index, from, ip, udp, encapsulation);
         }
         self.with_packet(index, |conn, _, session| {
             if !deeper {
@@ -271,7 +291,7 @@ impl Shard {
 
     #[cold]
     fn bad_udp_checksum(&mut self, index: u32, from: Dir) {
-        self.keeper.report.wrong_checksums += 1;
+        self.evictor.report.wrong_checksums += 1;
         let Some(slot) = self.table.get_mut(index) else { return };
         let count = &mut slot.ext.rare().bad_checksums[from.index()];
         *count = count.saturating_add(1);
@@ -285,11 +305,16 @@ impl Shard {
     }
 
     /// Processes an ICMP message; returns whether its header is complete.
-    pub(crate) fn icmp(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) -> bool {
+    pub(crate) fn icmp(
+        &mut self,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) -> bool {
         let icmp = match gannet_wire::icmp(ip) {
             Ok(icmp) => icmp,
             Err(w) => {
-                self.weird(&w, around, Some(ip));
+                self.weird(&w, encapsulation, Some(ip));
                 return false;
             }
         };
@@ -300,13 +325,14 @@ impl Shard {
             resp_h: ip.dst,
             resp_p: u16::from(counterpart.value),
         };
-        if self.steer(&id, ip, Proto::Icmp, None, all, around).is_none() {
+        if self.route(&id, ip, Proto::Icmp, None, all, encapsulation).is_none() {
             return true;
         }
-        let (index, from) = self.connection(&id, ip, Proto::Icmp, counterpart.one_way, around);
+        let (index, from) =
+            self.connection(&id, ip, Proto::Icmp, counterpart.one_way, encapsulation);
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
-        self.keeper.report.wrong_checksums += u64::from(bad);
+        self.evictor.report.wrong_checksums += u64::from(bad);
         let (time, ip_bytes, len) = (self.time, ip.total_len, icmp.payload_len);
         let complete = icmp.payload.len() as u64 >= u64::from(len);
         let fault = icmp.report_fault();
@@ -331,18 +357,23 @@ impl Shard {
             }
         });
         if full {
-            self.no_room_above(index, ip, "ICMP", around);
+            self.no_room_above(index, ip, "ICMP", encapsulation);
         }
         true
     }
 
     /// Processes any other transport: only endpoints and counts.
-    pub(crate) fn unknown(&mut self, ip: &Ip<'_>, all: Datagram<'_>, around: &Encapsulation) {
+    pub(crate) fn unknown(
+        &mut self,
+        ip: &Ip<'_>,
+        all: Datagram<'_>,
+        encapsulation: &Encapsulation,
+    ) {
         let id = ConnId { orig_h: ip.src, orig_p: 0, resp_h: ip.dst, resp_p: 0 };
-        if self.steer(&id, ip, Proto::Unknown, None, all, around).is_none() {
+        if self.route(&id, ip, Proto::Unknown, None, all, encapsulation).is_none() {
             return;
         }
-        let (index, from) = self.connection(&id, ip, Proto::Unknown, false, around);
+        let (index, from) = self.connection(&id, ip, Proto::Unknown, false, encapsulation);
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
         slot.conn.count_packet(from, ip.total_len);

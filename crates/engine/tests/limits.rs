@@ -125,8 +125,8 @@ fn pieces(trace: &mut Trace, pair: u8) {
     }
     let (client, server) = ends(pair, (1_000, 7));
     let inner = frame::udp(client, server, 1, b"inside")[14..].to_vec();
-    let around = |inner: &[u8]| frame::ipv4(src, dst, 4, 7, inner);
-    let packet = around(&around(&around(&inner)));
+    let encapsulation = |inner: &[u8]| frame::ipv4(src, dst, 4, 7, inner);
+    let packet = encapsulation(&encapsulation(&encapsulation(&inner)));
     let mac = frame::mac(src.into());
     trace.push(Interval::from_micros(1), frame::ethernet(mac, mac, 0x0800, &packet));
 }

@@ -13,7 +13,7 @@ use gannet_protocols::lifecycle::events::NetDone;
 use gannet_protocols::lifecycle::events::ZeekDone;
 
 use super::connection::open;
-use crate::plan::CLOSING;
+use crate::scheduler::CLOSING;
 use crate::shard::Ext;
 use crate::shard::Shard;
 
@@ -96,7 +96,7 @@ impl Shard {
             self.env.expire(to, to);
             self.set_step(0);
         }
-        self.relieve();
+        self.evict();
     }
 
     /// The same, using the due time that the last [rest](Self::rest) computed.
@@ -109,7 +109,7 @@ impl Shard {
         self.now = to;
         self.env.logs.set_time(to);
         self.set_step(0);
-        self.relieve();
+        self.evict();
     }
 
     fn fire(&mut self, due: Time, packet: Time, number: u32, index: u32) {
@@ -136,10 +136,10 @@ impl Shard {
             events.raise(&NetDone { t: self.now });
             events.drain();
         }
-        self.survey();
+        self.sample_usage();
         // Timers are not needed any more: frees their memory.
         self.timers = Timers::default();
-        self.keeper.rest();
+        self.evictor.rest();
         self.table.finish_finding();
         Closing { live: self.table.in_order(), next: 0 }
     }

@@ -20,7 +20,7 @@ use gannet_protocols::conn_state;
 use gannet_protocols::conn_state::events::ConnectionFlipped;
 use gannet_protocols::conn_state::events::ConnectionStateRemove;
 use gannet_protocols::conn_state::events::NewConnection;
-use gannet_protocols::hub;
+use gannet_protocols::global;
 use gannet_protocols::policy::known::Served;
 
 use crate::community_id::community_id;
@@ -37,7 +37,7 @@ const ORDINAL_BITS: u32 = 8;
 /// Ordinals from here on share a number.
 const ORDINAL_MAX: u32 = (1 << ORDINAL_BITS) - 1;
 /// Connections between two samples of memory usage.
-const SURVEY_EVERY: u64 = 4_096;
+const SAMPLE_EVERY: u64 = 4_096;
 
 impl Shard {
     /// Creates a connection from a packet's sender, or to it if `flip`; it is the `ordinal`th that
@@ -48,8 +48,8 @@ impl Shard {
         id: &ConnId,
         proto: Proto,
         ip_proto: u8,
-        (one_way, hub, flip): (bool, bool, bool),
-        around: &Encapsulation,
+        (one_way, global, flip): (bool, bool, bool),
+        encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
         let uid = self.env.uids.connection(self.packet_number, ordinal);
         // In the order of creation, whatever other shards create.
@@ -63,9 +63,9 @@ impl Shard {
         let index = self.table.insert(hash, slot);
         let Some(slot) = self.table.get_mut(index) else { return (index, Dir::Orig) };
         let conn = &mut slot.conn;
-        conn.set_hub(hub);
-        if hub && !hub::is_by_port(proto, id.orig_p, id.resp_p) {
-            self.env.hub_ports.add(proto, id.resp_h, id.resp_p);
+        conn.set_global(global);
+        if global && !global::is_by_port(proto, id.orig_p, id.resp_p) {
+            self.env.global_ports.add(proto, id.resp_h, id.resp_p);
         }
         let is_flipped = flip && !id.resp_h.is_broadcast();
         if is_flipped {
@@ -84,16 +84,16 @@ impl Shard {
         if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {
             conn_state::raise(&mut self.env.logs, conn, |c| ConnectionFlipped { c });
         }
-        if around.depth() > 0 {
-            if let Some(uid) = around.last().and_then(|t| t.uid) {
+        if encapsulation.depth() > 0 {
+            if let Some(uid) = encapsulation.last().and_then(|t| t.uid) {
                 conn.add_tunnel_parent(uid);
             }
-            slot.ext.rare().around = (*around, 0);
-            self.register(around);
+            slot.ext.rare().encapsulation = (*encapsulation, 0);
+            self.register(encapsulation);
         }
-        self.keeper.began(self.table.len(), self.time, number, index);
-        if self.created.is_multiple_of(SURVEY_EVERY) {
-            self.survey();
+        self.evictor.began(self.table.len(), self.time, number, index);
+        if self.created.is_multiple_of(SAMPLE_EVERY) {
+            self.sample_usage();
         }
         (index, from)
     }
@@ -106,27 +106,27 @@ impl Shard {
     }
 
     /// A connection was seen inside of tunnels: logs the tunnels that are new.
-    fn register(&mut self, around: &Encapsulation) {
-        for tunnel in around.iter() {
+    fn register(&mut self, encapsulation: &Encapsulation) {
+        for tunnel in encapsulation.iter() {
             self.env.tunnels.register(&mut self.env.logs, self.now, *tunnel);
         }
     }
 
     /// Follows changes of a known connection's encapsulation.
     #[cold]
-    pub(crate) fn check_around(&mut self, index: u32, around: &Encapsulation) {
+    pub(crate) fn check_encapsulation(&mut self, index: u32, encapsulation: &Encapsulation) {
         let Some(slot) = self.table.get_mut(index) else { return };
-        let had = slot.ext.rare.as_ref().map(|r| &r.around);
+        let had = slot.ext.rare.as_ref().map(|r| &r.encapsulation);
         let same = match had {
-            Some((old, _)) => old == around,
-            None => around.depth() == 0,
+            Some((old, _)) => old == encapsulation,
+            None => encapsulation.depth() == 0,
         };
         if same {
             return;
         }
         let changes = had.map_or(0, |(_, n)| *n);
         let allowed = changes < MAX_TUNNEL_CHANGES;
-        slot.ext.rare().around = (*around, changes + u8::from(allowed));
+        slot.ext.rare().encapsulation = (*encapsulation, changes + u8::from(allowed));
         if !allowed {
             slot.conn.set_weird();
             let name = "tunnel_max_changes_per_connection_exceeded";
@@ -136,10 +136,10 @@ impl Shard {
             slot.conn.note_limit();
             return;
         }
-        if let Some(uid) = around.last().and_then(|t| t.uid) {
+        if let Some(uid) = encapsulation.last().and_then(|t| t.uid) {
             slot.conn.add_tunnel_parent(uid);
         }
-        self.register(around);
+        self.register(encapsulation);
     }
 
     /// Runs a function on a connection's slot and its analyzers.
@@ -218,7 +218,7 @@ impl Shard {
         slot.open(&mut self.spare);
         count_payload(slot.tcp.as_deref(), &mut slot.conn);
         let held = slot.tcp.as_deref().map_or(0, Tcp::held);
-        self.keeper.hold(held, 0, slot.number, index, crate::state::pair(&slot.conn));
+        self.evictor.hold(held, 0, slot.number, index, crate::state::pair(&slot.conn));
         let (conn, tcp, mut session) = at_work(slot, self.now, &mut self.env, &mut self.scratch);
         session.mention(tcp.as_deref());
         session.finish(conn);
@@ -238,7 +238,7 @@ impl Shard {
         if seed.is_some() || logs.write_in_place(&conn_log::row(conn, tcp, local, None)).is_none() {
             log_whole(logs, conn, tcp, local, seed);
         }
-        self.keeper.report.tables[slot.conn.largest_table()] += 1;
+        self.evictor.report.tables[slot.conn.largest_table()] += 1;
         self.table.remove(index, &mut self.spare);
     }
 }

@@ -36,10 +36,10 @@ use gannet_protocols::lifecycle::events::ZeekInit;
 use gannet_protocols::policy::UnknownRow;
 
 use crate::Options;
-use crate::glance;
+use crate::lookahead;
 use crate::notes::Noting;
-use crate::state::Keeper;
-use crate::steer::Role;
+use crate::route::Role;
+use crate::state::Evictor;
 use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
 
@@ -54,7 +54,7 @@ pub(crate) struct Ext {
 #[derive(Default)]
 pub(crate) struct Rare {
     /// The encapsulation of its last packet, and how often it changed.
-    around: (Encapsulation, u8),
+    encapsulation: (Encapsulation, u8),
     /// Tunnel protocols that had a violation on it.
     pub(crate) tunnels_failed: Services,
     /// Bad UDP checksums of each side.
@@ -93,7 +93,7 @@ pub(crate) struct Shard {
     pub(crate) fragments: Fragments,
     pub(crate) ip_tunnels: IpTunnels,
     pub(crate) timers: Timers,
-    pub(crate) keeper: Keeper,
+    pub(crate) evictor: Evictor,
     /// Limits of TCP reassembly.
     pub(crate) streams: tcp::Limits,
     scratch: Scratch,
@@ -142,7 +142,7 @@ impl Shard {
         let community = options.logs.has_column("community_id").then_some(options.community_seed);
         let logs = match role {
             Role::Whole => Logs::new(options.logs.clone()),
-            Role::Hub(_) | Role::Part => Logs::collecting(options.logs.clone()),
+            Role::Global(_) | Role::HostPairs => Logs::collecting(options.logs.clone()),
         };
         let wants_trail = logs.selection().wants::<UnknownRow<'_>>();
         let options_of_files = FileOptions {
@@ -152,12 +152,12 @@ impl Shard {
         };
         let files = Files::with_options(uids, options_of_files);
         let mut env = Env::new(protocol_options, logs.into(), files, uids);
-        if matches!(role, Role::Part) {
-            env.leave_hub();
+        if matches!(role, Role::HostPairs) {
+            env.leave_global();
         }
         Self {
             env,
-            keeper: Keeper::new(&options.limits, options.memory),
+            evictor: Evictor::new(&options.limits, options.memory),
             streams: options.limits.streams(),
             fragments: Fragments::with_limits(options.limits.fragments()),
             noting: options.index.clone().map(|index| Box::new(Noting::new(index))),
@@ -204,7 +204,7 @@ impl Shard {
 
     /// Whether looking up a connection reads memory that is not in a near cache.
     pub(crate) fn is_table_far(&self) -> bool {
-        self.table.index_bytes() > glance::NEAR
+        self.table.index_bytes() > lookahead::NEAR
     }
 
     /// Prefetches the connection of this key, whose packet comes soon.

@@ -51,7 +51,7 @@ pub(crate) type Pair = (Addr, Addr, bool);
 /// The host pair of a connection.
 pub(crate) fn pair(conn: &Conn) -> Pair {
     let (a, b) = (conn.id.orig_h, conn.id.resp_h);
-    (a.min(b), a.max(b), conn.is_hub())
+    (a.min(b), a.max(b), conn.is_global())
 }
 
 /// Data above holes of one host pair.
@@ -68,7 +68,7 @@ fn is_excess(half_open: usize, live: usize) -> bool {
 
 /// Ranks connections for eviction.
 #[derive(Debug, Default)]
-pub(crate) struct Keeper {
+pub(crate) struct Evictor {
     /// Whether the number of connections or the memory is limited.
     is_on: bool,
     /// Whether there may be something to evict after a packet; usually not.
@@ -109,7 +109,7 @@ const FREE: u64 = 16;
 /// Stale entries that are tolerated.
 const STALE: usize = 4_096;
 
-impl Keeper {
+impl Evictor {
     pub(crate) fn new(limits: &Limits, memory: Option<Memory>) -> Self {
         let most = usize::try_from(limits.connections).unwrap_or(usize::MAX).max(1);
         let counts = memory.is_some() && limits.state != u64::MAX;
@@ -264,23 +264,23 @@ fn rank_of(slot: &Slot<Ext>) -> usize {
 impl Shard {
     /// Samples the usage, so that the maximum is reported.
     #[cold]
-    pub(crate) fn survey(&mut self) {
-        let keeper = &mut self.keeper;
+    pub(crate) fn sample_usage(&mut self) {
+        let evictor = &mut self.evictor;
         let timers =
-            self.timers.heap_bytes() + keeper.ranks.iter().map(Timers::heap_bytes).sum::<usize>();
+            self.timers.heap_bytes() + evictor.ranks.iter().map(Timers::heap_bytes).sum::<usize>();
         let slots = (self.table.len() + self.table.free_slots()) * Table::<Ext>::SLOT_BYTES;
-        let report = &mut keeper.report;
-        let all = keeper.memory.map_or(0, |memory| memory());
-        let is_most = keeper.memory.is_some() && all >= report.all;
+        let report = &mut evictor.report;
+        let all = evictor.memory.map_or(0, |memory| memory());
+        let is_most = evictor.memory.is_some() && all >= report.all;
         let seen = [
             (&mut report.slots, slots),
             (&mut report.index, self.table.index_bytes()),
             (&mut report.timers, timers),
-            (&mut report.reassembly, keeper.held),
+            (&mut report.reassembly, evictor.held),
             (&mut report.fragments, self.fragments.bytes()),
         ];
         for (most, now) in seen {
-            if is_most || keeper.memory.is_none() {
+            if is_most || evictor.memory.is_none() {
                 *most = if is_most { now as u64 } else { (now as u64).max(*most) };
             }
         }
@@ -292,37 +292,37 @@ impl Shard {
 
     /// Evicts state above the limits. Must not be called while a connection is borrowed.
     #[inline]
-    pub(crate) fn relieve(&mut self) {
-        if self.keeper.is_due {
+    pub(crate) fn evict(&mut self) {
+        if self.evictor.is_due {
             self.relieve_now();
         }
     }
 
     #[cold]
     fn relieve_now(&mut self) {
-        if self.keeper.memory.is_some() || self.keeper.is_on {
+        if self.evictor.memory.is_some() || self.evictor.is_on {
             self.look();
         }
-        if self.keeper.held > self.keeper.held_most {
+        if self.evictor.held > self.evictor.held_most {
             self.skip_oldest_holes();
         }
-        if self.keeper.holes.len() > self.keeper.holes_most {
+        if self.evictor.holes.len() > self.evictor.holes_most {
             self.forget_filled_holes();
         }
-        let keeper = &mut self.keeper;
-        keeper.is_due = keeper.is_on || keeper.memory.is_some() || keeper.holds_too_much();
+        let evictor = &mut self.evictor;
+        evictor.is_due = evictor.is_on || evictor.memory.is_some() || evictor.holds_too_much();
     }
 
     /// Checks the limits and updates the maximum.
     fn look(&mut self) {
-        let keeper = &mut self.keeper;
-        keeper.looks += 1;
-        if keeper.looks.is_multiple_of(LOOKS)
-            && keeper.memory.is_some_and(|m| m() > keeper.report.all + keeper.report.all / LOOKS)
+        let evictor = &mut self.evictor;
+        evictor.looks += 1;
+        if evictor.looks.is_multiple_of(LOOKS)
+            && evictor.memory.is_some_and(|m| m() > evictor.report.all + evictor.report.all / LOOKS)
         {
-            self.survey();
+            self.sample_usage();
         }
-        if self.keeper.is_on && self.keeper.excess(&self.table).is_some() {
+        if self.evictor.is_on && self.evictor.excess(&self.table).is_some() {
             self.end_least();
         }
     }
@@ -330,22 +330,22 @@ impl Shard {
     #[cold]
     fn end_least(&mut self) {
         for _ in 0..ENDED_AT_ONCE {
-            let Some(limit) = self.keeper.excess(&self.table) else { break };
-            let Some((rank, index)) = self.keeper.least(&self.table) else { break };
-            if self.keeper.report.ended_early == [0; RANKS] {
+            let Some(limit) = self.evictor.excess(&self.table) else { break };
+            let Some((rank, index)) = self.evictor.least(&self.table) else { break };
+            if self.evictor.report.ended_early == [0; RANKS] {
                 let env = &mut self.env;
                 env.weirds.net(&mut env.logs, self.now, limit, "");
             }
-            self.keeper.report.ended_early[rank] += 1;
+            self.evictor.report.ended_early[rank] += 1;
             self.remove(index);
-            self.keeper.tidy(&self.table, &mut self.timers);
+            self.evictor.tidy(&self.table, &mut self.timers);
         }
     }
 
     #[cold]
     fn skip_oldest_holes(&mut self) {
-        while self.keeper.held > self.keeper.held_most
-            && let Some((number, index)) = self.keeper.holes.pop_front()
+        while self.evictor.held > self.evictor.held_most
+            && let Some((number, index)) = self.evictor.holes.pop_front()
         {
             let slot = self.table.get(index).filter(|s| s.number == number);
             let Some(held) = slot.and_then(|s| s.tcp.as_deref()).map(Tcp::held) else { continue };
@@ -361,20 +361,20 @@ impl Shard {
     /// host pairs.
     #[inline]
     pub(crate) fn skip_holes_of_pairs(&mut self) {
-        if self.keeper.full.is_some() {
+        if self.evictor.full.is_some() {
             self.skip_holes_of_full_pair();
         }
     }
 
     #[cold]
     fn skip_holes_of_full_pair(&mut self) {
-        let Some(pair) = self.keeper.full.take() else { return };
-        if self.keeper.pairs.is_none() {
+        let Some(pair) = self.evictor.full.take() else { return };
+        if self.evictor.pairs.is_none() {
             self.count_pairs();
         }
         loop {
-            let most = self.keeper.pair_most;
-            let held = self.keeper.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair));
+            let most = self.evictor.pair_most;
+            let held = self.evictor.pairs.as_mut().and_then(|pairs| pairs.get_mut(&pair));
             let Some(held) = held.filter(|h| h.bytes > most) else { break };
             let Some((number, index)) = held.holes.pop_front() else { break };
             let slot = self.table.get(index).filter(|s| s.number == number);
@@ -383,14 +383,14 @@ impl Shard {
                 self.skip_holes(number, index, held);
             }
         }
-        self.keeper.full = None;
+        self.evictor.full = None;
     }
 
     /// From now on data above holes is counted by host pair.
     fn count_pairs(&mut self) {
         let mut pairs: BTreeMap<Pair, Held> = BTreeMap::new();
         let mut seen = std::collections::HashSet::<u64, KeyedHash>::default();
-        for (number, index) in &self.keeper.holes {
+        for (number, index) in &self.evictor.holes {
             let Some(slot) = self.table.get(*index).filter(|s| s.number == *number) else {
                 continue;
             };
@@ -401,12 +401,12 @@ impl Shard {
                 held.holes.push_back((*number, *index));
             }
         }
-        self.keeper.pairs = Some(pairs);
+        self.evictor.pairs = Some(pairs);
     }
 
     /// Gives up the holes of a connection with `held` bytes above holes.
     fn skip_holes(&mut self, number: u64, index: u32, held: usize) {
-        self.keeper.report.holes_given_up += 1;
+        self.evictor.report.holes_given_up += 1;
         self.with_session(index, |conn, tcp, session| {
             if let Some(tcp) = tcp {
                 session.weird(conn, "reassembly_limit_reached", "", "TCP");
@@ -415,7 +415,7 @@ impl Shard {
         });
         if let Some(slot) = self.table.get(index) {
             let left = slot.tcp.as_deref().map_or(0, Tcp::held);
-            self.keeper.hold(held, left, number, index, pair(&slot.conn));
+            self.evictor.hold(held, left, number, index, pair(&slot.conn));
         }
         self.settle(index);
     }
@@ -425,15 +425,15 @@ impl Shard {
     fn forget_filled_holes(&mut self) {
         let table = &self.table;
         let mut seen = std::collections::HashSet::<u64, KeyedHash>::default();
-        self.keeper.holes.retain(|(number, index)| {
+        self.evictor.holes.retain(|(number, index)| {
             let slot = table.get(*index).filter(|s| s.number == *number);
             let waits = slot.and_then(|s| s.tcp.as_deref()).is_some_and(|tcp| tcp.held() > 0);
             waits && seen.insert(*number)
         });
-        for held in self.keeper.pairs.iter_mut().flat_map(BTreeMap::values_mut) {
+        for held in self.evictor.pairs.iter_mut().flat_map(BTreeMap::values_mut) {
             held.holes.retain(|(number, _)| seen.remove(number));
         }
-        self.keeper.holes_most = 2 * self.keeper.holes.len() + STALE;
+        self.evictor.holes_most = 2 * self.evictor.holes.len() + STALE;
     }
 }
 

@@ -21,8 +21,8 @@ use super::ethernet;
 use super::server;
 use super::trace;
 use crate::Options;
+use crate::route::Role;
 use crate::shard::Shard;
-use crate::steer::Role;
 
 const WHAT: &str = "id.orig_p id.resp_p proto conn_state orig_bytes resp_bytes history orig_pkts \
                     orig_ip_bytes resp_pkts resp_ip_bytes local_orig local_resp ip_proto";

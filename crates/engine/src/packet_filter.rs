@@ -4,16 +4,16 @@ use gannet_capture::Packet;
 use gannet_filter::Filter;
 
 /// Drops packets that a filter does not match, and counts them.
-pub(crate) struct Sieve<'a> {
+pub(crate) struct PacketFilter<'a> {
     filter: Option<&'a Filter>,
     /// Packets dropped.
-    pub(crate) held_back: u64,
+    pub(crate) rejected: u64,
 }
 
-impl<'a> Sieve<'a> {
+impl<'a> PacketFilter<'a> {
     /// With a filter; without one, all packets pass.
     pub(crate) fn new(filter: Option<&'a Filter>) -> Self {
-        Self { filter, held_back: 0 }
+        Self { filter, rejected: 0 }
     }
 
     /// Whether all packets pass.
@@ -26,7 +26,7 @@ impl<'a> Sieve<'a> {
     pub(crate) fn passes(&mut self, packet: &Packet<'_>) -> bool {
         let Some(filter) = self.filter else { return true };
         let passes = filter.matches(packet.link_type.0, packet.data, packet.wire_len);
-        self.held_back += u64::from(!passes);
+        self.rejected += u64::from(!passes);
         passes
     }
 }

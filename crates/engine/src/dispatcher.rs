@@ -24,8 +24,8 @@ use gannet_capture::Batch;
 use gannet_capture::Packet;
 use gannet_log::Logs;
 use gannet_log::StreamCount;
-use gannet_protocols::hub;
-use gannet_protocols::hub::HubPorts;
+use gannet_protocols::global;
+use gannet_protocols::global::GlobalPorts;
 use gannet_wire::Network;
 use gannet_wire::protocol;
 
@@ -33,29 +33,29 @@ use crate::Options;
 use crate::block::Block;
 use crate::cores::HELD;
 use crate::cores::Origin;
-use crate::glance::LINK;
-use crate::glance::Plain;
+use crate::lookahead::LINK;
+use crate::lookahead::Plain;
 use crate::merge::Merge;
-use crate::part::Part;
-use crate::plan::Ended;
-use crate::plan::Shared;
-use crate::plan::Stopping;
+use crate::packet_filter::PacketFilter;
+use crate::route::Outbox;
+use crate::route::Role;
+use crate::route::owner;
+use crate::route::owner_v4;
+use crate::scheduler::Ended;
+use crate::scheduler::Shared;
+use crate::scheduler::Stopping;
 use crate::shard::Shard;
-use crate::sieve::Sieve;
+use crate::shard_task::ShardTask;
 use crate::state::State;
-use crate::steer::Outbox;
-use crate::steer::Role;
-use crate::steer::owner;
-use crate::steer::owner_v4;
 
 /// The most shards.
-pub(crate) const MAX_PARTS: usize = u8::MAX as usize;
+pub(crate) const MAX_SHARDS: usize = u8::MAX as usize;
 
 /// The dispatcher's handle to the shards and the merge.
-pub(crate) struct Front {
-    hub: Shard,
-    parts: usize,
-    crew: Crew,
+pub(crate) struct Dispatcher {
+    global: Shard,
+    shards: usize,
+    workers: Workers,
     /// Blocks that the shards use or used.
     blocks: Vec<Arc<Block>>,
     /// The latest time of all packets so far.
@@ -63,18 +63,18 @@ pub(crate) struct Front {
 }
 
 /// The scheduler, and the threads that work in addition to the caller's.
-struct Crew {
+struct Workers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
         self.shared.stop();
     }
 }
 
-impl Crew {
+impl Workers {
     /// Waits for the threads to end; propagates a panic of a thread.
     fn join(&mut self) {
         for thread in self.threads.drain(..) {
@@ -91,19 +91,19 @@ impl Crew {
     }
 }
 
-impl Front {
+impl Dispatcher {
     /// Starts `threads` threads, including the caller's, with one shard for each.
     pub(crate) fn new(options: &Options, threads: usize) -> io::Result<Self> {
-        let parts = threads.clamp(2, MAX_PARTS);
-        let part = |me| Part::new(me, Shard::new(options.clone(), Role::Part));
-        let merge = Merge::new(Logs::new(options.logs.clone()), parts + 1);
-        let shared = Arc::new(Shared::new((0..parts).map(part), merge));
-        let outbox = Box::new(Outbox { parts, ..Outbox::default() });
-        let hub = Shard::new(options.clone(), Role::Hub(outbox));
-        let mut crew = Crew { shared, threads: Vec::new() };
+        let shards = threads.clamp(2, MAX_SHARDS);
+        let part = |me| ShardTask::new(me, Shard::new(options.clone(), Role::HostPairs));
+        let merge = Merge::new(Logs::new(options.logs.clone()), shards + 1);
+        let shared = Arc::new(Shared::new((0..shards).map(part), merge));
+        let outbox = Box::new(Outbox { shards, ..Outbox::default() });
+        let global = Shard::new(options.clone(), Role::Global(outbox));
+        let mut workers = Workers { shared, threads: Vec::new() };
         let origin = Origin::of_caller();
-        for n in 1..parts {
-            let shared = Arc::clone(&crew.shared);
+        for n in 1..shards {
+            let shared = Arc::clone(&workers.shared);
             let work = move || {
                 let _stopping = Stopping(&shared);
                 let (held, begun) = (origin.hold(n), Instant::now());
@@ -111,59 +111,70 @@ impl Front {
                 drop(held);
                 shared.work(n, |_| false);
             };
-            crew.threads.push(thread::Builder::new().name(format!("worker {n}")).spawn(work)?);
+            workers.threads.push(thread::Builder::new().name(format!("worker {n}")).spawn(work)?);
         }
-        Ok(Self { hub, parts, crew, blocks: Vec::new(), latest: Time::ZERO })
+        Ok(Self { global, shards, workers, blocks: Vec::new(), latest: Time::ZERO })
     }
 
     /// Dispatches the next packets; only those that pass the filter are analysed.
-    pub(crate) fn batch(&mut self, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Result<()> {
+    pub(crate) fn batch(
+        &mut self,
+        batch: &Batch<'_>,
+        packet_filter: &mut PacketFilter<'_>,
+    ) -> io::Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
         let mut block = self.free_block();
         let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
-        filling.begin(batch, self.parts);
-        if let Role::Hub(outbox) = &mut self.hub.role {
+        filling.begin(batch, self.shards);
+        if let Role::Global(outbox) = &mut self.global.role {
             let bytes = batch.bytes();
             outbox.memory = (bytes.as_ptr().addr(), bytes.len());
             outbox.found = std::mem::take(&mut filling.found);
         }
-        self.deal(batch, filling, sieve);
-        if let Role::Hub(outbox) = &mut self.hub.role {
+        self.assign(batch, filling, packet_filter);
+        if let Role::Global(outbox) = &mut self.global.role {
             filling.found = std::mem::take(&mut outbox.found);
         }
-        let (written, goes_on) = self.crew.shared.add(&block, &mut self.hub);
+        let (written, goes_on) = self.workers.shared.add(&block, &mut self.global);
         self.blocks.push(block);
         if !goes_on {
-            self.crew.join();
+            self.workers.join();
         }
         written
     }
 
     /// Analyses all blocks and writes all complete rows.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.crew.shared.write_out()
+        self.workers.shared.write_out()
     }
 
     /// Assigns the packets of a batch to shards and runs the global shard on its packets.
-    fn deal(&mut self, batch: &Batch<'_>, block: &mut Block, sieve: &mut Sieve<'_>) {
-        let Self { hub, parts, .. } = self;
+    fn assign(
+        &mut self,
+        batch: &Batch<'_>,
+        block: &mut Block,
+        packet_filter: &mut PacketFilter<'_>,
+    ) {
+        let Self { global, shards, .. } = self;
         let mut times = Times { latest: self.latest, are_in_order: true };
         let mut at = 0;
         loop {
-            let mut is_hubs = false;
-            if sieve.is_open() {
-                (at, is_hubs) = deal_own((hub, *parts), batch, at, block, &mut times);
+            let mut is_global = false;
+            if packet_filter.is_open() {
+                (at, is_global) = assign_own((global, *shards), batch, at, block, &mut times);
             }
             let Some(packet) = batch.get(at) else { break };
-            if !sieve.passes(&packet) {
+            if !packet_filter.passes(&packet) {
                 block.leave(at);
-            } else if !is_hubs && let Some(part) = owner_of(&packet, &hub.env.hub_ports, *parts) {
-                hub.pass(packet.number, packet.time);
-                block.deal(at, part);
+            } else if !is_global
+                && let Some(part) = owner_of(&packet, &global.env.global_ports, *shards)
+            {
+                global.pass(packet.number, packet.time);
+                block.assign(at, part);
                 times.note(packet.time);
-            } else if hubs(hub, &packet, at, block) {
+            } else if globals(global, &packet, at, block) {
                 times.note(packet.time);
             }
             at += 1;
@@ -183,12 +194,12 @@ impl Front {
     /// The end of input. Returns the number of connections, the state report and the written
     /// streams.
     pub(crate) fn finish(self) -> io::Result<(u64, State, Vec<StreamCount>)> {
-        let Self { hub, parts, crew, .. } = self;
-        let now = hub.now;
-        crew.shared.end(Part::new(parts, hub));
-        crew.shared.work(0, |_| false);
-        let ended = crew.shared.ended();
-        crew.leave();
+        let Self { global, shards, workers, .. } = self;
+        let now = global.now;
+        workers.shared.end(ShardTask::new(shards, global));
+        workers.shared.work(0, |_| false);
+        let ended = workers.shared.ended();
+        workers.leave();
         close(ended, now)
     }
 }
@@ -222,52 +233,52 @@ impl Times {
     }
 }
 
-/// From place `at` on, packets as nearly all are: surely one pair's own, and nothing is due with them. Each is
-/// dealt to its part. Returns the place of the first that is another, and whether that may be the hub's.
-// Apart from what goes on around it, so that all it needs for a packet stays in registers.
+/// Assigns packets from index `at` on to their shards, while they certainly belong to one host pair and
+/// no timer is due. Returns the index of the first other packet, and whether the global shard may need it.
+// A separate function, so that its loop keeps everything in registers.
 #[inline(never)]
-fn deal_own(
-    (hub, parts): (&mut Shard, usize),
+fn assign_own(
+    (global, shards): (&mut Shard, usize),
     batch: &Batch<'_>,
     mut at: usize,
     block: &mut Block,
     times: &mut Times,
 ) -> (usize, bool) {
-    let (ports, mut noted) = (&hub.env.hub_ports, *times);
-    let mut is_hubs = false;
-    if !hub.is_idle_until(hub.now) {
-        return (at, is_hubs);
+    let (ports, mut noted) = (&global.env.global_ports, *times);
+    let mut is_global = false;
+    if !global.is_idle_until(global.now) {
+        return (at, is_global);
     }
     for packet in batch.split_at(at).1 {
         let Some(plain) = Plain::of(&packet) else { break };
-        if !hub.is_idle_until(packet.time) {
+        if !global.is_idle_until(packet.time) {
             break;
         }
-        let Some(part) = owner_of_plain(plain, &packet, ports, parts) else {
-            is_hubs = true;
+        let Some(part) = owner_of_plain(plain, &packet, ports, shards) else {
+            is_global = true;
             break;
         };
-        block.deal(at, part);
+        block.assign(at, part);
         noted.note(packet.time);
         at += 1;
     }
-    hub.now = hub.now.max(noted.latest);
+    global.now = global.now.max(noted.latest);
     *times = noted;
-    (at, is_hubs)
+    (at, is_global)
 }
 
 /// The global shard processes a packet of a block; returns whether the packet is not empty.
 #[cold]
-fn hubs(hub: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> bool {
+fn globals(global: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> bool {
     let mut before = 0;
-    if let Role::Hub(outbox) = &mut hub.role {
+    if let Role::Global(outbox) = &mut global.role {
         outbox.index = at as u32;
         before = outbox.found.handed.len();
     }
-    hub.packet(packet);
-    if let Role::Hub(outbox) = &hub.role {
+    global.packet(packet);
+    if let Role::Global(outbox) = &global.role {
         let handed = outbox.found.handed.iter().skip(before);
-        handed.for_each(|handed| block.deal_handed(at, handed.part));
+        handed.for_each(|handed| block.assign_handed(at, handed.part));
     }
     // An empty packet does not advance time either.
     let is_none = packet.data.is_empty() || packet.wire_len == 0;
@@ -280,10 +291,10 @@ fn hubs(hub: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> b
 /// The shard that owns a packet, if it certainly belongs to one host pair: no weird so far, no
 /// fragment, no tunnel, and no protocol of the global shard.
 #[inline]
-fn owner_of(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
+fn owner_of(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u8> {
     match Plain::of(packet) {
-        Some(plain) => owner_of_plain(plain, packet, ports, parts),
-        None => any(packet, ports, parts),
+        Some(plain) => owner_of_plain(plain, packet, ports, shards),
+        None => any(packet, ports, shards),
     }
 }
 
@@ -292,22 +303,22 @@ fn owner_of(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
 fn owner_of_plain(
     plain: Plain<'_>,
     packet: &Packet<'_>,
-    ports: &HubPorts,
-    parts: usize,
+    ports: &GlobalPorts,
+    shards: usize,
 ) -> Option<u8> {
     let ((src, dst), (from, to)) = (plain.hosts(), plain.ports());
     let may_have = |proto| ports.may_have(proto, (Addr::v4(src), from), (Addr::v4(dst), to));
-    let is_hubs = if plain.protocol() == protocol::TCP {
+    let is_global = if plain.protocol() == protocol::TCP {
         may_have(Proto::Tcp)
     } else {
         may_have(Proto::Udp)
-            || hub::may_be_by_content(packet.data.get(LINK + 28..).unwrap_or_default())
+            || global::may_be_by_content(packet.data.get(LINK + 28..).unwrap_or_default())
     };
-    (!is_hubs).then(|| owner_v4(src, dst, parts))
+    (!is_global).then(|| owner_v4(src, dst, shards))
 }
 
 /// The same for any packet.
-fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
+fn any(packet: &Packet<'_>, ports: &GlobalPorts, shards: usize) -> Option<u8> {
     let mut odd = false;
     let (link, data) = (packet.link_type.0, packet.data);
     let frame = gannet_wire::link_with(link, data, packet.wire_len, 0, &mut |_| odd = true);
@@ -332,25 +343,25 @@ fn any(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {
         }
         _ => return None,
     };
-    let may_be_hubs = |proto| {
+    let may_be_global = |proto| {
         let p: Option<&[u8; 4]> = transport.first_chunk();
         p.is_none_or(|p| {
             let port = |at: usize| u16::from_be_bytes([p[at], p[at + 1]]);
             ports.may_have(proto, (pair.0, port(0)), (pair.1, port(2)))
         })
     };
-    let hubs = match next {
-        protocol::TCP => may_be_hubs(Proto::Tcp),
+    let globals = match next {
+        protocol::TCP => may_be_global(Proto::Tcp),
         protocol::UDP => {
             let payload = transport.get(8..).unwrap_or_default();
-            may_be_hubs(Proto::Udp) || hub::may_be_by_content(payload)
+            may_be_global(Proto::Udp) || global::may_be_by_content(payload)
         }
         protocol::ICMP | protocol::ICMP6 => false,
         // In IPv6 an extension header may come before the real protocol.
         protocol::IPV4 | protocol::IPV6 | protocol::GRE | protocol::NONE => true,
         _ => version == 6,
     };
-    (!hubs).then(|| owner(pair.0, pair.1, parts))
+    (!globals).then(|| owner(pair.0, pair.1, shards))
 }
 
 #[cfg(test)]
@@ -361,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_behind_that_of_ipv6_are_the_hubs_whatever_its_addresses() {
+    fn headers_behind_that_of_ipv6_are_the_global_shards_whatever_its_addresses() {
         let owned = |next, addr: [u8; 16]| {
             let head = [0x60, 0, 0, 0, 0, 16, next, 64];
             let data = [&head[..], &addr, &addr, &[17, 0, 0, 1, 0, 0, 0, 7], &[9; 8]].concat();
@@ -374,7 +385,7 @@ mod tests {
                 number: 1,
                 data: &data,
             };
-            owner_of(&packet, &HubPorts::default(), 2).is_some()
+            owner_of(&packet, &GlobalPorts::default(), 2).is_some()
         };
         let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
         for addr in [mapped, [0x20; 16]] {

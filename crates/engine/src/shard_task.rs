@@ -6,8 +6,8 @@ use gannet_capture::Batch;
 use gannet_log::Key;
 
 use crate::block::Block;
-use crate::glance;
-use crate::plan::Shared;
+use crate::lookahead;
+use crate::scheduler::Shared;
 use crate::shard::Shard;
 use crate::shard::clock::Closing;
 
@@ -24,10 +24,10 @@ const DEFERRED_BYTES: usize = 256;
 
 /// The dispatcher has read packets into the cache of its own core. Headers are prefetched this many
 /// of the shard's packets ahead.
-const FETCH_AHEAD: usize = 2 * glance::AHEAD;
+const FETCH_AHEAD: usize = 2 * lookahead::AHEAD;
 
 /// The shard of some host pairs, or the global shard once it has seen all packets.
-pub(crate) struct Part {
+pub(crate) struct ShardTask {
     me: usize,
     shard: Shard,
     /// Blocks since its last report.
@@ -38,7 +38,7 @@ pub(crate) struct Part {
     closing: Option<Closing>,
 }
 
-impl Part {
+impl ShardTask {
     /// The shard number `me`.
     pub(crate) fn new(me: usize, shard: Shard) -> Self {
         Self { me, shard, unreported: 0, last: 0, closing: None }
@@ -91,23 +91,23 @@ impl Part {
     }
 }
 
-/// The packets of a block that are of part `me`, and the time of all others.
-// Apart from what goes on around it, so that all it needs for a packet stays in registers.
+/// Analyses the packets of a block that belong to shard `me`, and advances time by the others.
+// A separate function, so that its loop keeps everything in registers.
 #[inline(never)]
 fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let batch = block.batch();
-    let dealt = block.dealt(me);
+    let assigned = block.assigned(me);
     let mut handed = block.found.handed.iter().peekable();
     let mut done = 0;
     let (is_far, is_in_order) = (shard.is_table_far(), block.is_in_order());
     let much = much(shard);
-    for (n, place) in dealt.iter().enumerate() {
-        if let Some(next) = dealt.get(n + FETCH_AHEAD) {
+    for (n, place) in assigned.iter().enumerate() {
+        if let Some(next) = assigned.get(n + FETCH_AHEAD) {
             batch.expect_from_afar(next.at());
         }
         if is_far
-            && let Some(next) = dealt.get(n + glance::AHEAD)
-            && let Some(key) = batch.get(next.at()).as_ref().and_then(glance::key)
+            && let Some(next) = assigned.get(n + lookahead::AHEAD)
+            && let Some(key) = batch.get(next.at()).as_ref().and_then(lookahead::key)
         {
             shard.expect_soon(&key);
         }
@@ -120,12 +120,12 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
             pass((me, shard), block, &batch, done..at, to);
         }
         done = at + 1;
-        if place.is_hubs() {
+        if place.is_global() {
             shard.begin(packet.number, packet.time);
             shard.advance(packet.time);
             while let Some(next) = handed.next_if(|h| h.index as usize <= at) {
                 if usize::from(next.part) == me {
-                    shard.take_over(next, block.handed(next), &block.found.around(next));
+                    shard.take_over(next, block.handed(next), &block.found.encapsulation(next));
                 }
             }
             shard.rest();
@@ -149,7 +149,7 @@ fn pass(
     to: &Shared,
 ) {
     let Some(last) = places.end.checked_sub(1).filter(|_| !places.is_empty()) else { return };
-    if block.is_nobodys(last) || !shard.pass_all(block.latest(batch, last)) {
+    if block.is_unowned(last) || !shard.pass_all(block.latest(batch, last)) {
         pass_each((me, shard), block, batch, places, to);
     }
 }
@@ -164,7 +164,7 @@ fn pass_each(
     to: &Shared,
 ) {
     let much = much(shard);
-    for at in places.filter(|at| !block.is_nobodys(*at)) {
+    for at in places.filter(|at| !block.is_unowned(*at)) {
         let time = block.latest(batch, at);
         if !shard.pass_all(time) {
             shard.pass(block.first() + at as u64, time);

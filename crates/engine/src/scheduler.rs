@@ -21,8 +21,8 @@ use gannet_log::Rows;
 use crate::block::Block;
 use crate::merge::Merge;
 use crate::merge::Report;
-use crate::part::Part;
 use crate::shard::Shard;
+use crate::shard_task::ShardTask;
 use crate::state::State;
 
 /// With this many blocks waiting for a shard, the caller's thread works on them instead of adding
@@ -43,7 +43,7 @@ const MOST: usize = 4 << 20;
 /// Most chunks whose memory is kept for reuse.
 const SPARE: usize = 32;
 /// Most of these given to a shard at a time.
-const SPARE_OF_PART: usize = 4;
+const SPARE_OF_SHARD: usize = 4;
 
 /// The first key behind all rows of packets: rows of connections that are open at the end have it
 /// or a later one.
@@ -52,15 +52,15 @@ pub(crate) const CLOSING: Key = Key { packet: u64::MAX - 1, ..Key::EARLIEST };
 /// The scheduler, shared by its threads.
 #[derive(Default)]
 pub(crate) struct Shared {
-    plan: Mutex<Plan>,
+    scheduler: Mutex<Scheduler>,
     change: Condvar,
 }
 
 /// Pending work.
 #[derive(Default)]
-pub(crate) struct Plan {
+pub(crate) struct Scheduler {
     /// The shards, and finally the global shard.
-    lanes: Vec<Lane>,
+    queues: Vec<ShardQueue>,
     /// Reports for the merge, with the index of their queue.
     reports: Vec<(usize, Report)>,
     /// Bytes of rows in reports, and in the merge.
@@ -89,9 +89,9 @@ pub(crate) struct Ended {
 }
 
 /// A shard and its queue of blocks.
-struct Lane {
+struct ShardQueue {
     /// `None` while a thread works on it.
-    part: Option<Box<Part>>,
+    part: Option<Box<ShardTask>>,
     blocks: VecDeque<Arc<Block>>,
     /// All future rows have this key or a later one; `None` if none will come.
     until: Option<Key>,
@@ -99,38 +99,38 @@ struct Lane {
 
 /// A unit of work.
 enum Task {
-    Block(Box<Part>, Arc<Block>),
-    Close(Box<Part>),
+    Block(Box<ShardTask>, Arc<Block>),
+    Close(Box<ShardTask>),
     Merge(Box<Merge>, Vec<(usize, Report)>, Vec<Option<Key>>),
 }
 
 /// The result of a task.
 enum Done {
-    Part(Box<Part>),
-    Ended(Box<Part>),
+    ShardTask(Box<ShardTask>),
+    Ended(Box<ShardTask>),
     Merge(Box<Merge>, io::Result<()>),
 }
 
 impl Shared {
     /// A scheduler for these shards and the global shard.
-    pub(crate) fn new(parts: impl Iterator<Item = Part>, merge: Merge) -> Self {
-        let lane = |part, until| Lane { part, blocks: VecDeque::new(), until: Some(until) };
-        let parts = parts.map(|part| lane(Some(Box::new(part)), Key::EARLIEST));
+    pub(crate) fn new(shards: impl Iterator<Item = ShardTask>, merge: Merge) -> Self {
+        let queue = |part, until| ShardQueue { part, blocks: VecDeque::new(), until: Some(until) };
+        let shards = shards.map(|part| queue(Some(Box::new(part)), Key::EARLIEST));
         // Before the end, the global shard's rows are added before the shards reach the same
         // packet.
-        let lanes = parts.chain([lane(None, CLOSING)]).collect();
+        let queues = shards.chain([queue(None, CLOSING)]).collect();
         let left = Ended { merge: Some(Box::new(merge)), ..Ended::default() };
-        let plan = Plan { lanes, left, ..Plan::default() };
-        Self { plan: Mutex::new(plan), change: Condvar::new() }
+        let scheduler = Scheduler { queues, left, ..Scheduler::default() };
+        Self { scheduler: Mutex::new(scheduler), change: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Plan> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Scheduler> {
+        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, plan: MutexGuard<'_, Plan>) {
-        if plan.idle > 0 {
-            drop(plan);
+    fn tell(&self, scheduler: MutexGuard<'_, Scheduler>) {
+        if scheduler.idle > 0 {
+            drop(scheduler);
             self.change.notify_all();
         }
     }
@@ -138,63 +138,63 @@ impl Shared {
     /// Adds a block for all shards, with the global shard's results for its packets. If many blocks
     /// wait, works until they are fewer. Returns the first error since the last call, and whether
     /// work continues.
-    pub(crate) fn add(&self, block: &Arc<Block>, hub: &mut Shard) -> (io::Result<()>, bool) {
-        let made = (hub.env.logs.held() + hub.env.deferred() > 0).then(|| Report::of(hub));
-        let mut plan = self.lock();
-        let parts = plan.lanes.len().saturating_sub(1);
+    pub(crate) fn add(&self, block: &Arc<Block>, global: &mut Shard) -> (io::Result<()>, bool) {
+        let made = (global.env.logs.held() + global.env.deferred() > 0).then(|| Report::of(global));
+        let mut scheduler = self.lock();
+        let shards = scheduler.queues.len().saturating_sub(1);
         if let Some(report) = made {
-            plan.report(parts, report);
-            hub.env.logs.reuse(plan.spare());
+            scheduler.report(shards, report);
+            global.env.logs.reuse(scheduler.spare());
         }
-        for lane in plan.lanes.iter_mut().take(parts) {
-            lane.blocks.push_back(Arc::clone(block));
+        for queue in scheduler.queues.iter_mut().take(shards) {
+            queue.blocks.push_back(Arc::clone(block));
         }
-        let has_enough = plan.has(BLOCKS);
-        self.tell(plan);
+        let has_enough = scheduler.has(BLOCKS);
+        self.tell(scheduler);
         if has_enough {
-            self.work(0, |plan| !plan.has(BLOCKS / 2 + 1));
+            self.work(0, |scheduler| !scheduler.has(BLOCKS / 2 + 1));
         }
-        let mut plan = self.lock();
-        (plan.left.error.take().map_or(Ok(()), Err), !plan.stopped)
+        let mut scheduler = self.lock();
+        (scheduler.left.error.take().map_or(Ok(()), Err), !scheduler.stopped)
     }
 
     /// Works until all added blocks are analysed, then writes the complete rows.
     pub(crate) fn write_out(&self) -> io::Result<()> {
-        self.work(0, Plan::is_quiet);
-        let mut plan = self.lock();
-        if let Some(merge) = &mut plan.left.merge {
+        self.work(0, Scheduler::is_quiet);
+        let mut scheduler = self.lock();
+        if let Some(merge) = &mut scheduler.left.merge {
             merge.write_out()?;
         }
-        plan.left.error.take().map_or(Ok(()), Err)
+        scheduler.left.error.take().map_or(Ok(()), Err)
     }
 
     /// Adds the results of a shard, whose future rows have the key `until` or a later one.
     pub(crate) fn report(&self, part: usize, shard: &mut Shard, until: Option<Key>) {
         let report = Report::of(shard);
-        let mut plan = self.lock();
-        if let Some(lane) = plan.lanes.get_mut(part) {
-            lane.until = until;
+        let mut scheduler = self.lock();
+        if let Some(queue) = scheduler.queues.get_mut(part) {
+            queue.until = until;
         }
-        plan.report(part, report);
-        shard.env.logs.reuse(plan.spare());
-        self.tell(plan);
+        scheduler.report(part, report);
+        shard.env.logs.reuse(scheduler.spare());
+        self.tell(scheduler);
     }
 
     /// Ends the input; the global shard is closed like the others.
-    pub(crate) fn end(&self, hub: Part) {
-        let mut plan = self.lock();
-        plan.ended = true;
-        if let Some(lane) = plan.lanes.last_mut() {
-            lane.part = Some(Box::new(hub));
+    pub(crate) fn end(&self, global: ShardTask) {
+        let mut scheduler = self.lock();
+        scheduler.ended = true;
+        if let Some(queue) = scheduler.queues.last_mut() {
+            queue.part = Some(Box::new(global));
         }
-        self.tell(plan);
+        self.tell(scheduler);
     }
 
     /// Stops all work, whatever is pending.
     pub(crate) fn stop(&self) {
-        let mut plan = self.lock();
-        plan.stopped = true;
-        self.tell(plan);
+        let mut scheduler = self.lock();
+        scheduler.stopped = true;
+        self.tell(scheduler);
     }
 
     /// Whether a thread panicked, or the results are not needed any more.
@@ -203,22 +203,22 @@ impl Shared {
     }
 
     /// Works until `enough` or all is done, preferably on the home shard.
-    pub(crate) fn work(&self, home: usize, enough: impl Fn(&Plan) -> bool) {
-        let mut plan = self.lock();
-        while !plan.stopped && !plan.is_done() && !enough(&plan) {
-            let Some(task) = plan.next(home) else {
-                plan.idle += 1;
-                plan = self.change.wait(plan).unwrap_or_else(PoisonError::into_inner);
-                plan.idle -= 1;
+    pub(crate) fn work(&self, home: usize, enough: impl Fn(&Scheduler) -> bool) {
+        let mut scheduler = self.lock();
+        while !scheduler.stopped && !scheduler.is_done() && !enough(&scheduler) {
+            let Some(task) = scheduler.next(home) else {
+                scheduler.idle += 1;
+                scheduler = self.change.wait(scheduler).unwrap_or_else(PoisonError::into_inner);
+                scheduler.idle -= 1;
                 continue;
             };
-            plan.busy += 1;
-            drop(plan);
+            scheduler.busy += 1;
+            drop(scheduler);
             let done = task.run(self);
-            plan = self.lock();
-            plan.busy -= 1;
-            plan.put_back(done);
-            if plan.idle > 0 {
+            scheduler = self.lock();
+            scheduler.busy -= 1;
+            scheduler.put_back(done);
+            if scheduler.idle > 0 {
                 self.change.notify_all();
             }
         }
@@ -230,34 +230,34 @@ impl Shared {
     }
 }
 
-impl Plan {
+impl Scheduler {
     /// Whether this many blocks wait for a shard, and not [few](FEW) for another, unless there are
     /// too many.
     fn has(&self, many: usize) -> bool {
-        let parts = self.lanes.len().saturating_sub(1);
-        let waiting = || self.lanes.iter().take(parts).map(|lane| lane.blocks.len());
+        let shards = self.queues.len().saturating_sub(1);
+        let waiting = || self.queues.iter().take(shards).map(|queue| queue.blocks.len());
         let (most, least) = (waiting().max().unwrap_or(0), waiting().min().unwrap_or(0));
         most >= many && (least >= FEW || most >= MOST_BLOCKS)
     }
 
     /// Whether there is no work until more blocks come.
     fn is_quiet(&self) -> bool {
-        let waits = self.lanes.iter().any(|lane| !lane.blocks.is_empty());
+        let waits = self.queues.iter().any(|queue| !queue.blocks.is_empty());
         !waits && self.busy == 0 && self.reports.is_empty()
     }
 
     fn is_done(&self) -> bool {
-        let ended = self.lanes.iter().all(|lane| lane.until.is_none());
+        let ended = self.queues.iter().all(|queue| queue.until.is_none());
         ended && self.busy == 0 && self.reports.is_empty()
     }
 
-    fn report(&mut self, lane: usize, report: Report) {
+    fn report(&mut self, queue: usize, report: Report) {
         self.bytes.0 += report.bytes();
-        self.reports.push((lane, report));
+        self.reports.push((queue, report));
     }
 
     fn spare(&mut self) -> Vec<Rows> {
-        let from = self.spare.len().saturating_sub(SPARE_OF_PART);
+        let from = self.spare.len().saturating_sub(SPARE_OF_SHARD);
         self.spare.split_off(from)
     }
 
@@ -272,35 +272,35 @@ impl Plan {
             return None;
         }
         let merge = self.left.merge.take()?;
-        let until = self.lanes.iter().map(|lane| lane.until).collect();
+        let until = self.queues.iter().map(|queue| queue.until).collect();
         self.bytes = (0, self.bytes.0 + self.bytes.1);
         Some(Task::Merge(merge, std::mem::take(&mut self.reports), until))
     }
 
     fn part(&mut self, home: usize) -> Option<Task> {
-        let at = self.lane(home)?;
-        let lane = self.lanes.get_mut(at)?;
-        let part = lane.part.take()?;
-        Some(match lane.blocks.pop_front() {
+        let at = self.queue(home)?;
+        let queue = self.queues.get_mut(at)?;
+        let part = queue.part.take()?;
+        Some(match queue.blocks.pop_front() {
             Some(block) => Task::Block(part, block),
             None => Task::Close(part),
         })
     }
 
     /// The next shard for a thread with this home shard.
-    fn lane(&self, home: usize) -> Option<usize> {
-        let is_ready = |lane: &Lane| {
-            let has_work = self.ended || !lane.blocks.is_empty();
-            lane.part.is_some() && lane.until.is_some() && has_work
+    fn queue(&self, home: usize) -> Option<usize> {
+        let is_ready = |queue: &ShardQueue| {
+            let has_work = self.ended || !queue.blocks.is_empty();
+            queue.part.is_some() && queue.until.is_some() && has_work
         };
-        let lanes = || self.lanes.iter().enumerate();
+        let queues = || self.queues.iter().enumerate();
         if self.bytes.0 + self.bytes.1 > MOST && self.busy > 0 {
-            let behind = lanes().filter_map(|(i, lane)| Some((lane.until?, i))).min()?.1;
-            return self.lanes.get(behind).is_some_and(is_ready).then_some(behind);
+            let behind = queues().filter_map(|(i, queue)| Some((queue.until?, i))).min()?.1;
+            return self.queues.get(behind).is_some_and(is_ready).then_some(behind);
         }
-        let ready = lanes().filter(|(_, lane)| is_ready(lane));
+        let ready = queues().filter(|(_, queue)| is_ready(queue));
         let (at, most) = ready.max_by_key(|(_, l)| (l.blocks.len(), Reverse(l.until)))?;
-        let stays = self.lanes.get(home).is_some_and(|home| {
+        let stays = self.queues.get(home).is_some_and(|home| {
             let waiting = home.blocks.len();
             is_ready(home) && waiting > 0 && waiting + STAY > most.blocks.len()
         });
@@ -309,9 +309,9 @@ impl Plan {
 
     fn put_back(&mut self, done: Done) {
         match done {
-            Done::Part(mut part) => {
+            Done::ShardTask(mut part) => {
                 let at = part.me();
-                let is_waiting = self.lanes.get(at).is_some_and(|lane| lane.blocks.is_empty());
+                let is_waiting = self.queues.get(at).is_some_and(|queue| queue.blocks.is_empty());
                 let mut until = None;
                 if part.is_unreported() && is_waiting {
                     // Other shards must not wait for the rows of one that waits for blocks.
@@ -319,14 +319,14 @@ impl Plan {
                     self.report(at, Report::of(part.shard()));
                     part.shard().env.logs.reuse(self.spare());
                 }
-                if let Some(lane) = self.lanes.get_mut(at) {
-                    lane.until = until.or(lane.until);
-                    lane.part = Some(part);
+                if let Some(queue) = self.queues.get_mut(at) {
+                    queue.until = until.or(queue.until);
+                    queue.part = Some(part);
                 }
             }
             Done::Ended(mut part) => {
                 self.left.connections += part.shard().connections();
-                self.left.state.add(&part.shard().keeper.report);
+                self.left.state.add(&part.shard().evictor.report);
             }
             Done::Merge(mut merge, result) => {
                 let (bytes, spare) = merge.rest();
@@ -347,11 +347,11 @@ impl Task {
         match self {
             Self::Block(mut part, block) => {
                 part.take(&block, shared);
-                Done::Part(part)
+                Done::ShardTask(part)
             }
             Self::Close(mut part) => match part.close(shared) {
                 true => Done::Ended(part),
-                false => Done::Part(part),
+                false => Done::ShardTask(part),
             },
             Self::Merge(mut merge, reports, until) => {
                 let result = merge.merge(reports, &until);
@@ -379,26 +379,26 @@ mod tests {
     use gannet_log::Logs;
 
     use crate::Options;
-    use crate::steer::Role;
+    use crate::route::Role;
 
-    fn plan(parts: usize) -> Shared {
-        let part = |me| Part::new(me, Shard::new(Options::default(), Role::Part));
-        let merge = Merge::new(Logs::new(gannet_log::Options::default()), parts + 1);
-        Shared::new((0..parts).map(part), merge)
+    fn scheduler(shards: usize) -> Shared {
+        let part = |me| ShardTask::new(me, Shard::new(Options::default(), Role::HostPairs));
+        let merge = Merge::new(Logs::new(gannet_log::Options::default()), shards + 1);
+        Shared::new((0..shards).map(part), merge)
     }
 
-    fn hub() -> Shard {
-        Shard::new(Options::default(), Role::Hub(Box::default()))
+    fn global() -> Shard {
+        Shard::new(Options::default(), Role::Global(Box::default()))
     }
 
     #[test]
-    fn all_parts_and_the_hub_end() {
-        let (shared, mut hub) = (plan(2), hub());
+    fn all_shards_and_the_global_one_end() {
+        let (shared, mut global) = (scheduler(2), global());
         for _ in 0..3 * BLOCKS {
-            let (written, goes_on) = shared.add(&Arc::default(), &mut hub);
+            let (written, goes_on) = shared.add(&Arc::default(), &mut global);
             assert!(written.is_ok() && goes_on && !shared.lock().has(BLOCKS));
         }
-        shared.end(Part::new(2, hub));
+        shared.end(ShardTask::new(2, global));
         std::thread::scope(|scope| {
             scope.spawn(|| shared.work(1, |_| false));
             shared.work(0, |_| false);
@@ -408,48 +408,52 @@ mod tests {
 
     #[test]
     fn there_are_more_blocks_while_a_part_has_few() {
-        let shared = plan(2);
-        let mut plan = shared.lock();
-        let add = |plan: &mut Plan, part: usize, count: usize| {
-            plan.lanes[part].blocks.extend((0..count).map(|_| Arc::default()));
+        let shared = scheduler(2);
+        let mut scheduler = shared.lock();
+        let add = |scheduler: &mut Scheduler, part: usize, count: usize| {
+            scheduler.queues[part].blocks.extend((0..count).map(|_| Arc::default()));
         };
-        assert!(!plan.has(BLOCKS));
-        add(&mut plan, 0, BLOCKS);
-        assert!(!plan.has(BLOCKS), "none for the other part");
-        add(&mut plan, 1, FEW);
-        assert!(plan.has(BLOCKS) && !plan.has(BLOCKS + 1));
-        plan.lanes[1].blocks.pop_front();
-        assert!(!plan.has(BLOCKS));
-        add(&mut plan, 0, MOST_BLOCKS - BLOCKS);
-        assert!(plan.has(BLOCKS), "too many for one of them");
+        assert!(!scheduler.has(BLOCKS));
+        add(&mut scheduler, 0, BLOCKS);
+        assert!(!scheduler.has(BLOCKS), "none for the other part");
+        add(&mut scheduler, 1, FEW);
+        assert!(scheduler.has(BLOCKS) && !scheduler.has(BLOCKS + 1));
+        scheduler.queues[1].blocks.pop_front();
+        assert!(!scheduler.has(BLOCKS));
+        add(&mut scheduler, 0, MOST_BLOCKS - BLOCKS);
+        assert!(scheduler.has(BLOCKS), "too many for one of them");
     }
 
     #[test]
     fn a_thread_leaves_its_part_for_one_that_is_far_behind() {
-        let shared = plan(2);
-        let mut plan = shared.lock();
-        let lane = |plan: &Plan, home| plan.lane(home);
-        assert_eq!(lane(&plan, 0), None, "no blocks");
-        plan.lanes[0].blocks.push_back(Arc::default());
-        assert_eq!((lane(&plan, 0), lane(&plan, 1)), (Some(0), Some(0)));
-        plan.lanes[1].blocks.extend((0..STAY).map(|_| Arc::default()));
-        assert_eq!((lane(&plan, 0), lane(&plan, 1)), (Some(0), Some(1)));
-        plan.lanes[1].blocks.push_back(Arc::default());
-        assert_eq!(lane(&plan, 0), Some(1), "far behind");
-        let away = plan.lanes[1].part.take();
-        assert_eq!((lane(&plan, 0), lane(&plan, 1)), (Some(0), Some(0)), "somebody is at it");
+        let shared = scheduler(2);
+        let mut scheduler = shared.lock();
+        let queue = |scheduler: &Scheduler, home| scheduler.queue(home);
+        assert_eq!(queue(&scheduler, 0), None, "no blocks");
+        scheduler.queues[0].blocks.push_back(Arc::default());
+        assert_eq!((queue(&scheduler, 0), queue(&scheduler, 1)), (Some(0), Some(0)));
+        scheduler.queues[1].blocks.extend((0..STAY).map(|_| Arc::default()));
+        assert_eq!((queue(&scheduler, 0), queue(&scheduler, 1)), (Some(0), Some(1)));
+        scheduler.queues[1].blocks.push_back(Arc::default());
+        assert_eq!(queue(&scheduler, 0), Some(1), "far behind");
+        let away = scheduler.queues[1].part.take();
+        assert_eq!(
+            (queue(&scheduler, 0), queue(&scheduler, 1)),
+            (Some(0), Some(0)),
+            "somebody is at it"
+        );
         // Too many rows wait for the merge: only the shard that delays it runs.
-        plan.lanes[1].part = away;
-        (plan.busy, plan.bytes) = (1, (MOST, 1));
-        plan.lanes[0].until = Some(Key { packet: 7, due: Time::MAX, tie: 0 });
-        assert_eq!((lane(&plan, 0), lane(&plan, 1)), (Some(1), Some(1)));
-        plan.lanes[1].part = None;
-        assert_eq!(lane(&plan, 0), None);
+        scheduler.queues[1].part = away;
+        (scheduler.busy, scheduler.bytes) = (1, (MOST, 1));
+        scheduler.queues[0].until = Some(Key { packet: 7, due: Time::MAX, tie: 0 });
+        assert_eq!((queue(&scheduler, 0), queue(&scheduler, 1)), (Some(1), Some(1)));
+        scheduler.queues[1].part = None;
+        assert_eq!(queue(&scheduler, 0), None);
     }
 
     #[test]
     fn a_panic_stops_who_works_and_who_waits() {
-        let shared = plan(2);
+        let shared = scheduler(2);
         std::thread::scope(|scope| {
             let panics = scope.spawn(|| {
                 let _stopping = Stopping(&shared);
@@ -458,15 +462,15 @@ mod tests {
             shared.work(0, |_| false);
             assert!(panics.join().is_err());
         });
-        let (_, goes_on) = shared.add(&Arc::default(), &mut hub());
+        let (_, goes_on) = shared.add(&Arc::default(), &mut global());
         assert!(!goes_on);
     }
 
     #[test]
     fn an_error_is_told_once() {
-        let (shared, mut hub) = (plan(1), hub());
+        let (shared, mut global) = (scheduler(1), global());
         shared.lock().left.error = Some(io::Error::other("full"));
-        assert!(shared.add(&Arc::default(), &mut hub).0.is_err());
-        assert!(shared.add(&Arc::default(), &mut hub).0.is_ok());
+        assert!(shared.add(&Arc::default(), &mut global).0.is_err());
+        assert!(shared.add(&Arc::default(), &mut global).0.is_ok());
     }
 }
