@@ -69,15 +69,15 @@ local function of(self, verb)
 end
 
 return function(gannet, problem, open, reporter, check_filter)
-    --- Analyses captures as `gannet analyze` does, protocol by protocol, and calls functions with what it
-    -- finds instead of writing logs:
+    --- Analyses captures like `gannet analyze`, and calls functions with the rows of logs instead of
+    -- writing them:
     --
     --     gannet.analyze("day.pcap"):on("dns_response", function(e)
     --         if e.rcode_name == "NXDOMAIN" then print(e.ts, e.id.orig_h, e.query) end
     --     end):run()
     --
-    -- Only logs whose events are wanted are made.
-    -- @param ... paths, as of `gannet.input`
+    -- Only logs with a function are made.
+    -- @param ... paths, as for `gannet.input`
     -- @return an analysis
     function gannet.analyze(...)
         local handle = open("gannet.analyze", calls.open, ...)
@@ -119,18 +119,18 @@ return function(gannet, problem, open, reporter, check_filter)
         list[#list + 1] = { call = call, column = alias[2], value = alias[3] }
     end
 
-    --- Asks for an event: the name of a log (`conn`, `dns`, `http`, `ssl`, `files`, `weird`, `notice` and
+    --- Requests an event: the name of a log (`conn`, `dns`, `http`, `ssl`, `files`, `weird`, `notice` and
     -- all others of `gannet logs`), for each of its rows; or `connection_end` (as `conn`), `dns_request`
     -- (as `dns`), `dns_response` (rows of `dns` with a response), `http_request`, `http_reply` (rows of
     -- `http` with a method, with a status), `ssl_established`, `file` (as `files`). A table of names and
-    -- functions asks for several. Events come when the analysis writes the row, those of all logs in one
-    -- order that is always the same; one function after the other where several want it. Returning false
-    -- from a function ends the analysis.
+    -- functions requests several. Events come when the analysis writes the row, in one fixed order for
+    -- all logs; several functions for an event are called one after the other. Returning false from a
+    -- function ends the analysis.
     --
     -- An event has the log's columns by their names: `e.ts`, `e.query`, `e["id.orig_h"]`, and `e.id` is
     -- a table of `orig_h`, `orig_p`, `resp_h`, `resp_p`; `e.log` is the name of the log. Times, intervals,
     -- counts and ports are numbers, T and F are true and false, sets and vectors lists, unset columns
-    -- nil. It is a value: it may be kept.
+    -- nil. It is a value and may be kept.
     -- @param name of the event, or a table of functions by name
     -- @param call the function
     function Analysis:on(name, call)
@@ -159,14 +159,14 @@ return function(gannet, problem, open, reporter, check_filter)
         return self
     end
 
-    --- Takes packets as they are, whatever their checksums: as `gannet analyze -C`.
+    --- Ignores checksums, like `gannet analyze -C`.
     function Analysis:ignore_checksums()
         calls.ignore_checksums(of(self, "ignore_checksums").handle)
         return self
     end
 
-    --- Tells how far reading has come, as of pipelines.
-    -- @param call the function; without it a line on standard error
+    --- Reports the progress of reading, as for pipelines.
+    -- @param call the function; by default a line on standard error
     function Analysis:progress(call)
         local me = of(self, "progress")
         if call ~= nil and type(call) ~= "function" then error("progress wants a function", 2) end
@@ -232,10 +232,10 @@ return function(gannet, problem, open, reporter, check_filter)
         }
     end
 
-    --- Runs the analysis to its end. A capture that is cut or damaged gives the events of what stands
-    -- before the damage; then it raises an error that says where it is.
+    --- Runs the analysis to its end. A truncated or damaged capture delivers the events before the
+    -- damage; then it raises an error with the position.
     -- @return `{packets=, bytes=, filtered=, connections=, events=}`; events are calls of functions,
-    -- and the rest is nil where a function ended the analysis
+    -- and the rest is nil if a function ended the analysis
     function Analysis:run()
         local me = of(self, "run")
         me.used = true
