@@ -40,7 +40,7 @@ pub struct Options {
     pub limits: Limits,
     /// Takes which packets belong to which connections.
     pub index: Option<Arc<dyn PacketIndex>>,
-    /// Tells how many bytes are in use, for the limit of all state. Without it that one is not kept.
+    /// Says how many bytes are in use, for the limit of all state. Without it that one is not kept.
     pub memory: Option<Memory>,
 }
 
