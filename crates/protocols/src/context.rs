@@ -305,7 +305,7 @@ impl Context<'_> {
         conn.files += 1;
         let id =
             env.files.start(self.now, conn.uid, (conn.id, conn.proto), local_orig, ordinal, start);
-        if env.files.make_room(&mut env.logs, self.now, id, conn.is_hub()) {
+        if env.files.make_room(&mut env.logs, self.now, id, conn.is_global()) {
             env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
         }
         if env.logs.events.any() {

@@ -165,7 +165,7 @@ impl Stack {
 /// anything is sent.
 #[inline]
 fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
-    let tag = env.expected_for(&conn.id, conn.proto, conn.is_hub(), now)?.tag;
+    let tag = env.expected_for(&conn.id, conn.proto, conn.is_global(), now)?.tag;
     if env.is_awaited(tag, conn, now) {
         conn.services.insert(tag as u8);
     }
