@@ -81,6 +81,7 @@ impl Shard {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
         }
+        slot.ext.stack.raise_announced(&mut self.env, conn);
         if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {
             conn_state::raise(&mut self.env.logs, conn, |c| ConnectionFlipped { c });
         }

@@ -122,15 +122,15 @@ local function of(self, verb)
 end
 
 return function(gannet, problem, open, reporter, check_filter)
-    --- Analyses captures as `gannet analyze` does, protocol by protocol, and calls functions with what it
-    -- finds instead of writing logs:
+    --- Analyses captures like `gannet analyze`, and calls functions with events and rows instead of writing
+    -- logs:
     --
     --     gannet.analyze("day.pcap"):on("http_header", function(e)
     --         if e.name == "USER-AGENT" then print(e.ts, e.c.id.orig_h, e.value) end
     --     end):run()
     --
-    -- Only events and logs that are asked for are made.
-    -- @param ... paths, as of `gannet.input`
+    -- Only events and logs with a function are made.
+    -- @param ... paths, as for `gannet.input`
     -- @return an analysis
     function gannet.analyze(...)
         local handle = open("gannet.analyze", calls.open, ...)
@@ -181,9 +181,9 @@ return function(gannet, problem, open, reporter, check_filter)
         list[#list + 1] = call
     end
 
-    --- Asks for an event by its name: `http_header`, `dns_request`, `connection_state_remove` and all others that
+    --- Requests an event by its name: `http_header`, `dns_request`, `connection_state_remove` and all others that
     -- `gannet events --list` prints; or for each row of a log: `conn`, `dns`, `http`, `files` and all others of
-    -- `gannet logs`. A table of names and functions asks for several. Returning false from a function ends the
+    -- `gannet logs`. A table of names and functions requests several. Returning false from a function ends the
     -- analysis.
     --
     -- A function gets one table. That of an event has the event's arguments by their names, with Zeek's names and
@@ -225,14 +225,14 @@ return function(gannet, problem, open, reporter, check_filter)
         return self
     end
 
-    --- Takes packets as they are, whatever their checksums: as `gannet analyze -C`.
+    --- Ignores checksums, like `gannet analyze -C`.
     function Analysis:ignore_checksums()
         calls.ignore_checksums(of(self, "ignore_checksums").handle)
         return self
     end
 
-    --- Reports how far reading has come, as that of pipelines.
-    -- @param call the function; without it a line on standard error
+    --- Reports the progress of reading, as for pipelines.
+    -- @param call the function; by default a line on standard error
     function Analysis:progress(call)
         local me = of(self, "progress")
         if call ~= nil and type(call) ~= "function" then error("progress wants a function", 2) end
