@@ -63,9 +63,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 const WARM: usize = 160 << 20;
 const PAGE: usize = 4 << 10;
 
-/// Touches memory and gives it back. A host may take from a virtual machine what it has not used for some
-/// seconds; the first touch of such a huge page takes a hundred times as long as that of any other, by the
-/// clock of whoever comes first.
+/// Touches memory and frees it. A host may reclaim memory that a virtual machine has not used for
+/// some seconds; the first access to such a huge page takes a hundred times as long as to another.
 fn warm() {
     let Ok(mut memory) = MmapMut::map_anon(WARM) else { return };
     #[cfg(target_os = "linux")]

@@ -673,7 +673,7 @@ impl Lines {
 /// One packet in this many with a wrong checksum triggers the warning.
 const MANY_WRONG: u64 = 20;
 
-/// Warns if many packets were discarded for their checksums that the capture was probably made
+/// Warns if so large a share of packets was discarded for their checksums that the capture was probably made
 /// before a network card filled them in.
 fn warn_of_checksums(statistics: &Statistics, words: &mut dyn Words) {
     let (wrong, all) = (statistics.state.wrong_checksums, statistics.packets - statistics.filtered);

@@ -163,7 +163,7 @@ fn analyze(number: u64, capture: Vec<u8>) -> (u64, u64) {
     })
 }
 
-/// The most memory this process had, in bytes, where the system tells (Linux).
+/// Peak memory of this process in bytes, if the system reports it (Linux).
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

@@ -1,8 +1,8 @@
 //! `cargo xtask mutate`: captures made hostile by the thousand.
 //!
 //! Each mutated capture is a function of its number ([`mutation`]): seeds are real captures, or the
-//! sample where there are none. The engine reads each within this process ([`engine`]), where a
-//! panic is caught, told, and the capture kept; some also go through the command as it is released
+//! sample if there are none. The engine analyses each within this process ([`engine`]), where a
+//! panic is caught and reported, and the capture stored; some also go through the released command
 //! ([`command`]). None may panic, take longer than [`PATIENCE`] or need more than [`MEMORY`].
 
 mod command;

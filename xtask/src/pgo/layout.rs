@@ -23,8 +23,7 @@ use crate::workspace::shown;
 /// What the linker has to keep, so that code can be moved: every reference to it.
 pub(super) const LINKED_WITH: &str = "-Clink-arg=-Wl,--emit-relocs";
 
-/// How code is placed: hot blocks as a travelling salesman would visit them, cold ones apart, functions
-/// beside those that call them.
+/// Code layout: hot blocks ordered by ext-TSP, cold ones separate, functions next to their callers.
 const ORDER: [&str; 5] = [
     "-reorder-blocks=ext-tsp",
     "-reorder-functions=cdsort",
@@ -89,7 +88,7 @@ fn runs(counts: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Runs a program that tells much; all of it is shown where it fails.
+/// Runs a program with much output, which is shown only if it fails.
 fn quietly(command: &mut Command) -> anyhow::Result<()> {
     let shown = shown(command);
     say(&format!("$ {shown}"));

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Only these builds, like plain,pgo+lto-native
     #[arg(long, value_delimiter = ',', value_name = "NAMES", requires = "table")]
     only: Vec<String>,
-    /// Take builds, and counts of trainings, that are there as they are
+    /// Reuse existing builds, and training counts
     #[arg(long)]
     reuse: bool,
     /// Runs a build and trace, of which the median counts
@@ -117,7 +117,7 @@ impl Variant {
             is_of(&note, &commit)?;
             return Ok(path);
         }
-        // What is missing is told before minutes of building.
+        // Missing tools are reported before minutes of building.
         let bolt = self.layout.then(tools::bolt).transpose()?;
         let mut flags = Vec::new();
         if self.profile {
@@ -197,8 +197,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a build, which has a note of what it was built from, is one of this commit: figures are told as
-/// those of the commit that is checked out.
+/// Whether a build, which has a note of its commit, is of the commit that is checked out, for which
+/// figures are reported.
 fn is_of(note: &Path, commit: &str) -> anyhow::Result<()> {
     let built = fs::read_to_string(note).unwrap_or_default();
     ensure!(

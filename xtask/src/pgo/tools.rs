@@ -90,7 +90,7 @@ fn find(name: &str, variable: &str, says: &[&str], major: &str) -> anyhow::Resul
     Ok(places.into_iter().find(|place| speaks(place, says, major)))
 }
 
-/// Whether a program is there and of the wanted version of LLVM.
+/// Whether a program exists and has the required version of LLVM.
 fn speaks(program: &Path, says: &[&str], major: &str) -> bool {
     let Ok(output) = Command::new(program).args(says).output() else {
         return false;
