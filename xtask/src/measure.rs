@@ -1,8 +1,8 @@
-//! What a command costs, measured from outside: CPU time, wall time, peak memory.
+//! The cost of a command, measured from outside: CPU time, wall time, peak memory.
 //!
-//! The system says what a process's children cost only as a sum, and for memory as a maximum. So
-//! each measurement runs in a process of its own: this program starts itself as `measure`, which
-//! runs one command and prints one line.
+//! The system reports the cost of child processes only as a sum, and memory as a maximum. So each
+//! measurement runs in a process of its own: this program starts itself as `measure`, which runs
+//! one command and prints one line.
 
 use std::process::Command;
 use std::process::Stdio;
@@ -21,15 +21,15 @@ use nix::sys::time::TimeValLike;
 
 use crate::workspace::print;
 
-/// Run one command and print what it cost.
+/// Run one command and print its cost.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The command; what it prints is thrown away
+    /// The command; its output is discarded
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
-/// What one run of a command cost.
+/// The cost of one run of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cost {
     /// User and system time of all its threads.
@@ -68,12 +68,12 @@ const PAGE: usize = 4 << 10;
 fn warm() {
     let Ok(mut memory) = MmapMut::map_anon(WARM) else { return };
     #[cfg(target_os = "linux")]
-    // Only a wish: without huge pages there is nothing to be warmed.
+    // A hint: without huge pages there is nothing to warm.
     let _ = memory.advise(Advice::HugePage);
     memory.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
 }
 
-/// Runs a command once, with warm memory, and says what it cost.
+/// Runs a command once, with warm memory, and returns its cost.
 pub(crate) fn measure(command: &[String]) -> anyhow::Result<Cost> {
     warm();
     let own = std::env::current_exe()?;

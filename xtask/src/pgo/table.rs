@@ -1,4 +1,4 @@
-//! The table of builds: what each costs on each trace.
+//! The table of builds: the cost of each on each trace.
 
 use std::fmt::Write;
 use std::fs;
@@ -25,7 +25,7 @@ struct Line {
     variant: Variant,
     /// CPU seconds of every run, in order of size.
     cpu: Vec<f64>,
-    /// Where something can count them.
+    /// If a counter is available.
     instructions: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What the compiler is, and which tools of LLVM go with it.
+//! The compiler's version, and the matching tools of LLVM.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ impl Profdata {
     }
 }
 
-/// The program that moves code, and the one that adds up what it counted.
+/// The program that moves code, and the one that merges its counts.
 #[derive(Debug)]
 pub(super) struct Bolt(PathBuf);
 
