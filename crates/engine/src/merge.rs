@@ -237,7 +237,7 @@ mod tests {
     use proptest::prelude::*;
 
     gannet_log::row! {
-        /// One row a number.
+        /// One row for each number.
         struct Number = "number" {
             /// It.
             n: u64 = "n",

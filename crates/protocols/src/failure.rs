@@ -14,7 +14,7 @@ use crate::Tag;
 gannet_log::row! {
     /// One row for each protocol, tunnel or file with a violation.
     pub struct AnalyzerRow<'a> = "analyzer" {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// `protocol`, `packet` or `file`.
         analyzer_kind: &'a str = "analyzer_kind",

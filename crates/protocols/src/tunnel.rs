@@ -18,9 +18,9 @@ use gannet_log::Key;
 use crate::later::Queue;
 
 gannet_log::row! {
-    /// One row a tunnel found, and one when it ends.
+    /// One row for each tunnel found, and one when it ends.
     pub struct TunnelRow = "tunnel" {
-        /// When.
+        /// Time of the row.
         ts: Time = "ts",
         /// The connection that is the tunnel; unset where several make up one (proxies).
         uid: Option<Uid> = "uid",
@@ -28,7 +28,7 @@ gannet_log::row! {
         id: ConnId = "id",
         /// Kind of tunnel.
         tunnel_type: Enum = "tunnel_type",
-        /// Found, closed or forgotten.
+        /// Whether it was discovered, closed or expired.
         action: Enum = "action",
     }
 }

@@ -11,9 +11,9 @@ use super::tables::OPERATIONS;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a call that is answered.
+    /// One row for each call that is answered.
     pub struct DceRpcRow<'a> = "dce_rpc" {
-        /// When it was made.
+        /// Creation time.
         ts: Time = "ts",
         /// Its connection.
         uid: Uid = "uid",

@@ -26,7 +26,7 @@ use crate::websocket::Handshake;
 use crate::websocket::Origin;
 
 gannet_log::row! {
-    /// One row a request and its response.
+    /// One row for each request and its response.
     pub struct HttpRow<'a> = "http" limits(Limits { string: usize::MAX, elements: 100 }) {
         /// When the request was seen.
         ts: Time = "ts",
@@ -62,7 +62,7 @@ gannet_log::row! {
         info_code: Option<u16> = "info_code",
         /// Its reason phrase.
         info_msg: Option<&'a [u8]> = "info_msg",
-        /// Marks that scripts give; none by default.
+        /// Tags set by scripts; none by default.
         tags: Set<Enum> = "tags",
         /// User of basic authentication.
         username: Option<&'a [u8]> = "username",

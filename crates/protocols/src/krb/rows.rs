@@ -18,7 +18,7 @@ use crate::Context;
 use crate::Tag;
 
 gannet_log::row! {
-    /// One row a connection: the first request that is answered.
+    /// One row for each connection: the first request that is answered.
     pub struct KerberosRow<'a> = "kerberos" {
         /// When the first message was seen.
         ts: Time = "ts",
@@ -34,7 +34,7 @@ gannet_log::row! {
         service: Option<&'a [u8]> = "service",
         /// Whether it was granted.
         success: Option<bool> = "success",
-        /// Why not.
+        /// Error message.
         error_msg: Option<&'a [u8]> = "error_msg",
         /// Wanted start.
         from: Option<Date> = "from",

@@ -9,7 +9,7 @@ use gannet_log::Logs;
 use gannet_log::Vector;
 
 gannet_log::row! {
-    /// Protocols below transport, and transports, that nothing here reads: the first few packets of
+    /// Protocols below transport, and transports, that gannet does not parse: the first few packets of
     /// each.
     pub struct UnknownRow<'a> = "unknown_protocols", opt_in {
         /// When it was seen.

@@ -161,7 +161,7 @@ gannet_event::events! {
     pub struct SshAuthSuccessful = "ssh_auth_successful", opt_in {
         /// The connection.
         c: Connection = "c",
-        /// Whether no proof was asked for.
+        /// Whether no authentication was required.
         auth_method_none: bool = "auth_method_none",
     }
 }

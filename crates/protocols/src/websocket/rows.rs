@@ -10,7 +10,7 @@ use sha1::Sha1;
 use crate::Context;
 
 gannet_log::row! {
-    /// One row a WebSocket connection.
+    /// One row for each WebSocket connection.
     pub struct WebSocketRow<'a> = "websocket" {
         /// When the responder agreed.
         ts: Time = "ts",

@@ -27,7 +27,7 @@ gannet_event::events! {
         name: &'a str = "name",
         /// Originator and responder.
         id: Id4 = "id",
-        /// The connection's name in all logs.
+        /// The connection's uid in all logs.
         uid: Uid = "uid",
         /// Details.
         addl: &'a [u8] = "addl",

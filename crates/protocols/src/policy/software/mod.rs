@@ -31,7 +31,7 @@ gannet_log::row! {
         host: Addr = "host",
         /// Its port, for servers.
         host_p: Option<Port> = "host_p",
-        /// What kind it is, like `HTTP::BROWSER`.
+        /// Kind of software, like `HTTP::BROWSER`.
         software_type: Enum = "software_type",
         /// Its name.
         name: &'a [u8] = "name",
