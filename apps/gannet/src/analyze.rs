@@ -48,7 +48,7 @@ use crate::stdin;
 use crate::stdin::Live;
 use crate::stop::Stop;
 use crate::tally::Tally;
-use crate::terminal::Kept;
+use crate::terminal::Collected;
 use crate::terminal::Terminal;
 use crate::terminal::Words;
 use crate::unanswered;
@@ -463,7 +463,7 @@ impl Run {
             // Where there are fewer files than threads, each has several.
             let threads = if is_small(&stream) { 1 } else { threads / workers };
             let options = Options { threads, ..options.clone() };
-            let mut words = Kept::default();
+            let mut words = Collected::default();
             let index = index.then_some(&*capture);
             let to = (Logs::Folder(&folder), index);
             (analyse(options, &stop, stream, to, None, &mut words), words)

@@ -5,14 +5,14 @@ use std::num::NonZeroU32;
 use gannet_base::Time;
 use gannet_capture::BATCH_PACKETS;
 use gannet_capture::Batch;
-use gannet_capture::Kept;
+use gannet_capture::OwnedBatch;
 
 use crate::tunnels::Encapsulation;
 
 /// Packets in order, for all shards: each shard analyses its own, and uses the times of the others.
 #[derive(Default)]
 pub(crate) struct Block {
-    packets: Kept,
+    packets: OwnedBatch,
     /// By shard, the positions of its packets.
     assigned: Vec<Vec<Place>>,
     /// Positions of packets that no shard analyses, in order.

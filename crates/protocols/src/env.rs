@@ -17,10 +17,10 @@ use gannet_flow::Conn;
 
 use crate::Pending;
 use crate::Tag;
+use crate::deferred::Deferred;
 use crate::failure;
 use crate::global::GlobalPorts;
 use crate::global::PortSet;
-use crate::later::Deferred;
 use crate::policy::Assets;
 use crate::policy::Policy;
 use crate::policy::weirds;
@@ -317,15 +317,17 @@ impl Env {
     /// the only part.
     pub fn take_deferred(&mut self) -> Deferred {
         Deferred {
-            weirds: self.weirds.later().take(),
-            tunnels: self.tunnels.later().take(),
-            certificates: self.certificates.later().take(),
+            weirds: self.weirds.deferred().take(),
+            tunnels: self.tunnels.deferred().take(),
+            certificates: self.certificates.deferred().take(),
         }
     }
 
     /// How many items [`take_deferred`](Self::take_deferred) would take.
     pub fn deferred(&mut self) -> usize {
-        self.weirds.later().len() + self.tunnels.later().len() + self.certificates.later().len()
+        self.weirds.deferred().len()
+            + self.tunnels.deferred().len()
+            + self.certificates.deferred().len()
     }
 
     /// The end of input: what is still open is written.

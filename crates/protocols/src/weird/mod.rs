@@ -45,7 +45,7 @@ use self::events::ExpiredConnWeird;
 use self::events::FlowWeird;
 use self::events::NetWeird;
 use crate::conn_state::mention;
-use crate::later::Queue;
+use crate::deferred::Queue;
 use crate::policy::weirds::Stats;
 
 /// Weirds of one name and subject that all count, before sampling begins.
@@ -143,7 +143,7 @@ pub struct Weirds {
     looks: Looks,
     /// How often each occurs, where that is logged.
     pub(crate) stats: Option<Box<Stats>>,
-    later: Queue<Item>,
+    deferred: Queue<Item>,
 }
 
 /// A weird that a shard saw, for [`Weirds::decide`].
@@ -312,7 +312,7 @@ impl Weirds {
             return;
         }
         // A message may have the same weird a million times.
-        if let Some(last) = self.later.last(logs)
+        if let Some(last) = self.deferred.last(logs)
             && last.is(now, subject, what)
         {
             last.times += 1;
@@ -321,12 +321,12 @@ impl Weirds {
         let Told { name, addl, source, in_tunnel } = *what;
         let addl = addl.into();
         let item = Item { now, subject: *subject, name, addl, source, in_tunnel, times: 1 };
-        self.later.push(logs, item);
+        self.deferred.push(logs, item);
     }
 
     /// The items that a shard deferred, in order.
-    pub(crate) fn later(&mut self) -> &mut Queue<Item> {
-        &mut self.later
+    pub(crate) fn deferred(&mut self) -> &mut Queue<Item> {
+        &mut self.deferred
     }
 
     /// Decides about what another one left.

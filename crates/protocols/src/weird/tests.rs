@@ -179,7 +179,7 @@ fn what_is_odd_again_is_left_once() {
             part.net(&mut logs, Time::from_secs(10), name, "x");
         }
     }
-    let left = part.later().take();
+    let left = part.deferred().take();
     assert_eq!(left.iter().map(|l| l.what.times).collect::<Vec<_>>(), [30, 1, 2, 2000]);
     // All of them count: 25 and each thousandth of those beyond.
     let mut whole = Harness::new(Proto::Tcp, 80);
