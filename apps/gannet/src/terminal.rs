@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_reported_once() {
         let file = gannet_capture::Error::Io {
             file: "x.pcap".into(),
             source: io::ErrorKind::NotFound.into(),

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_thread_that_is_no_longer_needed() {
+    fn no_thread_waits_for_one_that_is_no_longer_needed() {
         let packed = packed(&Any(4).bytes(8 * ALL), Compression::Gzip);
         for pieces in 1..4 {
             let mut source = Unpacked::new(crate::gzip::Gunzip::new(Cursor::new(packed.clone())));

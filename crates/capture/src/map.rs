@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stops_early_waits_for_nobody() {
+    fn a_reader_that_stops_early_does_not_wait() {
         let dir = Dir::new("pages-early");
         let path = dir.0.join("long");
         fs::write(&path, vec![1; LONG]).unwrap();

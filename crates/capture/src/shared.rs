@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_come_back_when_nobody_reads_them() {
+    fn buffers_come_back_when_no_owner_reads_them() {
         let mut pool = Pool::default();
         let mut current = Bytes::from(b"one".to_vec());
         assert!(pool.exchange(&mut current).is_none());

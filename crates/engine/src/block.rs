@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_time_is_not_that_of_packets_that_are_nobodys() {
+    fn the_latest_time_ignores_packets_that_no_shard_analyses() {
         let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         capture.extend([0xff, 0xff, 0, 0, 1, 0, 0, 0]);
         for second in [5_u32, 9, 7, 8] {

@@ -1,4 +1,4 @@
-//! What is decided over the whole of an analysis and not by one of its parts.
+//! Decisions over the whole analysis, deferred by its shards.
 
 use gannet_base::Time;
 use gannet_event::Sinks;
@@ -13,7 +13,7 @@ use crate::weird;
 pub struct DeferredItem<T> {
     /// Its place in that order.
     pub key: Key,
-    /// Says what came first of what has one place.
+    /// Order among items with equal keys.
     pub ticket: u64,
     /// Packet time, should this make the first row of a log.
     pub opened: Time,
@@ -24,7 +24,7 @@ pub struct DeferredItem<T> {
 /// Items that there is room for after others were taken, at the most.
 const ROOM: usize = 64;
 
-/// What one part saw so far; stays empty where there is only one.
+/// Deferred items of one shard; stays empty if there is only one.
 #[derive(Debug)]
 pub(crate) struct Queue<T>(Vec<DeferredItem<T>>);
 
@@ -70,7 +70,7 @@ pub struct Deferred {
 }
 
 impl Deferred {
-    /// Adds what the same part left later.
+    /// Appends later items of the same shard.
     pub fn append(&mut self, mut more: Self) {
         self.weirds.append(&mut more.weirds);
         self.tunnels.append(&mut more.tunnels);
@@ -81,7 +81,7 @@ impl Deferred {
 /// Items that memory is kept for.
 const ORDER_KEPT: usize = 1_024;
 
-/// Decides what the parts of an analysis left.
+/// Decides the deferred items of all shards.
 #[derive(Default)]
 pub struct Whole {
     weirds: weird::Weirds,

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_one_that_failed_or_after_a_stop() {
+    fn no_sender_waits_for_one_that_failed_or_after_a_stop() {
         let start = Start::of(2);
         let options = options();
         let due = || PacedQueue::new(&options, &start, sync_channel(1).1);

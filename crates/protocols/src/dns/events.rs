@@ -256,7 +256,7 @@ gannet_event::record! {
         preference: u16 = "preference",
         /// How the rest is to be read.
         flags: &'a [u8] = "flags",
-        /// What is offered.
+        /// The offered service.
         service: &'a [u8] = "service",
         /// Substitution expression.
         regexp: &'a [u8] = "regexp",

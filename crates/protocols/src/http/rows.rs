@@ -118,7 +118,7 @@ const METHODS: &[&[u8]] = &[
 
 type Text = Option<Box<[u8]>>;
 
-/// What is known of the files of one side.
+/// The files of one side.
 #[derive(Debug)]
 struct FileLists {
     fuids: Vector<Uid>,
@@ -224,7 +224,7 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// What a header field says of the request.
+    /// Sets a header field of the request.
     fn request_header(&mut self, cx: &mut Context<'_>, field: Field, name: &[u8], value: &[u8]) {
         match field {
             Field::Host => self.host = Some(value.into()),
@@ -251,7 +251,7 @@ impl Exchange {
         }
     }
 
-    /// What a header field says of the entity that is open.
+    /// Sets a header field of the open entity.
     fn entity_header(&mut self, cx: &mut Context<'_>, field: Field, value: &[u8]) {
         let Some(entity) = &mut self.entity else {
             cx.weird("missing_HTTP_entity", "", Some("HTTP"));
@@ -526,7 +526,7 @@ fn basic_user(value: &[u8]) -> (Vec<u8>, Vec<String>) {
     (user, bad)
 }
 
-/// What a header field says of the software behind it, where that is logged.
+/// Reports the software in a header field, if software.log is enabled.
 fn software(cx: &mut Context<'_>, from: Dir, name: &[u8], value: &[u8]) {
     let Some(mut policy) = cx.env.policy() else { return };
     let id = cx.conn.id;

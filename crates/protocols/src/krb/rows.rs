@@ -61,7 +61,7 @@ gannet_log::row! {
 /// pre-authentication data.
 const IGNORED: [&[u8]; 2] = [b"NEEDED_PREAUTH", b"Need to use PA-ENC-TIMESTAMP/PA-PK-AS-REQ"];
 
-/// What is known of the exchange that becomes the row.
+/// The facts of the exchange that becomes the row.
 #[derive(Debug, Default)]
 struct Info {
     ts: Time,
@@ -87,7 +87,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// What the analyzer `tag` met on the way through a message, and the message if it was whole.
+    /// Logs the facts that the analyzer `tag` found in a message, and the message if it was
+    /// complete.
     pub(super) fn aside(
         &mut self,
         cx: &mut Context<'_>,

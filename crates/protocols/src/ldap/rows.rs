@@ -99,7 +99,7 @@ struct Search {
     filter: Option<Vec<u8>>,
 }
 
-/// What is not complete on a connection.
+/// Incomplete operations of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     operations: Vec<Operation>,
@@ -310,7 +310,7 @@ impl Search {
     }
 }
 
-/// What a login shows of how it is done.
+/// The mechanism of a login.
 fn argument<'a>(auth: &'a Auth<'_>) -> &'a [u8] {
     match auth {
         Auth::Simple(b"") | Auth::Other(_) => b"",

@@ -115,11 +115,11 @@ row! {
     }
 }
 
-/// A span in seconds that may be any double: what is on the wire can be older than Rome.
+/// A span in seconds, which may be any double.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span(pub f64);
 
-/// What a clock is set by: a name of four bytes, or a server.
+/// The reference of a clock: a name of four bytes, or a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// A kind of clock, or a code.

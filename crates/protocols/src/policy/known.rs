@@ -76,9 +76,9 @@ gannet_log::row! {
     }
 }
 
-/// What is known is news again after this time.
+/// A known item is logged again after this time.
 const DAY: Interval = Interval::from_secs(86_400);
-/// What is remembered of one kind at the most; beyond that it begins again.
+/// Most items of one kind; beyond, the table is cleared.
 const MAX: usize = 1_000_000;
 /// A service of unknown protocol is logged if nothing was recognised there within this time.
 const PATIENCE: Interval = Interval::from_secs(300);
@@ -184,7 +184,7 @@ impl Modbus {
     }
 }
 
-/// What a connection shows of its responder's service.
+/// The service that a connection shows of its responder.
 #[derive(Clone, Copy, Debug)]
 pub struct Served<'a> {
     /// The responder.

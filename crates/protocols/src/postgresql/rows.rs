@@ -34,10 +34,10 @@ gannet_log::row! {
     }
 }
 
-/// Bytes of what a server says that are kept for a row: what a log shows of a text at the most.
+/// Stored bytes of the server's texts: the most that a log shows.
 const MAX_TEXT: usize = gannet_log::Limits::DEFAULT.string + 1;
 
-/// What the startup message said of the session.
+/// The session parameters from the startup message.
 #[derive(Debug, Default)]
 pub(super) struct Who {
     user: Option<Vec<u8>>,
@@ -129,7 +129,7 @@ impl Pending {
     }
 }
 
-/// Appends to what is kept of a text.
+/// Appends to a stored text, up to the limit.
 fn append(text: &mut Vec<u8>, parts: &[&[u8]]) {
     for part in parts {
         let room = MAX_TEXT.saturating_sub(text.len());

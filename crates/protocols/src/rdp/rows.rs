@@ -201,7 +201,7 @@ fn depth(core: &ClientCore<'_>) -> Name {
     name("high_color_depth", u32::from(core.depth), known)
 }
 
-/// What the row of a connection is made of.
+/// The data of a connection's row.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) ts: Time,

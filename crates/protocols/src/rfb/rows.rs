@@ -36,7 +36,7 @@ gannet_log::row! {
     }
 }
 
-/// What the row of a connection is made of.
+/// The data of a connection's row.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) ts: Time,

@@ -41,7 +41,7 @@ gannet_log::row! {
     }
 }
 
-/// One end of what is asked for.
+/// One endpoint of a request.
 #[derive(Debug)]
 struct Peer {
     host: Option<Addr>,

@@ -47,7 +47,7 @@ gannet_log::row! {
     }
 }
 
-/// What the row of a connection is made of.
+/// The data of a connection's row.
 #[derive(Debug)]
 pub(super) struct Session {
     ts: Time,

@@ -83,7 +83,7 @@ gannet_log::row! {
     }
 }
 
-/// What is known of certificates across connections.
+/// The known certificates of all connections.
 #[derive(Debug, Default)]
 pub struct Certificates {
     /// When certificates were logged, by fingerprint, `host_cert` and `client_cert`.
@@ -213,7 +213,7 @@ pub(crate) fn seen(
     Some(certificate)
 }
 
-/// An weird of a file: its name in the logs goes before the addition.
+/// A weird of a file: its name in the logs goes before the addition.
 fn weird(cx: &mut Context<'_>, name: &'static str, addition: &str) {
     // Certificates are files that files.log leaves out; this one's name is used nowhere else.
     let fuid = cx.env.uids.file(cx.conn.uid, u64::MAX);

@@ -1,4 +1,4 @@
-//! The row of ssl.log, and what is remembered of a session until it is written.
+//! The row of ssl.log, and the facts of a session until it is written.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ const MAX_LINKS: usize = 102;
 /// A certificate of a chain; `None` where it could not be read.
 pub(super) type Link = Option<Arc<Certificate>>;
 
-/// What is known of a session so far.
+/// The facts of a session so far.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     /// When it was first seen; nothing counts before.

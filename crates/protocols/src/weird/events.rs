@@ -1,4 +1,4 @@
-//! Events of what is unusual, by the names that Zeek gives it. They are raised after sampling.
+//! Events of weirds, with Zeek's names. They are raised after sampling.
 
 use gannet_base::Addr;
 use gannet_base::Uid;
