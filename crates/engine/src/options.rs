@@ -6,6 +6,7 @@ use gannet_filter::Filter;
 use gannet_protocols::policy::Assets;
 
 use crate::Limits;
+use crate::notes::Births;
 use crate::notes::PacketIndex;
 use crate::state::Memory;
 use crate::state::State;
@@ -40,6 +41,8 @@ pub struct Options {
     pub limits: Limits,
     /// Takes which packets belong to which connections.
     pub index: Option<Arc<dyn PacketIndex>>,
+    /// Learns of connections when they begin.
+    pub births: Option<Arc<dyn Births>>,
     /// Tells how many bytes are in use, for the limit of all state. Without it that one is not kept.
     pub memory: Option<Memory>,
 }
