@@ -39,6 +39,7 @@ mod tally;
 mod tasks;
 mod terminal;
 mod unanswered;
+mod version;
 mod zeek;
 
 use std::process::ExitCode;
@@ -56,6 +57,9 @@ fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
     if let Some(arguments) = zeek::arguments(&args) {
         return zeek::run(arguments);
+    }
+    if version::is_asked(&args) {
+        return version::print().unwrap_or(Outcome::Failed).into();
     }
     let outcome = match cli::parse(args) {
         Command::Analyze(args) => analyze::run(&args),

@@ -13,7 +13,6 @@ use gannet_base::Time;
 use gannet_columns::rows_of;
 use gannet_log::Field;
 use gannet_log::Format;
-use gannet_log::Output;
 use gannet_log::PackedRows;
 use gannet_log::PackedStream;
 use gannet_log::PackedWriter;
