@@ -57,7 +57,7 @@ impl EventRun {
         let (to, from) = sync_channel(WAITING);
         let work = move || {
             let done = analyse(options, sources, &names, &to);
-            // Without a receiver nobody asks for the end.
+            // A receiver that is gone needs no end.
             let _ = to.send(Item::End(done));
         };
         thread::Builder::new().name("gannet-events".into()).spawn(work)?;
@@ -130,7 +130,7 @@ fn analyse(
 struct Lines {
     to: SyncSender<Item>,
     lines: Vec<u8>,
-    /// Nobody takes lines any more.
+    /// The receiver of the lines is gone.
     closed: Arc<AtomicBool>,
 }
 

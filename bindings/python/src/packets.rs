@@ -72,7 +72,7 @@ impl PacketRun {
         let (to, from) = sync_channel(2);
         thread::Builder::new().name("gannet-filter".into()).spawn(move || {
             let done = read(&filter, sources, &to);
-            // Without a receiver nobody asks for the end.
+            // A receiver that is gone needs no end.
             let _ = to.send(Item::End(done));
         })?;
         Ok(Self { from: Mutex::new(Some(from)), damage: Mutex::default() })
@@ -145,7 +145,7 @@ fn read(
             }
         }
     }
-    // Without a receiver nobody misses them.
+    // A receiver that is gone needs none.
     let _ = to.send(Item::Packets(packets));
     Ok(())
 }

@@ -40,10 +40,16 @@ def corpus(most=1 << 20, every=9):
 
 
 @pytest.fixture(scope="session")
-def large(tmp_path_factory, command):
-    """Some hundred thousand packets, each of a connection of its own."""
+def large(tmp_path_factory):
+    """The sample again and again, half a minute apart: two hundred thousand packets of connections that end."""
     path = tmp_path_factory.mktemp("large") / "large.pcap"
-    subprocess.run([command, "synth", "random", "-n", "400000", str(path)], check=True)
+    header, packets = records()
+    with open(path, "wb") as file:
+        file.write(header)
+        for i in range(3_000):
+            for packet in packets:
+                seconds = struct.unpack_from("<I", packet)[0] + 30 * i
+                file.write(struct.pack("<I", seconds) + packet[4:])
     return str(path)
 
 

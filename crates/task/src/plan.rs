@@ -74,7 +74,7 @@ struct Survey {
     latest: i64,
 }
 
-/// Files that cannot be told apart by time, from the first to the last.
+/// Files that overlap in time, from the first to the last.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     files: (usize, usize),

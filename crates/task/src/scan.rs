@@ -113,7 +113,7 @@ impl Scan {
         let threads = settings.threads;
         let work = move || {
             let end = analyse(options, threads, open, part.as_ref(), (&to, &stops));
-            // Without a receiver nobody asks for the end.
+            // A receiver that is gone needs no end.
             let _ = to.send(Item::End(end));
         };
         thread::Builder::new().name("gannet".into()).spawn(work)?;

@@ -1,5 +1,5 @@
 //! The rows of all tasks together are those of one run, and a task that runs again has the same rows: of
-//! generated traffic and of the captures of the conformance corpus, which is beside the project (or where
+//! generated traffic and of the captures of the conformance corpus, which is next to the project (or where
 //! `GANNET_SHARED` says), each cut into files that follow each other. Without the corpus this says so.
 // Tests may unwrap and print; the lints know that only of functions that are tests themselves.
 #![allow(clippy::print_stderr, clippy::unwrap_used, clippy::panic)]
@@ -261,7 +261,7 @@ fn what_cannot_be_divided_is_refused() {
         ..Settings::default()
     };
     let options = PlanOptions::default();
-    let planned = |settings: &Settings| plan(&[sample.clone()], settings, &options);
+    let planned = |settings: &Settings| plan(std::slice::from_ref(&sample), settings, &options);
     let error = planned(&with(&["conn", "known_hosts"])).unwrap_err().to_string();
     assert_eq!(
         error,

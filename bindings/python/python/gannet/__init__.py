@@ -6,7 +6,7 @@ pyarrow, Polars, DuckDB and pandas take without a copy:
 >>> import gannet
 >>> r = gannet.read(SAMPLE)
 >>> r["dns"].to_arrow().num_rows
-2
+4
 >>> sorted(r.to_arrow())[:3]
 ['conn', 'dns', 'files']
 

@@ -151,7 +151,7 @@ def events(
 
     >>> import gannet
     >>> [event.query for event in gannet.events(SAMPLE, only="dns_request")]
-    ['mail.example.com', 'nothing.example.com']
+    ['www.example.com', 'www.example.com', 'printer.example.com', 'mail.example.org']
     >>> event = next(gannet.events(SAMPLE, only="http_request"))
     >>> event.method, event.c.id.resp_p.port
     ('GET', 80)

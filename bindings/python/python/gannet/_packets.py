@@ -47,7 +47,7 @@ def filter(
 
     >>> import gannet
     >>> sum(1 for packet in gannet.filter("udp port 53", SAMPLE))
-    4
+    8
     """
     sources = Sources(paths).open()
     policy(errors)

@@ -102,9 +102,9 @@ def read(
     >>> r
     <gannet.Reader: conn, dns>
     >>> r["conn"].to_arrow().column("service").to_pylist().count("http")
-    1
+    2
     >>> gannet.read(SAMPLE, filter="udp port 53").to_arrow()["conn"].num_rows
-    1
+    4
     """
     text = settings(
         logs=logs,
@@ -209,7 +209,7 @@ class Reader:
         >>> for batch in gannet.read(SAMPLE):
         ...     rows[batch.log] = rows.get(batch.log, 0) + len(batch)
         >>> rows["dns"]
-        2
+        4
         """
         return self._batches(self._run(None))
 
@@ -286,7 +286,7 @@ class Log:
     >>> import gannet, pyarrow as pa
     >>> dns = gannet.read(SAMPLE)["dns"]
     >>> pa.RecordBatchReader.from_stream(dns).read_all().column("query").to_pylist()
-    ['mail.example.com', 'nothing.example.com']
+    ['www.example.com', 'www.example.com', 'printer.example.com', 'mail.example.org']
     """
 
     def __init__(self, reader: Reader, name: str) -> None:
@@ -332,7 +332,7 @@ class Log:
 
         >>> import gannet
         >>> gannet.read(SAMPLE)["dns"].to_polars().shape[0]
-        2
+        4
         """
         import polars as pl
 

@@ -7,7 +7,7 @@ returns the same rows each time that it runs.
 >>> import gannet, gannet.tasks
 >>> plan = gannet.plan(SAMPLE, logs=["conn", "dns"])
 >>> [table.num_rows for table in (task.to_arrow()["dns"] for task in plan)]
-[2]
+[4]
 """
 
 from __future__ import annotations
