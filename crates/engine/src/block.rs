@@ -20,6 +20,8 @@ pub(crate) struct Block {
     /// The latest time up to each packet, that of earlier blocks included: only if that is not its own
     /// everywhere.
     latest: Vec<Time>,
+    /// Number and time of what is no packet, where time goes on without any.
+    pass: Option<(u64, Time)>,
     pub(crate) found: Found,
 }
 
@@ -112,14 +114,36 @@ impl Block {
     /// memory.
     pub(crate) fn begin(&mut self, batch: &Batch<'_>, parts: usize) {
         self.packets.keep(batch);
+        self.forget(parts, batch.len());
+    }
+
+    fn forget(&mut self, parts: usize, packets: usize) {
         self.dealt.resize_with(parts, Vec::new);
         for dealt in &mut self.dealt {
             dealt.clear();
-            dealt.reserve(batch.len());
+            dealt.reserve(packets);
         }
         self.nobodys.clear();
         self.latest.clear();
+        self.pass = None;
         self.found.clear();
+    }
+
+    /// Takes no packet, but the time of one of this number.
+    pub(crate) fn begin_without_packets(&mut self, pass: (u64, Time), parts: usize) {
+        self.release();
+        self.forget(parts, 0);
+        self.pass = Some(pass);
+    }
+
+    /// Number and time of what is no packet.
+    pub(crate) fn pass(&self) -> Option<(u64, Time)> {
+        self.pass
+    }
+
+    /// The memory of its packets goes back to its owner.
+    pub(crate) fn release(&mut self) {
+        self.packets.clear();
     }
 
     /// A packet is a part's. Of all packets in turn it is said whose they are; those of which nothing is
@@ -186,6 +210,9 @@ impl Block {
 
     /// Number of its last packet.
     pub(crate) fn last(&self) -> u64 {
+        if let Some((number, _)) = self.pass {
+            return number;
+        }
         self.first() + (self.batch().len() as u64).saturating_sub(1)
     }
 

@@ -33,6 +33,7 @@ use crate::Options;
 use crate::block::Block;
 use crate::cores::HELD;
 use crate::cores::Origin;
+use crate::gauge::Gauge;
 use crate::glance::LINK;
 use crate::glance::Plain;
 use crate::merge::Merge;
@@ -141,9 +142,48 @@ impl Front {
         written
     }
 
-    /// All blocks are analysed, and what is complete is written.
+    /// All blocks are analysed, and what is complete is written. Their packets are released.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.crew.shared.write_out()
+        let written = self.crew.shared.write_out();
+        self.release();
+        written
+    }
+
+    /// The memory of packets that all shards have analysed goes back to its owner.
+    fn release(&mut self) {
+        self.blocks.iter_mut().filter_map(Arc::get_mut).for_each(Block::release);
+    }
+
+    /// Time goes on for all shards, as with a packet of this number.
+    pub(crate) fn advance(&mut self, number: u64, time: Time) -> io::Result<()> {
+        let mut block = self.free_block();
+        let Some(filling) = Arc::get_mut(&mut block) else { return Ok(()) };
+        filling.begin_without_packets((number, time), self.parts);
+        self.latest = self.latest.max(time);
+        self.hub.pass(number, time);
+        let (written, goes_on) = self.crew.shared.add(&block, &mut self.hub);
+        self.blocks.push(block);
+        if !goes_on {
+            self.crew.join();
+        }
+        written
+    }
+
+    /// Does something with the logs once all blocks are analysed; `None` where there are none any more.
+    pub(crate) fn with_logs<T>(
+        &mut self,
+        work: impl FnOnce(&mut Logs) -> T,
+    ) -> io::Result<Option<T>> {
+        let done = self.crew.shared.with_logs(work);
+        self.release();
+        done
+    }
+
+    /// What all shards have at the moment.
+    pub(crate) fn gauge(&mut self) -> Gauge {
+        let mut gauge = self.crew.shared.gauge();
+        gauge.add(&Gauge::of(&mut self.hub));
+        gauge
     }
 
     /// Says of a batch's packets whose they are, and has the hub look at its own.

@@ -11,6 +11,7 @@ mod community_id;
 mod conn_log;
 mod cores;
 mod front;
+mod gauge;
 mod glance;
 mod limits;
 mod merge;
@@ -21,6 +22,7 @@ mod plan;
 mod shard;
 mod sieve;
 mod state;
+mod stats;
 mod steer;
 #[cfg(test)]
 mod tests;
@@ -31,10 +33,12 @@ mod walk_tunnel;
 
 use std::io;
 
+use gannet_base::Time;
 use gannet_capture::Batch;
 use gannet_event::Interest;
 use gannet_event::Listener;
 use gannet_filter::Filter;
+use gannet_log::Logs;
 use gannet_log::StreamCount;
 
 pub use gannet_files::Contents;
@@ -42,6 +46,7 @@ pub use gannet_files::Extract;
 pub use gannet_files::Extractable;
 pub use gannet_files::Extracted;
 pub use gannet_protocols::policy::Assets;
+pub use gauge::Gauge;
 pub use limits::Limit;
 pub use limits::Limits;
 pub use notes::PacketIndex;
@@ -50,6 +55,7 @@ pub use options::Options;
 pub use options::Statistics;
 pub use state::Memory;
 pub use state::State;
+pub use stats::StatsRow;
 
 use front::Front;
 use shard::Shard;
@@ -58,7 +64,10 @@ use steer::Role;
 
 /// The schemas of all logs that an analysis can make, by name.
 pub fn schemas() -> Vec<gannet_log::Schema> {
-    let mut all = vec![gannet_log::Schema::of::<conn_log::ConnRow<'_>>()];
+    let mut all = vec![
+        gannet_log::Schema::of::<conn_log::ConnRow<'_>>(),
+        gannet_log::Schema::of::<StatsRow<'_>>(),
+    ];
     all.extend(gannet_files::schemas());
     all.extend(gannet_protocols::schemas());
     all.sort_by_key(|s| s.path);
@@ -136,6 +145,49 @@ impl Engine {
                 shard.check()
             }
         }
+    }
+
+    /// Time goes on without a packet: what is due up to `time` is done. `number` is that of a packet, which is none
+    /// then, greater than all before.
+    ///
+    /// # Errors
+    /// When a log could not be written.
+    pub fn advance(&mut self, number: u64, time: Time) -> io::Result<()> {
+        match &mut self.work {
+            Work::Split(front) => front.advance(number, time),
+            Work::Alone(shard) => {
+                shard.pass(number, time);
+                shard.drain_events();
+                shard.check()
+            }
+        }
+    }
+
+    /// Does something with the logs, which have all rows of what was added. What was added is analysed first.
+    ///
+    /// # Errors
+    /// When a log could not be written.
+    pub fn with_logs<T>(&mut self, work: impl FnOnce(&mut Logs) -> T) -> io::Result<Option<T>> {
+        match &mut self.work {
+            Work::Split(front) => front.with_logs(work),
+            Work::Alone(shard) => {
+                let done = work(&mut shard.env.logs);
+                shard.check().map(|()| Some(done))
+            }
+        }
+    }
+
+    /// What the analysis has at the moment. What was added is analysed first.
+    pub fn gauge(&mut self) -> Gauge {
+        match &mut self.work {
+            Work::Split(front) => front.gauge(),
+            Work::Alone(shard) => Gauge::of(shard),
+        }
+    }
+
+    /// Packets so far.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
     }
 
     /// The end of input: every connection still open is logged, and the logs are closed. Returns

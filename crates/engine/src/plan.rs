@@ -15,9 +15,11 @@ use std::sync::MutexGuard;
 use std::sync::PoisonError;
 
 use gannet_log::Key;
+use gannet_log::Logs;
 use gannet_log::Rows;
 
 use crate::block::Block;
+use crate::gauge::Gauge;
 use crate::merge::Merge;
 use crate::merge::Report;
 use crate::part::Part;
@@ -163,6 +165,24 @@ impl Shared {
             merge.write_out()?;
         }
         plan.left.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Works until all blocks that were added are analysed, then does something with the logs.
+    pub(crate) fn with_logs<T>(&self, work: impl FnOnce(&mut Logs) -> T) -> io::Result<Option<T>> {
+        self.work(0, Plan::is_quiet);
+        let mut plan = self.lock();
+        let done = plan.left.merge.as_mut().map(|merge| work(merge.logs()));
+        plan.left.error.take().map_or(Ok(done), Err)
+    }
+
+    /// Works until all blocks that were added are analysed, then sums up what the shards have.
+    pub(crate) fn gauge(&self) -> Gauge {
+        self.work(0, Plan::is_quiet);
+        let mut gauge = Gauge::default();
+        for part in self.lock().lanes.iter_mut().filter_map(|lane| lane.part.as_mut()) {
+            gauge.add(&Gauge::of(part.shard()));
+        }
+        gauge
     }
 
     /// What a part has made so far, of which everything to come is `until` or later.

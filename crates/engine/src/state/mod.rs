@@ -230,6 +230,11 @@ impl Keeper {
         None
     }
 
+    /// Bytes of streams that wait above holes.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
     /// No connection needs to be ended early any more.
     pub(crate) fn rest(&mut self) {
         self.ranks = Default::default();
