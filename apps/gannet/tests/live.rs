@@ -128,6 +128,14 @@ impl Live {
     }
 }
 
+impl Drop for Live {
+    fn drop(&mut self) {
+        // A test that has failed leaves no process behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn wait(mut until: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !until() {
@@ -224,7 +232,7 @@ fn what_was_sent_was_read_or_dropped() {
     let s = Scratch::new("live-ledger");
     let flood = s.path("flood.pcap");
     let made =
-        gannet().args(["synth", "random"]).arg(&flood).args(["-n", "20000"]).output().unwrap();
+        gannet().args(["synth", "syn-flood"]).arg(&flood).args(["-n", "20000"]).output().unwrap();
     assert!(made.status.success());
     let mut dropped = 0;
     for round in 0..5 {

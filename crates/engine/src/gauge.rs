@@ -35,15 +35,15 @@ impl Gauge {
             };
             active[of] += 1;
         }
-        shard.survey();
+        shard.sample_usage();
         Self {
             connections: shard.connections(),
             active,
             timers: shard.timers.len() as u64,
             files: shard.env.files.len() as u64,
-            reassembly: shard.keeper.held() as u64,
+            reassembly: shard.evictor.held() as u64,
             fragments: shard.fragments.bytes() as u64,
-            state: shard.keeper.report,
+            state: shard.evictor.report,
         }
     }
 

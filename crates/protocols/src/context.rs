@@ -19,6 +19,7 @@ use crate::stack::events::AnalyzerViolationInfo;
 use crate::stack::events::ConfirmationInfo;
 use crate::stack::events::GetFileHandle;
 use crate::stack::events::ViolationInfo;
+use crate::stack::is_incomplete;
 use crate::stack::is_long;
 use crate::tunnel::Tunnel;
 use crate::weird::Weirds;
@@ -34,7 +35,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// What is left of the chunk at hand.
+    /// The rest of the chunk at hand.
     pub fn rest(from: Dir, rest: &[u8]) -> Self {
         let piece = (!rest.is_empty()).then(|| (from, Piece::Bytes(rest.to_vec())));
         Self { pieces: piece.into_iter().collect(), is_inner: false }
@@ -113,7 +114,7 @@ pub(crate) fn log_in_place<R: Row>(env: &mut Env, now: Time, row: &R) -> bool {
     written.is_some()
 }
 
-/// Writes a row of such a log, [in place](log_in_place) if that can be done. It is made anew if not,
+/// Writes a row of such a log, [in place](log_in_place) if that can be done. It is made again if not,
 /// so that it need not lie in memory where it is.
 #[inline(always)]
 pub(crate) fn log_every<R: Row>(env: &mut Env, now: Time, row: impl Fn() -> R) {
@@ -187,11 +188,18 @@ impl Context<'_> {
         {
             return;
         }
+        let aid = self.aid(tag);
         let sinks = &mut self.env.logs;
         let c = mention(sinks, self.conn);
-        let info = ConfirmationInfo { c: Some(c), f: None, aid: None };
+        let info = ConfirmationInfo { c: Some(c), f: None, aid };
         sinks.events.raise(&AnalyzerConfirmationInfo { atype: tag, info });
         sinks.events.then_service(c, tag.script_service(), true);
+    }
+
+    /// The number of an analyzer of this connection; what reads packets has none.
+    fn aid(&mut self, tag: Tag) -> Option<u64> {
+        let (uid, proto) = (self.conn.uid, self.conn.proto);
+        (!tag.reads_packets()).then(|| self.env.analyzer_ids.of(uid, proto, tag))
     }
 
     /// The bytes are not this protocol: early in a connection the analyzer is taken off (its
@@ -202,16 +210,14 @@ impl Context<'_> {
 
     /// The same, with a reason that quotes what was sent.
     pub fn violation_bytes(&mut self, tag: Tag, reason: Vec<u8>, data: &[u8]) {
-        self.raise(|c| AnalyzerViolationInfo {
-            atype: tag,
-            info: ViolationInfo {
-                reason: &reason,
-                c: Some(c),
-                f: None,
-                aid: None,
-                data: Some(data),
-            },
-        });
+        // What is missing may be what seems to be wrong.
+        if self.wants::<AnalyzerViolationInfo<'_>>() && !is_incomplete(self.conn) {
+            let (aid, data) = (self.aid(tag), (!data.is_empty()).then_some(data));
+            self.raise(|c| AnalyzerViolationInfo {
+                atype: tag,
+                info: ViolationInfo { reason: &reason, c: Some(c), f: None, aid, data },
+            });
+        }
         let data = data[..data.len().min(40)].to_vec();
         self.requests.push(Request::Violation { tag, reason, data });
     }
@@ -256,7 +262,7 @@ impl Context<'_> {
         self.env.weirds.conn_bytes(&mut self.env.logs, self.now, self.conn, name, addl, source);
     }
 
-    /// A number of ASN.1 has more than eight bytes: it counts as 0. Zeek tells that of no
+    /// A number of ASN.1 has more than eight bytes: it counts as 0. Zeek says that of no
     /// connection.
     pub(crate) fn long_number(&mut self, bytes: usize) {
         let (env, name) = (&mut *self.env, "asn_binary_to_int64_shift_too_large");
@@ -299,7 +305,7 @@ impl Context<'_> {
         conn.files += 1;
         let id =
             env.files.start(self.now, conn.uid, (conn.id, conn.proto), local_orig, ordinal, start);
-        if env.files.make_room(&mut env.logs, self.now, id, conn.is_hub()) {
+        if env.files.make_room(&mut env.logs, self.now, id, conn.is_global()) {
             env.weirds.net(&mut env.logs, self.now, "files_limit_reached", "");
         }
         if env.logs.events.any() {
