@@ -56,7 +56,7 @@ fn report(at: &Progress, seconds: f64, done: bool) {
         (true, true) => writeln!(words, "\r\x1b[K{line}"),
         (false, _) => writeln!(words, "{line}"),
     };
-    // Where standard error is closed there is nobody to tell.
+    // If standard error is closed, there is no one to report to.
     written.unwrap_or_default();
 }
 

@@ -15,7 +15,7 @@ gannet_log::row! {
         ts: Time = "ts",
         /// The file.
         id: Uid = "id",
-        /// What it was compiled for.
+        /// The machine it was compiled for.
         machine: Option<&'a str> = "machine",
         /// When it was compiled.
         compile_ts: Option<Time> = "compile_ts",

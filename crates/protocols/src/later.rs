@@ -8,7 +8,7 @@ use crate::ssl;
 use crate::tunnel;
 use crate::weird;
 
-/// Something that a part of an analysis saw, to be decided about in the order of all parts.
+/// An observation of a shard, to be processed in the order of all shards.
 #[derive(Clone, Debug)]
 pub struct Later<T> {
     /// Its place in that order.
@@ -17,7 +17,7 @@ pub struct Later<T> {
     pub ticket: u64,
     /// Packet time, should this make the first row of a log.
     pub opened: Time,
-    /// What was seen.
+    /// The observation.
     pub what: T,
 }
 
@@ -41,7 +41,7 @@ impl<T> Queue<T> {
         self.0.push(Later { key, ticket: logs.ticket(), opened: logs.time(), what });
     }
 
-    /// What was kept last, if its place is that of the rows of `logs`.
+    /// The last item, if its key is that of the rows of `logs`.
     pub(crate) fn last(&mut self, logs: &Sinks) -> Option<&mut T> {
         let last = self.0.last_mut().filter(|last| Some(last.key) == logs.key())?;
         Some(&mut last.what)
@@ -58,7 +58,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// Everything that a part of an analysis left to be decided, each in the order of its keys.
+/// All deferred items of a shard, each in the order of its keys.
 #[derive(Debug, Default)]
 pub struct Deferred {
     /// Weirds.
@@ -101,7 +101,7 @@ struct Place {
     at: u32,
 }
 
-/// What items are about.
+/// Kinds of items.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Weird,

@@ -43,7 +43,7 @@ impl Stats {
         }
     }
 
-    /// Sums up what was counted since the last time.
+    /// Logs the counts since the last call.
     pub(crate) fn tell(&mut self, logs: &mut Logs, ts: Time) {
         for ((name, in_tunnel), num_seen) in std::mem::take(&mut self.counts) {
             let long = in_tunnel.then(|| format!("{name}_in_tunnel"));

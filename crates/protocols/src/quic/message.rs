@@ -17,7 +17,7 @@ const RETRY_TAG: usize = 16;
 /// A packet's header, which is all that is in clear text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// Of a connection that stands.
+    /// Of an established connection.
     Short,
     /// Of a handshake.
     Long(Long<'a>),
@@ -32,9 +32,9 @@ pub enum Packet<'a> {
 pub struct Long<'a> {
     /// Version.
     pub version: u32,
-    /// Whom it is for.
+    /// Destination connection id.
     pub destination: &'a [u8],
-    /// Whom it is from.
+    /// Source connection id.
     pub source: &'a [u8],
     /// Kind.
     pub kind: Kind,

@@ -3,11 +3,11 @@
 /// A request line: `METHOD URI SIP/version`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What stands before the method and cannot be part of one.
+    /// Bytes before the method that cannot be part of one.
     pub junk: &'a [u8],
     /// The method.
     pub method: &'a [u8],
-    /// What it is about.
+    /// The request URI.
     pub uri: &'a [u8],
     /// The version: `2.0`.
     pub version: &'a [u8],

@@ -47,12 +47,12 @@ struct Header {
 }
 
 impl Header {
-    /// Where an offset of the message lies behind the header.
+    /// The position behind the header of an offset.
     fn place(&self, offset: u16) -> i64 {
         i64::from(offset) - i64::from(self.length)
     }
 
-    /// The same for offsets of 32 bits. One that lies inside of the header comes out as a place far
+    /// The same for offsets of 32 bits. An offset inside of the header becomes a position far
     /// behind any message.
     fn far_place(&self, offset: u32) -> i64 {
         i64::from(offset.wrapping_sub(self.length.into()))

@@ -101,7 +101,7 @@ pub struct Certificates {
 /// Fingerprint, `host_cert` and `client_cert`.
 type Key = ([u8; 32], bool, bool);
 
-/// A certificate that one part of an analysis saw, for [`Certificates::decide`].
+/// A certificate that a shard saw, for [`Certificates::decide`].
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
@@ -153,7 +153,7 @@ impl Certificates {
         true
     }
 
-    /// What a part of the analysis left to be decided, in the order in which it was seen.
+    /// The items that a shard deferred, in order.
     pub(crate) fn later(&mut self) -> &mut Queue<Item> {
         &mut self.later
     }

@@ -3,16 +3,15 @@
 //! An weird has a name and concerns a connection, a pair of hosts, a file, or nothing at all. Two
 //! stages decide whether it becomes a row, the same two that Zeek has:
 //!
-//! 1. *Sampling* by name and subject: after [`SAMPLE_AFTER`] of a kind only each
-//!    [`SAMPLE_EACH`]th goes on, until [`WINDOW`] has passed. All names of two hosts have one window,
-//!    which the first of them opens.
-//! 2. *Policy* by name (the private `Action`): most names make one row for each subject within [`WINDOW`];
-//!    some only one for each originator or connection a day, a few none, and a few a notice.log
-//!    row as well. That the time is over is found out by a [look](Weirds::look) now and then.
+//! 1. *Sampling* by name and subject: after [`SAMPLE_AFTER`] of a kind only every [`SAMPLE_EACH`]th
+//!    passes, until [`WINDOW`] has passed. All names of two hosts share one window, which starts
+//!    with the first of them.
+//! 2. *Policy* by name (the private `Action`): most names have one row for each subject within
+//!    [`WINDOW`]; some only one for each originator or connection a day, a few none, and a few a
+//!    notice.log row as well. A periodic [check](Weirds::look) finds expired entries.
 //!
-//! An weird that repeats costs one look-up in a table. The table remembers at most
-//! [`REMEMBERED`] pairs of name and subject; beyond that the oldest half is forgotten, and
-//! what was forgotten is logged again.
+//! A repeated weird costs one lookup in a table. The table stores at most [`REMEMBERED`] pairs of
+//! name and subject; beyond that the oldest half is dropped, and dropped weirds are logged again.
 
 mod action;
 pub mod events;
@@ -82,7 +81,7 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Whether nothing comes of it.
+    /// Whether it has no effect.
     fn is_ignored(&self) -> bool {
         !self.in_tunnel && action(self.name) == Action::Ignore
     }
@@ -100,14 +99,14 @@ impl<'a> Oddity<'a> {
 struct Key {
     name: &'static str,
     in_tunnel: bool,
-    /// Remembers what was logged for a day, not the sampling.
+    /// Suppression for a day, not sampling.
     daily: bool,
     /// All zero for an weird of nothing; ports 0 for a pair of hosts.
     id: ConnId,
 }
 
-/// In few steps, since floods of weirds are floods of these. The end of a name stands for it: few
-/// weirds of one subject have names that end alike.
+/// A cheap hash, since floods of weirds are floods of these: only the end of a name is used, since
+/// few weirds of one subject have names with the same end.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let end = self.name.as_bytes().last_chunk().map_or(0, |end| u64::from_ne_bytes(*end));
@@ -127,7 +126,7 @@ struct Seen {
     count: u64,
     /// When sampling, or its window, began.
     sampling: Time,
-    /// Suppressed until there is a look later than this, if it was told at all.
+    /// Suppressed until a check later than this, if it was reported at all.
     quiet: Option<Time>,
 }
 
@@ -147,7 +146,7 @@ pub struct Weirds {
     later: Queue<Item>,
 }
 
-/// An weird that one part of an analysis saw, for [`Weirds::decide`].
+/// A weird that a shard saw, for [`Weirds::decide`].
 #[derive(Clone, Debug)]
 pub struct Item {
     now: Time,
@@ -186,8 +185,9 @@ impl Weirds {
         Self { stats, ..Self::default() }
     }
 
-    /// What is suppressed is looked through, at the time of a packet: what was told too long ago is
-    /// suppressed no longer. When it was told is known in whole seconds from the first look on.
+    /// Checks the suppressed weirds at the time of a packet: those reported too long ago are not
+    /// suppressed any more. The time of the report is known in whole seconds from the first check
+    /// on.
     pub fn look(&mut self, packet: Time) {
         let first = self.looks.map_or(packet, |(first, _)| first);
         self.looks = Some((first, packet));
@@ -305,13 +305,13 @@ impl Weirds {
         pair.sampling
     }
 
-    /// Leaves the decision to who sees all parts of the analysis.
+    /// Defers the decision to the merge.
     #[cold]
     fn leave(&mut self, logs: &Sinks, now: Time, subject: &Subject, what: &Told<'_>) {
         if self.stats.is_none() && what.is_ignored() {
             return;
         }
-        // A message may be odd in one way a million times.
+        // A message may have the same weird a million times.
         if let Some(last) = self.later.last(logs)
             && last.is(now, subject, what)
         {
@@ -324,7 +324,7 @@ impl Weirds {
         self.later.push(logs, item);
     }
 
-    /// What a part of the analysis left to be decided, in the order in which it was seen.
+    /// The items that a shard deferred, in order.
     pub(crate) fn later(&mut self) -> &mut Queue<Item> {
         &mut self.later
     }
@@ -471,14 +471,14 @@ impl Seen {
         !(self.count - SAMPLE_AFTER).is_multiple_of(SAMPLE_EACH)
     }
 
-    /// Whether it was told, and not too long ago for the last look.
+    /// Whether it was reported, and not too long ago for the last check.
     #[inline]
     fn is_quiet(&self, looks: Looks) -> bool {
         self.quiet.is_some_and(|until| looks.is_none_or(|(_, last)| last <= until))
     }
 }
 
-/// What a look must be later than, for what is told `now` to be told again.
+/// The time after which a check allows a weird reported `now` to be reported again.
 fn quiet_until(looks: Looks, now: Time, silence: Interval) -> Time {
     let first = looks.map_or(now, |(first, _)| first);
     first + Interval::from_secs((now - first).as_nanos() / 1_000_000_000) + silence

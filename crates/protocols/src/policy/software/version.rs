@@ -26,7 +26,7 @@ pub struct Version {
 pub struct Software {
     /// Its name.
     pub name: Vec<u8>,
-    /// Its version, as far as it is told.
+    /// Its version, as far as stated.
     pub version: Version,
 }
 

@@ -117,7 +117,7 @@ fn unquote(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Where the first byte of the wanted kind stands, comments not counted.
+/// Position of the first byte of the wanted kind, outside of comments.
 fn skip_until(text: &[u8], wanted: fn(u8) -> bool) -> Option<usize> {
     let mut rest = text;
     while let Some(&b) = rest.first() {

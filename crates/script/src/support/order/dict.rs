@@ -254,7 +254,7 @@ impl<K, V> SlotDict<K, V> {
         }
     }
 
-    /// Moves the entry of a slot to where it belongs: to that slot, unless it is there already.
+    /// Moves the entry of a slot to its proper slot, unless it is in it already.
     fn remap_at(&mut self, at: usize) -> Option<usize> {
         let entry = self.entry(at)?;
         let expected = Self::bucket_of(entry.hash, self.bits);

@@ -11,7 +11,8 @@
 //! | string, addr, subnet, function, pattern | the methods of these names |
 //! | record | each field in turn; in front of one that is `&optional` [`KeyBytes::presence`] |
 //! | set, table | [`KeyBytes::size`], then the keys in the order of [`sort_elements`], each as a list, of a table with its value |
-//! | vector | [`KeyBytes::size`], then for each element [`KeyBytes::element`] and, if it is there, the value |
+//! | vector | [`KeyBytes::size`], then for each element [`KeyBytes::element`] and, if present, the
+//! value |
 //! | list | [`KeyBytes::size`], then the values |
 
 use std::cmp::Ordering;
