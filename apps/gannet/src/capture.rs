@@ -57,19 +57,19 @@ pub(crate) struct Args {
     /// Bytes that are kept of each packet
     #[arg(short, long, value_name = "BYTES")]
     snaplen: Option<u32>,
-    /// Begin another file when one has so many bytes of packets
+    /// Begin another file when one has this many bytes of packets
     #[arg(long, value_name = "SIZE", value_parser = limits::size)]
     file_size: Option<u64>,
     /// Begin another file when one is this old
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     file_time: Option<Duration>,
-    /// Keep the last so many files, remove older ones
+    /// Keep the last N files, remove older ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     files: Option<u32>,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = times::duration)]
     duration: Option<Duration>,
-    /// End after so many packets
+    /// End after N packets
     #[arg(short = 'c', long, value_name = "N")]
     packets: Option<u64>,
     /// Memory of the capture ring of each interface

@@ -64,7 +64,7 @@ impl LinkCounters {
         }
     }
 
-    /// What was counted since `before`. A counter that became smaller belongs to an interface that was made anew.
+    /// What was counted since `before`. A counter that became smaller belongs to an interface that was removed and made again.
     pub fn since(&self, before: &Self) -> Self {
         let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         Self {

@@ -1,7 +1,7 @@
 //! Packets of several rings in the order of their times.
 //!
 //! A ring gives its packets away a block at a time, up to the time that the kernel waits for a block to become full. A
-//! packet may go on once no ring can still have an earlier one: that is known of a ring with packets at hand, and
+//! packet may go on once no ring can still have an earlier one: that is known of a ring with pending packets, and
 //! assumed of one without after a *window*.
 
 use gannet_base::Interval;
@@ -14,7 +14,7 @@ use crate::ring::Block;
 /// How long a ring may keep a packet back: the kernel gives blocks away after ten milliseconds, late when it is busy.
 pub(crate) const WINDOW: Interval = Interval::from_millis(30);
 
-/// The packets of a ring that are at hand, and which of them is next.
+/// The pending packets of a ring, and which of them is next.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     pub(crate) block: Block,

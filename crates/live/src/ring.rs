@@ -39,7 +39,7 @@ impl Default for RingOptions {
 }
 
 impl RingOptions {
-    /// A ring of about so many bytes.
+    /// A ring of about `bytes` bytes.
     ///
     /// # Errors
     /// When that is less than a ring needs, or more than the kernel can count.
@@ -140,7 +140,7 @@ impl Ring {
         let name = &interface.name;
         let failed = |what| move |source| Error::system(name, what, source);
         let socket = Socket::new().map_err(failed("packet socket"))?;
-        // Packets that come before the filter is there must not reach the ring.
+        // Packets that arrive before the filter is attached must not reach the ring.
         socket.attach(&prefilter::NOTHING).map_err(failed("filter"))?;
         let skips_outgoing = interface.is_loopback && socket.ignore_outgoing().is_err();
         let shape = Shape {

@@ -145,7 +145,7 @@ impl Source {
         self.next - 1
     }
 
-    /// Packets that are there already.
+    /// Returns packets that have arrived already.
     pub fn packets(&mut self) -> Next<'_> {
         // The block of the last batch goes back if nothing reads it any more.
         self.gathered.clear();
@@ -182,8 +182,8 @@ impl Source {
         Next::Packets(self.gathered.batch())
     }
 
-    /// Waits until there may be packets, or for so long. Interfaces that went down, or that were made anew, are taken
-    /// up again. Returns early when a signal comes.
+    /// Waits for packets, at most for `most`. Captures again on interfaces that went down or were made
+    /// again. Returns early when a signal comes.
     ///
     /// # Errors
     /// When the system cannot wait.
@@ -202,7 +202,7 @@ impl Source {
         }
         let mut which = Vec::new();
         for (n, ring) in self.rings.iter().enumerate() {
-            // A lane that waits for others has packets at hand, and its next block may be there.
+            // A lane that waits for others has pending packets, and its next block may be complete.
             if !downs.contains(&n) && self.lanes.get(n).is_some_and(Lane::is_empty) {
                 fds.push(PollFd::new(ring.socket().fd(), PollFlags::IN));
                 which.push(n);
@@ -236,7 +236,7 @@ impl Source {
         Ok(())
     }
 
-    /// Opens a ring anew whose interface was removed and made again.
+    /// Reopens a ring whose interface was removed and made again.
     fn reopen_if_new(&mut self, n: usize) {
         let Some(ring) = self.rings.get_mut(n) else { return };
         let Ok(now) = Interface::named(&ring.interface().name) else { return };

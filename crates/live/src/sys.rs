@@ -262,7 +262,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Where the status of a block stands in it.
+/// Offset of the status in a block.
 const STATUS: usize = 8;
 /// The block belongs to this process.
 const USER: u32 = 1;

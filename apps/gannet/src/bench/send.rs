@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Frames a second; by default as many as the interface takes
     #[arg(long, value_name = "N")]
     rate: Option<u32>,
-    /// End after so many frames; shorter captures are sent again and again
+    /// End after N frames; shorter captures are sent again and again
     #[arg(long, value_name = "N")]
     frames: Option<u64>,
 }

@@ -91,7 +91,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Runs the program with Zeek's arguments; the file stays whatever comes of it.
+    /// Runs the program with Zeek's arguments; the file stays, also if the program fails.
     fn run(&self, program: &Path, path: &Path, file: &CompletedFile) {
         for attempt in 1..=TRIES {
             let mut command = Command::new(program);

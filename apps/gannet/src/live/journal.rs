@@ -64,7 +64,7 @@ impl Journal {
     }
 }
 
-/// Appends text as it stands in a JSON string.
+/// Appends text, escaped for a JSON string.
 pub(crate) fn escape(text: &str, to: &mut String) {
     for letter in text.chars() {
         match letter {

@@ -1,4 +1,4 @@
-//! What systemd is told of a service: that it is ready, that it lives, that it stops. See sd_notify(3).
+//! Reports to systemd: the service is ready, it is alive, it stops. See sd_notify(3).
 
 use std::env;
 use std::os::linux::net::SocketAddrExt as _;

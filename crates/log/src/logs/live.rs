@@ -79,7 +79,7 @@ pub struct LogLosses(Arc<Mutex<Losses>>);
 #[derive(Debug, Default)]
 struct Losses {
     rows: BTreeMap<&'static str, u64>,
-    /// Words that nobody has taken yet.
+    /// Messages that were not taken yet.
     words: Vec<String>,
 }
 
