@@ -49,6 +49,7 @@ pub use gannet_protocols::policy::Assets;
 pub use gauge::Gauge;
 pub use limits::Limit;
 pub use limits::Limits;
+pub use notes::Births;
 pub use notes::PacketIndex;
 pub use notes::PacketNotes;
 pub use options::Options;
