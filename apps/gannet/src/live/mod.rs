@@ -1,7 +1,7 @@
 //! `gannet analyze -i`: packets of interfaces in, logs out, until a signal.
 //!
-//! One thread, the [`Sensor`]'s, reads packets, drives the engine and does once a second what is due: rotation, rows
-//! of stats.log, the snapshot for other threads. A second thread, the [archive](Archive) takes rotated files, and a
+//! One thread, that of [sensor], reads packets, drives the engine and does once a second what is due: rotation, rows
+//! of stats.log, the snapshot for other threads. A second thread, the [archive] takes rotated files, and a
 //! third one, [metrics], answers Prometheus. Neither can delay the first one.
 
 mod archive;
