@@ -57,6 +57,8 @@ pub(crate) struct Rare {
     encapsulation: (Encapsulation, u8),
     /// Tunnel protocols that had a violation on it.
     pub(crate) tunnels_failed: Services,
+    /// Whether the event of a connection that may carry GTP was raised.
+    pub(crate) has_gtp_state: bool,
     /// Bad UDP checksums of each side.
     pub(crate) bad_checksums: [u32; 2],
     /// Whether it is a tunnel from which packets were extracted.

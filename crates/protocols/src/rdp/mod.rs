@@ -13,6 +13,7 @@ pub mod blocks;
 pub mod events;
 mod languages;
 pub mod message;
+mod raise;
 mod rows;
 mod udp;
 
