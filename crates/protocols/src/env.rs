@@ -120,7 +120,7 @@ pub struct Announced {
     pub global: bool,
 }
 
-/// Announcements that expired are dropped after so much packet time.
+/// Interval in packet time at which expired announcements are removed.
 const SWEEP_AFTER: Interval = Interval::from_secs(60);
 
 /// Networks that count as local, and where to look for them.
@@ -187,7 +187,7 @@ pub struct Env {
     pub logs: Sinks,
     /// Files carried by connections.
     pub files: Files,
-    /// Oddities, with their suppression.
+    /// Weirds, with their suppression.
     pub weirds: Weirds,
     /// Tunnels that are known.
     pub tunnels: crate::tunnel::Tunnels,
@@ -209,7 +209,7 @@ pub struct Env {
     pub dns: crate::dns::Shared,
     /// Numbers of analyzers.
     pub(crate) analyzer_ids: crate::stack::ids::AnalyzerIds,
-    /// Streams within streams that the call at hand is inside of.
+    /// Nesting depth of streams of the current call.
     pub nesting: u8,
     /// HTTP files that come in ranges.
     pub http: crate::http::Shared,
@@ -286,7 +286,7 @@ impl Env {
         }
     }
 
-    /// What was wrong with files that the packet at hand carried is told.
+    /// Reports weirds of the files in the current packet.
     #[inline]
     pub(crate) fn tell_of_files(&mut self, now: Time) {
         if self.files.has_troubles() {
@@ -350,7 +350,7 @@ impl Env {
         }
     }
 
-    /// What DHCP told of software since the last time, which spans connections.
+    /// Logs software that DHCP found since the last call, across connections.
     fn dhcp_software(&mut self, now: Time) {
         for told in self.dhcp.told() {
             if let Some(mut policy) = self.policy() {
@@ -370,8 +370,8 @@ impl Env {
         !self.local.all.is_empty()
     }
 
-    /// A connection to a host and port is announced by another one, `by`; `orig` is who will make
-    /// it, if that is known.
+    /// A connection announces another one to a host and port, `by`; `orig` is the expected
+    /// originator, if known.
     ///
     /// A connection outside of the global shard can announce only others between its own two hosts.
     pub fn expect(
@@ -432,7 +432,7 @@ impl Env {
         }
     }
 }
-/// Tells of what was wrong with a file.
+/// Reports a weird of a file.
 #[cold]
 fn tell(
     weirds: &mut Weirds,

@@ -93,7 +93,7 @@ fn datagrams_longer_than_their_length_can_say() {
         p.extend_from_slice(&whole[20..20 + usize::from(len)]);
         ethernet(0x0800, &p)
     };
-    // 65,536 bytes with the header, and so many that the length wraps to 100.
+    // 65,536 bytes with the header, and more, so that the length wraps to 100.
     for (last, conns, odd) in [
         (508, 0, &["excessively_large_fragment", "invalid_IP_header_size"][..]),
         (608, 1, &["excessively_large_fragment"]),

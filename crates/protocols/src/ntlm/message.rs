@@ -43,7 +43,7 @@ pub struct Negotiate<'a> {
     pub version: Option<Version>,
 }
 
-/// Who the server says it is, in UTF-16.
+/// The server's names, in UTF-16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Challenge<'a> {
     /// What it chose.
@@ -76,7 +76,7 @@ pub struct Challenge<'a> {
     pub dns_tree: Option<&'a [u8]>,
 }
 
-/// Who the client says it is, in UTF-16.
+/// The client's names, in UTF-16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Authenticate<'a> {
     /// What was chosen.
@@ -108,7 +108,7 @@ pub enum Message<'a> {
     Other,
 }
 
-/// Where a value lies.
+/// Position of a value.
 #[derive(Clone, Copy)]
 struct Field {
     length: u16,

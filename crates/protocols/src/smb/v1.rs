@@ -43,7 +43,7 @@ use crate::support::utf16;
 const HEADER_REST: u32 = 28;
 /// Length of the whole header, from which offsets count.
 const HEADER_LENGTH: u16 = 32;
-/// A message of this length says nothing but its status.
+/// A message of this length says only its status.
 const EMPTY: usize = 35;
 /// Commands behind commands that are followed.
 const MAX_DEPTH: u8 = 10;
@@ -71,7 +71,7 @@ struct Header {
     record: Header1,
 }
 
-/// Where a command stands among those of its message.
+/// Position of a command within its message.
 #[derive(Clone, Copy)]
 struct Place {
     command: u8,
@@ -255,7 +255,7 @@ fn echo<'a>(record: &'static str, data: &'a [u8]) -> Read<(u16, &'a [u8])> {
     Ok((number, c.bytes("data", f.u16().into())?))
 }
 
-/// Where an offset lies behind the header.
+/// The position behind the header of an offset.
 fn place(offset: u16) -> i64 {
     i64::from(offset) - i64::from(HEADER_LENGTH)
 }
@@ -410,7 +410,7 @@ mod tests {
         c.ask(0x74, &[&b"\x02\x75\0\x27\0\0\0"[..], tree].concat());
         c.answer(0x75, b"\x03\xff\0\0\0\0\0\x03\0A:\0");
         assert_eq!(c.finish().rows("smb_mapping")[0]["share_type"], "DISK");
-        // Forty logoffs, and one whose successor lies before it.
+        // Forty logoffs, and one whose next command precedes it.
         let mut c = Client::new();
         let mut all = Vec::new();
         for n in 1..40u16 {

@@ -114,7 +114,7 @@ pub(super) fn transaction_response(
     Ok(())
 }
 
-/// What is left of a request that is too long for one message.
+/// The rest of a request that is too long for one message.
 pub(super) fn secondary_request(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction_secondary_request", data);
     let mut f = c.upto("byte_count", 19)?;
@@ -208,7 +208,7 @@ fn subcommand_of(cx: &mut Context<'_>, h: Header, c: &Cursor<'_>, subcommand: u1
     Ok(())
 }
 
-/// What is left of those.
+/// The rest of those.
 pub(super) fn secondary_request2(cx: &mut Context<'_>, h: Header, data: &[u8]) -> Read<()> {
     let c = &mut Cursor::new("SMB1_transaction2_secondary_request", data);
     let mut f = c.upto("byte_count", 21)?;
