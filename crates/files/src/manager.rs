@@ -496,6 +496,9 @@ impl Files {
         if file.has_matched() {
             file.raise_sniff(logs);
         }
+        if file.analyzers.has_headers() {
+            file.raise_headers(logs);
+        }
         if file.is_in_trouble() {
             self.note_trouble(id);
         }
@@ -518,6 +521,9 @@ impl Files {
         file.deliver_at(offset, data);
         if file.has_matched() {
             file.raise_sniff(logs);
+        }
+        if file.analyzers.has_headers() {
+            file.raise_headers(logs);
         }
         if file.is_in_trouble() {
             self.note_trouble(id);

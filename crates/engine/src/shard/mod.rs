@@ -18,7 +18,6 @@ use gannet_event::Interest;
 use gannet_event::Listener;
 use gannet_files::FileOptions;
 use gannet_files::Files;
-use gannet_files::events::FileSniff;
 use gannet_flow::Fragments;
 use gannet_flow::Key;
 use gannet_flow::Services;
@@ -187,8 +186,8 @@ impl Shard {
     /// Events of `interest` go to `listener`.
     pub(crate) fn listen(&mut self, interest: Interest, listener: Box<dyn Listener>) {
         self.env.logs.events = Events::new(interest, listener);
-        let wants_matches = self.env.logs.events.wants::<FileSniff>();
-        self.env.files.report_matches(wants_matches);
+        let any = self.env.logs.events.any();
+        self.env.files.report_matches(any);
         let events = &mut self.env.logs.events;
         if events.wants::<ZeekInit>() {
             events.raise(&ZeekInit {});

@@ -35,6 +35,7 @@ use super::events::Smb1QueryInformationRequest;
 use super::events::Smb1TreeDisconnect;
 use super::info::Share;
 use crate::Context;
+use crate::Tag;
 use crate::support::Wrong;
 use crate::support::limit_reached;
 use crate::support::utf16;
@@ -167,6 +168,7 @@ fn command_at(
             f.skip(1);
             let file_id = f.u16();
             cx.raise(|c| Smb1CloseRequest { c, hdr: h.record, file_id });
+            cx.raise_file_handle(Tag::Smb, h.from);
             core.shares.close(cx, file_id.into(), Some(Share::Disk));
             Ok(())
         }
@@ -321,7 +323,6 @@ mod tests {
     use super::super::Analyzer;
     use super::*;
     use crate::Analyze;
-    use crate::Tag;
     use crate::support::BINPAC;
     use crate::testing::Harness;
     use gannet_base::Proto;

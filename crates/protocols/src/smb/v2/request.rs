@@ -9,6 +9,7 @@ use super::contexts;
 use super::discarded;
 use super::fixed;
 use crate::Context;
+use crate::Tag;
 use crate::smb::core::Core;
 use crate::smb::cursor::Cursor;
 use crate::smb::cursor::Read;
@@ -146,6 +147,7 @@ fn close(cx: &mut Context<'_>, core: &mut Core, h: &Header, data: &[u8]) -> Read
     let file_id = guid(&mut f);
     let file = file_id.file();
     cx.raise(|c| Smb2CloseRequest { c, hdr: h.record, file_id });
+    cx.raise_file_handle(Tag::Smb, h.from);
     core.shares.close(cx, file, None);
     core.close_pipe(file);
     Ok(c.pos())
