@@ -229,11 +229,12 @@ impl File {
         }
     }
 
-    /// Raises the events of an executable's headers.
+    /// Raises the events of an executable's headers, which show a file of `seen` bytes: those that end
+    /// the headers are not counted yet.
     #[cold]
-    pub(crate) fn raise_headers(&mut self, sinks: &mut Sinks) {
+    pub(crate) fn raise_headers(&mut self, sinks: &mut Sinks, seen: u64) {
         let headers = self.analyzers.take_headers();
-        let f = sinks.events.file(self.state());
+        let f = sinks.events.file(FileState { seen_bytes: seen, ..self.state() });
         for (kind, data) in headers {
             pe_raise::raise(sinks, f, kind, &data);
         }

@@ -394,7 +394,6 @@ impl Analyze for Analyzer {
 
     fn suspend(&mut self, cx: &mut Context<'_>) -> bool {
         self.with_exchanges(cx, Self::leave);
-        cx.raise_file_handle(Tag::Http, Dir::Orig);
         let exchanges = std::mem::take(&mut self.exchanges);
         let lone_cr_told = self.lone_cr_told;
         *self = Self { exchanges, lone_cr_told, ..Self::new(cx) };

@@ -8,10 +8,12 @@ use super::events::Guid;
 use super::events::MacTimes;
 use super::info::Times;
 
-/// A time that counts units of 100 ns since 1601, as precise as Zeek has it. One that is too far away is
-/// the last one there is.
+/// A time that counts units of 100 ns since 1601, to the microsecond that a double of seconds has. One
+/// that is too far away becomes the latest possible.
 pub(super) fn time(filetime: u64) -> Time {
-    Time::from_secs_f64(filetime as f64 / 10_000_000.0 - 11_644_473_600.0)
+    let seconds = filetime as f64 / 10_000_000.0 - 11_644_473_600.0;
+    let micros = (seconds * 1_000_000.0).round() as i64;
+    Time::from_nanos(micros.saturating_mul(1000))
 }
 
 impl From<Times> for MacTimes {
