@@ -10,6 +10,7 @@
 
 mod bench;
 mod conformance;
+mod dist;
 mod filter_proof;
 mod fuzz;
 mod measure;
@@ -33,6 +34,7 @@ enum Command {
     /// Format, lints, documentation, tests, conformance
     Ready,
     Conformance(conformance::Args),
+    Dist(dist::Args),
     Mutate(mutate::Args),
     Fuzz(fuzz::Args),
     FilterProof(filter_proof::Args),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Ready => ready::run(),
         Command::Conformance(args) => conformance::run(&args),
+        Command::Dist(args) => dist::run(&args),
         Command::Mutate(args) => mutate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::FilterProof(args) => filter_proof::run(&args),

@@ -59,7 +59,7 @@ pub struct Analyzer {
     session: bool,
 }
 
-/// What a side said when it introduced itself as a server.
+/// The introduction of a side as a server.
 #[derive(Clone, Copy, Default)]
 struct Server {
     registered: bool,
@@ -431,7 +431,7 @@ fn report(cx: &mut Context<'_>, from: Dir, message: Message<'_>, word: &[u8]) {
     }
 }
 
-/// Whether a command made sense, or else the weird and what goes with it.
+/// Whether a command is valid, otherwise the weird and its details.
 type Understood = Result<(), (&'static str, String)>;
 
 impl Analyze for Analyzer {

@@ -24,7 +24,7 @@ use crate::smb::events::Trans2Args;
 use crate::smb::events::Trans2SecArgs;
 use crate::smb::events::TransSecArgs;
 
-/// What a transaction's name says it is about.
+/// The kind of a transaction, by its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Pipe,
