@@ -16,6 +16,7 @@ mod limits;
 mod merge;
 mod notes;
 mod options;
+mod packet_events;
 mod part;
 mod plan;
 mod shard;
@@ -166,6 +167,9 @@ fn alone(shard: &mut Shard, batch: &Batch<'_>, sieve: &mut Sieve<'_>) -> io::Res
             batch.expect_soon(next);
         } else if let Some(key) = batch.get(next).as_ref().and_then(glance::key) {
             shard.expect_soon(&key);
+        }
+        if shard.stopped {
+            break;
         }
         if sieve.passes(&packet) {
             shard.packet(&packet);

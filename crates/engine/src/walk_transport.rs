@@ -17,6 +17,7 @@ use gannet_wire::Scope;
 use gannet_wire::Weird;
 use gannet_wire::checksum;
 
+use crate::packet_events;
 use crate::shard::Shard;
 use crate::steer::Datagram;
 use crate::tunnels::Encapsulation;
@@ -115,6 +116,13 @@ impl Shard {
         let (index, from) = self.found(&id, ip, Proto::Tcp, (false, hub), around, known, || {
             is_flipped(&id, segment.flags)
         });
+        let observed = self.env.logs.events.any();
+        if observed {
+            self.raise_new_packet(index, ip);
+            if self.skips(index) {
+                return true;
+            }
+        }
         let bad = !self.options.ignore_checksums
             && ip.is_complete()
             && checksum::tcp(ip) == gannet_wire::Checksum::Invalid;
@@ -130,8 +138,15 @@ impl Shard {
                 return None;
             }
             let before = tcp.held();
+            let states = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
+            if observed {
+                packet_events::before_segment(session, conn, tcp, (ip, from, &segment));
+            }
             let from = tcp.segment(conn, time, from, &segment, &limits, session);
             conn.count_packet(from, ip_bytes);
+            if observed {
+                packet_events::after_segment(session, conn, tcp, states, (from, &segment));
+            }
             let after = tcp.held();
             (before != after).then_some((before, after))
         });
@@ -144,6 +159,10 @@ impl Shard {
         }
         if full {
             self.no_room_above(index, ip, "TCP", around);
+        }
+        if observed && !bad {
+            self.check_thresholds(index, from);
+            self.raise_contents(index, segment.data);
         }
         true
     }
@@ -237,6 +256,13 @@ impl Shard {
             let likely = |p| is_likely_server_port(Proto::Udp, p);
             likely(id.orig_p) && !likely(id.resp_p)
         });
+        let observed = self.env.logs.events.any();
+        if observed {
+            self.raise_new_packet(index, ip);
+            if self.skips(index) {
+                return true;
+            }
+        }
         // Of a packet that was cut, even behind the datagram, Zeek does not ask.
         let is_cut = all.wire_len as usize > all.bytes.len();
         let verify = !self.options.ignore_checksums && !is_cut;
@@ -252,6 +278,10 @@ impl Shard {
         slot.conn.last = self.time;
         slot.conn.note_once(from, UDP_DATA_BIT, b'D');
         slot.conn.count_udp(from, udp.stated_len());
+        if observed {
+            self.raise_contents(index, udp.payload);
+            self.raise_datagram(index, from, udp.payload);
+        }
         let deeper = self.deeper(ip, "UDP", around);
         // Tunnels are of the hub by their ports, or look like what they are.
         if deeper && (hub || odd.is_some()) {
@@ -264,6 +294,9 @@ impl Shard {
             session.datagram(conn, from, udp.payload, udp.payload_len);
             conn.count_packet(from, ip.total_len);
         });
+        if observed {
+            self.check_thresholds(index, from);
+        }
         true
     }
 
@@ -302,6 +335,13 @@ impl Shard {
             return true;
         }
         let (index, from) = self.connection(&id, ip, Proto::Icmp, counterpart.one_way, around);
+        let observed = self.env.logs.events.any();
+        if observed {
+            self.raise_new_packet(index, ip);
+            if self.skips(index) {
+                return true;
+            }
+        }
         let bad =
             !self.options.ignore_checksums && checksum::icmp(ip) == gannet_wire::Checksum::Invalid;
         self.keeper.report.wrong_checksums += u64::from(bad);
@@ -324,10 +364,16 @@ impl Shard {
             if complete {
                 conn.count_packet(from, ip_bytes);
             }
+            if observed {
+                packet_events::icmp(session, conn, ip, &icmp);
+            }
             if let Some(name) = fault {
                 session.weird(conn, name, "", "ICMP");
             }
         });
+        if observed && !bad {
+            self.raise_contents(index, icmp.payload);
+        }
         if full {
             self.no_room_above(index, ip, "ICMP", around);
         }
@@ -341,6 +387,10 @@ impl Shard {
             return;
         }
         let (index, from) = self.connection(&id, ip, Proto::Unknown, false, around);
+        if self.env.logs.events.any() {
+            self.raise_new_packet(index, ip);
+            self.raise_contents(index, ip.payload);
+        }
         let Some(slot) = self.table.get_mut(index) else { return };
         slot.conn.last = self.time;
         slot.conn.count_packet(from, ip.total_len);

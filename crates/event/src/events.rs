@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use gannet_base::Time;
 use gannet_base::Uid;
 
+use crate::command::Command;
 use crate::decl::Decl;
 use crate::decl::Id;
 use crate::decl::Interest;
@@ -37,6 +38,12 @@ pub trait Listener: Send {
 
     /// All events that waited were delivered, as at the end of a packet that raised any.
     fn drained(&mut self) {}
+
+    /// Moves what it asks of the analysis to `to`. Called after [`packet`](Self::packet) and
+    /// [`drained`](Self::drained).
+    fn commands(&mut self, to: &mut Vec<Command>) {
+        let _ = to;
+    }
 }
 
 /// An event as a listener receives it.
@@ -99,6 +106,8 @@ pub struct Events {
     changed: Vec<(Uid, &'static str, bool)>,
     /// Events that a listener received.
     delivered: u64,
+    /// What the listener asks for, in order.
+    commands: Vec<Command>,
 }
 
 /// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
@@ -136,6 +145,32 @@ impl Events {
         (self.now, self.packet) = (now, packet);
         if let Some(listener) = &mut self.listener {
             listener.packet(now, packet);
+            listener.commands(&mut self.commands);
+        }
+    }
+
+    /// Whether the listener asked for something.
+    #[inline]
+    pub fn has_commands(&self) -> bool {
+        !self.commands.is_empty()
+    }
+
+    /// Takes what the listener asked for.
+    pub fn take_commands(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Takes those of its requests that `which` holds for.
+    pub fn take_commands_if(&mut self, which: impl Fn(&Command) -> bool) -> Vec<Command> {
+        let (taken, left) = std::mem::take(&mut self.commands).into_iter().partition(which);
+        self.commands = left;
+        taken
+    }
+
+    /// Asks the listener what it wants before the first packet.
+    pub fn ask(&mut self) {
+        if let Some(listener) = &mut self.listener {
+            listener.commands(&mut self.commands);
         }
     }
 
@@ -243,6 +278,7 @@ impl Events {
         }
         if let Some(listener) = &mut self.listener {
             listener.drained();
+            listener.commands(&mut self.commands);
         }
         self.delivered += self.queue.len() as u64;
         self.queue.clear();

@@ -16,6 +16,7 @@
 //!
 //! Nothing here knows protocols, packets or threads.
 
+mod command;
 mod decl;
 mod events;
 mod json;
@@ -25,6 +26,9 @@ mod read;
 mod sinks;
 mod state;
 
+pub use command::Command;
+pub use command::ConnCommand;
+pub use command::FileCommand;
 pub use decl::Decl;
 pub use decl::Id;
 pub use decl::Interest;

@@ -22,11 +22,13 @@ pub mod hub;
 pub mod later;
 pub mod lifecycle;
 mod nested;
+pub mod packet;
 mod pending;
 pub mod policy;
 pub mod registry;
 mod schemas;
 mod stack;
+mod steering;
 pub mod support;
 #[cfg(test)]
 mod testing;

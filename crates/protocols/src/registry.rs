@@ -211,6 +211,11 @@ registry! {
 }
 
 impl Tag {
+    /// The protocol whose tag has this name in Zeek's scripts.
+    pub fn of_zeek_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|tag| tag.zeek_name() == name).copied()
+    }
+
     /// Whether Zeek reads the protocol only where it was built with Spicy.
     pub fn needs_spicy(self) -> bool {
         matches!(self, Self::LdapTcp | Self::LdapUdp | Self::Postgresql | Self::Quic | Self::Redis)

@@ -24,6 +24,7 @@ use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::events::ContentGap;
 use crate::failure;
 use crate::registry::by_port;
+use events::ScheduledAnalyzerApplied;
 
 /// Sessions of people idle for long: seconds.
 const INTERACTIVE_TIMEOUT: u16 = 3600;
@@ -133,11 +134,26 @@ impl Stack {
 /// anything is sent.
 #[inline]
 fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
-    let tag = env.expected_for(&conn.id, conn.proto, conn.is_hub(), now)?.tag;
+    let Some(expected) = env.expected_for(&conn.id, conn.proto, conn.is_hub(), now) else {
+        let to = (conn.id.resp_h, conn.id.resp_p);
+        let tag = env.steering.scheduled(conn.id.orig_h, to, conn.proto, now)?;
+        raise_applied(env, conn, tag);
+        return Some(tag);
+    };
+    let tag = expected.tag;
+    raise_applied(env, conn, tag);
     if env.is_awaited(tag, conn, now) {
         conn.services.insert(tag as u8);
     }
     Some(tag)
+}
+
+/// Raises the event of an analyzer that a connection was announced for.
+#[inline]
+fn raise_applied(env: &mut Env, conn: &Conn, a: Tag) {
+    if env.logs.events.wants::<ScheduledAnalyzerApplied>() {
+        crate::conn_state::raise(&mut env.logs, conn, |c| ScheduledAnalyzerApplied { c, a });
+    }
 }
 
 /// A connection's analyzers at work on one packet.
@@ -161,6 +177,12 @@ impl Session<'_> {
         }
     }
 
+    /// Whether an event has a listener: for arguments that are costly to work out.
+    #[inline]
+    pub fn wants<E: Event>(&self) -> bool {
+        self.env.logs.events.wants::<E>()
+    }
+
     /// Events to come show a TCP connection with the states and sizes of its sides as they are now.
     pub fn mention(&mut self, tcp: Option<&tcp::Tcp>) {
         if let Some(tcp) = tcp.filter(|_| self.env.logs.events.any()) {
@@ -171,6 +193,26 @@ impl Session<'_> {
     /// Adds an analyzer, unless one of its kind is there.
     pub fn add(&mut self, conn: &mut Conn, tag: Tag) {
         self.start(conn, tag, None);
+    }
+
+    /// A script removes an analyzer; where `prevent` says so, it never starts again.
+    pub fn disable(&mut self, conn: &mut Conn, tag: Tag, prevent: bool) {
+        self.remove(conn, tag, true);
+        if prevent {
+            self.stack.read = Some(tag);
+        }
+    }
+
+    /// A script starts an analyzer, and gives it parts of the stream, each with whether the originator
+    /// sent it.
+    pub fn attach(&mut self, conn: &mut Conn, tag: Tag, parts: Vec<(bool, Vec<u8>)>) {
+        let side = |is_orig| if is_orig { Dir::Orig } else { Dir::Resp };
+        let pieces = parts.into_iter().map(|(is_orig, data)| (side(is_orig), Piece::Bytes(data)));
+        let replay = Replay { pieces: pieces.collect(), is_inner: false };
+        self.start(conn, tag, Some(&replay));
+        if !self.scratch.starts.is_empty() {
+            self.run_starts(conn);
+        }
     }
 
     /// Whether an analyzer asked for something.
@@ -195,9 +237,14 @@ impl Session<'_> {
                 self.restore(conn, released);
                 return false;
             }
-            Waiting::ByPort => {
+            Waiting::ByPort if self.env.steering.is_plain() => {
                 for tag in by_port(conn.proto, self.stack.port) {
                     self.add(conn, *tag);
+                }
+            }
+            Waiting::ByPort => {
+                for tag in self.env.steering.by_port(conn.proto, self.stack.port) {
+                    self.add(conn, tag);
                 }
             }
         }
@@ -367,6 +414,9 @@ impl Session<'_> {
         }
         if self.stack.started >= MAX_STARTS {
             return self.refuse_start(conn, tag);
+        }
+        if !self.env.steering.may_start(tag) {
+            return;
         }
         let mut cx = Context {
             confirmed: None,

@@ -12,6 +12,7 @@ use gannet_protocols::lifecycle::events::NetDone;
 use gannet_protocols::lifecycle::events::ZeekDone;
 
 use super::connection::open;
+use crate::packet_events;
 use crate::plan::CLOSING;
 use crate::shard::Ext;
 use crate::shard::Shard;
@@ -121,6 +122,11 @@ impl Shard {
         let now = if slot.conn.look_every > 0 { packet } else { self.now };
         let over = slot.tcp.as_mut().is_some_and(|t| t.is_over(&slot.conn, now, packet));
         if over || slot.conn.last + slot.conn.timeout() <= now {
+            if self.env.logs.events.any() {
+                self.with_session(index, |conn, tcp, session| {
+                    packet_events::timed_out(session, conn, tcp.as_deref(), !over);
+                });
+            }
             self.remove_at(index, packet);
             return;
         }
@@ -153,6 +159,11 @@ impl Shard {
         closing.next += 1;
         let tie = self.table.get(index).map_or(0, |s| s.number);
         self.env.logs.set_key(RowKey { due: Time::ZERO, tie, ..CLOSING });
+        if self.env.logs.events.any() {
+            self.with_session(index, |conn, tcp, session| {
+                packet_events::pending(session, conn, tcp.as_deref());
+            });
+        }
         self.remove(index);
         self.drain_events();
         true

@@ -5,6 +5,7 @@
 //! [time](clock), by which connections end.
 
 pub(crate) mod clock;
+mod commands;
 pub(crate) mod connection;
 
 use std::io;
@@ -42,6 +43,7 @@ use crate::state::Keeper;
 use crate::steer::Role;
 use crate::tunnels::Encapsulation;
 use crate::tunnels::IpTunnels;
+use commands::Thresholds;
 
 /// What the engine keeps beside a connection.
 #[derive(Default)]
@@ -63,6 +65,10 @@ pub(crate) struct Rare {
     pub(crate) carries: bool,
     /// Bits of the sides from which valid Teredo was seen.
     pub(crate) teredo_sides: u8,
+    /// Sizes that listeners want to know of.
+    pub(crate) thresholds: Option<Box<Thresholds>>,
+    /// Its packets are ignored from now on.
+    pub(crate) skip: bool,
 }
 
 // There may be millions, of which nearly all are a slot and nothing else.
@@ -124,6 +130,8 @@ pub(crate) struct Shard {
     pub(crate) trail: Option<Vec<&'static str>>,
     /// Seed of Community IDs, where there is a column for them.
     community: Option<u16>,
+    /// No more packets are analyzed.
+    pub(crate) stopped: bool,
 }
 
 impl Shard {
@@ -132,6 +140,7 @@ impl Shard {
         let mut protocol_options = gannet_protocols::Options {
             inner_protocols: options.inner_protocols,
             pending: options.limits.pending(),
+            scripted: options.scripted,
             ..gannet_protocols::Options::default()
         };
         if let Some(nets) = &options.local_nets {
@@ -178,6 +187,7 @@ impl Shard {
             wake: Time::ZERO,
             trail: wants_trail.then(Vec::new),
             community,
+            stopped: false,
         }
     }
 
@@ -186,6 +196,9 @@ impl Shard {
         self.env.logs.events = Events::new(interest, listener);
         let wants_matches = self.env.logs.events.wants::<FileSniff>();
         self.env.files.report_matches(wants_matches);
+        let events = &mut self.env.logs.events;
+        events.ask();
+        self.carry_out();
         let events = &mut self.env.logs.events;
         if events.wants::<ZeekInit>() {
             events.raise(&ZeekInit {});
@@ -229,6 +242,9 @@ impl Shard {
             return;
         }
         self.advance_if_due(packet.time);
+        if self.env.logs.events.any() {
+            self.raise_packet(packet);
+        }
         self.walk_link(packet);
         self.rest();
         self.drain_events();
@@ -238,6 +254,16 @@ impl Shard {
     #[inline]
     pub(crate) fn drain_events(&mut self) {
         if self.env.logs.events.any() {
+            self.env.logs.events.drain();
+            self.carry_out();
+        }
+    }
+
+    /// Carries out what the listener asked for, and what its answers to the events of that ask for.
+    #[inline]
+    pub(crate) fn carry_out(&mut self) {
+        while self.env.logs.events.has_commands() {
+            self.carry_out_all();
             self.env.logs.events.drain();
         }
     }
@@ -251,6 +277,7 @@ impl Shard {
         if self.env.logs.events.any() {
             let now = time.max(clock::BEGINNING).max(self.now);
             self.env.logs.events.set_time(now, number);
+            self.carry_out();
         }
     }
 

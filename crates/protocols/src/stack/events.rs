@@ -63,4 +63,12 @@ gannet_event::events! {
         /// Where and how.
         info: ViolationInfo<'a> = "info",
     }
+
+    /// A connection that was announced began, and is analyzed as announced.
+    pub struct ScheduledAnalyzerApplied = "scheduled_analyzer_applied" {
+        /// The connection.
+        c: Connection = "c",
+        /// The analyzer.
+        a: Tag = "a",
+    }
 }
