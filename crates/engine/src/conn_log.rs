@@ -119,7 +119,7 @@ impl Value for Letters<'_> {
     }
 }
 
-/// The row of a connection; `local` tells whether its two ends are local.
+/// The row of a connection; `local` says whether its two ends are local.
 #[inline(always)]
 pub(crate) fn row<'a>(
     conn: &'a Conn,

@@ -3,9 +3,9 @@
 //! The caller's thread is the *front*. It takes packets in their order, looks at their addresses,
 //! and notes in a *block* which *part* owns each pair of hosts. Every part gets every block, so
 //! that time passes for all of them alike, and analyses what is its own. What is below connections
-//! or speaks of other pairs of hosts is the *hub*'s, which works in the front's thread: fragments,
+//! or refers to other pairs of hosts is the *hub*'s, which works in the front's thread: fragments,
 //! tunnels, DHCP, and connections that announce others. What it finds inside belongs to its own
-//! pair of hosts again, and goes along with the block. A *merge* puts the rows in order. Parts and
+//! pair of hosts again, and is passed with the block. A *merge* puts the rows in order. Parts and
 //! merge are worked on by whoever has nothing else to do, the front too: see [`crate::plan`].
 //!
 //! Packets are not copied: blocks share the mapped file or the buffer that they lie in.
@@ -275,7 +275,7 @@ fn hubs(hub: &mut Shard, packet: &Packet<'_>, at: usize, block: &mut Block) -> b
     !is_none
 }
 
-/// Who of so many parts owns a packet that surely is one pair's own: no oddity so far, no fragment, no
+/// Who of so many parts owns a packet that surely is one pair's own: no weird so far, no fragment, no
 /// tunnel, nothing of the hub.
 #[inline]
 fn owner_of(packet: &Packet<'_>, ports: &HubPorts, parts: usize) -> Option<u8> {

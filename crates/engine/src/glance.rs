@@ -1,7 +1,7 @@
 //! A glance at packets that are still to come.
 //!
 //! Finding a packet's connection reads memory that is in no cache, once there are many of them. A
-//! glance at the addresses of a packet a few ahead tells what that memory will be, early enough for
+//! glance at the addresses of a packet a few ahead says what that memory will be, early enough for
 //! it to come. What a glance does not understand just comes later. The front deals packets out by the
 //! same look.
 

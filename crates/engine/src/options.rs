@@ -42,7 +42,7 @@ pub struct Options {
     pub index: Option<Arc<dyn PacketIndex>>,
     /// No analyzer starts but those that a listener asks for.
     pub scripted: bool,
-    /// Tells how many bytes are in use, for the limit of all state. Without it that one is not kept.
+    /// Says how many bytes are in use, for the limit of all state. Without it that one is not kept.
     pub memory: Option<Memory>,
 }
 

@@ -75,7 +75,7 @@ pub(crate) struct Plan {
     left: Ended,
 }
 
-/// What is left of parts and merge.
+/// The rest of parts and merge.
 #[derive(Default)]
 pub(crate) struct Ended {
     pub(crate) connections: u64,

@@ -289,7 +289,7 @@ impl Shard {
         }
     }
 
-    /// An oddity of a packet, told of what it is about.
+    /// An weird of a packet, told of what it is about.
     #[cold]
     pub(crate) fn weird(&mut self, w: &Weird, around: &Encapsulation, ip: Option<&Ip<'_>>) {
         let addl = w.addl.to_string();

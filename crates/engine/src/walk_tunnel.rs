@@ -23,7 +23,7 @@ const GRE: &str = "Tunnel::GRE";
 const GTPV1: &str = "Tunnel::GTPv1";
 pub(crate) const TEREDO: &str = "Tunnel::TEREDO";
 const GRE_LAYER: &str = "GRE";
-/// Who tells of oddities of tunnels between hosts.
+/// Who tells of weirds of tunnels between hosts.
 const IP_TUNNEL: &str = "IPTUNNEL";
 
 impl Shard {

@@ -201,7 +201,7 @@ fn at_every_limit_all_numbers_of_threads_make_the_same_bytes_and_say_so() {
             // Each analysis counts from the same number on.
             options.memory = Some(memory);
         }
-        // A pass for its own thread: what memory says begins anew with it.
+        // A pass for its own thread: what memory says begins again with it.
         let run = |way| {
             std::thread::scope(|s| {
                 s.spawn(|| made(&capture, &out, &options, way).unwrap()).join().unwrap()

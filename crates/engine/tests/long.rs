@@ -145,7 +145,7 @@ fn protocols_at_once_between_few_hosts_have_all_rows() {
     let (mut traces, mut expected) = (Vec::new(), Expected::new());
     for pair in 0..3 {
         for (at, dialogue) in Dialogue::ALL.into_iter().enumerate() {
-            // Leases of all hosts are told apart by their transactions alone.
+            // Leases of all hosts are distinguished by their transactions alone.
             if dialogue == Dialogue::Dhcp && pair > 0 {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! The logs are the same bytes however many threads make them and however packets come in batches:
 //! of generated traffic, of the repository's sample, and of every capture of the conformance corpus,
-//! which lies beside the project (or where `GANNET_SHARED` says). Without the corpus this says so.
+//! which is next to the project (or where `GANNET_SHARED` says). Without the corpus this says so.
 // Tests may unwrap and print; the lints know that only of functions that are tests themselves.
 #![allow(clippy::print_stderr, clippy::unwrap_used)]
 

@@ -75,8 +75,8 @@ pub enum Command {
 pub enum ConnCommand {
     /// An analyzer is removed.
     Disable {
-        /// The analyzer.
-        analyzer: String,
+        /// Its number, as events name it (`aid`).
+        aid: u64,
         /// Whether it is never started again on this connection.
         prevent: bool,
     },

@@ -213,6 +213,8 @@ pub struct Env {
     pub irc: crate::irc::Shared,
     /// DNS messages being read.
     pub dns: crate::dns::Shared,
+    /// Numbers of analyzers.
+    pub(crate) analyzer_ids: crate::stack::ids::AnalyzerIds,
     /// Streams within streams that the call at hand is inside of.
     pub nesting: u8,
     /// HTTP files that come in ranges.
@@ -257,6 +259,7 @@ impl Env {
             ftp: crate::ftp::Shared::default(),
             irc: crate::irc::Shared::default(),
             dns: crate::dns::Shared::default(),
+            analyzer_ids: crate::stack::ids::AnalyzerIds::default(),
             nesting: 0,
             http: crate::http::Shared::default(),
             smb: crate::smb::Shared::default(),

@@ -1,6 +1,7 @@
 //! The analyzers of one connection, and what they ask for.
 
 pub(crate) mod events;
+pub(crate) mod ids;
 use gannet_base::Dir;
 use gannet_base::Proto;
 use gannet_base::Time;
@@ -24,7 +25,9 @@ use crate::conn_state::events::ConnectionFlipped;
 use crate::conn_state::events::ContentGap;
 use crate::failure;
 use crate::registry::by_port;
-use events::ScheduledAnalyzerApplied;
+use crate::stack::events::AnalyzerFailed;
+use crate::stack::events::ScheduledAnalyzerApplied;
+use crate::stack::events::ViolationInfo;
 
 /// Sessions of people idle for long: seconds.
 const INTERACTIVE_TIMEOUT: u16 = 3600;
@@ -123,10 +126,38 @@ impl Stack {
     /// Decides what a new connection is analysed as.
     pub fn prepare(&mut self, env: &mut Env, conn: &mut Conn, now: Time) {
         if !matches!(conn.proto, Proto::Tcp | Proto::Udp) {
-            return;
+            return self.number(env, conn);
         }
         self.port = conn.id.resp_p;
         self.waiting = announced(env, conn, now).map_or(Waiting::ByPort, Waiting::Expected);
+        self.number(env, conn);
+    }
+
+    /// Numbers the analyzers that a connection begins with, where events name them.
+    fn number(&self, env: &mut Env, conn: &Conn) {
+        if env.logs.events.any() {
+            self.number_planned(env, conn);
+        }
+    }
+
+    #[cold]
+    fn number_planned(&self, env: &mut Env, conn: &Conn) {
+        let planned: Vec<_> = match self.waiting {
+            Waiting::Expected(tag) => vec![tag],
+            _ => env.steering.by_port(conn.proto, self.port),
+        };
+        let counts = |tag: &Tag| env.inner_protocols || !tag.needs_spicy();
+        let planned: Vec<_> = planned.into_iter().filter(counts).collect();
+        env.analyzer_ids.begin(conn.uid, conn.proto, &planned);
+    }
+
+    /// Raises the event of an analyzer that another connection announced.
+    pub fn raise_announced(&self, env: &mut Env, conn: &Conn) {
+        if let Waiting::Expected(a) = self.waiting
+            && env.logs.events.wants::<ScheduledAnalyzerApplied>()
+        {
+            crate::conn_state::raise(&mut env.logs, conn, |c| ScheduledAnalyzerApplied { c, a });
+        }
     }
 }
 
@@ -137,23 +168,13 @@ fn announced(env: &mut Env, conn: &mut Conn, now: Time) -> Option<Tag> {
     let Some(expected) = env.expected_for(&conn.id, conn.proto, conn.is_hub(), now) else {
         let to = (conn.id.resp_h, conn.id.resp_p);
         let tag = env.steering.scheduled(conn.id.orig_h, to, conn.proto, now)?;
-        raise_applied(env, conn, tag);
         return Some(tag);
     };
     let tag = expected.tag;
-    raise_applied(env, conn, tag);
     if env.is_awaited(tag, conn, now) {
         conn.services.insert(tag as u8);
     }
     Some(tag)
-}
-
-/// Raises the event of an analyzer that a connection was announced for.
-#[inline]
-fn raise_applied(env: &mut Env, conn: &Conn, a: Tag) {
-    if env.logs.events.wants::<ScheduledAnalyzerApplied>() {
-        crate::conn_state::raise(&mut env.logs, conn, |c| ScheduledAnalyzerApplied { c, a });
-    }
 }
 
 /// A connection's analyzers at work on one packet.
@@ -195,8 +216,9 @@ impl Session<'_> {
         self.start(conn, tag, None);
     }
 
-    /// A script removes an analyzer; where `prevent` says so, it never starts again.
-    pub fn disable(&mut self, conn: &mut Conn, tag: Tag, prevent: bool) {
+    /// A script removes the analyzer of a number; where `prevent` says so, it never starts again.
+    pub fn disable(&mut self, conn: &mut Conn, aid: u64, prevent: bool) {
+        let Some(tag) = self.env.analyzer_ids.tag(conn.uid, aid) else { return };
         self.remove(conn, tag, true);
         if prevent {
             self.stack.read = Some(tag);
@@ -309,6 +331,9 @@ impl Session<'_> {
             self.scratch.give(std::mem::take(&mut self.stack.entries));
         }
         self.settle(conn);
+        if self.env.logs.events.any() {
+            self.env.analyzer_ids.end(conn.uid);
+        }
     }
 
     /// Carries out what was asked for; returns whether the roles are to be exchanged.
@@ -417,6 +442,9 @@ impl Session<'_> {
         }
         if !self.env.steering.may_start(tag) {
             return;
+        }
+        if self.env.logs.events.any() {
+            self.env.analyzer_ids.start(conn.uid, conn.proto, tag);
         }
         let mut cx = Context {
             confirmed: None,
@@ -536,12 +564,18 @@ impl Session<'_> {
             }
             self.scratch.starts.clear();
             self.env.tell_of_files(self.now);
+            if self.env.logs.events.any() {
+                self.env.analyzer_ids.stop(conn.uid, tag);
+            }
         }
     }
 
     /// A protocol that was confirmed is none after all.
     fn fail(&mut self, conn: &mut Conn, tag: Tag, reason: &[u8], data: &[u8]) {
         let service = tag as u8;
+        if self.env.logs.events.wants::<AnalyzerFailed<'_>>() {
+            self.raise_failed(conn, tag, reason, data);
+        }
         if !conn.services.contains(service) {
             return;
         }
@@ -549,6 +583,23 @@ impl Session<'_> {
             failure::log(self.env, self.now, conn, "protocol", tag, reason, data);
         }
         conn.services.remove(service);
+    }
+}
+
+impl Session<'_> {
+    #[cold]
+    fn raise_failed(&mut self, conn: &Conn, tag: Tag, reason: &[u8], data: &[u8]) {
+        let aid = self.env.analyzer_ids.of(conn.uid, conn.proto, tag);
+        let (ts, data) = (self.now, (!data.is_empty()).then_some(data));
+        let sinks = &mut self.env.logs;
+        // The connection as the violation showed it: its packet is not counted twice.
+        let known = sinks.events.known_connection(conn.uid);
+        let c = known.unwrap_or_else(|| crate::conn_state::mention(sinks, conn));
+        let info = ViolationInfo { reason, c: Some(c), f: None, aid: Some(aid), data };
+        sinks.events.raise(&AnalyzerFailed { ts, atype: tag, info });
+        if conn.services.contains(tag as u8) {
+            sinks.events.then_service(c, tag.script_service(), false);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::shard::Ext;
 use crate::shard::Shard;
 
 /// Network time is never before this: a trace from before the first second of the epoch has no
-/// clock to speak of. The times of packets and connections are their own nevertheless.
+/// clock to refer to. The times of packets and connections are their own nevertheless.
 pub(super) const BEGINNING: Time = Time::from_secs(1);
 
 /// Timers whose connections are read ahead of time: so far that they have come when needed, and

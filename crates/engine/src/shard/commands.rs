@@ -41,7 +41,7 @@ impl Shard {
                     }
                 }
                 Command::File { fuid, what } => {
-                    self.env.files.steer(&mut self.env.logs, self.now, fuid, what);
+                    self.env.files.steer(fuid, what);
                 }
                 other => self.env.steer(self.now, other),
             }
@@ -59,10 +59,8 @@ impl Shard {
 
     fn steer_connection(&mut self, index: u32, what: ConnCommand) {
         match what {
-            ConnCommand::Disable { analyzer, prevent } => {
-                if let Some(tag) = Tag::of_zeek_name(&analyzer) {
-                    self.with_packet(index, |conn, _, session| session.disable(conn, tag, prevent));
-                }
+            ConnCommand::Disable { aid, prevent } => {
+                self.with_packet(index, |conn, _, session| session.disable(conn, aid, prevent));
             }
             ConnCommand::Start { analyzer, replay } => {
                 if let Some(tag) = Tag::of_zeek_name(&analyzer) {

@@ -34,14 +34,14 @@ const MAX_TUNNEL_CHANGES: u8 = 5;
 
 /// Bits of a connection's number for its place among those of its packet.
 const ORDINAL_BITS: u32 = 8;
-/// From here on the places of a packet's connections are not told apart.
+/// From here on the places of a packet's connections are not distinguished.
 const ORDINAL_MAX: u32 = (1 << ORDINAL_BITS) - 1;
 /// Connections after which it is looked at what is kept.
 const SURVEY_EVERY: u64 = 4_096;
 
 impl Shard {
     /// A new connection from a packet's sender, or to it if `flip`: the `ordinal`th that the
-    /// packet at hand looked for. Tells where it is, and which of its ends the sender is.
+    /// packet at hand looked for. Says where it is, and which of its ends the sender is.
     pub(crate) fn create(
         &mut self,
         (hash, ordinal): (Hash, u32),
@@ -81,6 +81,7 @@ impl Shard {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });
         }
+        slot.ext.stack.raise_announced(&mut self.env, conn);
         if is_flipped && self.env.logs.events.wants::<ConnectionFlipped>() {
             conn_state::raise(&mut self.env.logs, conn, |c| ConnectionFlipped { c });
         }

@@ -35,7 +35,7 @@ use crate::Limits;
 use crate::shard::Ext;
 use crate::shard::Shard;
 
-/// Tells how many bytes are in use; see [`crate::Options::memory`].
+/// Says how many bytes are in use; see [`crate::Options::memory`].
 pub type Memory = fn() -> u64;
 
 /// Ranks: half-open, established.

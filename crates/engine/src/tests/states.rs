@@ -54,7 +54,7 @@ fn every_state() {
         ("S sa A R", "RSTO ShAR"),
         ("S sa A r", "RSTR ShAr"),
         ("S R", "RSTOS0 SR"),
-        // Half of a connection, from a port that tells which: the other side was not seen.
+        // Half of a connection, from a port that says which: the other side was not seen.
         ("sa r", "RSTRH ^hr"),
         ("sa fa", "SHR ^hf"),
         ("S FA", "SH SF"),

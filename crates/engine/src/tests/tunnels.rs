@@ -291,7 +291,7 @@ fn an_aggregate_ends_where_a_frame_in_it_does_not_hold() {
     let (rows, weirds) = run(&[&two, &broken, &one]);
     assert_eq!(rows, ["9001"]);
     assert_eq!(weirds, ["unknown_ip_version", "invalid_802_11_amsdu_inner_packet"]);
-    // Half of a UDP header does not hold either; the oddities have its hosts.
+    // Half of a UDP header does not hold either; the weirds have its hosts.
     let half = frame::ipv4(CLIENT, SERVER, 17, 1, &one[20..24]);
     let (rows, weirds) = run(&[&half, &one]);
     assert_eq!(rows, [] as [&str; 0]);

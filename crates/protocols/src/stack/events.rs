@@ -1,5 +1,6 @@
 //! Events of analyzers: protocols that were recognised, and those that failed.
 
+use gannet_base::Time;
 use gannet_event::Connection;
 use gannet_event::FileRef;
 
@@ -56,19 +57,29 @@ gannet_event::events! {
         info: ConfirmationInfo = "info",
     }
 
-    /// The bytes that an analyzer was given are not its protocol.
-    pub struct AnalyzerViolationInfo<'a> = "analyzer_violation_info" {
+    /// An analyzer stopped because of a violation.
+    pub struct AnalyzerFailed<'a> = "analyzer_failed", scripted {
+        /// When.
+        ts: Time = "ts",
         /// The analyzer.
         atype: Tag = "atype",
         /// Where and how.
         info: ViolationInfo<'a> = "info",
     }
 
-    /// A connection that was announced began, and is analyzed as announced.
+    /// A connection begins that another one announced.
     pub struct ScheduledAnalyzerApplied = "scheduled_analyzer_applied" {
         /// The connection.
         c: Connection = "c",
-        /// The analyzer.
+        /// The analyzer that was announced.
         a: Tag = "a",
+    }
+
+    /// The bytes that an analyzer was given are not its protocol.
+    pub struct AnalyzerViolationInfo<'a> = "analyzer_violation_info" {
+        /// The analyzer.
+        atype: Tag = "atype",
+        /// Where and how.
+        info: ViolationInfo<'a> = "info",
     }
 }

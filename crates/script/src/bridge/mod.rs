@@ -9,19 +9,26 @@
 //! |---|---|
 //! | `plan` | how the packed arguments of an event become script values |
 //! | `state` | the records of connections and files, which live as long as these |
+//! | `traffic` | what built-in functions know of connections, files and the packet |
+//! | `natives` | built-in functions that look at the traffic or steer its analysis |
+//!
+//! What scripts ask of the analysis (`disable_analyzer`, `Files::add_analyzer`, …) becomes a
+//! [`Command`], which the analysis carries out once the events that wait were handled.
 //!
 //! A [`Source`] reads the packets: this crate knows events only. Analyzers run on the thread of the scripts: values
 //! of scripts are not shared with other threads, so the run is kept in the thread and [`Handlers`] finds it there.
 
+mod natives;
 mod plan;
 mod state;
+mod traffic;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use gannet_base::Time;
-use gannet_event::{Decl, Interest, Listener, Raised};
+use gannet_event::{Command, Decl, Interest, Listener, Raised, Value as Head};
 
 use crate::command::Options;
 use crate::evaluate::Stop;
@@ -32,6 +39,9 @@ use crate::vm::{Machine, Vm};
 
 use plan::Plan;
 use state::States;
+pub(crate) use natives::TABLE as NATIVES;
+pub use traffic::Traffic;
+use traffic::Packet;
 
 /// Where packets come from: what turns them into events.
 pub trait Source: Send {
@@ -49,7 +59,15 @@ pub trait Source: Send {
     ///
     /// # Errors
     /// What went wrong, in a line; what was read before counts.
-    fn run(&mut self, interest: Interest, listener: Box<dyn Listener>) -> Result<(), String>;
+    fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String>;
+}
+
+/// With what packets are read.
+pub struct Start {
+    /// Events that have a handler.
+    pub interest: Interest,
+    /// Whether scripts say which analyzers start: no other ones do.
+    pub scripted: bool,
 }
 
 /// Whether scripts ended the run: no more packets are read.
@@ -71,10 +89,14 @@ pub fn run(mut program: Program, mut machine: Machine, source: &mut dyn Source) 
     let mut result = machine.with(&mut program).begin(0.0, false);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
+        let scripted =
+            machine.with(&mut program).function_named("Analyzer::__register_for_port").is_some();
+        machine.state.traffic.reads = true;
+        detect(&mut machine.with(&mut program));
         let states = States::new(&machine.with(&mut program));
         let run = Run { program, machine, plans: HashMap::new(), states, fired: false, stop: None };
         RUN.set(Some(Box::new(run)));
-        let read = source.run(interest, Box::new(Handlers));
+        let read = source.run(Start { interest, scripted }, Box::new(Handlers));
         let Some(run) = RUN.take() else { return 1 };
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);
@@ -104,19 +126,74 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     };
     let mut any = false;
     let mut interest = Interest::of(source.catalogue().into_iter(), |decl| {
-        !OWN.contains(&decl.name) && handled(decl.name)
+        !OWN.contains(&decl.name) && !decl.scripted && handled(decl.name)
     });
     any |= interest.any();
     if any {
         for decl in source.catalogue() {
-            if ["new_connection", "connection_state_remove", "file_state_remove"]
-                .contains(&decl.name)
-            {
+            let needed = match decl.name {
+                "new_connection" | "connection_state_remove" | "file_new" | "file_state_remove" => {
+                    true
+                }
+                "gannet::packet_bytes" => calls(vm, &["get_current_packet", "dump_current_packet"]),
+                "raw_packet" => calls(vm, &["get_current_packet_header"]),
+                _ => false,
+            };
+            if needed {
                 interest.add(decl.id);
             }
         }
     }
     interest
+}
+
+/// Whether scripts call one of these functions.
+fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
+    let is_called = |name: &&str| {
+        vm.find_global(name).is_some_and(|global| vm.p.globals[global].uses > 0)
+    };
+    names.iter().any(is_called)
+}
+
+/// Folders of Zeek's scripts whose `dpd.sig` says what a protocol begins with, and its analyzers.
+const DETECTED: &[(&str, &[&str])] = &[
+    ("dce-rpc", &["DCE_RPC"]),
+    ("dhcp", &["DHCP"]),
+    ("dnp3", &["DNP3_TCP", "DNP3_UDP"]),
+    ("ftp", &["FTP"]),
+    ("http", &["HTTP"]),
+    ("irc", &["IRC"]),
+    ("krb", &["KRB", "KRB_TCP"]),
+    ("ldap", &["LDAP_TCP", "LDAP_UDP"]),
+    ("mqtt", &["MQTT"]),
+    ("pop3", &["POP3"]),
+    ("postgresql", &["POSTGRESQL"]),
+    ("quic", &["QUIC"]),
+    ("rdp", &["RDP"]),
+    ("redis", &["REDIS"]),
+    ("rfb", &["RFB"]),
+    ("sip", &["SIP"]),
+    ("smb", &["SMB"]),
+    ("smtp", &["SMTP"]),
+    ("socks", &["SOCKS"]),
+    ("ssh", &["SSH"]),
+    ("ssl", &["SSL", "DTLS"]),
+    ("xmpp", &["XMPP"]),
+];
+
+/// Analyzers whose signatures scripts loaded may start for what a connection begins with.
+fn detect(vm: &mut Vm<'_>) {
+    for file in &vm.p.signature_files {
+        let Some(folder) = file.strip_suffix("/dpd.sig").and_then(|path| path.rsplit('/').next())
+        else {
+            continue;
+        };
+        let found = DETECTED.iter().filter(|(name, _)| *name == folder).flat_map(|(_, all)| *all);
+        for name in found {
+            let analyzer = format!("Analyzer::ANALYZER_{name}");
+            vm.m.state.traffic.commands.push(Command::Detect { analyzer, on: true });
+        }
+    }
 }
 
 /// A run that is going on.
@@ -166,8 +243,21 @@ impl Listener for Handlers {
         Self::with(|run| run.event(event));
     }
 
-    fn packet(&mut self, time: Time, _: u64) {
-        Self::with(|run| run.packet(plan::seconds(time.as_nanos())));
+    fn packet(&mut self, time: Time, number: u64) {
+        Self::with(|run| {
+            run.machine.state.traffic.number = number;
+            run.packet(plan::seconds(time.as_nanos()))
+        });
+    }
+
+    fn commands(&mut self, to: &mut Vec<Command>) {
+        RUN.with_borrow_mut(|run| {
+            let Some(run) = run else { return };
+            to.append(&mut run.machine.state.traffic.commands);
+            if run.stop.is_some() || run.machine.stop_requested {
+                to.push(Command::Stop);
+            }
+        });
     }
 
     fn drained(&mut self) {
@@ -178,6 +268,10 @@ impl Listener for Handlers {
 impl Run {
     fn event(&mut self, event: &Raised<'_>) -> Result<(), Stop> {
         let mut vm = self.machine.with(&mut self.program);
+        if event.decl.name == "gannet::packet_bytes" {
+            vm.m.state.traffic.packet = packet_of(event);
+            return Ok(());
+        }
         let plan = match self.plans.get(&event.decl.id.get()) {
             Some(plan) => plan.clone(),
             None => {
@@ -196,6 +290,13 @@ impl Run {
             }
         }
         self.states.over(event);
+        match event.decl.name {
+            "raw_packet" => vm.m.state.traffic.header = args.first().cloned().unwrap_or_default(),
+            "analyzer_confirmation_info" | "analyzer_violation_info" => note_analyzer(&mut vm, &args),
+            "udp_contents" if !delivers(&vm, "udp", &args) => return Ok(()),
+            "tcp_contents" if !delivers(&vm, "tcp", &args) => return Ok(()),
+            _ => {}
+        }
         vm.queue_event(plan.func, args);
         Ok(())
     }
@@ -221,7 +322,7 @@ impl Run {
     /// All events of a packet are queued.
     fn drained(&mut self) -> Result<(), Stop> {
         self.fired = false;
-        self.states.forget();
+        self.states.forget(&mut self.machine.state.traffic);
         self.machine.with(&mut self.program).drain()
     }
 }
@@ -229,7 +330,7 @@ impl Run {
 /// How an event becomes the one of scripts that has its name: parameters by their names, or by their places where scripts name them otherwise.
 fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
     let func = vm.function_named(decl.name)?;
-    if vm.p.functions[func].bodies.is_empty() {
+    if vm.p.functions[func].bodies.is_empty() && decl.name != "raw_packet" {
         return None;
     }
     let wanted = vm.p.types.params(vm.p.functions[func].ty);
@@ -249,4 +350,57 @@ fn plan_of(vm: &Vm<'_>, decl: &'static Decl) -> Option<EventPlan> {
         })
         .collect();
     Some(EventPlan { func, params, count: wanted.len() })
+}
+
+/// The packet that an event carries.
+fn packet_of(event: &Raised<'_>) -> Option<Packet> {
+    let mut args = event.args();
+    let mut values = event.decl.params.iter().map(|param| args.param(param));
+    let (ts, data) = (values.next()??, values.next()??);
+    let (len, link_type) = (values.next()??, values.next()??);
+    match (ts, data, len, link_type) {
+        (Head::Time(ts), Head::String(data), Head::Count(len), Head::Count(link_type)) => {
+            Some(Packet { nanos: ts.as_nanos(), data: data.to_vec(), len, link_type })
+        }
+        _ => None,
+    }
+}
+
+/// Notes the number that an event has for an analyzer of a connection.
+fn note_analyzer(vm: &mut Vm<'_>, args: &[Value]) {
+    let (Some(tag), Some(info)) = (args.first(), args.get(1).and_then(Value::record)) else {
+        return;
+    };
+    let [c, aid] = plan::places(vm, info.ty(), ["c", "aid"]);
+    let (Some(c), Some(aid)) = (c.map(|c| info.get(c)), aid.map(|aid| info.get(aid))) else {
+        return;
+    };
+    let (Some(record), true) = (c.record(), aid.is_set()) else { return };
+    let aid = aid.count();
+    let mut all = vm.m.state.traffic.conns.values_mut();
+    if let Some(known) = all.find(|known| Rc::ptr_eq(&known.record, record))
+        && !known.analyzers.iter().any(|(_, id)| *id == aid)
+    {
+        known.analyzers.push((tag.clone(), aid));
+    }
+}
+
+/// Whether scripts want the contents that an event of a transport carries.
+fn delivers(vm: &Vm<'_>, transport: &str, args: &[Value]) -> bool {
+    let is_orig = args.get(1).is_some_and(Value::truth);
+    let side = if is_orig { "orig" } else { "resp" };
+    if vm.global_named(&format!("{transport}_content_deliver_all_{side}")).truth() {
+        return true;
+    }
+    let Some(record) = args.first().and_then(Value::record) else { return false };
+    let [id] = plan::places(vm, record.ty(), ["id"]);
+    let Some(id) = id.map(|id| record.get(id)) else { return false };
+    let Some(id) = id.record() else { return false };
+    let by_responder = vm.global_named("udp_content_delivery_ports_use_resp").truth();
+    let [orig, resp] = plan::places(vm, id.ty(), ["orig_p", "resp_p"]);
+    let place = if transport == "tcp" || is_orig || by_responder { resp } else { orig };
+    let Some(port) = place.map(|place| id.get(place)) else { return false };
+    let table = vm.global_named(&format!("{transport}_content_delivery_ports_{side}"));
+    let wanted = table.table().and_then(|table| table.get(std::slice::from_ref(&port)));
+    wanted.is_some_and(|wanted| wanted.truth())
 }

@@ -6,6 +6,7 @@ use gannet_base::{ConnId, Proto};
 use gannet_event::{Param, Raised, Reader, Type};
 
 use super::state::States;
+use super::traffic::Certificate;
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::literal::{Port, Protocol};
@@ -154,7 +155,9 @@ impl Plan {
         Ok(match (self, head, ty) {
             (Self::Atom(to, tag), _, _) => atom(head, *to, *tag),
             (Self::Enum, Head::Enum(name), _) => vm.enum_named(name),
-            (Self::Opaque(to), _, _) => Value::Opaque(OpaqueValue::new(*to, ())),
+            (Self::Opaque(to), Head::Opaque(_, data), _) => {
+                Value::Opaque(OpaqueValue::new(*to, Certificate(data.to_vec())))
+            }
             (Self::Vector(to, plan), Head::Vector(n), Type::Vector(of)) => {
                 let mut items = Vec::with_capacity(*n);
                 for _ in 0..*n {

@@ -7,6 +7,7 @@ use gannet_base::{ConnId, Uid};
 use gannet_event::{ConnState, EndpointState, FileState, Raised, Type};
 
 use super::plan::{IdPlan, places, seconds};
+use super::traffic::{Known, Traffic};
 use crate::evaluate::Stop;
 use crate::ids::TypeId;
 use crate::value::{Record, Value};
@@ -16,7 +17,6 @@ use crate::vm::Vm;
 #[derive(Default)]
 pub(super) struct States {
     conns: HashMap<Uid, Rc<Record>>,
-    by_id: HashMap<ConnId, Rc<Record>>,
     files: HashMap<Uid, Rc<Record>>,
     conn_plan: Option<ConnPlan>,
     file_plan: Option<FilePlan>,
@@ -95,20 +95,20 @@ impl States {
     }
 
     /// Drops records of what ended.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget(&mut self, traffic: &mut Traffic) {
         for gone in self.gone.drain(..) {
             match gone {
                 Gone::Connection(uid, id) => {
-                    let record = self.conns.remove(&uid);
+                    self.conns.remove(&uid);
                     // The same addresses and ports may have another connection by now.
-                    if let (Some(old), Some(new)) = (record, self.by_id.get(&id))
-                        && Rc::ptr_eq(&old, new)
-                    {
-                        self.by_id.remove(&id);
+                    if traffic.conns.get(&id).is_some_and(|known| known.uid == uid) {
+                        traffic.conns.remove(&id);
                     }
                 }
                 Gone::File(uid) => {
                     self.files.remove(&uid);
+                    let (text, len) = uid.text();
+                    traffic.files.remove(text.get(..len).unwrap_or_default());
                 }
             }
         }
@@ -130,10 +130,23 @@ impl States {
             None => {
                 let record = plan.create(vm, state)?;
                 self.conns.insert(state.uid, Rc::clone(&record));
-                self.by_id.insert(state.id, Rc::clone(&record));
                 record
             }
         };
+        let traffic = &mut vm.m.state.traffic;
+        if traffic.conns.get(&state.id).is_none_or(|known| known.uid != state.uid) {
+            let known = Known {
+                record: Rc::clone(&record),
+                uid: state.uid,
+                proto: state.proto,
+                ip_proto: state.ip_proto,
+                timeout: None,
+                thresholds: [0; 4],
+                duration: 0.0,
+                analyzers: Vec::new(),
+            };
+            traffic.conns.insert(state.id, known);
+        }
         plan.refresh(vm, &record, state, self.scripted_services)?;
         Ok(Value::Record(record))
     }
@@ -154,10 +167,13 @@ impl States {
             None => {
                 let record = fresh(vm, ty)?;
                 self.files.insert(state.fuid, Rc::clone(&record));
+                let (text, len) = state.fuid.text();
+                let text = text.get(..len).unwrap_or_default().to_vec();
+                vm.m.state.traffic.files.insert(text, (state.fuid, Rc::clone(&record)));
                 record
             }
         };
-        plan.refresh(vm, &record, state, &self.by_id)?;
+        plan.refresh(vm, &record, state)?;
         Ok(Value::Record(record))
     }
 }
@@ -332,7 +348,6 @@ impl FilePlan {
         vm: &mut Vm<'_>,
         record: &Record,
         state: &FileState,
-        by_id: &HashMap<ConnId, Rc<Record>>,
     ) -> Result<(), Stop> {
         let uid = |uid: Uid| {
             let (text, len) = uid.text();
@@ -364,7 +379,8 @@ impl FilePlan {
             return Ok(());
         }
         for (id, proto) in &state.conns {
-            if let Some(conn) = by_id.get(id) {
+            let conn = vm.m.state.traffic.conns.get(id).map(|known| Rc::clone(&known.record));
+            if let Some(conn) = conn {
                 let number = match proto {
                     gannet_base::Proto::Tcp => 6,
                     gannet_base::Proto::Udp => 17,
@@ -372,7 +388,7 @@ impl FilePlan {
                     _ => 0,
                 };
                 let key = key.value(vm, id, *proto, number)?;
-                table.insert(key, Value::Record(Rc::clone(conn)), vm.m.now);
+                table.insert(key, Value::Record(conn), vm.m.now);
             }
         }
         Ok(())
