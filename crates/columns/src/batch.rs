@@ -40,7 +40,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Of a log with these columns, for about so many rows.
+    /// For a log with these columns, and about this many rows.
     pub fn new(fields: &[Field], unit: TimeUnit, rows: usize) -> Self {
         let columns = fields.iter().map(|f| Column::new(f.ty, unit, rows)).collect();
         Self { schema: Arc::new(schema(fields, unit)), columns, rows: 0 }

@@ -22,13 +22,13 @@ use gannet_log::Selection;
 use support::difference;
 use support::made;
 
-/// Conversations of the traffic that is generated, all kinds together.
+/// Conversations of the generated traffic, of all kinds.
 const CONVERSATIONS: usize = 600;
 
 /// Workers of the test, each with a capture of its own.
 const WORKERS: usize = 2;
 
-/// Threads, and packets of a batch.
+/// Numbers of threads, and packets of a batch.
 const WAYS: [(usize, usize); 4] = [(1, 3), (2, usize::MAX), (2, 1), (7, 50)];
 
 fn captures(own: &Path) -> Vec<PathBuf> {

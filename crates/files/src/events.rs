@@ -135,7 +135,7 @@ gannet_event::events! {
         f: FileRef = "f",
         /// The certificate for functions that verify it.
         cert_ref: X509Opaque<'a> = "cert_ref",
-        /// What it says.
+        /// The contents of the certificate.
         cert: CertificateFacts<'a> = "cert",
     }
 
@@ -202,7 +202,7 @@ gannet_event::events! {
     pub struct FileSniff = "file_sniff" {
         /// The file.
         f: FileRef = "f",
-        /// What its content shows.
+        /// Metadata inferred from its content.
         meta: Metadata = "meta",
     }
 

@@ -130,7 +130,7 @@ pub fn size_class(size: usize) -> usize {
 mod mark {
     pub(super) const ONE_WAY: u8 = 1;
     pub(super) const PARTIAL: u8 = 1 << 1;
-    pub(super) const HUB: u8 = 1 << 2;
+    pub(super) const GLOBAL: u8 = 1 << 2;
     pub(super) const GAP: u8 = 1 << 3;
     pub(super) const SERVED: u8 = 1 << 4;
 }
@@ -213,13 +213,13 @@ impl Conn {
     /// Whether the global shard owns it: it announces connections between other hosts, or was
     /// announced.
     #[inline]
-    pub fn is_hub(&self) -> bool {
-        self.has(mark::HUB)
+    pub fn is_global(&self) -> bool {
+        self.has(mark::GLOBAL)
     }
 
     /// Sets whether the global shard owns it.
-    pub fn set_hub(&mut self, is: bool) {
-        self.set(mark::HUB, is);
+    pub fn set_global(&mut self, is: bool) {
+        self.set(mark::GLOBAL, is);
     }
 
     /// Whether part of a TCP stream is missing: later protocol violations may be due to the gap.

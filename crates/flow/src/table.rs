@@ -20,22 +20,22 @@ pub struct Key {
     id: ConnId,
     ip_proto: u8,
     one_way: bool,
-    hub: bool,
+    global: bool,
 }
 
 impl Key {
     /// The key of a packet from its originator `id.orig_h` to its responder.
     #[inline]
     pub fn new(id: &ConnId, ip_proto: u8, one_way: bool) -> Self {
-        Self { id: *id, ip_proto, one_way, hub: false }
+        Self { id: *id, ip_proto, one_way, global: false }
     }
 
     /// The key of a connection that the global shard owns or does not own: the two keys never
     /// match.
     #[inline]
     #[must_use]
-    pub fn of_hub(self, hub: bool) -> Self {
-        Self { hub, ..self }
+    pub fn of_global(self, global: bool) -> Self {
+        Self { global, ..self }
     }
 
     /// The side of a connection that sends packets in the direction of this key, if the key
@@ -61,8 +61,8 @@ impl Key {
         } else {
             return None;
         };
-        let kind = (conn.ip_proto, conn.is_one_way(), conn.is_hub());
-        ((self.ip_proto, self.one_way, self.hub) == kind).then_some(from)
+        let kind = (conn.ip_proto, conn.is_one_way(), conn.is_global());
+        ((self.ip_proto, self.one_way, self.global) == kind).then_some(from)
     }
 }
 
@@ -101,7 +101,8 @@ impl Hasher {
         };
         let ends =
             end(key.id.orig_h, key.id.orig_p).wrapping_add(end(key.id.resp_h, key.id.resp_p));
-        let kind = u64::from(key.ip_proto) << 2 | u64::from(key.one_way) << 1 | u64::from(key.hub);
+        let kind =
+            u64::from(key.ip_proto) << 2 | u64::from(key.one_way) << 1 | u64::from(key.global);
         Hash((fold(ends ^ c, kind ^ d) >> 32) as u32)
     }
 }
@@ -199,7 +200,7 @@ impl<X> Slot<X> {
 
     fn key(&self) -> Key {
         Key::new(&self.conn.id, self.conn.ip_proto, self.conn.is_one_way())
-            .of_hub(self.conn.is_hub())
+            .of_global(self.conn.is_global())
     }
 }
 
@@ -402,7 +403,7 @@ mod tests {
             for other in [Key::new(&id, 6, false), Key::new(&id, 17, true)] {
                 assert_ne!(hash, hasher.hash(&other));
             }
-            assert_ne!(hash, hasher.hash(&Key::new(&id, 17, false).of_hub(true)));
+            assert_ne!(hash, hasher.hash(&Key::new(&id, 17, false).of_global(true)));
             seen.insert(hash.0);
         }
         // Of 19,900 values among 2^32 hardly any collide.
@@ -410,17 +411,17 @@ mod tests {
     }
 
     #[test]
-    fn one_way_traffic_and_the_hub_have_connections_of_their_own() {
+    fn one_way_traffic_and_the_global_shard_have_connections_of_their_own() {
         let mut t = Table::default();
-        let mut put = |one_way, hub| {
+        let mut put = |one_way, global| {
             let mut slot = slot(7);
             slot.conn.set_one_way(one_way);
-            slot.conn.set_hub(hub);
+            slot.conn.set_global(global);
             insert(&mut t, slot)
         };
         let places = [put(false, false), put(true, false), put(false, true)];
         let id = slot(7).conn.id;
-        let key = |id: ConnId, one_way, hub| Key::new(&id, 17, one_way).of_hub(hub);
+        let key = |id: ConnId, one_way, global| Key::new(&id, 17, one_way).of_global(global);
         assert_eq!(find(&t, &key(id, false, false)), Some(places[0]));
         assert_eq!(find(&t, &key(id, true, false)), Some(places[1]));
         assert_eq!(find(&t, &key(id.flipped(), true, false)), None);

@@ -1,4 +1,4 @@
-//! From a connection back to its packets: lists of packets beside a capture.
+//! From a connection back to its packets: lists of packets in files next to a capture.
 //!
 //! [`Builder`] is a [`PacketIndex`](gannet_engine::PacketIndex) of the analysis: it collects which packets belong to
 //! which connection (a packet of a tunnel belongs to the connection of the tunnel and to the one inside; so do all

@@ -53,7 +53,7 @@ impl Shard {
         [false, true].into_iter().find_map(|one_way| {
             let key = Key::new(id, ip_proto, one_way);
             let plain = self.table.look_up(&key).1.map(|found| found.index);
-            plain.or_else(|| self.table.look_up(&key.of_hub(true)).1.map(|found| found.index))
+            plain.or_else(|| self.table.look_up(&key.of_global(true)).1.map(|found| found.index))
         })
     }
 
