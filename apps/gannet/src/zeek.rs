@@ -1,11 +1,11 @@
 //! `gannet zeek`: Zeek scripts with Zeek's own command line. A link named `zeek` to the command is the same.
 
 use std::ffi::OsString;
-use std::path::Path;
-use std::path::PathBuf;
 use std::fs::File;
 use std::io::BufWriter;
 use std::io::Write as _;
+use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use gannet_engine::Extracted;
 use gannet_engine::Options;
 use gannet_event::Decl;
 use gannet_event::Listener;
+use gannet_filter::Filter;
 use gannet_log::Selection;
 use gannet_script::bridge;
 use gannet_script::bridge::Source;
@@ -65,6 +66,7 @@ impl Args {
 #[derive(Default)]
 struct Captures {
     ignore_checksums: bool,
+    filter: Option<Filter>,
     open: Option<(Stream, Stop)>,
 }
 
@@ -75,6 +77,10 @@ impl Source for Captures {
 
     fn open(&mut self, options: &gannet_script::command::Options) -> Result<(), String> {
         self.ignore_checksums = options.ignore_checksums;
+        if let Some(text) = &options.filter {
+            let filter = Filter::parse(text).map_err(|error| format!("filter: {error}"))?;
+            self.filter = Some(filter);
+        }
         let files: Vec<PathBuf> = options.capture.iter().map(PathBuf::from).collect();
         let stop = Stop::on_signals().map_err(|error| error.to_string())?;
         let stream = stdin::stream(&files, gannet_capture::Options::default(), &stop)
@@ -88,6 +94,8 @@ impl Source for Captures {
         let options = Options {
             ignore_checksums: self.ignore_checksums,
             scripted: start.scripted,
+            in_key_order: start.in_key_order,
+            filter: self.filter.take(),
             extract: Some(Arc::new(Extractor)),
             logs: gannet_log::Options {
                 selection: Selection::of::<&str>([]),
@@ -141,8 +149,8 @@ struct Copy {
 impl Contents for Copy {
     fn data(&mut self, data: &[u8]) {
         let room = usize::try_from(self.limit - self.size).unwrap_or(usize::MAX);
-        let data = data.get(..room).unwrap_or(data);
         self.cutoff |= data.len() > room;
+        let data = data.get(..room).unwrap_or(data);
         if self.file.write_all(data).is_ok() {
             self.size += data.len() as u64;
         }

@@ -42,6 +42,9 @@ pub struct Options {
     pub index: Option<Arc<dyn PacketIndex>>,
     /// No analyzer starts but those that a listener asks for.
     pub scripted: bool,
+    /// At the end of input connections are removed in the order of their ends, lower address first, and not in
+    /// the order of their beginnings.
+    pub in_key_order: bool,
     /// Returns the bytes in use, for the limit of the whole state. Without it that limit does not
     /// apply.
     pub memory: Option<Memory>,

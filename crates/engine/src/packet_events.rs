@@ -46,8 +46,7 @@ impl Shard {
     #[inline(never)]
     pub(crate) fn raise_new_packet(&mut self, index: u32, ip: &Ip<'_>) {
         let has_extensions = ip.version == 6 && ip.header_len > 40;
-        let wants_extensions =
-            has_extensions && self.env.logs.events.wants::<Ipv6ExtHeaders>();
+        let wants_extensions = has_extensions && self.env.logs.events.wants::<Ipv6ExtHeaders>();
         if !self.env.logs.events.wants::<NewPacket>() && !wants_extensions {
             return;
         }
@@ -186,7 +185,10 @@ pub(crate) fn after_segment(
         session.raise(conn, |c| TcpOptions {
             c,
             is_orig,
-            options: options.iter().map(|(kind, len, data)| build::option(*kind, *len, data)).collect(),
+            options: options
+                .iter()
+                .map(|(kind, len, data)| build::option(*kind, *len, data))
+                .collect(),
         });
     }
     let closed = |states: [State; 2]| states.iter().filter(|s| **s == State::Closed).count();

@@ -17,6 +17,7 @@ use crate::read::Reader;
 use crate::state::ConnState;
 use crate::state::FileState;
 use crate::state::TransportState;
+use crate::state::TunnelState;
 
 /// A typed event. Declare it with [`events!`](crate::events!).
 pub trait Event {
@@ -113,6 +114,8 @@ pub struct Events {
     delivered: u64,
     /// What the listener asks for, in order.
     commands: Vec<Command>,
+    /// Tunnels around connections that have some.
+    tunnels: HashMap<Uid, Vec<TunnelState>>,
 }
 
 /// Events that may wait: at more, as at the end of a packet at which many timers are due, they are
@@ -214,6 +217,11 @@ impl Events {
                 state.services.push(name);
             }
         }
+        if !self.tunnels.is_empty()
+            && let Some(tunnels) = self.tunnels.get(&state.uid)
+        {
+            state.tunnels.clone_from(tunnels);
+        }
         let next = self.conns.len() as u32;
         let index = *self.conn_index.entry(state.uid).or_insert(next);
         match self.conns.get_mut(index as usize) {
@@ -221,6 +229,15 @@ impl Events {
             None => self.conns.push(state),
         }
         Connection(index)
+    }
+
+    /// The tunnels around a connection from now on, outermost first; none forgets it.
+    pub fn set_tunnels(&mut self, uid: Uid, tunnels: Vec<TunnelState>) {
+        if tunnels.is_empty() {
+            self.tunnels.remove(&uid);
+        } else {
+            self.tunnels.insert(uid, tunnels);
+        }
     }
 
     /// A connection that an event of the queue mentions already, as it was then.

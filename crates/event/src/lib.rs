@@ -64,3 +64,4 @@ pub use state::ConnState;
 pub use state::EndpointState;
 pub use state::FileState;
 pub use state::TransportState;
+pub use state::TunnelState;

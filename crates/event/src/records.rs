@@ -5,6 +5,7 @@
 //! and types of Zeek's `connection` and `fa_file`.
 
 use gannet_base::Proto;
+use gannet_base::Uid;
 
 use crate::decl::Param;
 use crate::decl::Record;
@@ -109,7 +110,8 @@ impl Arg for ConnState {
         self.uid.pack(to);
         self.vlan.pack(to);
         self.inner_vlan.pack(to);
-        self.tunnels.pack(to);
+        let tunnels: Vec<Uid> = self.tunnels.iter().filter_map(|tunnel| tunnel.uid).collect();
+        tunnels.pack(to);
     }
 }
 

@@ -115,7 +115,8 @@ impl Env {
                 }
             }
             Command::Enable { analyzer: None, on: false } => {
-                steering.disabled = Tag::ALL.iter().copied().filter(|t| *t != Tag::Detector).collect();
+                steering.disabled =
+                    Tag::ALL.iter().copied().filter(|t| *t != Tag::Detector).collect();
             }
             Command::Enable { analyzer: None, on: true } => steering.disabled.clear(),
             Command::Enable { analyzer: Some(analyzer), on } => {

@@ -5,6 +5,7 @@ use std::io;
 
 use gannet_base::Interval;
 use gannet_base::Time;
+use gannet_flow::Conn;
 use gannet_flow::Slot;
 use gannet_flow::Timers;
 use gannet_log::Key as RowKey;
@@ -147,7 +148,11 @@ impl Shard {
         self.timers = Timers::default();
         self.evictor.rest();
         self.table.finish_finding();
-        Closing { live: self.table.in_order(), next: 0 }
+        let mut live = self.table.in_order();
+        if self.options.in_key_order {
+            live.sort_by_cached_key(|index| self.table.get(*index).map(|slot| key(&slot.conn)));
+        }
+        Closing { live, next: 0 }
     }
 
     /// Closes the next connection, if there is one.
@@ -165,13 +170,15 @@ impl Shard {
             });
         }
         self.remove(index);
-        self.drain_events();
+        // Handlers run once all connections are removed, as in Zeek.
+        self.carry_out();
         true
     }
 
     /// Ends everything that belongs to no connection, after all connections are closed.
     pub(crate) fn end_close(&mut self) {
         self.env.logs.set_key(RowKey { packet: u64::MAX, ..RowKey::EARLIEST });
+        self.drain_events();
         self.env.finish(self.now);
         if let Some(noting) = &mut self.noting {
             noting.hand_on();
@@ -198,6 +205,15 @@ impl Shard {
 pub(crate) struct Closing {
     live: Vec<u32>,
     next: usize,
+}
+
+/// The ends of a connection as Zeek orders them: lower address and its port first.
+fn key(conn: &Conn) -> ([u8; 16], [u8; 16], u16, u16, u8) {
+    let id = &conn.id;
+    let orig = (id.orig_h.octets(), id.orig_p.swap_bytes());
+    let resp = (id.resp_h.octets(), id.resp_p.swap_bytes());
+    let (low, high) = if conn.is_one_way() || orig < resp { (orig, resp) } else { (resp, orig) };
+    (low.0, high.0, low.1.swap_bytes(), high.1.swap_bytes(), conn.ip_proto)
 }
 
 /// When to check a connection next.

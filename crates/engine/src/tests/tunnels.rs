@@ -315,7 +315,8 @@ fn changes_of_the_tunnels_around_a_connection_are_followed_a_while() {
 fn the_limit_of_host_pairs_is_reported() {
     let of = |pairs: u32| -> Vec<_> {
         let host = |n: u32| std::net::Ipv4Addr::from(0x0b00_0000 + n).into();
-        let inner = |n: u32| datagram(20_000 + (n % 40_000) as u16, 9_000 + (n / 40_000) as u16, b"in");
+        let inner =
+            |n: u32| datagram(20_000 + (n % 40_000) as u16, 9_000 + (n / 40_000) as u16, b"in");
         (0..pairs).map(|n| (0.0, frame::ip(host(n), SERVER.into(), 4, 1, &inner(n)))).collect()
     };
     for (pairs, weirds) in [(10, 0), (1_000, 0), (100_010, 1)] {

@@ -372,7 +372,8 @@ pub fn flag_letters(flags: u8) -> String {
 pub fn context(data: &[u8], v6: bool) -> IcmpContext {
     let read = gannet_wire::ip(data, data.len() as u32, false);
     let none = || {
-        let id = ConnId { orig_h: Addr::v4([0; 4]), orig_p: 0, resp_h: Addr::v4([0; 4]), resp_p: 0 };
+        let id =
+            ConnId { orig_h: Addr::v4([0; 4]), orig_p: 0, resp_h: Addr::v4([0; 4]), resp_p: 0 };
         IcmpContext {
             id: Id4(id, Proto::Unknown, 0),
             len: 0,
@@ -413,8 +414,7 @@ pub fn context(data: &[u8], v6: bool) -> IcmpContext {
             Proto::Icmp => {
                 let (kind, code) = (payload[0], payload[1]);
                 let (rest, payload) = (0, &payload[..0]);
-                let icmp =
-                    Icmp { kind, code, checksum: 0, rest, v6, payload, payload_len: 0 };
+                let icmp = Icmp { kind, code, checksum: 0, rest, v6, payload, payload_len: 0 };
                 (orig_p, resp_p) = (u16::from(kind), u16::from(icmp.counterpart().value));
             }
             _ => {}

@@ -37,11 +37,11 @@ use crate::program::Program;
 use crate::value::Value;
 use crate::vm::{Machine, Vm};
 
+pub(crate) use natives::TABLE as NATIVES;
 use plan::Plan;
 use state::States;
-pub(crate) use natives::TABLE as NATIVES;
 pub use traffic::Traffic;
-use traffic::Packet;
+use traffic::{Names, Packet};
 
 /// Where packets come from: what turns them into events.
 pub trait Source: Send {
@@ -68,6 +68,9 @@ pub struct Start {
     pub interest: Interest,
     /// Whether scripts say which analyzers start: no other ones do.
     pub scripted: bool,
+    /// Whether connections that are open at the end are removed in the order of their ends, as Zeek does under
+    /// seeds.
+    pub in_key_order: bool,
 }
 
 /// Whether scripts ended the run: no more packets are read.
@@ -85,18 +88,36 @@ pub fn failed() -> bool {
 }
 
 /// Runs a program over the packets of `source`, from `zeek_init` to `zeek_done`. Returns the exit status.
-pub fn run(mut program: Program, mut machine: Machine, source: &mut dyn Source) -> i32 {
+pub fn run(
+    mut program: Program,
+    mut machine: Machine,
+    capture: &str,
+    source: &mut dyn Source,
+) -> i32 {
     let mut result = machine.with(&mut program).begin(0.0, false);
     if result.is_ok() && !machine.stop_requested {
         let interest = interest(&machine.with(&mut program), source);
         let scripted =
             machine.with(&mut program).function_named("Analyzer::__register_for_port").is_some();
-        machine.state.traffic.reads = true;
+        let in_key_order = machine.state.uids.is_deterministic();
+        let salt = machine.with(&mut program).global_named("digest_salt");
+        let traffic = &mut machine.state.traffic;
+        traffic.reads = true;
+        traffic.capture = capture.to_owned();
+        traffic.names = in_key_order.then(|| Names::new(salt.str_bytes()));
         detect(&mut machine.with(&mut program));
         let states = States::new(&machine.with(&mut program));
-        let run = Run { program, machine, plans: HashMap::new(), states, fired: false, stop: None };
+        let run = Run {
+            program,
+            machine,
+            plans: HashMap::new(),
+            states,
+            fired: false,
+            over: false,
+            stop: None,
+        };
         RUN.set(Some(Box::new(run)));
-        let read = source.run(Start { interest, scripted }, Box::new(Handlers));
+        let read = source.run(Start { interest, scripted, in_key_order }, Box::new(Handlers));
         let Some(run) = RUN.take() else { return 1 };
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);
@@ -132,10 +153,17 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
     if any {
         for decl in source.catalogue() {
             let needed = match decl.name {
-                "new_connection" | "connection_state_remove" | "file_new" | "file_state_remove" => {
-                    true
+                "new_connection"
+                | "connection_state_remove"
+                | "file_new"
+                | "file_state_remove"
+                | "net_done" => true,
+                "get_file_handle" => vm.m.state.uids.is_deterministic(),
+                "gannet::packet_bytes" => {
+                    let names =
+                        ["get_current_packet", "get_current_packet_ts", "dump_current_packet"];
+                    calls(vm, &names)
                 }
-                "gannet::packet_bytes" => calls(vm, &["get_current_packet", "dump_current_packet"]),
                 "raw_packet" => calls(vm, &["get_current_packet_header"]),
                 _ => false,
             };
@@ -149,9 +177,8 @@ fn interest(vm: &Vm<'_>, source: &dyn Source) -> Interest {
 
 /// Whether scripts call one of these functions.
 fn calls(vm: &Vm<'_>, names: &[&str]) -> bool {
-    let is_called = |name: &&str| {
-        vm.find_global(name).is_some_and(|global| vm.p.globals[global].uses > 0)
-    };
+    let is_called =
+        |name: &&str| vm.find_global(name).is_some_and(|global| vm.p.globals[global].uses > 0);
     names.iter().any(is_called)
 }
 
@@ -204,6 +231,8 @@ struct Run {
     states: States,
     /// Timers queued events that no drain has seen.
     fired: bool,
+    /// The input ended: what is scheduled is due with the next drain.
+    over: bool,
     /// How the scripts ended before the packets did.
     stop: Option<Stop>,
 }
@@ -272,6 +301,12 @@ impl Run {
             vm.m.state.traffic.packet = packet_of(event);
             return Ok(());
         }
+        if event.decl.name == "net_done" {
+            self.over = true;
+            vm.m.state.traffic.packet = None;
+            let path = Value::string(&vm.m.state.traffic.capture);
+            vm.queue_named("Pcap::file_done", vec![path]);
+        }
         let plan = match self.plans.get(&event.decl.id.get()) {
             Some(plan) => plan.clone(),
             None => {
@@ -292,7 +327,9 @@ impl Run {
         self.states.over(event);
         match event.decl.name {
             "raw_packet" => vm.m.state.traffic.header = args.first().cloned().unwrap_or_default(),
-            "analyzer_confirmation_info" | "analyzer_violation_info" => note_analyzer(&mut vm, &args),
+            "analyzer_confirmation_info" | "analyzer_violation_info" => {
+                note_analyzer(&mut vm, &args)
+            }
             "udp_contents" if !delivers(&vm, "udp", &args) => return Ok(()),
             "tcp_contents" if !delivers(&vm, "tcp", &args) => return Ok(()),
             _ => {}
@@ -313,6 +350,7 @@ impl Run {
         }
         vm.m.now = vm.m.now.max(now);
         let now = vm.m.now;
+        vm.p.diagnostics.now.set(now);
         vm.fire_timers(now)?;
         vm.expire_tables(now)?;
         self.fired = !vm.m.queue.is_empty();
@@ -323,7 +361,15 @@ impl Run {
     fn drained(&mut self) -> Result<(), Stop> {
         self.fired = false;
         self.states.forget(&mut self.machine.state.traffic);
-        self.machine.with(&mut self.program).drain()
+        let mut vm = self.machine.with(&mut self.program);
+        vm.drain()?;
+        if std::mem::take(&mut self.over) {
+            vm.m.terminating = true;
+            vm.fire_timers(f64::INFINITY)?;
+            vm.drain()?;
+            vm.drain()?;
+        }
+        Ok(())
     }
 }
 
@@ -392,15 +438,22 @@ fn delivers(vm: &Vm<'_>, transport: &str, args: &[Value]) -> bool {
     if vm.global_named(&format!("{transport}_content_deliver_all_{side}")).truth() {
         return true;
     }
+    let has = |name: &str, port: &Value| {
+        let table = vm.global_named(name);
+        let found = table.table().and_then(|table| table.get(std::slice::from_ref(port)));
+        found.is_some_and(|found| !matches!(found, Value::Bool(false)))
+    };
     let Some(record) = args.first().and_then(Value::record) else { return false };
     let [id] = plan::places(vm, record.ty(), ["id"]);
     let Some(id) = id.map(|id| record.get(id)) else { return false };
     let Some(id) = id.record() else { return false };
     let by_responder = vm.global_named("udp_content_delivery_ports_use_resp").truth();
     let [orig, resp] = plan::places(vm, id.ty(), ["orig_p", "resp_p"]);
-    let place = if transport == "tcp" || is_orig || by_responder { resp } else { orig };
-    let Some(port) = place.map(|place| id.get(place)) else { return false };
-    let table = vm.global_named(&format!("{transport}_content_delivery_ports_{side}"));
-    let wanted = table.table().and_then(|table| table.get(std::slice::from_ref(&port)));
-    wanted.is_some_and(|wanted| wanted.truth())
+    let port = |place: Option<usize>| place.map_or(Value::Unset, |place| id.get(place));
+    let (orig, resp) = (port(orig), port(resp));
+    if transport == "udp" && (has("udp_content_ports", &orig) || has("udp_content_ports", &resp)) {
+        return true;
+    }
+    let port = if transport == "tcp" || is_orig || by_responder { resp } else { orig };
+    has(&format!("{transport}_content_delivery_ports_{side}"), &port)
 }

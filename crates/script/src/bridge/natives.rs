@@ -30,14 +30,14 @@ pub(crate) const TABLE: Table = &[
     ("disable_analyzer", disable_analyzer),
     ("skip_further_processing", |vm, a| steer(vm, a, |_| ConnCommand::Skip)),
     ("set_inactivity_timeout", set_inactivity_timeout),
-    ("set_record_packets", |vm, a| with_known(vm, a, |_| true).map(Value::Bool)),
+    ("set_record_packets", |vm, a| with_known(vm, a, |_, _| true).map(Value::Bool)),
     ("set_current_conn_bytes_threshold", |vm, a| set_threshold(vm, a, false)),
     ("set_current_conn_packets_threshold", |vm, a| set_threshold(vm, a, true)),
     ("set_current_conn_duration_threshold", set_duration_threshold),
     ("get_current_conn_bytes_threshold", |vm, a| threshold(vm, a, false)),
     ("get_current_conn_packets_threshold", |vm, a| threshold(vm, a, true)),
     ("get_current_conn_duration_threshold", |vm, a| {
-        with_known(vm, a, |known| known.duration).map(Value::Interval)
+        with_known(vm, a, |known, _| known.duration).map(Value::Interval)
     }),
     ("get_conn_transport_proto", transport),
     ("get_current_packet", current_packet),
@@ -46,6 +46,16 @@ pub(crate) const TABLE: Table = &[
         Ok(Value::Time(super::plan::seconds(nanos)))
     }),
     ("get_current_packet_header", current_header),
+    ("set_file_handle", |vm, a| {
+        let handle = arg(a, 0).str_bytes();
+        if let Some(names) = &mut vm.m.state.traffic.names
+            && !handle.is_empty()
+        {
+            names.handle = Some(handle.to_vec());
+        }
+        Ok(Value::Unset)
+    }),
+    ("x509_check_cert_hostname", check_hostname),
     ("Files::__file_exists", |vm, a| {
         Ok(Value::Bool(vm.m.state.traffic.files.contains_key(arg(a, 0).str_bytes())))
     }),
@@ -103,37 +113,49 @@ fn address(value: &Value) -> Option<Addr> {
     })
 }
 
-/// The ends that a `conn_id` names.
-fn conn_id(vm: &Vm<'_>, value: &Value) -> Option<ConnId> {
-    let record = value.record()?;
-    let names = ["orig_h", "orig_p", "resp_h", "resp_p"];
-    let [orig_h, orig_p, resp_h, resp_p] =
-        super::plan::places(vm, record.ty(), names).map(|place| Some(record.get(place?)));
-    let port = |value: Option<Value>| match value {
-        Some(Value::Port(port)) => Some(port.number),
-        _ => None,
-    };
-    Some(ConnId {
-        orig_h: address(&orig_h?)?,
-        orig_p: port(orig_p)?,
-        resp_h: address(&resp_h?)?,
-        resp_p: port(resp_p)?,
-    })
+const INVALID: &str = "invalid connection ID record encountered";
+
+/// The ends that a `conn_id` names; an error where it is not complete.
+fn conn_id(vm: &mut Vm<'_>, value: &Value) -> Option<ConnId> {
+    let found = ends(vm, value);
+    if let Err(text) = &found {
+        vm.builtin_error(text);
+    }
+    found.ok()
 }
 
-fn known<'a>(vm: &'a Vm<'_>, cid: &Value) -> Option<&'a Known> {
-    vm.m.state.traffic.conns.get(&conn_id(vm, cid)?)
+fn ends(vm: &Vm<'_>, value: &Value) -> std::result::Result<ConnId, String> {
+    let record = value.record().ok_or(INVALID)?;
+    let names = ["orig_h", "orig_p", "resp_h", "resp_p", "proto"];
+    let [orig_h, orig_p, resp_h, resp_p, proto] = super::plan::places(vm, record.ty(), names)
+        .map(|place| place.map_or(Value::Unset, |place| record.get(place)));
+    let (Value::Port(orig_p), Value::Port(resp_p)) = (orig_p, resp_p) else {
+        return Err(INVALID.to_owned());
+    };
+    let (Some(orig_h), Some(resp_h)) = (address(&orig_h), address(&resp_h)) else {
+        return Err(INVALID.to_owned());
+    };
+    if matches!(proto, Value::Count(65_535)) {
+        let hint = "the proto field has the \"unknown\" 65535 value. Did you forget to set it?";
+        return Err(format!("{INVALID}: {hint}"));
+    }
+    Ok(ConnId { orig_h, orig_p: orig_p.number, resp_h, resp_p: resp_p.number })
+}
+
+fn known<'a>(vm: &'a mut Vm<'_>, cid: &Value) -> Option<&'a Known> {
+    let id = conn_id(vm, cid)?;
+    vm.m.state.traffic.conns.get(&id)
 }
 
 /// What is known of the connection that the first argument names; an error where nothing is.
 fn with_known<R: Default>(
     vm: &mut Vm<'_>,
     args: &[Value],
-    f: impl FnOnce(&mut Known) -> R,
+    f: impl FnOnce(&mut Known, ConnId) -> R,
 ) -> Result<R> {
     let id = conn_id(vm, arg(args, 0));
-    match id.and_then(|id| vm.m.state.traffic.conns.get_mut(&id)) {
-        Some(known) => Ok(f(known)),
+    match id.and_then(|id| Some((vm.m.state.traffic.conns.get_mut(&id)?, id))) {
+        Some((known, id)) => Ok(f(known, id)),
         None => {
             vm.builtin_error_with("connection ID not a known connection", arg(args, 0));
             Ok(R::default())
@@ -147,8 +169,7 @@ fn steer(
     args: &[Value],
     what: impl FnOnce(&mut Known) -> ConnCommand,
 ) -> Result<Value> {
-    let Some(id) = conn_id(vm, arg(args, 0)) else { return Ok(Value::Bool(false)) };
-    let command = with_known(vm, args, |known| {
+    let command = with_known(vm, args, |known, id| {
         let what = what(known);
         Some(Command::Connection { uid: known.uid, id, ip_proto: known.ip_proto, what })
     })?;
@@ -185,7 +206,7 @@ fn schedule_analyzer(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let found = with_known(vm, args, |known| Some(Value::Record(known.record.clone())))?;
+    let found = with_known(vm, args, |known, _| Some(Value::Record(known.record.clone())))?;
     match found {
         Some(record) => Ok(record),
         None => {
@@ -197,9 +218,9 @@ fn lookup_connection(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn lookup_analyzer_id(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let tag = tag_name(vm, arg(args, 1));
-    let found = known(vm, arg(args, 0)).and_then(|known| {
-        known.analyzers.iter().find(|(name, _)| tag_name(vm, name) == tag).map(|(_, id)| *id)
-    });
+    let analyzers = known(vm, arg(args, 0)).map(|known| known.analyzers.clone());
+    let found = analyzers.unwrap_or_default().into_iter();
+    let found = found.filter(|(name, _)| tag_name(vm, name) == tag).map(|(_, id)| id).next();
     Ok(Value::Count(found.unwrap_or_default()))
 }
 
@@ -263,7 +284,7 @@ fn place(packets: bool, is_orig: bool) -> usize {
 
 fn threshold(vm: &mut Vm<'_>, args: &[Value], packets: bool) -> Result<Value> {
     let is_orig = arg(args, 1).truth();
-    with_known(vm, args, |known| known.thresholds[place(packets, is_orig)]).map(Value::Count)
+    with_known(vm, args, |known, _| known.thresholds[place(packets, is_orig)]).map(Value::Count)
 }
 
 fn set_duration_threshold(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
@@ -275,7 +296,7 @@ fn set_duration_threshold(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 }
 
 fn transport(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    let proto = with_known(vm, args, |known| Some(known.proto))?;
+    let proto = with_known(vm, args, |known, _| Some(known.proto))?;
     Ok(vm.enum_named(match proto {
         Some(Proto::Tcp) => "tcp",
         Some(Proto::Udp) => "udp",
@@ -378,4 +399,106 @@ fn certificate_string(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
     text.push_str("-----END CERTIFICATE-----\n");
     Ok(Value::string(text))
+}
+
+/// The name of a certificate that stands for a host (RFC 6125), "" where none does.
+fn check_hostname(_: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
+    let der = arg(args, 0).opaque().and_then(|o| o.with(|c: &mut Certificate| c.0.clone()));
+    let host = arg(args, 1).text();
+    let names = der.map(|der| host_names(&der)).unwrap_or_default();
+    let found = names.into_iter().find(|name| stands_for(name, &host));
+    Ok(Value::string(found.unwrap_or_default()))
+}
+
+/// Whether a name, perhaps with a wildcard, stands for a host.
+fn stands_for(name: &str, host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    if name.eq_ignore_ascii_case(host) {
+        return true;
+    }
+    let (Some(rest), Some((label, parent))) = (name.strip_prefix("*."), host.split_once('.'))
+    else {
+        return false;
+    };
+    !label.is_empty() && rest.contains('.') && rest.eq_ignore_ascii_case(parent)
+}
+
+/// DNS names of the subject: the alternative ones, else the common names.
+fn host_names(der: &[u8]) -> Vec<String> {
+    /// `2.5.29.17`
+    const ALTERNATIVE: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x11];
+    /// `2.5.4.3`
+    const COMMON: &[u8] = &[0x06, 0x03, 0x55, 0x04, 0x03];
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut names = Vec::new();
+    if let Some(at) = find(der, ALTERNATIVE) {
+        let mut rest = der.get(at + ALTERNATIVE.len()..).unwrap_or_default();
+        if let Some((0x01, _, after)) = element(rest) {
+            rest = after;
+        }
+        if let Some((0x04, octets, _)) = element(rest)
+            && let Some((0x30, mut list, _)) = element(octets)
+        {
+            while let Some((tag, name, after)) = element(list) {
+                if tag == 0x82 {
+                    names.push(text(name));
+                }
+                list = after;
+            }
+        }
+    }
+    if names.is_empty() {
+        let mut rest = der;
+        while let Some(at) = find(rest, COMMON) {
+            rest = rest.get(at + COMMON.len()..).unwrap_or_default();
+            if let Some((_, name, after)) = element(rest) {
+                names.push(text(name));
+                rest = after;
+            }
+        }
+        // Issuer first, then subject.
+        names.reverse();
+        names.truncate(1);
+    }
+    names
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+/// An element of DER: tag, content and what follows.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (tag, first) = (*bytes.first()?, usize::from(*bytes.get(1)?));
+    let (len, head) = match first {
+        0..=0x7f => (first, 2),
+        0x81 => (usize::from(*bytes.get(2)?), 3),
+        0x82 => (usize::from(*bytes.get(2)?) << 8 | usize::from(*bytes.get(3)?), 4),
+        _ => return None,
+    };
+    let content = bytes.get(head..head + len)?;
+    Some((tag, content, bytes.get(head + len..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_for_one_label() {
+        assert!(stands_for("*.example.org", "www.example.org"));
+        assert!(stands_for("WWW.example.org", "www.example.org"));
+        assert!(!stands_for("*.example.org", "a.b.example.org"));
+        assert!(!stands_for("*.org", "example.org"));
+        assert!(!stands_for("*.example.org", "example.org"));
+    }
+
+    #[test]
+    fn names_come_from_alternatives() {
+        let der = [
+            0x30, 0x12, 0x06, 0x03, 0x55, 0x1d, 0x11, 0x04, 0x0b, 0x30, 0x09, 0x82, 0x01, b'a',
+            0x87, 0x04, 1, 2, 3, 4,
+        ];
+        assert_eq!(host_names(&der), ["a"]);
+    }
 }
