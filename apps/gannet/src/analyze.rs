@@ -61,6 +61,7 @@ Examples:
   gannet analyze --json --logs conn,dns trace.pcap conn.log and dns.log only, as JSON
   gannet analyze --format tsv,parquet trace.pcap   conn.log and conn.parquet, and so on
   gannet analyze -f 'udp port 53' trace.pcap       only some of the packets
+  gannet analyze -i eth0 -o live                   traffic of an interface, until Ctrl-C
   tcpdump -w - | gannet analyze -o live -          whatever comes, until Ctrl-C";
 
 /// Write the logs of captures: connections, protocols, files, weirds.
@@ -71,7 +72,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Captures and folders of captures; - is standard input
-    #[arg(value_name = "FILE", required_unless_present = "read")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["read", "interfaces"])]
     files: Vec<PathBuf>,
     /// A capture, for Zeek's habits; the same as FILE
     #[arg(short, long, value_name = "FILE")]
@@ -149,6 +150,9 @@ pub(crate) struct Args {
     /// Print errors only: no progress, no table, no warnings
     #[arg(short, long, conflicts_with = "stats")]
     quiet: bool,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    live: crate::live::Args,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -204,8 +208,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let begun = Instant::now();
     huge_pages::watch();
-    let stop = Stop::on_signals().context("signals")?;
     let threads = args.threads.map(|n| usize::from(n.get()));
+    #[cfg(target_os = "linux")]
+    if args.live.is_asked() {
+        if let Some(folder) = args.extract_files.as_deref() {
+            let extract = ToFolder::new(folder, &args.extract_types, args.extract_limit);
+            options.extract =
+                Some(Arc::new(extract.with_context(|| folder.display().to_string())?));
+        }
+        options.threads = threads.unwrap_or(1);
+        if args.logs.is_none() && options.threads == 1 {
+            options.logs.selection = Selection::of(["default", "capture_loss"]);
+        }
+        let filter = args.filter.as_deref();
+        return crate::live::run(&args.live, options, filter, &args.out, args.quiet);
+    }
+    let stop = Stop::on_signals().context("signals")?;
     let to_stdout = ToStdout::of(args);
     if to_stdout.is_some() && args.each {
         terminal.error(&"--out -: --each needs a folder");
@@ -339,7 +357,7 @@ impl ToStdout {
 }
 
 /// A filter with names as this machine knows them.
-fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
+pub(crate) fn filter(text: &str) -> Result<Filter, gannet_filter::Error> {
     Filter::with(text, gannet_filter::Options::default(), Arc::new(System::new()))
 }
 
@@ -673,7 +691,7 @@ impl Lines {
 /// One packet in this many with a wrong checksum triggers the warning.
 const MANY_WRONG: u64 = 20;
 
-/// Warns if many packets were discarded for their checksums that the capture was probably made
+/// Warns if so large a share of packets was discarded for their checksums that the capture was probably made
 /// before a network card filled them in.
 fn warn_of_checksums(statistics: &Statistics, words: &mut dyn Words) {
     let (wrong, all) = (statistics.state.wrong_checksums, statistics.packets - statistics.filtered);

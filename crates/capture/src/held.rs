@@ -1,5 +1,6 @@
 //! Shared buffers: bytes of captures and positions of packets that outlive their batch.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -19,7 +20,13 @@ pub struct Bytes(Arc<Held>);
 enum Held {
     Map(Mmap),
     Buffer(Vec<u8>),
+    Owned(Box<dyn Owner>),
 }
+
+/// Memory that another crate owns, like a block of a capture ring: dropped when its last reader is done.
+pub trait Owner: AsRef<[u8]> + fmt::Debug + Send + Sync {}
+
+impl<T: AsRef<[u8]> + fmt::Debug + Send + Sync> Owner for T {}
 
 impl Deref for Bytes {
     type Target = [u8];
@@ -28,7 +35,14 @@ impl Deref for Bytes {
         match &*self.0 {
             Held::Map(map) => map,
             Held::Buffer(buffer) => buffer,
+            Held::Owned(owner) => (**owner).as_ref(),
         }
+    }
+}
+
+impl From<Box<dyn Owner>> for Bytes {
+    fn from(owner: Box<dyn Owner>) -> Self {
+        Self(Arc::new(Held::Owned(owner)))
     }
 }
 
@@ -55,7 +69,7 @@ impl Bytes {
     pub(crate) fn map(&self) -> Option<&Mmap> {
         match &*self.0 {
             Held::Map(map) => Some(map),
-            Held::Buffer(_) => None,
+            Held::Buffer(_) | Held::Owned(_) => None,
         }
     }
 
@@ -68,7 +82,7 @@ impl Bytes {
     pub(crate) fn buffer(&mut self) -> Option<&mut Vec<u8>> {
         match Arc::get_mut(&mut self.0)? {
             Held::Buffer(buffer) => Some(buffer),
-            Held::Map(_) => None,
+            Held::Map(_) | Held::Owned(_) => None,
         }
     }
 }

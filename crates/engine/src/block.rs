@@ -20,6 +20,8 @@ pub(crate) struct Block {
     /// The latest time up to each packet, including earlier blocks. Empty where that is always the
     /// packet's own time.
     latest: Vec<Time>,
+    /// Number and time of a packet that does not exist, where time advances without packets.
+    pass: Option<(u64, Time)>,
     pub(crate) found: Found,
 }
 
@@ -115,14 +117,36 @@ impl Block {
     /// Replaces the contents by a batch for `parts` shards; keeps the memory.
     pub(crate) fn begin(&mut self, batch: &Batch<'_>, shards: usize) {
         self.packets.keep(batch);
+        self.forget(shards, batch.len());
+    }
+
+    fn forget(&mut self, shards: usize, packets: usize) {
         self.assigned.resize_with(shards, Vec::new);
         for assigned in &mut self.assigned {
             assigned.clear();
-            assigned.reserve(batch.len());
+            assigned.reserve(packets);
         }
         self.unowned.clear();
         self.latest.clear();
+        self.pass = None;
         self.found.clear();
+    }
+
+    /// Replaces the contents by number and time of a packet that does not exist.
+    pub(crate) fn begin_without_packets(&mut self, pass: (u64, Time), shards: usize) {
+        self.release();
+        self.forget(shards, 0);
+        self.pass = Some(pass);
+    }
+
+    /// Number and time of a packet that does not exist.
+    pub(crate) fn pass(&self) -> Option<(u64, Time)> {
+        self.pass
+    }
+
+    /// Returns the memory of its packets to the owner of that memory.
+    pub(crate) fn release(&mut self) {
+        self.packets.clear();
     }
 
     /// Assigns a packet to a shard. Packets are assigned in order; a packet without a call is the
@@ -189,6 +213,9 @@ impl Block {
 
     /// Number of its last packet.
     pub(crate) fn last(&self) -> u64 {
+        if let Some((number, _)) = self.pass {
+            return number;
+        }
         self.first() + (self.batch().len() as u64).saturating_sub(1)
     }
 

@@ -147,6 +147,11 @@ impl Merge {
         self.logs.check()
     }
 
+    /// The logs.
+    pub(crate) fn logs(&mut self) -> &mut Logs {
+        &mut self.logs
+    }
+
     /// The logs, still open, and their counts.
     pub(crate) fn into_logs(self) -> (Sinks, Vec<StreamCount>) {
         let counts = self.logs.counts();

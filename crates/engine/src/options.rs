@@ -6,6 +6,7 @@ use gannet_filter::Filter;
 use gannet_protocols::policy::Assets;
 
 use crate::Limits;
+use crate::notes::Births;
 use crate::notes::PacketIndex;
 use crate::state::Memory;
 use crate::state::State;
@@ -45,6 +46,8 @@ pub struct Options {
     /// At the end of input connections are removed in the order of their ends, lower address first, and not in
     /// the order of their beginnings.
     pub in_key_order: bool,
+    /// Learns of connections when they begin.
+    pub births: Option<Arc<dyn Births>>,
     /// Returns the bytes in use, for the limit of the whole state. Without it that limit does not
     /// apply.
     pub memory: Option<Memory>,

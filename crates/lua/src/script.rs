@@ -26,7 +26,7 @@ pub struct Options {
     pub report: Option<Report>,
 }
 
-/// Shows how far a pipeline is, after so many seconds; the last time with `done`.
+/// Shows the progress of a pipeline, after `seconds`; the last time with `done`.
 pub type Report = fn(progress: &Progress, seconds: f64, done: bool);
 
 /// Why a script did not run to its end.

@@ -62,7 +62,7 @@ impl Batch {
         self.outs.is_empty()
     }
 
-    /// Whether it has so many queries, or as many bytes as it takes.
+    /// Whether it has `most` queries, or reached its limit of bytes.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         self.outs.len() >= most.min(MAX_QUERIES) || self.data.len() >= MAX_BYTES
     }

@@ -65,7 +65,7 @@ struct Deal<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// `answers` is told of the answers that the input has.
+    /// `answers` receives the answers in the input.
     pub(crate) fn open(options: &'a Options, answers: Option<&'a Observer>) -> Result<Self, Error> {
         let mut blocks = Vec::new();
         blocks.resize_with(options.threads.max(1), Block::default);
@@ -122,7 +122,7 @@ impl<'a> Feed<'a> {
             }
             self.read()?;
         }
-        // That tells the senders that nothing more comes.
+        // Closing the channels ends the senders.
         drop(channels);
         self.find_answers(stopped)
     }

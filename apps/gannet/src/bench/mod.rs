@@ -9,6 +9,8 @@ use crate::outcome::Outcome;
 
 mod dict;
 mod ring;
+#[cfg(target_os = "linux")]
+mod send;
 mod speed;
 
 /// Measure gannet on this machine: reading, dissecting, filtering, protocols, writing, all of it
@@ -31,6 +33,8 @@ enum What {
     /// Count allocations of the second half of fixed traffic: `KIND PACKETS ALLOCATIONS` a line
     Allocations,
     Ring(ring::Args),
+    #[cfg(target_os = "linux")]
+    Send(send::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -38,6 +42,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(What::Dict(args)) => dict::run(args)?,
         Some(What::Allocations) => speed::allocations()?,
         Some(What::Ring(args)) => ring::run(args)?,
+        #[cfg(target_os = "linux")]
+        Some(What::Send(args)) => send::run(args)?,
         None => speed::run(&args.speed)?,
     }
     Ok(Outcome::Done)

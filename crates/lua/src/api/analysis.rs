@@ -136,7 +136,7 @@ pub(crate) struct Analysis {
     work: Work,
     found: Found,
     text: String,
-    /// What was wrong with a capture; told at the end.
+    /// The damage of a capture; reported at the end.
     damage: Option<String>,
 }
 
