@@ -92,7 +92,7 @@ impl Source for Captures {
     fn run(&mut self, start: Start, listener: Box<dyn Listener>) -> Result<(), String> {
         let Some((mut stream, stop)) = self.open.take() else { return Ok(()) };
         let options = Options {
-            ignore_checksums: self.ignore_checksums,
+            ignore_checksums: self.ignore_checksums || start.ignore_checksums,
             scripted: start.scripted,
             in_key_order: start.in_key_order,
             filter: self.filter.take(),

@@ -9,9 +9,9 @@ use gannet_flow::is_power_of_ten;
 use gannet_flow::tcp::Consumer;
 use gannet_flow::tcp::Segment;
 use gannet_flow::tcp::flag;
+use gannet_protocols::Env;
 use gannet_protocols::conn_state::events::ConnectionReused;
 use gannet_protocols::global;
-use gannet_protocols::registry::is_likely_server_port;
 use gannet_wire::Ip;
 use gannet_wire::Scope;
 use gannet_wire::Weird;
@@ -55,7 +55,7 @@ impl Shard {
         encapsulation: &Encapsulation,
     ) -> (u32, Dir) {
         let known = self.look_up(&Key::new(id, ip.protocol, one_way));
-        self.found(id, ip, proto, (one_way, false), encapsulation, known, || false)
+        self.found(id, ip, proto, (one_way, false), encapsulation, known, |_| false)
     }
 
     /// Looks up a key.
@@ -78,7 +78,7 @@ impl Shard {
         (one_way, global): (bool, bool),
         encapsulation: &Encapsulation,
         Known { hash, at }: Known,
-        flip: impl FnOnce() -> bool,
+        flip: impl FnOnce(&Env) -> bool,
     ) -> (u32, Dir) {
         let ordinal = self.next_ordinal();
         if let Some(Place { index, from, usual }) = at {
@@ -87,7 +87,7 @@ impl Shard {
             }
             return (index, from);
         }
-        let flags = (one_way, global, flip());
+        let flags = (one_way, global, flip(&self.env));
         self.create((hash, ordinal), id, proto, ip.protocol, flags, encapsulation)
     }
 
@@ -121,8 +121,8 @@ impl Shard {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, from) =
-            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, || {
-                is_flipped(&id, segment.flags)
+            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
+                is_flipped(env, &id, segment.flags)
             });
         let observed = self.env.logs.events.any();
         if observed {
@@ -224,8 +224,8 @@ impl Shard {
             known.at = known.at.filter(|at| !self.ends_for(at.index, &segment));
         }
         let (index, _) =
-            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, || {
-                is_flipped(&id, flags)
+            self.found(&id, ip, Proto::Tcp, (false, global), encapsulation, known, |env| {
+                is_flipped(env, &id, flags)
             });
         self.conn_weird(index, odd);
         self.settle(index);
@@ -273,8 +273,8 @@ impl Shard {
         let key = Key::new(&id, ip.protocol, false).of_global(global);
         let known = self.look_up(&key);
         let (index, from) =
-            self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, || {
-                let likely = |p| is_likely_server_port(Proto::Udp, p);
+            self.found(&id, ip, Proto::Udp, (false, global), encapsulation, known, |env| {
+                let likely = |p| env.is_likely_server_port(Proto::Udp, p);
                 likely(id.orig_p) && !likely(id.resp_p)
             });
         let observed = self.env.logs.events.any();
@@ -442,12 +442,12 @@ impl Shard {
 }
 
 /// Whether the first seen segment of a connection comes from its responder.
-fn is_flipped(id: &ConnId, flags: u8) -> bool {
+fn is_flipped(env: &Env, id: &ConnId, flags: u8) -> bool {
     let syn = flags & flag::SYN != 0;
     if syn && flags & flag::ACK == 0 {
         return false;
     }
-    let likely = |p| is_likely_server_port(Proto::Tcp, p);
+    let likely = |p| env.is_likely_server_port(Proto::Tcp, p);
     // If both ports may be a server's, a SYN-ACK is not flipped (stealth scans); otherwise the
     // lower port is the server's.
     likely(id.orig_p) && (!likely(id.resp_p) || !syn && id.orig_p < id.resp_p)

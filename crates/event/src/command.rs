@@ -19,6 +19,8 @@ pub enum Command {
         /// Whether it is tried.
         on: bool,
     },
+    /// The ports that servers are likely to have, by transport, in the place of all others.
+    LikelyPorts(Vec<(Proto, u16)>),
     /// An analyzer may be started, or may not.
     Enable {
         /// The analyzer; all of them where it is `None`.

@@ -152,6 +152,7 @@ mod tests {
     use gannet_base::UidSource;
 
     use super::*;
+    use crate::TunnelState;
     use crate::read::Reader;
     use crate::read::Value;
 
@@ -177,7 +178,12 @@ mod tests {
             ends,
             vlan: Some(9),
             inner_vlan: None,
-            tunnels: vec![uids.connection(2, 0)],
+            tunnels: vec![TunnelState {
+                uid: Some(uids.connection(2, 0)),
+                id: id(),
+                proto: Proto::Udp,
+                kind: "Tunnel::TEREDO",
+            }],
         };
         let mut bytes = Vec::new();
         state.pack(&mut Packer::new(&mut bytes));

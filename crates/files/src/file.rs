@@ -63,6 +63,8 @@ pub(crate) struct File {
     pub(crate) mime_type: Option<&'static str>,
     pub(crate) analyzers: Analyzers,
     pub(crate) extraction: Extraction,
+    /// Its first bytes, where they are reported.
+    pub(crate) bof: Option<Vec<u8>>,
     /// Bytes that came before the handlers of its type ran.
     pub(crate) unseen: Vec<u8>,
     /// A script ended its analysis.
@@ -242,6 +244,7 @@ impl File {
         if !self.reports_matches {
             return;
         }
+        self.bof = (!beginning.is_empty()).then(|| beginning.to_vec());
         let all = sniff::matches(beginning);
         let all =
             all.into_iter().map(|(strength, mime)| MimeMatch { strength: strength.into(), mime });
@@ -303,7 +306,7 @@ impl File {
             missing_bytes: self.missing,
             overflow_bytes: self.overflow,
             timeout: self.timeout,
-            bof: None,
+            bof: self.bof.clone(),
         }
     }
 

@@ -247,6 +247,7 @@ impl Files {
             mime_type,
             analyzers: Analyzers::default(),
             extraction: Extraction::No,
+            bof: None,
             unseen: Vec::new(),
             stopped: false,
             timeout: TIMEOUT,

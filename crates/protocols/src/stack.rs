@@ -705,7 +705,7 @@ impl tcp::Consumer for Session<'_> {
         }
         // A half-established connection is judged by the originator's port where only that one
         // is known.
-        let likely = |p| crate::registry::is_likely_server_port(Proto::Tcp, p);
+        let likely = |p| self.env.is_likely_server_port(Proto::Tcp, p);
         let mut port = conn.id.resp_p;
         if orig == tcp::State::Inactive && !likely(port) && likely(conn.id.orig_p) {
             port = conn.id.orig_p;

@@ -12,6 +12,7 @@ use gannet_event::Command;
 use crate::Env;
 use crate::Tag;
 use crate::registry::by_port;
+use crate::registry::is_likely_server_port;
 
 /// The analyzers that scripts allow. Without scripts, all of them, on their own ports.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct Steering {
     /// Ports that scripts registered; `None` while the registry's own hold.
     ports: Option<HashMap<(u8, u16), Vec<Tag>, KeyedHash>>,
     disabled: HashSet<Tag>,
+    /// Ports that servers are likely to have, where scripts say so.
+    likely: Option<HashSet<(u8, u16)>>,
     /// Analyzers that may be started for what a connection begins with; `None`: all.
     detected: Option<HashSet<Tag>>,
     /// Connections that scripts expect, with when that ends.
@@ -105,6 +108,15 @@ impl Steering {
 }
 
 impl Env {
+    /// Whether a server of a known protocol is likely to have this port.
+    #[inline]
+    pub fn is_likely_server_port(&self, proto: Proto, port: u16) -> bool {
+        match &self.steering.likely {
+            None => is_likely_server_port(proto, port),
+            Some(likely) => likely.contains(&(number(proto), port)),
+        }
+    }
+
     /// Carries out a request of scripts about analyzers.
     pub fn steer(&mut self, now: Time, command: Command) {
         let steering = &mut self.steering;
@@ -144,6 +156,10 @@ impl Env {
                     let key = Scheduled { orig, resp, port, proto: number(proto) };
                     steering.scheduled.insert(key, (tag, now + timeout));
                 }
+            }
+            Command::LikelyPorts(ports) => {
+                let all = ports.into_iter().map(|(proto, port)| (number(proto), port));
+                steering.likely = Some(all.collect());
             }
             Command::Connection { .. } | Command::File { .. } | Command::Stop => {}
         }

@@ -71,6 +71,8 @@ pub struct Start {
     /// Whether connections that are open at the end are removed in the order of their ends, as Zeek does under
     /// seeds.
     pub in_key_order: bool,
+    /// Whether scripts say that checksums are not verified.
+    pub ignore_checksums: bool,
 }
 
 /// Whether scripts ended the run: no more packets are read.
@@ -106,18 +108,13 @@ pub fn run(
         traffic.capture = capture.to_owned();
         traffic.names = in_key_order.then(|| Names::new(salt.str_bytes()));
         detect(&mut machine.with(&mut program));
+        likely_ports(&mut machine.with(&mut program));
+        let ignore_checksums = machine.with(&mut program).global_named("ignore_checksums").truth();
         let states = States::new(&machine.with(&mut program));
-        let run = Run {
-            program,
-            machine,
-            plans: HashMap::new(),
-            states,
-            fired: false,
-            over: false,
-            stop: None,
-        };
+        let run = Run { program, machine, plans: HashMap::new(), states, over: false, stop: None };
         RUN.set(Some(Box::new(run)));
-        let read = source.run(Start { interest, scripted, in_key_order }, Box::new(Handlers));
+        let read = source
+            .run(Start { interest, scripted, in_key_order, ignore_checksums }, Box::new(Handlers));
         let Some(run) = RUN.take() else { return 1 };
         let Run { program: p, machine: m, stop, .. } = *run;
         (program, machine) = (p, m);
@@ -208,6 +205,18 @@ const DETECTED: &[(&str, &[&str])] = &[
     ("xmpp", &["XMPP"]),
 ];
 
+/// Ports that scripts say servers are likely to have.
+fn likely_ports(vm: &mut Vm<'_>) {
+    if let Value::Table(table) = vm.global_named("likely_server_ports") {
+        let port = |key: Value| match crate::value::table::parts(&key).first() {
+            Some(Value::Port(port)) => Some((natives::protocol(port.protocol), port.number)),
+            _ => None,
+        };
+        let ports = table.keys().into_iter().filter_map(port).collect();
+        vm.m.state.traffic.commands.push(Command::LikelyPorts(ports));
+    }
+}
+
 /// Analyzers whose signatures scripts loaded may start for what a connection begins with.
 fn detect(vm: &mut Vm<'_>) {
     for file in &vm.p.signature_files {
@@ -229,8 +238,6 @@ struct Run {
     machine: Machine,
     plans: HashMap<u16, Option<Rc<EventPlan>>>,
     states: States,
-    /// Timers queued events that no drain has seen.
-    fired: bool,
     /// The input ended: what is scheduled is due with the next drain.
     over: bool,
     /// How the scripts ended before the packets did.
@@ -328,7 +335,7 @@ impl Run {
         match event.decl.name {
             "raw_packet" => vm.m.state.traffic.header = args.first().cloned().unwrap_or_default(),
             "analyzer_confirmation_info" | "analyzer_violation_info" => {
-                note_analyzer(&mut vm, &args)
+                note_analyzer(&mut vm, &args);
             }
             "udp_contents" if !delivers(&vm, "udp", &args) => return Ok(()),
             "tcp_contents" if !delivers(&vm, "tcp", &args) => return Ok(()),
@@ -341,7 +348,9 @@ impl Run {
     /// Another packet begins: timers are due.
     fn packet(&mut self, now: f64) -> Result<(), Stop> {
         let mut vm = self.machine.with(&mut self.program);
-        if std::mem::take(&mut self.fired) {
+        // Events that no event of the analysis followed.
+        if !vm.m.queue.is_empty() {
+            vm.drain()?;
             vm.drain()?;
         }
         if vm.m.now == 0.0 && now > 0.0 {
@@ -353,15 +362,15 @@ impl Run {
         vm.p.diagnostics.now.set(now);
         vm.fire_timers(now)?;
         vm.expire_tables(now)?;
-        self.fired = !vm.m.queue.is_empty();
         Ok(())
     }
 
     /// All events of a packet are queued.
     fn drained(&mut self) -> Result<(), Stop> {
-        self.fired = false;
         self.states.forget(&mut self.machine.state.traffic);
         let mut vm = self.machine.with(&mut self.program);
+        // Once for the packet, once for the loop around it.
+        vm.drain()?;
         vm.drain()?;
         if std::mem::take(&mut self.over) {
             vm.m.terminating = true;

@@ -92,7 +92,7 @@ pub(super) fn tag_name(vm: &Vm<'_>, value: &Value) -> String {
     }
 }
 
-fn protocol(protocol: Protocol) -> Proto {
+pub(super) fn protocol(protocol: Protocol) -> Proto {
     match protocol {
         Protocol::Tcp => Proto::Tcp,
         Protocol::Udp => Proto::Udp,

@@ -40,8 +40,17 @@ struct ConnPlan {
     /// `start_time`, `duration`, `service`, `history`, `uid`, `vlan`, `inner_vlan`.
     places: [Option<usize>; 7],
     service: Option<TypeId>,
-    /// `tunnel`: its place, its type, the type of its elements and their fields `cid`, `tunnel_type`, `uid`.
-    tunnel: Option<(usize, TypeId, TypeId, IdPlan, [Option<usize>; 3])>,
+    /// `tunnel`, with the places of `cid`, `tunnel_type` and `uid` in its elements.
+    tunnel: Option<TunnelPlan>,
+}
+
+/// How `tunnel` of a connection is made.
+struct TunnelPlan {
+    place: usize,
+    list: TypeId,
+    element: TypeId,
+    id: IdPlan,
+    fields: [Option<usize>; 3],
 }
 
 /// Places of the fields of `endpoint`.
@@ -243,7 +252,7 @@ impl ConnPlan {
             let crate::types::Type::Vector(element) = vm.p.types.get(list) else { return None };
             let fields = self::places(vm, *element, ["cid", "tunnel_type", "uid"]);
             let id = field_type(vm, *element, fields[0]?)?;
-            Some((at, list, *element, IdPlan::new(vm, id), fields))
+            Some(TunnelPlan { place: at, list, element: *element, id: IdPlan::new(vm, id), fields })
         });
         Self {
             ty,
@@ -323,7 +332,7 @@ impl ConnPlan {
             tag(state.inner_vlan),
         ];
         set(record, &self.places, values);
-        if let Some((place, list, element, id, fields)) = &self.tunnel
+        if let Some(TunnelPlan { place, list, element, id, fields }) = &self.tunnel
             && !state.tunnels.is_empty()
         {
             let mut items = Vec::with_capacity(state.tunnels.len());
