@@ -3,11 +3,14 @@
 
 use std::io;
 
+use gannet_base::Dir;
 use gannet_base::Interval;
+use gannet_base::Proto;
 use gannet_base::Time;
 use gannet_flow::Conn;
 use gannet_flow::Slot;
 use gannet_flow::Timers;
+use gannet_flow::tcp::State;
 use gannet_log::Key as RowKey;
 use gannet_log::StreamCount;
 use gannet_protocols::lifecycle::events::NetDone;
@@ -150,7 +153,12 @@ impl Shard {
         self.table.finish_finding();
         let mut live = self.table.in_order();
         if self.options.in_key_order {
-            live.sort_by_cached_key(|index| self.table.get(*index).map(|slot| key(&slot.conn)));
+            // First those whose own timers are due by then, in the order of these; then by their ends.
+            live.sort_by_cached_key(|index| {
+                let slot = self.table.get(*index);
+                let timer = slot.and_then(last_timer);
+                (timer.is_none(), timer, slot.map(|slot| key(&slot.conn)))
+            });
         }
         Closing { live, next: 0 }
     }
@@ -205,6 +213,21 @@ impl Shard {
 pub(crate) struct Closing {
     live: Vec<u32>,
     next: usize,
+}
+
+/// When a timer would end a connection that Zeek lets fire at the end of input: of attempts and of DNS.
+fn last_timer(slot: &Slot<Ext>) -> Option<Time> {
+    let conn = &slot.conn;
+    match &slot.tcp {
+        // Its transport state is packed as long as it is a SYN alone.
+        None if conn.proto == Proto::Tcp => Some(conn.start + Interval::from_secs(5)),
+        Some(tcp) => {
+            let states = [tcp.endpoint(Dir::Orig).state, tcp.endpoint(Dir::Resp).state];
+            let is_attempt = matches!(states, [State::SynSent | State::SynAckSent, State::Inactive]);
+            is_attempt.then(|| conn.start + Interval::from_secs(5))
+        }
+        None => (conn.look_every > 0).then(|| conn.start + Interval::from_secs(10)),
+    }
 }
 
 /// The ends of a connection as Zeek orders them: lower address and its port first.
