@@ -225,7 +225,7 @@ impl<'a> Files<'a> {
         let options = WriteOptions {
             snaplen: self.args.snaplen,
             application: Some(format!("gannet {}", env!("CARGO_PKG_VERSION"))),
-            apart: true,
+            encoder_thread: true,
             at_once: true,
             ..WriteOptions::default()
         };

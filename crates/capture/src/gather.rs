@@ -5,9 +5,9 @@ use gannet_base::Time;
 use crate::Batch;
 use crate::Bytes;
 use crate::LinkType;
-use crate::held::Refs;
-use crate::held::Spares;
 use crate::packet::PacketRef;
+use crate::shared::Pool;
+use crate::shared::Refs;
 
 /// Where a packet lies in the bytes of its batch, and what is known about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Record {
 #[derive(Debug, Default)]
 pub struct Gathered {
     refs: Refs,
-    spare: Spares<Refs>,
+    spare: Pool<Refs>,
     bytes: Bytes,
     first: u64,
 }
@@ -84,7 +84,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
-    use crate::Kept;
+    use crate::OwnedBatch;
 
     /// Memory that notes when it is released.
     #[derive(Debug)]
@@ -122,7 +122,7 @@ mod tests {
         let found: Vec<_> =
             batch.iter().map(|p| (p.number, p.interface, p.data.first().copied())).collect();
         assert_eq!(found, [(7, 3, Some(10)), (8, 3, Some(20)), (9, 3, None)], "beyond the end");
-        let mut kept = Kept::default();
+        let mut kept = OwnedBatch::default();
         kept.keep(&batch);
         gathered.clear();
         assert!(!released.load(Ordering::Relaxed) && gathered.batch().is_empty());

@@ -5,14 +5,14 @@ use std::num::NonZeroU32;
 use gannet_base::Time;
 use gannet_capture::BATCH_PACKETS;
 use gannet_capture::Batch;
-use gannet_capture::Kept;
+use gannet_capture::OwnedBatch;
 
 use crate::tunnels::Encapsulation;
 
 /// Packets in order, for all shards: each shard analyses its own, and uses the times of the others.
 #[derive(Default)]
 pub(crate) struct Block {
-    packets: Kept,
+    packets: OwnedBatch,
     /// By shard, the positions of its packets.
     assigned: Vec<Vec<Place>>,
     /// Positions of packets that no shard analyses, in order.
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_time_is_not_that_of_packets_that_are_nobodys() {
+    fn the_latest_time_ignores_packets_that_no_shard_analyses() {
         let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         capture.extend([0xff, 0xff, 0, 0, 1, 0, 0, 0]);
         for second in [5_u32, 9, 7, 8] {

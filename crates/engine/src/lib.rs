@@ -220,9 +220,9 @@ fn alone(
     for (at, packet) in batch.iter().enumerate() {
         let next = at + lookahead::AHEAD;
         if !is_far {
-            batch.expect_soon(next);
+            batch.prefetch(next);
         } else if let Some(key) = batch.get(next).as_ref().and_then(lookahead::key) {
-            shard.expect_soon(&key);
+            shard.prefetch(&key);
         }
         if shard.stopped {
             break;

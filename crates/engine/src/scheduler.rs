@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_once() {
+    fn an_error_is_reported_once() {
         let (shared, mut global) = (scheduler(1), global());
         shared.lock().left.error = Some(io::Error::other("full"));
         assert!(shared.add(&Arc::default(), &mut global).0.is_err());

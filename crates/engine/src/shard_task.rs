@@ -107,13 +107,13 @@ fn take(me: usize, shard: &mut Shard, block: &Block, to: &Shared) {
     let much = much(shard);
     for (n, place) in assigned.iter().enumerate() {
         if let Some(next) = assigned.get(n + FETCH_AHEAD) {
-            batch.expect_from_afar(next.at());
+            batch.prefetch_remote(next.at());
         }
         if is_far
             && let Some(next) = assigned.get(n + lookahead::AHEAD)
             && let Some(key) = batch.get(next.at()).as_ref().and_then(lookahead::key)
         {
-            shard.expect_soon(&key);
+            shard.prefetch(&key);
         }
         let at = place.at();
         let Some(packet) = batch.get(at) else { break };

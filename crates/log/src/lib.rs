@@ -10,7 +10,7 @@
 //! use gannet_log::{Format, Row, TsvEncoder};
 //!
 //! gannet_log::row! {
-//!     /// One row a greeting.
+//!     /// One row for each greeting.
 //!     pub struct Greeting<'a> = "greeting" {
 //!         /// When it was said.
 //!         ts: Time = "ts",

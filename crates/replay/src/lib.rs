@@ -17,8 +17,8 @@
 //! There are two kinds of senders: one for datagrams, and one for the connections of [`Transport::Tcp`],
 //! [`Transport::Tls`], [`Transport::Https`] and `Transport::Quic`, which are kept by a [`Policy`].
 //!
-//! What a [`Report`] says adds up: every query that the kernel took was answered, lost, or still
-//! open when the run was stopped.
+//! The numbers of a [`Report`] add up: every query that the kernel accepted was answered, lost, or
+//! still open when the run was stopped.
 //!
 //! [`compare()`] holds the answers against those in the capture or those of a second server.
 //! [`serve()`] is the other end: an echo server for tests and measurements that can lose, delay and
@@ -26,18 +26,18 @@
 
 mod batch;
 mod block;
+mod byte_stream;
 mod compare;
 mod connection;
-mod due;
 mod error;
 mod feed;
 mod h2;
 mod https;
 mod inflight;
 mod json;
-mod judge;
-mod line;
+mod matching;
 mod message;
+mod paced_queue;
 mod plot;
 mod poller;
 #[cfg(feature = "quic")]
@@ -57,7 +57,7 @@ pub mod text;
 mod timing;
 mod tls;
 mod transport;
-mod way;
+mod transport_link;
 
 pub use compare::Against;
 pub use compare::Compared;

@@ -13,9 +13,9 @@ mod ring;
 mod send;
 mod speed;
 
-/// Measure gannet on this machine: reading, dissecting, filtering, protocols, writing, all of it
+/// Measure gannet on this machine: reading, dissecting, filtering, protocols, writing, and whole analyses
 ///
-/// Without a trace everything is measured on generated traffic; traces are measured besides. Times are CPU time
+/// Generated traffic is always measured, and traces in addition. Times are CPU time
 /// of the whole process: what else the machine does hardly shows.
 #[derive(Debug, clap::Args)]
 #[group(id = "bench")]

@@ -15,14 +15,14 @@ use rustls::HandshakeKind;
 /// Bytes that are encrypted at once: a record's (RFC 8446 §5.1).
 const RECORD: usize = 16 << 10;
 
-/// A socket that does not block, and what is over it.
-pub(crate) struct Line {
+/// A non-blocking socket, with or without TLS.
+pub(crate) struct ByteStream {
     socket: TcpStream,
     connected: bool,
     tls: Option<Box<Connection>>,
 }
 
-impl Line {
+impl ByteStream {
     /// Over a socket that may still be connecting.
     pub(crate) fn new(socket: TcpStream, tls: Option<Connection>) -> Self {
         Self { socket, connected: false, tls: tls.map(Box::new) }
@@ -111,20 +111,20 @@ impl Line {
     pub(crate) fn end(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            // Where it is gone or has no room, it gets no farewell.
+            // If the connection is gone or has no room, no close notification is sent.
             flush(tls, &mut self.socket).unwrap_or_default();
         }
         self.socket.shutdown(Shutdown::Write).unwrap_or_default();
     }
 }
 
-impl AsFd for Line {
+impl AsFd for ByteStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-/// Sends what is encrypted; whether that was all.
+/// Sends encrypted bytes; returns whether that was all.
 fn flush(tls: &mut Connection, socket: &mut TcpStream) -> io::Result<bool> {
     while tls.wants_write() {
         match tls.write_tls(socket) {

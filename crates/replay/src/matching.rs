@@ -1,4 +1,4 @@
-//! What a message that came in is.
+//! Matching received messages with queries.
 
 use crate::Verdict;
 use crate::compare::Observer;
@@ -9,7 +9,7 @@ use crate::stats::note;
 
 /// Matches a message received at `now` with `waiting` queries, counts it, and notifies the
 /// observer; returns whether it completed a query.
-pub(crate) fn judge(
+pub(crate) fn match_response(
     stats: &mut Stats,
     waiting: &mut Waiting,
     bytes: &[u8],
