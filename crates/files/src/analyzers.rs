@@ -47,6 +47,15 @@ impl Analyzers {
         self.hashes = Some(Box::new(Hashes::new(all)));
     }
 
+    /// Adds hashes that a script asks for, or removes them.
+    pub(crate) fn set_hashes(&mut self, which: Wanted, on: bool) {
+        if on {
+            self.hashes.get_or_insert_default().add(which);
+        } else if let Some(hashes) = &mut self.hashes {
+            hashes.remove(which);
+        }
+    }
+
     /// Adds what a type calls for.
     pub(crate) fn add_for(&mut self, mime_type: &str) {
         match mime_type {

@@ -13,13 +13,15 @@ use gannet_event::Packer;
 use gannet_event::SetOf;
 use gannet_event::Type;
 
-/// A certificate that listeners cannot look into.
+/// A certificate that listeners cannot look into: its DER form, for functions that can.
 #[derive(Clone, Copy, Debug)]
-pub struct X509Opaque;
+pub struct X509Opaque<'a>(pub &'a [u8]);
 
-impl Arg for X509Opaque {
+impl Arg for X509Opaque<'_> {
     const TYPE: Type = Type::Opaque("X509Val");
-    fn pack(&self, _to: &mut Packer<'_>) {}
+    fn pack(&self, to: &mut Packer<'_>) {
+        self.0.pack(to);
+    }
 }
 
 gannet_event::record! {
@@ -276,7 +278,7 @@ gannet_event::events! {
         /// The certificate as a file.
         f: FileRef = "f",
         /// The certificate for functions that verify it.
-        cert_ref: X509Opaque = "cert_ref",
+        cert_ref: X509Opaque<'a> = "cert_ref",
         /// The contents of the certificate.
         cert: CertificateFacts<'a> = "cert",
     }

@@ -81,6 +81,9 @@ impl Shard {
             births.began(self.packet_number, uid);
         }
         slot.ext.stack.prepare(&mut self.env, conn, self.now);
+        if encapsulation.depth() > 0 && self.env.logs.events.any() {
+            self.env.logs.events.set_tunnels(uid, encapsulation.states());
+        }
         if self.env.logs.events.wants::<NewConnection>() {
             self.env.logs.events.set_transport(TransportState::default());
             conn_state::raise(&mut self.env.logs, conn, |c| NewConnection { c });

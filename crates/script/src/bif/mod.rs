@@ -66,6 +66,8 @@ const TABLES: &[Table] = &[
     net::TABLE,
     input::TABLE,
     log::TABLE,
+    // Last: these stand in for those of `passive`.
+    crate::bridge::NATIVES,
 ];
 
 /// State of built-in functions.
@@ -100,6 +102,8 @@ pub struct State {
     pub command: Vec<String>,
     /// Functions that are called when options change, by falling priority.
     pub handlers: Vec<options::Handler>,
+    /// Connections, files and packets at hand.
+    pub traffic: crate::bridge::Traffic,
 }
 
 impl Default for State {
@@ -126,6 +130,7 @@ impl Default for State {
             metrics: opaques::Metrics::default(),
             command: std::env::args().collect(),
             handlers: Vec::new(),
+            traffic: crate::bridge::Traffic::default(),
         }
     }
 }

@@ -105,6 +105,8 @@ pub(super) struct Stream {
     max_delay: f64,
     max_delay_queue: usize,
     delayed: Vec<write::Delayed>,
+    /// Writes beyond the limit are being released.
+    evicts: bool,
 }
 
 /// A filter of a stream.
@@ -193,6 +195,7 @@ fn create_stream(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         max_delay: field(vm, stream, "max_delay_interval").double(),
         max_delay_queue: field(vm, stream, "max_delay_queue_size").count() as usize,
         delayed: Vec::new(),
+        evicts: false,
     };
     vm.m.state.log.streams.insert(id.int(), new);
     Ok(Value::Bool(true))
