@@ -1,7 +1,7 @@
 //! What developers run by hand, as `cargo xtask COMMAND`.
 //!
-//! `ready` runs everything a change must pass. `conformance` compares the logs with Zeek's, `mutate`
-//! searches for captures that break the engine, `fuzz` for inputs that break one of its parts,
+//! `ready` runs everything a change must pass. `conformance` compares the logs with Zeek's, `scripts` runs
+//! Zeek's script tests, `mutate` searches for captures that break the engine, `fuzz` for inputs that break one of its parts,
 //! `filter-proof` for filters that the optimizer gets wrong. `bench` compares the speed with that of
 //! other programs, `pipes` does so for scripts and replay, `snapshot` counts instructions and
 //! allocations, `pgo` builds with a profile. `prose` finds words to avoid in comments and docs, `update`
@@ -18,6 +18,7 @@ mod pgo;
 mod pipes;
 mod prose;
 mod ready;
+mod scripts;
 mod snapshot;
 mod update;
 mod workspace;
@@ -33,6 +34,7 @@ enum Command {
     /// Format, lints, documentation, tests, conformance
     Ready,
     Conformance(conformance::Args),
+    Scripts(scripts::Args),
     Mutate(mutate::Args),
     Fuzz(fuzz::Args),
     FilterProof(filter_proof::Args),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Ready => ready::run(),
         Command::Conformance(args) => conformance::run(&args),
+        Command::Scripts(args) => scripts::run(&args),
         Command::Mutate(args) => mutate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::FilterProof(args) => filter_proof::run(&args),

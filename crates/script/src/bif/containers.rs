@@ -263,7 +263,9 @@ fn comes_before(vm: &mut Vm<'_>, a: &Value, b: &Value, by: &By) -> Result<bool> 
         By::Function(func) => {
             let result = vm.call(func, &[a.clone(), b.clone()])?;
             if !result.is_set() {
-                return Err(vm.builtin_exception("comparison function did not return a value"));
+                let body = vm.p.functions[func.func].bodies.first().copied();
+                let text = "comparison function did not return a value".to_owned();
+                return Err(vm.runtime_error(body, text));
             }
             Ok(result.int() < 0)
         }

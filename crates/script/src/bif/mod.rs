@@ -13,8 +13,10 @@ mod opaques;
 mod options;
 mod passive;
 mod reflect;
+mod storage;
 mod strings;
 mod system;
+mod telemetry;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -63,6 +65,8 @@ const TABLES: &[Table] = &[
     passive::TABLE,
     opaques::TABLE,
     opaques::DIGESTS,
+    storage::TABLE,
+    telemetry::TABLE,
     net::TABLE,
     input::TABLE,
     log::TABLE,
@@ -82,6 +86,8 @@ pub struct State {
     pub suspended: u32,
     /// Whether the run is one of `-b`.
     pub bare: bool,
+    /// Whether scripts start no processes and change no files other than logs.
+    pub sandbox: bool,
     /// Random numbers.
     pub random: Random,
     /// Unique ids.
@@ -95,7 +101,9 @@ pub struct State {
     /// Sources that are read.
     pub inputs: input::Inputs,
     /// Metrics.
-    pub metrics: opaques::Metrics,
+    pub metrics: telemetry::Metrics,
+    /// Storage backends.
+    pub storage: storage::Backends,
     /// The command and its arguments.
     pub command: Vec<String>,
     /// Functions that are called when options change, by falling priority.
@@ -117,13 +125,15 @@ impl Default for State {
             terminated: false,
             suspended: 0,
             bare: false,
+            sandbox: false,
             random: system::random(),
             uids: UidPools::of_instance(hashes, u64::from(std::process::id())),
             hashes,
             first_seed: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
             anonymizers: net::Anonymizers::default(),
             inputs: input::Inputs::default(),
-            metrics: opaques::Metrics::default(),
+            metrics: telemetry::Metrics::default(),
+            storage: storage::Backends::default(),
             command: std::env::args().collect(),
             handlers: Vec::new(),
         }
@@ -147,13 +157,18 @@ pub fn arg(args: &[Value], index: usize) -> &Value {
     args.get(index).unwrap_or(&Value::Unset)
 }
 
+/// An empty table that keeps the order of insertion.
+pub(crate) fn ordered_table(vm: &mut Vm<'_>, ty: TypeId) -> Value {
+    let attrs = crate::value::table::TableAttrs { ordered: true, ..Default::default() };
+    vm.new_table(ty, Some(Rc::new(attrs)))
+}
+
 /// Prepares what needs the whole program, before `zeek_init`.
 ///
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn prepare(vm: &mut Vm<'_>) -> Result<(), Stop> {
-    let _ = vm;
-    Ok(())
+    log::rotate_leftovers(vm)
 }
 
 /// Ends what goes on: logs are closed.

@@ -230,7 +230,7 @@ fn field_type(vm: &Vm<'_>, ty: TypeId) -> String {
 
 fn record_fields(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let result = vm.result_type();
-    let table = vm.new_table(result, None);
+    let table = super::ordered_table(vm, result);
     let Some(element) = vm.type_named("record_field") else { return Ok(table) };
     let record = arg(args, 0).record().cloned();
     let ty = match arg(args, 0) {

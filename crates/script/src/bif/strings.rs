@@ -153,25 +153,37 @@ fn all(args: &[Value], holds: fn(&u8) -> bool) -> Value {
 
 /// The text of values one after another.
 pub(super) fn concatenated(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
+    joined(vm, args, describe::Form::Raw)
+}
+
+fn joined(vm: &Vm<'_>, args: &[Value], form: describe::Form) -> Vec<u8> {
     let mut out = Vec::new();
     for value in args {
         match value.bytes() {
             Some(text) => out.extend_from_slice(text),
-            None => out.extend(describe::describe(vm.p, value, describe::Form::Raw)),
+            None => out.extend(describe::describe(vm.p, value, form)),
         }
     }
     out
 }
 
 fn cat(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
-    Ok(Value::string_owned(concatenated(vm, args)))
+    Ok(Value::string_owned(joined(vm, args, describe::Form::Cat)))
 }
 
 fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let [separator, default, rest @ ..] = args else {
         let text = format!("cat_sep() takes at least 2 argument(s), got {}", args.len());
-        return Err(vm.builtin_exception(text));
+        vm.builtin_error(text);
+        return Ok(Value::string(""));
     };
+    for (name, value) in [("sep", separator), ("def", default)] {
+        if value.bytes().is_none() {
+            let ty = crate::describe::tag_name(vm.p.types.get(value.ty()));
+            vm.builtin_error(format!("expected type string for {name}, got {ty}"));
+            return Ok(Value::string(""));
+        }
+    }
     let mut out = Vec::new();
     for (index, value) in rest.iter().enumerate() {
         if index > 0 {
@@ -180,7 +192,7 @@ fn cat_sep(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
         match value.bytes() {
             Some([]) => out.extend_from_slice(default.str_bytes()),
             Some(text) => out.extend_from_slice(text),
-            None => out.extend(describe::describe(vm.p, value, describe::Form::Raw)),
+            None => out.extend(cat_value(vm.p, value)),
         }
     }
     Ok(Value::string_owned(out))
@@ -190,7 +202,7 @@ fn fmt(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let [first, rest @ ..] = args else { return Ok(Value::string("")) };
     let Some(directives) = first.bytes() else {
         // Without a format the values are written one after another.
-        return Ok(Value::string_owned(concatenated(vm, args)));
+        return cat(vm, args);
     };
     let texts: Vec<Vec<u8>> = rest
         .iter()

@@ -56,12 +56,19 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
     let mut program = Program { diagnostics: standard_error(), ..Program::default() };
     let mut engine = Machine::new();
     engine.set_bare(options.bare);
-    if let Some(seeds) = seeds() {
-        engine.seed(&seeds);
+    engine.set_sandbox(options.sandbox);
+    match seeds(&mut program, &options) {
+        Ok(Some(seeds)) => engine.seed(&seeds),
+        Ok(None) => {}
+        Err(text) => {
+            fatal(&mut program, &text);
+            return 1;
+        }
     }
     match parse(&mut program, &mut engine, &options) {
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
+            engine.with(&mut program).set_script_args(&options.script_args);
             let status = match (source, &options.capture) {
                 (Some(mut source), Some(capture)) => match source.open(&options) {
                     Ok(()) => crate::bridge::run(program, engine, &mut *source),
@@ -79,12 +86,39 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
     }
 }
 
-/// The seeds that `ZEEK_SEED_FILE` or `ZEEK_SEED_VALUES` names.
-fn seeds() -> Option<Seeds> {
-    if let Some(path) = std::env::var_os("ZEEK_SEED_FILE").filter(|path| !path.is_empty()) {
-        return Seeds::parse(&std::fs::read(path).ok()?);
+/// The seeds that the options, `ZEEK_SEED_FILE` or `ZEEK_SEED_VALUES` name; `-H` saves them.
+///
+/// # Errors
+/// What is wrong with them.
+fn seeds(program: &mut Program, options: &Options) -> Result<Option<Seeds>, String> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let file = options.load_seeds.clone().or_else(|| variable("ZEEK_SEED_FILE"));
+    let values = variable("ZEEK_SEED_VALUES");
+    let seeds = match (file, values) {
+        (Some(_), Some(_)) => {
+            let text = "can't use ZEEK_SEED_VALUES together with ZEEK_SEED_FILE or -G";
+            return Err(text.to_owned());
+        }
+        (Some(path), None) => {
+            let text = std::fs::read(&path).map_err(|error| {
+                let reason = crate::support::logs::reason(&error);
+                let text = format!("Could not open seed file '{path}': {reason}");
+                program.report(Severity::Warning, Span::NOWHERE, text);
+            });
+            let seeds = text.ok().and_then(|text| Seeds::parse(&text));
+            Some(seeds.ok_or_else(|| format!("Could not load seeds from file '{path}'."))?)
+        }
+        (None, Some(values)) => {
+            let seeds = Seeds::parse(values.as_bytes());
+            Some(seeds.ok_or_else(|| "Could not load seeds from string".to_owned())?)
+        }
+        (None, None) => options.deterministic.then(Seeds::default),
+    };
+    if let (Some(path), Some(seeds)) = (&options.save_seeds, &seeds) {
+        std::fs::write(path, seeds.to_text())
+            .map_err(|error| format!("Could not create seed file '{path}': {error}"))?;
     }
-    Seeds::parse(std::env::var("ZEEK_SEED_VALUES").ok()?.as_bytes())
+    Ok(seeds)
 }
 
 /// Diagnostics that go to standard error, line by line, in Zeek's form.

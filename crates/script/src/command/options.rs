@@ -77,7 +77,12 @@ impl Options {
     /// What is wrong with them, in a line.
     pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
         let mut options = Self::default();
-        let mut args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned());
+        let mut args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned()).peekable();
+        // The first line of a script (`#!/usr/bin/zeek -b --`) comes as one argument.
+        let line = args.next_if(|arg| arg.starts_with('-') && arg.ends_with(" --"));
+        let line = line.unwrap_or_default();
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let mut args = words.into_iter().chain(args);
         while let Some(arg) = args.next() {
             if arg == "--" {
                 // What follows the first plain argument behind `--` belongs to the script.
@@ -288,6 +293,10 @@ mod tests {
         let options = parse(&["-b", "--", "a.zeek", "-x", "y"]).unwrap_or_default();
         assert_eq!(options.files, ["a.zeek"]);
         assert_eq!(options.script_args, ["-x", "y"]);
+        let options = parse(&["-b --", "./a.zeek", "-d"]).unwrap_or_default();
+        assert!(options.bare);
+        assert_eq!(options.files, ["./a.zeek"]);
+        assert_eq!(options.script_args, ["-d"]);
         assert!(parse(&["-r", "a", "-r", "b"]).is_err());
         assert!(parse(&["--nope"]).is_err());
     }

@@ -728,9 +728,10 @@ impl Parser<'_> {
                 }
                 let expr = self.node(ExprKind::Local(local, full), ty);
                 if self.scope().hidden.contains(&local) {
+                    let name = self.program.name(full).to_owned();
                     self.error_about(
                         "use of out-of-scope local; move declaration to outer scope",
-                        &Object::Expr(expr),
+                        &Object::Text(name.as_bytes(), span),
                     );
                 }
                 Ok(expr)

@@ -50,7 +50,8 @@ impl Parser<'_> {
             });
         }
         let index = index?;
-        self.check_index_types(&index).then_some(index)
+        let table = self.table_type(index.clone(), None);
+        self.check_index_types(&index, table).then_some(index)
     }
 
     /// The type that all values fit; `None` where there is none.

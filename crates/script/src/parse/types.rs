@@ -113,18 +113,14 @@ impl Parser<'_> {
                 self.expect_word(Word::Of)?;
                 let value = self.type_()?;
                 self.since(start);
-                if !self.check_index_types(&index) {
-                    return Ok(TypeId::ERROR);
-                }
-                Ok(self.table_type(index, Some(value)))
+                let ty = self.table_type(index.clone(), Some(value));
+                Ok(if self.check_index_types(&index, ty) { ty } else { TypeId::ERROR })
             }
             Word::Set => {
                 let index = self.index_types()?;
                 self.since(start);
-                if !self.check_index_types(&index) {
-                    return Ok(TypeId::ERROR);
-                }
-                Ok(self.table_type(index, None))
+                let ty = self.table_type(index.clone(), None);
+                Ok(if self.check_index_types(&index, ty) { ty } else { TypeId::ERROR })
             }
             Word::Vector => {
                 self.expect_word(Word::Of)?;
@@ -171,23 +167,44 @@ impl Parser<'_> {
         Ok(index)
     }
 
-    /// Whether the types can be those of an index; reports where not.
-    pub(super) fn check_index_types(&mut self, index: &[TypeId]) -> bool {
+    /// Whether the types can be those of the index of `table`; reports where not.
+    pub(super) fn check_index_types(&mut self, index: &[TypeId], table: TypeId) -> bool {
         for ty in index {
             if *ty == TypeId::ERROR {
                 return false;
             }
-            if *ty == TypeId::ANY {
-                self.program.report_about(
-                    Severity::Error,
+            if self.contains_any(*ty, 0) {
+                self.error_about_both(
                     "index type containing 'any' is not supported",
-                    &Object::Type(TypeId::ANY),
-                    None,
+                    &Object::Type(table),
+                    &Object::Type(*ty),
                 );
                 return false;
             }
         }
         true
+    }
+
+    /// Whether values of the type have parts of type `any`.
+    fn contains_any(&self, ty: TypeId, depth: usize) -> bool {
+        if depth > 100 {
+            return false;
+        }
+        match self.program.types.get(ty) {
+            Type::Any => true,
+            Type::Vector(element) => {
+                *element == TypeId::VOID || self.contains_any(*element, depth + 1)
+            }
+            Type::Table(table) => table
+                .index
+                .iter()
+                .chain(table.value.as_ref())
+                .any(|part| self.contains_any(*part, depth + 1)),
+            Type::Record(record) => {
+                record.fields.iter().any(|field| self.contains_any(field.ty, depth + 1))
+            }
+            _ => false,
+        }
     }
 
     /// The fields of a record, up to the brace.
@@ -220,10 +237,14 @@ impl Parser<'_> {
         self.expect(Op::ParenRight)?;
         let mut result = if flavor == Flavor::Hook { TypeId::BOOL } else { TypeId::VOID };
         let mut last = self.previous;
+        self.result_written = false;
+        let mut written = false;
         if flavor == Flavor::Function && self.accept(Op::Colon)? {
+            written = true;
             result = self.type_()?;
             last = self.previous;
         }
+        self.result_written = written;
         self.set_here(start.to(last));
         Ok(self.func_type(flavor, params, result))
     }

@@ -294,8 +294,15 @@ impl Vm<'_> {
 
 fn parse(text: &str, tag: Tag) -> Option<Value> {
     Some(match tag {
-        Tag::Int => Value::Int(text.parse().ok()?),
-        Tag::Count => Value::Count(text.parse().ok()?),
+        Tag::Int => Value::Int(text.trim_ascii().parse().ok()?),
+        Tag::Count => {
+            let text = text.trim_ascii();
+            Value::Count(match text.strip_prefix('-') {
+                // As C's conversion does: modulo 2^64.
+                Some(digits) => digits.parse::<u64>().ok()?.wrapping_neg(),
+                None => text.parse().ok()?,
+            })
+        }
         Tag::Double => Value::Double(text.parse().ok()?),
         Tag::Addr => parse_addr(text)?,
         Tag::Subnet => parse_subnet(text)?,
@@ -308,21 +315,37 @@ fn parse(text: &str, tag: Tag) -> Option<Value> {
 #[must_use]
 pub fn parse_addr(text: &str) -> Option<Value> {
     let text = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
-    if let Ok(four) = text.parse::<std::net::Ipv4Addr>() {
-        return Some(Value::Addr4(four.octets()));
+    if let Some(four) = parse_dotted(text) {
+        return Some(Value::Addr4(four));
     }
     text.parse::<std::net::Ipv6Addr>().ok().map(|six| Value::addr(six.octets()))
+}
+
+/// Four numbers with dots between, zeros in front allowed.
+fn parse_dotted(text: &str) -> Option<[u8; 4]> {
+    let mut parts = text.split('.');
+    let mut octets = [0; 4];
+    for octet in &mut octets {
+        let digits = parts.next()?;
+        if digits.len() > 3 || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        *octet = digits.parse().ok()?;
+    }
+    parts.next().is_none().then_some(octets)
 }
 
 /// The network of a text.
 #[must_use]
 pub fn parse_subnet(text: &str) -> Option<Value> {
-    let (addr, width) = text.split_once('/')?;
-    let addr = parse_addr(addr)?;
+    let (written, width) = text.split_once('/')?;
+    let addr = parse_addr(written)?;
     let width: u8 = width.parse().ok()?;
     let bytes = addr.addr_bytes()?;
     match addr {
-        Value::Addr4(_) => (width <= 32).then(|| Value::subnet(bytes, width + 96)),
+        Value::Addr4(_) if !written.contains(':') => {
+            (width <= 32).then(|| Value::subnet(bytes, width + 96))
+        }
         _ => (width <= 128).then(|| Value::subnet(bytes, width)),
     }
 }

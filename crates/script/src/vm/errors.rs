@@ -40,6 +40,13 @@ impl Vm<'_> {
         Stop::Error
     }
 
+    /// Reports an error of a body as a whole, which ends what runs.
+    pub fn runtime_error(&mut self, body: Option<crate::ids::BodyId>, text: String) -> Stop {
+        let span = body.map_or(Span::NOWHERE, |body| self.p.bodies[body].span);
+        self.emit(Severity::RuntimeError, span, text.into_bytes());
+        Stop::Error
+    }
+
     /// Reports something at an expression: `TEXT (expression)`.
     pub fn report_at(&mut self, severity: Severity, site: ExprId, text: impl AsRef<[u8]>) {
         let mut line = text.as_ref().to_vec();

@@ -162,6 +162,11 @@ impl Machine {
         self.state.bare = bare;
     }
 
+    /// Keeps scripts from starting processes and from changing files other than logs.
+    pub fn set_sandbox(&mut self, sandbox: bool) {
+        self.state.sandbox = sandbox;
+    }
+
     /// Whether a script called `terminate`.
     #[must_use]
     pub fn was_terminated(&self) -> bool {
@@ -210,6 +215,14 @@ impl Vm<'_> {
             let old = std::mem::replace(slot, value);
             drop(old);
         }
+    }
+
+    /// Gives scripts their arguments: the global `zeek_script_args`.
+    pub fn set_script_args(&mut self, args: &[String]) {
+        let Some(global) = self.find_global("zeek_script_args") else { return };
+        let ty = self.p.globals[global].ty;
+        let items = args.iter().map(Value::string).collect();
+        self.set_global(global, Value::Vector(crate::value::Vector::new(ty, items)));
     }
 
     /// The global of a full name.
