@@ -82,6 +82,10 @@ pub struct State {
     pub environment: Vec<(String, Vec<u8>)>,
     /// Whether a script called `terminate`.
     pub terminated: bool,
+    /// Whether `zeek_init` is over.
+    pub initialized: bool,
+    /// Metadata of events that scripts registered, with their types.
+    pub event_metadata: HashMap<i64, TypeId>,
     /// How often packet processing was suspended.
     pub suspended: u32,
     /// Whether the run is one of `-b`.
@@ -123,6 +127,8 @@ impl Default for State {
             log: log::Logs::default(),
             environment: Vec::new(),
             terminated: false,
+            initialized: false,
+            event_metadata: HashMap::new(),
             suspended: 0,
             bare: false,
             sandbox: false,
@@ -168,6 +174,12 @@ pub(crate) fn ordered_table(vm: &mut Vm<'_>, ty: TypeId) -> Value {
 /// # Errors
 /// [`Stop`] where the program stops.
 pub fn prepare(vm: &mut Vm<'_>) -> Result<(), Stop> {
+    let missing = vm.global_named("EventMetadata::add_missing_remote_network_timestamp").truth();
+    if missing && !vm.global_named("EventMetadata::add_network_timestamp").truth() {
+        let text = "Setting EventMetadata::add_missing_remote_network_timestamp is only valid together with EventMetadata::add_network_timestamp";
+        vm.report(crate::diagnostics::Severity::Fatal, text);
+        return Err(Stop::Fatal);
+    }
     log::rotate_leftovers(vm)
 }
 

@@ -391,24 +391,35 @@ fn with<T: 'static, R>(args: &[Value], index: usize, f: impl FnOnce(&mut T) -> R
     arg(args, index).opaque()?.with(f)
 }
 
-/// What a digest of values is taken of: their description where there are several, or none is a number.
+/// What a digest of values is taken of: strings as they are, other values behind the number of their type.
 fn digested(vm: &Vm<'_>, args: &[Value]) -> Vec<u8> {
-    let [one] = args else { return concatenated(vm, args) };
-    let number = match one {
-        Value::Bool(_) => 1,
-        Value::Int(_) => 2,
-        Value::Count(_) => 3,
-        Value::Double(_) => 4,
-        Value::Time(_) => 5,
-        Value::Interval(_) => 6,
-        Value::Enum(..) => 9,
-        Value::Port(_) => 10,
-        _ => return concatenated(vm, args),
-    };
-    match order::bytes(one).first_chunk::<8>() {
-        Some(key) => described(number, *key).to_vec(),
-        None => concatenated(vm, args),
+    let mut data = Vec::new();
+    for value in args {
+        let number = match value {
+            Value::Bool(_) => 1,
+            Value::Int(_) => 2,
+            Value::Count(_) => 3,
+            Value::Double(_) => 4,
+            Value::Time(_) => 5,
+            Value::Interval(_) => 6,
+            Value::Enum(..) => 9,
+            Value::Port(_) => 10,
+            Value::Addr4(_) | Value::Addr6(_) => {
+                data.extend_from_slice(&11_i32.to_le_bytes());
+                data.extend(crate::value::describe::cat(vm.p, value));
+                data.push(0);
+                continue;
+            }
+            other => {
+                data.extend(concatenated(vm, std::slice::from_ref(other)));
+                continue;
+            }
+        };
+        if let Some(key) = order::bytes(value).first_chunk::<8>() {
+            data.extend_from_slice(&described(number, *key));
+        }
     }
+    data
 }
 
 fn randomness(vm: &Vm<'_>, result: &Randomness) -> Value {

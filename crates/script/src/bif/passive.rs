@@ -82,7 +82,16 @@ fn unknown_connection_count(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 /// The functions of this file.
 pub(super) const TABLE: Table = &[
     // Packet analyzers are registered and found by who reads packets.
-    ("PacketAnalyzer::register_packet_analyzer", yes),
+    ("PacketAnalyzer::register_packet_analyzer", |vm, _| {
+        if vm.m.state.initialized {
+            let text = "Packet protocols cannot be registered after zeek_init has finished.";
+            vm.report(crate::diagnostics::Severity::Fatal, text);
+            return Err(Stop::Fatal);
+        }
+        Ok(Value::Bool(true))
+    }),
+    ("get_current_packet", empty),
+    ("get_current_packet_header", empty),
     ("PacketAnalyzer::try_register_packet_analyzer_by_name", yes),
     ("PacketAnalyzer::register_protocol_detection", yes),
     ("PacketAnalyzer::__set_ignore_checksums_nets", yes),
@@ -240,7 +249,15 @@ pub(super) const TABLE: Table = &[
     ("EventMetadata::current", |vm, _| {
         Ok(Value::Vector(Vector::new(vm.result_type(), Vec::new())))
     }),
-    ("EventMetadata::register", yes),
+    ("EventMetadata::register", |vm, a| {
+        let Value::Type(ty) = arg(a, 1) else { return Ok(Value::Bool(false)) };
+        let known = vm.m.state.event_metadata.get(&arg(a, 0).int()).copied();
+        if known.is_none() && vm.p.types.tag(*ty) != Tag::Any {
+            vm.m.state.event_metadata.insert(arg(a, 0).int(), *ty);
+            return Ok(Value::Bool(true));
+        }
+        Ok(Value::Bool(known.is_some_and(|known| vm.p.same_type(known, *ty))))
+    }),
 ];
 
 /// The part of a tag's name in front of `::ANALYZER_`.

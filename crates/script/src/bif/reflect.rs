@@ -75,7 +75,9 @@ fn type_name(vm: &Vm<'_>, value: &Value) -> String {
 /// The text of a type: a record's fields, other named types by their names.
 pub(super) fn type_text(vm: &Vm<'_>, ty: TypeId) -> String {
     match vm.p.types.get(ty) {
-        Type::Record(_) => describe::type_in(vm.p, ty, describe::Style::LONG),
+        Type::Record(_) if vm.p.types.data(ty).name.is_none() => {
+            describe::type_in(vm.p, ty, describe::Style::LONG)
+        }
         Type::Table(table) if table.index.is_empty() => {
             if table.value.is_none() { "set()" } else { "table()" }.to_owned()
         }

@@ -251,9 +251,19 @@ fn edit(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     }
 }
 
-fn too_long(args: &[Value]) -> bool {
-    let max = arg(args, 2).int();
-    max >= 0 && bytes(args, 0).len() as i64 > max
+/// Whether a string is longer than the function takes, which is reported as a weird.
+fn too_long(vm: &mut Vm<'_>, args: &[Value]) -> bool {
+    let (length, limit) = (bytes(args, 0).len() as u64, arg(args, 2).int());
+    let Some(limit) = u64::try_from(limit).ok().filter(|limit| length > *limit) else {
+        return false;
+    };
+    let site = vm.call_site();
+    let span = vm.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+    let place = vm.p.sources.location(span);
+    let text = format!("{place}: length {length} exceeded {limit}");
+    let name = Value::string("max_find_all_string_length_exceeded");
+    vm.queue_named("net_weird", vec![name, Value::string(text), Value::string("")]);
+    true
 }
 
 fn string_vector(vm: &Vm<'_>, parts: impl IntoIterator<Item = Vec<u8>>) -> Value {
@@ -265,7 +275,7 @@ fn find_all(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let ty = vm.result_type();
     let table = vm.new_table(ty, None);
     if let (Some(pattern), Value::Table(table)) = (pattern(args, 1), &table)
-        && !too_long(args)
+        && !too_long(vm, args)
     {
         for found in pattern.find_all(bytes(args, 0)) {
             table.insert(Value::string(found), Value::Unset, 0.0);
@@ -276,7 +286,7 @@ fn find_all(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
 
 fn find_all_ordered(vm: &mut Vm<'_>, args: &[Value]) -> Result<Value> {
     let found = match pattern(args, 1) {
-        Some(pattern) if !too_long(args) => pattern.find_all(bytes(args, 0)),
+        Some(pattern) if !too_long(vm, args) => pattern.find_all(bytes(args, 0)),
         _ => Vec::new(),
     };
     Ok(string_vector(vm, found.into_iter().map(<[u8]>::to_vec)))

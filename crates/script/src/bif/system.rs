@@ -207,7 +207,15 @@ pub(super) const TABLE: Table = &[
         vm.m.state.random.seed(arg(a, 0).count() as u32);
         Ok(Value::Unset)
     }),
-    ("unique_id", |vm, a| Ok(unique(vm, UidPools::SCRIPT, bytes(a, 0)))),
+    ("unique_id", |vm, a| {
+        if bytes(a, 0).contains(&0) {
+            let mut shown = Vec::new();
+            crate::value::describe::escape_into(&mut shown, bytes(a, 0));
+            let text = [b"string with embedded NUL: \"".as_slice(), &shown, b"\""].concat();
+            vm.report(Severity::Error, text);
+        }
+        Ok(unique(vm, UidPools::SCRIPT, bytes(a, 0)))
+    }),
     ("unique_id_from", |vm, a| Ok(unique(vm, UidPools::custom(arg(a, 0).int()), bytes(a, 1)))),
     ("enable_event_group", |vm, a| {
         let group = arg(a, 0).text();
@@ -372,7 +380,7 @@ fn open(vm: &mut Vm<'_>, args: &[Value], append: bool) -> Result<Value> {
         failed => {
             if let Some(Err(error)) = failed {
                 let reason = system_text(&error);
-                vm.report(Severity::Error, format!("can't open {name}: {reason}"));
+                vm.report(Severity::Error, format!("cannot open {name}: {reason}"));
             }
             let file = crate::value::FileValue {
                 name,

@@ -53,11 +53,42 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
         error_line(concat!("gannet version ", env!("CARGO_PKG_VERSION")));
         return 0;
     }
+    if options.build_info {
+        let line = format!(
+            "{{\"version\": {{\"number\": \"{}\", \"commit\": \"\"}}, \"build\": {{\"profile\": \"{}\"}}}}",
+            env!("CARGO_PKG_VERSION"),
+            if cfg!(debug_assertions) { "debug" } else { "release" },
+        );
+        // A reader that went away wants no more.
+        let _ = writeln!(std::io::stdout(), "{line}");
+        return 0;
+    }
+    let status = |state: &str, why: &str| write_status(options.status_file.as_deref(), state, why);
+    status("INITIALIZING", "main");
+    let exit = run_scripts(&options, source, &status);
+    status("TERMINATED", "atexit");
+    exit
+}
+
+/// Writes the state of the process to the file of `-U`.
+fn write_status(file: Option<&str>, state: &str, why: &str) {
+    let Some(file) = file else { return };
+    if let Err(error) = std::fs::write(file, format!("{state} [{why}]\n")) {
+        let code = error.raw_os_error().unwrap_or(0);
+        error_line(&format!("Failed to open process status file '{file}': {code} [{state}]"));
+    }
+}
+
+fn run_scripts(
+    options: &Options,
+    source: Option<Box<dyn Source>>,
+    status: &dyn Fn(&str, &str),
+) -> u8 {
     let mut program = Program { diagnostics: standard_error(), ..Program::default() };
     let mut engine = Machine::new();
     engine.set_bare(options.bare);
     engine.set_sandbox(options.sandbox);
-    match seeds(&mut program, &options) {
+    match seeds(&mut program, options) {
         Ok(Some(seeds)) => engine.seed(&seeds),
         Ok(None) => {}
         Err(text) => {
@@ -65,12 +96,13 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
             return 1;
         }
     }
-    match parse(&mut program, &mut engine, &options) {
+    match parse(&mut program, &mut engine, options) {
         Ok(()) if options.parse_only => 0,
         Ok(()) => {
             engine.with(&mut program).set_script_args(&options.script_args);
-            let status = match (source, &options.capture) {
-                (Some(mut source), Some(capture)) => match source.open(&options) {
+            status("RUNNING", "main");
+            let code = match (source, &options.capture) {
+                (Some(mut source), Some(capture)) => match source.open(options) {
                     Ok(()) => crate::bridge::run(program, engine, &mut *source),
                     Err(message) => {
                         let text = format!("problem with trace file {capture} ({message})");
@@ -80,9 +112,10 @@ fn run(args: Vec<OsString>, source: Option<Box<dyn Source>>) -> u8 {
                 },
                 _ => engine.with(&mut program).run(),
             };
-            u8::try_from(status & 0xff).unwrap_or(1)
+            status("TERMINATING", "main");
+            u8::try_from(code & 0xff).unwrap_or(1)
         }
-        Err(status) => status,
+        Err(code) => code,
     }
 }
 
@@ -149,6 +182,7 @@ pub fn parse(
     {
         program.prefixes.push(prefix.into());
     }
+    program.has_parameters = !options.redefs.is_empty();
     program.prefixes.extend(options.prefixes.iter().map(|prefix| prefix.as_str().into()));
     let inputs = inputs(options, &search_path);
     let mut parser = Parser::new(program, engine, search_path);

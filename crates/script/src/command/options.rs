@@ -45,7 +45,9 @@ pub struct Options {
     pub plugins: u32,
     /// `-w`: where packets are written.
     pub write: Option<String>,
-    /// `-B`, `-t`, `-U`, `-O` and others that take a value and change nothing here.
+    /// `-U`: where the state of the process is written.
+    pub status_file: Option<String>,
+    /// `-B`, `-t`, `-O` and others that take a value and change nothing here.
     pub ignored: Vec<String>,
     /// `-Q`: time and memory are reported.
     pub timing: bool,
@@ -178,7 +180,8 @@ impl Options {
                 self.parse_only = true;
                 self.ignored.push(value);
             }
-            'B' | 'c' | 'E' | 'o' | 'O' | 't' | 'T' | 'U' => self.ignored.push(value),
+            'U' => self.status_file = Some(value),
+            'B' | 'c' | 'E' | 'o' | 'O' | 't' | 'T' => self.ignored.push(value),
             'd' | 'F' | 'j' | 'P' | 'S' | 'W' | 'z' | '0' | 'M' => {}
             other => return Err(format!("invalid option -- '{other}'")),
         }

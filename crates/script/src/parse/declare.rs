@@ -508,7 +508,6 @@ impl Parser<'_> {
             } else {
                 Word::Function
             };
-            self.take()?;
             return self.handler(word, true);
         }
         if *self.peek()? == Token::Ident {

@@ -73,6 +73,14 @@ impl Parser<'_> {
         let attrs = self.attributes()?;
         let scope = self.begin_function(global, flavor, ty, &attrs, redef);
         let body = scope.body;
+        if flavor != Flavor::Function {
+            self.warn_deprecated(global);
+        } else if let Some(attr) = find_attr(&attrs, AttrKind::Deprecated)
+            && find_attr(&self.program.globals[global].attrs, AttrKind::Deprecated).is_none()
+        {
+            let attr = attr.clone();
+            self.program.globals[global].attrs.push(attr);
+        }
         self.scopes.push(scope);
         let invalid = std::mem::take(&mut self.invalid_definition);
         let stmt = self.function_body();

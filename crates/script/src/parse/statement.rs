@@ -228,7 +228,8 @@ impl Parser<'_> {
         let directives = self.directives;
         self.peek()?;
         if self.directives != directives {
-            let line = self.directive_line;
+            // The place is that of the statement behind the directive.
+            let line = self.ahead.as_ref().map_or(self.directive_line, |ahead| ahead.span);
             self.program.report(Severity::Error, line, "incorrect use of directive");
             self.set_here(line);
             return Ok(self.stmt(StmtKind::Null));

@@ -210,6 +210,7 @@ impl Parser<'_> {
     /// The fields of a record, up to the brace.
     pub(super) fn fields(&mut self) -> Parsed<Vec<Field>> {
         let mut fields: Vec<Field> = Vec::new();
+        let mut duplicates = Vec::new();
         while !self.at(Op::BraceRight)? {
             let name = self.plain_identifier()?;
             let start = self.previous;
@@ -222,9 +223,16 @@ impl Parser<'_> {
             let symbol = self.program.names.intern(&name);
             let span = self.here;
             if fields.iter().any(|field| field.name == symbol) {
-                self.error_here(&format!("duplicate field '{name}' found in record definition"));
+                duplicates.push(name);
             }
             fields.push(Field { name: symbol, ty, attrs, span, redefined: false });
+        }
+        if !duplicates.is_empty() {
+            let brace = self.ahead.as_ref().map_or(self.previous, |ahead| ahead.span);
+            self.set_here(brace);
+        }
+        for name in duplicates {
+            self.error_here(&format!("duplicate field '{name}' found in record definition"));
         }
         Ok(fields)
     }

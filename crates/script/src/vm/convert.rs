@@ -32,8 +32,9 @@ impl Vm<'_> {
                 let source = vector.items().clone();
                 let mut items = Vec::with_capacity(source.len());
                 for item in &source {
+                    // What overflows leaves a hole.
                     items.push(if item.is_set() {
-                        self.number(site, item, element)?
+                        self.number(site, item, element).unwrap_or_default()
                     } else {
                         Value::Unset
                     });
@@ -60,17 +61,20 @@ impl Vm<'_> {
         if tag == Tag::Enum {
             return Ok(Value::Enum(ty, value.int()));
         }
-        Err(match tag {
-            Tag::Int => self.error_at(
-                site,
-                "overflow promoting from unsigned/double to signed arithmetic value",
-            ),
-            Tag::Count => self.error_at(
-                site,
-                "overflow promoting from signed/double to unsigned arithmetic value",
-            ),
-            _ => self.error_at(site, "bad coercion"),
-        })
+        let text = match tag {
+            Tag::Int => "overflow promoting from unsigned/double to signed arithmetic value",
+            Tag::Count => "overflow promoting from signed/double to unsigned arithmetic value",
+            _ => return Err(self.error_at(site, "bad coercion")),
+        };
+        // The error is about the type and the value.
+        let span = self.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+        let name = describe::tag_name(self.p.types.get(ty));
+        let location = format!("{name} and {}", self.p.sources.location(span));
+        let value =
+            crate::value::describe::describe(self.p, value, crate::value::describe::Form::Short);
+        let line = format!("{text} ({name} and {})", String::from_utf8_lossy(&value));
+        self.emit_located(crate::diagnostics::Severity::Error, span, location, line.into_bytes());
+        Err(Stop::Error)
     }
 
     /// A value as one of the type `ty`, to which the front end found it to fit: records field by field, empty
@@ -204,6 +208,12 @@ impl Vm<'_> {
         }
         if let Some(result) = self.cast_value(value, ty) {
             return Ok(result);
+        }
+        if value.bytes().is_some() && self.p.types.tag(ty) == Tag::Count {
+            let span =
+                self.p.exprs.find(site).map_or(crate::source::Span::NOWHERE, |expr| expr.span);
+            let line = format!("bad conversion to count ({})", value.text());
+            self.emit(crate::diagnostics::Severity::Error, span, line.into_bytes());
         }
         let from = self.type_of_text(value);
         let to = describe::type_in(self.p, ty, describe::Style::LONG);

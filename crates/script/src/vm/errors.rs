@@ -170,6 +170,11 @@ impl Vm<'_> {
 
     /// Reports something without a place.
     pub fn report(&mut self, severity: Severity, text: impl AsRef<[u8]>) {
-        self.emit(severity, Span::NOWHERE, text.as_ref().to_vec());
+        // Where the command line sets variables, that is what was read last.
+        let location = if self.p.has_parameters { "<params>, line 1" } else { "" };
+        let text = text.as_ref().to_vec();
+        if self.m.swallow == 0 {
+            self.emit_located(severity, Span::NOWHERE, location.to_owned(), text);
+        }
     }
 }

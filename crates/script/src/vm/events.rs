@@ -265,7 +265,6 @@ impl Vm<'_> {
     /// waits for the first (not `timed`).
     pub(crate) fn begin(&mut self, now: f64, timed: bool) -> Result<(), Stop> {
         self.m.now = now;
-        self.m.running = true;
         crate::bif::prepare(self)?;
         self.queue_named("zeek_init", Vec::new());
         if timed {
@@ -286,8 +285,10 @@ impl Vm<'_> {
                 Err(stop) => return Err(stop),
             }
         }
+        self.m.running = true;
         self.queue_scripts_loaded();
         self.drain()?;
+        self.m.state.initialized = true;
         if self.p.diagnostics.errors > 0 && std::env::var_os("ZEEK_ALLOW_INIT_ERRORS").is_none() {
             self.m.out.flush_all();
             self.report(crate::diagnostics::Severity::Fatal, "errors occurred while initializing");

@@ -312,7 +312,8 @@ impl Vm<'_> {
         let rebuilt: Vec<_> =
             tables.iter().map(|table| (Rc::clone(table), table.entries_with_times())).collect();
         let template = self.template(ty);
-        for record in found {
+        // The search went from the last global to the first.
+        for record in found.into_iter().rev() {
             let have = record.fields().len();
             for init in template.iter().skip(have) {
                 if let Ok(value) = self.first_value(init) {

@@ -68,6 +68,8 @@ pub struct Machine {
     pub(crate) delayed: bool,
     pub(crate) event_time: f64,
     pub(crate) vectors: HashMap<TypeId, TypeId>,
+    /// Types of sets by their index.
+    pub(crate) sets: HashMap<Vec<TypeId>, TypeId>,
     /// Record types of which values were made.
     pub(crate) instantiated: HashSet<TypeId>,
 }
@@ -140,6 +142,7 @@ impl Default for Machine {
             delayed: false,
             event_time: 0.0,
             vectors: HashMap::new(),
+            sets: HashMap::new(),
             instantiated: HashSet::new(),
         }
     }
@@ -300,6 +303,20 @@ impl Vm<'_> {
         let ty =
             self.p.types.add(crate::types::Type::Vector(element), crate::source::Span::NOWHERE);
         self.m.vectors.insert(element, ty);
+        ty
+    }
+
+    /// The type of sets with this index.
+    pub fn set_of(&mut self, index: &[TypeId]) -> TypeId {
+        if let Some(ty) = self.m.sets.get(index) {
+            return *ty;
+        }
+        let nowhere = crate::source::Span::NOWHERE;
+        let list = crate::types::ListType { types: index.to_vec(), pure: None };
+        let list = self.p.types.add(crate::types::Type::List(list), nowhere);
+        let table = crate::types::TableType { index: index.into(), value: None, list };
+        let ty = self.p.types.add(crate::types::Type::Table(table), nowhere);
+        self.m.sets.insert(index.to_vec(), ty);
         ty
     }
 
